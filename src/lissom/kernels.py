@@ -36,7 +36,7 @@ from lissom.launch.cores import making
 from lissom.launch.warp_private import is_compiled
 from lissom.lie import arrays
 from lissom.model.model import Model
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.robot.bodies import RigidBody
 from lissom.robot.joints import JointRevolute
 from lissom.robot.robot import Robot
@@ -81,7 +81,7 @@ STEPS = implicit_steps_kernel, block_steps_kernel, closed_steps_kernel
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class KernelCache:
     """What a machine has compiled.
@@ -175,7 +175,7 @@ def _asks(model: Model, kernel: Any) -> bool:
     """Whether a model has what a kernel is about: loops, or what may touch."""
     if kernel in (closed_kernel, constraint_kernel):
         return model.n_rows > 0
-    return model.meets_anything or kernel not in (contacts_kernel, contact_search_kernel)
+    return model.has_surroundings or kernel not in (contacts_kernel, contact_search_kernel)
 
 
 def _plain(is_prescribed: bool = False) -> Model:

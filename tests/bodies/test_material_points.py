@@ -247,7 +247,7 @@ def test_frames_at_material_points_are_found_by_place():
     assert np.array_equal(rows[0], ls.frame_pose(leg, q, "amid")) and rows.shape == (2, 4, 4)
     assert np.array_equal(rows[1], ls.frame_pose(leg, q, "soft", s="tip_y"))
     assert np.allclose(rows[:, :3, 3], SOFT.moved(np.array([SIDE, DOMAIN.places["tip_y"]]), q), rtol=0, atol=1e-14)
-    with pytest.raises(ls.ModelError, match=r"no frame stands at this material point of 'soft'; name the place by add"):
+    with pytest.raises(ls.ModelError, match=r"there is no frame at this material point of 'soft'; name the place"):
         ls.frame_pose(leg, q, "soft", s=[BELOW])
     with pytest.raises(ls.ModelError, match=r"a material point is a row, s=\[\(x, y, z\)\]"):
         ls.frame_pose(leg, q, "soft", s=SIDE)

@@ -250,5 +250,5 @@ def test_what_does_not_fit_is_said(case):
 
 def test_a_pressure_from_outside_has_no_coordinate(model):
     """Its force is no gradient, so that actuation coordinates ask for some."""
-    with pytest.raises(ls.ModelError, match="works on no coordinate known here"):
+    with pytest.raises(ls.ModelError, match="has no known actuation coordinate"):
         ls.actuation_coordinates(model, model.neutral())

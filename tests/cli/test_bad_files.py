@@ -142,7 +142,7 @@ def test_too_little_memory_is_one_line(small, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(ls, "solve_statics", full)
     assert main(["statics", str(small), "--out", str(tmp_path / "o")]) == 2
-    assert capsys.readouterr().err == "error: there is not enough memory for what was asked (7 TiB)\n"
+    assert capsys.readouterr().err == "error: there is not enough memory (7 TiB)\n"
 
 
 def test_films_beyond_memory_are_refused(small, tmp_path):

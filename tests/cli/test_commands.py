@@ -30,8 +30,8 @@ def test_check_tells_all_mistakes_and_returns_2(small, tmp_path, capsys):
     wrong = write(tmp_path / "wrong.yaml", SMALL.replace("length: 0.3", "length: '0.3'").replace("young", "yuong"))
     assert main(["check", str(small), str(wrong)]) == 2
     told = capsys.readouterr()
-    assert told.out.splitlines()[0].startswith(f"{small}: right; Robot('small'")
-    assert told.out.splitlines()[1] == f"{wrong}: 2 to mend"
+    assert told.out.splitlines()[0].startswith(f"{small}: OK; Robot('small'")
+    assert told.out.splitlines()[1] == f"{wrong}: 2 errors"
     lines = told.err.splitlines()
     assert lines[0].startswith(f"{wrong}, line 6: link 'arm' > body: length") and lines[0].endswith("remove the quotes")
     assert lines[1].startswith(f"{wrong}, line 8: ") and lines[1].endswith("did you mean 'young'?")
@@ -41,7 +41,7 @@ def test_check_warns_of_slips_of_units(tmp_path, capsys):
     """A right file whose numbers no material has returns 0, with the reason and the line on standard error."""
     assert main(["check", str(write(tmp_path / "r.yaml", SMALL.replace("1e6", "1")))]) == 0
     told = capsys.readouterr()
-    assert "line 8: warning: link 'arm' > body > material: young is 1 Pa" in told.err and "see the warnings" in told.out
+    assert "line 8: warning: link 'arm' > body > material: young is 1 Pa" in told.err and "OK, 1 warning;" in told.out
 
 
 def test_check_strict_fails_at_warnings(small, tmp_path, capsys):
@@ -49,7 +49,7 @@ def test_check_strict_fails_at_warnings(small, tmp_path, capsys):
     doubtful = write(tmp_path / "r.yaml", SMALL.replace("1e6", "1"))
     assert main(["check", "--strict", str(small)]) == 0
     assert main(["check", "--strict", str(small), str(doubtful)]) == 2
-    assert "see the warnings" in capsys.readouterr().out
+    assert "OK, 1 warning;" in capsys.readouterr().out
 
 
 def test_check_says_how_to_hang_a_link_on_the_world(tmp_path, capsys):
@@ -225,7 +225,7 @@ def test_results_that_are_there_are_kept(small, tmp_path, capsys, command, file)
     before = sorted(tmp_path.iterdir())
     out = held if name in ("render", "animate") else tmp_path
     assert main([name, *given, *rest, "--out", str(out)]) == 2
-    assert f"{held}: is there already" in (told := capsys.readouterr().err) and "--force" in told
+    assert f"{held}: exists already" in (told := capsys.readouterr().err) and "--force" in told
     assert held.read_text() == "dear" and sorted(tmp_path.iterdir()) == before
 
 

@@ -152,8 +152,8 @@ def test_more_inputs_than_coordinates():
         ({"derivative": [1.0, -2.0, 1.0]}, "derivative: must be symmetric positive definite"),
         ({"y": [0.0, 0.0]}, r"reference: position: must be finite, of shape \(3,\)"),
         ({"y": lambda t: [0.0, 0.0, 0.0], "velocity": 1.0}, "reference: velocity: must be a function of t"),
-        ({"acceleration": lambda t: [0.0] * 3}, "y: must be a function of t where its rates are given"),
-        ({"complete": False}, r"inputs: must be as many as the coordinates they act on, 6 \(got 3\)"),
+        ({"acceleration": lambda t: [0.0] * 3}, "y: must be a function of t if its rates are given"),
+        ({"complete": False}, r"inputs: must be as many as the actuated coordinates, 6 \(got 3\)"),
         ({"coordinates": 1.0}, "coordinates: must be a function of q"),
     ],
 )

@@ -80,5 +80,5 @@ def test_references_that_nothing_holds():
         ls.pd_compensation(tipped(), [0.5, 0.5, 3.0, 0.0], **GAINS)
     with pytest.raises(ls.ShapeError, match="q: expected shape"):
         ls.pd_compensation(tipped(), [0.5, 0.5], **GAINS)
-    with pytest.raises(ls.ModelError, match=r"as many as the coordinates they act on, 6 \(got 3\)"):
+    with pytest.raises(ls.ModelError, match=r"as many as the actuated coordinates, 6 \(got 3\)"):
         ls.pd_compensation(routed(), np.zeros(6), cancel=True, **GAINS)

@@ -154,5 +154,5 @@ def test_what_no_input_moves_is_named():
     robot.add_joint_actuator("motor", "held")
     model = robot.build()
     rate = np.sqrt(9.81 * 0.2 / (0.02 + 0.04))
-    with pytest.raises(ls.ModelError, match=rf"none moves that of exponent {rate:.3g}"):
+    with pytest.raises(ls.ModelError, match=rf"none controls that of exponent {rate:.3g}"):
         ls.lqr(model, [0.0, 0.0], state=1.0, inputs=1.0)

@@ -193,7 +193,7 @@ def test_wrong_fluids():
         "fluid > link 'nobody': must be one of the links": {"density": 1.0, "links": {"nobody": None}},
         "fluid: current: must be a finite 3-vector": {"density": 1.0, "current": (1.0, 2.0)},
         "fluid > link 'odd': tail: needs a Rod": {"density": 1.0, "links": {"odd": ls.Hydrodynamics(tail=True)}},
-        "fluid > link 'odd': volume: is needed where": {"density": 1.0, "links": {"odd": ls.Hydrodynamics()}},
+        "fluid > link 'odd': volume: is needed for a body": {"density": 1.0, "links": {"odd": ls.Hydrodynamics()}},
     }
     for message, arguments in cases.items():
         robot = ls.Robot("r")

@@ -150,7 +150,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a result in one line is as long as its fields make it",
-        "robot/telling.py",
+        "robot/formatting.py",
         "_LONGEST = 160",
         "_LONGEST = 16000",
         ("tests/contracts/test_results.py",),
@@ -340,8 +340,8 @@ MUTATIONS = (
     Mutation(
         "no limit that least inputs touch is ever left",
         "inverse/least_inputs.py",
-        "    after[let_go, worst[let_go]] = 0\n",
-        "    after[let_go[:0], worst[let_go[:0]]] = 0\n",
+        "    after[released, worst[released]] = 0\n",
+        "    after[released[:0], worst[released[:0]]] = 0\n",
         ("tests/inverse/test_least_inputs.py",),
     ),
     Mutation(

@@ -57,5 +57,5 @@ def test_former_fields_are_refused_with_the_new_one():
 @pytest.mark.parametrize("name", ["continuation", "branches"])
 def test_a_former_order_is_refused(name):
     """Where u and q0 have changed places they are given by name: taken for each other they may have the same size."""
-    with pytest.raises(TypeError, match=f"{name}: u and q0 are given by name, u= and q0="):
+    with pytest.raises(TypeError, match=f"{name}: give u and q0 by name, u= and q0="):
         getattr(ls, name)(None, [0.0])

@@ -207,7 +207,7 @@ def test_loops_stay_closed():
 
 def test_refusals(cart, arm):
     """What is wrong is named, with its value."""
-    with pytest.raises(ls.ModelError, match="a filter needs loads, currents and motions that do not follow time"):
+    with pytest.raises(ls.ModelError, match="a filter needs loads, currents and motions that do not depend on time"):
         ls.ExtendedKalmanFilter(driven().build(), [ls.SensorPosition("plate", 1.0)], 0.01)
     with pytest.raises(ls.ModelError, match="components must be some of"):
         ls.ExtendedKalmanFilter(arm, [ls.SensorStrain("arm", 0.5, 0.1, ("twist",))], 0.01)

@@ -47,7 +47,7 @@ MISTAKES = {
     "decimal comma": ("length: 0.5", "length: 0,5", 11, ["write a point for the comma: 0.5"]),
     "arithmetic": ("length: 0.5", "length: 1/2", 11, ["length", "compute it and write the number"]),
     "formula without its key": ("radius: 0.02", "radius: 0.02 - 0.01*s", 12, ["{expression: '0.02 - 0.01*s'}"]),
-    "value forgotten": ("length: 0.5", "length:", 11, ["length", "a number must stand behind the colon"]),
+    "value forgotten": ("length: 0.5", "length:", 11, ["length", "write a number behind the colon"]),
     "order with decimals": ("bending_y: 2", "bending_y: 2.0", 14, ["bending_y", "write it without decimals: 2"]),
     "number as a name": ("name: arm\ng", "name: 7\ng", 1, ["name", "(got 7)", 'put it in quotes: "7"']),
     "misspelt key": ("density: 1000}\n      b", "densty: 1000}\n      b", 13, ["densty", "did you mean 'density'?"]),

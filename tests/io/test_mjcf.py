@@ -253,7 +253,7 @@ def test_what_is_left_out_is_listed(tmp_path):
         "law (its input is the force before its gear) of actuator 'servo'",
         "limits of ctrl of actuator 'servo'",
         "what stands in the world of site 'w', geom 'floor'",
-        "motion by hand (mocap) of body 'hand'",
+        "prescribed motion (mocap) of body 'hand'",
         "compensation of gravity of body 'light'",
         "density of <option>",
         "wind of <option>",
@@ -264,7 +264,7 @@ def test_what_is_left_out_is_listed(tmp_path):
 
 EQUAL = '<equality><connect name="pin" body1="b" anchor="0 0 1"/></equality>'
 WRONG = {
-    "equality": (one(more=EQUAL), "equality 'pin': is not supported, and cannot be left out"),
+    "equality": (one(more=EQUAL), "equality 'pin': is not supported and cannot be left out"),
     "keyword": (one('stiffness="a"'), "Element 'joint'.*line 2"),
     "mass": (one(body=""), "mass and inertia of moving bodies"),
     "syntax": ("<mujoco>", "XML"),

@@ -210,7 +210,7 @@ def test_files_of_meshes(tmp_path):
     with pytest.warns() as told:
         robot = ls.load_urdf(path, balls=10, packages={"other": tmp_path / "elsewhere"})
     assert [w.category for w in told] == [ls.LeftOutWarning, ls.AccuracyWarning]
-    assert "left out: mesh that is not there of 'none.stl' (line 3)" in str(told[0].message)
+    assert "left out: missing mesh file of 'none.stl' (line 3)" in str(told[0].message)
     assert "'b' 10, up to" in str(told[1].message) and str(path) in str(told[1].message)
     body = robot.links["b"].body
     assert [Path(m.file).name for m in body.meshes] == ["a.obj", "a.obj", "b.obj"]
@@ -265,7 +265,7 @@ WRONG = {
     "numbers": (two(("fixed", '<origin xyz="0 0"/>')), "'xyz' must be 3 finite numbers .got '0 0'."),
     "not a number": (two(("fixed", '<origin rpy="0 a 0"/>')), "'rpy' must be 3 finite numbers .got '0 a 0'."),
     "infinite": (two(("fixed", '<origin xyz="0 0 nan"/>')), "'xyz' must be 3 finite numbers"),
-    "twice": (two(("fixed", "<origin/><origin/>")), "origin: stands twice in joint 'j'"),
+    "twice": (two(("fixed", "<origin/><origin/>")), "origin: occurs twice in joint 'j'"),
     "link": (FIXED.replace('child link="b"', 'child link="c"'), "child: must be one of the links .got 'c'."),
     "two roots": (two(("fixed", ""), more='<link name="c"/>'), r"must have one link .*\(got \['a', 'c'\]\)"),
     "same name": (two(("fixed", ""), more='<link name="b"/>'), "link 'b': has the name of the link in line"),

@@ -80,7 +80,7 @@ def test_a_cache_that_cannot_be_made(tmp_path, name):
     (tmp_path / "file").touch()
     numbers, told = answer(begin(**{name: str(tmp_path / "file" / "below")}, TMPDIR=str(tmp_path)))
     assert numbers == QUARTER
-    assert told.startswith("CacheWarning: kernels cannot be kept (") and "set WARP_CACHE_PATH to a folder" in told
+    assert told.startswith("CacheWarning: kernels cannot be stored (") and "set WARP_CACHE_PATH to a folder" in told
 
 
 def test_a_full_disk(tmp_path):
@@ -91,7 +91,7 @@ def test_a_full_disk(tmp_path):
     err = process.communicate(timeout=300)[1]
     assert process.returncode == 1
     last = err.splitlines()[-1]
-    assert last.startswith("OSError: kernels cannot be kept (") and "set WARP_CACHE_PATH to a folder" in last
+    assert last.startswith("OSError: kernels cannot be stored (") and "set WARP_CACHE_PATH to a folder" in last
 
 
 @pytest.fixture

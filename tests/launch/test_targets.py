@@ -72,7 +72,7 @@ def test_what_is_ready_is_told_and_compiled_anew_when_asked(folder, tmp_path, ca
     assert main(["kernels", "info"]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == [
         "0 of 2 modules of plain robots are compiled",
-        "2 more came compiled for processors like this one",
+        "2 more were installed ready-compiled for processors like this one",
     ]
     ls.build_kernels()
     found = ls.kernel_cache()

@@ -110,7 +110,7 @@ WRONG = [
     ("gravity[0]x", r"> gravity\[0\]: must be followed by a dot or by an entry in brackets \(got 'x'\)"),
     ("t1.", r"> t1: a dot must be followed by a word"),
     ("t1.name", r"> t1: must be one of link, "),
-    ("*.material.yung", r"after \* must name what some part has; the nearest is 'material.young'"),
+    ("*.material.yung", r"after \* must name a value of some part; the nearest is 'material.young'"),
     ("", r"a path must be a text"),
     (3, r"a path must be a text \(got 3\)"),
 ]

@@ -5,7 +5,7 @@ import pytest
 from scipy.interpolate import CubicSpline, PchipInterpolator, PPoly
 
 import lissom as ls
-from lissom.robot.functions import constant, polynomial_of, together
+from lissom.robot.functions import constant, polynomial_of, stacked_polynomials
 
 T, X = np.array([0.0, 0.3, 0.45, 1.0, 1.2]), np.random.default_rng(0).normal(size=(5, 3))
 FORMS = {
@@ -30,11 +30,11 @@ def read(table, t):
 
 @pytest.mark.parametrize("name", FORMS)
 def test_polynomials_are_the_functions(name):
-    """Before, between and behind the knots, alone and together with others."""
+    """Before, between and behind the knots, alone and stacked with others."""
     function, size = FORMS[name]
     found = polynomial_of(function, size)
     other = polynomial_of(FORMS["quintic"][0], 3)
-    table = together([constant(np.arange(2.0)), other, found])
+    table = stacked_polynomials([constant(np.arange(2.0)), other, found])
     for t in ASKED.tolist():
         expected = np.reshape(function(t), size)
         np.testing.assert_allclose(found(t), expected, rtol=0, atol=1e-13)

@@ -115,7 +115,7 @@ def test_what_does_not_fit_is_refused(moved, tmp_path):
     for write in (batch.to_csv, batch.to_rerun):
         with pytest.raises(ls.ShapeError, match="holds one motion, got a batch of shape"):
             write(tmp_path / "a.csv", model=model)
-    with pytest.raises(ls.ModelError, match="does not hold its model; say model="):
+    with pytest.raises(ls.ModelError, match="does not hold its model; give model="):
         motion.to_csv(tmp_path / "a.csv")
     with pytest.raises(ls.ModelError, match="nowhere"):
         motion.to_hdf5(tmp_path / "a.h5", model=model, frames=["nowhere"])

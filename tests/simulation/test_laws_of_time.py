@@ -74,6 +74,6 @@ def test_functions_in_python_run_one_by_one():
     model = arm(in_python)
     v0 = starts(model, 2)
     many = ls.simulate(model, 0.05, v0=v0, t_eval=[0.05])
-    assert "one motion after the other: the kernel cannot know" in many.statistics.remark
+    assert "one motion after the other: the kernel cannot evaluate" in many.statistics.remark
     alone = ls.simulate(model, 0.05, v0=v0[1], t_eval=[0.05])
     np.testing.assert_array_equal(many.q[1], alone.q)

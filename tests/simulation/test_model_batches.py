@@ -61,7 +61,7 @@ def test_motions(kind, options):
     """Loops, contact that sticks, fluid and motions: fixed and adaptive steps, in kernels where they run there."""
     models = models_of(kind)
     if kind == "falling" and options["method"] == "bdf":
-        with pytest.raises(ls.ModelError, match="stick_stiffness needs a method that remembers"):
+        with pytest.raises(ls.ModelError, match="stick_stiffness needs a method that stores the anchors"):
             ls.simulate(models, 0.1, t_eval=TIMES, **options)
         return
     q0 = ls.assemble(models) if kind == "looped" else None

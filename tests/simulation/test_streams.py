@@ -241,7 +241,7 @@ def test_what_is_wrong_with_a_stream(tmp_path):
     model = arm()
     options = {"method": "generalized_alpha", "dt": 1e-2}
     ls.simulate(model, 0.02, out=tmp_path / "out", **options)
-    with pytest.raises(ls.ModelError, match=r"out: the folder holds a motion, with which resume goes on \(got"):
+    with pytest.raises(ls.ModelError, match=r"out: the folder holds a motion; continue it by resume \(got"):
         ls.simulate(model, 0.02, out=tmp_path / "out", **options)
     with pytest.raises(ls.ModelError, match=r"resume: the folder must hold a motion .*\(got"):
         ls.resume(tmp_path)

@@ -167,7 +167,7 @@ def test_a_search_is_bounded_by_the_work_of_the_solve(monkeypatch):
     monkeypatch.setattr(descent, "residual_jacobian", lambda *given: [count.append(1), jacobian(*given)][1])
     monkeypatch.setattr(descent.Descent, "leave", lambda self: [count.append(share), leave(self)][1])
     monkeypatch.setattr(equilibrium, "_SAME", -1.0)
-    with pytest.warns(ls.StabilityWarning, match="one from q0 .* was stopped, its work being spent"):
+    with pytest.warns(ls.StabilityWarning, match="one from q0 .* was stopped at its limit of work"):
         found = ls.solve_statics(model)
     assert not found.is_stable and 1 < sum(count) < 20 * max(near.iterations, 15)
 

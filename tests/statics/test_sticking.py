@@ -125,7 +125,7 @@ def test_friction_that_statics_leaves_out_is_told():
     """The law of speed has no friction at rest: statics and continuation say so; without friction there is nothing to
     say."""
     model = finger(stick_stiffness=None)
-    text = "contact 'plane': its friction is a law of speed, which is zero at rest: statics leaves it out; give the"
+    text = "contact 'plane': its friction is a law of speed, so that statics leaves it out; give the"
     with pytest.warns(ls.AccuracyWarning, match=text):
         found = ls.solve_statics(model, [6.0])
     assert friction_and_push(model, found.anchors, found.q)[0] == 0.0

@@ -168,7 +168,7 @@ def test_a_fixed_step_that_goes_through_is_told():
     model = ball_and(ls.ShapeBox(0.05, 1.0, 1.0), stiffness=1e4, where=1.0)
     for controller in (None, lambda t, q, v: np.zeros(0)):
         options = {"v0": along(1.0), "method": "generalized_alpha", "controller": controller}
-        with pytest.warns(ls.StepWarning, match=r"a step of dt=0.3 s went through something at t=[01]\.") as told:
+        with pytest.warns(ls.StepWarning, match=r"a step of dt=0.3 s went through an obstacle at t=[01]\.") as told:
             motion = ls.simulate(model, 1.8, dt=0.3, **options)
         assert len(told) == 1
         assert motion.v[-1, 3] > 0.99

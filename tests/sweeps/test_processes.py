@@ -168,7 +168,7 @@ def test_a_cluster_without_workers_is_not_waited_for_in_silence(monkeypatch, gon
     now[0] += 500.0
     lost.check()
     now[0] += 100.0
-    with pytest.raises(OSError, match="the last worker of the cluster is gone; what is finished is kept"):
+    with pytest.raises(OSError, match="the last worker of the cluster is gone; finished samples are kept"):
         lost.check()
     queued = waiting(gone, gone, 1)
     now[0] += 11.0

@@ -161,7 +161,7 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("LISSOM_TEST_FULL", "1")
     given, out = {"x": list(range(8))}, tmp_path / "out"
     try:
-        with pytest.raises(OSError, match="what is finished is kept, and the same sweep goes on from there"):
+        with pytest.raises(OSError, match="finished samples are kept, and the same call continues the sweep"):
             run(sweep_functions.large, given, out, chunk=1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -205,7 +205,7 @@ def test_a_folder_of_another_sweep_is_refused(tmp_path):
         ({"workers": 0}, r"workers: must be an integer >= 1 \(got 0\)"),
         ({"workers": 1, "cluster": "tcp://x:1"}, r"workers: give a number or a cluster, not both"),
         ({"chunk": 0}, r"chunk: must be an integer >= 1 \(got 0\)"),
-        ({"task": ls.StudyStatics(), "units": {"q": "m"}}, r"units: belong to a function"),
+        ({"task": ls.StudyStatics(), "units": {"q": "m"}}, r"units: must be left out for a study"),
     ],
 )
 def test_what_is_wrong_with_a_sweep(options, words, tmp_path):

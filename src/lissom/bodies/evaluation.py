@@ -1,7 +1,7 @@
-"""Evaluation of motions at material points: what JAX compiles is shared, and results are cached by state.
+"""Evaluation of motions at material points, with shared functions of JAX and a cache of results by state.
 
 Points are those of a quadrature, of frames and of tendons. They are arguments of compiled functions, in rows of one
-length that the first point fills up, so that all bodies of the same motion share what is compiled. Several bodies with
+length, padded with the first point, so that all bodies of the same motion share compiled functions. Several bodies with
 the same points are evaluated in one call, each at its own θ: a call costs as much as some hundred operations on a row.
 Results are cached by state: launches at that state, and integrals, frames and tendons in each of them, call JAX once.
 

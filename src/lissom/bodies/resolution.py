@@ -425,7 +425,7 @@ def _dependence(
     kinematics: Kinematics, places: np.ndarray, points: np.ndarray, tried: np.ndarray
 ) -> tuple[np.ndarray, str] | None:
     """Coordinates whose combination moves no point at one of some θ, or strains none at zero although each does alone;
-    and a text that says which of the two."""
+    and a text with the case."""
     moved = kinematics.samples(places)
     for q in tried:
         which = _null(moved.positions(q)[1])

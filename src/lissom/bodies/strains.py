@@ -275,7 +275,7 @@ class KinematicsStrain(Kinematics):
 
     @property
     def keeps_volume(self) -> bool:
-        """Where sections are only turned and sheared."""
+        """Whether the volume is constant, since sections are only rotated and sheared."""
         return self.inflation is None and not any(self.basis.modes()[1:4])
 
     @property

@@ -1,8 +1,9 @@
 """Models as `stage`s of problems of aligator: steps of an implicit scheme with their exact derivatives.
 
-Aligator's states lie on products of its own spaces, whose groups are those of Pinocchio: the place of a free joint
-comes before its quaternion, the real part of a quaternion last, and in an increment the shift before the turn. All else
-is as in `integrate`, so that states and derivatives are the library's in another order:
+States of aligator are elements of products of its manifolds, with the conventions of Pinocchio: in a free joint the
+position comes before the quaternion, the real part of a quaternion is the last one, and in an increment the translation
+comes before the rotation. Everything else is as in `integrate`, so that states and derivatives are those of the library
+in another order:
 
     x_a = x[o],   δx_a = δx[w],   A_a = A[w][:, w],   B_a = B[w],   ∂l/∂x_a = (∂l/∂x)[w]                      (1)
 """
@@ -27,32 +28,32 @@ if TYPE_CHECKING:
 
 
 def order(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Where the entries of states of aligator stand in (q, v), and those of their increments in (δq, δv).
+    """Indices in (q, v) of the entries of aligator's states, and in (δq, δv) of the entries of their increments.
 
-    For (q, v) as one array x, x[order] is the state of aligator; for many of these, xs[:, np.argsort(order)] is (q, v).
-    Both orders are 0, 1, 2, … where no quaternion is stored.
+    For (q, v) as one array x, x[order] is the state of aligator. For states xs of aligator, one a row,
+    xs[:, np.argsort(order)] is (q, v). Both orders are 0, 1, 2, … for robots without quaternions.
 
     Returns:
-        order, shape (nq + nv,), and that of increments, shape (2 nv,): whole numbers [-].
+        order, shape (nq + nv,), and that of increments, shape (2 nv,): integers [-].
     """
-    order, ways = np.arange(model.nq + model.nv), np.arange(2 * model.nv)
+    order, increments = np.arange(model.nq + model.nv), np.arange(2 * model.nv)
     for i, j, free in groups(model):
         if free:
             order[i : i + 7] = i + np.array([4, 5, 6, 1, 2, 3, 0])
-            ways[j : j + 6] = j + np.array([3, 4, 5, 0, 1, 2])
+            increments[j : j + 6] = j + np.array([3, 4, 5, 0, 1, 2])
         else:
             order[i : i + 4] = i + np.array([1, 2, 3, 0])
-    return order, ways
+    return order, increments
 
 
 def state(model: Model) -> Any:
     """States of a robot for aligator, on their manifold, in the order of `aligator.order`.
 
     Returns:
-        aligator.manifolds.VectorSpace; a CartesianProduct of it and of SE3 and SO3 where quaternions are stored [rad,
-        m, strain units, and per s]. Its nx is nq + nv and its ndx 2 nv.
+        aligator.manifolds.VectorSpace; for robots with quaternions a CartesianProduct of it with SE3 and SO3 [rad, m,
+        strain units, and per s]. Its nx is nq + nv and its ndx 2 nv.
     Raises:
-        ModelError: aligator is missing, or it is without Pinocchio and quaternions are stored.
+        ModelError: aligator is missing, or it was built without Pinocchio and the robot has quaternions.
     """
     turned, spaces = sorted(groups(model)), _aligator().manifolds
     if not turned:
@@ -83,19 +84,18 @@ def stage(
     """A step of a robot as a stage of aligator, with exact derivatives, states on the manifold and limits.
 
     Args:
-        cost: a TrackingCost, whose l counts for dt; or an aligator.CostAbstract over `aligator.state(model)`, taken as
-            it is.
-        dt: size of the step [s]. t: time that references of the cost are asked for [s]; the robot is taken at t = 0.
-        method, tolerance: as of `step_derivatives`. "sdirk" is of second order and begins from (q, v) alone, as the
-            first-order "implicit_euler" does; others begin with the acceleration there.
-        limits: (low, high) of the inputs, numbers or shape (nu,), a box that the stage's first constraint is held to;
-            None: no limits.
+        cost: a TrackingCost, whose l is multiplied by dt; or an aligator.CostAbstract on `aligator.state(model)`, used
+            without a factor.
+        dt: size of the step [s]. t: time of the references of the cost [s]. Loads and motions are those at time 0.
+        method, tolerance: as in `step_derivatives`. "sdirk", of second order, and "implicit_euler", of first order,
+            depend on (q, v) only. Other methods start with the acceleration at (q, v).
+        limits: (low, high) of the inputs, numbers or shape (nu,), the first constraint of the stage; None: no limits.
     Returns:
-        aligator.StageModel. A step that is not found is one to infinite velocities, which a line search rejects.
+        aligator.StageModel. If no step is found, its end has infinite velocities, which a line search rejects.
     Raises:
         ModelError: aligator is missing, or an argument breaks its rule. ShapeError: the argument and its shapes.
-    Accuracy: exact derivatives of the step; second ones of the cost by Gauss and Newton, of the step none. Cost: one to
-        two steps of Newton's method in each call.
+    Accuracy: derivatives of the step are exact. Second derivatives of the cost are those of Gauss-Newton, and those of
+        the step are left out. Cost: one or two Newton iterations for each call.
     """
     nu, al = model.nu, _aligator()
     node = _node(al, model, cost, dt=dt, t=t, method=method, limits=limits, tolerance=tolerance)
@@ -120,15 +120,16 @@ def problem(
     limits: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-11,
 ) -> Any:
-    """The best motion from a start as a problem of aligator, for its solvers.
+    """Optimal control problem from a start, for the solvers of aligator.
 
     Args:
-        cost: as of `stage`; at the end a TrackingCost counts for its `end`, one of aligator as everywhere, with
-            inputs of zero. q0: start, shape (nq,); None is neutral. v0: velocity, shape (nv,); None is rest.
-        dt: size of the steps [s]. steps: how many. t: time at the start [s].
-        method, limits, tolerance: as of `stage`.
+        cost: as in `stage`. At the end a TrackingCost is multiplied by its `end`; a cost of aligator is the same as in
+            the stages, with zero inputs. q0: start, shape (nq,); None is the neutral configuration. v0: velocity at the
+            start, shape (nv,); None is rest.
+        dt: size of the steps [s]. steps: number of steps. t: time at the start [s].
+        method, limits, tolerance: as in `stage`.
     Returns:
-        aligator.TrajOptProblem of so many stages. Further constraints can be added to it.
+        aligator.TrajOptProblem with one stage for each step. Further constraints can be added to it.
     Raises:
         ModelError, ShapeError: as `stage`.
     """
@@ -148,25 +149,25 @@ def _aligator() -> Any:
         al: Any = import_module("aligator")
     except ImportError:
         al = None
-    if not hasattr(al, "TrajOptProblem"):  # another package bears its name among those of pip
+    if not hasattr(al, "TrajOptProblem"):  # on PyPI another package has this name
         raise ModelError("stages need aligator, the solver: conda install -c conda-forge aligator")
     return al
 
 
 def _node(al: Any, model: Model, cost: Any, **options: Any) -> Node:
-    """A node by checked arguments."""
+    """A node from checked arguments."""
     return shooting_node(model, cost, (al.CostAbstract, "an aligator.CostAbstract"), **options)
 
 
 def _fill(place: np.ndarray, matrix: np.ndarray) -> None:
-    """Write a matrix where aligator keeps it; it shows one column as a vector."""
+    """Write a matrix into an array of aligator, which is a vector for one column."""
     place[...] = matrix.reshape(place.shape)
 
 
 def _dynamics(al: Any, node: Node) -> Any:
-    """The step of a node. Aligator copies it by a call without arguments."""
+    """The dynamics model of a node. Aligator copies it by calling its class without arguments."""
     model = node.model
-    places, ways = order(model)
+    places, increments = order(model)
     back = np.argsort(places)
 
     @final
@@ -179,18 +180,18 @@ def _dynamics(al: Any, node: Node) -> Any:
 
         def dForward(self, x: np.ndarray, u: np.ndarray, data: Any) -> None:
             A, B = node.slopes(x[back], u)
-            _fill(data.Jx, A[np.ix_(ways, ways)])
-            _fill(data.Ju, B[ways])
+            _fill(data.Jx, A[np.ix_(increments, increments)])
+            _fill(data.Ju, B[increments])
 
     return Dynamics()
 
 
 def _cost(al: Any, node: Node, *, end: bool) -> Any:
-    """The cost of a node, or at the end."""
+    """The cost model of a node, or of the end of the problem."""
     if not isinstance(node.cost, TrackingCost):
         return node.cost
     model = node.model
-    places, ways = order(model)
+    places, increments = order(model)
     back = np.argsort(places)
 
     @final
@@ -204,11 +205,11 @@ def _cost(al: Any, node: Node, *, end: bool) -> Any:
 
         def computeGradients(self, x: np.ndarray, u: np.ndarray, data: Any) -> None:
             by_x, by_u = node.gradient(x[back], None if end else u)
-            data.Lx[:], data.Lu[:] = by_x[ways], by_u
+            data.Lx[:], data.Lu[:] = by_x[increments], by_u
 
         def computeHessians(self, x: np.ndarray, u: np.ndarray, data: Any) -> None:
             by_x, by_u = node.hessian(x[back], None if end else u)
-            _fill(data.Lxx, by_x[np.ix_(ways, ways)])
+            _fill(data.Lxx, by_x[np.ix_(increments, increments)])
             _fill(data.Luu, by_u)
 
     return Cost()

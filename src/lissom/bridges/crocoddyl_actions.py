@@ -1,11 +1,11 @@
 """Models as `action` models of Crocoddyl: steps of an implicit scheme with their exact derivatives.
 
-A state is x = (q, v), its changes are tangent increments (δq, δv), δq by `integrate`, with
+A state is x = (q, v), with tangent increments (δq, δv), δq as in `integrate`, and
 
     ∂(q₁ ⊖ q₀)/∂q₀ = −T(−Δ)⁻¹,   ∂(q₁ ⊖ q₀)/∂q₁ = T(Δ)⁻¹,   Δ = q₁ ⊖ q₀                                    (1)
     ∂(q ⊕ Δ)/∂q = Ad(exp Δ)⁻¹,   ∂(q ⊕ Δ)/∂Δ = T(Δ)                                                        (2)
 
-in the coordinates of stored poses, and ones in all others.
+for spherical and free joints, and identities for all other coordinates.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def state(model: Model) -> Any:
     """States (q, v) of a robot for Crocoddyl, on their manifold.
 
     Returns:
-        crocoddyl.StateAbstract, with nx = nq + nv and ndx = 2 nv; a crocoddyl.StateVector where no quaternion is stored
-        [rad, m, strain units, and per s].
+        crocoddyl.StateAbstract, with nx = nq + nv and ndx = 2 nv; for robots without quaternions a
+        crocoddyl.StateVector [rad, m, strain units, and per s].
     Raises:
         ModelError: Crocoddyl is missing.
     """
@@ -54,19 +54,19 @@ def action(
     """A step of a robot as an action model of Crocoddyl, with exact derivatives, states on the manifold and limits.
 
     Args:
-        cost: a TrackingCost, whose l counts for dt, or at the end for its `end`; or a crocoddyl.CostModelSum, made with
-            `crocoddyl.state(model)`, taken as it is at each node.
-        dt: size of the step [s]. t: time that references of the cost are asked for [s]; the robot is taken at t = 0.
-        method, tolerance: as of `step_derivatives`. "sdirk" is of second order and begins from (q, v) alone, as the
-            first-order "implicit_euler" does; others begin with the acceleration there.
+        cost: a TrackingCost, whose l is multiplied by dt, or at the end by its `end`; or a crocoddyl.CostModelSum on
+            `crocoddyl.state(model)`, used without a factor.
+        dt: size of the step [s]. t: time of the references of the cost [s]. Loads and motions are those at time 0.
+        method, tolerance: as in `step_derivatives`. "sdirk", of second order, and "implicit_euler", of first order,
+            depend on (q, v) only. Other methods start with the acceleration at (q, v).
         limits: (low, high) of the inputs, numbers or shape (nu,); None: no limits.
     Returns:
-        crocoddyl.ActionModelAbstract. As a terminal model it has the cost alone. A step that is not found is one to
-        infinity.
+        crocoddyl.ActionModelAbstract. As a terminal model it has the cost only. If no step is found, its end has
+        infinite velocities.
     Raises:
         ModelError: Crocoddyl is missing, or an argument breaks its rule. ShapeError: the argument and its shapes.
-    Accuracy: exact derivatives of the step; second ones of the cost by Gauss and Newton. Cost: one to two steps of
-        Newton's method in each call.
+    Accuracy: derivatives of the step are exact. Second derivatives of the cost are those of Gauss-Newton. Cost: one or
+        two Newton iterations for each call.
     """
     croc = _crocoddyl()
     other = croc.CostModelSum, "a crocoddyl.CostModelSum"
@@ -88,14 +88,15 @@ def problem(
     limits: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-11,
 ) -> Any:
-    """The best motion from a start as a problem of Crocoddyl, for its solvers.
+    """Optimal control problem from a start, for the solvers of Crocoddyl.
 
     Args:
-        cost: as of `action`. q0: start, shape (nq,); None is neutral. v0: velocity, shape (nv,); None is rest.
-        dt: size of the steps [s]. steps: how many. t: time at the start [s].
-        method, limits, tolerance: as of `action`.
+        cost: as in `action`. q0: start, shape (nq,); None is the neutral configuration. v0: velocity at the start,
+            shape (nv,); None is rest.
+        dt: size of the steps [s]. steps: number of steps. t: time at the start [s].
+        method, limits, tolerance: as in `action`.
     Returns:
-        crocoddyl.ShootingProblem of so many actions and a terminal one.
+        crocoddyl.ShootingProblem with one action for each step and a terminal one.
     Raises:
         ModelError, ShapeError: as `action`.
     """
@@ -118,7 +119,7 @@ def _crocoddyl() -> Any:
 
 
 def _turns(model: Model, move: np.ndarray, *, invert: bool) -> np.ndarray:
-    """T(Δ) or T(Δ)⁻¹ of (1) and (2) over all coordinates of (δq, δv)."""
+    """T(Δ) or T(Δ)⁻¹ of (1) and (2) for all coordinates (δq, δv), shape (2 nv, 2 nv)."""
     n = model.nv
     out = np.eye(2 * n)
     out[:n, :n] = over_groups(model, move[:n], np.eye(n), invert=invert).T
@@ -126,17 +127,17 @@ def _turns(model: Model, move: np.ndarray, *, invert: bool) -> np.ndarray:
 
 
 def _carried(model: Model, move: np.ndarray) -> np.ndarray:
-    """Ad(exp Δ)⁻¹ of (2)."""
+    """Ad(exp Δ)⁻¹ of (2) for all coordinates (δq, δv), shape (2 nv, 2 nv)."""
     out = np.eye(2 * model.nv)
     for _, j, free in groups(model):
-        many = 6 if free else 3
-        own = slice(j, j + many)
-        out[own, own] = se3_Ad(se3_exp(-six(move[own])))[:many, :many]
+        size = 6 if free else 3
+        own = slice(j, j + size)
+        out[own, own] = se3_Ad(se3_exp(-six(move[own])))[:size, :size]
     return out
 
 
 def _state(croc: Any, model: Model) -> Any:
-    """The states of a robot that stores poses."""
+    """The state model of a robot with spherical or free joints."""
     nq, nv, both, first = model.nq, model.nv, croc.Jcomponent.both, croc.Jcomponent.first
 
     @final

@@ -1,20 +1,20 @@
 """Dynamics, statics and rollouts as functions of JAX.
 
-JAX differentiates, maps and compiles programs that call the library. A call leaves the program by `pure_callback`
-(`asked`). Derivatives of dynamics and statics are matrices times directions, given forwards; JAX transposes them itself
-for gradients. The gradient of a rollout is one pass from the end of the motion to its start, and its change along a
-direction is one pass forwards.
+JAX differentiates, vectorises and compiles programs that call the library. A compiled program calls it by
+`pure_callback` (`called`). Derivatives of dynamics and statics are defined forwards, as matrices times directions. JAX
+transposes these for gradients. The gradient of a rollout is one pass from the end of the motion to its start, and its
+derivative along a direction is one pass forwards.
 
-Such a tangent y = L(x) dx is an operation of JAX's own kind (`linear`). Its operands are x and dx. JAX evaluates it
-forwards; backwards it asks for Lᵀ, which is the same operation with its two functions exchanged. L at a changed x has
-no rule: second derivatives are an error that says so.
+The derivative y = L(x) dx of a rollout is a primitive of JAX (`linear`), with the operands x and dx. Its transpose Lᵀ
+is the same primitive with its two functions exchanged. The derivative of L by x has no rule: second derivatives raise
+ModelError.
 
-The library differentiates along increments δ of `integrate`, JAX by the stored numbers of q. A quaternion x acts as
-x/|x|, which JAX differentiates itself; at unit length
+The library differentiates along increments δ of `integrate`, JAX by the stored numbers of q. Quaternions x are
+normalised to x/|x| within JAX, which differentiates that. At unit length
 
     ω = 2 vec(x̄ dx),  dx = ½ x (0, ω)   of its rotation,   w = R(x)ᵀ dp,  dp = R(x) w   of a position               (1)
 
-with δ = (ω, w) of a free joint. Changes along x, which no pose sees, have no effect.
+with δ = (ω, w) of a free joint. Changes along x do not change the pose and have no effect.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ from lissom.statics import equilibrium
 from lissom.stepping.schemes import Scheme
 
 _COPIED_AT_ONCE = 100_000  # bytes: JAX copies larger arrays in a thread of its pool
-_alone = Lock()  # JAX may call from several threads at once; a model has one set of buffers
+_LOCK = Lock()  # JAX may call from several threads at once, and a model has one set of buffers
 
 
 def require_jax(model: Any) -> None:
-    """Raise ModelError where JAX is missing or computes in single precision, or with what it cannot call."""
+    """Raise ModelError if JAX is missing or computes in single precision, or if it cannot call the model."""
     try:
         import jax
     except ImportError:
         raise ModelError("functions for JAX need JAX: pip install 'lissom[jax]'") from None
     if isinstance(model, ModelBatch):
-        rule = "must be one Model, since jax.vmap puts axes in front of those of a batch of models"
+        rule = "must be one Model, since jax.vmap adds axes before those of a batch of models"
         raise ModelError(f"model: {rule} (got a ModelBatch)")
-    if model.asks_before_launch:
-        rule = "must need no Python function before a launch, since JAX cannot be called while it waits"
-        raise ModelError(f"robot {model.name!r}: {rule} (got joints or bodies that do)")
+    if model.fills_tables_before_launch:
+        rule = "must need no Python code before a launch, since that cannot call JAX during a callback"
+        raise ModelError(f"robot {model.name!r}: {rule} (got joints, bodies or actuators that do)")
     if not jax.config.read("jax_enable_x64"):
         rule = "must be on: jax.config.update('jax_enable_x64', True)"
         raise ModelError(f"jax_enable_x64: {rule} (got off)")
 
 
 def rows(name: str, value: Any, *core: int) -> Any:
-    """An array of JAX (..., *core) in double precision."""
+    """A value as an array of JAX (..., *core) in double precision."""
     import jax.numpy as jnp
 
     x = jnp.asarray(value, dtype=jnp.float64)
@@ -71,7 +71,8 @@ def rows(name: str, value: Any, *core: int) -> Any:
 
 
 def broadcast(*arrays: tuple[Any, int]) -> tuple[tuple[int, ...], list[Any]]:
-    """The common leading axes of arrays that end with so many axes of their own, and the arrays with these."""
+    """Common leading axes, and the arrays broadcast to them. Arguments: pairs of an array and the number of its
+    trailing axes."""
     import jax.numpy as jnp
 
     fronts = [x.shape[: x.ndim - axes] for x, axes in arrays]
@@ -82,15 +83,15 @@ def broadcast(*arrays: tuple[Any, int]) -> tuple[tuple[int, ...], list[Any]]:
     return lead, [jnp.broadcast_to(x, (*lead, *x.shape[x.ndim - axes :])) for x, axes in arrays]
 
 
-def asked(function: Callable[..., tuple[np.ndarray, ...]], shapes: list[tuple[int, ...]], *x: Any) -> Any:
-    """The arrays of these shapes that a function of NumPy's arrays returns; `jax.vmap` adds leading axes, of size 1
-    where an argument is the same for all."""
+def called(function: Callable[..., tuple[np.ndarray, ...]], shapes: list[tuple[int, ...]], *x: Any) -> Any:
+    """Results of a function of NumPy arrays, with the given shapes, called from a program of JAX. `jax.vmap` adds
+    leading axes to the arguments, of size 1 for those that are not mapped."""
     import jax
 
     def call(*values: Any) -> tuple[np.ndarray, ...]:
         _raise_if_stuck(*values)
         given = [np.asarray(value, dtype=np.float64) for value in values]
-        with _alone:
+        with _LOCK:
             return tuple(np.array(y, dtype=np.float64) for y in function(*given))
 
     kinds = tuple(jax.ShapeDtypeStruct(shape, np.dtype(np.float64)) for shape in shapes)
@@ -98,15 +99,16 @@ def asked(function: Callable[..., tuple[np.ndarray, ...]], shapes: list[tuple[in
 
 
 def _raise_if_stuck(*values: Any) -> None:
-    """Raise where JAX would wait for ever: its only thread waits for us, and would have to copy what we are given."""
+    """Raise ModelError if JAX would wait for ever: its only thread waits for this callback, and would have to copy the
+    arguments."""
     most = max(value.nbytes for value in values)
     if most > _COPIED_AT_ONCE and _threads_of_jax() == 1:
-        rule = f"must take no more than {_COPIED_AT_ONCE} bytes on one core, where JAX has one thread, or be set to two"
-        raise ModelError(f"batch: {rule}: XLA_FLAGS=--xla_force_host_platform_device_count=2 (got {most} bytes)")
+        rule = f"must take no more than {_COPIED_AT_ONCE} bytes on one core, where JAX has one thread; for a second one"
+        raise ModelError(f"batch: {rule} set XLA_FLAGS=--xla_force_host_platform_device_count=2 (got {most} bytes)")
 
 
 def _threads_of_jax() -> int:
-    """Threads of JAX's pool: one for each core of the process, or for each device that it was told to make."""
+    """Number of threads of JAX's pool: that of the cores of the process, or of the CPU devices of JAX if larger."""
     import jax
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -125,7 +127,7 @@ def unit(model: Model, q: Any) -> Any:
 
 
 def _turned(x: Any, p: Any) -> Any:
-    """R(x) p for unit quaternions."""
+    """R(x) p for unit quaternions x (..., 4) and p (..., 3)."""
     import jax.numpy as jnp
 
     across = jnp.cross(x[..., 1:], p)
@@ -133,7 +135,7 @@ def _turned(x: Any, p: Any) -> Any:
 
 
 def increment(model: Model, q: Any, dq: Any) -> Any:
-    """The increment δ that a change of the numbers of q makes, by (1)."""
+    """The increment δ (..., nv) of a change dq (..., nq) of the stored numbers of q, by (1)."""
     import jax.numpy as jnp
 
     plain = np.flatnonzero(model.dofs.q >= 0)
@@ -150,7 +152,7 @@ def increment(model: Model, q: Any, dq: Any) -> Any:
 
 
 def numbers(model: Model, q: Any, delta: Any) -> Any:
-    """The change of the numbers of q that an increment δ makes, by (1)."""
+    """The change (..., nq) of the stored numbers of q by an increment δ (..., nv), by (1)."""
     import jax.numpy as jnp
 
     plain = np.flatnonzero(model.dofs.q >= 0)
@@ -175,15 +177,16 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 def linear(function: Function, transpose: Function, shapes: Any, at: tuple[Any, ...], along: tuple[Any, ...]) -> Any:
-    """function(*at, *along), arrays of such shapes, linear in `along`; transpose(*at, *weights) returns what has the
-    shapes of `along`. `jax.vmap` adds leading axes, of size 1 where one of `at` is the same for all."""
-    options = {"function": function, "transpose": transpose, "shapes": tuple(map(tuple, shapes)), "many": len(at)}
+    """function(*at, *along), arrays of the given shapes, linear in `along`. transpose(*at, *weights), its transpose,
+    returns arrays of the shapes of `along`. `jax.vmap` adds leading axes, of size 1 for those of `at` that are not
+    mapped."""
+    options = {"function": function, "transpose": transpose, "shapes": tuple(map(tuple, shapes)), "n_at": len(at)}
     return tuple(_operation().bind(*at, *along, **options))
 
 
 @lru_cache(maxsize=1)
 def _operation() -> Any:
-    """The operation with its rules, made when first used."""
+    """The primitive with its rules, created at first use."""
     import jax
     from jax.core import ShapedArray
     from jax.extend.core import Primitive
@@ -192,31 +195,31 @@ def _operation() -> Any:
     made = Primitive("lissom_linear")
     made.multiple_results = True
 
-    def call(*x: Any, function: Function, transpose: Function, shapes: Shapes, many: int) -> Any:
-        return asked(function, list(shapes), *x)
+    def call(*x: Any, function: Function, transpose: Function, shapes: Shapes, n_at: int) -> Any:
+        return called(function, list(shapes), *x)
 
     def described(*x: Any, shapes: Shapes, **_: Any) -> Any:
         return [ShapedArray(shape, np.dtype(np.float64)) for shape in shapes]
 
-    def pushed(primals: Any, tangents: Any, *, many: int, **more: Any) -> Any:
-        if not all(isinstance(x, ad.Zero) for x in tangents[:many]):
+    def pushed(primals: Any, tangents: Any, *, n_at: int, **more: Any) -> Any:
+        if not all(isinstance(x, ad.Zero) for x in tangents[:n_at]):
             raise ModelError("functions of the library have no second derivatives in JAX, since it has none itself")
-        ways = [ad.instantiate_zeros(x) for x in tangents[many:]]
-        return made.bind(*primals, many=many, **more), made.bind(*primals[:many], *ways, many=many, **more)
+        changes = [ad.instantiate_zeros(x) for x in tangents[n_at:]]
+        return made.bind(*primals, n_at=n_at, **more), made.bind(*primals[:n_at], *changes, n_at=n_at, **more)
 
-    def pulled(weights: Any, *x: Any, function: Function, transpose: Function, shapes: Shapes, many: int) -> Any:
+    def pulled(weights: Any, *x: Any, function: Function, transpose: Function, shapes: Shapes, n_at: int) -> Any:
         ready = [ad.instantiate_zeros(w) for w in weights]
-        own = tuple(tuple(y.aval.shape) for y in x[many:])
-        back = made.bind(*x[:many], *ready, function=transpose, transpose=function, shapes=own, many=many)
-        return [None] * many + list(back)
+        own = tuple(tuple(y.aval.shape) for y in x[n_at:])
+        back = made.bind(*x[:n_at], *ready, function=transpose, transpose=function, shapes=own, n_at=n_at)
+        return [None] * n_at + list(back)
 
-    def mapped(x: Any, axes: Any, *, shapes: Shapes, many: int, **more: Any) -> Any:
+    def mapped(x: Any, axes: Any, *, shapes: Shapes, n_at: int, **more: Any) -> Any:
         size = next(y.shape[axis] for y, axis in zip(x, axes) if axis is not None)
         ready = []
         for k, (y, axis) in enumerate(zip(x, axes)):
             front = jax.numpy.expand_dims(y, 0) if axis is None else jax.numpy.moveaxis(y, axis, 0)
-            ready.append(front if k < many else jax.numpy.broadcast_to(front, (size, *front.shape[1:])))
-        out = made.bind(*ready, shapes=tuple((size, *shape) for shape in shapes), many=many, **more)
+            ready.append(front if k < n_at else jax.numpy.broadcast_to(front, (size, *front.shape[1:])))
+        out = made.bind(*ready, shapes=tuple((size, *shape) for shape in shapes), n_at=n_at, **more)
         return out, [0] * len(out)
 
     made.def_impl(lambda *x, **more: jax.jit(lambda *y: call(*y, **more))(*x))
@@ -241,8 +244,9 @@ def inverse_dynamics(
     Returns:
         tau, shape (..., nv) [N·m, N, or N·m² and N·m for strain coordinates].
     Raises:
-        ModelError: JAX is missing or in single precision, or the robot calls it. ShapeError: the argument, the
-        expected and the received shape. What the library finds wrong with values is an error of JAX that quotes it.
+        ModelError: JAX is missing or in single precision, or the robot needs Python code before each launch.
+        ShapeError: the argument, the expected and the received shape. Errors of the library at a call are errors of JAX
+        that contain their text.
     Accuracy: as inverse_dynamics and inverse_dynamics_derivatives. There are no second derivatives.
     """
     require_jax(model)
@@ -283,9 +287,9 @@ def solve_statics(
     """Configuration that solve_statics finds as a function of JAX, with derivatives by u.
 
     Args:
-        u: inputs, shape (..., nu); None is zero. q0: start, shape (..., nq); None is the neutral configuration. The
-            equilibrium does not change with a small change of its start.
-        v, stable, t, tolerance, max_iterations: as of solve_statics, values of Python.
+        u: inputs, shape (..., nu); None is zero. q0: start, shape (..., nq); None is the neutral configuration.
+            Derivatives by it are zero.
+        v, stable, t, tolerance, max_iterations: as in solve_statics, values of Python.
     Returns:
         q, shape (..., nq) [rad, m, or strain units].
     Raises:
@@ -313,18 +317,18 @@ def solve_statics(
 
     @jax.custom_jvp
     def rest(u: Any, q0: Any) -> Any:
-        return asked(lambda *x: (equilibrium.solve_statics(model, *x, **options).q,), [(*lead, model.nq)], u, q0)[0]
+        return called(lambda *x: (equilibrium.solve_statics(model, *x, **options).q,), [(*lead, model.nq)], u, q0)[0]
 
     @rest.defjvp
     def _(x: Any, dx: Any) -> Any:
-        q, q_u = asked(both, [(*lead, model.nq), (*lead, model.nv, model.nu)], *x)
+        q, q_u = called(both, [(*lead, model.nq), (*lead, model.nv, model.nu)], *x)
         return q, numbers(model, q, jnp.einsum("...ij,...j->...i", q_u, dx[0]))
 
     return rest(u, q0)
 
 
 def _smooth(model: Model, smooth: Sloped, given: Any) -> Any:
-    """A function of q and two more arrays, (..., nv), with its derivatives by each of them, by q along increments."""
+    """Result (..., nv) of a function of q and two more arrays, with derivatives for JAX."""
     import jax
     import jax.numpy as jnp
 
@@ -334,15 +338,15 @@ def _smooth(model: Model, smooth: Sloped, given: Any) -> Any:
 
     @jax.custom_jvp
     def function(*x: Any) -> Any:
-        return asked(lambda *y: (smooth.value(*y),), [out], *x)[0]
+        return called(lambda *y: (smooth.value(*y),), [out], *x)[0]
 
     @function.defjvp
     def _(x: Any, dx: Any) -> Any:
         sizes = [model.nv, *(y.shape[-1] for y in x[1:])]
         shapes = [out, *((*out, size) for size in sizes)]
-        found = asked(lambda *y: (smooth.value(*y), *smooth.slopes(*y)), shapes, *x)
-        ways = increment(model, x[0], dx[0]), *dx[1:]
-        return found[0], sum(jnp.einsum("...ij,...j->...i", s, way) for s, way in zip(found[1:], ways))
+        found = called(lambda *y: (smooth.value(*y), *smooth.slopes(*y)), shapes, *x)
+        changes = increment(model, x[0], dx[0]), *dx[1:]
+        return found[0], sum(jnp.einsum("...ij,...j->...i", s, change) for s, change in zip(found[1:], changes))
 
     return function(*given)
 
@@ -364,15 +368,15 @@ def rollout(
 
     Args:
         q0: start, shape (..., nq), None is the neutral configuration; quaternions act by their direction. v0:
-            velocity, shape (..., nv), None is rest. u: inputs, shape (..., steps, nu), or (nu,) held all the time; None
-            is zero.
+            velocity, shape (..., nv), None is rest. u: inputs, shape (..., steps, nu), or constant, (nu,); None is
+            zero.
         dt: size of the steps [s]. steps, method, every, tolerance: as rollout. All of these are values of Python.
     Returns:
         (q, v, a) at the times of the rollout, shapes (..., n, nq) and twice (..., n, nv).
     Raises:
         ModelError, ShapeError: as inverse_dynamics.
-    Accuracy: as Rollout.backward and Rollout.forward. There are no second derivatives. Cost: as rollout and these; the
-        last motion is kept for its derivatives, others are found again.
+    Accuracy: as Rollout.backward and Rollout.forward. There are no second derivatives. Cost: as rollout and these. Only
+        the last motion is cached for its derivatives; others are computed again.
     """
     require_jax(model)
     import jax
@@ -401,13 +405,13 @@ def rollout(
 
     @jax.custom_jvp
     def motion(*x: Any) -> Any:
-        return asked(found, shapes, *x)
+        return called(found, shapes, *x)
 
     @motion.defjvp
     def _(x: Any, dx: Any) -> Any:
         q, v, a = motion(*x)
-        way = increment(model, x[0], dx[0]), *dx[1:]
-        dq, dv, da = linear(ahead, back, [(*shape[:-1], model.nv) for shape in shapes], x, way)
+        change = increment(model, x[0], dx[0]), *dx[1:]
+        dq, dv, da = linear(ahead, back, [(*shape[:-1], model.nv) for shape in shapes], x, change)
         return (q, v, a), (numbers(model, q, dq), dv, da)
 
     q, v, a = motion(*given)
@@ -415,19 +419,19 @@ def rollout(
 
 
 def _inputs(model: Model, u: Any, steps: int | None) -> Any:
-    """u as (..., steps, nu)."""
+    """Inputs of each step, (..., steps, nu)."""
     import jax.numpy as jnp
 
-    held = rows("u", np.zeros(model.nu) if u is None else u, model.nu)
-    if held.ndim > 1:
-        return rows("u", held, held.shape[-2] if steps is None else steps, model.nu)
+    inputs = rows("u", np.zeros(model.nu) if u is None else u, model.nu)
+    if inputs.ndim > 1:
+        return rows("u", inputs, inputs.shape[-2] if steps is None else steps, model.nu)
     if steps is None:
-        raise ModelError("steps: must be given where u is held all the time (got None)")
-    return jnp.broadcast_to(held, (steps, model.nu))
+        raise ModelError("steps: must be given if u is constant (got None)")
+    return jnp.broadcast_to(inputs, (steps, model.nu))
 
 
 def _keeping_last(function: Callable[..., Rollout]) -> Callable[..., Rollout]:
-    """A function of arrays that keeps its last answer: gradients are mostly of the motion found last."""
+    """The function with a cache of its last result, since gradients mostly belong to the last motion."""
     last: list[Any] = []
 
     def call(*x: np.ndarray) -> Rollout:
@@ -438,37 +442,39 @@ def _keeping_last(function: Callable[..., Rollout]) -> Callable[..., Rollout]:
     return call
 
 
-def _carried_ahead(motion: Rollout, ways: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Changes of q, v and a along those of q0 and v0, (..., nv), and of u, (..., steps, nu)."""
-    front, ready = _in_front(motion, ways, (1, 1, 2))
+def _carried_ahead(motion: Rollout, changes: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Changes of q, v and a, (..., n, nv) each, by changes of q0 and v0, (..., nv), and of u, (..., steps, nu)."""
+    axes, ready = _mapped_first(motion, changes, (1, 1, 2))
     found = motion.forward(*ready)
-    return tuple(_back(x, front) for x in (found.q, found.v, found.a))
+    return tuple(_moved_back(x, axes) for x in (found.q, found.v, found.a))
 
 
 def _carried_back(motion: Rollout, weights: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Derivatives of functions by q0, v0 and u, given those by q, v and a, (..., n, nv)."""
-    front, ready = _in_front(motion, weights, (2, 2, 2))
+    """Derivatives of functions by q0, v0 and u, from those by q, v and a, (..., n, nv)."""
+    axes, ready = _mapped_first(motion, weights, (2, 2, 2))
     found = motion.backward(*ready)
-    return tuple(_back(x, front) for x in (found.q0, found.v0, found.u))
+    return tuple(_moved_back(x, axes) for x in (found.q0, found.v0, found.u))
 
 
-def _in_front(
+def _mapped_first(
     motion: Rollout, arrays: tuple[np.ndarray, ...], own: tuple[int, ...]
 ) -> tuple[list[int], list[np.ndarray]]:
-    """Arrays that end with so many axes of their own, with the axes moved to the front that they have and the motion,
-    in which they are of size 1, has not: those of several functions, or directions, of the one motion."""
+    """Axes of directions or functions that `jax.vmap` has added, and the arrays with these axes first.
+
+    The motion has size 1 along these axes, the arrays have not. `own` are the numbers of trailing axes of the arrays.
+    """
     lead = motion.lead
     whole = np.broadcast_shapes(lead, *(x.shape[: x.ndim - axes] for x, axes in zip(arrays, own)))
-    many = [k for k, (size, here) in enumerate(zip(whole, lead)) if size != here]
-    front, ones = range(len(many)), [len(many) + k for k in many]
+    mapped = [k for k, (size, here) in enumerate(zip(whole, lead)) if size != here]
+    front, ones = range(len(mapped)), [len(mapped) + k for k in mapped]
     ready = []
     for x, axes in zip(arrays, own):
         x = np.broadcast_to(x, (*whole, *x.shape[x.ndim - axes :]))
-        ready.append(np.expand_dims(np.moveaxis(x, many, front), ones))
-    return many, ready
+        ready.append(np.expand_dims(np.moveaxis(x, mapped, front), ones))
+    return mapped, ready
 
 
-def _back(x: np.ndarray, many: list[int]) -> np.ndarray:
-    """What _in_front undoes."""
-    out = np.squeeze(x, tuple(len(many) + k for k in many))
-    return np.moveaxis(out, range(len(many)), many)
+def _moved_back(x: np.ndarray, mapped: list[int]) -> np.ndarray:
+    """The result with its axes in the order before `_mapped_first`."""
+    out = np.squeeze(x, tuple(len(mapped) + k for k in mapped))
+    return np.moveaxis(out, range(len(mapped)), mapped)

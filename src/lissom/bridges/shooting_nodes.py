@@ -1,9 +1,9 @@
-"""Nodes of problems of optimal control that solvers of others ask for: a step, its derivatives, and what it costs.
+"""Nodes of optimal control problems for external solvers: a step, its derivatives, its cost and the derivatives of it.
 
-Their solvers call from C++, where an error of Python ends the program, and try states and inputs that no robot has. A
-step that Newton's method does not find is one to infinite velocities, a state that cannot be computed, of a rod that
-turns too far, has an infinite cost: a line search rejects both. Slopes there are zero, for solvers that factor matrices
-before they look for what is no number.
+These solvers call from C++, where an exception of Python ends the program, and they try states and inputs that are not
+feasible. If Newton's method finds no step, the step returns infinite velocities. A state that cannot be computed, of a
+rod that is turned too far, has an infinite cost. A line search rejects both. Derivatives are zero there, since some
+solvers factor matrices before they check them for NaN.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
 from lissom.stepping.schemes import Scheme
 
-LOST = ConvergenceError, ShapeError  # of states whose shapes are right, where a rod turns too far
+LOST = ConvergenceError, ShapeError  # errors of states that cannot be computed; ShapeError: a rod is turned too far
 
 
 @final
 @dataclass(frozen=True)
 class Node:
-    """What a node computes: a step, and its cost where that is a TrackingCost.
+    """A step of a robot with its derivatives, and its cost if that is a TrackingCost.
 
     Fields:
-        model, cost: the robot, and a TrackingCost or a cost of the solver's own. to: references at its time.
-        options: of its step. bounds: (low, high) of the inputs.
+        model: of the robot. cost: a TrackingCost, or a cost of the solver's class. to: references at the time of the
+        node. options: of the step. bounds: (low, high) of the inputs. x is the state (q, v), shape (nq + nv,).
     """
 
     model: Model
@@ -45,11 +45,11 @@ class Node:
     bounds: tuple[np.ndarray, np.ndarray] | None
 
     def state(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """q and v."""
+        """q and v of x, with quaternions of unit length."""
         return unit_quaternions(self.model, x[: self.model.nq]), x[self.model.nq :]
 
     def step(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """x at the end of the step, with infinite velocities where none is found."""
+        """x at the end of the step, with infinite velocities if none is found."""
         q, v = self.state(x)
         try:
             with pushing_without_warning(self.model):
@@ -59,7 +59,7 @@ class Node:
         return np.concatenate([end.q[1], end.v[1]])
 
     def slopes(self, x: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A and B of the step."""
+        """A (2 nv, 2 nv) and B (2 nv, nu) of the step."""
         try:
             with pushing_without_warning(self.model):
                 step = step_derivatives(self.model, *self.state(x), u, **self.options)
@@ -69,7 +69,7 @@ class Node:
         return step.A, step.B
 
     def residual(self, x: np.ndarray, u: np.ndarray | None) -> np.ndarray:
-        """r of (3) of tracking_cost."""
+        """r of (3) in tracking_cost, with those of the inputs last."""
         q, v = self.state(x)
         root, effort = np.sqrt(self.worth(u)), np.zeros(self.model.nu) if u is None else self.cost.of_inputs(u)
         try:
@@ -79,29 +79,29 @@ class Node:
         return np.concatenate([away, root * effort])
 
     def gradient(self, x: np.ndarray, u: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Those of ½ |r|² by x and u."""
+        """Gradients of ½ |r|² by x and u."""
         r, count = self.residual(x, u), self.cost.count
         r[np.isinf(r)] = 0.0
         return self.residual_slopes(x, u).T @ r[:count], self.input_slopes(u) @ r[count:]
 
     def hessian(self, x: np.ndarray, u: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Those of ½ |r|² by x and u, by Gauss and Newton."""
+        """Gauss-Newton approximations of the Hessians of ½ |r|² by x and u."""
         slope, C = self.residual_slopes(x, u), self.input_slopes(u)
         return slope.T @ slope, C @ C.T
 
     def residual_slopes(self, x: np.ndarray, u: np.ndarray | None) -> np.ndarray:
-        """∂r/∂x but for the inputs."""
+        """∂r/∂x without the rows of the inputs, which are zero."""
         try:
             return np.sqrt(self.worth(u)) * self.cost.slopes(self.to, self.state(x)[0][None])[0]
         except LOST:
             return np.zeros((self.cost.count, 2 * self.model.nv))
 
     def input_slopes(self, u: np.ndarray | None) -> np.ndarray:
-        """The transpose of ∂r/∂u for the inputs alone."""
+        """Transpose of ∂r/∂u of the rows of the inputs."""
         return (0.0 if u is None else np.sqrt(self.worth(u))) * self.cost.input_root
 
     def worth(self, u: np.ndarray | None) -> float:
-        """h, or T at the end."""
+        """Weight of the cost: h of a step, or T at the end (u is None)."""
         return self.cost.end if u is None else self.options["dt"]
 
 
@@ -116,7 +116,7 @@ def shooting_node(
     limits: Any = None,
     tolerance: float = 1e-11,
 ) -> Node:
-    """A node by checked arguments; `other`: the class of the solver's own costs, and what it is called."""
+    """A node from checked arguments. `other`: the class of the solver's costs, and its name in messages."""
     if isinstance(model, ModelBatch):
         raise ModelError("model: must be one Model for problems of optimal control (got a ModelBatch)")
     nu = model.nu
@@ -127,12 +127,12 @@ def shooting_node(
     bounds = None if limits is None else checks.limits(limits, nu)
     options = {"dt": dt, "method": method, "tolerance": tolerance}
     forbid_anchors(model)
-    rollout(model, dt=dt, steps=1, method=method)  # says what is wrong with the robot and the scheme
+    rollout(model, dt=dt, steps=1, method=method)  # raises the errors of the robot and the scheme
     to = cost.references(np.array([float(t)])) if isinstance(cost, TrackingCost) else None
     return Node(model, cost, to, options, bounds)
 
 
 def shooting_start(model: Model, q0: Any, v0: Any) -> np.ndarray:
-    """x at the start of a problem, of a robot at rest in neutral where nothing else is given."""
+    """x at the start of a problem. Defaults: the neutral configuration, at rest."""
     q = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
     return np.concatenate([q, np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)])

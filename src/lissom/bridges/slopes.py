@@ -1,4 +1,4 @@
-"""What the functions of JAX and of PyTorch compute: dynamics with their derivatives, as functions of three arrays."""
+"""Dynamics with their derivatives, as functions of three arrays, for the functions of JAX and PyTorch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lissom.model.model import Model
 @final
 @dataclass(frozen=True)
 class Sloped:
-    """A function of (q, v, w) that returns (..., nv), and its derivatives by each of these, by q along increments."""
+    """A function of (q, v, w) with values (..., nv), and its derivatives by each argument, by q along increments."""
 
     value: Callable[..., np.ndarray]
     slopes: Callable[..., tuple[np.ndarray, ...]]

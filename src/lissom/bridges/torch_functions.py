@@ -1,8 +1,8 @@
-"""Dynamics, statics and rollouts as functions of PyTorch, whose gradients go through them.
+"""Dynamics, statics and rollouts as functions of PyTorch with gradients.
 
-PyTorch differentiates by the stored numbers of q, the library along increments δ of `integrate`: with δ = E dq and
-dq = G δ at a configuration (`configuration_rate_derivatives`), dL/dq = Eᵀ dL/dδ of what goes in, and
-dL/dδ = Gᵀ dL/dq of what comes out.
+PyTorch differentiates by the stored numbers of q, the library along increments δ of `integrate`. With δ = E dq and
+dq = G δ at a configuration (`configuration_rate_derivatives`), gradients of arguments are dL/dq = Eᵀ dL/dδ, and
+gradients of results are converted by dL/dδ = Gᵀ dL/dq.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def solve_statics(
 
     Args:
         u: inputs, shape (..., nu); None is zero. q0: start, numbers (..., nq); None is the neutral configuration.
-        v, stable, t, tolerance, max_iterations: as of solve_statics.
+        v, stable, t, tolerance, max_iterations: as in solve_statics.
     Returns:
         q, a tensor (..., nq) [rad, m, or strain units].
     Raises:
@@ -115,8 +115,8 @@ def rollout(
 
     Args:
         q0: start, shape (..., nq), None is the neutral configuration; quaternions act by their direction. v0:
-            velocity, shape (..., nv), None is rest. u: inputs, shape (..., steps, nu), or (nu,) held all the time; None
-            is zero.
+            velocity, shape (..., nv), None is rest. u: inputs, shape (..., steps, nu), or constant, (nu,); None is
+            zero.
         dt: size of the step [s]. steps, method, every, tolerance: as rollout.
     Returns:
         (q, v, a) at the times of the rollout, tensors (..., n, nq) and twice (..., n, nv).
@@ -125,11 +125,11 @@ def rollout(
     Accuracy: as Rollout.backward. There are no second derivatives. Cost: as rollout and its backward.
     """
     nu, torch = model.nu, _torch(model)
-    held = _tensor(torch, "u", np.zeros(nu) if u is None else u)
-    if held.ndim == 1:
+    inputs = _tensor(torch, "u", np.zeros(nu) if u is None else u)
+    if inputs.ndim == 1:
         if steps is None:
-            raise ModelError("steps: must be given where u is held all the time (got None)")
-        held = held.expand(steps, -1)
+            raise ModelError("steps: must be given if u is constant (got None)")
+        inputs = inputs.expand(steps, -1)
 
     def value(*x: np.ndarray) -> tuple[Arrays, Any]:
         motion = rollouts.rollout(model, unit_quaternions(model, x[0]), *x[1:], dt=dt, method=method, every=every,
@@ -141,7 +141,7 @@ def rollout(
         return _by_numbers(model, x[0], found.q0), found.v0, found.u
 
     start, rest = model.neutral() if q0 is None else q0, np.zeros(model.nv) if v0 is None else v0
-    rows = ("q0", start, (model.nq,)), ("v0", rest, (model.nv,)), ("u", held, (held.shape[-2], model.nu))
+    rows = ("q0", start, (model.nq,)), ("v0", rest, (model.nv,)), ("u", inputs, (inputs.shape[-2], model.nu))
     q, v, a = _called(model, value, back, rows)
     return q, v, a
 
@@ -157,7 +157,7 @@ def _torch(model: Any) -> Any:
 
 
 def _tensor(torch: Any, name: str, value: Any) -> Any:
-    """A tensor in double precision, as part of the same graph."""
+    """A value as a tensor in double precision, within the same autograd graph."""
     try:
         return torch.as_tensor(value).to(torch.float64)
     except (TypeError, ValueError, RuntimeError):
@@ -165,7 +165,7 @@ def _tensor(torch: Any, name: str, value: Any) -> Any:
 
 
 def _smooth(model: Model, function: Sloped, given: tuple[tuple[str, Any, int], ...]) -> Any:
-    """A function of q and two more arrays, (..., nv), with its gradients."""
+    """Result (..., nv) of a function of q and two more arrays, as a tensor with gradients."""
 
     def found(*x: np.ndarray) -> tuple[Arrays, Any]:
         return (function.value(unit_quaternions(model, x[0]), *x[1:]),), None
@@ -184,8 +184,13 @@ def _called(
     back: Callable[[Any, Arrays, Arrays], Arrays],
     given: tuple[tuple[str, Any, tuple[int, ...]], ...],
 ) -> tuple[Any, ...]:
-    """What a function of NumPy's arrays with common leading axes returns, as tensors with gradients; what it keeps
-    besides is handed to what carries gradients back."""
+    """Results of a function of NumPy arrays with common leading axes, as tensors with gradients.
+
+    Args:
+        value: returns the results, and an object for `back`. back: returns the gradients of the arguments, from that
+            object, the arguments, and the gradients of the results. given: name, value and trailing axes of each
+            argument.
+    """
     torch = _torch(model)
     tensors = []
     for name, x, core in given:
@@ -217,12 +222,12 @@ def _called(
 
 
 def _by_numbers(model: Model, q: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Derivatives by the stored numbers of q (..., nq), of those by an increment (..., nv)."""
+    """Derivatives by the stored numbers of q (..., nq), from those by an increment (..., nv)."""
     return _mapped(model, q, by, lambda x: configuration_rate_derivatives(model, x, np.zeros(model.nv))[2], model.nq)
 
 
 def _by_increment(model: Model, q: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Derivatives by an increment, of those by the stored numbers."""
+    """Derivatives by an increment (..., nv), from those by the stored numbers (..., nq)."""
     return _mapped(model, q, by, lambda x: configuration_rate_derivatives(model, x, np.zeros(model.nv))[1], model.nv)
 
 
@@ -232,5 +237,5 @@ def _mapped(
     """by @ matrix(q) at each state."""
     if not groups(model):
         return by[..., model.dofs.q] if size == model.nv else by[..., np.argsort(model.dofs.q)]
-    rows, ways = q.reshape(-1, q.shape[-1]), by.reshape(-1, by.shape[-1])
-    return np.array([way @ matrix(x) for x, way in zip(rows, ways)]).reshape(*by.shape[:-1], size)
+    rows, slopes = q.reshape(-1, q.shape[-1]), by.reshape(-1, by.shape[-1])
+    return np.array([slope @ matrix(x) for x, slope in zip(rows, slopes)]).reshape(*by.shape[:-1], size)

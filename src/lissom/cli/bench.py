@@ -1,4 +1,4 @@
-"""How fast the algorithms are on this machine."""
+"""Measured speed of the algorithms on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lissom.cli.new import default_text
 if TYPE_CHECKING:
     from lissom.model.model import Model
 
-_LEAST = 0.2  # [s] that each function is measured for
+_LEAST = 0.2  # least time for which each function is measured [s]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,12 +42,12 @@ def _bench(arguments: argparse.Namespace) -> int:
     motion = ls.simulate(model, arguments.duration)
     wall = motion.statistics.wall_time
     pace = f"{arguments.duration / wall:10.3g} times real time, {motion.statistics.steps} steps"
-    print(f"{'simulate, let go under gravity':<32} {pace}")
+    print(f"{'simulate, released under gravity':<32} {pace}")
     return 0
 
 
 def _calls(model: Model) -> dict[str, Callable[[], Any]]:
-    """What is measured, by its name."""
+    """The measured functions, by name."""
     import numpy as np
 
     import lissom as ls

@@ -1,4 +1,4 @@
-"""Everything that is wrong with robot files."""
+"""All errors and warnings of robot files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lissom.cli.common import shown
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robots", type=Path, nargs="+", metavar="ROBOT", help="robot files (YAML)")
-    parser.add_argument("--strict", action="store_true", help="return 2 where there are warnings too")
+    parser.add_argument("--strict", action="store_true", help="return 2 for warnings too")
     parser.add_argument(
-        "--accuracy", action="store_true", help="also find the equilibrium without inputs, and how exact it is"
+        "--accuracy", action="store_true", help="also find the equilibrium without inputs, and its accuracy"
     )
 
 
@@ -31,12 +31,17 @@ def _check(arguments: argparse.Namespace) -> int:
             print(f"{shown(path)}, line {doubt.line}: warning: {shown(doubt.text)}", file=sys.stderr)
         wrong += bool(faults) or (arguments.strict and bool(doubts))
         if robot is not None and not faults:
-            print(f"{shown(path)}: right{', but see the warnings' if doubts else ''}; {robot!r}")
+            warnings = f", {_counted(len(doubts), 'warning')}" if doubts else ""
+            print(f"{shown(path)}: OK{warnings}; {robot!r}")
             if arguments.accuracy:
                 _show_accuracy(robot)
         else:
-            print(f"{shown(path)}: {len(faults)} to mend")
+            print(f"{shown(path)}: {_counted(len(faults), 'error')}")
     return 2 if wrong else 0
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def _show_accuracy(robot: Any) -> None:
@@ -53,7 +58,7 @@ def _show_accuracy(robot: Any) -> None:
 
 CHECK = Command(
     "check",
-    "say all that is wrong with robot files, and what mends it",
+    "list all errors of robot files, with cures",
     "lissom check examples/robots/cdm.yaml",
     _arguments,
     _check,

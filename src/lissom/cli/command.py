@@ -1,4 +1,4 @@
-"""What a command of the command line is."""
+"""A command of the command line."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Command:
 
     Args:
         name: the word. help: one line. example: a command that works, shown by --help.
-        arguments: adds what the command takes to its parser.
-        run: does it, and returns the status of the process.
+        arguments: adds the arguments of the command to its parser.
+        run: runs the command and returns the status of the process.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What several commands share: kinds of arguments, loading, what is said of tips, whether there are plots."""
+"""Common parts of several commands: types of arguments, loading, the output of tips, tests for plotting packages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Say = Callable[[str], None]
 
 
 def robot_argument(parser: argparse.ArgumentParser) -> None:
-    """The robot file, as every command that needs one takes it."""
+    """Add the argument of the robot file."""
     parser.add_argument("robot", type=Path, help="robot file (YAML)")
 
 
@@ -33,7 +33,7 @@ def positive(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """An integer > 1, of what fits into memory."""
+    """An integer > 1, up to a number that fits into memory."""
     value = int(text)
     if not 2 <= value <= _MOST:
         raise argparse.ArgumentTypeError(f"must be from 2 to {_MOST:,} (got {text[:40]})")
@@ -41,33 +41,33 @@ def count(text: str) -> int:
 
 
 def shown(text: Any) -> str:
-    """A text of several lines whose control characters are written out, so that a file cannot steer a terminal."""
+    """A text with escaped control characters, so that a file cannot control a terminal. Line breaks are kept."""
     lines = str(text).split("\n")
     return "\n".join("".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in line) for line in lines)
 
 
 def out_argument(parser: argparse.ArgumentParser, what: str, *, required: bool = True) -> None:
-    """Where results go, and whether they may replace those that are there."""
+    """Add the arguments --out for results and --force to replace existing ones."""
     parser.add_argument("--out", type=Path, required=required, metavar="DIR", help=what)
     force_argument(parser)
 
 
 def force_argument(parser: argparse.ArgumentParser) -> None:
-    """Leave to replace files."""
-    parser.add_argument("--force", action="store_true", help="write over results that are there")
+    """Add the argument that allows to replace files."""
+    parser.add_argument("--force", action="store_true", help="overwrite existing results")
 
 
 def keep_results(arguments: argparse.Namespace, *paths: Path) -> None:
-    """Raise ModelError, before anything takes its time, where a file of results would be written over."""
+    """Raise ModelError, before anything is computed, if a file of results would be overwritten."""
     from lissom.errors import ModelError
 
     for path in paths:
         if path.exists() and not arguments.force:
-            raise ModelError(f"{path}: is there already; name another place by --out, or write over it with --force")
+            raise ModelError(f"{path}: exists already; give another --out, or overwrite it with --force")
 
 
 def save_arrays(path: Path, **arrays: Any) -> None:
-    """Write an .npz file, whole or not at all, and say so."""
+    """Write an .npz file completely or not at all, and print its name."""
     import numpy as np
 
     from lissom.portable import write_whole
@@ -85,13 +85,13 @@ def loaded(path: Path) -> tuple[Robot, Model]:
 
 
 def tips(model: Model) -> list[str]:
-    """Names of the links that carry no other."""
+    """Names of the links that carry no other link."""
     carriers = set(model.links.parent.tolist())
     return [name for k, name in enumerate(model.links.names) if k not in carriers]
 
 
 def say_tips(model: Model, q: np.ndarray, say: Say) -> None:
-    """Say where the tips are."""
+    """Print the positions of the tips."""
     import lissom as ls
 
     for name in tips(model):
@@ -100,7 +100,7 @@ def say_tips(model: Model, q: np.ndarray, say: Say) -> None:
 
 
 def can_draw(package: str, extra: str, say: Say) -> bool:
-    """Whether a package that draws is there, with the OpenGL that PyVista needs; says what to install otherwise."""
+    """Whether a plotting package is installed, for PyVista with OpenGL; otherwise print what to install."""
     from importlib.util import find_spec
 
     if find_spec(package) is None:

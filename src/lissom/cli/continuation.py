@@ -58,7 +58,7 @@ def _continuation(arguments: argparse.Namespace) -> int:
 
 
 def _write(model: Model, branch: Any, out: Path) -> None:
-    """The branch as arrays, and where the tips go along it as a picture."""
+    """Write the branch as arrays, and a picture of the tips along it."""
     import lissom as ls
 
     save_arrays(out / "branch.npz", q=branch.q, factor=branch.factor, stable=branch.stable)

@@ -1,4 +1,4 @@
-"""A first look: a robot file, its equilibrium and its motion."""
+"""A demonstration: a robot file, its equilibrium and its motion."""
 
 from __future__ import annotations
 
@@ -35,14 +35,12 @@ def _demo(arguments: argparse.Namespace) -> int:
     tensions = np.zeros((3, model.nu))
     tensions[1, 0] = _TENSION
     pull = ls.Samples(np.linspace(0.0, arguments.duration, 3), tensions)
-    print(
-        f"from its equilibrium its first tendon is pulled by {_TENSION:g} N and let go within {arguments.duration:g} s"
-    )
+    print(f"from equilibrium its first tendon is pulled by {_TENSION:g} N and released within {arguments.duration:g} s")
     t_eval = np.linspace(0.0, arguments.duration, 101)
     motion = ls.simulate(model, arguments.duration, q0=rest.q, u=pull, t_eval=t_eval, progress=True)
     summarise(model, motion, arguments.duration, print)
     write_trajectory(model, motion, arguments.out, print)
-    print(f"edit {path} and go on with: lissom check {path}; lissom info {path}; lissom simulate --help")
+    print(f"edit {path} and continue with: lissom check {path}; lissom info {path}; lissom simulate --help")
     return 0
 
 

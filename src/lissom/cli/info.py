@@ -1,4 +1,4 @@
-"""What a robot file holds."""
+"""The contents of a robot file."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _info(arguments: argparse.Namespace) -> int:
 
 INFO = Command(
     "info",
-    "say what a robot file holds",
+    "show the contents of a robot file",
     "lissom info examples/robots/hybrid_arm.yaml",
     _arguments,
     _info,

@@ -1,4 +1,4 @@
-"""Kernels that are compiled ahead."""
+"""Compilation of kernels ahead of their use."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def _kernels(arguments: argparse.Namespace) -> int:
         whose = ", ".join(str(path) for path in arguments.robots) or "plain robots"
         print(f"{cache.compiled} of {cache.count} modules of {whose} are compiled")
     if cache.ready:
-        print(f"{cache.ready} more came compiled for processors like this one")
+        print(f"{cache.ready} more were installed ready-compiled for processors like this one")
     return 0
 
 
 KERNELS = Command(
     "kernels",
-    "compile kernels ahead, or say what this machine has of them",
+    "compile kernels ahead of use, or show the compiled kernels of this machine",
     "lissom kernels build robot.yaml",
     _arguments,
     _kernels,

@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: arguments after the program's name; None takes those of the process.
     Returns:
-        0; 2 where an argument or a file is wrong; 3 where an iteration stopped before its tolerance; 130 on Ctrl-C.
+        0; 2 for a wrong argument or file; 3 if an iteration stopped before its tolerance; 130 on Ctrl-C.
     """
     from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, PlausibilityWarning, ShapeError
 
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"error: {shown(error)}", file=sys.stderr)
             return USAGE_ERROR
         except MemoryError as error:
-            print(f"error: there is not enough memory for what was asked ({shown(error)})", file=sys.stderr)
+            print(f"error: there is not enough memory ({shown(error)})", file=sys.stderr)
             return USAGE_ERROR
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What reads the arguments of all commands."""
+    """The parser of the arguments of all commands."""
     from lissom import __version__
 
     whole = argparse.ArgumentParser(

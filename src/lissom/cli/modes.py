@@ -14,7 +14,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     input_arguments(parser)
     from_argument(parser)
     parser.add_argument("--count", type=count, metavar="N", default=10, help="modes to show (10)")
-    parser.add_argument("--damped", action="store_true", help="with what dissipates: damping ratios too")
+    parser.add_argument("--damped", action="store_true", help="include dissipation, and show damping ratios")
     out_argument(parser, "folder for modes.npz, of all modes with their shapes", required=False)
 
 

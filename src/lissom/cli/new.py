@@ -15,7 +15,7 @@ _JOINTS = {"fixed": "JointFixed", "hinge": "JointRevolute", "free": "JointFree"}
 
 
 class _Question(NamedTuple):
-    """A value by its name: what is asked, what is taken where nothing is answered, and what reads the answer."""
+    """A question for a value: name of the value, text of the question, default, and function that reads the answer."""
 
     name: str
     text: str
@@ -61,7 +61,7 @@ _QUESTIONS = (
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robot", type=Path, nargs="?", default=Path("robot.yaml"), help="file to write (robot.yaml)")
-    parser.add_argument("--force", action="store_true", help="write over a file that is there")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     parser.add_argument("--defaults", action="store_true", help="ask nothing")
 
 
@@ -72,10 +72,10 @@ def _new(arguments: argparse.Namespace) -> int:
 
     path = arguments.robot
     if path.exists() and not arguments.force:
-        raise ModelError(f"{path}: is there already; name another file, or write over it with --force")
+        raise ModelError(f"{path}: exists already; give another file, or overwrite it with --force")
     answers = {question.name: question.read(question.default) for question in _QUESTIONS}
     if not arguments.defaults:
-        print("A soft rod with tendons, in SI units. An empty answer takes what stands in brackets.")
+        print("A soft rod with tendons, in SI units. An empty answer takes the value in brackets.")
         answers = {question.name: _asked(question) for question in _QUESTIONS}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, lambda file: file.write(robot_text(answers).encode("utf-8")))
@@ -87,7 +87,7 @@ def _new(arguments: argparse.Namespace) -> int:
 
 
 def _asked(question: _Question) -> Any:
-    """The answer to a question, which is asked again while it makes no sense; the default where the input ends."""
+    """The answer to a question, which is repeated until the answer is valid; the default if the input ends."""
     while True:
         print(f"{question.text} [{question.default}]: ", end="", flush=True)
         line = sys.stdin.readline()
@@ -100,7 +100,7 @@ def _asked(question: _Question) -> Any:
 
 
 def robot_text(answers: dict[str, Any]) -> str:
-    """The file of a robot that answers describe, with comments."""
+    """The robot file of the answers, with comments."""
     tip = _TIP.format(**answers) if answers["mass"] else ""
     drives = "".join(_tendon(k, answers) for k in range(answers["tendons"]))
     drives += _MOTOR if answers["joint"] == "hinge" else ""
@@ -110,7 +110,7 @@ def robot_text(answers: dict[str, Any]) -> str:
 
 
 def default_text() -> str:
-    """The file of the robot that the default answers describe."""
+    """The robot file of the default answers."""
     return robot_text({question.name: question.read(question.default) for question in _QUESTIONS})
 
 
@@ -128,9 +128,9 @@ _FILE = """\
 name: {name}
 gravity: [0, 0, -9.81]  # in the world [m/s²]
 
-links:  # each is a joint and the body that it carries
+links:  # each is a joint and the body on it
   - name: rod
-    # parent: another link; left out, it is the world
+    # parent: another link; without it the parent is the world
     joint: {joint}
     body:
       type: Rod  # its axis is x; y and z lie in the cross-section

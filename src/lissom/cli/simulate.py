@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from lissom.model.model import Model
 
 _STREAM = "motion"  # the folder within DIR to which motions stream
-_SHAPES = 8  # shown of a motion
+_SHAPES = 8  # drawn shapes of a motion
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robot", type=Path, nargs="?", help="robot file (YAML)")
-    parser.add_argument("--duration", type=positive, help="[s]; the last time of --inputs where left out")
+    parser.add_argument("--duration", type=positive, help="[s]; by default the last time of --inputs")
     from_argument(parser)
-    parser.add_argument("--inputs", type=Path, metavar="CSV", help="columns t,<input>,...; what is left out is zero")
+    parser.add_argument("--inputs", type=Path, metavar="CSV", help="columns t,<input>,...; missing inputs are zero")
     parser.add_argument("--smooth", action="store_true", help="join the inputs by smooth curves, not straight lines")
     out_argument(parser, "folder for the results", required=False)
-    parser.add_argument("--stream", action="store_true", help="keep long motions on the disk, in DIR/motion alone")
-    parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with a motion of --stream; nothing else")
+    parser.add_argument("--stream", action="store_true", help="stream a long motion to the disk, to DIR/motion only")
+    parser.add_argument("--resume", type=Path, metavar="DIR", help="continue a motion of --stream; no other arguments")
     parser.add_argument("--method", default="auto", help="of integration (auto)")
     parser.add_argument("--dt", type=positive, help="time step [s] of the methods that have a fixed one")
     parser.add_argument("--rtol", type=positive, default=1e-6, help="relative tolerance (1e-6)")
@@ -51,7 +51,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
         return _resume(arguments)
     if arguments.robot is None or arguments.out is None:
         return arguments.refuse("needs a robot file and --out, or --resume")
-    chosen_method(arguments.method)  # before anything takes its time
+    chosen_method(arguments.method)  # raises its errors before anything is computed
     model = loaded(arguments.robot)[1]
     say = (lambda *_: None) if arguments.quiet else print
     begin = None if arguments.start is None else state_of(arguments.start, model)
@@ -70,7 +70,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     elif model.nu:
         say(f"no --inputs: all {model.nu} inputs are zero")
     if not duration or duration <= 0.0:
-        raise ls.ModelError("--duration is needed where no --inputs give a last time after 0")
+        raise ls.ModelError("--duration is needed unless --inputs has a last time after 0")
     if not arguments.stream:
         keep_results(arguments, *results_in(arguments.out))
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -108,22 +108,22 @@ def _resume(arguments: argparse.Namespace) -> int:
 
 
 def _said(motion: Any, out: Path, say: Say) -> int:
-    """Say what has streamed to a folder."""
+    """Print a summary of a motion that was streamed to a folder."""
     say(f"{motion.t[-1] if len(motion.t) else 0.0:g} s in {motion.statistics.steps} steps, {len(motion.t)} rows")
     say(f"wrote {out / _STREAM / 'run.json'}")
     return 0
 
 
 def _compile(model: Model, u: Any, method: str) -> None:
-    """Run for an instant, so that the times reported later are those of the simulation and not of the compiler."""
+    """Run a very short motion to compile the kernels, so that the printed time is that of the simulation."""
     import lissom as ls
 
-    with suppress(ls.ConvergenceError):  # the run itself will say so
+    with suppress(ls.ConvergenceError):  # the simulation itself raises it
         ls.simulate(model, 1e-6, u=u, method=method)
 
 
 def summarise(model: Model, trajectory: Any, duration: float, say: Say) -> None:
-    """Say what a simulation cost and where it led."""
+    """Print the cost and the end of a simulation."""
     import lissom as ls
 
     done = trajectory.statistics
@@ -136,7 +136,7 @@ def summarise(model: Model, trajectory: Any, duration: float, say: Say) -> None:
 
 
 def results_in(out: Path) -> list[Path]:
-    """The files that a motion is written to."""
+    """The files of the results of a motion."""
     return [out / name for name in ("trajectory.npz", "trajectory.csv", "trajectory.png", "shapes.png")]
 
 

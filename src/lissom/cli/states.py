@@ -1,4 +1,4 @@
-"""Inputs and states that several commands take: by name, by order, from files."""
+"""Inputs and states as arguments of commands: by name, by order, from files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class State(NamedTuple):
-    """What a file of results holds last: q (nq,), v (nv,), u (nu,)."""
+    """The last state in a file of results: q (nq,), v (nv,), u (nu,)."""
 
     q: np.ndarray
     v: np.ndarray
@@ -22,14 +22,14 @@ class State(NamedTuple):
 
 
 def input_arguments(parser: argparse.ArgumentParser) -> None:
-    """Values of the inputs."""
+    """Add the arguments for values of the inputs."""
     values = parser.add_mutually_exclusive_group()
     values.add_argument("--inputs-values", metavar="A,B,C", help="all inputs in their order")
     values.add_argument("--inputs", nargs="+", metavar="NAME=VALUE", help="some inputs by name; the others are zero")
 
 
 def from_argument(parser: argparse.ArgumentParser) -> None:
-    """A file whose state is where to begin."""
+    """Add the argument for a file with the initial state."""
     parser.add_argument("--from", type=Path, metavar="NPZ", dest="start",
                         help="begin at an equilibrium.npz of statics, or at the end of a trajectory.npz")  # fmt: skip
 
@@ -38,13 +38,13 @@ def state_of(path: Path, model: Model) -> State:
     """The state in a file of results.
 
     Raises:
-        ModelError: it holds none, or that of a robot of other sizes.
+        ModelError: the file holds no state, or that of a robot of other sizes.
     """
     import numpy as np
 
     from lissom.errors import ModelError
 
-    path.open("rb").close()  # says what is wrong with the file itself
+    path.open("rb").close()  # raises the errors of the file itself
     try:
         with np.load(path, allow_pickle=False) as file:
             found = {name: np.asarray(file[name]) for name in ("t", "q", "v", "u") if name in file}
@@ -68,7 +68,7 @@ def state_of(path: Path, model: Model) -> State:
 
 
 def input_values(arguments: argparse.Namespace, names: Sequence[str]) -> np.ndarray:
-    """u from --inputs-values or --inputs; zero where neither says anything."""
+    """u (nu,) from --inputs-values or --inputs; zero by default."""
     import numpy as np
 
     from lissom.errors import ModelError

@@ -1,4 +1,4 @@
-"""Many samples of a robot."""
+"""Sweeps over many samples of a robot."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from lissom.cli.command import Command
 from lissom.cli.common import shown
 
-_FAILURES = 10  # shown of a sweep
+_FAILURES = 10  # printed failures of a sweep
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", type=Path, help="study file (YAML)")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results; goes on there")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results, or to continue")
     parser.add_argument("--workers", type=int, metavar="N", help="processes (one for each core)")
     parser.add_argument("--cluster", metavar="ADDRESS", help="of the scheduler of a Dask cluster, instead of --workers")
     parser.add_argument("--quiet", action="store_true", help="no progress and no summary")

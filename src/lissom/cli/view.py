@@ -19,7 +19,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         choices=("pose", "equilibrium", "simulate", "replay"),
         help="(pose; replay of a trajectory, equilibrium under inputs)",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen at (this machine alone)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen at (this machine only)")
     parser.add_argument("--port", type=int, default=8080, help="at that address; 0 takes a free one (8080)")
     parser.add_argument("--hosts", nargs="+", default=[], metavar="NAME", help="names of a proxy that leads to it")
     parser.add_argument("--no-browser", action="store_true", help="print the address and open no browser")
@@ -39,7 +39,7 @@ def _view(arguments: argparse.Namespace) -> int:
 
 VIEW = Command(
     "view",
-    "look at a robot in the browser: set it, pull it, watch it move",
+    "view a robot in the browser: pose it, pull it, watch it move",
     "lissom view robot.yaml --mode equilibrium",
     _arguments,
     _view,

@@ -1,1 +1,1 @@
-"""Control laws made from the model of a robot, each as the Controller that `simulate` takes."""
+"""Control laws from the model of a robot, each as a Controller for `simulate`."""

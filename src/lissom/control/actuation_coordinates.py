@@ -1,11 +1,11 @@
-"""Coordinates that inputs work on: y(q) with ∂y/∂q = B(q)ᵀ, so that the power of the inputs is uᵀẏ.
+"""Actuation coordinates, conjugate to the inputs: y(q) with ∂y/∂q = B(q)ᵀ, so that the power of the inputs is uᵀẏ.
 
     y = length pulled in of a tendon, volume gained by a chamber, coordinate of a motor                    (1)
     ẏ = B(q)ᵀ v,     ÿ = B(q)ᵀ a + Ḃ(q, v)ᵀ v                                                              (2)
 
 Source: Pustina 2025 §7.1 (the tendons' elongation inside the robot) and the principle of virtual work there.
 
-The rows of the equation of motion that inputs act on: M_a a + h_a = B_a(q) u.
+The actuated rows of the equation of motion are M_a a + h_a = B_a(q) u.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from lissom.robot import checks
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_UNKNOWN = "works on no coordinate known here: give `coordinates`, y(q) with the gradient B(q)ᵀ"
+_UNKNOWN = "has no known actuation coordinate: give `coordinates`, y(q) with the gradient B(q)ᵀ"
 _STEP = 1e-5  # of the difference along v, in units of the coordinates' natural sizes
 
 
 def actuation_coordinates(model: Model, q: ArrayLike) -> np.ndarray:
-    """Coordinates y that the inputs work on: ∂y/∂q = B(q)ᵀ, and y = 0 in the neutral configuration.
+    """Actuation coordinates y, conjugate to the inputs: ∂y/∂q = B(q)ᵀ, and y = 0 in the neutral configuration.
 
         y = Σ gain · (L(neutral) − L(q), V(q) − V(neutral), q of a motor)
 
     The y of a tendon is the length pulled in [m], that of a chamber the volume gained [m³], that of a motor its joint
-    coordinate [rad, m]; coupled inputs have the sum, by their gains.
+    coordinate [rad, m]. The y of a coupled input is the sum over its actuators, weighted by their gains.
 
     Args:
         q: configuration, shape (..., nq).
     Returns:
         y, shape (..., nu).
     Raises:
-        ModelError: an input that works on no coordinate: a controlled wrench, a motor of a spherical or free joint, an
-        elastic tendon, an actuator of a user's own. ShapeError: the argument, the expected and the received shape.
+        ModelError: an input without such a coordinate: a controlled wrench, a motor of a spherical or free joint, an
+        elastic tendon, a user's actuator. ShapeError: the argument, the expected and the received shape.
     Source: Pustina 2025 §7.1, where y is the same up to its origin and sign.
     """
     require_coordinates(model, np.arange(model.nu))
@@ -50,7 +50,7 @@ def actuation_coordinates(model: Model, q: ArrayLike) -> np.ndarray:
 
 
 def coordinates_of_all(model: Model, q: Any) -> np.ndarray:
-    """The same, of no meaning for inputs that work on no coordinate."""
+    """y as in `actuation_coordinates`, without checks. Entries of inputs without a coordinate have no meaning."""
     lengths = _channel_lengths(model, q)
     here = model.cached(("lengths of channels", "neutral"), lambda: _channel_lengths(model, model.neutral()))
     plain = np.flatnonzero(model.dofs.q >= 0)
@@ -59,8 +59,8 @@ def coordinates_of_all(model: Model, q: Any) -> np.ndarray:
 
 
 def actuation_rates(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """B(q), shape (nv, nu), and Ḃᵀv of (2), shape (nu,): of wrenches, what presses on deformable bodies and actuators
-    of a user's own by a central difference along v, 1e-9 relative."""
+    """B(q), shape (nv, nu), and Ḃᵀv of (2), shape (nu,). For wrenches, pressures on deformable bodies and users'
+    actuators Ḃ is a central difference along v, accurate to 1e-9 relative."""
     pace = float(np.abs(v / model.dofs.scale).max(initial=0.0))
     if pace == 0.0 or not (model.channels.names or model.inputs.custom):
         return actuation_matrix(model, q), np.zeros(model.nu)
@@ -72,7 +72,7 @@ def actuation_rates(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndar
 
 
 def coordinate_function(model: Model, coordinates: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """y as a function of q: `actuation_coordinates`, or what the user gives for it."""
+    """y as a function of q: `actuation_coordinates`, or the user's function."""
     if coordinates is None:
         require_coordinates(model, np.arange(model.nu))
         return lambda q: actuation_coordinates(model, q)
@@ -98,7 +98,8 @@ def _channel_lengths(model: Model, q: Any) -> np.ndarray:
 
 
 def require_coordinates(model: Model, inputs: np.ndarray, rule: str = _UNKNOWN) -> None:
-    """Raise ModelError, with a rule, where columns of B are not gradients of coordinates that are known here."""
+    """Raise ModelError with `rule` if the column of B of one of the `inputs` is not the gradient of a known
+    coordinate."""
     for c in (*model.spools.channel, *model.wrenches.channel):
         if model.channels.gain[c][inputs].any():
             raise ModelError(f"{model.channels.names[c]}: {rule} (got {type(model.channels.actuator[c]).__name__})")
@@ -120,17 +121,17 @@ _LEAST = 1e-10  # singular value of B_a, scaled to columns of length one
 
 
 def actuated_rows(model: Model) -> np.ndarray:
-    """The coordinates that some input acts on, in the neutral configuration or in one of three near it.
+    """The actuated coordinates: those on which an input acts in the neutral configuration or in one of three near it.
 
     Raises:
-        ModelError: they are not as many as the inputs.
+        ModelError: their number is not that of the inputs.
     """
     near = np.random.default_rng(0).uniform(-0.3, 0.3, (4, model.nv)) * model.dofs.scale
     near[0] = 0.0
     B = np.abs(actuation_matrix(model, integrate(model, model.neutral(), near))) * model.dofs.scale[:, None]
     rows = np.flatnonzero((_ROUNDING * B.max(axis=1, keepdims=True) < B).any(axis=(0, 2)))
     if len(rows) != model.nu:
-        raise ModelError(f"inputs: must be as many as the coordinates they act on, {len(rows)} (got {model.nu})")
+        raise ModelError(f"inputs: must be as many as the actuated coordinates, {len(rows)} (got {model.nu})")
     return rows
 
 
@@ -145,5 +146,5 @@ def solve_rows(model: Model, B_a: np.ndarray, force: np.ndarray, t: float) -> np
     if least < _LEAST:
         where = f"actuation matrix of {model.name!r} at t={t:g} s"
         got = f"got the least singular value {least:.3g}, scaled, for at least {_LEAST:g}"
-        raise ModelError(f"{where}: must not be singular in the coordinates that inputs act on ({got})")
+        raise ModelError(f"{where}: must not be singular in the actuated coordinates ({got})")
     return np.linalg.solve(B_a, force)

@@ -1,19 +1,20 @@
-"""Partial feedback linearisation on the coordinates y that the inputs work on.
+"""Partial feedback linearisation on the actuation coordinates y.
 
     M a + h = B(q) u,   ẏ = Bᵀ v          h = c + g + K q + D v − F                                       (1)
     ÿ = Bᵀ M⁻¹ B u + Bᵀ a₀ + Ḃᵀ v,        a₀ = −M⁻¹ h                                                     (2)
     w = ÿ_d + K_D (ẏ_d − ẏ) + K_P (y_d − y)                                                               (3)
     u = (Bᵀ M⁻¹ B)⁻¹ (w − Bᵀ a₀ − Ḃᵀ v)   and so   ë + K_D ė + K_P e = 0,   e = y_d − y                   (4)
 
-In coordinates θ = (y, z), with any z that completes y, (Bᵀ M⁻¹ B)⁻¹ is M_aa − M_au M_uu⁻¹ M_ua, for it is the inverse
-of a block of the inverse of M in θ, and (4) is the law of Pustina 2025 §7.1 without a choice of z. Loops and prescribed
-motions replace M⁻¹ by the accelerations that they leave.
+In coordinates θ = (y, z), with any z that completes y, (Bᵀ M⁻¹ B)⁻¹ is M_aa − M_au M_uu⁻¹ M_ua, the inverse of a block
+of the inverse of M in θ. (4) is the law of Pustina 2025 §7.1 without a choice of z. With loops and prescribed motions,
+M⁻¹ is the map from forces to the accelerations that they allow.
 
-Implicit methods ask how u answers to q and v. With r = ID(q, v, a) − B u, and without how B turns, which is small,
+Implicit methods need the derivatives of u by q and v. With r = ID(q, v, a) − B u, and without the change of B, which is
+small, they are
 
     ∂u/∂q = D⁻¹ (BᵀM⁻¹ ∂r/∂q − K_P Bᵀ),   ∂u/∂v = D⁻¹ (BᵀM⁻¹ ∂r/∂v − K_D Bᵀ),   D = Bᵀ M⁻¹ B           (6)
 
-The incomplete law takes the rows of (1) that inputs act on, and drops in them what passive coordinates do:
+The incomplete law uses the actuated rows of (1) and drops the accelerations of passive coordinates in them:
 
     u = B_a⁻¹ (M_aa B_a⁻ᵀ (w − Ḃ_aᵀ v_a) + h_a)   and so   ë + K_D ė + K_P e = B_aᵀ M_aa⁻¹ M_au a_u       (5)
 
@@ -48,7 +49,7 @@ from lissom.simulation.inputs import Controller
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_LEAST = 1e-10  # eigenvalue of the decoupling matrix, scaled to ones on its diagonal
+_LEAST = 1e-10  # least eigenvalue of the decoupling matrix, scaled to a unit diagonal
 
 
 def partial_feedback_linearization(
@@ -62,36 +63,37 @@ def partial_feedback_linearization(
     complete: bool = True,
     coordinates: Any = None,
 ) -> Controller:
-    """Inputs that make the coordinates y they work on follow y_d(t), whatever the passive coordinates do.
+    """Inputs that make the actuation coordinates y follow y_d(t) for any motion of the passive coordinates.
 
         u = (Bᵀ M⁻¹ B)⁻¹ (w − Bᵀ a₀ − Ḃᵀ v),   w = ÿ_d + K_D (ẏ_d − ẏ) + K_P (y_d − y)
 
     The error obeys ë + K_D ė + K_P e = 0 from any start, so that it decays exponentially. The rest of the robot stays
-    bounded where its zero dynamics is stable, the motion with y held on y_d: so it is where what passive coordinates
-    move is damped and held by elasticity that outweighs gravity. Between samples of a `period` T the law is blind: keep
-    T K_D and T² K_P well below 1; elastic forces that move within T are cancelled wrongly.
+    bounded if its zero dynamics, the motion with y = y_d, is stable. This is so if the passive motions are damped and
+    their elasticity outweighs gravity. With a `period` T the law gets no feedback between samples: keep T K_D and T²
+    K_P well below 1. Elastic forces that change within T are not cancelled correctly.
 
     Args:
         y: y_d, of the coordinates of `actuation_coordinates`, shape (nu,) [m, m³, rad]: a constant, a function of t,
             or an ls.Tabulated, such as `path` of `static_reference`.
         proportional, derivative: K_P [1/s²] and K_D [1/s], positive definite: numbers, shape (nu,) or (nu, nu).
         velocity, acceleration: ẏ_d [per second] and ÿ_d, functions of t; None differentiates.
-        complete: False leaves the coupling with passive coordinates out, as a computed torque for the driven part
-            alone does: u = B_a⁻¹ (M_aa B_a⁻ᵀ (w − Ḃ_aᵀ v_a) + h_a), in the rows a that inputs act on. The error is
-            then driven by the passive accelerations, B_aᵀ M_aa⁻¹ M_au a_u, and does not vanish while they last.
-        coordinates: y as a function of q whose gradient is B(q)ᵀ, where `actuation_coordinates` has none.
+        complete: False leaves out the coupling with passive coordinates, like a computed torque for the actuated part
+            only: u = B_a⁻¹ (M_aa B_a⁻ᵀ (w − Ḃ_aᵀ v_a) + h_a), in the actuated rows a. The error is then driven by the
+            passive accelerations, B_aᵀ M_aa⁻¹ M_au a_u, and does not vanish while they last.
+        coordinates: y as a function of q whose gradient is B(q)ᵀ, for inputs that `actuation_coordinates` does not
+            cover.
     Returns:
         Controller for `simulate`, continuous or with a period.
     Raises:
-        ModelError: gains, a reference, more inputs than coordinates, a force that is not linear in u, no coordinates;
-        for complete=False, rows that inputs act on that are not as many as the inputs; in use, a decoupling matrix
-        Bᵀ M⁻¹ B that is singular, with its least eigenvalue.
+        ModelError: wrong gains or reference, more inputs than coordinates, a force that is not linear in u, an input
+        without coordinate; for complete=False, a number of actuated rows other than that of the inputs; in use, a
+        singular decoupling matrix Bᵀ M⁻¹ B, with its least eigenvalue.
     Source: Pustina 2025 §7.1 and supplement eq. (2); Spong 1994.
     """
     require_inputs(model)
     K = [gain(value, model.nu, name) for name, value in (("proportional", proportional), ("derivative", derivative))]
     given = callable(y) or (velocity is None and acceleration is None)
-    checks.require(given, "y", "must be a function of t where its rates are given", y)
+    checks.require(given, "y", "must be a function of t if its rates are given", y)
     motion = JointMotion("reference", "", y, velocity, acceleration)
     motion.check("reference", model.nu)
     reference = motion.kinematics("reference", model.nu)
@@ -111,7 +113,7 @@ def gain(value: Any, size: int, name: str) -> np.ndarray:
 @final
 @dataclass(frozen=True)
 class _Linearization:
-    """The law as a function of (t, q, v, z). rows: those that inputs act on, of the incomplete law."""
+    """The law as a function of (t, q, v, z). rows: the actuated rows for the incomplete law; None for the complete."""
 
     model: Model
     coordinates: Callable[[np.ndarray], np.ndarray]
@@ -138,7 +140,7 @@ class _Linearization:
         return B, curving, w
 
     def _complete(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
-        """u of (4), B, a₀ and M⁻¹B; those of the last state are kept, where derivatives are asked for next."""
+        """u of (4), B, a₀ and M⁻¹B. Those of the last state are cached, since its derivatives are computed next."""
         key = (t, q.tobytes(), v.tobytes())
         if self.last.get("key") != key:
             self.last.update(key=key, found=self._solved(t, q, v))
@@ -151,7 +153,7 @@ class _Linearization:
             a = forward_dynamics(model, q, v, np.vstack([np.zeros(model.nu), np.eye(model.nu)]), t)
             a_0, response = a[0], (a[1:] - a[0]).T
         else:
-            own = mass_inverse_dynamics(model, q, v, t=t)  # first, as it asks most of bodies, which is kept
+            own = mass_inverse_dynamics(model, q, v, t=t)  # first: its cached body results serve _wanted
             B, curving, w = self._wanted(t, q, v)
             a = np.linalg.solve(own.mass, np.column_stack([-own.bias, B]))
             a_0, response = a[:, 0], a[:, 1:]

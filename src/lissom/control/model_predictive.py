@@ -1,4 +1,4 @@
-"""Model predictive control: the best motion ahead within limits, again from each sample on.
+"""Model predictive control: at each sample, the optimal motion over a horizon within limits of the inputs.
 
 With u = (u₀ … u_{N−1}), states of a rollout xₖ(u), and r of (3) of tracking_cost,
 
@@ -6,19 +6,19 @@ With u = (u₀ … u_{N−1}), states of a rollout xₖ(u), and r of (3) of trac
     δxₖ₊₁ = Aₖ δxₖ + Bₖ δuₖ   ⇒   δxₖ = Gₖ δu                                                              (2)
     H = Σ (Jₖ Gₖ)ᵀ(Jₖ Gₖ) + h diag(R),   g = Σ (Jₖ Gₖ)ᵀ rₖ + h R (u − u_r)                                  (3)
 
-x is (q, v), and the accelerations behind them of schemes whose steps begin with these; δx₀ = 0 but for what the first
-input does to those. δu is the least of ½ δuᵀH δu + gᵀδu within the limits (`box_least`), and u goes along it as far as
-L falls: Gauss and Newton's method, by single shooting. The Aₖ and Bₖ of all steps are found at once. From sample to
-sample u is shifted by the time between, so that one iteration each suffices where the motion goes on as planned
-(real-time iteration).
+x is (q, v), with the accelerations behind them for schemes that start from these. δx₀ = 0 except for the effect of the
+first input on these accelerations. δu minimises ½ δuᵀH δu + gᵀδu within the limits (`box_least`), and a line search
+along δu makes L decrease: the Gauss-Newton method with single shooting. The Aₖ and Bₖ of all steps are computed at
+once. From sample to sample u is shifted by the time in between. If the motion follows the plan, one iteration for each
+sample suffices (real-time iteration).
 Source: M. Diehl, H. G. Bock, J. P. Schlöder, SIAM J. Control Optim. 43, 2005, for the one iteration.
 
-The least of a quadratic function within limits, by Newton's method on the variables that no limit holds.
+`box_least` minimises a quadratic function within limits by Newton's method on the free variables f:
 
     minimise ½ δᵀH δ + gᵀδ,   low ≤ δ ≤ high,   H positive definite                                       (4)
-    held: at a limit that the slope pushes against;   H_ff s = −(H δ + g)_f on the others                  (5)
+    active: at a limit against which the slope pushes;   H_ff s = −(H δ + g)_f on the others               (5)
 
-and a search along the projection of δ + α s onto the limits.
+with a line search along the projection of δ + α s onto the limits.
 Source: D. P. Bertsekas, SIAM J. Control Optim. 20, 1982.
 """
 
@@ -38,25 +38,25 @@ from lissom.gradients.rollout import Rollout, chosen_scheme, rollout
 from lissom.gradients.starts import forbid_anchors
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.simulation.inputs import Controller
 from lissom.stepping.schemes import Scheme
 
-_HALVINGS = 6  # of a step along which the cost does not fall
-_SHARE = 1e-4  # of the gain that the quadratic function promises
+_HALVINGS = 6  # halvings of a step in the line search
+_SHARE = 1e-4  # least decrease of the cost, relative to that of the quadratic function
 _TOLERANCE = 1e-7  # of Newton's method in the steps
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class MotionPlan:
-    """The best motion found from a state on.
+    """The optimal motion from a state on.
 
     Fields:
-        t: times (steps + 1,) [s]. q, v: configurations and velocities there. u: inputs held during each step,
-            (steps, nu). cost: L. iterations: how many were made. left: by how much the last one promised to lower the
-            cost yet, as a ratio to it; small at a minimum within the limits.
+        t: times (steps + 1,) [s]. q, v: configurations and velocities there. u: inputs, constant during each step
+            (steps, nu). cost: L. iterations: their number. left: decrease of the cost that the last iteration predicts,
+            relative to the cost; small at a minimum within the limits.
         motion: the Rollout of the plan.
     """
 
@@ -70,28 +70,28 @@ class MotionPlan:
     motion: Rollout = field(repr=False)
 
     def error(self) -> tuple[np.ndarray, np.ndarray]:
-        """Estimated errors of q and v that the steps make, as of `Rollout.error`: of a robot that follows the plan
-        exactly otherwise, under the same inputs."""
+        """Estimated errors of q and v by the steps, see `Rollout.error`: the deviation of an exact motion under the
+        same inputs."""
         return self.motion.error()
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class ModelPredictiveControl:
-    """Inputs that make the motion ahead cost least, within limits, planned again at each sample.
+    """Inputs that minimise the cost of the motion over a horizon, within limits, with a new plan at each sample.
 
     Args:
-        model: the robot. cost: what its motion costs.
-        dt: size of the steps [s]. steps: how many there are to the horizon.
+        model: the robot. cost: of its motion.
+        dt: size of the steps [s]. steps: number of steps of the horizon.
         limits: (low, high) of the inputs, numbers or shape (nu,); None: no limits.
-        iterations: how many a sample takes at most; one, from the plan before, is the real-time iteration.
-        method: of the steps, as of `rollout`: "sdirk" is of second order under inputs that jump from step to step;
-            "implicit_euler" costs half and damps what the robot does not.
+        iterations: largest number of iterations for a sample; one, from the last plan, is the real-time iteration.
+        method: of the steps, see `rollout`: "sdirk" is of second order with inputs that jump from step to step;
+            "implicit_euler" costs half and adds damping.
     Raises:
-        ModelError: an argument breaks its rule, or the robot has loads or motions that depend on time, of which
-        a plan that begins later would know nothing, or contacts that stick. ShapeError: the argument, the expected and
-        the received shape.
+        ModelError: an argument breaks its rule, or the robot has contacts that stick, or loads or motions that depend
+            on
+        time, which plans do not include. ShapeError: the argument, the expected and the received shape.
     Source: Diehl, Bock and Schlöder 2005.
     """
 
@@ -111,7 +111,7 @@ class ModelPredictiveControl:
         checks.integer(self.iterations, "iterations", least=1)
         if not isinstance(self.cost, TrackingCost) or self.cost.model is not self.model:
             raise ModelError(f"cost: must be an ls.TrackingCost of the same model (got {self.cost!r})")
-        if self.model.n_motions or self.model.loads.varies:  # which currents are counted among
+        if self.model.n_motions or self.model.loads.varies:  # varying currents included
             rule = "must have no loads, currents or prescribed motions that depend on time"
             raise ModelError(f"robot {self.model.name!r}: {rule} (got some)")
         forbid_anchors(self.model)
@@ -122,23 +122,23 @@ class ModelPredictiveControl:
 
     @renamed(u="u0")
     def plan(self, t: float, q: Any, v: Any, u0: Any = None, *, iterations: int | None = None) -> MotionPlan:
-        """The best motion from a state on, as far as so many iterations find it.
+        """The motion from a state on with the least cost after the given number of iterations.
 
         Args:
             t: time, for references [s]. q: configuration, shape (nq,). v: velocity, shape (nv,).
-            u0: inputs to start from, shape (steps, nu) or (nu,); None are the reference's, within the limits.
-            iterations: at most so many; fewer where the cost no longer falls. None: those of the controller.
+            u0: initial inputs, shape (steps, nu) or (nu,); None: those of the reference, within the limits.
+            iterations: largest number; fewer are made if the cost no longer decreases. None: that of the controller.
         Returns:
             MotionPlan.
         Raises:
-            ConvergenceError: Newton's method finds no motion with the inputs given to start from.
+            ConvergenceError: Newton's method finds no motion with the initial inputs.
         """
         q, v = checked_configuration(self.model, "q", q), stack("v", v, self.model.nv)
         if q.ndim != 1 or v.ndim != 1:
             raise ShapeError(
                 f"q, v: expected shapes ({self.model.nq},) and ({self.model.nv},), got {q.shape}, {v.shape}"
             )
-        u = self.cost.held if u0 is None else stack("u0", u0, self.model.nu)
+        u = self.cost.input_references if u0 is None else stack("u0", u0, self.model.nu)
         if u.shape not in ((self.model.nu,), (self.steps, self.model.nu)):
             raise ShapeError(f"u0: expected shape ({self.steps}, {self.model.nu}), got {u.shape}")
         u = np.clip(np.broadcast_to(u, (self.steps, self.model.nu)), self.low, self.high)
@@ -157,19 +157,19 @@ class ModelPredictiveControl:
 
     @renamed(u="u0")
     def controller(self, period: float | None = None, u0: Any = None) -> Controller:
-        """The law for `simulate(controller=, period=)`, whose state is the plan: pass the same `period` there.
+        """The law for `simulate(controller=, period=)`. Its state is the plan; pass the same `period` to `simulate`.
 
         Args:
-            period: between samples [s]; None: dt. u0: inputs that the first plan starts from, as of `plan`.
+            period: time between samples [s]; None: dt. u0: initial inputs of the first plan, see `plan`.
         """
         apart = checks.number(self.dt if period is None else period, "period", above=0.0)
-        u = self.cost.held if u0 is None else stack("u0", u0, self.model.nu)
+        u = self.cost.input_references if u0 is None else stack("u0", u0, self.model.nu)
         start = np.clip(np.broadcast_to(u, (self.steps, self.model.nu)), self.low, self.high)
         law = _Law(self, apart)
         return Controller(law.output, law.rate, start.ravel())
 
     def shifted(self, u: np.ndarray, time: float) -> np.ndarray:
-        """Inputs (steps, nu) as they are some time later [s], the last ones held."""
+        """Inputs (steps, nu) shifted by a time [s]; the last ones are repeated."""
         whole, part = divmod(time / self.dt, 1.0)
         k = np.minimum(np.arange(self.steps) + int(whole), self.steps - 1)
         return (1.0 - part) * u[k] + part * u[np.minimum(k + 1, self.steps - 1)]
@@ -178,7 +178,7 @@ class ModelPredictiveControl:
         return rollout(self.model, q, v, u, dt=self.dt, method=self.method, tolerance=_TOLERANCE)
 
     def _worth(self) -> np.ndarray:
-        """√h of each state, √T of the last one."""
+        """Weights of the states in r of (3) of tracking_cost: √h, and √T for the last one."""
         each = np.full(self.steps + 1, self.dt)
         each[-1] = self.cost.end
         return np.sqrt(each)
@@ -189,7 +189,7 @@ class ModelPredictiveControl:
         return r, 0.5 * float(np.sum(r * r) + self.dt * np.sum(self.cost.of_inputs(motion.u) ** 2))
 
     def _move(self, to: References, motion: Rollout, r: np.ndarray) -> tuple[np.ndarray, float]:
-        """δu, shape (steps, nu), and by how much it lowers the quadratic function."""
+        """δu, shape (steps, nu), and the decrease of the quadratic function."""
         N, nu, nv = self.steps, self.model.nu, self.model.nv
         follows = motion.method.follows_accelerations
         size = 4 * nv if follows else 2 * nv
@@ -216,7 +216,7 @@ class ModelPredictiveControl:
     def _search(
         self, to: References, motion: Rollout, move: np.ndarray, gain: float, cost: float
     ) -> tuple[Rollout, np.ndarray, float] | None:
-        """The motion as far along a move as its cost falls; None where it does not."""
+        """Line search along a move: the motion, its inputs and its cost; None if the cost does not decrease."""
         part = 1.0
         for _ in range(_HALVINGS):
             u = np.clip(motion.u + part * move, self.low, self.high)
@@ -235,14 +235,14 @@ class ModelPredictiveControl:
 @final
 @dataclass(frozen=True)
 class _Law:
-    """The law as functions of (t, q, v, z), z being the inputs of the plan."""
+    """The law as functions of (t, q, v, z). z holds the inputs of the plan."""
 
     control: ModelPredictiveControl
     period: float
     last: list[Any] = field(default_factory=list, compare=False)
 
     def _planned(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Inputs of the plan from here on; output and rate ask for the same one after the other."""
+        """Inputs of the plan from a state on. It is cached, since `output` and `rate` use the same plan."""
         key = (t, q.tobytes(), v.tobytes(), z.tobytes())
         if not self.last or self.last[0] != key:
             found = self.control.plan(t, q, v, z.reshape(self.control.steps, -1))
@@ -254,14 +254,14 @@ class _Law:
         return self._planned(t, q, v, z)[0]
 
     def rate(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Of z, which after the sample is the plan as it is then."""
+        """Rate of z such that z is the shifted plan after the sample."""
         later = self.control.shifted(self._planned(t, q, v, z), self.period)
         return (later.ravel() - z) / self.period
 
 
 _TRIES = 50
-_GAIN = 0.1  # of the slope along s, that a step must gain at least
-_SMALL = 1e-9  # of the largest slope at the start, that may be left
+_GAIN = 0.1  # least decrease of a step, relative to the slope along s
+_SMALL = 1e-9  # largest remaining slope, relative to that at the start
 
 
 def box_least(H: np.ndarray, g: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -275,7 +275,7 @@ def box_least(H: np.ndarray, g: np.ndarray, low: np.ndarray, high: np.ndarray) -
         s = np.zeros_like(x)
         s[free] = -cho_solve(cho_factor(H[np.ix_(free, free)], check_finite=False), slope[free], check_finite=False)
         part, start = 1.0, x
-        while True:  # the value falls by any short step
+        while True:  # a short enough step decreases the value
             x = np.clip(start + part * s, low, high)
             Hx = H @ x
             new = 0.5 * x @ Hx + g @ x

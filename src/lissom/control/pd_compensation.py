@@ -1,10 +1,10 @@
-"""PD control in the coordinates that inputs work on, with compensation of potential forces.
+"""PD control in actuation coordinates, with compensation of potential forces.
 
     u = u_d + K_P (y_d − y) − K_D ẏ,         B(q_d) u_d = g(q_d) + K q_d − F = ID(q_d, 0, 0)               (1)
     u = B_a(q)⁻¹ ID(q, 0, 0)_a + K_P (y_d − y) − K_D ẏ                                                   (2)
 
 With V = ½ vᵀM v + U(q) + ½ (y_d − y)ᵀK_P(y_d − y) − u_dᵀy, (1) gives V̇ = −ẏᵀK_D ẏ − vᵀD v, because the power of the
-inputs is uᵀẏ. V has its minimum at q_d where ∂(ID − B u_d)/∂q + B K_P Bᵀ is positive definite there.             (3)
+inputs is uᵀẏ. V has its minimum at q_d if ∂(ID − B u_d)/∂q + B K_P Bᵀ is positive definite there.                (3)
 Source: Pustina 2025, supplement eq. (3) for (1) with y = q, and §7.2 for (2).
 """
 
@@ -29,7 +29,7 @@ from lissom.simulation.inputs import Controller
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_LEFT = 1e-6  # of the potential force that inputs may fail to hold at the reference
+_LEFT = 1e-6  # largest part of the potential force that inputs do not balance at the reference
 
 
 def pd_compensation(
@@ -41,28 +41,29 @@ def pd_compensation(
     cancel: bool = False,
     coordinates: Any = None,
 ) -> Controller:
-    """Inputs of a PD law that hold a robot at a reference q_d against gravity, elasticity and loads.
+    """Inputs of a PD law that keep a robot at a reference q_d against gravity, elasticity and loads.
 
         u = u_d + K_P (y_d − y) − K_D ẏ,     B(q_d) u_d = ID(q_d, 0, 0),     y_d = y(q_d)
 
-    y are the coordinates that the inputs work on (`actuation_coordinates`); with a motor on each coordinate y = q, and
-    this is the law of the source. Only u_d needs the model, once. The energy of the closed loop never grows, and q_d
-    is asymptotically stable where ∂(ID − B u_d)/∂q + B K_P Bᵀ is positive definite there and every motion that y does
-    not see is damped; passive coordinates come along. Sampled with a `period` T this holds for T well below the
-    periods of the closed loop and below M/K_D, M being the least inertia that a motor sees.
+    y are the `actuation_coordinates`. With a motor on each coordinate y = q, and this is the law of the source. The
+    model is needed only once, for u_d. The energy of the closed loop never grows. q_d is asymptotically stable if ∂(ID
+    − B u_d)/∂q + B K_P Bᵀ is positive definite there and all motions that do not change y are damped. With a `period` T
+    this holds for T well below the periods of the closed loop and below M/K_D, M the least inertia at a motor.
 
     Args:
-        q: q_d, shape (nq,) [rad, m, strain units]: an equilibrium under some inputs, as of `solve_statics`.
+        q: q_d, shape (nq,) [rad, m, strain units]: an equilibrium under some inputs, for instance of `solve_statics`.
         proportional, derivative: K_P and K_D, positive definite: numbers, shape (nu,) or (nu, nu) [N·m/rad, N/m].
-        cancel: True compensates the forces where the robot is instead of where it should be,
-            u = B_a(q)⁻¹ ID(q, 0, 0)_a + K_P (y_d − y) − K_D ẏ, in the rows a that inputs act on. Proven stable from
-            any start where those are all coordinates; q_d then need not be an equilibrium.
-        coordinates: y as a function of q whose gradient is B(q)ᵀ, where `actuation_coordinates` has none.
+        cancel: True compensates the forces at the present q instead of those at q_d,
+            u = B_a(q)⁻¹ ID(q, 0, 0)_a + K_P (y_d − y) − K_D ẏ, in the actuated rows a. If all coordinates are actuated,
+            it is proven stable from any start, and q_d need not be an equilibrium.
+        coordinates: y as a function of q whose gradient is B(q)ᵀ, for inputs that `actuation_coordinates` does not
+            cover.
     Returns:
         Controller for `simulate`, continuous or with a period.
     Raises:
-        ModelError: gains, more inputs than coordinates, a force that is not linear in u, no coordinates, a q that no
-        inputs hold, with what is left; for cancel, rows that inputs act on that are not as many as the inputs.
+        ModelError: wrong gains, more inputs than coordinates, a force that is not linear in u, an input without
+        coordinate, a q that no inputs balance, with the remaining force; for cancel, a number of actuated rows other
+        than that of the inputs.
         ShapeError: the argument, the expected and the received shape.
     Source: Pustina 2025, supplement eq. (3), and §7.2.
     """
@@ -73,17 +74,17 @@ def pd_compensation(
         raise ShapeError(f"q: expected shape ({model.nq},), got {q.shape}")
     y = coordinate_function(model, coordinates)
     rows = actuated_rows(model) if cancel else None
-    held = np.zeros(model.nu) if cancel else _holding(model, q)
+    held = np.zeros(model.nu) if cancel else _balancing_inputs(model, q)
     return Controller(_Compensation(model, y, y(q), held, K[0], K[1], rows))
 
 
-def _holding(model: Model, q: np.ndarray) -> np.ndarray:
-    """u_d of (1), the least where many inputs hold q; loops and prescribed motions bear their part."""
+def _balancing_inputs(model: Model, q: np.ndarray) -> np.ndarray:
+    """u_d of (1), the least of several solutions. Loops and prescribed motions carry their part of the force."""
     zero = np.zeros(model.nv)
     force, B = model.dofs.scale * inverse_dynamics(model, q, zero, zero), actuation_matrix(model, q)
-    borne = np.hstack([B, constraint_jacobian(model, q).T]) if model.n_multipliers else B
-    found = np.linalg.lstsq(model.dofs.scale[:, None] * borne, force, rcond=None)[0]
-    left = np.abs(force - model.dofs.scale * (borne @ found)).max()
+    supports = np.hstack([B, constraint_jacobian(model, q).T]) if model.n_multipliers else B
+    found = np.linalg.lstsq(model.dofs.scale[:, None] * supports, force, rcond=None)[0]
+    left = np.abs(force - model.dofs.scale * (supports @ found)).max()
     if left > _LEFT * np.abs(force).max():
         part = f"{left / np.abs(force).max():.3g} of the potential force there"
         rule = f"must be an equilibrium under some inputs, but they leave {part}; take it from solve_statics"
@@ -94,19 +95,19 @@ def _holding(model: Model, q: np.ndarray) -> np.ndarray:
 @final
 @dataclass(frozen=True)
 class _Compensation:
-    """The law as a function of (t, q, v, z). rows: those that inputs act on, where forces are cancelled."""
+    """The law as a function of (t, q, v, z). rows: the actuated rows if forces are cancelled, otherwise None."""
 
     model: Model
     coordinates: Callable[[np.ndarray], np.ndarray]
     y_d: np.ndarray
-    held: np.ndarray
+    u_d: np.ndarray
     proportional: np.ndarray
     derivative: np.ndarray
     rows: np.ndarray | None
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
         B = actuation_matrix(self.model, q)
-        u = self.held + self.proportional @ (self.y_d - self.coordinates(q)) - self.derivative @ (B.T @ v)  # (1)
+        u = self.u_d + self.proportional @ (self.y_d - self.coordinates(q)) - self.derivative @ (B.T @ v)  # (1)
         if self.rows is None:
             return u
         zero = np.zeros(self.model.nv)

@@ -1,19 +1,19 @@
 """Linear quadratic regulators about equilibria.
 
 With x = (q ⊖ q_e, v) and u = u_e + δu, ẋ = A x + B δu by `linearize`. On the motions that loops and prescribed motions
-leave, x = E z with E = diag(N, N), A N = 0 for the rows A of loops, and N⁺ N the identity,
+allow, x = E z with E = diag(N, N), A N = 0 for the rows A of loops, and N⁺ N the identity,
 
     ż = Â z + B̂ δu,     Â = E⁺ A E,     B̂ = E⁺ B                                                          (1)
 
-since at rest Ȧ v changes nothing of first order: such motions stay on their tangent space. With Q̂ = Eᵀ Q E
+At rest Ȧ v has no effect of first order, so that such motions stay in their tangent space. With Q̂ = Eᵀ Q E
 
     Âᵀ P̂ + P̂ Â − P̂ B̂ R⁻¹ B̂ᵀ P̂ + Q̂ = 0,     K̂ = R⁻¹ B̂ᵀ P̂                                                   (2)
 
-makes ∫ xᵀQ x + δuᵀR δu dt least, and with inputs held for T, Φ = exp(T Â) and Γ = ∫₀ᵀ exp(s Â) ds B̂,
+minimises ∫ xᵀQ x + δuᵀR δu dt. With inputs that are constant for T, Φ = exp(T Â) and Γ = ∫₀ᵀ exp(s Â) ds B̂,
 
     Φᵀ P̂ Φ − P̂ − Φᵀ P̂ Γ (T R + Γᵀ P̂ Γ)⁻¹ Γᵀ P̂ Φ + T Q̂ = 0,     K̂ = (T R + Γᵀ P̂ Γ)⁻¹ Γᵀ P̂ Φ               (3)
 
-makes the sum of T (xᵀQ x + δuᵀR δu) over the samples least. In all coordinates K = K̂ E⁺ and P = E⁺ᵀ P̂ E⁺.
+minimises the sum of T (xᵀQ x + δuᵀR δu) over the samples. In all coordinates K = K̂ E⁺ and P = E⁺ᵀ P̂ E⁺.
 Source: B. D. O. Anderson and J. B. Moore, Optimal Control, 1990, chapters 2 and 3.
 """
 
@@ -34,30 +34,30 @@ from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_deriva
 from lissom.dynamics.linearization import linearize
 from lissom.errors import ModelError, ShapeError
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.simulation.inputs import Controller
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_LEFT = 1e-6  # of the forces at rest, and of those that a move of natural size makes
-_DEPENDENT = 1e-9  # least singular value of rows that ask something of their own, of the largest
-_REACHED = 1e-9  # share of an input in a motion, in units of the coordinates, below which it does not move it
+_LEFT = 1e-6  # largest remaining force, relative to those at rest and of a move of natural size
+_DEPENDENT = 1e-9  # least singular value of independent rows, relative to the largest
+_REACHED = 1e-9  # least share of an input in a motion that it controls, in units of the coordinates
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Regulator:
     """A linear quadratic regulator u = u_e − K x, x = (q ⊖ q_e, v), with ⊖ by `difference`.
 
     Fields:
         model: the robot. q, u: the equilibrium q_e (nq,) and its inputs u_e (nu,).
-        gain: K, shape (nu, 2 nv). eigenvalues: of the closed loop, those of slowest decay first: exponents s [1/s], or
-            factors from sample to sample where there is a period; two for each motion that loops and prescribed
-            motions leave.
+        gain: K, shape (nu, 2 nv). eigenvalues: of the closed loop, sorted from the slowest decay on: exponents s [1/s],
+            or with a period factors from sample to sample [-]; two for each motion that loops and prescribed motions
+            allow.
         riccati: P, shape (2 nv, 2 nv): xᵀP x is the least cost from x on.
-        period: between samples [s]; None where the law acts continuously.
+        period: time between samples [s]; None for a continuous law.
     """
 
     model: Model
@@ -69,13 +69,13 @@ class Regulator:
     period: float | None
 
     def controller(self, limits: tuple[ArrayLike, ArrayLike] | None = None) -> Controller:
-        """The law as `simulate` takes it, with `period` beside it where there is one.
+        """The law for `simulate`; pass the regulator's `period` to it as well.
 
         Args:
-            limits: (low, high) of the inputs, numbers or shape (nu,), infinite where there are none. Inputs beyond are
-                cut off, of which the gains know nothing: what then is far from q_e may not come back.
+            limits: (low, high) of the inputs, numbers or shape (nu,), infinite where there is no limit. Inputs are
+                clipped to them. The gains do not account for this, so that a robot far from q_e may not return.
         Raises:
-            ModelError: limits that leave out u_e. ShapeError: limits of another shape.
+            ModelError: limits that exclude u_e. ShapeError: limits of another shape.
         """
         low, high = (-np.inf, np.inf) if limits is None else _limits(limits, self.u)
         law = _Law(self.model, self.q, self.u, self.gain, low, high)
@@ -91,26 +91,27 @@ def lqr(
     inputs: ArrayLike,
     period: float | None = None,
 ) -> Regulator:
-    """Gains that hold a robot at an equilibrium at least quadratic cost, stable or not, on its linearisation there.
+    """Gains that keep a robot at a stable or unstable equilibrium with the least quadratic cost of its linearisation.
 
         u = u_e − K x,   x = (q ⊖ q_e, v),     K for the least  ∫ xᵀQ x + (u − u_e)ᵀR (u − u_e) dt
 
-    q ⊖ q_e is the tangent increment of `difference`, so that quaternions do no harm. Loops and prescribed motions leave
-    fewer motions: gains are found on these, and given for all coordinates. Prescribed joints are taken as standing.
+    q ⊖ q_e is the tangent increment of `difference`, also for quaternions. Gains are computed on the motions that loops
+    and prescribed motions allow, and returned for all coordinates. Prescribed joints are taken at rest.
 
     Args:
-        q: q_e, shape (nq,) [rad, m, strain units]: an equilibrium under u, as of `solve_statics(stable=False)`.
+        q: q_e, shape (nq,) [rad, m, strain units]: an equilibrium under u, such as that of
+            `solve_statics(stable=False)`.
         u: u_e, shape (nu,) [N, N·m, Pa]; None is zero.
         state: Q, symmetric and positive semidefinite: a number, shape (2 nv,) or (2 nv, 2 nv) [per squared unit of each
             coordinate and velocity].
         inputs: R, symmetric and positive definite: a number, shape (nu,) or (nu, nu) [per squared unit of each input].
-        period: time T between samples, for inputs that are held in between [s]; the cost is then the sum of
-            T (xᵀQ x + δuᵀR δu) over the samples. None: the law acts continuously.
+        period: time T between samples, with constant inputs in between [s]; the cost is then the sum of
+            T (xᵀQ x + δuᵀR δu) over the samples. None: a continuous law.
     Returns:
         Regulator, whose `controller()` is for `simulate`.
     Raises:
-        ModelError: no inputs, costs or a period that break their rule, a q that is no equilibrium, a motion that does
-            not decay by itself and that no input moves, or that no cost sees and so stays.
+        ModelError: no inputs, wrong costs or period, a q that is no equilibrium, or a motion that does not decay by
+            itself and that no input controls or no cost includes.
         ShapeError: the argument, the expected and the received shape.
     Accuracy: of the Riccati equation; derivatives and, with a period, the motion between samples are exact.
     Source: Anderson and Moore 1990.
@@ -145,7 +146,7 @@ def _allowed(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _require_equilibrium(model: Model, q: np.ndarray, u: np.ndarray, W: np.ndarray) -> None:
-    """Raise ModelError where forces are left on the allowed motions."""
+    """Raise ModelError if forces remain on the allowed motions."""
     S, still = model.dofs.scale, np.zeros(model.nv)
     force, push = S * inverse_dynamics(model, q, still, still), S * (actuation_matrix(model, q) @ u)
     stiff = S[:, None] * inverse_dynamics_derivatives(model, q, still, still)[0] * S
@@ -161,7 +162,7 @@ def _require_equilibrium(model: Model, q: np.ndarray, u: np.ndarray, W: np.ndarr
 def _riccati(
     A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray, period: float | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """P̂, K̂ and the eigenvalues of the closed loop by (2) or (3), or None where it is not stable."""
+    """P̂, K̂ and the eigenvalues of the closed loop by (2) or (3); None if it is not stable."""
     try:
         if period is None:
             P = solve_continuous_are(A, B, Q, R)
@@ -188,15 +189,16 @@ def _sampled(A: np.ndarray, B: np.ndarray, period: float) -> tuple[np.ndarray, n
 
 
 def _reason(A: np.ndarray, B: np.ndarray) -> str:
-    """What keeps inputs from stabilising (1): the motions that do not decay and that they move least."""
+    """The reason why inputs do not stabilise (1): the motion that does not decay and that they control least."""
     s, left = np.linalg.eig(A.T)
     moved = np.linalg.norm(left.T @ B, axis=1) / np.maximum(np.linalg.norm(B), np.finfo(float).tiny)
     stays = np.real(s) >= -1e-9 * np.abs(s).max(initial=0.0)
     lost = s[stays & (moved < _REACHED)]
     if len(lost):
         named = ", ".join(f"{x:.3g}" for x in lost[np.imag(lost) >= 0.0])
-        return f"inputs must move every motion that does not decay by itself (none moves that of exponent {named} 1/s)"
-    return "the state cost must see every motion that does not decay by itself, and inputs move it enough to stop it"
+        got = f"none controls that of exponent {named} 1/s"
+        return f"inputs must control every motion that does not decay by itself ({got})"
+    return "the state cost must include every motion that does not decay by itself, and inputs must control it"
 
 
 def _limits(limits: Any, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

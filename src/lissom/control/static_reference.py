@@ -1,11 +1,11 @@
-"""References of points in space turned into references of the coordinates that inputs work on, by statics at samples.
+"""References of points in space converted into references of actuation coordinates, by statics at samples.
 
     r(q, u) = ID(q, 0, 0) − B(q) u = 0,   x(q) = x_d(tₖ)                                                  (1)
     K δq − B δu = −r,   J δq = x_d − x    Newton's step, K = ∂r/∂q, J = ∂x/∂q                             (2)
 
-(2) is solved as a whole, because K is singular where inputs drive what nothing else holds, for the shortest step in
-units of the coordinates' natural sizes and of the inputs that are worth them by K.
-y(tₖ) = y(qₖ) is joined by a spline with a continuous second derivative.
+(2) is solved as a whole, because K is singular if inputs drive coordinates without stiffness. Its solution is the
+shortest step in units of the coordinates' natural sizes and of the inputs that K relates to them.
+A spline with a continuous second derivative joins y(tₖ) = y(qₖ).
 Source: Pustina 2025 §7.1, eq. (49), where a Cartesian regulator finds u.
 """
 
@@ -26,23 +26,23 @@ from lissom.dynamics.kinematics import frame_jacobian, frame_pose
 from lissom.errors import ConvergenceError, ModelError, StabilityWarning, renamed
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.robot.functions import Tabulated
 from lissom.statics.residual import tangent_stiffness
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_LONGEST = 0.5  # step, in units of the coordinates' natural sizes
+_LONGEST = 0.5  # longest step, in units of the coordinates' natural sizes
 _ITERATIONS = 30
-_SMALLEST = 1 / 256  # part of the way between two samples
+_SMALLEST = 1 / 256  # least part of the path between two samples
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class StaticReference:
-    """Equilibria in which points of a robot are where they should be, and the path of y through them.
+    """Equilibria in which points of a robot are at their targets, and the path of y through them.
 
     Fields:
         path: y as a function of time, an ls.Tabulated with a continuous second derivative, to be used between the first
@@ -72,25 +72,26 @@ def static_reference(
 
         ID(q, 0, 0) = B(q) u,   x(q) = x_d(tₖ)   for q and u at each sample
 
-    Solved by Newton's method, each sample from the one before, in parts of the way where that is far. Where the inputs
-    are more than the points need, inputs and shape change as little as they can. The robot passes through the
-    points if it moves slowly; otherwise it deviates by what its passive coordinates do.
+    Newton's method solves this, for each sample from the last one, in parts if the distance is large. If there are more
+    inputs than the points need, inputs and shape change as little as possible. A slow robot passes through the points;
+    a fast one deviates by the dynamics of its passive coordinates.
 
     Args:
         t: rising times of at least four samples [s], shape (n,).
         points: x_d at these times, shape (n, k, 3), or a function of t that returns (k, 3) [m].
-        frames: k names of links or frames, whose origins (tips, for rods) go there.
-        u0, q0: inputs (nu,) and a configuration near their equilibrium (nq,), from where the search for the first
-            sample starts; None are zero and the neutral configuration.
+        frames: k names of links or frames, whose origins (tips, for rods) move to the points.
+        u0, q0: inputs (nu,) and a configuration near their equilibrium (nq,), the start of the search for the first
+            sample; None are zero and the neutral configuration.
         tolerance: largest distance from a point [m].
-        coordinates: y as a function of q whose gradient is B(q)ᵀ, where `actuation_coordinates` has none.
+        coordinates: y as a function of q whose gradient is B(q)ᵀ, for inputs that `actuation_coordinates` does not
+            cover.
     Returns:
         StaticReference.
     Raises:
-        ModelError: more inputs than coordinates, no coordinates, frames that do not exist, a robot with loops or
+        ModelError: more inputs than coordinates, an input without coordinate, unknown frames, a robot with loops or
         prescribed motions. ShapeError: the argument, the expected and the received shape.
-        ConvergenceError: points that no equilibrium reaches, with the time and the distance that is left.
-        A StabilityWarning tells where passive coordinates fall away with y held, as an upright pendulum does.
+        ConvergenceError: points that no equilibrium reaches, with the time and the remaining distance.
+        A StabilityWarning is issued if passive coordinates are unstable at fixed y, like an upright pendulum.
     Source: Pustina 2025 §7.1, eq. (49).
     """
     require_inputs(model)
@@ -122,7 +123,7 @@ def _warn_of_falling(model: Model, times: np.ndarray, q: np.ndarray, u: np.ndarr
         K = scale[:, None] * tangent_stiffness(model, row, given) * scale
         least = float(np.linalg.eigvalsh(N.T @ (0.5 * (K + K.T)) @ N).min(initial=np.inf))
         if least < -1e-9 * np.abs(K).max():
-            text = f"points at t={time:g} s: passive coordinates fall away with y held (least stiffness {least:.3g} J)"
+            text = f"points at t={time:g} s: unstable passive coordinates at fixed y (least stiffness {least:.3g} J)"
             warnings.warn(text, StabilityWarning, stacklevel=4)
             return
 
@@ -157,7 +158,7 @@ def _along(
     time: float,
     tolerance: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(q, u) of (1) at a target, followed from a state whose points are near `here`, in parts of the way if need be."""
+    """(q, u) of (1) at a target, followed from a state whose points are near `here`, in parts of the path if needed."""
     done, part = 0.0, 1.0
     while done < 1.0:
         goal = min(1.0, done + part)
@@ -176,7 +177,7 @@ def _along(
 def _step(
     model: Model, q: np.ndarray, u: np.ndarray, B: np.ndarray, J: np.ndarray, r: np.ndarray, missing: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """δq and δu of (2); not finite where the robot is folded, so that something of (2) is not."""
+    """δq and δu of (2). They are not finite if a folded robot makes a part of (2) not finite."""
     scale, n = model.dofs.scale, model.nv
     K, B = scale[:, None] * tangent_stiffness(model, q, u) * scale, scale[:, None] * B
     stiff, reach = np.abs(K).max() or 1.0, np.abs(J * scale).max() or 1.0
@@ -194,7 +195,8 @@ def _step(
 def _newton(
     model: Model, state: tuple[np.ndarray, np.ndarray], x_d: np.ndarray, names: tuple[str, ...], tolerance: float
 ) -> tuple[tuple[np.ndarray, np.ndarray] | None, float]:
-    """Newton's method on (1), and the distance from the points; None where it does not converge."""
+    """The solution (q, u) of (1) by Newton's method, or None if it does not converge; and the distance from the points
+    [m]."""
     (q, u), zero, scale = state, np.zeros(model.nv), model.dofs.scale
     away = np.inf
     for _ in range(_ITERATIONS):

@@ -1,10 +1,9 @@
-"""What a motion costs that should follow a reference, as sums of squares, whose second derivatives are taken by Gauss
-and Newton.
+"""The cost of a motion that tracks a reference: a sum of squares, with Gauss-Newton second derivatives.
 
-    l(t, x, u) = ½ (x ⊖ x_r)ᵀQ (x ⊖ x_r) + ½ Σᵢ wᵢ |pᵢ(q) − p_rᵢ|² + ½ (u − u_r)ᵀR (u − u_r)                 (1)
-    L = Σₖ h l(tₖ, xₖ, uₖ) + T l(t_N, x_N, u_r),   k = 0 … N − 1                                             (2)
-    ½ |r|² = h l or T l   with   r = √h (Fᵀ(x ⊖ x_r); √wᵢ (pᵢ − p_rᵢ); Cᵀ(u − u_r)),   Q = F Fᵀ, R = C Cᵀ       (3)
-    ∂(x ⊖ x_r)/∂x = diag(T(q ⊖ q_r)⁻¹, 1),   ∂p/∂q = R_B J_v   with the tangent operator T of quaternions        (4)
+l(t, x, u) = ½ (x ⊖ x_r)ᵀQ (x ⊖ x_r) + ½ Σᵢ wᵢ |pᵢ(q) − p_rᵢ|² + ½ (u − u_r)ᵀR (u − u_r)                 (1)
+L = Σₖ h l(tₖ, xₖ, uₖ) + T l(t_N, x_N, u_r),   k = 0 … N − 1                                             (2)
+½ |r|² = h l or T l   with   r = √h (Fᵀ(x ⊖ x_r); √wᵢ (pᵢ − p_rᵢ); Cᵀ(u − u_r)),   Q = F Fᵀ, R = C Cᵀ       (3)
+∂(x ⊖ x_r)/∂x = diag(T(q ⊖ q_r)⁻¹, 1),   ∂p/∂q = R_B J_v   with the tangent operator T of quaternions        (4)
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class References(NamedTuple):
 @final
 @dataclass(frozen=True)
 class TrackingCost:
-    """What it costs to be away from a reference and to use inputs, for optimal control.
+    """The cost of deviations from a reference and of inputs, for optimal control.
 
         l = ½ (x ⊖ x_r)ᵀQ (x ⊖ x_r) + ½ Σ w |p − p_r|² + ½ (u − u_r)ᵀR (u − u_r)   per second
 
@@ -53,9 +52,10 @@ class TrackingCost:
         state_reference: q_r, shape (nq,), at rest, or a function of t that returns (q_r, v_r); None is neutral.
         point_reference: p_r, shape (n, 3), or a function of t that returns it, in the order of `points` [m].
         input_reference: u_r, shape (nu,); None is zero.
-        end: T, for how long the state at the end of a horizon counts as if it stayed [s].
+        end: T, weight of the state at the end of a horizon, as if it stayed there for this time [s].
     Raises:
-        ModelError: weights, and points without a reference. ShapeError: the argument, the expected and the received
+        ModelError: wrong weights, or points without a reference. ShapeError: the argument, the expected and the
+            received
         shape.
     """
 
@@ -78,7 +78,7 @@ class TrackingCost:
         known = self.point_reference is not None or not points
         checks.require(known, "point_reference", "must be given for points", self.point_reference)
         checks.number(self.end, "end", least=0.0)
-        _ = self.held
+        _ = self.input_references
         self.state_references(np.zeros(1))
         self.point_references(np.zeros(1))
 
@@ -89,7 +89,7 @@ class TrackingCost:
 
     @cached_property
     def state_root(self) -> np.ndarray:
-        """F of (3), one column for each direction that costs something."""
+        """F of (3), shape (2 nv, k), with one column for each direction of non-zero cost."""
         Q = checks.symmetric(self.state, 2 * self.model.nv, "state")
         if not np.any(Q - np.diag(np.diag(Q))):
             return np.diag(np.sqrt(np.diag(Q)))[:, np.diag(Q) > 0.0]
@@ -98,14 +98,14 @@ class TrackingCost:
         return ways[:, some] * np.sqrt(size[some])
 
     @cached_property
-    def held(self) -> np.ndarray:
-        """u_r."""
+    def input_references(self) -> np.ndarray:
+        """u_r, shape (nu,)."""
         nu = self.model.nu
         return np.zeros(nu) if self.input_reference is None else _row("input_reference", self.input_reference, nu)
 
     @property
     def count(self) -> int:
-        """Entries of r but for those of the inputs."""
+        """Number of entries of r without those of the inputs."""
         return self.state_root.shape[1] + 3 * len(self.points or {})
 
     def state_references(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -135,7 +135,7 @@ class TrackingCost:
         return References(*self.state_references(times), self.point_references(times))
 
     def residuals(self, to: References, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """r of (3) for one second but for the inputs, of states (n, ...); shape (n, count)."""
+        """r of (3) for one second without the inputs, of states (n, ...); shape (n, count)."""
         away = np.concatenate([difference(self.model, to.q, q), v - to.v], axis=-1) @ self.state_root
         rows, targets = [away], to.points
         for k, (name, weight) in enumerate((self.points or {}).items()):
@@ -143,7 +143,7 @@ class TrackingCost:
         return np.concatenate(rows, axis=-1)
 
     def slopes(self, to: References, q: np.ndarray) -> np.ndarray:
-        """∂r/∂x of (4) for one second but for the inputs, shape (n, count, 2 nv)."""
+        """∂r/∂x of (4) for one second without the inputs, shape (n, count, 2 nv)."""
         nv, many = self.model.nv, self.state_root.shape[1]
         out = np.zeros((len(q), self.count, 2 * nv))
         out[:, :many] = self.state_root.T
@@ -157,8 +157,8 @@ class TrackingCost:
         return out
 
     def of_inputs(self, u: np.ndarray) -> np.ndarray:
-        """r of (3) for one second of the inputs alone, shape (..., nu)."""
-        return (u - self.held) @ self.input_root
+        """The part of the inputs in r of (3) for one second, shape (..., nu)."""
+        return (u - self.input_references) @ self.input_root
 
 
 def _pair(function: Callable[[float], Any], t: float) -> tuple[Any, Any]:

@@ -36,7 +36,7 @@ from lissom.launch.over_models import over_models
 from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.bodies import placed
 from lissom.model.model import Model
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.robot.actuators import BodyChamber
 from lissom.robot.bases import STRAINS, strains_of
 
@@ -94,7 +94,8 @@ class Accuracy:
 
     def __repr__(self) -> str:
         rows = self.words()
-        return telling.in_brackets("Accuracy", f"{'; '.join(rows) or 'exact'}{f'; {self.cure}' if self.cure else ''}")
+        text = f"{'; '.join(rows) or 'exact'}{f'; {self.cure}' if self.cure else ''}"
+        return formatting.in_brackets("Accuracy", text)
 
 
 @over_models("q", "u", "v", "a", apart=True)
@@ -216,7 +217,7 @@ def _finer(model: Model, enriched: bool) -> Finer | None:
     if known.steady is not None:
         steady = np.zeros(fine.nv)
         steady[v] = known.steady
-        fine = fine.holding(v[known.dof[model.n_motions - known.n_held :]], steady)
+        fine = fine.with_locked(v[known.dof[model.n_motions - known.n_locked :]], steady)
     cures = {name: one.cure.format(name) for name, one in zip(model.links.names, found) if one is not None}
     return Finer(fine if fine.device == model.device else fine.on(model.device), v, q, cures)
 

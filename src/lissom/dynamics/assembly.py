@@ -86,7 +86,7 @@ def assemble(
 def moved_to(model: Model, q: np.ndarray, t: float) -> np.ndarray:
     """Configurations (..., nq) with the prescribed coordinates where they are at time t."""
     q = q.copy()
-    n = model.n_motions - model.prescribed.n_held
+    n = model.n_motions - model.prescribed.n_locked
     if n:
         q[..., model.dofs.q[model.prescribed.dof[:n]]] = model.motions(t)[0][:n]
     return q
@@ -305,7 +305,7 @@ def _models_onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.n
     """The same for motions of many models, of one after the other."""
     moved = []
     for one, x, y in zip(model.of_rows(len(q)), q, v):
-        with one.lent():
+        with one.temporary_buffers():
             moved.append(onto_loops(one, x, y))
     q_moved, v_moved = zip(*moved)
     return np.array(q_moved), np.array(v_moved)

@@ -60,7 +60,7 @@ from lissom.passes.base_frames import place_bases
 from lissom.passes.block_tables import block_columns
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
 from lissom.passes.scratch import Scratch, ScratchStruct
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.systems.bordered import LoopRows, LoopRowsStruct, choose_independent, own_rows
 from lissom.systems.closed_blocks import (
     BlockMatrix,
@@ -201,7 +201,7 @@ def constraint_jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike) -> 
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class ConstraintDerivatives:
     """Derivatives of what loops ask, with respect to q in the tangent space of `integrate`, and v.

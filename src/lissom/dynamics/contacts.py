@@ -24,7 +24,7 @@ from lissom.model.tables import Tables, TablesStruct, device_tables
 from lissom.passes import traversal
 from lissom.passes.base_frames import origin_between, place_bases
 from lissom.passes.scratch import Scratch, ScratchStruct
-from lissom.robot import telling
+from lissom.robot import formatting
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -37,7 +37,7 @@ CURVED = wp.constant(2)  # instead of force and anchor, how the normal turns wit
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Contacts:
     """The pairs that touch at one state, n of them.

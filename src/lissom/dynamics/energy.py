@@ -31,7 +31,7 @@ from lissom.passes import deforming, traversal
 from lissom.passes.base_frames import origin_of, place_bases
 from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import Scratch, ScratchStruct
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.systems.mass import armature_energy
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ Rows = wp.array2d(dtype=wp.float64)
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Energy:
     """Energies [J], each of the batch's shape (...).

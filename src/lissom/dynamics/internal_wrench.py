@@ -36,7 +36,7 @@ from lissom.launch.workspace import Workspace, batch_of, flat, leading, parts, r
 from lissom.model.actuation import path_on_rod
 from lissom.model.model import Model
 from lissom.model.points import Places, places_of
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.robot.actuators import Chamber, PathRod, Tendon
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _SAME = 1e-12  # abscissae that differ by less are one
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class InternalWrench:
     """What sections of a rod carry: wrenches of the part beyond on the part before, at the section's centre and in its

@@ -42,7 +42,7 @@ from lissom.launch.over_models import over_models
 from lissom.launch.workspace import chosen_rows, require_finite
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.systems.bordered import allowed_motions
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def in_motion(model: Model, v: np.ndarray) -> Model:
     held = np.flatnonzero(moving)
     _keep_shape(model, held, v)
     if len(held):
-        model = model.cached(("held", tuple(held.tolist())), lambda: model.holding(held, None))
+        model = model.cached(("held", tuple(held.tolist())), lambda: model.with_locked(held, None))
     return replace(model, prescribed=replace(model.prescribed, steady=v))
 
 
@@ -114,7 +114,7 @@ _SYMMETRIC = 1e-9  # entry by entry, in units of the diagonal
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Linearization:
     """State matrices: ẋ = A x + B δu for x = (δq, δv), δq in the tangent space of `integrate`.
@@ -152,11 +152,11 @@ class ModesAccuracy:
         lowest = ", ".join(f"{100 * x:.1e} %" for x in self.error.ravel()[:4])
         parts = [f"lowest modes: {lowest}", *([self.cure] if self.cure else [])]
         parts += [f"basis of {name} not estimated" for name in self.not_estimated]
-        return telling.in_brackets("ModesAccuracy", "; ".join(parts))
+        return formatting.in_brackets("ModesAccuracy", "; ".join(parts))
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Modes:
     """Free vibrations δq(t) = Re(shape · exp(s t)) about a state of rest or of steady motion.
@@ -321,8 +321,8 @@ def _oscillations(K: np.ndarray, C: np.ndarray, M: np.ndarray) -> tuple[np.ndarr
 
         s z = [−L⁻¹ Ĉ L⁻ᵀ, −L⁻¹ K̂ Lₖ⁻ᵀ; Lₖᵀ L⁻ᵀ, 0] z                                                     (4)
 
-    which is skew where Ĉ is, so that its exponents are imaginary to the last bit. Where K̂ is not symmetric and positive
-    definite, Lₖ is that of a shifted symmetric part.
+    which is skew where Ĉ is, so that its exponents are imaginary to the last bit. Where K̂ is not symmetric and
+    positive definite, Lₖ is that of a shifted symmetric part.
     """
     n = len(K)
     L = cholesky(0.5 * (M + M.T), lower=True)

@@ -20,7 +20,7 @@ from lissom.errors import ShapeError, check_kept
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.robot.expression_programs import Operation, Steps, programs_of
-from lissom.robot.functions import constant, is_compiled, polynomial_of, together
+from lissom.robot.functions import constant, is_compiled, polynomial_of, stacked_polynomials
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
@@ -41,7 +41,7 @@ def load_table(model: Model, times: list[float], factor: float = 1.0) -> np.ndar
     for k, wrench in enumerate(model.loads.wrench):
         rows[:, k] = wrench.over(np.array(times)) if len(times) > 1 else [wrench(t) for t in times]
     rows *= factor
-    if model.meets_anything:
+    if model.has_surroundings:
         rows[:, -2:] = [model.fluid.rows(t) for t in times]
     return rows
 
@@ -151,7 +151,7 @@ def steps_of_laws(model: Model) -> Steps:
 
 def constant_laws(model: Model) -> Laws:
     """A table of zeros, for what is given otherwise."""
-    return together([constant(np.zeros(n_laws(model)))])
+    return stacked_polynomials([constant(np.zeros(n_laws(model)))])
 
 
 def n_laws(model: Model) -> int:
@@ -186,7 +186,7 @@ def steps_of_inputs(model: Model, programs: list[Steps]) -> Steps:
 
 
 def _laws(model: Model) -> tuple[Laws | None, Steps]:
-    if model.calls_python or model.prescribed.n_held:
+    if model.calls_python or model.prescribed.n_locked:
         return None, []
     parts = [*_loads_over_time(model), *_current_and_time(model), *_motions(model)]
     if any(part.polynomial is None and part.programs is None for part in parts):
@@ -197,7 +197,7 @@ def _laws(model: Model) -> tuple[Laws | None, Steps]:
         if part.polynomial is None:
             puts.add(part.programs or [], first, part.order)
         first += part.size
-    return together(known), puts.steps
+    return stacked_polynomials(known), puts.steps
 
 
 def _loads_over_time(model: Model) -> Iterator[_TimeValues]:
@@ -209,7 +209,7 @@ def _loads_over_time(model: Model) -> Iterator[_TimeValues]:
 
 def _current_and_time(model: Model) -> Iterator[_TimeValues]:
     """The current with its rate, and the time, where kernels read them."""
-    if not model.meets_anything:
+    if not model.has_surroundings:
         return
     from scipy.interpolate import PPoly
 
@@ -224,7 +224,7 @@ def _current_and_time(model: Model) -> Iterator[_TimeValues]:
 
 def _motions(model: Model) -> Iterator[_TimeValues]:
     """Positions, velocities and accelerations."""
-    links, joints = model.links.names, model.one(0, 1).links.joint
+    links, joints = model.links.names, model.of_row(0, 1).links.joint
     made: list[tuple[_TimeValues, ...]] = []
     for motion in model.description.motions.values():
         size = joints[links.index(motion.link)].nv

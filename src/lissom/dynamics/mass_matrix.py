@@ -50,7 +50,7 @@ from lissom.passes.base_frames import place_bases
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables, column_width
 from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import STATUS_NOT_FINITE, ScratchStruct, acting_flags
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.robot.checks import time
 from lissom.systems.mass import (
     MassBuffersStruct,
@@ -151,7 +151,7 @@ def mass_matrix(model: Model | ModelBatch, q: ArrayLike) -> np.ndarray:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class MassAndBias:
     """M, shape (..., nv, nv), and h, shape (..., nv), of the equation of motion M a + h = τ.

@@ -694,4 +694,4 @@ def renew(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, a: Matrix):
         renew_anchors(t, s, i)
 
 
-TERM = Term("contacts", int(LOADS), lambda model: model.meets_anything, add=add, respond=respond, renew=renew)
+TERM = Term("contacts", int(LOADS), lambda model: model.has_surroundings, add=add, respond=respond, renew=renew)

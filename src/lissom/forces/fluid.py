@@ -212,7 +212,7 @@ def _bound(current: Any = no_current_of_user) -> dict[str, Any]:
 TERM = Term(
     "fluid",
     0,  # its part of the weight acts without loads
-    lambda model: model.meets_anything,
+    lambda model: model.has_surroundings,
     users=lambda model: (model.fluid.current,) if is_compiled(model.fluid.current) else (),
     bind=_bound,
 )

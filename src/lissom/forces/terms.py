@@ -78,7 +78,7 @@ def _rarities(model: Model) -> tuple[str, ...]:
     """Those of RARE that a model has: kinds of nodes, or anything beyond plain robots."""
     nodes = model.nodes
     kinds = tuple(kind.name for kind in MotionKind if kind.name in RARE and (nodes.kind == kind.value).any())
-    tied = model.meets_anything or len(model.springs) or len(model.segments.channel)
+    tied = model.has_surroundings or len(model.springs) or len(model.segments.channel)
     is_more = kinds or nodes.has_quaternion.any() or model.n_rows or tied or len(model.spools.channel)
     return (*kinds, *([MORE] if is_more else ()))
 

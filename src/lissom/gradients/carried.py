@@ -21,7 +21,7 @@ from lissom.gradients.stage_systems import input_columns, stage_systems
 from lissom.gradients.starts import own_anchors
 from lissom.gradients.steps import Path
 from lissom.launch.workspace import batch_of
-from lissom.robot import telling
+from lissom.robot import formatting
 
 if TYPE_CHECKING:
     from lissom.gradients.rollout import Rollout
@@ -30,7 +30,7 @@ _MOST_BYTES = 2**24  # of what is kept of the steps of one stretch beside their 
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Gradient:
     """Derivatives of a function of a motion (functions and a batch add leading axes).
@@ -47,7 +47,7 @@ class Gradient:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Sensitivity:
     """How a motion changes along a direction (directions and a batch add leading axes).

@@ -15,14 +15,14 @@ from lissom.gradients.carried import Gradient
 from lissom.gradients.designs import moved_model
 from lissom.gradients.rollout import Rollout, rollout
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 
 _LEAST = 1e-3  # of the largest derivative, below which others are as good as zero
 _STEPS = 10.0 ** -np.arange(2.0, 5.5, 0.5)  # of a direction of natural size
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class GradientCheck:
     """Derivatives along one direction in each of what a gradient is by: "q0", "v0", "u" and paths of design values.

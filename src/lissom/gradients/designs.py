@@ -64,7 +64,7 @@ class Designs:
 
     def __init__(self, model: Model, paths: tuple[str, ...], count: int) -> None:
         self.model, self.paths, self.rows = model, paths, count
-        first = model.one(0, 1)
+        first = model.of_row(0, 1)
         self.shapes = {path: _shape(first, path) for path in paths}
         self.count = sum(int(np.prod(shape)) for shape in self.shapes.values())
         self.entries = [_entries(one, paths) for one in (model.models or (model,))]
@@ -158,7 +158,7 @@ class Designs:
             each = len(mine[0])
             for common, weights, _ in _beside(model, self.paths):
                 many, found = weights.shape[1], np.zeros((each, self.count, size))
-                with common.lent():
+                with common.temporary_buffers():
                     for part in parts(each, max(1, _ROWS // many)):
                         values = function(common, *(np.concatenate([x[part]] * many) for x in mine))
                         found[part] = np.einsum("pm,mrj->rpj", weights, values.reshape(many, -1, size))
@@ -174,7 +174,7 @@ def _beside(model: Model, paths: tuple[str, ...]) -> list[tuple[Model, np.ndarra
     def make() -> list[tuple[Model, np.ndarray, tuple[Model, ...]]]:
         entries = _entries(model, paths)
         every = [(k, one, w) for k, entry in enumerate(entries) for one, w in zip(entry.models, entry.weights)]
-        most = 1 if model.calls_python or model.asks_before_launch else _TOGETHER
+        most = 1 if model.calls_python or model.fills_tables_before_launch else _TOGETHER
         out = []
         for crew in (every[first : first + most] for first in range(0, len(every), most)):
             weights, models = np.zeros((len(entries), len(crew))), tuple(one for _, one, _ in crew)

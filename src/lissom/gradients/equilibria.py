@@ -31,7 +31,7 @@ from lissom.gradients.stage_systems import StageStates
 from lissom.launch.workspace import batch_of, chosen_rows
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.statics.equilibrium import Equilibrium
 from lissom.statics.stability import floats_at
 
@@ -42,7 +42,7 @@ _Matrices = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class EquilibriumDerivatives:
     """Derivatives of the configuration of an equilibrium, or of a function of it (a batch adds leading axes).
@@ -114,7 +114,7 @@ def _loose(model: Model, s: StageStates, matrix: np.ndarray) -> str:
 
 def _states(model: Model, found: Equilibrium, rows: int) -> StageStates:
     """The states of equilibria, one behind the other."""
-    driven = model.n_motions - model.prescribed.n_held
+    driven = model.n_motions - model.prescribed.n_locked
     q, v, u = (x.reshape(rows, x.shape[-1]) for x in (found.q, found.v, found.u))
     force = found.multipliers[..., driven:].reshape(rows, model.n_rows)
     return StageStates(q, v, np.zeros_like(v), u, force, np.full(rows, found.t), None, None)
@@ -145,7 +145,7 @@ def _systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarray]:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class ModeDerivatives:
     """Natural frequencies about an equilibrium, and their derivatives.
@@ -205,7 +205,7 @@ def _matrices(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> _Matrices
 def _by_design(entry: Entry, q: np.ndarray, u: np.ndarray, t: float, move: np.ndarray) -> Iterator[tuple[float, Any]]:
     """Matrices at places beside a design value, with their weights."""
     for one, weight, step in zip(entry.models, entry.weights, entry.steps):
-        with one.lent():
+        with one.temporary_buffers():
             yield weight, _matrices(one, integrate(one, q, step * move), u, t)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from lissom.errors import ModelError, ShapeError, renamed
 from lissom.gradients.rollout import Rollout, rollout
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.simulation.inputs import called, checked_row
 from lissom.stepping.schemes import Scheme
 
@@ -34,7 +34,7 @@ Law = Callable[[float, np.ndarray, np.ndarray, np.ndarray], Any]
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class FeedbackGradient:
     """Derivatives of a function of a motion under feedback.

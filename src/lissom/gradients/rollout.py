@@ -29,7 +29,7 @@ from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.simulation.simulate import chosen_method
 from lissom.simulation.trajectory import Statistics
 from lissom.stepping.schemes import Scheme
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @renamed(scheme="method")
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Rollout:
     """A motion by steps of one size, and its derivatives.
@@ -363,7 +363,7 @@ def _sparse(
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Step:
     """The end of a step, and how it answers (a batch adds leading axes).

@@ -28,7 +28,7 @@ from lissom.stepping.driver import accelerations
 
 def forbid_anchors(model: Model) -> None:
     """Raise ModelError where contacts stick."""
-    world = model.one(0, 1).contacts
+    world = model.of_row(0, 1).contacts
     if world.sticks:
         rule = "stick_stiffness must be 0 for steps from (q, v) alone"
         raise ModelError(f"contact {world.sticking[0]!r}: {rule}, since anchors remember")
@@ -36,7 +36,7 @@ def forbid_anchors(model: Model) -> None:
 
 def own_anchors(model: Model, count: int) -> np.ndarray:
     """Anchors that the models of so many motions came with, (count, n_pairs, 6); of no pair where nothing sticks."""
-    if not model.one(0, 1).contacts.sticks:
+    if not model.of_row(0, 1).contacts.sticks:
         return np.zeros((count, 0, 6))
     return np.array([one.contacts.anchors for one in model.of_rows(count)])
 

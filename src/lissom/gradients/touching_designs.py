@@ -135,7 +135,7 @@ def _answers_of_part(model: Model, beside: _Beside, count: int, x: Touching, q: 
     f, m = f[:, 0], m[:, 0]
     slopes = np.zeros((len(x.state), count, own.shape[1] + model.nv))
     for common, weights, models in beside:
-        with common.lent():
+        with common.temporary_buffers():
             X, by_c, by_w = _smooth(common, models, x, q, v)
         pushed = np.einsum("mrij,ri->mrj", by_c, f) + np.einsum("mrij,ri->mrj", by_w, m)
         slopes += np.einsum("pm,mrj->rpj", weights, np.concatenate([X - own, pushed], axis=-1))

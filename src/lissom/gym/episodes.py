@@ -1,7 +1,6 @@
-"""Episodes of copies of a robot at one task: what single and vector environments have in common.
+"""Episodes of copies of a robot at one task: the common part of single and vector environments.
 
-Each copy has a generator of random numbers of its own, made of a seed of its own, so that its episodes do not depend on
-the others.
+Each copy has its own generator of random numbers with its own seed, so that its episodes do not depend on the others.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ from lissom.stepping.stepper import Copies
 
 
 class Outcome(NamedTuple):
-    """What an action led to, by copy: what is seen, what it is worth, whether the episode is over or cut, and what else
-    is told."""
+    """The results of an action for n copies: observations `seen` (n, n_seen), rewards (n,), whether the episode has
+    terminated or is truncated (n,), and `info`, the further information by name."""
 
     seen: np.ndarray
     reward: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
-    told: dict[str, np.ndarray]
+    info: dict[str, np.ndarray]
 
 
 @final
 class Episodes:
-    """Episodes of so many copies, of each model of a batch as many, one model behind the other.
+    """Episodes of n copies. Each model of a batch has equally many, one model after the other.
 
     Raises:
-        ModelError: the copies are not as many of each model. What the task and its robot break.
+        ModelError: the number of copies is no multiple of that of the models, or a rule of the task is broken.
     Fields:
-        task. n: number of copies. random: their generators. least, most: limits of what is seen, each (n_seen,).
+        task. n: number of copies. random: their generators. least, most: limits of observations, each (n_seen,).
     """
 
     def __init__(self, task: Task, copies: int, random: list[np.random.Generator]) -> None:
@@ -57,26 +56,26 @@ class Episodes:
         self.least, self.most = (np.broadcast_to(np.asarray(x, dtype=np.float64), size).copy() for x in limits)
 
     def state(self) -> TaskState:
-        """Where the copies are."""
+        """The present state of the copies."""
         task = self.task
         own = (self.copies.q, self.copies.v, self._u, self._action, self._goal)
         q, v, u, action, goal = (x.copy() for x in own)
         return TaskState(self._count * task.period, q, v, u, action, goal, task.model)
 
     def task_of(self, copy: int) -> Task:
-        """The task of one copy, with the model of its own."""
+        """The task of one copy, with the model of this copy."""
         return self._tasks[copy * len(self._tasks) // self.n]
 
     def see(self) -> np.ndarray:
-        """What is seen now (n, n_seen)."""
+        """The present observations (n, n_seen)."""
         return np.clip(self._see(self.state()), self.least, self.most)
 
     def begin(self, which: np.ndarray) -> None:
-        """Begin new episodes of copies (k,)."""
+        """Begin new episodes of copies `which` (k,)."""
         self._goal[which] = self._begin(which)
 
     def act(self, action: Any, rests: np.ndarray | None = None) -> Outcome:
-        """Let actions (n, n_actions), cut to −1 and 1, act for a period, but for copies that rest (n,).
+        """Apply actions (n, n_actions), clipped to −1 and 1, for a period, except for copies that rest (n,).
 
         Raises:
             ShapeError: the expected and the received shape, or NaN.
@@ -91,17 +90,17 @@ class Episodes:
         lost = self.copies.advance(self._u, rests)
         self._count[moves] += 1
         state = self.state()
-        told = {name: self._rows(f"told[{name!r}]", value) for name, value in task.told(state).items()}
+        info = {name: self._rows(f"told[{name!r}]", value) for name, value in task.told(state).items()}
         truncated = self._count >= task.limit
         if len(lost):
             truncated[lost] = True
-            told["is_unsolved"] = np.isin(np.arange(self.n), lost)
+            info["is_unsolved"] = np.isin(np.arange(self.n), lost)
         seen = np.clip(self._see(state), self.least, self.most)
         reward = self._rows("reward", task.reward(state), axes=1)
-        return Outcome(seen, reward, self._rows("terminated", task.terminated(state), axes=1), truncated, told)
+        return Outcome(seen, reward, self._rows("terminated", task.terminated(state), axes=1), truncated, info)
 
     def _rows(self, name: str, value: Any, axes: int | None = None) -> np.ndarray:
-        """What a task says of all copies, as an array of so many axes, if that is known."""
+        """A value of a task for all copies, as an array (n, ...) with `axes` axes if this is given."""
         rows = np.asarray(value)
         if rows.ndim != (axes or max(rows.ndim, 1)) or len(rows) != self.n:
             rest = "" if axes == 1 else " ..."
@@ -112,7 +111,7 @@ class Episodes:
         return self._rows("observe", self.task.observe(state), axes=2).astype(np.float64)
 
     def _begin(self, which: np.ndarray, random: np.random.Generator | None = None) -> np.ndarray:
-        """Put copies (k,) to starts of episodes; their goals (k, ...)."""
+        """Set copies (k,) to starts of episodes. Returns their goals (k, ...)."""
         model = self.task.model
         starts = [self.task_of(k).start(self.random[k] if random is None else random) for k in which.tolist()]
         rest, none = np.zeros(model.nv), np.zeros(model.nu)

@@ -1,11 +1,9 @@
-"""Environments of Gymnasium from tasks.
+"""Environments of Gymnasium from tasks, and pictures of them.
 
-The tasks that come along as environments that Gymnasium knows by name, once this module is imported:
+The tasks of this library are registered in Gymnasium by name when this module is imported:
 
 gymnasium.make("lissom.gym.registered:lissom/Reach-v0"), and make_vec(..., num_envs=64) for many copies in one launch.
 Further arguments are those of `environment` and of `vector_environment`.
-
-Pictures of copies at a task.
 """
 
 from __future__ import annotations
@@ -35,12 +33,12 @@ _MODES = ("next_step", "same_step", "disabled")
 def environment(task: Task, *, render_mode: str | None = None, size: int = 480) -> gymnasium.Env:
     """Environment of Gymnasium: one robot at a task.
 
-    Actions are numbers from −1 to 1 [-]. An episode is over (`terminated`) where the task says so and cut (`truncated`)
-    after `task.limit` actions, or where no step is found, of which `info["is_unsolved"]` tells.
+    Actions are numbers from −1 to 1 [-]. An episode is `terminated` by the task. It is `truncated` after `task.limit`
+    actions, or if no step is found; `info["is_unsolved"]` is then true.
 
     Args:
-        task: what the robot is to do; of one model.
-        render_mode: "rgb_array", of which `render()` is a picture; None draws nothing.
+        task: the task, of one model.
+        render_mode: "rgb_array": `render()` returns a picture; None: it does not draw.
         size: width of pictures [pixels].
     Returns:
         gymnasium.Env, the extra `gym` of this library.
@@ -54,7 +52,7 @@ def environment(task: Task, *, render_mode: str | None = None, size: int = 480) 
 
     _check(task, render_mode)
     one = not isinstance(task.model, ModelBatch)
-    checks.require(one, "task", "must have one model, as vector_environment alone takes a batch", task.model)
+    checks.require(one, "task", "must have one model; vector_environment takes a batch", task.model)
     made = SingleEnvironment(task, render_mode, checks.integer(size, "size", least=1))
     given = {"task": task, "size": size, "render_mode": render_mode}
     made.spec = EnvSpec(
@@ -68,14 +66,14 @@ def vector_environment(
 ) -> gymnasium.vector.VectorEnv:
     """Vector environment of Gymnasium: many copies of a robot at a task, which move in one launch on all cores.
 
-    Actions are numbers from −1 to 1 [-]. Copy k does what an environment alone with the seed of copy k does, to the
-    last bit; a seed s of `reset` is s + k for it. Where the model of the task is a ModelBatch, each of its models has
-    as many copies, one model behind the other: copy k has model k · models // copies, whole.
+    Actions are numbers from −1 to 1 [-]. Copy k is equal to the last bit to a single environment with its seed, which
+    is s + k for a seed s of `reset`. If the model of the task is a ModelBatch, each of its models has equally many
+    copies, one model after the other: copy k has the model k · models // copies.
 
     Args:
-        task: what the robot is to do, or robots that differ in numbers. copies: how many, a multiple of the models.
-        autoreset: when the next episode of a copy begins: "next_step", "same_step", or "disabled", by
-            `reset(options={"reset_mask": ...})` alone. It stands in `metadata["autoreset_mode"]`.
+        task: the task, of one model or of a batch. copies: their number, a multiple of that of the models.
+        autoreset: when the next episode of a copy begins: "next_step", "same_step", or "disabled": only by
+            `reset(options={"reset_mask": ...})`. It is `metadata["autoreset_mode"]`.
         render_mode, size: as environment.
     Returns:
         gymnasium.vector.VectorEnv.
@@ -92,12 +90,12 @@ def vector_environment(
 
 
 def stable_baselines_environment(task: Task, copies: int) -> StableBaselinesEnvironment:
-    """Many copies of a robot at a task, as stable-baselines3 wants them.
+    """Many copies of a robot at a task as a vector environment of stable-baselines3.
 
     Actions are numbers from −1 to 1 [-]. Copies are those of `vector_environment(autoreset="same_step")`.
 
     Args:
-        task: what the robot is to do. copies: how many.
+        task: the task. copies: their number.
     Returns:
         A VecEnv of stable-baselines3, the extra `learning` of this library.
     Raises:
@@ -125,23 +123,23 @@ def _require_gymnasium() -> None:
         raise ModelError("environments need Gymnasium: pip install 'lissom[gym]'") from None
 
 
-def _one(made: type[Task], **options: Any) -> Any:
+def _single(made: type[Task], **options: Any) -> Any:
     return environment(made(), **options)  # pyright: ignore[reportCallIssue]
 
 
-def _many(made: type[Task], num_envs: int, **options: Any) -> Any:
+def _vectorized(made: type[Task], num_envs: int, **options: Any) -> Any:
     return vector_environment(made(), num_envs, **options)  # pyright: ignore[reportCallIssue]
 
 
 for _task in (TaskBalance, TaskHold, TaskReach, TaskSwim):
     _name = f"lissom/{_task.__name__.removeprefix('Task')}-v0"
-    register(_name, entry_point=partial(_one, _task), vector_entry_point=partial(_many, _task))
+    register(_name, entry_point=partial(_single, _task), vector_entry_point=partial(_vectorized, _task))
 
 
 MODES = ("rgb_array",)
 
 
 def picture(task: Task, state: TaskState, copy: int, size: int) -> np.ndarray:
-    """Picture of one copy, whose task that is, shape (height, width, 3), whole numbers from 0 to 255."""
+    """Picture of one copy at its task, shape (height, width, 3), integers from 0 to 255."""
     options: dict[str, Any] = {"size": size} | task.drawn(state, copy)
     return render(task.robot, state.q[copy], **options)

@@ -1,4 +1,4 @@
-"""Robots of the tasks that come along."""
+"""The robots of the tasks of this library."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def _winding(sign: float) -> Callable[[float], tuple[float, float]]:
 
 
 def pendulum() -> Model:
-    """A cart of 0.3 kg between stops at half a metre to both sides, driven by a force, and on it an upright silicone
-    rod of half a metre, which is longer by a half than one that stands by itself."""
+    """A cart of 0.3 kg, driven by a force, between stops at half a metre on both sides. On it stands an upright
+    silicone rod of half a metre, 1.5 times as long as a rod that stands by itself."""
     robot = Robot("soft inverted pendulum")
     rails = JointPrismatic((1.0, 0.0, 0.0), limits=(-0.5, 0.5), limit_stiffness=2e3, limit_damping=20.0)
     robot.add_link("cart", RigidBody.box(0.1, 0.06, 0.05, density=1000.0), rails)
@@ -59,10 +59,10 @@ def pendulum() -> Model:
 
 
 def swimmer() -> Model:
-    """A soft fish of half a metre in a plane of still water, as dense as that, with a pair of tendons in each half; its
-    nose is at the origin, its tail towards x."""
+    """A soft fish of half a metre that moves in a plane in still water of its density, with a pair of tendons in each
+    half. Its nose is at the origin, its tail towards x."""
     robot = Robot("swimmer", gravity=(0.0, 0.0, 0.0))
-    section = SectionEllipse(lambda s: 0.03 - 0.022 * s, lambda s: 0.05 - 0.02 * s)  # thick, and high
+    section = SectionEllipse(lambda s: 0.03 - 0.022 * s, lambda s: 0.05 - 0.02 * s)  # half-widths
     material = Material(young=1e5, poisson=0.5, density=1000.0, damping_time=0.02)
     robot.add_link("body", Rod(0.5, section, BasisLegendre(bending_z=4), material), JointPlanar())
     for half, start, stop in (("front", 0.0, 0.5), ("rear", 0.5, 1.0)):
@@ -76,8 +76,8 @@ def swimmer() -> Model:
 
 
 def gripper() -> Model:
-    """Three soft fingers that hang from a palm, with a tendon each that one motor pulls, and a ball between them on a
-    table, which a damper lets sink."""
+    """Three soft fingers that hang from a palm, and a ball between them on a table. One motor pulls the tendons of all
+    fingers. The table sinks slowly on a damper."""
     robot = Robot("gripper")
     contact: dict[str, Any] = {"stiffness": 1e4, "exponent": 1.5, "damping": 10.0, "friction": 0.8, "slip_speed": 1e-3}
     robot.add_link("palm", RigidBody.box(0.09, 0.09, 0.01, density=1000.0))
@@ -101,8 +101,8 @@ def gripper() -> Model:
 
 
 def ball_start(model: Model | ModelBatch) -> tuple[np.ndarray, int]:
-    """Where the gripper begins, the ball on the table as deep as its weight presses it, and where the place of the ball
-    stands in q."""
+    """The start q (nq,) of the gripper, with the ball in equilibrium on the table, and the index in q of the ball's
+    position."""
     q, at = model.neutral(), model.nq - 4
     weight = 300.0 * 4.0 / 3.0 * np.pi * _BALL**3 * 9.81
     q[at + 2] = -_DEPTH - (weight / 1e4) ** (2.0 / 3.0)

@@ -1,4 +1,4 @@
-"""A vector environment as stable-baselines3 wants it."""
+"""A vector environment for stable-baselines3."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from lissom.gym.vector import ManyEnvironments
 
 @final
 class StableBaselinesEnvironment(VecEnv):
-    """Copies whose next episodes begin in the step that ends the last ones, as stable-baselines3 has it; what was seen
-    at their ends stands in `terminal_observation`."""
+    """Copies as a VecEnv. The next episode of a copy begins in the step that ends the last one. The last observation of
+    an episode is `terminal_observation` in its info."""
 
     def __init__(self, task: Task, copies: int) -> None:
         self.made = ManyEnvironments(task, copies, "same_step", None, 1)
@@ -32,42 +32,42 @@ class StableBaselinesEnvironment(VecEnv):
         return self.made.reset(seed=seeds)[0]
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Note what is to act."""
+        """Store the actions of the next step."""
         self._actions = actions
 
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        """Let it act."""
-        seen, reward, terminated, truncated, told = self.made.step(self._actions)
-        over, last = terminated | truncated, told.pop("final_obs", None)
-        ends = told.pop("final_info", {})
+        """Take the step."""
+        seen, reward, terminated, truncated, info = self.made.step(self._actions)
+        over, last = terminated | truncated, info.pop("final_obs", None)
+        ends = info.pop("final_info", {})
         infos: list[dict[str, Any]] = []
         for k in range(self.num_envs):
-            own = ends if over[k] else told
+            own = ends if over[k] else info
             infos.append({name: own[name][k] for name in own if name[0] != "_" and own[f"_{name}"][k]})
             if over[k] and last is not None:
                 infos[k] |= {"terminal_observation": last[k], "TimeLimit.truncated": bool(~terminated[k])}
         return seen, reward, over, infos
 
     def close(self) -> None:
-        """Nothing is left open."""
+        """Without effect: there is nothing to close."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """An attribute, the same for all copies."""
-        return [getattr(self.made, attr_name)] * len(self._asked(indices))
+        return [getattr(self.made, attr_name)] * len(self._indices(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Set an attribute of all copies."""
         setattr(self.made, attr_name, value)
 
     def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
-        """What a method returns, the same for all copies."""
-        return [getattr(self.made, method_name)(*method_args, **method_kwargs)] * len(self._asked(indices))
+        """The result of a method, the same for all copies."""
+        return [getattr(self.made, method_name)(*method_args, **method_kwargs)] * len(self._indices(indices))
 
     def env_is_wrapped(self, wrapper_class: type[gymnasium.Wrapper], indices: Any = None) -> list[bool]:
-        """Copies are not wrapped one by one."""
-        return [False] * len(self._asked(indices))
+        """False for each copy, since copies are not wrapped."""
+        return [False] * len(self._indices(indices))
 
-    def _asked(self, indices: Any) -> list[int]:
+    def _indices(self, indices: Any) -> list[int]:
         if indices is None:
             return list(range(self.num_envs))
         return list(indices) if isinstance(indices, Iterable) else [indices]

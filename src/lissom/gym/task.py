@@ -1,7 +1,8 @@
-"""What a robot is to do, written down once for one copy of it and for many: the base of all tasks.
+"""Tasks of a robot: the base class, which defines a task once for single and for vector environments.
 
-A task speaks of copies as rows: of states (n, ...) it says what is seen, what they are worth and which of them end an
-episode, each row by itself. So a task is one class without any loop, and a copy among many does what it does alone.
+A task works on rows, one for each copy: from states (n, ...) it computes observations, rewards and the ends of
+episodes, each row independently. So a task is one class without loops, and a copy behaves the same alone and among
+many.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from lissom.dynamics.kinematics import frame_pose, frame_twist
 from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.robot.fields import Numbers
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class TaskStart:
-    """Where an episode of one copy begins.
+    """The start of an episode of one copy.
 
     Fields:
-        q, v: shape (nq,) and (nv,); None is the neutral configuration, and rest. u: inputs that act there, shape (nu,);
-        None is zero. goal: what the episode is about, numbers of a task's own.
+        q, v: shape (nq,) and (nv,); None is the neutral configuration, and rest. u: inputs at the start, shape (nu,);
+        None is zero. goal: numbers that define the goal of the episode, such as a target point.
     """
 
     q: np.ndarray | None = None
@@ -42,15 +43,15 @@ class TaskStart:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class TaskState:
-    """Where n copies are, at the end of an action or at the start of an episode.
+    """The state of n copies, at the end of an action or at the start of an episode.
 
     Fields:
-        t: time since their episodes began (n,) [s]. q, v: (n, nq) and (n, nv). u: inputs that act (n, nu).
-        action: the one that led there (n, ...), zero at the start. goal: of their episodes (n, ...).
-        model: the robot, or a batch of as many models as divide n, one model behind the other.
+        t: time since the start of their episodes (n,) [s]. q, v: (n, nq) and (n, nv). u: present inputs (n, nu).
+        action: last action (n, ...), zero at the start. goal: of their episodes (n, ...).
+        model: the robot, or a batch of models, each with equally many copies, one model after the other.
     """
 
     t: np.ndarray
@@ -63,15 +64,15 @@ class TaskState:
     _known: dict[Any, np.ndarray] = field(default_factory=dict, repr=False)
 
     def pose(self, name: str) -> np.ndarray:
-        """Poses of the tip of a link, or of a frame (n, 4, 4), computed once for these states."""
+        """Poses (n, 4, 4) of the tip of a link, or of a frame; they are cached."""
         return self._once((name, "pose"), lambda: self._by_model(lambda one, some: frame_pose(one, self.q[some], name)))
 
     def place(self, name: str) -> np.ndarray:
-        """Where these are (n, 3) [m]."""
+        """Positions (n, 3) of the tip of a link, or of a frame [m]."""
         return self.pose(name)[:, :3, 3]
 
     def velocity(self, name: str) -> np.ndarray:
-        """Their velocities in the world (n, 3) [m/s]."""
+        """Velocities (n, 3) of the tip of a link, or of a frame, in the world [m/s]."""
 
         def made() -> np.ndarray:
             twists = self._by_model(lambda one, some: frame_twist(one, self.q[some], self.v[some], name))
@@ -81,7 +82,7 @@ class TaskState:
         return self._once((name, "velocity"), made)
 
     def _by_model(self, compute: Callable[[Model, slice], np.ndarray]) -> np.ndarray:
-        """What is computed of the rows of each model."""
+        """The results of a function of each model and the range of its rows, joined."""
         if not isinstance(self.model, ModelBatch):
             return compute(self.model, slice(None))
         ends = np.linspace(0, len(self.t), len(self.model) + 1).astype(int).tolist()
@@ -95,20 +96,20 @@ class TaskState:
 
 @dataclass(frozen=True, eq=False)
 class Task(ABC):
-    """What a robot is to do, for `environment` and `vector_environment`.
+    """A task of a robot, for `environment` and `vector_environment`.
 
-    A class of your own says where episodes begin (`start`), what is seen (`observe`) and what it is worth (`reward`);
-    it may say more. All of these but `start` speak of n copies at once, and of each row by itself. Random numbers come
-    from the generator that `start` is given, and from nowhere else. Loads and motions that vary in time begin with
-    each episode, at time zero.
+    A subclass defines the starts of episodes (`start`), observations (`observe`) and rewards (`reward`); it may
+    override further methods. All of them except `start` and `drawn` work on n copies at once, each row independently.
+    Random numbers must come from the argument of `start` only. Loads and motions that depend on time start at time zero
+    with each episode.
 
     Args:
-        model: the robot, which may have no Python functions of the state; or a batch, for vector environments.
-            `start` and `drawn` are asked of the task with the model of one copy, all else of that with the batch.
-        most: inputs that an action of 1 stands for, one number or (nu,). least: those of −1; None is zero for tendons,
-            which cannot push, and −most for everything else.
-        period: how long an action acts [s]. steps: in which number of steps. limit: actions of an episode, after which
-            it is cut.
+        model: the robot, without Python functions of the state; or a batch, for vector environments. `start` and
+            `drawn` are called on the task with the model of one copy, the other methods on the task with the batch.
+        most: inputs of an action of 1, one number or (nu,). least: inputs of an action of −1; None is zero for tendons,
+            which cannot push, and −most for others.
+        period: duration of an action [s]. steps: number of its steps. limit: number of actions after which an episode
+            is truncated.
     """
 
     model: Model | ModelBatch
@@ -120,40 +121,41 @@ class Task(ABC):
 
     @abstractmethod
     def start(self, random: np.random.Generator) -> TaskStart:
-        """Where the next episode of one copy begins."""
+        """The start of the next episode of one copy."""
 
     @abstractmethod
     def observe(self, state: TaskState) -> np.ndarray:
-        """What is seen of states, shape (n, ...) with one axis of numbers."""
+        """Observations of states, shape (n, n_seen)."""
 
     @abstractmethod
     def reward(self, state: TaskState) -> np.ndarray:
-        """What states are worth, shape (n,)."""
+        """Rewards of states, shape (n,)."""
 
     def terminated(self, state: TaskState) -> np.ndarray:
-        """Which states end an episode, shape (n,): here none."""
+        """Whether each state ends its episode, shape (n,); here none does."""
         return np.zeros(len(state.t), dtype=bool)
 
     def told(self, state: TaskState) -> dict[str, np.ndarray]:
-        """What else is told of states, by name, each (n, ...): here nothing. `is_success` is what tools count."""
+        """Further information on states by name, each (n, ...), for the `info` of the environment; here none. Tools
+        count `is_success`."""
         return {}
 
     def inputs(self, action: np.ndarray) -> np.ndarray:
-        """Inputs (n, nu) of actions (n, nu) from −1 to 1: from least to most."""
+        """Inputs (n, nu) of actions (n, nu): `least` for −1, `most` for 1, linear in between."""
         low, high = self.input_limits
         return low + (high - low) * (0.5 * action + 0.5)
 
     @property
     def n_actions(self) -> int:
-        """Numbers of an action."""
+        """Number of components of an action."""
         return self.model.nu
 
     def observation_limits(self) -> tuple[Any, Any]:
-        """Least and most of what is seen; what goes beyond is seen as these. Here there are none."""
+        """Lower and upper limits of observations, to which they are clipped; here infinite."""
         return -np.inf, np.inf
 
     def drawn(self, state: TaskState, copy: int) -> dict[str, Any]:
-        """What `render` is told besides where a copy is."""
+        """Further arguments of `render` for the picture of a copy."""
         return {}
 
     @property
@@ -176,7 +178,8 @@ class Task(ABC):
 
     @cached_property
     def configuration_limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where the stops of joints are, low and high (nq,); infinite where there is none, as in rods."""
+        """Low and high limits (nq,) of the stops of joints; infinite for coordinates without stops, such as those of
+        rods."""
         model = self.robot
         low, high = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
         for joint, start in zip(model.links.joint, model.links.q_start.tolist()):
@@ -185,7 +188,7 @@ class Task(ABC):
         return low, high
 
     def check(self) -> None:
-        """Raise ModelError where a number of the task is out of its range."""
+        """Raise ModelError if a number of the task is out of its range."""
         where = type(self).__name__
         self._check_models()
         checks.number(self.period, f"{where}: period", above=0.0)
@@ -196,7 +199,8 @@ class Task(ABC):
         )
 
     def _check_models(self) -> None:
-        """Models of a batch share the spaces of actions and of what is seen, and so what these are made of."""
+        """Raise ModelError if models of a batch differ in data that determine the spaces of actions and
+        observations."""
         if not isinstance(self.model, ModelBatch):
             return
         for name in ("input_limits", "configuration_limits"):

@@ -1,10 +1,7 @@
-"""Keeping a soft rod upright on a cart.
+"""The tasks of this library.
 
-Holding a ball with soft fingers while its table sinks.
-
-Reaching for points with a soft arm that tendons pull.
-
-Swimming ahead by bending.
+TaskBalance: keep a soft rod upright on a cart. TaskHold: hold a ball with soft fingers while its table sinks.
+TaskReach: reach for points with a soft arm driven by tendons. TaskSwim: swim forwards by bending.
 """
 
 from __future__ import annotations
@@ -27,19 +24,19 @@ from lissom.statics.equilibrium import solve_statics
 @final
 @dataclass(frozen=True, eq=False)
 class TaskBalance(Task):
-    """Keep a soft rod upright that would fall over, by the force on the cart that it stands on.
+    """Keep an unstable soft rod upright by the force on its cart.
 
-    Episodes begin nearly straight, at rest. An action is worth how high the tip stands, over the length of the rod,
-    less the square of the way of the cart over its most. They end where the tip is below 0.7 of the length, or the
+    Episodes begin nearly straight, at rest. The reward is the height of the tip over the length of the rod, less the
+    square of the cart's displacement over its largest. An episode ends if the tip is below 0.7 of the length, or the
     cart is at a stop.
 
-    Seen are all coordinates and velocities: the cart in units of its most and of 1 m/s, the rod in 1/m and
-    10/(m·s).
+    Observations are all coordinates and velocities: the cart in units of its largest displacement and of 1 m/s, the rod
+    in 1/m and 10/(m·s).
 
     Args:
-        model: as it comes along: a cart, the first coordinate, and a rod of half a metre.
-        most, least, steps, limit: as of Task. period: how long an action acts [s].
-        bend: of starts at random, standard deviation [1/m].
+        model: by default a cart, the first coordinate, and a rod of half a metre.
+        most, least, steps, limit: see Task. period: duration of an action [s].
+        bend: standard deviation of the random bend at starts [1/m].
     """
 
     model: Model | ModelBatch = field(default_factory=pendulum)
@@ -56,7 +53,7 @@ class TaskBalance(Task):
         return TaskStart(q=q)
 
     def height(self, state: TaskState) -> np.ndarray:
-        """Of the tip above the foot of the rod, over its length (n,)."""
+        """Height of the tip above the foot of the rod, over its length (n,) [-]."""
         return state.place("rod")[:, 2] / 0.5
 
     def observe(self, state: TaskState) -> np.ndarray:
@@ -67,16 +64,16 @@ class TaskBalance(Task):
         return np.concatenate([q, v], axis=1)
 
     def reward(self, state: TaskState) -> np.ndarray:
-        """Upright, and in the middle."""
+        """Rewards for an upright rod in the middle, see the class."""
         return self.height(state) - (state.q[:, 0] / self.configuration_limits[1][0]) ** 2
 
     def terminated(self, state: TaskState) -> np.ndarray:
-        """Where the rod has fallen over, or the cart is at a stop."""
+        """Whether the rod has fallen over, or the cart is at a stop."""
         low, high = self.configuration_limits
         return (self.height(state) < 0.7) | (state.q[:, 0] <= low[0]) | (state.q[:, 0] >= high[0])
 
     def observation_limits(self) -> tuple[Any, Any]:
-        """The stops of the cart, and more than is seen of the rod."""
+        """The stops of the cart, and limits beyond the usual range of the rod."""
         model = self.model
         most = np.concatenate([[1.0], np.full(model.nq - 1, 50.0), np.full(model.nv, 50.0)])
         return -most, most
@@ -85,19 +82,19 @@ class TaskBalance(Task):
 @final
 @dataclass(frozen=True, eq=False)
 class TaskHold(Task):
-    """Take hold of a ball with three soft fingers before its table has sunk away, and keep it.
+    """Grasp a ball with three soft fingers before its table has sunk, and hold it.
 
-    Episodes begin with straight fingers and a ball on the table, a little away from the middle. The one
-    action is the tension that closes the fingers. It is worth 1 less what the ball has fallen, in units of 0.03 m,
-    and 0.1 of the tension over its most. Episodes end where the ball has fallen by 0.09 m.
+    Episodes begin with straight fingers and a ball on the table, a little off the middle. The action is the tension
+    that closes the fingers. The reward is 1, less the fall of the ball in units of 0.03 m, less 0.1 of the tension over
+    its largest. An episode ends if the ball has fallen by 0.09 m.
 
-    Seen are the place of the ball from where the middle of its starts is, in 0.01 m, its velocity in 0.1 m/s, the
-    coordinates of the fingers over 10 and the tension, from −1 to 1.
+    Observations are the position of the ball from the middle of its starts in units of 0.01 m, its velocity in 0.1 m/s,
+    the coordinates of the fingers over 10, and the tension from −1 to 1.
 
     Args:
-        model: as it comes along: three fingers, a ball and a table.
-        most, least, steps, limit: as of Task. period: how long an action acts [s].
-        aside: most way of the ball from the middle, along each axis [m].
+        model: by default three fingers, a ball and a table.
+        most, least, steps, limit: see Task. period: duration of an action [s].
+        aside: largest distance of the ball from the middle at starts, along each axis [m].
     """
 
     model: Model | ModelBatch = field(default_factory=gripper)
@@ -109,22 +106,22 @@ class TaskHold(Task):
 
     @cached_property
     def begin(self) -> tuple[np.ndarray, int]:
-        """The start with the ball in the middle, and where its place stands in q."""
+        """The start q (nq,) with the ball in the middle, and the index of the ball's position in q."""
         return ball_start(self.model)
 
     def start(self, random: np.random.Generator) -> TaskStart:
-        """With the ball somewhere near the middle."""
+        """A start with the ball at a random place near the middle."""
         q, at = self.begin[0].copy(), self.begin[1]
         q[at : at + 2] = self.aside * random.uniform(-1.0, 1.0, 2)
         return TaskStart(q=q)
 
     def fallen(self, state: TaskState) -> np.ndarray:
-        """How far the ball has come down (n,) [m]."""
+        """Fall of the ball since the start (n,) [m]."""
         q, at = self.begin
         return q[at + 2] - state.q[:, at + 2]
 
     def observe(self, state: TaskState) -> np.ndarray:
-        """Ball, fingers and tension."""
+        """Observations of ball, fingers and tension, see the class."""
         q, at = self.begin
         low, high = self.input_limits
         away = (state.q[:, at : at + 3] - q[at : at + 3]) / 0.01
@@ -133,46 +130,47 @@ class TaskHold(Task):
         return np.concatenate([away, state.velocity("ball") / 0.1, fingers, tension], axis=1)
 
     def reward(self, state: TaskState) -> np.ndarray:
-        """High, and with little tension."""
+        """Rewards for a high ball and little tension, see the class."""
         return 1.0 - self.fallen(state) / 0.03 - 0.1 * state.u[:, 0] / self.input_limits[1][0]
 
     def terminated(self, state: TaskState) -> np.ndarray:
-        """Where the ball is lost."""
+        """Whether the ball is lost."""
         return self.fallen(state) > 0.09
 
     def told(self, state: TaskState) -> dict[str, np.ndarray]:
-        """How far the ball has fallen [m], and whether it is held: less than by 0.04 m."""
+        """The fall of the ball [m], and whether it is held: it has fallen less than 0.04 m."""
         fallen = self.fallen(state)
         return {"fallen": fallen, "is_success": fallen < 0.04}
 
     def observation_limits(self) -> tuple[Any, Any]:
-        """More than is seen; the tension is from −1 to 1."""
+        """Limits beyond the usual range; −1 to 1 for the tension."""
         most = np.append(np.full(6 + self.begin[1] - 4, 100.0), 1.0)
         return -most, most
 
     def drawn(self, state: TaskState, copy: int) -> dict[str, Any]:
-        """Fingers and ball alone."""
+        """The picture shows only fingers and ball."""
         return {"links": ["palm", *FINGERS, "ball"], "obstacles": False, "view": (10.0, -75.0)}
 
 
-_POINTS, _SEED = 256, 20250101  # reachable ones, and the seed of the tensions that reach them
+_POINTS, _SEED = 256, 20250101  # number of reachable points, and the seed of the tensions that reach them
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class TaskReach(Task):
-    """Bring the tip of an arm to a point and keep it there.
+    """Move the tip of an arm to a point and keep it there.
 
-    Episodes begin at rest without inputs. Points are where the tip rests under random inputs, so that each can be
-    reached: one of 256. An action is worth −d/0.1 m, with the distance d at its end, and 1 more if that is a success.
+    Episodes begin at rest without inputs. The point is one of 256 positions of the tip in equilibrium under random
+    inputs, so that it can be reached. The reward is −d/0.1 m, with the distance d at the end of the action, plus 1 for
+    a success.
 
-    Seen are the place of the tip, how far it goes in the time of an action and its way to the point, in units of 0.1 m,
-    and the inputs, from −1 to 1.
+    Observations are the position of the tip, its velocity times the duration of an action and the vector to the point,
+    in units of 0.1 m, and the inputs from −1 to 1.
 
     Args:
-        model: None is the cable-driven manipulator, of 24 coordinates with five tendons. link: whose tip it is.
-        most, least, steps, limit: as of Task. period: how long an action acts [s].
-        share: of the most inputs that points ask for, a ratio. tolerance: distance of success [m].
+        model: by default the cable-driven manipulator with 24 coordinates and five tendons. link: the link of the tip.
+        most, least, steps, limit: see Task. period: duration of an action [s].
+        share: largest inputs of the points over `most` [-]. tolerance: distance of success [m].
     """
 
     model: Model | ModelBatch = field(default_factory=manipulator)
@@ -186,7 +184,7 @@ class TaskReach(Task):
 
     @cached_property
     def rest(self) -> np.ndarray:
-        """Where episodes begin, shape (nq,)."""
+        """The configuration at the start of episodes, shape (nq,)."""
         return solve_statics(self.model).q
 
     @cached_property
@@ -199,21 +197,21 @@ class TaskReach(Task):
         return frame_pose(self.model, q, self.link)[:, :3, 3]
 
     def start(self, random: np.random.Generator) -> TaskStart:
-        """At rest, with a point of its own."""
+        """A start at rest, with a random point as goal."""
         return TaskStart(q=self.rest, goal=self.points[random.integers(_POINTS)])
 
     def distance(self, state: TaskState) -> np.ndarray:
-        """From the tip to the point (n,) [m]."""
+        """Distance of the tip from the point (n,) [m]."""
         return np.sqrt(((state.goal - state.place(self.link)) ** 2).sum(axis=1))
 
     def observe(self, state: TaskState) -> np.ndarray:
-        """Tip, its velocity, its way to the point, and inputs."""
+        """Observations of the tip, its velocity, the vector to the point, and inputs, see the class."""
         tip, low, high = state.place(self.link), *self.input_limits
         way, speed = state.goal - tip, self.period * state.velocity(self.link)
         return np.concatenate([tip / 0.1, speed / 0.1, way / 0.1, 2.0 * (state.u - low) / (high - low) - 1.0], axis=1)
 
     def reward(self, state: TaskState) -> np.ndarray:
-        """The nearer, the more."""
+        """Rewards for a short distance, see the class."""
         distance = self.distance(state)
         return np.where(distance < self.tolerance, 1.0, 0.0) - distance / 0.1
 
@@ -223,31 +221,31 @@ class TaskReach(Task):
         return {"distance": distance, "is_success": distance < self.tolerance}
 
     def observation_limits(self) -> tuple[Any, Any]:
-        """Inputs are from −1 to 1, lengths are cut at a metre."""
+        """−1 to 1 for inputs; lengths are clipped at a metre."""
         most = np.append(np.full(9, 10.0), np.ones(self.model.nu))
         return -most, most
 
     def drawn(self, state: TaskState, copy: int) -> dict[str, Any]:
-        """The way from the tip to the point."""
+        """The picture shows the line from the tip to the point."""
         return {"trail": np.stack([state.place(self.link)[copy], state.goal[copy]]), "view": (20.0, -60.0)}
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class TaskSwim(Task):
-    """Swim ahead, towards −x, as fast as two pairs of tendons can.
+    """Swim forwards, towards −x, as fast as possible with two pairs of tendons.
 
-    Episodes begin at rest, nearly straight, under the half of the most tension everywhere. An action is two
-    numbers, for each pair by how much of that half one tendon pulls more and the other less. It is worth the mean
-    velocity of nose, middle and tail towards −x, in body lengths per second, less 0.02 of its squares.
+    Episodes begin at rest, nearly straight, with half of the largest tension in all tendons. An action has two numbers,
+    one for each pair: the part of that half by which one tendon pulls more and the other less. The reward is the mean
+    velocity of nose, middle and tail towards −x in body lengths per second, less 0.02 times the squares of the action.
 
-    Seen are cosine and sine of the heading of the nose, its velocity along its axes and its turning, curvatures in
-    1/m and their rates in 10/(m·s), and the last action.
+    Observations are cosine and sine of the heading of the nose, its velocity along its axes and its angular velocity,
+    curvatures in 1/m and their rates in 10/(m·s), and the last action.
 
     Args:
-        model: as it comes along: a rod on a planar joint, with left and right of front and rear as inputs.
-        most, least, steps, limit: as of Task. period: how long an action acts [s].
-        bend: of starts at random, standard deviation [1/m].
+        model: by default a rod on a planar joint, with left and right of front and rear as inputs.
+        most, least, steps, limit: see Task. period: duration of an action [s].
+        bend: standard deviation of the random bend at starts [1/m].
     """
 
     model: Model | ModelBatch = field(default_factory=swimmer)
@@ -259,11 +257,11 @@ class TaskSwim(Task):
 
     @property
     def n_actions(self) -> int:
-        """One for each pair."""
+        """One component for each pair of tendons."""
         return 2
 
     def inputs(self, action: np.ndarray) -> np.ndarray:
-        """Tensions of left and right of each pair."""
+        """Tensions of the left and the right tendon of each pair."""
         low, high = self.input_limits
         share = np.stack([action, -action], axis=2).reshape(len(action), 4)
         return low + (high - low) * (0.5 + 0.5 * share)
@@ -279,22 +277,22 @@ class TaskSwim(Task):
         return -(state.velocity("nose") + state.velocity("middle") + state.velocity("body"))[:, 0] / 3.0
 
     def observe(self, state: TaskState) -> np.ndarray:
-        """Heading, motion of the nose, shape and its rate, last action."""
+        """Observations of heading, motion of the nose, shape and its rate, and last action, see the class."""
         c, s = np.cos(state.q[:, 2]), np.sin(state.q[:, 2])
         x, y, turning = state.v[:, :3].T
         nose = np.stack([c, s, c * x + s * y, c * y - s * x, turning], axis=1)
         return np.concatenate([nose, state.q[:, 3:], state.v[:, 3:] / 10.0, state.action], axis=1)
 
     def reward(self, state: TaskState) -> np.ndarray:
-        """Fast, and with little effort."""
+        """Rewards for speed with little effort, see the class."""
         return self.speed(state) / 0.5 - 0.02 * (state.action**2).sum(axis=1)
 
     def told(self, state: TaskState) -> dict[str, np.ndarray]:
-        """How far the nose has come towards −x [m]."""
+        """Distance of the nose from the start towards −x [m]."""
         return {"way": -state.place("nose")[:, 0]}
 
     def observation_limits(self) -> tuple[Any, Any]:
-        """More than is seen; actions are from −1 to 1."""
+        """Limits beyond the usual range; −1 to 1 for actions."""
         most = np.full(5 + 2 * (self.model.nq - 3) + 2, 50.0)
         most[:2] = most[-2:] = 1.0
         return -most, most

@@ -1,9 +1,7 @@
-"""Many copies of a robot at a task, as a vector environment of Gymnasium.
+"""Environments of Gymnasium: many copies of a robot at a task as a vector environment, and a single one.
 
-What it returns is what SyncVectorEnv returns of as many single environments, to the last bit; of a batch of models, of
-environments of its models.
-
-One robot at a task, as an environment of Gymnasium.
+The results are equal to the last bit to those of SyncVectorEnv with as many single environments, for a batch of models
+with environments of its models.
 """
 
 from __future__ import annotations
@@ -22,12 +20,12 @@ from lissom.gym.episodes import Episodes, Outcome
 from lissom.gym.registered import MODES, picture
 from lissom.gym.task import Task
 
-Told = dict[str, Any]
+Info = dict[str, Any]
 
 
 @final
 class ManyEnvironments(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
-    """Copies that move in one launch for each action of all."""
+    """Copies that move in one launch for each action."""
 
     def __init__(self, task: Task, copies: int, autoreset: str, render_mode: str | None, size: int) -> None:
         self.task, self.num_envs, self.render_mode, self.size = task, copies, render_mode, size
@@ -47,11 +45,11 @@ class ManyEnvironments(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, Told]:
-        """Begin episodes, of those that options["reset_mask"] names or of all. A seed k is k, k + 1, … for the copies.
+    ) -> tuple[np.ndarray, Info]:
+        """Begin episodes of all copies, or of those in options["reset_mask"]. A seed k is k, k + 1, … for the copies.
 
         Raises:
-            ModelError, ShapeError: as many seeds as copies, or a mask of their number, are wanted.
+            ModelError, ShapeError: the numbers of seeds, or of entries of the mask, and of copies differ.
         """
         seeds = (
             [None if seed is None else seed + k for k in range(self.num_envs)] if not isinstance(seed, list) else seed
@@ -69,8 +67,8 @@ class ManyEnvironments(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.episodes.begin(np.flatnonzero(which))
         return self.episodes.see(), {}
 
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Told]:
-        """Let the actions of all copies act for a period.
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Info]:
+        """Apply the actions of all copies for a period.
 
         Raises:
             ShapeError: the expected and the received shape.
@@ -81,50 +79,51 @@ class ManyEnvironments(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             raise ModelError(f"copies whose episode is over must be reset (got {np.flatnonzero(self._over).tolist()})")
         found = self.episodes.act(actions)
         over = found.terminated | found.truncated
-        told = _masked(found.told, ~np.zeros(self.num_envs, dtype=bool))
+        info = _masked(found.info, ~np.zeros(self.num_envs, dtype=bool))
         if self.mode is not AutoresetMode.SAME_STEP:
             self._over = over
-            return found.seen, found.reward, found.terminated, found.truncated, told
+            return found.seen, found.reward, found.terminated, found.truncated, info
         return self._begin_here(found, over)
 
-    def _step_and_begin(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Told]:
-        """A step at which copies whose episodes are over begin new ones."""
+    def _step_and_begin(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Info]:
+        """A step in which copies whose episodes are over begin new ones."""
         begins = self._over
         self.episodes.begin(np.flatnonzero(begins))
         found = self.episodes.act(actions, begins)
         reward = np.where(begins, 0.0, found.reward)
         terminated, truncated = found.terminated & ~begins, found.truncated & ~begins
         self._over = terminated | truncated
-        return found.seen, reward, terminated, truncated, _masked(found.told, ~begins)
+        return found.seen, reward, terminated, truncated, _masked(found.info, ~begins)
 
     def _begin_here(
         self, found: Outcome, over: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Told]:
-        """New episodes at once, where some are over; what was seen and told at their ends is told besides."""
-        told = _masked(found.told, ~over)
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Info]:
+        """Begin new episodes at once for copies whose episodes are over. Their last observations and information are
+        added to the information."""
+        info = _masked(found.info, ~over)
         if not over.any():
-            return found.seen, found.reward, found.terminated, found.truncated, told
+            return found.seen, found.reward, found.terminated, found.truncated, info
         last = np.full(self.num_envs, None, dtype=object)
         for k in np.flatnonzero(over).tolist():
             last[k] = found.seen[k]
-        told |= {"final_obs": last, "_final_obs": over, "final_info": _masked(found.told, over), "_final_info": over}
+        info |= {"final_obs": last, "_final_obs": over, "final_info": _masked(found.info, over), "_final_info": over}
         self.episodes.begin(np.flatnonzero(over))
-        return self.episodes.see(), found.reward, found.terminated, found.truncated, told
+        return self.episodes.see(), found.reward, found.terminated, found.truncated, info
 
     def render(self) -> tuple[np.ndarray, ...] | None:
-        """Pictures of all copies where they are."""
+        """Pictures of the present states of all copies."""
         if self.render_mode is None:
             return None
         state = self.episodes.state()
         return tuple(picture(self.episodes.task_of(k), state, k, self.size) for k in range(self.num_envs))
 
 
-def _masked(told: Told, which: np.ndarray) -> Told:
-    """What is told of some copies as Gymnasium wants it: zeros for the others, and which they are."""
+def _masked(info: Info, which: np.ndarray) -> Info:
+    """Information on copies `which` in the form of Gymnasium: zeros for the other copies, and a mask."""
     if not which.any():
         return {}
-    out: Told = {}
-    for name, value in told.items():
+    out: Info = {}
+    for name, value in info.items():
         shown = which & value if name == "is_unsolved" else which
         if shown.any():
             wide = shown.reshape(-1, *[1] * (value.ndim - 1))
@@ -144,20 +143,20 @@ class SingleEnvironment(gymnasium.Env[np.ndarray, np.ndarray]):
         self.observation_space = Box(self.episodes.least, self.episodes.most, dtype=np.float64)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
-        """Begin an episode; a seed begins the random numbers anew."""
+        """Begin an episode. A seed restarts the random numbers."""
         super().reset(seed=seed)
         self.episodes.random[0] = self.np_random
         self.episodes.begin(np.arange(1))
         return self.episodes.see()[0], {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Let an action act for a period."""
-        seen, reward, terminated, truncated, told = self.episodes.act(np.asarray(action)[None])
-        info = {name: value[0] for name, value in told.items()}
+        """Apply an action for a period."""
+        seen, reward, terminated, truncated, info = self.episodes.act(np.asarray(action)[None])
+        info = {name: value[0] for name, value in info.items()}
         return seen[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), info
 
     def render(self) -> np.ndarray | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Picture of the robot where it is, (height, width, 3)."""
+        """Picture of the robot in its present state, shape (height, width, 3)."""
         if self.render_mode is None:
             return None
         return picture(self.task, self.episodes.state(), 0, self.size)

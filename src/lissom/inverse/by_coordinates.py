@@ -1,13 +1,14 @@
-"""Coordinates that bring frames to where they should be: bounded least squares on the manifold, a batch at a time.
+"""Coordinates that bring frames to their targets: bounded least squares on the manifold, for batches.
 
     min ½ |Ĵ δ − W e|² + ½ μ |δ|²   with   A δ = −c,   low ≤ q ⊕ δ ≤ high                                 (1)
-    d = the part of Ĵᵀ W e that limits and loops let pass;  d = 0 at an optimum                            (2)
-    Ĥ = ∂(−Ĵᵀ W e + Aᵀ λ)/∂q,   λ the forces of loops that leave least of it                              (3)
+    d = projection of Ĵᵀ W e on the moves that limits and loops admit;  d = 0 at an optimum                (2)
+    Ĥ = ∂(−Ĵᵀ W e + Aᵀ λ)/∂q,   λ the forces of loops that minimise |−Ĵᵀ W e + Aᵀ λ|                      (3)
 
-W weighs the errors e, Ĵ = W J is their Jacobian, A and c are rows and residuals of loops, and δ is in units of the
-coordinates' natural sizes. μ falls where a step brings the frames nearer, and rises where none does. Where targets are
-out of reach, (1) alone comes near slowly: where a step lessens the cost by little, (3) takes the place of ĴᵀĴ, its
-negative curvatures turned positive. The search ends where the frames are as they should be, or where (2) is rounding.
+W are the weights of the errors e, Ĵ = W J is their Jacobian, A and c are rows and residuals of loops, and δ is in units
+of the coordinates' natural sizes. μ decreases after a step that reduces the errors and increases after one that does
+not. If targets are out of reach, (1) alone converges slowly. After several steps that reduce the cost by little, (3)
+replaces ĴᵀĴ, with the absolute values of its eigenvalues. The search ends if the frames are at their targets, or if (2)
+is zero up to rounding.
 Source: Y. Nakamura, H. Hanafusa, J. Dyn. Syst. Meas. Control 108, 1986, for robots; J. Nocedal, S. J. Wright, Numerical
 Optimization, 2006, §10.3 (Levenberg and Marquardt) and §12.3 (the conditions of an optimum).
 """
@@ -29,29 +30,29 @@ from lissom.launch.workspace import parts
 from lissom.model.model import Model
 
 _LONGEST = 0.5  # step, in units of the coordinates' natural sizes
-_CLOSED = 1e-10  # what a loop may be open by [rad, m]
-_CLOSINGS, _RANK = 10, 1e-9  # steps that close loops, and what counts as nothing in their rows
-_LOOPS = 1e3  # weight of open loops beside errors
-_LEAST, _MOST = 1e-14, 1e6  # damping, over the size of Ĵ Ĵᵀ
-_SLOW = 0.25  # part of the cost that is left by a slow step
+_CLOSED = 1e-10  # largest residual of a closed loop [rad, m]
+_CLOSINGS, _RANK = 10, 1e-9  # most steps to close loops, and relative size of singular values of A that count as zero
+_LOOPS = 1e3  # weight of residuals of loops in the cost
+_LEAST, _MOST = 1e-14, 1e6  # damping μ over |Ĵ|²
+_SLOW = 0.25  # a step is slow if more than this part of the cost remains
 _TURNS = 20, 8  # slow steps by (1), then by (3), in turn
-_FAR = 0.1  # (2), over the sizes of Ĵ and W e, where the curvature of errors counts
-_SETTLED = 1e-12  # (2), over the sizes of Ĵ and W e
-_ROUNDING = 1e-13  # of the cost, and of places at a limit
+_FAR = 0.1  # |d| over |Ĵ| |W e| below which (3) is used
+_SETTLED = 1e-12  # |d| over |Ĵ| |W e| at an optimum
+_ROUNDING = 1e-13  # relative, of the cost, and of coordinates at a limit
 _DIFFERENCE, _AT_ONCE = 1e-5, 4096  # step of (3), and configurations in one launch of it
 
 
 @final
 @dataclass(frozen=True)
 class Bounds:
-    """Limits of coordinates in the order of v, infinite where there are none, and which of them may move."""
+    """Limits of coordinates in the order of v, infinite if there are none, and the mask of those that may move."""
 
     low: np.ndarray
     high: np.ndarray
     moves: np.ndarray
 
     def kept(self, model: Model, q: np.ndarray) -> np.ndarray:
-        """q (n, nq) within the limits, and at them where it is but for rounding."""
+        """q (n, nq) clipped to the limits, and exactly at a limit if it differs from it by rounding only."""
         q, plain = q.copy(), np.flatnonzero(model.dofs.q >= 0)
         at, low, high = model.dofs.q[plain], self.low[plain], self.high[plain]
         slack = _ROUNDING * model.dofs.scale[plain]
@@ -68,7 +69,7 @@ class Bounds:
         return np.where(self.moves, low, 0.0), np.where(self.moves, high, 0.0)
 
     def active(self, model: Model, q: np.ndarray) -> np.ndarray:
-        """−1 and 1 where coordinates of q (n, nq) are at their low and high limits, else 0; shape (n, nv)."""
+        """−1 for coordinates of q (n, nq) at their low limits, 1 at their high limits, else 0; shape (n, nv)."""
         plain = np.flatnonzero((model.dofs.q >= 0) & self.moves)
         out = np.zeros((len(q), model.nv), dtype=int)
         here = q[:, model.dofs.q[plain]]
@@ -79,8 +80,8 @@ class Bounds:
 @final
 @dataclass
 class Search:
-    """Where searches stand: configurations (n, nq), errors (n, m), residuals of loops (n, n_rows), Ĵ (n, m, nv) and
-    A (n, n_rows, nv) by natural sizes, d of (2) (n, nv), and iterations (n,)."""
+    """State of n searches: configurations (n, nq), errors (n, m), residuals of loops (n, n_rows), Ĵ (n, m, nv) and
+    A (n, n_rows, nv) in units of natural sizes, d of (2) (n, nv), and iterations (n,)."""
 
     q: np.ndarray
     errors: np.ndarray
@@ -91,7 +92,7 @@ class Search:
     iterations: np.ndarray
 
     def cost(self, weights: np.ndarray) -> np.ndarray:
-        """What (1) lessens."""
+        """Cost that (1) reduces, shape (n,)."""
         return ((weights * self.errors) ** 2).sum(1) + _LOOPS**2 * (self.gaps**2).sum(1)
 
     @property
@@ -100,11 +101,11 @@ class Search:
         return np.abs(self.descent).max(1, initial=0.0)
 
     def found(self, targets: Targets, tolerance: float) -> np.ndarray:
-        """Which are where they should be."""
+        """Mask (n,) of searches whose frames are at their targets and whose loops are closed."""
         return (targets.away(self.errors) <= tolerance) & self._closed()
 
     def settled(self, weights: np.ndarray) -> np.ndarray:
-        """Which are at an optimum, but for rounding."""
+        """Mask (n,) of searches at an optimum, up to rounding."""
         size = np.linalg.norm(self.J, axis=(1, 2)) * np.linalg.norm(weights * self.errors, axis=1)
         return (self.optimality <= _SETTLED * size) & self._closed()
 
@@ -112,11 +113,11 @@ class Search:
         return np.abs(self.gaps).max(1, initial=0.0) <= _CLOSED
 
     def rows(self, at: np.ndarray) -> Search:
-        """Copies of some rows."""
+        """Copies of rows."""
         return Search(*(getattr(self, field.name)[at] for field in fields(self)))
 
     def take(self, rows: np.ndarray, other: Search, better: np.ndarray) -> None:
-        """Put the better of the rows of another there, but for iterations."""
+        """Replace those of the rows for which `other` is better. Iterations are kept."""
         names = [field.name for field in fields(self) if field.name != "iterations"]
         put_rows(self, names, rows[better], other.rows(better))
 
@@ -124,20 +125,20 @@ class Search:
 def begun(model: Model, targets: Targets, q: np.ndarray, bounds: Bounds) -> Search:
     """Searches at configurations (n, nq), moved into the limits and onto the loops."""
     q = _closed(model, bounds.kept(model, q), bounds)
-    return Search(q, *_seen(model, targets, q, np.arange(len(q)), bounds), np.zeros(len(q), dtype=int))
+    return Search(q, *_evaluated(model, targets, q, np.arange(len(q)), bounds), np.zeros(len(q), dtype=int))
 
 
 def search_coordinates(
     model: Model, targets: Targets, here: Search, bounds: Bounds, tolerance: float, most: int,
-    tell: Callable[[float], None],
+    report: Callable[[float], None],
 ) -> None:  # fmt: skip
-    """Follow (1) from where searches are, which then are where the frames are as they should be, or at an optimum;
-    `tell` is called with how many are."""
+    """Continue searches by (1) until their frames are at the targets or at an optimum, for at most `most` steps.
+    `report` is called with the number of finished searches."""
     weights, n = targets.weights(), len(here.q)
     damping, stuck, slow = np.full((2, n), 1e-6), np.zeros(n, dtype=bool), np.zeros(n, dtype=int)
     for _ in range(most):
         there = here.found(targets, tolerance) | here.settled(weights)
-        tell(int(there.sum()))
+        report(int(there.sum()))
         rows = np.flatnonzero(~(stuck | there))
         if not len(rows):
             break
@@ -148,7 +149,7 @@ def search_coordinates(
         step *= np.minimum(1.0, _LONGEST / np.maximum(size, 1e-300))[:, None]
         moved = here.q.copy()
         moved[rows] = _closed(model, bounds.kept(model, integrate(model, old.q, step * model.dofs.scale)), bounds)
-        new = Search(moved[rows], *_seen(model, targets, moved, rows, bounds), old.iterations)
+        new = Search(moved[rows], *_evaluated(model, targets, moved, rows, bounds), old.iterations)
         was, now = old.cost(weights), new.cost(weights)
         level = (now <= was * (1.0 + _ROUNDING)) & (new.optimality < old.optimality)
         better = (now < was * (1.0 - _ROUNDING)) | level
@@ -159,10 +160,10 @@ def search_coordinates(
         here.take(rows, new, better)
 
 
-def _seen(
+def _evaluated(
     model: Model, targets: Targets, q: np.ndarray, rows: np.ndarray, bounds: Bounds
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Errors, residuals of loops, Ĵ, A and d of some rows of q."""
+    """Errors, residuals of loops, Ĵ, A and d of rows of q."""
     found = few_sizes(lambda at, q: _linearized(model, targets.of(at), q), rows, q)
     m = found.shape[1] - model.n_rows
     e, J, gaps, A = found[:, :m, -1], found[:, :m, :-1], found[:, m:, -1], found[:, m:, :-1]
@@ -170,7 +171,7 @@ def _seen(
 
 
 def _linearized(model: Model, targets: Targets, q: np.ndarray) -> np.ndarray:
-    """Ĵ and behind it the errors, with A and the residuals of the loops below, shape (n, m + n_rows, nv + 1)."""
+    """[Ĵ, e; A, c], shape (n, m + n_rows, nv + 1)."""
     errors = targets.errors(model, q)
     J = targets.weights()[:, None] * targets.jacobian(model, q, errors) * model.dofs.scale
     seen = np.concatenate([J, errors[:, :, None]], axis=2)
@@ -178,7 +179,7 @@ def _linearized(model: Model, targets: Targets, q: np.ndarray) -> np.ndarray:
 
 
 def _descent(J: np.ndarray, e: np.ndarray, A: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """d of (2), the nearest to Ĵᵀ W e of all moves that open no loop and leave no limit, shape (n, nv)."""
+    """d of (2), shape (n, nv): of all moves that open no loop and leave no limit, the nearest to Ĵᵀ W e."""
     push = np.einsum("nij,ni->nj", J, e)
     least, most = np.where(low < 0.0, -np.inf, 0.0), np.where(high > 0.0, np.inf, 0.0)
     if not A.shape[1]:
@@ -207,14 +208,14 @@ def _closed(model: Model, q: np.ndarray, bounds: Bounds) -> np.ndarray:
 
 
 def _loop_rows(model: Model, q: np.ndarray) -> np.ndarray:
-    """A, by coordinates of natural size, and behind it the residuals of the loops, shape (n, n_rows, nv + 1)."""
+    """[A, c], A in units of natural sizes, shape (n, n_rows, nv + 1)."""
     w, lead = run_constraints(model, q)
     A = row_results(model, w, "A_q", lead) * model.dofs.scale
     return np.concatenate([A, w.host["gap"][:, :, None]], axis=2)
 
 
 def _independent(A: np.ndarray, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal rows, or zeros, and what is on the right of them, with which A δ = −c holds as nearly as it can."""
+    """Orthonormal or zero rows R and right sides b such that R δ = b is the least-squares solution of A δ = −c."""
     U, size, V = np.linalg.svd(A, full_matrices=False)
     kept = size > _RANK * size.max(axis=1, initial=0.0, keepdims=True)
     right = -np.einsum("nji,nj->ni", U, gaps) / np.where(kept, size, 1.0)
@@ -224,7 +225,7 @@ def _independent(A: np.ndarray, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def _steps(
     model: Model, targets: Targets, here: Search, mu: np.ndarray, slow: np.ndarray, bounds: Bounds
 ) -> np.ndarray:
-    """δ of (1), shape (n, nv), by curvature where it is slow."""
+    """δ of (1), shape (n, nv), with the curvature (3) for slow searches."""
     low, high = bounds.room(model, here.q)
     e, step = targets.weights() * here.errors, np.zeros((len(here.q), model.nv))
     rows, right = _independent(here.A * bounds.moves, here.gaps)
@@ -239,21 +240,21 @@ def _steps(
 
 
 def _is_far(here: Search, weights: np.ndarray) -> np.ndarray:
-    """Whether what Ĵ can mend is little beside the errors, so that their curvature counts; shape (n,)."""
+    """Whether d of (2) is small beside |Ĵ| |W e|, so that the curvature of the errors counts; shape (n,)."""
     e = weights * here.errors
     size = np.linalg.norm(here.J, axis=(1, 2)) * np.linalg.norm(e, axis=1)
     return here.optimality <= _FAR * size
 
 
-def _held(here: Search, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Which coordinates are at limits and pushed against them, or do not move."""
+def _fixed(here: Search, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Mask (n, nv) of coordinates that are pushed against their limits, or do not move."""
     return ((low == 0.0) | (high == 0.0)) & (here.descent == 0.0)
 
 
 def _bounded(
     J: np.ndarray, e: np.ndarray, A: np.ndarray, right: np.ndarray, mu: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    """δ of (1), A δ being what is on the right: without limits, and where that passes some, with them."""
+    """δ of (1) with A δ = right, shape (n, nv). Limits enter only if the solution without them violates one."""
     size = np.linalg.norm(J, axis=(1, 2)) ** 2
     mu = mu * np.where(size > 0.0, size, 1.0)
     step = _damped(J, A, e, right, mu)
@@ -270,7 +271,7 @@ def _bounded(
 
 
 def _damped(J: np.ndarray, A: np.ndarray, e: np.ndarray, right: np.ndarray, mu: np.ndarray) -> np.ndarray:
-    """The same without limits, the rows of A orthonormal or zero."""
+    """δ of (1) with A δ = right, without limits. The rows of A are orthonormal or zero."""
     first = np.einsum("nij,ni->nj", A, right)
     e = e - np.einsum("nij,nj->ni", J, first)
     J = J - (J @ np.swapaxes(A, 1, 2)) @ A
@@ -279,19 +280,19 @@ def _damped(J: np.ndarray, A: np.ndarray, e: np.ndarray, right: np.ndarray, mu: 
 
 
 def _curved(model: Model, targets: Targets, here: Search, bounds: Bounds) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and right sides that stand for (3) as Ĵ and W e do for ĴᵀĴ, shapes (n, nv, nv) and (n, nv); coordinates that
-    limits hold are left out."""
+    """Rows R and right sides b with RᵀR = |Ĥ| of (3), to use in (1) instead of Ĵ and W e; shapes (n, nv, nv) and
+    (n, nv). Coordinates at their limits are left out."""
     low, high = bounds.room(model, here.q)
     push = np.einsum("nij,ni->nj", here.J, targets.weights() * here.errors)
-    held = _held(here, low, high)
-    A = here.A * ~held[:, None, :]
-    force = np.einsum("nij,nj->ni", np.linalg.pinv(np.swapaxes(A, 1, 2), rcond=_RANK), push * ~held)
+    fixed = _fixed(here, low, high)
+    A = here.A * ~fixed[:, None, :]
+    force = np.einsum("nij,nj->ni", np.linalg.pinv(np.swapaxes(A, 1, 2), rcond=_RANK), push * ~fixed)
     rows, _ = _independent(A, here.gaps)
     N = np.eye(model.nv) - np.swapaxes(rows, 1, 2) @ rows
     H = N @ _hessian(model, targets, here.q, force) @ N
-    H = H * ~(held[:, :, None] | held[:, None, :])
+    H = H * ~(fixed[:, :, None] | fixed[:, None, :])
     size = np.abs(H).max(axis=(1, 2), initial=0.0)
-    H = H + (np.where(size > 0.0, size, 1.0)[:, None] * held)[:, :, None] * np.eye(model.nv)
+    H = H + (np.where(size > 0.0, size, 1.0)[:, None] * fixed)[:, :, None] * np.eye(model.nv)
     values, V = np.linalg.eigh(H)
     values = np.abs(values)
     root = np.sqrt(np.maximum(values, 1e-12 * values.max(axis=1, keepdims=True)))

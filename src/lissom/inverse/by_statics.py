@@ -1,12 +1,13 @@
-"""Inputs whose equilibria bring frames to where they should be, followed along stable equilibria.
+"""Inputs whose equilibria bring frames to their targets, followed along stable equilibria.
 
     r(q, u) = ID(q, 0, 0) − f(q, u) − Aᵀ λ = 0,   c(q) = 0                                                (1)
     dq/du = S,   [K, −Aᵀ; A_q, 0] (S; ·) = (∂f/∂u; 0),   K = ∂r/∂q             implicit functions         (2)
     min ½ |δ + (1 − θ) u|²   with   J S δ = e,   low ≤ u + δ ≤ high             one step, at first θ = 0    (3)
 
-f is what the inputs do, B u but for elastic tendons. Each step is cut so that it moves the robot by a given size, and
-Newton's method goes back to (1) at the new inputs from where S leads. A step is halved where that is not near, not
-stable or not there. Where (3) has no solution, the step that brings the frames nearest is taken.
+f is the generalised force of the inputs: B u, or nonlinear with elastic tendons. Each step is cut to a given size of
+the motion of the robot. Newton's method then solves (1) at the new inputs, from the prediction of S. The step is halved
+if there is no equilibrium, or if it is unstable or far from the prediction. If (3) has no solution, the step of least
+|J S δ − e| is used.
 Source: equilibria as Mathew 2025 §3; J. Nocedal, S. J. Wright, Numerical Optimization, 2006, §18 (sequential quadratic
 programming, here without the curvature of e).
 """
@@ -32,21 +33,21 @@ from lissom.statics.newton_kernel import CONVERGED, Sought
 from lissom.statics.stability import growing
 
 _LONGEST, _SHORTEST = 0.5, 1e-4  # step, in units of the coordinates' natural sizes
-_ASIDE = 0.5  # how far beside what S foretells an equilibrium may lie, over the step
-_SETTLED, _LEAST = 1e-9, 1e-5  # step that changes nothing any more, and that says that inputs are least
-_PATIENCE = 20  # steps after which
-_HELD = 0.0, 0.5, 0.9, 1.0  # such a part of the inputs is held, since the curvature left out of (3) keeps them moving
+_ASIDE = 0.5  # largest distance of an equilibrium from the prediction of S, over the step
+_SETTLED, _LEAST = 1e-9, 1e-5  # steps that end a search, and that show that inputs are least
+_PATIENCE = 20  # steps after which θ of (3) takes its next value
+_KEPT = 0.0, 0.5, 0.9, 1.0  # values of θ; they rise, since (3) without curvature can keep the inputs in motion
 _TOLERANCE, _ITERATIONS = 1e-11, 30  # of each equilibrium
 
 
 @final
 @dataclass
 class Reach:
-    """Where a batch of searches stands.
+    """State of n searches.
 
     Fields:
         q, u, force: equilibria (n, nq), their inputs (n, nu) and forces of loops (n, n_rows). errors: (n, m) [rad, m].
-        stable: whether they are (n,). iterations: steps (n,).
+        stable: whether the equilibria are stable (n,). iterations: steps (n,).
     """
 
     q: np.ndarray
@@ -57,11 +58,11 @@ class Reach:
     iterations: np.ndarray
 
     def rows(self, at: np.ndarray) -> Reach:
-        """Copies of some rows."""
+        """Copies of rows."""
         return Reach(*(getattr(self, field.name)[at].copy() for field in fields(self)))
 
     def take(self, rows: np.ndarray, other: Reach, better: np.ndarray) -> None:
-        """Put the better of the rows of another there, but for iterations."""
+        """Replace those of the rows for which `other` is better. Iterations are kept."""
         put_rows(self, ("q", "u", "force", "errors", "stable"), rows[better], other.rows(better))
 
 
@@ -78,7 +79,8 @@ class Inputs:
 def equilibria(
     model: Model, q: np.ndarray, u: np.ndarray, force: np.ndarray, t: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Equilibria near q (n, nq) under inputs (n, nu): q, forces of loops, which were found, and which are stable."""
+    """Equilibria near q (n, nq) under inputs (n, nu): q, forces of loops, and the masks of those that were found and of
+    those that are stable."""
     sought = Sought(u, t, 1.0, np.zeros(model.n_rows), _TOLERANCE, _ITERATIONS)
     ends = newton(model, q, force, sought)
     at, push, _, why, stable = (np.array(part) for part in zip(*ends))
@@ -90,20 +92,20 @@ def equilibria(
 
 def search_inputs(
     model: Model, targets: Targets, here: Reach, limits: Inputs, t: float, tolerance: float, most: int,
-    tell: Callable[[float], None],
+    report: Callable[[float], None],
 ) -> None:  # fmt: skip
-    """Follow (3) from where searches are, which then are where the frames are as they should be with least inputs, or
-    come no nearer; `tell` is called with how many need no further step."""
+    """Continue searches by (3) until the frames are at the targets with least inputs, or come no nearer, for at most
+    `most` steps. `report` is called with the number of finished searches."""
     weights = targets.weights()
     radius, done = np.full(len(here.q), _LONGEST), ~here.stable
     for step in range(most):
         rows = np.flatnonzero(~done)
-        tell(len(done) - len(rows))
+        report(len(done) - len(rows))
         if not len(rows):
             break
         S, G = _responses(model, targets, here, rows, t)
-        held = _HELD[min(step // _PATIENCE, len(_HELD) - 1)]
-        wanted = _inputs_wanted(G, weights * here.errors[rows], here.u[rows], limits, weights, held)
+        kept = _KEPT[min(step // _PATIENCE, len(_KEPT) - 1)]
+        wanted = _inputs_wanted(G, weights * here.errors[rows], here.u[rows], limits, weights, kept)
         moved = np.einsum("nij,nj->ni", S, wanted - here.u[rows])
         size = np.abs(moved / model.dofs.scale).max(1, initial=0.0)
         part = np.minimum(1.0, radius[rows] / np.maximum(size, 1e-300))
@@ -116,14 +118,14 @@ def search_inputs(
         here.take(rows, there, near)
         settled = near & (part == 1.0) & (size < _SETTLED)
         hit = targets.away(here.errors[rows]) <= tolerance
-        least = near & hit & (size <= _LEAST * (1.0 - held) + held // 1.0)
+        least = near & hit & (size <= _LEAST * (1.0 - kept) + kept // 1.0)
         done[rows] = settled | (~near & (radius[rows] < _SHORTEST)) | least
 
 
 def _responses(
     model: Model, targets: Targets, here: Reach, rows: np.ndarray, t: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """S of (2) and J S, in rows weighted as the errors are."""
+    """S of (2) and J S, with rows weighted like the errors."""
     S = few_sizes(lambda _, q, u, force: response(model, q, u, force, t), rows, here.q, here.u, here.force)
     J = few_sizes(lambda at, q, e: targets.of(at).jacobian(model, q, e), rows, here.q, here.errors)
     return S, targets.weights()[:, None] * J @ S
@@ -149,7 +151,7 @@ def response(model: Model, q: np.ndarray, u: np.ndarray, force: np.ndarray, t: f
         K = np.block([[K, -np.swapaxes(A, 1, 2)], [A_q, np.zeros((len(q), model.n_rows, model.n_rows))]])
         B = np.concatenate([B, np.zeros((len(q), model.n_rows, model.nu))], axis=1)
     try:
-        if model.n_rows:  # rows that depend on each other
+        if model.n_rows:  # rows may depend on each other
             raise np.linalg.LinAlgError
         found = np.linalg.solve(K, B)
     except np.linalg.LinAlgError:
@@ -158,12 +160,12 @@ def response(model: Model, q: np.ndarray, u: np.ndarray, force: np.ndarray, t: f
 
 
 def _inputs_wanted(
-    G: np.ndarray, e: np.ndarray, u: np.ndarray, limits: Inputs, weights: np.ndarray, held: float
+    G: np.ndarray, e: np.ndarray, u: np.ndarray, limits: Inputs, weights: np.ndarray, theta: float
 ) -> np.ndarray:
-    """u + δ of (3)."""
-    kept, unit, x = weights > 0.0, limits.unit, held * u / limits.unit
-    G, low, high = G[:, kept] * unit, limits.low / unit, limits.high / unit
-    right = e[:, kept] + (1.0 - held) * np.einsum("nij,nj->ni", G, u / unit)
+    """u + δ of (3), shape (n, nu)."""
+    counted, unit, x = weights > 0.0, limits.unit, theta * u / limits.unit
+    G, low, high = G[:, counted] * unit, limits.low / unit, limits.high / unit
+    right = e[:, counted] + (1.0 - theta) * np.einsum("nij,nj->ni", G, u / unit)
     return np.clip(unit * (x + least_within(G, right, low - x, high - x)), limits.low, limits.high)
 
 
@@ -171,7 +173,7 @@ def _followed(
     model: Model, targets: Targets, here: Reach, rows: np.ndarray, part: np.ndarray, moved: np.ndarray,
     wanted: np.ndarray, t: float,
 ) -> tuple[Reach, np.ndarray]:  # fmt: skip
-    """The equilibria to which parts of the steps lead, and which of them were found near what S foretells."""
+    """Equilibria after parts of the steps, and the mask of those near the prediction of S."""
     u = here.u[rows] + part[:, None] * (wanted - here.u[rows])
     foretold = integrate(model, here.q[rows], part[:, None] * moved)
     n = len(rows)

@@ -1,11 +1,12 @@
 """Design values from measured shapes at rest or from measured motions, by least squares.
 
-Residuals and their derivatives J are those of measured_shapes and measured_motions. With the loss ρ(r) of the fit,
-ψ = ρ′, m residuals and k values, the covariance of values is
+fit_residuals defines the residuals r and their derivatives J. With the loss ρ(r) of the fit, ψ = ρ′, m residuals and k
+values, the covariance of the values is
 
     C = Σψ²/(m − k) / (Σψ′/m)² (JᵀJ)⁻¹                                                                    (1)
 
-which is s² (JᵀJ)⁻¹ for squares, and their intervals are d ± t √C_dd with Student's t of m − k.
+For least squares this is s² (JᵀJ)⁻¹. The confidence intervals are d ± t √C_dd, with the quantile t of Student's
+distribution with m − k degrees of freedom.
 Source: P. J. Huber and E. M. Ronchetti, Robust Statistics, 2009, §7.6.
 """
 
@@ -34,32 +35,31 @@ from lissom.inverse.fit_residuals import (
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.statics.equilibrium import Equilibrium
 from lissom.stepping.schemes import Scheme
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_SEEN = 1e-9  # least singular value of J, of the largest, in units of the values
-_ROUNDING = 1e-14  # slope by one value, of the largest: below that it is none
+_SEEN = 1e-9  # least ratio of the smallest to the largest singular value of J, in units of the values
+_ROUNDING = 1e-14  # columns of J below this part of the largest one count as zero
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Fit:
-    """Design values that measurements tell.
+    """Design values fitted to measurements.
 
     Fields:
-        model: with the values found. values: by path, and by "q0" and "v0" where these are looked for. low, high: ends
-        of their confidence intervals, which bounds do not cut off; of q0 as increments of `integrate`.
-        covariance: of all numbers, one behind the other in the order of the paths, then of changes of q0 and of v0,
-        (k, k).
-        residuals: of positions, model less measured, (..., n, points, 3), NaN where nothing was measured [m].
-        noise: their standard deviation, or what an efficient fit would make of as wide intervals where outliers count
-        less [m].
-        equilibrium: the robot at rest with these values, or motion: the robot moving with them; the other is None.
+        model: with the fitted values. values: by path, and by "q0" and "v0" if these are fitted. low, high: ends of
+        their confidence intervals, not cut off at the bounds; for q0 as increments of `integrate`.
+        covariance: of all fitted numbers in the order of the paths, then of the changes of q0 and v0, (k, k).
+        residuals: positions of the model minus measured ones, (..., n, points, 3), NaN without measurement [m].
+        noise: standard deviation of the residuals [m]; with an outlier limit, that of least squares with intervals of
+        the same width.
+        equilibrium: the robot at rest with these values. motion: the robot in motion with them. One of the two is None.
         iterations: evaluations of the derivatives.
     """
 
@@ -92,36 +92,36 @@ def fit(
     method: str | Scheme = "generalized_alpha",
     progress: bool = False,
 ) -> Fit:
-    """Design values, such as moduli, damping, offsets or lengths, from measured positions, with intervals.
+    """Design values, such as moduli, damping, offsets or lengths, from measured positions, with confidence intervals.
 
-    The robot is at rest, or, where dt is given, moves as by `rollout`.
+    Without dt the robot is at rest. With dt it moves as in `rollout`.
 
     Args:
-        parameters: paths of design values (`Robot.described_values`), numbers or arrays of numbers; those of the model
-            are the start. Of motions "q0" and "v0" too, where it is not known how they begin.
-        u: inputs, known: of n measurements at rest, shape (n, nu); of a motion during each of its steps, (steps, nu),
-            or of several, (motions, steps, nu).
-        measured: positions in the world [m], of each link or frame by its name, or by (name, s) on a rod; NaN where
-            there is none. Shape (n, 3), or (motions, n, 3). All are taken as equally noisy.
-        bounds: (low, high) by path, numbers or of the value's shape; paths that are left out have none. Values that
-            break a rule of the description are never taken.
-        outlier: residual beyond which a measurement counts by its size and no longer by its square [m].
-            None: all count by their squares.
+        parameters: paths of design values (`Robot.described_values`), numbers or arrays of numbers. The search starts
+            at the values of the model. For motions also "q0" and "v0", to fit an unknown initial state.
+        u: known inputs. At rest: of n measurements, shape (n, nu). In motion: during each step, (steps, nu), or
+            (motions, steps, nu).
+        measured: positions in the world [m] by the name of a link or frame, or by (name, s) on a rod; NaN for missing
+            ones. Shape (n, 3), or (motions, n, 3). All have the same weight.
+        bounds: (low, high) by path, numbers or arrays of the value's shape. Paths without an entry have no bounds.
+            Values that break a rule of the description are never accepted.
+        outlier: residuals above this size count linearly instead of by their square [m]. None: all count by their
+            squares.
         confidence: of the intervals, between 0 and 1.
-        q0: start of the equilibria, shape (nq,) or (n, nq); or start of the motions, (nq,) or (motions, nq), None is
-            the neutral configuration. v0: velocity there, (nv,) or (motions, nv); None is rest.
-        dt: size of the steps of a motion [s]. t: when its n measurements were made, from 0 to the end of the steps
-            [s]; None: at the start and after each step. method: of the steps, as of `rollout`.
-        progress: show how far it is, where it takes longer than a second.
+        q0: start of the equilibria, shape (nq,) or (n, nq), or of the motions, (nq,) or (motions, nq). None is the
+            neutral configuration. v0: velocity at the start, (nv,) or (motions, nv); None is rest.
+        dt: size of the steps of a motion [s]. t: times of its n measurements, between 0 and the end of the steps [s];
+            None: the start and the end of each step. method: of the steps, see `rollout`.
+        progress: show the progress if the fit takes longer than a second.
     Returns:
         Fit.
     Raises:
-        ModelError: paths, bounds, points, too few measurements, or such as do not tell the values apart.
-        ShapeError: the argument, the expected and the received shape. ConvergenceError: no equilibrium or motion at the
-        start, or no least sum of squares. KeyboardInterrupt: Ctrl-C; its `partial` is the Fit of the best values so
-        far, if these can be told apart, which takes their derivatives once more.
-    Accuracy: derivatives as of equilibrium_derivatives and of Rollout.forward. Intervals are those of the linearisation
-    at the values found: too narrow where residuals are not independent, and of no meaning for a value at its bound.
+        ModelError: wrong paths, bounds or points, too few measurements, or measurements that do not determine the
+        values. ShapeError: the argument, the expected and the received shape. ConvergenceError: no equilibrium or
+        motion at the start, or no least sum of squares. KeyboardInterrupt: Ctrl-C; its `partial` is the Fit of the best
+        values so far if the measurements determine them. It needs one more evaluation of the derivatives.
+    Accuracy: derivatives as in equilibrium_derivatives and Rollout.forward. Intervals come from the linearisation at
+    the fitted values: they are too narrow if residuals are not independent, and have no meaning for a value at a bound.
     """
     checks.require(0.0 < confidence < 1.0, "confidence", "must be > 0 and < 1", confidence)
     if outlier is not None:
@@ -134,14 +134,14 @@ def fit(
         task = _moving(model, paths, u, measured, bounds or {}, {"q0": q0, "v0": v0, "t": t}, dt, method)
     trials = Trials(task)
     with keeping(lambda: _best_fit(trials, outlier, confidence)):
-        trials.at(task.start)  # an error here is the caller's
+        trials.at(task.start)  # errors at the start go to the caller
         rule = f"must be more numbers than the {len(task.start)} values"
         checks.require(task.measured.count > len(task.start), "measured", rule, task.measured.count)
         return _fit(trials, _best_values(trials, outlier, progress), outlier, confidence)
 
 
 def _best_values(trials: Trials, outlier: float | None, progress: bool) -> np.ndarray:
-    """Where residuals count least, by squares, then as the caller says: far away that has no curvature."""
+    """Values of least loss: first by squares, then with the loss for outliers, which is not convex far away."""
     task = trials.task
     values, units, (low, high) = task.start, task.units, task.ends
     with progress_bar(progress, None, "fitting", patience=PATIENCE) as advance:
@@ -154,7 +154,7 @@ def _best_values(trials: Trials, outlier: float | None, progress: bool) -> np.nd
         def slopes(x: np.ndarray) -> np.ndarray:
             J = trials.slopes(x * units) * units
             sizes = np.abs(J).max(axis=0, initial=0.0)
-            return np.where(sizes > _ROUNDING * sizes.max(), J, 0.0)  # a value that does nothing is left as it is
+            return np.where(sizes > _ROUNDING * sizes.max(), J, 0.0)  # values without influence stay unchanged
 
         for scale in (None,) if outlier is None else (None, outlier):
             trials.count_by(scale)
@@ -169,7 +169,7 @@ def _best_values(trials: Trials, outlier: float | None, progress: bool) -> np.nd
 
 
 def _best_fit(trials: Trials, outlier: float | None, confidence: float) -> Fit | None:
-    """The fit of the best values that were tried, if it says anything."""
+    """Fit of the best values so far, or None if there is none or the measurements do not determine them."""
     try:
         return None if trials.best is None else _fit(trials, trials.best, outlier, confidence)
     except (ModelError, ConvergenceError):
@@ -179,7 +179,7 @@ def _best_fit(trials: Trials, outlier: float | None, confidence: float) -> Fit |
 def _at_rest(
     model: Model, paths: tuple[str, ...], u: Any, measured: Any, bounds: Mapping[str, Any], begin: dict[str, Any]
 ) -> ShapesAtRest:
-    """The task of shapes at rest."""
+    """Fit task of shapes at rest."""
     for name in ("v0", "t"):
         if begin[name] is not None:
             raise ModelError(f"{name}: must be given with dt, of a motion (got no dt)")
@@ -194,7 +194,7 @@ def _moving(
     model: Model, paths: tuple[str, ...], u: Any, measured: Any, bounds: Mapping[str, Any], begin: dict[str, Any],
     dt: float, method: str | Scheme,
 ) -> Motions:  # fmt: skip
-    """The task of measured motions."""
+    """Fit task of motions."""
     checks.number(dt, "dt", above=0.0)
     inputs = stack("u", u, model.nu)
     if inputs.ndim not in (2, 3) or 0 in inputs.shape[:-1]:
@@ -206,7 +206,7 @@ def _moving(
     checks.require(inside and len(times) > 0, "t", f"must be times between 0 and the end, {dt * steps:g} s", begin["t"])
     unknown = tuple(name for name in STARTS if name in paths)
     if unknown and model.n_rows:
-        rule = "must be known where the robot has loops, whose starts are not free"
+        rule = "must be known for a robot with loops, since their coordinates are not independent"
         raise ModelError(f"robot {model.name!r} > {unknown[0]}: {rule} (got it among the parameters)")
     points = measured_points(measured, (*lead, len(times)))
     flat = inputs.reshape(-1, steps, model.nu)
@@ -225,13 +225,13 @@ def _moving(
 
 
 def _fit(trials: Trials, values: np.ndarray, outlier: float | None, confidence: float) -> Fit:
-    """Values with their intervals by (1)."""
+    """Fit at `values`, with intervals by (1)."""
     task, iterations = trials.task, trials.derivatives
     units = task.units
     J, r = trials.slopes(values) * units, trials.residual(values)
     sizes = np.linalg.svd(J, compute_uv=False)
     if sizes[-1] <= _SEEN * sizes[0]:
-        rule = "measured positions must tell the values apart; leave one out, or measure under other inputs"
+        rule = "measured positions must determine all values; fit fewer values, or measure under other inputs"
         raise ModelError(f"{', '.join(task.names)}: {rule} (got singular values {sizes!r})")
     bend = np.ones_like(r) if outlier is None else 1.0 / np.sqrt(1.0 + (r / outlier) ** 2)
     psi, slope = bend * r, bend**3
@@ -242,5 +242,5 @@ def _fit(trials: Trials, values: np.ndarray, outlier: float | None, confidence: 
     residuals = np.full(task.measured.positions.shape, np.nan)
     residuals[task.measured.seen] = r
     model, done = trials.at(values)
-    told, residuals = task.told(values, reach), task.shaped(residuals)
-    return Fit(model, *told, covariance, residuals, float(np.sqrt(share)), *task.shown(done), iterations)
+    intervals, residuals = task.intervals(values, reach), task.shaped(residuals)
+    return Fit(model, *intervals, covariance, residuals, float(np.sqrt(share)), *task.shown(done), iterations)

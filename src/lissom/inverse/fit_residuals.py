@@ -1,22 +1,22 @@
-"""Residuals of a fit: measured positions of points less those of the robot, and their derivatives by the fitted values.
+"""Residuals of a fit, positions of points of the robot minus measured ones, and their derivatives by the fitted values.
 
-With residuals r = p(q(d), d) − p_measured, and the fitted values d (design values, and for motions the start as well),
+With residuals r = p(q(d), d) − p_measured and the fitted values d (design values, and for motions the initial state),
 
     dp/dd = R J_v dq/dd + ∂p/∂d                                                                           (1)
 
 ∂p/∂d, at fixed q, comes from differences of the tables of the model. For shapes at rest under known inputs, q(d) is an
-equilibrium, and dq/dd comes from `equilibrium_derivatives`. For points that were followed along motions under known
-inputs, q(d) is a rollout, and dq/dd are its forward sensitivities, since measurements are many and values few:
+equilibrium, and dq/dd comes from `equilibrium_derivatives`. For motions under known inputs, q(d) is a rollout, and
+dq/dd are its forward sensitivities, since there are many measurements and few values:
 
     dp/dd = R J_v dq/dd + ∂p/∂d                                                                           (2)
 
-At a time between two steps, θ h behind the first of them, the point is where the cubic through both with their
-velocities is,
+Between two steps, at the time θ h after the first one, the position is that of the cubic through the positions and
+velocities at both steps,
 
     p(θ) = Σₑ aₑ(θ) pₑ + h bₑ(θ) ṗₑ,   ṗ = R η_v                                                          (3)
     dṗ/dd = R (dη_v/dd − η_v × J_ω dq/dd)                                                                 (4)
 
-whose error, h⁴/384 of the fourth rate of p, is below that of the steps.
+Its error, h⁴/384 times the fourth derivative of p, is smaller than that of the steps.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from lissom.robot import checks
 from lissom.robot.paths import value_at
 from lissom.statics.equilibrium import Equilibrium, solve_statics
 
-_PLACING = ("nodes", "runs", "bases", "dofs", "maps", "deforming")  # tables that say where points are
+_PLACING = ("nodes", "runs", "bases", "dofs", "maps", "deforming")  # tables that determine positions of points
 
 
 @final
 @dataclass(frozen=True)
 class Measured:
-    """Where points were seen in the world.
+    """Measured positions of points in the world.
 
     Fields:
-        points: (name, s) of each. positions: (..., n, points, 3) [m], NaN where there is none.
+        points: (name, s) of each. positions: (..., n, points, 3) [m], NaN for missing ones.
     """
 
     points: list[tuple[str, float]]
@@ -59,17 +59,17 @@ class Measured:
 
     @cached_property
     def seen(self) -> np.ndarray:
-        """Where something was measured."""
+        """Mask of the measured entries, of the shape of `positions`."""
         return np.isfinite(self.positions)
 
     @property
     def count(self) -> int:
-        """Of numbers measured."""
+        """Number of measured entries."""
         return int(self.seen.sum())
 
     @cached_property
     def places(self) -> dict[str, tuple[list[int], np.ndarray]]:
-        """Of each link or frame, which points are on it, and their abscissae."""
+        """Indices of the points on each link or frame, and their abscissae."""
         names = dict.fromkeys(name for name, _ in self.points)
         own = {name: [k for k, point in enumerate(self.points) if point[0] == name] for name in names}
         return {name: (at, np.array([self.points[k][1] for k in at])) for name, at in own.items()}
@@ -78,10 +78,10 @@ class Measured:
 @final
 @dataclass(frozen=True)
 class Numbers:
-    """Design values, one behind the other.
+    """Design values, concatenated to a vector of k numbers.
 
     Fields:
-        shapes: of the values, by path. start, low, high: of the numbers (k,). units: of each path its largest.
+        shapes: of the values, by path. start, low, high: start and bounds of the numbers (k,).
     """
 
     shapes: dict[str, tuple[int, ...]]
@@ -91,17 +91,17 @@ class Numbers:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Of the values."""
+        """Paths of the values."""
         return tuple(self.shapes)
 
     @property
     def units(self) -> np.ndarray:
-        """Of each number the size of its value."""
+        """For each number the largest entry of its value at the start, shape (k,)."""
         parts = self.split(self.start).values()
         return np.concatenate([np.zeros(0), *(np.full(x.size, np.abs(x).max() or 1.0) for x in parts)])
 
     def split(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        """Numbers by path."""
+        """Values by path, from numbers (k,)."""
         ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes.values())])
         return {path: x[a:b].reshape(shape) for (path, shape), a, b in zip(self.shapes.items(), ends, ends[1:])}
 
@@ -111,9 +111,9 @@ class Numbers:
         return model.with_(values) if values else model
 
 
-def stand_alike(models: tuple[Model, ...], model: Model, measured: Measured) -> bool:
-    """Whether the points of a model are at the same places in all models, at any q, as far as can be told: where
-    design values such as moduli and offsets of tendons differ."""
+def have_same_points(models: tuple[Model, ...], model: Model, measured: Measured) -> bool:
+    """Whether the measured points have the same positions in all models as in `model`, at any q. They have if the
+    models differ only in design values such as moduli and offsets of tendons. False if this cannot be decided."""
     for other in models:
         if not all(_same(getattr(other, group), getattr(model, group)) for group in _PLACING):
             return False
@@ -124,7 +124,7 @@ def stand_alike(models: tuple[Model, ...], model: Model, measured: Measured) -> 
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two tables are the same, as far as that can be told."""
+    """Whether two tables are equal. False if this cannot be decided."""
     if a is b:
         return True
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
@@ -137,10 +137,10 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def numbers_of(model: Model, paths: tuple[str, ...], bounds: Mapping[str, Any]) -> Numbers:
-    """The values of a model at paths, and how far they may go.
+    """Values of a model at paths, with their bounds.
 
     Raises:
-        ModelError: a path leads to no number or array of numbers; bounds do not hold the values. ShapeError: bounds.
+        ModelError: a path leads to no number or array of numbers, or values outside the bounds. ShapeError: bounds.
     """
     parts = []
     for path in paths:
@@ -156,14 +156,14 @@ def numbers_of(model: Model, paths: tuple[str, ...], bounds: Mapping[str, Any]) 
     shapes = {path: x.shape for path, x in zip(paths, parts)}
     low, high = _bounds(bounds, shapes)
     if not (low <= start).all() or not (start <= high).all():
-        raise ModelError(f"bounds: must hold the values of the model, {start!r} (got {bounds!r})")
+        raise ModelError(f"bounds: must contain the values of the model, {start!r} (got {bounds!r})")
     return Numbers(shapes, start, low, high)
 
 
 def _bounds(bounds: Mapping[str, Any], shapes: dict[str, tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray]:
-    """Least and largest of all numbers."""
+    """Lower and upper bounds of all numbers, (k,) each."""
     for path in bounds:
-        checks.require(path in shapes, f"bounds > {path}", f"must be of a value that is fitted, {list(shapes)}", path)
+        checks.require(path in shapes, f"bounds > {path}", f"must be of a fitted value, {list(shapes)}", path)
     ends: tuple[list[np.ndarray], list[np.ndarray]] = ([np.zeros(0)], [np.zeros(0)])
     for path, shape in shapes.items():
         try:
@@ -178,7 +178,7 @@ def _bounds(bounds: Mapping[str, Any], shapes: dict[str, tuple[int, ...]]) -> tu
 
 def measured_points(measured: Mapping[Any, Any], lead: tuple[int, ...]) -> Measured:
     """Points by name or (name, s), with positions of shape (*lead, 3)."""
-    checks.require(len(measured) > 0, "measured", "must hold the positions of a point at least", measured)
+    checks.require(len(measured) > 0, "measured", "must contain the positions of at least one point", measured)
     points, positions = [], []
     for key, given in measured.items():
         name, s = key if isinstance(key, tuple) else (key, 1.0)
@@ -192,14 +192,14 @@ def measured_points(measured: Mapping[Any, Any], lead: tuple[int, ...]) -> Measu
 
 
 Done = TypeVar("Done", Equilibrium, Rollout)
-Told = dict[str, np.ndarray]  # values by path
+Values = dict[str, np.ndarray]  # by path
 
 
 class FitTask(ABC, Generic[Done]):
-    """Values that are looked for in one row of numbers x (k,), and what the robot does with them.
+    """Unknown values as a vector of numbers x (k,), and the equilibria or motions of the robot with these values.
 
-    `done` is the model with values x and its equilibria or motions; `positions` are those of the points then, of the
-    shape of what was measured, and `slopes` their derivatives by x, with a last axis more.
+    `done` computes the model with values x and its equilibria or motions. `positions` are those of the points, of the
+    shape of the measurements. `slopes` are their derivatives by x, with x as last axis.
     """
 
     measured: Measured
@@ -207,56 +207,56 @@ class FitTask(ABC, Generic[Done]):
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """Of what is looked for."""
+        """Names of the unknowns."""
 
     @property
     @abstractmethod
     def start(self) -> np.ndarray:
-        """Numbers where the search begins."""
+        """Start of the search, shape (k,)."""
 
     @property
     @abstractmethod
     def units(self) -> np.ndarray:
-        """Their sizes."""
+        """Sizes of the numbers, shape (k,)."""
 
     @property
     @abstractmethod
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """How far they may go."""
+        """Lower and upper bounds, shape (k,) each."""
 
     @abstractmethod
     def done(self, x: np.ndarray) -> tuple[Model, Done]:
-        """The model with values x, and what it does; ModelError or ConvergenceError where there is no such robot."""
+        """The model with values x, and its equilibria or motions. ModelError or ConvergenceError without a solution."""
 
     @abstractmethod
     def positions(self, model: Model, done: Done) -> np.ndarray:
-        """Of all points [m]."""
+        """Positions of all points [m]."""
 
     @abstractmethod
     def slopes(self, model: Model, done: Done) -> np.ndarray:
-        """Their derivatives by values."""
+        """Derivatives of the positions by x."""
 
     @abstractmethod
-    def told(self, x: np.ndarray, reach: np.ndarray) -> tuple[Told, Told, Told]:
-        """Values, and the ends of intervals of such reach."""
+    def intervals(self, x: np.ndarray, reach: np.ndarray) -> tuple[Values, Values, Values]:
+        """Values, and the ends of the intervals x ± reach."""
 
     @abstractmethod
     def shaped(self, residuals: np.ndarray) -> np.ndarray:
-        """Residuals in the shape of what the caller gave."""
+        """Residuals with the axes of the caller's measurements."""
 
     @abstractmethod
     def shown(self, done: Done) -> tuple[Equilibrium | None, Rollout | None]:
-        """What the robot does as the caller is told, the one of the two that it is."""
+        """Equilibria and motions with the caller's axes; one of the two is None."""
 
 
 @final
 @dataclass
 class Trials:
-    """Residuals of a task and their derivatives at values that are tried; those of the last values are kept.
+    """Residuals of a task and their derivatives at trial values, with a cache for the last values.
 
     Fields:
-        count: of residuals, derivatives: of derivatives that were asked for. outlier: residual beyond which one counts
-        by its size, None where all count by their squares [m]. best: the values whose residuals count least.
+        count: number of evaluations of residuals. derivatives: number of evaluations of derivatives. outlier: residuals
+        above this size count linearly; None: all count by their squares [m]. best: values of least loss so far.
     """
 
     task: FitTask[Any]
@@ -268,18 +268,18 @@ class Trials:
     _last: dict[str, Any] = field(default_factory=dict)
 
     def count_by(self, outlier: float | None) -> None:
-        """Let residuals count in this way from now on; the next values are the best until others are better."""
+        """Set `outlier`. The search for the best values starts again, since the loss has changed."""
         self.outlier, self._least = outlier, np.inf
 
     def at(self, x: np.ndarray) -> tuple[Model, Any]:
-        """The model with values x, and what it does."""
+        """The model with values x, and its equilibria or motions."""
         if "x" not in self._last or not np.array_equal(self._last["x"], x):
             self._last = {"x": x.copy(), "done": self.task.done(x)}
         return self._last["done"]
 
     def residual(self, x: np.ndarray) -> np.ndarray:
-        """Positions of the model less those measured, (count,) [m]; NaN, which shortens the step, where the robot does
-        nothing with such values."""
+        """Positions of the model minus measured ones, one number per measured entry [m]. NaN, which shortens the step
+        of the search, if there is no equilibrium or motion with these values."""
         self.count += 1
         measured = self.task.measured
         try:
@@ -293,7 +293,7 @@ class Trials:
         return r
 
     def slopes(self, x: np.ndarray) -> np.ndarray:
-        """Derivatives of the residuals, (count, values)."""
+        """Derivatives of the residuals, shape (measured entries, k)."""
         self.derivatives += 1
         done = self.at(x)
         if "slopes" not in self._last:
@@ -307,8 +307,8 @@ class ShapesAtRest(FitTask[Equilibrium]):
     """Positions at rest and their derivatives (1).
 
     Fields:
-        u: inputs (n, nu). measured: (n, points, 3). q: where equilibria are sought from, at first as the caller says,
-        then from the last ones.
+        u: inputs (n, nu). measured: (n, points, 3). q: start of the search for equilibria: first the caller's, then the
+        last equilibria.
     """
 
     model: Model
@@ -319,33 +319,33 @@ class ShapesAtRest(FitTask[Equilibrium]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of what is looked for."""
+        """Names of the unknowns."""
         return self.numbers.paths
 
     @property
     def start(self) -> np.ndarray:
-        """Numbers where the search begins."""
+        """Start of the search, shape (k,)."""
         return self.numbers.start
 
     @property
     def units(self) -> np.ndarray:
-        """Their sizes."""
+        """Sizes of the numbers, shape (k,)."""
         return self.numbers.units
 
     @property
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """How far they may go."""
+        """Lower and upper bounds, shape (k,) each."""
         return self.numbers.low, self.numbers.high
 
     def done(self, x: np.ndarray) -> tuple[Model, Equilibrium]:
         """The model with values x, and its equilibria."""
-        one = self.numbers.model(self.model, x)
-        rest = solve_statics(one, self.u, self.q)
+        changed = self.numbers.model(self.model, x)
+        rest = solve_statics(changed, self.u, self.q)
         self.q = rest.q
-        return one, rest
+        return changed, rest
 
     def positions(self, model: Model, done: Equilibrium) -> np.ndarray:
-        """Of all points, shape (n, points, 3)."""
+        """Positions of all points, shape (n, points, 3) [m]."""
         return self._positions(model, done.q)
 
     def slopes(self, model: Model, done: Equilibrium) -> np.ndarray:
@@ -359,20 +359,20 @@ class ShapesAtRest(FitTask[Equilibrium]):
             R = frame_pose(model, done.q, name, abscissae)[..., :3, :3]
             out[:, at] = R @ frame_jacobian(model, done.q, name, abscissae)[..., 3:, :] @ dq[:, None]
         for k, entry in enumerate(Designs(model, paths, n).entries[0]):
-            if stand_alike(entry.models, model, self.measured):
+            if have_same_points(entry.models, model, self.measured):
                 continue
             for other, weight in zip(entry.models, entry.weights):
-                with other.lent():
+                with other.temporary_buffers():
                     out[..., k] += weight * self._positions(other, done.q)
         return out
 
-    def told(self, x: np.ndarray, reach: np.ndarray) -> tuple[Told, Told, Told]:
-        """Values, and the ends of intervals of such reach."""
+    def intervals(self, x: np.ndarray, reach: np.ndarray) -> tuple[Values, Values, Values]:
+        """Values, and the ends of the intervals x ± reach."""
         own, low, high = (self.numbers.split(y) for y in (x, x - reach, x + reach))
         return own, low, high
 
     def shaped(self, residuals: np.ndarray) -> np.ndarray:
-        """Residuals in the shape of what was measured."""
+        """Residuals with the axes of the caller's measurements."""
         return residuals
 
     def shown(self, done: Equilibrium) -> tuple[Equilibrium, None]:
@@ -380,7 +380,7 @@ class ShapesAtRest(FitTask[Equilibrium]):
         return done, None
 
     def _positions(self, model: Model, q: np.ndarray) -> np.ndarray:
-        """Of all points, shape (n, points, 3)."""
+        """Positions of all points, shape (n, points, 3) [m]."""
         out = np.zeros(self.measured.positions.shape)
         for name, (at, abscissae) in self.measured.places.items():
             out[:, at] = frame_pose(model, q, name, abscissae)[..., :3, 3]
@@ -394,11 +394,11 @@ _ON_STEP = 1e-9  # of a step
 @final
 @dataclass(frozen=True)
 class Times:
-    """Where times are among steps.
+    """Interpolation (3) of n times between the states of a rollout.
 
     Fields:
-        used: numbers of the steps that count (k,). at: for either end, which of these, (2, n). a, b: weights of (3),
-        (2, n), b with h in it [s]. between: whether some time is between two steps.
+        used: indices of the needed states (k,). at: for both ends of the interval of each time, the index in `used`,
+        (2, n). a, b: weights of (3), (2, n), b with the factor h [s].
     """
 
     used: np.ndarray
@@ -408,11 +408,11 @@ class Times:
 
     @property
     def between(self) -> bool:
-        """Whether some time is between two steps."""
+        """Whether a time is between two steps, so that velocities are needed."""
         return bool(self.b.any())
 
     def joined(self, p: np.ndarray, rate: np.ndarray | None) -> np.ndarray:
-        """(3) of positions and velocities (motions, k, ...)."""
+        """(3) of positions and velocities (motions, k, ...), shape (motions, n, ...)."""
         out = np.zeros((len(p), self.at.shape[1], *p.shape[2:]))
         wide = (-1, *(1,) * (p.ndim - 2))
         for at, a, b in zip(self.at, self.a, self.b):
@@ -423,7 +423,7 @@ class Times:
 
 
 def times_among_steps(t: np.ndarray, dt: float, steps: int) -> Times:
-    """Of times between 0 and steps dt."""
+    """Interpolation of times t (n,) between 0 and steps dt [s]."""
     k = np.minimum(np.floor(t / dt + _ON_STEP).astype(int), steps - 1)
     x = t / dt - k
     x = np.where(np.abs(x - np.round(x)) < _ON_STEP, np.round(x), x)
@@ -438,11 +438,11 @@ def times_among_steps(t: np.ndarray, dt: float, steps: int) -> Times:
 @final
 @dataclass
 class Motions(FitTask[Rollout]):
-    """Positions along some motions and their derivatives (2).
+    """Positions along motions and their derivatives (2).
 
     Fields:
-        u: inputs (motions, steps, nu). lead: leading axes that the caller gave. measured: (motions, n, points, 3).
-        times: of the n. q0, v0: where motions start, or are looked for from. unknown: which of these are looked for.
+        u: inputs (motions, steps, nu). lead: leading axes of the caller. measured: (motions, n, points, 3). times: of
+        the n measurements. q0, v0: initial states, or starts of the search for them. unknown: names of those to fit.
         options: of the rollout.
     """
 
@@ -459,36 +459,36 @@ class Motions(FitTask[Rollout]):
 
     @cached_property
     def free(self) -> np.ndarray:
-        """Coordinates whose start may be looked for."""
+        """Indices of the coordinates whose initial values can be fitted."""
         return np.setdiff1d(np.arange(self.model.nv), self.model.prescribed.dof)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of what is looked for."""
+        """Names of the unknowns."""
         return *self.numbers.paths, *self.unknown
 
     @property
     def start(self) -> np.ndarray:
-        """Numbers where the search begins: design values, then changes of the starts in natural sizes."""
+        """Start of the search: design values, then changes of the initial states, zero."""
         return np.concatenate([self.numbers.start, np.zeros(len(self.unknown) * len(self.u) * len(self.free))])
 
     @property
     def units(self) -> np.ndarray:
-        """Their sizes."""
+        """Sizes of the numbers, shape (k,)."""
         sizes = np.tile(self.model.dofs.scale[self.free], len(self.unknown) * len(self.u))
         return np.concatenate([self.numbers.units, sizes])
 
     @property
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """How far they may go."""
+        """Lower and upper bounds, shape (k,) each."""
         more = np.full(len(self.start) - len(self.numbers.start), np.inf)
         return np.concatenate([self.numbers.low, -more]), np.concatenate([self.numbers.high, more])
 
     def done(self, x: np.ndarray) -> tuple[Model, Rollout]:
         """The model with values x, and its motions."""
-        one, change = self.numbers.model(self.model, x), self._changes(x)
-        q0, v0 = integrate(one, self.q0, change["q0"]), self.v0 + change["v0"]
-        return one, rollout(one, q0, v0, self.u, **self.options)
+        changed, change = self.numbers.model(self.model, x), self._changes(x)
+        q0, v0 = integrate(changed, self.q0, change["q0"]), self.v0 + change["v0"]
+        return changed, rollout(changed, q0, v0, self.u, **self.options)
 
     def positions(self, model: Model, done: Rollout) -> np.ndarray:
         """Of all points at all times by (3), shape (motions, n, points, 3)."""
@@ -506,57 +506,57 @@ class Motions(FitTask[Rollout]):
 
     def slopes(self, model: Model, done: Rollout) -> np.ndarray:
         """(2), shape (motions, n, points, 3, values)."""
-        designs, some, n = len(self.numbers.start), len(self.free), len(self.u)
-        ways = designs + some * len(self.unknown)
-        changes = {name: np.zeros((ways, n, model.nv)) for name in STARTS}
-        for k, name in enumerate(self.unknown):  # one way changes the starts of all motions, each for itself
-            changes[name][designs + k * some + np.arange(some), :, self.free] = 1.0
-        by_value = np.zeros((ways, designs))
+        designs, n_free, n = len(self.numbers.start), len(self.free), len(self.u)
+        directions = designs + n_free * len(self.unknown)
+        changes = {name: np.zeros((directions, n, model.nv)) for name in STARTS}
+        for k, name in enumerate(self.unknown):  # a direction changes all initial states
+            changes[name][designs + k * n_free + np.arange(n_free), :, self.free] = 1.0
+        by_value = np.zeros((directions, designs))
         by_value[:designs] = np.eye(designs)
-        values = {path: np.zeros((ways, *shape)) for path, shape in self.numbers.shapes.items()}
-        for way, row in enumerate(by_value):
+        values = {path: np.zeros((directions, *shape)) for path, shape in self.numbers.shapes.items()}
+        for direction, row in enumerate(by_value):
             for path, value in self.numbers.split(row).items():
-                values[path][way] = value
+                values[path][direction] = value
         change = done.forward(changes["q0"], changes["v0"], parameters=values)
         found = self._followed(model, done, change.q, change.v)
         for k, entry in enumerate(Designs(model, self.numbers.paths, n).entries[0]):
-            if stand_alike(entry.models, model, self.measured):
+            if have_same_points(entry.models, model, self.measured):
                 continue
             for other, weight in zip(entry.models, entry.weights):
-                with other.lent():
+                with other.temporary_buffers():
                     found[..., k] += weight * self.positions(other, done)
-        out = np.zeros((*self.measured.positions.shape, designs + some * n * len(self.unknown)))
+        out = np.zeros((*self.measured.positions.shape, designs + n_free * n * len(self.unknown)))
         out[..., :designs] = found[..., :designs]
         for k in range(len(self.unknown)):
             for i in range(n):
-                at = designs + (k * n + i) * some
-                out[i, ..., at : at + some] = found[i, ..., designs + k * some : designs + (k + 1) * some]
+                at = designs + (k * n + i) * n_free
+                out[i, ..., at : at + n_free] = found[i, ..., designs + k * n_free : designs + (k + 1) * n_free]
         return out
 
-    def told(self, x: np.ndarray, reach: np.ndarray) -> tuple[Told, Told, Told]:
-        """Values, and the ends of intervals of such reach; of q0 these are increments."""
+    def intervals(self, x: np.ndarray, reach: np.ndarray) -> tuple[Values, Values, Values]:
+        """Values, and the ends of the intervals x ± reach; for q0 as increments."""
         own, low, high = (self.numbers.split(y) for y in (x, x - reach, x + reach))
         change, far = self._changes(x), self._changes(reach)
         for name in self.unknown:
             own[name] = integrate(self.model, self.q0, change["q0"]) if name == "q0" else self.v0 + change["v0"]
             middle = 0.0 if name == "q0" else own[name]
             low[name], high[name] = middle - far[name], middle + far[name]
-            for told in (own, low, high):
-                told[name] = told[name].reshape(*self.lead, told[name].shape[-1])
+            for values in (own, low, high):
+                values[name] = values[name].reshape(*self.lead, values[name].shape[-1])
         return own, low, high
 
     def shaped(self, residuals: np.ndarray) -> np.ndarray:
-        """Residuals in the shape of what was measured."""
+        """Residuals with the axes of the caller's measurements."""
         return residuals.reshape(*self.lead, *residuals.shape[1:])
 
     def shown(self, done: Rollout) -> tuple[None, Rollout]:
-        """No equilibrium, and motions with the axes that the caller gave."""
+        """No equilibrium, and motions with the caller's axes."""
         if self.lead:
             return None, done
         return None, replace(done, **{name: getattr(done, name)[0] for name in ("q", "v", "a", "u")})
 
     def _changes(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        """Of the starts, (motions, nv) each."""
+        """Changes of q0 and v0, (motions, nv) each."""
         out = {name: np.zeros((len(self.u), self.model.nv)) for name in STARTS}
         rows = x[len(self.numbers.start) :].reshape(len(self.unknown), len(self.u), len(self.free))
         for name, change in zip(self.unknown, rows):
@@ -564,7 +564,7 @@ class Motions(FitTask[Rollout]):
         return out
 
     def _followed(self, model: Model, motion: Rollout, dq: np.ndarray, dv: np.ndarray) -> np.ndarray:
-        """R J_v dq of all points at all times by (3) and (4), shape (motions, n, points, 3, ways)."""
+        """R J_v dq of all points at all times by (3) and (4), shape (motions, n, points, 3, directions)."""
         used = self.times.used
         q, v = motion.q[:, used], motion.v[:, used]
         dq, dv = (np.moveaxis(x[:, :, used], 0, -1)[:, :, None] for x in (dq, dv))

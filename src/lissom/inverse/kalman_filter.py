@@ -1,17 +1,17 @@
 """Extended Kalman filter of the states of a robot, on their manifold.
 
-The error of an estimate is a tangent increment (δq, δv), q ⊕ δq being that of `integrate`, so that spherical and free
+The error of an estimate is a tangent increment (δq, δv) with q ⊕ δq = integrate(q, δq), so that spherical and free
 joints have no redundant direction. With the exact derivatives A and B of a step f,
 
     (q, v) ← f(q, v, u),   P ← A P Aᵀ + B U Bᵀ + Q                                                        (1)
 
-and with what sensors measure, y = h(q, v) + n, n of covariance R, H = ∂h/∂(q, v),
+and with measurements y = h(q, v) + n, n of covariance R, H = ∂h/∂(q, v),
 
     r = y ⊖ h(q, v),   S = H P Hᵀ + R,   K = P Hᵀ S⁻¹                                                     (2)
     (q, v) ← (q, v) ⊕ K r,   P ← G ((1 − K H) P (1 − K H)ᵀ + K R Kᵀ) Gᵀ                                    (3)
 
-where G takes increments about the old estimate to those about the new: T(δq) in coordinates of stored poses, else 1.
-What is not measured has a row of zeros in H and adds nothing.
+where G maps increments from the old estimate to the new one: T(δq) for spherical and free joints, else 1. Missing
+measurements have rows of zeros in H and change nothing.
 Source: A. Barrau and S. Bonnabel, IEEE Trans. Autom. Control 62(4), 2017, for filters of errors in the group; P. S.
 Maybeck, Stochastic Models, Estimation and Control, vol. 1, 1979, §5.3 and 5.6, for (1) to (3) in a vector space.
 """
@@ -31,24 +31,24 @@ from lissom.gradients.rollout import step_derivatives
 from lissom.inverse.sensors import Sensor
 from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.stepping.schemes import Scheme
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_TOLERANCE = 1e-9  # of steps; at rest those of loops round to more than that of rollouts
+_TOLERANCE = 1e-9  # of steps; larger than that of rollouts, since loops at rest have larger rounding errors
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Estimate:
-    """What is known of a state (a batch adds leading axes; `run` one of times).
+    """Estimate of a state. Batches add leading axes; `run` adds an axis of times.
 
     Fields:
-        t: time [s]. q: configuration, (nq,). v: velocity, (nv,). covariance: of the errors (δq, δv), tangent
-        increments as of `integrate` [their units], (2 nv, 2 nv).
+        t: time [s]. q: configuration, (nq,). v: velocity, (nv,). covariance: of the errors (δq, δv), increments of
+        `integrate` [their units], (2 nv, 2 nv).
     """
 
     t: np.ndarray
@@ -58,14 +58,14 @@ class Estimate:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Innovation:
-    """What measurements are beyond those expected (a batch adds leading axes).
+    """Differences between measurements and their predictions. Batches add leading axes.
 
     Fields:
-        values: r of all sensors behind each other, NaN where nothing was measured, (k,) [units of each]. covariance: S
-        of them, (k, k). slopes: H, (k, 2 nv).
+        values: r of all sensors, concatenated, NaN for missing measurements, (k,) [units of each]. covariance: S,
+        (k, k). slopes: H, (k, 2 nv).
     """
 
     values: np.ndarray
@@ -75,20 +75,20 @@ class Innovation:
 
 @renamed(scheme="method")
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class ExtendedKalmanFilter:
-    """Estimates of the states of a robot from what some sensors measure of it.
+    """Estimates of the states of a robot from the measurements of sensors.
 
     Args:
-        model: of the robot. sensors: what is measured, such as `SensorPosition`.
+        model: of the robot. sensors: such as `SensorPosition`.
         dt: size of the steps [s].
-        input_noise: standard deviation of the inputs during a step about those known, a number or (nu,) [N, Pa, N·m].
-        process_noise: what else a step adds to the errors (δq, δv): standard deviations, shape (2 nv,), or their
-            covariance, (2 nv, 2 nv); None: nothing.
-        method: of the steps, as of `rollout`; each step begins anew with the acceleration of its state.
+        input_noise: standard deviation of the inputs of a step from the known ones, a number or (nu,) [N, Pa, N·m].
+        process_noise: further noise of each step in the errors (δq, δv): standard deviations, shape (2 nv,), or their
+            covariance, (2 nv, 2 nv). None: no noise.
+        method: of the steps, see `rollout`. Each step starts with the acceleration of its state.
     Raises:
-        ModelError: sensors that the model does not have, or loads and motions that follow time.
+        ModelError: sensors that do not fit the model, or loads and motions that depend on time.
         ShapeError: process_noise.
     """
 
@@ -105,13 +105,13 @@ class ExtendedKalmanFilter:
         checks.number(self.dt, "dt", above=0.0)
         model = self.model
         checks.require(isinstance(model, Model) and not model.models, "model", "must be one Model", model)
-        checks.require(len(self.sensors) > 0, "sensors", "must be one at least", self.sensors)
+        checks.require(len(self.sensors) > 0, "sensors", "must contain at least one", self.sensors)
         for sensor in self.sensors:
             checks.require(isinstance(sensor, Sensor), "sensors", "must be such as ls.SensorPosition", sensor)
             sensor.shape(model)
             sensor.deviations(model)
-        if model.loads.varies or model.n_motions > model.prescribed.n_held:
-            rule = "a filter needs loads, currents and motions that do not follow time"
+        if model.loads.varies or model.n_motions > model.prescribed.n_locked:
+            rule = "a filter needs loads, currents and motions that do not depend on time"
             raise ModelError(f"robot {model.name!r}: {rule} (got one that does)")
         object.__setattr__(self, "sensors", tuple(self.sensors))
         object.__setattr__(self, "added", _covariance(self.process_noise, 2 * model.nv, "process_noise"))
@@ -119,7 +119,7 @@ class ExtendedKalmanFilter:
         object.__setattr__(self, "inputs", checks.each(self.input_noise, model.nu, "input_noise", rule))
 
     def start(self, q0: ArrayLike, v0: ArrayLike, covariance: ArrayLike, t: float = 0.0) -> Estimate:
-        """An estimate to begin with.
+        """First estimate.
 
         Args:
             q0, v0: shape (..., nq) and (..., nv). covariance: of the errors, (..., 2 nv, 2 nv), or standard deviations,
@@ -136,7 +136,7 @@ class ExtendedKalmanFilter:
         return Estimate(np.asarray(float(t)), q, v, np.broadcast_to(P, (*lead, size, size)))
 
     def predict(self, estimate: Estimate, u: ArrayLike | None = None) -> Estimate:
-        """The estimate a step later, by (1).
+        """Estimate one step later, by (1).
 
         Args:
             u: inputs during the step, shape (..., nu); None is zero.
@@ -150,10 +150,10 @@ class ExtendedKalmanFilter:
         return Estimate(estimate.t + self.dt, step.q, step.v, P)
 
     def innovation(self, estimate: Estimate, measured: Sequence[Any]) -> Innovation:
-        """What measurements are beyond those expected, by (2).
+        """Differences between measurements and their predictions, by (2).
 
         Args:
-            measured: one array for each sensor, (..., *shape of it); None or NaN where nothing was measured.
+            measured: one array for each sensor, (..., *shape of it); None or NaN for missing measurements.
         Raises:
             ShapeError: the measurement, the expected and the received shape.
         """
@@ -176,7 +176,7 @@ class ExtendedKalmanFilter:
         return Innovation(r, S, H)
 
     def correct(self, estimate: Estimate, measured: Sequence[Any]) -> Estimate:
-        """The estimate with measurements taken in, by (3); arguments and errors as of `innovation`."""
+        """Estimate corrected by measurements, by (3). Arguments and errors are those of `innovation`."""
         new, P, model = self.innovation(estimate, measured), estimate.covariance, self.model
         size, nv = 2 * model.nv, model.nv
         R = np.concatenate([x.deviations(model) for x in self.sensors]) ** 2
@@ -194,13 +194,13 @@ class ExtendedKalmanFilter:
         return Estimate(estimate.t, q, v, 0.5 * (P + _t(P)))
 
     def run(self, estimate: Estimate, u: ArrayLike, measured: Sequence[Any]) -> Estimate:
-        """Estimates after each of some steps, measured at its end, the one to begin with first.
+        """The given estimate and those after each step, corrected by the measurements at its end.
 
         Args:
             u: inputs of each step, (..., steps, nu). measured: one array for each sensor, (..., steps, *shape of it);
-                None or NaN where nothing was measured.
+                None or NaN for missing measurements.
         Returns:
-            Estimate, with an axis of times behind those of the batch.
+            Estimate, with an axis of times (steps + 1) after those of the batch.
         Raises:
             ConvergenceError, ShapeError: as predict and correct.
         """
@@ -225,8 +225,10 @@ class ExtendedKalmanFilter:
         return Estimate(np.array([x.t for x in found]), **rows)
 
     def squared_distance(self, estimate: Estimate, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-        """How far a state is from an estimate, (δq, δv)ᵀ P⁻¹ (δq, δv), as a ratio: of true states it is distributed as
-        chi-square of as many degrees as P has directions, 2 nv without loops, if the filter is consistent.
+        """Squared Mahalanobis distance of a state from an estimate, (δq, δv)ᵀ P⁻¹ (δq, δv), shape (...) [-].
+
+        If the filter is consistent, its distribution for true states is chi-square with as many degrees of freedom as P
+        has rank, 2 nv without loops.
 
         Args:
             q, v: shape (..., nq) and (..., nv).
@@ -240,7 +242,7 @@ class ExtendedKalmanFilter:
             raise ShapeError(f"measured: expected {len(self.sensors)} arrays, one for each sensor, got {len(measured)}")
 
     def _closed(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """States on the loops and on what is held."""
+        """States with closed loops and with locked coordinates at their values."""
         if not (self.model.n_rows or self.model.n_motions):
             return q, v
         lead, n = q.shape[:-1], batch_of(q.shape[:-1])
@@ -252,7 +254,7 @@ class ExtendedKalmanFilter:
 
 
 def _covariance(given: Any, size: int, name: str) -> np.ndarray:
-    """Of standard deviations (size,), or as it is."""
+    """Covariance from standard deviations (size,) or from a matrix (size, size); zero for None."""
     x = np.zeros(size) if given is None else np.asarray(given, dtype=np.float64)
     if x.shape not in ((size,), (size, size)) or not np.isfinite(x).all():
         raise ShapeError(f"{name}: expected finite values of shape ({size},) or ({size}, {size}), got {x.shape}")

@@ -1,4 +1,4 @@
-"""Inverse kinematics: coordinates, or inputs at rest, that bring frames of a robot where they should be."""
+"""Inverse kinematics: coordinates, or inputs at rest, that bring frames of a robot to their targets."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from lissom.inverse.targets import Targets, read_limits, read_targets
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.statics.equilibrium import solve_statics
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_WIDE = 2.0  # of other starts, in units of the coordinates' natural sizes
-_POOL = 4  # equilibria made for each other start, of which the nearest are taken
+_WIDE = 2.0  # range of random starts, in units of the coordinates' natural sizes
+_POOL = 4  # equilibria under random inputs for each further start; searches begin at the nearest
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class InverseKinematics:
-    """Configurations that bring frames where they should be.
+    """Configurations that bring frames to their targets.
 
     Fields:
-        q: (..., nq). converged: whether all frames are there, within the tolerance (...); where not, q is as near as
-            the search came. residual: what is left of each target, in their order, of a pose the rotation vector first
-            [rad], then the displacement in world axes [m], (..., m). iterations: steps of all searches (...).
+        q: (..., nq). converged: whether all frames are at their targets within the tolerance (...). If not, q is the
+            nearest that was found. residual: remaining error of each target, in their order, (..., m): the displacement
+            in world axes [m], for poses after the rotation vector [rad]. iterations: steps of all searches (...).
         u: the inputs under which q is an equilibrium, (..., nu). multipliers: forces of loops there, (..., n_rows).
-            is_stable: whether it is stable (...). All three None where the coordinates themselves were sought.
-        optimality: largest entry of the part of the gradient of ½ Σ w² |e|² that limits and loops let pass, by
-            coordinates in units of their natural sizes (`model.dofs.scale`), zero at an optimum (...). active: −1 and 1
-            where a coordinate is at its low or high limit, else 0 (..., nv). Both None by statics.
+            is_stable: whether it is stable (...). All three are None by coordinates.
+        optimality: largest entry of the gradient of ½ Σ w² |e|², projected on the moves that limits and loops admit,
+            for coordinates in units of their natural sizes (`model.dofs.scale`); zero at an optimum (...). active: −1
+            for coordinates at their low limits, 1 at their high limits, else 0 (..., nv). Both are None by statics.
     """
 
     q: np.ndarray
@@ -71,40 +71,41 @@ def inverse_kinematics(
     t: float = 0.0,
     progress: bool = False,
 ) -> InverseKinematics:
-    """Where a robot must be, or what its inputs must be for it to rest there, so that frames are where they should be.
+    """Configurations of a robot, or inputs and their equilibria, that bring frames to their targets.
 
         by="coordinates":   min over q of Σ w² |e(q)|²,   low ≤ q ≤ high,   loops closed
         by="statics":       min over u of |u|²   with   e(q) = 0,   ID(q, 0, 0) = B(q) u + Aᵀ λ,   low ≤ u ≤ high
 
-    Coordinates are found by bounded least squares with exact Jacobians; what the targets leave free changes little from
-    the start. Where targets are out of reach, the search ends where the conditions of an optimum hold. Inputs are
-    followed from equilibrium to equilibrium, along the stable ones, by exact derivatives of these; what the targets
-    leave free makes the inputs least. Leading axes of targets and starts are solved together.
+    Coordinates are found by bounded least squares with exact Jacobians. Motions that the targets leave free stay near
+    the start. If targets are out of reach, the search ends at an optimum. Inputs are followed along stable equilibria,
+    by exact derivatives of these. Of several solutions the one of least inputs is found. Leading axes of targets and
+    starts are solved as a batch.
 
     Args:
         targets: by name of a frame or link (the tip of a rod), or by (name, s): positions (..., 3) [m] or poses
             (..., 4, 4), in the world.
-        by: "coordinates" or "statics", for soft robots and others that do not go where they are told.
-        weights: by the same names, numbers or pairs (of position [1/m], of rotation [1/rad]); they count where not all
-            targets can be met, and zero leaves errors out of what is sought. None is 1.
-        limits: (low, high) of the coordinates in the order of v, or of the inputs; numbers or arrays, infinite where
-            there are none. None: the `limits` of joints; inputs of tendons >= 0.
+        by: "coordinates", or "statics" for soft robots and others whose inputs do not set the coordinates.
+        weights: by the same names, numbers or pairs (of position [1/m], of rotation [1/rad]). They matter if not all
+            targets can be met. Zero ignores an error. None is 1.
+        limits: (low, high) of the coordinates in the order of v, or of the inputs; numbers or arrays, infinite for no
+            limit. None: the `limits` of joints, or inputs of tendons >= 0.
         q0: start (..., nq); None is the neutral configuration. By statics, near an equilibrium under u0.
         u0: by statics, inputs of the start (..., nu); None is zero, within the limits.
-        starts: how many starts are tried where a search fails: q0, then random ones. The best end is returned.
-        tolerance: largest error that is left [m, rad].
+        starts: largest number of starts: after a failed search from q0, random ones. The best result is returned.
+        tolerance: largest remaining error [m, rad].
         max_iterations: of each search.
         seed: of random starts.
-        t: time of loads and prescribed motions, which are taken at rest [s].
-        progress: show how many targets are reached, where that takes longer than a second.
+        t: time of loads and prescribed motions, which count as constant [s].
+        progress: show the number of reached targets if the search takes longer than a second.
     Returns:
-        InverseKinematics. It does not raise where targets are out of reach: look at `converged`.
+        InverseKinematics. Targets out of reach raise no error: check `converged`.
     Raises:
-        ModelError: a frame that does not exist, weights, limits, and by statics a robot without inputs or with contacts
+        ModelError: an unknown frame, wrong weights or limits, and by statics a robot without inputs or with contacts
         that stick. ShapeError: the argument, the expected and the received shape. KeyboardInterrupt: Ctrl-C; its
-        `partial` is the InverseKinematics of the best that searches have come to, once these have begun.
-    Accuracy: `tolerance`. By statics inputs are least to a last step that moves the robot by 1e-5, in units of a rod's
-        end rotation [rad] and stretch [-]; where 60 steps do not find these, any inputs that put the frames there do.
+        `partial` is the InverseKinematics of the best results so far, if the searches have begun.
+    Accuracy: `tolerance`. By statics, inputs are least up to a last step that moves the robot by 1e-5, in units of a
+        rod's end rotation [rad] and stretch [-]. If 60 steps do not find them, other inputs that bring the frames to
+        their targets are returned.
     """
     checks.require(checks.among(by, ("coordinates", "statics")), "by", "must be 'coordinates' or 'statics'", by)
     checks.number(tolerance, "tolerance", above=0.0)
@@ -133,8 +134,8 @@ def inverse_kinematics(
             active = bounds.active(model, best.q).reshape(*lead, model.nv)
             return InverseKinematics(*shapes, optimality=best.optimality.reshape(lead), active=active)
 
-        with progress_bar(progress, n, "inverse kinematics", "targets", PATIENCE) as tell, keeping(nearest):
-            _by_coordinates(model, wanted, best, q, bounds, starts, random, tolerance, most, tell)
+        with progress_bar(progress, n, "inverse kinematics", "targets", PATIENCE) as report, keeping(nearest):
+            _by_coordinates(model, wanted, best, q, bounds, starts, random, tolerance, most, report)
         return nearest()
     _require_equilibria(model)
     low, high = read_limits(limits, *_input_limits(model))
@@ -146,16 +147,16 @@ def inverse_kinematics(
         return InverseKinematics(*(x.reshape(lead + x.shape[1:]) for x in parts))
 
     with (
-        progress_bar(progress, n, "inverse kinematics", "targets", PATIENCE) as tell,
+        progress_bar(progress, n, "inverse kinematics", "targets", PATIENCE) as report,
         keeping(lambda: None if reach is None else reached(reach)),
     ):
         reach = _first_equilibria(model, wanted, start, np.clip(axes["u0"], low, high), lead, t)
-        _by_statics(model, wanted, reach, low, high, starts, random, tolerance, most, t, tell)
+        _by_statics(model, wanted, reach, low, high, starts, random, tolerance, most, t, report)
     return reached(reach)
 
 
 def _joint_limits(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """What the joints say of their coordinates, (nv,) each."""
+    """Limits of the joints, infinite for the other coordinates, (nv,) each."""
     low, high = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
     for link, first in zip(model.description.links.values(), model.links.v_start):
         if link.joint.limits is not None:
@@ -165,12 +166,12 @@ def _joint_limits(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _moving(model: Model) -> np.ndarray:
-    """Which coordinates may move: those without a prescribed motion."""
+    """Mask (nv,) of the coordinates without prescribed motion."""
     return ~np.isin(np.arange(model.nv), model.prescribed.dof)
 
 
 def _input_limits(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs that pull at tendons do not push, (nu,) each; elastic ones go slack by themselves."""
+    """Limits (nu,) that let inputs of tendons pull only. Elastic tendons need none, since they become slack."""
     pulls = model.channels.is_tendon.copy()
     pulls[model.spools.channel] = False
     gain = model.channels.gain[pulls]
@@ -179,20 +180,20 @@ def _input_limits(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _require_equilibria(model: Model) -> None:
-    """Raise ModelError where inputs lead to no equilibria that can be followed."""
+    """Raise ModelError if the equilibria do not depend on inputs, or not on these alone."""
     checks.require(model.nu > 0, "inverse kinematics by statics", "needs an actuator", model.nu)
-    rule = "needs contacts that do not stick, since where these hold on depends on the way"
+    rule = "needs contacts that do not stick, since their anchors depend on the path"
     checks.require(not model.contacts.sticks, "inverse kinematics by statics", rule, "friction that sticks")
 
 
 def _by_coordinates(
     model: Model, targets: Targets, best: Search, q: np.ndarray, bounds: Bounds, starts: int,
-    random: np.random.Generator, tolerance: float, most: int, tell: Callable[[float], None],
+    random: np.random.Generator, tolerance: float, most: int, report: Callable[[float], None],
 ) -> None:  # fmt: skip
-    """Leave in `best` the best ends of searches from there, then from random configurations within the limits, about
-    q (n, nq) where there are none."""
+    """Continue the searches in `best`, and try random starts for those that fail: within the limits, or near q (n, nq)
+    for coordinates without limits. `best` is updated with the best results."""
     weights = targets.weights()
-    search_coordinates(model, targets, best, bounds, tolerance, most, tell)
+    search_coordinates(model, targets, best, bounds, tolerance, most, report)
     for _ in range(starts - 1):
         rows = np.flatnonzero(~best.found(targets, tolerance))
         if not len(rows):
@@ -203,23 +204,23 @@ def _by_coordinates(
         plain = np.flatnonzero(closed & bounds.moves & (model.dofs.q >= 0))
         other[:, model.dofs.q[plain]] = random.uniform(bounds.low[plain], bounds.high[plain], (len(rows), len(plain)))
         end = begun(model, targets.of(rows), other, bounds)
-        more = _onto(tell, len(q) - len(rows))
-        search_coordinates(model, targets.of(rows), end, bounds, tolerance, most, more)
+        shifted = _shifted(report, len(q) - len(rows))
+        search_coordinates(model, targets.of(rows), end, bounds, tolerance, most, shifted)
         best.iterations[rows] += end.iterations
         best.take(rows, end, end.cost(weights) < best.rows(rows).cost(weights))
 
 
-def _onto(tell: Callable[[float], None], before: int) -> Callable[[float], None]:
-    """What counts on from so many that were found before."""
-    return lambda done: tell(before + done)
+def _shifted(report: Callable[[float], None], before: int) -> Callable[[float], None]:
+    """`report` with the number of earlier results added."""
+    return lambda done: report(before + done)
 
 
 def _first_equilibria(
     model: Model, targets: Targets, q: np.ndarray, u: np.ndarray, lead: tuple[int, ...], t: float
 ) -> Reach:
-    """The equilibria at the start, each sought once."""
+    """Equilibria at the start. Equal starts are solved once."""
     found = solve_statics(model, u=u, q0=q, v=np.zeros(model.nv), t=t)
-    force = found.multipliers[..., model.n_motions - model.prescribed.n_held :]
+    force = found.multipliers[..., model.n_motions - model.prescribed.n_locked :]
     rows = [flat(x, lead).copy() for x in (found.q, found.u, force)]
     stable = np.broadcast_to(found.is_stable, lead).reshape(-1).copy()
     n = batch_of(lead)
@@ -229,16 +230,16 @@ def _first_equilibria(
 
 def _by_statics(
     model: Model, targets: Targets, best: Reach, low: np.ndarray, high: np.ndarray, starts: int,
-    random: np.random.Generator, tolerance: float, most: int, t: float, tell: Callable[[float], None],
+    random: np.random.Generator, tolerance: float, most: int, t: float, report: Callable[[float], None],
 ) -> None:  # fmt: skip
-    """Leave in `best` the best ends of searches from the equilibria there, then from those under random inputs, nearest
-    first."""
+    """Continue the searches in `best`, and try equilibria under random inputs as starts for those that fail, the
+    nearest first. `best` is updated with the best results."""
     n = len(best.q)
     if not n:
         return
     limits, weights = Inputs(low, high, _input_units(model, best, t)), targets.weights()
     origin = best.rows(np.arange(1))
-    search_inputs(model, targets, best, limits, t, tolerance, most, tell)
+    search_inputs(model, targets, best, limits, t, tolerance, most, report)
     pool: Reach | None = None
     for attempt in range(starts - 1):
         rows = np.flatnonzero(~((targets.away(best.errors) <= tolerance) & best.stable))
@@ -248,7 +249,7 @@ def _by_statics(
         if attempt >= len(pool.q):
             break
         end = _nearest(model, targets.of(rows), pool, attempt)
-        search_inputs(model, targets.of(rows), end, limits, t, tolerance, most, _onto(tell, n - len(rows)))
+        search_inputs(model, targets.of(rows), end, limits, t, tolerance, most, _shifted(report, n - len(rows)))
         best.iterations[rows] += end.iterations
         size, was = (np.abs(weights * x).max(1) + np.where(s, 0.0, np.inf)
                      for x, s in ((end.errors, end.stable), (best.errors[rows], best.stable[rows])))  # fmt: skip
@@ -256,7 +257,8 @@ def _by_statics(
 
 
 def _input_units(model: Model, first: Reach, t: float) -> np.ndarray:
-    """Sizes of inputs that are worth the same: of those of one kind one size, that which moves the robot by a unit."""
+    """Units of inputs, shape (nu,): the median, over the inputs of one kind, of the input that moves the robot by one
+    unit."""
     S = np.abs(response(model, first.q[:1], first.u[:1], first.force[:1], t)[0] / model.dofs.scale[:, None])
     size = 1.0 / np.maximum(S.max(axis=0), 1e-12 * S.max(initial=1e-300))
     kinds = []
@@ -278,7 +280,7 @@ def _pool(model: Model, origin: Reach, limits: Inputs, count: int, random: np.ra
 
 
 def _nearest(model: Model, targets: Targets, pool: Reach, rank: int) -> Reach:
-    """Of a pool the equilibria that are nearest to the targets but for some."""
+    """For each target the equilibrium of the pool with the given rank by distance, 0 the nearest."""
     n, m = len(targets.items[0].position), len(pool.q)
     rows, columns = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
     errors = targets.of(rows).errors(model, pool.q[columns]).reshape(n, m, -1)

@@ -1,16 +1,16 @@
-"""Actuation by length, angle or volume: coordinates that inputs work on are prescribed, inputs are their multipliers.
+"""Actuation by length, angle or volume: actuation coordinates are prescribed, and inputs are their multipliers.
 
 At rest (`prescribed_equilibrium`):
 
     ID(q, 0, 0) = B_h u_h + B_g u_g + Aᵀ λ,   y_h(q) = y_d,   c(q) = 0        B_h = (∂y_h/∂q)ᵀ             (1)
     [K, −B_h, −Aᵀ; B_hᵀ, 0, 0; A_q, 0, 0] (δq; δu_h; δλ) = (−r; y_d − y_h; −c)        Newton's step        (2)
-    Nᵀ K N positive definite,   (B_hᵀ; A) N = 0                              stable with y_h held            (3)
+    Nᵀ K N positive definite,   (B_hᵀ; A) N = 0                              stable at fixed y_h             (3)
     r(q, u) = (1 − p) r(q₀, u₀),   y_h = y_h(q₀) + p (y_d − y_h(q₀))         p from 0 to 1 in parts          (4)
 
-The path (4) holds y from the first iteration on, so that a link that only a motor holds does not float. y are the
-`actuation_coordinates`: the length pulled in of a tendon, the coordinate of a motor, the volume gained by a chamber.
-(2) is solved in units of the coordinates' natural sizes, for the shortest step where it is singular. A tendon that
-would push where it may go slack is released, u = 0, and held again where it is longer than prescribed.
+The path (4) fixes y from the first iteration on, so that a link that is supported by a motor only does not float. y are
+the `actuation_coordinates`: the length pulled in of a tendon, the coordinate of a motor, the increase of the volume of
+a chamber. (2) is solved in units of the coordinates' natural sizes, for the shortest step if it is singular. A tendon
+that would push and may be slack is released, u = 0, and prescribed again if it is longer than prescribed.
 
 In motion (`prescribed_actuation`), inputs are multipliers that keep the coordinates on prescribed functions:
 
@@ -18,9 +18,9 @@ In motion (`prescribed_actuation`), inputs are multipliers that keep the coordin
     ÿ = D u_h + B_hᵀ a₀ + Ḃ_hᵀ v,   D = B_hᵀ M⁻¹ B_h,   a₀ = M⁻¹ (B_g u_g − h)                            (6)
     D u_h = ÿ_d + 2 p (ẏ_d − ẏ) + p² (y_d − y) − B_hᵀ a₀ − Ḃ_hᵀ v                                         (7)
 
-With y on y_d at the start, (7) is the constraint y = y_d with the multiplier u_h, its index reduced, and p only takes
-away what rounding and steps leave of it; otherwise y follows y_d as a critically damped servo. Loops and prescribed
-motions replace M⁻¹ by the accelerations that they leave. Derivatives for implicit methods are as in
+If y = y_d at the start, (7) is the constraint y = y_d with the multiplier u_h and reduced index, and p only removes
+the errors of rounding and steps. Otherwise y follows y_d as a critically damped servo. With loops and prescribed
+motions, the accelerations of forward dynamics with these replace M⁻¹. Derivatives for implicit methods are those of
 feedback_linearization, with K_P = p² and K_D = 2 p.
 Source: Mathew 2025 §5 (constraints and multipliers); Pustina 2025 §7.1 (the coordinates y, and (6)); J. Baumgarte,
 Comput. Methods Appl. Mech. Eng. 1, 1972, for p.
@@ -52,7 +52,7 @@ from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import flat, leading, require_finite_rows
 from lissom.model.model import Model
 from lissom.model.plausibility import inside_out
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.robot.functions import RowsOfTime
 from lissom.robot.motions import JointMotion
 from lissom.simulation.inputs import Controller, input_function
@@ -67,24 +67,24 @@ if TYPE_CHECKING:
 
 _LONGEST = 0.5  # step, in units of the coordinates' natural sizes
 _ITERATIONS = 30
-_SMALLEST = 1 / 256  # part of the way to what is prescribed
-_CONSISTENT, _NOTHING = 1e-6, 1e-10  # what a step may leave of the equations, of these and of the stiffest force
-_PUSH = 1e-9  # of the largest input: a smaller push is rounding
-_LONGER = 1e-9  # than prescribed, over the larger of 1 m and that [m]
+_SMALLEST = 1 / 256  # part of the path (4)
+_CONSISTENT, _NOTHING = 1e-6, 1e-10  # largest residual of (2): relative to its right side, plus an absolute one
+_PUSH = 1e-9  # relative to the largest input: a smaller push is rounding
+_LONGER = 1e-9  # tolerance of y, relative to |y_d| or 1 m, whichever is larger
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class PrescribedEquilibrium:
-    """An equilibrium with coordinates of inputs prescribed.
+    """An equilibrium with prescribed actuation coordinates.
 
     Fields:
-        q: configuration (..., nq). u: inputs, those of prescribed coordinates found (..., nu). y: coordinates of the
-        prescribed inputs, in the order given (..., n) [m, rad, m³]. slack: which of them were let go (..., n).
-        multipliers: forces of loops (..., n_rows). residual: largest entry of the generalised force that is left (...).
-        iterations: of Newton's method (...). is_stable: whether no small motion that keeps y grows, flutter included;
-        slack tendons hold nothing (...).
+        q: configuration (..., nq). u: inputs, given ones and those of prescribed coordinates (..., nu). y: prescribed
+        coordinates, in the given order (..., n) [m, rad, m³]. slack: mask of the released tendons (..., n).
+        multipliers: forces of loops (..., n_rows). residual: largest entry of the remaining generalised force (...).
+        iterations: of Newton's method (...). is_stable: whether no small motion at fixed y grows, flutter included
+        (...); y of slack tendons is not fixed.
     """
 
     q: np.ndarray
@@ -100,7 +100,7 @@ class PrescribedEquilibrium:
 @final
 @dataclass(frozen=True)
 class _State:
-    """A configuration (nq,), inputs (nu,), forces of loops (n_rows,) and the iterations that led there."""
+    """A configuration (nq,), inputs (nu,), forces of loops (n_rows,) and the number of iterations so far."""
 
     q: np.ndarray
     u: np.ndarray
@@ -109,7 +109,7 @@ class _State:
 
 
 def prescribed_inputs(model: Model, y: Any) -> np.ndarray:
-    """Which inputs a user's dictionary by name prescribes, in its order.
+    """Indices of the inputs that a user's dictionary prescribes by name, in its order.
 
     Raises:
         ModelError: the name, the rule and the value.
@@ -119,13 +119,13 @@ def prescribed_inputs(model: Model, y: Any) -> np.ndarray:
     for name in y:
         if name not in names:
             raise ModelError(f"y: must be by names of inputs, which are {names} (got {name!r})")
-    held = np.array([names.index(name) for name in y])
+    chosen = np.array([names.index(name) for name in y])
     for c in model.spools.channel:
-        if model.channels.gain[c][held].any():
-            rule = "is elastic, so that its input is the length pulled in already: give that as u"
+        if model.channels.gain[c][chosen].any():
+            rule = "is elastic, and its input is the length pulled in: give it as u"
             raise ModelError(f"tendon {model.channels.names[c]!r}: {rule} (got it in y)")
-    require_coordinates(model, held, "works on no coordinate that could be prescribed")
-    return held
+    require_coordinates(model, chosen, "has no actuation coordinate to prescribe")
+    return chosen
 
 
 def prescribed_equilibrium(
@@ -143,84 +143,86 @@ def prescribed_equilibrium(
 
         ID(q, 0, 0) = B(q) u + A(q)ᵀ λ,   y_h(q) = y_d,   e(q) = 0
 
-    The inputs of prescribed coordinates are multipliers: the tensions that these lengths take.
+    The inputs of prescribed coordinates are multipliers: for instance the tensions at which tendons have the prescribed
+    lengths.
 
     Args:
-        y: y_d by name of the input, as `actuation_coordinates` counts them: lengths pulled in since the neutral
-            configuration [m], joint coordinates of motors [rad, m], volumes gained [m³]; each a number or (...).
-        u: the other inputs, shape (..., nu), whose entries at prescribed ones are where these are sought from; None is
-            zero.
-        q0: start (..., nq); None is the neutral configuration. From here the robot is let go while y goes to y_d, in
-            parts where need be. Where that leads to no stable equilibrium, the one under u near q0 is moved to y_d.
-        slack: whether tendons that would have to push are let go; else they push, with a warning.
-        t: time of loads and prescribed motions, which are taken at rest [s].
+        y: y_d by name of the input, defined as in `actuation_coordinates`: lengths pulled in from the neutral
+            configuration [m], joint coordinates of motors [rad, m], increases of volumes [m³]; each a number or (...).
+        u: the other inputs, shape (..., nu). Entries of prescribed inputs are the start of the search for these. None
+            is zero.
+        q0: start (..., nq); None is the neutral configuration. y moves from here to y_d while the residual at the start
+            decreases to zero, in parts if necessary. If no stable equilibrium results, the equilibrium under u near q0
+            is the second start.
+        slack: whether tendons that would have to push are released. Otherwise they push, with a warning.
+        t: time of loads and prescribed motions, which count as constant [s].
         tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
-        progress: show how many of a batch are found, where that takes longer than a second.
+        progress: show the number of solved instances of a batch if that takes longer than a second.
     Returns:
         PrescribedEquilibrium.
     Raises:
         ModelError: names that are no inputs, inputs without a known coordinate, contacts that stick.
         ShapeError: the argument, the expected and the received shape.
-        ConvergenceError: no equilibrium with y_d was reached, with the part of the way that was, and which link floats
+        ConvergenceError: no equilibrium at y_d, with the part of the path that was reached, and the link that floats
         freely, if one does.
-        KeyboardInterrupt: Ctrl-C; its `partial` is the PrescribedEquilibrium of those of a batch that were found, the
-        first of its rows, with one leading axis.
-        A StabilityWarning tells that it is unstable with y held, an AccuracyWarning that a tendon pushes.
+        KeyboardInterrupt: Ctrl-C; its `partial` is the PrescribedEquilibrium of the instances solved so far, the first
+        rows of the batch, with one leading axis.
+        StabilityWarning: an equilibrium is unstable at fixed y. AccuracyWarning: a tendon pushes.
     Source: Mathew 2025 §5; Pustina 2025 §7.1.
     """
-    held = prescribed_inputs(model, y)
-    rule = "must not hold contacts that stick, since where these hold on depends on the way"
+    chosen = prescribed_inputs(model, y)
+    rule = "needs contacts that do not stick, since their anchors depend on the path"
     checks.require(not model.contacts.sticks, "prescribed equilibrium", rule, "friction that sticks")
     checks.number(tolerance, "tolerance", above=0.0)
     checks.time(t)
     values = [finite(value, f"y[{name!r}]") for name, value in y.items()]
     given = input_rows(model, u)
     found: list[_State] = []
-    loose: list[np.ndarray] = []  # of each, which inputs were let go
+    loose: list[np.ndarray] = []  # masks of released inputs
 
     def so_far() -> PrescribedEquilibrium | None:
         count = len(loose)
-        return _result(model, held, found[:count], np.array(loose), t, (count,)) if lead and count else None
+        return _result(model, chosen, found[:count], np.array(loose), t, (count,)) if lead and count else None
 
     lead: tuple[int, ...] = ()
     with keeping(so_far):
         start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
         require_finite_rows(u=given)
-        others = np.where(np.isin(np.arange(model.nu), held), 0.0, given)
+        others = np.where(np.isin(np.arange(model.nu), chosen), 0.0, given)
         warn_of_pushing(model, others)
         axes = {f"y[{name!r}]": value[..., None] for name, value in zip(y, values)}
         lead = leading(**axes, q0=start, u=given)
-        wanted = np.stack([np.broadcast_to(value, lead) for value in values], axis=-1).reshape(-1, len(held))
+        wanted = np.stack([np.broadcast_to(value, lead) for value in values], axis=-1).reshape(-1, len(chosen))
         q, u = (flat(x, lead) for x in (start, given))
         q = closed_start(model, moved_to(model, q, t))
         if len(q):
             warn_of_redundancy(model, q[0])
         with progress_bar(progress, len(wanted), "statics", "equilibria", PATIENCE) as advance:
             for k, (begin, inputs, target) in enumerate(zip(q, u, wanted)):
-                search = _Search(model, held, t, tolerance, f"instance {k} of {len(wanted)}: " if lead else "")
+                search = _Search(model, chosen, t, tolerance, f"instance {k} of {len(wanted)}: " if lead else "")
                 state, free = search.best(begin, inputs, target, slack)
                 found.append(state)
                 loose.append(free)
                 advance(len(found))
-        end = _result(model, held, found, np.reshape(loose, wanted.shape), t, lead)
-    _warn(model, held, end)
+        end = _result(model, chosen, found, np.reshape(loose, wanted.shape), t, lead)
+    _warn(model, chosen, end)
     return end
 
 
 @final
 @dataclass(frozen=True)
 class _Search:
-    """What is held, and how an equilibrium is sought: (1) and (2) at one instance."""
+    """Search for an equilibrium of one instance of a batch, by (1), (2) and (4)."""
 
     model: Model
-    held: np.ndarray
+    chosen: np.ndarray
     t: float
     tolerance: float
     where: str
 
     def best(self, q: np.ndarray, u: np.ndarray, y_d: np.ndarray, slack: bool) -> tuple[_State, np.ndarray]:
-        """The equilibrium that (4) leads to from q, or, where there is none or an unstable one, from the equilibrium
-        under u near q; and which inputs were let go."""
+        """Equilibrium at the end of (4) from q, and the mask of released inputs. If there is none, or an unstable one,
+        (4) is repeated from the equilibrium under u near q."""
         model = self.model
         try:
             first = self.found(_State(q, u, np.zeros(model.n_rows)), y_d, slack)
@@ -229,81 +231,82 @@ class _Search:
                 return self.found(self._rest(q, u), y_d, slack)
             except ConvergenceError:
                 raise error from None
-        if _is_stable(model, first[0], self.held[~first[1]], self.t):
+        if _is_stable(model, first[0], self.chosen[~first[1]], self.t):
             return first
         try:
             other = self.found(self._rest(q, u), y_d, slack)
         except ConvergenceError:
             return first
-        return other if _is_stable(model, other[0], self.held[~other[1]], self.t) else first
+        return other if _is_stable(model, other[0], self.chosen[~other[1]], self.t) else first
 
     def _rest(self, q: np.ndarray, u: np.ndarray) -> _State:
         """The equilibrium under u near q."""
         model = self.model
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a robot that is not the one asked for
+            warnings.simplefilter("ignore")  # they concern the start only
             rest = solve_statics(model, u=u, q0=q, v=np.zeros(model.nv), t=self.t, stable=False)
-        force = rest.multipliers[model.n_motions - model.prescribed.n_held :]
+        force = rest.multipliers[model.n_motions - model.prescribed.n_locked :]
         return _State(rest.q, rest.u, force, int(rest.iterations))
 
     def found(self, start: _State, y_d: np.ndarray, slack: bool) -> tuple[_State, np.ndarray]:
-        """The equilibrium, and which inputs were let go."""
-        loose, free = np.zeros(len(self.held), dtype=bool), start
-        may = slack & tightening_inputs(self.model)[self.held]
+        """The equilibrium, and the mask of released inputs."""
+        loose, free = np.zeros(len(self.chosen), dtype=bool), start
+        may = slack & tightening_inputs(self.model)[self.chosen]
         for _ in range(2 * len(loose) + 3):
             state = self._along(free, y_d, np.flatnonzero(~loose))
-            u, beyond = state.u[self.held], self.y(state.q) - y_d
+            u, beyond = state.u[self.chosen], self.y(state.q) - y_d
             pushing = may & ~loose & (u < -_PUSH * np.abs(state.u).max(initial=0.0))
             longer = loose & (beyond < -_LONGER * np.maximum(1.0, np.abs(y_d)))
             if not (pushing | longer).any():
                 return state, loose
             loose = (loose | pushing) & ~longer
             u = state.u.copy()
-            u[self.held[loose]] = 0.0
+            u[self.chosen[loose]] = 0.0
             free = replace(state, u=u)
-        raise ConvergenceError(f"{self.where}y: no set of taut tendons was found (last slack: {loose.tolist()})")
+        raise ConvergenceError(f"{self.where}y: found no set of taut tendons (last slack: {loose.tolist()})")
 
     def y(self, q: np.ndarray) -> np.ndarray:
-        """Coordinates of the held inputs."""
-        return coordinates_of_all(self.model, q)[self.held]
+        """Coordinates of the prescribed inputs, shape (n,)."""
+        return coordinates_of_all(self.model, q)[self.chosen]
 
     def _along(self, state: _State, y_d: np.ndarray, taut: np.ndarray) -> _State:
-        """The state at the end of (4), followed in parts of the way if need be; those let go have lost their inputs."""
+        """State at the end of (4), which is followed in parts if necessary. `taut` are indices of inputs that are not
+        released."""
         model, here, done, part = self.model, self.y(state.q), 0.0, 1.0
-        hold = static_residual(model, state.q, state.u, self.t, 1.0, state.force)
-        if hold is None:
+        initial = static_residual(model, state.q, state.u, self.t, 1.0, state.force)
+        if initial is None:
             raise ConvergenceError(f"{self.where}y: the start turns a rod interval by 2π or more")
         while done < 1.0:
             goal = min(1.0, done + part)
-            found = self._newton(state, here + goal * (y_d - here), taut, (1.0 - goal) * hold[: model.nv])
+            found = self._newton(state, here + goal * (y_d - here), taut, (1.0 - goal) * initial[: model.nv])
             if found is not None:
                 state, done, part = found, goal, 2.0 * part
             elif part < _SMALLEST:
-                names = ", ".join(repr(model.inputs.names[k]) for k in self.held[taut])
+                names = ", ".join(repr(model.inputs.names[k]) for k in self.chosen[taut])
                 loose = floating(model, self._reduced(state, taut)) if done == 0.0 else ""
                 raise ConvergenceError(f"{self.where}y of {names}: no equilibrium was reached beyond {100 * done:.0f} "
-                                       f"% of the way to {y_d[taut].tolist()}{loose}")  # fmt: skip
+                                       f"% of the path to {y_d[taut].tolist()}{loose}")  # fmt: skip
             else:
                 part = 0.5 * part
         return state
 
     def _reduced(self, state: _State, taut: np.ndarray) -> Reduced:
-        """What holds the motions that are left with y of the taut inputs held."""
-        return _reduced(self.model, state, self.held[taut], self.t)
+        """The matrices on the motions at fixed y of the taut inputs."""
+        return _reduced(self.model, state, self.chosen[taut], self.t)
 
-    def _newton(self, state: _State, y_d: np.ndarray, taut: np.ndarray, hold: np.ndarray) -> _State | None:
-        """Newton's method with a generalised force that holds; None where it does not converge."""
+    def _newton(self, state: _State, y_d: np.ndarray, taut: np.ndarray, rest: np.ndarray) -> _State | None:
+        """Newton's method for r = rest, a generalised force (nv,). None without convergence."""
         model, scale = self.model, self.model.dofs.scale
         q, u, force = state.q, state.u.copy(), state.force
         for k in range(_ITERATIONS):
-            step = self._step(q, u, force, y_d, taut, hold)
+            step = self._step(q, u, force, y_d, taut, rest)
             if step is None:
                 return None
             dq, du, change = step
             size = float(np.abs(dq / scale).max(initial=0.0))
             part = min(1.0, _LONGEST / max(size, 1e-300))
             q, force = integrate(model, q, part * dq), force + part * change
-            u[self.held[taut]] += part * du
+            u[self.chosen[taut]] += part * du
             if size <= self.tolerance:
                 if inside_out(model, q[None]) is not None:
                     return None
@@ -311,17 +314,17 @@ class _Search:
         return None
 
     def _step(
-        self, q: np.ndarray, u: np.ndarray, force: np.ndarray, y_d: np.ndarray, taut: np.ndarray, hold: np.ndarray
+        self, q: np.ndarray, u: np.ndarray, force: np.ndarray, y_d: np.ndarray, taut: np.ndarray, rest: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """δq, δu_h and δλ of (2), or None where the robot is folded, or forces drive what nothing holds."""
+        """δq, δu_h and δλ of (2), or None if the robot is folded or (2) has no solution."""
         model, n = self.model, self.model.nv
         scale = np.where(np.isin(np.arange(n), model.prescribed.dof), 0.0, model.dofs.scale)
         r = static_residual(model, q, u, self.t, 1.0, force)
         if r is None:
             return None
-        r[:n] -= hold
+        r[:n] -= rest
         K, A, A_q = residual_jacobian(model, q, u, self.t, 1.0, force)
-        B = actuation_matrix(model, q)[:, self.held[taut]] * scale[:, None]
+        B = actuation_matrix(model, q)[:, self.chosen[taut]] * scale[:, None]
         K, A, A_q = scale[:, None] * K * scale, A * scale, A_q * scale
         stiff = np.abs(K).max(initial=0.0) or 1.0
         units = [1.0 / np.maximum(np.linalg.norm(X, axis=0), 1e-300) for X in (B, A.T)]
@@ -351,38 +354,38 @@ def _reduced(model: Model, state: _State, taut: np.ndarray, t: float) -> Reduced
 
 
 def _is_stable(model: Model, state: _State, taut: np.ndarray, t: float) -> bool:
-    """(3), with damping and inertia as for other equilibria."""
+    """Whether (3) holds, with damping and inertia as for other equilibria."""
     here = _reduced(model, state, taut, t)
     return not here.N.shape[1] or not len(growing_on(here))
 
 
 def _result(
-    model: Model, held: np.ndarray, found: list[_State], slack: np.ndarray, t: float, lead: tuple[int, ...]
+    model: Model, chosen: np.ndarray, found: list[_State], slack: np.ndarray, t: float, lead: tuple[int, ...]
 ) -> PrescribedEquilibrium:
-    """What was found of all instances."""
-    stable = np.array([_is_stable(model, state, held[~loose], t) for state, loose in zip(found, slack)], dtype=bool)
+    """Results of all instances."""
+    stable = np.array([_is_stable(model, state, chosen[~loose], t) for state, loose in zip(found, slack)], dtype=bool)
     q, u, force = (np.array([getattr(state, name) for state in found]).reshape(len(found), size)
                    for name, size in (("q", model.nq), ("u", model.nu), ("force", model.n_rows)))  # fmt: skip
     left = [static_residual(model, *row, t, 1.0, push) for row, push in zip(zip(q, u), force)]
     size = np.array([np.inf if r is None else np.abs(r[: model.nv]).max(initial=0.0) for r in left])
-    y = coordinates_of_all(model, q)[:, held]
+    y = coordinates_of_all(model, q)[:, chosen]
     count = np.array([state.iterations for state in found], dtype=int)
     parts = (q, u, y, slack, force, size, count, stable)
     return PrescribedEquilibrium(*(x.reshape(lead + x.shape[1:]) for x in parts))
 
 
-def _warn(model: Model, held: np.ndarray, found: PrescribedEquilibrium) -> None:
-    """Say how many are unstable, and which prescribed tendon would have to push most."""
+def _warn(model: Model, chosen: np.ndarray, found: PrescribedEquilibrium) -> None:
+    """Warn of the number of unstable equilibria, and of the prescribed tendon with the largest push."""
     stable, u = found.is_stable, found.u.reshape(-1, model.nu)
     if not stable.all():
-        text = f"{int((~stable).sum())} of {stable.size} prescribed equilibria are unstable with their coordinates held"
+        text = f"{int((~stable).sum())} of {stable.size} prescribed equilibria are unstable at fixed coordinates"
         warnings.warn(f"robot {model.name!r}: {text}; start from another q0", StabilityWarning, stacklevel=3)
-    pulls = held[tightening_inputs(model)[held]]
+    pulls = chosen[tightening_inputs(model)[chosen]]
     least = u[:, pulls].min(axis=0, initial=0.0)
     if (least < -_PUSH * np.abs(u).max(initial=0.0)).any():
         name = model.inputs.names[pulls[int(np.argmin(least))]]
         text = f"would have to push to be as long as prescribed (got a tension of {least.min():.4g} N)"
-        warnings.warn(f"tendon {name!r}: {text}; slack=True lets it go", AccuracyWarning, stacklevel=3)
+        warnings.warn(f"tendon {name!r}: {text}; slack=True releases it", AccuracyWarning, stacklevel=3)
 
 
 def prescribed_actuation(
@@ -396,29 +399,29 @@ def prescribed_actuation(
 ) -> Controller:
     """Inputs that keep lengths of tendons, angles of motors or volumes of chambers on given functions of time.
 
-        y_h(q(t)) = y_d(t),   u_h the tensions, torques and pressures that this takes
+        y_h(q(t)) = y_d(t),   with tensions, torques and pressures u_h as multipliers
 
-    The constraint is solved exactly at each evaluation. Start where it holds, at the q of `prescribed_equilibrium` say:
-    from elsewhere y follows y_d as a critically damped servo, ë + 2 p ė + p² e = 0, as winches with a position loop do.
-    A tendon that would have to push does so, and `simulate` warns of it, or goes slack.
+    The constraint is solved exactly at each evaluation. Start at a state that satisfies it, such as the q of
+    `prescribed_equilibrium`. From other states y follows y_d as a critically damped servo, ë + 2 p ė + p² e = 0, like
+    winches with a position loop. A tendon that would have to push does so, and `simulate` warns of it, or it becomes
+    slack.
 
     Args:
-        y: y_d by name of the input, as `actuation_coordinates` counts them [m, rad, m³]: constants, functions of t,
-            ls.Tabulated, or (y, ẏ, ÿ), three functions of t; where rates are not given they are differenced.
-        u: the other inputs, as `simulate` takes them; None is zero.
-        correction: a function of (t, q, v) that returns what is added to y_d, shape (n,) in the order of `y`, such as
-            the answer of a control law; its rates count as zero, so that the servo smooths it.
+        y: y_d by name of the input, defined as in `actuation_coordinates` [m, rad, m³]: constants, functions of t,
+            ls.Tabulated, or (y, ẏ, ÿ), three functions of t. Missing rates are computed by differences.
+        u: the other inputs, as in `simulate`; None is zero.
+        correction: a function of (t, q, v) that returns an increment of y_d, shape (n,) in the order of `y`, such as
+            the output of a control law. Its rates count as zero, so that the servo smooths it.
         rate: p [1/s].
-        slack: whether tendons that would have to push carry nothing; they are caught again as the servo does, not by an
-            impact.
+        slack: whether tendons that would have to push have no tension. The servo makes them taut again without impact.
     Returns:
         Controller for `simulate`, whose `u` are the tensions found. Continuous; with a `period` T keep T p below 1.
     Raises:
-        ModelError: names that are no inputs, inputs without a known coordinate, functions; in use inputs that move the
-        robot alike, so that their lengths cannot be prescribed apart.
-    Accuracy: as the integrator's tolerance. Source: Pustina 2025 §7.1.
+        ModelError: names that are no inputs, inputs without a known coordinate, wrong functions; at an evaluation,
+        inputs with dependent effects on the robot, so that their lengths cannot be prescribed independently.
+    Accuracy: the integrator's tolerance. Source: Pustina 2025 §7.1.
     """
-    held = prescribed_inputs(model, y)
+    chosen = prescribed_inputs(model, y)
     checks.number(rate, "rate", above=0.0)
     good = correction is None or callable(correction)
     checks.require(good, "correction", "must be a function of (t, q, v)", correction)
@@ -428,20 +431,20 @@ def prescribed_actuation(
         motion = JointMotion("y", "", *parts)
         motion.check(f"y[{name!r}]", 1)
         motions.append(motion.kinematics(f"y[{name!r}]", 1))
-    law = _Held(model, held, tuple(motions), input_function(model, u), correction, float(rate))
+    law = _PrescribedLaw(model, chosen, tuple(motions), input_function(model, u), correction, float(rate))
     if slack:
-        law = replace(law, may_slack=tightening_inputs(model)[held])
+        law = replace(law, may_slack=tightening_inputs(model)[chosen])
     known = not (model.n_multipliers or len(model.spools.channel) or correction)
     return Controller(law, derivatives=law.derivatives if known else None)
 
 
 @final
 @dataclass(frozen=True)
-class _Held:
+class _PrescribedLaw:
     """The law as a function of (t, q, v, z)."""
 
     model: Model
-    held: np.ndarray
+    chosen: np.ndarray
     motions: tuple[tuple[RowsOfTime, RowsOfTime, RowsOfTime], ...]
     others: Callable[[float], np.ndarray]
     correction: Callable[[float, np.ndarray, np.ndarray], Any] | None
@@ -453,8 +456,8 @@ class _Held:
         return self._found(t, q, v)[0].copy()
 
     def _found(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
-        """u, which of the held inputs act, B_h, a₀ and M⁻¹B_h; those of the last state are kept, where derivatives are
-        asked for next."""
+        """u, indices of the taut inputs among the prescribed ones, B_h, a₀ and M⁻¹B_h. Those of the last state are
+        cached, since its derivatives are computed next."""
         key = (t, q.tobytes(), v.tobytes())
         if self.last.get("key") != key:
             self.last.update(key=key, found=self._solved(t, q, v))
@@ -462,27 +465,27 @@ class _Held:
 
     def _solved(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
         model, u = self.model, np.array(self.others(t), dtype=np.float64)
-        u[self.held] = 0.0
+        u[self.chosen] = 0.0
         if model.n_multipliers or len(model.spools.channel):
-            units = np.zeros((len(self.held), model.nu))
-            units[np.arange(len(self.held)), self.held] = 1.0
+            units = np.zeros((len(self.chosen), model.nu))
+            units[np.arange(len(self.chosen)), self.chosen] = 1.0
             a = forward_dynamics(model, q, v, np.vstack([u, u + units]), t)
             a_0, response = a[0], (a[1:] - a[0]).T
             B, curving = actuation_rates(model, q, v)
         else:
             own = mass_inverse_dynamics(model, q, v, t=t)
             B, curving = actuation_rates(model, q, v)
-            a = np.linalg.solve(own.mass, np.column_stack([B @ u - own.bias, B[:, self.held]]))
+            a = np.linalg.solve(own.mass, np.column_stack([B @ u - own.bias, B[:, self.chosen]]))
             a_0, response = a[:, 0], a[:, 1:]
-        B_h = B[:, self.held]
-        wanted = self._wanted(t, q, v, B_h) - B_h.T @ a_0 - curving[self.held]
-        taut = np.arange(len(self.held))
+        B_h = B[:, self.chosen]
+        wanted = self._wanted(t, q, v, B_h) - B_h.T @ a_0 - curving[self.chosen]
+        taut = np.arange(len(self.chosen))
         while len(taut):
-            names = tuple(model.inputs.names[k] for k in self.held[taut])
+            names = tuple(model.inputs.names[k] for k in self.chosen[taut])
             found = decoupled(names, B_h.T[taut] @ response[:, taut], wanted[taut], t)
             pushing = (found < 0.0) & self.may_slack[taut] if self.may_slack is not None else np.zeros(len(taut), bool)
             if not pushing.any():
-                u[self.held[taut]] = found
+                u[self.chosen[taut]] = found
                 break
             taut = np.delete(taut, np.argmin(np.where(pushing, found, np.inf)))
         return u, taut, B_h, a_0, response
@@ -491,21 +494,21 @@ class _Held:
         """The first three terms on the right of (7)."""
         y_d, rate_d, turn_d = (np.array([motion[k](t)[0] for motion in self.motions]) for k in range(3))
         if self.correction is not None:
-            rule = f"must return finite values of shape ({len(self.held)},)"
+            rule = f"must return finite values of shape ({len(self.chosen)},)"
             value = np.atleast_1d(self.correction(t, q.copy(), v.copy()))
-            y_d = y_d + checks.array(value, (len(self.held),), "correction", rule)
-        missing, p = y_d - coordinates_of_all(self.model, q)[self.held], self.rate
+            y_d = y_d + checks.array(value, (len(self.chosen),), "correction", rule)
+        missing, p = y_d - coordinates_of_all(self.model, q)[self.chosen], self.rate
         return turn_d + 2.0 * p * (rate_d - B_h.T @ v) + p * p * missing
 
     def derivatives(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """∂u/∂q and ∂u/∂v."""
+        """∂u/∂q and ∂u/∂v, shape (nu, nv) each."""
         model, p = self.model, self.rate
         u, taut, B_h, a_0, response = self._found(t, q, v)
-        a = a_0 + response @ u[self.held]
-        held, B_h, response = self.held[taut], B_h[:, taut], response[:, taut]
+        a = a_0 + response @ u[self.chosen]
+        chosen, B_h, response = self.chosen[taut], B_h[:, taut], response[:, taut]
         dq, dv, _, _ = residual_derivatives(model, q, v, a, u, t, rough=True)
         D = B_h.T @ response
         by_q, by_v = np.zeros((model.nu, model.nv)), np.zeros((model.nu, model.nv))
-        by_q[held] = np.linalg.solve(D, response.T @ dq - p * p * B_h.T)
-        by_v[held] = np.linalg.solve(D, response.T @ dv - 2.0 * p * B_h.T)
+        by_q[chosen] = np.linalg.solve(D, response.T @ dq - p * p * B_h.T)
+        by_v[chosen] = np.linalg.solve(D, response.T @ dv - 2.0 * p * B_h.T)
         return by_q, by_v

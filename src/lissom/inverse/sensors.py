@@ -1,4 +1,4 @@
-"""What is measured of a robot at a time, y = h(q, v) + noise, with the derivatives of h."""
+"""Sensors of a robot: measurements y = h(q, v) + noise, with the derivatives of h."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Sensor(ABC):
-    """One thing that is measured. `value` is h, of shape (..., *shape); `slopes` are its derivatives by q, in the
-    tangent space of `integrate`, and by v, (..., size, nv) each; `apart` is y less h in as many numbers, and `moved`
-    undoes it. `noise` holds the standard deviation of each."""
+    """A sensor. `value` is h, of shape (..., *shape). `slopes` are its derivatives by q, in the tangent space of
+    `integrate`, and by v, (..., size, nv) each. `apart` is the difference y ⊖ h, (..., size), and `moved` its inverse.
+    `noise` is the standard deviation of each of these numbers."""
 
     @abstractmethod
     def shape(self, model: Model) -> tuple[int, ...]:
-        """Of a measurement; an error says what the model has not."""
+        """Shape of a measurement. ModelError if the sensor does not fit the model."""
 
     @abstractmethod
     def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -42,11 +42,11 @@ class Sensor(ABC):
         """Standard deviation of each number, (size,)."""
 
     def apart(self, y: np.ndarray, h: np.ndarray) -> np.ndarray:
-        """What a measurement is beyond h, (..., size)."""
+        """Difference y ⊖ h of a measurement and h, (..., size)."""
         return y - h
 
     def moved(self, h: np.ndarray, by: np.ndarray) -> np.ndarray:
-        """The measurement that is beyond h by so much."""
+        """The measurement h ⊕ by."""
         return h + by
 
 
@@ -60,15 +60,15 @@ class SensorOnFrame(Sensor):
 
     @abstractmethod
     def sizes(self) -> tuple[tuple[int, ...], int]:
-        """Shape of a measurement, and how many numbers its noise has."""
+        """Shape of a measurement, and the size of its noise."""
 
     def shape(self, model: Model) -> tuple[int, ...]:
-        """Of a measurement."""
-        frame_pose(model, model.neutral(), self.name, self.s)  # an error says that there is no such frame
+        """Shape of a measurement."""
+        frame_pose(model, model.neutral(), self.name, self.s)  # raises ModelError for an unknown frame
         return self.sizes()[0]
 
     def deviations(self, model: Model) -> np.ndarray:
-        """Of each number."""
+        """Standard deviation of each number, (size,)."""
         return _deviations(self, self.noise, self.sizes()[1])
 
 
@@ -83,7 +83,7 @@ class SensorPosition(SensorOnFrame):
     """
 
     def sizes(self) -> tuple[tuple[int, ...], int]:
-        """Coordinates."""
+        """Sizes of p."""
         return (3,), 3
 
     def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -100,16 +100,16 @@ class SensorPosition(SensorOnFrame):
 @final
 @dataclass(frozen=True)
 class SensorPose(SensorOnFrame):
-    """Pose of a frame in the world [m], a matrix (4, 4), as a camera sees it.
+    """Pose of a frame in the world, a matrix (4, 4), measured by a camera for instance [-, m].
 
     Args:
-        name: of a link or frame. noise: standard deviation of a turn (w; u) on the right of the pose, angles first, a
-            number or (6,) [rad, m].
+        name: of a link or frame. noise: standard deviation of the increment (w; u) on the right of the pose, rotation
+            first, a number or (6,) [rad, m].
         s: abscissa on a rod.
     """
 
     def sizes(self) -> tuple[tuple[int, ...], int]:
-        """A matrix, and (w; u)."""
+        """Sizes of the pose and of (w; u)."""
         return (4, 4), 6
 
     def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -139,16 +139,16 @@ class SensorPose(SensorOnFrame):
 @final
 @dataclass(frozen=True)
 class SensorTwist(SensorOnFrame):
-    """Twist of a frame in its own axes, shape (6,), of which a gyroscope tells the first three [rad/s, m/s].
+    """Twist of a frame in its own axes, shape (6,) [rad/s, m/s]. A gyroscope measures the first three components.
 
     Args:
         name: of a link or frame. noise: standard deviation of each component, a number or (6,) [rad/s, m/s]; infinite
-            of those that are not measured.
+            for components that are not measured.
         s: abscissa on a rod.
     """
 
     def sizes(self) -> tuple[tuple[int, ...], int]:
-        """Components."""
+        """Sizes of η_B."""
         return (6,), 6
 
     def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -163,11 +163,11 @@ class SensorTwist(SensorOnFrame):
 @final
 @dataclass(frozen=True)
 class SensorStrain(Sensor):
-    """Strains of a rod at a place, as strain gauges or a fibre tell them, shape (n,) [1/m, or a ratio].
+    """Strains of a rod at an abscissa, measured by strain gauges or a fibre, shape (n,) [1/m, or a ratio].
 
     Args:
         link: name of the rod. s: abscissa. noise: standard deviation of each, a number or (n,) [1/m, or a ratio].
-        components: which, by name.
+        components: names of the measured strains.
     """
 
     link: str
@@ -199,14 +199,14 @@ class SensorStrain(Sensor):
         return by_q, np.zeros_like(by_q)
 
     def deviations(self, model: Model) -> np.ndarray:
-        """Of each."""
+        """Standard deviation of each strain, (n,)."""
         return _deviations(self, self.noise, len(self.components))
 
 
 @final
 @dataclass(frozen=True)
 class SensorLength(Sensor):
-    """Length of a tendon inside the robot, as an encoder of its spool tells it, shape (1,) [m].
+    """Length of a tendon inside the robot, measured by an encoder of its spool, shape (1,) [m].
 
     Args:
         tendon: its name. noise: standard deviation [m].
@@ -228,19 +228,19 @@ class SensorLength(Sensor):
         return w.result("length", lead, len(model.channels.names))[..., k : k + 1]
 
     def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """∂L/∂q, which is what a unit of tension pulls with, with the opposite sign; and zeros."""
+        """∂L/∂q, the generalised force of a unit of tension with the opposite sign; and zeros."""
         w, lead = run_actuation(model, q)
         k = model.channels.names.index(self.tendon)
         by_q = -w.result("B", lead, len(model.channels.names), model.nv)[..., k : k + 1, :]
         return by_q, np.zeros_like(by_q)
 
     def deviations(self, model: Model) -> np.ndarray:
-        """Of the length."""
+        """Standard deviation of the length, (1,)."""
         return _deviations(self, self.noise, 1)
 
 
 def _deviations(sensor: Sensor, noise: Any, size: int) -> np.ndarray:
-    """Standard deviations of so many numbers."""
+    """Standard deviations from a user's `noise`, shape (size,)."""
     try:
         rows = np.broadcast_to(np.asarray(noise, dtype=np.float64), (size,))
     except (TypeError, ValueError):

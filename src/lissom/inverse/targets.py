@@ -1,9 +1,9 @@
-"""Where frames of a robot should be, as rows of errors and their derivatives.
+"""Targets of frames of a robot, with rows of errors and their derivatives.
 
     e = p_d − p,   ∂e/∂q = −R J_v                   a position, in world axes                              (1)
     e = log(Rᵀ R_d),   ∂e/∂q = −T(e)⁻¹ J_ω          a rotation, in the axes of the frame                    (2)
 
-T(e)⁻¹ is the inverse of the tangent operator on the left side, log(exp(−ω) exp e) = e − T(e)⁻¹ ω + … .
+T(e)⁻¹ is the inverse of the left tangent operator, log(exp(−ω) exp e) = e − T(e)⁻¹ ω + … .
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from lissom.robot import checks
 @final
 @dataclass(frozen=True)
 class Target:
-    """A frame and where it should be.
+    """A frame and its wanted position or pose in the world.
 
     Fields:
-        name, s: of the frame, as `frame_pose` takes them. position: (..., 3). rotation: (..., 3, 3), or None where it
-        is free. weight: of errors of position [1/m] and of rotation [1/rad].
+        name, s: of the frame, as in `frame_pose`. position: (..., 3) [m]. rotation: (..., 3, 3), or None if it is free.
+        weight: of errors of position [1/m] and of rotation [1/rad].
     """
 
     name: str
@@ -44,14 +44,14 @@ class Target:
         return self.position.shape[:-1]
 
     def flat(self, lead: tuple[int, ...]) -> Target:
-        """The same with one leading axis."""
+        """The target broadcast to leading axes, with these flattened to one."""
         n, R = batch_of(lead), self.rotation
         p = np.broadcast_to(self.position, (*lead, 3)).reshape(n, 3)
         R = None if R is None else np.broadcast_to(R, (*lead, 3, 3)).reshape(n, 3, 3)
         return Target(self.name, self.s, p, R, self.weight)
 
     def of(self, rows: np.ndarray) -> Target:
-        """The same for some rows."""
+        """The target of rows of the batch."""
         R = self.rotation
         return Target(self.name, self.s, self.position[rows], None if R is None else R[rows], self.weight)
 
@@ -64,7 +64,7 @@ class Target:
         return np.hstack([so3_log(np.swapaxes(g[:, :3, :3], 1, 2) @ self.rotation), e])
 
     def jacobian(self, model: Model, q: np.ndarray, errors: np.ndarray) -> np.ndarray:
-        """−∂e/∂q, where the errors are those of q; shape (n, 3 or 6, nv)."""
+        """−∂e/∂q, from the errors at q; shape (n, 3 or 6, nv)."""
         R, J = frame_pose(model, q, self.name, self.s)[:, :3, :3], frame_jacobian(model, q, self.name, self.s)
         moved = R @ J[:, 3:]
         if self.rotation is None:
@@ -72,7 +72,7 @@ class Target:
         return np.concatenate([so3_tangent_inverse(-errors[:, :3]) @ J[:, :3], moved], axis=1)
 
     def weights(self) -> np.ndarray:
-        """Of the rows, shape (3 or 6,)."""
+        """Weights of the rows, shape (3 or 6,)."""
         move, turn = self.weight
         return np.repeat([move], 3) if self.rotation is None else np.repeat([turn, move], 3)
 
@@ -85,11 +85,11 @@ class Targets:
     items: tuple[Target, ...]
 
     def flat(self, lead: tuple[int, ...]) -> Targets:
-        """The same, broadcast to leading axes, with one."""
+        """The targets broadcast to leading axes, with these flattened to one."""
         return Targets(tuple(item.flat(lead) for item in self.items))
 
     def of(self, rows: np.ndarray) -> Targets:
-        """The same for some rows."""
+        """The targets of rows of the batch."""
         return Targets(tuple(item.of(rows) for item in self.items))
 
     def errors(self, model: Model, q: np.ndarray) -> np.ndarray:
@@ -97,22 +97,22 @@ class Targets:
         return np.hstack([item.errors(model, q) for item in self.items])
 
     def jacobian(self, model: Model, q: np.ndarray, errors: np.ndarray) -> np.ndarray:
-        """−∂e/∂q (n, m, nv), where the errors are those of q."""
+        """−∂e/∂q (n, m, nv), from the errors at q."""
         widths = [3 if item.rotation is None else 6 for item in self.items]
         parts = np.split(errors, np.cumsum(widths)[:-1], axis=1)
         return np.concatenate([item.jacobian(model, q, e) for item, e in zip(self.items, parts)], axis=1)
 
     def weights(self) -> np.ndarray:
-        """Of the rows, shape (m,)."""
+        """Weights of the rows, shape (m,)."""
         return np.concatenate([item.weights() for item in self.items])
 
     def away(self, errors: np.ndarray) -> np.ndarray:
-        """The largest error that counts, of errors (n, m)."""
+        """Largest error with a weight above zero, of errors (n, m); shape (n,)."""
         return np.abs(errors * (self.weights() > 0.0)).max(1, initial=0.0)
 
 
 def read_targets(model: Model, targets: Any, weights: Any) -> tuple[Targets, tuple[int, ...]]:
-    """A user's targets and weights by frame, and their leading axes, which the targets still have.
+    """Targets from a user's targets and weights by frame, and their common leading axes. The targets are not flattened.
 
     Raises:
         ModelError, ShapeError: the frame, the rule and the value.
@@ -139,7 +139,7 @@ def _target(model: Model, key: Any, value: Any, weight: Any) -> Target:
     rule = "must be by names of links or frames, or by pairs of a name and s"
     checks.require(isinstance(name, str), "targets", rule, key)
     where = f"target of {name!r}" + (f" at s={s}" if pair else "")
-    frame_pose(model, model.neutral(), name, s)  # raises where there is no such frame
+    frame_pose(model, model.neutral(), name, s)  # raises ModelError for an unknown frame
     pose = np.ndim(value) >= 2 and np.shape(value)[-2:] == (4, 4)
     array = finite(value, where, "numbers of shape (..., 3) or (..., 4, 4)")
     if pose:
@@ -159,7 +159,7 @@ def _target(model: Model, key: Any, value: Any, weight: Any) -> Target:
 
 
 def finite(value: Any, where: str, expected: str = "numbers") -> np.ndarray:
-    """A float64 array of a value; ShapeError where it is none or not finite."""
+    """A value as a float64 array. ShapeError if it is no array of finite numbers."""
     if missing := lost(value):
         raise ShapeError(f"{where}: {missing}")
     try:
@@ -172,7 +172,7 @@ def finite(value: Any, where: str, expected: str = "numbers") -> np.ndarray:
 
 
 def read_limits(limits: Any, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds (n,) from a user's pair, or those given where there is none.
+    """Bounds (n,) from a user's pair `limits`, or `low` and `high` if it is None.
 
     Raises:
         ModelError: the rule and the value.
@@ -191,16 +191,16 @@ def read_limits(limits: Any, low: np.ndarray, high: np.ndarray) -> tuple[np.ndar
 
 
 def few_sizes(function: Callable[..., Any], rows: np.ndarray, *arrays: np.ndarray) -> Any:
-    """What a function of these rows and of arrays (n, ...) there returns, an array (n, ...); rows are padded to a power
-    of two, so that batches, each size of which has buffers of its own, are of few sizes."""
+    """Result (count, ...) of a function of `rows` (count,) and of these rows of arrays (n, ...). Rows are padded to a
+    power of two, since each size of batch needs buffers of its own."""
     count = len(rows)
     wide = np.resize(rows, min(len(arrays[0]), 1 << max(count - 1, 0).bit_length()))
     return function(wide, *(x[wide] for x in arrays))[:count]
 
 
 def put_rows(into: Any, names: Iterable[str], rows: np.ndarray, other: Any) -> None:
-    """Put arrays of another, by name, into rows of those of a record; all at once, so that Ctrl-C finds arrays that
-    belong together."""
+    """Replace rows of the named arrays of `into` by the arrays of `other`. All arrays are replaced at once, so that
+    after Ctrl-C they belong to the same states."""
     found = {}
     for name in names:
         found[name] = getattr(into, name).copy()

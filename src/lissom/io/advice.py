@@ -1,4 +1,4 @@
-"""What mends a mistake in a robot file, in words that follow the rule and the value."""
+"""Cures of mistakes in robot files: the part of an error message behind the rule and the value."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from lissom.robot.checks import nearest
 
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_UNITS = {  # what one of it is in SI units
+_UNITS = {  # units in SI units
     "mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3, "g": 1e-3, "kg": 1.0, "pa": 1.0, "kpa": 1e3, "mpa": 1e6, "gpa": 1e9,
     "n": 1.0, "kn": 1e3, "mn": 1e-3, "s": 1.0, "ms": 1e-3, "bar": 1e5, "n/m": 1.0, "n/mm": 1e3, "g/cm3": 1e3,
     "g/cm^3": 1e3, "kg/m3": 1.0, "kg/m^3": 1.0, "pa*s": 1.0, "pa.s": 1.0, "rad": 1.0,
 }  # fmt: skip
-_OTHER_WORDS = {  # of textbooks and other programs, for keys and types
+_OTHER_WORDS = {  # words of textbooks and other programs for keys and types
     "e": "young", "youngs_modulus": "young", "young_modulus": "young", "modulus": "young", "stiffness": "young",
     "nu": "poisson", "poisson_ratio": "poisson", "rho": "density", "eta": "viscosity", "damping": "viscosity",
     "diameter": "radius", "thickness": "width_z", "height": "width_z", "width": "width_y", "l": "length",
@@ -27,10 +27,10 @@ _OTHER_WORDS = {  # of textbooks and other programs, for keys and types
     "beam": "Rod", "rigid": "RigidBody", "tube": "SectionAnnulus", "square": "SectionRectangle", "floor": "ShapePlane",
 }  # fmt: skip
 OF_SOLIDS = "; write shape: box, shape: cylinder or shape: sphere"
-_SYNTAX = (  # words of PyYAML, and what to do about them
+_SYNTAX = (  # parts of messages of PyYAML, and the cures
     ("'\\t'", "indent with spaces, not with tabs"),
     ("mapping values are not allowed", "a text with a colon needs quotes, and keys of one mapping one indentation"),
-    ("could not find expected ':'", "after each key stand a colon and a space, as in length: 0.3"),
+    ("could not find expected ':'", "write a colon and a space after each key, as in length: 0.3"),
     ("expected ',' or ']'", "close the list with ], and separate its entries by commas"),
     ("expected ',' or '}'", "close the mapping with }, and separate its entries by commas"),
     ("expected <block end>", "entries of one list, and keys of one mapping, must be indented alike"),
@@ -42,12 +42,12 @@ _SYNTAX = (  # words of PyYAML, and what to do about them
 
 
 def of_syntax(why: str) -> str:
-    """What to do about a complaint of PyYAML; empty where nothing more can be said."""
+    """The cure of a syntax error of PyYAML; empty if none is known."""
     return next((f"; {cure}" for sign, cure in _SYNTAX if sign in why), "")
 
 
 def of_word(word: Any, known: list[str]) -> str:
-    """Which of the known words was meant: the nearest one, or the one that other programs call so."""
+    """The known word that was meant: the nearest one, or the one with another name in other programs."""
     if not isinstance(word, str):
         return ""
     other = _OTHER_WORDS.get(word.lower())
@@ -58,11 +58,11 @@ def of_word(word: Any, known: list[str]) -> str:
 
 
 def of_type(value: Any, known: list[str]) -> str:
-    """What is wrong with something whose `type` chooses a class."""
+    """The cure of a wrong value whose `type` chooses a class."""
     if value is None:
-        return "; something must stand behind the colon, such as {type: " + known[0] + ", ...}"
+        return "; write a value behind the colon, such as {type: " + known[0] + ", ...}"
     if isinstance(value, list):
-        return "; remove the dash or the brackets: one mapping is asked for"
+        return "; remove the dash or the brackets: it must be one mapping"
     if isinstance(value, str):
         meant = of_word(value, known)
         name = meant.split("'")[1] if meant else known[0]
@@ -73,12 +73,12 @@ def of_type(value: Any, known: list[str]) -> str:
 
 
 def of_value(kind: str, value: Any, *, may_vary: bool = False) -> str:
-    """What is wrong with a value of another kind than a key takes; `kind` as pydantic or `values` names it."""
+    """The cure of a value of the wrong kind. kind: the right one, as named by pydantic or `values`."""
     if kind in ("float_type", "int_type", "numbers", "finite_number", "place", "int_from_float"):
         return of_number(value, kind, may_vary)
     if kind == "string_type":
         if value is None:
-            return "; a text must stand behind the colon"
+            return "; write a text behind the colon"
         return f'; put it in quotes: "{value}"' if isinstance(value, int | float) else "; write one text"
     if kind == "bool_type":
         return "; write true or false, without quotes"
@@ -90,9 +90,9 @@ def of_value(kind: str, value: Any, *, may_vary: bool = False) -> str:
 
 
 def of_number(value: Any, kind: str, may_vary: bool) -> str:
-    """What is wrong with something that should be a number."""
+    """The cure of a wrong value in place of a number."""
     if value is None:
-        return "; a number must stand behind the colon"
+        return "; write a number behind the colon"
     if isinstance(value, bool):
         return "; write a number"
     if kind == "int_from_float" or (kind == "int_type" and isinstance(value, float)):
@@ -104,7 +104,7 @@ def of_number(value: Any, kind: str, may_vary: bool) -> str:
 
 
 def mended(value: Any) -> Any:
-    """The number that a text in quotes holds, or one with a unit behind it; None where there is none."""
+    """The number in a text in quotes or with a unit behind it; None if there is none."""
     if isinstance(value, list) and value:
         parts = [item if isinstance(item, int | float) and not isinstance(item, bool) else mended(item)
                  for item in value]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Bytes of files, of a size that can be meant: what never ends, such as a device, is refused."""
+"""Contents of files up to a limit of size. Files without an end, such as devices, are refused."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from pathlib import Path
 
 from lissom.errors import ModelError
 
-MOST = 2**26  # [B] of a description
+MOST = 2**26  # largest size of a description [B]
 
 
 def bytes_of(path: str | os.PathLike[str], most: int = MOST) -> bytes:
-    """What a file holds.
+    """The bytes of a file.
 
     Raises:
-        ModelError: it holds more than `most` bytes. OSError: it cannot be read.
+        ModelError: the file has more than `most` bytes. OSError: it cannot be read.
     """
     with Path(path).open("rb") as file:
         found = file.read(most + 1)
     if len(found) > most:
-        raise ModelError(f"{os.fspath(path)}: must hold at most {most / 2**20:g} MiB (it holds more, or never ends)")
+        raise ModelError(f"{os.fspath(path)}: must hold at most {most / 2**20:g} MiB (it has more, or no end)")
     return found
 
 
 def text_of(path: str | os.PathLike[str], most: int = MOST) -> str:
-    """What a file of UTF-8 text holds.
+    """The text of a file in UTF-8.
 
     Raises:
-        ModelError: it is larger, or no UTF-8 text, and where. OSError: it cannot be read.
+        ModelError: the file has more than `most` bytes, or is not UTF-8, and where. OSError: it cannot be read.
     """
     raw = bytes_of(path, most)
     try:

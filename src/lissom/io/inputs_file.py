@@ -13,13 +13,13 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.io.file_contents import text_of
 
-_MOST = 2**28  # [B]: ten million numbers
+_MOST = 2**28  # largest size of a file [B], ten million numbers
 
 
 class InputHistory(NamedTuple):
-    """What a CSV of inputs holds.
+    """The contents of a CSV of inputs.
 
-    Fields: t (n,) [s]; u (n, nu) [N, Pa, N·m]; names of the inputs the file leaves out, which are zero in u.
+    Fields: t (n,) [s]; u (n, nu) [N, Pa, N·m]; missing: names of the inputs without a column, which are zero in u.
     """
 
     t: np.ndarray

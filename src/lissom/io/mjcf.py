@@ -1,15 +1,12 @@
-"""MuJoCo as an optional package, and what it says while it reads a file.
+"""MJCF: the rigid robots of MuJoCo, read by MuJoCo, which is an optional package.
 
-MJCF: the rigid robots of MuJoCo.
-
-MuJoCo itself reads the file: defaults by class, units of angles, sequences of Euler angles, inertia from geometry,
-included files and frames are then what MuJoCo takes them for. What is read here is its compiled model. With the joints
-of a body at anchors p_k in its frame, which it is moved by one after another from the values ref_k, its pose in its
-parent is
+MuJoCo itself reads the file, so that defaults by class, units of angles, sequences of Euler angles, inertia from
+geometry, included files and frames have MuJoCo's meaning. This module converts its compiled model. The joints of a body
+have anchors p_k in its frame and move it one after another from the values ref_k. The pose of the body in its parent is
 
     g = g_body Π_k T(p_k) exp(Φ_k (q_k − ref_k)) T(−p_k)                                                   (1)
 
-so that coordinates are those of MuJoCo, but for free joints.
+The coordinates are those of MuJoCo, except for free joints.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, Sh
 
 
 def mujoco_package(name: str) -> Any:
-    """MuJoCo, for a file.
+    """The package mujoco. name: of the file in the error.
 
     Raises:
         ModelError: it is not installed.
@@ -47,9 +44,9 @@ def mujoco_package(name: str) -> Any:
 
 
 @contextmanager
-def told(mujoco: Any, name: str) -> Iterator[None]:
-    """Have the log say what MuJoCo warns of, instead of letting it write MUJOCO_LOG.TXT into the user's folder; a
-    handler of the user's stays."""
+def logged_warnings(mujoco: Any, name: str) -> Iterator[None]:
+    """Send warnings of MuJoCo to the log inside this block. Otherwise MuJoCo writes MUJOCO_LOG.TXT into the user's
+    folder. A handler of the user is kept."""
     if mujoco.get_mju_user_warning() is not None:
         yield
         return
@@ -64,7 +61,7 @@ def told(mujoco: Any, name: str) -> Iterator[None]:
 
 
 _ALONG_Z = (0.0, 0.0, 1.0)
-_LEFT_OUT = {  # counts of a compiled model, and what they count
+_LEFT_OUT = {  # counts of a compiled model, and the counted parts
     "tendon": "ntendon",
     "sensor": "nsensor",
     "camera": "ncam",
@@ -76,37 +73,38 @@ _LEFT_OUT = {  # counts of a compiled model, and what they count
     "key": "nkey",
 }
 _REFUSED = {"equality": "neq", "flex": "nflex"}
-_SPEEDS = ("density", "viscosity", "wind")  # options by which MuJoCo has a fluid
+_SPEEDS = ("density", "viscosity", "wind")  # options of MuJoCo's fluid
 
 
 def load_mjcf(
     path: str | os.PathLike[str], *, balls: int = 24, limit_stiffness: float = 1e4, limit_damping: float = 0.0
 ) -> Robot:
-    """Robot described by an MJCF file of rigid bodies: a link for each body, and one without mass for each joint that
-    does not stand in its body's origin or shares its body with others.
+    """Robot of an MJCF file of rigid bodies.
 
-    Geoms are drawn and touch by balls, sites become frames, actuators inputs, limits stops. Coordinates are those of
-    MuJoCo, in its order; free joints have lissom's, from the pose in the file. A LeftOutWarning lists what the robot
-    has not, an AccuracyWarning says how far balls are from meshes.
+    Each body becomes a link. A joint that is not at its body's origin, or that shares the body with other joints,
+    becomes a link without mass. Geoms become drawn meshes and contact balls, sites frames, actuators inputs, and limits
+    stops. Coordinates are those of MuJoCo, in its order; free joints have lissom's, from the pose in the file. A
+    LeftOutWarning lists the parts that the robot does not have. An AccuracyWarning gives the distances of balls from
+    meshes.
 
     Args:
         path: of the file.
-        balls: for each mesh that touches, at most; 0 makes none, of simple shapes neither.
+        balls: largest number of balls of a colliding mesh; 0 makes no balls, also for simple shapes.
         limit_stiffness, limit_damping: of the stops at limits [N·m/rad, N/m] and [N·m·s/rad, N·s/m], in place of
             MuJoCo's constraints.
     Returns:
         Robot.
     Raises:
-        ModelError: the file, the element and the rule; so too for equality constraints and flexible parts. Or mujoco
-            is not installed.
+        ModelError: the file, the element and the rule. Equality constraints and flexible parts are such errors. Or
+            mujoco is not installed.
         OSError: the file cannot be read.
     """
     name = os.fspath(path)
     checks.integer(balls, "load_mjcf: balls", least=0, most=10_000)
     mujoco = mujoco_package(name)
     with Path(path).open("rb"):
-        pass  # says what is wrong with the file itself
-    with told(mujoco, name):
+        pass  # raises the errors of the file itself
+    with logged_warnings(mujoco, name):
         try:
             compiled = mujoco.MjModel.from_xml_path(name)
         except ValueError as error:
@@ -127,14 +125,14 @@ def load_mjcf(
 
 @final
 class _Reader:
-    """One compiled model on its way to a robot."""
+    """The conversion of a compiled model of MuJoCo into a robot."""
 
     def __init__(self, mujoco: Any, compiled: Any, source: str, balls: int, stops: dict[str, float]) -> None:
         self.mujoco, self.m, self.balls, self.stops = mujoco, compiled, balls, stops
         self.left_out = LeftOut(source)
         for tag, count in _REFUSED.items():
             if getattr(compiled, count, 0):
-                raise ModelError(f"{source}: {tag} {self._name(tag, 0)!r}: is not supported, and cannot be left out")
+                raise ModelError(f"{source}: {tag} {self._name(tag, 0)!r}: is not supported and cannot be left out")
         kinds = mujoco.mjtJoint
         self.kinds = {int(kinds.mjJNT_FREE): "free", int(kinds.mjJNT_BALL): "ball",
                       int(kinds.mjJNT_SLIDE): "slide", int(kinds.mjJNT_HINGE): "hinge"}  # fmt: skip
@@ -166,7 +164,7 @@ class _Reader:
             if np.any(getattr(m.opt, word)):
                 self.left_out.add(word, "<option>")
         if off & ~weightless:
-            self.left_out.add("flags that switch parts of the physics off", "<option>")
+            self.left_out.add("flags that disable parts of the physics", "<option>")
         for g in range(m.body_geomnum[0]):
             self._note("what stands in the world", "geom", g)
         return robot
@@ -175,12 +173,13 @@ class _Reader:
         return None if b == 0 else self._name("body", b)
 
     def _add_body(self, robot: Robot, b: int) -> None:
-        """The links of a body: one for each joint but the last, which has the body where it stands in its origin."""
+        """Add the links of a body: one for each joint. The link of the last joint carries the body if the joint is at
+        its origin; otherwise the body gets a further link."""
         m, name = self.m, str(self._link(b))
         parent, g = self._link(m.body_parentid[b]), self._pose(m.body_pos[b], m.body_quat[b])
         joint: Joint = JointFixed()
         if m.body_mocapid[b] >= 0:
-            self._note("motion by hand (mocap)", "body", b)
+            self._note("prescribed motion (mocap)", "body", b)
         if m.body_gravcomp[b]:
             self._note("compensation of gravity", "body", b)
         joints = range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b])
@@ -197,11 +196,11 @@ class _Reader:
         robot.add_link(name, self._body(b), joint, parent, placement=g.tolist())
 
     def _taken(self, robot: Robot) -> set[str]:
-        """Names that links and frames must not have twice."""
+        """Names of links and frames, which must be unique."""
         return {*robot.links, *robot.frames, *(self._name("body", b) for b in range(1, self.m.nbody))}
 
     def _joint(self, j: int) -> tuple[Joint, np.ndarray, np.ndarray]:
-        """A joint, where it stands in its body, and what (1) takes back by ref."""
+        """A joint, its anchor p_k in its body, and the displacement exp(−Φ ref) of (1)."""
         m = self.m
         kind, dof, at = self.kinds[int(m.jnt_type[j])], m.jnt_dofadr[j], m.jnt_qposadr[j]
         axis, ref = m.jnt_axis[j].copy(), float(m.qpos0[at])
@@ -241,7 +240,7 @@ class _Reader:
         return JointRevolute(axis=tuple(axis.tolist()), **options), anchor, back
 
     def _armature(self, j: int) -> float:
-        """Inertia of rotors at a joint: its own, and those of its motors, gear² times."""
+        """Inertia of rotors at a joint: its own, and those of its motors times gear²."""
         m = self.m
         out = float(m.dof_armature[m.jnt_dofadr[j]])
         for k in range(m.nu if self.kinds[int(m.jnt_type[j])] in ("slide", "hinge") else 0):
@@ -250,7 +249,7 @@ class _Reader:
         return out
 
     def _rotor(self, k: int) -> float:
-        """Inertia of the rotor of an actuator, of which MuJoCo knows since its version 3.4."""
+        """Inertia of the rotor of an actuator; zero before MuJoCo 3.4."""
         return float(getattr(self.m, "actuator_armature", np.zeros(self.m.nu))[k])
 
     def _drives_joint(self, k: int) -> bool:
@@ -277,7 +276,7 @@ class _Reader:
         )
 
     def _mesh(self, g: int) -> Iterator[Mesh]:
-        """What is drawn of a geom."""
+        """The drawn mesh of a geom."""
         m = self.m
         color = m.geom_rgba[g] if m.geom_matid[g] < 0 else m.mat_rgba[m.geom_matid[g]]
         looks = {"placement": self._place(g).tolist(), "color": tuple(color.astype(np.float64).tolist())}
@@ -294,7 +293,7 @@ class _Reader:
             self._note(f"{kind} of a body", "geom", g)
 
     def _balls(self, g: int, b: int) -> list[list[float]]:
-        """Rows (x, y, z, radius) by which a geom touches."""
+        """Contact balls (x, y, z, radius) of a geom in its body's frame."""
         kind, shape, pose = self._kind(g), self._shape(g), self._place(g)
         if not self.balls:
             return []
@@ -316,14 +315,14 @@ class _Reader:
             rows = RigidBody.box(shape.size_x, shape.size_y, shape.size_z, density=1.0).balls
         elif isinstance(shape, ShapeCylinder):
             whole = RigidBody.cylinder(2.0 * float(self.m.geom_size[g, 1]), shape.radius, density=1.0)
-            rows = np.array(whole.balls)[:, [2, 1, 0, 3]]  # whose axis is x
+            rows = np.array(whole.balls)[:, [2, 1, 0, 3]]  # from the axis x to the axis z
         else:
             return []
         rows = np.array(rows, dtype=np.float64)
         return np.column_stack([rows[:, :3] @ pose[:3, :3].T + pose[:3, 3], rows[:, 3]]).tolist()
 
     def _kind(self, g: int) -> str:
-        """What a geom is: sphere, capsule, ..."""
+        """The type of a geom: sphere, capsule, ..."""
         return self.mujoco.mjtGeom(int(self.m.geom_type[g])).name.removeprefix("mjGEOM_").lower()
 
     def _shape(self, g: int) -> Shape | None:
@@ -346,7 +345,7 @@ class _Reader:
         return vertices.astype(np.float64), m.mesh_face[face : face + m.mesh_facenum[k]].astype(np.int64)
 
     def _add_site(self, robot: Robot, k: int) -> None:
-        """A site is a frame, of a name that no link has."""
+        """Add a site as a frame, under a name that no link has."""
         link = self._link(self.m.site_bodyid[k])
         if link is None:
             self._note("what stands in the world", "site", k)
@@ -356,7 +355,7 @@ class _Reader:
         robot.add_frame(name, link, placement=self._pose(self.m.site_pos[k], self.m.site_quat[k]).tolist())
 
     def _add_input(self, robot: Robot, k: int) -> None:
-        """A motor on a joint of one coordinate, or a wrench at a site."""
+        """Add an actuator: a motor on a joint of one coordinate, or a wrench at a site."""
         m, name, kinds = self.m, self._name("actuator", k), self.mujoco.mjtTrn
         gear, target = m.actuator_gear[k], int(m.actuator_trnid[k, 0])
         of_joint = self._drives_joint(k)
@@ -385,7 +384,7 @@ class _Reader:
         robot.couple_inputs(name, {behind: float(gear[0] * law)})
 
     def _law(self, k: int) -> float:
-        """By what the input of an actuator is multiplied; notes what follows from the state in MuJoCo."""
+        """The gain of the input of an actuator. Notes laws of MuJoCo that depend on the state as left out."""
         m, plain = self.m, True
         for word, none in (("gaintype", "mjtGain.mjGAIN_FIXED"), ("biastype", "mjtBias.mjBIAS_NONE"),
                            ("dyntype", "mjtDyn.mjDYN_NONE")):  # fmt: skip
@@ -399,7 +398,7 @@ class _Reader:
         return float(m.actuator_gainprm[k, 0]) if plain else 1.0
 
     def _joint_link(self, robot: Robot, j: int) -> str:
-        """The link that has a joint."""
+        """The name of the link of a joint."""
         m, b = self.m, int(self.m.jnt_bodyid[j])
         name = str(self._link(b))
         last = j == m.body_jntadr[b] + m.body_jntnum[b] - 1
@@ -423,7 +422,7 @@ class _Reader:
 
 
 def _moved(position: Any) -> np.ndarray:
-    """4x4 of a shift."""
+    """4x4 of a translation."""
     g = np.eye(4)
     g[:3, 3] = position
     return g

@@ -1,7 +1,8 @@
-"""Reads the text of a robot file and finds all that is wrong with it at once.
+"""Reads the text of a robot file and finds all its mistakes at once.
 
-What one mistake makes of the rest is not told: a value of a wrong kind is mended where that is certain, else left out,
-else its whole entity is; then the rest is looked at again, and what follows from these changes is passed over.
+Consequences of a mistake are not reported. A value of a wrong kind is corrected if the correction is certain; otherwise
+it is left out, or its whole entity is. Then the rest is checked again, and errors that follow from these changes are
+skipped.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ ENTITIES = {
     "springs": "spring",
     "contacts": "contact",
 }
-_ROUNDS = 12  # of leaving out what is wrong
+_ROUNDS = 12  # rounds of leaving out wrong parts
 
 Keys = list[Any]
 
@@ -51,7 +52,7 @@ Keys = list[Any]
 @final
 @dataclass(frozen=True)
 class Fault:
-    """A line of a file and what is wrong there."""
+    """A mistake in a file: its line and its text."""
 
     line: int
     text: str
@@ -60,12 +61,12 @@ class Fault:
 @final
 @dataclass
 class Reading:
-    """A robot file as far as it has been understood.
+    """The state of reading a robot file.
 
     Args:
-        source: the nodes of its text. data: what they hold. folder: of the file.
-        faults: what is wrong. mended, left_out: the keys of what was put right or left out for it. hidden: names of
-            entities that are not as the file means them.
+        source: the nodes of its text. data: their contents. folder: of the file.
+        faults: mistakes. mended, left_out: keys of values that were corrected or left out. hidden: names of entities
+            that differ from those of the file.
     """
 
     source: Source
@@ -77,16 +78,16 @@ class Reading:
     hidden: set[str] = field(default_factory=set)
 
     def add(self, line: int, text: str) -> None:
-        """Note what is wrong, once."""
+        """Add a mistake, unless it is there already."""
         if Fault(line, text) not in self.faults:
             self.faults.append(Fault(line, text))
 
 
 def read(text: str, name: str) -> tuple[Robot | None, list[Fault]]:
-    """The robot of a text, None where nothing can be made of it, and what is wrong with the text, in order of lines.
+    """The robot of a text, or None if too little is right, and the mistakes of the text in the order of lines.
 
     Raises:
-        ModelError: it is no YAML, and why.
+        ModelError: the text is no YAML, and why.
     """
     source = parse(text, name)
     found: list[tuple[int, str]] = []
@@ -102,11 +103,11 @@ def read(text: str, name: str) -> tuple[Robot | None, list[Fault]]:
     return robot, sorted(reading.faults, key=lambda fault: fault.line)
 
 
-# -- what the schema sees ---------------------------------------------------------------------------------------------
+# -- checks of the schema ---------------------------------------------------------------------------------------------
 
 
 def _content(reading: Reading) -> Any:
-    """The document without what is wrong in it; None where too little is left."""
+    """The document without its wrong parts; None if too little is left."""
     data, dropped = deepcopy(reading.data), set()
     for _ in range(_ROUNDS):
         lists = {key: [k for k in range(len(items)) if (key, k) not in dropped] for key, items in data.items()
@@ -132,7 +133,8 @@ def _content(reading: Reading) -> Any:
 
 
 def _add_unknown(reading: Reading, data: Any, left: Any, lists: dict[str, list[int]], unknown: dict[Any, Any]) -> bool:
-    """Tell keys that their mappings do not have; whether some were renamed to what they probably mean."""
+    """Add the unknown keys of mappings to the mistakes. Returns whether some were renamed to the keys that were
+    probably meant."""
     places, renamed = _places(left, ()) if unknown else {}, False
     for (mapping, key), known in unknown.items():
         if mapping not in places:
@@ -144,15 +146,15 @@ def _add_unknown(reading: Reading, data: Any, left: Any, lists: dict[str, list[i
         rule = f"is not a known key; the keys here are {', '.join(known)}"
         meant = advice.of_word(key, [*known])
         reading.add(line, str(fail(entity(found, reading.data), rule, key)) + meant)
-        holder, name = _held(data, keys), meant.split("'")[1] if meant else ""
+        holder, name = _holder(data, keys), meant.split("'")[1] if meant else ""
         if name and isinstance(holder, dict) and key in holder and name not in holder:
             holder[name], renamed = holder.pop(key), True
             reading.mended.append([*keys[:-1], name])
     return renamed
 
 
-def _held(data: Any, keys: Keys) -> Any:
-    """The mapping or list that holds what keys lead to, where it is still there."""
+def _holder(data: Any, keys: Keys) -> Any:
+    """The mapping or list that contains the value at `keys`; None if it was left out."""
     for key in keys[:-1]:
         there = key in data if isinstance(data, dict) else isinstance(data, list)
         data = data[key] if there else {}
@@ -160,7 +162,7 @@ def _held(data: Any, keys: Keys) -> Any:
 
 
 def _places(value: Any, keys: tuple[Any, ...]) -> dict[int, tuple[Any, ...]]:
-    """Where each mapping of a document is, by its identity."""
+    """The keys that lead to each mapping of a document, by its identity."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     out = {id(value): keys} if isinstance(value, dict) else {}
     for key, item in items:
@@ -169,7 +171,7 @@ def _places(value: Any, keys: tuple[Any, ...]) -> dict[int, tuple[Any, ...]]:
 
 
 def _add_error(reading: Reading, keys: Keys, item: Any) -> None:
-    """Tell what the schema found, unless it follows from what was left out."""
+    """Add an error of the schema to the mistakes, unless it follows from parts that were left out."""
     kind, context, value = item["type"], item.get("ctx", {}), item["input"]
     line, found = reading.source.locate(keys)
     whole = [*found, keys[-1]] if kind == "missing" else found
@@ -200,13 +202,13 @@ def _add_error(reading: Reading, keys: Keys, item: Any) -> None:
 
 
 def _leave_out(reading: Reading, data: Any, dropped: set[tuple[str, int]], keys: Keys, item: Any) -> bool:
-    """Mend what an error is about, leave it out, or what it is part of; False where nothing would remain."""
+    """Correct the value of an error, or leave it out, or leave out its owner. Returns False if nothing would remain."""
     found: Keys = reading.source.locate(keys)[1]
     if item["type"] == "missing" and [*found, keys[-1]] in reading.mended:
         return True
     if not found or found == ["links"]:
         return False
-    holder, value = _held(data, found), item["input"]
+    holder, value = _holder(data, found), item["input"]
     good = advice.mended(value) if item["type"] in ("float_type", "numbers") else None
     if item["type"] == "string_type" and isinstance(value, int | float):
         good = str(value)
@@ -236,11 +238,11 @@ def _name(data: dict[str, Any], keys: Keys) -> str | None:
     return name if isinstance(name, str) else None
 
 
-# -- what the description says ----------------------------------------------------------------------------------------
+# -- checks of the description ----------------------------------------------------------------------------------------
 
 
 def _assembled(content: Any, reading: Reading) -> Robot:
-    """The robot with everything the file lists, added in the order of the file."""
+    """The robot with all entities of the file, added in the order of the file."""
     robot = Robot(content.name, gravity=content.gravity, near_pairs=content.near_pairs)
 
     def each(section: str, add: Callable[[Any], Any]) -> None:
@@ -258,7 +260,7 @@ def _assembled(content: Any, reading: Reading) -> Robot:
 
     each("links", lambda k: robot.add_link(k.name, k.body, k.joint, k.parent, k.at, k.placement))
     listed = reading.data.get("links")
-    for item in listed if isinstance(listed, list) else ():  # those that were left out are still what others name
+    for item in listed if isinstance(listed, list) else ():  # others may still name links that were left out
         name = item.get("name") if isinstance(item, dict) else None
         if isinstance(name, str) and name in reading.hidden and name not in robot.links:
             robot.links[name] = Link(name)
@@ -299,7 +301,7 @@ def _add_actuator(robot: Robot, item: Actuator) -> None:
 
 
 def _check(robot: Robot, reading: Reading) -> None:
-    """Add the rules that the description breaks, but for those that follow from what was left out."""
+    """Add the rules that the description breaks, except those that follow from parts that were left out."""
     with gathered() as found, part("robot"):
         robot.check()
     named = [(keys_of(str(error), reading.source, reading.data), str(error)) for error in found]
@@ -307,7 +309,7 @@ def _check(robot: Robot, reading: Reading) -> None:
         line, there = reading.source.locate(keys)
         follows = any(f"(got {name!r})" in text for name in reading.hidden)
         same = [gone for gone in reading.left_out if gone[:2] == there[:2]]
-        follows |= not keys and bool(reading.faults)  # what an entity that is told already says without its name
+        follows |= not keys and bool(reading.faults)  # an error without an entity, after other mistakes
         if not follows and not any(there == gone[: len(there)] or str(gone[-1]) in text for gone in same):
             reading.add(line, text)
 
@@ -338,7 +340,7 @@ def entity(keys: Sequence[str | int], data: dict[str, Any]) -> str:
 
 
 def keys_of(message: str, source: Source, data: dict[str, Any]) -> Keys:
-    """Keys of the entity that a message of `Robot.check` names, as deep as the file tells."""
+    """Keys of the entity that a message of `Robot.check` names, as deep as the file has them."""
     if message.startswith("robot "):
         return [key for key in ("gravity", "near_pairs") if f": {key}" in message] or ["links"]
     fluid = data.get("fluid")

@@ -1,4 +1,4 @@
-"""Robot files: a description as YAML, checked when it is read, and bit for bit the same after it was written."""
+"""Robot files: a description as YAML, checked when it is read. A written description is read back bit for bit."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _AGAIN = "add it again after loading the rest"
 
 
 def document(robot: Robot, folder: Path | None = None) -> dict[str, Any]:
-    """The keys and values of the file that describes a robot; what has its default value is left out.
+    """The keys and values of the file of a robot. Defaults are left out.
 
     Args:
-        folder: of the file, from which it names those of meshes; None names them as they are.
+        folder: of the file; paths of meshes are relative to it. None keeps the paths.
     Raises:
-        ModelError: something that a file cannot hold.
+        ModelError: the entity that a file cannot contain.
     """
     out: dict[str, Any] = {"format": FORMAT, "name": robot.name, "gravity": _plain(robot.gravity, "robot: gravity")}
     if robot.near_pairs != Robot().near_pairs:
@@ -188,8 +188,8 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
 
 
 def _solid(body: RigidBody) -> dict[str, Any] | None:
-    """The sizes and the density that `RigidBody.box`, `.cylinder` or `.sphere` makes this very body from; None where it
-    is none of these, or was changed since."""
+    """The arguments from which `RigidBody.box`, `.cylinder` or `.sphere` makes exactly this body; None for other
+    bodies."""
     if body.form is None:
         return None
     x, y, z = (2.0 * float(half) for half in np.asarray(body.outline, dtype=np.float64))
@@ -213,7 +213,7 @@ _SHOWN = 10  # errors listed for one file
 
 
 def load_robot(path: str | os.PathLike[str]) -> Robot:
-    """Robot described by a YAML file. Nothing in the file is executed.
+    """Robot of a YAML file. Nothing in the file is executed.
 
     Args:
         path: of the file.
@@ -228,18 +228,18 @@ def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
     """Write a robot description as YAML, which `load_robot` reads as the same robot.
 
     Numbers, expressions and tables are written exactly. Any other Python function of s becomes a table at Chebyshev
-    points that reproduces it within 1e-13 of its largest value. The file appears whole or not at all.
+    points that reproduces it within 1e-13 of its largest value. The file is written completely or not at all.
 
     Args:
         robot: the description. path: file to write.
     Raises:
-        ModelError: the description breaks a rule, or holds a Python function that a file cannot hold, with the remedy.
+        ModelError: the description breaks a rule, or has a Python function that a file cannot contain, with the cure.
         OSError: the file cannot be written.
     """
     require(isinstance(robot, Robot), "save_robot", "expected a Robot, the description and not its Model", robot)
     robot.check()
     text = "# Robot description for lissom; SI units.\n" + dump(document(robot, Path(path).parent))
-    _read(text, os.fspath(path))  # what cannot be read is not written
+    _read(text, os.fspath(path))  # raises an error if the file could not be read
     write_whole(Path(path), lambda file: file.write(text.encode("utf-8")))
 
 
@@ -253,7 +253,7 @@ def _read(text: str, name: str) -> Robot:
 
 
 def faults_of(path: str | os.PathLike[str]) -> tuple[Robot | None, list[Fault], list[Fault]]:
-    """A robot file as far as it can be understood, all that is wrong with it, and what looks like a slip.
+    """The robot of a file without its wrong parts, all mistakes, and warnings of probable slips.
 
     Args:
         path: of the file.

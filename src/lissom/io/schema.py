@@ -65,14 +65,15 @@ from lissom.robot.robot import Link, Robot
 
 
 class Schema(BaseModel):
-    """A mapping in a robot file: exact types, and no keys but its own."""
+    """A mapping in a robot file, with exact types and without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, data: Any, info: ValidationInfo) -> Any:
-        """The keys it has; others are noted, by the identity of the mapping, so that all the rest is looked at too."""
+        """The known keys of the mapping. Unknown ones are collected by its identity, so that the rest is checked
+        too."""
         if not isinstance(data, dict):
             return data
         others = [key for key in data if key not in cls.model_fields]
@@ -93,7 +94,7 @@ class ConstantMatrix:
     matrix: Any
 
     def __call__(self, q: np.ndarray) -> np.ndarray:
-        """The matrix, whatever q is."""
+        """The matrix for any q."""
         return np.asarray(self.matrix, dtype=np.float64)
 
 
@@ -274,8 +275,8 @@ def _mapping(name: str, make: Callable[..., Any], fields: dict[str, Any]) -> Any
 
 
 def _class(cls: type, *, typed: bool = True, nested: tuple[type, ...] = ()) -> Any:
-    """The kind of a mapping with the fields of a description class; `typed` when its key `type` is required, `nested`
-    in the classes that it stands in."""
+    """The kind of a mapping with the fields of a description class. typed: whether its key `type` is required. nested:
+    the classes that contain it."""
     head = {"type": (Literal[cls.__name__], ...) if typed else (Literal[cls.__name__], cls.__name__)}
     kind = _mapping(cls.__name__, cls, head | _fields(cls, nested))
     if not hasattr(cls, "named"):
@@ -284,7 +285,7 @@ def _class(cls: type, *, typed: bool = True, nested: tuple[type, ...] = ()) -> A
 
 
 def _filled_in(cls: type) -> Callable[[Any], Any]:
-    """What lets the key `name` stand for what the catalogue has of a class by this name."""
+    """A validator that replaces the key `name` by the catalogue's values for a class."""
 
     def filled(data: Any) -> Any:
         if not isinstance(data, dict) or "name" not in data:
@@ -295,11 +296,11 @@ def _filled_in(cls: type) -> Callable[[Any], Any]:
 
 
 def _fields(cls: type, nested: tuple[type, ...] = ()) -> dict[str, Any]:
-    """The kinds of the fields of a description class by name, each with what is taken where the key is left out."""
+    """The kinds of the fields of a description class by name, each with its default."""
     hints, out = get_type_hints(cls, include_extras=True), {}
     for field in dataclasses.fields(cls):
         kind = _kind(hints[field.name], (*nested, cls))
-        inherited = isfunction(field.default)  # a method of a base class that the field hides is no default of it
+        inherited = isfunction(field.default)  # not a default, but a method of a base class that the field hides
         if inherited or (field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING):
             out[field.name] = (kind, ...)
         else:
@@ -308,13 +309,13 @@ def _fields(cls: type, nested: tuple[type, ...] = ()) -> dict[str, Any]:
 
 
 def _kind(hint: Any, nested: tuple[type, ...]) -> Any:
-    """The kind of a field from its annotation. What stands in a file inside a class cannot be of that class again."""
+    """The kind of a field from its annotation. A class inside a mapping cannot be one of the classes around it."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _KINDS[hint.__metadata__[0]]
     if origin in (Union, UnionType):
-        held = [part for part in parts if get_origin(part) is not abc.Callable]  # functions stay in Python
-        return Union[tuple(_kind(part, nested) for part in held)]  # noqa: UP007
+        kept = [part for part in parts if get_origin(part) is not abc.Callable]  # files have no functions
+        return Union[tuple(_kind(part, nested) for part in kept)]  # noqa: UP007
     if origin is abc.Sequence and parts[0] not in _FAMILIES:
         return Constant
     if origin in (tuple, abc.Sequence):
@@ -431,7 +432,7 @@ _MeshFile = Annotated[_mesh_of_file, AfterValidator(_loaded), Tag("mesh of a fil
 
 
 def _deformable(kinematics: Any, domain: Any = None, **others: Any) -> DeformableBody:
-    """A deformable body, whose domain is the mesh of its finite elements where none is given."""
+    """A deformable body. Without a domain it takes the mesh of its finite elements."""
     if domain is None:
         domain = getattr(getattr(kinematics, "whole", kinematics), "mesh", None)
         checks.require(domain is not None, "domain", "must be given but for finite elements", None)
@@ -542,10 +543,10 @@ Document: Any = create_model(
     contacts=(_entries(contacts.Contact), []),
     fluid=(_Fluid, None),
 )
-Document.__doc__ = "A robot file. What is stacked in q and in u keeps the order of the lists."
+Document.__doc__ = "A robot file. Coordinates in q and inputs in u have the order of the lists."
 
 _RIGID_OR_RODS = tuple(family for family in _FAMILIES if family not in _OF_DEFORMABLE)
 _OTHERS = {bodies.Rod, bodies.RigidBody, materials.Material, actuators.PathRod, poses.PoseSpline}
 _OTHERS |= {actuators.PathPoint, actuators.PathBody, meshes.Mesh}
-TYPES = _OTHERS.union(*map(members, _RIGID_OR_RODS))  # the classes a field may hold,
+TYPES = _OTHERS.union(*map(members, _RIGID_OR_RODS))  # the classes of fields,
 DEFORMABLE = {DeformableBody}.union(*map(members, _OF_DEFORMABLE))  # and those of deformable bodies

@@ -1,7 +1,7 @@
-"""URDF: trees of rigid bodies as the tools of ROS describe them.
+"""URDF: trees of rigid bodies in the format of ROS.
 
-The file is read here and not by a package, since readers of URDF leave out two things: transmissions, which become
-inputs, and line numbers, which errors name. Nothing in a file is executed. Meshes are read by trimesh.
+This module parses the file itself, since packages for URDF lack two things: transmissions, which become inputs, and
+line numbers for errors. Nothing in a file is executed. Meshes are read by trimesh.
 
     R = Rz(yaw) Ry(pitch) Rx(roll)   of rpy = (roll, pitch, yaw)                                           (1)
 """
@@ -35,8 +35,8 @@ class Element:
     """One element of an XML file.
 
     Args:
-        source: name of the file. line: where it begins. tag, given: its name and its attributes.
-        inside: the elements in it. text: pieces of the text in it.
+        source: name of the file. line: of its start. tag, given: its name and its attributes.
+        inside: its child elements. text: pieces of its text.
     """
 
     source: str
@@ -57,31 +57,31 @@ class Element:
         return ModelError(f"{self.source}, line {self.line}: {self.title}: {message}")
 
     def all(self, tag: str) -> Iterator[Element]:
-        """The elements of a name directly inside."""
+        """The child elements of a name."""
         return (element for element in self.inside if element.tag == tag)
 
     def find(self, tag: str) -> Element | None:
-        """The only element of a name directly inside; None where there is none."""
+        """The only child element of a name; None if there is none."""
         found = list(self.all(tag))
         if len(found) > 1:
-            raise found[1].error(f"stands twice in {self.title}")
+            raise found[1].error(f"occurs twice in {self.title}")
         return found[0] if found else None
 
     def need(self, tag: str) -> Element:
-        """The only element of a name directly inside."""
+        """The only child element of a name. Raises ModelError without it."""
         found = self.find(tag)
         if found is None:
             raise self.error(f"must hold <{tag}>")
         return found
 
     def attribute(self, name: str) -> str:
-        """A text that must be given."""
+        """The text of a required attribute."""
         if not self.given.get(name, "").strip():
             raise self.error(f"the attribute {name!r} is required")
         return self.given[name].strip()
 
     def numbers(self, name: str, count: int, default: tuple[float, ...] | None = None) -> np.ndarray:
-        """So many finite numbers; without a default they must be given."""
+        """`count` finite numbers of an attribute; without a default it is required."""
         if default is not None and name not in self.given:
             return np.array(default, dtype=np.float64)
         words = self.attribute(name).split()
@@ -95,7 +95,7 @@ class Element:
         return np.array(out)
 
     def number(self, name: str, default: float | None = None) -> float:
-        """A finite number; without a default it must be given."""
+        """A finite number of an attribute; without a default it is required."""
         return float(self.numbers(name, 1, None if default is None else (default,))[0])
 
 
@@ -124,12 +124,12 @@ def parse_xml(raw: bytes, name: str) -> Element:
     except expat.ExpatError as error:
         why = expat.errors.messages[error.code]
         raise ModelError(f"{name}, line {error.lineno}: the XML is broken or cut off: {why}") from None
-    except (ValueError, LookupError) as error:  # encodings that it does not know
+    except (ValueError, LookupError) as error:  # unknown encodings
         raise ModelError(f"{name}, line {parser.CurrentLineNumber}: the XML cannot be read ({error})") from None
     return roots[0]
 
 
-_KNOWN = {  # what is read, by the element that it stands in
+_KNOWN = {  # the child elements that are read, by element
     "robot": {"link", "joint", "material", "transmission"},
     "link": {"inertial", "visual", "collision"},
     "inertial": {"origin", "mass", "inertia"},
@@ -156,23 +156,24 @@ def load_urdf(
     limit_damping: float = 0.0,
     packages: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> Robot:
-    """Robot described by a URDF file: a link for each of its links, whose joint is the one above it.
+    """Robot of a URDF file: a link for each link of the file, with the joint above it.
 
-    Visual meshes are drawn, collision meshes become balls that touch (see `fit_balls`), transmissions inputs, limits
-    stops. A LeftOutWarning lists what the robot has not, an AccuracyWarning says how far balls are from their meshes.
+    Visual meshes are drawn. Collision meshes become contact balls (see `fit_balls`), transmissions inputs, and limits
+    stops. A LeftOutWarning lists the parts that the robot does not have. An AccuracyWarning gives the distances of
+    balls from their meshes.
 
     Args:
         path: of the file.
         base: joint between the world and the root; None fixes it.
-        motors: whether joints that move and have no transmission get a motor of the joint's name each.
-        balls: for each collision mesh, at most; 0 makes none, of simple shapes neither.
+        motors: whether each moving joint without a transmission gets a motor of the joint's name.
+        balls: largest number of balls of a collision mesh; 0 makes no balls, also for simple shapes.
         limit_stiffness, limit_damping: of the stops at limits [N·m/rad, N/m] and [N·m·s/rad, N·s/m], which URDF does
-            not know.
-        packages: folders by the names of packages in `package://`; others are looked for above the file.
+            not have.
+        packages: folders of packages in `package://` by name; others are searched above the folder of the file.
     Returns:
         Robot.
     Raises:
-        ModelError: the file, the line, the element and the rule; so too for a joint that mimics another.
+        ModelError: the file, the line, the element and the rule. A joint that mimics another is such an error.
         OSError: the file cannot be read.
     """
     name = os.fspath(path)
@@ -190,7 +191,7 @@ def load_urdf(
 
 @final
 class _Reader:
-    """One file on its way to a robot."""
+    """The conversion of a file into a robot."""
 
     def __init__(self, root: Element, folder: Path, balls: int, stops: dict[str, float], packages: dict) -> None:
         self.root, self.folder, self.balls, self.stops, self.packages = root, folder, balls, stops, packages
@@ -227,7 +228,7 @@ class _Reader:
         return robot
 
     def _add(self, robot: Robot, name: str, base: Joint) -> None:
-        """A link with its joint and body."""
+        """Add a link with its joint and body."""
         element, joint = self.links[name], self.above.get(name)
         self._look(element, "link")
         body = self._body(element)
@@ -271,7 +272,7 @@ class _Reader:
         return {"damping": damping} if damping else {}
 
     def _limits(self, element: Element, kind: str) -> dict[str, Any]:
-        """Stops at the limits of a joint that has such."""
+        """The fields of the stops at the limits of a joint; empty without limits."""
         limit, has_stops = element.find("limit"), kind in ("revolute", "prismatic")
         if limit is None:
             if has_stops:
@@ -323,7 +324,7 @@ class _Reader:
             return Mesh.of_shape(_shape(part), placement=placement, color=color)
         file = self._file(part)
         if file is None:
-            self.left_out.add("mesh that is not there", f"{part.given['filename']!r} (line {part.line})")
+            self.left_out.add("missing mesh file", f"{part.given['filename']!r} (line {part.line})")
             return None
         return Mesh(file=file, scale=tuple(_scale(part).tolist()), placement=placement, color=color)
 
@@ -336,7 +337,7 @@ class _Reader:
         if part.tag == "mesh":
             file = self._file(part)
             if file is None:
-                self.left_out.add("mesh that is not there", f"{part.given['filename']!r} (line {part.line})")
+                self.left_out.add("missing mesh file", f"{part.given['filename']!r} (line {part.line})")
                 return []
             try:
                 fit = fit_balls(*Mesh(file=file, scale=_scale(part), placement=placement).surface(), self.balls)
@@ -352,12 +353,12 @@ class _Reader:
             rows = RigidBody.box(shape.size_x, shape.size_y, shape.size_z, density=1.0).balls
         else:
             rows = RigidBody.cylinder(part.number("length"), part.number("radius"), density=1.0).balls
-            rows = np.array(rows)[:, [2, 1, 0, 3]]  # whose axis is x
+            rows = np.array(rows)[:, [2, 1, 0, 3]]  # from the axis x to the axis z
         rows = np.array(rows, dtype=np.float64)
         return np.column_stack([rows[:, :3] @ g[:3, :3].T + g[:3, 3], rows[:, 3]]).tolist()
 
     def _file(self, part: Element) -> str | None:
-        """Where the file of a mesh is; None if nowhere."""
+        """The path of the file of a mesh; None if it does not exist."""
         text = part.attribute("filename")
         if text.startswith("package://"):
             package, _, rest = text.removeprefix("package://").partition("/")
@@ -370,7 +371,7 @@ class _Reader:
         return next((os.fspath(file) for file in tries if file.is_file()), None)
 
     def _add_inputs(self, robot: Robot, motors: bool) -> None:
-        """Motors of transmissions, and of all other joints that move where `motors` are asked for."""
+        """Add the motors of transmissions and, with `motors`, of all other moving joints."""
         driven = set()
         for transmission in self.root.all("transmission"):
             joints, actuators = list(transmission.all("joint")), list(transmission.all("actuator"))
@@ -393,7 +394,7 @@ class _Reader:
                 robot.add_joint_actuator(name, link)
 
     def _look(self, element: Element, kind: str) -> None:
-        """Note what stands inside an element and is not read; links and joints are looked at when they are added."""
+        """Note the child elements that are not read as left out. Links and joints are checked when they are added."""
         for part in element.inside:
             if part.tag not in _KNOWN.get(kind, ()):
                 self.left_out.add(f"<{part.tag}>", f"{element.title} (line {part.line})")
@@ -402,7 +403,7 @@ class _Reader:
 
 
 def _add_motor(robot: Robot, name: str, joint: str, link: str, gear: float) -> None:
-    """A motor whose torque reaches the joint times the reduction of its gear."""
+    """Add a motor, whose torque acts on the joint times the reduction of its gear."""
     if gear == 1.0:
         robot.add_joint_actuator(name, link)
         return

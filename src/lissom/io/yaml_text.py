@@ -1,4 +1,4 @@
-"""YAML text to plain data that knows its lines, and back. Nothing in a text is executed."""
+"""YAML text to plain data with line numbers, and back. Nothing in a text is executed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes whatever YAML 1.1 or 1.2 would take for something else than a text."""
+    """A dumper that quotes each text that YAML 1.1 or 1.2 would read as another type."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -61,14 +61,14 @@ class Source:
         """The document as dictionaries, lists, texts and numbers.
 
         Args:
-            found: takes lines and what is wrong there: a duplicate key, a key that is no text, a tag.
+            found: list to which mistakes are added as (line, text): a duplicate key, a key that is no text, a tag.
         Raises:
             ModelError: a document of unreasonable size.
         """
         return self._plain(self.root, iter(range(_VALUES_MAX)), 0, found)
 
     def locate(self, keys: Sequence[str | int]) -> tuple[int, list[str | int]]:
-        """Line where `keys` lead, and those of them that are in the text; the others are skipped."""
+        """The line of the value at `keys`, and those of the keys that are in the text; the others are skipped."""
         node, line, found = self.root, self.root.start_mark.line + 1, []
         for key in keys:
             inside = _child(node, key)
@@ -123,9 +123,8 @@ def parse(text: str, name: str) -> Source:
     try:
         root = _Loader(text).get_single_node()
     except yaml.MarkedYAMLError as error:
-        begun = "end of stream" in str(error.problem) or "simple key" in str(
-            error.context
-        )  # what is at fault begins there
+        # for these errors the mistake is at the start of the context
+        begun = "end of stream" in str(error.problem) or "simple key" in str(error.context)
         mark = (error.context_mark if begun else None) or error.problem_mark or error.context_mark
         line = 1 if mark is None else mark.line + 1
         why = ", ".join(part for part in (error.context, error.problem) if part)
@@ -142,7 +141,7 @@ def parse(text: str, name: str) -> Source:
 
 
 def dump(data: dict[str, Any]) -> str:
-    """Plain data as readable YAML; floats are written so that reading them gives the same bits."""
+    """Plain data as readable YAML. Floats are written such that reading them gives the same bits."""
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=False)
 
 

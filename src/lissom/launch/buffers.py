@@ -61,7 +61,7 @@ def scratch_memory(model: Model, batch: int, more_nodes: int = 0) -> ScratchStru
 
 def _near(model: Model, batch: int) -> Near:
     world, near = model.contacts, Near()
-    count = batch if model.meets_anything else 0
+    count = batch if model.has_surroundings else 0
     clusters = len(world.cluster_start) - 1
     sizes = {"pair": world.capacity, "seen": len(world.ball_node), "N": model.n_dynamic}
     sizes |= {"centre": clusters, "reach": clusters}
@@ -198,7 +198,7 @@ class Buffers:
         self.model, self.batch, self.device = model, batch, model.device
         self.room = batch  # instances that fit in
         self.wanted, self.weight = wanted or Wanted(), weight
-        self.asks = model.asks_before_launch and fills_tables(model, self.wanted)
+        self.asks = model.fills_tables_before_launch and fills_tables(model, self.wanted)
         self.tables = tables_with_terms(model)
         self.scratch = scratch_memory(model, batch, more_nodes)
         self._views = Views(model, self.scratch)
@@ -247,7 +247,7 @@ class Buffers:
 
     def anchored_tables(self) -> TablesStruct:
         """The model's tables, in which each instance has anchors of its own: the buffer "anchor"."""
-        array = self.buffer("anchor", (self.batch, 2 * len(self.model.one(0, 1).contacts.pair)), vec3)
+        array = self.buffer("anchor", (self.batch, 2 * len(self.model.of_row(0, 1).contacts.pair)), vec3)
         return with_anchors(self.tables, self.own(array, [array] * len(self.model.models)))
 
     def share(self, name: str, array: Any) -> None:

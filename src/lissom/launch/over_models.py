@@ -63,7 +63,7 @@ def for_models(function: Callable[..., R], given: dict[str, Any], *arrays: str) 
 
 def _together(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> Any:
     common = given["model"].common
-    if common.calls_python or common.asks_before_launch:
+    if common.calls_python or common.fills_tables_before_launch:
         return _one_by_one(function, given, arrays)
     return function(**(given | spread(given["model"], given, arrays) | {"model": common}))
 
@@ -79,7 +79,7 @@ def _each(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> list
     for k, model in enumerate(batch):
         own = given | {name: x[k] for name, x in rows.items()} | {"model": model}
         try:
-            with model.lent(), of_instance(k, len(batch)):
+            with model.temporary_buffers(), of_instance(k, len(batch)):
                 found.append(function(**own))
         except KeyboardInterrupt as stop:
             last = getattr(stop, "partial", None)

@@ -1,4 +1,4 @@
-"""The Lie functions on NumPy arrays with any leading axes; each calls the function that kernels use."""
+"""The Lie functions on NumPy arrays with any leading axes. Each calls the function that kernels use."""
 
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportIndexIssue=false, reportInvalidTypeForm=false

@@ -1,9 +1,9 @@
-// What an interval exp(Ω) answers to its two strains, and its wrench, for several nodes at once: T is a number, or
-// stands for one number of each of eight nodes. Equations are those of the Python module passes/interval.
+// Derivatives of an interval exp(Ω) by its two strains, and its wrench, for several nodes at once: T is a number, or one
+// number of each of eight nodes. Equations are those of the Python module passes/interval.
 
 namespace lissom {
 
-// Numbers of several nodes, and how many: threads of CUDA take one node each.
+// Numbers of several nodes, and their count: threads of CUDA take one node each.
 #if defined(__CUDACC__) || defined(__CUDA_ARCH__)
 typedef double lanes;
 enum { LANES = 1 };
@@ -15,7 +15,7 @@ LISSOM_INLINE double& lane(block& x, int n) {
 }
 #endif
 
-// The number of lane n; a number has but one.
+// The number of lane n; a plain number has one lane.
 LISSOM_INLINE double& lane(double& x, int) {
     return x;
 }
@@ -250,7 +250,7 @@ struct interval_state {
     T c[10], half, kappa;
 };
 
-// The state of the nodes first … stop − 1 in the lanes; the last one again in those that are left.
+// The state of the nodes first … stop − 1 in the lanes; spare lanes repeat the last node.
 template <typename T, typename Tables, typename Scratch>
 LISSOM_INLINE void gather_intervals(
     const Tables& t, const Scratch& s, int i, int first, int stop, const double* v, const double* a,

@@ -1,5 +1,5 @@
-// Code that all native functions share. It stands in front of the code that Warp generates, for the CPU and for CUDA.
-// lie/native.py says how a native function gets from a header into a kernel.
+// Code that all native functions share. It precedes the code that Warp generates, for the CPU and for CUDA.
+// See lie/native.py for the way of a native function from a header into a kernel.
 
 #if defined(__CUDACC__) || defined(__CUDA_ARCH__)
 #define LISSOM_INLINE static __device__ inline
@@ -36,7 +36,7 @@ LISSOM_INLINE int whole_registers(int n) {
     return (n + 7) / 8 * 8;
 }
 
-// Eight numbers as one value: a vector register where the compiler knows them. Compilers left to themselves may join
+// Eight numbers as one value: a vector register if the compiler supports it. Without this type compilers may vectorise
 // other loops around such blocks, with gathers that cost several times the arithmetic.
 #if defined(__CUDACC__) || defined(__CUDA_ARCH__)
 struct block {
@@ -93,8 +93,8 @@ LISSOM_INLINE void store(double* to, const block& y) {
     *(block*)to = y;
 }
 
-// The sums of the numbers of each of eight blocks: halves, quarters and eighths of all at once, since the numbers of a
-// register one after the other cost ten times as much.
+// The sums of the numbers of each of eight blocks, by halves, quarters and eighths of all blocks at once. Adding the
+// numbers of a register one after the other would cost ten times as much.
 LISSOM_INLINE block totals(const block* y) {
     block pair[4], four[2];
     for (int n = 0; n < 4; ++n)
@@ -115,7 +115,7 @@ LISSOM_INLINE void add(double* to, const block& y) {
     store(to, sum);
 }
 
-// Do something for the first column j of each block of eight on the stretches of columns listed for node k.
+// Call a function for the first column j of each block of eight on the ranges of columns listed for node k.
 template <typename F>
 LISSOM_INLINE void for_blocks(const array<int>& start, const array<int>& range, int k, F&& body) {
     for (int e = start.data[k]; e < start.data[k + 1]; e += 2)
@@ -123,8 +123,8 @@ LISSOM_INLINE void for_blocks(const array<int>& start, const array<int>& range, 
             body(j);
 }
 
-// Write first + Σ_e x[e] table[e] to `width` numbers by strips of some blocks, the n rows of the table standing one after
-// the other. The last strip may overlap the one before, with the same sums; no first numbers stand for zeros.
+// Write first + Σ_e x[e] table[e] to `width` numbers by strips of some blocks; the table has n consecutive rows. The last
+// strip may overlap the one before, with the same sums. Without `first` its numbers are zero.
 template <int BLOCKS>
 LISSOM_INLINE void put_strips(int n, int width, const double* x, const double* table, const double* first, double* out) {
     for (int start = 0; start < width; start += 8 * BLOCKS) {
@@ -143,7 +143,7 @@ LISSOM_INLINE void put_strips(int n, int width, const double* x, const double* t
     }
 }
 
-// The same by the widest strips that fit in; out has no number of the others.
+// The same by the widest strips that fit; `out` must not overlap the other arguments.
 LISSOM_INLINE void put_weighted_rows(
     int n, int width, const double* x, const double* table, const double* first, double* out
 ) {

@@ -1,6 +1,6 @@
 """Native functions of kernels: C++ in header files, declared by typed stubs in Python.
 
-A header holds functions with whole signatures, and what they share in `namespace lissom`. A Python module names the
+A header holds functions with whole signatures, and their shared code in `namespace lissom`. A Python module names the
 header and declares the functions that its kernels call:
 
     native = native_functions("systems/fronts.h", STATE=STATE)
@@ -9,8 +9,8 @@ header and declares the functions that its kernels call:
     def clear_front(y: Blocks, z: Fronts, i: int, e: int, work: Matrix, C: Matrix, R: Matrix): ...
 
 Warp puts the body of a function, with the arguments of its stub, into the code of the kernels that call it, and into
-no other. Code in `namespace lissom` stands in front of every kernel and is parsed with each: it holds small functions
-and templates only. Comments do not reach the compiler, so that an edited comment leaves compiled kernels valid.
+no other. Code in `namespace lissom` precedes every kernel and is parsed with each, so it holds small functions and
+templates only. Comments are removed before compilation, so that an edited comment leaves compiled kernels valid.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def _bodies(header: str) -> dict[str, str]:
 
 
 def shared_code() -> str:
-    """The code in front of every kernel: the first header whole, and the shared parts of the others."""
+    """The code before every kernel: the whole first header, and the shared parts of the others."""
     first, *others = map(_text, _SHARED)
     parts = [part for text in others for part in _NAMESPACE.findall(text)]
     return _COMMENT.sub("", "\n".join([first, *parts]))
 
 
 def native_functions(header: str, **constants: int) -> Callable[[str], str]:
-    """The bodies of the functions in a header, by name, as `warp.func_native` takes them.
+    """The bodies of the functions in a header, by name, as arguments of `warp.func_native`.
 
     Args:
         header: path of the header below the package.

@@ -83,7 +83,7 @@ def coad(x: vec6, f: vec6) -> vec6:
 
 @wp.func
 def Ad(R: mat3, p: vec3, y: vec6) -> vec6:
-    """Twist y seen from the frame in which (R, p) is the pose of its own frame."""
+    """Twist y of the frame at (R, p), expressed in the frame in which this pose is given."""
     a = R * angular(y)
     return join(a, wp.cross(p, a) + R * linear(y))
 
@@ -98,14 +98,14 @@ def Ad_inverse(R: mat3, p: vec3, y: vec6) -> vec6:
 
 @wp.func
 def Ad_dual(R: mat3, p: vec3, f: vec6) -> vec6:
-    """Wrench f of the frame at (R, p) seen from the frame in which that pose is given: (Ad⁻¹)ᵀ f."""
+    """Wrench f of the frame at (R, p), expressed in the frame in which this pose is given: (Ad⁻¹)ᵀ f."""
     n = R * linear(f)
     return join(R * angular(f) + wp.cross(p, n), n)
 
 
 @wp.func
 def Ad_transpose(R: mat3, p: vec3, f: vec6) -> vec6:
-    """Adᵀ f: wrench carried into the frame at (R, p)."""
+    """Adᵀ f: wrench f expressed in the frame at (R, p)."""
     n = linear(f)
     Rt = wp.transpose(R)
     return join(Rt * (angular(f) - wp.cross(p, n)), Rt * n)

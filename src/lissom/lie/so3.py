@@ -3,8 +3,8 @@
     exp(w) = c₀ I + c₁ W + c₂ wwᵀ            T_w = c₁ I − c₂ W + c₃ wwᵀ                                     (1)
     c_k(x) = Σ (−x)^j / (2j + k)!,  c_k = 1/k! − x c_{k+2},  dc_k/dx = (k c_{k+2} − c_{k+1}) / 2             (2)
 
-The Stumpff functions (2): below |w| = 2 a series for c₈ and c₉ and downward recursion, so that nothing
-divides by a small angle; above, sine and cosine and upward recursion.
+The Stumpff functions (2) come from a series for c₈ and c₉ and downward recursion below |w| = 2, which avoids divisions
+by a small angle. Above they come from sine and cosine and upward recursion.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -178,7 +178,7 @@ def rotation_from_stumpff(w: vec3, c: vec10) -> mat3:
 
 @wp.func
 def log(R: mat3) -> vec3:
-    """Rotation vector of R, angle in [0, π], through the quaternion so that no angle is special."""
+    """Rotation vector of R, angle in [0, π], by way of the quaternion, which has no singular angle."""
     trace = R[0, 0] + R[1, 1] + R[2, 2]
     w = ZERO
     v = vec3()

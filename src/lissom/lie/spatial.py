@@ -28,14 +28,16 @@ def adbar_matrix(f: vec6) -> mat6:
 
 @wp.func
 def rate_of_momentum(M: mat6, eta: vec6) -> mat6:
-    """N = adbar_{Mη} − ad_ηᵀ M − M ad_η: how M η̇ − ad_ηᵀ M η of an inertia in the base frame answers to its twist."""
+    """N = adbar_{Mη} − ad_ηᵀ M − M ad_η: derivative of M η̇ − ad_ηᵀ M η by the twist, for an inertia in the base
+    frame."""
     Y = M * ad_matrix(eta)
     return adbar_matrix(M * eta) - Y - wp.transpose(Y)
 
 
 @wp.func(inline=False)
 def in_base(R: mat3, p: vec3, X: mat6) -> mat6:
-    """Ad⁻ᵀ X Ad⁻¹: a matrix from twists to wrenches of the frame at (R, p), in the frame where that pose is given."""
+    """Ad⁻ᵀ X Ad⁻¹: a matrix X from twists to wrenches of the frame at (R, p), expressed in the frame in which this pose
+    is given."""
     Rt = wp.transpose(R)
     A = R * top_left(X) * Rt
     B = R * top_right(X) * Rt
@@ -48,7 +50,7 @@ def in_base(R: mat3, p: vec3, X: mat6) -> mat6:
 
 @wp.func
 def about(X: mat6, r: vec3) -> mat6:
-    """A matrix from twists to wrenches, both about a point at r, as that about the origin with the same axes."""
+    """A matrix from twists to wrenches, both about a point at r, expressed about the origin with the same axes."""
     D = bottom_right(X)
     B = top_right(X) + so3.cross_columns(r, D)
     P = so3.hat(r)
@@ -63,17 +65,17 @@ def top_left(M: mat6) -> mat3:
 
 @wp.func
 def top_right(M: mat6) -> mat3:
-    """M₁₂ of the same."""
+    """M₁₂ of [[M₁₁, M₁₂], [M₂₁, M₂₂]]."""
     return mat3(M[0, 3], M[0, 4], M[0, 5], M[1, 3], M[1, 4], M[1, 5], M[2, 3], M[2, 4], M[2, 5])
 
 
 @wp.func
 def bottom_left(M: mat6) -> mat3:
-    """M₂₁ of the same."""
+    """M₂₁ of [[M₁₁, M₁₂], [M₂₁, M₂₂]]."""
     return mat3(M[3, 0], M[3, 1], M[3, 2], M[4, 0], M[4, 1], M[4, 2], M[5, 0], M[5, 1], M[5, 2])
 
 
 @wp.func
 def bottom_right(M: mat6) -> mat3:
-    """M₂₂ of the same."""
+    """M₂₂ of [[M₁₁, M₁₂], [M₂₁, M₂₂]]."""
     return mat3(M[3, 3], M[3, 4], M[3, 5], M[4, 3], M[4, 4], M[4, 5], M[5, 3], M[5, 4], M[5, 5])

@@ -1,5 +1,5 @@
-"""Starts Warp, finds a place for what it compiles where the usual one cannot be written, and replaces files there that
-are broken."""
+"""Start of Warp, and its folder of compiled kernels: another folder if the usual one cannot be written, and recovery
+from broken files."""
 
 from __future__ import annotations
 
@@ -17,52 +17,52 @@ import warp as wp
 
 from lissom.errors import CacheWarning
 
-_ROOM = 2**21  # [B] that a module may take
-_TRIES = 4  # to load a module, while other processes replace the same broken files
+_ROOM = 2**21  # largest size of a module [B]
+_TRIES = 4  # attempts to load a module while other processes replace the same broken files
 _REMEDY = "set WARP_CACHE_PATH to a folder that can be written and has room for some 20 MB"
 
 
 def start_warp() -> None:
     """Start Warp without its greeting and without the note that a machine has no CUDA driver.
 
-    The note is written by native code straight to file descriptor 2, which is therefore turned aside meanwhile.
+    Native code writes the note to file descriptor 2, which is therefore redirected during the start.
     """
     if wp.config.log_level == wp.LOG_INFO:
         wp.config.log_level = wp.LOG_WARNING
     try:
         saved = os.dup(2)
-    except OSError:  # the process has no standard error to protect
-        _tell(_start())
+    except OSError:  # the process has no standard error
+        _warn(_start())
         return
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, 2)
     try:
-        told = _start()
+        text = _start()
     finally:
         os.dup2(saved, 2)
         os.close(saved)
         os.close(sink)
-    _tell(told)
+    _warn(text)
 
 
 def _start() -> str:
-    """Start Warp; what is to be told."""
+    """Start Warp. Returns the text of a warning, or an empty text."""
     try:
         wp.init()
     except OSError as error:
-        told = _moved(error)
+        text = _moved(error)
         wp.init()
-        return told
+        return text
     return ""
 
 
-def _tell(told: str) -> None:
-    if told:
-        warnings.warn(told, CacheWarning, stacklevel=3)
+def _warn(text: str) -> None:
+    if text:
+        warnings.warn(text, CacheWarning, stacklevel=3)
 
 
 def can_be_kept(folder: Path) -> bool:
-    """Whether a folder takes a file as large as that of a module."""
+    """Whether a folder can hold a file of the size of a module."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_ROOM))
@@ -73,40 +73,39 @@ def can_be_kept(folder: Path) -> bool:
 
 
 def load_whole(module: Any, make: Callable[[], Any]) -> None:
-    """Load a module by a function of Warp that compiles what the cache has not.
+    """Load a module by a function `make` of Warp, which compiles kernels that are not in the cache.
 
-    What the cache has of the module and cannot be loaded is removed and compiled again. Where the cache cannot be
-    written, a folder of this process takes its place. A CacheWarning says so, with the path.
+    Files of the module in the cache that cannot be loaded are removed and compiled again. If the cache cannot be
+    written, a folder of this process takes its place. A CacheWarning then gives the path.
 
     Raises:
-        OSError: there is no room anywhere, and what to set. Exception: what Warp says of a module that cannot be
-        compiled.
+        OSError: no folder has room, and what to set. Exception: the error of Warp for a module that cannot be compiled.
     """
-    told: list[str] = []
+    texts: list[str] = []
     for _ in range(_TRIES):
         before = _in_cache(module)
         try:
             make()
             break
-        except Exception as error:  # Warp raises bare ones, for a full disk and for a broken file alike
+        except Exception as error:  # Warp raises the same type for a full disk and for a broken file
             if not can_be_kept(Path(str(wp.config.kernel_cache_dir))):
-                told.append(_moved(error))
+                texts.append(_moved(error))
             elif not before:
                 raise
-            elif _in_cache(module) == before:  # or another process has replaced it meanwhile
-                told.append(_removed(before, error))
-            module.mark_modified()  # or the failure is remembered
+            elif _in_cache(module) == before:  # otherwise another process has replaced the files
+                texts.append(_removed(before, error))
+            module.mark_modified()  # otherwise Warp keeps the failure
     else:
         make()
-    for text in dict.fromkeys(told):
-        _tell(text)
+    for text in dict.fromkeys(texts):
+        _warn(text)
 
 
 def clear(module: Any) -> None:
-    """Remove what the cache has of a module.
+    """Remove the files of a module from the cache.
 
     Raises:
-        OSError: it cannot be removed.
+        OSError: a file cannot be removed.
     """
     for path in _in_cache(module):
         _remove(path)
@@ -120,10 +119,10 @@ def _remove(path: Path) -> None:
 
 
 def _in_cache(module: Any) -> dict[Path, list[tuple[str, int, int]]]:
-    """What the cache has of a module, by folder: its files, with what tells them from files that replace them."""
+    """The files of a module in the cache, by folder: name, inode and time of change, which identify their version."""
     cache, name = Path(str(wp.config.kernel_cache_dir)), re.compile(f"wp_{re.escape(module.name)}_[0-9a-f]{{7}}")
     found: dict[Path, list[tuple[str, int, int]]] = {}
-    with suppress(OSError):  # another process removes it
+    with suppress(OSError):  # another process may remove the folder
         for path in sorted(cache.iterdir()):
             if name.fullmatch(path.name):
                 files = sorted(path.iterdir()) if path.is_dir() else [path]
@@ -132,18 +131,18 @@ def _in_cache(module: Any) -> dict[Path, list[tuple[str, int, int]]]:
 
 
 def _removed(files: dict[Path, Any], error: Exception) -> str:
-    """Remove what cannot be loaded; what is to be told."""
+    """Remove files that cannot be loaded. Returns the text of a warning."""
     where = ", ".join(map(str, files))
     try:
         for path in files:
             _remove(path)
     except OSError as why:
         return _moved(why)
-    return f"kernels in {where} cannot be loaded ({error}): they are removed and compiled again"
+    return f"kernels in {where} cannot be loaded ({error}); they are removed and compiled again"
 
 
 def _moved(error: Exception) -> str:
-    what, here = f"kernels cannot be kept ({error})", Path(tempfile.mkdtemp(prefix="lissom-kernels-"))
+    what, here = f"kernels cannot be stored ({error})", Path(tempfile.mkdtemp(prefix="lissom-kernels-"))
     if not can_be_kept(here):
         raise OSError(f"{what}, nor in {here}; {_REMEDY}") from error
     wp.config.kernel_cache_dir = str(here)

@@ -19,15 +19,15 @@ vec3 = wp.vec3d
 mat3 = wp.mat33d
 
 
-# Looking for vectors in straight code (SLP) takes a fifth of the time to compile, and no kernel was faster for it: what
-# gains from vectors has loops over blocks of eight numbers. Without numbers of 16 bits Warp's headers are read in two
-# thirds of the time. The compiler's own checks, and names in what it makes on the way, took a tenth for the same code.
+# The search for vectors in straight code (SLP) takes a fifth of the compile time, and no kernel gained from it: code
+# for vector instructions has loops over blocks of eight numbers. Without 16-bit numbers Warp's headers are parsed in
+# two thirds of the time. The compiler's own checks and the names of values took a tenth for the same code.
 CPU_FLAGS = (
     "-march=native -mllvm=-inline-threshold=3000 -mllvm=-inline-cold-callsite-threshold=1000 -ffp-contract=fast"
     " -fno-slp-vectorize -DWP_NO_BFLOAT16= -discard-value-names -disable-llvm-verifier"
 )
-# Warp writes functions for each struct that derivatives would call. The compiler leaves out those that nobody calls, if
-# they are for this file alone: a quarter of a second for each module.
+# Warp writes functions for each struct that only derivatives call. As inline functions they are dropped by the
+# compiler, which saves a quarter of a second for each module.
 _CPU_ALONE = "#undef CUDA_CALLABLE\n#define CUDA_CALLABLE inline\n"
 
 
@@ -35,31 +35,31 @@ NATIVE = shared_code()
 
 
 def by_reference(struct: Any) -> Any:
-    """A struct of arrays as the argument of functions in kernels, which take its address; kernels take the struct.
+    """The type of a struct argument of functions in kernels, which is passed by its address. Kernels take the struct.
 
-    By value, each call copies every array of the struct and of those within, some kilobytes. The compiler for the CPU
-    sees through the copies; the one for CUDA took minutes over a kernel of many calls.
+    By value, each call copies all arrays of the struct and of its inner structs, some kilobytes. The compiler for the
+    CPU removes the copies; the one for CUDA took minutes for a kernel with many calls.
     """
     return wp.ref[struct]
 
 
-MORE = "MORE"  # what plain robots do not have: all that rare_kinds lists but kinds of nodes
+MORE = "MORE"  # the further features that plain robots lack, listed in passes/rare_kinds, except kinds of nodes
 RARE = ("MAP", "BODY", MORE)  # kinds of nodes that few robots have, and MORE
 
 
 def served(kind: str) -> str:
-    """What native code calls whether its kernel serves one of RARE."""
+    """The macro of native code that is 1 if its kernel serves one of RARE."""
     return f"LISSOM_SERVES_{kind}"
 
 
-EXPRESSIONS = "EXPRESSIONS"  # what kernels serve that evaluate expressions
+EXPRESSIONS = "EXPRESSIONS"  # served by kernels that evaluate expressions
 
 
 def kernel_options(kinds: tuple[str, ...] = RARE) -> dict[str, Any]:
     """Module options of every module that holds kernels or native functions.
 
     Args:
-        kinds: those of RARE that the kernels serve, and EXPRESSIONS where they evaluate these.
+        kinds: the members of RARE that the kernels serve, and EXPRESSIONS if they evaluate these.
     """
     preamble = "".join(f"#define {served(kind)} {int(kind in kinds)}\n" for kind in RARE) + NATIVE
     if EXPRESSIONS in kinds:

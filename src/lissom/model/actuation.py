@@ -36,7 +36,8 @@ from lissom.robot.robot import Robot
 
 
 class PullsOfBody(NamedTuple):
-    """The pulls of one body: the first of its coordinates in q, the numbers of its pulls, and what gives their work."""
+    """The pulls on one deformable body. q_start: its first coordinate in q. rows: the range of its pulls among all.
+    pulls: the functions that give their work."""
 
     q_start: int
     rows: slice
@@ -52,8 +53,8 @@ class Pulls:
     channel: Ints
     node: Ints  # of kind BODY
     presses: Ints  # whether it acts on the frame
-    column_start: Ints  # where what belongs to each coordinate starts
-    pair_start: Ints  # and to each pair
+    column_start: Ints  # start of the entries of each pull by coordinate
+    pair_start: Ints  # and by pair of coordinates
 
     def __len__(self) -> int:
         return len(self.channel)
@@ -93,17 +94,18 @@ def pull_tables(found: list[tuple[int, PlacedDeformableBody, PathBody | BodyCham
 
 
 def _check_finite(pulls: BodyPulls | LengthPulls, items: list[PathBody | BodyChamber | SurfacePressure]) -> None:
-    """Raise ModelError where the body does not know a material point, or its map cannot be differentiated there."""
+    """Raise ModelError if a pull lies outside the material, or where the motion of the body is not differentiable."""
     work, B, wrench = pulls.values(np.zeros((1, pulls.motion.n)))
     for item, *parts in zip(items, work[0], B[0], wrench[0]):
         finite = all(bool(np.isfinite(part).all()) for part in parts)
-        rule = "what it does to the body must be finite in the reference shape, at all its material points"
+        rule = "its force on the body must be finite in the reference shape, at all its material points"
         checks.require(finite, f"link {item.link!r} > {type(item).__name__}", rule, parts[1])
 
 
 @final
 class ActuationBuilder:
-    """Collects tendons, chambers and wrenches while a robot is built; the rest freezes them once nodes have numbers."""
+    """Collects tendons, chambers and wrenches while a robot is built. Its other methods return the frozen tables, once
+    the nodes have numbers."""
 
     def __init__(self, robot: Robot, bodies: dict[str, PlacedBody], v_start: list[int]) -> None:
         self.robot, self.bodies, self.v_start = robot, bodies, v_start
@@ -148,8 +150,8 @@ class ActuationBuilder:
         self.pulls.append((channel, body, item))
 
     def _add_wrench(self, channel: int, actuator: WrenchInput) -> None:
-        """Add a wrench input; one on a link without nodes moves nothing and is left out. A wrench that turns with its
-        body is given in the axes of the node."""
+        """Add a wrench input. One on a link without nodes moves nothing and is left out. A wrench that turns with its
+        body is stored in the axes of the node."""
         unit = actuator.columns("directions")[:, channel - self.names.index(actuator.name)]
         parts = [word for word, part in (("moment [N·m]", unit[:3]), ("force [N]", unit[3:])) if part.any()]
         self.units[channel] = parts[0] if len(parts) == 1 else "input"
@@ -162,7 +164,7 @@ class ActuationBuilder:
             self.pushes.append((channel, node, turned, position, in_body))
 
     def points(self) -> tuple[Points, Paths]:
-        """Strain points by link and s, with the runs of the basis there, and the paths through each."""
+        """Strain points by link and s, with the values of the basis there, and the paths through each point."""
         flat = [row for paths in self.rows.values() for row in paths]
         on = [self.bodies[link].strain for link, _ in self.rows]
         bases = [strain.basis(s)[None] for strain, (_, s) in zip(on, self.rows)]
@@ -193,7 +195,7 @@ class ActuationBuilder:
         )
 
     def spools(self, points: Points, paths: Paths, pulls: Pulls) -> Spools:
-        """The elastic tendons; a tendon without a slack length is slack at its length in the neutral configuration."""
+        """The elastic tendons. A slack length that is not given is the length in the neutral configuration."""
         rows = [(c, a) for c, a in enumerate(self.owners) if isinstance(a, Tendon) and a.is_elastic]
         slack = [
             self._neutral_path(points, paths, pulls, c) if a.slack_length is None else a.slack_length for c, a in rows
@@ -205,7 +207,7 @@ class ActuationBuilder:
         )
 
     def _neutral_path(self, points: Points, paths: Paths, pulls: Pulls, channel: int) -> float:
-        """Length of a tendon in the neutral configuration, summed as dynamics.actuation (1) says."""
+        """Length of a tendon in the neutral configuration [m], by dynamics.actuation (1)."""
         rows = np.flatnonzero(paths.channel == channel)
         xi = points.xi[np.searchsorted(points.path_start, rows, side="right") - 1]
         tangent = xi[:, 3:] + np.cross(xi[:, :3], paths.offset[rows]) + paths.slope[rows]
@@ -288,7 +290,8 @@ def path_on_rod(
 def _segments(tendon: Tendon, bodies: dict[str, PlacedBody], where: str) -> Iterator[tuple[Point, Point]]:
     """Straight pieces between consecutive items of a path, as pairs of (node, position).
 
-    Where a path goes on from a rod into another that is fixed to it, the piece has no length, direction or force.
+    Two rods fixed to each other at the same point of the path have no piece between them, since it has no length,
+    direction or force.
     """
 
     def end(item: Any, s: float) -> Point:
@@ -306,7 +309,7 @@ def _segments(tendon: Tendon, bodies: dict[str, PlacedBody], where: str) -> Iter
 
 
 def _inputs(robot: Robot, channels: list[str], v_start: list[int]) -> tuple[np.ndarray, Inputs]:
-    """The gains from u to channels; names of the inputs and the gains to joints and custom actuators."""
+    """The gains from u to channels; the names of the inputs with their gains to joints and custom actuators."""
     coupled = {member: c for c in robot.couplings.values() for member in c.gains}
     names: list[str] = []
     columns: dict[str, list[tuple[int, float]]] = {}

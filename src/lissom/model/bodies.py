@@ -43,23 +43,23 @@ class Refined(NamedTuple):
 
 
 class PlacedBody(ABC):
-    """The body of a link: `place` adds what it is made of to the tree, from then on `anchor` gives frames on it.
+    """The body of a link. `place` adds its nodes to the tree; afterwards `anchor` gives frames on it.
 
     The other methods have defaults here for bodies that do not extend along s.
 
     Fields:
-        strain: along s, of a body that paths may run along, once it is placed.
+        strain: the strain along s of a rod; it exists once the rod is placed.
     """
 
     strain: RodStrain
 
     @abstractmethod
     def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
-        """Add its nodes, mass and elasticity, from the child frame of its joint on."""
+        """Add the body's nodes, mass and elasticity to the tree; `base` is the child frame of its joint."""
 
     @abstractmethod
     def anchor(self, s: Any) -> Frame:
-        """Its frame at s, on a node that may have to be added."""
+        """The body's frame at s. A node is added for it if there is none."""
 
     def point(self, s: Any) -> Frame:
         """A frame with its origin at s; its axes may differ from those at s."""
@@ -155,7 +155,7 @@ class NoBody(PlacedBody):
 
 @final
 class PlacedRigidBody(PlacedBody):
-    """Its mass goes to the last node of its joint, or to one of its own where that does not move."""
+    """A rigid body. Its mass goes to the last node of its joint; if the joint does not move, to a node of its own."""
 
     def __init__(self, body: RigidBody) -> None:
         self.body = body
@@ -214,7 +214,11 @@ class PlacedRod(PlacedBody):
             tree.tails.append((self.nodes[-1], wake))
 
     def _add_intervals(self, where: str) -> tuple[np.ndarray, np.ndarray]:
-        """Add nodes at the Gauss points, with mass, and at the ends of smooth stretches, without; K and D."""
+        """Add nodes with mass at the Gauss points, and nodes without mass at the ends of smooth stretches.
+
+        Returns:
+            K and D of the rod, shape (size, size) each.
+        """
         K, D = np.zeros((self.size, self.size)), np.zeros((self.size, self.size))
         here, s0, in_two = self.base, 0.0, exponentials(self.body) == 2
         for _, stop, points, weights in self.stretches(where):
@@ -239,7 +243,7 @@ class PlacedRod(PlacedBody):
         return K, D
 
     def anchor(self, s: float) -> Frame:
-        """On a leaf, hung from the last point before s where none is there."""
+        """The frame at s: that of a node there, or of a massless leaf on the last node before s."""
         k = point_before(self.node_s, s)
         before, s0 = ((self.nodes[k], np.eye(4)), self.node_s[k]) if k >= 0 else (self.base, 0.0)
         if s - s0 <= 1e-12:
@@ -274,7 +278,7 @@ class PlacedRod(PlacedBody):
         return 0.0 if isinstance(section, SectionGeneral) and section.shape is None else Section.radius(section, s)
 
     def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, float]]:
-        """At its ends, its Gauss points, and evenly between them."""
+        """Balls at the rod's ends, at its Gauss points, and evenly between them."""
         ends = np.unique(np.concatenate([[0.0], self.node_s]))
         inner = [np.linspace(a, b, contact.per_interval, endpoint=False) for a, b in pairwise(ends)]
         for s in [*np.concatenate(inner).tolist(), 1.0]:
@@ -297,7 +301,7 @@ class PlacedRod(PlacedBody):
 
 @final
 class PlacedDeformableBody(PlacedBody):
-    """A node that owns the body's coordinates at its base; frames on the body hang from that as mapped nodes."""
+    """A deformable body: a node at its base owns the coordinates, frames on the body are mapped nodes on that node."""
 
     def __init__(self, body: DeformableBody) -> None:
         self.body = body
@@ -341,10 +345,10 @@ class PlacedDeformableBody(PlacedBody):
         tree.dof_q[block] = np.arange(block.start, block.stop) + shift
         known = integrals.linear_coefficients() if self.body.motion.is_linear else None
         if known is not None and (known.K2 is None or (known.K3 is not None and n > MOST_IN_KERNELS)):
-            known = None  # kernels do not know its elasticity
+            known = None  # kernels cannot evaluate its elasticity
         if known is not None and known.K2 is not None:
             D = self.body.material.damping_time * known.K2
-            tree.put_elasticity(block.start, known.K2, D, has_rows=known.K3 is None)  # others stand with K3 and K4
+            tree.put_elasticity(block.start, known.K2, D, has_rows=known.K3 is None)  # other bodies keep K2 with K3, K4
         none = np.zeros((6, n))
         self.behind, self.q_start = base, block.start + shift
         self.tree, self.link = tree, tree.names.index(link.name)
@@ -352,10 +356,10 @@ class PlacedDeformableBody(PlacedBody):
         node.flesh = Flesh(integrals, known, self.leaves)
         self.base = tree.add(node)
         tree.put_inertia(node, _reference_inertia(integrals.domain.points, integrals.masses))
-        self.anchor(1.0)  # where the link is said to be
+        self.anchor(1.0)  # the place of the link in results
 
     def anchor(self, s: Any) -> Frame:
-        """On a mapped node that follows the material there."""
+        """The frame at s on a mapped node, which turns with the material there."""
         if is_material(s):
             return self._at_point(s, turns=True)
         if s == 0.0 or self.base[0] is None:
@@ -363,12 +367,12 @@ class PlacedDeformableBody(PlacedBody):
         return self._leaf(float(s), float(s), self._pose)
 
     def point(self, s: Any) -> Frame:
-        """On a mapped node that keeps the axes of the body where s is a material point."""
+        """A frame with its origin at s. For a material point its node keeps the axes of the body."""
         return self._at_point(s, turns=False) if is_material(s) else self.anchor(s)
 
     def end_of_path(self, x: np.ndarray) -> Point:
-        """A material point where a tendon enters or leaves, on a node with which it moves: what the body hangs on, its
-        tip, or a node of its own."""
+        """The material point x (3,) [m] at which a tendon enters or leaves, on a node that it is fixed to: the node
+        behind the body, its tip, or a mapped node of its own."""
         tip = self.body.tip_pose
         if self.base[0] is None or self.body.stays(x, None):
             behind, G = self.behind
@@ -385,7 +389,7 @@ class PlacedDeformableBody(PlacedBody):
             yield tuple(x), (node, np.zeros(3)), radius
 
     def along(self, s: Any) -> float:
-        """Of a material point that of the nearest place between base and tip."""
+        """The abscissa of s. For a material point it is that of the nearest point on the line from base to tip."""
         if not is_material(s):
             return float(s)
         base, tip = (self.body.domain.places[name] for name in ("base", "tip"))
@@ -393,7 +397,7 @@ class PlacedDeformableBody(PlacedBody):
         return float(np.clip((x - base) @ axis / (axis @ axis), 0.0, 1.0))
 
     def between(self, a: Any, b: Any) -> float:
-        """In the reference shape."""
+        """Distance between two places in the reference shape [m]."""
         x, y = (self.body.material_point(s, "s") if is_material(s) else self._straight(s) for s in (a, b))
         return float(np.linalg.norm(x - y))
 
@@ -420,19 +424,19 @@ class PlacedDeformableBody(PlacedBody):
         return (1.0 - s) * ends["base"] + s * ends["tip"]
 
     def _pose(self, s: float) -> PoseFunction | MaterialFrame:
-        """The tip at s = 1, if one is given, otherwise what follows the material between base and tip."""
+        """The pose at s: that of the tip at s = 1 if the body has one, otherwise a frame that follows the material."""
         if s == 1.0 and self.body.tip_pose is not None:
             return self.body.tip_pose
         return self.body.frame(self._straight(s))
 
 
 def is_material(s: Any) -> bool:
-    """Whether a place is a material point or the name of one, and no abscissa."""
+    """Whether a place is a material point or the name of one, not an abscissa."""
     return isinstance(s, str) or np.ndim(s) > 0
 
 
 def _reference_inertia(points: np.ndarray, masses: np.ndarray) -> np.ndarray:
-    """6x6 of masses at points, about the origin."""
+    """Inertia (6, 6) about the origin of point masses [kg] at points (n, 3) [m], angular first."""
     mass, c = masses.sum(), masses @ points
     P = np.einsum("k,ka,kb->ab", masses, points, points)
     C = np.array([[0.0, -c[2], c[1]], [c[2], 0.0, -c[0]], [-c[1], c[0], 0.0]])
@@ -448,19 +452,19 @@ PLACED: dict[type[Body] | type[None], Any] = {
 
 
 def placed(body: Body | None) -> PlacedBody:
-    """The body of a link, yet to be placed."""
+    """The body of a link before it is placed on nodes."""
     return PLACED[type(body)](body)
 
 
 def anchor(bodies: Mapping[str, PlacedBody], link: str | None, s: Any, *, turned: bool = True) -> Frame:
-    """The frame of a link at s; None is the world. Without `turned` its axes may differ from those at s."""
+    """The frame of a link at s, of the world for None. Without `turned` its axes may differ from those at s."""
     if link is None:
         return WORLD
     return bodies[link].anchor(s) if turned else bodies[link].point(s)
 
 
 def point(bodies: Mapping[str, PlacedBody], link: str | None, s: Any, position: Any) -> Point:
-    """A point fixed to a link at s, or to the world, at a position in the frame there."""
+    """The point at `position` in the frame of a link at s, or in the world."""
     node, G = anchor(bodies, link, s, turned=bool(np.any(position)))
     return node, shifted(G, position)[:3, 3]
 

@@ -1,4 +1,4 @@
-"""Build: check a description, place its parts on nodes, number those and freeze everything into tables."""
+"""Build: check a description, place its parts on nodes, number the nodes and freeze everything into tables."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from lissom.robot.robot import Link, Robot
 from lissom.robot.springs import Spring
 
 
-@np.errstate(all="ignore")  # what overflows is refused at the end
+@np.errstate(all="ignore")  # numbers that overflow are refused at the end
 def build(robot: Robot) -> Model:
-    """Freeze a description into a Model; a PlausibilityWarning says which number looks like a slip of units.
+    """Freeze a description into a Model. A PlausibilityWarning names each number that looks like a slip of units.
 
     Raises:
         ModelError: the entity, the rule and the value.
@@ -43,7 +43,7 @@ def build(robot: Robot) -> Model:
 
 
 def _numbers(model: Model) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Arrays of numbers that must be finite, with the names of their group and their own."""
+    """Arrays that must be finite, each with the name of its group and of itself."""
     for group in fields(model):
         table = getattr(model, group.name)
         if is_dataclass(table) and not isinstance(table, Contacts | FluidNodes | UserForces | Springs | Robot):
@@ -55,7 +55,7 @@ def _numbers(model: Model) -> Iterator[tuple[str, str, np.ndarray]]:
 
 @final
 class _Assembly:
-    """The parts of one robot on nodes, which are objects; `model` numbers these and freezes the tables."""
+    """The parts of one robot on nodes, which are objects here. `model` numbers the nodes and freezes the tables."""
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
@@ -78,7 +78,7 @@ class _Assembly:
         self.bodies[link.name].place(self.tree, link, place_joint(self.tree, link, here))
 
     def _at(self, link: str | None, s: Any, placement: Any, where: str, *, turned: bool = True) -> Frame:
-        """A frame placed in that of a link at s, or in the world."""
+        """The frame at `placement` in the frame of a link at s, or in the world."""
         node, G = anchor(self.bodies, link, s, turned=turned or placement is not None)
         return node, G @ checks.pose(placement, where)
 
@@ -94,7 +94,7 @@ class _Assembly:
         ]
 
     def model(self) -> Model:
-        """Number the nodes, those with masses or forces first, and freeze all tables."""
+        """Number the nodes, with those that carry masses or forces first, and freeze all tables."""
         robot, tree = self.robot, self.tree
         pulled = [node for _, node, _ in self.loads] + self.actuation.pulled() + self.world.pulled()
         pulled += [node for ends in (*self.ends, *self.spring_ends, tree.wet, tree.tails) for node, _ in ends]
@@ -102,7 +102,7 @@ class _Assembly:
         loops, segments = self._loops(), self.actuation.straight()
         contacts, fluid, forces = self.world.tables(tree.wet, tree.tails)
         springs = spring_tables(robot, self.spring_ends)
-        bases, base = base_tables(nodes, np.vstack([loops.node, segments.node, contacts.touching_nodes, springs.node]))
+        bases, base = base_tables(nodes, np.vstack([loops.node, segments.node, contacts.pair_nodes, springs.node]))
         node_rows, runs = node_tables(nodes, base)
         points, paths = self.actuation.points()
         channels, inputs = self.actuation.channels()

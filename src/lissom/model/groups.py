@@ -29,8 +29,8 @@ ROTATION, POSITION = np.s_[..., :3, :3], np.s_[..., :3, 3]  # of poses (..., 4, 
 @final
 @dataclass(frozen=True)
 class Read:
-    """How kernels read a field: entries of type `dtype` along so many `axes` (0 is one number); optionally under
-    another `name`, or only a `part` of it."""
+    """How kernels read a field: entries of type `dtype` along `axes` axes (0 for one number), optionally under another
+    `name`, or only a `part` of the array."""
 
     dtype: Any
     axes: int = 1
@@ -70,7 +70,7 @@ def hints(group: type) -> dict[str, Any]:
 
 @cache
 def read_by_kernels(group: type) -> tuple[tuple[str, Read], ...]:
-    """Each field or property of a group that kernels read, and how, in the order declared."""
+    """The fields and properties of a group that kernels read, each with its Read, in the order declared."""
     found = [(name, read) for name, hint in hints(group).items() for read in getattr(hint, "__metadata__", ())]
     return tuple((name, read) for name, read in found if isinstance(read, Read))
 
@@ -81,8 +81,8 @@ class Links:
     """Links in the order added."""
 
     names: tuple[str, ...]
-    parent: np.ndarray  # index of the link it hangs on, -1 for the world
-    q_start: np.ndarray  # where its coordinates start in q
+    parent: np.ndarray  # index of the parent link, -1 for the world
+    q_start: np.ndarray  # index in q of its first coordinate
     v_start: np.ndarray  # and in v
     mass: np.ndarray  # [kg]
     frame: dict[str, tuple[int, np.ndarray]]  # at its tip, by name: node (-1 for the world), placement (4, 4)
@@ -93,7 +93,7 @@ class Links:
 @final
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Joints and intervals of rods, parents before children; those with masses or forces come first."""
+    """Nodes: joints and intervals of rods, parents before children. Nodes with masses or forces come first."""
 
     placement: Poses  # in the parent (n, 4, 4)
     h: Floats  # length of an interval [m], 1 for a joint
@@ -105,26 +105,26 @@ class Nodes:
         Read(mat3, name="J", part=np.s_[..., :3, :3]),
         Read(mat3, name="C", part=np.s_[..., :3, 3:]),
         Read(mat3, name="m", part=np.s_[..., 3:, 3:]),
-    ]  # [[J, C], [Cᵀ, m]] with that of the fluid around (n, 6, 6)
+    ]  # [[J, C], [Cᵀ, m]] (n, 6, 6), with the added inertia of the fluid
     dry: Annotated[
         np.ndarray, Read(wp.float64, name="mass", part=np.s_[..., 3]), Read(vec3, name="mass_c", part=np.s_[..., :3])
-    ]  # first moment and mass of its own (n, 4)
+    ]  # first moment [kg·m] and mass [kg] without the fluid (n, 4)
     heavy: Annotated[
         np.ndarray, Read(wp.float64, name="heavy", part=np.s_[..., 3]), Read(vec3, name="heavy_c", part=np.s_[..., :3])
-    ]  # the same less what the fluid carries
+    ]  # the same, less those of the displaced fluid
     screw: Vectors6  # the only column of a joint that turns about or slides along an axis through its frame, else zero
-    run_start: Ints7  # for each of the six strains, where the values of its basis start in Runs
-    run_v: Ints6  # and the index in v of the first
+    run_start: Ints7  # for each of the six strains, the start of its basis values in Runs; then the stop of the last
+    run_v: Ints6  # and the index in v of the first of these
     parent: Ints  # node, -1 for the world
-    base: Ints  # its base frame in Bases
+    base: Ints  # index of its base frame in Bases
     kind: Ints  # of MotionKind
     has_quaternion: Flags  # whether the pose is stored
-    map: Ints  # number in Maps, or in Deforming for the frame of a deformable body; -1 for other kinds
+    map: Ints  # index in Maps, or in Deforming for the frame of a deformable body; -1 for other kinds
     v_start: Ints  # its range in v
     v_stop: Ints
-    q_shift: Ints  # from an index in v to that in q
-    link: np.ndarray  # index of the link it belongs to
-    s: np.ndarray  # where on that
+    q_shift: Ints  # difference between an index in q and that in v
+    link: np.ndarray  # index of its link
+    s: np.ndarray  # abscissa on the link
 
     @property
     def is_placed(self) -> Flags:
@@ -138,12 +138,12 @@ class Nodes:
 
     @property
     def is_screw(self) -> Flags:
-        """Whether it is such a joint, whose pose and motion take no exponential of a general twist."""
+        """Whether it has a screw, so that its pose and motion need no exponential of a general twist."""
         return np.asarray(self.screw.any(axis=1))
 
     @property
     def is_plain(self) -> Flags:
-        """Whether it has the same mass m in every direction, so that C is hat(m c) of its centre c."""
+        """Whether its mass m is the same in every direction, so that C = hat(m c) with the centre of mass c."""
         C, plain = self.inertia[:, :3, 3:], self.inertia[:, 5, 5, None, None] * np.eye(3)
         rounding = 4.0 * np.finfo(float).eps * np.abs(C).max(axis=(1, 2), initial=0.0)
         skew = np.abs(C + np.swapaxes(C, 1, 2)).max(axis=(1, 2), initial=0.0) <= rounding
@@ -164,9 +164,9 @@ class Runs:
 class Bases:
     """Base frames of the sweeps."""
 
-    position: Vectors3  # of the root each stands at (n, 3) [m]
-    slide_start: Ints  # where its stretch of `slide` starts
-    slide: Ints  # the nodes of a root's joint where it can slide
+    position: Vectors3  # of the root node that carries the frame (n, 3) [m]
+    slide_start: Ints  # start of its range in `slide`
+    slide: Ints  # nodes of the root's joint, up to the last that can slide
 
 
 @final
@@ -175,23 +175,26 @@ class Dofs:
     """Coordinates, by their index in v."""
 
     q: Ints  # index in q, -1 for spherical and free joints
-    rest: Floats  # where its spring is slack
-    armature: Floats  # inertia of rotors; empty where no joint has any
-    scale: np.ndarray  # natural size: 1/length for a rod's curvatures and twist, 1 otherwise
+    rest: Floats  # coordinate at which its spring is slack
+    armature: Floats  # inertia of rotors; empty if no joint has any
+    scale: np.ndarray  # natural size: 1/length for a rod's curvatures and torsion, 1 otherwise
     neutral: np.ndarray  # the neutral configuration, by index in q
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Elasticity:
-    """K and D of rods, joints and bodies, which are square blocks on a diagonal; the rows kernels read are compressed,
-    and have nothing of what other terms know: stiffness of PoseSprings, K and D of bodies of Green strains."""
+    """K and D of rods, joints and bodies: square blocks on a diagonal, and the compressed rows that kernels read.
+
+    The rows leave out parts that other terms evaluate: the stiffness of PoseSprings, and K and D of bodies of Green
+    strains.
+    """
 
     block_start: np.ndarray  # first coordinate of each block
     block_size: np.ndarray
     block_stiffness: np.ndarray  # K of one block after another, row by row
     block_damping: np.ndarray  # D likewise
-    start: Ints  # where each row starts in what follows
+    start: Ints  # start of each row in the three arrays below
     column: Ints  # index in v
     row_stiffness: Floats
     row_damping: Floats
@@ -235,7 +238,7 @@ class PoseSprings:
     """Springs of spherical and free joints."""
 
     node: Ints
-    rest: Poses  # where it is slack (n, 4, 4)
+    rest: Poses  # pose at which it is slack (n, 4, 4)
     stiffness: Matrices6  # (n, 6, 6)
 
 
@@ -245,33 +248,33 @@ class Loads:
     """Point loads, then users' Python forces."""
 
     node: Ints
-    placement: Poses  # where it acts, in the node (n, 4, 4)
-    is_body: Ints  # whether it is given in the axes there, not in the world's
+    placement: Poses  # frame of application in the node (n, 4, 4)
+    is_body: Ints  # whether its components are in the axes of this frame, not of the world
     wrench: tuple[Any, ...]  # of the point loads, RowsOfTime
-    varies: bool  # whether time enters
+    varies: bool  # whether a load depends on time
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Prescribed:
-    """Coordinates whose motion is prescribed; the last `n_held` have none, but are held for a steady motion."""
+    """Coordinates whose motion is prescribed. The last `n_locked` are locked at rest for a steady motion."""
 
     names: tuple[str, ...]
     dof: Ints  # index in v
     functions: tuple[Any, ...]  # RowsOfTime: positions, velocities and accelerations of the coordinates of each motion
-    n_held: int = 0
-    steady: np.ndarray | None = None  # velocity (nv,) of the motion about which equilibria are sought; None at rest
+    n_locked: int = 0
+    steady: np.ndarray | None = None  # velocity (nv,) of the steady motion of relative equilibria; None at rest
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Loops:
-    """Loops, as robot.loops.Closure describes them, then the directions that all of them hold, row by row."""
+    """Loops with the constants of robot.loops.Closure, then the constrained directions of all loops, row by row."""
 
     names: tuple[str, ...]
     node: IntRows  # the two nodes, a then b; -1 is the world
-    placement: PosesRows  # of the loop's frames in these (n, 2, 4, 4)
-    row_start: Ints  # where its rows start
+    placement: PosesRows  # of the loop's frames in these nodes (n, 2, 4, 4)
+    row_start: Ints  # index of its first row
     turns: Ints
     axis: Vectors3
     slide: Matrices3
@@ -284,14 +287,14 @@ class Loops:
 @final
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Strain points through which tendons and chambers run, with the runs of the strain basis there, as of nodes."""
+    """Strain points through which tendons and chambers run, with the runs of the strain basis as in Nodes."""
 
     q_shift: Ints
     xi: Vectors6  # reference strain
     run_start: Ints7
     run_v: Ints6
     phi: Floats  # values of the bases, of all points
-    path_start: Ints  # where its stretch of Paths starts
+    path_start: Ints  # start of its range in Paths
 
 
 @final
@@ -344,10 +347,10 @@ class Channels:
     """Channels: tendons, chambers, pressures and wrenches."""
 
     names: tuple[str, ...]
-    actuator: tuple[Any, ...]  # what describes each
-    units: tuple[str, ...]  # of what drives it
+    actuator: tuple[Any, ...]  # the description of each
+    units: tuple[str, ...]  # quantity and unit of each, such as "tension [N]"
     is_tendon: np.ndarray
-    gain: FloatRows  # tensions, or lengths pulled in of elastic tendons, pressures and sizes of wrenches from u
+    gain: FloatRows  # matrix from u to tensions, lengths pulled in of elastic tendons, pressures and sizes of wrenches
 
 
 @final

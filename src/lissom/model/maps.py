@@ -1,8 +1,8 @@
 """Tables of mapped nodes and of deformable bodies.
 
-A mapped node has a pose that is any function of its coordinates. A deformable body has integrals over its volume:
-kernels make them from constants where the body is linear in its coordinates, and Python fills them before a launch
-where it is not.
+A mapped node has a pose that is any function of its coordinates. A deformable body has integrals over its volume. If
+the body is linear in its coordinates, kernels compute the integrals from constants; otherwise Python computes them
+before each launch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lissom.model.groups import Floats, Ints, Matrices3, Vectors3, Vectors6Rows
 from lissom.model.nodes import Flesh, Key, Node
 from lissom.robot.poses import PoseFunction, PoseSpline
 
-MOST_IN_KERNELS = 32  # coordinates of a body whose Green strains kernels know
+MOST_IN_KERNELS = 32  # largest number of coordinates of a body whose Green strains kernels evaluate
 
 
 @final
@@ -29,17 +29,17 @@ class Maps:
 
     node: np.ndarray
     q_start: np.ndarray  # first coordinate in q
-    pose: tuple[PoseFunction | PoseSpline | MaterialFrame, ...]  # what gives each pose
-    group: tuple[tuple[int, ...], ...]  # numbers of those on each deformable body that Python gives together
-    column_start: Ints  # where the columns of each start
-    pair_start: Ints  # and those of one derivative, none where it is linear
-    triple_start: Ints  # and of two
+    pose: tuple[PoseFunction | PoseSpline | MaterialFrame, ...]  # the pose function of each
+    group: tuple[tuple[int, ...], ...]  # indices of the frames on each deformable body that one call of Python computes
+    column_start: Ints  # start of the columns of each
+    pair_start: Ints  # start of the first derivatives of its columns; a linear one has none
+    triple_start: Ints  # start of the second derivatives
     is_linear: Ints  # whether it is a point at origin + Σ slope_j q_j that keeps the axes of its parent
     origin: Vectors3
     slope: Vectors3  # by column
-    piece_start: Ints  # where the pieces of its spline do, none for a function
-    knot: Floats  # where each piece begins
-    coefficient: Vectors6Rows  # of each power of the distance from there (pieces, 6, 6)
+    piece_start: Ints  # start of the pieces of its spline; a function has none
+    knot: Floats  # start of each piece
+    coefficient: Vectors6Rows  # of each power of the distance from the start of a piece (pieces, 6, 6)
 
     def __len__(self) -> int:
         return len(self.node)
@@ -50,13 +50,13 @@ class Maps:
         return any(True for _ in self.called())
 
     def called(self) -> Iterator[int]:
-        """Numbers of all whose tables come from Python."""
+        """Indices of the mapped nodes whose tables Python computes."""
         yield from (m for m, _ in self.functions())
         for group in self.group:
             yield from group
 
     def functions(self) -> Iterator[tuple[int, PoseFunction]]:
-        """Number and pose of each whose tables come from a Python function of its own."""
+        """Index and pose of each mapped node with a user's function."""
         return ((m, pose) for m, pose in enumerate(self.pose) if isinstance(pose, PoseFunction))
 
 
@@ -94,8 +94,8 @@ def _straight(node: Node) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _frames_by_body(nodes: list[Node]) -> tuple[tuple[int, ...], ...]:
-    """Numbers of the frames at material points that are not linear, those of one body and the same coordinates
-    together, apart what carries something and what does not: Python is not asked for the latter by dynamics."""
+    """Indices of the frames at material points that are not linear, grouped by body and first coordinate. One call of
+    Python computes a group."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for m, node in enumerate(nodes):
         if isinstance(node.pose, MaterialFrame) and not node.pose.is_linear:
@@ -104,15 +104,17 @@ def _frames_by_body(nodes: list[Node]) -> tuple[tuple[int, ...], ...]:
 
 
 def starts(sizes: np.ndarray) -> np.ndarray:
-    """Where stretches of these sizes start, one after another, and where the last one ends."""
+    """Start of each of consecutive ranges of the given sizes, then the end of the last one."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Stretched:
-    """𝒦 of U = ½ εᵀ𝒦ε, ε being the coordinates θ_j, then of all pairs θ_jθ_k with j < k and ½ θ_j² with j = k, in the
-    order of np.triu_indices; and the damping time."""
+    """Elasticity of a body of Green strains: the matrix 𝒦 of U = ½ εᵀ𝒦ε, and the damping time [s].
+
+    ε holds the coordinates θ_j, then all pairs in the order of np.triu_indices: θ_jθ_k for j < k, ½ θ_j² for j = k.
+    """
 
     stiffness: np.ndarray
     damping_time: float
@@ -126,11 +128,11 @@ class Deforming:
     node: np.ndarray
     q_start: np.ndarray  # first coordinate in q
     integrals: tuple[ShapeIntegrals, ...]
-    stretched: tuple[Stretched | None, ...]  # what kernels make elastic forces of that are not linear
+    stretched: tuple[Stretched | None, ...]  # elasticity of Green strains that kernels evaluate; None for other bodies
     place: tuple[dict[Key, int], ...]  # nodes at places on each, by key
-    column_start: Ints  # where what belongs to each coordinate starts
-    pair_start: Ints  # and to each pair
-    is_linear: Ints  # whether kernels make the integrals of the constants below; zeros where not
+    column_start: Ints  # start of the entries of each body by coordinate
+    pair_start: Ints  # and by pair of coordinates
+    is_linear: Ints  # whether kernels compute the integrals from the constants below, which are zero otherwise
     mass: Floats
     c_0: Vectors3  # ∫ρx
     P_0: Matrices3  # ∫ρ x xᵀ
@@ -139,8 +141,8 @@ class Deforming:
     Q: Matrices3  # ∫ρ φ_j φ_kᵀ by pair
     Q_cross: Vectors3  # ∫ρ φ_j×φ_k by pair
     Q_dot: Floats  # ∫ρ φ_j·φ_k by pair
-    pair_row_start: Ints  # where what is left starts by body
-    pair_rows: Floats  # the same once more, as sums of rows are fast
+    pair_row_start: Ints  # start of the rows of each body in `pair_rows`
+    pair_rows: Floats  # the same constants in the order of function `pair_rows`, in which sums of rows are fast
 
     def __len__(self) -> int:
         return len(self.node)
@@ -181,9 +183,12 @@ def deforming_tables(nodes: list[Node]) -> Deforming:
 
 
 def pair_rows(known: LinearCoefficients) -> np.ndarray:
-    """Of each eight coordinates ∫ρ φ_j by axis, then of x φ_jᵀ and of φ_k φ_jᵀ of all k the parts that are symmetric
-    (xx, yy, zz, xy, xz, yz) and the cross product: each number for the eight one after the other, zeros behind the
-    last."""
+    """The integrals of a linear body, arranged for vector instructions: in groups of eight coordinates j, the last one
+    padded with zeros. Each number of a group stands eight times in a row, once for each j.
+
+    The numbers are ∫ρ φ_j by axis, then for ∫ρ x φ_jᵀ and for ∫ρ φ_k φ_jᵀ of all k the symmetric part (xx, yy, zz, xy,
+    xz, yz) and the cross product.
+    """
     X = np.concatenate([known.P0_j[None], known.Q_jk])
     along, first, second = [0, 1, 2, 0, 0, 1], [1, 2, 0], [2, 0, 1]
     turned = X[..., first, second] - X[..., second, first]

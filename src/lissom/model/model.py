@@ -38,9 +38,9 @@ from lissom.model.maps import Deforming, Maps
 from lissom.model.nodes import RodTable
 from lissom.model.surroundings import Contacts, FluidNodes, Springs, UserForces
 from lissom.robot.checks import require
+from lissom.robot.formatting import html_inputs, html_table
 from lissom.robot.functions import still
 from lissom.robot.robot import Robot
-from lissom.robot.telling import html_inputs, html_table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -54,16 +54,16 @@ _MOST_BYTES = 2**29
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """A built robot: flat, read-only tables that every function takes, in groups. Made by Robot.build()."""
+    """A built robot: groups of flat, read-only tables, the first argument of every function. Made by Robot.build()."""
 
     name: str
     gravity: np.ndarray  # [m/s²]
     nq: int  # size of q
     nv: Int  # of v
     nu: int  # of u
-    n_dynamic: Int  # nodes that carry or hold up anything; the rest are massless frames
+    n_dynamic: Int  # nodes with masses or forces on them or on their descendants; the rest are massless frames
     links: Links
-    frames: dict[str, tuple[int, np.ndarray]]  # those with a name: node (-1 for the world), placement (4, 4)
+    frames: dict[str, tuple[int, np.ndarray]]  # named frames: node (-1 for the world), placement (4, 4)
     rods: dict[str, RodTable]  # by name of the link
     nodes: Nodes  # kernels read it as rows, `node`
     runs: Runs
@@ -91,7 +91,7 @@ class Model:
     description: Robot  # the robot as it was when it was built
     device: str = "cpu"
     cache: dict[Any, Any] = field(default_factory=dict)
-    models: tuple[Model, ...] = ()  # those of a batch, of which this is what they have in common; else none
+    models: tuple[Model, ...] = ()  # the models of a batch, if this is their common Model; otherwise empty
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -124,24 +124,24 @@ class Model:
 
     @cached_property
     def n_rows(self) -> int:
-        """Number of directions that loops hold, dependent ones included."""
+        """Number of directions that loops constrain, dependent ones included."""
         return len(self.loops.row_direction)
 
     @cached_property
     def n_load_rows(self) -> int:
         """Rows that kernels read: wrenches of point loads and of Python forces, then current and time."""
-        return len(self.loads.node) + (2 if self.meets_anything else 0)
+        return len(self.loads.node) + (2 if self.has_surroundings else 0)
 
     @cached_property
-    def meets_anything(self) -> bool:
+    def has_surroundings(self) -> bool:
         """Whether contacts, the fluid, users' forces or springs between points act on the robot."""
         own = self.contacts.pair, self.fluid.node, self.fluid.tail_node, self.forces.node, self.springs
         return any(len(rows) > 0 for rows in own)
 
     @cached_property
     def calls_python(self) -> bool:
-        """Whether forces, or poses of what carries anything, come from Python functions of the state, which kernels
-        cannot call."""
+        """Whether Python functions of the state, which kernels cannot call, give forces or the poses of nodes with
+        masses or forces."""
         if self.models:
             return any(model.calls_python for model in self.models)
         maps = any(self.maps.node[m] < self.n_dynamic for m in self.maps.called())
@@ -154,10 +154,10 @@ class Model:
         return any(model.inputs.custom or model.forces.called for model in self.models or (self,))
 
     @cached_property
-    def asks_before_launch(self) -> bool:
-        """Whether tables of a state come from Python functions before each launch."""
+    def fills_tables_before_launch(self) -> bool:
+        """Whether Python functions fill tables for the state before each launch."""
         if self.models:
-            return any(model.asks_before_launch for model in self.models)
+            return any(model.fills_tables_before_launch for model in self.models)
         return self.maps.calls_python or self.deforming.calls_python or len(self.pulls) > 0
 
     def motions(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -170,38 +170,39 @@ class Model:
         return known[1]
 
     def motion_numbers(self, t: float) -> list[float]:
-        """What `motions` returns, as 3 n_motions numbers."""
+        """The numbers that `motions` returns, as one list (3 n_motions,)."""
         return [x for order in range(3) for functions in self.prescribed.functions for x in functions[order](t)]
 
     def motions_over(self, times: np.ndarray, orders: Iterable[int] = (0, 1, 2)) -> np.ndarray:
-        """The same at many times (n,), shape (n, 3 n_motions), or no more than positions, velocities or accelerations,
-        of orders 0, 1 and 2."""
+        """The prescribed coordinates at times (n,), shape (n, 3 n_motions): positions, velocities, accelerations. With
+        `orders` only those of the given orders of derivative, 0 to 2."""
         return np.hstack([f[order].over(times) for order in orders for f in self.prescribed.functions])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        held = self.prescribed.dof[self.n_motions - self.prescribed.n_held :].copy()
-        return _rebuilt, (self.description, self.device, held, self.prescribed.steady, self.contacts.anchors)
+        locked = self.prescribed.dof[self.n_motions - self.prescribed.n_locked :].copy()
+        return _rebuilt, (self.description, self.device, locked, self.prescribed.steady, self.contacts.anchors)
 
     def __copy__(self) -> Model:
-        """The same tables, which nothing can change, with buffers of its own."""
+        """A model that shares the read-only tables and has buffers of its own."""
         return replace(self, cache={})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Model:
         return replace(self, cache={})
 
     def cached(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        """What `make` returned for this key. It is made again once more than _KEPT things, or _MOST_BYTES of buffers,
-        have been used since."""
+        """Cache of the values that `make` returned, by key. It keeps the last used _KEPT values and _MOST_BYTES of
+        buffers."""
         found = self.cache.pop(key, None)
         made = make() if found is None else found
-        self.cache[key] = made  # the last is what was used last
+        self.cache[key] = made  # keys are in the order of their last use
         if found is None:
             self._forget()
         return made
 
     @contextmanager
-    def lent(self) -> Iterator[None]:
-        """Forget at the end the buffers for many states that were made meanwhile: there may be many models."""
+    def temporary_buffers(self) -> Iterator[None]:
+        """Drop at the end of the block the buffers of batches that it added to the cache. Callers build many models,
+        and the buffers of all would fill the memory."""
         known = set(self.cache)
         try:
             yield
@@ -210,33 +211,34 @@ class Model:
                 if key not in known:
                     del self.cache[key]
 
-    def one(self, k: int, count: int) -> Model:
-        """The model that row k of so many rows belongs to, each model having as many, one behind the other."""
+    def of_row(self, k: int, count: int) -> Model:
+        """The model of row k of `count` rows. Each model of a batch has equally many rows, one model after the
+        other."""
         return self.models[k * len(self.models) // count] if self.models else self
 
     def of_rows(self, count: int) -> list[Model]:
-        """The model of each of so many rows."""
+        """The model of each of `count` rows."""
         if self.models and count % len(self.models):
             raise RuntimeError(f"{count} rows of {len(self.models)} models")
-        return [self.one(k, count) for k in range(count)]
+        return [self.of_row(k, count) for k in range(count)]
 
-    def some(self, which: slice, count: int) -> Model:
-        """What models of some of so many rows have in common."""
+    def common_of_rows(self, which: slice, count: int) -> Model:
+        """The common Model of the models of a range of `count` rows."""
         rows = range(count)[which]
         if not self.models or len(rows) == count:
             return self
-        return replace(self, models=tuple(self.one(k, count) for k in rows), cache={})
+        return replace(self, models=tuple(self.of_row(k, count) for k in rows), cache={})
 
     def by_row(self, get: Callable[[Model], Any], count: int) -> np.ndarray:
-        """An array of the model, for all rows, or those of the models, one for each of so many rows."""
+        """The array `get(model)`. For a batch it gets a leading axis, with one entry for each of `count` rows."""
         return np.array([get(model) for model in self.of_rows(count)]) if self.models else get(self)
 
     def batch(self, path: str, values: ArrayLike, *more: Any) -> ModelBatch:
         """Models that differ from this one in values of the description, such as `arm.material.young`.
 
         Args:
-            path, values: of `Robot.with_`, and one value for each model; further pairs of both may follow, of as many
-                values.
+            path, values: a path of `Robot.with_`, and one value for each model. Further pairs of a path and equally
+                many values may follow.
         Raises:
             ModelError: there is no such value, its rule is broken, the numbers of values differ, or the models are not
                 of one structure.
@@ -256,44 +258,44 @@ class Model:
         return ModelBatch([self._as(self.description.with_(row)) for row in rows])
 
     def with_(self, values: Mapping[str, Any] | None = None, **more: Any) -> Model:
-        """The model of the same robot with some values of its description replaced, by their paths, as of
-        `Robot.with_`: `model.with_({"arm.material.young": 2e6}, gravity=(0, 0, 0))`.
+        """The model of the same robot with values of its description replaced by their paths, see `Robot.with_`:
+        `model.with_({"arm.material.young": 2e6}, gravity=(0, 0, 0))`.
 
-        Where only numbers change, so that the structure stays, no kernel is compiled.
+        If only numbers change and the structure stays, no kernel is compiled.
 
         Raises:
-            ModelError: the word of a path that there is none of and the nearest one, or the rule that a value breaks.
+            ModelError: the unknown word of a path and the nearest known one, or the rule that a value breaks.
         """
-        return self._as(self.description.with_(values, **more), says=True)
+        return self._as(self.description.with_(values, **more), warns=True)
 
-    def _as(self, description: Robot, says: bool = False) -> Model:
-        """The model of another description, on the same device, with the same motions and anchors; `says` where what
-        the build warns of is new."""
-        held = self.prescribed.dof[self.n_motions - self.prescribed.n_held :].copy()
-        return _rebuilt(description, self.device, held, self.prescribed.steady, self.contacts.anchors, says)
+    def _as(self, description: Robot, warns: bool = False) -> Model:
+        """The model of another description, on the same device, with the same locked coordinates and anchors. `warns`:
+        whether to show the warnings of the build."""
+        locked = self.prescribed.dof[self.n_motions - self.prescribed.n_locked :].copy()
+        return _rebuilt(description, self.device, locked, self.prescribed.steady, self.contacts.anchors, warns)
 
     def _forget(self) -> None:
-        """Drop what was used least recently, but never the last."""
+        """Drop the values used least recently until the cache is within its limits; the last one stays."""
         keys = [key for key in list(self.cache) if isinstance(key, tuple)]
         sizes = [getattr(self.cache.get(key), "nbytes", 0) for key in keys]
-        held, count = sum(sizes), len(keys)
+        total, count = sum(sizes), len(keys)
         for key, size in zip(keys[:-1], sizes):
-            if count <= _KEPT and held <= _MOST_BYTES:
+            if count <= _KEPT and total <= _MOST_BYTES:
                 return
             if count > _KEPT or size:
                 self.cache.pop(key, None)
-                held, count = held - size, count - 1
+                total, count = total - size, count - 1
 
     def on(self, device: str) -> Model:
         """The same model whose functions run on another Warp device, such as "cuda:0"."""
         return replace(self, device=device, cache={})
 
     def anchored(self, anchors: ArrayLike) -> Model:
-        """The same model whose contacts hold on at given anchors.
+        """The same model whose contacts stick at given anchors.
 
         Args:
-            anchors: shape (n_pairs, 6) [m, -], of `contact_anchors`, an `Equilibrium` or a `Trajectory`: of each pair
-                the point of the obstacle and the direction in the ball where they hold on; rows of NaN do not hold.
+            anchors: shape (n_pairs, 6) [m, -], from `contact_anchors`, an `Equilibrium` or a `Trajectory`. A row is the
+                anchor of a pair: a point of the obstacle and a direction in the ball. A row of NaN does not stick.
         Returns:
             Model.
         Raises:
@@ -303,7 +305,7 @@ class Model:
         if rows.shape != shape:
             raise ShapeError(f"anchors: expected shape {shape}, got {rows.shape}")
         if np.isinf(rows).any() or (np.isnan(rows).any(axis=1) != np.isnan(rows).all(axis=1)).any():
-            raise ShapeError("anchors: a row must be finite, or NaN where a pair does not hold on")
+            raise ShapeError("anchors: a row must be finite, or NaN for a pair that does not stick")
         rows.setflags(write=False)
         root, world = self.__dict__.get("_root", self), replace(self.contacts, anchors=rows)
         free = root.cached(("homes of anchored copies",), list)
@@ -324,17 +326,18 @@ class Model:
         next copy once Python drops this one: to make tables and buffers takes a hundred times as long as a step."""
         return self.__dict__.get("_home", self)
 
-    def holding(self, dofs: np.ndarray, steady: np.ndarray | None) -> Model:
-        """The same model with more coordinates held as if they had a motion, in a steady motion of velocity (nv,)."""
+    def with_locked(self, dofs: np.ndarray, steady: np.ndarray | None) -> Model:
+        """The same model with coordinates `dofs` (indices in v) locked at zero like prescribed ones, in a steady motion
+        of velocity `steady` (nv,)."""
         zero, known = [0.0] * len(dofs), self.prescribed
-        held = Prescribed(
+        locked = Prescribed(
             names=(*known.names, *(f"held[{j}]" for j in dofs.tolist())),
             dof=np.append(known.dof, dofs).astype(np.int32),
             functions=(*known.functions, (still(zero),) * 3),
-            n_held=len(dofs),
+            n_locked=len(dofs),
             steady=steady,
         )
-        return replace(self, prescribed=held, cache={})
+        return replace(self, prescribed=locked, cache={})
 
     def neutral(self) -> np.ndarray:
         """The reference configuration: zero coordinates, unit quaternions; shape (nq,)."""
@@ -342,7 +345,7 @@ class Model:
 
 
 def with_groups(model: Model, **groups: Any) -> Model:
-    """A copy of a model that has other groups of tables, which are read-only already.
+    """A copy of a model with other groups of tables. Their arrays must be read-only already.
 
     `dataclasses.replace` would visit every table to make it read-only, which takes longer than a step.
     """
@@ -354,23 +357,23 @@ def with_groups(model: Model, **groups: Any) -> Model:
 def _rebuilt(
     description: Robot,
     device: str,
-    held: np.ndarray,
+    locked: np.ndarray,
     steady: np.ndarray | None,
     anchors: np.ndarray,
-    says: bool = False,
+    warns: bool = False,
 ) -> Model:
     with warnings.catch_warnings():
-        if not says:
-            warnings.simplefilter("ignore")  # what there was to say was said when it was first built
+        if not warns:
+            warnings.simplefilter("ignore")  # the first build has shown these warnings
         model = description.build()
     model = model if device == model.device else model.on(device)
-    model = model if steady is None else model.holding(held, steady)
-    holds = model.contacts.sticks and model.contacts.anchors.shape == anchors.shape
-    return model.anchored(anchors) if holds else model
+    model = model if steady is None else model.with_locked(locked, steady)
+    fits = model.contacts.sticks and model.contacts.anchors.shape == anchors.shape
+    return model.anchored(anchors) if fits else model
 
 
 def _freeze(value: Any) -> None:
-    """Make every array of a table read-only, in the groups, frames and rods too."""
+    """Make every array of a table read-only, those inside groups, frames and rods too."""
     if isinstance(value, np.ndarray):
         value.setflags(write=False)
     elif isinstance(value, tuple | dict):

@@ -1,6 +1,6 @@
 """Batches of models of one structure, which every function takes in place of one model.
 
-The models have one common Model, in which a `Differs` stands for each field whose numbers are not the same in all.
+The models have one common Model. In it, a `Differs` replaces each field whose numbers are not the same in all models.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from lissom.model.model import Model
 from lissom.robot.robot import Robot
 
 _NOT_COMPARED = ("name", "description", "cache", "models")
-# tables that leave out what is zero, so that numbers decide how long they are; kernels alone read them, of each model
+# Tables without zeros, whose lengths therefore depend on the numbers. Only kernels read them, from each model by
+# itself.
 _PACKED = {
     "elasticity": ("start", "column", "row_stiffness", "row_damping"),
     "nodes": ("run_start", "run_v"),
@@ -27,9 +28,9 @@ _PACKED = {
 
 @final
 class Differs:
-    """Stands for a field whose numbers differ between the models of a batch; only its shape is known.
+    """Placeholder of a field whose numbers differ between the models of a batch. It has only the field's shape.
 
-    `Model.one` and `Model.by_row` give the numbers of each model.
+    `Model.of_row` and `Model.by_row` give the numbers of each model.
     """
 
     def __init__(self, name: str, value: Any) -> None:
@@ -46,16 +47,16 @@ class Differs:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelBatch:
-    """Models of one structure, which differ in numbers alone, for every function that takes a Model.
+    """Models of one structure that differ in numbers only. Every function that takes a Model takes a batch.
 
     Args:
-        models: one at least, as Robot.build() makes them; or made by `Model.batch`.
+        models: at least one, from Robot.build(); `Model.batch` makes a batch from values.
 
     The first of the leading axes of arguments and results is that of the models; arguments without it serve all.
     `batch[k]` is one of the models, a slice another batch, `len(batch)` their number.
 
     Raises:
-        ModelError: the structures of two models differ, and in what.
+        ModelError: the first difference of structure between two models.
     """
 
     models: Sequence[Model]
@@ -130,7 +131,7 @@ def common_model(models: Sequence[Model]) -> Model:
     """The common Model of all models, with all of them as its `models`.
 
     Raises:
-        ModelError: the structures of two models differ, and in what.
+        ModelError: the first difference of structure between two models.
     """
     first: Any = models[0]
     found: dict[str, Any] = {}
@@ -155,7 +156,7 @@ def common_model(models: Sequence[Model]) -> Model:
 
 
 def _check_links(models: Sequence[Model]) -> None:
-    """Raise ModelError where links, their joints and bodies, or how rods are resolved are not the same."""
+    """Raise ModelError if the links, their joints and bodies, or the points of rods differ between models."""
     for what, of in (
         ("links", lambda model: model.links.names),
         ("parents", lambda model: model.links.parent.tolist()),
@@ -179,16 +180,17 @@ def _check_links(models: Sequence[Model]) -> None:
 
 
 def acts_alike(model: Model) -> bool:
-    """Whether loads, prescribed motions and currents are the same in all models at all times, as far as can be told,
-    and no tables of many models are asked of Python."""
-    if model.models and model.asks_before_launch:
+    """Whether loads, prescribed motions and currents are known to be the same in all models at all times, and Python
+    fills no tables of several models."""
+    if model.models and model.fills_tables_before_launch:
         return False
     of_time = model.loads.wrench, model.prescribed.functions, model.fluid.current
     return not any(isinstance(x, Differs) for x in of_time)
 
 
 def _of_time(models: Sequence[Model], found: dict[str, Any]) -> dict[str, Any]:
-    """The groups with functions of time, where these are made of the same descriptions in all models."""
+    """The groups with functions of time whose descriptions are the same in all models, with the first model's
+    functions."""
     first, out = models[0], {}
     robots = [model.description for model in models]
     if _all_same([[(x.force, x.moment) for x in robot.loads.values()] for robot in robots]):
@@ -207,8 +209,8 @@ def _all_same(described: list[list[tuple[Any, ...]]]) -> bool:
 
 
 def sharing(model: Model, first: Model, store: dict[Any, Any]) -> Model:
-    """The same model, whose arrays that are those of the first one take no memory of their own; on the device neither,
-    where those of all models with the same store are in it."""
+    """The same model, sharing the memory of arrays that are equal to those of the first model. On the device it shares
+    equal arrays with all models that have the same store."""
     found = {}
     for item in fields(Model) if model is not first else ():
         group: Any = getattr(model, item.name)
@@ -239,7 +241,7 @@ def _shared(group: str, name: str, values: list[Any]) -> Any:
 
 
 def _form(value: Any) -> Any:
-    """The structure of a value: everything but its numbers, and how many numbers it has."""
+    """The structure of a value: everything but its numbers. The count of its numbers belongs to it."""
     if isinstance(value, np.ndarray):
         return ("array", *value.shape) if value.dtype.kind == "f" else value
     if isinstance(value, dict):
@@ -250,7 +252,7 @@ def _form(value: Any) -> Any:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two values are the same, as far as that can be told."""
+    """Whether two values are known to be the same. Different functions never are."""
     if a is b:
         return True
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):

@@ -1,26 +1,26 @@
-"""Nodes: what a rigid joint and an integration interval of a rod have in common, before they become flat tables.
+"""Nodes during the build: rigid joints and integration intervals of rods, before they become flat tables.
 
-The Magnus expansion to fourth order sees of the strain in an interval, x from −1 to 1, its mean and first moment only:
+The Magnus expansion to fourth order uses mean c and first moment d of the strain in an interval, with x from −1 to 1:
 
     c = ½ ∫ ξ dx,   d = 3/2 ∫ x ξ dx,   Ω = h c + (h²/6) ad(c) d                                             (1)
     ξ₁, ξ₂ = c ∓ d/√3   turn (1) into  h/2 (ξ₁ + ξ₂) + (√3 h²/12) ad(ξ₁) ξ₂, which the kernels compute       (2)
 
-Two exponentials of the form (2), which see the second moment e as well, leave some fiftieth of its error:
+Two exponentials of the form (2) also use the second moment e. Their error is about fifty times smaller:
 
     e = 5/4 ∫ (3x² − 1) ξ dx,   exp(L₋ + ad(L₋) y₋) exp(L₊ + ad(L₊) y₊)                                      (3)
     L± = h (c/2 ± 4/15 d),   y± = h (d/30 ± e/15)
 
-With the moments a = h c, b = 2 h d and f = 6 h e this has the terms of the exact Ω in a, b, f, [a, b], [a, [a, f]] and
-[a, [a, [a, b]]]; of those of fifth order it misses 2 % of [b, [a, b]] and 4 % of [b, f]. The frame between the two
-exponentials is that of no section.
+With the moments a = h c, b = 2 h d and f = 6 h e, (3) agrees with the exact Ω in the terms of a, b, f, [a, b],
+[a, [a, f]] and [a, [a, [a, b]]]. Of the other terms of fifth order it misses 2 % of [b, [a, b]] and 4 % of [b, f]. The
+frame between the two exponentials is not the frame of a section.
 
-With two Gauss points in (1), ξ₁ and ξ₂ are the strains at the two Zannah points, as in the papers. With points enough
-for the basis c and d are exact, and so are, at a straight reference, rotation and displacement at every node.
+With two Gauss points in (1), ξ₁ and ξ₂ are the strains at the two Zannah points, as in the papers. With enough points
+for the basis, c and d are exact; at a straight reference, rotation and displacement at every node are exact too.
 Source: Mathew 2025 §2 for two points; S. Blanes and others, The Magnus expansion, 2009, §5 for (1) and for the terms of
 sixth order that (3) is fitted to.
 
-A sweep of the tree takes positions from a base frame. `base_tables` finds the nodes that share one, and where it
-stands.
+The positions in a sweep of the tree are relative to a base frame. `base_tables` finds the nodes that share a base
+frame, and its position.
 """
 
 from __future__ import annotations
@@ -40,16 +40,20 @@ from lissom.robot.bases import Basis
 from lissom.robot.joints import MotionKind
 from lissom.robot.poses import PoseFunction, PoseSpline
 
-Frame = tuple["Node | None", np.ndarray]  # fixed to a node, or to the world where there is none: 4x4 in its axes
-Point = tuple["Node | None", np.ndarray]  # the same of a position (3,)
-Key = float | tuple[float, ...]  # a place on a deformable body: s, or whether it turns with the area, and x, y and z
+Frame = tuple["Node | None", np.ndarray]  # a node, or None for the world, and the 4x4 placement in it
+Point = tuple["Node | None", np.ndarray]  # a node, or None for the world, and the position (3,) in it [m]
+Key = float | tuple[float, ...]  # a place on a deformable body: s, or (whether its frame turns, x, y, z)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Flesh:
-    """What a node of kind BODY carries: the integrals of its body, what they are made of where it is linear in the
-    coordinates and kernels know its elasticity, and the nodes at places on it."""
+    """The deformable body of a node of kind BODY.
+
+    Fields:
+        integrals: of the body. coefficients: their constants, if the body is linear in the coordinates and kernels can
+        evaluate its elasticity; otherwise None. places: nodes at places on the body.
+    """
 
     integrals: ShapeIntegrals
     coefficients: LinearCoefficients | None
@@ -63,14 +67,14 @@ class Node:
 
     Fields:
         parent: None for the world. G: placement in the parent, 4x4.
-        Phi1, Phi2: (6, n), of (2) (equal and constant for a joint); xi1, xi2: the same of the reference strain.
+        Phi1, Phi2: basis (6, n) at the points of (2), equal and constant for a joint. xi1, xi2: reference strain there.
         h: interval length [m], 1 for a joint; kappa: √3 h²/12, 0 for a joint.
-        v_start, q_shift: first coordinate in v, and how far it stands further on in q.
-        inertia: with that of the fluid it drives. dry: first moment and mass of its own; heavy: less what the fluid
-        carries.
-        link, s: where it is on the robot. index: its number, given once all nodes of the robot are there. pose: of a
-        MAP, whose Phi1 and Phi2 are its columns where q = 0, or zero on a deformable body. flesh: of a BODY, whose Phi1
-        and Phi2 are zero.
+        v_start, q_shift: first coordinate in v, and the shift from there to its index in q.
+        inertia: with the added inertia of the fluid. dry: first moment and mass without the fluid. heavy: the same less
+        those of the displaced fluid.
+        link, s: index of the link, and abscissa on it. index: number of the node, given once all nodes exist.
+        pose: of a MAP; its Phi1 and Phi2 are the columns at q = 0, or zero on a deformable body.
+        flesh: of a BODY, whose Phi1 and Phi2 are zero.
     """
 
     parent: Node | None
@@ -97,11 +101,11 @@ class Node:
 @final
 @dataclass(frozen=True)
 class RodStrain:
-    """The strain of one rod: what is needed to place nodes on it.
+    """The strain of one rod, from which nodes are placed on it.
 
     Fields:
-        length [m]; basis and reference strain as functions of s; points of (1) in an interval; start of its
-        coordinates in v and the shift from v to q; the family that the basis is of.
+        length [m]; basis and reference strain as functions of s; number of points of (1) in an interval; start of its
+        coordinates in v, and the shift from v to q; family: the Basis itself.
     """
 
     length: float
@@ -119,14 +123,14 @@ class RodStrain:
         return self._node(link, parent, s1, h, Phi, xi)
 
     def varies(self, s0: float, s1: float) -> bool:
-        """Whether strains on [s0, s1] turn the rod and are not constant there, so that (1) is inexact."""
+        """Whether (1) is inexact on [s0, s1]: the strains rotate the rod there and are not constant."""
         x, _ = line_through_moments(self.interval_points)
         at = (s0 + (s1 - s0) * (x + 1) / 2).tolist()
         values = np.array([np.column_stack([self.basis(s), self.reference(s)]) for s in at])
         return bool(values[:, :3].any() and np.ptp(values, axis=0).max() > 1e-12 * np.abs(values).max())
 
     def halves(self, link: int, parent: Frame, s0: float, s1: float) -> tuple[Node, Node]:
-        """Two nodes of which the second carries the rod's frame from s0 to s1, by (3)."""
+        """The two nodes of (3), which carry the rod's frame from s0 to s1."""
         functions = (self.basis, self.reference)
         basis, reference = (pair_ends(function, s0, s1, self.interval_points) for function in functions)
         h = (s1 - s0) * self.length / 2.0
@@ -145,7 +149,7 @@ class RodTable:
     """One rod of a model.
 
     Fields:
-        strain; its base frame (node, placement); its nodes, their s, rising, and the length each stands for [m].
+        strain; its base frame (node, placement); its nodes; their abscissae, rising; the Gauss weight of each [m].
     """
 
     strain: RodStrain
@@ -187,7 +191,7 @@ def line_through_moments(points: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def point_before(node_s: Sequence[float] | np.ndarray, s: float) -> int:
-    """Which of the rising abscissas of a rod's nodes is the last at or before s; -1 is its base."""
+    """Index of the last of the rising abscissae of a rod's nodes at or before s; -1 is its base."""
     return int(np.searchsorted(node_s, s + 1e-12, side="right")) - 1
 
 
@@ -202,13 +206,13 @@ def numbered(frame: Frame) -> tuple[int, np.ndarray]:
 
 
 def number(nodes: list[Node], pulled: Iterable[Node | None]) -> tuple[list[Node], int]:
-    """Give the nodes of a robot their numbers, those that carry or hold up something first.
+    """Number the nodes of a robot. Nodes with masses or forces, and their ancestors, come first.
 
     Args:
         nodes: parents before children.
-        pulled: those that something acts on.
+        pulled: nodes on which forces act.
     Returns:
-        the nodes in their order; how many carry.
+        the nodes in the order of their numbers; the count of those that come first.
     """
     carries = {node for node in pulled if node is not None} | {node for node in nodes if node.inertia.any()}
     for node in reversed(nodes):
@@ -221,7 +225,7 @@ def number(nodes: list[Node], pulled: Iterable[Node | None]) -> tuple[list[Node]
 
 
 def distance(ends: tuple[Point, Point]) -> float:
-    """Distance in the neutral configuration between two points (node, position in it) [m]."""
+    """Distance between two points in the neutral configuration [m]."""
     places = []
     for node, x in ends:
         place, here = np.append(x, 1.0), node
@@ -233,7 +237,7 @@ def distance(ends: tuple[Point, Point]) -> float:
 
 
 def _neutral_motion(node: Node) -> np.ndarray:
-    """Own motion of a node in the neutral configuration, 4x4."""
+    """exp(Ω) of a node in the neutral configuration, 4x4."""
     if isinstance(node.pose, MaterialFrame):
         return node.pose.reference
     if node.pose is not None:
@@ -242,7 +246,8 @@ def _neutral_motion(node: Node) -> np.ndarray:
 
 
 def _screw(node: Node) -> np.ndarray:
-    """Φ where Ω = Φ q has one column, a unit vector w of rotation or none, and a displacement u along it."""
+    """Φ (6,) of a node with Ω = Φ q, one column, made of a unit rotation vector w (or zero) and a displacement u along
+    it; zero for other nodes."""
     if node.kind is not MotionKind.EXP or node.Phi1.shape[1] != 1 or node.kappa != 0.0 or node.h != 1.0:
         return np.zeros(6)
     Phi, rounding = node.Phi1[:, 0], 4.0 * np.finfo(float).eps
@@ -254,7 +259,7 @@ def _screw(node: Node) -> np.ndarray:
 
 
 def node_tables(nodes: list[Node], base: np.ndarray) -> tuple[Nodes, Runs]:
-    """The flat tables of a list of nodes, whose base frames are given."""
+    """The flat tables of nodes. base: index of the base frame of each."""
     stored = [node.kind.has_quaternion for node in nodes]
     mapped = np.array([node.pose is not None for node in nodes], dtype=bool)
     deforms = np.array([node.kind is MotionKind.BODY for node in nodes], dtype=bool)
@@ -287,7 +292,7 @@ def node_tables(nodes: list[Node], base: np.ndarray) -> tuple[Nodes, Runs]:
 
 
 def component_runs(bases: list[np.ndarray], v_start: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Bases (m, 6, n) as runs: for each of the six strains the stretch of columns that holds its non-zeros.
+    """Bases (m, 6, n) as runs: for each of the six strains, the range of columns with non-zero values.
 
     Returns:
         start (len, 7): where each strain's run starts in the values, then where the last one stops.
@@ -308,13 +313,13 @@ def component_runs(bases: list[np.ndarray], v_start: list[int]) -> tuple[np.ndar
 
 
 def base_tables(nodes: list[Node], ties: np.ndarray) -> tuple[Bases, np.ndarray]:
-    """The base frames, and the index of that of each node.
+    """The base frames, and the index of the base frame of each node.
 
-    A tree has a base frame of its own; trees that a tie joins share that of the one with most mass.
+    Each tree has a base frame. Trees that a tie joins share the base frame of the heaviest one.
 
     Args:
-        nodes: by their numbers.
-        ties: pairs of nodes (n, 2) that something acts between; -1 is the world.
+        nodes: in the order of their numbers.
+        ties: pairs of nodes (n, 2) between which a force acts; -1 is the world.
     """
     root = np.arange(len(nodes))
     for k, node in enumerate(nodes):
@@ -336,7 +341,7 @@ def base_tables(nodes: list[Node], ties: np.ndarray) -> tuple[Bases, np.ndarray]
 
 
 def _leaders(weight: dict[int, float], tied: set[tuple[int, ...]]) -> dict[int, int]:
-    """The heaviest of the roots that are tied to each root, itself among them; the first of equals."""
+    """For each root, the heaviest of the roots tied to it, itself included; the first of equal ones."""
     groups = {r: {r} for r in weight}
     for a, b in tied:
         if groups[a] is not groups[b]:
@@ -347,7 +352,7 @@ def _leaders(weight: dict[int, float], tied: set[tuple[int, ...]]) -> dict[int, 
 
 
 def _sliding_joint(nodes: list[Node], root: int) -> list[int]:
-    """The nodes of a root's joint up to the last one that can slide, from the root on."""
+    """The nodes of a root's joint, from the root to the last node that can slide."""
     chain, node = [], nodes[root]
     while node is not None and _is_joint(node):
         chain.append(node)
@@ -359,8 +364,8 @@ def _sliding_joint(nodes: list[Node], root: int) -> list[int]:
 
 
 def _is_joint(node: Node) -> bool:
-    """Whether a node moves and is no interval of a rod and no frame of a deformable body, whose coordinates move what
-    is on it and not the frame."""
+    """Whether a node belongs to a moving joint. Intervals of rods do not, nor frames of deformable bodies, which the
+    coordinates of the body do not move."""
     return node.Phi1.shape[1] > 0 and node.kappa == 0.0 and node.kind is not MotionKind.BODY
 
 

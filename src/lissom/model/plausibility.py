@@ -1,16 +1,16 @@
-"""What a robot hardly is: numbers that look like a slip of units, and shapes that no rod can take.
+"""Warnings about implausible robots: numbers that look like a slip of units, and shapes that no rod can take.
 
-Each number of a description is held to what materials and machines span, with a wide margin. In a result each rod is
-looked at in its Gauss points: with the stretch λ = ξ₄ and the curvature κ = (ξ₂, ξ₃) there, matter in a section whose
-outline reaches r from the centreline is turned inside out where
+Each number of a description is compared with the range of materials and machines, with a wide margin. Each rod of a
+result is checked at its Gauss points. Let λ = ξ₄ be the stretch and κ = (ξ₂, ξ₃) the curvature there, and r the reach
+of the section's outline from the centreline. The material is turned inside out where
 
-    λ <= 0            on the centreline itself, where the model means nothing any more                       (1)
+    λ <= 0            on the centreline itself, where the model has no meaning                               (1)
     λ <= |κ| r        on the inner side of a bend                                                            (2)
 
-and a deformable body where det ∂f/∂x <= 0 at a point of its quadrature.
+A deformable body is turned inside out where det ∂f/∂x <= 0 at a point of its quadrature.
 
-Robots of the literature pass (2) by a little where tendons pull hard, so that a warning waits for twice that. A stretch
-below 1/10 or above 10 is beyond what linear elasticity can mean as well.
+Robots of the literature exceed (2) slightly where tendons pull hard. A warning therefore needs twice the bend. Linear
+elasticity has no meaning either for a stretch below 1/10 or above 10.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ THICKNESS = (1e-6, 2.0)  # reach of a section over the length of its rod
 REACH = 3.0  # of a tendon from the centreline, over the length of the rod
 STRETCH = (0.1, 10.0)
 BENT = 2.0  # |κ| r / λ
-_MOTIONS = 16  # looked at together
+_MOTIONS = 16  # motions that are checked at once
 CAUSE = "are loads and tensions in N, young in Pa, lengths in m?"
 
 
 def warn_of_units(robot: Robot) -> None:
-    """A PlausibilityWarning for each number of a description that looks like a slip of units."""
+    """Issue a PlausibilityWarning for each number of a description that looks like a slip of units."""
     for text in _doubts(robot):
         warnings.warn(text, PlausibilityWarning, stacklevel=4)
 
@@ -92,8 +92,12 @@ def _doubts_of_path(robot: Robot, item: PathRod, where: str) -> Iterator[str]:
 
 
 class _Strains(NamedTuple):
-    """Of one rod in its g Gauss points: name; ξ₂, ξ₃, ξ₄ as (3 g, n) and of the reference (3 g); columns in q; s; the
-    reach of the section [m]."""
+    """Strains of one rod at its g Gauss points.
+
+    Fields:
+        name; basis of ξ₂, ξ₃, ξ₄, shape (3 g, n); their reference (3 g,); columns in q; s (g,); reach of the section
+        from the centreline [m], shape (g,).
+    """
 
     name: str
     basis: np.ndarray
@@ -104,10 +108,10 @@ class _Strains(NamedTuple):
 
 
 def inside_out(model: Model, q: np.ndarray) -> tuple[int, str] | None:
-    """The first of configurations (n, nq) in which (1) holds, and what it says there of the first rod or deformable
-    body; None where it holds in none."""
+    """Index of the first of configurations (n, nq) in which a rod satisfies (1) or a deformable body is turned inside
+    out, with a text that names body and place; None if there is no such configuration."""
     found = []
-    for rod, stretch, _ in _looks(model, q) if len(q) else ():
+    for rod, stretch, _ in _stretch_and_bend(model, q) if len(q) else ():
         for row in np.flatnonzero((stretch <= 0.0).any(axis=1))[:1].tolist():
             point = stretch[row].argmin()
             where = f"stretch {stretch[row, point]:.3g} at s = {rod.s[point]:.3f}"
@@ -126,8 +130,8 @@ def is_folded(model: Model, q: np.ndarray) -> bool:
 
 
 def warn_of_shapes(model: Model, q: np.ndarray, t: np.ndarray | None = None) -> None:
-    """A PlausibilityWarning for each rod and deformable body that is beyond what the model can mean in configurations
-    q (n, nq): what is worst, where, and when."""
+    """Issue a PlausibilityWarning for each rod and deformable body that is outside the range of the model in
+    configurations q (n, nq), with the worst value, its place and its time (t (n,) [s])."""
     for name, points, least, where in _folds(model, q) if len(q) else ():
         row = int(least.argmin())
         if least[row] <= 0.0:
@@ -135,7 +139,7 @@ def warn_of_shapes(model: Model, q: np.ndarray, t: np.ndarray | None = None) -> 
             x = points[where[row]].round(6).tolist()
             text = f"deformable body {name!r} is turned inside out: det ∂f/∂x = {least[row]:.3g} at x = {x}{when}"
             warnings.warn(f"{text}; {CAUSE}", PlausibilityWarning, stacklevel=3)
-    for rod, stretch, bend in _looks(model, q) if len(q) else ():
+    for rod, stretch, bend in _stretch_and_bend(model, q) if len(q) else ():
         least, most = stretch.min(), stretch.max()
         if least <= 0.0:
             value, what = stretch, "turned inside out"
@@ -157,31 +161,31 @@ def warn_of_shapes(model: Model, q: np.ndarray, t: np.ndarray | None = None) -> 
 
 
 def warn_of_motions(model: Model, q: np.ndarray, t: np.ndarray) -> None:
-    """The same for each of many motions (m, n, nq) at times (n,)."""
+    """Issue the warnings of `warn_of_shapes` for each of m motions, shape (m, n, nq), at times (n,) [s]."""
     if model.models:
         for one, motion in zip(model.of_rows(len(q)), q):
             warn_of_motions(one, motion[None], t)
         return
     for first in range(0, len(q), _MOTIONS):
-        some = q[first : first + _MOTIONS]
-        flat = some.reshape(-1, model.nq)
-        looks, folds = (_looks(model, flat), _folds(model, flat)) if some.size else ((), ())
-        bent = any(((x < STRETCH[0]) | (x > STRETCH[1]) | (BENT * x <= bend)).any() for _, x, bend in looks)
+        part = q[first : first + _MOTIONS]
+        flat = part.reshape(-1, model.nq)
+        strains, folds = (_stretch_and_bend(model, flat), _folds(model, flat)) if part.size else ((), ())
+        bent = any(((x < STRETCH[0]) | (x > STRETCH[1]) | (BENT * x <= bend)).any() for _, x, bend in strains)
         if bent or any((least <= 0.0).any() for _, _, least, _ in folds):
-            for motion in some:
+            for motion in part:
                 warn_of_shapes(model, motion, t)
 
 
-def _looks(model: Model, q: np.ndarray) -> Iterator[tuple[_Strains, np.ndarray, np.ndarray]]:
-    """λ and |κ| r of (2) in the Gauss points of each rod, (n, g) each."""
+def _stretch_and_bend(model: Model, q: np.ndarray) -> Iterator[tuple[_Strains, np.ndarray, np.ndarray]]:
+    """λ and |κ| r of (2) at the Gauss points of each rod, shape (n, g) each."""
     for rod in model.cached(("strains",), lambda: _strains(model)):
         xi = (q[:, rod.columns] @ rod.basis.T + rod.reference).reshape(len(q), -1, 3)
         yield rod, xi[:, :, 2], np.hypot(xi[:, :, 0], xi[:, :, 1]) * rod.reach
 
 
 def _folds(model: Model, q: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
-    """Name, points, and of n configurations the least det ∂f/∂x and the number of its point, (n,) each, of each
-    deformable body whose motion does not keep volume."""
+    """For each deformable body whose motion does not keep volume: its name, its points, and in each of n configurations
+    the least det ∂f/∂x and the index of its point, shape (n,) each."""
     bodies = model.deforming
     for b, integrals in enumerate(bodies.integrals):
         if not integrals.kinematics.keeps_volume:

@@ -1,7 +1,7 @@
 """Frames at any place of a robot: on its nodes, or at further points of its rods.
 
-A further point is a massless leaf on the last node before it, whose interval is computed when it is asked for; the
-tables of the model stay as they are. Kernels find such points behind the nodes, in tables of `launch.points`.
+A further point is a massless leaf on the last node before it. Its interval is computed on demand; the tables of the
+model do not change. Kernels read such points behind the nodes, from tables of `launch.points`.
 """
 
 from __future__ import annotations
@@ -19,24 +19,23 @@ from lissom.model.model import Model
 from lissom.model.nodes import Key, line_through_moments, point_before
 from lissom.robot.bases import BasisCustom
 
-_KEPT = 128  # places that are remembered
+_KEPT = 128  # places in the cache of a model
 _ONE = np.eye(4)
-_SAME = 1e-12  # abscissae that only rounding parts
-_FITS = 1e-13  # what a polynomial may miss of a basis, relative to its size
+_SAME = 1e-12  # abscissae that differ by less are the same
+_FITS = 1e-13  # largest error of the polynomials of a basis, relative to its size
 _MOST_COEFFICIENTS = 40
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where frames stand.
+    """The places of n frames on a robot.
 
     Fields:
         node: of each frame, -1 for the world; further points are numbered behind the nodes. placement: of the frame in
-        that node, (n, 4, 4). single: whether one was asked for by a number.
-        Of the m further points, which all belong to one rod: parent and its frame G (m, 4, 4), h, kappa, and of the
-        reference strain xi1, xi2, (m, 6), as nodes have them; modes Phi1, Phi2, (m, 6, number of modes); base, v_start
-        and q_shift of the rod.
+        that node, (n, 4, 4). single: whether the caller gave one place instead of a list.
+        For the m further points, all on one rod, as in Node: parent and placement G (m, 4, 4); h, kappa (m,); xi1, xi2
+        (m, 6) of the reference strain; Phi1, Phi2 (m, 6, number of modes); base, v_start and q_shift of the rod.
     """
 
     node: np.ndarray
@@ -60,10 +59,10 @@ class Places:
 
 
 def places_of(model: Model, name: str, s: Any) -> Places:
-    """Where the link, rod at s, place on a deformable body, or named frame stands.
+    """The places of a link, of a rod at s, of a deformable body at s, or of a named frame.
 
     Raises:
-        ModelError: no link or frame has this name, s is outside [0, 1], or nothing stands at the place.
+        ModelError: no link or frame has this name, s is outside [0, 1], or the deformable body has no frame there.
     """
     body = _body_number(model, name) if len(model.deforming) else -1
     if body >= 0:
@@ -79,7 +78,7 @@ def places_of(model: Model, name: str, s: Any) -> Places:
     kept: dict[Any, Places] = model.cache.setdefault("places", {})
     found = kept.pop((name, key), None) if isinstance(name, str) and key is not None else None
     if found is not None:
-        kept[name, key] = found  # the last is what was used last
+        kept[name, key] = found  # keys are in the order of their last use
         return found
     abscissae = np.asarray(s, dtype=np.float64)
     if abscissae.ndim > 1 or not np.all((abscissae >= 0.0) & (abscissae <= 1.0)):
@@ -102,7 +101,7 @@ def _find(model: Model, name: str, abscissae: list[float], single: bool) -> Plac
 
 
 def place_of_point(model: Model, name: str, s: Any) -> Places:
-    """Where a place of the description, one alone, is on a link, of a frame whose axes do not matter."""
+    """The single place s of a description on a link. The axes of its frame may differ from those at s."""
     body = _body_number(model, name)
     if body < 0 or (np.ndim(s) == 0 and not isinstance(s, str)):
         return places_of(model, name, s)
@@ -110,7 +109,7 @@ def place_of_point(model: Model, name: str, s: Any) -> Places:
 
 
 def _body_number(model: Model, name: Any) -> int:
-    """Which of the deformable bodies a link carries, -1 for none of them."""
+    """Index of a link's deformable body, -1 for other links."""
     if not isinstance(name, str) or name not in model.links.names or name in model.frames:
         return -1
     found = np.flatnonzero(model.nodes.link[model.deforming.node] == model.links.names.index(name))
@@ -118,12 +117,12 @@ def _body_number(model: Model, name: Any) -> int:
 
 
 def _on_deformable(model: Model, name: str, b: int, s: Any, *, turns: bool = True) -> Places:
-    """On the nodes that a deformable body has: its base, its tip and where something stands on it."""
+    """Places on a deformable body. They exist at its base, its tip, and where the description has placed something."""
     body, base = model.links.body[model.links.names.index(name)], int(model.deforming.node[b])
     if body is None:
         raise ModelError(f"link {name!r}: must carry a deformable body (got None)")
     known = {0.0: base} | model.deforming.place[b]
-    wanted, single = _one_by_one(s)
+    wanted, single = _listed(s)
     rows = []
     for one in wanted:
         if isinstance(one, float):
@@ -134,7 +133,7 @@ def _on_deformable(model: Model, name: str, b: int, s: Any, *, turns: bool = Tru
         else:
             point = body.material_point(one, "s")
             key = (turns, *point.tolist()) if point is not None else 0.0
-            rule = f"no frame stands at this material point of {name!r}; name the place by add_frame"
+            rule = f"there is no frame at this material point of {name!r}; name the place by add_frame"
         if key not in known:
             raise ModelError(f"s: {rule} (got {one!r})")
         rows.append(known[key])
@@ -142,8 +141,8 @@ def _on_deformable(model: Model, name: str, b: int, s: Any, *, turns: bool = Tru
     return replace(at, node=np.array(rows, dtype=np.int32))
 
 
-def _one_by_one(s: Any) -> tuple[list[Any], bool]:
-    """Places on a deformable body, each an abscissa or what stands for a material point; whether it is one alone."""
+def _listed(s: Any) -> tuple[list[Any], bool]:
+    """Places on a deformable body as a list of abscissae, names and material points; whether `s` is a single place."""
     if isinstance(s, str):
         return [s], True
     if isinstance(s, list | tuple) and any(isinstance(one, str) for one in s):
@@ -160,7 +159,7 @@ def _one_by_one(s: Any) -> tuple[list[Any], bool]:
 
 
 def on_node(node: int, g: np.ndarray, count: int = 1, single: bool = True) -> Places:
-    """Places all at one frame g of a node."""
+    """`count` equal places at the frame g (4, 4) of a node."""
     nodes, placements, none = np.full(count, node, dtype=np.int32), np.tile(g, (count, 1, 1)), np.zeros((0, 6))
     return Places(nodes, placements, single, np.zeros(0, np.int32), np.zeros((0, 4, 4)), np.zeros(0), none, none,
                   np.zeros((0, 6, 0)), np.zeros((0, 6, 0)))  # fmt: skip
@@ -194,8 +193,8 @@ def _on_rod(model: Model, name: str, abscissae: list[float], single: bool) -> Pl
 
 
 def _modes(model: Model, name: str) -> Callable[[np.ndarray], np.ndarray]:
-    """The basis of a rod at abscissae (n,), as (n, 6 modes): by the coefficients of its polynomials where it consists
-    of such, which is several times faster than the basis itself."""
+    """The basis of a rod as a function of abscissae (n,) in one interval, shape (n, 6 modes). A basis of polynomials is
+    evaluated by their Chebyshev coefficients, several times faster than by the basis itself."""
     strain = model.rods[name].strain
     family, count = strain.family, strain.family.degree() + 1
 
@@ -210,7 +209,7 @@ def _modes(model: Model, name: str) -> Callable[[np.ndarray], np.ndarray]:
         return exact
 
     def fast(s: np.ndarray) -> np.ndarray:
-        k = bisect_right(edges, float(s[len(s) // 2]), 1, len(edges) - 1) - 1  # no interval reaches across a break
+        k = bisect_right(edges, float(s[len(s) // 2]), 1, len(edges) - 1) - 1  # an interval never contains a break
         x = (2.0 * s - edges[k] - edges[k + 1]) / (edges[k + 1] - edges[k])
         return np.cos(np.arccos(x)[:, None] * orders) @ pieces[k]
 
@@ -218,7 +217,7 @@ def _modes(model: Model, name: str) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _fitted(basis: Callable[[np.ndarray], np.ndarray], a: float, b: float, count: int) -> np.ndarray | None:
-    """Chebyshev coefficients (count, 6 modes) of a basis on [a, b], None where so many do not fit it."""
+    """Chebyshev coefficients (count, 6 modes) of a basis on [a, b]; None if these do not fit it."""
     orders = np.arange(count)
     angles = np.pi * (orders + 0.5) / count
     values = basis(0.5 * (a + b) + 0.5 * (b - a) * np.cos(angles))

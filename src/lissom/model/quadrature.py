@@ -1,14 +1,14 @@
 """Gauss rules along rods.
 
-With strains of degree p in s the sections of a straight rod move with degree p + 2, so that in n points
+With strains of degree p in s, the displacement of a straight rod has degree p + 2. With n points
 
     K = ∫ Φᵀ Σ Φ ds          is exact where 2n − 1 >= 2p + deg Σ                                             (1)
     M = ∫ Jᵀ 𝓜 J ds          is exact where 2n − 1 >= 2(p + 2) + deg ρA  and  >= 2p + 3 + deg ρI             (2)
 
-(the load ∫ Jᵀ 𝓜 ds asks for less). A rod that is bent by a total angle θ adds waves of that angle to J: BEND points
-more serve a rod that bends by a turn, one more for each radian that its reference turns. Too few points for (2) leave
-the stiffest motions almost without inertia: their frequencies are many times too high, which costs an integrator steps
-and explains nothing.
+(the load ∫ Jᵀ 𝓜 ds needs fewer points). In a rod that is bent by a total angle θ, J contains sines of angles up to θ.
+The default therefore adds BEND points for a bend by a whole turn, and one point for each radian of the reference's
+bend. Too few points for (2) leave the stiffest motions almost without inertia: their frequencies are many times too
+high, and an integrator needs many more steps.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from lissom.robot import checks
 from lissom.robot.bodies import Rod
 
 MOST_POINTS = 1000  # on one smooth stretch
-SAMPLES = 12  # points in which a taper is looked at, on each smooth stretch of the basis
-FITS = 1e-7  # what a polynomial may leave of a taper, relative to its size
-BEND = 2  # points more for a turn along the rod
-LOSS_OF_STIFFNESS, LOSS_OF_MASS = 1e-6, 1e-2  # what an explicit rule may leave out before a warning
+SAMPLES = 12  # points at which a taper is evaluated, on each smooth stretch of the basis
+FITS = 1e-7  # largest error of the polynomial of a taper, relative to its size
+BEND = 2  # additional points for a bend by a whole turn
+LOSS_OF_STIFFNESS, LOSS_OF_MASS = 1e-6, 1e-2  # relative errors of a user's rule above which a warning is issued
 
 
 def gauss_rule(rod: Rod, where: str) -> list[tuple[float, float, np.ndarray, np.ndarray]]:
@@ -44,8 +44,8 @@ def gauss_rule(rod: Rod, where: str) -> list[tuple[float, float, np.ndarray, np.
 
 
 def default_gauss_points(rod: Rod, where: str) -> int:
-    """Points on each stretch with which (1) and (2) are exact, or nearly so where they are no polynomials, and stay so
-    while the rod bends."""
+    """Number of points on each stretch with which (1) and (2) are exact, and stay accurate while the rod bends. For
+    integrands that are no polynomials they are nearly exact."""
     p = rod.basis.degree()
 
     def matrices(s: float) -> np.ndarray:
@@ -61,26 +61,26 @@ def default_gauss_points(rod: Rod, where: str) -> int:
     exact = p + max(1 + stiffness // 2, 3 + mass // 2, 2 + (turning + 1) // 2)
     least = ceil(max(rod.basis.modes()) / len(stretches))
     count = max(exact + _for_bends(rod, where) + _for_own_bend(rod), least)
-    rule = f"must not bend, at its reference, so much that it takes more than {MOST_POINTS} Gauss points"
+    rule = f"its reference must not bend so much that more than {MOST_POINTS} Gauss points are needed"
     checks.require(count <= MOST_POINTS, where, rule, count)
     return count
 
 
 def exponentials(rod: Rod) -> int:
-    """By how many exponentials the pose goes from point to point, where the strain varies."""
+    """Number of exponentials for the pose over an interval in which the strain varies."""
     return rod.exponentials or (2 if rod.gauss_points is None and rod.interval_points is None else 1)
 
 
 def interval_points(rod: Rod) -> int:
-    """Points for the moments of the strain in an interval: exact for the basis, or to rounding where it is no
-    polynomial."""
+    """Number of points for the moments of the strain in an interval. They are exact for a polynomial basis, and exact
+    to rounding for others."""
     return rod.interval_points or min(max(rod.basis.degree() // 2 + 2, 4), 8)
 
 
 def warn_inexact(rod: Rod, where: str) -> None:
-    """Warn where the Gauss points asked for miss (1) or (2): too few for the basis, or for the taper of the section.
+    """Warn if the user's Gauss points are too few for (1) or (2), because of the basis or the taper of the section.
 
-    Who also gives `interval_points` has said how the whole rod is to be integrated, and is taken at his word.
+    A rod with both `gauss_points` and `interval_points` given gets no warning.
     """
     if rod.gauss_points is None or rod.interval_points is not None:
         return
@@ -116,7 +116,7 @@ def _points(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def _transform() -> np.ndarray:
-    """What turns values in SAMPLES Gauss points into Legendre coefficients."""
+    """Matrix (SAMPLES, SAMPLES) from values at SAMPLES Gauss points to Legendre coefficients."""
     x, w = _points(SAMPLES)
     return (np.arange(SAMPLES) + 0.5)[:, None] * w * np.polynomial.legendre.legvander(x, SAMPLES - 1).T
 
@@ -132,7 +132,7 @@ def _degrees(function: Callable[[float], np.ndarray], start: float, stop: float)
 
 
 def _for_bends(rod: Rod, where: str) -> int:
-    """Points more for what the reference turns within a stretch."""
+    """Number of additional points for the bend of the reference within a stretch."""
     reference = rod.strain_reference(where)
     worst = 0.0
     for a, b in _stretches(rod):
@@ -142,13 +142,13 @@ def _for_bends(rod: Rod, where: str) -> int:
 
 
 def _for_own_bend(rod: Rod) -> int:
-    """Points more for what a rod bends by itself: a whole turn along it."""
+    """Number of additional points for a rod that bends by a whole turn."""
     longest = max(b - a for a, b in _stretches(rod))
     return ceil(BEND * longest) if any(rod.basis.modes()[:3]) else 0
 
 
 def _integrals(rod: Rod, count: int, where: str) -> dict[str, np.ndarray]:
-    """K and M of (1) and (2) in `count` points on each stretch, M of the straight rod about its base."""
+    """K and M of (1) and (2) with `count` points on each stretch; M is that of the straight rod about its base."""
     n = rod.basis.size
     out = {"stiffness": np.zeros((n, n)), "mass": np.zeros((n, n))}
     turn, move, here = np.zeros((3, n)), np.zeros((3, n)), 0.0
@@ -169,6 +169,6 @@ def _integrals(rod: Rod, count: int, where: str) -> dict[str, np.ndarray]:
 
 
 def _largest_error(given: np.ndarray, exact: np.ndarray) -> float:
-    """Largest error of an entry, relative to the diagonal."""
+    """Largest error of an entry (i, j), relative to the root of the diagonal entries i and j."""
     scale = np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
     return float(np.max(np.abs(given - exact) / np.maximum(scale, 1e-300), initial=0.0))

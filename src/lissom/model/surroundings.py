@@ -1,7 +1,7 @@
 """Tables of contacts, of the fluid, of users' forces and of springs between two points.
 
-Bodies touch by balls. Balls that follow each other on a link make a cluster. A block holds the pairs of the balls of
-one cluster with those of another, or with one shape; where the two are far apart, so are all pairs of the block.
+Bodies make contact by balls. Consecutive balls of a link form a cluster. A block holds the pairs of the balls of one
+cluster with those of another, or with one shape. If the two are far apart, all pairs of the block are.
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ from lissom.robot.functions import is_compiled
 from lissom.robot.robot import Robot
 from lissom.robot.shapes import Shape, ShapeKind
 
-_RATE_STEP = 1e-5  # for the rate of a current given as a function of time [s]
+_RATE_STEP = 1e-5  # step of the difference for the rate of a current that is a function of time [s]
 _NEIGHBOURS = 1.2  # balls of a link, or of a link and its parent, closer than this times their radii never touch
 _CLUSTER_SIZE = 16  # balls of a cluster
 
 
 class Ball(NamedTuple):
-    """One ball: name of its link, place on it and number of all there, node, position in it, radius [m]."""
+    """One ball: name of its link, place s on it, number among the balls of the link, node, position in the node [m],
+    radius [m]."""
 
     link: str
     s: Any
@@ -57,7 +58,7 @@ class Ball(NamedTuple):
 
 class Obstacle(NamedTuple):
     """A shape or a ball that balls may touch: link (None is the world) and place on it, node and frame in the node,
-    kind and sizes for kernels, and the shape. A ball has a number and no shape."""
+    kind and sizes for kernels, and the shape. If it is a ball it has the number of the ball and no shape."""
 
     link: str | None
     s: Any
@@ -74,39 +75,39 @@ class Obstacle(NamedTuple):
 class Contacts:
     """Balls of a robot, the obstacles that they may touch, and the pairs of both."""
 
-    ball_link: tuple[str, ...]  # links of the balls
+    ball_link: tuple[str, ...]  # link of each ball
     ball_s: np.ndarray
     ball_node: Ints
     ball_position: Vectors3  # in the node [m]
     ball_radius: Floats  # [m]
-    names: tuple[str, ...]  # of the contacts
-    obstacle_link: tuple[str | None, ...]  # None is the world
+    names: tuple[str, ...]
+    obstacle_link: tuple[str | None, ...]  # link of each shape or ball that balls may touch; None is the world
     obstacle_s: np.ndarray
     obstacle_kind: Ints  # of ShapeKind
     obstacle_node: Ints  # -1 for the world
     obstacle_placement: Annotated[
         np.ndarray, Read(mat3, name="obstacle_R", part=ROTATION), Read(vec3, name="obstacle_p", part=POSITION)
     ]  # in the node (n, 4, 4)
-    obstacle_size: Vectors3  # sizes that kernels know [m]
-    obstacle_shape: tuple[Shape | None, ...]  # None where it is a ball
-    obstacle_roams: Ints  # whether it moves and is no ball
+    obstacle_size: Vectors3  # sizes as in robot.shapes.Surface [m]
+    obstacle_shape: tuple[Shape | None, ...]  # None for a ball
+    obstacle_roams: Ints  # whether it is a shape on a link
     pair: IntRows  # ball, obstacle and row of `law` (n, 3)
     block: IntRows  # of pairs, see in_blocks (n, 4)
-    cluster_start: Ints  # first ball of each cluster, and how many balls there are
+    cluster_start: Ints  # first ball of each cluster, then the number of balls
     law: FloatRows  # k, p, c, μ, v_s, k_t (0 for None) and τ of robot.contacts.Contact (n, 7)
-    anchors: np.ndarray  # where a pair sticks: point in the obstacle's frame, direction from the ball's centre in its
-    # node (n, 6); NaN for pairs that do not
-    capacity: int  # pairs that may be near each other at once
-    margin: Float  # distance below which a pair is near [m]
+    anchors: np.ndarray  # anchor of each pair (n, 6): point in the obstacle's frame [m], direction from the ball's
+    # centre in its node; NaN for pairs that do not stick
+    capacity: int  # largest number of pairs that may be near each other at once
+    margin: Float  # distance below which a pair counts as near [m]
 
     @property
-    def touching_nodes(self) -> np.ndarray:
-        """The two nodes of each pair that may touch, shape (n, 2); -1 is the world."""
+    def pair_nodes(self) -> np.ndarray:
+        """The two nodes of each pair, shape (n, 2); -1 is the world."""
         return np.column_stack([self.ball_node[self.pair[:, 0]], self.obstacle_node[self.pair[:, 1]]])
 
     @property
     def anchor(self) -> Vectors3Rows:
-        """Both vectors of all anchors; kernels may be given a row for each instance, of which this is the one."""
+        """Both vectors of all anchors, shape (1, 2 n, 3). Kernels may get one row for each instance instead."""
         return self.anchors.reshape(1, -1, 3)
 
     @property
@@ -140,7 +141,7 @@ class FluidNodes:
         return self.current is not None
 
     def rows(self, t: float) -> np.ndarray:
-        """Velocity and rate of the current, then the time, as kernels read them, shape (2, 6)."""
+        """Velocity and acceleration of the current, then a row with the time, as kernels read them, shape (2, 6)."""
         out = np.zeros((2, 6))
         out[1, 0] = t
         if self.current is not None and not is_compiled(self.current):
@@ -170,8 +171,8 @@ class Springs:
 
     names: tuple[str, ...]
     node: IntRows  # of both ends, -1 for the world
-    position: Vectors3Rows  # in these (n, 2, 3)
-    law: np.ndarray  # k, L₀, T₀, c, and 1 where it only pulls, of robot.springs.Spring (n, 5)
+    position: Vectors3Rows  # in these nodes (n, 2, 3)
+    law: np.ndarray  # k, L₀, T₀, c of robot.springs.Spring, and 1 if it only pulls (n, 5)
     other_law: tuple[Any, ...]  # in place of k, L₀ and T₀: knots and coefficients, see cubic_pieces, or a Warp function
 
     def __len__(self) -> int:
@@ -200,7 +201,7 @@ class SurroundingsBuilder:
 
     @property
     def varies(self) -> bool:
-        """Whether time enters."""
+        """Whether forces depend on time: the current varies, or there are users' forces."""
         fluid = self.robot.fluid
         return bool(self.forces or self.called) or (fluid is not None and callable(fluid.current))
 
@@ -274,7 +275,7 @@ class SurroundingsBuilder:
     def tables(
         self, wet: list[tuple[Node, Wet]], tails: list[tuple[Node, np.ndarray]]
     ) -> tuple[Contacts, FluidNodes, UserForces]:
-        """The tables, with those of the fluid at nodes and of the wakes that begin there."""
+        """The tables, with the fluid at nodes `wet` and the wakes at nodes `tails`."""
         links, places, nodes, frames, kinds, sizes, shapes, _ = zip(*self.obstacles) if self.obstacles else ((),) * 8
         cluster = clusters(self.balls)
         theirs = np.array(
@@ -335,7 +336,7 @@ def _current_rule(t: float) -> str:
 
 
 def _current(fluid: Fluid | None) -> Any:
-    """The current as a function of t that returns its velocity and rate, or as a Warp function."""
+    """The current as a function of t that returns its velocity and acceleration (6,), or as a Warp function."""
     if fluid is None or fluid.current is None or is_compiled(fluid.current):
         return None if fluid is None else fluid.current
     where = "fluid: current"
@@ -356,18 +357,18 @@ def _current(fluid: Fluid | None) -> Any:
 
 
 def clusters(balls: Sequence[Ball]) -> np.ndarray:
-    """The cluster of each ball; those of a link follow each other, numbered from 0."""
+    """The cluster of each ball. The clusters of a link are consecutive; numbers start at 0."""
     return np.cumsum([ball.number % _CLUSTER_SIZE == 0 for ball in balls], dtype=np.int32) - 1
 
 
 def in_blocks(pairs: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of ball, obstacle and law (n, 3), those of a block together, and the blocks.
+    """Pairs (ball, obstacle, law), shape (n, 3), sorted by blocks, and the blocks.
 
     Args:
-        ours: cluster of each ball. theirs: cluster of each obstacle, which is a ball, or −1 less its number for shapes.
+        ours: cluster of each ball. theirs: cluster of each obstacle that is a ball; −1 − k for a shape with number k.
 
     Returns:
-        pairs (n, 3) and blocks (m, 4): cluster, other cluster or −1 for a shape, first pair and where it ends.
+        pairs (n, 3) and blocks (m, 4): cluster, other cluster or −1 for a shape, first pair and end of its pairs.
     """
     a, b = ours[pairs[:, 0]], theirs[pairs[:, 1]]
     order = np.lexsort((b, a, pairs[:, 2]))
@@ -386,13 +387,13 @@ def possible_pairs(
     ours: Mapping[str, Sequence[Ball]],
     theirs: Mapping[str, Sequence[Ball]],
 ) -> dict[tuple[str, str], np.ndarray]:
-    """Pairs of balls of two links that may touch, by their numbers there (n, 2), without pairs always close."""
+    """Pairs of balls that may touch, as numbers on their links (n, 2), by pair of links. Neighbours are left out."""
     twice, place = set(contact.carriers()) & set(contact.touched()), {name: k for k, name in enumerate(robot.links)}
     found = {}
     for a, some in ours.items():
         for b, others in theirs.items():
             if {a, b} <= twice and place[a] > place[b]:
-                continue  # the same two the other way round
+                continue  # the same pair of links in the other order
             may = np.array([id(x.node) for x in some])[:, None] != np.array([id(x.node) for x in others])
             if a == b and a in twice:
                 may &= np.arange(len(some))[:, None] < np.arange(len(others))
@@ -426,7 +427,7 @@ def _radii(balls: Sequence[Ball]) -> np.ndarray:
 
 
 def spring_tables(robot: Robot, ends: list[tuple[Point, Point]]) -> Springs:
-    """The tables of springs from both ends of each, once the nodes have numbers."""
+    """The tables of springs from the two ends of each. The nodes must have numbers."""
     law, other = [], []
     for spring, pair in zip(robot.springs.values(), ends):
         rest = spring.rest

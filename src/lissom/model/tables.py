@@ -25,14 +25,14 @@ FREE = wp.constant(wp.int32(MotionKind.FREE.value))
 
 @wp.struct
 class TermRows:
-    """Numbers of one term of what acts, row by row, which that term alone gives a meaning."""
+    """Integers and numbers of one force term, row by row. Their meaning is up to the term."""
 
     index: wp.array2d(dtype=wp.int32)
     number: wp.array2d(dtype=wp.float64)
 
 
 def _struct(group: type, name: str, *, is_row: bool = False, **nested: Any) -> Any:
-    """The Warp struct of what kernels read of a group, and of structs in it."""
+    """The Warp struct of the fields of a group that kernels read, with further structs as fields."""
     declared = {
         read.name or field: read.dtype if is_row or read.axes == 0 else wp.array(dtype=read.dtype, ndim=read.axes)
         for field, read in read_by_kernels(group)
@@ -42,7 +42,7 @@ def _struct(group: type, name: str, *, is_row: bool = False, **nested: Any) -> A
 
 
 def _groups() -> dict[str, type]:
-    """The groups of Model of which kernels read something, but Nodes, which they read as rows."""
+    """The groups of Model that kernels read, except Nodes, which they read as rows."""
     found = {name: hint for name, hint in hints(Model).items() if isinstance(hint, type) and is_dataclass(hint)}
     return {name: group for name, group in found.items() if group is not Nodes and any(read_by_kernels(group))}
 
@@ -52,11 +52,12 @@ _STRUCTS = {name: _struct(group, f"{group.__name__}Table") for name, group in _G
 NodeRow = _struct(Nodes, "NodeRow", is_row=True)
 TablesStruct = _struct(Model, "Tables", node=wp.array(dtype=NodeRow), terms=wp.array(dtype=TermRows), **_STRUCTS)
 Tables = by_reference(TablesStruct)
-_WRITTEN = "contacts.anchor"  # by steps, of each model for itself
+_WRITTEN = "contacts.anchor"  # the only array that steps write; each model needs its own
 
 
 def device_tables(model: Model) -> TablesStruct:
-    """The model's tables on its device, made once; of what models have in common those of the first."""
+    """The model's tables on its device, made once. For the common Model of a batch they are those of the first
+    model."""
     model = model.models[0] if model.models else model
     if "tables" not in model.cache:
         model.cache["tables"] = _make(model)
@@ -64,7 +65,7 @@ def device_tables(model: Model) -> TablesStruct:
 
 
 def device_array(model: Model, name: str, value: Any, dtype: Any) -> Any:
-    """An array of a table on the device of a model; that of another model of a batch, where it holds the same."""
+    """An array of a table on the device of a model. Models of a batch share equal arrays."""
     store = model.cache.get("store")
     if store is None or name == _WRITTEN:
         return wp.array(value, dtype=dtype, device=model.device)
@@ -76,12 +77,12 @@ def device_array(model: Model, name: str, value: Any, dtype: Any) -> Any:
 
 
 def with_anchors(tables: TablesStruct, anchor: Any) -> TablesStruct:
-    """The same tables with other anchors of contacts, by instance."""
+    """The same tables with other anchors of contacts, one row for each instance."""
     return altered(tables, contacts=altered(tables.contacts, anchor=anchor))
 
 
 def altered(table: Any, **other: Any) -> Any:
-    """A copy of a struct whose arrays are the same but for these."""
+    """A copy of a struct that shares its arrays, with the given ones replaced."""
     out = table._cls()
     for name in table._cls.vars:
         setattr(out, name, other.get(name, getattr(table, name)))
@@ -98,7 +99,7 @@ def _make(model: Model) -> TablesStruct:
 
 
 def _filled(model: Model, name: str, table: Any, group: Any) -> Any:
-    """A struct with what kernels read of a group."""
+    """Fill a struct with the fields of a group that kernels read."""
     for field, read in read_by_kernels(type(group)):
         value = getattr(group, field)
         if read.axes > 0:
@@ -109,7 +110,7 @@ def _filled(model: Model, name: str, table: Any, group: Any) -> Any:
 
 
 def _entries(value: np.ndarray, read: Read) -> np.ndarray:
-    """An array with the axes that kernels see, then those of an entry."""
+    """An array whose leading axes are those that kernels see; the axes of an entry follow."""
     entry = tuple(getattr(read.dtype, "_shape_", ()))
     lead = value.shape[: read.axes - 1]
     return value.reshape(*lead, prod(value.shape[read.axes - 1 :]) // prod(entry), *entry)

@@ -19,8 +19,12 @@ from lissom.robot.sections import Section
 
 
 class Wet(NamedTuple):
-    """The fluid at a node: added inertia and drag matrix, inertia of the fluid driven and displaced, on which gravity
-    does not act, each (6, 6), and first moment and mass of the fluid displaced (4,)."""
+    """The fluid at a node, matrices (6, 6).
+
+    Fields:
+        added: added inertia. drag: drag matrix. weightless: added inertia and inertia of the displaced fluid, on which
+        gravity does not act. carried: first moment [kg·m] and mass [kg] of the displaced fluid (4,).
+    """
 
     added: np.ndarray
     drag: np.ndarray
@@ -37,7 +41,8 @@ class Felt(NamedTuple):
     where: str
 
     def by_body(self, body: RigidBody) -> Wet:
-        """The fluid on a rigid body; its volume is around its centre of mass unless its coefficients state another."""
+        """The fluid on a rigid body. The centre of the displaced volume is the body frame for a body with a form, and
+        the centre of mass for others."""
         return _displaced(self.feels.of_body(body, self.density, self.where), 1.0, self.density)
 
     def by_rod(self, section: Section, s: float, weight: float) -> Wet:
@@ -45,7 +50,7 @@ class Felt(NamedTuple):
         return _displaced(self.feels.of_rod(section, s, self.density, self.where), weight, self.density)
 
     def wake(self, section: Section) -> np.ndarray | None:
-        """Added mass across the tip of a rod (3, 3), where a wake begins there."""
+        """Added mass across the tip of a rod (3, 3) [kg/m]; None if no wake begins there."""
         if not self.feels.tail:
             return None
         added = self.feels.of_rod(section, 1.0, self.density, self.where).added
@@ -53,7 +58,7 @@ class Felt(NamedTuple):
 
 
 def felt_by(robot: Robot, link: str) -> Felt | None:
-    """The fluid on a link; None for a link that feels none."""
+    """The fluid on a link; None if it does not act on the link."""
     feels = None if robot.fluid is None else robot.fluid.felt_by(link)
     if robot.fluid is None or feels is None:
         return None
@@ -72,21 +77,22 @@ def _displaced(immersion: Immersion, weight: float, density: float) -> Wet:
 
 @final
 class TreeBuilder:
-    """Collects nodes, coordinates and elasticity of joints and bodies; nodes are objects, which have no number yet.
+    """Collects nodes, coordinates and elasticity of joints and bodies. Nodes are objects, which have no numbers yet.
 
     Fields:
         names: of the links in the order added. nodes: parents before children.
-        q_start, v_start: where a link's coordinates start, its joint's before its body's.
-        neutral (nq,), dof_q, scale, rest, armature (nv,): by coordinate. groups: springs of joints that turn freely:
-        node, rest pose, stiffness (6, 6).
-        mass: of each link [kg]. wet: nodes in the fluid, and the fluid there; tails: nodes with a wake, added mass.
+        q_start, v_start: first coordinate of each link; those of its joint precede those of its body.
+        neutral (nq,), dof_q, scale, rest, armature (nv,): by coordinate, see Dofs.
+        groups: springs of spherical and free joints: node, rest pose (4, 4), stiffness (6, 6).
+        mass: of each link [kg]. wet: nodes in the fluid, with the fluid there. tails: nodes with a wake, with their
+        added mass.
     """
 
     def __init__(self, robot: Robot, sizes: dict[str, int]) -> None:
         """Number the coordinates.
 
         Args:
-            sizes: how many each link's body has of its own.
+            sizes: number of coordinates of each link's body.
         """
         self.robot = robot
         self.names = list(robot.links)
@@ -111,7 +117,11 @@ class TreeBuilder:
         self._elastic: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray, bool]] = {}
 
     def add(self, node: Node) -> Frame:
-        """Add a node behind its parent; the frame of the node."""
+        """Add a node, after its parent.
+
+        Returns:
+            the frame of the node.
+        """
         self.nodes.append(node)
         return node, np.eye(4)
 
@@ -126,14 +136,14 @@ class TreeBuilder:
         return self.armature if self.armature.any() else np.zeros(0)
 
     def put_inertia(self, node: Node, inertia: np.ndarray) -> None:
-        """Give a node its mass, which gravity pulls."""
+        """Set the inertia (6, 6) of a node, on which gravity acts."""
         C = inertia[:3, 3:]
         node.inertia = inertia
         node.dry = node.heavy = np.array([C[2, 1], C[0, 2], C[1, 0], inertia[3, 3]])
         self.mass[node.link] += inertia[3, 3]
 
     def put_in_fluid(self, node: Node, wet: Wet) -> None:
-        """Let a node drive the fluid around it, which carries a part of its weight."""
+        """Add the inertia of the fluid to a node, and subtract the displaced mass from its weight."""
         node.inertia = node.inertia + wet.added
         node.heavy = node.heavy - wet.carried
         self.wet.append((node, wet))
@@ -141,11 +151,11 @@ class TreeBuilder:
     def put_elasticity(
         self, v: int, K: np.ndarray, D: np.ndarray, *, is_linear: bool = True, has_rows: bool = True
     ) -> None:
-        """Give the coordinates from v on their K and D.
+        """Set K and D of the coordinates from v on.
 
         Args:
-            is_linear: whether the force is K times the coordinates; that of a spring in `groups` is not.
-            has_rows: whether kernels read K and D as rows, and not in the term of a body.
+            is_linear: whether the force is K times the coordinates. The force of a spring in `groups` is not.
+            has_rows: whether kernels read K and D as rows. Otherwise the term of the body evaluates them.
         """
         if len(K):
             self._elastic[v] = K, D, K if is_linear else np.zeros_like(K), has_rows
@@ -174,7 +184,7 @@ class TreeBuilder:
         )
 
     def pose_springs(self) -> PoseSprings:
-        """The springs of joints that turn freely."""
+        """The springs of spherical and free joints."""
         return PoseSprings(
             node=np.array([group[0].index for group in self.groups], dtype=np.int32),
             rest=np.array([group[1] for group in self.groups]).reshape(-1, 4, 4),
@@ -183,7 +193,11 @@ class TreeBuilder:
 
 
 def place_joint(tree: TreeBuilder, link: Link, here: Frame) -> Frame:
-    """Add the nodes of a link's joint, whose frame in the parent is `here`; the frame of the child."""
+    """Add the nodes of a link's joint. `here` is the joint's frame on the parent's side.
+
+    Returns:
+        the frame on the child's side.
+    """
     where = f"link {link.name!r} > joint"
     k = tree.names.index(link.name)
     v, q = tree.v_start[k], tree.q_start[k]

@@ -94,8 +94,9 @@ class PathBody:
         link: name of a link whose body is a DeformableBody.
         points: material points (m, 3) joined by straight lines in the reference shape [m], in the order passed; or a
             function of a number from 0 to 1 that gives such a point (3,).
-        gauss_points: in the integral of the length along each line, or along the function: the path follows the
-            material between the points. None: it runs straight from point to point, as through eyelets.
+        gauss_points: number of Gauss points in the integral of the length along each line, or along the function. The
+            path then follows the material between the points. None: it runs straight from point to point, as through
+            eyelets.
     """
 
     link: str
@@ -131,7 +132,7 @@ PathItem = PathRod | PathPoint | PathBody
 
 @dataclass(frozen=True)
 class Actuator(ABC):
-    """A source of generalised force, linear in its inputs: τ = B(q) u; an elastic tendon only while it is taut.
+    """A source of generalised force, linear in its inputs: τ = B(q) u. An elastic tendon is linear only while taut.
 
     Args:
         name: unique among the actuators and inputs of the robot.
@@ -147,8 +148,9 @@ class Actuator(ABC):
 @final
 @dataclass(frozen=True)
 class Tendon(Actuator):
-    """Frictionless tendon: B = −(∂L/∂q)ᵀ, u = tension [N], u >= 0 pulls and shortens the robot; or an elastic one,
-    whose input is the length pulled in [m], as by a spool:
+    """Frictionless tendon: B = −(∂L/∂q)ᵀ, u = tension [N]; u >= 0 pulls and shortens the robot.
+
+    A tendon with a stiffness is elastic. Its input u is the length that a spool pulls in [m]; its tension is
 
         T = max(0, k (L − L₀ + u))
 
@@ -324,10 +326,10 @@ class BodyChamber(Actuator):
 
     Args:
         link: name of a link whose body is a DeformableBody.
-        surface: what bounds the chamber: vertices (m, 3) [m] in the reference shape and triangles (k, 3), such as
-            `cylinder_surface` makes, that move as material points do; or a function of a point (3,), which says of the
-            corners of the body's boundary which belong to the chamber's wall. Rims that are left open are closed by
-            flat lids, which hand the force on them to the corners of the rim in equal parts.
+        surface: the wall of the chamber: vertices (m, 3) [m] in the reference shape and triangles (k, 3), such as
+            `cylinder_surface` makes, which move as material points do; or a predicate of a point (3,), true at the
+            corners of the body's boundary that belong to the wall. A flat lid closes each open rim. The force on a lid
+            is shared equally by the corners of its rim.
         volume: in place of a surface, V [m³] as a function of the body's own coordinates (n,), made of jax.numpy.
     """
 
@@ -347,14 +349,15 @@ class BodyChamber(Actuator):
 @final
 @dataclass(frozen=True, eq=False)
 class SurfacePressure(Actuator):
-    """A pressure on a part of the surface of a deformable body, normal to it as it moves; u = pressure [Pa], pressing
-    on the side that the normals look to.
+    """A pressure on a part of the surface of a deformable body; u = pressure [Pa].
+
+    It acts along the normal of the deformed surface, on the side to which the normals point.
 
     Args:
         link: name of a link whose body is a DeformableBody.
-        surface: vertices (m, 3) [m] in the reference shape and triangles (k, 3), counterclockwise as seen from where
-            the pressure is; or a function of a point (3,), which says of the corners of the body's boundary which
-            belong to the part: the pressure is outside the material.
+        surface: vertices (m, 3) [m] in the reference shape and triangles (k, 3), counterclockwise as seen from the side
+            of the pressure; or a predicate of a point (3,), true at the corners of the body's boundary that belong to
+            the part, with the pressure outside the material.
     """
 
     link: str

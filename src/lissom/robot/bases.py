@@ -20,7 +20,7 @@ from lissom.robot import checks
 from lissom.robot.fields import FunctionOfS, Numbers
 
 STRAINS = ("torsion", "bending_y", "bending_z", "elongation", "shear_y", "shear_z")
-MOST_ORDER = 200  # of one strain; what needs more wants several links
+MOST_ORDER = 200  # of one strain; split a rod that needs more into several links
 MOST_DEGREE = 20
 _LOOKS = 24  # Gauss points on a stretch in which modes are compared
 _NEW = 1e-3  # what a polynomial must have, of its size, that the basis has not
@@ -61,9 +61,9 @@ class Basis(ABC):
 
 
 class StrainwiseBasis(Basis):
-    """One family of scalar functions for every strain: a field for each strain states an order, whose modes it has.
+    """One family of scalar functions for every strain. Each strain has a field with the order of its modes.
 
-    What is None has no modes and leaves the strain at its reference.
+    A strain whose order is None has no modes and stays at its reference.
     """
 
     @staticmethod
@@ -340,15 +340,14 @@ class BasisCustom(Basis):
         knots = checks.array(self.knots, (-1,), f"{where}: knots", "must be a list of numbers")
         inside = bool(np.all(np.diff(np.concatenate([[0.0], knots, [1.0]])) > 0))
         checks.require(inside, f"{where}: knots", "must rise strictly inside (0, 1)", self.knots)
-        looks = [checks.call(self.function, s, Phi.shape, f"{where}: function") for s in self._samples()]
-        stacked = np.concatenate(looks)
-        rank = int(np.linalg.matrix_rank(stacked))
+        values = [checks.call(self.function, s, Phi.shape, f"{where}: function") for s in self._samples()]
+        rank = int(np.linalg.matrix_rank(np.concatenate(values)))
         rule = f"its {Phi.shape[1]} modes must be linearly independent"
         checks.require(rank == Phi.shape[1], f"{where}: function", rule, f"rank {rank}")
 
     def _samples(self) -> np.ndarray:
-        """Abscissae where the basis is looked at: inside each smooth stretch, more than a polynomial of its order has
-        coefficients."""
+        """Abscissae (n,) where `check` and `modes` evaluate the basis: inside each smooth stretch, more of them than a
+        polynomial of its order has coefficients."""
         edges = np.array([0.0, *self.breaks(), 1.0])
         inside = np.linspace(0.0137, 0.9871, max(24 // (len(edges) - 1), self.order + 3))
         return (edges[:-1, None] + np.diff(edges)[:, None] * inside).ravel()
@@ -369,8 +368,8 @@ class BasisCustom(Basis):
 class BasisBSpline(StrainwiseBasis):
     """B-splines on a clamped knot vector; each strain has a degree and knots of its own.
 
-    Degree k on m spans has m + k modes, which are >= 0 and sum to 1. They are smooth but for their derivative of order
-    k, which jumps at the knots; with k = 0 a knot belongs to the span after it.
+    Degree k on m spans has m + k modes, which are >= 0 and sum to 1. Their derivatives below order k are continuous;
+    the derivative of order k jumps at the knots. With k = 0 a knot belongs to the span after it.
 
     Args:
         torsion, bending_y, bending_z, elongation, shear_y, shear_z: (degree, number of equal spans) of each strain, or
@@ -390,7 +389,7 @@ class BasisBSpline(StrainwiseBasis):
 
     @staticmethod
     def functions(order: Any, s: float) -> np.ndarray:
-        from scipy.interpolate import BSpline  # describing a robot needs no SciPy, but for splines
+        from scipy.interpolate import BSpline  # imported here: descriptions without splines need no SciPy
 
         degree, ends = order[0], np.ones(order[0] + 1)
         clamped = np.concatenate([0.0 * ends, BasisBSpline.knots(order), ends])

@@ -30,7 +30,7 @@ class Solid(NamedTuple):
 
 
 class Body(ABC):
-    """What hangs on the child frame of a joint."""
+    """A body on the child frame of a joint."""
 
     @abstractmethod
     def check(self, where: str) -> None:
@@ -38,7 +38,7 @@ class Body(ABC):
 
     @property
     def is_slender(self) -> bool:
-        """Whether it extends along s: tendons and chambers may run through it, and a wake begin at its tip."""
+        """Whether it extends along s, so that tendons and chambers may run along it and a wake may begin at its tip."""
         return False
 
     @property
@@ -51,11 +51,13 @@ class Body(ABC):
         return np.zeros((0, 2))
 
     def cross_hole(self, s: float, count: int) -> np.ndarray:
-        """As many points on the outline of the hole in it, shape (0, 2) where there is none."""
+        """Points (count, 2) on the outline (y, z) of the hole in the cross-section at s [m]; shape (0, 2) without a
+        hole."""
         return np.zeros((0, 2))
 
     def material_point(self, s: Any, where: str) -> np.ndarray | None:
-        """The material point (3,) that a 3-vector or the name of a place stands for, on a body that has such."""
+        """The material point (3,) [m] that `s` denotes: a 3-vector, or the name of a place on the body. None for a body
+        without material points."""
         return None
 
     @property
@@ -64,16 +66,16 @@ class Body(ABC):
         return True
 
     def solid(self) -> Solid | None:
-        """What is drawn on the frame of a body that keeps its shape."""
+        """The solid that pictures draw for a body that keeps its shape; None for other bodies."""
         return None
 
     def drawn_meshes(self) -> tuple[Mesh, ...]:
-        """What is drawn on the frame of a body in place of its solid, where there is any."""
+        """The meshes that pictures draw in place of the solid; empty if the solid is drawn."""
         return ()
 
     def surface(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Vertices (m, 3) [m] and triangles (k, 3) of what is drawn of a body that is neither solid nor slender, at its
-        own coordinates q."""
+        """Vertices (m, 3) [m] and triangles (k, 3) that pictures draw for a body that is neither solid nor slender, at
+        the body's own coordinates q."""
         return np.zeros((0, 3)), np.zeros((0, 3), dtype=int)
 
 
@@ -88,14 +90,14 @@ class Rod(Body):
         material: may be None where a SectionGeneral gives everything.
         basis: strain modes; strains left out stay at the reference.
         reference_strain: stress-free strain ξ*, a 6-vector or a function of s; None is straight, (0, 0, 0, 1, 0, 0).
-        gauss_points: points of the Gauss rule on each smooth stretch of the basis; None chooses enough for the mass,
-            the load and the stiffness of basis, taper and reference strain while the rod bends by up to a turn. All
-            integrals along the rod use them.
-        interval_points: points of the Gauss rule that takes mean and first moment of the strain in each interval
-            between those points; None chooses enough for the basis. 2 is the papers' collocation at two Zannah points.
-            Who gives both numbers means them, and is not warned.
-        exponentials: by which the pose goes from point to point: 1, as in the papers, or 2, whose error is some
-            fiftieth of that; None takes 2 where neither number is given, 1 otherwise.
+        gauss_points: number of points of the Gauss rule on each smooth stretch of the basis. All integrals along the
+            rod use this rule. None chooses enough points for basis, taper and reference strain, such that mass, load
+            and stiffness are accurate while the rod bends by up to a turn.
+        interval_points: number of points of the Gauss rule that integrates the mean and the first moment of the strain
+            in each interval between those points. None chooses enough for the basis. 2 is the papers' collocation at
+            two Zannah points. If both numbers are given, `build` does not warn of too few points.
+        exponentials: number of exponentials that make up the pose over an interval: 1, as in the papers, or 2, whose
+            error is about fifty times smaller. None takes 2 if neither number of points is given, 1 otherwise.
     """
 
     length: float
@@ -144,7 +146,7 @@ class Rod(Body):
             with checks.part(f"{where} > material"):
                 material.check(f"{where} > material")
             if checks.faults() > before:
-                material = Material(young=1.0, density=1.0)  # so that the section can be looked at
+                material = Material(young=1.0, density=1.0)  # a stand-in, so that the section can be checked
         with checks.part(f"{where} > basis"):
             self.basis.check(f"{where} > basis")
         with checks.part(f"{where} > section"):
@@ -170,9 +172,10 @@ class RigidBody(Body):
         com: centre of mass in the body frame, shape (3,) [m].
         inertia: about the centre of mass in body axes, 3x3 or three principal moments [kg·m²].
         outline: half-sizes of the box that is drawn for it, shape (3,) [m]; None draws the box of equal inertia.
-        form: "box", "cylinder" (along x) or "sphere" of that outline, for the fluid around it; None is none of them.
-        balls: that touch other things, rows (x, y, z, radius), shape (n, 4) [m]; None: it has none.
-        meshes: that are drawn for it, instead of its solid.
+        form: the shape for the forces of a fluid: "box", "cylinder" (along x) or "sphere" with the half-sizes of
+            `outline`; None is none of them.
+        balls: spheres by which the body makes contact, rows (x, y, z, radius), shape (n, 4) [m]; None: it has none.
+        meshes: the meshes that are drawn for it, instead of its solid.
     """
 
     mass: float
@@ -185,7 +188,8 @@ class RigidBody(Body):
 
     @classmethod
     def box(cls, size_x: float, size_y: float, size_z: float, *, density: float) -> RigidBody:
-        """Homogeneous box with its frame at the centre; sizes [m], density [kg/m³]. It touches with its corners."""
+        """Homogeneous box with its frame at the centre; sizes [m], density [kg/m³]. Its contact balls are its
+        corners."""
         for name, value in (("size_x", size_x), ("size_y", size_y), ("size_z", size_z), ("density", density)):
             checks.number(value, f"RigidBody.box > {name}", above=0.0)
         m = density * size_x * size_y * size_z
@@ -198,7 +202,7 @@ class RigidBody(Body):
     def cylinder(cls, length: float, radius: float, *, density: float) -> RigidBody:
         """Homogeneous cylinder along x with its frame at the centre; sizes [m], density [kg/m³].
 
-        It touches with balls along its axis, or with its rims where it is shorter than wide."""
+        Its contact balls lie along its axis, or on its rims if it is shorter than wide."""
         for name, value in (("length", length), ("radius", radius), ("density", density)):
             checks.number(value, f"RigidBody.cylinder > {name}", above=0.0)
         m = density * pi * radius**2 * length
@@ -228,7 +232,7 @@ class RigidBody(Body):
         return tuple(self.meshes)
 
     def solid(self) -> Solid:
-        """The cylinder or ellipsoid of its outline where that has its inertia, or the box."""
+        """The cylinder or ellipsoid of the outline if the body has its inertia, otherwise the box."""
         a, b, c = half = self._half_sizes()
         inertia = np.asarray(self.inertia, dtype=np.float64)
         moments = np.broadcast_to(inertia, (3,)) if inertia.ndim < 2 else np.diag(inertia)
@@ -240,7 +244,7 @@ class RigidBody(Body):
         return Solid(form, half, np.asarray(self.com, dtype=np.float64))
 
     def _half_sizes(self) -> np.ndarray:
-        """Of its own outline, or of the homogeneous box of equal inertia [m]."""
+        """Half-sizes (3,) of the outline, or of the homogeneous box of equal inertia [m]."""
         if self.outline is not None:
             return np.asarray(self.outline, dtype=np.float64)
         I = np.diag(checks.symmetric(self.inertia, 3, "body"))  # noqa: E741
@@ -249,7 +253,7 @@ class RigidBody(Body):
 
     @property
     def volume(self) -> float | None:
-        """Of the box, cylinder or sphere [m³]."""
+        """Volume of the box, cylinder or sphere [m³]; None without a form."""
         if self.form is None:
             return None
         parts = {"box": 8.0, "cylinder": 2 * pi, "sphere": 4 / 3 * pi}
@@ -257,7 +261,7 @@ class RigidBody(Body):
 
     @property
     def areas(self) -> np.ndarray:
-        """Of the shadows of the box, cylinder or sphere along x, y and z, shape (3,) [m²]."""
+        """Projected areas of the box, cylinder or sphere along x, y and z, shape (3,) [m²]."""
         x, y, z = np.asarray(self.outline, dtype=np.float64)
         ends, sides = {"box": (4.0, 4.0), "cylinder": (pi, 4.0), "sphere": (pi, pi)}[self.form or "box"]
         return np.array([ends * y * z, sides * x * z, sides * x * y])
@@ -282,7 +286,9 @@ class RigidBody(Body):
             checks.require(bool((size > 0).all()), f"{where}: outline", "must be > 0", self.outline)
         forms = (None, "box", "cylinder", "sphere")
         checks.require(checks.among(self.form, forms), f"{where}: form", f"must be one of {forms}", self.form)
-        checks.require(self.form is None or self.outline is not None, f"{where}: outline", "is what form needs", None)
+        checks.require(
+            self.form is None or self.outline is not None, f"{where}: outline", "must be given if there is a form", None
+        )
         if self.balls is not None:
             rule = "must be rows (x, y, z, radius)"
             balls = checks.array(self.balls, (-1, 4), f"{where}: balls", rule)

@@ -14,16 +14,16 @@ from lissom.errors import ModelError, ShapeError, lost
 
 
 def fail(where: str, rule: str, value: Any, cure: str = "") -> ModelError:
-    """The error that says: at `where`, `rule` does not hold for `value`; and what to do about it."""
+    """The error of a broken rule: the entity `where`, the `rule`, the `value`, and the `cure`."""
     try:
         text = repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
-    except Exception:  # a number of more digits than Python writes, or an object of the user's that cannot be shown
+    except Exception:  # a number with more digits than Python writes, or an object whose repr fails
         text = f"a {type(value).__name__} that cannot be written"
     return ModelError(f"{where}: {rule} (got {text if len(text) <= 120 else text[:117] + '...'}){cure}")
 
 
 def nearest(word: Any, known: Iterable[str]) -> str:
-    """Which of the known words was probably meant by one that is none of them, as the end of an error."""
+    """The known word that is nearest to an unknown one, as the end of an error message; empty if none is near."""
     if not isinstance(word, str) or len(word) > _LONGEST_WORD:
         return ""
     small = {one.lower(): one for one in known}
@@ -46,14 +46,14 @@ def named(word: Any, known: Mapping[str, Any], where: str, what: str) -> None:
         raise fail(where, f"must be one of the {what} {sorted(known)}", word, nearest(word, known))
 
 
-_LONGEST_WORD = 100  # that is compared with others
+_LONGEST_WORD = 100  # characters; a longer word is not compared with others
 SIZE = "its numbers must be of a size that can be multiplied"
 _found: ContextVar[list[ModelError] | None] = ContextVar("found", default=None)
 
 
 @contextmanager
 def gathered() -> Iterator[list[ModelError]]:
-    """Gather what breaks rules in each `part`, rather than stop at the first."""
+    """Collect the first error of each `part` in a list, instead of stopping at the first of all."""
     found: list[ModelError] = []
     token = _found.set(found)
     try:
@@ -64,7 +64,7 @@ def gathered() -> Iterator[list[ModelError]]:
 
 @contextmanager
 def sized(where: str) -> Iterator[None]:
-    """Something of a description whose numbers are multiplied: an overflow is a fault of theirs."""
+    """Turn an overflow inside the block into a ModelError about the numbers of `where`."""
     try:
         yield
     except OverflowError as error:
@@ -73,7 +73,7 @@ def sized(where: str) -> Iterator[None]:
 
 @contextmanager
 def part(where: str) -> Iterator[None]:
-    """Something whose check does not depend on what was checked before."""
+    """A part of a description that is checked independently: inside `gathered` its error is collected, not raised."""
     try:
         with sized(where):
             yield
@@ -85,7 +85,7 @@ def part(where: str) -> Iterator[None]:
 
 
 def faults() -> int:
-    """How many have been gathered so far."""
+    """Number of errors that `gathered` has collected so far."""
     return len(_found.get() or ())
 
 
@@ -96,7 +96,7 @@ def require(condition: bool, where: str, rule: str, value: Any) -> None:
 
 
 def among(value: Any, kinds: tuple[str | None, ...]) -> bool:
-    """Whether `value` is one of these words; an array, which compares by entries, is none."""
+    """Whether `value` is one of these words. An array is not, although `in` would compare its entries."""
     return (value is None or isinstance(value, str)) and value in kinds
 
 
@@ -118,7 +118,7 @@ def array(value: Any, shape: tuple[int, ...], where: str, rule: str) -> np.ndarr
     if missing := lost(value):
         raise ModelError(f"{where}: {missing}")
     try:
-        out = np.array(value, dtype=np.float64)  # a copy: what the user edits later is not ours
+        out = np.array(value, dtype=np.float64)  # a copy, so that later edits by the user have no effect
     except (TypeError, ValueError, OverflowError):
         raise fail(where, rule, value) from None
     fits = out.ndim == len(shape) and all(n in (-1, m) for n, m in zip(shape, out.shape, strict=True))
@@ -159,8 +159,8 @@ def abscissa(value: Any, where: str) -> float:
 
 
 def place(value: Any, where: str) -> None:
-    """Raise ModelError unless `value` can say where on a link something is: a normalised abscissa in [0, 1], or what
-    stands for a material point of a deformable body, a finite 3-vector or a name."""
+    """Raise ModelError unless `value` is a place on a link: a normalised abscissa in [0, 1], or a material point of a
+    deformable body, given by a finite 3-vector or a name."""
     if isinstance(value, str):
         return
     if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0):
@@ -212,7 +212,7 @@ def symmetric(value: Any, n: int, where: str, *, rule: str = "must be symmetric 
 
 
 def limits(value: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """`value` as (low, high) of n inputs, infinite where there are none."""
+    """`value` as (low, high) of n inputs, each of shape (n,), infinite where there is no limit."""
     try:
         low, high = (np.broadcast_to(np.asarray(x, dtype=np.float64), (n,)).copy() for x in value)
     except (TypeError, ValueError):
@@ -222,7 +222,7 @@ def limits(value: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def value_at(value: Any, s: float, where: str) -> Any:
-    """A value, or what a user's function of s returns."""
+    """`value` itself, or its value at s if it is a user's function of s."""
     if not callable(value):
         return value
     try:

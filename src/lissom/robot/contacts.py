@@ -2,7 +2,7 @@
 
     normal    N = k δ^p (1 + c δ̇)₊                          δ the depth of a ball in a shape                   (1)
     friction  −μ N v_t / √(|v_t|² + v_s²)                     v_t the slip at the point of contact                (2)
-              −k_t (x + τ v_t), no larger than μ N             x how far it has slipped from its anchor           (3)
+              −k_t (x + τ v_t), no larger than μ N             x displacement of the ball from its anchor         (3)
 
 Source: Mathew 2025 (57), (58); c is that of Hunt and Crossley, v_s makes Coulomb's law smooth at rest; (3) is Coulomb's
 law with a tangential spring below its limit.
@@ -22,28 +22,29 @@ from lissom.robot.shapes import Shape
 @final
 @dataclass(frozen=True)
 class Contact:
-    """What may touch what, and how hard it is.
+    """Which links may touch a shape or each other, and the law of the contact force.
 
     Args:
         name: unique among contacts.
         links: names of the links that carry balls; a name alone is a list of one.
-        shape: what they touch; None where they touch the balls of `others`.
+        shape: the shape that these balls touch; None if they touch the balls of `others`.
         on: name of the link that the shape is fixed to; None is the world.
-        s: abscissa on it, or a place on a deformable body.
+        s: abscissa on that link, or a place on a deformable body.
         placement: 4x4 of the shape's frame in that link at s, or in the world; None is the identity.
-        others: names of the links whose balls they touch; may be the same links. Neighbours never touch.
+        others: names of the links whose balls are touched; may be the same links. Neighbours never touch.
         stiffness: k of (1) [N/m^p].
         exponent: p >= 1: 1.5 is Hertz's; with 1 the force has a kink at touch.
         damping: c [s/m]; a ball that meets a wall at speed v bounces with a restitution of about 1 − 2cv/3.
         friction: μ.
-        slip_speed: v_s, the speed at which friction has 0.7 of its full size [m/s]; what friction holds creeps at a
-            fraction of it. Without use where the contact sticks.
-        stick_stiffness: k_t of (3) [N/m]: friction holds by a spring to the place where the ball touched first, or
-            slipped to, so that nothing creeps at rest and statics has friction; None is the smooth law (2).
+        slip_speed: v_s, the speed at which friction has 0.7 of its full size [m/s]. A body held by friction creeps at a
+            fraction of this speed. Not used if the contact sticks.
+        stick_stiffness: k_t of (3) [N/m]. A spring ties the ball to its anchor: the point of first touch, or the point
+            to which it has slipped. A robot at rest does not creep, and statics has friction. None is the smooth law
+            (2).
         stick_damping: τ of (3) [s].
-        radius: of the balls on rods [m]: a number, (base, tip), or a function of s; None is half the section's smallest
-            width.
-        per_interval: balls for each integration interval of a rod.
+        radius: radius of the balls on rods [m]: a number, (base, tip), or a function of s; None is half the section's
+            smallest width.
+        per_interval: number of balls on each integration interval of a rod.
     """
 
     name: str
@@ -68,7 +69,7 @@ class Contact:
         return (self.links,) if isinstance(self.links, str) else tuple(self.links)
 
     def touched(self) -> tuple[str, ...]:
-        """Names of the links whose balls they touch."""
+        """Names of the links in `others`."""
         if self.others is None:
             return ()
         return (self.others,) if isinstance(self.others, str) else tuple(self.others)

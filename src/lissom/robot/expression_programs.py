@@ -1,9 +1,9 @@
-"""Expressions as programs of a machine with a stack, which gives their first two derivatives too.
+"""Expressions as programs of a stack machine, which also computes their first two derivatives.
 
-A program is a list of steps, each an operation and a number that goes with it; operands come before what is done to
-them, the one that needs more room first, so that the stack never holds more than DEPTH values, however long an
-expression is. What does not vary is one number. Programs run on NumPy here, and inside kernels in passes/expressions. A
-value on the stack is a jet (x, ẋ, ẍ), which goes through functions by the chain rule:
+A program is a list of steps, each an operation and its number. Operands precede their operation. The operand that needs
+more of the stack comes first, so that no expression, however long, needs more than DEPTH values. A constant
+subexpression is folded into one number. Programs run on NumPy here, and inside kernels in passes/expressions. A value
+on the stack is a jet (x, ẋ, ẍ); functions act on it by the chain rule:
 
     y = f(x),   ẏ = f'(x) ẋ,   ÿ = f''(x) ẋ² + f'(x) ẍ                                                    (1)
     (x y)'' = ẍ y + 2 ẋ ẏ + x ÿ,   z = x/y:  ż = (ẋ − z ẏ)/y,   z̈ = (ẍ − 2 ż ẏ − z ÿ)/y                  (2)
@@ -27,8 +27,8 @@ DEPTH = 10  # of the stack: an expression of 1000 characters has fewer than 2⁹
 
 @final
 class Operation(IntEnum):
-    """What a step does. NUMBER puts the number of the step on the stack; of two operands the later one is the first one
-    of the expression where the number of their step is 1."""
+    """The operation of a step. NUMBER pushes the number of the step onto the stack. An operation on two operands has
+    the number 1 if they stand on the stack in reverse order, otherwise 0."""
 
     END = 0
     TIME = auto()
@@ -55,10 +55,10 @@ class Operation(IntEnum):
     ARCSIN = auto()
     ARCCOS = auto()
     ARCTAN = auto()
-    PUT_VALUE = auto()  # of what the stack holds, at the place that is the number of the step
-    PUT_RATE = auto()
-    PUT_CHANGE = auto()  # of the rate
-    CLEAR = auto()  # the stack
+    PUT_VALUE = auto()  # stores x of the top of the stack in the output whose index is the number of the step
+    PUT_RATE = auto()  # stores ẋ
+    PUT_CHANGE = auto()  # stores ẍ
+    CLEAR = auto()  # empties the stack
 
 
 Steps = list[tuple[Operation, float]]
@@ -92,7 +92,7 @@ _CURVES: dict[Operation, Callable[[Any], Jet]] = {  # f, f' and f'' of (1)
 
 
 def programs_of(expression: Any, size: int) -> list[Steps] | None:
-    """The programs of the components of an expression, one behind the other; None of what is no expression of so many
+    """The programs of the components of an expression, in order; None for anything but an Expression of `size`
     numbers."""
     if not isinstance(expression, Expression):
         return None
@@ -101,13 +101,13 @@ def programs_of(expression: Any, size: int) -> list[Steps] | None:
 
 
 def program(text: Any, variable: str) -> Steps:
-    """The program of one expression, which is known to be allowed."""
+    """The program of one expression that has passed the checks of Expression."""
     return _steps(ast.parse(str(text).strip(), mode="eval").body, variable)[0]
 
 
 def linked(steps: Steps) -> tuple[np.ndarray, np.ndarray]:
-    """A program as kernels read it: operations and integers (n, 2), which end with END, and the numbers (n,) to which
-    those of NUMBER lead."""
+    """A program as kernels read it: rows (operation, integer), shape (n, 2), the last of them END, and numbers (n,).
+    The integer of NUMBER is the index of its number."""
     code, numbers = np.zeros((len(steps) + 1, 2), dtype=np.int32), np.zeros(len(steps) + 1)
     for k, (step, number) in enumerate(steps):
         code[k] = step, k if step == Operation.NUMBER else number
@@ -121,7 +121,7 @@ def has_corners(steps: Steps) -> bool:
 
 
 def jet(steps: Steps, t: Any) -> Jet:
-    """What a program gives at a time, or at times (n,): its value and two derivatives; what is not finite is left."""
+    """Value and two derivatives of a program at a time, or at times (n,). They may be infinite or NaN."""
     stack: list[Jet] = []
     with np.errstate(all="ignore"):
         for step, number in steps:
@@ -140,7 +140,7 @@ def jet(steps: Steps, t: Any) -> Jet:
 
 
 def _of_pair(step: Operation, x: Jet, y: Jet) -> Jet:
-    """What an operation makes of two jets."""
+    """The jet of an operation on two jets."""
     if step == Operation.ADD:
         return x[0] + y[0], x[1] + y[1], x[2] + y[2]
     if step == Operation.SUBTRACT:
@@ -160,7 +160,7 @@ def _of_pair(step: Operation, x: Jet, y: Jet) -> Jet:
 
 
 def _power(x: Jet, y: Jet) -> Jet:
-    """x^y by (3) and (4); terms whose factor is zero count as nothing, whatever the others are."""
+    """x^y by (3) and (4). A term with a factor of zero is zero, even if its other factors are not finite."""
     power, once, twice = (np.power(x[0], y[0] - k) for k in range(3))
     slope, bend = _times(y[0], once), _times(y[0] * (y[0] - 1.0), twice)
     rate, change = slope * x[1], bend * x[1] * x[1] + slope * x[2]
@@ -172,12 +172,12 @@ def _power(x: Jet, y: Jet) -> Jet:
 
 
 def _times(factor: Any, x: Any) -> Any:
-    """A product that is zero where the factor is."""
+    """factor * x, but zero wherever the factor is zero, even if x is not finite."""
     return np.where(factor == 0.0, 0.0, factor * x)
 
 
 def _steps(node: Any, variable: str) -> tuple[Steps, int]:
-    """The program of a node, and how much of the stack it needs."""
+    """The program of a node of the syntax tree, and the depth of stack that it needs."""
     if isinstance(node, ast.Constant):
         return [(Operation.NUMBER, float(node.value))], 1  # type: ignore[arg-type]
     if isinstance(node, ast.Name):
@@ -199,7 +199,7 @@ def _steps(node: Any, variable: str) -> tuple[Steps, int]:
 
 
 def _folded(steps: Steps, depth: int) -> tuple[Steps, int]:
-    """A program, as one number where it does not vary."""
+    """The program and its depth; a program without the variable is folded into one number."""
     if any(step == Operation.TIME for step, _ in steps):
         return steps, depth
     return [(Operation.NUMBER, float(jet(steps, 0.0)[0]))], 1

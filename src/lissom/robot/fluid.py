@@ -1,4 +1,4 @@
-"""The fluid around a robot, and how its links feel it.
+"""The fluid around a robot, and the coefficients of its forces on the links.
 
     added mass   ρ π (b_z², b_y²) across a rod with half-widths b_y, b_z; ρ π (b_y² − b_z²)²/8 about its axis      (1)
     drag         D |v| η,  D = ½ ρ diag(C_t perimeter, C_n 2b_z, C_n 2b_y), and C_l 2b across the two in the lift    (2)
@@ -22,8 +22,8 @@ from lissom.robot.sections import Section
 
 
 class Immersion(NamedTuple):
-    """What the fluid adds to a body, or to a unit length of a rod, in its axes: added inertia and drag matrix (6, 6),
-    and the volume it displaces [m³, m²] around its centre (3,)."""
+    """Matrices of the fluid on a body, or on a unit length of a rod, in its axes: added inertia (6, 6) and drag matrix
+    (6, 6). volume: displaced volume [m³], or area for a rod [m²], with its centre (3,) [m]."""
 
     added: np.ndarray
     drag: np.ndarray
@@ -34,7 +34,7 @@ class Immersion(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Hydrodynamics:
-    """How a link feels the fluid.
+    """Coefficients of the fluid's forces on a link.
 
     Args:
         drag_normal, drag_tangent, lift: the ratios C_n, C_t and C_l of (2). On a rigid body C_n counts for every
@@ -69,7 +69,7 @@ class Hydrodynamics:
                 self._given(name, np.zeros((6, 6)), s, where)
 
     def of_rod(self, section: Section, s: float, density: float, where: str) -> Immersion:
-        """What a metre of a rod feels at s."""
+        """The matrices of a unit length of a rod at s."""
         y, z = np.ptp(section.outline(s, 64), axis=0) / 2
         edge = section.outline(s, 512)
         centre = _middle(edge)
@@ -88,8 +88,8 @@ class Hydrodynamics:
         )
 
     def of_body(self, body: RigidBody, density: float, where: str) -> Immersion:
-        """What a rigid body feels."""
-        rule = "is needed where the body is no box, cylinder or sphere of its own making"
+        """The matrices of a rigid body."""
+        rule = "is needed for a body whose form is no box, cylinder or sphere"
         volume = body.volume if self.volume is None else float(self.volume)
         if volume is None:
             raise checks.fail(f"{where}: volume", rule, self.volume)
@@ -126,10 +126,11 @@ class Fluid:
 
     Args:
         density: [kg/m³].
-        current: its velocity [m/s]: shape (3,); a function of t that returns one; or a Warp function (x, t) that
-            returns the velocity at the point x and its rate seen by a particle there, as a 6-vector; None is still.
-        default: how links feel it; None: only those in `links` do.
-        links: what is different, by name of the link; None for one that feels nothing.
+        current: velocity of the fluid [m/s]: shape (3,); a function of t that returns one; or a Warp function (x, t)
+            that returns a 6-vector: the velocity at the point x, then the acceleration of a fluid particle there
+            [m/s²]. None is still fluid.
+        default: coefficients of the links that `links` does not name; None: the fluid does not act on them.
+        links: coefficients of single links by name; None for a link that the fluid does not act on.
     """
 
     density: float
@@ -138,7 +139,7 @@ class Fluid:
     links: dict[str, Hydrodynamics | None] = field(default_factory=dict)
 
     def felt_by(self, link: str) -> Hydrodynamics | None:
-        """How a link feels it, if it does."""
+        """The coefficients of a link; None if the fluid does not act on it."""
         return self.links.get(link, self.default)
 
     def check(self, where: str) -> None:
@@ -156,8 +157,7 @@ class Fluid:
 
 
 def _middle(edge: np.ndarray) -> np.ndarray:
-    """Centroid (0, y, z) of the area inside an outline (n, 2) [m]; exactly on the centreline where it is but for
-    rounding."""
+    """Centroid (0, y, z) of the area inside an outline (n, 2) [m]. Distances of the size of rounding are set to 0."""
     ahead = np.roll(edge, -1, axis=0)
     cross = edge[:, 0] * ahead[:, 1] - edge[:, 1] * ahead[:, 0]
     centroid = cross @ (edge + ahead) / (3.0 * cross.sum())
@@ -165,7 +165,7 @@ def _middle(edge: np.ndarray) -> np.ndarray:
 
 
 def _enclosed(section: Section, s: float) -> float:
-    """Area inside the outline [m²]: that of polygons, extrapolated."""
+    """Area inside the outline [m²], extrapolated from inscribed polygons."""
 
     def polygon(count: int) -> float:
         y, z = section.outline(s, count).T
@@ -176,7 +176,7 @@ def _enclosed(section: Section, s: float) -> float:
 
 def _ellipsoid(body: RigidBody, volume: float) -> np.ndarray:
     """Lamb's added inertia of the ellipsoid of a body's proportions and volume, in a fluid of density 1."""
-    from scipy.special import elliprd  # describing a robot needs no SciPy, but for a body in a fluid
+    from scipy.special import elliprd  # imported here: descriptions without a body in a fluid need no SciPy
 
     a = np.asarray(body.outline, dtype=np.float64)
     a = a * (volume / (4 / 3 * pi * a.prod())) ** (1 / 3)

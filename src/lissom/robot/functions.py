@@ -35,10 +35,10 @@ _BINARY = {
     ast.Div: np.true_divide,
     ast.Pow: np.power,
 }
-_AT_ENDS = 0.02  # length of the polynomial of `derivative`
+_AT_ENDS = 0.02  # length in s of the interval at an end of [0, 1] on which `derivative` fits a polynomial
 _SIGNS = {ast.UAdd: np.positive, ast.USub: np.negative}
 
-# The same for floats, several times faster; where one of them raises or leaves the reals, NumPy's decide.
+# The same functions for floats, several times faster. If one of them raises or leaves the reals, NumPy's value counts.
 _FAST: dict[Any, Callable[..., Any]] = {
     getattr(np, name): getattr(math, name.replace("arc", "a"))
     for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sqrt", "arcsin", "arccos", "arctan")
@@ -79,8 +79,8 @@ class Expression:
 
     @cached_property
     def on_floats(self) -> Callable[[float], Any] | None:
-        """One expression as a function of a float that may raise, or leave the reals, where NumPy gives what is not
-        finite; None for a list."""
+        """One expression as a function of a float; None for a list. It may raise or return a complex number where NumPy
+        returns infinity or NaN."""
         if isinstance(self.source, list | tuple):
             return None
         return _compile(self.source, self.variable, fast=True)
@@ -103,12 +103,12 @@ class Expression:
                     return number
             except (ArithmeticError, ValueError):
                 pass  # too large, or outside a function's domain
-        with np.errstate(all="ignore"):  # what is not finite is refused where the value is used
+        with np.errstate(all="ignore"):  # the caller refuses values that are not finite
             out = _map_nested(self._program, lambda program: program(float(value)))
         return out if np.ndim(out) == 0 else np.array(out)
 
     def over(self, values: np.ndarray) -> np.ndarray:
-        """The values at many numbers (n,), shape (n, ...); what is not finite is left."""
+        """The values at numbers (n,), shape (n, ...). They may be infinite or NaN."""
         with np.errstate(all="ignore"):
             if self.on_floats is not None:
                 return np.broadcast_to(self._program(values), values.shape)
@@ -218,7 +218,7 @@ def _closure(node: ast.AST, variable: str, text: str, fast: bool) -> Callable[[f
         operation = _BINARY[type(node.op)]
         operation = _FAST[operation] if fast else operation
         left, right = _closure(node.left, variable, text, fast), _closure(node.right, variable, text, fast)
-        if isinstance(node.left, ast.Constant):  # neither what does not vary is called for nor what is the variable
+        if isinstance(node.left, ast.Constant):  # shortcuts: a constant or the variable itself needs no call
             first = left(0.0)
             if isinstance(node.right, ast.Name) and node.right.id == variable:
                 return lambda value: operation(first, value)
@@ -256,8 +256,8 @@ def profile(value: Any, where: str, *, least: float = 0.0) -> Callable[[float], 
 
 
 def derivative(function: Callable[[float], Any], s: float, shape: tuple[int, ...], where: str) -> np.ndarray:
-    """Derivative of a smooth function at s in [0, 1], by the eighth-order central difference kept inside [0, 1], at the
-    ends by a polynomial of that order.
+    """Derivative of a smooth function at s in [0, 1] by eighth-order central differences, whose points stay in [0, 1].
+    Near the ends it is the derivative of a polynomial of order eight.
 
     Accuracy: about 1e-12 of the function's scale for functions analytic on [0, 1].
     """
@@ -277,13 +277,13 @@ def derivative(function: Callable[[float], Any], s: float, shape: tuple[int, ...
 
 
 def cubic_pieces(law: Any, where: str, rule: str, abscissae: str) -> tuple[np.ndarray, np.ndarray]:
-    """A law as cubic pieces: knots (n,) and coefficients (n, 4) of powers of the distance from a piece's first knot,
-    the constant first, the last row that of the straight line beyond the end.
+    """A law as cubic pieces: knots (n,), and coefficients (n, 4) of the powers of the distance from the first knot of a
+    piece, the constant first. The last row is the straight line beyond the last knot.
 
     Args:
         law: rows through which a cubic spline is laid (not-a-knot), a straight line through two; or a Tabulated,
             linear or cubic.
-        rule: what is said of another law. abscissae: what its first column holds.
+        rule: text of the error about a law of another form. abscissae: name of its first column in errors.
     Raises:
         ModelError: the rule that the law breaks.
     """
@@ -316,22 +316,22 @@ class RowsOfTime:
     """Numbers that follow time.
 
     Args:
-        at: a function of t that returns them, a list or an array (n,), or says what is not finite.
-        many: the same of times (n_times,), shape (n_times, n), faster than one by one and unchecked; None where there
-            is nothing faster.
+        at: a function of t that returns a list or an array (n,), or raises ModelError if it is not finite.
+        at_times: the same as a function of times (n_times,) that returns shape (n_times, n) without checks; None if
+            there is no such function.
     """
 
-    def __init__(self, at: Callable[[float], Any], many: Callable[[np.ndarray], np.ndarray] | None = None) -> None:
-        self.at, self.many = at, many
+    def __init__(self, at: Callable[[float], Any], at_times: Callable[[np.ndarray], np.ndarray] | None = None) -> None:
+        self.at, self.at_times = at, at_times
 
     def __call__(self, t: float) -> Any:
         """The numbers at time t."""
         return self.at(t)
 
     def over(self, times: np.ndarray) -> np.ndarray:
-        """The numbers at many times (n_times,), shape (n_times, n), the same whichever times are asked for together."""
-        if self.many is not None:
-            rows = self.many(times)
+        """The numbers at times (n_times,), shape (n_times, n). Those of one time do not depend on the other times."""
+        if self.at_times is not None:
+            rows = self.at_times(times)
             if np.isfinite(rows).all():
                 return rows
         return np.array([self.at(t) for t in times.tolist()])
@@ -343,11 +343,11 @@ def still(row: Any) -> RowsOfTime:
 
 
 def polynomial_of(value: Any, size: int) -> PPoly | None:
-    """A constant or a function of time of so many numbers as polynomials between knots, coefficients of shape (order,
-    stretches, size); None where it is something else.
+    """A constant or a function of time of `size` numbers as polynomials between knots, with coefficients of shape
+    (order, pieces, size); None for other functions.
 
-    They are constants, tables that are linear or cubic, SciPy's PPoly (of which CubicSpline is one) that go on beyond
-    their ends, and what says itself what polynomial it is, as ls.Samples do.
+    Constants, linear and cubic tables, SciPy's PPoly (and CubicSpline) that extrapolate beyond their ends, and objects
+    with an attribute `polynomial`, such as ls.Samples, are polynomials.
     """
     from scipy.interpolate import PPoly
 
@@ -363,8 +363,8 @@ def polynomial_of(value: Any, size: int) -> PPoly | None:
 
 
 def is_exact(value: Any) -> bool:
-    """Whether the rates of a function of time are those of its polynomials: tables and samples that are not smooth have
-    corners, and SciPy's are taken as they are."""
+    """Whether the rates of a function of time are the derivatives of its polynomials. They are not for tables and
+    samples with corners; SciPy's polynomials are trusted."""
     if isinstance(value, Tabulated):
         return value.interpolation == "cubic"
     return getattr(value, "smooth", True)
@@ -378,7 +378,7 @@ def constant(values: np.ndarray) -> PPoly:
 
 
 def _table(table: Tabulated) -> Any:
-    """A table as polynomials; None of one that is a single one of a high order."""
+    """A table as polynomials; None for a barycentric table, whose one polynomial has a high order."""
     from scipy.interpolate import CubicSpline, PPoly
 
     if table.interpolation == "barycentric":
@@ -390,11 +390,11 @@ def _table(table: Tabulated) -> Any:
     return PPoly(np.stack([slope, y[:-1]]), x)
 
 
-def together(parts: list[PPoly]) -> tuple[np.ndarray, np.ndarray]:
-    """Many as one table for kernels.
+def stacked_polynomials(parts: list[PPoly]) -> tuple[np.ndarray, np.ndarray]:
+    """Polynomials with different knots as one table for kernels.
 
     Returns:
-        knots (2, n): where each stretch begins, the first at minus infinity, and from when on its powers are counted;
+        knots (2, n): the time at which each piece begins, minus infinity for the first, and the origin of its powers;
         coefficients (n, order, numbers), the highest power first.
     """
     inner = np.unique(np.concatenate([[], *(part.x[1:-1] for part in parts)]))
@@ -408,7 +408,8 @@ def together(parts: list[PPoly]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _moved(c: np.ndarray, by: np.ndarray, order: int) -> np.ndarray:
-    """Polynomials (m, n, size) in s as those in s − by (n,), shape (n, order, size), by Horner's scheme."""
+    """Coefficients (m, n, size) in powers of s, converted to powers of s − by, by (n,): shape (n, order, size), by
+    Horner's scheme."""
     c = c.copy()
     for first in range(len(c) - 1):
         for k in range(1, len(c) - first):

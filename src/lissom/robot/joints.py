@@ -1,4 +1,4 @@
-"""Joints: each says which node motions it is made of."""
+"""Joints: each is a list of node motions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ SpringLaw = FunctionOfS | tuple[FunctionOfS | None, ...] | None  # one for all c
 
 
 class MotionKind(Enum):
-    """How a node moves: exp(Ω(q)) with q̇ = v, a stored pose whose velocity is a body twist, or any function of q; the
-    frame of a deformable body owns the coordinates of that, which do not move it."""
+    """How a node moves: EXP by exp(Ω(q)) with q̇ = v; SPHERICAL and FREE by a stored pose whose velocity is a body
+    twist; MAP by any function of q. A BODY node is the frame of a deformable body: it owns the coordinates of the body,
+    which do not move it."""
 
     EXP = 0
     SPHERICAL = 1
@@ -34,8 +35,8 @@ class MotionKind(Enum):
 
 
 class Motion(NamedTuple):
-    """One node of a joint: its kind and Φ, shape (6, n), angular first: constant, or where q = 0 for a MAP with its
-    pose."""
+    """One node of a joint: its kind and Φ, shape (6, n), angular first. Φ is constant; for a MAP, which has a `pose`,
+    it is the value at q = 0."""
 
     kind: MotionKind
     Phi: np.ndarray
@@ -44,24 +45,24 @@ class Motion(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Spring:
-    """What every joint may have: a spring and damper on its own coordinates, and stops.
+    """Fields of every joint: a spring and damper on its own coordinates, and stops.
 
-    A stop d deep behind its limit pushes back by max(0, k R(d) + c R'(d) ḋ), where R(d) = d − w/2 beyond the width w
-    over which it sets in, and R' = z² (3 − 2 z), z = d/w, before.
+    A coordinate at a distance d behind its limit is pushed back by max(0, k R(d) + c R'(d) ḋ). Up to the width w the
+    stop sets in smoothly, R' = z² (3 − 2 z) with z = d/w; beyond it R(d) = d − w/2.
 
     Args:
         stiffness: scalar, (nv,) or (nv, nv) [N·m/rad, N/m]; the force is zero at `rest`.
         damping: scalar, (nv,) or (nv, nv) [N·m·s/rad, N·s/m].
-        armature: inertia of rotors that turn with the coordinates, n² times their own behind a gear of ratio n, a
-            number or one for each coordinate [kg·m², kg]; a number on a spherical joint, none on a free one.
+        armature: inertia of the rotors that turn with the coordinates [kg·m², kg], a number or one for each coordinate.
+            A rotor behind a gear of ratio n counts n² times. A spherical joint takes a number, a free one none.
         rest: coordinates where the spring is slack, shape (nq,); None is the neutral configuration.
         limits: (low, high), each a number or one for each coordinate [rad, m]; infinite where there is no stop.
         limit_stiffness, limit_damping: k [N·m/rad, N/m] and c [N·m·s/rad, N·s/m] of the stops, limit_width: w [rad, m];
             numbers, or one for each coordinate.
-        spring: what it takes to hold the joint away from `rest`, in place of `stiffness`: rows (x, force) through which
-            a cubic spline is laid, straight beyond its ends, or a Tabulated, with x in rad or m and the force in N·m or
-            N; or a Warp function of x, which is compiled into the kernels. With several coordinates a list with one for
-            each, None where it has none.
+        spring: force that holds the joint at the distance x from `rest`, in place of `stiffness`, with x in rad or m
+            and the force in N·m or N: rows (x, force) of a cubic spline that is straight beyond its ends, a Tabulated,
+            or a Warp function of x, which is compiled into the kernels. A joint with several coordinates takes a list
+            with one of these, or None, for each.
     """
 
     stiffness: Numbers = 0.0
@@ -78,9 +79,9 @@ class Spring:
 class Joint(ABC):
     """A rigid joint: a short list of node motions from the parent's side to the child's.
 
-    Law: g = Π exp(Φ q) over its EXP nodes, the stored pose of its one GROUP node, or the function of q of its one MAP
-    node; every Φ of the former has independent columns that commute. Joint frames coincide at the neutral
-    configuration, but where a MAP says otherwise.
+    Law: g = Π exp(Φ q) over its EXP nodes, the stored pose of its one SPHERICAL or FREE node, or the function of q of
+    its one MAP node. Every Φ of an EXP node has independent columns that commute. The joint frames coincide at the
+    neutral configuration; those of a MAP may differ there.
     """
 
     stiffness: Any
@@ -129,7 +130,7 @@ class Joint(ABC):
 
     def armatures(self, where: str) -> np.ndarray:
         """Inertia of rotors by coordinate, shape (nv,)."""
-        shapes = [(), (self.nv,)] if self.nq == self.nv else [()]  # turns of a ball have no axes of their own
+        shapes = [(), (self.nv,)] if self.nq == self.nv else [()]  # rotations of a spherical joint have no fixed axes
         rule = "must be >= 0, a number" + " or one for each coordinate" * (len(shapes) - 1)
         try:
             given = np.asarray(self.armature, dtype=np.float64)
@@ -152,8 +153,8 @@ class Joint(ABC):
 
 
 class CoordinateLaw(NamedTuple):
-    """Stops and nonlinear spring of one coordinate: low, high, k, c, w and rest as numbers; the spring's law, None for
-    none, and its pieces (see cubic_pieces), None for a Warp function."""
+    """Stops and nonlinear spring of one coordinate. numbers: low, high, k, c, w and rest. spring: its law, or None.
+    pieces: those of the law (see cubic_pieces), None for a Warp function."""
 
     numbers: tuple[float, ...]
     spring: Any
@@ -161,8 +162,11 @@ class CoordinateLaw(NamedTuple):
 
 
 def coordinate_laws(joint: Joint, where: str) -> list[tuple[int, CoordinateLaw]]:
-    """Stops and nonlinear springs of a joint by coordinate, where there are any; raises ModelError where the
-    description breaks a rule."""
+    """The coordinates of a joint that have a stop or a nonlinear spring, each with its laws.
+
+    Raises:
+        ModelError: the rule that the description breaks.
+    """
     if joint.limits is None and joint.spring is None:
         for name in ("limit_stiffness", "limit_damping"):
             value, rule = getattr(joint, name), "must be left out where there are no limits"
@@ -225,7 +229,7 @@ def _springs(joint: Joint, n: int, where: str) -> list[tuple[Any, tuple[np.ndarr
 
 
 def acting_fields(joint: Joint) -> list[str]:
-    """The fields by which the springs of a joint act."""
+    """Names of the fields by which the spring, the damper and the stops of a joint exert a force."""
     linear = [name for name in ("stiffness", "damping") if np.any(getattr(joint, name))]
     return linear + [name for name in ("limits", "spring") if getattr(joint, name) is not None]
 
@@ -302,7 +306,7 @@ class JointCylindrical(Joint, Spring):
 @final
 @dataclass(frozen=True)
 class JointUniversal(Joint, Spring):
-    """Turns about axis_1, then about axis_2 carried along; q = two angles [rad]."""
+    """Turns about axis_1, then about axis_2, which axis_1 carries along; q = two angles [rad]."""
 
     axis_1: Numbers = (0.0, 1.0, 0.0)
     axis_2: Numbers = (0.0, 0.0, 1.0)
@@ -361,9 +365,9 @@ class JointFree(Joint, Spring):
 @final
 @dataclass(frozen=True)
 class JointCustom(Joint, Spring):
-    """Moves as a user says: the pose of the child's joint frame in the parent's is any smooth function of q.
+    """A user's joint: the pose of the child's joint frame in the parent's is any smooth function of q, with q̇ = v.
 
-    q̇ = v. At q = 0 the frames may stand apart; a spring is slack there unless `rest` says otherwise.
+    At q = 0 the frames may differ. The spring is slack there unless `rest` gives another configuration.
 
     Args:
         pose: a function of q, shape (n,), that returns the 4x4 pose, made of jax.numpy (needs the extra `jax`); or,

@@ -1,4 +1,4 @@
-"""Point loads, forces of the user's own and named frames."""
+"""Point loads, user-defined forces and named frames."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class PointLoad:
         moment, force = (_vector_of_time(v, f"{where}: {n}") for v, n in
                          ((self.moment, "moment"), (self.force, "force")))  # fmt: skip
 
-        def many(times: np.ndarray) -> np.ndarray:
+        def at_times(times: np.ndarray) -> np.ndarray:
             return np.hstack([moment.over(times), force.over(times)])
 
-        return RowsOfTime(lambda t: np.concatenate([moment(t), force(t)]), many)
+        return RowsOfTime(lambda t: np.concatenate([moment(t), force(t)]), at_times)
 
     @property
     def turns(self) -> bool:
-        """Whether the axes of the link's frame matter, and not its place alone."""
+        """Whether the load depends on the orientation of the link's frame, not on its position alone."""
         return self.frame == "body" or self.moment is not None or bool(np.any(self.position))
 
     @property
@@ -76,7 +76,7 @@ def _vector_of_time(value: Any, where: str) -> RowsOfTime:
             try:
                 vector: Any = value(t)
             except Exception:
-                return checks.call(value, t, (3,), where)  # says what failed
+                return checks.call(value, t, (3,), where)  # raises the error
             plain = isinstance(vector, np.ndarray) and vector.dtype == np.float64 and vector.shape == (3,)
             return vector if plain and isfinite(sum(vector.tolist())) else checks.call(value, t, (3,), where)
 
@@ -113,7 +113,7 @@ class Frame:
 @final
 @dataclass(frozen=True)
 class Force:
-    """A force of the user's own that follows the pose and the twist of a link.
+    """A user-defined force, a function of the pose and the twist of a link.
 
     Args:
         name: unique among forces.
@@ -121,7 +121,8 @@ class Force:
         function: a Python function of (t, g, eta) with the pose g (4, 4) and the body twist eta (6,), or a Warp
             function of (R, p, eta, s, t), which is compiled into the kernels. Both return the wrench (moment; force) at
             the section, in its axes: [N·m, N], or per metre along a rod.
-        s: where it acts; None is all along a rod, or at the frame of a body.
+        s: place of action, an abscissa or a place on a deformable body; None is all along a rod, or the frame of a
+            body.
     """
 
     name: str

@@ -1,12 +1,13 @@
 """Loops: joints that close a chain of links.
 
-A loop asks that g_BA = g_B⁻¹ g_A be a motion h of its joint. What is left when the nearest h is taken away,
+A closed loop has g_BA = g_B⁻¹ g_A equal to a motion h of its joint. With h the nearest motion of the joint, the
+residual e of the loop is
 
     g_BA = exp(ε) h,   e = Φ⊥ᵀ ε = 0                                                                      (1)
 
-is the residual: the logarithm of Mathew 2025 (47c) for a fixed joint, and its continuation for all others, which knows
-no jump where the joint itself has turned by π. Φ⊥ complements the joint's motion subspace, seen from B. A universal
-joint is no group of motions: its turn has the residual a₁ᵀR a₂ − a₁ᵀa₂ instead, the axes fixed in B and in A.
+For a fixed joint it is the logarithm of Mathew 2025 (47c). For other joints it has no jump where the joint itself has
+turned by π. Φ⊥ complements the joint's motion subspace, seen from B. The motions of a universal joint form no group:
+the residual of its rotation is a₁ᵀR a₂ − a₁ᵀa₂, with the axis a₁ fixed in B and a₂ in A.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ _SMALL = 1e-9
 
 
 class Closure(NamedTuple):
-    """What (1) needs of a joint.
+    """The constants of a joint in (1).
 
     Fields:
-        rows: Φ⊥ᵀ, shape (m, 6); a universal joint's turn has a row of zeros, marked by is_hinge (m,).
-        turns: 0 without a turn, 1 about `axis`, 3 about any. slide: projector on the directions it slides along (3, 3).
-        pitch: advance along the axis [m/rad]. hinge: a₁ and a₂ / |a₁ × a₂|, shape (2, 3); zero but for a universal.
+        rows: Φ⊥ᵀ, shape (m, 6). The rotation of a universal joint has a row of zeros, marked by is_hinge (m,).
+        turns: 0 for a joint that does not turn, 1 for one that turns about `axis`, 3 for one that turns about any axis.
+        slide: projector (3, 3) on the directions along which the joint slides. pitch: advance along the axis [m/rad].
+        hinge: a₁ and a₂ / |a₁ × a₂| of a universal joint, shape (2, 3); zero for others.
     """
 
     rows: np.ndarray
@@ -43,22 +45,22 @@ class Closure(NamedTuple):
 
     @property
     def holds_turns(self) -> bool:
-        """Whether it asks for the axes of its frames: a joint that turns about any does not."""
+        """Whether the constraint depends on the orientation of the frames; it does not for a spherical joint."""
         return bool(self.rows[:, :3].any() or self.is_hinge.any())
 
 
 @final
 @dataclass(frozen=True)
 class Loop:
-    """A joint from a frame B to a frame A of two links, or of a link and the world, that are placed already.
+    """A joint that closes a chain: from a frame B to a frame A of two links of the tree, or of the world and a link.
 
     Args:
         name: unique among the loops.
         link_a: link that carries frame A. link_b: link that carries frame B; None is the world.
         s_a, s_b: abscissae on rods, or places on deformable bodies.
         placement_a, placement_b: 4x4 of the frames in their links' frames at s, or in the world; None is the identity.
-        joint: any but JointFree, without spring and damper; its axes are those of B, and of A where the joint is at its
-            neutral configuration.
+        joint: any but JointFree and JointCustom, without spring and damper. Its axes are given in frame B. They agree
+            with those of frame A at the neutral configuration of the joint.
     """
 
     name: str
@@ -111,25 +113,26 @@ def _projector(directions: np.ndarray) -> np.ndarray:
 
 
 def _complement(taken: np.ndarray) -> np.ndarray:
-    """Orthonormal rows (n, 3) normal to the span of a projector, along the frame's axes where these are."""
+    """Orthonormal rows (n, 3) normal to the span of a projector. Rows follow the frame's axes where that is
+    possible."""
     rows: list[np.ndarray] = []
     for axis in np.eye(3):
         left = axis - taken @ axis - sum((row * (row @ axis) for row in rows), np.zeros(3))
         size = float(np.linalg.norm(left))
         if size > 0.5:
             rows.append(left / size)
-    if len(rows) < round(3 - np.trace(taken)):  # no axis is near what is left
+    if len(rows) < round(3 - np.trace(taken)):  # no axis is near a missing direction
         return np.linalg.svd(np.eye(3) - taken)[2][: round(3 - np.trace(taken))]
     return np.array(rows).reshape(-1, 3)
 
 
 def _wide(turn: np.ndarray, push: np.ndarray) -> np.ndarray:
-    """Rows on rotations (n, 3), then rows on translations (m, 3), as rows (n + m, 6)."""
+    """Rows that act on rotations (n, 3), then rows that act on translations (m, 3), as rows (n + m, 6)."""
     return np.vstack([np.hstack([turn, np.zeros_like(turn)]), np.hstack([np.zeros_like(push), push])])
 
 
 def _ball(slide: np.ndarray, rank: int, where: str) -> Closure:
-    """A joint that turns about any axis."""
+    """The constraint of a joint that turns about any axis."""
     if slide.any():
         raise ModelError(f"{where} > joint: must not slide, if it turns about any axis (got {rank} turns and a slide)")
     rows = _wide(np.zeros((0, 3)), np.eye(3))
@@ -137,7 +140,7 @@ def _ball(slide: np.ndarray, rank: int, where: str) -> Closure:
 
 
 def _hinge(Phi: np.ndarray, slide: np.ndarray, where: str) -> Closure:
-    """A joint of two turns, the second carried along by the first."""
+    """The constraint of a universal joint: two rotations, of which the first carries the axis of the second."""
     if Phi.shape[1] != 2 or np.abs(Phi[3:]).max() > _SMALL:
         raise ModelError(f"{where} > joint: must be two turns alone, if it turns about two axes (got {Phi.T.tolist()})")
     rows = _wide(np.zeros((1, 3)), np.eye(3))
@@ -147,7 +150,8 @@ def _hinge(Phi: np.ndarray, slide: np.ndarray, where: str) -> Closure:
 
 
 def _axial(turning: np.ndarray, slide: np.ndarray, where: str) -> Closure:
-    """A joint that turns about one axis through its origin or none, slides, or does both at a pitch."""
+    """The constraint of a joint that turns about at most one axis, through its origin, and may slide, also at a
+    pitch."""
     none = np.zeros((2, 3))
     if turning.shape[1] == 0:
         rows = _wide(np.eye(3), _complement(slide))
@@ -162,7 +166,7 @@ def _axial(turning: np.ndarray, slide: np.ndarray, where: str) -> Closure:
     along = np.outer(axis, axis)
     across = slide - along @ slide
     if not (np.abs(slide @ along - along @ slide).max() < _SMALL and round(float(np.trace(across))) in (0, 2)):
-        raise ModelError(f"{where} > joint: what it slides along must turn into itself (got {slide.tolist()})")
+        raise ModelError(f"{where} > joint: its rotation must keep its directions of sliding (got {slide.tolist()})")
     rows = _wide(_complement(along), _complement(slide))
     if pitch != 0.0:
         screw = np.concatenate([-pitch * axis, axis])

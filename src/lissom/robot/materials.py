@@ -1,11 +1,11 @@
 """Materials of rods, and the catalogue of materials and sections by name, with the sources of their numbers.
 
-Makers of silicones print the stress σ at which a sample is twice as long, over its first section. An incompressible
-neo-Hookean bar stretched by λ has
+Data sheets of silicones give the nominal stress σ at which a sample is twice as long. An incompressible neo-Hookean bar
+stretched by λ has
 
     σ = E/3 (λ − λ⁻²),   so that with λ = 2   E = 12/7 σ                                                   (1)
 
-which is the E of the small strains that a rod has; what a batch has may differ by a fifth and more.
+This E holds for the small strains of a rod. Batches of a silicone differ by a fifth or more.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Material:
         viscosity: float | None = None,
         damping_time: float | None = None,
     ) -> Material:
-        """A material of the catalogue, such as "Ecoflex 00-30". Properties that it does not say, such as viscosity, or
-        that are to be others, are given beside its name. See `catalogue`.
+        """A material of the catalogue, such as "Ecoflex 00-30". The other arguments replace its properties, or add
+        those that the catalogue does not have, such as viscosity. See `catalogue` and Material.
 
         Raises:
-            ModelError: there is none of this name; the nearest ones.
+            ModelError: the catalogue has no such material; the nearest names.
         """
         given = {"young": young, "density": density, "poisson": poisson, "viscosity": viscosity,
                  "damping_time": damping_time}  # fmt: skip
@@ -87,10 +87,11 @@ class Material:
 @final
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """Something that is known by a name.
+    """An entry of the catalogue of materials and sections.
 
     Args:
-        of: the class whose `named` makes it. values: arguments of that class, in SI units. source: of the numbers.
+        of: name of the class whose `named` makes it. values: arguments of that class, in SI units. source: the source
+            of these numbers.
     """
 
     of: str
@@ -135,9 +136,10 @@ _ENTRIES |= {
 
 
 def catalogue() -> dict[str, CatalogueEntry]:
-    """Materials and sections that are known by name, such as "Ecoflex 00-30", with the source of their numbers; for
-    `Material.named`, `SectionCircle.named` and `SectionAnnulus.named`, and as `name` in robot files. Lengths are
-    in [m].
+    """Materials and sections with names, such as "Ecoflex 00-30", and the source of their numbers.
+
+    The names serve `Material.named`, `SectionCircle.named` and `SectionAnnulus.named`, and `name` in robot files.
+    Lengths are in [m].
 
     Returns:
         CatalogueEntry by name.
@@ -149,7 +151,7 @@ def named_values(of: str, name: object) -> dict[str, float]:
     """Arguments of a class by a name of the catalogue.
 
     Raises:
-        ModelError: there is none of this name; the nearest ones.
+        ModelError: the catalogue has no such name for this class; the nearest names.
     """
     known = {entry: values for entry, values in _ENTRIES.items() if values.of == of}
     lower = {entry.lower(): entry for entry in known}

@@ -1,12 +1,12 @@
-"""Meshes: triangles that are drawn for a rigid body, and balls fitted into them, by which it touches.
+"""Meshes: triangles that are drawn for a rigid body, and contact balls fitted into them.
 
-The ball that touches the surface from inside at x, where the outward normal is n, and holds no point y of it has
+A ball inside the mesh that touches its surface at x, with outward normal n, and contains no other point y of it has
 
     c = x − r n,    r = min over y of |x − y|² / (2 nᵀ(x − y))   where nᵀ(x − y) > 0                       (1)
 
-which is found by shrinking a large one, each time by the surface point nearest to its centre (J. Ma, S. Bae, S. Choi,
-3D medial axis point approximation using nearest neighbors and the normal field, Visual Computer, 2012). Of these, so
-many are chosen, one after the other, as leave the surface nearest to their union.
+The algorithm shrinks a large ball, each time to the surface point nearest to its centre (J. Ma, S. Bae, S. Choi, 3D
+medial axis point approximation using nearest neighbors and the normal field, Visual Computer, 2012). From these balls
+it chooses one after the other, each time the ball that brings the union nearest to the surface.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from zipfile import BadZipFile, ZipFile, is_zipfile
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.robot.fields import Numbers, Placement
 from lissom.robot.shapes import Shape
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_MOST = 2**29  # [B] of a mesh
-_FARTHEST = 1e12  # [m], whose squares and cubes are numbers
+_MOST = 2**29  # largest size of a mesh file [B]
+_FARTHEST = 1e12  # largest coordinate of a vertex [m]; its squares and cubes are finite
 _STREAMS = (".gz", ".bz2", ".tgz", ".tar", ".xz")
 _SAMPLES = 2000  # points of the surface
 _CANDIDATES = 500  # balls to choose from
 _SHRINKS = 30
-_SMALLEST = 1e-9  # body [m]
-_NEAR = 1e-6  # of the radius, by which a ball may hold another point
+_SMALLEST = 1e-9  # least size of a body [m]
+_NEAR = 1e-6  # depth to which another point may lie in a ball, relative to its radius
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Mesh:
-    """Triangles that are drawn for a rigid body; they neither weigh nor touch anything.
+    """Triangles that are drawn for a rigid body; they have no mass and no contacts.
 
     Args:
-        vertices: shape (n, 3), in `scale`; None where they are those of a file.
-        triangles: numbers of three vertices each, counter-clockwise seen from outside, shape (m, 3).
-        file: a mesh of any kind that trimesh reads (STL, OBJ, DAE, PLY, GLB, ...), read when it is asked for (extra
+        vertices: shape (n, 3), in `scale`; None if a file holds them.
+        triangles: indices of three vertices each, counter-clockwise seen from outside, shape (m, 3).
+        file: a mesh of any format that trimesh reads (STL, OBJ, DAE, PLY, GLB, ...). It is read on first use (extra
             `urdf`).
         scale: unit of the vertices [m]: a number, or one for each axis.
         placement: 4x4 of the mesh's frame in the body's frame; None is the identity.
@@ -63,7 +63,7 @@ class Mesh:
 
     @classmethod
     def of_shape(cls, shape: Shape, *, placement: Any = None, color: Any = None) -> Mesh:
-        """The surface of a shape that has an end, its frame at `placement` in the body's frame."""
+        """The surface of a bounded shape whose frame is at `placement` in the body's frame."""
         quads = shape.facets(-np.ones(3), np.ones(3)) @ shape.surface("mesh").rotation.T
         vertices, corner = np.unique(quads.reshape(-1, 3).round(12), axis=0, return_inverse=True)
         a, b, c, d = corner.reshape(-1, 4).T
@@ -79,7 +79,7 @@ class Mesh:
         """
         vertices, triangles = (self.vertices, self.triangles) if self.file is None else read_mesh(self.file)
         g = checks.pose(self.placement, "mesh: placement")
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+        with np.errstate(over="ignore", invalid="ignore"):  # _check_surface refuses numbers that overflow
             points = np.asarray(vertices, dtype=np.float64) * np.asarray(self.scale, dtype=np.float64)
             points, rows = points @ g[:3, :3].T + g[:3, 3], np.asarray(triangles, dtype=np.int64)
         _check_surface(points, rows, "mesh" if self.file is None else f"mesh {os.fspath(self.file)!r}")
@@ -127,11 +127,11 @@ def read_mesh(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check_size(name: str, known: os.stat_result) -> None:
-    """Raise ModelError at what would take more memory than a mesh does, before any of it is read."""
+    """Raise ModelError if a file would take too much memory, before any of it is read."""
     where = f"mesh {name!r}"
     checks.require(S_ISREG(known.st_mode), where, "must be a file", name)
     size, rule = known.st_size, f"must hold at most {_MOST / 2**20:g} MiB, unpacked as well"
-    if name.lower().endswith(_STREAMS):  # which do not say what they unpack to
+    if name.lower().endswith(_STREAMS):  # these formats do not state their unpacked size
         raise ModelError(f"{where}: must not be packed; unpack it (got {os.path.splitext(name)[1]!r})")
     if is_zipfile(name):
         with ZipFile(name) as archive:
@@ -140,7 +140,7 @@ def _check_size(name: str, known: os.stat_result) -> None:
 
 
 def _check_surface(vertices: np.ndarray, triangles: np.ndarray, where: str) -> None:
-    """Raise ModelError at triangles that nothing can be drawn of."""
+    """Raise ModelError if the vertices are too far away or all triangles are flat."""
     near = np.abs(vertices) <= _FARTHEST  # False for NaN too
     if not near.all():
         raise checks.fail(f"{where}: vertices", f"must be within {_FARTHEST:g} m", vertices[~near.all(axis=1)][0])
@@ -152,7 +152,7 @@ def _check_surface(vertices: np.ndarray, triangles: np.ndarray, where: str) -> N
 
 @lru_cache(maxsize=64)
 def _read(name: str, changed: int) -> tuple[np.ndarray, np.ndarray]:
-    """What a file holds that was `changed` at this time."""
+    """Vertices and triangles of a file. `changed`, its time of modification, is a part of the cache's key."""
     try:
         import trimesh
     except ImportError:
@@ -178,14 +178,14 @@ def _read(name: str, changed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True, eq=False)
 class FittedBalls:
     """Balls that fill a mesh.
 
     Args:
         balls: rows (x, y, z, radius), shape (n, 4) [m], for `RigidBody(balls=)`.
-        gap: largest distance from a point of the surface to the nearest ball [m]. No ball stands out of the mesh.
+        gap: largest distance from a point of the surface to the nearest ball [m]. No ball reaches out of the mesh.
     """
 
     balls: np.ndarray
@@ -193,18 +193,18 @@ class FittedBalls:
 
 
 def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> FittedBalls:
-    """Balls inside a mesh that leave as little of its surface uncovered as they can.
+    """Balls inside a mesh, chosen to come close to all of its surface.
 
-    A mesh with holes is taken for its convex hull.
+    A mesh with holes is replaced by its convex hull.
 
     Args:
-        vertices: shape (n, 3) [m]. triangles: three vertices each, shape (m, 3).
-        count: number of balls at most.
+        vertices: shape (n, 3) [m]. triangles: indices of three vertices each, shape (m, 3).
+        count: largest number of balls.
     Returns:
         FittedBalls.
     Raises:
-        ModelError: the arrays are no mesh, or all of it is flat.
-    Accuracy: the gap is that at 2000 points of the surface.
+        ModelError: the arrays are no mesh, or the mesh is flat.
+    Accuracy: the gap is the largest at 2000 points of the surface.
     """
     points = checks.array(vertices, (-1, 3), "fit_balls: vertices", "must be rows of three finite numbers")
     rows = checks.array(triangles, (-1, 3), "fit_balls: triangles", "must be rows of three numbers of vertices")
@@ -218,7 +218,7 @@ def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> Fit
     if not _is_closed(corners):
         corners = _hull(points)
     if np.linalg.det(corners - corners.mean(axis=(0, 1))).sum() < 0.0:
-        corners = corners[:, ::-1]  # its triangles are seen from inside
+        corners = corners[:, ::-1]  # its triangles are counter-clockwise seen from inside
     x, n = _samples(corners)
     centre, radius = _inner_balls(x, n)
     chosen = _chosen(x, centre, radius, count)
@@ -229,7 +229,7 @@ def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> Fit
 
 
 def _is_closed(corners: np.ndarray) -> bool:
-    """Whether each edge is run through once in each direction."""
+    """Whether the triangles run along each edge once in each direction."""
     size = float(np.ptp(corners.reshape(-1, 3), axis=0).max())
     _, number = np.unique((corners / max(size, 1e-300)).round(9).reshape(-1, 3), axis=0, return_inverse=True)
     edges = number.reshape(-1, 3)[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
@@ -261,7 +261,8 @@ def _samples(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     total = np.cumsum(area) / area.sum()
     k = np.arange(_SAMPLES)
     which = np.searchsorted(total, (k + 0.5) / _SAMPLES).clip(max=len(area) - 1)
-    a, b = (0.5 + k * 0.7548776662466927) % 1.0, (0.5 + k * 0.5698402909980532) % 1.0  # an even sequence of two numbers
+    # An evenly spread sequence of pairs.
+    a, b = (0.5 + k * 0.7548776662466927) % 1.0, (0.5 + k * 0.5698402909980532) % 1.0
     a, b = np.where(a + b > 1.0, 1.0 - a, a), np.where(a + b > 1.0, 1.0 - b, b)
     first, second, third = np.moveaxis(corners[which], 1, 0)
     x = first + a[:, None] * (second - first) + b[:, None] * (third - first)
@@ -289,7 +290,7 @@ def _inner_balls(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _distance(corners: np.ndarray, point: np.ndarray) -> float:
-    """From a point to the nearest of triangles (m, 3, 3)."""
+    """Distance from a point to the nearest of triangles (m, 3, 3) [m]."""
     edge, away = np.roll(corners, -1, axis=1) - corners, point - corners
     along = np.einsum("mki,mki->mk", away, edge) / np.maximum(np.einsum("mki,mki->mk", edge, edge), 1e-300)
     to_edge = np.linalg.norm(away - along.clip(0.0, 1.0)[..., None] * edge, axis=-1).min()
@@ -301,7 +302,7 @@ def _distance(corners: np.ndarray, point: np.ndarray) -> float:
 
 
 def _chosen(x: np.ndarray, centre: np.ndarray, radius: np.ndarray, count: int) -> list[int]:
-    """Which balls leave the samples nearest to their union."""
+    """Indices of the balls whose union is nearest to the samples, chosen one after the other."""
     beyond = np.linalg.norm(x[None] - centre[:, None], axis=-1) - radius[:, None]
     beyond = np.maximum(beyond, 0.0)
     left, chosen = np.full(len(x), np.inf), []

@@ -25,18 +25,20 @@ _SECOND = ((1, 8 / 5), (2, -1 / 5), (3, 8 / 315), (4, -1 / 560))
 @final
 @dataclass(frozen=True)
 class JointMotion:
-    """Prescribed coordinates of a joint; the forces they need come out as multipliers.
+    """Prescribed coordinates of a joint. The forces that drive them are multipliers.
 
     Args:
         name: unique among the motions.
-        link: whose joint it is; not spherical or free.
-        position: of all coordinates of the joint [rad, m], a number if there is one: a constant or a function of t [s].
-        velocity: its rate, a function of t [rad/s, m/s]; None differentiates the position.
-        acceleration: the rate of that [rad/s², m/s²]; None differentiates the velocity where it is given.
+        link: name of the link whose joint follows the motion; the joint may not be spherical or free.
+        position: values of all coordinates of the joint [rad, m], a number for a single one: a constant or a function
+            of t [s].
+        velocity: rate of the position, a function of t [rad/s, m/s]; None differentiates the position.
+        acceleration: rate of the velocity, a function of t [rad/s², m/s²]; None differentiates the velocity if it is
+            given, otherwise the position twice.
 
     Accuracy: derivatives that are left out are exact for constants, expressions without corners, cubic tables, SciPy's
-    PPoly and smooth ls.Samples, and otherwise differences of eighth order over 8 ms to each side: 1e-9 relative up to
-    10 Hz. The functions are then asked for times before 0 too.
+    PPoly and smooth ls.Samples. Those of other functions are differences of eighth order over 8 ms to each side, 1e-9
+    relative up to 10 Hz; these functions are also called at times before 0.
     """
 
     name: str
@@ -72,7 +74,7 @@ class JointMotion:
         return q, v, a
 
     def polynomials(self, size: int) -> tuple[PPoly | None, PPoly | None, PPoly | None]:
-        """The same three as polynomials of time, None for each that is none."""
+        """Position, velocity and acceleration as polynomials of time; None for each that is not a polynomial."""
         q = polynomial_of(self.position, size)
         if not callable(self.position):
             return q, constant(np.zeros(size)), constant(np.zeros(size))
@@ -88,8 +90,8 @@ class JointMotion:
         return q, rates[0], rates[1]
 
     def programs(self, size: int) -> tuple[Programs, Programs, Programs]:
-        """The same three as programs of what is on the stack at their end, and which derivative of that they are; None
-        for each that is no expression, or has corners and is to be differentiated."""
+        """Position, velocity and acceleration as programs, each with the order of derivative to take of their results.
+        None for each that is no expression, or that has corners and needs a derivative."""
         if not callable(self.position):
             return None, None, None
         v = (self.position, 1) if self.velocity is None else (self.velocity, 0)
@@ -114,17 +116,17 @@ def _values(value: Any, size: int, where: str) -> RowsOfTime:
         return np.atleast_1d(checks.call(lambda time: _scalar(value(time)), t, shape, where)).tolist()
 
     is_text = isinstance(value, Expression)
-    many = (lambda times: value.over(times).reshape(len(times), size)) if is_text else None
+    at_times = (lambda times: value.over(times).reshape(len(times), size)) if is_text else None
     quick = (value.on_floats if is_text else None) or value
 
     def quickly(t: float) -> list[float]:
         try:
             number = quick(t)
         except Exception:
-            return of_time(t)  # says what failed, where it fails for NumPy too
+            return of_time(t)  # raises the error if NumPy fails too
         return [float(number)] if isinstance(number, float) and isfinite(number) else of_time(t)
 
-    return RowsOfTime(quickly if size == 1 else of_time, many)
+    return RowsOfTime(quickly if size == 1 else of_time, at_times)
 
 
 def _scalar(value: Any) -> Any:
@@ -133,7 +135,7 @@ def _scalar(value: Any) -> Any:
 
 
 def _exact(value: Any, order: int, size: int) -> RowsOfTime | None:
-    """The exact derivative of expressions and polynomials of time; None for other functions, and those with corners."""
+    """The exact derivative of an expression or of polynomials of time; None for other functions and for corners."""
     if isinstance(value, Expression):
         known = _programs(value, order, size)
         return None if known is None else _rates(*known)
@@ -146,16 +148,16 @@ def _exact(value: Any, order: int, size: int) -> RowsOfTime | None:
 
 
 def _rates(programs: list[Steps], order: int) -> RowsOfTime:
-    """A derivative of programs."""
+    """The derivative of the given order of programs, one number for each program."""
 
     def at(t: float) -> list[float]:
         row = [jet(steps, t)[order] for steps in programs]
         return checks.array(row, (len(row),), "motion: rate", f"must be finite at {t:g}").tolist()
 
-    def many(times: np.ndarray) -> np.ndarray:
+    def at_times(times: np.ndarray) -> np.ndarray:
         return np.stack([np.broadcast_to(jet(steps, times)[order], times.shape) for steps in programs], axis=1)
 
-    return RowsOfTime(at, many)
+    return RowsOfTime(at, at_times)
 
 
 def _differenced(function: RowsOfTime, weights: tuple[tuple[int, float], ...]) -> RowsOfTime:

@@ -3,8 +3,8 @@
 A path begins with a word of the robot (`gravity`, `fluid`), or with the name of a part (a link, an actuator, ...), and
 goes on with fields: `arm.material.young`, `t1.offset`, `fluid.density`. Entries of lists follow in brackets:
 `gravity[2]`. The body of a link, the line of a chamber and the only item of a tendon's path need no word of their own.
-`*` stands for every part that has what follows: `*.material.young`. Where parts of two kinds have one name, the kind
-goes first: `loops.arm.s_a`.
+`*` stands for every part that has the rest of the path: `*.material.young`. If parts of two kinds share a name, the
+kind precedes it: `loops.arm.s_a`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Steps = tuple[Any, ...]  # attributes by their names, entries by [key]
 
 
 def described_values(robot: Robot) -> dict[str, Any]:
-    """The values of a description by their paths, in the order of its parts; names of parts are left out."""
+    """The values of a description by their paths, in the order of its parts. Names of parts are no values."""
     out: dict[str, Any] = {}
     for word, steps in _words(robot).items():
         if word not in _KINDS:
@@ -41,10 +41,10 @@ def described_values(robot: Robot) -> dict[str, Any]:
 
 
 def with_values(robot: Robot, values: Mapping[str, Any], more: Mapping[str, Any]) -> Robot:
-    """A description of its own with some values replaced, one after the other.
+    """A copy of a description with some values replaced, one after the other.
 
     Raises:
-        ModelError: the word that there is none of, and the nearest one.
+        ModelError: the unknown word of a path, and the nearest known one.
     """
     checks.require(isinstance(values, Mapping), _title(robot), "values must be given by path", values)
     out = copy(robot)
@@ -56,7 +56,7 @@ def with_values(robot: Robot, values: Mapping[str, Any], more: Mapping[str, Any]
 
 
 def _check_kind(robot: Robot, path: str, steps: Steps, value: Any) -> None:
-    """Raise ModelError where a number or the like would take the place of a whole part, such as a tendon."""
+    """Raise ModelError if a number or another plain value would replace a whole part, such as a tendon."""
     old = _read(robot, steps)
     is_entry = len(steps) > 1 and isinstance(steps[-1], list)
     if _has_parts(old) and not _has_parts(value) and (value is not None or is_entry):
@@ -67,10 +67,10 @@ def _check_kind(robot: Robot, path: str, steps: Steps, value: Any) -> None:
 
 
 def is_value(robot: Robot, path: str) -> bool:
-    """Whether a number may stand at a path, rather than a part, a name or a choice.
+    """Whether the value at a path may be a number, rather than a part, a name or a choice.
 
     Raises:
-        ModelError: the word that there is none of, and the nearest one.
+        ModelError: the unknown word of the path, and the nearest known one.
     """
     found = value_at(robot, path)
     several = found if isinstance(found, list | tuple) else [found]
@@ -78,10 +78,10 @@ def is_value(robot: Robot, path: str) -> bool:
 
 
 def value_at(robot: Robot, path: str) -> Any:
-    """The value at a path; of those that `*` stands for the first.
+    """The value at a path. With `*` it is that of the first part.
 
     Raises:
-        ModelError: the word that there is none of, and the nearest one.
+        ModelError: the unknown word of the path, and the nearest known one.
     """
     return _read(robot, _found(robot, path)[0])
 
@@ -91,7 +91,7 @@ def _title(robot: Robot) -> str:
 
 
 def _found(robot: Robot, path: Any) -> list[Steps]:
-    """Where a path leads: one place, or one for each part that `*` stands for."""
+    """The places of a path: one, or with `*` one for each part that has the value."""
     checks.require(isinstance(path, str) and path != "", _title(robot), "a path must be a text", path)
     if not path.startswith(_EVERY + "."):
         return [_steps(robot, path)]
@@ -100,21 +100,21 @@ def _found(robot: Robot, path: Any) -> list[Steps]:
         try:
             found += [_steps(robot, name + path[1:])] if name not in (*_KINDS, *_OWN) else []
         except ModelError:
-            continue  # a part that has no such value
+            continue  # this part has no such value
     rest = path[2:]
-    rule = f"a path after {_EVERY} must name what some part has{_nearest(rest, _after_every(robot))}"
+    rule = f"a path after {_EVERY} must name a value of some part{_nearest(rest, _after_every(robot))}"
     checks.require(bool(found), _title(robot), rule, rest)
     return found
 
 
 def _after_every(robot: Robot) -> list[str]:
-    """What may follow `*`."""
+    """The paths that may follow `*.`."""
     parts = [word for word in _words(robot) if word not in (*_KINDS, *_OWN)]
     return [path[len(word) + 1 :] for word in parts for path in described_values(robot) if path.startswith(word + ".")]
 
 
 def _steps(robot: Robot, path: str) -> Steps:
-    """Where a path leads, word by word."""
+    """The place of a path, read word by word."""
     steps: Steps = ()
     here: Any = robot
     rest, where = path, _title(robot)
@@ -136,7 +136,7 @@ def _steps(robot: Robot, path: str) -> Steps:
 
 
 def _first(rest: str, words: Mapping[str, Steps], where: str, robot: Robot) -> str:
-    """The longest of the words that the rest of a path begins with; names may hold dots."""
+    """The longest of the words with which the rest of a path begins; names may contain dots."""
     fitting = [word for word in words if rest == word or rest.startswith((word + ".", word + "["))]
     if fitting:
         return max(fitting, key=len)
@@ -155,7 +155,7 @@ def _first(rest: str, words: Mapping[str, Steps], where: str, robot: Robot) -> s
 
 
 def _below(word: str, robot: Robot) -> str:
-    """The first path that ends with a word."""
+    """The end of an error message that names the first path ending with a word; empty if there is none."""
     path = next((path for path in described_values(robot) if path.endswith("." + word)), None)
     return f"; there is {path!r}" if path else ""
 
@@ -166,7 +166,7 @@ def _nearest(word: str, known: Any) -> str:
 
 
 def _entry(here: Any, rest: str, where: str) -> tuple[Any, str]:
-    """The key in brackets that a path goes on with, and what follows it."""
+    """The index in brackets at the start of the rest of a path, and the remainder behind it."""
     text, closed, rest = rest[1:].partition("]")
     is_list = isinstance(here, list | tuple) or (isinstance(here, np.ndarray) and here.ndim > 0)
     checks.require(is_list, where, "has no entries in brackets", f"[{text}]")
@@ -176,7 +176,7 @@ def _entry(here: Any, rest: str, where: str) -> tuple[Any, str]:
 
 
 def _words(here: Any) -> dict[str, Steps]:
-    """The words that may come next, and where each leads."""
+    """The words that may come next in a path, and the place of each."""
     if isinstance(here, Robot):
         kinds = {kind: getattr(here, kind) for kind in _KINDS}
         names = [name for parts in kinds.values() for name in parts]
@@ -194,7 +194,7 @@ def _words(here: Any) -> dict[str, Steps]:
 
 
 def _through(here: Any) -> Steps | None:
-    """The part whose words serve as those of what holds it."""
+    """The place of the inner part whose words may follow its owner directly; None without such a part."""
     if isinstance(here, Link):
         return ("body",)
     if isinstance(here, Chamber):
@@ -203,7 +203,7 @@ def _through(here: Any) -> Steps | None:
 
 
 def _has_parts(value: Any) -> bool:
-    """Whether a value is made of described ones; a function is one value, whatever it holds."""
+    """Whether a value has fields with values of their own. A function has none, even if it is a dataclass."""
     return is_dataclass(value) and not isinstance(value, type) and not callable(value)
 
 
@@ -228,13 +228,13 @@ def _read(here: Any, steps: Steps) -> Any:
 
 
 def _put(robot: Robot, steps: Steps, value: Any) -> None:
-    """Replace what is at a place of a description that nobody else has."""
+    """Replace the value at a place of a description in place. The description must be a copy."""
     name, *rest = steps
     setattr(robot, name, _replaced(getattr(robot, name), tuple(rest), value))
 
 
 def _replaced(here: Any, steps: Steps, value: Any) -> Any:
-    """`here` with the value at a place in it replaced."""
+    """A copy of `here` with the value at a place in it replaced."""
     if not steps:
         return value
     step, rest = steps[0], steps[1:]
@@ -252,7 +252,7 @@ def _replaced(here: Any, steps: Steps, value: Any) -> Any:
 
 
 def unit_of(robot: Robot, path: str) -> str:
-    """The unit of the value at a path, as the docstring of what holds it says; empty where it says none."""
+    """The unit of the value at a path, read from the docstring of its class; empty if the docstring has none."""
     steps = _found(robot, path)[0]
     last = max(k for k, step in enumerate(steps) if isinstance(step, str))
     holder, name = _read(robot, steps[:last]), str(steps[last])

@@ -1,7 +1,7 @@
-"""Poses of joints that users give: any smooth function of the joint's coordinates, as JAX code or as a table.
+"""User-defined poses of joints: any smooth function of the joint's coordinates, as JAX code or as a table.
 
-With g(q) the 4x4 pose of the child's side in the parent's, the columns of the motion subspace S in the child's frame
-and their derivatives are all that any algorithm asks of a joint:
+With g(q) the 4x4 pose of the child's side in the parent's, algorithms use the columns of the motion subspace S in the
+child's frame and their derivatives:
 
     S_j = (g⁻¹ ∂g/∂q_j)^∨,   ∂S_j/∂q_c,   ∂²S_j/∂q_c∂q_e                                                  (1)
 """
@@ -20,14 +20,14 @@ from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
 
-_RIGID = 1e-9  # how far a pose may be from a rigid transform
-_LOOKS = 5  # configurations where that is looked at
+_RIGID = 1e-9  # largest deviation of a pose from a rigid transform
+_CHECKED = 5  # configurations at which a user's function is checked
 _ROOM = 64  # configurations of a batch that are evaluated at once
 
 
 class PoseDerivatives(NamedTuple):
-    """Of m configurations: g (m, 4, 4) and of (1) S (m, n, 6) by [j], ∂S (m, n, n, 6) by [j, c] and ∂²S (m, n, n, n, 6)
-    by [j, c, e]."""
+    """Pose and motion subspace of a joint at m configurations: g (m, 4, 4), and by (1) S (m, n, 6) indexed [j], S_q =
+    ∂S (m, n, n, 6) indexed [j, c] and S_qq = ∂²S (m, n, n, n, 6) indexed [j, c, e]."""
 
     g: np.ndarray
     S: np.ndarray
@@ -42,10 +42,10 @@ class PoseSpline:
 
     Args:
         points: values of the coordinate, strictly increasing, shape (m,).
-        rotation: rotation vectors there, shape (m, 3) [rad]; they may go on beyond π and must not jump by a turn.
+        rotation: rotation vectors there, shape (m, 3) [rad]; they may exceed π and must not jump by a turn.
         position: positions there, shape (m, 3) [m].
-        degree: 5, or 3, with which derivatives of forces jump at the points.
-    Accuracy: exact at the points; O(h⁶) or O(h⁴) between them. Beyond the ends the last pieces go on.
+        degree: 5 or 3. With 3, derivatives of forces jump at the points.
+    Accuracy: exact at the points; O(h⁶) or O(h⁴) between them. The end pieces extrapolate beyond the ends.
     """
 
     points: Numbers
@@ -67,8 +67,8 @@ class PoseSpline:
             checks.array(getattr(self, name), (len(points), 3), f"{where}: {name}", rule)
 
     def pieces(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where each piece begins (p,), and its coefficients (p, 6, 6): of each power of the distance from there, those
-        of the rotation vector and the position."""
+        """The start of each piece (p,), and its coefficients (p, 6, 6): for each power of the distance from the start,
+        the rotation vector and the position."""
         from scipy.interpolate import make_interp_spline
 
         x = np.asarray(self.points, dtype=np.float64)
@@ -82,7 +82,7 @@ class PoseSpline:
         return start, coefficients
 
     def motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """g (4, 4) and S (6, 1) at one configuration; kernels do the same for all derivatives."""
+        """g (4, 4) and S (6, 1) at one configuration. Kernels compute them with all derivatives."""
         start, coefficients = self.pieces()
         piece = max(int(np.searchsorted(start, q[0], side="right")) - 1, 0)
         polynomial = np.polynomial.Polynomial
@@ -96,7 +96,7 @@ class PoseSpline:
 
 
 def _turned(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rotation of a rotation vector, and what turns its rate into the angular velocity in turned axes."""
+    """The rotation matrix R (3, 3) of a rotation vector w, and the matrix T (3, 3) with ω = T ẇ in the rotated axes."""
     W = np.array([[0.0, -w[2], w[1]], [w[2], 0.0, -w[0]], [-w[1], w[0], 0.0]])
     angle = float(np.linalg.norm(w))
     first, half = np.sinc(angle / np.pi), np.sinc(angle / (2.0 * np.pi))
@@ -114,13 +114,13 @@ class PoseFunction:
     n: int
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the function is none, does not run under JAX, or gives no rigid transform."""
+        """Raise ModelError if this is no function, does not run under JAX, or returns no rigid transform."""
         try:
             import jax  # noqa: F401
         except ImportError:
             rule = "a function of the coordinates needs JAX: pip install 'lissom[jax]', or give a PoseSpline"
             raise ModelError(f"{where}: {rule}") from None
-        samples = np.random.default_rng(0).uniform(-0.1, 0.1, (_LOOKS, self.n))
+        samples = np.random.default_rng(0).uniform(-0.1, 0.1, (_CHECKED, self.n))
         samples[0] = 0.0
         try:
             g = np.asarray(_compiled(self.function, self.n)[0](samples))
@@ -128,7 +128,7 @@ class PoseFunction:
             text = str(error).partition("\n")[0]
             rule = "must be a function of an array (n,) made of jax.numpy"
             raise ModelError(f"{where}: {rule}; it failed ({type(error).__name__}: {text})") from error
-        checks.require(g.shape == (_LOOKS, 4, 4), where, "must return a 4x4 matrix, got shape", g.shape[1:])
+        checks.require(g.shape == (_CHECKED, 4, 4), where, "must return a 4x4 matrix, got shape", g.shape[1:])
         R = g[:, :3, :3]
         checks.require(bool(np.isfinite(g[0]).all()), where, "must be finite where all coordinates are zero", g[0])
         for k in np.flatnonzero(np.isfinite(g).all(axis=(1, 2))):
@@ -146,19 +146,18 @@ class PoseFunction:
 
     def derivatives(self, q: np.ndarray) -> PoseDerivatives:
         """The pose and the columns (1) at configurations (m, n)."""
-        room = 1 if len(q) == 1 else _ROOM  # two sizes alone, since each is compiled, which takes seconds
+        room = 1 if len(q) == 1 else _ROOM  # only two sizes, since the compilation of each takes seconds
         parts = []
         for first in range(0, max(len(q), 1), room):
-            rows = np.zeros((room, self.n))
-            some = q[first : first + room]
-            rows[: len(some)] = some
-            parts.append([np.asarray(part)[: len(some)] for part in _compiled(self.function, self.n)[1](rows)])
+            rows, count = np.zeros((room, self.n)), len(q[first : first + room])
+            rows[:count] = q[first : first + room]
+            parts.append([np.asarray(part)[:count] for part in _compiled(self.function, self.n)[1](rows)])
         return PoseDerivatives(*(np.concatenate(part) for part in zip(*parts)))
 
 
 @lru_cache(maxsize=64)
 def _compiled(function: Callable[[Any], Any], n: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Functions of configurations (m, n): the pose, and all of (1), in float64."""
+    """Two functions of configurations (m, n), in float64: the pose, and the pose with all of (1)."""
     import jax
     import jax.numpy as jnp
 
@@ -180,7 +179,7 @@ def _compiled(function: Callable[[Any], Any], n: int) -> tuple[Callable[..., Any
 
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of JAX, called in float64 whatever the user's setting of JAX is."""
+    """A JAX function that computes in float64 whatever the user's setting of JAX is."""
     import jax
 
     try:
@@ -196,24 +195,24 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """A function of JAX, compiled on its first use, in float64; `options` are those of XLA's compiler beside ours."""
+    """A JAX function, compiled on its first use, in float64; `options` of XLA's compiler are added to `_QUICK`."""
     import jax
 
     known = {name: value for name, value in (_QUICK | options).items() if _is_known(name, value)}
     return in_double(jax.jit(function, compiler_options=known))
 
 
-# without emitters by MLIR, code that runs as fast is made in half the time
+# Without MLIR emitters XLA compiles in half the time; the code runs as fast.
 _QUICK: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}
 
 
 @lru_cache(maxsize=64)
 def _is_known(name: str, value: Any) -> bool:
-    """Whether this version of JAX has an option of its compiler."""
+    """Whether this version of JAX has an option of XLA's compiler."""
     import jax
 
     try:
-        jax.jit(jax.lax.optimization_barrier, compiler_options={name: value})(0)  # which an option may keep
-    except Exception:  # JAX has several for it: it does not know the argument, or the option
+        jax.jit(jax.lax.optimization_barrier, compiler_options={name: value})(0)  # an option may allow this operation
+    except Exception:  # the type depends on whether JAX rejects the argument or the option
         return False
     return True

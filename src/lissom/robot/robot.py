@@ -43,7 +43,7 @@ from lissom.robot.springs import Spring
 if TYPE_CHECKING:
     from lissom.model.model import Model
 
-_WORLD = ("world", "World", "ground", "base", "fixed", "none", "None", "null", "")  # what users call no parent
+_WORLD = ("world", "World", "ground", "base", "fixed", "none", "None", "null", "")  # wrong names of the world as parent
 
 
 @final
@@ -86,12 +86,12 @@ class Link:
 
 @final
 class Robot:
-    """Links, the loops that close chains of them, and what drives and loads them.
+    """Links, the loops that close chains of them, actuators, loads and surroundings.
 
     Args:
         name: of the robot.
         gravity: in the world frame, shape (3,) [m/s²].
-        near_pairs: balls and what they may touch that may be near each other at once.
+        near_pairs: largest number of pairs of a ball and an obstacle that may be near each other at once.
 
     The description may be edited until and after `build`, which freezes a copy of it into a Model.
     """
@@ -117,7 +117,7 @@ class Robot:
         return reduced(_from_parts, self.__dict__, f"robot {self.name!r}")
 
     def __copy__(self) -> Robot:
-        """A description of its own, of the same parts."""
+        """A description with dictionaries of its own that hold the same parts."""
         return _from_parts({name: copy(part) for name, part in self.__dict__.items()})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Robot:
@@ -127,14 +127,14 @@ class Robot:
         return _from_parts(deepcopy(self.__dict__, memo))
 
     def __repr__(self) -> str:
-        from lissom.robot.telling import counted
+        from lissom.robot.formatting import counted
 
         kinds = ("links", "actuators", "loads", "loops", "motions", "springs", "contacts", "forces")
         parts = [counted(kind, getattr(self, kind)) for kind in kinds if kind == "links" or getattr(self, kind)]
         return f"Robot({self.name!r}: {'; '.join(parts)}{'; in a fluid' if self.fluid is not None else ''})"
 
     def _repr_html_(self) -> str:
-        from lissom.robot.telling import html_table
+        from lissom.robot.formatting import html_table
 
         rows = [(x.name, x.parent or "the world", type(x.joint).__name__, type(x.body).__name__ if x.body else "none")
                 for x in self.links.values()]  # fmt: skip
@@ -172,8 +172,8 @@ class Robot:
         stiffness: float | None = None,
         slack_length: float | None = None,
     ) -> Tendon:
-        """Add a tendon along one rod (`link`, `offset`, `start`, `stop`) or along a `path` of several items; with a
-        stiffness it is elastic, and its input the length pulled in. See Tendon."""
+        """Add a tendon along one rod (`link`, `offset`, `start`, `stop`) or along a `path` of several items. With a
+        stiffness it is elastic, and its input is the length pulled in [m]. See Tendon."""
         if path is None:
             checks.require(link is not None and offset is not None, f"tendon {name!r}",
                            "needs a link and an offset, or a path", (link, offset))  # fmt: skip
@@ -227,11 +227,11 @@ class Robot:
         return self._add_actuator("wrench input", WrenchInput(name, link, s, directions, frame, position))
 
     def add_custom_actuator(self, name: str, function: Any, *, size: int = 1) -> CustomActuator:
-        """Add a generalised actuation B(q) of your own; see CustomActuator."""
+        """Add a user-defined generalised actuation B(q); see CustomActuator."""
         return self._add_actuator("custom actuator", CustomActuator(name, function, size))
 
     def couple_inputs(self, name: str, gains: dict[str, float]) -> InputCoupling:
-        """Drive several actuators by one input, which stands in u where the first of them stood."""
+        """Drive several actuators by one input, which takes the place of the first of them in u."""
         self._new_name(name, "input", self.actuators, self.couplings)
         checks.require(isinstance(gains, Mapping), f"input {name!r}: gains", "must be gains by actuator name", gains)
         self.couplings[name] = InputCoupling(name, dict(gains))
@@ -256,7 +256,7 @@ class Robot:
     def add_joint_motion(
         self, name: str, link: str, *, position: Any, velocity: Any = None, acceleration: Any = None
     ) -> JointMotion:
-        """Let the joint of a link follow functions of time; see JointMotion."""
+        """Prescribe the motion of a link's joint by functions of time; see JointMotion."""
         self._new_name(name, "motion", self.motions)
         self.motions[name] = JointMotion(name, link, position, velocity, acceleration)
         return self.motions[name]
@@ -317,18 +317,18 @@ class Robot:
         radius: FunctionOfS = None,
         per_interval: int = 1,
     ) -> Contact:
-        """Let links touch a shape, or the balls of other links.
+        """Add contacts of links with a shape, or with the balls of other links; see Contact.
 
         Args:
             name: unique among contacts. links: names of the links that carry balls, or one name.
-            shape: what they touch; None where they touch the balls of `others`, names of links too.
-            on, s, placement: the link that the shape is fixed to, None for the world; where on it; the shape's 4x4
-                frame there.
+            shape: the shape that they touch; None if they touch the balls of `others`, names of links too.
+            on, s, placement: name of the link that the shape is fixed to, None for the world; the place on it; the
+                shape's 4x4 frame there.
             stiffness, exponent, damping: k [N/m^p], p and c [s/m] of the normal force k δ^p (1 + c δ̇).
             friction, slip_speed: μ, and the speed at which friction has 0.7 of its full size [m/s].
-            stick_stiffness, stick_damping: k_t [N/m] and τ [s] of friction that holds; None is smooth friction.
-            radius, per_interval: of the balls on rods [m], None is half the section's smallest width; and how many for
-                each integration interval.
+            stick_stiffness, stick_damping: k_t [N/m] and τ [s] of friction that sticks; None is smooth friction.
+            radius, per_interval: radius of the balls on rods [m], None is half the section's smallest width; number of
+                balls on each integration interval.
         """
         self._new_name(name, "contact", self.contacts)
         self.contacts[name] = Contact(
@@ -352,7 +352,7 @@ class Robot:
         return self.contacts[name]
 
     def add_force(self, name: str, link: str, function: Any, *, s: Any = None) -> Force:
-        """Add a force of your own, that follows the pose and the twist of a link; see Force."""
+        """Add a user-defined force, a function of the pose and the twist of a link; see Force."""
         self._new_name(name, "force", self.forces)
         self.forces[name] = Force(name, link, function, s)
         return self.forces[name]
@@ -374,7 +374,7 @@ class Robot:
     if not TYPE_CHECKING:  # else every misspelt attribute would pass
 
         def __getattr__(self, name: str) -> Any:
-            """Where a Model is expected, what it has and a description has not says so."""
+            """Raise an error that asks for a Model if `name` is an attribute of Model."""
             from lissom.model.model import Model
 
             if name.startswith("_") or not (hasattr(Model, name) or name in Model.__dataclass_fields__):
@@ -399,11 +399,11 @@ class Robot:
         return described_values(self)
 
     def with_(self, values: Mapping[str, Any] | None = None, **more: Any) -> Robot:
-        """A description of its own with some values replaced, by their paths: `{"arm.material.young": 2e6}`; paths that
-        are one word may be given by name: `gravity=(0, 0, 0)`.
+        """A copy of the description with values replaced by their paths: `{"arm.material.young": 2e6}`. A path of one
+        word may be given as a keyword: `gravity=(0, 0, 0)`.
 
         Raises:
-            ModelError: the word of a path that there is none of, and the nearest one.
+            ModelError: the unknown word of a path, and the nearest known one.
         """
         from lissom.robot.paths import with_values
 
@@ -438,9 +438,9 @@ def _from_parts(parts: dict[str, Any]) -> Robot:
     return robot
 
 
-@np.errstate(all="ignore")  # what overflows is refused where it is used
+@np.errstate(all="ignore")  # checks refuse numbers that overflow
 def check_parts(robot: Robot) -> None:
-    """Raise ModelError at the first rule the description breaks, or gather those of all parts (checks.gathered)."""
+    """Raise ModelError at the first rule that the description breaks; inside checks.gathered collect those of parts."""
     checks.title(robot.name, "robot: name", may_be_empty=True)
     checks.integer(robot.near_pairs, f"robot {robot.name!r}: near_pairs", least=1, most=10**7)
     checks.require(bool(robot.links), f"robot {robot.name!r}", "needs at least one link", "no links")
@@ -518,7 +518,7 @@ def _check_link(robot: Robot, name: Any, where: str) -> Link:
 
 
 def _check_place(robot: Robot, name: Any, s: Any, where: str, side: str = "") -> None:
-    """A place on a link, which may be a material point of a body that has such."""
+    """Check a link's name and a place on it, which may be a material point of a deformable body."""
     _check_point(_check_link(robot, name, f"{where}: link{side}"), s, f"{where}: s{side}")
 
 
@@ -543,7 +543,7 @@ def _check_parent(robot: Robot, link: Link) -> None:
 
 
 def _check_cycles(robot: Robot) -> None:
-    rooted: set[str] = set()  # links whose way to the world is known
+    rooted: set[str] = set()  # links whose chain of parents is known to end at the world
     for name in robot.links:
         with checks.part(f"link {name!r}"):
             _check_ancestors(robot, name, rooted)

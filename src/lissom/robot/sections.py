@@ -1,21 +1,21 @@
 """Cross-sections of rods. y and z are the section's axes, x its normal; every size may vary with s in [0, 1].
 
-A polygon may take its torsion constant and shear centre from Saint-Venant's problem, solved by finite elements between
-bounds.
+A polygon may take its torsion constant and shear centre from Saint-Venant's problem. Finite elements give an upper and
+a lower bound of the torsion constant.
 
-A bar that is twisted by 1 rad/m carries the shear stress G τ, and its torque is G J. For the warping function ω and
-Prandtl's stress function φ, which vanishes on the boundary, and for approximations of them by elements,
+A bar that is twisted by 1 rad/m carries the shear stress G τ, and its torque is G J. The warping function ω, Prandtl's
+stress function φ, which vanishes on the boundary, and their approximations by finite elements satisfy
 
     τ = (∂ω/∂y − z, ∂ω/∂z + y),     J <= ∫ |τ|²                                                               (1)
     τ = (∂φ/∂z, −∂φ/∂y),            J >= ∫ |τ|² = 2 ∫ φ                                                       (2)
     upper bound − lower bound = ∫ |τ of (1) − τ of (2)|²                                                      (3)
 
-(Prager and Synge 1947). The share of each element in (3) says where to refine, corners that point inwards above all.
-The section turns about the point e about which its warping does no work with bending (Trefftz 1935),
+(Prager and Synge 1947). Elements with a large share in (3) are refined, above all those at corners that point inwards.
+The section turns about its shear centre e, where the warping does no work with bending (Trefftz 1935):
 
     ∫ (ω − e_z y + e_y z) y = ∫ (ω − e_z y + e_y z) z = 0,     y and z from the centroid                      (4)
 
-and a force through e bends without twist: the shear centre.
+A force through e bends the bar without twist.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from lissom.robot.functions import profile
 from lissom.robot.materials import Material, named_values
 
 MOST_CORNERS = 1000
-TORSION_ACCURACY = 5e-6  # half the distance of the bounds, relative
+TORSION_ACCURACY = 5e-6  # half the distance between the bounds, relative to the lower one
 TORSION_ROUNDS = 60
-REFINED_SHARE = 0.2  # of the largest share in (3), beyond which an element is refined
+REFINED_SHARE = 0.2  # an element is refined if its share in (3) exceeds this part of the largest share
 Corners = tuple[tuple[float, float], ...]
 
 
@@ -73,7 +73,7 @@ class Section(ABC):
         """Points (y, z) [m] around the section, shape (count, 2)."""
 
     def hole(self, s: float, count: int = 24) -> np.ndarray:
-        """Points (y, z) [m] around its hole, as many as around itself; shape (0, 2) where it has none."""
+        """Points (y, z) [m] around the hole of the section, shape (count, 2); shape (0, 2) without a hole."""
         return np.zeros((0, 2))
 
     def radius(self, s: float) -> float:
@@ -86,7 +86,7 @@ class Section(ABC):
 
 
 def from_geometry(g: Geometry, material: Material | None, where: str) -> Constitution:
-    """Σ = diag(GJx, EJy, EJz, EA, GA, GA), inertia ρ diag(Jx, Jy, Jz, A, A, A), damping as Material says.
+    """Σ = diag(GJx, EJy, EJz, EA, GA, GA), inertia ρ diag(Jx, Jy, Jz, A, A, A), damping by the laws of Material.
 
     The inertia's Jx is always the polar moment Jy + Jz; the stiffness takes the torsion constant.
     """
@@ -220,7 +220,7 @@ class SectionRectangle(Section):
 def _rectangle_torsion(long: float, short: float) -> float:
     """Saint-Venant's series ab³[1/3 − (64/π⁵)(b/a) Σ tanh(nπa/2b)/n⁵], n odd, to rounding.
 
-    Σ 1/n⁵ = 31 ζ(5)/32 over odd n; Σ (1 − tanh)/n⁵, which is left, falls exponentially.
+    Over odd n, Σ 1/n⁵ = 31 ζ(5)/32. The terms of the remaining sum, Σ (1 − tanh)/n⁵, decrease exponentially.
     """
     n = np.arange(1, 20, 2)
     rest = 1.0 - np.tanh(n * pi * long / (2.0 * short))
@@ -235,10 +235,10 @@ class SectionGeneral(Section):
 
     Args:
         stiffness, inertia, damping: each a 6-vector (diagonal), a 6x6 matrix, or a function of s that returns one;
-            angular first, inertia per length about the centreline. What is None comes from `shape` and the material,
-            except the damping: without `shape` it is the material's damping_time times the stiffness, and without a
-            material zero.
-        shape: another section that supplies what is None, and the outline.
+            angular first, inertia per length about the centreline. A matrix that is None is that of `shape` and the
+            material. The damping needs no `shape`: without one it is the material's damping_time times the stiffness,
+            and zero without a material.
+        shape: another section that supplies the outline and the matrices that are None.
     """
 
     stiffness: FunctionOfS = None
@@ -255,7 +255,7 @@ class SectionGeneral(Section):
         checks.require(is_shape, f"{where}: shape", "must be a Section", self.shape)
         missing = [name for name, value in given.items() if value is None]
         if material is None and missing == ["damping"]:
-            missing = []  # nothing damps
+            missing = []  # the section has no damping
         if self.shape is not None and missing:
             rule = "comes from the shape and a material; give it, or a material"
             checks.require(material is not None, f"{where}: {', '.join(missing)}", rule, None)
@@ -284,7 +284,8 @@ def _matrix(value: Any, s: float, where: str) -> np.ndarray:
 
 
 class Moments(NamedTuple):
-    """Area [m²], centroid (2,) [m] and the moments ∫z², ∫y² and ∫yz [m⁴] of a polygon; whether it is one."""
+    """Area [m²], centroid (2,) [m] and the moments ∫z², ∫y² and ∫yz [m⁴] of a polygon. is_simple: whether its edges
+    meet only at their common corners."""
 
     area: float
     centroid: np.ndarray
@@ -299,12 +300,12 @@ class Moments(NamedTuple):
 class SectionPolygon(Section):
     """Solid polygon.
 
-    The centreline runs through the origin of its points. Where that is not the centroid, elongation is coupled with
-    bending; where it is not the shear centre, shear is coupled with torsion.
+    The centreline runs through the origin of its points. If the origin is not the centroid, elongation is coupled with
+    bending; if it is not the shear centre, shear is coupled with torsion.
 
     Args:
         points: corners (y, z) in the order around the section, shape (n, 2) [m].
-        scale: what multiplies them; a number, (base, tip) for a linear taper, or a function of s.
+        scale: factor of the points; a number, (base, tip) for a linear taper, or a function of s.
         saint_venant: take Saint-Venant's torsion constant and shear centre, by finite elements (which needs the extra
             `sections`), instead of the polar moment and the centroid.
     """
@@ -356,7 +357,7 @@ def _polygon_matrix(m: Moments, twist: Torsion, k: float, normal: float, shear: 
     """∫ normal n nᵀ + shear (t tᵀ + b bᵀ) over the section, scaled by k.
 
     n, t and b are the strains of a fibre at (y, z) along x, y and z that the strains of the centreline cause. The part
-    of shear is that of the torsion constant, and of the area for what shears the section at the centre of twist.
+    with `shear` is the torsion constant for the twist, plus the area for the shear strains at the centre of twist.
     """
     a, (cy, cz), (ey, ez) = k**2 * m.area, k * m.centroid, k * twist.centre
     zz, yy, yz, turning = k**4 * np.array([m.zz, m.yy, m.yz, twist.constant])
@@ -371,7 +372,7 @@ def _polygon_matrix(m: Moments, twist: Torsion, k: float, normal: float, shear: 
 
 @lru_cache(maxsize=256)
 def _moments(corners: Corners) -> Moments:
-    """By Green's theorem; the area is negative where the corners go round clockwise."""
+    """Moments of a polygon by Green's theorem. The area is negative if the corners go round clockwise."""
     points = np.array(corners)
     y, z = points.T
     Y, Z = np.roll(points, -1, axis=0).T
@@ -385,7 +386,7 @@ def _moments(corners: Corners) -> Moments:
 
 
 def _is_simple(points: np.ndarray) -> bool:
-    """Whether edges have a length and meet only their neighbours, and those at the corner alone."""
+    """Whether each edge has a length, and meets only its neighbours, only at their common corner."""
     ends = np.roll(points, -1, axis=0)
     edges = ends - points
 
@@ -414,7 +415,7 @@ class Torsion(NamedTuple):
 
 
 def torsion(corners: Corners, centroid: np.ndarray, where: str) -> Torsion:
-    """Of the polygon with these corners, in order.
+    """Torsion constant and shear centre of the polygon with these corners, in order.
 
     Raises:
         ModelError: the packages that it needs are not installed.
@@ -434,7 +435,7 @@ def torsion(corners: Corners, centroid: np.ndarray, where: str) -> Torsion:
 
 @lru_cache(maxsize=64)
 def _solved(corners: Corners) -> Torsion:
-    """Of a polygon around its centroid, of size 1."""
+    """Torsion constant and shear centre of a polygon of size 1 whose origin is the centroid."""
     import skfem
 
     mesh, gap, lower = _triangles(np.array(corners)), np.inf, 1.0
@@ -447,13 +448,13 @@ def _solved(corners: Corners) -> Torsion:
         if gap <= 2.0 * TORSION_ACCURACY * lower:
             return Torsion(lower + gap / 2, _centre(basis, omega))
         mesh = mesh.refined(np.flatnonzero(share > REFINED_SHARE * share.max()))
-    raise ModelError(f"the torsion constant of a polygon is between bounds {gap / lower:.1e} of it apart after "
-                     f"{TORSION_ROUNDS} refinements; has it corners much sharper or edges much shorter than the "
-                     "others?")  # fmt: skip
+    raise ModelError(f"the torsion constant of a polygon lies between bounds that are {gap / lower:.1e} of it apart "
+                     f"after {TORSION_ROUNDS} refinements; round corners that are much sharper, and drop edges that "
+                     "are much shorter, than the others")  # fmt: skip
 
 
 def _triangles(points: np.ndarray) -> Any:
-    """A mesh of triangles between the corners of a polygon."""
+    """A mesh of triangles whose vertices are the corners of a polygon."""
     import shapely
     import skfem
 
@@ -464,7 +465,7 @@ def _triangles(points: np.ndarray) -> Any:
 
 
 def _potentials(basis: Any) -> tuple[np.ndarray, np.ndarray, float]:
-    """ω and φ in the coordinates of the elements, and the bound (2)."""
+    """Coefficients of ω and φ on the finite elements, and the lower bound (2)."""
     import skfem
 
     @skfem.BilinearForm
@@ -480,7 +481,7 @@ def _potentials(basis: Any) -> tuple[np.ndarray, np.ndarray, float]:
         return 2.0 * v
 
     K, f, p = laplacian.assemble(basis), turning.assemble(basis), pressure.assemble(basis)
-    omega: Any = skfem.solve(*skfem.condense(K, f, D=np.array([0])))  # ω but for a constant
+    omega: Any = skfem.solve(*skfem.condense(K, f, D=np.array([0])))  # ω up to a constant
     phi: Any = skfem.solve(*skfem.condense(K, p, D=basis.get_dofs()))
     return omega, phi, float(p @ phi)
 

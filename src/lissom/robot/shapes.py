@@ -1,4 +1,4 @@
-"""Shapes that a robot may touch, each with its frame at the centre, and their surfaces to draw."""
+"""Shapes that a robot may touch, each with its frame at the centre, and their surfaces for drawing."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from lissom.robot import checks
 from lissom.robot.fields import Numbers
 
 AROUND = 48  # corners of a ring
-_TURN = np.linspace(-np.pi / 2, np.pi / 2, 17)  # latitudes of what is drawn of a sphere
+_TURN = np.linspace(-np.pi / 2, np.pi / 2, 17)  # latitudes of the drawn rings of a sphere [rad]
 
 
 class ShapeKind(Enum):
-    """The signed distances that kernels know, axes along z."""
+    """The shapes whose signed distances kernels compute, with axes along z."""
 
     PLANE = 0
     SPHERE = 1
@@ -29,7 +29,8 @@ class ShapeKind(Enum):
 
 
 class Surface(NamedTuple):
-    """What kernels take of a shape: kind, sizes (3,) [m], and the rotation (3, 3) of their frame in the shape's."""
+    """A shape as kernels read it: kind, sizes (3,) [m], and the rotation (3, 3) of the kernels' frame in the
+    shape's."""
 
     kind: ShapeKind
     size: tuple[float, float, float]
@@ -37,14 +38,14 @@ class Surface(NamedTuple):
 
 
 class Shape(ABC):
-    """A region that bodies are pushed out of.
+    """A region that contacts push bodies out of.
 
     Law: its signed distance, positive outside, has a gradient of unit length wherever it is differentiable.
     """
 
     @abstractmethod
     def surface(self, where: str) -> Surface:
-        """The shape as kernels know it.
+        """The shape as kernels read it.
 
         Raises:
             ModelError: the entity, the rule and the value.
@@ -52,9 +53,9 @@ class Shape(ABC):
 
     @abstractmethod
     def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Quadrilaterals to draw, shape (n, 4, 3) [m], in the frame that kernels know, where the axis is z.
+        """Quadrilaterals to draw, shape (n, 4, 3) [m], in the kernels' frame, where the axis is z.
 
-        What has no end reaches over the box from `low` to `high` there.
+        An unbounded shape is drawn within the box from corner `low` (3,) to corner `high` (3,) [m] of that frame.
         """
 
 
@@ -133,9 +134,9 @@ class ShapeCylinder(Shape):
 
     Args:
         radius: [m].
-        length: [m]; None is without end.
+        length: [m]; None is infinite.
         axis: shape (3,).
-        inside: bodies are kept in the hole, which has no end, instead of out of the cylinder.
+        inside: whether bodies are kept inside the hole, which is infinite, instead of outside the cylinder.
     """
 
     radius: float
@@ -189,7 +190,7 @@ class ShapeCone(Shape):
 
     Args:
         radius: of the base [m].
-        length: from the base to the tip [m]; the frame is half way.
+        length: from the base to the tip [m]; the frame is halfway.
         axis: towards the tip, shape (3,).
     """
 
@@ -215,7 +216,7 @@ def _between(rings: np.ndarray) -> np.ndarray:
 
 
 def revolved(z: np.ndarray, radius: np.ndarray) -> np.ndarray:
-    """The surface of revolution about z of a line given by its heights and radii, shape (m, 4, 3)."""
+    """Quadrilaterals (m, 4, 3) of the surface of revolution about z of a line with heights z and radii [m]."""
     angle = 2 * np.pi * np.arange(AROUND) / AROUND
     rings = np.stack([radius[:, None] * np.cos(angle), radius[:, None] * np.sin(angle), 0 * angle + z[:, None]], axis=2)
     return _between(rings[None])[0]

@@ -25,15 +25,15 @@ class Spring:
 
     Args:
         name: unique among springs.
-        a, b: where it is fixed: a PathPoint, or the name of a link for its frame (the tip of a rod). One of the two may
-            be a PathPoint(None, position) in the world.
+        a, b: its end points: a PathPoint, or the name of a link for its frame (the tip of a rod). One of the two may be
+            a PathPoint(None, position) in the world.
         stiffness: k [N/m]. damping: c [N·s/m].
         rest: L₀, the length at which k pulls nothing [m]; None is the length in the neutral configuration.
         preload: T₀, the tension at L₀ [N].
         slack: whether it only pulls, as a cable does: T is 0 where T₀ + k (L − L₀) or (1) is negative.
-        law: the tension [N] in place of T₀ + k (L − L₀): rows (length, tension) through which a cubic spline is laid,
-            straight beyond its ends, or a Tabulated of the length; or in place of all of (1) a Warp function of
-            (length, rate), which is compiled into the kernels.
+        law: the tension [N] in place of T₀ + k (L − L₀): rows (length, tension) of a cubic spline that is straight
+            beyond its ends, or a Tabulated of the length. A Warp function of (length, rate), which is compiled into the
+            kernels, replaces all of (1).
     """
 
     name: str

@@ -1,13 +1,13 @@
 """Motions of a batch at once, in kernels that are split over the cores.
 
-Motions with fixed steps have the same times. Their steps are taken in windows, one launch for a window. A step at which
-the iteration of a motion fails is cut, as for one motion, in further launches, along with the steps that others have
-left in the window. With adaptive steps each motion takes steps of its own size, as long as a launch has room; those
-that have reached the end wait for the others. Each motion is the same to the last bit as it is alone: its state does
+Motions with fixed steps share their times. A launch takes the steps of a window. If the iteration of a motion fails,
+its step is cut as for a single motion; further launches take the parts, together with the remaining steps of the other
+motions. With adaptive steps, each motion takes steps of its own size until the buffers of the launch are full. Motions
+that have reached the end wait for the others. Each motion is equal to the last bit to a single motion: its state does
 not depend on the others.
 
-A batch is split in groups, as many as there is room for. Where no Python is called, groups run at once, each on one
-core. Otherwise one follows the other, and their launches are split over the cores.
+A batch is split into groups whose buffers fit into the memory. If no Python is called, groups run at once, each on one
+core. Otherwise one group follows the other, and its launches are split over the cores.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ from lissom.stepping.step_sizes import BEFORE, LEAST, NEXT, NOW, STOP
 @final
 @dataclass(frozen=True)
 class Batch:
-    """Motions of one robot in the same launches.
+    """Motions of one robot that share launches.
 
     Fields:
-        q, v: starts on the loops and on prescribed motions, (n, nq), (n, nv), of two motions at least. inputs: of all.
-        times: wanted ones, from 0 on. The others are as for one motion.
+        q, v: starts on the loops and on prescribed motions, (n, nq), (n, nv), of at least two motions. inputs: of all
+        motions. times: times to return, from 0 on [s]. The others are as for one motion.
     """
 
     model: Model
@@ -73,20 +73,20 @@ class Batch:
     atol: tuple[float, float]
     project_velocity: bool
 
-    def some(self, which: slice) -> Batch:
-        """Some of its motions."""
-        model = self.model.some(which, len(self.q))
-        return replace(self, model=model, q=self.q[which], v=self.v[which], inputs=self.inputs.some(which))
+    def part(self, which: slice) -> Batch:
+        """The batch of a range of the motions."""
+        model = self.model.common_of_rows(which, len(self.q))
+        return replace(self, model=model, q=self.q[which], v=self.v[which], inputs=self.inputs.part(which))
 
     @property
     def projects(self) -> bool:
-        """Whether steps end with velocities that loops allow."""
+        """Whether the velocity is projected onto the loops after each step."""
         return self.project_velocity and self.model.n_rows > 0
 
     def start(
         self, inputs: Callable[[float], np.ndarray], dt: float | None
     ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """The states at t = 0, (q, v, a, â, λ), and the sizes (n,) of the steps behind them."""
+        """The states (q, v, a, â, λ) at t = 0, and the sizes (n,) of the first steps [s]."""
         z = np.zeros((len(self.q), 0))
         a, ahead, force, h = starting_accelerations(
             self.model, self.scheme, self.q, self.v, z, lambda t, *x: inputs(t), lambda t, *x: z, dt
@@ -95,14 +95,14 @@ class Batch:
 
 
 def put_anchors_at(batch: Batch, w: Workspace) -> None:
-    """Put into buffers where contacts of the motions hold on at t = 0."""
+    """Fill the buffer of anchors with those of the motions at t = 0."""
     if "anchor" in w.host:
         for i, one in enumerate(batch.model.of_rows(len(batch.q))):
             w.host["anchor"][i] = contact_anchors(one, batch.q[i], batch.v[i]).reshape(-1, 3)
 
 
 def present_anchors_of(model: Model, w: Workspace, n: int) -> np.ndarray:
-    """Where contacts of n motions hold on now, (n, n_pairs, 6)."""
+    """The present anchors of n motions, shape (n, n_pairs, 6)."""
     if "anchor" in w.host:
         return w.host["anchor"].reshape(n, -1, 6).copy()
     return np.array([one.contacts.anchors for one in model.of_rows(n)])
@@ -110,7 +110,8 @@ def present_anchors_of(model: Model, w: Workspace, n: int) -> np.ndarray:
 
 @final
 class MotionFailed(Exception):
-    """The steps of one motion of a batch became too short; its place in the batch, and the times it has reached."""
+    """The steps of one motion of a batch became too short. motion: its index in the batch. reached: the number of
+    returned times that it has reached."""
 
     def __init__(self, message: str, motion: int, reached: int) -> None:
         super().__init__(message)
@@ -119,13 +120,13 @@ class MotionFailed(Exception):
 
 @final
 class FixedBatch:
-    """The motions of a batch.
+    """The motions of a batch with fixed steps.
 
     Args:
-        batch: what they are. dt: their steps [s].
+        batch: the motions. dt: size of the steps [s].
     Fields:
-        rows: states x at the times, (n, n_times, ...), (q, v, a, λ of loops), or (q, v) where a and λ follow from
-        these. shown: inputs there. reached: times that all motions have reached.
+        rows: states x at the times, (n, n_times, ...): (q, v, a, λ of loops), or (q, v) if a and λ follow from these.
+        shown: inputs there. reached: number of times that all motions have reached.
     """
 
     def __init__(self, batch: Batch, dt: float) -> None:
@@ -149,7 +150,7 @@ class FixedBatch:
         self.shown[:, 0] = self._inputs(self.motions.all, np.zeros(1))[:, 0]
 
     def _inputs(self, motions: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Inputs (n, times, nu) of all motions at common times (times,), or of some at times (k, times) of each."""
+        """Inputs (n, times, nu) of all motions at common times (times,), or of k motions at times (k, times)."""
         if times.ndim > 1:
             return self.inputs.each(motions, times)
         rows = self.inputs.at(times.tolist())
@@ -157,14 +158,14 @@ class FixedBatch:
 
     @property
     def anchors(self) -> np.ndarray:
-        """Where contacts hold on now, (n, n_pairs, 6)."""
+        """The present anchors, shape (n, n_pairs, 6)."""
         return present_anchors_of(self.model, self.w, self.n)
 
     def run(self, advance: Callable[[float], None]) -> None:
-        """Take all the steps.
+        """Take all steps.
 
         Raises:
-            MotionFailed: the steps of a motion became too short; what has been reached stands in the fields.
+            MotionFailed: the steps of a motion became too short; the fields hold the motions up to there.
         """
         motions = self.motions
         for first in range(0, len(self.ends), motions.longest):
@@ -173,30 +174,30 @@ class FixedBatch:
             motions.advance(t, self._inputs)
             if len(motions.lost):
                 i = int(motions.lost[0])
-                self.keep(slice(i, i + 1), first, int(motions.reached[i]))
+                self._store(slice(i, i + 1), first, int(motions.reached[i]))
                 raise MotionFailed(str(motions.failure(i)), i, self.reached)
             self._warn(t)
-            self.keep(slice(None), first, len(ends))
+            self._store(slice(None), first, len(ends))
             advance(float(ends[-1]))
 
     def counted(self, which: slice) -> tuple[int, int, int]:
-        """Sums of steps, evaluations and matrices of some motions."""
+        """Sums of steps, evaluations and matrices of a range of motions."""
         counts = self.w.host["counts"][which].sum(axis=0)
         return int(self.motions.steps[which].sum()), int(counts[EVALUATIONS]), int(counts[MATRICES])
 
     def _warn(self, t: np.ndarray) -> None:
-        """Look for balls that went through something during the steps of the window."""
+        """Warn of balls that went through an obstacle during the steps of the window."""
         rows, begun = self.motions.rows(), self.motions.begun
         for i, warning in enumerate(self.warnings):
             parts = ((begun[name][i], rows[i, : len(t) - 1, self.motions.parts[name]]) for name in ("q", "v"))
             warning.check(t, *(np.vstack(part) for part in parts))
 
-    def keep(self, motions: slice, first: int, many: int) -> None:
-        """Take what `many` steps of the window have left at the wanted times."""
-        at = np.flatnonzero(self.wanted[first : first + many])
+    def _store(self, motions: slice, first: int, count: int) -> None:
+        """Store the states and inputs at the wanted times among the first `count` steps of the window."""
+        at = np.flatnonzero(self.wanted[first : first + count])
         to, start = slice(self.reached, self.reached + len(at)), 0
         if len(at) and at[-1] - at[0] + 1 == len(at):
-            at = slice(int(at[0]), int(at[-1]) + 1)  # mostly so, and many times as fast to copy
+            at = slice(int(at[0]), int(at[-1]) + 1)  # the usual case; a slice is much faster to copy
         for part in (self.motions.parts[name] for name in self.names):
             stop = start + part.stop - part.start
             self.rows[motions, to, start:stop] = self.motions.rows()[motions, at, part]
@@ -209,29 +210,32 @@ class FixedBatch:
 def reason_to_separate(
     model: Model, is_implicit: bool, inputs: InputRows, has_controller: bool, has_steps: bool
 ) -> str:
-    """Why the motions of a batch, with steps of a given size or not, run one after the other; empty where they run
-    at once."""
+    """The reason why the motions of a batch run one after the other; empty if they run at once.
+
+    Args:
+        has_steps: whether the size of the steps is given.
+    """
     if has_controller:
         return "a controller acts"
     if not is_implicit:
-        return "the method is none of the implicit steps"
+        return "the method is not an implicit scheme"
     if model.calls_python:
-        return "Python is asked at every evaluation"
+        return "each evaluation calls Python"
     if not acts_alike(model):
         return "loads, motions or currents of the models differ"
     if not (has_steps or AdaptiveBatch.can_run(model, inputs)):
-        return "the kernel cannot know inputs, loads, motions or currents at all times"
+        return "the kernel cannot evaluate inputs, loads, motions or currents at all times"
     return ""
 
 
 @final
 class AdaptiveBatch:
-    """The motions of a batch.
+    """The motions of a batch with adaptive steps.
 
     Args:
-        batch: what they are; their inputs are polynomials of time, or formulas.
+        batch: the motions; their inputs are polynomials of time, or formulas.
     Fields:
-        rows, shown, reached: as those of FixedBatch.
+        rows, shown, reached: as in FixedBatch.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -261,11 +265,11 @@ class AdaptiveBatch:
 
     @staticmethod
     def can_run(model: Model, inputs: InputRows) -> bool:
-        """Whether the kernel knows all that acts, at all times."""
+        """Whether the kernel can evaluate all inputs, loads, motions and currents at all times."""
         return inputs.are_known and laws_of_time(model) is not None
 
     def _row(self, states: np.ndarray) -> np.ndarray:
-        """States x to return of states (n, width), (q, v, a, â, λ)."""
+        """The states x to return for states (q, v, a, â, λ), shape (n, width)."""
         nq, nv = self.model.nq, self.model.nv
         if self.leaves_states:
             return states[:, : nq + nv]
@@ -273,24 +277,24 @@ class AdaptiveBatch:
 
     @property
     def anchors(self) -> np.ndarray:
-        """Where contacts hold on now, (n, n_pairs, 6)."""
+        """The present anchors, shape (n, n_pairs, 6)."""
         return present_anchors_of(self.model, self.w, self.n)
 
     @property
     def reached(self) -> int:
-        """Times that all motions have reached."""
+        """Number of times that all motions have reached."""
         return int(self.given.min())
 
     def counted(self, which: slice) -> tuple[int, int, int]:
-        """Sums of steps, evaluations and matrices of some motions."""
+        """Sums of steps, evaluations and matrices of a range of motions."""
         counts = self.w.host["counts"][which].sum(axis=0)
         return int(self.motions.steps[which].sum()), int(counts[EVALUATIONS]), int(counts[MATRICES])
 
     def run(self, advance: Callable[[float], None]) -> None:
-        """Take all the steps.
+        """Take all steps.
 
         Raises:
-            MotionFailed: the steps of a motion became too short; what has been reached stands in the fields.
+            MotionFailed: the steps of a motion became too short; the fields hold the motions up to there.
         """
         behind = np.arange(self.n)
         while len(behind):
@@ -302,7 +306,7 @@ class AdaptiveBatch:
                 i = int(stuck[0])
                 own = input_function(self.model, self.inputs.of(i))
                 raise_if_not_finite(
-                    self.model.one(i, self.n), own, float(self.adaptive[i, NOW]), float(self.adaptive[i, STOP])
+                    self.model.of_row(i, self.n), own, float(self.adaptive[i, NOW]), float(self.adaptive[i, STOP])
                 )
                 text = failure(self.scheme, float(self.adaptive[i, NOW]), int(self.motions.steps[i]), NO_STEP)
                 raise MotionFailed(str(text), i, int(self.given[i]))
@@ -311,7 +315,7 @@ class AdaptiveBatch:
             advance(float(self.adaptive[:, NOW].min()))
 
     def _take(self, behind: np.ndarray, began: np.ndarray) -> None:
-        """Take the states at the wanted times within the steps of a launch."""
+        """Store the states at the wanted times within the steps of a launch."""
         host = self.w.host
         done, ends = host["counts"][:, DONE], host["times"]
         left = host["out"].reshape(self.n, ends.shape[1], self.width)
@@ -333,8 +337,12 @@ class AdaptiveBatch:
         self.last[moved] = left[moved, done[moved] - 1]
 
     def _put(self, left: np.ndarray, who: np.ndarray, which: np.ndarray, before: np.ndarray, ends: np.ndarray) -> None:
-        """The rows of motions `who` at wanted times `which`, within their steps behind the ones `before`, which begin
-        and end at times (n, 2)."""
+        """Store rows of motions `who` at times of index `which`, each interpolated within one step.
+
+        Args:
+            left: states after the steps of the launch. before: index of the step of each row. ends: its start and end
+                [s], shape (n, 2).
+        """
         if not len(who):
             return
         nq, nv = self.model.nq, self.model.nv
@@ -347,10 +355,10 @@ class AdaptiveBatch:
         self.rows[who, which] = self._row(np.hstack([q, v, a, parts[1][3], force]))
 
 
-_MOST_GROUP_BYTES = 2**27  # of buffers of a group
-_LEAST_GROUP = 64  # motions of a group, whatever memory they need
-_LEAST_AT_ONCE = 16  # motions of a group that has a core: enough to hide what Python does for it
-_ROUNDS = 2  # of groups, which do not take the same time
+_MOST_GROUP_BYTES = 2**27  # largest buffers of a group [B]
+_LEAST_GROUP = 64  # least number of motions of a group, whatever memory they need
+_LEAST_AT_ONCE = 16  # least number of motions of a group with its own core: fewer would not hide Python's share
+_ROUNDS = 2  # groups for each core, since groups take different times
 
 
 @final
@@ -358,15 +366,15 @@ class _Stopped(Exception):
     """Another group has failed, or the call was interrupted."""
 
 
-def simulate_batch(batch: Batch, method: str, dt: float | None, unasked: int, progress: bool) -> list[Trajectory]:
+def simulate_batch(batch: Batch, method: str, dt: float | None, left_out: int, progress: bool) -> list[Trajectory]:
     """The motions of a batch, group by group.
 
     Args:
-        batch: what they are. method: its name. dt: their steps [s]; None: as long as their errors allow.
-        unasked: times at the start that are left out. progress: show a bar.
+        batch: the motions. method: its name. dt: size of the steps [s]; None: as large as the errors allow.
+        left_out: number of times at the start that are not returned. progress: show a bar.
     Raises:
-        ConvergenceError: the steps of a motion became too short; it carries what there is of it.
-        KeyboardInterrupt: Ctrl-C; its `partial` are the motions that have begun, each as far as it came.
+        ConvergenceError: the steps of a motion became too short; it carries the motion so far.
+        KeyboardInterrupt: Ctrl-C; its `partial` are the motions that were begun, each up to its last time.
     """
     model, count, stop = batch.model, len(batch.q), Event()
     kept: dict[int, Trajectory] = {}
@@ -375,17 +383,17 @@ def simulate_batch(batch: Batch, method: str, dt: float | None, unasked: int, pr
     reached = np.zeros(len(groups))
     with progress_bar(progress, batch.duration) as advance:
 
-        def tell(k: int, t: float) -> None:
+        def report(k: int, t: float) -> None:
             if stop.is_set():
                 raise _Stopped
             reached[k] = t
             advance(float(np.mean(reached)))
 
         def run(k: int) -> Trajectory:
-            own = batch.some(groups[k])
-            many = AdaptiveBatch(own) if dt is None else FixedBatch(own, dt)
+            own = batch.part(groups[k])
+            group = AdaptiveBatch(own) if dt is None else FixedBatch(own, dt)
             keep = partial(kept.__setitem__, k)
-            return _run_group(own.model, method, many, (groups[k].start, count), unasked, partial(tell, k), keep)
+            return _run_group(own.model, method, group, (groups[k].start, count), left_out, partial(report, k), keep)
 
         calls = [partial(run, k) for k in range(len(groups))]
         try:
@@ -394,15 +402,15 @@ def simulate_batch(batch: Batch, method: str, dt: float | None, unasked: int, pr
             if begun := tuple(one for k in sorted(kept) for one in _singles(kept[k])):
                 error.partial = begun  # type: ignore[attr-defined]
             raise
-    for motion, some in zip(motions, groups):
-        warn_of_pushing(model.some(some, count), motion.u)
-        warn_of_motions(model.some(some, count), motion.q, motion.t)
+    for motion, group in zip(motions, groups):
+        warn_of_pushing(model.common_of_rows(group, count), motion.u)
+        warn_of_motions(model.common_of_rows(group, count), motion.q, motion.t)
     return motions
 
 
 def groups_of(model: Model, count: int, at_once: int) -> list[slice]:
-    """Groups of motions, as many as there is room for so many of them at once; the first are the
-    largest, so that buffers made for them serve the others."""
+    """Ranges of motions such that the buffers of `at_once` groups fit into the memory. The first groups are the
+    largest, so that the others use their buffers again."""
     room = max(_LEAST_GROUP, _MOST_GROUP_BYTES // bytes_of_instance(model))
     rounds = max(1, -(-count // room))
     if at_once > 1:
@@ -416,13 +424,18 @@ def _run_group(
     method: str,
     motions: FixedBatch | AdaptiveBatch,
     place: tuple[int, int],
-    unasked: int,
+    left_out: int,
     advance: Callable[[float], None],
     keep: Callable[[Trajectory], None],
 ) -> Trajectory:
-    """Run a group of motions to its end, or to the failure of one, which then carries its part; `place` is
-    that of the first in the batch, and how many that has. `keep` is given what there is at the end, and where they are
-    stopped."""
+    """Run a group of motions to its end.
+
+    Args:
+        place: index of the first motion in the batch, and the number of motions in the batch.
+        keep: called with the motions at the end, or when they are stopped.
+    Raises:
+        ConvergenceError: a motion failed; it carries the motion so far.
+    """
     began = time.perf_counter()
 
     def so_far(which: slice, reached: int, shape: tuple[int, ...]) -> Trajectory:
@@ -430,10 +443,10 @@ def _run_group(
         arrays = motion_arrays(model, t, motions.rows[which, :reached], motions.shown[which, :reached])
         cost = Statistics(method, *motions.counted(which), time.perf_counter() - began)
         asked: dict[str, Any] = {
-            name: x[:, unasked:].reshape(*shape, reached - unasked, x.shape[-1]) for name, x in arrays.items()
+            name: x[:, left_out:].reshape(*shape, reached - left_out, x.shape[-1]) for name, x in arrays.items()
         }
         anchors = motions.anchors[which].reshape(*shape, *model.contacts.anchors.shape)
-        return Trajectory(t[unasked:], **asked, statistics=cost, anchors=anchors)
+        return Trajectory(t[left_out:], **asked, statistics=cost, anchors=anchors)
 
     try:
         motions.run(advance)
@@ -450,7 +463,7 @@ def _run_group(
 
 
 def _singles(motions: Trajectory) -> list[Trajectory]:
-    """The motions of a batch (n,), without those that have reached no time that was asked for."""
+    """The motions of a batch (n,) as single trajectories; empty if they have reached none of the times to return."""
     names = ("q", "v", "a", "u", "multipliers", "z", "anchors")
     rows = zip(*(getattr(motions, name) for name in names)) if len(motions.t) else ()
     return [replace(motions, **dict(zip(names, row))) for row in rows]

@@ -1,4 +1,4 @@
-"""The energy balance of a simulated motion: a check on everything at once."""
+"""The energy balance of a simulated motion, which checks all forces and the integrator at once."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from lissom.errors import ShapeError
 from lissom.launch.over_models import stacked
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.simulation.trajectory import Trajectory
 
-_AT_REST = 1e-9  # of the energies held: less than that exchanged is what tolerances and rounding leave
+_AT_REST = 1e-9  # part of the stored energies; a smaller exchange of energy is rounding or tolerance
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class EnergyBalance:
     """E(t) − E(0) = work of inputs, loads and prescribed motions − dissipation.
 
     Fields, each (n,) [J] at the times of the trajectory:
-        kinetic, gravitational, elastic: energies. work: of inputs, loads and motions; what an elastic
-        tendon holds is work of its input, and comes back. dissipated: by damping.
-        error: what does not balance. residual: the largest |error| over the energy exchanged, or over 1e-9 of the
-        energies held where less than that is exchanged [-]. is_at_rest: whether it is so.
+        kinetic, gravitational, elastic: energies. work: of inputs, loads and motions. The energy stored in an elastic
+        tendon is work of its input and is returned. dissipated: by damping.
+        error: left side less right side. residual: the largest |error| over the exchanged energy [-]; if this is less
+        than 1e-9 of the stored energies, over 1e-9 of these. is_at_rest: whether this is the case.
     """
 
     kinetic: np.ndarray
@@ -48,8 +48,8 @@ def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyB
     """Energies, work and dissipation along one motion, and how well they balance.
 
     Args:
-        trajectory: of one motion, or of one of each model of a batch, with times close enough to resolve it: powers are
-            integrated over them.
+        trajectory: one motion, or one motion of each model of a batch. Its times must resolve the motion, since powers
+            are integrated over them.
     Returns:
         EnergyBalance.
     Raises:
@@ -71,27 +71,27 @@ def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyB
     dissipated = _integral(t, _damping_power(model, q, v))
     error = E.total - E.total[0] - work + dissipated
     exchanged = np.ptp(E.kinetic) + np.ptp(E.gravitational) + np.ptp(E.elastic) + np.ptp(work) + dissipated[-1]
-    held = _AT_REST * sum(float(np.abs(part).max()) for part in (E.kinetic, E.gravitational, E.elastic))
-    at_rest = bool(exchanged <= held)
-    residual = float(np.abs(error).max() / max(exchanged, held)) if max(exchanged, held) > 0.0 else 0.0
+    least = _AT_REST * sum(float(np.abs(part).max()) for part in (E.kinetic, E.gravitational, E.elastic))
+    at_rest = bool(exchanged <= least)
+    residual = float(np.abs(error).max() / max(exchanged, least)) if max(exchanged, least) > 0.0 else 0.0
     return EnergyBalance(E.kinetic, E.gravitational, E.elastic, work, dissipated, error, residual, at_rest)
 
 
 def _of_models(batch: ModelBatch, trajectory: Trajectory) -> EnergyBalance:
-    """The same of the motions of a batch of models, one after the other."""
+    """The balances of the motions of a batch of models, one motion after the other."""
     if trajectory.q.ndim != 3 or len(trajectory.q) != len(batch):
         raise ShapeError(f"trajectory: expected one motion of each model, shape ({len(batch)},), "
                          f"got a batch of shape {trajectory.q.shape[:-2]}")  # fmt: skip
     found = []
     for k, model in enumerate(batch):
         rows = {name: getattr(trajectory, name)[k] for name in ("q", "v", "a", "u", "multipliers", "z")}
-        with model.lent():
+        with model.temporary_buffers():
             found.append(energy_balance(model, replace(trajectory, **rows)))
     return stacked(batch, found)
 
 
 def _damping_power(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Power that dampers take, of rods, of joints and of springs between points."""
+    """Power dissipated by the damping of rods, joints and springs between points [W], shape (n,)."""
     zero, quiet = np.zeros_like(v), {"gravity": False, "loads": False}
     forces = [
         inverse_dynamics(model, q, w, zero, elastic=on, **quiet) for w, on in ((v, True), (v, False), (zero, True))

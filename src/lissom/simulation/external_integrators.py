@@ -1,20 +1,21 @@
-"""Integrators of others: CVODE of SUNDIALS, Radau and DOP853 of SciPy, for the state x = (q, v, z) and its Jacobian.
+"""Integrators of other libraries: CVODE of SUNDIALS, Radau and DOP853 of SciPy, for the state x = (q, v, z).
 
 CVODE is adaptive and stiff. Its step ends where a ball begins to touch, found as a root of its distance. Radau IIA of
-order 5 (implicit, exact Jacobian) and DOP853 (explicit, order 8) serve for comparison. A step of any of them that goes
-through something is repeated, no further than to where a ball was inside: there the force is felt.
+order 5 (implicit, exact Jacobian) and DOP853 (explicit, order 8) serve for comparison. If a step of any of them goes
+through an obstacle, it is repeated up to a time at which a ball is inside, so that the contact force acts.
 
-BDF of orders 3 to 5 is unstable for vibrations without damping, so that its steps must resolve the fastest one there
-is, however small. Order 2 is stable for them. Which of the two gets on faster is tried where the steps are so small
-that there would be too many of them, from a state before they became small: after that the vibration is in the motion.
+BDF of orders 3 to 5 is unstable for vibrations without damping, so that its steps must resolve the fastest vibration,
+however small it is. Order 2 is stable for them. If the steps are so small that there would be too many of them, a trial
+shows which order advances faster. It starts from a state before the steps became small, since later states contain the
+vibration.
 
-The number of steps that a motion needs follows from its turns: the way of the coordinate that turns most, in units of
-its range, among those that move as far as a tenth of the farthest. Where there are many more steps than that, a hint
-is given once.
+The number of steps that a motion needs follows from the number of turns: the path length of a coordinate over its
+range, the largest among coordinates that move at least a tenth as far as the farthest. If there are many more steps, a
+warning is issued once.
 
-SUNDIALS keeps silent on the terminal. Warnings of its C code go to a file that an environment variable names when a
-solver is made. Its Python binding prints failures, though the status that it returns says the same, which becomes the
-ConvergenceError; these messages are filtered out of `sys.stdout` while somebody integrates.
+SUNDIALS must not write to the terminal. Warnings of its C code go to a file that an environment variable names when a
+solver is made. Its Python binding prints failures, which the returned status also contains and which become the
+ConvergenceError. These prints are filtered out of `sys.stdout` while an integration runs.
 """
 
 from __future__ import annotations
@@ -41,43 +42,44 @@ from lissom.stepping.contact_search import ContactSearch
 from lissom.stepping.driver import LEG, restored, with_checkpoint
 from lissom.stepping.state import StateDerivative
 
-_FIRST_LOOK = 1000  # steps
-_LEAST_SHARE = 0.25  # of too many steps, before which a hint would be a guess: what closes takes many, what holds few
-_TOO_MANY = {"bdf": 20_000, "radau": 5_000, "dop853": 50_000}  # steps in all, by what the last ones make
-_TRIAL = 500  # steps of order 2
+_FIRST_CHECK = 1000  # steps before the first check of their size
+_LEAST_SHARE = 0.25  # of too many steps; a warning before would be a guess, since closing contacts need many steps
+_TOO_MANY = {"bdf": 20_000, "radau": 5_000, "dop853": 50_000}  # steps in all, extrapolated from the last ones
+_TRIAL = 500  # steps of the trial of order 2
 _FASTER = 1.5
 _PER_TURN = 30.0  # steps from one extreme to the next, at rtol = 1e-6
-_FAR_TOO_MANY = 10.0  # times as many as a motion needs
-_FAR = 0.1  # of the farthest coordinate
+_FAR_TOO_MANY = 10.0  # ratio of the steps to those that a motion needs, above which a warning is issued
+_FAR = 0.1  # range of a coordinate that counts, relative to the farthest one
 
 
 @final
 class StepMonitor:
-    """Counts the steps of one motion and looks how long they are.
+    """Counts the steps of one motion, warns of too many and changes the order of BDF.
 
     Args:
-        most: steps after which the run stops. scale: natural size of each coordinate, shape (nq,).
+        most: number of steps after which the run stops. scale: natural size of each coordinate, shape (nq,).
     """
 
     def __init__(self, method: str, duration: float, most: int, rtol: float, scale: np.ndarray) -> None:
         self.method, self.duration, self.most, self.scale = method, duration, most, scale
         self.per_turn = _PER_TURN * (1e-6 / rtol) ** 0.2
         self.order, self.count, self.is_warned = 5, 0, False
-        self.tried: float | None = None  # steps a second of order 5, while order 2 is tried
-        self.since: float | None = None  # when order 2 began
-        self.back = False  # whether to go back to where the steps were long
-        self._look_at(_FIRST_LOOK)
+        self.tried: float | None = None  # steps per second of order 5 during the trial of order 2 [1/s]
+        self.since: float | None = None  # time at which order 2 began [s]
+        self.back = False  # whether the run must go back to a state before the steps became small
+        self._check_at(_FIRST_CHECK)
 
     @property
     def remark(self) -> str:
-        """The order, where it has changed."""
+        """A remark about the order if it has changed; otherwise empty."""
         return "" if self.since is None else f"of order 2 from t={self.since:.6g} s on"
 
-    def _look_at(self, count: int) -> None:
-        self.look, self.middle = count, (self.count + count) // 2
+    def _check_at(self, count: int) -> None:
+        self.due, self.middle = count, (self.count + count) // 2
 
     def step(self, t: float, q: np.ndarray) -> bool:
-        """One more step, which ends at t in q; whether the run should stop there, for good or to change its order."""
+        """Count a step that ends at time t in q. Returns whether the run must stop there, finally or to change
+        order."""
         self.count += 1
         if self.count < self.middle:
             return self.count > self.most
@@ -89,25 +91,28 @@ class StepMonitor:
             np.minimum(self.low, q, out=self.low)
             np.maximum(self.high, q, out=self.high)
             self.last[:] = q
-        return self.count > self.most or (self.count >= self.look and self._changes(t))
+        return self.count > self.most or (self.count >= self.due and self._changes(t))
 
     def start(self, t: np.ndarray) -> int:
-        """Which of the ends of steps (n,) the trial of order 2 starts from: the first where they are few, else the last
-        from which a long step went, longer than the geometric mean of the longest and the usual recent one."""
+        """Index of the end of a step, among ends t (n,), from which the trial of order 2 starts.
+
+        It is the first if there are few. Otherwise it is the last one before a long step, longer than the geometric
+        mean of the longest step and the median of recent steps.
+        """
         self.back, h, k = False, np.diff(t), 0
-        if len(h) > _FIRST_LOOK:
+        if len(h) > _FIRST_CHECK:
             usual = float(np.median(h[len(h) // 2 :]))
             k = int(np.flatnonzero(h >= np.sqrt(usual * h.max()))[-1])
         self.since = float(t[k])
         return k
 
     def _changes(self, t: float) -> bool:
-        """Look at the last steps; whether the order changes."""
-        rate = (self.look - self.middle) / max(t - self.passed, 1e-300)
+        """Check the last steps. Returns whether the order changes."""
+        rate = (self.due - self.middle) / max(t - self.passed, 1e-300)
         excess, worse = self._excess(t), False
         if self.method == "bdf" and self.since is None and self._total(t, rate) > _TOO_MANY["bdf"]:
             self.tried, self.before, self.order, self.since, self.back = rate, excess, 2, t, True
-            self._look_at(self.count + _TRIAL)
+            self._check_at(self.count + _TRIAL)
             return True
         if self.tried is not None:
             worse = _FASTER * rate > self.tried
@@ -124,29 +129,29 @@ class StepMonitor:
         ):
             self.is_warned = True
             others = "" if self.method == "bdf" else 'method="bdf" or '
-            warnings.warn(f"{self.method} would take about {self._total(t, rate):.2g} steps, {times:.0f} times what so "
-                          "smooth a motion needs: contacts, samples, or vibrations with little damping hold it up; "
-                          f'{others}method="generalized_alpha" with dt={dt:.0e} or longer may suit it better',
+            warnings.warn(f"{self.method} would take about {self._total(t, rate):.2g} steps, {times:.0f} times as many "
+                          "as such a smooth motion needs: contacts, samples, or vibrations with little damping slow it "
+                          f'down; {others}method="generalized_alpha" with dt={dt:.0e} or longer may be faster',
                           StepWarning, stacklevel=2)  # fmt: skip
-        self._look_at((4 if worse else 2) * self.count)
+        self._check_at((4 if worse else 2) * self.count)
         return worse
 
     def _total(self, t: float, rate: float) -> float:
-        """How many steps the motion takes at this rate."""
+        """Number of steps of the whole motion, extrapolated from time t at a rate [1/s]."""
         return self.count + rate * (self.duration - t)
 
     def _excess(self, t: float) -> tuple[float, float]:
-        """How many times the last steps are more than the motion needs, and how long they might be."""
+        """Ratio of the last steps to those that the motion needs, and the size that steps could have [s]."""
         span = self.high - self.low
         far = span > _FAR * self.scale * np.max(span / self.scale)
         needed = self.per_turn * max(1.0, float(np.max(self.way[far] / span[far], initial=0.0)))
-        return (self.look - self.middle) / needed, (t - self.passed) / needed
+        return (self.due - self.middle) / needed, (t - self.passed) / needed
 
 
 @final
 class StepEnds:
-    """Root functions: the distance of each ball from what it may touch, since a step ends where one begins to touch;
-    and one that falls below zero at the end of a step after which the order is to change.
+    """Root functions at whose zeros a step ends: the distance of each ball from its obstacles, and a function that
+    falls below zero at the end of the last step before a change of order.
 
     Args:
         ended: called with the end of every step.
@@ -161,7 +166,7 @@ class StepEnds:
         nq, nv = self.model.nq, self.model.nv
         if self.balls:
             out[:-1] = ball_gaps(self.model, on_motion(self.model, t, x[:nq], x[nq : nq + nv])[0])
-        if t > self.reached:  # the end of a step, not a time asked for inside one
+        if t > self.reached:  # the end of a step, not an output time inside one
             is_start, self.reached = self.reached == -np.inf, t
             if not is_start:
                 self.ended(t)
@@ -170,20 +175,20 @@ class StepEnds:
 
 
 _WARNINGS = "SUNLOGGER_WARNING_FILENAME"
-_MESSAGE = re.compile(r"\n\[\w+, Error: -?\d+\] ")  # as the binding prints it, in one piece and then the end of a line
+_MESSAGE = re.compile(r"\n\[\w+, Error: -?\d+\] ")  # the binding writes it at once, then the end of the line
 
 _lock = Lock()
 _users: list[int] = []
-_left: list[Any] = []  # (stream, variable), as they were before
+_left: list[Any] = []  # (stream, variable) before the first user
 
 
 @final
 class _Filter:
-    """A stream that passes on all but what SUNDIALS prints."""
+    """A stream that passes on everything except the messages of SUNDIALS."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
-        self.ending: int | None = None  # the thread whose message still lacks its end of line
+        self.ending: int | None = None  # the thread that has yet to write the end of line of a message
 
     def write(self, text: str) -> int:
         if _MESSAGE.match(text):
@@ -200,7 +205,7 @@ class _Filter:
 
 @contextmanager
 def quiet_sundials() -> Iterator[None]:
-    """Keep the messages of SUNDIALS from the terminal, in any number of threads at once."""
+    """Suppress the messages of SUNDIALS on the terminal, in any number of threads at once."""
     with _lock:
         if not _users:
             _left.append((sys.stdout, os.environ.get(_WARNINGS)))
@@ -215,7 +220,7 @@ def quiet_sundials() -> Iterator[None]:
             _users.pop()
             if not _users:
                 stream, variable = _left.pop()
-                if isinstance(sys.stdout, _Filter):  # else somebody put another stream there meanwhile
+                if isinstance(sys.stdout, _Filter):  # otherwise the user has put another stream there
                     sys.stdout = stream
                 if variable is None:
                     os.environ.pop(_WARNINGS, None)
@@ -238,10 +243,10 @@ def integrate_scipy(
     *,
     method: str,
 ) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
-    """Yield (t, (q, v), (u, z), steps so far) at `times`, or at every step where times is None; the start comes first.
+    """Yield (t, (q, v), (u, z), steps so far) at `times`, or at every step if times is None; the start comes first.
 
     Raises:
-        ConvergenceError: at which time the method stopped and what to try, without a partial result.
+        ConvergenceError: the time at which the method stopped, and what to try, without a partial result.
     """
     t, x, steps, sample = 0.0, x0, 0, 1
     wanted = list(times[1:]) if times is not None else []
@@ -331,8 +336,8 @@ def _scipy_failure(method: str, t: float, steps: int, why: str) -> ConvergenceEr
 
 _MAX_STEPS = 200_000
 _LEAST_STEP = 1e-14  # of the duration
-_MOST_PAST = 2000  # states to which a motion may go back
-_ROOT = 2  # what CVODE's status says where it stops at a root
+_MOST_PAST = 2000  # past states to which a motion may go back
+_ROOT = 2  # CVODE's status after a stop at a root
 
 
 def integrate_bdf(
@@ -347,10 +352,10 @@ def integrate_bdf(
     largest_step: float | None,
     project: bool = True,
 ) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Yield (t, (q, v), (u, z), steps so far) at `times`, or at every step where times is None; the start comes first.
+    """Yield (t, (q, v), (u, z), steps so far) at `times`, or at every step if times is None; the start comes first.
 
     Raises:
-        ConvergenceError: at which time CVODE stopped and what to try, without a partial result.
+        ConvergenceError: the time at which CVODE stopped, and what to try, without a partial result.
     """
     largest = largest_step or duration
     options = {"rtol": rtol, "atol": f.absolute(atol), "max_step": largest}
@@ -365,7 +370,7 @@ def integrate_bdf(
     else:
         sample = restored(f, parts)
         run.leave_out(times)
-    if len(x0) == 0:  # nothing moves, and CVODE takes no empty state
+    if len(x0) == 0:  # nothing moves, and CVODE does not accept an empty state
         for t in times[1:] if times is not None else (duration,):
             yield run.point(t, x0)
         return
@@ -374,8 +379,8 @@ def integrate_bdf(
         due = min(duration, sample * period)
         points = None if slow else run.at_once(due)
         if points is None:
-            slow = True  # step by step, to meet the failure where it is, or what is wanted between the steps
-            points = run.one_by_one(due)
+            slow = True  # step by step, to find the failure or the output times between steps
+            points = run.step_by_step(due)
         yield from points
         if f.monitor.count > _MAX_STEPS:
             raise _cvode_failure(run.t, run.steps, f"more than {_MAX_STEPS} steps")
@@ -405,12 +410,12 @@ class _CvodeRun:
         self.target = next(self.wanted, None)
 
     def leave_out(self, times: np.ndarray | None) -> None:
-        """Go on behind the wanted times that were handed out before, now that the fields are restored."""
+        """Skip the wanted times that were returned before the fields were restored from a checkpoint."""
         if times is not None and self.target is not None:
             self.wanted = iter(times[times > self.target])
 
     def point(self, t: float, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, int]:
-        """A point to hand out; CVODE itself evaluates nothing at the end of a step."""
+        """The point (t, (q, v), (u, z), steps) of a state. CVODE itself does not evaluate the end of a step."""
         try:
             shown = self.f.shown(float(t), *self.f.split(x))
         except Exception as error:
@@ -420,8 +425,8 @@ class _CvodeRun:
         return float(t), x[: self.size], shown, self.steps
 
     def at_once(self, due: float) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, int]] | None:
-        """All steps to `due`, a touch, or a change of order in one call, which is fastest. None where one fails: going
-        step by step then meets the same failure, and keeps what came before it."""
+        """All steps to `due`, a touch, or a change of order, in one call, which is fastest. None if a step fails: a
+        repetition step by step then returns the points before the failure."""
         f, counts = self.f, (self.f.evaluations, self.f.jacobians)
         solver = _cvode_solver(f, self.monitor, self.options)
         try:
@@ -437,14 +442,14 @@ class _CvodeRun:
         if self.monitor.back:
             last = min(last, self.monitor.start(at))
         if last == 0:
-            return []  # the first step is taken again
+            return []  # the first step is repeated
         at, rows = at[1 : last + 1], rows[1 : last + 1]
         if f.is_feedback and not f.takes(float(at[-1]), rows[-1]):
             return None
         self.t, self.x, self.steps = float(at[-1]), rows[-1], self.steps + len(at)
         return [(at, rows[:, : self.size], f.shown_rows(at, rows), self.steps)]
 
-    def one_by_one(self, due: float) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
+    def step_by_step(self, due: float) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
         """Steps to `due`, a touch, or a change of order."""
         f, stop = self.f, min(due, self.inside)
         solver = _cvode_solver(f, self.monitor, self.options)
@@ -460,9 +465,9 @@ class _CvodeRun:
             contact = f.first_contact(self.search, np.array((self.t, t)), np.array((self.x, x))) if t > self.t else None
             if contact is not None:
                 self.inside = contact[1]
-                return  # the step is taken again, to where it was inside
+                return  # the step is repeated up to the time at which the ball was inside
             f.not_finite = 0
-            self.steps += t > self.t  # after an output inside a step, CVODE first hands out the end of that step again
+            self.steps += t > self.t  # after an output inside a step, CVODE first returns the end of that step again
             self.t, self.x = t, x
             if t > past[-1][0]:
                 past.append((t, x))
@@ -480,7 +485,7 @@ class _CvodeRun:
                 self.t, self.x = past[self.monitor.start(np.array([t for t, _ in past]))]
                 return
             if result.status == _ROOT:
-                return  # after a touch CVODE starts again, with small steps
+                return  # after a touch CVODE restarts with small steps
 
 
 def _cvode_solver(f: StateDerivative, monitor: StepMonitor, options: dict[str, Any]) -> Any:
@@ -492,7 +497,7 @@ def _cvode_solver(f: StateDerivative, monitor: StepMonitor, options: dict[str, A
 
 
 def _guarded(f: StateDerivative, t: float, steps: int, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call CVODE; what the user's functions raised goes to the caller, numerical failure becomes a ConvergenceError."""
+    """Call CVODE. Errors of the user's functions pass to the caller; numerical failure becomes a ConvergenceError."""
     try:
         result = call(*args, **options)
         if f.error is not None:
@@ -507,5 +512,5 @@ def _guarded(f: StateDerivative, t: float, steps: int, call: Callable[..., Any],
 
 def _cvode_failure(t: float, steps: int, why: str) -> ConvergenceError:
     return ConvergenceError(f"simulation by bdf stopped at t={t:.6g} s after {steps} steps: {why}; try a looser or "
-                            "tighter rtol, smoother inputs, some damping, or more Gauss points; what vibrates without "
-                            "damping goes well by method=\"generalized_alpha\" with a fixed dt")  # fmt: skip
+                            "tighter rtol, smoother inputs, some damping, or more Gauss points; for vibrations without "
+                            "damping take method=\"generalized_alpha\" with a fixed dt")  # fmt: skip

@@ -1,16 +1,16 @@
-"""Implicit schemes as methods of `simulate`: steps of a fixed size, or as long as their error estimate allows.
+"""Implicit schemes as methods of `simulate`: steps of a fixed size, or as large as their error estimate allows.
 
-Fixed steps end on wanted times and on samples of a controller, dt apart in between. A step is cut where Newton's method
-fails; a step that goes through something warns.
+Fixed steps end on wanted times and on samples of a controller; in between they have the size dt. A step is cut if
+Newton's method fails. A step that goes through an obstacle causes a warning.
 
-Wanted times do not change adaptive steps: states there come from those at the ends of steps, by Hermite's polynomials
+Wanted times do not change adaptive steps. States at wanted times are interpolated between the ends of steps by
+Hermite's polynomials
 
     q(s) = qₙ ⊕ Δ(s),   Δ(0) = 0, Δ(1) = qₙ₊₁ ⊖ qₙ,   Δ' = h T(Δ)⁻¹ v                                      (1)
 
-Δ is quintic where coordinates add, whose Δ'' = h² a, and cubic where a pose is stored; v is cubic, with v' = h a. A
-step that goes through something is repeated, no further than to where a ball was inside. The kernel searches for that
-by itself. Where prescribed motions that it does not know at all times carry an obstacle, and where it pauses, the
-search follows the step.
+Δ is quintic for coordinates that add, with Δ'' = h² a, and cubic for a stored pose; v is cubic, with v' = h a. If a
+step goes through an obstacle, it is repeated up to a time at which a ball is inside. The kernel itself searches for
+this. If it cannot evaluate a prescribed motion that carries an obstacle, or if it pauses, the search follows the step.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ from lissom.stepping.step_kernel import LONGEST_RUN, room_for, workspace_with_ro
 def between(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray, wanted: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, v and a at the wanted times (m,) within steps that end at times t (n,), in states (n, nq), (n, nv), …"""
+    """q, v and a at wanted times (m,), interpolated between states q (n, nq), v, a (n, nv) at the ends t (n,) of
+    steps."""
     k = np.clip(np.searchsorted(t, wanted, side="left") - 1, 0, len(t) - 2)
     ends = t[np.stack([k, k + 1], axis=1)]
     return within(model, wanted, ends, (q[k], v[k], a[k]), (q[k + 1], v[k + 1], a[k + 1]))
@@ -51,8 +52,11 @@ def between(
 def within(
     model: Model, wanted: np.ndarray, ends: np.ndarray, start: Sequence[np.ndarray], stop: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, v and a at wanted times (m,), each within a step of its own, of which the times of both ends (m, 2) and the
-    states (m, nq), (m, nv), … there are given."""
+    """q, v and a at wanted times (m,), each interpolated within its own step.
+
+    Args:
+        ends: times of both ends of each step (m, 2). start, stop: q (m, nq), v and a (m, nv) there.
+    """
     h = (ends[:, 1] - ends[:, 0])[:, None]
     s = np.minimum((wanted - ends[:, 0])[:, None] / h, 1.0)
     (q, v, a), (q_end, v_end, a_end) = start, stop
@@ -96,15 +100,15 @@ def _quintic(
     return s * (d0 + s * (0.5 * b0 + s * (c3 + s * (c4 + s * c5))))
 
 
-SAME_TIME = 1e-12  # of the duration: a sample and a wanted time that only rounding parts, with no step between them
+SAME_TIME = 1e-12  # part of the duration; a sample and a wanted time that are closer are the same time
 
 
 @final
 class StepSchedule:
-    """The ends of all steps of a motion; `len` says how many there are.
+    """The ends of all fixed steps of a motion; `len` is their number.
 
     Args:
-        times: wanted ones, the start first; None wants every end.
+        times: wanted times, the start first; None: every end is wanted.
     """
 
     def __init__(self, times: np.ndarray | None, duration: float, period: float, dt: float) -> None:
@@ -123,14 +127,14 @@ class StepSchedule:
         return int(self.until[-1]) if len(self.until) else 0
 
     def ends(self, first: int, last: int) -> np.ndarray:
-        """Where the steps from `first` to before `last` end."""
+        """Ends of the steps `first` to `last` − 1 [s]."""
         k = np.arange(first, last)
         part = np.searchsorted(self.until, k, side="right")
         inner = k + 1 - self.first[part]
         return np.where(k + 1 == self.until[part], self.stops[part], self.starts[part] + self.dt * inner)
 
     def wanted(self, first: int, last: int) -> np.ndarray:
-        """Which of these are wanted."""
+        """Whether each of the steps `first` to `last` − 1 ends on a wanted time."""
         k = np.arange(first, last)
         if self.is_wanted is None:
             return np.ones(len(k), dtype=bool)
@@ -138,18 +142,18 @@ class StepSchedule:
         return self.is_wanted[part] & (k + 1 == self.until[part])
 
     def is_sample(self, k: int) -> bool:
-        """Whether step k ends with a sample."""
+        """Whether step k ends on a sample of the controller."""
         at = int(np.searchsorted(self.samples, k))
         return at < len(self.samples) and int(self.samples[at]) == k
 
     def to_sample(self, k: int) -> int:
-        """How many steps there are from step k on to the next that ends with a sample, or to the end."""
+        """Number of steps from step k to the next one that ends on a sample, or to the end, both included."""
         next_one = int(np.searchsorted(self.samples, k))
         return (int(self.samples[next_one]) + 1 if next_one < len(self.samples) else len(self)) - k
 
 
 def _snapped(samples: np.ndarray, ends: np.ndarray, tolerance: float) -> np.ndarray:
-    """The samples, on the nearest of the ends where that is no further than the tolerance."""
+    """The samples, each moved to the nearest end if this is within the tolerance."""
     if len(samples) == 0 or len(ends) == 0:
         return samples
     after = np.minimum(np.searchsorted(ends, samples), len(ends) - 1)
@@ -161,7 +165,7 @@ Point = tuple[float | np.ndarray, np.ndarray, np.ndarray, int]
 
 
 def point(stepper: ImplicitSteps, s: StepState, steps: int) -> Point:
-    """A point to hand out."""
+    """The point (t, x, (u, z), steps) of a state."""
     parts = [s.q, s.v] if stepper.leaves_states else [s.q, s.v, s.a, s.force]
     return s.t, np.concatenate(parts), stepper.f.shown(s.t, s.q, s.v, s.z), steps
 
@@ -169,8 +173,8 @@ def point(stepper: ImplicitSteps, s: StepState, steps: int) -> Point:
 def adaptive_steps(
     stepper: ImplicitSteps, begin: StepState | None, times: np.ndarray | None, duration: float, period: float
 ) -> Iterator[Point]:
-    """Points at the wanted times, or at every step where times is None; from a state, or from a
-    checkpoint."""
+    """Points at the wanted times, or at every step if times is None. The motion starts from `begin`, or from the
+    checkpoint of a stream."""
     adaptive, f = AdaptiveMotion(stepper, duration), stepper.f
     parts = {"f": f, "stepper": stepper, "control": stepper.control, "adaptive": adaptive, "kernel": adaptive.kernel}
     loop: Any = (begin, 0, 1) if f.checkpoint is None else restored(f, parts)
@@ -190,7 +194,7 @@ def adaptive_steps(
 
 @final
 class _Output:
-    """Points to hand out of the steps that were taken."""
+    """The points to return for the steps that were taken."""
 
     def __init__(self, stepper: ImplicitSteps, start: StepState, times: np.ndarray | None) -> None:
         self.stepper, self.model = stepper, stepper.model
@@ -199,11 +203,11 @@ class _Output:
 
     @property
     def is_complete(self) -> bool:
-        """Whether there is nothing left to hand out."""
+        """Whether all wanted times have been returned."""
         return self.left is not None and len(self.left) == 0
 
     def of(self, here: StepState, run: AdaptiveRun, steps: int) -> Iterator[Point]:
-        """The points of a run that began at `here`, behind which there are `steps` steps."""
+        """The points of a run that began at `here`. steps: number of steps up to the end of the run."""
         if len(run.t) == 0:
             return
         if self.left is None:
@@ -238,7 +242,7 @@ class _Output:
 def _states_of_controller(
     f: StateDerivative, t: np.ndarray, here: StepState, run: AdaptiveRun, wanted: np.ndarray
 ) -> np.ndarray:
-    """z of a continuous controller within one step, by its rates at both ends; nothing where there is none."""
+    """z (m, nz) of a continuous controller at wanted times within one step, interpolated by its rates at both ends."""
     if len(here.z) == 0:
         return np.zeros((len(wanted), 0))
     h, last = t[-1] - t[0], run.last
@@ -246,8 +250,8 @@ def _states_of_controller(
     return cubic(((wanted - t[0]) / h)[:, None], here.z, last.z, *slopes)
 
 
-_STRIDE = 8  # every so many fixed steps one is looked at first
-_FIRST_WINDOW = 8  # steps of the first launch; each next one has twice as many
+_STRIDE = 8  # every eighth fixed step is searched for contacts first
+_FIRST_WINDOW = 8  # steps of the first launch; each next launch has twice as many
 
 
 def integrate_implicit(
@@ -264,12 +268,13 @@ def integrate_implicit(
     *,
     scheme: Scheme,
 ) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Yield (t, x, (u, z), steps so far) at `times`, or at every step where times is None; the start comes first.
+    """Yield (t, x, (u, z), steps so far) at `times`, or at every step if times is None; the start comes first.
 
-    x is (q, v, a, λ of loops) or (q, v); t, x and (u, z) may have a leading axis and then hold several points. Steps
-    of size dt end on the wanted times; where dt is None they are as long as the error estimate allows.
+    x is (q, v, a, λ of loops) or (q, v). With a leading axis, t, x and (u, z) hold several points. Steps of size dt end
+    on the wanted times. If dt is None, steps are as large as the error estimate allows.
+
     Raises:
-        ConvergenceError: at which time it stopped and what to try, without a partial result.
+        ConvergenceError: the time at which the method stopped, and what to try, without a partial result.
     """
     share = None if dt is None else ORDER_SHARE
     stepper = ImplicitSteps(model, f, scheme, rtol, atol, project, share)
@@ -289,11 +294,11 @@ def integrate_implicit(
 def _fixed_steps(
     stepper: ImplicitSteps, begin: StepState | None, times: np.ndarray | None, duration: float, period: float, dt: float
 ) -> Iterator[Point]:
-    """Steps of dt, shorter before a wanted time or a sample of the controller, cut where Newton's method fails; from a
-    state, or from a checkpoint."""
+    """Points of steps of size dt. Steps are shorter before a wanted time or a sample of the controller, and are cut if
+    Newton's method fails. The motion starts from `begin`, or from the checkpoint of a stream."""
     f, model, scheme, least = stepper.f, stepper.model, stepper.scheme, LEAST_STEP * duration
     plan, warning = StepSchedule(times, duration, period, dt), ContactWarning(model)
-    if f.checkpoint is not None:  # whether a sample of a controller is held decides who takes the steps
+    if f.checkpoint is not None:  # can_run depends on whether a sample of a controller is held
         vars(f).update(f.checkpoint["fields"]["f"] | {"checkpoint": f.checkpoint})
     in_kernel = Motions.can_run(model, f)
     if in_kernel:
@@ -306,39 +311,39 @@ def _fixed_steps(
         motions.put_state(begin)
     t, k, length = (0.0, 0, _FIRST_WINDOW) if f.checkpoint is None else restored(f, parts)
     while k < len(plan):
-        many = min(length, plan.to_sample(k)) if in_kernel else 1
-        ends = np.append(t, plan.ends(k, k + many))
+        count = min(length, plan.to_sample(k)) if in_kernel else 1
+        ends = np.append(t, plan.ends(k, k + count))
         motions.advance(ends, lambda _, times: f.shown_over(times.ravel())[None, :, : model.nu])
         motions.count(f)
         done, rows = int(motions.reached[0]), motions.rows()[0]
         warning.check(ends[: done + 1], *(_behind(motions, name, rows[:done]) for name in ("q", "v")))
         at, points = np.flatnonzero(plan.wanted(k, k + done)), []
         if len(at):
-            taken = int(motions.steps[0]) - (many - 1 - int(at[-1]))
+            taken = int(motions.steps[0]) - (count - 1 - int(at[-1]))
             shown = _shown(motions, f, ends[1 + at], rows[at], at)
             points.append((ends[1 + at], _given(stepper, rows[at]), shown, taken))
         if len(motions.lost):
             yield from points
             raise motions.failure(0)
-        t, k, length = float(ends[-1]), k + many, min(2 * length, LONGEST_RUN)
+        t, k, length = float(ends[-1]), k + count, min(2 * length, LONGEST_RUN)
         if plan.is_sample(k - 1):
             motions.put_state(stepper.sampled(motions.state(t)))
         yield from with_checkpoint(f, points, parts, (t, k, length))
 
 
 def _behind(motions: Motions, name: str, rows: np.ndarray) -> np.ndarray:
-    """q or v at the start of the last steps of the only motion, and behind each of them."""
+    """q or v at the start of the last steps of the only motion, then at the end of each of them."""
     return np.vstack([motions.begun[name], rows[:, motions.parts[name]]])
 
 
 def _given(stepper: ImplicitSteps, rows: np.ndarray) -> np.ndarray:
-    """The states x to hand out of rows (q, v, a, â, λ)."""
+    """The states x to return for rows (q, v, a, â, λ)."""
     q, v, a, _, force = state_parts(stepper.model, rows)
     return np.hstack([q, v] if stepper.leaves_states else [q, v, a, force])
 
 
 def _shown(motions: Motions, f: StateDerivative, t: np.ndarray, rows: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """(u, z) behind the steps `at` of the only motion, which end at times in rows."""
+    """(u, z) at the ends of steps of the only motion. t: their times. rows: states there. at: indices of the steps."""
     if motions.w is None:
         q, v = (rows[0, motions.parts[name]] for name in ("q", "v"))
         return f.shown(float(t[0]), q, v, motions.z)[None]
@@ -348,24 +353,24 @@ def _shown(motions: Motions, f: StateDerivative, t: np.ndarray, rows: np.ndarray
 
 
 def sparse_states(count: int) -> np.ndarray:
-    """Numbers of the states that are looked at first."""
+    """Indices of the states, of `count`, that are searched for contacts first."""
     return np.unique(np.append(np.arange(0, count, _STRIDE), count - 1))
 
 
 @final
 class ContactWarning:
-    """Warns once of a fixed step during which a ball went through something."""
+    """Warns once of a fixed step during which a ball went through an obstacle."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.search, self.is_given = model, ContactSearch(model, graze=0.5, deeper=0.5), False
 
     def check(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> None:
-        """Look at the steps along states (n, nq), (n, nv) at times (n,)."""
+        """Search the steps between states q (n, nq), v (n, nv) at times t (n,)."""
         if self.is_given or not len(self.model.contacts.pair):
             return
-        few = sparse_states(len(t))
-        contact = None if self.search.is_clear(t[few], q[few], v[few]) else self.search.first_contact(t, q, v)
+        k = sparse_states(len(t))
+        contact = None if self.search.is_clear(t[k], q[k], v[k]) else self.search.first_contact(t, q, v)
         if contact is not None:
             self.is_given = True
-            warnings.warn(f"a step of dt={t[1] - t[0]:.3g} s went through something at t={contact[1]:.6g} s without "
+            warnings.warn(f"a step of dt={t[1] - t[0]:.3g} s went through an obstacle at t={contact[1]:.6g} s without "
                           "touching it; take shorter steps, or leave dt out", StepWarning, stacklevel=2)  # fmt: skip

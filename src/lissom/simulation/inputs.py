@@ -2,7 +2,7 @@
 
     u = output(t, q, v, z),   dz/dt = rate(t, q, v, z),   z(0) = start                                    (1)
 
-A controller that acts every T seconds advances z once a sample, after its output, and holds u in between:
+A controller with a period T advances z once a sample, after its output, and u is constant until the next sample:
 
     uₖ = output(tₖ, q, v, zₖ),   zₖ₊₁ = zₖ + T rate(tₖ, q, v, zₖ)                                          (2)
 """
@@ -23,27 +23,27 @@ from lissom.errors import ModelError, ShapeError, check_kept, lost
 from lissom.launch.workspace import batch_of, require_finite_rows, stack
 from lissom.model.model import Model
 from lissom.portable import reduced
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.robot.expression_programs import Steps, programs_of
 from lissom.robot.functions import Expression
 from lissom.stepping.state import ControlLaw, FunctionOfTime, constant_polynomials
 
-_FEW = 12  # inputs that plain numbers serve faster than arrays
+_FEW = 12  # up to this number of inputs, plain numbers are faster than arrays
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Samples:
-    """Inputs given at times, held beyond the ends.
+    """Inputs given at times, constant beyond the ends.
 
     Args:
         t: rising times [s], shape (n,).
         u: inputs there, shape (n, nu), or (..., n, nu) for the motions of a batch.
         smooth: join the samples by cubics with a continuous slope that never overshoot (PCHIP) instead of straight
-            lines, whose kinks an adaptive method must stop at.
+            lines. An adaptive method must stop at the kinks of straight lines.
     Raises:
-        ShapeError: the argument, the expected and the received shape, or what is not finite.
+        ShapeError: the argument, the expected and the received shape, or the argument that is not finite.
     """
 
     t: Any
@@ -69,7 +69,7 @@ class Samples:
 
     @cached_property
     def pieces(self) -> tuple[list[float], np.ndarray]:
-        """Times, and for each stretch between them the coefficients of a polynomial, highest power first."""
+        """Times, and for each interval between them the coefficients of a polynomial, highest power first."""
         if self.smooth and len(self.t) > 1:
             return self.t.tolist(), np.moveaxis(PchipInterpolator(self.t, self.u, axis=-2).c, 1, 0)
         slope = np.diff(self.u, axis=-2) / np.diff(self.t)[:, None]
@@ -78,7 +78,7 @@ class Samples:
 
     @cached_property
     def polynomial(self) -> PPoly | None:
-        """The same as SciPy's piecewise polynomial, where there is no batch of them."""
+        """The samples as SciPy's piecewise polynomial; None for a batch."""
         if self.u.ndim > 2:
             return None
         times, pieces = self.pieces
@@ -100,8 +100,8 @@ class Samples:
 
     @cached_property
     def _numbers(self) -> list[list[list[float]]] | None:
-        """The same coefficients for each stretch and input as plain numbers, which are faster; None where there are
-        many."""
+        """The coefficients for each interval and input as plain numbers, which are faster; None for more than _FEW
+        inputs or for a batch."""
         return np.swapaxes(self.pieces[1], 1, 2).tolist() if self.u.ndim == 2 and self.u.shape[1] <= _FEW else None
 
     def polynomials(self) -> tuple[np.ndarray, np.ndarray]:
@@ -115,11 +115,11 @@ class Samples:
 
     @property
     def programs(self) -> list[Steps]:
-        """Programs of expressions: none."""
+        """Programs of expressions; samples have none."""
         return []
 
     def over(self, times: np.ndarray) -> np.ndarray:
-        """The inputs at many times (n,), shape (..., n, nu), the same numbers as one by one."""
+        """The inputs at times (n,), shape (..., n, nu), equal to those of single times."""
         known, pieces = self.pieces
         rows = np.empty((len(times), *self.u.shape[:-2], self.u.shape[-1]))
         early, late = times <= known[0], times >= known[-1]
@@ -134,7 +134,7 @@ class Samples:
 
 
 def _polynomial(coefficients: np.ndarray, x: Any) -> np.ndarray:
-    """Σ c_k x^(n−k) by Horner's rule, component by component, so that no shape of a batch changes a bit."""
+    """Σ c_k x^(n−k) by Horner's rule, component by component, so that the result does not depend on the batch."""
     value = coefficients[0] * x
     for k in range(1, len(coefficients) - 1):
         value += coefficients[k]
@@ -144,7 +144,7 @@ def _polynomial(coefficients: np.ndarray, x: Any) -> np.ndarray:
 
 
 def _horner(coefficients: list[float], x: float) -> float:
-    """The same for one component, bit by bit."""
+    """`_polynomial` for one component, equal to the last bit."""
     value = coefficients[0] * x
     for c in coefficients[1:-1]:
         value = (value + c) * x
@@ -202,27 +202,27 @@ class CheckedFunction:
 
 @final
 class Formulas:
-    """An expression of all inputs as a function of time, which kernels evaluate by themselves: `programs` of each."""
+    """Inputs given by an Expression of time. Kernels evaluate its `programs`, one for each input."""
 
     def __init__(self, expression: Expression, programs: list[Steps]) -> None:
         self.expression, self.programs = expression, programs
 
     @staticmethod
     def of(u: Any, nu: int) -> Formulas | None:
-        """Of what is a flat list of as many expressions as there are inputs; else None."""
+        """The formulas of u if it is an Expression of nu components; otherwise None."""
         flat = isinstance(u, Expression) and np.shape(u.source) == (nu,)
         programs = programs_of(u, nu) if flat else None
         return None if programs is None else Formulas(u, programs)
 
     def __call__(self, t: float) -> np.ndarray:
-        """The inputs at time t, shape (nu,), the same numbers as among many times."""
+        """The inputs at time t, shape (nu,), equal to those of `over`."""
         return self.over(np.array([t]))[0]
 
     def over(self, times: np.ndarray) -> np.ndarray:
         """The inputs at many times (n,), shape (n, nu).
 
         Raises:
-            ShapeError: when they are not finite.
+            ShapeError: an input is not finite.
         """
         rows = self.expression.over(np.ascontiguousarray(times, dtype=np.float64))
         good = np.isfinite(rows).all(axis=1)
@@ -231,12 +231,12 @@ class Formulas:
         return rows
 
     def polynomials(self) -> tuple[np.ndarray, np.ndarray]:
-        """As `FunctionOfTime.polynomials`: zeros, onto which kernels add the programs."""
+        """See `FunctionOfTime.polynomials`: zeros, to which kernels add the programs."""
         return constant_polynomials(np.zeros(len(self.programs)))
 
 
 def input_function(model: Model, u: Any) -> FunctionOfTime:
-    """u as a function of time that checks what it returns: None, (nu,), Samples or a function of t, a formula too."""
+    """u as a function of time with checked values. u: None, shape (nu,), Samples, an Expression or a function of t."""
     if u is None:
         return Constant(np.zeros(model.nu))
     formulas = Formulas.of(u, model.nu)
@@ -256,7 +256,7 @@ def input_function(model: Model, u: Any) -> FunctionOfTime:
 
 @final
 class InputRows:
-    """The inputs of the motions of a batch, from `u` of `simulate`: its leading axes, and what each motion has."""
+    """The inputs of the motions of a batch, from `u` of `simulate`. lead: the leading axes of u."""
 
     u: Any
 
@@ -278,7 +278,7 @@ class InputRows:
         return input_function(self.model, self.u)
 
     def over(self, lead: tuple[int, ...]) -> InputRows:
-        """The same for the leading axes of a batch, as one axis."""
+        """The inputs broadcast to the leading axes of a batch, as one axis."""
         out, count = InputRows(self.model, self.u), batch_of(lead)
         if self.lead and isinstance(self.u, Samples):
             rows = np.broadcast_to(self.u.u, (*lead, *self.u.u.shape[-2:]))
@@ -293,8 +293,8 @@ class InputRows:
             return self.u
         return replace(self.u, u=self.u.u[i]) if isinstance(self.u, Samples) else self.u[i]
 
-    def some(self, motions: slice) -> InputRows:
-        """Those of some motions of `over`."""
+    def part(self, motions: slice) -> InputRows:
+        """The inputs of a range of motions of `over`."""
         if not self.lead:
             return self
         if isinstance(self.u, Samples):
@@ -308,13 +308,13 @@ class InputRows:
 
     @cached_property
     def programs(self) -> list[Steps]:
-        """Of formulas, where they are some."""
+        """Programs of formulas; empty for other inputs."""
         found = Formulas.of(self.u, self.model.nu)
         return [] if found is None else found.programs
 
     def polynomials(self) -> tuple[np.ndarray, np.ndarray]:
-        """Those of all motions of `over` as `FunctionOfTime.polynomials`, pieces (n, n_knots, 4 nu), or (1, ...) where
-        all have the same."""
+        """The polynomials of all motions of `over`, see `FunctionOfTime.polynomials`: knots, and pieces (n, n_knots, 4
+        nu), or (1, ...) if all motions have the same inputs."""
         found = []
         for i in range(len(self.u.u if isinstance(self.u, Samples) else self.u) if self.lead else 1):
             one = input_function(self.model, self.of(i)).polynomials()
@@ -323,24 +323,24 @@ class InputRows:
             found.append(one)
         return found[0][0], np.stack([pieces for _, pieces in found])
 
-    def one(self, i: int, t: float) -> np.ndarray:
+    def row(self, i: int, t: float) -> np.ndarray:
         """The inputs of motion i of `over` at a time, shape (nu,)."""
         if self.lead and not isinstance(self.u, Samples):
             return self.u[i]
         return self.u(t)[i] if self.lead else self.function(t)
 
     def each(self, motions: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """The inputs of some motions of `over`, each at times (n, k) of its own, as rows (n, k nu)."""
+        """The inputs of n motions of `over`, each at its own times (n, k), as rows (n, k nu)."""
         if self.lead and not isinstance(self.u, Samples):
             return np.tile(self.u[motions], times.shape[1])
-        found = [[self.one(i, t) for t in row] for i, row in zip(motions.tolist(), times.tolist())]
+        found = [[self.row(i, t) for t in row] for i, row in zip(motions.tolist(), times.tolist())]
         return np.reshape(found, (len(motions), times.shape[1] * self.model.nu))
 
     def at(self, times: list[float]) -> np.ndarray:
-        """The inputs of the motions of `over` at times, (n, n_times, nu), or (1, n_times, nu) where all have the same.
+        """The inputs of the motions of `over` at times, (n, n_times, nu), or (1, n_times, nu) if all have the same.
 
         Raises:
-            ShapeError: they are not finite, or a function returns something else.
+            ShapeError: an input is not finite, or a function returns another shape.
         """
         if self.lead and not isinstance(self.u, Samples):
             require_finite_rows(u=self.u)
@@ -351,7 +351,7 @@ class InputRows:
 
 
 def called(name: str, t: float, function: Callable[..., Any], *arguments: Any) -> Any:
-    """The value of a user's function; its errors pass, with a note of the time."""
+    """The value of a user's function. Its errors pass to the caller, with a note of the time."""
     try:
         return function(*arguments)
     except Exception as error:
@@ -365,7 +365,7 @@ def called(name: str, t: float, function: Callable[..., Any], *arguments: Any) -
 
 
 def checked_row(value: Any, size: int, name: str, t: float) -> np.ndarray:
-    """A finite array of shape (size,), or ShapeError naming where it came from."""
+    """`value` as a finite array of shape (size,); otherwise a ShapeError with the name and the time."""
     if missing := lost(value):
         raise ShapeError(f"{name} at t={t:g}: {missing}")
     try:
@@ -382,7 +382,7 @@ def checked_row(value: Any, size: int, name: str, t: float) -> np.ndarray:
 @final
 @dataclass(frozen=True)
 class Controller:
-    """Feedback with a state z of its own, such as the integral of an error or a filter, for `simulate(controller=)`.
+    """Feedback with a state z, such as the integral of an error or a filter, for `simulate(controller=)`.
 
         u = output(t, q, v, z),   dz/dt = rate(t, q, v, z),   z(0) = start
 
@@ -390,11 +390,11 @@ class Controller:
         output: function of (t, q, v, z) that returns u, shape (nu,).
         rate: function of (t, q, v, z) that returns dz/dt, shape (nz,); None: there is no state, and z is empty.
         start: z at t = 0, shape (nz,).
-        derivatives: function of (t, q, v, z) that returns ∂u/∂q and ∂u/∂v, shapes (nu, nv), by changes of q along v,
-            for implicit methods, of a law without a state; None: they difference `output`, nv times two evaluations.
-            Small terms may be left out: Newton's method then takes more iterations to the same result.
+        derivatives: function of (t, q, v, z) that returns ∂u/∂q, for changes of q in the tangent space, and ∂u/∂v, of
+            shapes (nu, nv), for implicit methods and a law without a state. None: they difference `output`, in 2 nv
+            evaluations. Small terms may be left out: Newton's method then takes more iterations to the same result.
     Raises:
-        ModelError, ShapeError: what is wrong, the rule and the value.
+        ModelError, ShapeError: the argument, the rule and the value.
     """
 
     output: Callable[[float, np.ndarray, np.ndarray, np.ndarray], Any]
@@ -408,7 +408,7 @@ class Controller:
         return reduced(_controller, parts, "controller")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Controller:
-        return self  # nothing of it changes
+        return self  # it is immutable
 
     def __post_init__(self) -> None:
         parts = (("output", self.output), ("rate", self.rate), ("derivatives", self.derivatives))
@@ -438,7 +438,7 @@ def _controller(parts: dict[str, Any]) -> Controller:
 
 
 def control_law(model: Model, u: Any, controller: Any, period: float | None) -> ControlLaw:
-    """The law of `simulate`'s arguments: inputs of time, or a controller."""
+    """The control law of the arguments of `simulate`: inputs of time, or a controller with its period [s]."""
     if controller is None:
         if period is not None:
             raise ModelError("period: needs a controller (got no controller)")

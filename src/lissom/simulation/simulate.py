@@ -5,8 +5,8 @@ tolerance and x' of a tenth of it, at the same times,
 
     x_h − x ≈ (x_h − x_h/2) / (1 − 2⁻ᵖ),   or   x − x'                                                    (1)
 
-Tolerances bound the error of one step. A motion may damp these errors, while a fast flight without damping lets them
-grow with e^(λt) for its largest exponent λ, which no tolerance bounds.
+Tolerances bound the error of one step. A motion may damp these errors. In a fast flight without damping they grow with
+e^(λt), λ its largest exponent, which no tolerance bounds.
 """
 
 from __future__ import annotations
@@ -98,42 +98,42 @@ def simulate(
     Args:
         duration: [s].
         q0: start, shape (..., nq); None is the neutral configuration. v0: velocity, shape (..., nv); None is rest.
-            Coordinates with a prescribed motion start on it, whatever is given; v0 is moved onto what loops allow.
-        u: inputs: shape (..., nu), ls.Samples, whose u may have leading axes, an ls.Expression of each in t, or a
-            function of t; None is zero.
+            Coordinates with a prescribed motion start on the motion, not at q0. v0 is projected onto the loops.
+        u: inputs: shape (..., nu), ls.Samples, whose u may have leading axes, an ls.Expression of t for each input, or
+            a function of t; None is zero.
         method: "bdf" (SUNDIALS CVODE, adaptive, stiff); "generalized_alpha", "newmark", "hht", "implicit_euler",
-            "bathe", "sdirk", "esdirk", or what the functions of these names return (implicit, on the manifold); "radau"
-            (implicit, order 5) and "dop853" (explicit, order 8) of SciPy; "bdf" and these two have no memory for
-            contacts that stick. "auto" takes "esdirk", with a given dt "generalized_alpha", and without one "bdf" where
-            Python is asked at every evaluation, but for robots with joints or bodies of Python that vibrate without
-            damping; `statistics` of the result says which.
-        dt: step of the implicit schemes, which choose it by an error estimate where it is None; largest step of the
-            other methods [s].
+            "bathe", "sdirk", "esdirk", or a scheme that the functions of these names return (implicit, on the
+            manifold); "radau" (implicit, order 5) and "dop853" (explicit, order 8) of SciPy. "bdf" and the two of SciPy
+            do not support contacts that stick. "auto" takes "generalized_alpha" with a given dt and "esdirk" without
+            one. If each evaluation calls Python it takes "bdf", except for robots with joints or bodies of Python that
+            vibrate without damping. `statistics` of the result names the method.
+        dt: step of the implicit schemes [s]; None chooses it by an error estimate. For the other methods it is the
+            largest step.
         rtol, atol: relative and absolute tolerance of the state's components; atol may be two numbers, for q and for v.
-            The implicit schemes look at q alone, "esdirk" at v too, in relation to the fastest coordinate; with steps
-            of dt they bound what an iteration leaves of each, which is kept below the error of the step besides.
-        t_eval: rising times in [0, duration], shape (n,), and no others are returned; None returns the start and every
-            step of the method.
-        controller: function of (t, q, v) that returns u, or an ls.Controller with a state of its own, instead of `u`;
-            called at every evaluation, or every `period` seconds and held in between.
-        project_velocity: whether the implicit schemes keep A v = 0 of loops after every step; without it the velocity
-            keeps to the loops only as well as the scheme is accurate.
+            The implicit schemes apply them to q only, "esdirk" to v too, in relation to the fastest coordinate. With
+            fixed steps they bound the error of Newton's iteration, which is also kept below the error of the step.
+        t_eval: times to return, rising in [0, duration], shape (n,); None returns the start and every step.
+        controller: function of (t, q, v) that returns u, or an ls.Controller with a state of its own, instead of `u`.
+            It is called at every evaluation; with a `period` [s] it is called once a period, and u is constant in
+            between.
+        project_velocity: whether the implicit schemes enforce A v = 0 of loops after every step. Otherwise the velocity
+            satisfies it to the accuracy of the scheme.
         progress: show a progress bar.
-        out: new folder to which a single motion streams, so that it needs no more memory the longer it is; where it is
-            interrupted, `resume` continues it. The methods of SUNDIALS and SciPy then start again every 2000 steps,
-            since their inner state cannot be kept.
-        flush: time between two flushes to `out`, behind which nothing is lost [s].
-        check: simulate once more, with a tenth of the tolerances or half of a fixed dt, and put the estimated error of
-            q into `statistics.error`: the largest of all times, as a part of the way of the coordinate that moves
-            farthest. AccuracyWarning says so where it is above 0.01.
+        out: new folder to which a single motion streams, so that its memory does not grow with its length. `resume`
+            continues an interrupted motion. The methods of SUNDIALS and SciPy then restart every 2000 steps, since
+            their inner state cannot be stored.
+        flush: time between two flushes to `out` [s]; a killed process loses the points after the last flush.
+        check: simulate once more, with a tenth of the tolerances or half of a fixed dt, and store the estimated error
+            of q in `statistics.error`: the largest over all times, relative to the path of the coordinate that moves
+            farthest. An AccuracyWarning is issued if it is above 0.01.
     Returns:
-        Trajectory, whose arrays stay on the disk where there is an `out`; leading axes of q0, v0 or u give a batch, for
-        which t_eval is needed. Steps of dt of an implicit scheme run for all of it at once, on all cores, where no
-        controller and no force of Python acts.
+        Trajectory, whose arrays stay on the disk if there is an `out`. Leading axes of q0, v0 or u give a batch, which
+        needs t_eval. The steps of an implicit scheme run for the whole batch at once, on all cores, if no controller
+        and no force of Python acts.
     Raises:
-        ConvergenceError: at which time and after what, what to try; carries the Trajectory so far.
-        KeyboardInterrupt: Ctrl-C; it too carries the Trajectory so far as `partial`, where there is some of it, and of
-        a batch a tuple with one for each motion that has begun.
+        ConvergenceError: the time and the reason of a failure, and what to try; carries the Trajectory so far.
+        KeyboardInterrupt: Ctrl-C; its `partial` is the Trajectory so far, if it has a point; for a batch a tuple with
+        one for each motion that was begun.
         ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
     """
     model = model.common if isinstance(model, ModelBatch) else model
@@ -146,17 +146,18 @@ def simulate(
 
 
 def resume(path: str | Path, *, progress: bool = False) -> Trajectory:
-    """Continue a motion that was interrupted in `simulate(out=)`, bit for bit as if it had not been.
+    """Continue a motion that was interrupted in `simulate(out=)`. The result is bit for bit that of an uninterrupted
+    one.
 
-    The files of an unfinished motion may run code, as all pickles may: resume only folders that you trust.
+    The files of an unfinished motion may run code, like all pickles: resume only folders that you trust.
 
     Args:
         path: the folder. progress: show a progress bar of the time reached [s].
     Returns:
-        Trajectory, whose arrays stay on the disk until they are used; at once where the motion is finished, and then
-        without its model, as `Trajectory.load` reads it.
+        Trajectory, whose arrays stay on the disk until they are used. For a finished motion it is returned at once,
+        without its model, as by `Trajectory.load`.
     Raises:
-        ModelError: there is no motion in the folder, or it is damaged. ConvergenceError: as of `simulate`.
+        ModelError: there is no motion in the folder, or it is damaged. ConvergenceError: as for `simulate`.
     """
     stream = Stream.open(path)
     if stream.is_finished:
@@ -169,7 +170,7 @@ def _simulated(
     dt: float | None, rtol: float, atol: Any, t_eval: Any, controller: Any, period: float | None,
     project_velocity: bool,
 ) -> Trajectory:  # fmt: skip
-    """The result of `simulate`; a stream that was begun continues."""
+    """The result of `simulate` for its arguments; a stream with a checkpoint continues from there."""
     if stream is not None:
         stream.check()
     start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
@@ -183,11 +184,11 @@ def _simulated(
         if isinstance(part, int | float | np.number) and part > 0 and duration / part > _MOST_STEPS:
             rule = f"duration: must be at most {_MOST_STEPS:g} times {name} = {part:g} s"
             raise ModelError(f"{rule} (got {duration:g} s)")
-    run, method, why = chosen_method(method, model.one(0, 1), controller is not None and period is None, dt)
-    _check_anchors(model.one(0, 1), run, method)
+    run, method, why = chosen_method(method, model.of_row(0, 1), controller is not None and period is None, dt)
+    _check_anchors(model.of_row(0, 1), run, method)
     given = InputRows(model, u)
     is_fused = controller is None and _is_fused(model, run)
-    _load_ahead(model.one(0, 1), is_fused, given.programs if dt is None else [])
+    _load_ahead(model.of_row(0, 1), is_fused, given.programs if dt is None else [])
     wanted = _times(t_eval, float(duration))
     times = wanted if wanted is None or wanted[0] == 0.0 else np.concatenate([[0.0], wanted])
     lead = lead_of_models(model, leading(q0=start, v0=speed, u=np.zeros((*given.lead, model.nu))))
@@ -195,21 +196,21 @@ def _simulated(
         raise ShapeError(f"out: takes one motion, got a batch of shape {lead}")
     if lead and times is None:
         raise ShapeError(f"t_eval: a batch of shape {lead} needs common times, got None")
-    count, inputs, unasked = batch_of(lead), given.over(lead), 0 if times is wanted else 1
+    count, inputs, left_out = batch_of(lead), given.over(lead), 0 if times is wanted else 1
     starts, speeds = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(count, x.shape[-1]) for x in (start, speed))
     nz = len(controller.start) if isinstance(controller, Controller) else 0
     motions, begun = [], _begun(model, starts, speeds)
     is_implicit = getattr(run, "func", None) is integrate_implicit
     apart = reason_to_separate(model, is_implicit, inputs, controller is not None, dt is not None)
     if count > 1 and times is not None and not apart:
-        control_law(model, inputs.of(0), None, period)  # says what is wrong with the arguments
+        control_law(model, inputs.of(0), None, period)  # raises the errors of the arguments
         q, v = (np.array(x) for x in zip(*begun))
         scheme, limits = run.keywords["scheme"], (rtol, atols, project_velocity)
         batch = Batch(model, scheme, q, v, inputs, times, float(duration), *limits)
-        motions = simulate_batch(batch, method, dt, unasked, progress)
+        motions = simulate_batch(batch, method, dt, left_out, progress)
         return _explained(_stacked(model, method, motions, lead, wanted, nz), why)
     for i, begin in enumerate(begun):
-        own = model.one(i, count)
+        own = model.of_row(i, count)
         with of_instance(i, count), progress_bar(progress, float(duration)) as advance:
             law = control_law(own, inputs.of(i), controller, period)
             if own.contacts.sticks:
@@ -219,8 +220,8 @@ def _simulated(
             given = times, float(duration), law.period, rtol, atols, dt, project_velocity
             try:
                 if stream is not None:
-                    return stream.collect(own, f, partial(run, own, f, x0, *given), method, why, advance, unasked)
-                motions.append(_collect(own, f, run(own, f, x0, *given), method, advance, unasked))
+                    return stream.collect(own, f, partial(run, own, f, x0, *given), method, why, advance, left_out)
+                motions.append(_collect(own, f, run(own, f, x0, *given), method, advance, left_out))
             except KeyboardInterrupt as stop:
                 if lead and (begun := (*motions, *filter(None, [getattr(stop, "partial", None)]))):
                     stop.partial = begun  # type: ignore[attr-defined]
@@ -236,8 +237,8 @@ def _simulated(
 
 
 def _with_error(motion: Trajectory, given: dict[str, Any]) -> Trajectory:
-    """A motion whose statistics say how far it is from the true one, by a finer one."""
-    one, dt, atol, controller = given["model"].one(0, 1), given["dt"], given["atol"], given["controller"]
+    """The motion with its estimated error in `statistics`, from a second, finer motion."""
+    one, dt, atol, controller = given["model"].of_row(0, 1), given["dt"], given["atol"], given["controller"]
     run, _, _ = chosen_method(given["method"], one, controller is not None and given["period"] is None, dt)
     finer: dict[str, Any] = {"rtol": 0.1 * given["rtol"], "atol": tuple((0.1 * np.broadcast_to(atol, 2)).tolist())}
     share = 1.0
@@ -251,7 +252,7 @@ def _with_error(motion: Trajectory, given: dict[str, Any]) -> Trajectory:
 
 
 def _explained(motion: Trajectory, why: str) -> Trajectory:
-    """A motion that says why its method was taken."""
+    """The motion with the reason of its method as remark in `statistics`."""
     if not why:
         return motion
     cost = motion.statistics
@@ -260,12 +261,12 @@ def _explained(motion: Trajectory, why: str) -> Trajectory:
 
 
 def _is_fused(model: Model, run: Callable[..., Iterator[Any]]) -> bool:
-    """Whether steps of a given size need no Python between two of them, but for a controller's."""
+    """Whether fixed steps run in the kernel without Python in between, apart from a controller."""
     return getattr(run, "func", None) is integrate_implicit and not model.calls_python
 
 
 def _load_ahead(model: Model, is_fused: bool, formulas: list[Steps]) -> None:
-    """Load all kernels of a motion at once; steps evaluate inputs that are expressions."""
+    """Load all kernels of a motion at once. formulas: inputs that the step kernel evaluates."""
     drives = len(steps_of_inputs(model, formulas))
     steps = steps_kernel(model, drives) if is_fused else residual_derivatives_kernel
     loops = (constraint_kernel, kernel_of(model)) if model.n_rows else ()
@@ -275,7 +276,7 @@ def _load_ahead(model: Model, is_fused: bool, formulas: list[Steps]) -> None:
 
 
 def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Starts (n, nq), (n, nv) of motions, one by one on the loops and on prescribed motions."""
+    """Yield the starts (q, v) of motions, moved onto the loops and the prescribed motions, one by one."""
     for i, own in enumerate(model.of_rows(len(q))):
         with of_instance(i, len(q)):
             yield consistent_start(own, *on_motion(own, 0.0, q[i], v[i]))
@@ -284,13 +285,12 @@ def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndar
 def chosen_method(
     method: Any, model: Model | None = None, has_feedback: bool = False, dt: float | None = None
 ) -> tuple[Callable[..., Iterator[Any]], str, str]:
-    """The integrator, its name, and why "auto" took it.
+    """The integrator, its name, and the reason of the choice of "auto".
 
     Args:
-        method, dt: as of `simulate`. model: on which "auto" depends. has_feedback: whether a controller acts at all
-            times.
+        method, dt: see `simulate`. model: "auto" depends on it. has_feedback: whether a controller acts at all times.
     Raises:
-        ModelError: there is none of this name.
+        ModelError: there is no method of this name.
     """
     if isinstance(method, Scheme):
         return partial(integrate_implicit, scheme=method), method.name, ""
@@ -304,27 +304,27 @@ def chosen_method(
         asks = has_feedback or (model is not None and model.calls_python)
         if asks and model is not None and not model.contacts.sticks:
             if not (model.calls_python and _rings(model)):
-                return METHODS["bdf"], "bdf", "auto: Python is asked at every evaluation, and bdf needs few of them"
-            return METHODS["esdirk"], "esdirk", "auto: what vibrates without damping keeps its energy, unlike by bdf"
-        return METHODS["esdirk"], "esdirk", "auto: order 4, for stiff robots, and steps that stay in the kernel"
+                return METHODS["bdf"], "bdf", "auto: each evaluation calls Python, and bdf needs few of them"
+            return METHODS["esdirk"], "esdirk", "auto: vibrations without damping keep their energy, unlike by bdf"
+        return METHODS["esdirk"], "esdirk", "auto: order 4, for stiff robots, with steps in the kernel"
     if not isinstance(method, str) or method not in METHODS:
         raise ModelError(f"method: must be one of {[*sorted(METHODS), 'auto']} (got {method!r})")
     return METHODS[method], method, ""
 
 
 def _rings(model: Model) -> bool:
-    """Whether a coordinate or a deformable body springs back and nothing damps it."""
+    """Whether a coordinate or a deformable body has a stiffness and no damping."""
     stiff, damped = (np.diag(x) > 0.0 for x in (model.elasticity.stiffness, model.elasticity.damping))
     bodies = (body.material.damping_time == 0.0 for body in model.deforming.integrals)
     return bool((stiff & ~damped).any()) or any(bodies)
 
 
 def _check_anchors(model: Model, run: Callable[..., Iterator[Any]], method: str) -> None:
-    """Raise ModelError where contacts hold by anchors and the method has no place for these."""
+    """Raise ModelError if contacts stick and the method does not store anchors."""
     if model.contacts.sticks and getattr(run, "func", None) is not integrate_implicit:
         raise ModelError(
-            f"contact {model.contacts.sticking[0]!r}: stick_stiffness needs a method that remembers where contacts "
-            f"hold: take 'generalized_alpha', 'newmark', 'hht', 'implicit_euler', 'bathe', 'sdirk' or 'esdirk' "
+            f"contact {model.contacts.sticking[0]!r}: stick_stiffness needs a method that stores the anchors of "
+            f"contacts: take 'generalized_alpha', 'newmark', 'hht', 'implicit_euler', 'bathe', 'sdirk' or 'esdirk' "
             f"(got {method!r})"
         )
 
@@ -354,12 +354,12 @@ def _times(t_eval: Any, duration: float) -> np.ndarray | None:
 
 
 def _collect(
-    model: Model, f: StateDerivative, points: Iterator[Any], method: str, advance: Any, unasked: int
+    model: Model, f: StateDerivative, points: Iterator[Any], method: str, advance: Any, left_out: int
 ) -> Trajectory:
-    """Run the method to its end, or to its failure, which then carries what there is.
+    """Run the method to its end, or to its failure, whose error then carries the motion so far.
 
-    A point is (t, x, (u, z), steps so far), x being (q, v) or (q, v, a, λ of loops); several have a leading axis. The
-    first `unasked` of them, which are the start or nothing, are left out.
+    A point is (t, x, (u, z), steps so far), with x = (q, v) or (q, v, a, λ of loops); several points have a leading
+    axis. The first `left_out` points, which are the start or none, are not returned.
     """
     rows, steps = [], 0
     began = time.perf_counter()
@@ -369,8 +369,8 @@ def _collect(
         arrays = motion_arrays(model, times, states[None], shown[None])
         cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began,
                           f.monitor.remark if f.monitor is not None else "")  # fmt: skip
-        asked: dict[str, Any] = {name: array[0, unasked:] for name, array in arrays.items()}
-        return Trajectory(times[unasked:], **asked, statistics=cost, anchors=present_anchors(model))
+        asked: dict[str, Any] = {name: array[0, left_out:] for name, array in arrays.items()}
+        return Trajectory(times[left_out:], **asked, statistics=cost, anchors=present_anchors(model))
 
     try:
         with quiet_sundials():
@@ -398,28 +398,29 @@ def _stacked(
     t = np.zeros(0) if times is None else times
     shape = (*lead, len(t))
     arrays: dict[str, Any] = {n: _rows(n, motions, (len(t), size)).reshape(*shape, size) for n, size in sizes.items()}
-    held = model.contacts.anchors.shape
-    anchors = _rows("anchors", motions, held).reshape(*lead, *held)
+    size = model.contacts.anchors.shape
+    anchors = _rows("anchors", motions, size).reshape(*lead, *size)
     return Trajectory(t=t.copy(), **arrays, statistics=total, anchors=anchors)
 
 
 def _rows(name: str, motions: list[Trajectory], shape: tuple[int, ...]) -> np.ndarray:
-    """An array of motions, each one or several, one behind the other."""
+    """An array of all motions, in order. An element of `motions` may hold one motion or several."""
     rows = [x[None] if x.ndim == len(shape) else x for x in (getattr(motion, name) for motion in motions)]
     if len(rows) == 1:
         return rows[0]
     out = np.empty((sum(map(len, rows)), *shape))
     edges = np.cumsum([0, *map(len, rows)]).tolist()
-    on_all([partial(np.copyto, out[slice(*ends)], some) for ends, some in zip(pairwise(edges), rows)])
+    on_all([partial(np.copyto, out[slice(*ends)], rows_of) for ends, rows_of in zip(pairwise(edges), rows)])
     return out
 
 
-_MOST_ERROR = 0.01  # error above which one is warned
-_AT_REST = 1e-3  # of its natural size: what moves less is measured by this
+_MOST_ERROR = 0.01  # error above which a warning is issued
+_AT_REST = 1e-3  # least path of a coordinate in the ratio, relative to its natural size
 
 
 def global_error(model: Model, q: np.ndarray, other: np.ndarray) -> float:
-    """The largest distance of motions (..., n_times, nq), over the way of the coordinate that moves farthest."""
+    """The largest distance of two motions (..., n_times, nq), relative to the path of the coordinate that moves
+    farthest."""
     if not q.size:
         return 0.0
     scale = model.dofs.scale
@@ -429,10 +430,8 @@ def global_error(model: Model, q: np.ndarray, other: np.ndarray) -> float:
 
 
 def warn_of_error(error: float) -> None:
-    """Warn where an error is large."""
+    """Warn if an error is above _MOST_ERROR."""
     if not error <= _MOST_ERROR:
-        text = (
-            f"the motion is off by {100.0 * error:.2g} % of its way, by a finer one; take a smaller rtol and atol, or "
-        )
-        text += "a smaller dt; fast motions without damping may let every error grow"
+        text = f"the motion is off by {100.0 * error:.2g} % of its path, by a finer one; take a smaller rtol and atol, "
+        text += "or a smaller dt; fast motions without damping may let every error grow"
         warnings.warn(text, AccuracyWarning, stacklevel=4)

@@ -1,11 +1,11 @@
 """Motions that stream to a folder, and resume from there.
 
-Each quantity is one .npy file that grows. `run.json` says how many rows are flushed to the disk; it is replaced as a
-whole after the rows are there. A motion that is killed loses the rows after its last flush, and nothing else.
+Each quantity is one .npy file that grows. `run.json` holds the number of rows that are flushed to the disk; it is
+replaced as a whole after the rows are written. A killed motion loses only the rows after its last flush.
 
-With the rows goes a checkpoint, from which the method resumes bit for bit: the plain fields of the objects that take
-its steps, and the buffers of their kernels, in which Newton's matrix is kept from step to step. A checkpoint can be
-taken between two turns of the loop of a method, behind the last point of one.
+A checkpoint is written with the rows. The method resumes from it bit for bit. It holds the plain fields of the objects
+that take the steps, and the buffers of their kernels, which keep Newton's matrix from step to step. A checkpoint is
+taken between two iterations of the loop of a method, after the last point of an iteration.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lissom.simulation.external_integrators import quiet_sundials
 from lissom.simulation.trajectory import STREAMED, Statistics, Trajectory, motion_arrays
 from lissom.stepping.state import Checkpoint, StateDerivative
 
-_MOST_BYTES = 2**24  # of rows that wait for a flush
+_MOST_BYTES = 2**24  # largest size of the rows that wait for a flush [B]
 _ARGUMENTS = "arguments.pickle"
 _GIVEN = {"model", "duration", "q0", "v0", "u", "method", "dt", "rtol", "atol", "t_eval", "controller", "period",
           "project_velocity", "flush"}  # fmt: skip
@@ -58,10 +58,10 @@ class Stream:
         self.bytes = 0
 
     def check(self) -> None:
-        """Raise ModelError where a new motion would stream to a folder that holds one."""
+        """Raise ModelError if the folder of a new motion already holds one."""
         checks.number(self.flush, "flush", least=0.0)
         if not self.state and (self.path / STREAMED).exists():
-            raise ModelError(f"out: the folder holds a motion, with which resume goes on (got {str(self.path)!r})")
+            raise ModelError(f"out: the folder holds a motion; continue it by resume (got {str(self.path)!r})")
 
     def _begin(self) -> None:
         """Make the folder.
@@ -76,10 +76,10 @@ class Stream:
 
     @classmethod
     def open(cls, path: Any) -> Stream:
-        """A folder whose motion is to continue. Of a finished one nothing is unpickled.
+        """The stream of a folder whose motion continues. Nothing is unpickled for a finished motion.
 
         Raises:
-            ModelError: there is no motion in it, or what it holds is damaged.
+            ModelError: there is no motion in the folder, or a file is damaged.
         """
         folder = Path(path)
         state = _state(folder)
@@ -92,7 +92,7 @@ class Stream:
         stream.state = state
         for left in [*folder.glob(f"*{NEW}*"), *folder.glob("memory-*.pickle")]:
             if left.name != state["memory"]:
-                left.unlink(missing_ok=True)  # what a killed process was writing
+                left.unlink(missing_ok=True)  # the unfinished file of a killed process
         if state["memory"] is not None:
             kept = _unpickled(folder / state["memory"], {"rows", "left_out", "steps", "spent", "memory", "changing"})
             stream.rows, stream.left_out, stream.steps = kept["rows"], kept["left_out"], kept["steps"]
@@ -100,21 +100,22 @@ class Stream:
             stream.arguments |= kept["changing"]
         if stream.rows:
             try:
-                Trajectory.load(folder)  # or going on would fill what is missing with zeros
+                Trajectory.load(folder)  # checks the files, since writing on would fill missing rows with zeros
             except ShapeError as error:
                 raise ModelError(f"resume: {error}; begin the motion again") from error
         return stream
 
     @property
     def is_finished(self) -> bool:
-        """Whether the motion has come to its end."""
+        """Whether the motion has reached its end."""
         return self.state["is_finished"]
 
     def collect(
         self, model: Model, f: StateDerivative, run: Callable[[], Iterator[Any]], method: str, why: str, advance: Any,
-        unasked: int,
+        left_out: int,
     ) -> Trajectory:  # fmt: skip
-        """Run the method to its end, or to its failure, as `_collect` of simulate does, and read back what there is."""
+        """Run the method to its end or its failure, like `_collect` of simulate, and read the motion back from the
+        disk."""
         if not self.state:
             self._begin()
         f.streams, f.checkpoint = True, self.checkpoint
@@ -130,7 +131,7 @@ class Stream:
             with quiet_sundials():
                 for point in run():
                     if point is not None:
-                        self._take(point, unasked)
+                        self._take(point, left_out)
                         advance(float(np.ravel(point[0])[-1]))
                     now = time.perf_counter()
                     if f.take_checkpoint is not None and (now - last >= self.flush or self.bytes > _MOST_BYTES):
@@ -142,11 +143,11 @@ class Stream:
         self._flush(model, cost(), None, is_finished=True)
         return Trajectory.load(self.path)
 
-    def _take(self, point: Any, unasked: int) -> None:
-        """Let points wait for the next flush, without the first, which may be the start that nobody asked for."""
+    def _take(self, point: Any, left_out: int) -> None:
+        """Add points to the rows that wait for a flush, without the first `left_out` points of the motion."""
         t, x, shown = np.atleast_1d(point[0]), np.atleast_2d(point[1]), np.atleast_2d(point[2])
         self.steps = point[3]
-        drop = min(unasked - self.left_out, len(t))
+        drop = min(left_out - self.left_out, len(t))
         self.left_out += drop
         if drop < len(t):
             self.waiting.append((t[drop:], x[drop:], shown[drop:]))
@@ -180,7 +181,7 @@ class Stream:
         self.waiting, self.bytes = [], 0
 
     def _write_checkpoint(self, memory: Checkpoint, cost: Statistics) -> str:
-        """Write the checkpoint, under a name of its own."""
+        """Write the checkpoint to a new file. Returns its name."""
         changing = {name: self.arguments[name] for name in _CHANGING if callable(self.arguments[name])}
         kept = {"rows": self.rows, "left_out": self.left_out, "steps": self.steps, "spent": cost.wall_time}
         name = f"memory-{self.rows:012d}-{cost.steps:012d}.pickle"
@@ -189,7 +190,7 @@ class Stream:
         return name
 
     def _write_state(self, state: dict[str, Any]) -> None:
-        """Replace what the folder says of itself."""
+        """Replace `run.json`, the state of the folder."""
         self.state = {"lissom": __version__, **state}
         write_whole(self.path / STREAMED, lambda file: file.write(json.dumps(self.state, indent=1).encode()))
 
@@ -198,7 +199,7 @@ def _state(folder: Path) -> dict[str, Any]:
     """The state of the motion in a folder.
 
     Raises:
-        ModelError: it says nothing, or something else; or another version of lissom began the motion.
+        ModelError: the folder has no valid state, or another version of lissom began the motion.
     """
     try:
         state = json.loads((folder / STREAMED).read_text(encoding="utf-8"))
@@ -211,16 +212,16 @@ def _state(folder: Path) -> dict[str, Any]:
         why = f"{type(error).__name__}: {error}"
         raise ModelError(f"resume: the folder must hold a motion ({why}) (got {str(folder)!r})") from None
     if version != __version__:
-        rule = f"the motion goes on only by the version of lissom that began it, {version}"
+        rule = f"the motion can be continued only by the version of lissom that began it, {version}"
         raise ModelError(f"resume: {rule} (got {__version__})")
     return state
 
 
 def _unpickled(path: Path, names: set[str]) -> dict[str, Any]:
-    """The entries of a packed file of a folder: of these names, and perhaps more.
+    """The entries of a packed file of a folder, which must have these names and may have more.
 
     Raises:
-        ModelError: the file is damaged or not there.
+        ModelError: the file is damaged or missing.
     """
     try:
         found = pickle.loads(path.read_bytes())
@@ -228,15 +229,15 @@ def _unpickled(path: Path, names: set[str]) -> dict[str, Any]:
             raise ValueError(f"it must hold {sorted(names)}")
     except Exception as error:  # a damaged pickle raises errors of any kind
         why = f"{type(error).__name__}: {error}"
-        raise ModelError(f"resume: {path}: is damaged, and the motion cannot go on ({why}); begin it again") from error
+        raise ModelError(f"resume: {path}: is damaged; begin the motion again ({why})") from error
     return found
 
 
 def _grow(path: Path, at: int, rows: np.ndarray) -> None:
-    """Write rows of an .npy file from row `at` on, which becomes their end, and bring them to the disk."""
+    """Write rows to an .npy file from row `at` on, end the file behind them, and flush it to the disk."""
     with path.open("r+b" if path.exists() else "w+b") as file:
         head = {"descr": "<f8", "fortran_order": False, "shape": (at + len(rows), *rows.shape[1:])}
-        np.lib.format.write_array_header_1_0(file, head)  # which leaves room for more rows
+        np.lib.format.write_array_header_1_0(file, head)  # this header leaves room for a larger number of rows
         file.seek(at * rows[:1].size * 8 if len(rows) else 0, os.SEEK_CUR)
         if len(rows):
             file.write(rows.tobytes())

@@ -1,8 +1,8 @@
 """Trajectories: the result of a simulation, its files, and exports to other programs.
 
-A method returns states x at the wanted times, which `motion_arrays` makes into the arrays of trajectories, of one or of
-many motions. x is (q, v, a, λ of loops), or (q, v) where a and λ follow from these. Each motion is treated as if it
-were alone, so that a motion of a batch is the same to the last bit.
+A method returns states x at the wanted times. `motion_arrays` turns them into the arrays of trajectories, of one or
+many motions. x is (q, v, a, λ of loops), or (q, v) if a and λ follow from these. Each motion is computed independently,
+so that a motion of a batch is equal to the last bit to a single one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from lissom.launch.workspace import batch_of, parts
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.portable import whole, write_whole
-from lissom.robot import telling
-from lissom.robot.telling import html_arrays
+from lissom.robot import formatting
+from lissom.robot.formatting import html_arrays
 
 if TYPE_CHECKING:
     from lissom.simulation.trajectory import Trajectory
@@ -58,9 +58,9 @@ def _parts(n: int, times: int) -> Iterator[slice]:
 
 
 def _rows(x: np.ndarray, part: slice) -> np.ndarray:
-    """An array (n, n_times, ...) at some times as rows, motion by motion."""
-    some = x[:, part]
-    return some.reshape(some.shape[0] * some.shape[1], some.shape[2])
+    """An array (n, n_times, width) at a range of times as rows (n m, width), motion by motion."""
+    chosen = x[:, part]
+    return chosen.reshape(chosen.shape[0] * chosen.shape[1], chosen.shape[2])
 
 
 def motion_accelerations(
@@ -80,7 +80,7 @@ def motion_accelerations(
 def _multipliers(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, force: np.ndarray
 ) -> np.ndarray:
-    """Forces of prescribed motions, which are what is left of the equation of motion in their rows, and of loops."""
+    """Forces of prescribed motions, which are the residuals of the equation of motion in their rows, then of loops."""
     if not model.n_motions:
         return force
     n = len(q)
@@ -92,22 +92,22 @@ def _multipliers(
     return np.concatenate([left[..., model.prescribed.dof], force], axis=-1)
 
 
-_LOOKS = 5  # times at which the error of a motion is estimated
-STREAMED = "run.json"  # what the folder of a motion that streams there says of itself
+_ESTIMATES = 5  # times at which the error of a motion is estimated
+STREAMED = "run.json"  # state of the folder of a motion that streams
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Statistics:
     """Cost of a simulation or a rollout.
 
     Fields:
         method; steps, evaluations of the acceleration, jacobians; wall_time [s].
-        remark: what the method changed by itself, such as its order.
-        damped: steps of a rollout that Newton's method found by damping alone; damped_time: about how long damping took
-        [s], by its share of the evaluations.
-        error: estimated by `simulate(check=True)`, as a part of the way that was moved; None where it was not asked.
+        remark: reason for the method, and changes that it made by itself, such as its order.
+        damped: number of steps of a rollout that needed a damped Newton iteration. damped_time: about how long damping
+        took [s], by its share of the evaluations.
+        error: estimate of `simulate(check=True)`, relative to the path of the motion; None without a check.
     """
 
     method: str
@@ -122,10 +122,10 @@ class Statistics:
 
     @classmethod
     def of(cls, given: Any) -> Statistics:
-        """Those that a file holds.
+        """The statistics of a file.
 
         Raises:
-            ValueError: it holds something else.
+            ValueError: `given` is no statistics.
         """
         found = cls(**given)
         numbers = found.steps, found.evaluations, found.jacobians, found.wall_time
@@ -142,9 +142,9 @@ class Trajectory:
     Fields (a batch adds leading axes before n):
         t: times (n,) [s]. q, v, a: configuration (n, nq), velocity and acceleration (n, nv). u: inputs (n, nu).
         multipliers: forces of the prescribed motions (n, n_multipliers) [N·m, N]. z: state of the controller (n, nz),
-        no columns where it has none; under a sampled controller the z that gave u. statistics: what it cost.
-        anchors: where contacts that stick hold on at the end, (n_pairs, 6), for `Model.anchored`; a table has no place
-        for it. model: what moved; None where the trajectory was read from a file, which does not hold it.
+        without columns if it has none; under a sampled controller, the z from which u was computed. statistics: cost.
+        anchors: anchors of contacts that stick at the end, (n_pairs, 6), for `Model.anchored`; a table does not contain
+        them. model: the model that moved; None if the trajectory was read from a file, which does not contain it.
     """
 
     t: np.ndarray
@@ -160,9 +160,10 @@ class Trajectory:
 
     @cached_property
     def accuracy(self) -> Accuracy:
-        """Estimated error by points and bases [m], as of `accuracy`, the largest at a few times; computed when first
-        asked for, with an AccuracyWarning where it exceeds a hundredth of the longest rod or body. What adds up along a
-        motion, such as a phase that drifts, is not seen.
+        """Estimated error by points and bases [m], see `accuracy`, the largest at a few times.
+
+        It is computed on first use, with an AccuracyWarning if it exceeds a hundredth of the longest rod or body.
+        Errors that accumulate along a motion, such as a drift of the phase, are not included.
 
         Raises:
             ModelError: the trajectory was read from a file, which does not hold its model.
@@ -171,7 +172,7 @@ class Trajectory:
             raise ModelError("accuracy: the file of a trajectory does not hold its model; see lissom.accuracy")
         model = self.model.common if isinstance(self.model, ModelBatch) else self.model
         lead, n = self.q.shape[:-2], self.q.shape[-2]
-        k = np.unique(np.linspace(0, n - 1, min(n, _LOOKS)).round().astype(int)) if n else np.zeros(0, int)
+        k = np.unique(np.linspace(0, n - 1, min(n, _ESTIMATES)).round().astype(int)) if n else np.zeros(0, int)
         models = [one for one in model.of_rows(batch_of(lead)) for _ in k]
         q, v, u, force = (
             np.reshape(x[..., k, :], (len(models), x.shape[-1]))
@@ -186,7 +187,7 @@ class Trajectory:
         return Accuracy(found.links, points, basis, found.length, found.cure, found.not_estimated)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the model, which would be built again wherever a trajectory is sent."""
+        """All fields except the model, which would be built again in each process that receives the trajectory."""
         return {name: value for name, value in self.__dict__.items() if name not in ("model", "accuracy")}
 
     def animate(
@@ -206,17 +207,17 @@ class Trajectory:
         size: tuple[int, int] = (960, 720),
         progress: bool = False,
     ) -> Path:
-        """Film the motion, drawn as `render` draws; needs the extra `render`, but no screen.
+        """Film the motion with the drawing of `render`; needs the extra `render`, but no screen.
 
         Args:
             path: file to write, .mp4 or .gif.
-            model: what moved, where the trajectory was read from a file.
+            model: the model that moved; needed if the trajectory was read from a file.
             fps: frames per second of the film [1/s]. speed: seconds of the motion in one second of the film [-].
-            trail: name of a link or frame whose path grows behind it.
-            follow: name of a link or frame that the camera moves along with.
-            orbit: how fast the camera goes round the vertical [deg/s], seen in the film.
-            links, paint, view, obstacles: as of `render`. size: width and height [pixels].
-            progress: show how many frames are drawn, where that takes longer than a second.
+            trail: name of a link or frame whose path is drawn.
+            follow: name of a link or frame that the camera follows.
+            orbit: rotation speed of the camera about the vertical [deg/s], in time of the film.
+            links, paint, view, obstacles: see `render`. size: width and height [pixels].
+            progress: show the number of frames drawn if this takes longer than a second.
         Returns:
             The path.
         Raises:
@@ -227,7 +228,7 @@ class Trajectory:
 
         moved = self.model if model is None else model
         if moved is None:
-            raise ModelError("film: the file of a trajectory does not hold its model; say animate(path, model=...)")
+            raise ModelError("film: the file of a trajectory does not hold its model; give animate(path, model=...)")
         return film(moved, self, path, fps=fps, speed=speed, trail=trail, follow=follow, orbit=orbit, links=links,
                     paint=paint, view=view, obstacles=obstacles, size=size, progress=progress)  # fmt: skip
 
@@ -243,11 +244,11 @@ class Trajectory:
 
     def save(self, path: str | Path) -> None:
         """Write to .npz (everything) or .csv (one motion: a header, the rows, and a last line # with its statistics).
-        The file appears whole or not at all, here and in the exports.
+        This and the exports write a file completely or not at all.
 
         Raises:
-            ShapeError: another ending, or a table of a batch. OSError: the file cannot be written; one that was there
-            stays.
+            ShapeError: another ending, or a table of a batch. OSError: the file cannot be written; an existing file is
+            not changed.
         """
         path = Path(path)
         if path.suffix == ".npz":
@@ -267,12 +268,13 @@ class Trajectory:
             raise ShapeError(f"trajectory file: must end in .npz or .csv, got {path.name!r}")
 
     def to_csv(self, path: str | Path, *, model: Model | None = None, frames: Sequence[str] | None = None) -> None:
-        """Write a table for other programs: t [s], the inputs by name, and of each tip position [m] and quaternion
+        """Write a table for other programs: t [s], the inputs by name, and for each tip its position [m] and quaternion
         (w, x, y, z) as `<name>.x` to `<name>.qz`.
 
         Args:
-            model: what moved; needed where the trajectory was read from a file.
-            frames: links and frames in place of the tips, which are links that carry no other, and named frames.
+            model: the model that moved; needed if the trajectory was read from a file.
+            frames: names of links and frames to write. None: the tips, which are links that carry no other link, and
+                the named frames.
         Raises:
             ShapeError: a batch, or not a motion of this model. ModelError: the trajectory does not hold its model.
         """
@@ -301,25 +303,25 @@ class Trajectory:
         write_rerun(self, Path(path), self._moved(model), frames)
 
     def _moved(self, model: Model | None) -> Model:
-        """The model that is given, or what moved."""
+        """The given model, or that of the trajectory."""
         moved = self.model if model is None else model
         if moved is None:
-            raise ModelError("trajectory: the file of a trajectory does not hold its model; say model=...")
+            raise ModelError("trajectory: the file of a trajectory does not hold its model; give model=...")
         return moved
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
-        """Read what `save` wrote, or the folder of `simulate(out=)`, whose arrays stay on the disk until they are used.
+        """Read a file of `save`, or the folder of `simulate(out=)`, whose arrays stay on the disk until they are used.
 
         Raises:
-            ShapeError: the file is not a trajectory; the message says why. OSError: there is none.
+            ShapeError: the file is not a trajectory, and why. OSError: there is no file.
         """
         path = Path(path)
         is_folder = path.is_dir()
         if not is_folder and path.suffix not in (".npz", ".csv"):
             raise ShapeError(f"trajectory file: must end in .npz or .csv, got {path.name!r}")
         if not is_folder:
-            path.open("rb").close()  # says what is wrong with the file itself
+            path.open("rb").close()  # raises the errors of the file itself
         load = cls._load_folder if is_folder else cls._load_arrays if path.suffix == ".npz" else cls._load_table
         try:
             return load(path)._checked()
@@ -357,7 +359,7 @@ class Trajectory:
         return cls(**(arrays | {"t": arrays["t"][:, 0]}), statistics=Statistics.of(json.loads(lines[-1].lstrip("# "))))
 
     def _checked(self) -> Trajectory:
-        """The same, if its arrays are of numbers and fit together; ValueError otherwise."""
+        """The trajectory itself. Raises ValueError unless its arrays are of numbers and of matching shapes."""
         for name, x in self._arrays().items():
             if x.dtype != np.float64 or (x.ndim != 1 if name == "t" else x.shape[-2:-1] != self.t.shape):
                 raise ValueError(f"{name} has shape {x.shape} and type {x.dtype} beside {len(self.t)} times")
@@ -379,7 +381,7 @@ def _mapped(path: Path, rows: int) -> np.ndarray:
     """The first rows of an array on the disk.
 
     Raises:
-        ValueError: the file holds something else, or fewer rows.
+        ValueError: the file holds no array of numbers, or fewer rows.
     """
     with path.open("rb") as file:
         version = np.lib.format.read_magic(file)
@@ -398,13 +400,13 @@ def _stem(name: str) -> str:
     return name.rstrip("0123456789")
 
 
-_ALONG = np.linspace(0.0, 1.0, 21)  # of a rod that is shown
+_ALONG = np.linspace(0.0, 1.0, 21)  # abscissae of the drawn points of a rod
 _SUFFIXES = ("x", "y", "z", "qw", "qx", "qy", "qz")
 
 
 def tip_poses(trajectory: Trajectory, model: Model, frames: Sequence[str] | None) -> dict[str, np.ndarray]:
-    """Poses (..., n, 4, 4) of frames by name: those asked for, or those that have a name and the tips, which are links
-    that carry no other.
+    """Poses (..., n, 4, 4) of links and frames by name. Without `frames` they are the named frames and the tips, which
+    are links that carry no other link.
 
     Raises:
         ShapeError: the motion is not one of this model. ModelError: there is no such link or frame.
@@ -445,13 +447,13 @@ def write_csv(trajectory: Trajectory, path: Path, model: Model, frames: Sequence
 
 
 def write_hdf5(trajectory: Trajectory, path: Path, model: Model, frames: Sequence[str] | None) -> None:
-    """Everything a trajectory holds, tips and inputs by name, with units."""
+    """Write all fields of a trajectory, and tips and inputs by name, with units."""
     try:
         import h5py
     except ImportError:
         raise ModelError(f"{path}: HDF5 needs h5py: pip install 'lissom[hdf5]'") from None
     poses = tip_poses(trajectory, model, frames)
-    made = io.BytesIO()  # HDF5 ends the process where it closes a file on a full disk
+    made = io.BytesIO()  # HDF5 ends the process if it closes a file on a full disk
     with h5py.File(made, "w") as file:
         file.attrs["robot"] = model.name
         for name in ("t", "q", "v", "a", "u", "multipliers", "z"):
@@ -474,13 +476,13 @@ def write_hdf5(trajectory: Trajectory, path: Path, model: Model, frames: Sequenc
 
 
 def write_rerun(trajectory: Trajectory, path: Path, model: Model, frames: Sequence[str] | None) -> None:
-    """A recording: rods as tubes, meshes of rigid bodies, tips, and inputs as curves over the time "t"."""
+    """Write a recording: rods as tubes, meshes of rigid bodies, tips, and inputs as curves over the time "t"."""
     rerun = _rerun(path)
     if trajectory.q.ndim != 2:
         raise ShapeError(f"trajectory: a recording holds one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     poses = tip_poses(trajectory, model, frames)
     recording = rerun.RecordingStream("lissom")
-    stream = recording.binary_stream()  # rerun writes files in a thread of its own, which only logs that a disk is full
+    stream = recording.binary_stream()  # rerun would write files in another thread, which only logs a full disk
     _record(rerun, recording, trajectory, model, poses)
     data = stream.read()
     write_whole(path, lambda file: file.write(data))
@@ -516,7 +518,7 @@ def _rerun(path: Path) -> Any:
 
 
 def _show_body(rerun: Any, recording: Any, name: str, body: Any) -> None:
-    """Draw a body that keeps its shape, in its frame."""
+    """Draw a rigid body in its frame."""
     for k, mesh in enumerate(body.drawn_meshes()):
         vertices, triangles = mesh.surface()
         color = None if mesh.color is None else list(mesh.color)
@@ -529,5 +531,5 @@ def _show_body(rerun: Any, recording: Any, name: str, body: Any) -> None:
 
 
 def _path(rerun: Any, *parts: str) -> str:
-    """Where something stands in a recording; names may hold any characters."""
+    """The path of an entity in a recording. Names may contain any characters."""
     return rerun.new_entity_path(list(parts))

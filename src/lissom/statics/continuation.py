@@ -3,25 +3,25 @@ time λ of loads and prescribed motions.
 
     r(q, λ) = ID(q, 0, 0) − B(q) u = 0 under λ,   τᵀ x = s   for a step s along the unit tangent τ       (1)
 
-The step is halved where Newton's method fails, the tangent turns by more than 25° or the curve is lost between the ends
-of the step, and doubled where it is easy. Many branches are followed at once; what was found of each is kept where the
-search is interrupted.
+The step is halved if Newton's method fails, if the tangent turns by more than 25°, or if the curve is lost between the
+ends of the step. It is doubled if few iterations were needed. Many branches are followed at once. An interrupted search
+returns the points found so far.
 
 Between points a and b of a branch the curve is q(s), λ(s) with s along the tangent of a. A limit point is a zero of
-λ'(s), found by inverse interpolation; elsewhere a change in the number of growing motions is bracketed. The motion that
-begins to grow does so at a rate g(s) that leaves 0 with the root of s (K symmetric, or nothing damped) or in proportion
-to s (damped), so
+λ'(s), found by inverse interpolation. Other events are brackets of a change in the number of growing motions. Beyond an
+event a motion grows at a rate g(s) that starts from 0 with the root of s (K symmetric, or no damping) or in proportion
+to s (with damping). Hence the curve
 
     s(g^p) = s* + c₁ g^p + c₂ g^2p,   p = 2 or 1                                                           (2)
 
-through points where it grows says where it begins; the bracket is closed from both sides of that, and halved now and
-then. Points in between are predicted by the cubic through their neighbours: next to a bifurcation the equations hardly
-hold what buckles, and the prediction does.
-At a bifurcation J has two null vectors φ₁, the tangent, and φ₂, and a left one ψ; the other branch leaves along
+through three points with growth extrapolates to the event s*. The bracket is closed from both sides of s*, and every
+fourth time halved. The cubic through neighbouring points predicts the points in between: next to a bifurcation the
+equations hardly determine the buckling motion, and the prediction does.
+At a bifurcation J has two null vectors φ₁, the tangent, and φ₂, and a left one ψ. The other branch leaves along
 
     ψᵀJ'[φ₂]φ₂ φ₁ − 2 ψᵀJ'[φ₁]φ₂ φ₂,   which is φ₂ at a symmetric bifurcation                            (3)
 
-Motions that cost nothing anywhere on the branch, as those of symmetry, are null vectors too, and are left out.
+Motions without stiffness all along the branch, such as those of symmetry, are null vectors too. They are left out.
 Source: H. B. Keller, Numerical solution of bifurcation and nonlinear eigenvalue problems, 1977; R. Seydel, Practical
 Bifurcation and Stability Analysis, 2010; T. R. Chandrupatla, A new hybrid quadratic/bisection algorithm, 1997.
 """
@@ -43,7 +43,7 @@ from lissom.launch.over_models import over_models
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import flat, leading, stack
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.statics.equilibrium import warn_of_dropped_friction
 from lissom.statics.nearly_singular import balance, null_vectors, nullity, solved
 from lissom.statics.stability import floats_at, is_flutter
@@ -55,29 +55,29 @@ if TYPE_CHECKING:
 KINDS = ("limit", "bifurcation", "flutter")
 _FINE = 1e-11  # of s, in units of a turn of 1 rad
 _RELATIVE = 8e-16
-_SAME = 1e-7  # changes nearer to each other, or to a limit point, are one event
+_SAME = 1e-7  # changes closer than this to each other, or to a limit point, are one event
 _BESIDE = (0.5 * _SAME, 1e-4)
 _DIFFERENCE = 1e-4
 _SECANT = 1e-3
-_SYMMETRY = 1e-9  # singular values of what costs nothing, a secant away from a bifurcation
-_LARGEST = 0.99  # entries that count as the largest, of which the first is taken
+_SYMMETRY = 1e-9  # relative singular values of motions without stiffness, a secant away from a bifurcation
+_LARGEST = 0.99  # the first entry of at least this part of the largest entry counts as the largest
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class BranchEvent:
-    """Where the load turns back, another branch crosses, or the equilibrium begins or ends to flutter.
+    """An event on a branch: the load turns back, another branch crosses, or the equilibrium begins or ends to flutter.
 
     Fields:
         kind: "limit", "bifurcation" or "flutter".
-        index: of the last point of the branch before it.
+        index: index of the last point of the branch before the event.
         q: configuration, shape (nq,).
-        factor: load factor there, a ratio to the full load; or the time [s].
-        direction: (δq, δfactor) shape (nv + 1,): of the branch that crosses at a bifurcation, else of this one. Of its
-            two senses the one in which its largest entry grows, in units of a rod's end rotation [rad] and stretch [-]
-            and of the range of the factor; of several as large as 0.99 of that, the first.
-        count: how many motions change there between decaying or oscillating and growing.
+        factor: load factor, a ratio to the full load; or the time [s].
+        direction: (δq, δfactor), shape (nv + 1,): direction of the crossing branch at a bifurcation, otherwise of this
+            branch. Its sign makes its largest entry positive, in units of a rod's end rotation [rad] and stretch [-]
+            and of the range of the factor. Among entries of at least 0.99 of the largest, the first one counts.
+        count: number of motions that change between growing and not growing.
     """
 
     kind: str
@@ -90,20 +90,20 @@ class BranchEvent:
 
 @final
 class Lost(Exception):
-    """The curve between two points was lost: a shorter step is needed."""
+    """Raised if the curve between two points is lost; a shorter step is needed."""
 
 
 @final
 @dataclass
 class _Arc:
-    """The curve from a, and the points found on it by their s."""
+    """The curve from point a. seen: the points found on it, by s."""
 
     path: StaticPath
     a: PathPoint
     seen: dict[float, PathPoint] = field(default_factory=dict)
 
     def at(self, s: float) -> PathPoint:
-        """The point at s, predicted by its neighbours."""
+        """The point at s, corrected from the prediction by its neighbours."""
         if s not in self.seen:
             found = self.path.ahead(self.a, s, self._predicted(s))
             if isinstance(found, str):
@@ -112,7 +112,7 @@ class _Arc:
         return self.seen[s]
 
     def _predicted(self, s: float) -> np.ndarray:
-        """The cubic through the neighbours of s and their tangents, as a move from a."""
+        """The prediction at s as a move from a: the cubic through its neighbours and their tangents."""
         before = max((x for x in self.seen if x < s), default=None)
         after = min((x for x in self.seen if x > s), default=None)
         if before is None or after is None:
@@ -160,7 +160,8 @@ def events_between(
 
 
 def _beside(arc: _Arc, s: float, length: float) -> list[float]:
-    """Both sides of a limit point, where the number of growing motions differs by one: rounding may shift that."""
+    """The two s beside a limit point whose numbers of growing motions differ by one. Rounding shifts this change, so
+    wider distances are tried in turn."""
     sides = [[max(s - gap, 0.0), min(s + gap, length)] for gap in _BESIDE]
     return next((x for x in sides if abs(len(arc.at(x[0]).growing) - len(arc.at(x[1]).growing)) == 1), sides[0])
 
@@ -177,9 +178,11 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def crossing(low: float, high: float, at_low: float, at_high: float, fine: float) -> Generator[float, float, float]:
-    """Where a function changes sign: asks for its values at places, and returns the best of these or of the ends.
+    """Generator that finds a sign change of a function: it yields arguments, receives the values there, and returns the
+    best argument.
 
-    By inverse quadratic interpolation where that is sure to lie between the ends, else by halves (Chandrupatla 1997).
+    It uses inverse quadratic interpolation where the result surely lies between the ends, else bisection (Chandrupatla
+    1997).
     """
     a, b, c, f_a, f_b, f_c, part = high, low, low, at_high, at_low, at_low, 0.5
     while True:
@@ -201,7 +204,7 @@ def crossing(low: float, high: float, at_low: float, at_high: float, fine: float
 
 
 def _changes(arc: _Arc, low: float, high: float, kinds: frozenset[str], turn: int = 0) -> list[tuple[float, float]]:
-    """Narrow brackets of each change in the number of growing motions that may be of some kinds."""
+    """Narrow brackets (low, high) of the changes in the number of growing motions whose kind may be in `kinds`."""
     before, after = arc.at(low).growing, arc.at(high).growing
     oscillating = sum(is_flutter(s[None]) for s in after) - sum(is_flutter(s[None]) for s in before)
     change = len(after) - len(before)
@@ -216,7 +219,7 @@ def _changes(arc: _Arc, low: float, high: float, kinds: frozenset[str], turn: in
 
 
 def _guess(arc: _Arc, low: float, high: float, rises: bool) -> float | None:
-    """Where to look next for the change by (2): next to where it seems to be; None where too little is known."""
+    """The next s to evaluate in search of a change: just beside the s* of (2). None without three points."""
     side = high if rises else low
     count = len(arc.at(side).growing)
     known = sorted(s for s in arc.seen if (s >= high if rises else s <= low))
@@ -235,7 +238,7 @@ def _guess(arc: _Arc, low: float, high: float, rises: bool) -> float | None:
 
 
 def _crossing_branch(arc: _Arc, s: float, at: PathPoint, count: int) -> np.ndarray:
-    """The unit direction of the branch that crosses, by (3); one of several null vectors where several meet."""
+    """The unit direction of the crossing branch by (3). If several branches cross, it is one of the null vectors."""
     path, ends = arc.path, [arc.at(s - _SECANT), arc.at(s + _SECANT)]
     here = path.between(*ends)
     zero = np.zeros(len(here))
@@ -266,7 +269,7 @@ def _unit(path: StaticPath, x: np.ndarray) -> np.ndarray:
 
 
 def _first(path: StaticPath, moves: np.ndarray) -> np.ndarray:
-    """Of the unit moves that some (n, ...) span, the one with the largest entry, which is positive."""
+    """The unit move in the span of moves (n, ...) that has the largest entry; its sign makes this entry positive."""
     U, size, _ = np.linalg.svd(np.array([path.border(x) for x in moves]), full_matrices=False)
     moves = (U / size).T @ moves
     entries = np.array([path.border(x) for x in moves])  # orthonormal
@@ -287,21 +290,22 @@ def _jacobian(path: StaticPath, at: PathPoint, x: np.ndarray) -> np.ndarray:
 INTERRUPTED = "interrupted"
 
 Found = TypeVar("Found")
-Following = Generator[tuple[StaticPath, PathPoint, float], Ahead, Found]  # asks for the points ahead on a path
+# A generator that follows a path: it yields (path, point, length) and receives the point ahead.
+Following = Generator[tuple[StaticPath, PathPoint, float], Ahead, Found]
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Branch:
-    """Equilibria in order along a branch, and what happens between them.
+    """Equilibria in order along a branch, and the events between them.
 
     Fields:
         q: configurations (n, nq). factor: load factors (n,).
         stable: whether no small motion grows (n,). unstable_count: number of motions that grow (n,).
         events: BranchEvents in order along the branch.
-        ended: why there is no further point: "factor_range", "max_points", "interrupted", or what the error says that
-        carries it.
+        ended: why there is no further point: "factor_range", "max_points", "interrupted", or the reason in the message
+        of the ConvergenceError that carries this branch.
     """
 
     q: np.ndarray
@@ -313,17 +317,17 @@ class Branch:
 
 
 def branch_so_far(points: list[PathPoint], events: list[BranchEvent], ended: str) -> Branch:
-    """What there is of a branch, and why no more."""
+    """The Branch of points and events. `ended`: why there are no more points."""
     count = np.array([len(p.growing) for p in points], dtype=int)
     q, factor = np.array([p.q for p in points]), np.array([p.factor for p in points])
     return Branch(q, factor, count == 0, count, tuple(events), ended)
 
 
-def driven(runs: list[Following[Branch]], tell: Callable[[], None]) -> tuple[Branch, ...]:
-    """The branches, all next points that are asked for at a time found together; `tell` is called now and then."""
+def driven(runs: list[Following[Branch]], report: Callable[[], None]) -> tuple[Branch, ...]:
+    """The branches of all runs, whose next points are computed in common launches. `report` is called after each."""
     found: list[Any] = [None] * len(runs)
     try:
-        failed = _drive(runs, found, tell)
+        failed = _drive(runs, found, report)
     except KeyboardInterrupt as stop:
         for k, run in enumerate(runs):
             found[k] = found[k] or _stopped(run)
@@ -338,34 +342,34 @@ def driven(runs: list[Following[Branch]], tell: Callable[[], None]) -> tuple[Bra
 
 
 def _stopped(run: Following[Branch]) -> Branch:
-    """A branch as far as it was followed."""
+    """The branch of an interrupted run, up to its last point."""
     try:
         run.throw(KeyboardInterrupt())
     except StopIteration as end:
         return end.value
-    except KeyboardInterrupt:  # it had not begun
+    except KeyboardInterrupt:  # the generator had not started
         return branch_so_far([], [], INTERRUPTED)
-    raise AssertionError  # a run asks for nothing more
+    raise AssertionError  # an interrupted run yields no further point
 
 
-def _drive(runs: list[Following[Branch]], found: list[Any], tell: Callable[[], None]) -> dict[int, ConvergenceError]:
-    """Follow branches to their ends and put them into `found`; the errors of those that failed."""
+def _drive(runs: list[Following[Branch]], found: list[Any], report: Callable[[], None]) -> dict[int, ConvergenceError]:
+    """Follow branches to their ends and store them in `found`. Returns the errors of those that failed, by index."""
     failed: dict[int, ConvergenceError] = {}
-    answers: dict[int, Any] = dict.fromkeys(range(len(runs)))
-    while answers:
-        asked = {}
-        for k, answer in answers.items():
+    results: dict[int, Any] = dict.fromkeys(range(len(runs)))
+    while results:
+        requests = {}
+        for k, result in results.items():
             try:
-                asked[k] = runs[k].send(answer)
+                requests[k] = runs[k].send(result)
             except StopIteration as end:
                 found[k] = end.value
                 if found[k].ended == INTERRUPTED:
                     raise KeyboardInterrupt from None
             except ConvergenceError as error:
                 found[k], failed[k] = error.partial, error
-        tell()
-        paths, points, lengths = zip(*asked.values()) if asked else ((), (), ())
-        answers = dict(zip(asked, ahead_on_each(paths, points, lengths))) if asked else {}
+        report()
+        paths, points, lengths = zip(*requests.values()) if requests else ((), (), ())
+        results = dict(zip(requests, ahead_on_each(paths, points, lengths))) if requests else {}
     return failed
 
 
@@ -376,7 +380,7 @@ _START_STEPS = 50
 _AT_REST = 1e-6
 _AT_A_CROSSING = 1e-8  # singular values that vanish at a bifurcation, located to 1e-10
 _REACHED = 1e-13
-_ORDER = "u and q0 are given by name, u= and q0=, since their order has become that of solve_statics"
+_ORDER = "give u and q0 by name, u= and q0=: their order has changed to that of solve_statics"
 _ALONG = "must be {} finite numbers"
 _TOO_SHARP = "it turns by more than 25° within the shortest step"
 
@@ -401,37 +405,38 @@ def continuation(
 ) -> Branch:
     """Follow a branch of static equilibria through limit points and bifurcations.
 
-        ID(q, 0, 0) = B(q) u   with gravity, point loads and u times a factor, or all that depends on it at a time
+        ID(q, 0, 0) = B(q) u   with gravity, point loads and u times a factor, or with loads and motions at a time
 
-    It ends where the factor leaves its range, with a last point on the bound, or after max_points. A branch that leaves
-    at a bifurcation is followed from an event of the first: q0, factor and along are its q, factor and direction.
-    Contacts that stick keep the anchors of the model all along it.
+    The branch ends where the factor leaves its range, with a last point on the bound, or after max_points. To follow
+    the branch that crosses at a bifurcation, start with q0, factor and along from the event's q, factor and direction.
+    Contacts that stick keep the anchors of the model all along the branch.
 
     Args:
         u: inputs at factor 1, shape (nu,); None is zero.
         q0: start, shape (nq,), corrected at its factor; None is the neutral configuration.
-        parameter: "factor" of gravity, loads and inputs, or "time": loads and prescribed motions go, without inertia,
-            through what they are at each time, gravity and u stay, and every factor here is the time [s].
+        parameter: "factor" of gravity, loads and inputs, or "time". With "time", loads and prescribed motions have
+            their values at each time, without inertia; gravity and u are constant, and every factor here is the time
+            [s].
         factor: load factor at the start; None is 0, or the end of the range next to 0.
         factor_range: least and greatest factor, which bound the branch; their distance is the unit of the factor.
-        along: direction (δq, δfactor) of the first step, shape (nv + 1,); q0 then is taken as it is, and as stable as
-            the next point.
-        direction: 1 starts with a rising factor, or along `along`; -1 the other way.
+        along: direction (δq, δfactor) of the first step, shape (nv + 1,). With it q0 is not corrected, and its
+            stability is that of the next point.
+        direction: 1 starts with a rising factor, or along `along`; -1 in the opposite direction.
         step: longest step, in units of a rod's end rotation [rad] and stretch [-], and of the range.
-        max_points: on the branch, the start included.
-        t: time of loads and prescribed motions [s], with a factor; joints with a motion are at rest whatever its speed.
-        events: which are located: True all, False none, or their kinds; stability is told in any case.
-        progress: show how far it is, where it takes longer than a second.
+        max_points: largest number of points on the branch, the start included.
+        t: time of loads and prescribed motions [s], if the parameter is a factor. The velocity of the motions is zero.
+        events: events to locate: True for all, False for none, or their kinds. Stability is computed in any case.
+        progress: show the progress of a search that takes longer than a second.
     Returns:
         Branch.
     Raises:
-        ConvergenceError: no equilibrium at the start, or none further on, and why; carries the Branch so far.
-        ShapeError: the argument, the expected and the received shape. ModelError: a range, a step, a count, a parameter
-        or kinds of events that are none, or coordinates without mass under loads that are not conservative.
-        KeyboardInterrupt: Ctrl-C; its `partial` is the Branch so far, if there is any of it.
-    Accuracy: points to 1e-11 of the unit of each coordinate, events to 1e-10. A step that crosses two bifurcations
-    which undo each other's change in stability sees neither. Where K is symmetric, stability is the sign of
-    its eigenvalues; else that of M s² + D s + K, for motions up to 1e7 times as fast as the slowest.
+        ConvergenceError: no equilibrium at the start, or no next one, and why; carries the Branch so far.
+        ShapeError: the argument, the expected and the received shape. ModelError: an invalid range, step, count,
+        parameter or kind of event, or coordinates without mass under loads that are not conservative.
+        KeyboardInterrupt: Ctrl-C; its `partial` is the Branch so far, if it has a point.
+    Accuracy: points to 1e-11 of the unit of each coordinate, events to 1e-10. Two bifurcations within one step are
+    missed if they cancel each other's change in stability. If K is symmetric, stability is the sign of its eigenvalues;
+    otherwise it follows from M s² + D s + K, for motions up to 1e7 times as fast as the slowest.
     Source: Keller 1977; Seydel 2010.
     """
     u, q = input_rows(model, u), model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
@@ -461,10 +466,10 @@ def branches(
     events: bool | Iterable[str] = True,
     progress: bool = False,
 ) -> tuple[Branch, ...]:
-    """Follow many branches of static equilibria at once: the next points of all of them come from the same launches.
+    """Follow many branches of static equilibria at once. Their next points are computed in common launches.
 
-    Each is the same to the last bit as `continuation` finds it alone. Events are located on one branch after the other,
-    and so are all points where Python functions act or, with a factor, where tendons are elastic.
+    Each branch is equal to the last bit to that of `continuation`. Events are located on one branch after the other. So
+    are all points if Python functions act, or if tendons are elastic and the parameter is a factor.
 
     Args:
         u: inputs at factor 1, shape (n, nu), or the same for all. q0: starts, shape (n, nq), or one for all.
@@ -474,10 +479,10 @@ def branches(
     Returns:
         a Branch for each.
     Raises:
-        ConvergenceError: which branch has no equilibrium at its start, or none further on, and why; carries all
-            branches, as far as they were found. ShapeError, ModelError: as continuation. KeyboardInterrupt: Ctrl-C;
-            carries all branches as well.
-    Accuracy: as continuation. Cost: a third of as many calls of it, on one core, where there are many.
+        ConvergenceError: the branch without an equilibrium at its start, or without a next one, and why; carries all
+            branches so far. ShapeError, ModelError: as continuation. KeyboardInterrupt: Ctrl-C; carries all branches
+            so far.
+    Accuracy: as continuation. Cost: for many branches a third of that of single calls, on one core.
     Source: Keller 1977; Seydel 2010.
     """
     u, q = input_rows(model, u), model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
@@ -510,7 +515,7 @@ def _followed(
     events: bool | Iterable[str],
     progress: bool,
 ) -> tuple[Branch, ...]:
-    """The branches from q (n, nq) under u (n, nu), along directions (n, nv + 1) if these are given."""
+    """The branches from q (n, nq) under u (n, nu), along directions (n, nv + 1) or None; the others as continuation."""
     low, high = checks.array(factor_range, (2,), "factor_range", "must be two finite numbers").tolist()
     checks.require(low < high, "factor_range", "must rise", factor_range)
     begin = checks.number(min(max(0.0, low), high) if factor is None else factor, "factor")
@@ -541,18 +546,18 @@ def _followed(
     label = f"following {len(q)} branches" if len(q) > 1 else "following a branch"
     with progress_bar(progress, None, label, patience=PATIENCE) as advance:
 
-        def tell() -> None:
+        def report() -> None:
             last = next((f", {parameter} {own[-1].factor:.4g}" for own in points if own and len(q) == 1), "")
             count = sum(map(len, points))
             advance(count, f"{count} equilibria{last}")
 
-        found = driven([run(k, own) for k, own in enumerate(points)], tell)
+        found = driven([run(k, own) for k, own in enumerate(points)], report)
     warn_of_dropped_friction(model, np.array([branch.q[-1] for branch in found]))
     return found
 
 
 def _kinds(events: Any) -> frozenset[str]:
-    """The kinds of events that are asked for."""
+    """The kinds of events to locate."""
     if isinstance(events, bool):
         return frozenset(KINDS if events else ())
     given = (events,) if isinstance(events, str) else events
@@ -569,7 +574,7 @@ def _start(path: StaticPath, q: np.ndarray, factor: float, direction: int) -> Pa
     if isinstance(there, str):
         t, load = (factor, 1.0) if path.t is None else (path.t, factor)
         loose = floats_at(path.model, q, path.u, t, np.zeros(path.model.n_rows), load)
-        cure = f"{loose}; hold it" if loose else "; give a q0 nearer to one, or start from the factor 0"
+        cure = f"{loose}; hold it" if loose else "; give a q0 nearer to an equilibrium, or start from the factor 0"
         raise ConvergenceError(
             f"continuation: found no equilibrium next to q0 at the {path.parameter} {factor:.6g}: {there}{cure}",
             branch_so_far([], [], there),
@@ -578,7 +583,7 @@ def _start(path: StaticPath, q: np.ndarray, factor: float, direction: int) -> Pa
 
 
 def _start_along(path: StaticPath, q: np.ndarray, factor: float, along: np.ndarray) -> PathPoint:
-    """q itself, which must be an equilibrium, and a given direction: at a bifurcation it is one of two tangents."""
+    """The point q itself, which must be an equilibrium, with `along` as its tangent. A bifurcation has two tangents."""
     checks.require(bool(along.any()), "along", "must not be zero", along)
     nv, force = path.model.nv, np.zeros(path.model.n_rows)
     found, why = path.residual(q, force, factor), WOUND_UP
@@ -612,7 +617,8 @@ def _follow(
     regular: bool,
     kinds: frozenset[str],
 ) -> Following[Branch]:
-    """Points from a first one on; the first step away from a given direction is no place to look for events."""
+    """The branch from a first point on. regular: whether to locate events on the first step; from a given direction it
+    starts at an event."""
     events: list[BranchEvent] = []
     try:
         return (yield from _points_on(path, points, events, bounds, step, limit, regular, kinds))
@@ -630,7 +636,7 @@ def _points_on(
     regular: bool,
     kinds: frozenset[str],
 ) -> Following[Branch]:
-    """The same, until it ends by itself."""
+    """Append points and events to the lists until the branch ends; returns the Branch."""
     here, length = points[0], step
     while len(points) < limit:
         found = yield from _next(path, here, bounds, length, len(points) - 1, regular, kinds)
@@ -645,7 +651,7 @@ def _points_on(
         there, between, easy, ends = found
         events += between
         if there is not here:
-            if not regular:  # at a critical start the sign of what vanishes is rounding: it counts as a step further on
+            if not regular:  # the vanishing eigenvalue of a critical start is rounding: take the next point's
                 points[:] = [replace(here, growing=there.growing)]
             points.append(there)
         if ends:
@@ -664,7 +670,8 @@ def _next(
     regular: bool,
     kinds: frozenset[str],
 ) -> Following[tuple[PathPoint, list[BranchEvent], bool, bool] | str]:
-    """The next point, the events on the way, whether it was easy and whether it is on a bound; or what went wrong."""
+    """The next point, the events before it, whether the step may be doubled, and whether the point is on a bound; or
+    the reason of a failure."""
     found = yield path, here, length
     if isinstance(found, str):
         return found
@@ -689,7 +696,7 @@ def _next(
 def _at_bound(
     path: StaticPath, a: PathPoint, length: float, b: PathPoint, bound: float
 ) -> Following[tuple[float, PathPoint]]:
-    """Where the branch from a to b reaches a bound of the factor."""
+    """The point of the branch from a to b at a bound of the factor, and its s."""
     seen = {length: b, 0.0: a}
     s = next((s for s, point in seen.items() if abs(point.factor - bound) <= _REACHED * path.width), -1.0)
     if s < 0.0:

@@ -1,17 +1,17 @@
-"""Towards a stable equilibrium by a damped descent, as an overdamped robot let go would move.
+"""Search for a stable equilibrium by a damped descent: the motion of an overdamped robot that is released.
 
     W dq/dτ = −r(q) + Aᵀ λ,   A dq/dτ = 0                                                                 (1)
     (W/h + K) y = −r  on the allowed motions,  δq = N y, then back onto the loops                          (2)
 
-is (1) by the implicit Euler method with one Newton step each, h growing as the way becomes straight: for h = ∞ it is
-Newton's method. W is the stiffness that springs and rods have at rest, so that soft and stiff coordinates settle at one
-pace; coordinates without a spring share that of the loads. A step counts if W/h + K is positive definite and the
-forces do work along it,
+(2) solves (1) by the implicit Euler method with one Newton step each. h grows while steps are accepted; for h = ∞ (2)
+is Newton's method. W is the stiffness of springs and rods at rest, so that soft and stiff coordinates settle at one
+rate; coordinates without a spring have the stiffness of the loads. A step is accepted if W/h + K is positive definite
+and the forces do work along it:
 
     ½ (r(q) + r(q⁺)) · δq < 0                                                                             (3)
 
-so for conservative loads the potential falls from step to step, and what it ends at is no saddle unless it starts at
-one: from there it leaves along the motion that grows fastest.
+For conservative loads the potential then decreases with each step. The descent does not end at a saddle unless it
+starts at one; it leaves a saddle along the motion that grows fastest.
 Source: C. T. Kelley, D. E. Keyes, SIAM J. Numer. Anal. 35, 1998 (pseudo-transient continuation).
 """
 
@@ -36,18 +36,18 @@ from lissom.statics.stability import is_symmetric
 from lissom.systems.bordered import allowed_motions
 
 _LONGEST = 0.7  # of one step, in units of dofs.scale
-_NEAR = 1e-3  # length of a step of Newton's method from which it goes on alone
+_NEAR = 1e-3  # length of a Newton step below which Newton's method takes over
 _ASIDE = 0.02  # length of the step that leaves a saddle
 _LEAST_PACE = 1e-12
 _NOTHING = 1e-9
-EIGENVALUES = 20  # work of an eigenvalue problem of full matrices, in iterations of Newton's method
+EIGENVALUES = 20  # work of an eigenvalue problem of full matrices, in Newton iterations
 
 
 @final
 @dataclass(frozen=True)
 class Slope:
-    """What the descent sees at q: the residual r without forces of loops, those forces, the allowed motions N (nv, n),
-    and K and W on them."""
+    """The quantities of (2) at q: residual r (nv,) without forces of loops; `force`, the forces of loops (n_rows,); the
+    allowed motions N (nv, n); K and W (n, n) on them."""
 
     q: np.ndarray
     r: np.ndarray
@@ -58,15 +58,19 @@ class Slope:
 
     @property
     def along(self) -> np.ndarray:
-        """r on the allowed motions."""
+        """r on the allowed motions, shape (n,)."""
         return self.N.T @ self.r
 
 
 @final
 @dataclass
 class Descent:
-    """A descent of one robot under fixed u and t, where it is, how many steps it took, and its work in units of an
-    iteration of Newton's method: one for each step that is tried, and more for each eigenvalue problem."""
+    """A descent of one robot under fixed u and t.
+
+    Fields:
+        here: its state. steps: number of steps. work: in Newton iterations, one for each tried step and EIGENVALUES for
+        each eigenvalue problem. pace: h of (2).
+    """
 
     model: Model
     u: np.ndarray
@@ -74,22 +78,28 @@ class Descent:
     here: Slope
     steps: int = 0
     work: int = 0
-    pace: float = 0.1  # h of (2)
+    pace: float = 0.1
 
     @classmethod
     def start(cls, model: Model, q: np.ndarray, u: np.ndarray, t: float) -> Descent | None:
-        """A descent from q (nq,), loops closed; None where the robot cannot be evaluated."""
+        """A descent from q (nq,) with closed loops; None if the robot cannot be evaluated there."""
         r = _load_force(model, q, u, t)
         slope = None if r is None else _slope(model, q, u, t, r)
         return None if slope is None else cls(model, u, t, slope)
 
-    def advance(self, limit: int, tell: Callable[[int], None]) -> bool:
-        """Descend until Newton's method may take over, K being positive definite, or nothing falls any more, or the
-        work is at the limit; whether the first. `tell` is called with the work after each step."""
+    def advance(self, limit: int, report: Callable[[int], None]) -> bool:
+        """Descend until Newton's method may take over, no step decreases the potential, or the work reaches the limit.
+
+        Args:
+            report: called with the work after each step.
+        Returns:
+            whether Newton's method may take over: K is positive definite and its step short, or the point is
+                stationary.
+        """
         while self.work < limit:
             self.steps += 1
             self.work += 1
-            tell(self.work)
+            report(self.work)
             y = _solved(self.here.K, 1.0 / _NOTHING, self.here)
             if y is not None and self._length(self.here.N @ y) <= _NEAR:
                 return True
@@ -102,7 +112,7 @@ class Descent:
         return False
 
     def leave(self) -> bool:
-        """Step aside along the motion that grows fastest, downhill; whether there is one."""
+        """Step downhill along the motion that grows fastest. Returns whether such a step exists."""
         self.work += EIGENVALUES
         K, W = 0.5 * (self.here.K + self.here.K.T), self.here.W
         size, shape = scipy.linalg.eigh(K, W)
@@ -117,7 +127,7 @@ class Descent:
         return self._moved(x)
 
     def _descend(self) -> bool:
-        """One step by (2) with the longest h that falls by (3); whether there is any."""
+        """One step by (2) with the first h that satisfies (3), reduced from the last one. Returns whether one does."""
         while self.pace > _LEAST_PACE:
             y = _solved(self.here.K, self.pace, self.here)
             x = None if y is None else self.here.N @ y
@@ -134,7 +144,7 @@ class Descent:
         return float(np.max(np.abs(x) / self.model.dofs.scale, initial=0.0))
 
     def _moved(self, x: np.ndarray) -> bool:
-        """Move by x and back onto the loops, if that falls by (3); whether it does."""
+        """Move by x and back onto the loops if this satisfies (3). Returns whether it does."""
         model, q = self.model, integrate(self.model, self.here.q, x)
         if model.n_rows:
             try:
@@ -152,13 +162,13 @@ class Descent:
 
 
 def _load_force(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray | None:
-    """The static residual (nv,) without forces of loops; None where the robot cannot be evaluated."""
+    """The static residual (nv,) without forces of loops; None if the robot cannot be evaluated at q."""
     r = static_residual(model, q, u, t)
     return None if r is None else r[: model.nv]
 
 
 def _slope(model: Model, q: np.ndarray, u: np.ndarray, t: float, r: np.ndarray) -> Slope | None:
-    """The slope at q, with the forces of loops that leave least of r, in units of W."""
+    """The Slope at q, with the forces of loops that minimise r in units of dofs.scale; None if K is not finite."""
     A, kept, force = np.zeros((0, model.nv)), np.zeros(0, dtype=int), np.zeros(model.n_rows)
     if model.n_rows:
         w, _ = run_constraints(model, q, choosing=True)
@@ -181,7 +191,7 @@ def _slope(model: Model, q: np.ndarray, u: np.ndarray, t: float, r: np.ndarray) 
 
 
 def _solved(K: np.ndarray, h: float, at: Slope) -> np.ndarray | None:
-    """−(W/h + K)⁻¹ r on the allowed motions; None where it is not positive definite, or r does no work along it."""
+    """−(W/h + K)⁻¹ r on the allowed motions; None if the matrix is not positive definite or r does no work along it."""
     if not len(K):
         return np.zeros(0)
     matrix = at.W / h + K

@@ -1,19 +1,19 @@
 """Static equilibria, and shapes kept in steady motion: r(q) = ID(q, v, 0) − B(q) u = 0 by Newton's method.
 
-At rest v = 0. In a steady motion prescribed joints, and those whose velocity is given, have a v and the shape has none;
-r is asked to vanish in the rows of the shape only. Where loads are raised from zero, inertia forces rise as they do.
-The step is accepted by the natural monotonicity test, which does not depend on the units of the rows: the simplified
-Newton step from the trial point must be shorter than the step that led there. Where K is singular to rounding the
-shortest step is taken, so that nothing moves along what is neutral. Where Newton stalls, the loads, inputs and gravity
-are raised in steps from zero. Where the equilibrium is unstable, a damped descent looks for one that is not.
+At rest v = 0. In a steady motion v is that of the prescribed joints and of joints with a given velocity; the velocity
+of the shape is zero. Only the rows of the shape of r must vanish. Inertia forces are scaled like the loads. The natural
+monotonicity test, which does not depend on the units of the rows, accepts a step: the simplified Newton step from the
+trial point must be shorter than the step to it. If K is singular to rounding the shortest step is taken, so that the
+robot does not move along neutral directions. If Newton's method fails, loads, inputs and gravity are raised from zero
+in steps. If the equilibrium is unstable, a damped descent searches for a stable one.
 
-Equilibria among contacts with friction depend on how the robot came to rest. Held at its start q₀ by the forces r(q₀),
-the robot is let go in equal parts,
+Equilibria among contacts with friction depend on how the robot came to rest. At its start q₀ supporting forces r(q₀)
+balance the robot. They are released in equal parts:
 
     r(q) = (1 − p) r(q₀),   p from 0 to 1                                                                 (1)
 
-and after each part what has begun to touch is anchored where it is, and what slips takes its anchor along. Where
-nothing slips and nothing new touches, all parts at once do the same.
+After each part, a ball that has begun to touch gets an anchor, and a ball that slips takes its anchor along. If nothing
+slips and nothing new touches, releasing all parts at once gives the same equilibrium.
 Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 2011, §3.3 (the test).
 """
 
@@ -49,7 +49,7 @@ from lissom.launch.workspace import batch_of, flat, leading
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.statics.descent import EIGENVALUES, Descent
 from lissom.statics.newton import newton
 from lissom.statics.newton_kernel import (
@@ -63,14 +63,20 @@ from lissom.statics.newton_kernel import (
     load_ahead,
 )
 from lissom.statics.residual import moving_model, static_residual
-from lissom.statics.stability import floats_at, growing, least_stiffness, warn_of_instability, what_hangs_loose
+from lissom.statics.stability import floats_at, growing, least_stiffness, loose_contact, warn_of_instability
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
 def raised(here: Any, solve: Callable[[Any, float], Any], longest: float = 1.0) -> tuple[Any, float, str]:
-    """Follow equilibria from part 0 to part 1 of something; the last one, how far it got, and what stopped it."""
+    """Follow equilibria from part 0 to part 1 of a load in adaptive steps.
+
+    Args:
+        solve: the Iterate at a part, from the last one. longest: step.
+    Returns:
+        the last equilibrium, its part, and the remedy of the failed step; empty if part 1 was reached.
+    """
     reached, step, remedy = 0.0, min(0.25, longest), ""
     while reached < 1.0:
         goal = min(1.0, reached + step)
@@ -93,15 +99,15 @@ class Equilibrium:
 
     Fields:
         q: configuration (..., nq). u: inputs (..., nu). multipliers: forces of the prescribed motions, then of the
-        loops (..., n_multipliers) [N·m, N]. residual: largest entry of the generalised force that is left (...).
+        loops (..., n_multipliers) [N·m, N]. residual: largest entry of the remaining generalised force (...).
         iterations: Newton steps, and those of a descent (...).
-        v: the velocity of the steady motion it is found in, zero at rest (..., nv).
-        is_stable: whether no small motion that loops and prescribed motions allow grows, flutter included (...);
-            motions that nothing holds and nothing drives do not count, nor does what only a gyroscope holds up. False
-            of an iterate that is no equilibrium.
+        v: velocity of the steady motion, zero at rest (..., nv).
+        is_stable: whether no small motion that loops and prescribed motions allow grows, flutter included (...).
+            Neutral motions without a driving force do not count as growing. A motion that only gyroscopic forces
+            stabilise counts as growing. False for an iterate that is no equilibrium.
         unstable_count: number of motions that grow (...).
-        anchors: where contacts that stick hold on, (..., n_pairs, 6), for `Model.anchored`.
-        model, t: what it is an equilibrium of, and at which time [s].
+        anchors: anchors of the contacts that stick (..., n_pairs, 6), for `Model.anchored`.
+        model, t: the model, and the time of its loads [s].
     """
 
     q: np.ndarray
@@ -116,17 +122,19 @@ class Equilibrium:
     t: float = field(repr=False, compare=False)
     anchors: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
 
-    __repr__ = telling.equilibrium_words  # type: ignore[assignment]
+    __repr__ = formatting.format_equilibrium  # type: ignore[assignment]
 
     def _repr_html_(self) -> str:
-        return telling.html_arrays(repr(self), {name: getattr(self, name) for name in ("q", "u", "multipliers", "v")})
+        return formatting.html_arrays(
+            repr(self), {name: getattr(self, name) for name in ("q", "u", "multipliers", "v")}
+        )
 
     @cached_property
     def accuracy(self) -> Accuracy:
-        """Estimated error by points and bases [m], as of `accuracy`; computed when first asked for, with an
-        AccuracyWarning where it exceeds a hundredth of the longest rod or body."""
+        """Estimated error by points and bases [m], see `accuracy`. It is computed on first use, with an
+        AccuracyWarning if it exceeds a hundredth of the longest rod or body."""
         model = self.model.common if isinstance(self.model, ModelBatch) else self.model
-        lead, n_motions = self.q.shape[:-1], model.n_motions - model.prescribed.n_held
+        lead, n_motions = self.q.shape[:-1], model.n_motions - model.prescribed.n_locked
         state = (self.q, self.v, np.zeros_like(self.v), self.u, self.multipliers[..., n_motions:])
         rows = [np.reshape(x, (batch_of(lead), x.shape[-1])) for x in state]
         return estimate(list(model.of_rows(batch_of(lead))), rows, np.full(batch_of(lead), self.t), lead, None)
@@ -136,13 +144,13 @@ class Equilibrium:
         """Least eigenvalue of the tangent stiffness on the motions that loops and prescribed motions allow, of its
         symmetric part where loads are not conservative (...) [J].
 
-        A motion of unit size turns, stretches or shears a rod by 1 from end to end, turns a joint by 1 rad, or moves
-        one by as much as it moves the robot when turned by 1 rad (`model.dofs.scale`): the work it takes is half of
-        this. Negative where an equilibrium under conservative loads is unstable, zero where it buckles or is neutral;
-        infinite where nothing can move. Computed when first asked for, at the cost of an eigenvalue problem each.
+        A motion of unit size has the size `model.dofs.scale` in each coordinate: for a rod a rotation [rad], stretch or
+        shear [-] by 1 from end to end, for a joint a turn by 1 rad or a slide of equal size. Its work is half the
+        stiffness. The stiffness is negative if an equilibrium under conservative loads is unstable, zero if it buckles
+        or is neutral, and infinite if nothing can move. It is computed on first use, by an eigenvalue problem each.
         """
         model = self.model.common if isinstance(self.model, ModelBatch) else self.model
-        lead, n_motions = self.q.shape[:-1], model.n_motions - model.prescribed.n_held
+        lead, n_motions = self.q.shape[:-1], model.n_motions - model.prescribed.n_locked
         rows = (
             np.reshape(x, (batch_of(lead), x.shape[-1])) for x in (self.q, self.u, self.multipliers[..., n_motions:])
         )
@@ -154,8 +162,12 @@ class Equilibrium:
 @final
 @dataclass
 class Iterate:
-    """Where a Newton solve ended, with the forces of loops; what to do about it, empty where it converged; how many
-    motions grow, where that is known; and which descents towards a stable one were tried."""
+    """The end of a Newton solve: q (nq,) and the forces of loops (n_rows,).
+
+    Fields:
+        remedy: what a user can do about a failure; empty if the solve converged. growing: number of growing motions, if
+        known. tried: the descents to a stable equilibrium that failed.
+    """
 
     q: np.ndarray
     force: np.ndarray
@@ -165,44 +177,44 @@ class Iterate:
     tried: str = ""
 
     def unstable_count(self, model: Model, u: np.ndarray, t: float) -> int:
-        """How many motions grow about it under the full load."""
+        """Number of motions that grow about the iterate under the full load."""
         if self.growing is None:
             self.growing = len(growing(model, self.q, u, t, self.force))
         return self.growing
 
     def equilibrium(self, model: Model, u: np.ndarray, t: float, factor: float = 1.0) -> Equilibrium:
-        """The iterate as a result, with the residual it leaves."""
+        """The iterate as an Equilibrium, with its residual."""
         r = static_residual(model, self.q, u, t, factor, self.force)
         size = np.array(np.inf if r is None else np.abs(r[: model.nv]).max(initial=0.0))
-        forces = np.concatenate([np.zeros(model.n_motions - model.prescribed.n_held), self.force])
+        forces = np.concatenate([np.zeros(model.n_motions - model.prescribed.n_locked), self.force])
         claims = np.array(False), np.array(0)
         v = steady_velocity(model, factor)
         return Equilibrium(self.q, u, forces, size, np.array(self.iterations), v, *claims, model, t)
 
 
-PART = 0.05  # of what holds the robot, let go at a time
-_AT_LIMIT = 1.0 - 1e-9  # share of friction from which a contact may have slipped
-_LOOKED_AT = 100  # rows of a batch that are searched for friction that is left out
+PART = 0.05  # largest part of the supporting forces that is released at once
+_AT_LIMIT = 1.0 - 1e-9  # share of the friction limit above which a contact may have slipped
+_CHECKED_ROWS = 100  # rows of a batch that are searched for neglected friction
 
 
 def warn_of_dropped_friction(model: Model, q: np.ndarray) -> None:
-    """Warn where a contact touches at one of the rows of q whose friction statics leaves out."""
+    """Warn if a contact whose friction statics neglects touches at one of the rows of q."""
     world = model.contacts
     moving = [name for name, law in zip(world.names, world.law) if law[3] > 0.0 and law[5] == 0.0]
     moving = [] if model.prescribed.steady is not None else moving
-    for row in q[:_LOOKED_AT] if moving else ():
+    for row in q[:_CHECKED_ROWS] if moving else ():
         found = sorted(set(moving) & set(contact_forces(model, row).contact))
         if found:
             warnings.warn(
-                f"contact {found[0]!r}: its friction is a law of speed, which is zero at rest: statics leaves it out; "
-                "give the contact a stick_stiffness",
+                f"contact {found[0]!r}: its friction is a law of speed, so that statics leaves it out; give the "
+                "contact a stick_stiffness",
                 AccuracyWarning,
                 stacklevel=3,
             )
             return
 
 
-def let_go(
+def release(
     newton: Callable[..., list[Any]],
     model: Model,
     start: Any,
@@ -212,24 +224,24 @@ def let_go(
     tolerance: float,
     limit: int,
 ) -> Any:
-    """Where (1) leads to, its anchors left in the tables of a model that nobody else has.
+    """The end of path (1). It leaves its anchors in the tables of the model, which must be a copy of the caller's.
 
     Args:
-        newton: what iterates, of `equilibrium`. start, direct: the start, and what all parts at once have led to, which
-            serves where nothing has slipped, and where the path fails.
+        newton: the function that iterates, `_newton`. start: the start. direct: the equilibrium after releasing all
+            parts at once; it is the result if nothing has slipped, or if the path fails.
     """
-    hold = static_residual(model, start.q, u, t, 1.0, start.force)
-    anchors, whole = present_anchors(model), np.zeros(0) if hold is None else hold[: model.nv]
+    support = static_residual(model, start.q, u, t, 1.0, start.force)
+    anchors, whole = present_anchors(model), np.zeros(0) if support is None else support[: model.nv]
 
-    def less_held(here: Any, part: float) -> Any:
+    def released(here: Any, part: float) -> Any:
         rest = (1.0 - part) * whole
-        (end,) = newton(model, here.q[None], here.force[None], u[None], t, 1.0, tolerance, limit, hold=rest)
+        (end,) = newton(model, here.q[None], here.force[None], u[None], t, 1.0, tolerance, limit, support=rest)
         if not end.remedy:
             put_anchors(model, contact_anchors(model, end.q))
         return end
 
-    if hold is not None and (direct.remedy or not _is_unchanged(model, direct.q)):
-        here, reached, _ = raised(start, less_held, PART)
+    if support is not None and (direct.remedy or not _is_unchanged(model, direct.q)):
+        here, reached, _ = raised(start, released, PART)
         if reached == 1.0:
             return here
         put_anchors(model, anchors)
@@ -239,32 +251,32 @@ def let_go(
 
 
 def stacked(alone: list[Any], lead: tuple[int, ...]) -> Any:
-    """Equilibria of single states as one of a batch, whose model is that of the first."""
+    """Equilibria of single states as one Equilibrium of a batch, with the model of the first."""
     given = {"model": alone[0].model, "t": alone[0].t}
     found = {f.name: np.array([getattr(end, f.name) for end in alone]) for f in fields(alone[0]) if f.name not in given}
     out = type(alone[0])(**{name: x.reshape(*lead, *x.shape[1:]) for name, x in found.items()}, **given)
-    vars(out)["least_stiffness"] = np.array([end.least_stiffness for end in alone]).reshape(lead)  # each has a model
+    vars(out)["least_stiffness"] = np.array([end.least_stiffness for end in alone]).reshape(lead)  # by its own model
     return out
 
 
 def _is_unchanged(model: Model, q: np.ndarray) -> bool:
-    """Whether at q just what is anchored touches, and none of it has slipped."""
+    """Whether at q exactly the anchored pairs touch, and none of them has slipped."""
     same = np.isnan(contact_anchors(model, q)) == np.isnan(present_anchors(model))
     return bool(same.all()) and float(shares_of_friction(model, q).max(initial=0.0)) < _AT_LIMIT
 
 
-_DESCENTS = 20  # work of descents, over that of the solve
-_LEAST_ITERATIONS = 30  # that a solve counts
-_LARGEST = 1e150  # input
-_SAME = 1e-6  # distance of equilibria that are one
-_AT_ONCE = 512  # rows of a batch in one launch: with more, the bar and Ctrl-C would wait, and nothing would be faster
+_DESCENTS = 20  # largest work of descents, over that of the solve
+_LEAST_ITERATIONS = 30  # least work of the solve in this ratio
+_LARGEST = 1e150  # largest input
+_SAME = 1e-6  # largest distance of equilibria that count as one
+_AT_ONCE = 512  # rows of a batch in one launch; more would delay the progress bar and Ctrl-C without being faster
 
 _REMEDIES = {
     CONVERGED: "",
     WOUND_UP: "the start turns a rod interval by 2π or more; start nearer the reference",
     NOT_FINITE: "the tangent stiffness is not finite",
     SINGULAR: "the tangent stiffness is singular",
-    NO_STEP: "no step along Newton's direction comes nearer",
+    NO_STEP: "no step along Newton's direction reduces the error",
     TOO_MANY: "{limit} iterations were not enough; raise max_iterations",
 }
 
@@ -282,36 +294,36 @@ def solve_statics(
     max_iterations: int = 100,
     progress: bool = False,
 ) -> Equilibrium:
-    """Static equilibrium under gravity, loads and inputs, loops closed; at rest, or relative to a steady motion.
+    """Static equilibrium under gravity, loads and inputs, with closed loops; at rest, or relative to a steady motion.
 
         ID(q, v, 0) = B(q) u + A(q)ᵀ λ,   e(q) = 0
 
     Args:
         u: inputs, shape (..., nu); None is zero.
         q0: start, shape (..., nq); None is the neutral configuration. Loops that are open there are first closed by
-            `assemble`. The equilibrium found is usually the nearest. With contacts that stick the robot is let go from
-            here, in parts where something slips or begins to touch; friction that is a law of speed is left out at
+            `assemble`. The equilibrium found is usually the nearest. With contacts that stick the robot is released
+            from here, in parts if something slips or begins to touch. Friction that is a law of speed is left out at
             rest, with a warning.
-        v: steady velocity, shape (nv,), at which the robot keeps its shape: joints that it moves stay where q0 has
-            them, spherical and free ones as a whole, and what keeps them going is not asked for. Zeros are rest. None:
-            prescribed joints keep up the speed that their motions have at t; only where this would move loops is the
-            robot at rest, with a warning.
-        stable: where that is unstable, look for the one that an overdamped robot comes to when it is let go at q0; a
-            StabilityWarning says if there is none in reach, and the unstable one is returned. False takes the nearest,
-            stable or not, without a warning.
-        t: time at which the loads and prescribed motions are taken [s].
-        tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
-        max_iterations: of each Newton solve. progress: show how many are found, after a second.
+        v: steady velocity, shape (nv,), at which the robot keeps its shape. Joints with a velocity keep their
+            coordinates of q0; spherical and free joints do so as a whole. The forces that drive them are not computed.
+            Zeros are rest. None: prescribed joints have the velocity of their motions at t. If this would open loops
+            the robot is at rest, with a warning.
+        stable: if the equilibrium is unstable, search for the one to which an overdamped robot moves when it is
+            released at q0. If there is none, a StabilityWarning is issued and the unstable one is returned. False
+            returns the nearest equilibrium, stable or not, without a warning.
+        t: time of the loads and prescribed motions [s].
+        tolerance: largest final step, in units of a rod's end rotation [rad] and stretch [-].
+        max_iterations: of each Newton solve. progress: after a second, show the number of equilibria found.
     Returns:
-        Equilibrium, which says whether it is stable.
+        Equilibrium, with its stability.
     Raises:
-        ConvergenceError: no equilibrium was reached, even in load steps, or one that turns a rod inside out, which no
-            rod does; carries the last iterate as an Equilibrium.
-        KeyboardInterrupt: Ctrl-C; its `partial` is the Equilibrium of those of a batch that were found, the first of
-        its rows, with one leading axis; of a batch of models a tuple with one for each that has begun.
+        ConvergenceError: no equilibrium was reached, even in load steps, or it turns a rod inside out, which is
+            impossible; carries the last iterate as an Equilibrium.
+        KeyboardInterrupt: Ctrl-C; its `partial` is the Equilibrium of the first rows of a batch, as many as were found,
+            with one leading axis; for a batch of models a tuple of these, one for each model that was begun.
         ShapeError: the argument, the expected and the received shape. ModelError: tolerance or max_iterations,
         or a v that changes the shape of a rod or opens a loop.
-    Accuracy: a curvature above −1e-11 of the largest, in units of what springs and rods hold, counts as neutral.
+    Accuracy: a curvature above −1e-11 of the largest, in units of the stiffness of springs and rods, counts as neutral.
     Source: Mathew 2025 §3.
     """
     checks.number(tolerance, "tolerance", above=0.0)
@@ -329,7 +341,7 @@ def solve_statics(
     rows[0] = closed_start(model, moved_to(model, rows[0], t))
     if len(rows[0]):
         warn_of_redundancy(model, rows[0][0])
-    if model.contacts.sticks and lead and len(rows[0]):  # each on a path of its own
+    if model.contacts.sticks and lead and len(rows[0]):  # each row has its own path (1)
         same: Any = {"v": v, "t": t, "tolerance": tolerance, "max_iterations": max_iterations}
         same |= {"stable": stable, "progress": progress}
         alone: list[Equilibrium] = []
@@ -346,8 +358,8 @@ def solve_statics(
 
         with progress_bar(progress, len(rows[0]), "statics", "equilibria", PATIENCE) as advance, keeping(so_far):
             for first in range(0, len(rows[0]), _AT_ONCE):
-                some = [x[first : first + _AT_ONCE] for x in rows]
-                _search(model, some, t, tolerance, max_iterations, stable, (first, lead), found, advance)
+                part = [x[first : first + _AT_ONCE] for x in rows]
+                _search(model, part, t, tolerance, max_iterations, stable, (first, lead), found, advance)
         q = np.array([end.q for end in found]).reshape(len(found), model.nq)
         _refuse_inside_out(model, q, found, rows[1], t, lead)
         warn_of_shapes(model, q)
@@ -362,8 +374,8 @@ def solve_statics(
 
 @contextmanager
 def _free_to_slip(model: Model, q: np.ndarray) -> Iterator[Model]:
-    """The model; where contacts stick a copy, held where it touches at the first row of q, whose anchors a search may
-    move. A ConvergenceError carries the model with the anchors that the search came to."""
+    """The model; if contacts stick, a copy that is anchored where it touches at the first row of q, and whose anchors a
+    search may move. A ConvergenceError carries the model with the last anchors of the search."""
     if not model.contacts.sticks or not len(q):
         yield model
         return
@@ -386,15 +398,19 @@ def _search(
     found: list[Iterate],
     advance: Callable[..., None],
 ) -> None:
-    """Append to `found` where the searches from configurations under inputs, both by rows, end; `advance` is told how
-    many have. `place` is that of the first row in the batch, and the leading axes of that."""
+    """Append the ends of searches to `found`.
+
+    Args:
+        rows: configurations (n, nq) and inputs (n, nu). place: index of the first row in the batch, and the leading
+            axes of the batch. advance: called with the number of ends.
+    """
     force, (first, lead) = _forces_at_rest(model, rows[0], rows[1], t), place
     ends = _newton(model, rows[0], force, rows[1], t, 1.0, tolerance, limit)
     for k, (begin, row, end) in enumerate(zip(*rows, ends)):
         try:
             if model.contacts.sticks:
                 start = Iterate(begin, force[k], end.iterations, "")
-                end = let_go(_newton, model, start, end, row, t, tolerance, limit)
+                end = release(_newton, model, start, end, row, t, tolerance, limit)
             found.append(
                 _reached(model, begin, row, t, tolerance, limit, end, stable, lambda said: advance(len(found), said))
             )
@@ -406,14 +422,14 @@ def _search(
 
 
 def _result(model: Model, found: list[Iterate], u: np.ndarray, t: float, lead: tuple[int, ...]) -> Equilibrium:
-    """What searches under inputs u (n, nu) have found, with leading axes."""
+    """The Equilibrium of the ends of searches under inputs u (n, nu), with leading axes `lead`."""
     q = np.array([end.q for end in found]).reshape(len(found), model.nq)
     force = np.array([end.force for end in found]).reshape(len(found), model.n_rows)
     rate = np.repeat(steady_velocity(model)[None], len(q), axis=0)
     left = np.zeros_like(rate)
     if len(q):
         left[:] = run_residual(model, q, rate, left, u, t, 1.0, force).host["tau"]
-    driven = model.prescribed.dof[: model.n_motions - model.prescribed.n_held]
+    driven = model.prescribed.dof[: model.n_motions - model.prescribed.n_locked]
     multipliers = np.hstack([left[:, driven], minimum_norm(model, q, force)])
     left[:, model.prescribed.dof] = 0.0
     counts = np.array([end.unstable_count(model, row, t) for end, row in zip(found, u)], dtype=int)
@@ -421,7 +437,7 @@ def _result(model: Model, found: list[Iterate], u: np.ndarray, t: float, lead: t
     return Equilibrium(
         q.reshape(*lead, model.nq),
         u.reshape(*lead, model.nu).copy(),
-        multipliers.reshape(*lead, model.n_multipliers - model.prescribed.n_held),
+        multipliers.reshape(*lead, model.n_multipliers - model.prescribed.n_locked),
         np.abs(left).max(axis=1, initial=0.0).reshape(lead),
         np.array([end.iterations for end in found], dtype=int).reshape(lead),
         rate.reshape(*lead, model.nv),
@@ -436,7 +452,7 @@ def _result(model: Model, found: list[Iterate], u: np.ndarray, t: float, lead: t
 def _refuse_inside_out(
     model: Model, q: np.ndarray, ends: list[Iterate], u: np.ndarray, t: float, lead: tuple[int, ...]
 ) -> None:
-    """Raise ConvergenceError where the equations hold but mean nothing."""
+    """Raise ConvergenceError if a rod or body is turned inside out, where the equations have no meaning."""
     turned = inside_out(model, q)
     if turned is not None:
         k, what = turned
@@ -446,8 +462,8 @@ def _refuse_inside_out(
 
 
 def _forces_at_rest(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray:
-    """Forces of loops (n, n_rows) when the robot is let go at q (n, nq), at rest or in its steady motion: near an
-    equilibrium those of that."""
+    """Forces of loops (n, n_rows) at the moment of release at q (n, nq), at rest or in the steady motion. Near an
+    equilibrium they are those of the equilibrium."""
     if not model.n_rows or not len(q):
         return np.zeros((len(q), model.n_rows))
     w = run_forward_dynamics(model, q, np.broadcast_to(steady_velocity(model), (len(q), model.nv)), u, t)
@@ -464,11 +480,10 @@ def _newton(
     tol: float,
     limit: int,
     opened: np.ndarray | None = None,
-    hold: Any = 0.0,
+    support: Any = 0.0,
 ) -> list[Iterate]:
-    """Damped Newton iterations from the rows of q (n, nq) and forces of loops with inputs u (n, nu) and a generalised
-    force that holds; sizes of steps are in dofs.scale."""
-    sought = Sought(u, t, factor, np.zeros(model.n_rows) if opened is None else opened, tol, limit, hold)
+    """Damped Newton iterations from q (n, nq) and forces of loops (n, n_rows) under inputs u (n, nu); see Sought."""
+    sought = Sought(u, t, factor, np.zeros(model.n_rows) if opened is None else opened, tol, limit, support)
     found = []
     for end, push, count, why, stable in newton(model, q, force, sought):
         remedy = _REMEDIES[why].format(limit=limit)
@@ -488,20 +503,21 @@ def _reached(
     limit: int,
     end: Iterate,
     stable: bool,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> Iterate:
-    """Where a Newton solve ended, or what load steps or, if it is to be stable, a descent reaches instead."""
+    """The end of a Newton solve. If it failed, that of load steps; if it must be stable and is not, that of a
+    descent."""
     if end.remedy:
         try:
             end = _load_steps(model, start, u, t, tol, limit, end)
         except ConvergenceError as error:
             end = replace(end, iterations=max(end.iterations, int(error.partial.iterations)))  # load steps count
-            fallen = _settled(model, start, u, t, tol, limit, end, tell) if stable else end
+            fallen = _settled(model, start, u, t, tol, limit, end, report) if stable else end
             if fallen.remedy:
                 raise
             return fallen
     unstable = stable and end.unstable_count(model, u, t)
-    return _settled(model, start, u, t, tol, limit, end, tell) if unstable else end
+    return _settled(model, start, u, t, tol, limit, end, report) if unstable else end
 
 
 def _settled(
@@ -514,14 +530,14 @@ def _settled(
     unstable: Iterate,
     advance: Callable[[str], None],
 ) -> Iterate:
-    """The stable equilibrium that a damped descent reaches from the start, or else from the unstable one; what was
-    found before if there is none, with what was tried."""
+    """The stable equilibrium that a damped descent reaches from the start, or otherwise from the unstable one. If there
+    is none, `unstable` with a text on the descents that were tried."""
     most, done, tried = _DESCENTS * max(unstable.iterations, _LEAST_ITERATIONS), 0, []
     for q, where in ((start, "q0"),) if unstable.remedy else ((start, "q0"), (unstable.q, "the unstable equilibrium")):
         descent = Descent.start(model, q, u, t)
         left = most - done
         if descent is None or left <= 0:
-            tried.append(f"none from {where}" + (", the work being spent" if left <= 0 else ", which it cannot leave"))
+            tried.append(f"none from {where}" + (", at the limit of work" if left <= 0 else ", which it cannot leave"))
             continue
         found, end = _descended(
             model,
@@ -543,11 +559,11 @@ def _settled(
 
 def _descended(
     model: Model, descent: Descent, t: float, tol: float, limit: int, most: int, unstable: Iterate,
-    tell: Callable[[int], None],
+    report: Callable[[int], None],
 ) -> tuple[Iterate | None, str]:  # fmt: skip
-    """The stable equilibrium that a descent reaches, or None and where it ended."""
+    """The stable equilibrium that a descent reaches, or None and a text on its end."""
     seen = [] if unstable.remedy else [unstable.q]
-    while descent.advance(most, tell):
+    while descent.advance(most, report):
         near = descent.here
         (found,) = _newton(model, near.q[None], near.force[None], descent.u[None], t, 1.0, tol, limit)
         descent.work += EIGENVALUES + found.iterations
@@ -562,7 +578,10 @@ def _descended(
         seen.append(found.q)
         if not descent.leave():
             return None, "ended at an unstable equilibrium"
-    return None, "was stopped, its work being spent" if descent.work >= most else "ended where nothing falls any more"
+    return (
+        None,
+        "was stopped at its limit of work" if descent.work >= most else "ended where no step reduces the potential",
+    )
 
 
 def _load_steps(
@@ -576,7 +595,7 @@ def _load_steps(
     if here.remedy and model.n_rows:
         here = _mounted(model, start, u, t, tol, limit, here)
     if here.remedy:
-        raise ConvergenceError(f"statics: not even the unloaded robot has an equilibrium that Newton's method finds: "
+        raise ConvergenceError(f"statics: Newton's method finds no equilibrium even of the unloaded robot: "
                                f"{here.remedy}", direct.equilibrium(model, u, t))  # fmt: skip
 
     def loaded_by(here: Iterate, part: float) -> Iterate:
@@ -585,7 +604,7 @@ def _load_steps(
     here, reached, remedy = raised(here, loaded_by)
     if reached == 0.0 and direct.remedy.startswith(_REMEDIES[SINGULAR]):
         raise ConvergenceError(
-            f"statics: {direct.remedy}{what_hangs_loose(model, closed)}", direct.equilibrium(model, u, t)
+            f"statics: {direct.remedy}{loose_contact(model, closed)}", direct.equilibrium(model, u, t)
         )
     if reached < 1.0:
         raise ConvergenceError(
@@ -597,13 +616,13 @@ def _load_steps(
 
 
 def _unloaded(model: Model, closed: np.ndarray, t: float) -> np.ndarray:
-    """The neutral configuration (nq,), joints that move where they are."""
+    """The neutral configuration (nq,), with the joints of a steady motion at their coordinates in `closed`."""
     q = moved_to(model, model.neutral(), t)
-    held = model.prescribed.dof[model.n_motions - model.prescribed.n_held :]
-    plain = held[model.dofs.q[held] >= 0]
+    locked = model.prescribed.dof[model.n_motions - model.prescribed.n_locked :]
+    plain = locked[model.dofs.q[locked] >= 0]
     q[model.dofs.q[plain]] = closed[model.dofs.q[plain]]
     for at, j, free in groups(model):
-        if j in held:
+        if j in locked:
             place = slice(at, at + (7 if free else 4))
             q[place] = closed[place]
     return q
@@ -612,7 +631,7 @@ def _unloaded(model: Model, closed: np.ndarray, t: float) -> np.ndarray:
 def _mounted(
     model: Model, start: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, failed: Iterate
 ) -> Iterate:
-    """The unloaded robot in equilibrium while its loops close in adaptive steps, or what failed before."""
+    """The equilibrium of the unloaded robot after its loops have closed in adaptive steps; `failed` if this fails."""
     gap = loop_residual(model, start[0])
 
     def closed_by(here: Iterate, part: float) -> Iterate:

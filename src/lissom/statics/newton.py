@@ -1,14 +1,14 @@
-"""Newton's method for equilibria: plain iterations, then shortest steps where those may have missed what is neutral.
+"""Newton's method for equilibria: plain iterations, then shortest steps if a neutral direction may have misled them.
 
-The plain iterations run in the kernel of newton_kernel. Python stands between its parts where forces call Python, and
-for the shortest steps. These are taken where the tangent stiffness K is singular to rounding, as where a round rod may
-turn about its own axis. In units D in which what springs and rods hold is 1,
+The plain iterations run in the kernel of newton_kernel. Python runs between its parts if forces call Python, and for
+the shortest steps. These are taken where the tangent stiffness K is singular to rounding, for instance if a round rod
+may turn about its own axis. In units D in which the stiffness of springs and rods is 1,
 
     D K D = U diag(s) Vᵀ,   x = −D V diag(1/s, 0 where neutral) Uᵀ D r                                    (1)
 
-is the shortest step. A direction is neutral if s < 1e-9 s₁; or if s < 1e-6 s₁ and r along it is rounding. It is left
-out of one step if s < 1e-3 s₁ and less than a thousandth of r is along it: near a neutral direction of equilibria what
-is left of r there says nothing before the rest is gone.
+is the shortest step. A direction is neutral if s < 1e-9 s₁, or if s < 1e-6 s₁ and the part of r along it is rounding. A
+direction is left out of one step if s < 1e-3 s₁ and less than a thousandth of r is along it: near a neutral direction
+this part has no meaning until the rest of r has vanished.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from lissom.statics.newton_kernel import (
     ASTRAY,
     ASTRAY_BELOW,
     BORDER,
+    CHECKED_FROM,
     CONVERGED,
     LIMIT,
-    LOOKED_AT_FROM,
     NO_STEP,
     RESIDUAL,
     SHORTEST,
@@ -44,20 +44,25 @@ from lissom.statics.newton_kernel import (
 )
 from lissom.statics.stability import surely_stable
 
-SUSPECT = 1.0  # stiffness along a step, over that of the coordinates themselves, below which one looks closer
+SUSPECT = 1.0  # ratio of |r| to |step| in units of own stiffness, below which shortest steps are tried
 _SLACK = 1e-3
 _SOFT = 1e-6
 _NEUTRAL = 1e-9
-_CONSISTENT = 1e-6  # part of r that may lie along what is neutral
-_ROUNDING = 1e-13  # of the force for a unit move
+_CONSISTENT = 1e-6  # largest part of r along neutral directions
+_ROUNDING = 1e-13  # rounding of r, relative to the force of a unit move
 
 
 def shortest_step(
     model: Model, own: np.ndarray, matrix: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """diag(1/s) Uᵀ D and D V of (1), which map what is on the right, one behind the other, to what solves the system of
-    the matrix (n, n), a stiffness with the rows of loops behind it, its coordinates being held by their `own` stiffness
-    (nv,); rows and columns of what is left out are zero. None where forces drive what nothing holds."""
+    """The two factors of the inverse in (1): diag(1/s) Uᵀ D, then D V, applied one after the other to `right` (n,).
+
+    Rows and columns of directions that are left out are zero. None if a force acts along a neutral direction.
+
+    Args:
+        own: stiffness of each coordinate by springs and rods (nv,).
+        matrix: stiffness with the rows of loops behind it, (n, n).
+    """
     S = model.dofs.scale
     size = float(np.abs(S * right[: model.nv]).max(initial=0.0)) or 1.0
     D = 1.0 / np.sqrt(np.where(own > 0.0, own, size / S**2))
@@ -74,48 +79,51 @@ def shortest_step(
     return (inverse * U).T * D, D[:, None] * np.where(left_out, 0.0, V.T)
 
 
-_BEYOND = 1e150  # residual of a point to which no step may lead: matter is turned inside out there
+_BEYOND = 1e150  # residual of a point where material is turned inside out, so that no step leads there
 
 
 def newton_in_python(
     model: Model, q: np.ndarray, force: np.ndarray, sought: Sought, *, shortest: bool = True
 ) -> tuple[Workspace, int]:
-    """The iteration of newton_in_kernel for one robot, with Python forces; and with the shortest steps where the
-    stiffness is singular to rounding, if nothing drives what nothing holds there. Its workspace behind the last one,
-    and how it ended."""
+    """The iteration of newton_in_kernel for one robot, with Python forces, and with shortest steps if the stiffness is
+    singular to rounding and no force acts along neutral directions.
+
+    Returns:
+        the workspace after the last iteration, and the part that says how it ended.
+    """
     w = newton_workspace(model, q[None], force[None], sought)
     host, matrix, right = w.host, np.zeros(0), np.zeros(0)
     if shortest:
-        host["numbers"][[ASTRAY_BELOW, LOOKED_AT_FROM]] = SUSPECT, 0.0
+        host["numbers"][[ASTRAY_BELOW, CHECKED_FROM]] = SUSPECT, 0.0
     part = _run(w)
     while part < CONVERGED:
         if part == SOLVE:
             matrix, right = host["matrix"].copy(), host["unknown"].copy()
-        part = _gone_on(model, w, part, sought)
+        part = _continued(model, w, part, sought)
         if shortest and part in (SINGULAR, ASTRAY) and not host["notes"][0, SHORTEST]:
             part = _shortened(model, w, matrix, right, part)
     return w, part
 
 
 def bordered_at(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> tuple[np.ndarray, float]:
-    """Which rows of loops an iteration from q would keep, rising, and its unit σ of their forces."""
+    """The independent rows of loops of an iteration from q, rising, and the unit σ of their forces."""
     slack = np.zeros(model.n_rows)
     sought = Sought(u[None], t, 1.0, slack, 1.0, 1)
     w = newton_workspace(model, q[None], slack[None], sought)
     part = _run(w)
     while part < SOLVE:
-        part = _gone_on(model, w, part, sought)
+        part = _continued(model, w, part, sought)
     w.raise_for_status()
     return chosen_rows(w), float(w.host["sigma"][0])
 
 
-def _gone_on(model: Model, w: Workspace, part: int, sought: Sought) -> int:
-    """Fill in what a part needs of Python, and run from there to the next pause; which part comes then, or how it
-    ended."""
+def _continued(model: Model, w: Workspace, part: int, sought: Sought) -> int:
+    """Fill in the Python forces that a part needs, and run from it to the next pause. Returns the part at the pause, or
+    how the iteration ended."""
     q, v, u = (w.host[name][0] for name in ("q", "v", "u"))
     t, factor = sought.t, sought.factor
     if part == RESIDUAL:
-        put_python_forces(model, w.host["extra"][0], w.host["load"], q, v, u, t, factor, sought.hold)
+        put_python_forces(model, w.host["extra"][0], w.host["load"], q, v, u, t, factor, sought.support)
         if not np.array_equal(q, w.host["start"][0]) and is_folded(model, q):
             w.host["extra"][0] = _BEYOND
     elif part == BORDER and model.calls_python:
@@ -125,7 +133,7 @@ def _gone_on(model: Model, w: Workspace, part: int, sought: Sought) -> int:
 
 
 def _run(w: Workspace) -> int:
-    """Run from the part that comes next to the next pause, or to the end; which part comes then, or how it ended."""
+    """Run from the current part to the next pause or the end. Returns the part at the pause, or how it ended."""
     w.host["pause"][0, 0] = 1
     w.run()
     if w.status[0] == STATUS_CROWDED:
@@ -134,7 +142,8 @@ def _run(w: Workspace) -> int:
 
 
 def _shortened(model: Model, w: Workspace, matrix: np.ndarray, right: np.ndarray, part: int) -> int:
-    """Let the iteration go on by shortest steps behind `part`, or as it is; which part comes next, or how it ended."""
+    """Continue the iteration by shortest steps, or with its last step if these do not exist. Returns the part at the
+    next pause, or how the iteration ended."""
     host, n = w.host, int(w.host["notes"][0, UNKNOWNS])
     width = matrix.size // (model.nv + model.n_rows)
     square = matrix.reshape(-1, width)[:n, :n]
@@ -149,20 +158,19 @@ def _shortened(model: Model, w: Workspace, matrix: np.ndarray, right: np.ndarray
     return _run(w)
 
 
-_LEAST_LEFT = 2  # iterations by shortest steps, however many the plain ones took
+_LEAST_LEFT = 2  # least number of iterations by shortest steps, even if the plain ones have reached the limit
 
-End = tuple[
-    np.ndarray, np.ndarray, int, int, bool
-]  # q, forces of loops, iterations, how it ended, whether surely stable
+# q, forces of loops, iterations, how it ended, whether surely stable
+End = tuple[np.ndarray, np.ndarray, int, int, bool]
 
 
 def newton(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> list[End]:
-    """Where the iterations of a batch end; arguments as those of newton_in_kernel."""
+    """The ends of the iterations of a batch; arguments as newton_in_kernel."""
     ends = []
     for k, end in enumerate(_plain(model, q, force, sought)):
         at, push, count, why, stable = end
         if why in (SINGULAR, ASTRAY, NO_STEP) or (why == CONVERGED and sought.factor == 1.0 and not stable):
-            left = max(_LEAST_LEFT, sought.limit - count)  # what is neutral may also have ended it too early
+            left = max(_LEAST_LEFT, sought.limit - count)  # a neutral direction may have ended it early
             w, why = newton_in_python(model, at, push, replace(sought.of(k), limit=left))
             at, push, more, _ = (x[0] for x in results(w))
             end = at, push, count + int(more), why, False
@@ -171,7 +179,7 @@ def newton(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> li
 
 
 def _plain(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Iterator[End]:
-    """Where plain iterations end: all in one launch, or one after the other where forces call Python."""
+    """The ends of plain iterations: all in one launch, or one after the other if forces call Python."""
     if not model.calls_python:
         yield from _judged(newton_in_kernel(model, q, force, sought), sought.factor) if len(q) else ()
         return
@@ -180,7 +188,7 @@ def _plain(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> It
 
 
 def _judged(w: Workspace, factor: float) -> Iterator[End]:
-    """The ends of a run, with whether those that have converged surely are stable under the full load."""
+    """The ends of a run, each with whether the equilibrium is surely stable under the full load."""
     q, force, iterations, ended = results(w)
     stable = [False] * len(q)
     if factor == 1.0:

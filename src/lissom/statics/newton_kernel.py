@@ -1,9 +1,9 @@
 """Newton's method for equilibria in one kernel, a batch in one launch, in parts: residual, matrix, border, then solve,
 limit, try and judge.
 
-The kernel runs through the parts by itself, or pauses before those where something needs Python: Python forces at a
-point that is new, what they add to the matrix, and shortest steps where it is singular to rounding. `pause` says
-whether it does, and which part comes next.
+The kernel runs through the parts by itself, or pauses before a part that needs Python: for Python forces at a new
+point, for their derivatives in the matrix, and for shortest steps if the matrix is singular to rounding. `pause` holds
+whether the kernel pauses, and the next part.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -42,36 +42,40 @@ from lissom.systems.residual import residual_of
 
 Rows = wp.array2d(dtype=wp.float64)
 
-# What comes next,
+# The part that comes next,
 BEGIN, RESIDUAL, MATRIX, BORDER, SOLVE, LIMIT, TRY, JUDGE = range(8)
-# or how the iteration ended: SINGULAR and ASTRAY ask for shortest steps.
+# or how the iteration ended. After SINGULAR and ASTRAY shortest steps follow.
 CONVERGED, WOUND_UP, NOT_FINITE, SINGULAR, ASTRAY, NO_STEP, TOO_MANY = range(8, 15)
 
-# What is noted of an iteration, by instance: its number, the size of the system, the length of the step and of the one
-# before, whether that is the last, the fraction of it that is tried, whether the residual there is refused, whether the
-# iteration has just gone behind a tendon that begins to pull, and whether steps are the shortest.
+# Columns of `notes`, by instance: number of the iteration, size of the system, length of the step and of the last one,
+# whether the step is the final one, the tried fraction of it, whether the residual there is refused, whether the last
+# step crossed the point where a tendon begins to pull, and whether steps are shortest steps.
 ITERATION, UNKNOWNS, LENGTH, LAST, IS_LAST, FRACTION, REFUSED, CROSSED, SHORTEST = range(9)
 NOTES = 9
-# What an iteration is told: the length of the last step, the most iterations, the stiffness along a step, over that of
-# the coordinates themselves, below which rounding may lead it, and the length from which on this is looked at.
-TOLERANCE, MOST_ITERATIONS, ASTRAY_BELOW, LOOKED_AT_FROM = range(4)
+# Entries of `numbers`: the length below which a step is final; the most iterations; the ratio of |r| to |step|, in
+# units of own stiffness, below which rounding may determine a step; the length above which a step is checked for this.
+TOLERANCE, MOST_ITERATIONS, ASTRAY_BELOW, CHECKED_FROM = range(4)
 NUMBERS = 4
 
 FLOOR = 1e-7  # length below which rounding may keep a step from shrinking
 LONGEST_STEP = wp.constant(wp.float64(2.0))  # of one iteration, in units of dofs.scale
 LEAST_FRACTION = wp.constant(wp.float64(1e-4))
-SHORTEST_SEEN = wp.constant(wp.float64(FLOOR))  # step that rounding lets be told from none
-ROUNDED_CONTRACTION = wp.constant(
-    wp.float64(0.3)
-)  # contraction above which a short step is as short as rounding lets it be
+SHORTEST_SEEN = wp.constant(wp.float64(FLOOR))  # shorter steps may be rounding
+ROUNDED_CONTRACTION = wp.constant(wp.float64(0.3))  # a short step that shrinks by less has reached rounding
 
 
 @wp.struct
 class EquilibriumRowsStruct:
-    """Iterate `start`, point q that is looked at, Newton step with the change of the forces of loops behind it, its
-    tried part, the last tangent stiffness (nv rows) with how stiff each coordinate is held by itself, the residual met
-    at q, and what the residual needs, by instance, v being that of a steady motion; by how much the loops are meant to
-    stay open; units of the coordinates, and how stiff springs and rods hold each."""
+    """Arrays of the iteration; each Rows has one row for each instance.
+
+    Fields:
+        start: iterate. q: evaluated point. step: Newton step, then the change of the forces of loops. move: tried part
+        of the step. stiffness: last tangent stiffness (nv rows). own: stiffness of each coordinate by itself. met:
+        residual at q. between: scratch of `solve`. zeros, v, u, extra: further arguments of the residual, v the
+            velocity
+        of a steady motion. notes: see above. numbers: see above. opened: target of the residuals of loops.
+        inverse_scale: 1 / dofs.scale. sprung: stiffness of each coordinate by springs and rods.
+    """
 
     start: Rows
     q: Rows
@@ -96,11 +100,12 @@ EquilibriumRows = by_reference(EquilibriumRowsStruct)
 
 
 @wp.func(inline=False)
-def go_on(
+def run_parts(
     at: int, pauses: int, t: Tables, s: Scratch, b: NewtonBuffers, x: EquilibriumRows, i: int, gravity: vec3,
     load: wp.array(dtype=vec6), residual: wp.Function, matrix: wp.Function,
 ) -> int:  # fmt: skip
-    """Damped Newton iteration from one of its parts to its end, or to where Python has its turn; what comes next."""
+    """Damped Newton iteration from part `at` to its end, or to the next pause. Returns the next part, or how it
+    ended."""
     part = int(at)
     while part < CONVERGED:
         if part == BEGIN:
@@ -126,7 +131,7 @@ def go_on(
 
 @wp.func
 def begin(x: EquilibriumRows, i: int) -> int:
-    """Look at the start."""
+    """Evaluate the start first: copy it to q and reset the notes."""
     keep(x.q.shape[1], i, x.start, x.q)
     x.notes[i, ITERATION] = so3.ZERO
     x.notes[i, LAST] = FINITE
@@ -139,8 +144,8 @@ def take_residual(
     t: Tables, s: Scratch, x: EquilibriumRows, loops: LoopRows, i: int, gravity: vec3, load: wp.array(dtype=vec6),
     residual: wp.Function,
 ) -> int:  # fmt: skip
-    """Residual at q with zeros for prescribed coordinates, what it leaves in s being that of q; refused where a rod
-    interval turns too far or a number is not finite."""
+    """Residual at q with zeros for prescribed coordinates; afterwards the scratch s is that of q. The residual is
+    refused if a rod interval turns too far or a number is not finite."""
     s.status[i] = 0
     residual(t, s, i, x.q, x.v, x.zeros, x.u, x.extra, gravity, load, loops, x.met)
     for e in range(t.prescribed.dof.shape[0]):
@@ -171,12 +176,12 @@ def make_matrix(
 
 @wp.func
 def border_matrix(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> int:
-    """Border the stiffness by loops, hold prescribed coordinates, and put the residual on the right."""
+    """Border the stiffness by loops, fix prescribed coordinates, and set the residual as the right side."""
     n = border(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
     keep(t.nv * b.x.width, i, b.matrix, x.stiffness)
     put_own_stiffness(t.nv, b.x.width, i, x, b.loops.scale)
     hold_prescribed(t, n, b.loops.width, i, x.zeros, b.loops.matrix, x.met)
-    ask(t.nv, x, i, b.loops)
+    load_right_side(t.nv, x, i, b.loops)
     x.notes[i, UNKNOWNS] = wp.float64(n)
     x.notes[i, SHORTEST] = so3.ZERO
     return SOLVE
@@ -184,7 +189,7 @@ def border_matrix(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> in
 
 @wp.func
 def solve_step(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> int:
-    """Factor the matrix, unless it is there as that of shortest steps, and solve for the step."""
+    """Factor the matrix, unless Python has put the factors of shortest steps there, and solve for the step."""
     n = int(x.notes[i, UNKNOWNS])
     shortest = x.notes[i, SHORTEST] != so3.ZERO
     pivot = wp.int32(0)
@@ -199,14 +204,15 @@ def solve_step(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> int:
     x.notes[i, LENGTH] = length
     if not (length < FINITE):
         return singular(t, b, x, i)
-    if not shortest and length > x.numbers[LOOKED_AT_FROM] and is_led_astray(t.nv, i, x):
+    if not shortest and length > x.numbers[CHECKED_FROM] and is_led_astray(t.nv, i, x):
         return ASTRAY
     return LIMIT
 
 
 @wp.func
 def limit_step(x: EquilibriumRows, i: int) -> int:
-    """How much of the step is tried first, and whether it is the last one: short, or as short as rounding lets it."""
+    """Set the fraction of the step to try first, and whether the step is final: it is short, or rounding keeps it from
+    getting shorter."""
     length = x.notes[i, LENGTH]
     is_last = length <= x.numbers[TOLERANCE] or (
         length < SHORTEST_SEEN and length > ROUNDED_CONTRACTION * x.notes[i, LAST]
@@ -219,7 +225,7 @@ def limit_step(x: EquilibriumRows, i: int) -> int:
 
 @wp.func
 def try_step(t: Tables, x: EquilibriumRows, loops: LoopRows, i: int) -> int:
-    """Look at the point to which a fraction of the step leads, with the forces of loops that it says."""
+    """Move q to the point at a fraction of the step, and the forces of loops with it."""
     fraction = x.notes[i, FRACTION]
     for j in range(t.nv):
         x.move[i, j] = fraction * x.step[i, j]
@@ -230,15 +236,17 @@ def try_step(t: Tables, x: EquilibriumRows, loops: LoopRows, i: int) -> int:
 
 @wp.func
 def judge(t: Tables, x: EquilibriumRows, loops: LoopRows, i: int) -> int:
-    """Go to the point if the step that would follow with the same matrix is shorter, or try half as much. Where a
-    tendon or a cable that begins to pull lets no step come nearer, the shortest one goes behind that once, where the
-    stiffness knows of its pull."""
+    """Accept the point if the next step with the same matrix is shorter, otherwise try half of the fraction.
+
+    A tendon or cable that begins to pull along the step may make all next steps longer. Then the shortest fraction is
+    accepted once, so that the stiffness at the new point includes the pull.
+    """
     length = x.notes[i, LENGTH]
     fraction = x.notes[i, FRACTION]
     good = x.notes[i, REFUSED] == so3.ZERO
     next_length = wp.float64(FINITE)
     if good:
-        ask(t.nv, x, i, loops)
+        load_right_side(t.nv, x, i, loops)
         solve(int(x.notes[i, UNKNOWNS]), x, i, loops)
         next_length = largest(t.nv, i, x.inverse_scale, loops.unknown)
     if x.notes[i, IS_LAST] != so3.ZERO:
@@ -260,15 +268,15 @@ def judge(t: Tables, x: EquilibriumRows, loops: LoopRows, i: int) -> int:
 
 
 @wp.func
-def ask(nv: int, x: EquilibriumRows, i: int, loops: LoopRows):
-    """Put the residual met at q, and what is left of loops, on the right side."""
+def load_right_side(nv: int, x: EquilibriumRows, i: int, loops: LoopRows):
+    """Set the right side to the residual at q and the residuals of loops."""
     keep(nv, i, x.met, loops.unknown)
     ask_closed(nv, i, loops, so3.ONE, loops.gap)
 
 
 @wp.func
 def solve(n: int, x: EquilibriumRows, i: int, loops: LoopRows):
-    """Solve for the change that the right side asks for, in place, by factors of LU or by those of shortest steps."""
+    """Solve the system in place, by the factors of LU or by those of shortest steps."""
     if x.notes[i, SHORTEST] == so3.ZERO:
         lu_solve(n, loops.width, i, loops.matrix, loops.factors, loops.pivots, loops.unknown)
     else:
@@ -278,7 +286,7 @@ def solve(n: int, x: EquilibriumRows, i: int, loops: LoopRows):
 
 @wp.func
 def multiply(n: int, width: int, i: int, A: Rows, x: Rows, y: Rows):
-    """y = A x with n rows of width."""
+    """y = A x with n rows and columns; a row of A starts every `width` numbers."""
     for row in range(n):
         total = wp.float64(0.0)
         for j in range(n):
@@ -288,7 +296,7 @@ def multiply(n: int, width: int, i: int, A: Rows, x: Rows, y: Rows):
 
 @wp.func
 def add_forces(nv: int, i: int, fraction: wp.float64, step: Rows, loops: LoopRows):
-    """λ += a fraction of what the step says of it."""
+    """λ += a fraction of its change in the step."""
     for row in range(loops.force.shape[1]):
         at = loops.slot[i, row]
         if at >= 0:
@@ -304,7 +312,7 @@ def keep(n: int, i: int, here: Rows, there: Rows):
 
 @wp.func
 def singular(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> int:
-    """Why there is no step."""
+    """Why there is no step: SINGULAR, or NOT_FINITE if the matrix has such numbers."""
     bad = wp.float64(0.0)
     for j in range(t.nv * b.x.width):
         bad += so3.ZERO * x.stiffness[i, j]
@@ -315,8 +323,9 @@ def singular(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> int:
 
 @wp.func
 def put_own_stiffness(nv: int, width: int, i: int, x: EquilibriumRows, scale: wp.array(dtype=wp.float64)):
-    """How stiff each coordinate is held by springs and rods, which makes units in which that is 1; others share the
-    largest stiffness that is no spring's. `scale` is zero for prescribed coordinates."""
+    """The stiffness of each coordinate by itself. For one with a spring or rod it is the larger of its stiffness there
+    and its diagonal entry of K; for others it is the largest stiffness of the loads. `scale` is zero for prescribed
+    coordinates."""
     loads = wp.float64(0.0)
     for j in range(nv):
         loads = wp.max(loads, wp.abs(x.stiffness[i, j * width + j] - x.sprung[j]) * scale[j] * scale[j])
@@ -329,7 +338,7 @@ def put_own_stiffness(nv: int, width: int, i: int, x: EquilibriumRows, scale: wp
 
 @wp.func
 def is_led_astray(nv: int, i: int, x: EquilibriumRows) -> bool:
-    """Whether a step may go where K holds nothing but rounding: |r| is next to nothing beside |K| |step|, each in units
+    """Whether the step may go along a direction in which K is only rounding: |r| is tiny compared with |step|, in units
     in which own stiffnesses are 1."""
     force = wp.float64(0.0)
     moved = wp.float64(0.0)
@@ -341,7 +350,7 @@ def is_led_astray(nv: int, i: int, x: EquilibriumRows) -> bool:
     return force <= x.numbers[ASTRAY_BELOW] * moved
 
 
-_ASTRAY = 1e-6  # stiffness along a step, over that of the coordinates themselves, below which rounding may lead it
+_ASTRAY = 1e-6  # ratio of |r| to |step| in units of own stiffness, below which rounding may determine a step
 
 
 def equilibrium_kernel(act: Acting) -> Any:
@@ -360,7 +369,7 @@ def equilibrium_kernel(act: Acting) -> Any:
         first: int,
     ):
         i = first + wp.tid()
-        pause[i, 1] = go_on(pause[i, 1], pause[i, 0], t, s, b, x, i, gravity[0], load, residual, matrix)
+        pause[i, 1] = run_parts(pause[i, 1], pause[i, 0], t, s, b, x, i, gravity[0], load, residual, matrix)
 
     return equilibria
 
@@ -386,7 +395,7 @@ def _make(model: Model, batch: int) -> Buffers:
     ]
     b = newton_buffers(model, batch)
     shown(w, b.loops)
-    if batch == 1:  # one robot may need Python between two parts
+    if batch == 1:  # Python may run between two parts of a single robot
         w.share("K", b.matrix)
         for name in ("matrix", "factors", "unknown", "sigma"):
             w.share(name, getattr(b.loops, name))
@@ -397,12 +406,12 @@ def _make(model: Model, batch: int) -> Buffers:
 @final
 @dataclass(frozen=True)
 class Sought:
-    """What Newton iterations of a batch look for, and when they end.
+    """The equilibria that Newton iterations of a batch search, and the limits of the iterations.
 
     Fields:
-        u: inputs (n, nu). t, factor: time of the loads [s], and what these, gravity and the inputs are multiplied by.
-        opened: residuals (n_rows,) that loops are left with. hold: a generalised force (nv,) that holds, or a number.
-        tolerance: of a step, in units of dofs.scale. limit: most iterations.
+        u: inputs (n, nu). t: time of the loads [s]. factor: of loads, gravity and inputs.
+        opened: target of the residuals of loops (n_rows,). support: additional generalised force (nv,), or a number.
+        tolerance: length of the final step, in units of dofs.scale. limit: most iterations.
     """
 
     u: np.ndarray
@@ -411,20 +420,20 @@ class Sought:
     opened: np.ndarray
     tolerance: float
     limit: int
-    hold: Any = 0.0
+    support: Any = 0.0
 
     def of(self, k: int) -> Sought:
-        """The same for instance k alone."""
+        """The search of instance k alone."""
         return replace(self, u=self.u[k : k + 1])
 
 
 def newton_workspace(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Workspace:
-    """Buffers and launch of the kernel with what newton_in_kernel takes filled in, before the first part."""
+    """Buffers and launch of the kernel before its first part, with the arguments of newton_in_kernel filled in."""
     w = workspace(model, "equilibrium", len(q), _make)
     host = w.host
     host["start"][:], host["force"][:] = q, force
     host["u"][:], host["opened"][:] = sought.factor * sought.u, sought.opened
-    host["v"][:], host["extra"][:] = steady_velocity(model, sought.factor), sought.hold
+    host["v"][:], host["extra"][:] = steady_velocity(model, sought.factor), sought.support
     host["numbers"][:] = sought.tolerance, sought.limit, _ASTRAY, FLOOR
     host["gravity"][0] = sought.factor * model.gravity
     if model.n_load_rows:
@@ -434,15 +443,15 @@ def newton_workspace(model: Model, q: np.ndarray, force: np.ndarray, sought: Sou
 
 
 def load_ahead(model: Model) -> None:
-    """Load the kernels of statics together."""
+    """Load all kernels of statics at once."""
     if not model.calls_python:
         loops = (constraint_kernel, forward_dynamics_kernel) if model.n_rows else ()
         ahead(model, "statics", equilibrium_kernel, residual_kernel, *loops, then=(frames_kernel,))
 
 
 def newton_in_kernel(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Workspace:
-    """Newton iterations of a batch from q (n, nq) and forces of loops (n, n_rows); the workspace that `results` and
-    `last_stiffness` read."""
+    """Newton iterations of a batch from q (n, nq) and forces of loops (n, n_rows). `results` and `last_stiffness` read
+    the returned workspace."""
     w = newton_workspace(model, q, force, sought)
     w.run()
     if (w.status == STATUS_CROWDED).any():
@@ -451,14 +460,14 @@ def newton_in_kernel(model: Model, q: np.ndarray, force: np.ndarray, sought: Sou
 
 
 def results(w: Workspace) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Last iterates, forces of loops there, iterations, how each ended."""
+    """Last iterates (n, nq), forces of loops (n, n_rows), numbers of iterations (n,), how each ended (n,)."""
     iterations = w.host["notes"][:, ITERATION].astype(int)
     return w.host["start"].copy(), w.host["force"].copy(), iterations, w.host["pause"][:, 1].copy()
 
 
 def last_stiffness(w: Workspace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """As views, the last tangent stiffness (n, nv, nv) of a batch, rows A (n, n_rows, nv), and which of these are
-    independent (n, n_rows)."""
+    """The last tangent stiffness (n, nv, nv) of a batch, the rows A of loops (n, n_rows, nv), and whether each of these
+    is independent (n, n_rows). The first two are views."""
     model = w.model
     K, A = (w.host[name].reshape(w.batch, rows, column_width(model))[..., : model.nv]
             for name, rows in (("stiffness", model.nv), ("A", model.n_rows)))  # fmt: skip

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def static_residual(
     model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0, force: Any = 0.0
 ) -> np.ndarray | None:
-    """The row of static_residuals of one configuration; None where it is refused."""
+    """The row of static_residuals for one configuration; None if it is refused."""
     rows, refused = static_residuals(model, q[None], u[None], t, factor, force)
     return None if refused[0] else rows[0]
 
@@ -35,9 +35,14 @@ def static_residual(
 def static_residuals(
     model: Model, q: np.ndarray, u: np.ndarray, t: Times, factor: float = 1.0, force: Any = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of configurations (n, nq) under inputs (n, nu), ID(q, v, 0) − B(q) u − Aᵀ λ with loads, inputs, gravity and
-    inertia forces scaled, zero in the rows of prescribed coordinates, whose forces take what is left there; then the
-    residuals of loops. And which are refused, (n,): where a rod interval turns too far."""
+    """ID(q, v, 0) − B(q) u − Aᵀ λ of configurations (n, nq) under inputs (n, nu), with loads, inputs, gravity and
+    inertia forces times `factor`, then the residuals of loops.
+
+    The rows of prescribed coordinates are zero, since the forces of the motions balance them.
+
+    Returns:
+        residuals (n, nv + n_rows); whether each is refused (n,), since a rod interval turns too far.
+    """
     v = np.tile(steady_velocity(model, factor), (len(q), 1))
     w = run_residual(model, q, v, np.zeros_like(v), u, t, factor, force)
     rows = np.concatenate([w.host["tau"], w.host["gap"]], axis=1)
@@ -51,8 +56,12 @@ def static_residuals(
 def residual_jacobian(
     model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0, force: Any = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """∂(ID(q, v, 0) − B(q) u − Aᵀ λ)/∂q in the tangent space, shape (nv, nv), with gravity, loads, u and the inertia
-    forces of a steady motion v times factor; and the rows (n_rows, nv) of loops: A, and those of the residual."""
+    """∂(ID(q, v, 0) − B(q) u − Aᵀ λ)/∂q in the tangent space, with gravity, loads, u and the inertia forces of a steady
+    motion v times `factor`.
+
+    Returns:
+        K (nv, nv); A (n_rows, nv); the derivative of the residuals of loops (n_rows, nv).
+    """
     at_rest = np.zeros(model.nv)
     K, _, _, w = residual_derivatives(model, q, steady_velocity(model, factor), at_rest, u, t, factor, force)
     return K, row_results(model, w, "A"), row_results(model, w, "A_q")
@@ -87,11 +96,12 @@ def tangent_stiffness(
     return np.array(found).reshape(*lead, model.nv, model.nv)
 
 
-_UNMOVED = 1e-6  # of the fastest joint: slower than that, loops stand
+_UNMOVED = 1e-6  # rate of a loop below which it counts as closed, relative to the fastest joint
 
 
 def moving_model(model: Model, q: np.ndarray, v: Any, t: float) -> Model:
-    """The model in the motion of v, or of its prescribed motions; at rest where those would move loops."""
+    """The model in the steady motion v, or in that of its prescribed motions. It is at rest if the latter would open
+    loops."""
     moving = in_motion(model, moving_velocity(model, v, t))
     if moving.prescribed.steady is None or not model.n_rows or not len(q):
         return moving
@@ -103,8 +113,8 @@ def moving_model(model: Model, q: np.ndarray, v: Any, t: float) -> Model:
     if v is not None:
         raise ModelError(f"v: must not move loop {name!r} (it parts at {rate.max():.3g} rad/s or m/s)")
     warnings.warn(
-        f"robot {model.name!r}: statics takes it at rest where its prescribed motions have it at t = {t:g}: they would "
-        f"move loop {name!r}, so that it keeps no shape; v=np.zeros(model.nv) says that rest is meant",
+        f"robot {model.name!r}: statics takes the robot at rest, at the positions of its prescribed motions at "
+        f"t = {t:g}: their velocities would open loop {name!r}; give v=np.zeros(model.nv) if rest is meant",
         AccuracyWarning, stacklevel=3,
     )  # fmt: skip
     return model

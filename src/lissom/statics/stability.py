@@ -1,19 +1,21 @@
-"""Whether equilibria are stable: which small motions grow, with exponents s of positive real part of
+"""Stability of equilibria: the small motions that grow, whose exponents s have a positive real part, from
 
     (s² M + s D + K) x = 0                                                                                (1)
 
-K symmetric: as many as K has negative eigenvalues, whatever M and D ≥ 0 are (Kelvin, Tait and Chetaev); else from M.
-A rod is stiffer against stretching than against bending by the square of its slenderness. What is slow or soft would
-drown in the rounding of what is stiff, so coordinates are first taken in units of their own stiffness, which changes no
-sign (Sylvester), and exponents come from the inverse, whose largest eigenvalues are the slow ones; M = L Lᵀ:
+If K is symmetric, their number is that of the negative eigenvalues of K, for any M and D ≥ 0 (Kelvin, Tait and
+Chetaev). Otherwise (1) is solved. A rod is stiffer against stretching than against bending by the square of its
+slenderness, and slow, soft motions would be lost in the rounding of stiff ones. Therefore coordinates are first taken
+in units of their own stiffness, which changes no sign (Sylvester). The exponents then come from the inverse, whose
+largest eigenvalues are the slow ones; M = L Lᵀ:
 
     D = 0:  s² = −μ,  1/(μ + c²) the eigenvalues of  Lᵀ (K + c² M)⁻¹ L                                    (2)
     else:   1/(s − c) those of  [−P(D + c M), −c P(M); P(K)/c, −c P(M)],  P(X) = Lᵀ (K + c D + c² M)⁻¹ X L⁻ᵀ  (3)
 
-with c a multiple of the slowest frequency: what is more than 1e8 times as fast is lost in rounding, and taken as not
-growing. Two real μ that meet and part into a complex pair are flutter: the imaginary part grows with the root of the
-load, so a millionth of |μ| tells it from rounding and moves the load by 1e-12 only.
-A motion x with K x = D x = 0 has s² = 0, which rounding would part. It is held, as no other exponent depends on that:
+with c a multiple of the slowest frequency. Motions more than 1e8 times as fast are lost in rounding and count as not
+growing. At flutter two real μ meet and become a complex pair. Its imaginary part grows with the root of the load, so a
+threshold of 1e-6 |μ| excludes rounding and shifts the critical load by 1e-12 only.
+A motion x with K x = D x = 0 has s² = 0, which rounding would split. A spring and a damper are added along x, on which
+no other exponent depends:
 
     K + c² M x (M x)ᵀ,  D + c M x (M x)ᵀ  for xᵀ M x = 1                                                  (4)
 
@@ -21,9 +23,9 @@ An equilibrium is stable if no small motion that loops and prescribed motions al
 
     δr = K δq,   δq = N y,   Nᵀ K N positive definite where loads are conservative                        (5)
 
-with K the tangent stiffness, forces of loops included, and N the motions that are allowed. A Cholesky factorisation in
-units of what springs and rods hold tells that of most equilibria; where it fails, or where K is not symmetric, the
-exponents of (1) are asked, flutter included. Motions that nothing holds and nothing drives are no instability.
+with K the tangent stiffness, forces of loops included, and N the allowed motions. For most equilibria a Cholesky
+factorisation in units of the stiffness of springs and rods shows this. If it fails, or if K is not symmetric, the
+exponents of (1) decide, flutter included. Neutral motions without a driving force are no instability.
 Source: H. Ziegler, Principles of Structural Stability, 1968.
 """
 
@@ -45,19 +47,24 @@ from lissom.model.model import Model
 from lissom.statics.residual import static_residual
 from lissom.systems.bordered import allowed_motions
 
-_ROUNDING = 4e-15  # twenty units in the last place, of the largest eigenvalue
-_NEUTRAL = 1e-12  # of the largest eigenvalue: what costs nothing by symmetry is left 1e-14 by loops and their forces
+_ROUNDING = 4e-15  # twenty units in the last place of the largest eigenvalue
+_NEUTRAL = 1e-12  # of the largest eigenvalue; forces of loops leave 1e-14 in motions that are neutral by symmetry
 _PARTED = 1e-6
 _NOTHING = 1e-13
-_SHIFT = 100.0  # c over the slowest frequency: slow μ are then told to 1e-10, those 1e7 times as fast to 1e-4
+_SHIFT = 100.0  # c over the slowest frequency: slow μ are then accurate to 1e-10, those 1e7 times as fast to 1e-4
 
 
 def growing_exponents(
     K: np.ndarray, D: np.ndarray, M: np.ndarray, elastic: np.ndarray, rounding: float = _NEUTRAL
 ) -> np.ndarray:
-    """The s of (1) that grow, complex; for symmetric K the roots of its negative eigenvalues with the sign changed, in
-    units of `elastic`, the part of K (n, n) that springs and rods have at rest. What is above −`rounding` of the
-    largest is zero: a buckled round rod turns about its axis for nothing."""
+    """The complex s of (1) that grow. For symmetric K they are the roots of its negative eigenvalues with the sign
+    changed, in units of `elastic`.
+
+    Args:
+        K, D, M: shape (n, n). elastic: stiffness of springs and rods at rest (n, n).
+        rounding: eigenvalues above −rounding times the largest count as zero, such as the turn of a buckled round rod
+            about its axis.
+    """
     units = own_units(K, elastic)
     K, D, M = (X * units * units[:, None] for X in (K, D, M))
     if is_symmetric(K):
@@ -68,10 +75,10 @@ def growing_exponents(
     except np.linalg.LinAlgError:
         raise ModelError(
             "continuation: stability under loads that turn with the body needs a positive definite mass matrix: give "
-            f"every coordinate a mass to move (got a least eigenvalue of {np.linalg.eigvalsh(M)[0]:.3g})"
+            f"every coordinate a mass (got a least eigenvalue of {np.linalg.eigvalsh(M)[0]:.3g})"
         ) from None
     c = _SHIFT / float(np.sqrt(np.linalg.norm(M, 2)))
-    return _damped(*_held(K, D, M, c), M, L, c) if D.any() else _undamped(K, M, L, c)
+    return _damped(*_without_neutral(K, D, M, c), M, L, c) if D.any() else _undamped(K, M, L, c)
 
 
 def is_flutter(growing: np.ndarray) -> bool:
@@ -81,8 +88,8 @@ def is_flutter(growing: np.ndarray) -> bool:
 
 
 def own_units(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
-    """Units (..., n) in which sprung coordinates of K (..., n, n) have a stiffness of about 1; those without a spring
-    share that of the loads, since what is left in their own rows may be rounding."""
+    """Units (..., n) in which the stiffness of coordinates of K (..., n, n) with a spring is about 1. Coordinates
+    without one have the largest stiffness of the loads, since their own rows may hold rounding only."""
     own, diagonal = (np.diagonal(X, axis1=-2, axis2=-1) for X in (elastic, K))
     size = np.maximum(own, np.abs(diagonal))
     if not (own > 0.0).all():
@@ -92,16 +99,16 @@ def own_units(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
 
 
 def _undamped(K: np.ndarray, M: np.ndarray, L: np.ndarray, c: float) -> np.ndarray:
-    """By (2)."""
+    """The growing s by (2)."""
     shifted, rounding = _from_inverse(L.T @ np.linalg.solve(K + c * c * M, L))
     mu = shifted - c * c
     parted = np.abs(mu.imag) > _PARTED * np.abs(mu) + 5.0 * rounding
-    s = np.sqrt(-np.where(parted, mu, mu.real))  # of the two roots, the one with Re s ≥ 0
+    s = np.sqrt(-np.where(parted, mu, mu.real))  # the root with Re s ≥ 0
     return s[np.logical_or(parted, mu.real < -rounding)]
 
 
-def _held(K: np.ndarray, D: np.ndarray, M: np.ndarray, c: float) -> tuple[np.ndarray, np.ndarray]:
-    """By (4)."""
+def _without_neutral(K: np.ndarray, D: np.ndarray, M: np.ndarray, c: float) -> tuple[np.ndarray, np.ndarray]:
+    """K and D with the springs and dampers of (4) along neutral motions."""
     _, size, V = np.linalg.svd(np.vstack([X / np.abs(X).max() for X in (K, D)]))
     x = V[size <= _NOTHING].T
     Mx = M @ x
@@ -110,7 +117,7 @@ def _held(K: np.ndarray, D: np.ndarray, M: np.ndarray, c: float) -> tuple[np.nda
 
 
 def _damped(K: np.ndarray, D: np.ndarray, M: np.ndarray, L: np.ndarray, c: float) -> np.ndarray:
-    """By (3)."""
+    """The growing s by (3)."""
     P = np.linalg.solve(K + c * D + c * c * M, np.hstack([D + c * M, c * M, K / c]))
     upper, middle, lower = (L.T @ scipy.linalg.solve_triangular(L, X.T, lower=True).T for X in np.hsplit(P, 3))
     shifted, rounding = _from_inverse(np.block([[-upper, -middle], [lower, -middle]]))
@@ -119,7 +126,8 @@ def _damped(K: np.ndarray, D: np.ndarray, M: np.ndarray, L: np.ndarray, c: float
 
 
 def _from_inverse(inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of a matrix from those of its inverse, but for any too large to tell, and the rounding of each."""
+    """Eigenvalues of a matrix from its inverse, and the rounding of each. Those too large to be resolved are left
+    out."""
     nu = np.asarray(np.linalg.eigvals(inverse), dtype=np.complex128)
     noise = _ROUNDING * np.abs(nu).max()
     nu = nu[np.abs(nu) > noise]
@@ -134,14 +142,15 @@ def is_symmetric(K: np.ndarray) -> np.ndarray:
     return (across <= 1e-9 * size[..., :, None] * size[..., None, :] + slack).all(axis=(-2, -1))
 
 
-_LOOSE = 1e-9  # of the largest stiffness: what holds nothing
-NOTHING = 1e-11  # of the largest curvature: what is left of K where nothing holds, at equilibria known to 1e-11
+_LOOSE = 1e-9  # relative stiffness below which a motion counts as free
+NOTHING = 1e-11  # relative curvature of neutral motions, at equilibria known to 1e-11
 
 
 @final
 @dataclass(frozen=True)
 class Reduced:
-    """Stiffness, damping, mass and the stiffness of springs at rest, each on the allowed motions N (nv, n)."""
+    """Stiffness K, damping D, mass M and `elastic`, the stiffness of springs and rods at rest, each (n, n), on the
+    allowed motions N (nv, n)."""
 
     N: np.ndarray
     K: np.ndarray
@@ -151,7 +160,7 @@ class Reduced:
 
 
 def reduced(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray, factor: float = 1.0) -> Reduced:
-    """The matrices of (5) at one configuration with the forces of its loops, under a factor of the load."""
+    """The matrices of (5) at one configuration with the forces of its loops, with the loads times `factor`."""
     v, zero = steady_velocity(model, factor), np.zeros(model.nv)
     K, D, M, w = residual_derivatives(model, q, v, zero, u, t, factor, force)
     N = allowed_motions(model, row_results(model, w, "A"), chosen_rows(w))
@@ -159,8 +168,11 @@ def reduced(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndar
 
 
 def surely_stable(model: Model, K: np.ndarray, A: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Whether K (n, nv, nv) is symmetric and positive definite on the motions that the rows A (n, n_rows, nv) allow, of
-    which those `kept` (n, n_rows) are independent; shape (n,)."""
+    """Whether K (n, nv, nv) is symmetric and positive definite on the allowed motions, shape (n,).
+
+    Args:
+        A: rows of loops (n, n_rows, nv). kept: whether each row is independent (n, n_rows).
+    """
     found = np.zeros(len(K), dtype=bool)
     for part in parts(len(K)):
         if model.n_rows:
@@ -176,7 +188,7 @@ def surely_stable(model: Model, K: np.ndarray, A: np.ndarray, kept: np.ndarray) 
 
 
 def _is_definite(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
-    """Whether each K (n, m, m) is symmetric and, but for rounding, positive definite."""
+    """Whether each K (n, m, m) is symmetric and positive definite up to rounding."""
     if not K.shape[-1]:
         return np.ones(len(K), dtype=bool)
     units = own_units(K, elastic)
@@ -187,7 +199,7 @@ def _is_definite(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
 
 
 def _has_factor(K: np.ndarray) -> bool:
-    """Whether Cholesky's factor exists."""
+    """Whether K has a Cholesky factor."""
     try:
         np.linalg.cholesky(K)
     except np.linalg.LinAlgError:
@@ -196,13 +208,13 @@ def _has_factor(K: np.ndarray) -> bool:
 
 
 def growing(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> np.ndarray:
-    """The exponents of the motions that grow about one equilibrium; where loads that turn with the body move
-    coordinates without mass, those of (5) without mass."""
+    """The exponents of the motions that grow about one equilibrium. If loads that turn with the body act on coordinates
+    without mass, they are those of K without mass."""
     return growing_on(reduced(model, q, u, t, force))
 
 
 def growing_on(here: Reduced) -> np.ndarray:
-    """The same on the motions N of given matrices."""
+    """`growing` from the matrices of (5)."""
     try:
         return growing_exponents(here.K, here.D, here.M, here.elastic, NOTHING)
     except ModelError:
@@ -212,7 +224,7 @@ def growing_on(here: Reduced) -> np.ndarray:
 
 
 def least_stiffness(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> float:
-    """Least eigenvalue of the symmetric part of (5) on motions of unit size in units of dofs.scale [J]."""
+    """Least eigenvalue of the symmetric part of (5), in units of dofs.scale [J]."""
     here = reduced(model, q, u, t, force)
     unit = here.N / model.dofs.scale[:, None]
     if not unit.shape[1]:
@@ -223,7 +235,7 @@ def least_stiffness(model: Model, q: np.ndarray, u: np.ndarray, t: float, force:
 
 
 def describe_growth(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> str:
-    """How many motions grow about an equilibrium, how fast, and which link moves most."""
+    """A text on the growing motions of an equilibrium: their number, the rate, and the link that moves most."""
     here = reduced(model, q, u, t, force)
     exponents = growing(model, q, u, t, force)
     text = f"{len(exponents)} motion{'s' if len(exponents) != 1 else ''} grow{'s' if len(exponents) == 1 else ''}"
@@ -242,7 +254,8 @@ def describe_growth(model: Model, q: np.ndarray, u: np.ndarray, t: float, force:
 def warn_of_instability(
     model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray, counts: np.ndarray, tried: list[str]
 ) -> None:
-    """Say how many of the equilibria are unstable, and of the first of these what grows about it and what was tried."""
+    """Warn of unstable equilibria: their number, and for the first of them the growing motions and the tried
+    descents."""
     bad = np.flatnonzero(counts)
     which = f" of {len(bad)} of {len(counts)} instances, first {bad[0]}," if len(counts) > 1 else ""
     what = describe_growth(model, q[bad[0]], u[bad[0]], t, force[bad[0]])
@@ -255,7 +268,7 @@ def warn_of_instability(
 
 
 def floating(model: Model, here: Reduced) -> str:
-    """Which link moves most in the motions that nothing holds, as the end of an error; empty where all are held."""
+    """The end of an error message with the link that moves most in the free motions; empty if there are none."""
     if not here.N.shape[1]:
         return ""
     units = own_units(here.K, here.elastic)
@@ -268,20 +281,21 @@ def floating(model: Model, here: Reduced) -> str:
 
 
 def link_of(model: Model, dof: int) -> str:
-    """The link that a coordinate of v belongs to."""
+    """The name of the link of a coordinate of v."""
     return model.links.names[int(np.searchsorted(model.links.v_start, dof, side="right")) - 1]
 
 
 def floats_at(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray, factor: float = 1.0) -> str:
-    """The same at a configuration (nq,), with forces of loops and a factor of the load; empty where that is refused."""
+    """`floating` at a configuration (nq,), with forces of loops and loads times `factor`; empty if it is refused."""
     if static_residual(model, q, u, t, factor, force) is None:
         return ""
     here = reduced(model, q, u, t, force, factor)
     return floating(model, here) if np.isfinite(here.K).all() else ""
 
 
-def what_hangs_loose(model: Model, q: np.ndarray) -> str:
-    """What to do about a contact that is near at q but does not press and so holds nothing; empty without one."""
+def loose_contact(model: Model, q: np.ndarray) -> str:
+    """The end of an error message with the cure for a contact that is near at q but does not press; empty without
+    one."""
     world = model.contacts
     if not len(world.pair):
         return ""

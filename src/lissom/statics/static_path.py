@@ -1,19 +1,19 @@
 """The curve r(q, μ, λ) = 0, e(q) = 0 of static equilibria: points, tangents, corrections.
 
-λ is a factor of the loads, or the time of loads and prescribed motions. Moves along the curve are taken in units of
-each unknown: x = (δq / S, δμ / σ, δλ / Λ), S = `dofs.scale`, μ the forces of the independent rows of loops and σ the
-mean size of S K S, Λ the width of the range of λ; rows of r are multiplied by S, so that K stays symmetric where it
-was, those of e by σ. r is affine in a factor, so its slope r' is a difference; in the time, where the prescribed
-coordinates p(λ) move with it, r' = ∂r/∂λ + ∂r/∂p dp/dλ is a central difference with p moved along, and so it is with
-elastic tendons, which fall slack at some factor:
+λ is a factor of the loads, or the time of loads and prescribed motions. Moves along the curve are in units of each
+unknown: x = (δq / S, δμ / σ, δλ / Λ). S is `dofs.scale`, μ are the forces of the independent rows of loops, σ is the
+mean size of S K S, and Λ is the width of the range of λ. Rows of r are multiplied by S, so that a symmetric K stays
+symmetric, and rows of e by σ. r is affine in a factor, so its slope r' is a difference. In time the prescribed
+coordinates p(λ) move, and r' = ∂r/∂λ + ∂r/∂p dp/dλ is a central difference with p moved along. So it is with elastic
+tendons, which become slack at some factor:
 
     r(q, μ, λ) = r₀ + λ (r₁ − r₀)   or   r' = (r(p(λ + h), λ + h) − r(p(λ − h), λ − h)) / 2h                (1)
     J = [S K S, −σ S Aᵀ, Λ S r'; σ A_q S, 0, Λ σ e'],   J τ = 0                                             (2)
     correction along a border w:  [J; wᵀ] x = (−S r; −σ e; 0)                                             (3)
 
-Prescribed coordinates are no unknowns: their x is 0. Lengths count q and λ alone: |τ| = 1, and w is zero on μ.
-Where r is affine in λ, so is K. Many paths that have equally many rows of loops are then followed by the same launches,
-each as it is alone; so are those in time.
+Prescribed coordinates are no unknowns: their x is 0. Lengths count q and λ only: |τ| = 1, and w is zero on μ.
+If r is affine in λ, so is K. Paths with equally many rows of loops are then followed in common launches, and so are
+paths in time. Each result is equal to that of a single path.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from lissom.statics.stability import growing_exponents
 from lissom.systems.bordered import allowed_motions
 
 _TOLERANCE = 1e-11
-_STALLED = 1e-5  # rounding near a singular K keeps a step from shrinking further
+_STALLED = 1e-5  # length of a step below which rounding near a singular K may keep it from shrinking
 _LONGEST = 2.0
-_STEPS = 9  # of a correction from a point next to it
-_NOISE = 1e-12  # singular values that are taken for those of symmetry, where a point is sought,
-_NEUTRAL = 1e-10  # where it is found,
-_SOFT = 1e-9  # and where it is known well between its neighbours
+_STEPS = 9  # most Newton steps of a correction from a neighbouring point
+_NOISE = 1e-12  # singular values below this count as those of a symmetry: in the search of a point,
+_NEUTRAL = 1e-10  # at a point that is found,
+_SOFT = 1e-9  # and in the search of a point that its neighbours predict well
 _TIME_STEP = 1e-5  # of differences in time, in units of its range
 
 WOUND_UP = "a rod interval turns by 2π there"
-SINGULAR = "no move solves the linear equations, which are singular there"
+SINGULAR = "the linear equations are singular there and have no solution"
 NOT_CONVERGED = "Newton's iteration does not converge, however short the step"
 
 
 @final
 @dataclass(frozen=True)
 class PathPoint:
-    """An equilibrium q with the forces of loops at a factor, the unit tangent of the curve there (scaled) and its
-    growing exponents."""
+    """An equilibrium q (nq,) with the forces of loops (n_rows,) at a factor, the unit tangent of the curve in scaled
+    units (nv + kept + 1,), and the growing exponents."""
 
     q: np.ndarray
     force: np.ndarray
@@ -70,7 +70,8 @@ Corrected = tuple[np.ndarray, np.ndarray, float, int] | str
 @final
 @dataclass(frozen=True)
 class _Derivatives:
-    """Of states (n, ...), those of the residual by q, v and the acceleration, and the rows of loops."""
+    """Derivatives of the residual by q, v and acceleration at states (n, ...): K, D, M (n, nv, nv). A, A_q: rows of
+    loops and derivatives of their residuals (n, n_rows, nv)."""
 
     K: np.ndarray
     D: np.ndarray
@@ -82,9 +83,12 @@ class _Derivatives:
 @final
 @dataclass(frozen=True)
 class StaticPath:
-    """The equilibria of a model under fixed u and, where t is a number, at that time, along a factor of the loads;
-    along the time where t is None. The unit Λ in which λ is measured, the independent rows of loops and the unit σ of
-    their forces; of each coordinate the further unit in which its stiffness is 1, or that of the softest."""
+    """A curve of equilibria of a model under fixed u.
+
+    Fields:
+        t: time of the loads [s] if λ is their factor; None if λ is the time. width: Λ. kept: independent rows of loops.
+        sigma: σ. own: further unit of each coordinate, in which its stiffness is 1, or that of the softest one.
+    """
 
     model: Model
     u: np.ndarray
@@ -108,11 +112,11 @@ class StaticPath:
 
     @property
     def parameter(self) -> str:
-        """What λ is."""
+        """The name of λ in messages."""
         return "time" if self.t is None else "factor"
 
     def loads(self, at: np.ndarray) -> tuple[Times, float]:
-        """The times and the factor of the loads at each λ, which is the same where it is a factor."""
+        """The times and the factor of the loads at each λ."""
         return (at, 1.0) if self.t is None else (self.t, float(at[0]))
 
     @property
@@ -121,18 +125,18 @@ class StaticPath:
         return np.concatenate([self.model.dofs.scale, np.full(len(self.kept), self.sigma), [self.width]])
 
     def length(self, x: np.ndarray) -> float:
-        """Length of a move: that of its parts in q and λ."""
+        """Length of a move, of its parts in q and λ."""
         return float(np.sqrt(x[: self.model.nv] @ x[: self.model.nv] + x[-1] ** 2))
 
     def border(self, x: np.ndarray) -> np.ndarray:
-        """A move without its part in μ."""
+        """A copy of a move with zeros in its part μ."""
         out = x.copy()
         out[self.model.nv : -1] = 0.0
         return out
 
     @property
     def is_affine(self) -> bool:
-        """Whether r is affine in λ, and all that depends on it is found from both ends of λ."""
+        """Whether r is affine in λ, so that its values at two λ determine it."""
         return self.t is not None and not len(self.model.spools.channel)
 
     @property
@@ -141,7 +145,7 @@ class StaticPath:
         return not self.model.calls_python and (self.is_affine or self.t is None)
 
     def residual(self, q: np.ndarray, force: np.ndarray, at: float) -> tuple[np.ndarray, np.ndarray] | None:
-        """(S r; σ e) and its slope by (1); None where a rod interval turns too far."""
+        """(S r; σ e) and its slope by (1); None if a rod interval turns too far."""
         r, slope, refused = _residuals([self], q[None], force[None], np.array([at]))
         return None if refused[0] else (r[0], slope[0])
 
@@ -162,7 +166,7 @@ class StaticPath:
         return np.concatenate([change, (b.force - a.force)[self.kept], [b.factor - a.factor]]) / self.units
 
     def opened(self, x: np.ndarray, at: float) -> np.ndarray:
-        """(δq, δλ) of a move x at λ, with what prescribed coordinates do meanwhile; shape (nv + 1,)."""
+        """(δq, δλ) of a move x at λ, with the moves of prescribed coordinates, shape (nv + 1,)."""
         change = (self.units * x)[np.append(np.arange(self.model.nv), -1)]
         if self.t is None and self.model.n_motions:
             h = _TIME_STEP * self.width
@@ -173,22 +177,23 @@ class StaticPath:
     def correct(
         self, q: np.ndarray, force: np.ndarray, factor: float, border: np.ndarray, limit: int
     ) -> tuple[np.ndarray, np.ndarray, float, int] | str:
-        """The equilibrium in the plane normal to the border by (3), and the steps taken; or why there is none."""
+        """The equilibrium (q, force, factor) in the plane normal to `border` by (3), and the number of steps; or the
+        reason of a failure."""
         return _corrected([self], q[None], force[None], np.array([factor]), border[None], limit, _NOISE)[0]
 
     def point(self, q: np.ndarray, force: np.ndarray, factor: float, toward: np.ndarray) -> PathPoint | str:
-        """The point at an equilibrium, its tangent on the side of `toward`; or why there is none."""
+        """The PathPoint at an equilibrium, its tangent on the side of `toward`; or the reason of a failure."""
         return _points([self], q[None], force[None], np.array([factor]), toward[None])[0]
 
     def ahead(self, a: PathPoint, s: float, move: np.ndarray | None = None) -> tuple[PathPoint, int] | str:
-        """The point at s along the tangent of a, corrected normal to it from there or from a `move` as long, and the
-        steps that took; or why there is none."""
+        """The point at s along the tangent of a, corrected normal to the tangent, and the number of steps; or the
+        reason of a failure. The correction starts at s on the tangent, or at a predicted `move` of equal length."""
         move, noise = (s * a.tangent, _NOISE) if move is None else (move, _SOFT)
         return _ahead([self], [a], move[None], noise)[0]
 
 
 def ahead_on_each(paths: Sequence[StaticPath], a: Sequence[PathPoint], s: Sequence[float]) -> list[Ahead]:
-    """What `ahead` finds on each of several paths of one model, found together as far as that can be."""
+    """The results of `ahead` on several paths of one model, computed in common launches where possible."""
     if len(paths) == 1:
         return [paths[0].ahead(a[0], s[0])]
     groups: dict[int, list[int]] = {}
@@ -203,7 +208,7 @@ def ahead_on_each(paths: Sequence[StaticPath], a: Sequence[PathPoint], s: Sequen
 
 
 def _ahead(paths: Sequence[StaticPath], a: Sequence[PathPoint], moves: np.ndarray, noise: float) -> list[Ahead]:
-    """The points corrected from moves (n, ...) from points of paths with equally many rows of loops."""
+    """The points corrected from moves (n, ...), which start at points of paths with equally many rows of loops."""
     here = (np.array([p.q for p in a]), np.array([p.force for p in a]), np.array([p.factor for p in a]))
     tangents = np.array([p.tangent for p in a])
     border = np.array([path.border(x) for path, x in zip(paths, tangents)])
@@ -213,7 +218,7 @@ def _ahead(paths: Sequence[StaticPath], a: Sequence[PathPoint], moves: np.ndarra
     if good:
         q, force, factor, steps = (np.array(x) for x in zip(*good.values()))
         which = np.array(list(good))
-        found = _points(_some(paths, which), q, force, factor, tangents[which])
+        found = _points(_selected(paths, which), q, force, factor, tangents[which])
         for k, there, count in zip(good, found, steps.tolist()):
             out[k] = there if isinstance(there, str) else (there, count)
     return out
@@ -228,21 +233,21 @@ def _corrected(
     limit: int,
     noise: float,
 ) -> list[Corrected]:
-    """The equilibria in the planes normal to the borders by (3), and the steps taken; or why there is none. What the
-    equations hold by less than the noise, or than the residual, stays."""
+    """The equilibria in the planes normal to the borders by (3), each with the number of steps; or the reason of a
+    failure. The robot does not move along directions with singular values below the noise or the residual."""
     nv, at, last = paths[0].model.nv, np.arange(len(paths)), np.full(len(paths), np.inf)
     ends: list[Corrected] = [NOT_CONVERGED] * len(paths)
     q, force, factor = q.copy(), force.copy(), factor.copy()
     for iteration in range(1, limit + 1):
-        x, why = _steps(_some(paths, at), q[at], force[at], factor[at], border[at], noise)
+        x, why = _steps(_selected(paths, at), q[at], force[at], factor[at], border[at], noise)
         for k, reason in zip(at.tolist(), why):
             ends[k] = reason
         length = np.maximum(np.abs(x[:, :nv]).max(axis=1, initial=0.0), np.abs(x[:, -1]))
-        near = length <= _LONGEST  # false where there is no step
+        near = length <= _LONGEST  # false for a step of NaN
         at, x, length = at[near], x[near], length[near]
         if not len(at):
             break
-        q[at], force[at], factor[at] = _moved(_some(paths, at), q[at], force[at], factor[at], x)
+        q[at], force[at], factor[at] = _moved(_selected(paths, at), q[at], force[at], factor[at], x)
         done = (length <= _TOLERANCE) | ((length < _STALLED) & (length > 0.3 * last[at]))
         for k in at[done].tolist():
             ends[k] = q[k].copy(), force[k].copy(), float(factor[k]), iteration
@@ -255,12 +260,12 @@ def _corrected(
 def _steps(
     paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, at: np.ndarray, border: np.ndarray, noise: float
 ) -> tuple[np.ndarray, list[str]]:
-    """The moves x of (3), NaN where there is none, and why there may be none."""
+    """The moves x of (3), NaN if there is none, and for each the reason it may have."""
     r, slope, refused = _residuals(paths, q, force, at)
     why = [WOUND_UP if x else NOT_CONVERGED for x in refused]
     x, some = np.full((len(paths), r.shape[1] + 1), np.nan), np.flatnonzero(~refused)
     if len(some):
-        kept = _some(paths, some)
+        kept = _selected(paths, some)
         found = _derivatives(kept, q[some], force[some], at[some])
         J = _bordered(kept, found.K, found.A, found.A_q, slope[some])
         systems, right = np.concatenate([J, border[some, None]], axis=1), np.pad(-r[some], ((0, 0), (0, 1)))
@@ -272,20 +277,20 @@ def _steps(
     return x, why
 
 
-def _some(paths: Sequence[StaticPath], which: np.ndarray) -> list[StaticPath]:
+def _selected(paths: Sequence[StaticPath], which: np.ndarray) -> list[StaticPath]:
     return [paths[k] for k in which.tolist()]
 
 
 def _points(
     paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, factor: np.ndarray, toward: np.ndarray
 ) -> list[PathPoint | str]:
-    """The points at equilibria, their tangents on the sides of `toward`; or why there is none."""
+    """The PathPoints at equilibria, their tangents on the sides of `toward`; or the reason of a failure."""
     _, slope, refused = _residuals(paths, q, force, factor)
     out: list[PathPoint | str] = [WOUND_UP] * len(paths)
     some = np.flatnonzero(~refused)
     if not len(some):
         return out
-    kept = _some(paths, some)
+    kept = _selected(paths, some)
     model, found = paths[0].model, _derivatives(kept, q[some], force[some], factor[some])
     J = _bordered(kept, found.K, found.A, found.A_q, slope[some])
     sides = np.array([path.border(x) for path, x in zip(kept, toward[some])])
@@ -305,7 +310,7 @@ def _points(
 def _residuals(
     paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, at: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(S r; σ e) and its slope by (1), (n, nv + kept) each; and where a rod interval turns too far, (n,)."""
+    """(S r; σ e) and its slope by (1), (n, nv + kept) each; whether a rod interval turns too far, (n,)."""
     first, u = paths[0], np.array([path.u for path in paths])
     model, width, h = first.model, first.width, _TIME_STEP * first.width
 
@@ -329,7 +334,7 @@ def _residuals(
 
 
 def _derivatives(paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, at: np.ndarray) -> _Derivatives:
-    """Derivatives of the residual by q, v and the acceleration, and the rows of loops, of each."""
+    """The _Derivatives at q (n, nq), forces of loops and λ of each path."""
     first, u, zero = paths[0], np.array([path.u for path in paths]), np.zeros(paths[0].model.nv)
     model, lead = first.model, (len(q),)
 
@@ -349,7 +354,7 @@ def _derivatives(paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, 
 def _bordered(
     paths: Sequence[StaticPath], K: np.ndarray, A: np.ndarray, A_q: np.ndarray, slope: np.ndarray
 ) -> np.ndarray:
-    """J of (2) of each from its parts."""
+    """J of (2) of each path from its parts."""
     model, n = paths[0].model, len(paths[0].kept)
     nv, S, kept = model.nv, model.dofs.scale, np.array([path.kept for path in paths]).reshape(len(paths), n, 1)
     J = np.zeros((len(paths), nv + n, nv + n + 1))
@@ -365,7 +370,7 @@ def _bordered(
 def _moved(
     paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, factor: np.ndarray, x: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, forces and λ after moves x (n, ...) from each."""
+    """q, forces of loops and λ after moves x (n, ...)."""
     first, model, pushed = paths[0], paths[0].model, force.copy()
     for row, path, move in zip(pushed, paths, x) if len(first.kept) else ():
         row[path.kept] += path.sigma * move[model.nv : -1]
@@ -374,5 +379,5 @@ def _moved(
 
 
 def _on_motions(path: StaticPath, q: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Configurations with the prescribed coordinates where they are at each λ, if that is the time."""
+    """Configurations (n, nq) with the prescribed coordinates at each λ, if λ is the time."""
     return q if path.t is not None else np.array([moved_to(path.model, *x) for x in zip(q, at.tolist())])

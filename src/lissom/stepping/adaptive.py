@@ -1,12 +1,13 @@
-"""Adaptive steps of one motion: as long as their error estimate allows, in the kernel wherever it knows all loads.
+"""Adaptive steps of one motion: as large as their error estimate allows. The kernel takes them if it can evaluate all
+loads.
 
-The law of step sizes is (1) of step_sizes. A launch ends at a stop, where it has left as many steps as there is room
-for, where no step is found, or where steps were planned ahead and another size is wanted. Where Python acts between the
-stages, steps are taken one by one by the same law.
+The law of step sizes is (1) of step_sizes. A launch ends at a stop, when the buffers are full, when no step is found,
+or when steps were planned ahead and another size is needed. If Python acts between the stages, single steps follow the
+same law.
 
-A step that goes through something is repeated, no further than to where a ball was inside. The kernel searches for that
-by itself. Where prescribed motions that it does not know at all times carry an obstacle, and where it pauses, the
-search follows the step.
+If a step goes through an obstacle, it is repeated up to a time at which a ball is inside. The kernel itself searches
+for this. If it cannot evaluate a prescribed motion that carries an obstacle, or if it pauses, the search follows the
+step.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ from lissom.stepping.step_sizes import (
 )
 
 _size_towards, _change_of_size, _cut_of_size = map(of_numbers, (size_towards, change_of_size, cut_of_size))
-_CAREFUL = 4  # steps taken one by one after a run that went through something
+_CAREFUL = 4  # single steps after a run that went through an obstacle
 
 
 class AdaptiveRun(NamedTuple):
-    """Steps that were taken: their ends (n,), rows (q, v, a, â, λ), (u, z) there, and the last state."""
+    """Steps that were taken: their ends t (n,) [s], rows (q, v, a, â, λ) and shown (u, z) there, and the last state."""
 
     t: np.ndarray
     rows: np.ndarray
@@ -66,8 +67,8 @@ class AdaptiveRun(NamedTuple):
     last: StepState
 
 
-_SOON, _ASKED = 1e-12, 64  # part of the time left at which laws are asked first, and how often
-_FIRST_PLAN = 1  # steps planned at the start and after a change of their size, which mostly comes again soon
+_SOON, _ASKED = 1e-12, 64  # first part of the remaining time at which laws are evaluated, and the number of evaluations
+_FIRST_PLAN = 1  # steps planned at the start and after a change of size, since the size then usually changes again
 
 
 @final
@@ -75,8 +76,8 @@ class AdaptiveKernelSteps:
     """Runs of adaptive steps of one scheme for one robot; counts evaluations in `f`.
 
     Fields:
-        size: of the next step [s]. before: the error of the last one, below zero where that was not kept. event: when
-        the next one is, if it is not over [s]. is_stuck: whether the last run found no step that is long enough.
+        size: size of the next step [s]. before: error of the last step, negative if it was rejected. event: time of the
+        next event, if it is still to come [s]. is_stuck: whether the last run found no step above the least size.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class AdaptiveKernelSteps:
 
     @property
     def w(self) -> Workspace | None:
-        """Its buffers, from the first step on."""
+        """The buffers; None before the first step."""
         return None if self.motions is None else self.motions.w
 
     @w.setter
@@ -109,7 +110,7 @@ class AdaptiveKernelSteps:
         self.motions = Motions(self.model, 1, self.scheme, self.least, w=w, numbers=self.numbers)
 
     def run(self, here: StepState, stop: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, StepState]:
-        """Steps towards `stop`: the times reached (n,), rows (q, v, a, â, λ), (u, z) there, and the last state."""
+        """Steps towards `stop` [s]: their ends (n,), rows (q, v, a, â, λ) and (u, z) there, and the last state."""
         model = self.model
         inputs = None if laws_of_time(model) is None else _polynomials(self.f, model.nu)
         motions = self._with_room_for(1 if inputs is None else len(inputs[0]))
@@ -140,7 +141,7 @@ class AdaptiveKernelSteps:
         return times, rows, self.f.shown_over(times), self.last
 
     def _with_room_for(self, knots: int) -> Motions:
-        """Its driver; another than before, without a matrix, where the buffers have other room."""
+        """The driver with room for `knots` knots of inputs. If its size changes, it is a new one without a matrix."""
         room = room_for(self.model, knots, len(self.drives))
         if self.motions is None or room != self.room:
             self.w, self.room, self.last = workspace_with_room(self.model, 1, *room), room, None
@@ -148,7 +149,7 @@ class AdaptiveKernelSteps:
         return self.motions
 
     def _put(self, w: Workspace, here: StepState, stop: float) -> None:
-        """Fill in where a run starts."""
+        """Fill in the start of a run."""
         has_matrix, self.last = self.last is here, None
         put_start(w, self.numbers, here, LONGEST_RUN, has_matrix, (self.new_first, self.slow_is_enough))
         adaptive = w.host["adaptive"][0]
@@ -156,13 +157,13 @@ class AdaptiveKernelSteps:
         adaptive[BEFORE], adaptive[EVENT] = self.before, self.event
 
     def _put_inputs(self, w: Workspace, knots: np.ndarray, pieces: np.ndarray) -> None:
-        """Fill in inputs that the kernel knows at all times."""
+        """Fill in inputs that the kernel evaluates at all times."""
         host = w.host
         host["knots"][:], host["pieces"][0, : len(pieces)] = np.inf, pieces
         host["knots"][: len(knots)] = knots
 
     def _plan(self, w: Workspace, here: StepState, stop: float) -> None:
-        """Fill in next steps of one size, with loads and inputs at the ends of their stages."""
+        """Fill in a plan of steps of one size, with loads and inputs at the ends of their stages."""
         host, ends = w.host, [here.t]
         stop = min(stop, self.event) if self.event > here.t else stop
         while len(ends) <= self.length and ends[-1] < stop:
@@ -178,15 +179,15 @@ class AdaptiveKernelSteps:
 
 
 def _polynomials(f: StateDerivative, nu: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Inputs until the next sample of a controller, where they are polynomials of time; zeros for expressions."""
+    """Inputs until the next sample of a controller, as polynomials of time; zeros for expressions. None for others."""
     if f.held is not None:
         return constant_polynomials(f.held)
     return None if f.law.feed is None else f.law.feed.polynomials()
 
 
 def raise_if_not_finite(model: Model, feed: FunctionOfTime | None, start: float, stop: float) -> None:
-    """Evaluate inputs, loads and motions in Python behind a time at which no step is found: where the kernel computed a
-    number that is not finite, Python names the function.
+    """Evaluate inputs, loads and motions in Python after a time at which no step was found. If one is not finite, the
+    error names its function, which the kernel cannot do.
 
     Raises:
         ModelError, ShapeError: the function, and its value.
@@ -206,14 +207,14 @@ class AdaptiveMotion:
     def __init__(self, stepper: ImplicitSteps, duration: float) -> None:
         self.stepper, self.model, self.duration = stepper, stepper.model, duration
         self.least, self.size, self.careful = LEAST_STEP * duration, FIRST_STEP * duration, 0
-        self.before = 1.0  # the error of the last step, below zero where that was not kept
+        self.before = 1.0  # error of the last step, negative if it was rejected
         self.search = ContactSearch(stepper.model)
         given = stepper.rtol, stepper.atol, stepper.project, self.least
         self.kernel = AdaptiveKernelSteps(stepper.model, stepper.f, stepper.scheme, *given)
         self.looks_back = stepper.model.n_motions > 0 and laws_of_time(stepper.model) is None
 
     def steps(self, here: StepState, stop: float, before: int) -> AdaptiveRun:
-        """The next steps towards a stop, none where a shorter one is to be tried; `before` were taken so far.
+        """The next steps towards a stop; none if a shorter step must be tried. before: number of steps so far.
 
         Raises:
             ConvergenceError: the next step would be too short.
@@ -226,7 +227,7 @@ class AdaptiveMotion:
         return self._one(here, stop, before)
 
     def _in_kernel(self, here: StepState, stop: float, before: int) -> AdaptiveRun | None:
-        """Many steps at once; None where the first of them went through something."""
+        """Several steps in one launch; None if the first of them went through an obstacle."""
         sticks = self.looks_back and self.model.contacts.sticks
         anchors = present_anchors(self.model).copy() if sticks else None
         self.kernel.size, self.kernel.before = self.size, self.before
@@ -241,7 +242,7 @@ class AdaptiveMotion:
         k = contact[0]
         self.careful = _CAREFUL + (0 if anchors is None else k)
         if anchors is not None:
-            put_anchors(self.model, anchors)  # those after step k are not known
+            put_anchors(self.model, anchors)  # those after step k are unknown
         if anchors is not None or k == 0:
             return None
         t = np.append(here.t, run.t)
@@ -250,14 +251,14 @@ class AdaptiveMotion:
         return AdaptiveRun(run.t[:k], run.rows[:k], run.shown[:k], last)
 
     def _contact(self, here: StepState, t: np.ndarray, rows: np.ndarray) -> tuple[int, float] | None:
-        """The first step of a run that went through something, and when."""
+        """The index of the first step of a run that went through an obstacle, and the time; None if none did."""
         if not len(self.model.contacts.pair):
             return None
         q, v, *_ = state_parts(self.model, rows)
         return self.search.first_contact(np.append(here.t, t), np.vstack([here.q, q]), np.vstack([here.v, v]))
 
     def _one(self, here: StepState, stop: float, before: int) -> AdaptiveRun:
-        """One step, shortened until it is found, accurate, and goes through nothing."""
+        """One step, shortened until Newton's method finds it, it is accurate, and it goes through no obstacle."""
         stepper, power = self.stepper, self.stepper.scheme.error_power
         while True:
             left = stop - here.t

@@ -1,31 +1,31 @@
-"""Contacts that a ball had between two states of a motion, however long the step between them.
+"""Search for contacts between two states of a motion, which steps of any length may miss.
 
 Each pair of a ball and an obstacle has a gap d of the surfaces, its rate, and the speed w of the ball's centre as seen
 from the obstacle. A distance changes no faster than the centre moves, so that over a step of length h
 
     d(t) >= (d₀ + d₁ − L) / 2,   L = 1.5 h max(w₀, w₁) the length of the way                              (1)
 
-where accelerations lengthen it by no more than half. Where (1) leaves it open whether a ball was inside, the step is
-halved until it does not, or until the way is shorter than half a radius, which nothing passes through; then the cubic
-through gaps and rates tells. In between the configuration follows from the states at both ends, s from 0 to 1,
+with a factor of 1.5 for accelerations. If (1) does not exclude that a ball was inside, the step is halved until it
+does, or until the path is shorter than half a radius, within which a ball cannot pass through an obstacle. Then the
+cubic through gaps and rates decides. In between the configuration follows from the states at both ends, s from 0 to 1,
 
     q(s) = q₀ ⊕ (h s v₀ + ½ h s² (v₁ − v₀) + s² (3 − 2s) ρ),   q(1) = q₁                                  (2)
 
-Kernels of steps search along the step that they have found. Δ, v and the rate w of Δ are known at both ends:
+Kernels of steps search along each step that they have found. Δ, v and the rate w of Δ are known at both ends:
 
     q(s) = qₙ ⊕ Δ(s),   Δ(s) the cubic from 0 to Δ that begins with the slope h vₙ and ends with h w      (3)
 
-They walk through it in strides, so long in s that nothing can be deeper than a limit before, with the gap d at the
-beginning and the speed u of the ball's centre:
+They divide the step into strides. The length of a stride in s excludes that a ball gets deeper than a limit before its
+end, with the gap d at its start and the speed u of the ball's centre:
 
     (d − limit) / (1.5 h max(u, uₙ₊₁)),   or a way of half a radius                                       (4)
 
-Within such a stride the cubic through gaps and rates tells. A step that went through something is repeated up to where
-that began.
+Within such a stride the cubic through gaps and rates decides. A step that went through an obstacle is repeated up to
+the time of entry.
 
-Schemes lose their order where a contact begins or ends on the way, a part s after the start by the cubic through the
-gaps and rates at both ends, and their error estimates miss most of that near the ends. The step is repeated up to
-there, too: where it is rejected for its error, and where the error of v that it may have missed is above the tolerance:
+Schemes lose their order if a contact begins or ends within a step. The cubic through gaps and rates at both ends gives
+the part s of the step before this event. Error estimates miss most of the loss near the ends. The step is therefore
+repeated up to the event if it is rejected for its error, or if the possible error of v is above the tolerance:
 
     h min(s, 1 − s) |aₙ₊₁ − aₙ|                                                                           (5)
 """
@@ -65,16 +65,16 @@ wp.set_module_options(kernel_options())
 
 Rows = wp.array2d(dtype=wp.float64)
 _ROWS = 64  # states evaluated at a time
-_LONGER = 1.5  # than the speeds at its ends make the way
+_LONGER = 1.5  # bound of a path, relative to the larger of the speeds at its ends
 LONGER = wp.constant(wp.float64(_LONGER))
 _POINT = 5e-4  # what counts as the radius of a ball that has none, as a box's corners, [m]
 POINT = wp.constant(wp.float64(_POINT))
-_SHORT = 0.5  # way within which the cubic of a gap tells, in radii
+_SHORT = 0.5  # length of a path within which the cubic of a gap decides, in radii
 SHORT = wp.constant(wp.float64(_SHORT))
 _GRAZE, _DEEPER = 1e-3, 0.25  # see ContactSearch
 GRAZE = wp.constant(wp.float64(_GRAZE))
 DEEPER = wp.constant(wp.float64(_DEEPER))
-_MOST_STATES = 4096  # between the ends of one step
+_MOST_STATES = 4096  # largest number of states between the ends of one step
 _S = np.linspace(0.0, 1.0, 9)
 _CUBIC = np.array([(1 + 2 * _S) * (1 - _S) ** 2, _S * (1 - _S) ** 2, _S**2 * (3 - 2 * _S), _S**2 * (_S - 1)])  # Hermite
 
@@ -99,20 +99,21 @@ def approach(t: Tables, s: Scratch, i: int, e: int) -> vec3:
 
 @wp.func
 def least_radius(t: Tables, e: int) -> wp.float64:
-    """Radius of the ball of pair e, or what counts as that."""
+    """Radius of the ball of pair e, or the least length in its place [m]."""
     return wp.max(t.contacts.ball_radius[t.contacts.pair[e, 0]], POINT)
 
 
 @wp.func
 def limit_of(x: vec3, y: vec3, radius: wp.float64, graze: wp.float64, deeper: wp.float64) -> wp.float64:
-    """The gap below which the ball was inside between two states of a pair, by more than these show."""
+    """The gap [m] below which a ball counts as inside between two states x, y of a pair: deeper than at these
+    states."""
     lowest = wp.min(x[0], y[0])
     return wp.where(lowest < so3.ZERO, lowest - deeper * radius, -graze * radius)
 
 
 @wp.func
 def may_touch(h: wp.float64, x: vec3, y: vec3, limit: wp.float64) -> int:
-    """Whether (1) leaves it open that the gap was below a limit between two states of a pair."""
+    """Whether (1) does not exclude that the gap was below a limit between two states of a pair."""
     if so3.HALF * (x[0] + y[0] - LONGER * h * wp.max(x[2], y[2])) < limit:
         return 1
     return 0
@@ -166,10 +167,11 @@ def _make(model: Model, batch: int) -> Buffers:
 def _approaches(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, share: tuple[float, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """At no more than _ROWS states (n, nq), (n, nv) the gap [m], its rate and the speed of the ball's centre seen from
-    the obstacle [m/s] of every pair, shape (n, n_pairs, 3), and whether a ball may have met something before each."""
+    """Gap [m], its rate and the speed of the ball's centre relative to the obstacle [m/s] of every pair, shape (n,
+    n_pairs, 3), at no more than _ROWS states (n, nq), (n, nv); and whether a ball may have touched before each
+    state."""
     n = len(t)
-    if model.asks_before_launch and n > 1:
+    if model.fills_tables_before_launch and n > 1:
         return _approaches_one_by_one(model, t, q, v, share)
     w = workspace(model, "encounters", 1, _make)
     host = w.host
@@ -182,11 +184,11 @@ def _approaches(
 @final
 @dataclass(frozen=True)
 class ContactSearch:
-    """Looks for what a motion's steps went through.
+    """Search for obstacles that the steps of a motion went through.
 
     Fields:
-        model. graze: depth in radii from which on a touch between two states free of it counts; deeper: depth in radii
-        that counts beyond that at the ends of a step, where one of them touches.
+        model. graze: least depth, in radii, of a contact between two states without contact. deeper: least additional
+        depth, in radii, if the ball touches at an end of the step.
     """
 
     model: Model
@@ -194,8 +196,13 @@ class ContactSearch:
     deeper: float = _DEEPER
 
     def first_contact(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[int, float] | None:
-        """The first step of a motion during which a ball was inside something that its ends do not show, k from state k
-        to k + 1, and a time at which it was; times (n,), states (n, nq), (n, nv)."""
+        """The first step during which a ball was inside an obstacle without contact at the step's ends.
+
+        Args:
+            t: times (n,) [s]. q, v: states (n, nq), (n, nv).
+        Returns:
+            k for the step from state k to k + 1, and a time at which the ball was inside [s]; None if there is none.
+        """
         if len(self.model.contacts.pair) == 0:
             return None
         for first in range(0, len(t) - 1, _ROWS - 1):
@@ -211,13 +218,13 @@ class ContactSearch:
         return None
 
     def is_clear(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> bool:
-        """Whether (1) alone says that nothing was met on the way along these states, arguments as above."""
+        """Whether (1) excludes any contact between these states; arguments as `first_contact`."""
         share, n = (self.graze, self.deeper), _ROWS - 1
         parts = [slice(first, first + _ROWS) for first in range(0, len(t) - 1, n)]
         return not any(_approaches(self.model, t[part], q[part], v[part], share)[1].any() for part in parts)
 
     def _met(self, t: np.ndarray, q: np.ndarray, v: np.ndarray, pairs: np.ndarray) -> float | None:
-        """When a ball was inside during one step, given its ends; None where it was not."""
+        """A time at which a ball was inside during one step, given its ends; None if there is none."""
         world, lowest = self.model.contacts, pairs[..., 0].min(axis=0)
         radius = np.maximum(world.ball_radius[world.pair[:, 0]], _POINT)
         limit = np.where(lowest < 0.0, lowest - self.deeper * radius, -self.graze * radius)
@@ -242,7 +249,7 @@ class ContactSearch:
 def _approaches_one_by_one(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, share: tuple[float, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same for robots whose poses Python must give before each launch; (1) is asked here then."""
+    """`_approaches` for robots whose poses Python computes before each launch. (1) is evaluated in Python here."""
     rows = [_approaches(model, t[k : k + 1], q[k : k + 1], v[k : k + 1], share)[0] for k in range(len(t))]
     pairs = np.concatenate(rows)
     world = model.contacts
@@ -256,7 +263,8 @@ def _approaches_one_by_one(
 
 
 def _dips(times: np.ndarray, pairs: np.ndarray, near: np.ndarray, limit: np.ndarray) -> float | None:
-    """When the cubic through gaps and rates first dips below the limit, on the intervals and for the pairs `near`."""
+    """The first time at which the cubic through gaps and rates is below the limit, for the intervals and pairs
+    `near`."""
     at, e = np.nonzero(near)
     if len(at) == 0:
         return None
@@ -295,16 +303,20 @@ Approaches = wp.array2d(dtype=vec3)
 
 MOST_STRIDES = wp.constant(4096)
 BISECTIONS = wp.constant(40)
-LOOKS = wp.constant(8)  # parts of a stride between which its cubic is looked at,
-LOOK = wp.constant(wp.float64(1.0 / 8.0))  # and how long each is
-NEAR_START = wp.constant(wp.float64(0.02))  # part of a refused step before which a touch counts as begun at its start
+LOOKS = wp.constant(8)  # parts of a stride at whose ends its cubic is evaluated,
+LOOK = wp.constant(wp.float64(1.0 / 8.0))  # and the length of each
+NEAR_START = wp.constant(wp.float64(0.02))  # a touch before this part of a rejected step counts as begun at its start
 
 
 @wp.struct
 class ContactRowsStruct:
-    """By instance and pair the gap, its rate and the speed of the ball's centre (`approach`) at the start
-    of a step, at its end, and at both ends of the stride at hand; by instance the state at the end of that, and what
-    drives the robot then, by the laws of time (`put_laws` of step_sizes)."""
+    """Arrays of the search along a step.
+
+    Fields:
+        start, end, left, right: `approach` of each instance and pair at the start and the end of the step, and at both
+        ends of the current stride. q, v, a, move, rate: state of each instance at the end of the stride. load, motion,
+        u: loads, prescribed coordinates and inputs there, from `laws` (`put_laws` of step_sizes).
+    """
 
     start: Approaches
     end: Approaches
@@ -325,7 +337,7 @@ ContactRows = by_reference(ContactRowsStruct)
 
 
 def contact_rows(w: Buffers, model: Model, laws: LawsStruct) -> ContactRowsStruct:
-    """Rows for the instances of buffers, and the laws of time; empty where nothing can meet anything."""
+    """Rows for the instances of buffers, and the laws of time; empty for robots without pairs."""
     m, pairs = ContactRowsStruct(), len(model.contacts.pair)
     batch = w.batch if pairs else 0
     for name in ("start", "end", "left", "right"):
@@ -340,7 +352,7 @@ def contact_rows(w: Buffers, model: Model, laws: LawsStruct) -> ContactRowsStruc
 
 @wp.func(inline=False)
 def note_approaches(t: Tables, s: Scratch, i: int, q: Rows, v: Rows, a: Rows, out: Approaches):
-    """Gap, rate and speed of every pair at a state."""
+    """Store gap, rate and speed of every pair at a state in `out`."""
     place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
         traversal.outward_motion(t, s, i, k, q, v, a, vec6())
@@ -357,7 +369,7 @@ def copy_approaches(i: int, source: Approaches, out: Approaches):
 
 @wp.func
 def follow_laws(t: Tables, m: ContactRows, i: int, now: wp.float64):
-    """Put prescribed coordinates where they are, and as fast, at a time."""
+    """Set prescribed coordinates and their velocities to their values at time `now`."""
     count = t.prescribed.dof.shape[0]
     if count > 0:
         put_laws(now, m.laws, m.load[i], m.motion[i], m.u[i])
@@ -371,8 +383,8 @@ def follow_laws(t: Tables, m: ContactRows, i: int, now: wp.float64):
 def put_between(
     t: Tables, x: StepRows, m: ContactRows, i: int, h: wp.float64, part: wp.float64, start: wp.float64, knows: bool
 ):  # fmt: skip
-    """The state (3) a part of a step from a time further on; prescribed coordinates are on their motion where that is
-    known to the kernel."""
+    """Set the state (3) at a part of a step that begins at `start`. Prescribed coordinates follow their motion if the
+    kernel can evaluate it (`knows`)."""
     rest = so3.ONE - part
     for j in range(t.nv):
         begins = h * x.v_start[i, j]
@@ -393,7 +405,7 @@ def put_between(
 
 @wp.func
 def gap_within(x: vec3, y: vec3, h: wp.float64, part: wp.float64) -> wp.float64:
-    """The gap by the cubic through gaps and rates of a pair a time h apart."""
+    """The gap at a part of an interval h, by the cubic through gaps and rates at its ends."""
     rest = so3.ONE - part
     late = part * part * ((so3.ONE + so3.TWO * rest) * y[0] - rest * h * y[1])
     return rest * rest * ((so3.ONE + so3.TWO * part) * x[0] + part * h * x[1]) + late
@@ -401,8 +413,7 @@ def gap_within(x: vec3, y: vec3, h: wp.float64, part: wp.float64) -> wp.float64:
 
 @wp.func
 def crossing(x: vec3, y: vec3, h: wp.float64, level: wp.float64, last: wp.float64) -> wp.float64:
-    """Where before the part `last`, by that cubic, the gap comes to the level, which it begins on one side of and then
-    is on the other."""
+    """The part of the interval, before `last`, at which the gap of that cubic crosses a level."""
     low = wp.float64(0.0)
     high = wp.float64(last)
     is_above = x[0] > level
@@ -431,8 +442,8 @@ def stride_from(t: Tables, m: ContactRows, i: int, h: wp.float64, rest: wp.float
 
 @wp.func
 def first_inside(t: Tables, m: ContactRows, i: int, h: wp.float64, stride: wp.float64) -> wp.float64:
-    """The part of a stride at which a ball comes to the surface, or where it has been there to the limit, of those
-    that go beyond it; more than one where none does."""
+    """The first part of a stride at which a ball that gets deeper than its limit crosses the surface; if it starts
+    below the surface, at which it crosses the limit. Above 1 if no ball gets so deep."""
     found = wp.float64(2.0)
     for e in range(m.left.shape[1]):
         x = m.left[i, e]
@@ -460,8 +471,7 @@ def first_inside(t: Tables, m: ContactRows, i: int, h: wp.float64, stride: wp.fl
 def hidden_contact(
     t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, start: wp.float64, knows: bool
 ) -> wp.float64:  # fmt: skip
-    """The part of a step at which a ball came inside something that the ends of the step do not show; zero where none
-    did."""
+    """The part of a step at which a ball entered an obstacle without contact at the step's ends; zero if none did."""
     copy_approaches(i, m.start, m.left)
     part = wp.float64(0.0)
     count = wp.int32(0)
@@ -495,7 +505,7 @@ def change_of_speed(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64
 def first_change(
     t: Tables, x: StepRows, m: ContactRows, c: Tolerances, i: int, h: wp.float64, is_refused: bool
 ) -> wp.float64:  # fmt: skip
-    """The part of a step at which a touch began or ended, the first that matters; zero where none does."""
+    """The part of a step at which the first relevant contact began or ended; zero if there is none."""
     size = wp.float64(-1.0)
     found = wp.float64(2.0)
     for e in range(m.start.shape[1]):
@@ -515,9 +525,13 @@ def first_event(
     t: Tables, s: Scratch, x: StepRows, m: ContactRows, c: Tolerances, i: int, h: wp.float64, going: int,
     start: wp.float64, knows: bool,
 ) -> wp.float64:  # fmt: skip
-    """The part of a step after which it is to end: where a ball came inside something unseen, or where a touch began or
-    ended; zero where it is to end nowhere. `knows` says whether the kernel knows prescribed motions at all times, and
-    `start` when the step starts. Notes the approaches at the end of a step that was found."""
+    """The part of a step up to which it must be repeated: to a hidden contact, or to the begin or end of a contact.
+    Zero if it need not be repeated. Afterwards `m.end` holds the approaches at the end of the step.
+
+    Args:
+        start: time at which the step starts [s]. knows: whether the kernel can evaluate prescribed motions at all
+            times.
+    """
     if going != CONVERGED or m.end.shape[1] == 0:
         return so3.ZERO
     note_approaches(t, s, i, x.q, x.v, x.a, m.end)
@@ -533,14 +547,14 @@ def first_event(
 
 @wp.func
 def begin_approaches(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, looks: bool):
-    """Note the approaches at the state from which steps start that look along their way."""
+    """Store the approaches at the start of a run, if its steps search for contacts (`looks`)."""
     if looks and m.start.shape[1] > 0:
         note_approaches(t, s, i, x.q, x.v, x.a, m.start)
 
 
 @wp.func
 def keep_approaches(m: ContactRows, i: int):
-    """Let the next step start where this one ended."""
+    """Copy the approaches at the end of a step to the start of the next one."""
     copy_approaches(i, m.end, m.start)
 
 
@@ -549,11 +563,11 @@ def no_event(
     t: Tables, s: Scratch, x: StepRows, m: ContactRows, c: Tolerances, i: int, h: wp.float64, going: int,
     start: wp.float64, knows: bool,
 ) -> wp.float64:  # fmt: skip
-    """Of robots that nothing can touch."""
+    """`first_event` of robots without pairs."""
     return wp.float64(0.0)
 
 
 @wp.func
 def no_approaches(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, looks: bool):
-    """Of robots that nothing can touch."""
+    """`begin_approaches` of robots without pairs."""
     ...

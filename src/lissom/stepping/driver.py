@@ -1,7 +1,7 @@
-"""The start of implicit steps, and adaptive steps of one motion that a kernel takes by itself.
+"""The start of implicit steps, the driver of n motions with its policy for rejected steps, loads by time, checkpoints.
 
-A launch ends at a stop, where it has left as many steps as there is room for, where no step is found, or where steps
-were planned ahead and another size is wanted (step_sizes).
+A launch of adaptive steps ends at a stop, when the buffers are full, when no step is found, or when steps were planned
+ahead and another size is needed (step_sizes).
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from lissom.stepping.python_stages import ImplicitSteps
 
 LEAST_STEP = 1e-10  # of the duration
-FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
+FIRST_STEP = 1e-4  # first adaptive step, relative to the duration; the error estimate determines the next ones
 NO_STEP = "Newton's method finds no step, or none is accurate enough"
-_RESOLVED = 0.25  # change of the acceleration in a step, over the acceleration, that a lead may have
+_RESOLVED = 0.25  # largest relative change of the acceleration in a step for which â starts with a lead
 
 Inputs = Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
@@ -65,11 +65,15 @@ def starting_accelerations(
     rate: Inputs,
     h: float | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """a (n, nv), â (n, nv), the forces of loops (n, n_rows) and the size (n,) of a step before the start, of states on
-    their prescribed motions; inputs and rate are functions of t and of rows of q, v and z.
+    """Accelerations at the start of motions whose states are on their prescribed motions.
 
-    With loops, and a size h of the steps to come, â runs ahead of a by its lead times da/dt, without which multipliers
-    begin with an error of first order; where a step of h does not resolve da/dt, â stays at a.
+    With loops and a given step size h, â runs ahead of a by its lead times da/dt. Otherwise multipliers would begin
+    with an error of first order. If a step of size h does not resolve da/dt, â is a.
+
+    Args:
+        inputs, rate: u and dz/dt as functions of t and of rows of q, v and z.
+    Returns:
+        a (n, nv), â (n, nv), forces of loops (n, n_rows), size of a step before the start (n,) [s].
     """
     a, force = accelerations(model, 0.0, q, v, inputs(0.0, q, v, z))
     sizes = np.zeros(len(q))
@@ -96,25 +100,25 @@ def accelerations(model: Model, t: float, q: np.ndarray, v: np.ndarray, u: np.nd
     many = states_together()
     for first in range(0, n, many):
         some = slice(first, first + many)
-        w = run_forward_dynamics(model.some(some, n), q[some], v[some], u[some], t)
+        w = run_forward_dynamics(model.common_of_rows(some, n), q[some], v[some], u[some], t)
         if w.status.any():
             k = first + int(np.flatnonzero(w.status)[0])
             with of_instance(k, n):
-                one = model.one(k, n)
+                one = model.of_row(k, n)
                 _raise(one, run_forward_dynamics(one, q[k : k + 1], v[k : k + 1], u[k : k + 1], t))
         a[some], force[some] = w.host["a"], w.host["force"]
     return a, force
 
 
 def _raise(model: Model, w: Workspace) -> None:
-    """Say why a state has no acceleration."""
+    """Raise the error of a state without an acceleration."""
     raise_if_massless(model, w)
     w.raise_for_status()
 
 
-NAMES = ("q", "v", "a", "ahead", "before", "force", "force_before")  # of the state from which steps go on
+NAMES = ("q", "v", "a", "ahead", "before", "force", "force_before")  # arrays of the state from which steps continue
 _ALL = slice(None)
-_KEPT = 3  # arguments of the kernel of steps that it finds again: scratch, matrices, rows
+_KEPT = 3  # arguments of the step kernel that persist between launches: scratch, matrices, rows
 _MOST_KNOWN = 1024  # places on the grid of times whose loads are cached
 
 InputsAt = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -122,19 +126,20 @@ InputsAt = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @final
 class Motions:
-    """The driver of implicit steps: n motions of one model that take steps of given sizes, each as if it were alone.
+    """The driver of implicit steps of n motions of one model. The result of each motion is that of a single one.
 
-    A step for which Newton's method fails is rejected and taken in parts: a quarter first. Each part that fails is
-    quartered, the next one after a part that succeeds is twice as long. Other motions go on in the same launches.
+    A step for which Newton's method fails is rejected and taken in parts, first a quarter. A failed part is quartered;
+    after a successful part, the next one is twice as large. Other motions continue in the same launches.
 
     Args:
         least: size of a part [s] below which a motion is lost. w: buffers of the kernel, which hold the state of the
-        motions. numbers: of the scheme (scheme_numbers). time_rows: loads of motions that are not at the same time.
-        python: takes the steps of the only motion in place of a kernel, where Python acts between their stages.
+        motions. numbers: of the scheme (scheme_numbers). time_rows: loads of motions that are at different times.
+        python: takes the steps of a single motion instead of a kernel, if Python acts between its stages.
     Fields:
-        host: arrays that hold the states (`NAMES`), sizes of steps and counts. steps: taken by each motion, parts
-        counted (n,). begun: states at the start of the last call. reached: its steps that each motion completed (n,).
-        lost: motions (k,) that found no step in it. t: times (n,) up to which these came.
+        host: arrays of the states (`NAMES`), sizes of steps and counts. steps: number of steps and parts that each
+            motion
+        has taken (n,). begun: states at the start of the last call. reached: steps that each motion completed in it
+        (n,). lost: motions (k,) that found no step in it. t: times up to which each motion came (n,) [s].
     """
 
     def __init__(
@@ -160,11 +165,11 @@ class Motions:
 
     @staticmethod
     def can_run(model: Model, f: StateDerivative) -> bool:
-        """Whether kernels take the steps: Python gives inputs at times that are known, and nothing else."""
+        """Whether a kernel takes the steps: Python computes at most inputs, at times known in advance."""
         return not model.calls_python and not f.is_feedback
 
     def put(self, which: Any, state: dict[str, Any], h: Any = 0.0) -> None:
-        """Put motions into states (k, ...) behind a step of size h; the next step makes a new matrix."""
+        """Set motions `which` to states (k, ...) after a step of size h [s]. The next step makes a new matrix."""
         host, counts = self.host, self.host["counts"]
         for name, value in ({"before": state["a"], "force_before": state["force"]} | state).items():
             host[name][which] = value
@@ -172,12 +177,12 @@ class Motions:
         counts[which, HAS_MATRIX] = counts[which, STEADY] = 0
 
     def put_state(self, s: StepState) -> None:
-        """Put the only motion into a state."""
+        """Set the only motion to a state."""
         self.put(0, {name: getattr(s, name) for name in NAMES}, s.h)
         self.host["counts"][0, STEADY], self.z = s.is_steady, s.z
 
     def state(self, t: float) -> StepState:
-        """The state of the only motion, which is at a time."""
+        """The state of the only motion, with its time t."""
         q, v, a, ahead, before, force, force_before = (self.host[name][0].copy() for name in NAMES)
         h, steady = float(self.host["h"][0, 0]), bool(self.host["counts"][0, STEADY])
         return StepState(t, q, v, a, ahead, h, force, self.z, before, force_before, steady)
@@ -187,8 +192,11 @@ class Motions:
         return self.host["out"].reshape(self.n, -1, self.width)
 
     def advance(self, t: np.ndarray, inputs: InputsAt) -> None:
-        """Take steps from t[0] to the times t[1:], the same for all motions. `inputs` gives u of some motions
-        (k,) at common times (times,), or at times (k, times) of each."""
+        """Take steps of all motions from t[0] to the times t[1:] [s].
+
+        Args:
+            inputs: function that returns u of motions (k,) at common times (times,), or at times (k, times) of each.
+        """
         if self.w is not None:
             times = ends_of_stages(self.scheme, t[:-1], t[1:]).ravel()
             put_times(self.model, self.w, times.tolist())
@@ -197,8 +205,11 @@ class Motions:
         self.take(self.all, len(t) - 1, t, inputs)
 
     def take(self, which: np.ndarray, many: int, t: np.ndarray, inputs: InputsAt | None = None) -> None:
-        """Take so many steps of motions (k,), from and to times (many + 1,) or (n, many + 1). Sizes, loads and inputs
-        stand in the buffers; without `inputs`, those there serve the parts of rejected steps, too."""
+        """Take `many` steps of motions (k,) between times t (many + 1,) or (n, many + 1) [s].
+
+        Sizes, loads and inputs must be in the buffers. Without `inputs` those in the buffers also serve the parts of
+        rejected steps.
+        """
         host, counts, span = self.host, self.host["counts"], self.host["span"]
         some = _ALL if which is self.all else which
         counts[:, DONE], span[:, :2] = 0, 0
@@ -218,9 +229,12 @@ class Motions:
         self.steps[some] += many
 
     def take_adaptive(self, which: np.ndarray, many: int | None = None) -> np.ndarray:
-        """Take adaptive steps of motions (k,) towards their stops, as many as there is room for, or so many that are
-        planned; how many each has taken (n,).
+        """Take adaptive steps of motions (k,) towards their stops.
 
+        Args:
+            many: number of planned steps; None: as many as the buffers have room for.
+        Returns:
+            number of steps that each motion has taken (n,).
         Raises:
             ModelError: more pairs are near each other than there is room for.
         """
@@ -238,14 +252,14 @@ class Motions:
         return self.reached
 
     def _launch(self, t: np.ndarray) -> None:
-        """Take the steps that `span` of the buffers asks for, as far as Newton's method finds them."""
+        """Take the steps in `span` of the buffers, up to a step that Newton's method does not find."""
         if self.w is not None:
             self.w.run()
         elif self.python is not None:
             self._in_python(self.python, np.atleast_2d(t)[0])
 
     def _in_python(self, python: ImplicitSteps, t: np.ndarray) -> None:
-        """The same where Python acts between the stages, of one motion."""
+        """`_launch` for a single motion with Python between the stages."""
         host = self.host
         for k in range(*host["span"][0, :2].tolist()):
             new = python.step_to(replace(self.state(float(t[k])), h=float(host["h"][0, k])), float(t[k + 1]))
@@ -257,7 +271,7 @@ class Motions:
             host["out"][0].reshape(-1, self.width)[k] = np.hstack([new.q, new.v, new.a, new.ahead, new.force])
 
     def put_inputs(self, u: np.ndarray, steps: int) -> None:
-        """Hold inputs (n, nu) during the next steps."""
+        """Fill in constant inputs (n, nu) for the next steps."""
         rows, nu = self.host["inputs"], self.model.nu
         for stage in range(len(self.scheme.stages)):
             rows[:, :steps, stage * nu : (stage + 1) * nu] = u[:, None]
@@ -284,20 +298,20 @@ class Motions:
             put_anchors(self.model, anchors[0])
 
     def back(self) -> None:
-        """Go back to the states at the start of the last call."""
+        """Return to the states at the start of the last call."""
         for begun, now in self._saved:
             now[:] = begun
         self.host["counts"][:, HAS_MATRIX] = 0
 
     def snapshot(self) -> dict[str, Any]:
-        """Copies of all that the next steps depend on: states, counts, and the matrices that are kept."""
+        """Copies of all data that the next steps depend on: states, counts and kept matrices."""
         names = (*NAMES, "counts", *(("anchor",) if "anchor" in self.host else ()))
         kept = [] if self.w is None else [x.copy() for x in self.w.kept(_KEPT)]
         return {"host": {name: self.host[name].copy() for name in names}, "kept": kept, "z": self.z,
                 "h": self.host["h"][:, 0].copy(), "steps": self.steps.copy()}  # fmt: skip
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot, bit for bit."""
+        """Return to a snapshot, bit for bit."""
         for buffer, value in zip(() if self.w is None else self.w.kept(_KEPT), snapshot["kept"]):
             buffer[...] = value
         for name, value in snapshot["host"].items():
@@ -320,13 +334,14 @@ def _python_host(model: Model, n: int) -> dict[str, np.ndarray]:
 
 @final
 class _RejectedSteps:
-    """The steps of one call that are taken in parts, as Motions says.
+    """The rejected steps of one call, which are taken in parts (see Motions).
 
     Fields, by motion:
-        state: the last one that is known to be good, but for the rows that steps since have left. step: the one that
-        begins there, or that is being cut. taken: its parts so far. size: of the next part, 0 where no step is cut.
-        t, until: where the part at hand begins and ends. is_last: whether it ends the step. is_lost: whether no part is
-        short enough. times: where the steps at hand begin and end, (n, many + 1). ends: the same without parts.
+        state: the last accepted state. Rows that later steps have left are more recent. step: index of the step from
+        there, or of the step that is cut. taken: number of its parts so far. size: of the next part [s], 0 without a
+        cut step. t, until: start and end of the current part [s]. is_last: whether the part ends the step. is_lost:
+        whether no part is small enough. times: starts and ends of the current steps (n, many + 1) [s]. ends: the same
+        without parts.
     """
 
     def __init__(self, motions: Motions, times: np.ndarray, inputs: InputsAt | None) -> None:
@@ -338,7 +353,7 @@ class _RejectedSteps:
         self.is_last, self.is_lost = np.zeros((2, motions.n), dtype=bool)
 
     def after(self, behind: np.ndarray) -> np.ndarray:
-        """Look at the motions (k,) that took part in a launch and prepare the next one; those that it is for."""
+        """Evaluate the motions (k,) of the last launch and prepare the next one. Returns the motions of the next."""
         self.host["span"][behind, 0] = self.many  # those that have ended stay there
         done, is_cut = self.host["counts"][behind, DONE], self.size[behind] > 0.0
         is_over, has_moved = done == self.many, done > self.step[behind]
@@ -352,7 +367,7 @@ class _RejectedSteps:
         return behind
 
     def _begin(self, some: np.ndarray) -> None:
-        """Begin to cut the step at which motions have stopped: find the state before it."""
+        """Begin to cut the step at which motions have stopped; restore the state before it."""
         k, rows = self.host["counts"][some, DONE], self.motions.rows()
         since = k - self.step[some]
         for name, before in (("a", "before"), ("force", "force_before")):
@@ -367,13 +382,13 @@ class _RejectedSteps:
         self._restore(some)
 
     def _restore(self, some: np.ndarray) -> None:
-        """Put the last good states back; the next part makes a new matrix."""
+        """Restore the last accepted states. The next part makes a new matrix."""
         for name in NAMES:
             self.host[name][some] = self.state[name][some]
         self.host["counts"][some, HAS_MATRIX] = 0
 
     def _shorten(self, some: np.ndarray) -> None:
-        """Quarter the part that has failed."""
+        """Quarter the failed part."""
         self.size[some] *= 0.25
         self._restore(some)
         short = some[self.size[some] < self.motions.least]
@@ -381,7 +396,7 @@ class _RejectedSteps:
         self.motions.steps[short] += self.step[short] + self.taken[short] - self.many
 
     def _accept(self, some: np.ndarray) -> None:
-        """Go on behind the part that has been taken, with one twice as long."""
+        """Accept a part; the next one is twice as large."""
         host, k = self.host, self.step[some]
         for name in NAMES:
             self.state[name][some] = host[name][some]
@@ -436,13 +451,14 @@ class _Loads(NamedTuple):
 
 @final
 class TimeRows:
-    """Loads, currents and prescribed motions of motions that are not at the same time: rows of each in the buffers.
+    """Loads, currents and prescribed motions of motions at different times, in separate rows of the buffers.
 
-    Motions take steps of one size from time zero on, so that their times are those of a grid. The loads from a place of
-    the grid on are computed once and serve all motions that come by, so that they are the same to the last bit.
+    Motions take steps of one size from time zero on, so that their times are on a grid. The loads of a step on the grid
+    are computed once and serve all motions, so that these agree to the last bit.
 
     Args:
-        w: the buffers, with `rows` rows and room for `most` steps. dt: size of steps [s]. steps: in one call.
+        w: the buffers, with `rows` rows and room for `most` steps. dt: size of steps [s]. steps: number of steps of a
+        call.
     """
 
     def __init__(self, model: Model, w: Workspace, scheme: Scheme, n: int, most: int, dt: float, steps: int) -> None:
@@ -456,17 +472,17 @@ class TimeRows:
 
     @staticmethod
     def are_needed(model: Model) -> bool:
-        """Whether loads differ from time to time or from model to model."""
+        """Whether loads depend on time or on the model."""
         varies = model.loads.varies or model.n_motions > 0
         return varies or (model.n_load_rows > 0 and not acts_alike(model))
 
     @staticmethod
     def rows(scheme: Scheme, n: int, most: int) -> int:
-        """How many rows the buffers must have."""
+        """Number of rows that the buffers must have."""
         return n * most * len(scheme.stages)
 
     def put_steps(self, which: np.ndarray, counts: np.ndarray) -> None:
-        """Fill in the loads during the steps of motions (k,) that have taken so many steps (k,)."""
+        """Fill in the loads of the next steps of motions (k,), which have taken `counts` steps (k,)."""
         for i, count in zip(which.tolist(), counts.tolist()):
             key = 0 if self._are_alike else i * len(self.model.models) // self.n, count
             found = self._known.get(key)
@@ -474,13 +490,13 @@ class TimeRows:
                 if len(self._known) == _MOST_KNOWN:
                     self._known.clear()
                 ends = self.dt * np.arange(count + 1, count + self.steps + 1)
-                found = self._known[key] = self._at(self.model.one(i, self.n), self.dt * count, ends)
+                found = self._known[key] = self._at(self.model.of_row(i, self.n), self.dt * count, ends)
             self._load[i, : len(found.load)], self._motion[i, : len(found.load)] = found
 
     def put_parts(self, which: np.ndarray, numbers: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
-        """Fill in the loads during parts of steps: motions (k,), numbers of the steps in the call, times."""
+        """Fill in the loads of parts of steps: motions (k,), indices of the steps in the call, starts and ends [s]."""
         for i, k, start, end in zip(which.tolist(), numbers.tolist(), starts.tolist(), ends.tolist()):
-            found, at = self._at(self.model.one(i, self.n), start, np.array([end])), slice(k * self.stages, None)
+            found, at = self._at(self.model.of_row(i, self.n), start, np.array([end])), slice(k * self.stages, None)
             self._load[i, at][: self.stages], self._motion[i, at][: self.stages] = found
 
     def _at(self, model: Model, start: float, ends: np.ndarray) -> _Loads:
@@ -490,13 +506,13 @@ class TimeRows:
         return _Loads(rows_of_times(model, times), motion)
 
 
-LEG = 2000  # steps after which methods without checkpoints start again, so that there is one
+LEG = 2000  # steps after which methods without inner checkpoints restart, so that a checkpoint exists
 _PLAIN = (bool, int, float, str, np.ndarray, np.generic, StepState, type(None))
 
 
 def with_checkpoint(f: StateDerivative, points: list[Any], parts: Mapping[str, Any], loop: Any) -> Iterator[Any]:
-    """The points of one turn of a method's loop. Behind the last of them, or behind None where there are none, a
-    checkpoint of its parts and of the place of the loop can be taken."""
+    """Yield the points of one iteration of a method's loop, or None if there are none. After the last one, a checkpoint
+    of `parts` and of the state `loop` of the loop can be taken."""
     yield from points[:-1]
     f.take_checkpoint = partial(checkpoint_of, f.model, parts, loop)
     if points or f.streams:
@@ -505,7 +521,7 @@ def with_checkpoint(f: StateDerivative, points: list[Any], parts: Mapping[str, A
 
 
 def checkpoint_of(model: Model, parts: Mapping[str, Any], loop: Any) -> Checkpoint:
-    """Everything that parts of a method depend on, and the place `loop` of its loop."""
+    """The checkpoint of the parts of a method and of the state `loop` of its loop."""
     return {
         "loop": loop,
         "fields": {name: _fields(part) for name, part in parts.items()},
@@ -515,7 +531,7 @@ def checkpoint_of(model: Model, parts: Mapping[str, Any], loop: Any) -> Checkpoi
 
 
 def restored(f: StateDerivative, parts: Mapping[str, Any]) -> Any:
-    """Put a checkpoint into new parts of a method; the place of its loop."""
+    """Restore the parts of a method from a checkpoint. Returns the state of its loop."""
     memory, model = f.checkpoint, f.model
     if memory is None:
         raise RuntimeError("there is no checkpoint")
@@ -547,7 +563,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _buffers(parts: Mapping[str, Any]) -> Iterator[tuple[str, list[np.ndarray]]]:
-    """The buffers of steps in which a part finds what it left, by its name."""
+    """The persistent buffers of the steps of each part, by the part's name."""
     for name, part in parts.items():
         w = getattr(part, "w", None)
         if w is not None and not isinstance(part, Motions):
@@ -555,6 +571,6 @@ def _buffers(parts: Mapping[str, Any]) -> Iterator[tuple[str, list[np.ndarray]]]
 
 
 def failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:
-    """The error where the steps of a scheme end for want of a shorter one."""
+    """The error of a motion whose next step would be too short. why: the reason in its message."""
     return ConvergenceError(f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}; try "
                             "a smaller dt, a looser rtol, smoother inputs, damping, or more Gauss points")  # fmt: skip

@@ -1,44 +1,47 @@
 """Newton's iteration of a stage of an implicit step, inside kernels, and the equations of all implicit steps.
 
-The unknown of a step is the tangent increment Δ of the configuration; quaternions turn by exp(Δ), so that nothing is
-singular, however far the robot turns.
+The unknown of a step is the tangent increment Δ of the configuration. Quaternions turn by exp(Δ), which is never
+singular.
 
     r(Δ) = ID(q ⊕ Δ, v, a) − B u = Aᵀ λ,   a = c₀ Δ + known,  v = c₁ Δ + known                             (1)
     ∂r/∂Δ = c₀ ∂r/∂a + c₁ ∂r/∂v + ∂r/∂q T(Δ)                                                              (2)
 
-What is known is a sum of values at the start and in earlier stages with the weights of the scheme (`schemes`).
+The known parts are sums of values at the start and in earlier stages, with the weights of the scheme (`schemes`).
 
-Loops add the rows e(q ⊕ Δ) = 0 (index 3). With a projection of velocities λ keeps A v = 0 at the end of the step
-instead, and a second multiplier closes the loops in q alone (Gear, Gupta and Leimkuhler), both of second order:
+Loops add the rows e(q ⊕ Δ) = 0 (index 3). With a projection of velocities, λ enforces A v = 0 at the end of the step
+instead, and a second multiplier η closes the loops in q (Gear, Gupta and Leimkuhler). Both are of second order:
 
     q ⊕ (Δ + δ),   δ along the matrix⁻¹ Aᵀ η,   e = 0 by η,   A v = 0 by λ                                 (3)
 
-Schemes that damp nothing would carry the rounding of A a + Ȧ v = 0 on for ever, with changing sign; it is taken off:
+Schemes without damping would propagate the rounding of A a + Ȧ v = 0 with alternating sign. It is removed by
 
     a − δ,   λ − δλ / c₀   with  [K, −Aᵀ; A_q, 0] (δ; δλ) = (0; A a + Ȧ v)  for the matrix K of (2)          (4)
 
-With fixed steps Newton's iteration starts from an acceleration that goes on as it changed, or that stays where this
-was nearer to the last one. It ends where what it leaves is within the tolerance and far below the error of the step:
+With fixed steps Newton's iteration starts from an extrapolated acceleration, or from the last one if this was the
+better prediction in the last step. It ends when the remaining error is within the tolerance and far below the error of
+the step:
 
     aᵖ = aₙ + (aₙ − aₙ₋₁)   or   aᵖ = aₙ,   λ alike                                                        (5)
-    |δ| ≤ 1e-4 |aₙ₊₁ − aᵖ| / c₀   in natural units, for the rest δ of Δ                                      (6)
+    |δ| ≤ 1e-4 |aₙ₊₁ − aᵖ| / c₀   in natural units, for the remaining error δ of Δ                           (6)
 
-Where the motion is resolved, aₙ₊₁ − aᵖ is h² d²a/dt². The rest is of order h⁴ then and changes v by c₁ δ, of order h³
-as the error of the step itself is: the order stays, however short the steps are. (A share of h³ da/dt, which aₙ misses,
-would not do: it leaves h² in v, which adds up to first order.) Where not even a new matrix brings an iteration within
-the tolerance further, rounding rules: that one is taken as it is, and for a while so are others that end there.
+If the steps resolve the motion, aₙ₊₁ − aᵖ is h² d²a/dt². Then δ is of order h⁴ and changes v by c₁ δ, of order h³ like
+the error of the step itself. The scheme keeps its order for any step size. (A bound by h³ da/dt, the error of aₙ, would
+not suffice: it leaves h² in v, which accumulates to first order.) If an iteration within the tolerance does not
+contract even with a new matrix, rounding limits it. It is accepted, and for some further stages so are others that end
+there.
 
-Coordinates with a prescribed motion take its position, velocity and acceleration at the end of the step; what is left
-of r in their rows is the force λ of the motion. Mathew 2025 (45) gives the position alone and leaves the acceleration
-to the scheme: after a change of step it then is of first order, and with Newmark's ¼ and ½ its error grows with t and
-does not fall with h. Newton's matrix is kept from step to step while the size stays and it contracts.
+Coordinates with a prescribed motion take its position, velocity and acceleration at the end of the step. The residuals
+of r in their rows are the forces λ of the motion. Mathew 2025 (45) prescribes the position only and leaves the
+acceleration to the scheme: after a change of the step it is of first order, and with Newmark's ¼ and ½ its error grows
+with t and does not decrease with h. Newton's matrix is kept from step to step while the step size is the same and the
+iteration contracts.
 The error that a step makes is estimated from the values of its stages:
 
     e = Σ of the weights `error` of a scheme over (h² a; h vₙ, h² aₙ, h² âₙ; Δ₁, h v₁, h² a₁; …)           (7)
         of v: h Σ of the weights of h v in (7) over (aₙ; a₁, …, a)                                          (8)
 
-A stage runs in parts: begin, residual, matrix, then solve, correct and decide. The kernel of many steps runs through
-them by itself, or pauses behind each where something needs Python.
+A stage runs in parts: begin, residual, matrix, then solve, correct and decide. The step kernel runs through them by
+itself, or pauses after each part if a force needs Python.
 
 Rollouts cut no step, so that the size of a step does not depend on the state. Where their iteration fails, it starts
 again, with damping. For the acceleration x, F(x, λ) = (r − Aᵀ λ; e) and the matrix S of (2), bordered by loops, a
@@ -126,7 +129,7 @@ from lissom.systems.loop_unknowns import put_changes
 from lissom.systems.newton_blocks import solve_newton_blocks
 from lissom.systems.newton_matrix import NewtonBuffers
 
-ADD_UP = wp.constant(wp.float64(2.0))  # errors of steps add up, those of vibrations that go on above all
+ADD_UP = wp.constant(wp.float64(2.0))  # factor on errors of steps, since they accumulate, above all in vibrations
 
 
 @wp.func
@@ -153,8 +156,8 @@ def weight(t: Tables, x: StepRows, c: Tolerances, i: int, j: int) -> wp.float64:
 def velocity_error(
     t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)
 ) -> wp.float64:
-    """(8) of schemes that add up rates, over the tolerance: the largest entry. What is relative is so to the fastest
-    coordinate, as in slow ones stiff vibrations would ask for short steps without end."""
+    """The largest entry of (8) over the tolerance, for schemes that add up rates. The relative tolerance refers to the
+    fastest coordinate. Relative to each coordinate, stiff vibrations of slow ones would need very short steps."""
     stages = int(numbers[N_STAGES])
     last = numbers[FIRST_ERROR] / numbers[FIRST_STAGE + 5]
     first = numbers[FIRST_ERROR + 1] - last
@@ -172,8 +175,7 @@ def velocity_error(
 
 @wp.func
 def estimate_error(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)):
-    """Note (7) of the step just made, over the tolerance: the largest entry, as a mean over many coordinates that rest
-    would hide the one that moves."""
+    """Store the largest entry of (7) over the tolerance. A mean would hide one moving coordinate among many at rest."""
     stages = int(numbers[N_STAGES])
     most = wp.float64(0.0)
     for j in range(t.nv):
@@ -199,14 +201,14 @@ Counts = wp.array2d(dtype=wp.int32)
 # The next part of a stage, or how the stage ended; UNSOLVED: the iteration leads nowhere, unless damping helps.
 BEGIN, RESIDUAL, MATRIX, CORRECT, UNSOLVED, FAILED, CONVERGED = range(7)
 
-NEWTON_SHARE = wp.constant(wp.float64(1e-2))  # of the tolerance, so that Newton's error hides below the scheme's
-SPEED_SHARE = wp.constant(wp.float64(0.03))  # the same of v, where steps are as long as their error allows
-SLOW_CONTRACTION = wp.constant(wp.float64(0.3))  # contraction above which the matrix is made anew
+NEWTON_SHARE = wp.constant(wp.float64(1e-2))  # share of the tolerance that Newton's error may have
+SPEED_SHARE = wp.constant(wp.float64(0.03))  # the same share for v, with adaptive steps
+SLOW_CONTRACTION = wp.constant(wp.float64(0.3))  # contraction above which a new matrix is made
 AVOID_KEPT = wp.constant(9)  # stages that begin with a new matrix, after two in a row whose kept one failed
-ACCEPT_SLOW = wp.constant(30)  # stages that take a slow iteration as it is, after a new matrix made one no faster
+ACCEPT_SLOW = wp.constant(30)  # stages that accept a slow iteration, after one that a new matrix did not make faster
 MOST_ITERATIONS = wp.constant(12)
-ROUNDING = wp.constant(wp.float64(1e-13))  # size below which it may keep a step from shrinking
-ROUNDING_LEFT = wp.constant(wp.float64(2e-15))  # a rest of this size may be rounding
+ROUNDING = wp.constant(wp.float64(1e-13))  # size of a change below which rounding may keep it from shrinking
+ROUNDING_LEFT = wp.constant(wp.float64(2e-15))  # a remaining error of this size may be rounding
 EPS = wp.constant(wp.float64(np.finfo(float).eps))
 SAME_SIZE = wp.constant(wp.float64(1e-6))  # relative change of the step that a kept matrix allows
 POOR_CONTRACTION = wp.constant(wp.float64(0.5))  # contraction of a step's own matrix above which changes as long as
@@ -226,8 +228,8 @@ def run_stage(
     motion: wp.array(dtype=wp.float64), counts: Counts, residual: wp.Function, matrix: wp.Function,
     factor: wp.Function, solve: wp.Function,
 ) -> int:  # fmt: skip
-    """Run a stage of a step of size h, by `ratio` longer than the one before, from one of its parts to its end, or
-    this part alone; what comes next."""
+    """Run a stage of a step of size h from part `at` to its end, or with `pauses` only this part. `ratio`: h over the
+    size of the last step. Returns the next part, or how the stage ended."""
     part = int(at)
     while part < FAILED:
         if part == BEGIN:
@@ -253,8 +255,8 @@ def begin_stage(
     t: Tables, x: StepRows, c: Tolerances, i: int, stage: int, h: wp.float64, ratio: wp.float64,
     numbers: wp.array(dtype=wp.float64), motion: wp.array(dtype=wp.float64), b: NewtonBuffers, counts: Counts,
 ) -> int:  # fmt: skip
-    """Where the iteration of a stage starts, and whether it tries the kept matrix first: there is one of this size,
-    and those of late served."""
+    """Set the start of the iteration of a stage, and whether it tries the kept matrix first: it exists for this step
+    size, and recent kept ones contracted."""
     predict(t, x, i, stage, h, ratio, counts[i, STEADY], numbers, b.loops)
     follow_motions(t, x, i, motion)
     move_configuration(t, i, x.start, x.move, x.q)
@@ -283,7 +285,7 @@ def take_residual(
     t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int, gravity: vec3, load: wp.array(dtype=vec6),
     counts: Counts, residual: wp.Function,
 ) -> int:  # fmt: skip
-    """r of (1) with zeros for prescribed coordinates, and whether the matrix is to be made anew."""
+    """r of (1) with zeros for prescribed coordinates. Returns MATRIX if a new matrix is needed, otherwise CORRECT."""
     s.status[i] = 0
     residual(t, s, i, x.q, x.v, x.a, x.u, x.extra, gravity, load, b.loops, b.loops.unknown)
     counts[i, EVALUATIONS] = counts[i, EVALUATIONS] + 1
@@ -311,7 +313,7 @@ def make_matrix(
     t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, gravity: vec3,
     load: wp.array(dtype=vec6), counts: Counts, matrix: wp.Function,
 ) -> int:  # fmt: skip
-    """The matrix (2) and the rows of loops, and what that says of the one kept before."""
+    """Make the matrix (2) and the rows of loops, and note if the kept matrix had failed."""
     matrix(t, s, b, i, x.q, x.v, x.a, x.move, x.notes[i, C0], x.notes[i, C1], gravity, load)
     counts[i, MATRICES] = counts[i, MATRICES] + 1
     counts[i, HAS_MATRIX] = 1
@@ -326,7 +328,7 @@ def make_matrix(
 
 @wp.func
 def factor_matrix(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> bool:
-    """Border the matrix by loops where it is new, hold prescribed coordinates, and factor it."""
+    """Border a new matrix by loops, fix prescribed coordinates, and factor it. Returns whether it has factors."""
     if x.notes[i, FRESH] == so3.ZERO:
         return True
     if x.notes[i, DAMPED_START] > so3.ZERO:
@@ -343,14 +345,14 @@ def factor_matrix(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) 
 
 @wp.func
 def solve_matrix(b: NewtonBuffers, x: StepRows, i: int):
-    """Solve by the factors of factor_matrix for what stands in b.loops.unknown."""
+    """Solve in place for the right side in b.loops.unknown, by the factors of factor_matrix."""
     n = int(x.notes[i, UNKNOWNS])
     lu_solve(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots, b.loops.unknown)
 
 
 @wp.func
 def factor_blocks(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> bool:
-    """Whether the matrix, which is factored block by block as it is made, has factors."""
+    """Whether the matrix has factors. Its blocks are factored while it is made."""
     put_energy_units(t, x, i)
     return b.blocks.pivot[i, 0] == 0
 
@@ -370,7 +372,7 @@ def solve_blocks(b: NewtonBuffers, x: StepRows, i: int):
 
 @wp.func
 def factor_closed(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> bool:
-    """The same with loops."""
+    """Factor a matrix of blocks with loops. Returns whether it has factors."""
     if x.notes[i, FRESH] == so3.ZERO:
         return True
     put_energy_units(t, x, i)
@@ -399,8 +401,8 @@ def correct_stage(
     factor: wp.Function,
     solve: wp.Function,
 ) -> int:
-    """Factor the matrix where it is new, solve for a change and make it; a stage that closes loops ends with them
-    closed."""
+    """Factor a new matrix, solve for a change of Δ and apply it. With `closes` the stage ends with closed loops.
+    Returns the next part, or how the stage ended."""
     if not factor(t, s, b, x, i):
         return UNSOLVED
     c0 = x.notes[i, C0]
@@ -432,7 +434,7 @@ def decided(
     closes: bool,
     counts: Counts,
 ) -> int:
-    """Whether the iteration goes on behind a change of a size, has converged, or leads nowhere."""
+    """The next part after a change of the given size: RESIDUAL to continue, CONVERGED or FAILED."""
     rate, left = contraction(size, x.notes[i, LAST])
     x.notes[i, RATE] = rate
     far = largest(t.nv, i, x.inverse_scale, x.move)
@@ -449,7 +451,7 @@ def decided(
                 counts[i, NEW_FIRST] = 0
             return CONVERGED
         if kept_open <= so3.ONE:
-            counts[i, HAS_MATRIX] = 0  # other rows than those chosen are independent by now
+            counts[i, HAS_MATRIX] = 0  # the independent rows have changed
     if own and rate > POOR_CONTRACTION and size > LONG_CHANGE * far:
         return UNSOLVED
     x.notes[i, LAST_MADE_HERE] = x.notes[i, MADE_HERE]
@@ -460,7 +462,7 @@ def decided(
 
 @wp.func
 def contraction(size: wp.float64, last: wp.float64):
-    """By how much the last step of an iteration is shorter than the one before, and how far it is to the end."""
+    """Ratio of the last change of an iteration to the one before, and an estimate of the remaining error."""
     rate = so3.ZERO
     left = size
     if last > so3.ZERO:
@@ -472,7 +474,7 @@ def contraction(size: wp.float64, last: wp.float64):
 
 @wp.func
 def allowed(t: Tables, x: StepRows, c: Tolerances, i: int) -> wp.float64:
-    """What (6) allows an iteration to leave of Δ; of schemes of order 4 two orders of h less."""
+    """The largest remaining error of Δ by (6). For schemes of order 4 it is two orders of h smaller."""
     miss = missed(t, x, i)
     rest = c.share * miss / x.notes[i, C0]
     size = largest(t.nv, i, x.inverse_scale, x.a)
@@ -483,8 +485,8 @@ def allowed(t: Tables, x: StepRows, c: Tolerances, i: int) -> wp.float64:
 
 @wp.func
 def allowed_by_speed(t: Tables, x: StepRows, c: Tolerances, i: int) -> wp.float64:
-    """What an iteration may leave of Δ for what it does to v, which adds up over all steps: the less, the more steps a
-    tolerance asks for."""
+    """The largest remaining error of Δ for its effect on v, which accumulates over all steps. It is smaller for tighter
+    tolerances, which need more steps."""
     fastest = largest(t.nv, i, x.inverse_scale, x.v)
     return wp.min(SPEED_SHARE, wp.sqrt(c.rtol)) * (c.atol_v + c.rtol * fastest) / x.notes[i, C1]
 
@@ -494,7 +496,7 @@ def is_enough(
     t: Tables, x: StepRows, c: Tolerances, i: int, size: wp.float64, rate: wp.float64, left: wp.float64,
     far: wp.float64, is_last: bool, counts: Counts,
 ) -> bool:  # fmt: skip
-    """Whether an iteration that leaves `left` of a step of size `far` may end, by (6)."""
+    """Whether an iteration with the remaining error `left` of a move of size `far` may end, by (6)."""
     most = NEWTON_SHARE * (c.atol + c.rtol * far)
     if c.share < so3.ZERO and c.follows_rates != so3.ZERO:
         most = wp.min(most, wp.max(allowed_by_speed(t, x, c, i), ROUNDING_LEFT))
@@ -514,11 +516,11 @@ def conclude(
     t: Tables, x: StepRows, c: Tolerances, b: NewtonBuffers, i: int, h: wp.float64,
     numbers: wp.array(dtype=wp.float64), counts: Counts, solve: wp.Function,
 ):  # fmt: skip
-    """Note how a step of size h went, and settle its acceleration where the scheme asks for that."""
+    """Store whether the acceleration is steady and the error of a step of size h; apply (4) if the scheme needs it."""
     counts[i, STEADY] = is_steady(t, x, i)
     if x.notes[i, IS_DAMPED] != so3.ZERO:
         counts[i, DAMPED] = counts[i, DAMPED] + 1
-    if c.share < so3.ZERO:  # steps of a given size ask for a share
+    if c.share < so3.ZERO:  # only adaptive steps; fixed ones have a share
         estimate_error(t, x, c, i, h, numbers)
     if may_have_loops() and c.settle != so3.ZERO and t.loops.node.shape[0] > 0:
         settle_acceleration(t, b, x, i, x.notes[i, C0], solve)

@@ -1,15 +1,15 @@
-"""Implicit steps one by one, of robots and controllers that Python evaluates between the parts of a stage.
+"""Single implicit steps of robots and controllers that Python evaluates between the parts of a stage.
 
-The kernel pauses behind each part of a stage (newton_stages). Python fills in forces of the user's functions before the
+The kernel pauses after each part of a stage (newton_stages). Python fills in forces of the user's functions before the
 residual, and adds their derivatives to the matrix.
 
-A continuous controller has a state z, which a stage moves on by its weights `first_order`:
+A continuous controller has a state z, which a stage advances by its weights `first_order`:
 
     z = zₙ + h (w₀ rate(tₙ, qₙ, vₙ, zₙ) + w₁ rate(t, q, v, z)) + the part of earlier stages                 (1)
 
-at the end t of a stage: w₀ = w₁ = ½ is the trapezoidal rule, of second order as the schemes are; w₀ = 0, w₁ = 1 goes
-with implicit Euler. (1) is solved by Newton's method at every q and v that the step tries. So u is a function of these
-two alone, and a rejected step leaves no trace. Along small moves of q and v, at z and with W = (1 − h w₁ ∂rate/∂z)⁻¹,
+at the end t of a stage. w₀ = w₁ = ½ is the trapezoidal rule, of second order like the schemes; implicit Euler has
+w₀ = 0, w₁ = 1. Newton's method solves (1) at every q and v that the step tries. Thus u is a function of q and v only,
+and a rejected step changes nothing. For small moves of q and v, at z and with W = (1 − h w₁ ∂rate/∂z)⁻¹,
 
     δz = W h w₁ (rate(q + δq, v + δv, z) − rate(q, v, z)),   δu = output(q + δq, v + δv, z + δz) − output(q, v, z)   (2)
 """
@@ -68,14 +68,14 @@ from lissom.stepping.step_rows import (
 )
 
 _SOLVED = 1e-13  # residual of (1) over the size of its terms
-_ROUNDING = 1e-9  # residual below which it may have stopped to shrink
+_ROUNDING = 1e-9  # residual below which rounding may keep it from shrinking
 _MOST_ITERATIONS = 12
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
 
 @final
 class ControllerUnsolved(Exception):
-    """(1) has no solution that Newton's method finds: the step is too long."""
+    """Raised if Newton's method finds no solution of (1); the step is too long."""
 
 
 @final
@@ -90,7 +90,7 @@ class ControllerSteps:
         self.earlier: list[np.ndarray] = []  # what (1) adds up, in the order of the weights behind the first
 
     def begin(self, s: StepState, h: float, k: int) -> None:
-        """Start stage k of a step of size h: what of (1) is known."""
+        """Start stage k of a step of size h [s]: compute the known parts of (1)."""
         if self.size == 0:
             return
         late, *weights = self.stages[k].first_order
@@ -103,13 +103,13 @@ class ControllerSteps:
         self.guess = s.z + self.stages[k].end * self.earlier[0]
 
     def end(self, s: StepState, h: float, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Note how a stage ended, for those that follow."""
+        """Store z and its rate at the end of a stage, for the following stages."""
         if self.size:
             z = self.state(t, q, v)
             self.earlier += [z - s.z, h * self.f.law.rate(t, q, v, z)]
 
     def inputs(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """u at the end of the step, were it to end at q and v."""
+        """u (nu,) for a step that ends at q and v."""
         return self.f.inputs(t, q, v, self.state(t, q, v))
 
     def state(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -135,7 +135,7 @@ class ControllerSteps:
         raise ControllerUnsolved
 
     def changes(self, t: float, q: np.ndarray, v: np.ndarray, moved: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """δu of (2) from q and v to states (q, v) that moved a little, shape (n, nu)."""
+        """δu of (2) from q and v to n slightly moved states (q, v), shape (n, nu)."""
         law, z = self.f.law, self.state(t, q, v)
         u = law.inputs(t, q, v, z)
         if self.size == 0:
@@ -147,7 +147,7 @@ class ControllerSteps:
         return np.array([law.inputs(t, *state, z + answer @ (law.rate(t, *state, z) - rate)) - u for state in moved])
 
     def _inverse(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        """(1 − h w₁ ∂rate/∂z)⁻¹, by differences."""
+        """W of (2), shape (nz, nz), by differences."""
         step = _ROOT_EPS * np.maximum(np.abs(z), 1.0)
         slopes = [(self.f.law.rate(t, q, v, z + row) - rate) / row.sum() for row in np.diag(step)]
         try:
@@ -165,14 +165,17 @@ _LONGEST_AVOIDED = 16 * AVOID_KEPT  # stages before a kept matrix is tried again
 
 
 def _of_rows(law: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """A function of t and of one state as one of rows, of which there is one."""
+    """A function of t and a state as a function of t and rows of states, for a single row."""
     return lambda t, *rows: law(t, *(x[0] for x in rows))[None]
 
 
 @final
 class ImplicitSteps:
-    """Steps of one scheme for one robot; counts evaluations in `f`. Without a share for (6) of newton_stages the
-    tolerance rules."""
+    """Steps of one scheme for one robot; counts evaluations in `f`.
+
+    Args:
+        share: the factor 1e-4 in (6) of newton_stages; None: only the tolerance bounds the iteration.
+    """
 
     def __init__(
         self,
@@ -191,15 +194,16 @@ class ImplicitSteps:
         self.numbers = scheme_numbers(scheme, rtol, atol, self.project, share, damps=damps)
         self.leaves_states = states_follow(model, self.project, share is None)
         self.room: tuple[int, int] | None = None
-        self.w: Workspace | None = None  # its own, from the first step on
-        self.has_matrix = False  # whether the last step left one there
+        self.w: Workspace | None = None  # None before the first step
+        self.has_matrix = False  # whether the last step has left a matrix in w
         self.answer: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
-        self.new_first = self.slow_is_enough = 0  # as counted in step_stages
-        self.in_vain = 0  # how often in a row a kept matrix failed when it was tried again
+        self.new_first = self.slow_is_enough = 0  # counts of step_rows
+        self.in_vain = 0  # number of consecutive failures of a kept matrix when it was tried again
         self.error = 0.0  # of the last step, over the tolerance
 
     def start(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, h: float | None) -> StepState:
-        """The state at t = 0, with its acceleration and the forces of loops, before steps of size h if it is known."""
+        """The state at t = 0 with its acceleration and the forces of loops. h: size of the steps [s], if it is
+        fixed."""
         q, v = on_motion(self.model, 0.0, q, v)
         inputs, rate = (_of_rows(law) for law in (self.f.inputs, self.f.law.rate))
         rows = starting_accelerations(self.model, self.scheme, q[None], v[None], z[None], inputs, rate, h)
@@ -207,12 +211,12 @@ class ImplicitSteps:
         return StepState(0.0, q, v, a, ahead, float(size), force, z, a, force)
 
     def sampled(self, s: StepState) -> StepState:
-        """The state at which a sampled controller gives other inputs."""
+        """The state after a sample of the controller has changed the inputs."""
         self.f.sample(s.t, s.q, s.v)
         return self.under_other_inputs(s)
 
     def under_other_inputs(self, s: StepState) -> StepState:
-        """The state with the acceleration under inputs that have jumped, to which â and the trend are set."""
+        """The state after a jump of the inputs: its acceleration is computed again, and â and the trend are reset."""
         a, force = self._acceleration(s.t, s.q, s.v, s.z)
         return replace(s, a=a, ahead=a, h=0.0, force=force, before=a, force_before=force)
 
@@ -222,7 +226,7 @@ class ImplicitSteps:
         return a[0], force[0]
 
     def step_to(self, s: StepState, end: float) -> StepState | None:
-        """One step to the time `end`, which is final; None where Newton's method fails."""
+        """One final step to the time `end` [s]; None if Newton's method fails."""
         new = self.step(s, end - s.t)
         if new is None:
             return None
@@ -230,16 +234,16 @@ class ImplicitSteps:
         return replace(new, t=end)
 
     def renew(self, s: StepState) -> None:
-        """Move the anchors of contacts to where they are after a final step."""
+        """Move the anchors of contacts to their places after a final step."""
         if self.model.contacts.sticks:
             put_anchors(self.model, contact_anchors(self.model, s.q, s.v))
 
     def step(self, s: StepState, h: float) -> StepState | None:
-        """One step of size h; None where Newton's method fails."""
+        """One step of size h [s]; None if Newton's method fails."""
         kept = self.answer
         new = self._step(s, h)
         if new is None and kept is not None and self.answer is kept:
-            self.answer = None  # the derivatives of the law may have been too old
+            self.answer = None  # the failed step may have used outdated derivatives of the law
             new = self._step(s, h)
         return new
 
@@ -256,11 +260,11 @@ class ImplicitSteps:
         self.f.jacobians += counts[MATRICES]
         self.has_matrix = found is not None
         if found is None:
-            self.control.inverse = None  # may be that of a state on the way
+            self.control.inverse = None  # it may belong to a state of the failed iteration
         return found
 
     def _buffers(self) -> Workspace:
-        """Its buffers; others than before, without a matrix, where a controller begins or ends to act continuously."""
+        """The buffers. They are replaced, without a matrix, when a controller starts or stops acting continuously."""
         room = dense_room(self.model) if self.f.is_feedback else room_for(self.model)
         if self.w is None or room != self.room:
             self.w, self.room, self.has_matrix = workspace_with_room(self.model, 1, *room), room, False
@@ -278,12 +282,12 @@ class ImplicitSteps:
         return rows[: len(self.scheme.stages) - 1]
 
     def forget(self) -> None:
-        """Let the next step begin with a matrix of its own."""
+        """Make the next step begin with a new matrix."""
         self.has_matrix = False
 
     def _avoids_kept(self, counted: int) -> int:
-        """How many steps begin with a new matrix: under feedback on bodies that Python evaluates, where a try in vain
-        costs much, twice as many each time."""
+        """Number of steps that begin with a new matrix. With feedback and Python forces a failed try of a kept matrix
+        is expensive; the number then doubles with each failure."""
         if counted == AVOID_KEPT and self.new_first <= 1 and self.f.is_feedback and self.model.calls_python:
             self.in_vain += 1
             return min(counted << (self.in_vain - 1), _LONGEST_AVOIDED)
@@ -292,13 +296,13 @@ class ImplicitSteps:
         return counted
 
     def _put(self, w: Workspace, s: StepState, h: float) -> None:
-        """Fill in where a step of size h starts, and what the last one left."""
+        """Fill in the start of a step of size h, and the kept data of the last one."""
         put_start(w, self.numbers, s, 1, self.has_matrix, (self.new_first, self.slow_is_enough))
         w.host["h"][0, 1] = h
         put_times(self.model, w, stage_times(self.scheme, s.t, np.array([s.t + h])))
 
     def _iterated(self, w: Workspace, s: StepState, h: float) -> StepState | None:
-        """The state at the end of a step, the kernel pausing behind each part of its stages."""
+        """The state at the end of a step, with Python after each part of its stages; None if Newton's method fails."""
         host, again = w.host, False
         for k, stage in enumerate(self.scheme.stages):
             self.control.begin(s, h, k)
@@ -317,7 +321,7 @@ class ImplicitSteps:
                 except Exception:
                     if takes_state(self.model, q, v) and takes_state(self.model, *self._moved(q, v)[1:]):
                         raise
-                    part = UNSOLVED  # Newton's method has left the states that the robot can have
+                    part = UNSOLVED  # Newton's method has reached a state that the robot cannot have
                     continue
                 part = int(w.host["pause"][0, 1])
             if w.status[0] == STATUS_CROWDED:
@@ -338,8 +342,8 @@ class ImplicitSteps:
         put_python_forces(model, host["extra"][0], host["load"][stage], q, v, u, t)
 
     def _add_answers(self, w: Workspace, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray, again: bool) -> None:
-        """Add to the matrix (2) how forces that come from Python answer to q and v; `again` where it is not the first
-        of its step."""
+        """Add the derivatives of Python forces by q and v to the matrix (2). again: whether it is not the first matrix
+        of the step."""
         model, note = self.model, w.host["notes"][0]
         if not (model.calls_python or self.f.is_feedback):
             return
@@ -356,10 +360,10 @@ class ImplicitSteps:
         matrix += dq + note[C1] * dv
 
     def _law_answer(self, t: float, q: np.ndarray, v: np.ndarray, again: bool) -> np.ndarray:
-        """∂u/∂(q, v) of a continuous controller, by differences that take its state z along, unless it knows them.
+        """∂u/∂(q, v) of a continuous controller, by differences along which z moves too, or from the law's derivatives.
 
-        They cost more than all the rest of a matrix and change little: old ones serve until a matrix made with them
-        contracts slowly.
+        Differences cost more than the rest of the matrix and change little. Old ones are used until a matrix made with
+        them contracts slowly.
         """
         answer, known = self.answer, self.f.law.derivatives
         if known is not None:
@@ -370,7 +374,7 @@ class ImplicitSteps:
         return answer
 
     def _moved(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Small steps (2 nv,) of q and v, and the states (2 nv, nq), (2 nv, nv) that each leads to."""
+        """Small steps (2 nv,) of q and v, and the states (2 nv, nq), (2 nv, nv) after each of them."""
         model, scale = self.model, self.model.dofs.scale
         steps = _ROOT_EPS * np.concatenate([scale, np.maximum(np.abs(v), scale)])
         by_q, by_v = np.split(np.diag(steps), 2, axis=1)

@@ -13,27 +13,28 @@ Bathe's composite scheme takes the trapezoidal rule to t + γ h, then a backward
     v = (k₂ Δ₁ + k₃ Δ)/h,   a = (k₁ vₙ + k₂ v₁ + k₃ v)/h                                                    (4)
     k₁ = (1 − γ)/γ,   k₂ = −1/(γ (1 − γ)),   k₃ = (2 − γ)/(1 − γ)
 
-It is of second order, and one step leaves nothing of an infinitely fast vibration. With γ = 2 − √2 both stages have the
+It is of second order, and one step damps an infinitely fast vibration completely. With γ = 2 − √2 both stages have the
 same matrix, and the error of a step is least: (−3γ² + 4γ − 2)/(12 (2 − γ)) h³ da/dt in q. Without a projection of
-velocities A v keeps an error of h², which differs between the two stages: by (4) the forces of loops then are of first
-order only, as measured on a four-bar linkage; with projected velocities they are of second.
+velocities A v has an error of h², which differs between the two stages. By (4) the forces of loops are then of first
+order only, as measured on a four-bar linkage. With projected velocities they are of second order.
 
-SDIRK is a diagonally implicit Runge-Kutta scheme of two stages, which begins from q and v alone:
+SDIRK is a diagonally implicit Runge-Kutta scheme of two stages, which uses only q and v of the start:
 
     Δ₁ = γ h v₁,   v₁ = vₙ + γ h a₁,   γ = 1 − 1/√2                                                         (5)
     Δ = h ((1 − γ) v₁ + γ v),   v = vₙ + h ((1 − γ) a₁ + γ a)                                               (6)
 
-The acceleration at the start has no part in it. Inputs may jump there: under inputs held during each step the scheme
-keeps its second order, and (q, v) is the whole state. One step leaves nothing of an infinitely fast vibration. Both
-stages have the same matrix. A step makes an error of (1/6 − 3γ² + 2γ³) h³ da/dt in q.
+It does not use the acceleration at the start, where inputs may jump. With inputs that are constant during each step the
+scheme is of second order, and (q, v) is the whole state. One step damps an infinitely fast vibration completely. Both
+stages have the same matrix. A step has an error of (1/6 − 3γ² + 2γ³) h³ da/dt in q.
 
-ESDIRK is of order 4 for motions, made from a scheme for first-order equations. Its first stage is the start of the
-step; stage i has the weights A and the diagonal γ:
+ESDIRK is a scheme for first-order equations, of order 4, applied to motions. Its first stage is the start of the step;
+stage i has the weights A and the diagonal γ:
 
     Δ_i = h Σ A_ij w_j,   v_i = vₙ + h Σ A_ij a_j,   w = T(Δ)⁻¹ v                                          (7)
 
-w is the rate of Δ; it equals v except where a pose is stored. As γ is the same for all stages, they share one matrix.
-The last stage ends the step. A second set of weights on the same stages differs by the error of order 3.
+w is the rate of Δ; it equals v except for stored poses. As γ is the same for all stages, they share one matrix. The
+last stage ends the step. A second set of weights for the same stages, of order 3, estimates the error by the
+difference.
 
 Sources: J. Chung, G. M. Hulbert, J. Appl. Mech. 60, 1993; on the manifold O. Brüls, A. Cardona, M. Arnold, Mech. Mach.
 Theory 48, 2012. K. J. Bathe, Comput. Struct. 85, 2007; R. E. Bank et al., IEEE Trans. Electron Devices 32, 1985 (γ).
@@ -53,21 +54,21 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks
 
-ORDER_SHARE = 1e-4  # of the error a step makes that its iteration may leave, (6) of newton_stages
+ORDER_SHARE = 1e-4  # error of the iteration, relative to that of the step, in (6) of newton_stages
 
 
 @final
 @dataclass(frozen=True)
 class Stage:
-    """One solve for an acceleration a, at a part of a step from its start n, as weights of
+    """One solve for the acceleration a at a part of a step that starts at n. Its weights multiply
 
         (a; vₙ, aₙ, âₙ; Δ₁, v₁, a₁; …)   each in units of h: h² a, h vₙ, h² aₙ, h² âₙ, Δ₁, h v₁, h² a₁, …
 
     with Δ₁, v₁, a₁, … the increments, velocities and accelerations of the stages before.
 
     Fields:
-        end: the part. position, velocity, ahead: weights in Δ, h v and h² â at the end of the stage.
-        first_order: what the same rule says of an equation ż = r, weights in z − zₙ of (h r; h rₙ; z₁ − zₙ, h r₁; …).
+        end: the part of the step. position, velocity, ahead: weights in Δ, h v and h² â at the end of the stage.
+        first_order: the same rule for an equation ż = r: weights in z − zₙ of (h r; h rₙ; z₁ − zₙ, h r₁; …).
     """
 
     end: float
@@ -83,9 +84,10 @@ class Scheme:
     """One scheme, for `simulate(method=)`.
 
     Fields:
-        name. stages. order: of the global error. lead: by how many steps â runs ahead of the acceleration. is_undamped:
-        whether a step leaves all of an infinitely fast vibration. error: weights in an estimate of the error that one
-        step makes in Δ, as those of a stage behind the last. error_power: of h, to which that estimate is proportional.
+        name. stages. order: of the global error. lead: number of steps by which â runs ahead of the acceleration.
+        is_undamped: whether a step does not damp an infinitely fast vibration. error: weights of the estimated error of
+        a step in Δ, like those of a stage after the last. error_power: power of h to which the estimate is
+        proportional.
     """
 
     name: str
@@ -98,17 +100,17 @@ class Scheme:
 
     @cached_property
     def ends(self) -> np.ndarray:
-        """Where the stages end, as parts of a step."""
+        """Ends of the stages, as parts of a step."""
         return np.array([stage.end for stage in self.stages])
 
     @property
     def follows_rates(self) -> bool:
-        """Whether stages add up rates of Δ, which differ from v where a pose is stored: so above order 2."""
+        """Whether stages add up rates of Δ, which differ from v for stored poses. This is so above order 2."""
         return self.order > 2
 
     @property
     def follows_accelerations(self) -> bool:
-        """Whether the acceleration at the start of a step, or â there, has a part in it."""
+        """Whether a step depends on the acceleration or on â at its start."""
         rows = (row for stage in self.stages for row in (stage.position, stage.velocity))
         return any(weight != 0.0 for row in rows for weight in row[2:4])
 
@@ -116,9 +118,13 @@ class Scheme:
 @final
 @dataclass(frozen=True)
 class StepState:
-    """Where a step starts or ends: time, configuration, velocity, acceleration, â, the size of the last step, the
-    forces of loops, the state of a controller that acts continuously, the acceleration and the forces of loops one such
-    step before, and whether the acceleration has gone on as it changed then."""
+    """The state at the start or the end of a step.
+
+    Fields:
+        t [s]; q, v, a: configuration, velocity and acceleration; ahead: â; h: size of the last step [s]; force: forces
+        of loops; z: state of a continuous controller; before, force_before: acceleration and forces of loops at the
+        start of the last step; is_steady: whether the extrapolation in (5) of newton_stages predicts better.
+    """
 
     t: float
     q: np.ndarray
@@ -153,17 +159,18 @@ def _one_stage(name: str, alpha_m: float, alpha_f: float, beta: float, gamma: fl
 
 
 def _family(name: str, alpha_m: float, alpha_f: float) -> Scheme:
-    """The second-order scheme of given α, with the β that damps fast vibrations most."""
+    """The second-order scheme of given α, with the β of the largest damping of fast vibrations."""
     gamma = 0.5 + alpha_f - alpha_m
     beta = 0.25 * (gamma + 0.5) ** 2
     return _one_stage(name, alpha_m, alpha_f, beta, gamma, b0=0.5 - beta, g0=1.0 - gamma)
 
 
 def generalized_alpha(rho_inf: float = 0.8) -> Scheme:
-    """Generalised-α: second order, with a chosen damping of what the step does not resolve.
+    """Generalised-α: second order, with a chosen damping of vibrations that the step does not resolve.
 
     Args:
-        rho_inf: what a step leaves of an infinitely fast vibration [-], from 0 (all damped) to 1 (nothing damped).
+        rho_inf: amplitude of an infinitely fast vibration after a step over that before [-], from 0 (fully damped) to 1
+            (undamped).
     Returns:
         Scheme, for `simulate(method=)`.
     Raises:
@@ -177,7 +184,7 @@ def generalized_alpha(rho_inf: float = 0.8) -> Scheme:
 
 
 def newmark(beta: float = 0.25, gamma: float = 0.5) -> Scheme:
-    """Newmark's scheme; ¼ and ½ damp nothing and are of second order.
+    """Newmark's scheme; with ¼ and ½ it is undamped and of second order.
 
     Args:
         beta, gamma: weights of the new acceleration in position and velocity [-]; gamma >= ½, 2 beta >= gamma.
@@ -222,11 +229,11 @@ _BATHE_GAMMA = 2.0 - sqrt(2.0)
 
 
 def bathe(gamma: float = _BATHE_GAMMA) -> Scheme:
-    """Bathe's scheme of two stages: second order, and what a step does not resolve is gone after it.
+    """Bathe's scheme of two stages: second order; a step damps infinitely fast vibrations completely.
 
     Args:
-        gamma: part of a step at which its first stage ends [-], within (0, 1); 2 − √2 shares one matrix between the
-            stages, ½ is what Bathe takes.
+        gamma: part of a step at which its first stage ends [-], within (0, 1). With 2 − √2 both stages share one
+            matrix; ½ is Bathe's choice.
     Returns:
         Scheme, for `simulate(method=)`.
     Raises:
@@ -261,7 +268,7 @@ _SDIRK_GAMMA = 1.0 - sqrt(0.5)
 
 
 def sdirk() -> Scheme:
-    """Alexander's scheme of two stages: second order under inputs that jump, from q and v alone.
+    """Alexander's scheme of two stages: second order even with inputs that jump; it uses only q and v of the start.
 
     Returns:
         Scheme, for `simulate(method=)`, `rollout(method=)` and control.
@@ -312,7 +319,7 @@ _EMBEDDED = (
 
 
 def esdirk() -> Scheme:
-    """Kennedy and Carpenter's scheme of five stages: order 4, and what a step does not resolve is gone after it.
+    """Kennedy and Carpenter's scheme of five stages: order 4; a step damps infinitely fast vibrations completely.
 
     Returns:
         Scheme, for `simulate(method=)`.

@@ -1,8 +1,8 @@
-"""The state that integrators move, x = (q, v, z), its rate and the Jacobian of that, and the inputs on the way.
+"""The state x = (q, v, z) of integrators, its rate, the Jacobian of the rate, and the inputs.
 
-q̇ follows from v (½ q ⊗ ω for quaternions) and v̇ = FD(q, v, u, t); z is the state of a controller that acts
-continuously. The Jacobian comes from the exact derivatives of inverse dynamics (Mathew 2025, eqs. (7) and (9)).
-Coordinates with a prescribed motion are put on it at every evaluation (index 1; Mathew 2025 eqs. (43)-(44)).
+q̇ follows from v (½ q ⊗ ω for quaternions) and v̇ = FD(q, v, u, t); z is the state of a continuous controller. The
+Jacobian comes from the exact derivatives of inverse dynamics (Mathew 2025, eqs. (7) and (9)). Coordinates with a
+prescribed motion are set to it at every evaluation (index 1; Mathew 2025 eqs. (43)-(44)).
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class FunctionOfTime(Protocol):
 
     @abstractmethod
     def polynomials(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """u as cubics between knots: where each begins (n,), minus infinity first, and its coefficients, rows
-        (n, 4 nu), from the highest power down. None where u is no polynomial."""
+        """u as cubics between knots: their starts (n,) [s], the first of them minus infinity, and rows of coefficients
+        (n, 4 nu), highest power first. None if u is no polynomial."""
         ...
 
     @property
@@ -64,12 +64,12 @@ def constant_polynomials(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @final
 @dataclass(frozen=True)
 class ControlLaw:
-    """The law of inputs that an integrator follows: (1) of inputs, with checked values and copied arguments.
+    """The control law of an integrator: (1) of inputs, with checked values and copied arguments.
 
     Fields:
         inputs, rate: u and dz/dt as functions of (t, q, v, z). start: z(0).
-        feed: u as a function of time alone, where it is one.
-        period: between samples [s]; infinite when the law acts continuously.
+        feed: u as a function of time; None for feedback.
+        period: time between samples [s]; infinite for a continuous law.
     """
 
     inputs: Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -81,21 +81,21 @@ class ControlLaw:
 
     @property
     def is_feedback(self) -> bool:
-        """Whether u follows q and v."""
+        """Whether u depends on q and v."""
         return self.feed is None
 
     @property
     def carried(self) -> np.ndarray:
-        """z(0) as far as the integrator carries z on: nothing where it moves at samples only."""
+        """The part of z(0) in the integrator's state x: empty for a sampled controller."""
         return self.start if np.isinf(self.period) else self.start[:0]
 
 
 Checkpoint = dict[str, Any]
-PULL = 100.0  # largest rate at which loops are pulled closed [1/s]: a larger one shakes what is stiff where it changes
-_PULL_STEPS = 0.5  # of the longest recent step, inverse
+PULL = 100.0  # largest rate at which loops are pulled closed [1/s]; changes of a larger rate excite stiff motions
+_PULL_STEPS = 0.5  # rate of the pull times the longest recent step
 _LEAST_PULL = 0.1
-_LATE = 20  # steps
-_MOST_NOT_FINITE = 100  # evaluations in a row without a step
+_LATE = 20  # steps that count as recent
+_MOST_NOT_FINITE = 100  # largest number of consecutive evaluations without a finite rate
 _MOST_KNOWN = 10_000  # times whose inputs are cached
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
@@ -113,9 +113,9 @@ def takes_state(model: Model, q: np.ndarray, v: np.ndarray) -> bool:
 
 @final
 class StateDerivative:
-    """ẋ = f(t, x) and its Jacobian for x = (q, v, z), in the form CVODE asks for; counts its evaluations.
+    """ẋ = f(t, x) and its Jacobian for x = (q, v, z), with the signatures of CVODE; counts its evaluations.
 
-    z is there under a controller with a state that acts continuously. A sampled one keeps its own, `held_z`.
+    z is the state of a continuous controller, empty for others. The state of a sampled controller is `held_z`.
     """
 
     def __init__(self, model: Model, law: ControlLaw) -> None:
@@ -128,7 +128,7 @@ class StateDerivative:
         self.late: list[float] = []
         self.monitor: Any = None  # of the steps of CVODE
         self.error: Exception | None = None
-        self.streams = False  # whether the method must stop now and then, for a checkpoint
+        self.streams = False  # whether the method must stop from time to time for a checkpoint
         self.checkpoint: Checkpoint | None = None  # from which the method resumes
         self.take_checkpoint: Callable[[], Checkpoint] | None = (
             None  # set between two points where the method can resume
@@ -143,11 +143,11 @@ class StateDerivative:
 
     @property
     def is_feedback(self) -> bool:
-        """Whether the inputs follow the state at this moment, rather than time or a sample."""
+        """Whether the inputs presently depend on the state, not on time or on a sample."""
         return self.law.is_feedback and self.held is None
 
     def end(self) -> None:
-        """Give buffers back: integrators of SciPy keep their functions until the garbage collector comes by."""
+        """Release the buffers. Integrators of SciPy keep their functions until the next garbage collection."""
         self.ready = self.take_checkpoint = None
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -162,7 +162,8 @@ class StateDerivative:
         return out
 
     def inputs(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """The inputs now: held by a sampled controller, or asked for; those of time alone are asked for once."""
+        """The inputs at a state: those of the last sample of a sampled controller, otherwise evaluated. Inputs that
+        depend on time only are cached."""
         if self.held is not None:
             return self.held
         if self.law.is_feedback:
@@ -175,26 +176,27 @@ class StateDerivative:
         return u
 
     def shown(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """(u, z) of a point to hand out; under a sampled controller the u that is held and the z that gave it."""
+        """(u, z) of a point to return. Under a sampled controller they are the present u and the z it was computed
+        from."""
         return np.concatenate([self.inputs(t, q, v, z), z if self.held is None else self.held_z])
 
     def shown_over(self, times: np.ndarray) -> np.ndarray:
-        """The same at many times between which no feedback acts, shape (n, ...)."""
+        """(u, z) at times (n,) without feedback in between, shape (n, ...)."""
         if self.held is not None:
             return np.tile(np.concatenate([self.held, self.held_z]), (len(times), 1))
         if self.law.feed is None:
-            raise RuntimeError("inputs that follow the state are not known ahead")
+            raise RuntimeError("inputs that depend on the state are unknown in advance")
         return self.law.feed.over(times)
 
     def shown_rows(self, times: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """The same of many points (n, ...)."""
+        """(u, z) of points with states x (n, ...)."""
         if self.is_feedback:
             return np.array([self.shown(t, *self.split(row)) for t, row in zip(times.tolist(), rows)])
         return self.shown_over(times)
 
     def ended(self, t: float) -> None:
-        """A step ended at t: where the steps are long, loops are pulled closed at half the rate of the longest one of
-        late, so that the pull does not limit them, and takes away within two steps what one leaves open."""
+        """Note the end of a step at t, and set the rate at which loops are pulled closed: half the inverse of the
+        longest recent step, at most PULL. The pull then does not limit the steps and closes gaps within two steps."""
         if not self.model.n_rows:
             return
         self.late.append(t)
@@ -215,7 +217,7 @@ class StateDerivative:
         return search.first_contact(times, q, v)
 
     def sample(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Take the sample that is due, (2) of inputs: u is held from now on, and z moves on for the next."""
+        """Take a sample, (2) of inputs: u is constant from now on, and z advances to the next sample."""
         z = self.held_z = self.next_z
         self.held = self.law.inputs(t, q, v, z)
         if len(z):
@@ -234,7 +236,7 @@ class StateDerivative:
         return np.concatenate([w.host["q_dot"], w.host["a"], z_dot], axis=1)
 
     def _row(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
-        """f of one state into `out`, by the shortest way."""
+        """Store f of one state in `out`, with little overhead."""
         model, nq, end = self.model, self.model.nq, self.model.nq + self.model.nv
         q, v = on_motion(model, t, x[:nq], x[nq:end])
         z = x[end:]
@@ -243,7 +245,7 @@ class StateDerivative:
         if w is None:
             w = run_forward_dynamics(model, q, v, u, t, self.pull)
             if w.buffers.alone is not None and not (model.calls_python or model.loads.varies or model.n_motions):
-                self.ready = w  # only q, v and u differ from now on
+                self.ready = w  # later calls change only q, v and u
         else:
             known = w.host
             known["q"][0], known["v"][0], known["u"][0], known["pull"][0] = q, v, u, self.pull
@@ -256,8 +258,8 @@ class StateDerivative:
             out[end:] = self.law.rate(t, seen, v, z)
 
     def _refused(self, w: Workspace) -> None:
-        """Raise where no shorter step helps, or where too many states in a row were not finite: CVODE takes one for a
-        step too long, and tries shorter ones for ever."""
+        """Raise if a shorter step would not help, or after too many consecutive states that are not finite. CVODE would
+        try shorter steps for ever."""
         raise_if_massless(self.model, w)
         if w.status[0] == STATUS_CROWDED:
             w.raise_for_status()
@@ -276,8 +278,8 @@ class StateDerivative:
         return bool(np.isfinite(x).all()) and takes_state(self.model, *on_motion(self.model, t, q, v))
 
     def __call__(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
-        """Right-hand side; an exception of the user's law is kept for the caller, but of a state that the robot cannot
-        be in, which has no rate: the step is too long."""
+        """Right-hand side. An exception of the user's law is stored for the caller. A state that the robot cannot have
+        has no rate, so that the integrator shortens its step."""
         self.evaluations += 1
         try:
             self._row(t, x, out)
@@ -289,8 +291,7 @@ class StateDerivative:
             self._count_not_finite()
 
     def jacobian(self, t: float, x: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
-        """∂f/∂x: exact, except under continuous feedback, whose law is differenced with the rest unless it knows its
-        derivatives."""
+        """∂f/∂x: exact, except for continuous feedback without derivatives of its law, where f is differenced."""
         self.jacobians += 1
         step = _ROOT_EPS * np.maximum(np.abs(x), self.scale)
         seen = np.concatenate([np.array(x)[None], x + np.diag(step)])
@@ -321,7 +322,7 @@ class StateDerivative:
         out[:nq, :nq], out[:nq, nq:] = rate_q, rate_v
         out[nq:, :nq], out[nq:, nq:] = -answer[:, :nv] @ tangent, -answer[:, nv:]
         on_q, on_v = model.dofs.q[model.prescribed.dof], nq + model.prescribed.dof
-        for on in (on_q, on_v):  # prescribed coordinates move by themselves
+        for on in (on_q, on_v):  # prescribed coordinates do not depend on x
             out[on], out[:, on] = 0.0, 0.0
 
     def _response(self, t: float, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray) -> np.ndarray:

@@ -1,11 +1,11 @@
-"""The kernel of many implicit steps, its buffers, and the arguments of a launch.
+"""The step kernel, which takes many implicit steps in a launch, its buffers, and the arguments of a launch.
 
-Equations are those of newton_stages. The matrix is made in one pass (newton_matrix) and factored in the kernel, whole
-or, of robots of many links, block by block (newton_blocks). A step whose iteration fails ends the run of its instance.
-Inputs, loads and prescribed motions stand in rows, one for each stage of each step. Adaptive steps evaluate them from
-polynomials of time and expressions (step_sizes), and search for contacts along their way (contact_search). Where
-something needs Python, the kernel pauses behind each part of a stage: `pause` says whether it does, which part comes
-next, and of which stage.
+Equations are those of newton_stages. The matrix is made in one pass (newton_matrix) and factored in the kernel, as a
+whole or, for robots of many links, block by block (newton_blocks). A step whose iteration fails ends the run of its
+instance. Inputs, loads and prescribed motions are rows of the buffers, one for each stage of each step. Adaptive steps
+evaluate them from polynomials of time and expressions (step_sizes), and search for contacts (contact_search). If a
+force needs Python, the kernel pauses after each part of a stage: `pause` holds whether it pauses, the next part and its
+stage.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -101,7 +101,7 @@ Rows = wp.array2d(dtype=wp.float64)
 
 @wp.func
 def put_result(nv: int, x: StepRows, i: int, k: int, force: Rows, out: Rows):
-    """(q, v, a, â, λ) as row k of what the steps leave."""
+    """Store (q, v, a, â, λ) in row k of the results."""
     nq = x.q.shape[1]
     at = k * (nq + 3 * nv + force.shape[1])
     for j in range(nq):
@@ -117,8 +117,8 @@ def put_result(nv: int, x: StepRows, i: int, k: int, force: Rows, out: Rows):
 
 @wp.func
 def put_stages(t: Tables, steps: int, x: StepRows, i: int, k: int):
-    """Δ, v and a of the stages before the last one as row k of the steps of what those leave, where there is room, and
-    anchors alike."""
+    """Store Δ, v and a of all stages but the last in row k of `left`, and the anchors in that of `anchored`, if these
+    have room."""
     many = x.left.shape[1] / steps
     for j in range(many):
         x.left[i, k * many + j] = x.earlier[i, j]
@@ -142,7 +142,7 @@ def leave_step(
     t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, k: int, force: Rows, adaptive: Rows, out: Rows,
     times: Rows, counts: Counts, renew: wp.Function,
 ):  # fmt: skip
-    """Hand out step k, which is kept, and remember it."""
+    """Store the results of step k, which is accepted."""
     renew(t, s, i, x.q, x.v, x.a)
     keep_approaches(m, i)
     put_result(t.nv, x, i, k, force, out)
@@ -153,7 +153,7 @@ def leave_step(
 
 @wp.func
 def ratio_of(h: Rows, i: int, k: int) -> wp.float64:
-    """By how much step k is longer than the one before."""
+    """Ratio of the size of step k to that of the one before."""
     if h[i, k] > so3.ZERO:
         return h[i, k + 1] / h[i, k]
     return so3.ONE
@@ -170,28 +170,28 @@ def implicit_steps_kernel(act: Acting) -> Any:
 
 
 def block_steps_kernel(act: Acting) -> Any:
-    """The same for robots whose matrix is eliminated block by block."""
+    """The step kernel of robots whose matrix is eliminated block by block."""
     return _kernel(act, newton_blocks_of(act), factor_blocks, solve_blocks)
 
 
 def driven_block_steps_kernel(acting: Acting) -> Any:
-    """The same of a robot whose loads, motions or inputs are expressions."""
+    """`block_steps_kernel` of a robot whose loads, motions or inputs are expressions."""
     return block_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
 
 
 def closed_steps_kernel(act: Acting) -> Any:
-    """The same for robots with loops."""
+    """The step kernel of robots with loops and many links."""
     return _kernel(act, newton_closed_of(act), factor_closed, solve_closed)
 
 
 def driven_closed_steps_kernel(acting: Acting) -> Any:
-    """The same of a robot with loops whose loads, motions or inputs are expressions."""
+    """`closed_steps_kernel` of a robot whose loads, motions or inputs are expressions."""
     return closed_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
 
 
 def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any) -> Any:
     residual, renew = residual_of(act), act.renew
-    looks = renew is not no_memory  # contacts alone remember something, and only what can touch has a way to look along
+    looks = renew is not no_memory  # only robots with contacts have anchors and search for contacts
     begin, event_of = (begin_approaches, first_event) if looks else (no_approaches, no_event)
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
@@ -253,33 +253,37 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any) -> Any:
 
 
 STEPS_FAMILY = "implicit_steps"
-_WHOLE = 0  # in place of the room for knots, of workspaces with the matrix as a whole
-LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short enough to show progress
+_WHOLE = 0  # in place of the room for knots, for workspaces with the matrix as a whole
+LONGEST_RUN = 512  # steps in one launch: enough to hide its cost, few enough to show progress
 _LEAST_RUN = 8
 _LEAST_ROOM = 64
-_MOST_BYTES = 2**26  # what the steps of one launch of a batch may leave
+_MOST_BYTES = 2**26  # largest size of the results of one launch of a batch [B]
 
 
 def steps_workspace(model: Model, batch: int, knots: int = 1, drives: int = 0) -> Workspace:
-    """Buffers and launch of the kernel for a batch: `span` says which of the steps at hand each instance takes, and how
-    much further on in `load` and `motion` their rows stand; with room for so many knots of inputs, and so many
-    steps of the program that puts formulas into them."""
+    """Buffers and launch of the kernel for a batch.
+
+    `span` holds, for each instance, the steps to take and the offset of their rows in `load` and `motion`.
+
+    Args:
+        knots: room for knots of inputs. drives: room for steps of the program that evaluates formulas of inputs.
+    """
     return workspace_with_room(model, batch, *room_for(model, knots, drives))
 
 
 def room_for(model: Model, knots: int = 1, drives: int = 0) -> tuple[int, int]:
-    """Room for so many knots, and the length of a program that has room for so many steps for inputs."""
+    """Size of the room for `knots` knots, and the length of a program with `drives` steps for inputs."""
     return 1 if knots == 1 else _room(knots), _length(model, drives)
 
 
 def dense_room(model: Model) -> tuple[int, int]:
-    """The same of buffers with the matrix as a whole even of robots of many links: the derivatives of feedback laws,
-    which Python adds to it, tie all to all."""
+    """`room_for` buffers with the matrix as a whole, also for robots of many links. The derivatives of feedback laws,
+    which Python adds to the matrix, couple all coordinates."""
     return _WHOLE if steps_by_blocks(model) or steps_closed_by_blocks(model) else 1, _length(model, 0)
 
 
 def workspace_with_room(model: Model, batch: int, room: int, length: int) -> Workspace:
-    """Buffers and launch with such room."""
+    """Buffers and launch with the sizes of `room_for` or `dense_room`."""
     make = partial(_make, room=max(room, 1), length=length, is_whole=room == _WHOLE)
     return workspace(model, f"{STEPS_FAMILY} {room} {length}", batch, make)
 
@@ -294,12 +298,12 @@ def _length(model: Model, drives: int) -> int:
 
 
 def steps_kernel(model: Model, drives: int = 0) -> Any:
-    """The kernel of that workspace."""
+    """The kernel of `steps_workspace`."""
     return _kernels_of(model)[1 if _length(model, drives) else 0]
 
 
 def _kernels_of(model: Model, is_whole: bool = False) -> tuple[Any, Any, Any]:
-    """The kernel, that of a robot that formulas drive, and what makes their buffers."""
+    """The step kernel, the one that evaluates formulas, and the function that makes their buffers of the matrix."""
     if not is_whole and steps_by_blocks(model):
         return block_steps_kernel, driven_block_steps_kernel, newton_block_buffers
     if not is_whole and steps_closed_by_blocks(model):
@@ -308,30 +312,35 @@ def _kernels_of(model: Model, is_whole: bool = False) -> tuple[Any, Any, Any]:
 
 
 def recording_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
-    """The same, which keeps Δ, the rate of Δ and a of the stages before the last one in `left`, and anchors at the ends
-    of steps in `anchored`, which are its own even for a batch of one."""
+    """`steps_workspace` that stores Δ, the rate of Δ and a of all stages but the last in `left`, and the anchors at the
+    ends of steps in `anchored`. It has anchors of its own even for a batch of one."""
     before = len(scheme.stages) - 1
-    if not before and not model.one(0, 1).contacts.sticks:
+    if not before and not model.of_row(0, 1).contacts.sticks:
         return steps_workspace(model, batch)
     make = partial(_make, room=1, length=_length(model, 0), before=before)
     return workspace(model, f"{STEPS_FAMILY} keeping {before}", batch, make)
 
 
 def private_workspace(model: Model, batch: int, steps: int, rows: int = 0) -> Workspace:
-    """The same, kept for long, with room for so many steps in a launch, anchors of their own even for a batch of one,
-    and rows of loads, or as many as all instances share."""
+    """A `steps_workspace` for one owner, outside the cache.
+
+    Args:
+        steps: room for steps in a launch. rows: number of rows of loads; 0: the rows that all instances share.
+
+    It has anchors of its own even for a batch of one.
+    """
     make = partial(_make, room=1, length=_length(model, 0), steps=steps, rows=rows)
     return own_workspace(model, batch, make)
 
 
 def bytes_of_instance(model: Model) -> int:
-    """Memory of a motion in a batch, without what its steps leave."""
-    w = steps_workspace(model.one(0, 1), 1)
+    """Memory of a motion in a batch without the results of its steps [B]."""
+    w = steps_workspace(model.of_row(0, 1), 1)
     return max(w.buffers.nbytes - w.host["out"].nbytes - w.host["inputs"].nbytes, 1)
 
 
 def _run_length(model: Model, batch: int) -> int:
-    """Steps in one launch: of a batch so many that what they need and leave stays within _MOST_BYTES."""
+    """Number of steps in one launch. For a batch, their loads and results take at most _MOST_BYTES."""
     if batch == 1:
         return LONGEST_RUN
     numbers = model.nq + 3 * model.nv + model.n_rows + MOST_STAGES * model.nu + 1
@@ -348,7 +357,7 @@ def _make(
     is_whole: bool = False,
     rows: int = 0,
 ) -> Buffers:
-    world, keeps = model.one(0, 1).contacts, before is not None
+    world, keeps = model.of_row(0, 1).contacts, before is not None
     anchors = 6 * len(world.pair) if world.sticks else 0
     n, row = steps or _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
     if keeps and anchors:
@@ -388,7 +397,7 @@ def _make(
 
 
 def _put_laws(model: Model, w: Buffers, length: int) -> LawsStruct:
-    """Loads and motions as functions of time, with room for a program of a length, which `put_program` fills."""
+    """Loads and motions as functions of time, with room for a program of the given length (see `put_program`)."""
     laws, (knots, pieces) = LawsStruct(), laws_of_time(model) or constant_laws(model)
     laws.knots = w.buffer("law_knots", knots.shape, common=True)
     laws.pieces = w.buffer("laws", pieces.shape, common=True)
@@ -399,23 +408,23 @@ def _put_laws(model: Model, w: Buffers, length: int) -> LawsStruct:
 
 
 def program_of(model: Model, inputs: Steps) -> tuple[np.ndarray, np.ndarray]:
-    """The program of a robot's laws and of its inputs, as `put_program` takes it."""
+    """The program of a robot's laws and of its inputs, as argument of `put_program`."""
     return linked([*steps_of_laws(model), *inputs])
 
 
 def put_program(w: Workspace, program: tuple[np.ndarray, np.ndarray]) -> None:
-    """Fill in what evaluates expressions."""
+    """Fill in the program that evaluates expressions."""
     code, numbers = program
     w.host["code"][: len(code)], w.host["operands"][: len(numbers)] = code, numbers
 
 
 def put_times(model: Model, w: Workspace, times: list[float], rows: np.ndarray | None = None) -> None:
-    """Fill in what loads and prescribed motions are at the ends of stages, in the first rows or in given ones."""
+    """Fill in loads and prescribed motions at the ends of stages (times [s]), in the first rows or in given ones."""
     host, to = w.host, slice(len(times)) if rows is None else rows
     if model.n_load_rows:
         host["load"][to] = rows_of_times(model, times if model.loads.varies else [0.0])
     if model.n_motions:
-        some = {t: k for k, t in enumerate(dict.fromkeys(times))}  # motions that are cut meet the same times
+        some = {t: k for k, t in enumerate(dict.fromkeys(times))}  # motions with cut steps have the same times
         host["motion"][to] = model.motions_over(np.array(list(some)))[[some[t] for t in times]]
 
 
@@ -428,8 +437,8 @@ def put_inputs(w: Workspace, u: np.ndarray, stages: int) -> None:
 def put_start(
     w: Workspace, numbers: np.ndarray, here: StepState, steps: int, has_matrix: bool, known: tuple[int, int]
 ) -> None:
-    """Fill in where so many steps begin, which are given and taken without a pause; whether there is a matrix, and what
-    is known of the iterations: new_first and slow_is_enough of step_rows."""
+    """Fill in the start of `steps` fixed steps without a pause, whether there is a matrix, and the counts new_first and
+    slow_is_enough of step_rows."""
     host = w.host
     host["numbers"][:], host["span"][0], host["pause"][:], host["adaptive"][:] = numbers, (0, steps, 0), 0, 0.0
     host["h"][0, 0] = here.h
@@ -440,12 +449,12 @@ def put_start(
 
 
 def stage_times(scheme: Scheme, start: float, ends: np.ndarray) -> list[float]:
-    """Where the stages of steps from `start` to the times `ends` end, step by step."""
+    """Ends of the stages of steps from `start` to the times `ends`, step by step [s]."""
     return ends_of_stages(scheme, np.append(start, ends[:-1]), ends).ravel().tolist()
 
 
 def ends_of_stages(scheme: Scheme, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Where the stages of steps (n,) end, (n, stages)."""
+    """Ends of the stages of n steps, shape (n, stages) [s]."""
     parts = scheme.ends
     times = ends[:, None] + (ends - starts)[:, None] * (parts - 1.0)
     times[:, -1] = ends
@@ -453,14 +462,16 @@ def ends_of_stages(scheme: Scheme, starts: np.ndarray, ends: np.ndarray) -> np.n
 
 
 def states_follow(model: Model, project: bool, by_error: bool = False) -> bool:
-    """Whether a and λ are those that q and v ask for: of robots with loops whose velocities are projected, and where
-    steps are as long as their error allows, which leaves more of a than of q. Where contacts stick, the anchors are
-    known to the steps alone."""
-    return (project or (by_error and not model.n_rows)) and not model.one(0, 1).contacts.sticks
+    """Whether a and λ of results are computed from q and v instead of taken from the steps.
+
+    This is so with projected velocities, and with adaptive steps without loops, where the error of a exceeds that of q.
+    With contacts that stick it is not, since only the steps have the anchors.
+    """
+    return (project or (by_error and not model.n_rows)) and not model.of_row(0, 1).contacts.sticks
 
 
 def state_after(model: Model, here: StepState, rows: np.ndarray, t: float, h: float, is_steady: bool) -> StepState:
-    """The state after steps from `here` that left rows (q, v, a, â, λ), the last of size h."""
+    """The state at time t after steps from `here` with results `rows` (q, v, a, â, λ). h: size of the last step [s]."""
     nq, nv = model.nq, model.nv
     last, first = rows[-1].copy(), nq + nv
     q, v, a = last[:nq], last[nq:first], last[first : first + nv]

@@ -31,39 +31,43 @@ AT_REST = wp.constant(wp.float64(1e-9))  # its rate [rad/s, m/s]
 
 MOST_STAGES = 5
 STAGE = 13 + 9 * (MOST_STAGES - 1)  # numbers of a stage
-N_STAGES = 6  # where behind the tolerances it stands how many there are,
-FOLLOWS_RATES = 7  # whether they add up rates,
-POWER = 8  # to which power of h the estimated error grows,
-DAMPS = 9  # whether iterations that fail go on with damping,
-FIRST_ERROR = 10  # where the weights of the error begin,
-FIRST_STAGE = FIRST_ERROR + 4 + 3 * (MOST_STAGES - 1)  # and where the stages do
+# Indices in `scheme_numbers`, after the tolerances:
+N_STAGES = 6  # number of stages
+FOLLOWS_RATES = 7  # whether they add up rates
+POWER = 8  # power of h of the estimated error
+DAMPS = 9  # whether an iteration that fails starts again with damping
+FIRST_ERROR = 10  # first weight of the error
+FIRST_STAGE = FIRST_ERROR + 4 + 3 * (MOST_STAGES - 1)  # first number of the first stage
 SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
 
-# What is noted of an iteration, by instance: contraction, size of the last change, whether that was by a matrix made in
-# this stage, whether the next one is, whether the matrix is to be made anew, whether a kept one is tried first, the
-# number of the iteration, that of unknowns, ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ, the ∂v/∂Δ of the matrix at hand, and the estimated
-# error of the step in units of the tolerance. Of damped iterations (damped_stages): the number of the start, 0 without
-# damping; the part of the change that is tried, 0 before one is; size of the change, |r| and |e| of the residual before
-# it; and whether a stage of this step was damped.
+# Columns of `notes`, by instance: contraction; size of the last change; whether its matrix was made in this stage;
+# whether that of the next change is; whether a new matrix is needed; whether a kept one is tried first; number of the
+# iteration; number of unknowns; ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ; the ∂v/∂Δ of the present matrix; and the estimated error of the
+# step in units of the tolerance. Of damped iterations: number of the start, 0 without damping; part of the
+# change that is tried, 0 before one is; size of the change, |r| and |e| before it; and whether a stage of this step was
+# damped.
 RATE, LAST, LAST_MADE_HERE, MADE_HERE, FRESH, TRIES_KEPT, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, KEPT_C1 = range(12)
 ERROR, DAMPED_START, PART, SIZE, FORCES_LEFT, GAPS_LEFT, IS_DAMPED = range(12, 19)
 NOTES = 19
-# What is counted: steps done, residuals, matrices; whether there is a matrix; how many stages yet make a new matrix
-# first (1: only the next, should its kept one fail too); whether the acceleration goes on as it changed; and how many
-# stages yet take a slow iteration as it is; steps with damping, and residuals that damped iterations took.
+# Columns of `counts`: steps done, residuals, matrices; whether there is a matrix; number of further stages that make a
+# new matrix first (1: only the next one, if its kept matrix fails too); whether the extrapolated acceleration predicts
+# better; number of further stages that accept a slow iteration; damped steps; and residuals of damped iterations.
 DONE, EVALUATIONS, MATRICES, HAS_MATRIX, NEW_FIRST, STEADY, SLOW_IS_ENOUGH, DAMPED, DAMPED_EVALUATIONS = range(9)
 COUNTS = 9
 
 
 @wp.struct
 class StepRowsStruct:
-    """The state of a step and the work of its iteration, by instance; `ahead` is â of the scheme, `before` the
-    acceleration at the start and `trend` its change since a step ago, `recent` the one a stage ago,
-    `guess` the one that a stage was begun with, `earlier` Δ, v and a of the stages before; forces of loops alike.
-    `rate` is that of Δ, and `bare` the acceleration were it v. A damped iteration changes the acceleration `base`
-    and the forces `base_force` along `change` of Δ and `change_force`; `residual` is r, in units `row_unit`.
-    `left` has `earlier` at the end of each step, and `anchored` the anchors of contacts that stick there; either may
-    have no room."""
+    """The state of a step and the scratch of its iteration, one row for each instance.
+
+    Fields:
+        ahead: â of the scheme. before: acceleration at the start of the step. trend: its change in the last step.
+        recent: acceleration at the end of the last stage. guess: predicted acceleration of the stage. earlier: Δ, v and
+        a of the earlier stages. force_before, force_recent: the same for forces of loops. rate: rate of Δ. bare:
+        acceleration if the rate of Δ were v. base, base_force: acceleration and forces of loops from which a damped
+        iteration tries parts of change and change_force. residual: r there, in units row_unit. left: `earlier` at the
+        end of each step. anchored: anchors of contacts that stick there. The last two may be empty.
+    """
 
     start: Rows
     q: Rows
@@ -100,8 +104,7 @@ StepRows = by_reference(StepRowsStruct)
 
 
 def step_rows(w: Buffers, model: Model, left: int = 0, anchored: int = 0) -> StepRowsStruct:
-    """Rows for the instances of buffers, shown to the host, and numbers for what stages leave and for
-    anchors at the ends of steps."""
+    """Rows for the instances of buffers, which the host can read. left, anchored: width of these rows."""
     nv, m = model.nv, model.n_rows
     sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "notes": NOTES}
     sizes |= dict.fromkeys(("force_before", "force_recent", "base_force", "change_force"), m)
@@ -118,8 +121,8 @@ def step_rows(w: Buffers, model: Model, left: int = 0, anchored: int = 0) -> Ste
 def scheme_numbers(
     scheme: Scheme, rtol: float, atol: tuple[float, float], project: bool, share: float | None, *, damps: bool = False
 ) -> np.ndarray:
-    """Numbers of a scheme for kernels: tolerances, then the weights of its stages in the order of `predict`. With
-    `damps` an iteration that fails goes on with damping; loops then close in q alone."""
+    """The numbers of a scheme for kernels: tolerances, then the weights of its stages in the order of `predict`. With
+    `damps` an iteration that fails starts again with damping; loops then close in q alone."""
     numbers = np.zeros(SCHEME_NUMBERS)
     settles = project and scheme.is_undamped
     numbers[:N_STAGES] = rtol, *atol, project, settles, -1.0 if share is None else share
@@ -136,8 +139,9 @@ def scheme_numbers(
 
 @wp.struct
 class Tolerances:
-    """Tolerances, absolute ones of q and of v, whether loops keep their velocity and accelerations are settled, the
-    share of (6), or less than zero, and whether stages add up rates."""
+    """Tolerances of a step. atol, atol_v: absolute ones of q and v. project: whether velocities are projected onto
+    loops. settle: whether (4) is applied. share: factor of (6), negative for adaptive steps. follows_rates: whether
+    stages add up rates."""
 
     rtol: wp.float64
     atol: wp.float64
@@ -150,7 +154,7 @@ class Tolerances:
 
 @wp.func
 def tolerances(numbers: wp.array(dtype=wp.float64)) -> Tolerances:
-    """What `numbers` begins with."""
+    """The tolerances at the start of `numbers`."""
     c = Tolerances()
     c.rtol = numbers[0]
     c.atol = numbers[1]
@@ -164,7 +168,7 @@ def tolerances(numbers: wp.array(dtype=wp.float64)) -> Tolerances:
 
 @wp.func
 def correct(nv: int, x: StepRows, i: int, change: Rows, c0: wp.float64, c1: wp.float64, to_ahead: wp.float64):
-    """Take a change from Δ, with what it does to rates, velocities, accelerations and â."""
+    """Subtract a change from Δ, and its effect from rates, velocities, accelerations and â."""
     for j in range(nv):
         step = change[i, j]
         x.move[i, j] = x.move[i, j] - step
@@ -177,7 +181,7 @@ def correct(nv: int, x: StepRows, i: int, change: Rows, c0: wp.float64, c1: wp.f
 
 @wp.struct
 class Weights:
-    """What a, and v, a and â at the start of a step, give of Δ, v and â of a stage, h included."""
+    """Weights of a, and of v, a and â at the start of a step, in Δ, v and â of a stage, with the powers of h."""
 
     move: wp.vec4d
     v: wp.vec4d
@@ -186,7 +190,7 @@ class Weights:
 
 @wp.func
 def weights(numbers: wp.array(dtype=wp.float64), at: int, h: wp.float64) -> Weights:
-    """Weights of the stage whose numbers begin at a place."""
+    """Weights of the stage whose numbers begin at index `at`."""
     w = Weights()
     square = h * h
     w.move = wp.vec4d(square * numbers[at + 1], h * numbers[at + 2], square * numbers[at + 3], square * numbers[at + 4])
@@ -197,7 +201,7 @@ def weights(numbers: wp.array(dtype=wp.float64), at: int, h: wp.float64) -> Weig
 
 @wp.func
 def put_prediction(nv: int, x: StepRows, w: Weights, i: int):
-    """Δ, v, a and â, were the acceleration as guessed, by (1) of schemes."""
+    """Set Δ, v, a and â for the predicted acceleration, by (1) of schemes."""
     for j in range(nv):
         known = wp.vec4d(x.guess[i, j], x.v_start[i, j], x.before[i, j], x.ahead_start[i, j])
         x.a[i, j] = known[0]
@@ -208,8 +212,8 @@ def put_prediction(nv: int, x: StepRows, w: Weights, i: int):
 
 @wp.func
 def begin_step(t: Tables, x: StepRows, i: int, ratio: wp.float64, gain: wp.float64, loops: LoopRows):
-    """Note where a step starts, and guess the acceleration of its first stage by (5), which adds `gain` of the change
-    since a step ago; that and â first move to the step size, by `ratio` longer."""
+    """Store the start of a step and guess the acceleration of its first stage by (5), with `gain` times the change in
+    the last step. The change and â are first scaled to the step size, by `ratio`."""
     for j in range(x.q.shape[1]):
         x.start[i, j] = x.q[i, j]
     for j in range(t.nv):
@@ -230,8 +234,8 @@ def begin_step(t: Tables, x: StepRows, i: int, ratio: wp.float64, gain: wp.float
 
 @wp.func
 def begin_next(t: Tables, x: StepRows, i: int, stage: int, gain: wp.float64, loops: LoopRows):
-    """Note Δ, v and a of the stage before, and guess the acceleration of this one by (5), which adds `gain` of the
-    change in that one."""
+    """Store Δ, v and a of the last stage, and guess the acceleration of this one by (5), with `gain` times the change
+    in the last one."""
     place = 3 * (stage - 1) * t.nv
     for j in range(t.nv):
         a = x.a[i, j]
@@ -249,7 +253,7 @@ def begin_next(t: Tables, x: StepRows, i: int, stage: int, gain: wp.float64, loo
 @wp.func
 def predict(t: Tables, x: StepRows, i: int, stage: int, h: wp.float64, ratio: wp.float64, steady: int,
             numbers: wp.array(dtype=wp.float64), loops: LoopRows):  # fmt: skip
-    """Δ, v, a, â and λ from which the iteration of a stage starts, and how v, a and â change with Δ."""
+    """Set Δ, v, a, â and λ at which the iteration of a stage starts, and the derivatives of v, a and â by Δ."""
     at = FIRST_STAGE + STAGE * stage
     gain = numbers[at]
     if stage == 1:
@@ -285,7 +289,7 @@ def place_stage(t: Tables, x: StepRows, i: int, stage: int, h: wp.float64, numbe
 
 @wp.func
 def take_rates(t: Tables, x: StepRows, i: int):
-    """v and a of stored poses from the rate of Δ, and from the acceleration were that v: v = T(Δ) w of schemes."""
+    """Set v and a of stored poses from the rate of Δ and its derivative: v = T(Δ) w of schemes."""
     if x.q.shape[1] != t.nv:
         for k in range(t.n_nodes):
             if is_stored(t.node[k].has_quaternion):
@@ -294,7 +298,7 @@ def take_rates(t: Tables, x: StepRows, i: int):
 
 @wp.func
 def add_earlier(t: Tables, x: StepRows, i: int, e: int, at: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)):
-    """Add to Δ, v and â what Δ, v and a of an earlier stage e give, by the nine weights from `at` on."""
+    """Add Δ, v and a of an earlier stage e to Δ, v and â, with the nine weights from index `at` on."""
     for j in range(t.nv):
         move = x.earlier[i, 3 * e * t.nv + j]
         v = x.earlier[i, (3 * e + 1) * t.nv + j]
@@ -306,13 +310,13 @@ def add_earlier(t: Tables, x: StepRows, i: int, e: int, at: int, h: wp.float64, 
 
 @wp.func
 def follow_motions(t: Tables, x: StepRows, i: int, motion: wp.array(dtype=wp.float64)):
-    """Put prescribed coordinates where they are at the end of a stage."""
-    n_held = t.prescribed.dof.shape[0]
-    for e in range(n_held):
+    """Set prescribed coordinates to their motion at the end of a stage."""
+    n_locked = t.prescribed.dof.shape[0]
+    for e in range(n_locked):
         k = t.prescribed.dof[e]
         x.move[i, k] = motion[e] - x.start[i, t.dofs.q[k]]
-        x.v[i, k] = motion[n_held + e]
-        x.a[i, k] = motion[2 * n_held + e]
+        x.v[i, k] = motion[n_locked + e]
+        x.a[i, k] = motion[2 * n_locked + e]
         x.rate[i, k] = x.v[i, k]
         x.bare[i, k] = x.a[i, k]
         x.ahead[i, k] = x.a[i, k]
@@ -323,7 +327,7 @@ def follow_motions(t: Tables, x: StepRows, i: int, motion: wp.array(dtype=wp.flo
 
 @wp.func
 def missed(t: Tables, x: StepRows, i: int) -> wp.float64:
-    """By how much (5) missed the acceleration, in natural units."""
+    """Error of the prediction (5) of the acceleration, in natural units."""
     size = wp.float64(0.0)
     for j in range(t.nv):
         size = wp.max(size, wp.abs(x.a[i, j] - x.guess[i, j]) * x.inverse_scale[j])
@@ -332,7 +336,7 @@ def missed(t: Tables, x: StepRows, i: int) -> wp.float64:
 
 @wp.func
 def is_steady(t: Tables, x: StepRows, i: int) -> int:
-    """1 where the acceleration has gone on as it changed before, rather than staying."""
+    """1 if the extrapolated acceleration of (5) would have been the better prediction, otherwise 0."""
     stays = wp.float64(0.0)
     goes = wp.float64(0.0)
     for j in range(t.nv):
@@ -344,7 +348,8 @@ def is_steady(t: Tables, x: StepRows, i: int) -> int:
 
 @wp.func
 def still_open(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops: LoopRows):
-    """What the kept rows miss, and the others: residuals over CLOSED and, where asked, rates over AT_REST."""
+    """Errors of the kept rows of loops and of the others: residuals over CLOSED, and with projection rates over
+    AT_REST."""
     kept = wp.float64(0.0)
     others = wp.float64(0.0)
     if may_have_loops() and t.loops.node.shape[0] > 0:
@@ -366,7 +371,7 @@ def still_open(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops:
 def ask_loops(
     t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, c1: wp.float64, gravity: vec3, loops: LoopRows
 ):
-    """Put what loops ask of the step on the right side: e = 0, or A v = 0 as (3) wants it."""
+    """Set the right side of the rows of loops: e = 0, or A v = 0 for (3)."""
     if c.project == so3.ZERO:
         ask_closed(t.nv, i, loops, so3.ONE, loops.gap)
     else:
@@ -376,7 +381,7 @@ def ask_loops(
 
 @wp.func
 def close_loops(t: Tables, b: NewtonBuffers, x: StepRows, i: int, c1: wp.float64, solve: wp.Function):
-    """Move q alone by what is left of e when the step has changed it by −A v / c₁: the part δ of (3)."""
+    """Move q by the part δ of (3), to remove the residual of e after the step has changed it by −A v / c₁."""
     for j in range(t.nv):
         b.loops.unknown[i, j] = so3.ZERO
     for row in range(b.loops.gap.shape[1]):
@@ -389,7 +394,7 @@ def close_loops(t: Tables, b: NewtonBuffers, x: StepRows, i: int, c1: wp.float64
 
 @wp.func
 def settle_acceleration(t: Tables, b: NewtonBuffers, x: StepRows, i: int, c0: wp.float64, solve: wp.Function):
-    """Take off the acceleration by which A a + Ȧ v differs from zero, and the forces it took, by (4)."""
+    """Remove the acceleration by which A a + Ȧ v differs from zero, and its forces, by (4)."""
     for j in range(t.nv):
         b.loops.unknown[i, j] = so3.ZERO
     ask_closed(t.nv, i, b.loops, so3.ONE, b.loops.acceleration)

@@ -1,16 +1,17 @@
 """The law of adaptive step sizes and of rejected steps, and inputs at a time, inside kernels.
 
-A step of size h with the estimated error e, over the tolerance, is kept where e ≤ 1; the next one is of size
+A step of size h with the estimated error e, over the tolerance, is accepted if e ≤ 1. The next one has the size
 
     h · min(4, 0.9 e^(−0.7/p) e₋^(0.4/p)),  e ~ h^p, e₋ that of the step before                             (1)
 
-After a rejected step the size does not grow. A step that is rejected for its error is cut by max(0.2, 0.9 e^(−1/p)),
-one for which Newton's method fails to a quarter. The size stays where (1) would gain little, which keeps the matrix.
-Two steps lead to a stop where one would leave a short rest. They lead to an event, too: a time at which a ball came
-inside something that a step went through, or at which a contact began or ended during a rejected step (contact_search).
+After a rejected step the size does not grow. A step rejected for its error is cut by max(0.2, 0.9 e^(−1/p)); one for
+which Newton's method fails is cut to a quarter. If (1) gains little, the size stays, so that the matrix can be kept.
+The last two steps before a stop have equal sizes if one step would leave a short rest. So have those before an event:
+the entry of a ball into an obstacle that a step went through, or the begin or end of a contact during a rejected step
+(contact_search).
 
-Loads, prescribed motions and inputs are polynomials of time between knots, or expressions. Where they are something
-else, the host plans steps of one size, and a run ends where another size is wanted.
+Loads, prescribed motions and inputs are polynomials of time between knots, or expressions. For others the host plans
+steps of one size, and a run ends when another size is needed.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -38,10 +39,10 @@ from lissom.systems.bordered import LoopRows
 Rows = wp.array2d(dtype=wp.float64)
 Counts = wp.array2d(dtype=wp.int32)
 
-# Numbers of an instance with adaptive steps: the time at which it stops (not above zero: its steps are given), the time
-# now, the size of the next step and the least one [s], whether sizes, loads and inputs are planned ahead until another
-# size is wanted, the error of the last step (below zero: it was rejected), and the time of the next event, if it is
-# later than now [s].
+# Numbers of an instance with adaptive steps: the time of its stop (zero or negative for fixed steps), the present time,
+# the size of the next step and the least size [s]; whether sizes, loads and inputs are planned until another size is
+# needed; the error of the last step (negative: it was rejected); and the time of the next event, if it is after the
+# present time [s].
 STOP, NOW, NEXT, LEAST, IS_PLANNED, BEFORE, EVENT = range(7)
 ADAPTIVE = 7
 
@@ -51,15 +52,16 @@ GROW = wp.constant(wp.float64(4.0))
 GAIN = wp.constant(wp.float64(1.2))  # growth below which the size stays
 CUT = wp.constant(wp.float64(0.25))
 TINY_ERROR = wp.constant(wp.float64(1e-4))
-OWN_SHARE = wp.constant(wp.float64(0.7))  # of the exponent 1/p of an error, and of the one before: K. Gustafsson, ACM
-SHARE_BEFORE = wp.constant(wp.float64(0.4))  # Trans. Math. Softw. 17, 1991
+# Shares of the exponent 1/p of the errors in (1): K. Gustafsson, ACM Trans. Math. Softw. 17, 1991.
+OWN_SHARE = wp.constant(wp.float64(0.7))
+SHARE_BEFORE = wp.constant(wp.float64(0.4))
 WHOLE = wp.constant(wp.float64(1.0 - 1e-9))
 
 
 @wp.struct
 class LawsStruct:
-    """What drives a robot: polynomials of time between knots, (n, order, numbers), and the program that puts numbers in
-    the place of their zeros (passes/expressions)."""
+    """Loads, motions and inputs by time: polynomials between knots, (n, order, numbers), and the program that adds the
+    numbers of expressions, whose polynomials are zero (passes/expressions)."""
 
     knots: Rows
     pieces: wp.array3d(dtype=wp.float64)
@@ -72,7 +74,7 @@ Laws = by_reference(LawsStruct)
 
 @wp.func
 def next_stop(adaptive: Rows, i: int) -> wp.float64:
-    """When steps have to end next."""
+    """The next time at which a step must end [s]: a stop or an event."""
     if adaptive[i, EVENT] > adaptive[i, NOW]:
         return wp.min(adaptive[i, EVENT], adaptive[i, STOP])
     return adaptive[i, STOP]
@@ -80,8 +82,8 @@ def next_stop(adaptive: Rows, i: int) -> wp.float64:
 
 @wp.func
 def size_towards(left: wp.float64, size: wp.float64) -> wp.float64:
-    """Size of the next step where so much time is left to a stop and `size` is wanted; two steps lead to the stop where
-    one would leave a short rest."""
+    """Size of the next step, for `left` to the stop and a wanted `size` [s]. Two equal steps lead to the stop if one of
+    the wanted size would leave a short rest."""
     if size >= left * WHOLE:
         return left
     return wp.min(size, wp.float64(0.5) * left)
@@ -95,13 +97,13 @@ def next_size(adaptive: Rows, i: int) -> wp.float64:
 
 @wp.func
 def change_of_size(error: wp.float64, before: wp.float64, power: wp.float64, part: wp.float64) -> wp.float64:
-    """By what the size of steps changes behind one that was kept; `part` of that size was taken."""
+    """Factor of (1) on the step size after an accepted step, which had `part` of this size."""
     change = SAFETY * wp.pow(wp.max(error, TINY_ERROR), -OWN_SHARE / power)
     if before < wp.float64(0.0):
         change = wp.min(change, wp.float64(1.0))
     else:
         change *= wp.pow(wp.max(before, TINY_ERROR), SHARE_BEFORE / power)
-    if part < WHOLE:  # a step cut short by a stop says little of a longer one
+    if part < WHOLE:  # a step cut short by a stop does not justify a larger one
         change = wp.max(change * part, wp.float64(1.0))
     if change > wp.float64(1.0) and change < GAIN:
         change = wp.float64(1.0)
@@ -110,7 +112,7 @@ def change_of_size(error: wp.float64, before: wp.float64, power: wp.float64, par
 
 @wp.func
 def cut_of_size(error: wp.float64, power: wp.float64) -> wp.float64:
-    """By what the size of a step changes that is rejected for its error."""
+    """Factor on the size of a step that is rejected for its error."""
     return wp.max(SHRINK, SAFETY * wp.pow(error, -wp.float64(1.0) / power))
 
 
@@ -119,8 +121,11 @@ def retry(
     t: Tables, x: StepRows, i: int, h: wp.float64, ratio: wp.float64, going: int, event: wp.float64,
     numbers: wp.array(dtype=wp.float64), adaptive: Rows, loops: LoopRows, counts: Counts,
 ) -> int:  # fmt: skip
-    """1 if a step that ended as `going` says, with an event at a part of it above zero, is to be taken again; sets the
-    size of the next one by (1)."""
+    """1 if a step must be repeated, otherwise 0; sets the size of the next one by (1).
+
+    Args:
+        going: how Newton's iteration ended. event: part of the step up to an event; zero without one.
+    """
     error = x.notes[i, ERROR]
     if going == CONVERGED and error <= so3.ONE and event <= so3.ZERO:
         stop = next_stop(adaptive, i)
@@ -145,13 +150,14 @@ def retry(
 
 @wp.func
 def gives_up(s: Scratch, adaptive: Rows, i: int) -> bool:
-    """Whether no shorter step is tried: it would be too short, or the robot has no room for what touches."""
+    """Whether no shorter step is tried: it would be too short, or the robot has more near pairs than it has room
+    for."""
     return adaptive[i, NEXT] < adaptive[i, LEAST] or s.status[i] == STATUS_CROWDED
 
 
 @wp.func
 def restore_start(t: Tables, x: StepRows, i: int, ratio: wp.float64, loops: LoopRows):
-    """Go back to where the step began."""
+    """Restore the start of the step."""
     for j in range(x.q.shape[1]):
         x.q[i, j] = x.start[i, j]
     for j in range(t.nv):
@@ -166,7 +172,7 @@ def restore_start(t: Tables, x: StepRows, i: int, ratio: wp.float64, loops: Loop
 
 @wp.func
 def stretch_of(now: wp.float64, knots: wp.array(dtype=wp.float64)) -> int:
-    """The last knot that is not behind a time, the first where all are."""
+    """Index of the last knot at or before a time; 0 if there is none."""
     k = wp.int32(0)
     stop = int(knots.shape[0])
     while stop - k > 1:
@@ -181,7 +187,7 @@ def stretch_of(now: wp.float64, knots: wp.array(dtype=wp.float64)) -> int:
 def put_polynomials(
     x: StepRows, i: int, now: wp.float64, knots: wp.array(dtype=wp.float64), pieces: wp.array3d(dtype=wp.float64)
 ):
-    """u at a time: cubics between knots, row by row of `pieces` their coefficients from the highest power down."""
+    """Set u at a time from cubics between knots. A row of `pieces` holds their coefficients, highest power first."""
     k = stretch_of(now, knots)
     s = so3.ZERO
     if k > 0:
@@ -196,7 +202,8 @@ def put_polynomials(
 
 @wp.func
 def law_at(now: wp.float64, k: int, j: int, laws: Laws):
-    """What law j is at a time in stretch k: a polynomial in the time since where `knots` says, highest power first."""
+    """Value of law j at a time in piece k: a polynomial in the time since its origin in `knots`, highest power
+    first."""
     s = now - laws.knots[1, k]
     value = laws.pieces[k, 0, j]
     for power in range(1, laws.pieces.shape[1]):
@@ -209,7 +216,7 @@ def put_laws(
     now: wp.float64, laws: Laws, load: wp.array(dtype=vec6), motion: wp.array(dtype=wp.float64),
     u: wp.array(dtype=wp.float64),
 ):  # fmt: skip
-    """Loads, what prescribed coordinates do, and inputs that are expressions, at a time."""
+    """Set loads, prescribed coordinates with their rates, and inputs that are expressions, at a time."""
     k = stretch_of(now, laws.knots[0])
     loads = load.shape[0]
     for row in range(loads):
@@ -224,12 +231,12 @@ def put_laws(
 
 @final
 class _Numbers:
-    """Functions of Python by the names of Warp's."""
+    """Python functions under the names of Warp's."""
 
     float64, pow, min, max = float, pow, min, max
 
 
 def of_numbers(law: Any) -> Callable[..., float]:
-    """The same law for plain numbers: its code, with constants and functions of Python in place of Warp's."""
+    """A Warp function as a Python function of plain numbers: its code with constants and functions of Python."""
     known = {name: getattr(value, "value", value) for name, value in globals().items()}
     return FunctionType(law.func.__code__, known | {"wp": _Numbers})

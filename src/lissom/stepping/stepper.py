@@ -1,14 +1,13 @@
-"""Motions that go on step by step under inputs that are given on the way: one that is watched, or many for learning.
+"""Motions that advance step by step under inputs that the caller gives: of one robot, or of many copies for learning.
 
-The steps are implicit (newton_stages) and of one size. `Stepper` moves one robot: Newton's matrix is kept from one call
-to the next, and inputs are those at the end of each step, which is right to second order where they change without a
-jump.
+The steps are implicit (newton_stages) and of one size. `Stepper` moves one robot. Newton's matrix is kept from one call
+to the next. Inputs are those at the end of each step, which is of second order if they do not jump.
 
-`Copies` moves many copies of a robot, each from its own start and under its own inputs, all in one launch, in buffers
-that stay. Inputs are held from one call to the next. A copy whose Newton iteration finds no step takes it in parts, in
-further launches that leave the others alone. Each copy has its own time, which begins where it is placed, and its own
-anchors of contacts that stick. Its motion depends on its own model, start and inputs alone: it is the same to the last
-bit alone, among others and in any place among them.
+`Copies` moves many copies of a robot in one launch, each from its own start and under its own inputs. The buffers
+persist. Inputs are constant from one call to the next. A copy for which Newton's method finds no step takes it in
+parts, in further launches that do not change the others. Each copy has its own time, which is zero at `place`, and its
+own anchors of contacts that stick. Its motion depends only on its own model, start and inputs, and is equal to the last
+bit in any batch and at any place in it.
 """
 
 from __future__ import annotations
@@ -38,26 +37,26 @@ from lissom.stepping.step_rows import scheme_numbers
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-RTOL, ATOL = 1e-5, 1e-7  # of what an iteration may leave: far less than a picture shows
-_LEAST_PART = 0.25**6 * (1.0 - 1e-9)  # of a step, that is tried
+RTOL, ATOL = 1e-5, 1e-7  # tolerances of an iteration, far below what a picture shows
+_LEAST_PART = 0.25**6 * (1.0 - 1e-9)  # least part of a step that is tried
 _LONGEST = 64  # steps in one launch of a stepper
-_TOGETHER = 64  # starts whose accelerations are computed at once
+_TOGETHER = 64  # starts whose accelerations are computed in one launch
 
 
 @final
 class Stepper:
-    """A robot in motion, one step after the other.
+    """A robot in motion, advanced step by step.
 
-    Inputs u act during a whole step. A step of a fixed size takes them at its end: it is of second order where they do
-    not jump. The buffers are made once: a step costs little more than its kernel, and Newton's matrix is kept.
+    Inputs u act during a whole step. A fixed step evaluates them at its end and is of second order if they do not jump.
+    The buffers are made once, so that a step costs little more than its kernel, and Newton's matrix is kept.
 
     Args:
-        dt: size of the steps [s]. tolerance: relative error of a step; each one is then taken in as many adaptive steps
-            as this needs. None: one implicit step, shorter parts only where Newton's method finds none.
+        dt: size of the steps [s]. tolerance: relative error of a step; each step then consists of as many adaptive
+            steps as the tolerance needs. None: one implicit step, in parts only if Newton's method fails.
         scheme: such as `sdirk()`; None is generalised-α, and with a tolerance `esdirk()`.
         q0: start, shape (nq,); None is the neutral configuration. v0: velocity, shape (nv,); None is rest. Both are
-            moved onto loops and onto prescribed motions.
-        u: inputs there, shape (nu,); None is zero. t: time of the start [s].
+            moved onto loops and prescribed motions.
+        u: inputs at the start, shape (nu,); None is zero. t: time of the start [s].
     Raises:
         ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
     """
@@ -78,7 +77,7 @@ class Stepper:
         rtol = RTOL if tolerance is None else checks.number(tolerance, "tolerance", above=0.0)
         nothing, atol = np.zeros(0), 0.01 * rtol
         held = ControlLaw(lambda *_: np.zeros(model.nu), lambda *_: nothing, nothing, self.dt)
-        in_buffers = not model.calls_python and tolerance is None  # where anchors stand, too
+        in_buffers = not model.calls_python and tolerance is None  # the anchors are there too
         self.model = model if in_buffers else model.anchored(model.contacts.anchors)
         self._t, self._f = float(t), StateDerivative(self.model, held)
         self._f.held, self._f.held_z, self._varies = np.zeros(model.nu), nothing, TimeRows.are_needed(model)
@@ -104,14 +103,14 @@ class Stepper:
 
     @property
     def state(self) -> StepState:
-        """Where the robot is."""
+        """The present state of the robot."""
         if self._state is None:
             self._state = self._motions.state(self._t)
         return self._state
 
     @property
     def matrices(self) -> int:
-        """How often Newton's matrix was made."""
+        """Number of times that Newton's matrix was made."""
         self._motions.count(self._f)
         return self._f.jacobians
 
@@ -123,8 +122,8 @@ class Stepper:
         *,
         t: float | None = None,
     ) -> None:
-        """Put the robot somewhere else; arguments as those of the stepper, None for t is the time now. Contacts that
-        stick hold from there.
+        """Set the state of the robot; arguments as for the stepper, and None for t is the present time. Contacts that
+        touch there get new anchors.
 
         Raises:
             ModelError, ShapeError: an argument is wrong, or q leaves a loop open.
@@ -145,7 +144,7 @@ class Stepper:
         """Take steps under inputs u, shape (nu,), zero for None.
 
         Raises:
-            ConvergenceError: at which time no step was found; the robot stays where the last one that was found ended.
+            ConvergenceError: the time at which no step was found; the robot stays in the state after the last step.
             ShapeError: the expected and the received shape of u.
         """
         row = input_rows(self.model, u)
@@ -161,7 +160,7 @@ class Stepper:
         self._take(row, steps)
 
     def _take(self, u: np.ndarray, many: int) -> None:
-        """Steps of the fixed size, in one launch."""
+        """Take `many` fixed steps in one launch."""
         motions, t = self._motions, self._t
         ends = np.array((t, t + self.dt)) if many == 1 else t + self.dt * np.arange(many + 1)
         if motions.w is not None:
@@ -180,7 +179,7 @@ class Stepper:
         self._t, self._state = float(ends[-1]), None
 
     def _take_adaptive(self, adaptive: AdaptiveMotion, u: np.ndarray, steps: int) -> None:
-        """Adaptive steps over the time of so many fixed ones, under inputs that may have jumped."""
+        """Take adaptive steps over the time of `steps` fixed ones, under inputs that may have jumped."""
         here, stop, taken, anchors = self.state, self._t + self.dt * steps, 0, self._motions.anchors
         jumps, self._f.held = not np.array_equal(u, self._f.inputs(here.t, here.q, here.v, here.z)), u
         if jumps:
@@ -195,11 +194,11 @@ class Stepper:
         self._t, self._state = here.t, here
 
     def snapshot(self) -> Any:
-        """Everything that the next steps depend on, for `restore`; it can be pickled."""
+        """All data that the next steps depend on, for `restore`; it can be pickled."""
         return deepcopy(checkpoint_of(self.model, self._parts, self.state))
 
     def restore(self, snapshot: Any) -> None:
-        """Go back to a snapshot of this stepper, or of one of the same model, dt and scheme, bit for bit."""
+        """Return to a snapshot of this stepper, or of one with the same model, dt and scheme, bit for bit."""
         self._f.checkpoint = deepcopy(snapshot)
         self._state = here = restored(self._f, self._parts)
         self._t, self._f.checkpoint = here.t, None
@@ -207,16 +206,16 @@ class Stepper:
 
 @final
 class Copies:
-    """So many copies of a robot in motion.
+    """Copies of a robot in motion.
 
     Args:
-        model: the robot, or what the models of a batch have in common, of which each has as many copies, one model
-            behind the other. copies: how many. dt: size of the steps [s]. steps: how many of them `advance` takes.
+        model: the robot, or the common Model of a batch. Each model of a batch has equally many copies, one model after
+            the other. copies: number of copies. dt: size of the steps [s]. steps: number of steps of `advance`.
             scheme: None is generalised-α.
     Fields:
-        q, v: where the copies are, (copies, nq) and (copies, nv); they change as `place` and `advance` are called.
+        q, v: states of the copies, (copies, nq) and (copies, nv), which `place` and `advance` change.
     Raises:
-        ModelError: an argument is wrong, or something needs Python functions of the state.
+        ModelError: an argument is wrong, or the robot needs Python functions of the state.
     """
 
     def __init__(
@@ -240,15 +239,15 @@ class Copies:
         self._together, self._taken = min(n, _TOGETHER), np.zeros(n, dtype=int)
 
     def place(self, which: Any, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
-        """Put copies (k,) to states (k, ...) at time zero, moved onto loops and prescribed motions, at which inputs
-        (k, nu) act; contacts that stick begin to hold there.
+        """Set copies `which` (k,) to states q (k, nq), v (k, nv) at time zero under inputs u (k, nu). The states are
+        moved onto loops and prescribed motions. Contacts that stick get new anchors.
 
         Raises:
             ShapeError: the argument, the expected and the received shape. ModelError: a state has no acceleration.
         """
         model, which = self.model, np.asarray(which, dtype=int)
         q, v = checked_configuration(model, "q", q).copy(), stack("v", v, model.nv).copy()
-        own = [model.one(k, self.n) for k in which.tolist()]
+        own = [model.of_row(k, self.n) for k in which.tolist()]
         for k, one in enumerate(own if model.n_rows or model.n_motions else ()):
             q[k], v[k] = consistent_start(one, *on_motion(one, 0.0, q[k], v[k]))
         a, force = self._accelerations(which, q, v, stack("u", u, model.nu))
@@ -260,8 +259,11 @@ class Copies:
     def _accelerations(
         self, which: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Those of any number of states, in launches of one size, since each other size is recorded once more; of a
-        batch of models in one launch of all copies, in which the others are where they are."""
+        """Accelerations and forces of loops of any number of states.
+
+        The launches have one size, since each size is recorded once more. For a batch of models it is one launch of all
+        copies, in which the other copies keep their states.
+        """
         if self.model.models:
             return self._of_models(which, q, v, u)
         a, force = np.zeros_like(v), np.zeros((len(q), self.model.n_rows))
@@ -279,12 +281,18 @@ class Copies:
         w = run_forward_dynamics(self.model, *rows, 0.0)
         for k in np.flatnonzero(w.status[which])[:1].tolist():
             some = slice(k, k + 1)
-            accelerations(self.model.one(int(which[k]), self.n), 0.0, q[some], v[some], u[some])  # says what is wrong
+            own = self.model.of_row(int(which[k]), self.n)
+            accelerations(own, 0.0, q[some], v[some], u[some])  # raises the error
         return w.host["a"][which], w.host["force"][which]
 
     def advance(self, u: np.ndarray, rests: np.ndarray | None = None) -> np.ndarray:
-        """Take the steps under inputs u (copies, nu) that are held, but for copies that rest (copies,); which copies
-        (k,) could not, which mostly is none. These stay where Newton's method found nothing."""
+        """Take the steps under constant inputs u (copies, nu).
+
+        Args:
+            rests: whether a copy stays at rest (copies,); None: no copy.
+        Returns:
+            indices (k,) of copies for which Newton's method found no step; they stay in their last state.
+        """
         motions, taken = self._motions, self._taken
         moving = motions.all if rests is None else np.flatnonzero(~rests)
         motions.put_inputs(u, self.steps)
@@ -297,7 +305,7 @@ class Copies:
 
 
 def _checked(model: Model) -> Model:
-    """The model, if its steps need kernels alone."""
+    """The model. Raises ModelError if its steps need Python."""
     where = f"robot {model.name!r}"
     checks.require(not model.calls_python, where, "must need kernels alone for many steps at once", "Python functions")
     return model

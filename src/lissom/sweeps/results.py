@@ -1,11 +1,9 @@
-"""Where a sweep leaves its results: a folder of Parquet files, one for each chunk.
+"""The results of a sweep: a folder of Parquet files, one for each chunk, and how they are read.
 
-A chunk is one file, which is written under another name, flushed to the disk and then renamed: it is there whole or not
-at all, whenever a process is killed or the disk is full. Parquet has no value for what a failed sample lacks, a place
-for units and provenance, and is read by pandas, xarray and others without this library; Zarr would spread each chunk
-over one file for every result, of which some might be missing.
-
-What a sweep has left, read back.
+A chunk is one file. It is written under another name, flushed to the disk and then renamed, so that it is complete or
+absent whenever a process is killed or the disk is full. Parquet can mark missing values of failed samples and holds
+units and provenance; pandas, xarray and others read it without this library. Zarr would spread a chunk over one file
+for each result, and some of these might be missing.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.portable import NEW, write_whole
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.sweeps.samples import Sampling
 from lissom.sweeps.workers import Chunk, Row, origin
 
@@ -38,7 +36,7 @@ OWN = {"number": "", "failure": "", "remarks": "", "seconds": "s"}
 @final
 @dataclass(frozen=True)
 class Column:
-    """What each sample has of one result: its shape, its type and its unit."""
+    """A result of the samples: its shape, its type and its unit."""
 
     shape: tuple[int, ...]
     kind: str
@@ -54,10 +52,10 @@ class Store:
         self.columns: dict[str, Column] | None = None
 
     def open(self, asked: Mapping[str, str], more: Mapping[str, Any]) -> set[int]:
-        """Begin the folder, or go on with one that was begun for the same; numbers of the samples it has.
+        """Create the folder, or continue one of the same sweep. Returns the numbers of the samples in it.
 
         Raises:
-            ModelError: the folder is of another sweep; the message says what differs.
+            ModelError: the folder is of another sweep, and the difference.
         """
         (self.path / _CHUNKS).mkdir(parents=True, exist_ok=True)
         header = self.path / _HEADER
@@ -75,7 +73,7 @@ class Store:
         return self._there()
 
     def _there(self) -> set[int]:
-        """Numbers of the samples in the folder; a file that cannot be read counts as missing."""
+        """Numbers of the samples in the folder. A file that cannot be read counts as missing."""
         found: set[int] = set()
         for file in chunk_files(self.path):
             table = read_chunk(file)
@@ -85,10 +83,10 @@ class Store:
         return found
 
     def write(self, chunk: Chunk, values: np.ndarray, unit: Callable[[str], str]) -> list[Row]:
-        """Add a chunk, whose parameters have these values (n, n_parameters); its rows as they were written.
+        """Add a chunk with the values of its parameters (n, n_parameters). Returns its rows as written.
 
         Raises:
-            OSError: the disk is full, or else does not take it; nothing that was there is harmed.
+            OSError: the file cannot be written, for instance on a full disk; existing files are not changed.
         """
         import pyarrow.parquet as parquet
 
@@ -100,7 +98,7 @@ class Store:
         return rows
 
     def _checked(self, row: Row, unit: Callable[[str], str]) -> Row:
-        """The row, or what is wrong where its results are not like those of the others."""
+        """The row; a failed row if its results differ in names, shapes or types from those of other samples."""
         if row.results is None:
             return row
         kinds = {name: "U" if isinstance(x, str) else x.dtype.str for name, x in row.results.items()}
@@ -157,7 +155,7 @@ def _field(name: str, kind: Any, shape: tuple[int, ...], unit: str) -> Any:
 
 
 def _columns_of(table: Any, names: tuple[str, ...]) -> dict[str, Column] | None:
-    """The results of a table that was written."""
+    """The results in a table of a chunk; None if it has none."""
     found = {}
     for column in table.schema:
         if column.name not in names and column.name not in OWN:
@@ -179,7 +177,7 @@ def unit_of(field: Any) -> str:
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """What a folder says of its sweep.
+    """The header of a folder, which describes its sweep.
 
     Raises:
         ModelError: the folder holds no sweep.
@@ -190,7 +188,7 @@ def read_header(path: Path) -> dict[str, Any]:
             if not isinstance(header[name], kind) or isinstance(header[name], bool):
                 raise ValueError(f"{_HEADER}: {name} is {header[name]!r}")
         if "study" not in header["asked"] or header["count"] < 1:
-            raise ValueError(f"{_HEADER} says of no study and no sample")
+            raise ValueError(f"{_HEADER} names no study and no sample")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         why = f"{type(error).__name__}: {error}"
         raise ModelError(f"sweep: the folder must hold what a sweep has written ({why}) (got {str(path)!r})") from None
@@ -203,7 +201,7 @@ def chunk_files(path: Path) -> list[Path]:
 
 
 def read_chunk(file: Path, columns: list[str] | None = None) -> Any:
-    """The table of a chunk, or those of some columns that it has; None where the file is damaged."""
+    """The table of a chunk, or those of the given columns that it has; None if the file is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
@@ -221,23 +219,24 @@ def read_chunk(file: Path, columns: list[str] | None = None) -> Any:
 
 
 def digest(data: bytes) -> str:
-    """What tells two contents apart."""
+    """A digest of bytes, equal only for equal contents."""
     return hashlib.sha256(data).hexdigest()[:16]
 
 
 def table_digest(sampling: Sampling) -> str:
-    """What tells two tables of samples apart."""
+    """A digest of a table of samples."""
     return digest(repr(sampling.names).encode() + np.ascontiguousarray(sampling.table).tobytes())
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True, eq=False)
 class SweepResults:
-    """The results of a sweep, as far as it has come; what is not asked for stays on the disk.
+    """The results of the finished samples of a sweep. Columns are read from the disk on use.
 
     Fields:
-        path: of its folder. count: samples asked for. header: what was asked, the robot file, versions, the seed.
+        path: of the folder. count: number of samples of the whole sweep. header: arguments of the sweep, robot file,
+        versions, seed.
     """
 
     path: Path
@@ -249,24 +248,24 @@ class SweepResults:
         """Read the folder of a sweep, finished or not.
 
         Raises:
-            ModelError: the folder holds no sweep, or nothing of it yet.
+            ModelError: the folder holds no sweep, or no finished sample.
         """
         folder = Path(path)
         header = read_header(folder)
         found = cls(folder, header["count"], header)
         if not len(found.numbers):
-            raise ModelError(f"sweep: no sample of it has been finished yet (got {str(path)!r})")
+            raise ModelError(f"sweep: the folder holds no finished sample yet (got {str(path)!r})")
         return found
 
     @cached_property
     def _fields(self) -> dict[str, Any]:
-        """What is said of each column."""
+        """The fields of the columns, by name."""
         tables = [read_chunk(file, []) for file in chunk_files(self.path)]
         return {item.name: item for table in tables if table is not None for item in table.schema}
 
     @property
     def names(self) -> list[str]:
-        """Names of parameters, results, and of what the sweep notes of each sample."""
+        """Names of parameters, of results, and of the sweep's own columns, such as the time of a sample."""
         return list(self._fields)
 
     @cached_property
@@ -285,14 +284,14 @@ class SweepResults:
 
     @cached_property
     def numbers(self) -> np.ndarray:
-        """Numbers of the samples that are finished, shape (n,), rising."""
+        """Numbers of the finished samples, shape (n,), rising."""
         files = [read_chunk(file, ["number"]) for file in chunk_files(self.path)]
         rows = [table.column("number").to_numpy() for table in files if table is not None]
         return np.unique(np.concatenate([np.zeros(0, dtype=int), *rows]))
 
     @cached_property
     def failures(self) -> dict[int, str]:
-        """Why samples have no results, by their numbers."""
+        """The reasons of failed samples, by their numbers."""
         rows = zip(self.numbers.tolist(), self._column("failure").to_pylist())
         return {number: why for number, why in rows if why}
 
@@ -302,7 +301,7 @@ class SweepResults:
         return len(self.numbers) == self.count
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """A parameter or a result of all finished samples, shape (n, ...); NaN, or an empty text, where one failed."""
+        """A parameter or a result of all finished samples, shape (n, ...); NaN or an empty text for failed samples."""
         if name not in self._fields:
             raise KeyError(f"{name!r} is none of {self.names}")
         column, shape = self._column(name), shape_of(self._fields[name])

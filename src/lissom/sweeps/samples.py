@@ -1,4 +1,4 @@
-"""Which samples a sweep takes: all combinations of values, or points that fill the ranges of its parameters."""
+"""The samples of a sweep: all combinations of values, or points that fill the ranges of its parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lissom.robot import checks
 
 KINDS = ("grid", "random", "latin_hypercube", "sobol", "listed")
 _SCALES = ("linear", "log")
-_MOST = 10_000_000  # samples
+_MOST = 10_000_000  # samples of a grid
 
 
 @final
@@ -24,9 +24,9 @@ class Span:
     """The range of a parameter of a sweep.
 
     Args:
-        low, high: its ends, in the unit of the parameter [-, or any other]; both are taken in a grid.
-        steps: how many values a grid takes, evenly spaced.
-        scale: "linear", or "log": evenly spaced and evenly likely in the logarithm.
+        low, high: ends in the unit of the parameter [-, or any other]; a grid contains both.
+        steps: number of evenly spaced values in a grid.
+        scale: "linear", or "log": evenly spaced and uniformly distributed in the logarithm.
     Raises:
         ModelError: the rule that an argument breaks.
     """
@@ -44,7 +44,7 @@ class Span:
             checks.integer(self.steps, "span: steps", least=2, most=_MOST)
 
     def at(self, part: Any) -> Any:
-        """The values at parts of the way from 0 to 1."""
+        """The values at parts of the range, from 0 for `low` to 1 for `high`."""
         if self.scale == "log":
             return self.low * (self.high / self.low) ** part
         return self.low + (self.high - self.low) * part
@@ -64,7 +64,8 @@ class Sampling:
     """The samples of a sweep.
 
     Fields:
-        names: of the parameters. table: their values, shape (n, n_parameters). kind, seed: how they came about.
+        names: of the parameters. table: their values, shape (n, n_parameters). kind, seed: method and seed that made
+        them.
     """
 
     names: tuple[str, ...]
@@ -74,7 +75,7 @@ class Sampling:
 
 
 def sampling(parameters: Mapping[str, Any], kind: str, count: int | None, seed: int) -> Sampling:
-    """The samples that the arguments of `sweep` ask for.
+    """The samples of the arguments of `sweep`.
 
     Raises:
         ModelError: the parameter, the rule and the value.
@@ -109,7 +110,7 @@ def _listed(values: Any, where: str) -> np.ndarray:
 
 
 def _combined(values: list[np.ndarray]) -> np.ndarray:
-    """All combinations, the last parameter fastest."""
+    """All combinations of values, with the last parameter varying fastest."""
     return np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(values))
 
 
@@ -129,8 +130,8 @@ def _points(kind: str, size: int, count: int, seed: int) -> np.ndarray:
         return generator.random((count, size))
     make: Any = qmc.LatinHypercube if kind == "latin_hypercube" else qmc.Sobol
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # balance at counts that are no powers of 2: the manual says so
-        return make(size, seed=generator).random(count)  # later versions call it rng, and take both
+        warnings.simplefilter("ignore", UserWarning)  # of counts that are no powers of 2, which the manual explains
+        return make(size, seed=generator).random(count)  # later versions of SciPy call it rng and accept both
 
 
 def _spread(values: Any, points: np.ndarray, where: str) -> np.ndarray:

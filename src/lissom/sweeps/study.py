@@ -1,12 +1,12 @@
-"""What a sweep computes for each sample: statics, a simulation, or a function of the user.
+"""The study of a sweep, computed for each sample: statics, a simulation, or a function of the user.
 
 A parameter is a path of the description (robot.paths); or `u.<input>`, a constant input; or `q0[k]`, `v0[k]`,
 `q0.<link>[k]`, `v0.<link>[k]`, a coordinate of the start, of the whole robot or of a link; or `extra.<name>`, a number
-for the user's function alone. Without a robot every name is of this last kind.
+for the user's function only. Without a robot every name is of this last kind.
 
-Trials of one model are computed in one launch, and each is the same to the last bit as alone. Where one of them fails,
-they are computed one by one. Modules that compute are imported where they are called, so that a process that needs none
-of them begins at once.
+Trials of one model are computed in one launch. Each result is equal to the last bit to that of a single trial. If one
+of them fails, they are computed one after the other. Functions import the modules that compute, so that a process that
+does not need them starts quickly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.errors import ModelError, check_kept
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.robot.paths import is_value, unit_of, value_at
 from lissom.robot.robot import Robot
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _START = re.compile(r"(q0|v0)(?:\.(.+))?\[(\d+)\]")
 _EXTRA, _INPUT = "extra.", "u."
-_KEPT = 8  # models
+_KEPT = 8  # models in the cache
 
 
 def is_described(name: str) -> bool:
@@ -40,10 +40,10 @@ def is_described(name: str) -> bool:
 
 
 def parameter_units(robot: Robot | None, names: tuple[str, ...]) -> dict[str, str]:
-    """The units of parameters, as far as docstrings say them.
+    """The units of parameters, read from docstrings where these give them.
 
     Raises:
-        ModelError: the parameter that means nothing to this robot, and what it may be.
+        ModelError: the parameter that this robot does not have, and the possible ones.
     """
     if robot is None:
         return dict.fromkeys(names, "")
@@ -58,7 +58,7 @@ def parameter_units(robot: Robot | None, names: tuple[str, ...]) -> dict[str, st
 
 
 def _check_value(robot: Robot, name: str) -> None:
-    """Raise ModelError at a parameter that leads to no value: set to numbers, it would spoil every sample."""
+    """Raise ModelError if the path of a parameter does not lead to a number; every sample would fail."""
     if is_value(robot, name):
         return
     what = value_at(robot, name)
@@ -68,7 +68,7 @@ def _check_value(robot: Robot, name: str) -> None:
 
 
 def _chosen(model: Model, values: Mapping[str, float], which: str) -> dict[int, float]:
-    """The entries of u, q0 or v0 that parameters give."""
+    """The entries of u, q0 or v0 that are parameters, by index."""
     found = {}
     for name, value in values.items():
         if which == "u" and name.startswith(_INPUT):
@@ -105,7 +105,7 @@ def _coordinate(model: Model, name: str, which: str, link: str | None, text: str
 
 @final
 class Designs:
-    """The robots of a sweep, each built once for trials that differ in inputs and starts only."""
+    """The robots of a sweep. Trials that differ only in inputs and starts share a model."""
 
     def __init__(self, robot: Robot | None) -> None:
         self.robot = robot
@@ -114,12 +114,12 @@ class Designs:
     def robot_of(self, values: Mapping[str, float]) -> Robot:
         """The description with the values of a trial."""
         if self.robot is None:
-            raise ModelError("trial: the sweep was given no robot")
+            raise ModelError("trial: the sweep has no robot; give robot= to sweep")
         described = {name: value for name, value in values.items() if is_described(name)}
         return self.robot.with_(described) if described else self.robot
 
     def model_of(self, values: Mapping[str, float]) -> Model:
-        """The model of that."""
+        """The model with the values of a trial."""
         key = tuple((name, value) for name, value in values.items() if is_described(name))
         model = self._models.get(key)
         if model is None:
@@ -130,13 +130,13 @@ class Designs:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True, eq=False)
 class Trial:
     """One sample of a sweep, for the function that computes its results: `trial["arm.material.young"]`.
 
     Fields:
-        number: of the sample, from 0 on. values: by parameter, in their units. designs: where its robot comes from.
+        number: of the sample, from 0 on. values: by parameter, in their units. designs: the robots of the sweep.
     """
 
     number: int
@@ -153,26 +153,27 @@ class Trial:
 
     @cached_property
     def model(self) -> Model:
-        """The model of that robot; trials that differ in inputs and starts only share it."""
+        """The model of `robot`. Trials that differ only in inputs and starts share it."""
         return self.designs.model_of(self.values)
 
     @property
     def u(self) -> np.ndarray | None:
-        """Inputs, shape (nu,): those that are parameters, the others zero; None where none is."""
+        """Inputs, shape (nu,), with zero for those that are no parameters; None if no input is a parameter."""
         return self.given("u", None)
 
     @property
     def q0(self) -> np.ndarray | None:
-        """Start, shape (nq,): the neutral configuration but for what parameters say; None where none does."""
+        """Start, shape (nq,): the neutral configuration with the coordinates that are parameters; None if none is."""
         return self.given("q0", None)
 
     @property
     def v0(self) -> np.ndarray | None:
-        """Velocity at the start, shape (nv,): zero but for what parameters say; None where none does."""
+        """Velocity at the start, shape (nv,): zero with the entries that are parameters; None if none is."""
         return self.given("v0", None)
 
     def given(self, which: str, base: Any) -> Any:
-        """u, q0 or v0 with the entries that are parameters; `base`, whose None is zero or neutral, where none is."""
+        """u, q0 or v0: `base` with the entries that are parameters. A `base` of None is zero or the neutral
+        configuration."""
         entries = _chosen(self.model, self.values, which)
         if not entries:
             return base
@@ -197,14 +198,14 @@ _ENERGIES = ("kinetic", "gravitational", "elastic", "total")
 
 
 class Study(ABC):
-    """What a sweep computes of each sample.
+    """The computation of a sweep for each sample.
 
-    Law: the outcome of a trial does not depend on the trials that it is computed with.
+    Law: the outcome of a trial does not depend on the other trials of the same call.
     """
 
     @abstractmethod
     def run(self, trials: Sequence[Trial]) -> list[Outcome]:
-        """The results of each trial by name, or why there are none."""
+        """For each trial its results by name, or the error."""
 
     @abstractmethod
     def unit(self, name: str) -> str:
@@ -212,11 +213,11 @@ class Study(ABC):
 
     @abstractmethod
     def check(self, robot: Robot | None) -> None:
-        """Raise ModelError at what would spoil every sample of a robot."""
+        """Raise ModelError for a mistake that would make every sample fail."""
 
     @abstractmethod
     def text(self) -> str:
-        """What says whether two studies are the same."""
+        """A text that is equal for equal studies."""
 
 
 @final
@@ -259,7 +260,7 @@ class StudyStatics(Study):
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def run(self, trials: Sequence[Trial]) -> list[Outcome]:
-        return _in_groups(trials, self._together)
+        return _in_groups(trials, self._batch)
 
     def unit(self, name: str) -> str:
         return _unit(name, _OF_STATICS)
@@ -270,7 +271,7 @@ class StudyStatics(Study):
     def text(self) -> str:
         return f"statics {_text_of(self)}"
 
-    def _together(self, model: Model, trials: Sequence[Trial]) -> list[Mapping[str, Any]]:
+    def _batch(self, model: Model, trials: Sequence[Trial]) -> list[Mapping[str, Any]]:
         from lissom.statics.equilibrium import solve_statics
 
         u, q0 = (_stacked([trial.given(name, getattr(self, name)) for trial in trials]) for name in ("u", "q0"))
@@ -290,9 +291,9 @@ class StudySimulation(Study):
         duration: [s].
         results: fields of Trajectory; `<link or frame>.position` [m] and `.pose`; `energy.total`, `.kinetic`,
             `.gravitational` and `.elastic` [J].
-        t_eval: times [s] at which there are results, which then have a leading axis; None: at the end alone.
-        u, q0, v0: as of `simulate`; parameters replace entries of them, in ls.Samples at all times.
-        controller, method, dt: as of `simulate`. With steps of dt and no controller, samples of one model run at once.
+        t_eval: times of the results [s], which then have a leading axis; None: only the end.
+        u, q0, v0: see `simulate`; parameters replace entries of them, in ls.Samples at all times.
+        controller, method, dt: see `simulate`. With fixed steps and no controller, samples of one model run at once.
         options: further arguments of `simulate`.
     """
 
@@ -309,8 +310,8 @@ class StudySimulation(Study):
 
     def run(self, trials: Sequence[Trial]) -> list[Outcome]:
         if self.dt is None or self.controller is not None:
-            return [outcome for trial in trials for outcome in _in_groups([trial], self._together)]
-        return _in_groups(trials, self._together)
+            return [outcome for trial in trials for outcome in _in_groups([trial], self._batch)]
+        return _in_groups(trials, self._batch)
 
     def unit(self, name: str) -> str:
         return _unit(name, _OF_MOTIONS)
@@ -321,7 +322,7 @@ class StudySimulation(Study):
     def text(self) -> str:
         return f"simulation {_text_of(self)}"
 
-    def _together(self, model: Model, trials: Sequence[Trial]) -> list[Mapping[str, Any]]:
+    def _batch(self, model: Model, trials: Sequence[Trial]) -> list[Mapping[str, Any]]:
         from lissom.simulation.simulate import simulate
 
         check_kept("t_eval", self.t_eval)
@@ -345,41 +346,41 @@ class StudySimulation(Study):
         if _is_sampled(self.u):
             return replace(self.u, u=trial.given("u", self.u.u))
         if callable(self.u) and trial.u is not None:
-            raise ModelError("study: u must be an array or ls.Samples where inputs are parameters (got a function)")
+            raise ModelError("study: u must be an array or ls.Samples if inputs are parameters (got a function)")
         return self.u if callable(self.u) else trial.given("u", self.u)
 
 
 def study_of(task: Any, units: Mapping[str, str] | None) -> Study:
-    """What the first argument of `sweep` asks for."""
+    """The study of the first argument of `sweep`."""
     if isinstance(task, Study):
-        checks.require(units is None, "units", "belong to a function; a study knows its own", units)
+        checks.require(units is None, "units", "must be left out for a study, which has units", units)
         return task
     checks.require(callable(task), "task", "must be a function of a Trial, a StudyStatics or a StudySimulation", task)
     return StudyFunction(task, dict(units or {}))
 
 
 def _outcome(compute: Callable[[], Any]) -> Any:
-    """What a function returns, or what it raises."""
+    """The value of a function, or the error that it raises."""
     try:
         return compute()
     except Exception as error:
         return error
 
 
-def _in_groups(trials: Sequence[Trial], together: Callable[[Model, Sequence[Trial]], list[Any]]) -> list[Outcome]:
-    """Outcomes of trials, those of one model computed together; one by one where that fails."""
+def _in_groups(trials: Sequence[Trial], batch: Callable[[Model, Sequence[Trial]], list[Any]]) -> list[Outcome]:
+    """Outcomes of trials. Those of one model are computed as a batch; if this fails, one after the other."""
     found: dict[int, Outcome] = {}
     for model, group in _groups(trials, found):
-        rows = _outcome(lambda: together(model, group))  # noqa: B023  (called at once)
+        rows = _outcome(lambda: batch(model, group))  # noqa: B023  (called at once)
         if isinstance(rows, Exception):
             alone = [trial for trial in group if len(group) > 1]
-            rows = [_outcome(lambda: together(model, [trial])[0]) for trial in alone] or [rows]  # noqa: B023
+            rows = [_outcome(lambda: batch(model, [trial])[0]) for trial in alone] or [rows]  # noqa: B023
         found |= {trial.number: row for trial, row in zip(group, rows)}
     return [found[trial.number] for trial in trials]
 
 
 def _groups(trials: Sequence[Trial], failed: dict[int, Outcome]) -> Iterator[tuple[Model, list[Trial]]]:
-    """Trials by their models; those whose robot cannot be built have failed."""
+    """Trials by their models. Trials whose robot cannot be built are added to `failed`."""
     groups: dict[int, tuple[Model, list[Trial]]] = {}
     for trial in trials:
         model = _outcome(lambda: trial.model)  # noqa: B023
@@ -396,7 +397,7 @@ def _each(arrays: Mapping[str, np.ndarray], count: int, is_batch: bool) -> list[
 
 
 def _stacked(rows: list[Any]) -> Any:
-    """Arguments of trials as one; a single trial has no leading axis, so that it is computed as alone."""
+    """Arguments of trials as one array. A single trial has no leading axis, like a call outside a sweep."""
     if rows[0] is None or len(rows) == 1:
         return rows[0]
     return np.stack([np.asarray(row, dtype=np.float64) for row in rows])
@@ -416,9 +417,9 @@ def _inputs(rows: list[Any]) -> Any:
 
 
 def _check(robot: Robot | None, results: Sequence[str], known: Mapping[str, str]) -> None:
-    """Raise ModelError at a result that there is none of."""
+    """Raise ModelError for an unknown result."""
     if robot is None:
-        raise ModelError("study: statics and simulations need a robot; say robot= (got None)")
+        raise ModelError("study: statics and simulations need a robot; give robot= (got None)")
     listed = isinstance(results, Sequence) and not isinstance(results, str) and all(isinstance(x, str) for x in results)
     checks.require(listed and len(results) > 0, "study: results", "must be a list of names", results)
     places = {*robot.links, *robot.frames}
@@ -463,5 +464,5 @@ def _text_of(study: Any) -> str:
 
 
 def lasting(value: Any) -> str:
-    """What Python writes of a value, without the places in memory, which differ from process to process."""
+    """The repr of a value without addresses of memory, which differ from process to process."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))

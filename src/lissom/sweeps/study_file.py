@@ -29,7 +29,7 @@ _SAMPLES = {"kind": "samples", "count": "count", "seed": "seed"}
 
 
 def load_study(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The arguments of `sweep` that a study file gives.
+    """The arguments of `sweep` in a study file.
 
     Raises:
         ModelError: the file, the line, the rule and the value.

@@ -1,9 +1,9 @@
 """Sweeps: the same study of many samples of a robot's values, inputs and starts, over all cores or a cluster.
 
-Samples are computed in chunks. The first of them is computed alone, so that kernels are compiled once, into the cache
-that all processes of a machine share. A chunk is written as soon as it is finished; one whose process is gone is
-computed again, and one that a process was lost with twice is computed while no other is, so that the sample that ends
-its process is found, and noted, and the others go on.
+Samples are computed in chunks. The first chunk is computed before the others, so that kernels are compiled once, into
+the cache that all processes of a machine share. A chunk is written as soon as it is finished. If its process dies, it
+is computed again. A chunk whose process has died twice is computed alone. This isolates the sample that ends its
+process; it is recorded as failed, and the other samples continue.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from lissom.robot.robot import Robot
 from lissom.sweeps.results import Store, SweepResults, digest, table_digest
 from lissom.sweeps.samples import Sampling, sampling
 from lissom.sweeps.study import Designs, Study, lasting, parameter_units, study_of
-from lissom.sweeps.workers import Chunk, Row, Work, WorkerPool, end_if_reading_anew, origin, pool_of, was_lost
+from lissom.sweeps.workers import Chunk, Row, Work, WorkerPool, end_if_imported_by_worker, origin, pool_of, was_lost
 
-_LARGEST = 64  # samples of a chunk
+_LARGEST = 64  # largest number of samples of a chunk
 _LEAST = 4
-_CHUNKS_EACH = 3  # of what is left, for each place at which one is computed or waits
-_LOOK = 2.0  # [s] between two looks at who computes
-_TRIES = 2  # before a chunk is computed while no other is
+_CHUNKS_EACH = 3  # chunks of the remaining samples for each chunk that is computed or waits
+_LOOK = 2.0  # time between two checks of the pool [s]
+_TRIES = 2  # attempts before a chunk is computed alone
 
 
 def sweep(
@@ -56,31 +56,32 @@ def sweep(
 ) -> SweepResults:
     """Results of a study for many samples of the values of a robot, its inputs and its starts.
 
-    A sweep that was interrupted goes on where it stopped when it is asked for again with the same `out`; what is
-    finished is never lost, whether a worker or this process is killed, or the disk is full.
+    An interrupted sweep continues when it is called again with the same `out`. Finished samples are never lost, even if
+    a worker or this process is killed, or the disk is full.
 
     Args:
         task: a StudyStatics, a StudySimulation, or a function of a Trial that returns numbers or arrays by name.
-        parameters: by path of the description (`arm.material.young`, see `Robot.described_values`), `u.<input>`,
-            `q0[k]`, `q0.<link>[k]`, `v0[k]`, `v0.<link>[k]`, or `extra.<name>` for the function alone: a Span, a list
-            of values, or a distribution of scipy.stats. Without a robot all names are for the function.
+        parameters: a Span, a list of values, or a distribution of scipy.stats, by name: a path of the description
+            (`arm.material.young`, see `Robot.described_values`), `u.<input>`, `q0[k]`, `q0.<link>[k]`, `v0[k]`,
+            `v0.<link>[k]`, or `extra.<name>` for the function only. Without a robot all names are for the function.
+            Values have the units of the description, such as [m] or [Pa].
         out: folder of the results, in Parquet files.
         robot: a Robot, or the path of a robot file.
-        samples: "grid" (all combinations, the last parameter fastest), "listed" (lists of one length, side by side),
-            "random", "latin_hypercube" or "sobol".
-        count: of the samples, but for a grid and a list. seed: of what is random.
-        workers: processes of this machine; None: one for each core, 1: this one alone.
+        samples: "grid" (all combinations, with the last parameter varying fastest), "listed" (lists of one length, one
+            value of each for a sample), "random", "latin_hypercube" or "sobol".
+        count: number of samples, except for a grid and a list. seed: of random samples.
+        workers: number of processes on this machine; None: one for each core, 1: only this one.
         cluster: address of a Dask scheduler, or a client, instead of `workers`.
-        chunk: samples that are computed and written together; None chooses.
-        units: of the results of a function, by their names, such as {"tip": "m"}; [m] and others are kept with them.
+        chunk: number of samples that are computed and written at once; None chooses.
+        units: units of the results of a function by name, such as {"tip": "m"}, which are stored with them.
         progress: show a progress bar.
     Returns:
-        SweepResults. A sample that fails is among its `failures` with the reason, and stops nothing.
+        SweepResults. A failed sample is listed in `failures` with the reason; the others continue.
     Raises:
         ModelError: an argument is wrong, or `out` holds another sweep.
-        OSError: results cannot be written, or nobody is left to compute them; those that were written stay.
+        OSError: results cannot be written, or no worker is left; written results are kept.
     """
-    end_if_reading_anew(workers, cluster)
+    end_if_imported_by_worker(workers, cluster)
     if chunk is not None:
         checks.integer(chunk, "chunk", least=1)
     study, asked = study_of(task, units), sampling(parameters, samples, count, seed)
@@ -108,7 +109,7 @@ def _robot(robot: Any) -> Robot | None:
 
 
 def _robot_text(robot: Robot | None) -> str:
-    """The robot file, or what can be said of a robot that a file cannot hold."""
+    """The text of the robot file; for a robot that a file cannot hold, a text that identifies it."""
     if robot is None:
         return ""
     try:
@@ -119,13 +120,13 @@ def _robot_text(robot: Robot | None) -> str:
 
 
 def _shown(values: Any) -> Any:
-    """Values of a parameter as the header holds them."""
+    """Values of a parameter in the form of the header."""
     return list(map(float, values)) if isinstance(values, list | tuple | np.ndarray) else lasting(values)
 
 
 def _chunks(left: list[int], size: int | None, room: int) -> list[list[int]]:
-    """Samples that are left, in chunks of neighbours, the first alone; smaller ones towards the end, so that no process
-    waits long for the last."""
+    """The remaining samples in chunks of neighbours. The first chunk has one sample. Chunks get smaller towards the
+    end, so that no process waits long for the last one."""
     out: list[list[int]] = []
     most = 1
     for done, k in enumerate(left):
@@ -140,7 +141,7 @@ def _chunks(left: list[int], size: int | None, room: int) -> list[list[int]]:
 @final
 @dataclass
 class _Run:
-    """The chunks of a sweep on their way."""
+    """The computation of the chunks of a sweep."""
 
     pool: WorkerPool
     store: Store
@@ -151,32 +152,32 @@ class _Run:
     failed: list[Row] = field(default_factory=list)  # the first
 
     def all_of(self, chunks: list[list[int]]) -> None:
-        """Compute chunks, the first while no other is."""
-        suspects = self._some(chunks[:1], 1)
+        """Compute chunks, the first one before the others."""
+        suspects = self._compute(chunks[:1], 1)
         for row in self.failed[: len(chunks) - 1]:
-            text = f"sweep: the first sample failed ({row.failure}); the others are computed all the same"
+            text = f"sweep: the first sample failed ({row.failure}); the others are computed nevertheless"
             warnings.warn(text, PlausibilityWarning, stacklevel=3)
-        suspects += self._some(chunks[1:], self.pool.room)
-        for number in self._some([[k] for numbers in suspects for k in numbers], 1):
+        suspects += self._compute(chunks[1:], self.pool.room)
+        for number in self._compute([[k] for numbers in suspects for k in numbers], 1):
             why = "the process that computed it ended each time"
             self._write(Chunk([Row(k, None, why, "", 0.0) for k in number], origin()), number)
 
-    def _some(self, chunks: list[list[int]], room: int) -> list[list[int]]:
-        """Compute chunks, so many at once; those that processes were lost with too often."""
+    def _compute(self, chunks: list[list[int]], room: int) -> list[list[int]]:
+        """Compute chunks, `room` at once. Returns the chunks whose processes died too often."""
         waiting, suspects = deque(chunks), []
-        running: dict[Future[Any], list[int]] = {}
+        pending: dict[Future[Any], list[int]] = {}
         tries: dict[int, int] = {}
-        while waiting or running:
-            while waiting and len(running) < room:
+        while waiting or pending:
+            while waiting and len(pending) < room:
                 numbers = waiting.popleft()
-                running[self._submitted(numbers)] = numbers
-            done = self._awaited(running)
-            lost = [running.pop(future) for future in done if not self._taken(future, running[future])]
-            running = {future: numbers for future, numbers in running.items() if future not in done}
+                pending[self._submitted(numbers)] = numbers
+            done = self._awaited(pending)
+            lost = [pending.pop(future) for future in done if not self._taken(future, pending[future])]
+            pending = {future: numbers for future, numbers in pending.items() if future not in done}
             if lost and self.pool.ends_together:
-                rest = wait(running).done
-                lost += [running[future] for future in rest if not self._taken(future, running[future])]
-                running = {}
+                rest = wait(pending).done
+                lost += [pending[future] for future in rest if not self._taken(future, pending[future])]
+                pending = {}
             if lost:
                 self.pool.renew()
             for numbers in lost:
@@ -184,9 +185,9 @@ class _Run:
                 (suspects if tries[numbers[0]] >= _TRIES else waiting).append(numbers)
         return suspects
 
-    def _awaited(self, running: dict[Future[Any], list[int]]) -> set[Future[Any]]:
-        """Chunks that are done, at least one; meanwhile the pool is asked whether anybody computes them."""
-        while not (done := wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED).done):
+    def _awaited(self, pending: dict[Future[Any], list[int]]) -> set[Future[Any]]:
+        """Wait for at least one finished chunk, with regular checks of the pool. Returns the finished ones."""
+        while not (done := wait(pending, timeout=_LOOK, return_when=FIRST_COMPLETED).done):
             self.pool.check()
         return done
 
@@ -201,7 +202,7 @@ class _Run:
             return lost
 
     def _taken(self, future: Future[Any], numbers: list[int]) -> bool:
-        """Write what came of a chunk; whether anything did."""
+        """Write the results of a chunk. Returns False if its process died."""
         try:
             chunk = future.result()
         except BaseException as error:
@@ -215,7 +216,7 @@ class _Run:
         try:
             rows = self.store.write(chunk, self.asked.table[numbers], self.study.unit)
         except OSError as error:
-            why = f"{error.strerror or error}; what is finished is kept, and the same sweep goes on from there"
+            why = f"{error.strerror or error}; finished samples are kept, and the same call continues the sweep"
             raise OSError(error.errno, why, str(self.store.path)) from error
         self.failed += [row for row in rows if row.results is None][: 1 - len(self.failed)]
         self.advance(rows)
@@ -223,7 +224,7 @@ class _Run:
 
 @contextmanager
 def _progress_bar(show: bool, count: int, finished: int) -> Iterator[Callable[[list[Row]], None]]:
-    """A function to call with rows that were finished."""
+    """A function that advances the bar by the finished rows of its argument."""
     failed = 0
     with progress_bar(show, count, "sweeping", "samples") as tell:
 

@@ -1,7 +1,7 @@
-"""Who computes the chunks of a sweep: this process, a pool of processes, or the workers of a Dask cluster.
+"""Worker pools that compute the chunks of a sweep: this process, processes of this machine, or a Dask cluster.
 
-The study, the robot and the names of the parameters are the same for all chunks. They are sent once as bytes; a chunk
-sends the values of its samples, and rows of plain numbers come back. Functions of the user travel by cloudpickle where
+The study, the robot and the names of the parameters are the same for all chunks. They are sent once as bytes. A chunk
+sends the values of its samples and receives rows of plain numbers. Functions of the user are pickled by cloudpickle if
 it is installed.
 """
 
@@ -32,7 +32,7 @@ from lissom.errors import ModelError, PlausibilityWarning
 from lissom.robot import checks
 from lissom.sweeps.study import Designs, Study, Trial
 
-_TOGETHER = Lock()  # what is recorded of warnings is common to all threads of a process
+_WARNINGS = Lock()  # recorded warnings are common to all threads of a process
 _PACKAGES = ("numpy", "scipy", "warp-lang", "scikit-sundae")
 _KINDS = {"f": np.float64, "i": np.int64, "u": np.int64, "b": np.bool_}
 
@@ -40,7 +40,7 @@ _KINDS = {"f": np.float64, "i": np.int64, "u": np.int64, "b": np.bool_}
 @final
 @dataclass(frozen=True)
 class Row:
-    """What came of one sample: its results, or why there are none; what was warned of; how long it took [s]."""
+    """The outcome of one sample: its results, or the reason of its failure; remarks: warnings; seconds: its time."""
 
     number: int
     results: dict[str, Any] | None
@@ -52,14 +52,14 @@ class Row:
 @final
 @dataclass(frozen=True)
 class Chunk:
-    """What came of some samples, and where."""
+    """The outcomes of the samples of a chunk, and the origin of the process that computed them."""
 
     rows: list[Row]
     origin: dict[str, str]
 
 
 def origin() -> dict[str, str]:
-    """Versions of what computes here, and the name of the machine."""
+    """Versions of the libraries of this process, and the name of the machine."""
     out = {"lissom": __version__, "python": platform.python_version(), "machine": platform.node()}
     for name in _PACKAGES:
         try:
@@ -72,14 +72,14 @@ def origin() -> dict[str, str]:
 @final
 @dataclass(frozen=True)
 class Work:
-    """What all chunks of a sweep have in common."""
+    """The common data of all chunks of a sweep."""
 
     study: Study
     designs: Designs
     names: tuple[str, ...]
 
     def packed(self) -> bytes:
-        """The same for other processes."""
+        """The data as bytes for other processes."""
         try:
             from cloudpickle import dumps
         except ImportError:
@@ -94,14 +94,14 @@ def _unpacked(work: bytes) -> Work:
 
 
 def run_packed(work: bytes, numbers: list[int], table: np.ndarray) -> Chunk:
-    """Compute samples in a process beside others that compute other chunks; arguments as of `run_chunk`."""
-    with _TOGETHER:
+    """Compute samples in a worker process; arguments as for `run_chunk`."""
+    with _WARNINGS:
         os.environ.setdefault("LISSOM_CORES", "1")
         return run_chunk(_unpacked(work), numbers, table)
 
 
 def run_chunk(work: Work, numbers: list[int], table: np.ndarray) -> Chunk:
-    """Compute samples, given their numbers and the values of their parameters, (n, n_parameters)."""
+    """Compute samples. numbers: of the samples. table: values of their parameters (n, n_parameters)."""
     trials = [Trial(k, dict(zip(work.names, row)), work.designs) for k, row in zip(numbers, table.tolist())]
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -122,7 +122,7 @@ def _row(number: int, outcome: Any, remarks: str, seconds: float) -> Row:
 
 
 def _plain(results: Any) -> dict[str, Any]:
-    """Results as arrays that any process can read."""
+    """Results as NumPy arrays and texts, which any process can unpickle."""
     if not (isinstance(results, Mapping) and results and all(isinstance(name, str) for name in results)):
         raise TypeError(f"a trial must return results by name (got {results!r})")
     out = {}
@@ -138,8 +138,8 @@ def _plain(results: Any) -> dict[str, Any]:
 
 
 def begin_worker() -> None:
-    """Prepare a process of the pool: the client alone hears Ctrl-C, no worker outlives it, and what most studies call,
-    which takes a second to import, is there."""
+    """Prepare a worker process: it ignores Ctrl-C, ends with its parent, and imports the modules of most studies, which
+    takes a second."""
     from multiprocessing import parent_process
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -150,7 +150,7 @@ def begin_worker() -> None:
 
 
 def be_there() -> None:
-    """What a pool is asked for, once for each of its processes, so that all of them begin at once."""
+    """A call without effect; one for each process of a pool makes all of them start at once."""
 
 
 def _end_with(parent: Any) -> None:
@@ -159,21 +159,21 @@ def _end_with(parent: Any) -> None:
 
 
 _ALONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-_MOST = 1024  # processes of one machine
-_AHEAD = 2  # chunks that wait, so that no worker does
-_PATIENCE = "10s"  # for the scheduler of a cluster
-_SILENCE = 10.0  # [s] without a worker, before a warning says so
-_GONE = 600.0  # [s] without a worker where there was one, before the sweep ends
+_MOST = 1024  # largest number of processes of one machine
+_AHEAD = 2  # submitted chunks that wait, so that no worker is idle
+_PATIENCE = "10s"  # longest time to connect to the scheduler of a cluster
+_SILENCE = 10.0  # time without a worker before a warning [s]
+_GONE = 600.0  # time since the last worker was lost before the sweep ends [s]
 _NONE_BEGAN = (
-    'workers: the processes end as they begin; in a script, call sweep under `if __name__ == "__main__":`, '
-    "since each process reads the script again (workers=1 needs no processes)"
+    'workers: the processes end at their start; in a script, call sweep under `if __name__ == "__main__":`, '
+    "since each process runs the script again (workers=1 needs no processes)"
 )
 
 
 class WorkerPool(ABC):
     """Computes chunks, in any order.
 
-    Law: the future of a chunk holds what `run_chunk` returns, or raises one of `was_lost` where its process is gone.
+    Law: the future of a chunk holds the result of `run_chunk`, or raises an error of `was_lost` if its process died.
     """
 
     ends_together = False  # whether all chunks are lost when one is
@@ -181,48 +181,48 @@ class WorkerPool(ABC):
     @property
     @abstractmethod
     def room(self) -> int:
-        """How many chunks it takes at once."""
+        """Number of chunks that may be submitted at once."""
 
     @abstractmethod
     def prepared(self, work: Work) -> Any:
-        """What `submit` wants of what all chunks have in common."""
+        """The common data of all chunks as first argument of `submit`."""
 
     @abstractmethod
     def submit(self, *arguments: Any) -> Future[Any]:
-        """Begin to compute a chunk, given what was prepared, and its numbers and values as of `run_chunk`."""
+        """Submit a chunk: the prepared data, and the numbers and values of `run_chunk`."""
 
     @abstractmethod
     def renew(self) -> None:
-        """Replace processes that are gone."""
+        """Replace dead processes."""
 
     @abstractmethod
     def check(self) -> None:
-        """Look whether anybody computes what was submitted; called every few seconds while nothing is finished.
+        """Check whether there are workers; called every few seconds while no chunk finishes.
 
         Raises:
-            OSError: nobody has for long.
+            OSError: there has been no worker for a long time.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the processes; what they have not finished is dropped."""
+        """End the processes. Their unfinished chunks are dropped."""
 
 
 def was_lost(error: BaseException) -> bool:
-    """Whether a chunk failed because its process is gone, rather than by what it computed."""
+    """Whether a chunk failed because its process died, not by an error of its computation."""
     return isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ == "KilledWorker"
 
 
-def end_if_reading_anew(workers: int | None, cluster: Any) -> None:
-    """End this process if it belongs to a sweep and reads the script anew, which calls `sweep` again: its parent says
-    what is wrong."""
+def end_if_imported_by_worker(workers: int | None, cluster: Any) -> None:
+    """End this process if it is a worker that is just importing the user's script, which calls `sweep` again. The
+    parent raises the error."""
     if workers != 1 and cluster is None and getattr(current_process(), "_inheriting", False):
         os._exit(1)
 
 
 @contextmanager
 def pool_of(workers: int | None, cluster: Any) -> Iterator[WorkerPool]:
-    """The pool that the arguments of `sweep` ask for."""
+    """The pool of the arguments of `sweep`."""
     checks.require(workers is None or cluster is None, "workers", "give a number or a cluster, not both", workers)
     count = cores() if workers is None else checks.integer(workers, "workers", least=1, most=_MOST)
     with _single_threaded():
@@ -240,7 +240,8 @@ def cores() -> int:
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Let processes that begin meanwhile use one thread each for linear algebra, unless the user says otherwise."""
+    """Processes that start inside this block use one thread each for linear algebra, unless the user has set the
+    number."""
     new = [name for name in _ALONE if name not in os.environ]
     os.environ.update(dict.fromkeys(new, "1"))
     try:
@@ -252,7 +253,7 @@ def _single_threaded() -> Iterator[None]:
 
 @final
 class Alone(WorkerPool):
-    """This process, which computes a chunk while it is submitted."""
+    """This process, which computes a chunk in `submit`."""
 
     @property
     def room(self) -> int:
@@ -278,7 +279,7 @@ class Alone(WorkerPool):
 
 @final
 class Processes(WorkerPool):
-    """Processes of this machine, begun afresh (spawn), one core each."""
+    """Processes of this machine, started by spawn, with one core each."""
 
     ends_together = True
 
@@ -288,7 +289,7 @@ class Processes(WorkerPool):
 
     def _made(self) -> ProcessPoolExecutor:
         pool = ProcessPoolExecutor(self.count, get_context("spawn"), begin_worker)
-        # a pool begins a process only when it has nobody for what it is asked
+        # a pool starts a process only when it has no idle one for a call
         self.there = [pool.submit(be_there) for _ in range(self.count)]
         return pool
 
@@ -320,8 +321,8 @@ class Processes(WorkerPool):
 
 @final
 class Cluster(WorkerPool):
-    """The workers of a Dask cluster, given the address of its scheduler or a client; its scheduler gives a chunk whose
-    worker is gone to another one."""
+    """The workers of a Dask cluster, given the address of its scheduler or a client. The scheduler gives the chunk of a
+    dead worker to another one."""
 
     def __init__(self, cluster: Any) -> None:
         try:
@@ -333,7 +334,7 @@ class Cluster(WorkerPool):
         try:
             self.client: Any = Client(cluster, timeout=_PATIENCE) if self.is_ours else cluster
         except (OSError, ValueError, TypeError) as error:
-            raise ModelError(f"cluster: no scheduler answers ({error}) (got {cluster!r})") from error
+            raise ModelError(f"cluster: the scheduler does not respond ({error}) (got {cluster!r})") from error
         self.executor: Executor = self.client.get_executor(pure=False)
         self.seen, self.is_told, self.had_workers = time.monotonic(), False, False
 
@@ -354,16 +355,16 @@ class Cluster(WorkerPool):
         now = time.monotonic()
         try:
             is_there = bool(self.client.nthreads())
-        except (OSError, RuntimeError, ValueError):  # as Dask says that its scheduler is gone
+        except (OSError, RuntimeError, ValueError):  # the errors of Dask for a lost scheduler
             is_there = False
         if is_there:
             self.seen, self.is_told, self.had_workers = now, False, True
         elif now - self.seen > _SILENCE and not self.is_told:
             self.is_told = True
-            rest = f"; the sweep ends in {_GONE:g} s, and goes on from there" if self.had_workers else ""
+            rest = f"; the sweep ends in {_GONE:g} s and can be continued" if self.had_workers else ""
             warnings.warn(f"sweep: the cluster has no worker{rest}", PlausibilityWarning, stacklevel=2)
         if self.had_workers and now - self.seen > _GONE:
-            rest = "what is finished is kept, and the same sweep goes on from there"
+            rest = "finished samples are kept, and the same call continues the sweep"
             raise OSError(f"sweep: the last worker of the cluster is gone; {rest}")
 
     def close(self) -> None:

@@ -502,7 +502,7 @@ def closes_by_blocks(model: Model) -> bool:
 
 
 def _closes(model: Model) -> bool:
-    one, size = model.one(0, 1), squares(model)
+    one, size = model.of_row(0, 1), squares(model)
     if size.max(initial=0) > model.nv // 2 or int(size.sum()) != model.nv:
         return False
     blocks = coordinate_blocks(one)

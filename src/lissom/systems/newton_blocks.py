@@ -324,8 +324,8 @@ def steps_by_blocks(model: Model) -> bool:
 
 def is_tied(model: Model) -> bool:
     """Whether forces tie nodes that no joint and no loop does."""
-    one = model.one(0, 1)
+    one = model.of_row(0, 1)
     if model.calls_python or len(one.spools.channel) or not np.isin(one.nodes.kind, PLAIN).all():
         return True
-    pairs = [one.segments.node, one.springs.node, one.contacts.touching_nodes]
+    pairs = [one.segments.node, one.springs.node, one.contacts.pair_nodes]
     return any(bool((np.reshape(ends, (-1, 2)) >= 0).all(axis=1).any()) for ends in pairs)

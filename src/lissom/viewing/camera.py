@@ -12,7 +12,7 @@ from lissom.dynamics.kinematics import forward_kinematics
 from lissom.model.model import Model
 from lissom.viewing.geometry import robot_geometry
 
-_FLAT = 1e-7  # how far a planar robot may leave its plane, by its size
+_FLAT = 1e-7  # largest distance of a planar robot from its plane, over its size
 _SAMPLES = 6
 
 

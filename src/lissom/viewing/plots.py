@@ -168,7 +168,7 @@ def plot_trajectory(
 
 
 def _wrench_panels(model: Model, x: Trajectory, internal: tuple[str, float] | None, joint: str | None) -> list[Panel]:
-    """Two panels for each wrench asked for: moments and forces."""
+    """Two panels for each requested wrench: moments and forces."""
     states, panels = (model, x.q, x.v, x.a, x.u), []
     if internal is not None:
         if not isinstance(internal, tuple | list) or len(internal) != 2 or np.ndim(internal[1]):

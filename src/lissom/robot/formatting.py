@@ -1,4 +1,4 @@
-"""Objects in short words and as tables, for prompts and notebooks."""
+"""Formatting of objects: as one line for prompts and as HTML tables for notebooks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Class = TypeVar("Class", bound=type)
 
 
 def counted(kind: str, names: Iterable[str]) -> str:
-    """How many there are of a kind, and the first of their names."""
+    """The number of names and the first of them: "3 links (a, b, c)". `kind` is a plural word."""
     known = list(names)
     first = ", ".join(known[:_SHOWN]) + (", ..." if len(known) > _SHOWN else "")
     words = f"{len(known)} {kind if len(known) != 1 else kind[:-1]}"
@@ -24,7 +24,7 @@ def counted(kind: str, names: Iterable[str]) -> str:
 
 
 def ranged(name: str, values: Any) -> str:
-    """The least and the greatest of an array, and its last size."""
+    """A named array as text: its last size, its least and its greatest number."""
     array = np.asarray(values)
     if not array.size:
         return f"{name} ({array.shape[-1] if array.ndim else 0})"
@@ -33,8 +33,8 @@ def ranged(name: str, values: Any) -> str:
     return f"{name}{size} {low:.3g}" if low == high else f"{name}{size} {low:.3g} to {high:.3g}"
 
 
-def equilibrium_words(found: Any) -> str:
-    """An equilibrium of a model, or several of a batch."""
+def format_equilibrium(found: Any) -> str:
+    """An Equilibrium, or a batch of them, as one line."""
     name, lead = getattr(found.model, "common", found.model).name, found.q.shape[:-1]
     state = f"batch {lead}, {int(np.sum(found.is_stable))} stable"
     if not lead:
@@ -45,13 +45,13 @@ def equilibrium_words(found: Any) -> str:
 
 
 def in_one_line(public: Class) -> Class:
-    """Let a class of results show itself in one line: numbers as they are, of arrays their shapes and ranges."""
-    setattr(public, "__repr__", result_words)  # noqa: B010
+    """Decorator: the repr of a class of results is one line, with numbers, and with shapes and ranges of arrays."""
+    setattr(public, "__repr__", format_result)  # noqa: B010
     return public
 
 
-def result_words(found: Any) -> str:
-    """A result in one line: its fields in their order, as many as there is room for."""
+def format_result(found: Any) -> str:
+    """A result as one line: its fields in order, as many as fit into the line."""
     shown = [(item.name, getattr(found, item.name)) for item in fields(found) if item.repr and item.name[0] != "_"]
     shown = [(name, value) for name, value in shown if value is not None]
     for with_ranges in (True, False):
@@ -64,13 +64,13 @@ def result_words(found: Any) -> str:
 
 
 def in_brackets(title: str, words: str) -> str:
-    """Words of a result behind the name of its class, in one line that is cut where it is too long."""
+    """The class name and, in brackets, a text on a result, as one line that is cut if it is too long."""
     line = " ".join(words.split())
     return f"{title}({line if len(line) <= _LONGEST else line[: _LONGEST - 3] + '...'})"
 
 
 def _value_words(name: str, value: Any, with_range: bool) -> str:
-    """A field in a few words."""
+    """A field and its value in a few words."""
     if isinstance(value, bool | int | float | str | np.generic):
         return f"{name}={_short(value)}"
     if isinstance(value, np.ndarray):
@@ -86,13 +86,13 @@ def _value_words(name: str, value: Any, with_range: bool) -> str:
 
 
 def _inner(value: Any) -> str:
-    """A value of a table in a few words."""
+    """A value of a mapping in a few words."""
     array = np.asarray(value)
     return _array_words(array, False) if array.dtype.kind in "biuf" else _short(str(value))
 
 
 def _array_words(array: np.ndarray, with_range: bool) -> str:
-    """An array of one number as this number, others by shape, and by range where they hold numbers."""
+    """An array of one number as this number; other arrays by shape, and by range if they hold numbers."""
     if array.size == 1 and array.dtype.kind in "biuf":
         return _short(array.reshape(-1)[0])
     if with_range and array.size and array.dtype.kind in "iuf":
@@ -101,7 +101,7 @@ def _array_words(array: np.ndarray, with_range: bool) -> str:
 
 
 def _short(value: Any) -> str:
-    """A number with few digits; words within a line, cut."""
+    """A number with four digits; a text as one line, cut at 40 characters."""
     if isinstance(value, str):
         line = " ".join(value.split())
         return repr(line if len(line) <= 40 else f"{line[:37]}...")
@@ -109,19 +109,19 @@ def _short(value: Any) -> str:
 
 
 def html_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table with a title."""
+    """An HTML table with a title."""
     head = "".join(f"<th>{escape(text)}</th>" for text in heads)
     body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<p><code>{escape(title)}</code></p><table><tr>{head}</tr>{body}</table>"
 
 
 def html_inputs(names: Sequence[str]) -> str:
-    """The inputs in their order."""
+    """The names of the inputs, in order, as an HTML paragraph."""
     return f"<p>inputs: {escape(', '.join(names))}</p>" if names else ""
 
 
 def html_arrays(title: str, arrays: dict[str, Any]) -> str:
-    """Arrays with their shapes and ranges."""
+    """An HTML table of arrays with their shapes and ranges."""
     rows = []
     for name, value in arrays.items():
         array = np.asarray(value)
