@@ -270,8 +270,8 @@ MUTATIONS = (
     Mutation(
         "the error of steps counts as of first order",
         "gradients/rollout.py",
-        "whole / (whole - 1.0)",
-        "2.0",
+        "factor = 2.0**order / (2.0**order - 1.0)",
+        "factor = 2.0",
         ("tests/stepping/test_sdirk.py", "-k", "jump"),
     ),
     Mutation(

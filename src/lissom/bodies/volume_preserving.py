@@ -192,7 +192,8 @@ class KinematicsVolumePreserving(ComposedKinematics):
     ) -> Enriched | None:
         if not all(is_dataclass(primitive) for primitive in self.primitives):
             return None
-        more: list[Any] = [replace(primitive, modes=further_modes(primitive.modes)) for primitive in self.primitives]
+        given: list[Any] = list(self.primitives)
+        more = [replace(primitive, modes=further_modes(primitive.modes)) for primitive in given]
         motion, own, first = KinematicsVolumePreserving(self.length, more), [], 0
         for count, of_both in zip(self._counts(), motion._counts()):
             own.append(first + np.arange(count))
