@@ -43,7 +43,7 @@ def by_reference(struct: Any) -> Any:
     return wp.ref[struct]
 
 
-MORE = "MORE"  # what plain robots do not have: all that rare_kinds lists but kinds of nodes
+MORE = "MORE"  # what plain robots do not have: all that passes/features lists but kinds of nodes
 RARE = ("MAP", "BODY", MORE)  # kinds of nodes that few robots have, and MORE
 
 
