@@ -87,7 +87,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a pivot of LU is taken where it stands",
-        "passes/linear_solve.h",
+        "passes/linear_algebra.h",
         "            if (here > size) {\n                best = row;",
         "            if (here > size) {\n                best = k;",
         ("tests/native/test_native_systems.py",),

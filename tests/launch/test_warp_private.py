@@ -17,7 +17,7 @@ from lissom.launch import warp_private
 from lissom.launch.compiling import kernel_for
 from lissom.lie.types import CPU_FLAGS, kernel_options
 from lissom.model.tables import device_tables
-from lissom.passes.column_tables import column_tables
+from lissom.passes.columns import column_tables
 
 wp.set_module_options(kernel_options())
 

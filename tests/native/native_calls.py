@@ -5,7 +5,7 @@ import warp as wp
 
 import lissom as ls
 from lissom.model.tables import device_tables
-from lissom.passes.column_tables import column_tables
+from lissom.passes.columns import column_tables
 
 HERE = 1  # the instance that is looked at; the others must stay as they are
 COUNT = 3

@@ -6,8 +6,8 @@ import warp as wp
 from native.native_calls import COUNT, HERE, MODEL, NODES, NV, changed, device, random
 
 from lissom.lie.types import kernel_options, mat6, vec6
-from lissom.passes.block_tables import BlocksStruct, block_columns, block_tables, coordinate_blocks
-from lissom.passes.column_tables import ColumnsStruct, Matrix
+from lissom.passes.blocks import BlocksStruct, block_columns, block_tables, coordinate_blocks
+from lissom.passes.columns import ColumnsStruct, Matrix
 from lissom.systems import articulated
 
 wp.set_module_options(kernel_options())

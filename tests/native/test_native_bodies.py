@@ -16,8 +16,8 @@ from lissom.forces.green_strains import (
 from lissom.lie.types import kernel_options, mat3, vec3
 from lissom.model.maps import pair_rows
 from lissom.model.tables import TablesStruct
-from lissom.passes import linear_bodies
-from lissom.passes.column_tables import Matrix
+from lissom.passes import deforming
+from lissom.passes.columns import Matrix
 from lissom.passes.scratch import ScratchStruct
 
 wp.set_module_options(kernel_options())
@@ -27,28 +27,28 @@ BEFORE = 2  # coordinates of another body before the one that is looked at
 
 @wp.kernel
 def positions(t: TablesStruct, s: ScratchStruct, q: Matrix, n: int, i: int):
-    linear_bodies.integrate_positions(t, s, 1, BEFORE, n, i, q)
+    deforming.integrate_positions(t, s, 1, BEFORE, n, i, q)
 
 
 @wp.kernel
 def rates(t: TablesStruct, s: ScratchStruct, q: Matrix, v: Matrix, a: Matrix, n: int, i: int):
-    linear_bodies.integrate_rates(t, s, 1, BEFORE + 1, BEFORE, n, i, q, v, a)
-    linear_bodies.integrate_slopes(t, s, 1, BEFORE, n, i, v, a)
+    deforming.integrate_rates(t, s, 1, BEFORE + 1, BEFORE, n, i, q, v, a)
+    deforming.integrate_slopes(t, s, 1, BEFORE, n, i, v, a)
 
 
 @wp.kernel
 def motion(t: TablesStruct, s: ScratchStruct, v: Matrix, a: Matrix, n: int, i: int):
-    linear_bodies.integrate_motion(t, s, 1, BEFORE, n, i, v, a)
+    deforming.integrate_motion(t, s, 1, BEFORE, n, i, v, a)
 
 
 @wp.kernel
 def own_forces(t: TablesStruct, s: ScratchStruct, n: int, acc: vec3, w: vec3, A: mat3, i: int):
-    linear_bodies.put_own_forces(t, s, 1, n, i, acc, w, A)
+    deforming.put_own_forces(t, s, 1, n, i, acc, w, A)
 
 
 @wp.kernel
 def own_block(out: Matrix, t: TablesStruct, n: int, A: mat3, w: vec3, weights: vec3, i: int):
-    linear_bodies.add_own_block(t, 1, BEFORE, n, BEFORE + n, i, A, w, weights[0], weights[1], weights[2], out)
+    deforming.add_own_block(t, 1, BEFORE, n, BEFORE + n, i, A, w, weights[0], weights[1], weights[2], out)
 
 
 class Body:

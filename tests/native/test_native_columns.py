@@ -23,10 +23,9 @@ from native.native_calls import (
 
 from lissom.lie.types import kernel_options, mat3, mat6, vec6
 from lissom.model.groups import vec6i, vec7i
-from lissom.passes import column_products as products
-from lissom.passes import columns, strains
-from lissom.passes.column_tables import ColumnsStruct, Matrix
-from lissom.passes.strains import project_at, strain_at
+from lissom.passes import columns, interval
+from lissom.passes.columns import ColumnsStruct, Matrix
+from lissom.passes.interval import project_at, strain_at
 
 wp.set_module_options(kernel_options())
 
@@ -133,7 +132,7 @@ def k_derivatives(
     W_a: Matrix, W_v: Matrix, W_q: Matrix, J: Matrix, J_E: Matrix, J_R: Matrix, J_Q: Matrix, x: ColumnsStruct, k: int,
     M: mat6, N: mat6, H: mat6, i: int,
 ):  # fmt: skip
-    products.add_derivative_products(x, x.path_start, x.path_range, i, k, M, N, H, J, J_E, J_R, J_Q, W_a, W_v, W_q)
+    columns.add_derivative_products(x, x.path_start, x.path_range, i, k, M, N, H, J, J_E, J_R, J_Q, W_a, W_v, W_q)
 
 
 @wp.kernel
@@ -141,24 +140,24 @@ def k_fold_derivatives(
     da: Matrix, dv: Matrix, dq: Matrix, S: Matrix, W_a: Matrix, W_v: Matrix, W_q: Matrix, x: ColumnsStruct, first: int,
     stop: int, k: int, i: int,
 ):  # fmt: skip
-    products.fold_derivatives(x, x.reach_start, x.reach_range, first, stop, i, k, S, W_a, W_v, W_q, da, dv, dq)
+    columns.fold_derivatives(x, x.reach_start, x.reach_range, first, stop, i, k, S, W_a, W_v, W_q, da, dv, dq)
 
 
 @wp.kernel
 def k_weighted(
     W: Matrix, J_P: Matrix, J_R: Matrix, J: Matrix, x: ColumnsStruct, k: int, M: mat6, N: mat6, H: mat6, i: int
 ):
-    products.add_weighted_products(x, x.path_start, x.path_range, i, k, M, N, H, J_P, J_R, J, W)
+    columns.add_weighted_products(x, x.path_start, x.path_range, i, k, M, N, H, J_P, J_R, J, W)
 
 
 @wp.kernel
 def k_cross(W: Matrix, J: Matrix, x: ColumnsStruct, to: int, from_: int, M: mat6, i: int):
-    products.add_cross_product(x, i, to, from_, M, J, W)
+    columns.add_cross_product(x, i, to, from_, M, J, W)
 
 
 @wp.kernel
 def k_row(out: Matrix, J: Matrix, J_R: Matrix, x: ColumnsStruct, k: int, number: int, y: vec6, z: vec6, i: int):
-    products.add_to_row(x, i, k, number, y, z, J, J_R, out)
+    columns.add_to_row(x, i, k, number, y, z, J, J_R, out)
 
 
 @pytest.mark.parametrize("k", SITES)
@@ -212,7 +211,7 @@ def test_products_along_paths(k):
 
 @wp.kernel
 def k_point(out: Matrix, x: ColumnsStruct, site: int, H: mat6, i: int):
-    products.add_point_block(x, i, site, H, out)
+    columns.add_point_block(x, i, site, H, out)
 
 
 def test_local_blocks():
@@ -228,7 +227,7 @@ def test_local_blocks():
 @wp.kernel
 def k_strains(out: Matrix, q: Matrix, v: Matrix, a: Matrix, phi1: Row, phi2: Row, start: vec7i, at: vec6i,
               shift: int, i: int):  # fmt: skip
-    sums = strains.strain_sums(phi1, phi2, start, at, i, shift, q, v, a)
+    sums = interval.strain_sums(phi1, phi2, start, at, i, shift, q, v, a)
     for r in range(6):
         for c in range(6):
             out[i, 6 * r + c] = sums[r, c]
@@ -236,7 +235,7 @@ def k_strains(out: Matrix, q: Matrix, v: Matrix, a: Matrix, phi1: Row, phi2: Row
 
 @wp.kernel
 def k_project(tau: Matrix, phi1: Row, phi2: Row, start: vec7i, at: vec6i, y1: vec6, y2: vec6, i: int):
-    strains.project_strains(phi1, phi2, start, at, i, y1, y2, tau)
+    interval.project_strains(phi1, phi2, start, at, i, y1, y2, tau)
 
 
 @wp.kernel

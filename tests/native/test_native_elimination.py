@@ -7,8 +7,8 @@ from native.native_calls import COUNT, HERE, MODEL, NODES, NV, changed, device, 
 from native.test_native_blocks import BLOCKS, RODS, ROWS, SIZES, SQUARES, WIDTHS, X, Y
 
 from lissom.lie.types import kernel_options, mat6, vec6
-from lissom.passes.block_tables import BlocksStruct, band_columns, band_size, block_width
-from lissom.passes.column_tables import ColumnsStruct, Matrix
+from lissom.passes.blocks import BlocksStruct, band_columns, band_size, block_width
+from lissom.passes.columns import ColumnsStruct, Matrix
 from lissom.systems import block_elimination as elimination
 
 wp.set_module_options(kernel_options())

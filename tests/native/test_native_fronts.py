@@ -7,9 +7,15 @@ from native.native_calls import COUNT, HERE, changed, device, random
 from net_robots import describe_net
 
 from lissom.lie.types import kernel_options, mat6, vec3, vec6
-from lissom.passes.block_tables import BlocksStruct, block_columns, block_tables, coordinate_blocks
-from lissom.passes.column_tables import ColumnsStruct, Matrix
-from lissom.passes.front_tables import FrontsStruct, front_tables
+from lissom.passes.blocks import (
+    BlocksStruct,
+    FrontsStruct,
+    block_columns,
+    block_tables,
+    coordinate_blocks,
+    front_tables,
+)
+from lissom.passes.columns import ColumnsStruct, Matrix
 from lissom.systems import block_elimination as elimination
 from lissom.systems import fronts
 from lissom.systems.loop_unknowns import completed, inverted

@@ -9,9 +9,9 @@ import lissom as ls
 from lissom.launch.buffers import Buffers
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.tables import TablesStruct
-from lissom.passes import interval_columns as intervals
+from lissom.passes import interval as intervals
 from lissom.passes import traversal
-from lissom.passes.column_tables import ColumnsStruct, Matrix
+from lissom.passes.columns import ColumnsStruct, Matrix
 from lissom.passes.scratch import ScratchStruct
 from lissom.robot.joints import MotionKind
 

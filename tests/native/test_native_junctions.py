@@ -7,7 +7,7 @@ from native.native_calls import COUNT, HERE, MODEL, NODES, NV, WIDTH, X, changed
 
 from lissom.lie.types import kernel_options, mat6
 from lissom.passes import junctions as j
-from lissom.passes.column_tables import ColumnsStruct, Matrix
+from lissom.passes.columns import ColumnsStruct, Matrix
 
 wp.set_module_options(kernel_options())
 

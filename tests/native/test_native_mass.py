@@ -25,9 +25,8 @@ import lissom as ls
 from lissom.lie.arrays import se3_Ad, se3_exp
 from lissom.lie.types import kernel_options, mat3, mat6, vec3
 from lissom.model.tables import TablesStruct, device_tables
-from lissom.passes.column_tables import ColumnsStruct, Matrix
-from lissom.passes.columns import put_turned_columns
-from lissom.passes.traversal import is_finite
+from lissom.passes.columns import ColumnsStruct, Matrix, put_turned_columns
+from lissom.passes.linear_algebra import is_finite
 from lissom.systems.mass import MassBuffersStruct, add_matrix, fold_mass, put_square, rigid_buffers, rigid_mass
 
 wp.set_module_options(kernel_options())

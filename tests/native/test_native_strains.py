@@ -13,7 +13,7 @@ from lissom.forces.green_strains import (
     strain_energy,
 )
 from lissom.lie.types import kernel_options
-from lissom.passes.column_tables import Matrix
+from lissom.passes.columns import Matrix
 
 wp.set_module_options(kernel_options())
 

@@ -12,9 +12,9 @@ from native.native_calls import COUNT, HERE, MODEL, NODES, NV, RNG, SITES, TABLE
 from lissom.forces.elasticity import add_weighted_elastic_rows, changed_elastic_rows, elastic_rows
 from lissom.forces.tendons import add_outer_product
 from lissom.lie.types import kernel_options, vec6
-from lissom.passes import linear_solve
-from lissom.passes.column_tables import Matrix
-from lissom.passes.rare_kinds import (
+from lissom.passes import linear_algebra
+from lissom.passes.columns import Matrix
+from lissom.passes.features import (
     is_body,
     is_exp,
     is_mapped,
@@ -52,7 +52,7 @@ def k_inputs(tau: Matrix, gain: Matrix, u: Matrix, extra: Matrix, nv: int, nu: i
 
 @wp.func
 def rarities(out: Row, kind: int, has_quaternion: bool):
-    """What rare_kinds answers, a number each."""
+    """What the functions of features answer, a number each."""
     one = wp.float64(1.0)
     none = wp.float64(0.0)
     out[0] = wp.where(is_exp(kind), one, none)
@@ -151,13 +151,13 @@ def test_elastic_rows():
 
 @wp.kernel
 def k_ldl(A: Matrix, b: Matrix, ended: Ints, n: int, width: int, i: int):
-    ended[i, 0] = linear_solve.ldl_solve(n, width, i, A, b)
+    ended[i, 0] = linear_algebra.ldl_solve(n, width, i, A, b)
 
 
 @wp.kernel
 def k_lu(A: Matrix, L: Matrix, pivots: Ints, b: Matrix, ended: Ints, n: int, width: int, i: int):
-    ended[i, 0] = linear_solve.lu_factor(n, width, i, A, L, pivots)
-    linear_solve.lu_solve(n, width, i, A, L, pivots, b)
+    ended[i, 0] = linear_algebra.lu_factor(n, width, i, A, L, pivots)
+    linear_algebra.lu_solve(n, width, i, A, L, pivots, b)
 
 
 @pytest.mark.parametrize("n", [1, 5, 8, 13])

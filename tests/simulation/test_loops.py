@@ -10,7 +10,7 @@ import lissom as ls
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.lie.types import kernel_options
 from lissom.model.tables import TablesStruct, device_tables
-from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
+from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
 from lissom.stepping.driver import Motions
 from lissom.systems.bordered import LoopRowsStruct, border, hold_prescribed, loop_rows
 

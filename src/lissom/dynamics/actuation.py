@@ -58,11 +58,10 @@ from lissom.model.model import Model
 from lissom.model.model_batch import Differs
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import traversal
-from lissom.passes.base_frames import place_bases
-from lissom.passes.rare_kinds import may_be_tied
+from lissom.passes.features import may_be_tied
+from lissom.passes.interval import project_at, strain_at
 from lissom.passes.scratch import Scratch, ScratchStruct
-from lissom.passes.strains import project_at, strain_at
-from lissom.passes.traversal import project
+from lissom.passes.traversal import place_bases, project
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -56,10 +56,10 @@ from lissom.lie.types import kernel_options, mat6, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import kinds, scratch, traversal
-from lissom.passes.base_frames import place_bases
-from lissom.passes.block_tables import block_columns
-from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
+from lissom.passes.blocks import block_columns
+from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
 from lissom.passes.scratch import Scratch, ScratchStruct
+from lissom.passes.traversal import place_bases
 from lissom.robot import formatting
 from lissom.systems.bordered import LoopRows, LoopRowsStruct, choose_independent, own_rows
 from lissom.systems.closed_blocks import (

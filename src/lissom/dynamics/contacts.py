@@ -22,8 +22,8 @@ from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, device_tables
 from lissom.passes import traversal
-from lissom.passes.base_frames import origin_between, place_bases
 from lissom.passes.scratch import Scratch, ScratchStruct
+from lissom.passes.traversal import origin_between, place_bases
 from lissom.robot import formatting
 
 if TYPE_CHECKING:

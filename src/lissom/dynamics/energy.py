@@ -3,7 +3,7 @@
     h = Σ Ad_g⁻ᵀ M η,  moved from the base frame's origin o to the world's: (L + o × p; p)                 (1)
     m c = Σ R m_k c_k + m_k (p_k + o)                                                                     (2)
 
-The sums run over all nodes; the base frame is that of base_frames.
+The sums run over all nodes; the base frame is that of traversal.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -28,9 +28,9 @@ from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import deforming, traversal
-from lissom.passes.base_frames import origin_of, place_bases
-from lissom.passes.rare_kinds import is_body
+from lissom.passes.features import is_body
 from lissom.passes.scratch import Scratch, ScratchStruct
+from lissom.passes.traversal import origin_of, place_bases
 from lissom.robot import formatting
 from lissom.systems.mass import armature_energy
 

@@ -43,11 +43,11 @@ from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import scratch, traversal
-from lissom.passes.block_tables import BlocksStruct, block_columns, block_tables, squares
-from lissom.passes.column_tables import ColumnsStruct, column_tables, column_width
-from lissom.passes.linear_solve import ldl_solve
-from lissom.passes.moves import put_configuration_rate
-from lissom.passes.rare_kinds import may_have_loops
+from lissom.passes.blocks import BlocksStruct, block_columns, block_tables, squares
+from lissom.passes.columns import ColumnsStruct, column_tables, column_width
+from lissom.passes.features import may_have_loops
+from lissom.passes.kinds import put_configuration_rate
+from lissom.passes.linear_algebra import ldl_solve
 from lissom.passes.scratch import ScratchStruct
 from lissom.robot.checks import time
 from lissom.systems.articulated import ArticulatedStruct, articulated_buffers, factor_blocks, solve_blocks

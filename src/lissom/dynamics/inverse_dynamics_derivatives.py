@@ -67,9 +67,9 @@ from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
-from lissom.passes import columns, deforming_derivatives, kinds, traversal
-from lissom.passes.column_tables import Matrix, column_width
-from lissom.passes.rare_kinds import is_body, may_have_loops
+from lissom.passes import columns, deforming, kinds, traversal
+from lissom.passes.columns import Matrix, column_width
+from lissom.passes.features import is_body, may_have_loops
 from lissom.passes.scratch import Direction, DirectionStruct, NodeChange, Scratch, ScratchStruct, acting_flags
 from lissom.passes.traversal import project
 from lissom.systems.bordered import LoopRowsStruct, choose_independent
@@ -298,7 +298,7 @@ def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: 
     """δF of (10) without external loads."""
     F = vec6()
     if is_body(t.node[k].kind):
-        F = deforming_derivatives.newton_euler_change(t, s, d, i, k, v, a)
+        F = deforming.newton_euler_change(t, s, d, i, k, v, a)
     elif t.node[k].has_inertia:
         R = s.node[i, k].R
         p = s.node[i, k].p

@@ -30,9 +30,9 @@ from lissom.model.model import Model
 from lissom.model.points import Places, places_of
 from lissom.model.tables import TablesStruct
 from lissom.passes import columns, kinds, traversal
-from lissom.passes.base_frames import origin_of, place_bases
-from lissom.passes.column_tables import ColumnsStruct, Matrix, column_width
+from lissom.passes.columns import ColumnsStruct, Matrix, column_width
 from lissom.passes.scratch import STATUS_OVERFLOW, Scratch, ScratchStruct
+from lissom.passes.traversal import origin_of, place_bases
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -34,9 +34,9 @@ from lissom.model.model import Model
 from lissom.model.points import places_of
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import columns, kinds, traversal
-from lissom.passes.base_frames import place_bases
-from lissom.passes.column_tables import Matrix
+from lissom.passes.columns import Matrix
 from lissom.passes.scratch import STATUS_OVERFLOW, ScratchStruct
+from lissom.passes.traversal import place_bases
 from lissom.systems.derivative_sweeps import DerivativeBuffers, DerivativeBuffersStruct, derivative_buffers
 
 if TYPE_CHECKING:

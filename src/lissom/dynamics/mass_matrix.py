@@ -45,11 +45,11 @@ from lissom.lie.types import kernel_options, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.tables import TablesStruct
-from lissom.passes import columns, deforming_derivatives, kinds, traversal
-from lissom.passes.base_frames import place_bases
-from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables, column_width
-from lissom.passes.rare_kinds import is_body
+from lissom.passes import columns, deforming, kinds, traversal
+from lissom.passes.columns import ColumnsStruct, Matrix, column_tables, column_width
+from lissom.passes.features import is_body
 from lissom.passes.scratch import STATUS_NOT_FINITE, ScratchStruct, acting_flags
+from lissom.passes.traversal import place_bases
 from lissom.robot import formatting
 from lissom.robot.checks import time
 from lissom.systems.mass import (
@@ -276,7 +276,7 @@ def coriolis_kernel(act: Acting) -> Any:
             traversal.outward_motion(t, s, i, k, q, v, v, vec6())
             traversal.base_inertia(t, s, b.composite, i, k)
             if is_body(t.node[k].kind):
-                Y[i, k] = deforming_derivatives.own_coriolis(t, s, i, k, b.composite[i, k])
+                Y[i, k] = deforming.own_coriolis(t, s, i, k, b.composite[i, k])
             else:
                 Y[i, k] = so3.HALF * rate_of_momentum(b.composite[i, k], s.node[i, k].eta)
             kinds.motion_columns(t, s, x, i, k, b.S)
@@ -299,7 +299,7 @@ def coriolis_kernel(act: Acting) -> Any:
             columns.add_product(x, Y[i, k], v0, v1, i, k, b.S, b.V)
             columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, b.S, b.V, b.half)
             if is_body(t.node[k].kind):
-                deforming_derivatives.couple_coriolis(t, s, x, i, k, b.V, P, Q, b.half)
+                deforming.couple_coriolis(t, s, x, i, k, b.V, P, Q, b.half)
             columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
             columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, P)
             columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, Q)

@@ -52,9 +52,9 @@ from lissom.lie.spatial import ad_matrix, adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import traversal
-from lissom.passes.base_frames import origin_between, origin_of, place_bases
-from lissom.passes.column_tables import Matrix
+from lissom.passes.columns import Matrix
 from lissom.passes.scratch import LOADS, STATUS_CROWDED, Scratch
+from lissom.passes.traversal import origin_between, origin_of, place_bases
 from lissom.robot.shapes import ShapeKind
 
 PLANE = wp.constant(wp.int32(ShapeKind.PLANE.value))

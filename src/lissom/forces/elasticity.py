@@ -16,9 +16,9 @@ from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.tables import Tables
-from lissom.passes.column_tables import Columns
+from lissom.passes.columns import Columns
+from lissom.passes.features import may_be_stored
 from lissom.passes.group import move_tangent, quaternion_rotation, stored_position, twist
-from lissom.passes.rare_kinds import may_be_stored
 from lissom.passes.scratch import SPRINGS, Scratch
 
 native = native_functions("forces/elasticity.h")

@@ -35,9 +35,9 @@ from lissom.lie import se3, so3
 from lissom.lie.spatial import ad_matrix, adbar_matrix, in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.passes.base_frames import origin_of
-from lissom.passes.column_tables import Matrix
+from lissom.passes.columns import Matrix
 from lissom.passes.scratch import LOADS, Scratch
+from lissom.passes.traversal import origin_of
 from lissom.robot.functions import is_compiled
 
 STEP = wp.constant(wp.float64(6e-6))  # of central differences of a user's current

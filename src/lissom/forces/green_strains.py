@@ -29,7 +29,7 @@ from lissom.lie.native import native_functions
 from lissom.model.maps import MOST_IN_KERNELS
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.columns import Columns, Matrix
 from lissom.passes.scratch import SPRINGS, Scratch
 
 Rows = wp.array2d(dtype=wp.float64)

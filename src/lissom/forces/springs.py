@@ -44,9 +44,9 @@ from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec3, vec6, vec8
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TermRows
-from lissom.passes.base_frames import origin_between
-from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.columns import Columns, Matrix
 from lissom.passes.scratch import SPRINGS, Scratch
+from lissom.passes.traversal import origin_between
 from lissom.robot.functions import is_compiled
 from lissom.robot.joints import coordinate_laws
 

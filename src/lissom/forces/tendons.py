@@ -56,15 +56,13 @@ from lissom.lie.spatial import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import group
-from lissom.passes.base_frames import origin_of
-from lissom.passes.column_products import add_point_block
-from lissom.passes.column_tables import Columns, Matrix
-from lissom.passes.rare_kinds import is_stored, may_be_tied, may_stretch
+from lissom.passes.columns import Columns, Matrix, add_point_block
+from lissom.passes.features import is_stored, may_be_tied, may_stretch
+from lissom.passes.interval import project_at, strain_at
 from lissom.passes.scratch import INPUTS, Scratch
-from lissom.passes.strains import project_at, strain_at
-from lissom.passes.traversal import project
+from lissom.passes.traversal import origin_of, project
 
-native = native_functions("passes/rows.h")
+native = native_functions("passes/linear_algebra.h")
 
 BEGINS_TO_PULL = 1e-12  # over the slack length: a tendon that is shorter by this counts as taut
 BEGINS = wp.constant(wp.float64(BEGINS_TO_PULL))

@@ -35,9 +35,8 @@ import warp as wp
 from lissom.lie.types import mat6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.passes.column_products import add_cross_product
-from lissom.passes.column_tables import Columns, Matrix
-from lissom.passes.rare_kinds import may_be_tied
+from lissom.passes.columns import Columns, Matrix, add_cross_product
+from lissom.passes.features import may_be_tied
 from lissom.passes.scratch import NodeChange, Scratch
 
 

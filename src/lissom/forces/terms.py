@@ -30,7 +30,7 @@ from lissom.forces.term import Term, clear_responses
 from lissom.lie.types import MORE, RARE, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, TermRows, device_array, device_tables
-from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.columns import Columns, Matrix
 from lissom.passes.scratch import Scratch
 from lissom.robot.joints import MotionKind
 

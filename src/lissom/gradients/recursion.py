@@ -52,7 +52,7 @@ from lissom.launch.cores import cores, making, on_all
 from lissom.launch.warp_private import direct
 from lissom.lie.native import native_functions
 from lissom.lie.types import kernel_options
-from lissom.passes.linear_solve import lu_factor, lu_solve_at, lu_solve_transposed
+from lissom.passes.linear_algebra import lu_factor, lu_solve_at, lu_solve_transposed
 
 wp.set_module_options(kernel_options())
 

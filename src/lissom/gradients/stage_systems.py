@@ -25,7 +25,7 @@ from lissom.gradients.recursion import Matrices, StageSystems
 from lissom.launch.workspace import Workspace, parts
 from lissom.lie.arrays import se3_Ad, se3_ad, se3_exp, se3_tangent, se3_tangent_dot
 from lissom.model.model import Model
-from lissom.passes.column_tables import column_width
+from lissom.passes.columns import column_width
 from lissom.stepping.schemes import Scheme
 from lissom.systems.bordered import bordered_width, scale_array
 

@@ -28,8 +28,8 @@ from lissom.launch.warp_private import arrays_of, bytes_of, direct, one_row_for_
 from lissom.lie.types import vec3
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct, altered, with_anchors
-from lissom.passes.block_tables import band_columns, block_columns
-from lissom.passes.column_tables import ColumnsStruct, column_tables
+from lissom.passes.blocks import band_columns, block_columns
+from lissom.passes.columns import ColumnsStruct, column_tables
 from lissom.passes.scratch import (
     BY_BODY,
     BY_PAIR,

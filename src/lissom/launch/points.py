@@ -20,7 +20,7 @@ from lissom.lie.types import by_reference, mat3, vec3
 from lissom.model.model import Model
 from lissom.model.points import Places
 from lissom.model.tables import NodeRow, TablesStruct, altered, device_tables
-from lissom.passes.column_tables import ColumnsStruct, column_tables, column_width, stretches
+from lissom.passes.columns import ColumnsStruct, column_tables, column_width, stretches
 from lissom.robot.joints import MotionKind
 
 _ONE, _SEVEN = np.eye(4), np.arange(7)

@@ -43,7 +43,7 @@ def by_reference(struct: Any) -> Any:
     return wp.ref[struct]
 
 
-MORE = "MORE"  # the further features that plain robots lack, listed in passes/rare_kinds, except kinds of nodes
+MORE = "MORE"  # the further features that plain robots lack, listed in passes/features, except kinds of nodes
 RARE = ("MAP", "BODY", MORE)  # kinds of nodes that few robots have, and MORE
 
 

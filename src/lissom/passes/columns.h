@@ -1,6 +1,6 @@
 // Loops over matrices with one column for each velocity coordinate: own columns of nodes and path sums, running sums of
 // products with 6x6 matrices, and the rows that they add to the result. Equations are those of the Python modules
-// passes/columns, passes/column_products and passes/junctions.
+// passes/columns and passes/junctions.
 
 namespace lissom {
 

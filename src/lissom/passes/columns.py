@@ -1,4 +1,9 @@
-"""Matrices with one column for each velocity coordinate, inside kernels.
+"""Matrices with one column for each velocity coordinate: tables of the columns of each node, and loops over them.
+
+The own columns of a node are M₁ Φ₁ + M₂ Φ₂, with Φ the strain basis at its two Gauss points or, for a GROUP node, Φ₁
+the unit vectors of its twist. A column of Φ has few components that are not zero, mostly one: an *entry* is a block of
+8 columns and one component, with its 8 values; a *row* is one value that is not zero. Sites beyond the nodes are strain
+points of tendons, which have Φ₁ alone.
 
 A 6 x nv matrix of node k is six rows of `width` numbers, width = nv rounded up to a multiple of 8, from 6 k width on.
 All work goes by blocks of 8 columns, so that one loop step fills a vector register; only the stretches that hold
@@ -8,17 +13,223 @@ code: they are nothing but sums of products, and Warp's array indexing would cos
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
 import warp as wp
 
 from lissom.lie.native import native_functions
-from lissom.lie.types import mat3, mat6, vec6
-from lissom.passes.column_tables import Columns, Matrix
+from lissom.lie.types import by_reference, mat3, mat6, vec6
+from lissom.model.model import Model
+from lissom.model.tables import device_array
 
 native = native_functions("passes/columns.h")
+
+Matrix = wp.array2d(dtype=wp.float64)
+
+
+@wp.struct
+class ColumnsStruct:
+    """What every column algorithm needs of the topology: width of a row, how many running sums there are (none where
+    the columns of a node count from the first of its block, -1 where rows overlap as band_columns says), the one each
+    node adds to, the columns below each node, on its path and in its running sum, the straight tendon pieces and the
+    loops that end at it, and the entries and rows of Φ at each site."""
+
+    width: wp.int32
+    n_slots: wp.int32
+    slot: wp.array(dtype=wp.int32)
+    subtree_start: wp.array(dtype=wp.int32)
+    subtree_range: wp.array(dtype=wp.int32)
+    path_start: wp.array(dtype=wp.int32)
+    path_range: wp.array(dtype=wp.int32)
+    reach_start: wp.array(dtype=wp.int32)
+    reach_range: wp.array(dtype=wp.int32)
+    loop_end_start: wp.array(dtype=wp.int32)
+    loop_end: wp.array(dtype=wp.int32)
+    entry_start: wp.array(dtype=wp.int32)
+    entry_block: wp.array(dtype=wp.int32)
+    entry_component: wp.array(dtype=wp.int32)
+    entry_phi1: wp.array(dtype=wp.float64)
+    entry_phi2: wp.array(dtype=wp.float64)
+    row_start: wp.array(dtype=wp.int32)
+    row_v: wp.array(dtype=wp.int32)
+    row_component: wp.array(dtype=wp.int32)
+    row_phi1: wp.array(dtype=wp.float64)
+    row_phi2: wp.array(dtype=wp.float64)
+
+
+Columns = by_reference(ColumnsStruct)
+
+
+def column_width(model: Model) -> int:
+    """Numbers in a row of columns."""
+    return max((model.nv + 7) // 8, 1) * 8
+
+
+def column_tables(model: Model) -> ColumnsStruct:
+    """The column tables of a model on its device, made once; of what models have in common those of the first."""
+    model = model.models[0] if model.models else model
+    if "columns" not in model.cache:
+        model.cache["columns"] = _make(model)
+    return model.cache["columns"]
+
+
+def _make(model: Model) -> ColumnsStruct:
+    x = ColumnsStruct()
+    width = column_width(model)
+    x.width = width
+    slot = _sum_slots(model)
+    x.n_slots = int(slot.max(initial=-1)) + 1
+    below = np.zeros((model.n_nodes, width // 8), dtype=bool)
+    for k in range(model.n_nodes - 1, -1, -1):
+        below[k] |= own_blocks(model, k)
+        if model.nodes.parent[k] >= 0:
+            below[model.nodes.parent[k]] |= below[k]
+    start, ranges = stretches(below)
+    sites = all_sites(model)
+    values = {"slot": slot, "subtree_start": start, "subtree_range": ranges}
+    values["path_start"], values["path_range"] = stretches(path_blocks(model, model.n_nodes))
+    values["reach_start"], values["reach_range"] = _reach_ranges(model)
+    values["loop_end_start"], values["loop_end"] = _pair_ends(model, model.loops.node)
+    put(model, "columns", x, values | site_values(sites, np.zeros(len(sites), int)))
+    return x
+
+
+def all_sites(model: Model) -> list[np.ndarray]:
+    """The rows of all nodes, then of the strain points of tendons."""
+    sites = [node_rows(model, k) for k in range(model.n_nodes)]
+    return sites + [_point_rows(model, k) for k in range(len(model.points.run_start))]
+
+
+def put(model: Model, group: str, x: Any, values: dict[str, np.ndarray]) -> None:
+    """Set arrays of a struct of tables, called by the name of their group."""
+    for name, value in values.items():
+        setattr(x, name, device_array(model, f"{group}.{name}", value, x._cls.vars[name].type.dtype))
+
+
+def site_values(sites: list[np.ndarray], first: np.ndarray) -> dict[str, np.ndarray]:
+    """The rows of all sites, and their entries with columns counted from the first of each site."""
+    entries = [_entries(rows - [at, 0.0, 0.0, 0.0]) for rows, at in zip(sites, first)]
+    values = {"row_start": np.cumsum([0] + [len(rows) for rows in sites])}
+    values["entry_start"] = np.cumsum([0] + [len(blocks) for blocks in entries])
+    rows = np.concatenate([np.zeros((0, 4)), *sites])
+    for c, name in enumerate(("row_v", "row_component", "row_phi1", "row_phi2")):
+        values[name] = rows[:, c]
+    flat = np.concatenate([np.zeros((0, 18)), *entries])
+    values |= {"entry_block": flat[:, 0], "entry_component": flat[:, 1]}
+    return values | {"entry_phi1": flat[:, 2:10].ravel(), "entry_phi2": flat[:, 10:].ravel()}
+
+
+def own_blocks(model: Model, k: int) -> np.ndarray:
+    """Whether each block of 8 columns holds a column of node k itself."""
+    first, stop = int(model.nodes.v_start[k]), int(model.nodes.v_stop[k])
+    blocks = np.arange(column_width(model) // 8)
+    return (stop > first) & (blocks >= first // 8) & (blocks < (stop + 7) // 8)
+
+
+def stretches(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of flags of blocks as column ranges: where each row's ranges start, and the ranges."""
+    edges = [8 * np.flatnonzero(np.diff(np.concatenate([[0], row.astype(int), [0]]))) for row in blocks]
+    start = np.cumsum([0] + [len(e) for e in edges])
+    return start.astype(np.int32), np.concatenate([np.zeros(0, int), *edges]).astype(np.int32)
+
+
+def node_rows(model: Model, k: int) -> np.ndarray:
+    """Coordinate, component and value at the two Gauss points of all that is not zero in Φ of node k, shape (n, 4)."""
+    first, stop = int(model.nodes.v_start[k]), int(model.nodes.v_stop[k])
+    if model.nodes.has_quaternion[k]:
+        return np.array([(v, v - first, 1.0, 0.0) for v in range(first, stop)]).reshape(-1, 4)
+    return _run_rows(model.nodes.run_start[k], model.nodes.run_v[k], model.runs.phi1, model.runs.phi2)
+
+
+def _point_rows(model: Model, k: int) -> np.ndarray:
+    """The same of a strain point of a tendon."""
+    return _run_rows(
+        model.points.run_start[k], model.points.run_v[k], model.points.phi, np.zeros_like(model.points.phi)
+    )
+
+
+def _run_rows(start: np.ndarray, at: np.ndarray, phi1: np.ndarray, phi2: np.ndarray) -> np.ndarray:
+    rows = []
+    for c, (begin, end) in enumerate(pairwise(start)):
+        rows += [(at[c] + e - begin, c, phi1[e], phi2[e]) for e in range(begin, end)]
+    return np.array(rows, dtype=float).reshape(-1, 4)
+
+
+def _entries(rows: np.ndarray) -> np.ndarray:
+    """Rows of a site gathered by block and component: first column, component, 8 values Φ₁, 8 values Φ₂."""
+    found: dict[tuple[int, int], np.ndarray] = {}
+    for v, c, p1, p2 in rows:
+        values = found.setdefault((int(v) // 8 * 8, int(c)), np.zeros(16))
+        values[int(v) % 8], values[8 + int(v) % 8] = p1, p2
+    return np.array([[*key, *found[key]] for key in sorted(found)]).reshape(-1, 18)
+
+
+def _reach_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Column stretches that the running sum of each dynamic node may hold."""
+    return stretches(reach_blocks(model))
+
+
+def tied_pairs(model: Model) -> list[np.ndarray]:
+    """Pairs of nodes, -1 the world, that straight tendon pieces, springs and loops tie together or contacts may."""
+    world = model.contacts
+    touching = np.stack([world.ball_node[world.pair[:, 0]], world.obstacle_node[world.pair[:, 1]]], axis=1)
+    return [*model.segments.node, *model.loops.node, *model.springs.node, *np.unique(touching, axis=0)]
+
+
+def reach_blocks(model: Model) -> np.ndarray:
+    """Whether each block of eight columns holds one on the paths of all nodes of a node's subtree, or of those that
+    something ties to these."""
+    path = path_blocks(model, model.n_dynamic)
+    reach = path.copy()
+    for a, b in tied_pairs(model):
+        for one, two in ((a, b), (b, a)):
+            if one >= 0 and two >= 0:
+                reach[one] |= path[two]
+    for k in range(model.n_dynamic - 1, -1, -1):
+        if model.nodes.parent[k] >= 0:
+            reach[model.nodes.parent[k]] |= reach[k]
+    return reach
+
+
+def path_blocks(model: Model, nodes: int) -> np.ndarray:
+    """Whether each block of eight columns holds a column of the path to each node."""
+    blocks = np.zeros((nodes, column_width(model) // 8), dtype=bool)
+    for k in range(nodes):
+        if model.nodes.parent[k] >= 0:
+            blocks[k] = blocks[model.nodes.parent[k]]
+        blocks[k] |= own_blocks(model, k)
+    return blocks
+
+
+def _sum_slots(model: Model) -> np.ndarray:
+    """Number of the running sum that each dynamic node adds to: that of its last child, so that a chain has one."""
+    slot = np.full(model.n_dynamic, -1, dtype=np.int32)
+    count = 0
+    for k in range(model.n_dynamic - 1, -1, -1):
+        if slot[k] < 0:
+            slot[k], count = count, count + 1
+        parent = int(model.nodes.parent[k])
+        if parent >= 0 and slot[parent] < 0:
+            slot[parent] = slot[k]
+    return slot
+
+
+def _pair_ends(model: Model, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What ties two nodes, at each of the two: where a node's start, and 2 pair + end."""
+    ends: list[list[int]] = [[] for _ in range(model.n_dynamic)]
+    for j, (a, b) in enumerate(pairs):
+        if a >= 0 and b >= 0:
+            ends[a].append(2 * j)
+            ends[b].append(2 * j + 1)
+    start = np.cumsum([0] + [len(e) for e in ends])
+    return start.astype(np.int32), np.array([e for some in ends for e in some], dtype=np.int32)
 
 
 @wp.func_native(native("put_turned_columns"))
@@ -132,3 +343,68 @@ def add_column(x: Columns, i: int, k: int, j: int, y: vec6, S: Matrix):
     for r in range(6):
         at = (6 * k + r) * x.width + j
         S[i, at] = S[i, at] + y[r]
+
+
+@wp.func_native(native("add_derivative_products"))
+def add_derivative_products(
+    x: Columns, start: wp.array(dtype=wp.int32), range: wp.array(dtype=wp.int32), i: int, k: int, M: mat6, N: mat6,
+    H: mat6, J: Matrix, J_E: Matrix, J_R: Matrix, J_Q: Matrix, W_a: Matrix, W_v: Matrix, W_q: Matrix,
+):  # fmt: skip
+    """W_a += M J, W_v += M J_E + N J and W_q += M J_Q + N J_R + H J of node k, on its listed columns."""
+    ...
+
+
+@wp.func_native(native("fold_derivatives"))
+def fold_derivatives(
+    x: Columns, start: wp.array(dtype=wp.int32), range: wp.array(dtype=wp.int32), first: int, stop: int, i: int, k: int,
+    S: Matrix, W_a: Matrix, W_v: Matrix, W_q: Matrix, da: Matrix, dv: Matrix, dq: Matrix,
+):  # fmt: skip
+    """Rows first … stop − 1 of da += S_kᵀ W_a, dv += S_kᵀ W_v and dq += S_kᵀ W_q on the listed columns of node k."""
+    ...
+
+
+@wp.func_native(native("add_weighted_products"))
+def add_weighted_products(
+    x: Columns,
+    start: wp.array(dtype=wp.int32),
+    range: wp.array(dtype=wp.int32),
+    i: int,
+    k: int,
+    M: mat6,
+    N: mat6,
+    H: mat6,
+    J_P: Matrix,
+    J_R: Matrix,
+    J: Matrix,
+    W: Matrix,
+):
+    """W += M J_P + N J_R + H J of node k, on its listed columns."""
+    ...
+
+
+@wp.func_native(native("add_cross_product"))
+def add_cross_product(
+    x: Columns,
+    i: int,
+    to: int,
+    from_: int,
+    M: mat6,
+    J: Matrix,
+    W: Matrix,
+):
+    """W += M J of node `from_`, on the columns of its path, W the running sum of node `to`."""
+    ...
+
+
+@wp.func_native(native("add_point_block"))
+def add_point_block(x: Columns, i: int, site: int, H: mat6, out: Matrix):
+    """out += Φᵀ H Φ at one strain point."""
+    ...
+
+
+@wp.func_native(native("add_to_row"))
+def add_to_row(
+    x: Columns, i: int, k: int, number: int, y_acc: vec6, y_twist: vec6, J_acc: Matrix, J_twist: Matrix, out: Matrix
+):
+    """Row `number` of out += y_accᵀ J_acc + y_twistᵀ J_twist of node k, on the columns of its path."""
+    ...

@@ -20,9 +20,8 @@ from lissom.lie import se3, so3
 from lissom.lie.types import mat3, vec3, vec6
 from lissom.model.tables import FREE, Tables
 from lissom.passes import columns
-from lissom.passes.column_tables import Columns, Matrix
-from lissom.passes.parents import joint_side, parent_motion
-from lissom.passes.scratch import Direction, Scratch
+from lissom.passes.columns import Columns, Matrix
+from lissom.passes.scratch import Direction, Scratch, joint_side, parent_motion
 
 
 @wp.func

@@ -11,8 +11,10 @@ At a fixed wrench F on the node, f = Ad_gᵀ F in its own frame and y = Tᵀ f, 
 
     Zᵀ ∂(Tᵀ f)/∂Ω Z + κ (Φ₁ᵀ adbar_y Φ₂ − Φ₂ᵀ adbar_y Φ₁)                                                 (5)
 
-Columns are pairs before Φ₁ and Φ₂, [A, B] standing for [[A, 0], [B, A]]. Those of one quantity are made here; those
-that derivatives need, and (5), in interval_columns, where T = [A, B] with Ω = (w; u) has for its rates
+Columns are pairs before Φ₁ and Φ₂, [A, B] standing for [[A, 0], [B, A]]. Columns that
+derivatives and Newton matrices need, and (5), are native loops. These make some 180 numbers of one node from some 100,
+by products of 3x3 matrices: for eight nodes at once each of these is one instruction. Only then follow the columns,
+node by node, since path sums need those of the parent. There T = [A, B] with Ω = (w; u) has for its rates
 
     A = c₁ − c₂ w^ + c₃ w wᵀ,   B = dA/dε along w + ε u,   T' = dT/dt along Ω(t),   T'' = d²T/dt²            (6)
 
@@ -23,20 +25,23 @@ Source: Mathew 2025 §4.
 
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
-# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false, reportReturnType=false
 
 from __future__ import annotations
 
 import warp as wp
 
 from lissom.lie import magnus, se3, so3
+from lissom.lie.native import native_functions
 from lissom.lie.types import mat3, mat6, vec6
+from lissom.model.groups import vec6i, vec7i
 from lissom.model.tables import Tables
 from lissom.passes import columns
-from lissom.passes.column_tables import Columns, Matrix
-from lissom.passes.parents import joint_side
-from lissom.passes.scratch import STATUS_FULL_TURN, Direction, Scratch
-from lissom.passes.strains import project_strains, strain_sums
+from lissom.passes.columns import Columns, Matrix
+from lissom.passes.scratch import STATUS_FULL_TURN, Direction, Scratch, joint_side
+from lissom.robot.joints import MotionKind
+
+native = native_functions("passes/interval.h", EXP=MotionKind.EXP.value)
 
 FULL_TURN_SQUARED = wp.constant(wp.float64(39.47841760435743))
 
@@ -285,3 +290,96 @@ def wrench_turn(Omega: vec6, f: vec6, d_Omega: vec6, c: so3.vec10) -> vec6:
     K_m = so3.tangent_transpose_derivative(w, se3.angular(f), c)
     L = so3.tangent_transpose_derivative_2(w, n, se3.linear(Omega), c)
     return se3.join((K_m + L) * turn + K_n * se3.linear(d_Omega), K_n * turn)
+
+
+@wp.func_native(native("strain_sums"))
+def strain_sums(
+    phi1: wp.array(dtype=wp.float64),
+    phi2: wp.array(dtype=wp.float64),
+    run_start: vec7i,
+    run_v: vec6i,
+    i: int,
+    q_shift: int,
+    q: wp.array2d(dtype=wp.float64),
+    v: wp.array2d(dtype=wp.float64),
+    a: wp.array2d(dtype=wp.float64),
+) -> mat6:
+    """Rows Φ₁q, Φ₂q, Φ₁v, Φ₂v, Φ₁a, Φ₂a of one node. Native, since indexing arrays costs more than the sums."""
+    ...
+
+
+@wp.func_native(native("project_strains"))
+def project_strains(
+    phi1: wp.array(dtype=wp.float64),
+    phi2: wp.array(dtype=wp.float64),
+    run_start: vec7i,
+    run_v: vec6i,
+    i: int,
+    y1: vec6,
+    y2: vec6,
+    tau: wp.array2d(dtype=wp.float64),
+):
+    """tau += Φ₁ᵀ y1 + Φ₂ᵀ y2 of one node."""
+    ...
+
+
+@wp.func_native(native("strain_at"))
+def strain_at(
+    phi: wp.array(dtype=wp.float64),
+    run_start: vec7i,
+    run_v: vec6i,
+    i: int,
+    q_shift: int,
+    q: wp.array2d(dtype=wp.float64),
+) -> vec6:
+    """Φ q at one strain point."""
+    ...
+
+
+@wp.func_native(native("project_at"))
+def project_at(
+    phi: wp.array(dtype=wp.float64),
+    run_start: vec7i,
+    run_v: vec6i,
+    i: int,
+    shift: int,
+    y: vec6,
+    tau: wp.array2d(dtype=wp.float64),
+):
+    """tau += Φᵀ y at one strain point, tau from column `shift` on."""
+    ...
+
+
+@wp.func_native(native("intervals_stop"))
+def intervals_stop(t: Tables, k: int, stop: int) -> int:
+    """The first node after k that is no interval, or that one call does not reach."""
+    ...
+
+
+@wp.func_native(native("derivative_columns"))
+def derivative_columns(
+    t: Tables, s: Scratch, x: Columns, band: Columns, i: int, first: int, stop: int, before: int, v: Matrix, a: Matrix,
+    S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix, has_local: int, out: Matrix,
+):  # fmt: skip
+    """Columns S of the intervals first … stop − 1, the path sums with S, R, Q and E = Ṡ + R on top of those of the
+    node `before`, none if that is negative; local terms go to out if they are asked for."""
+    ...
+
+
+@wp.func_native(native("newton_columns"))
+def newton_columns(
+    t: Tables, s: Scratch, x: Columns, band: Columns, i: int, first: int, stop: int, before: int, v: Matrix, a: Matrix,
+    c0: wp.float64, c1: wp.float64, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix, out: Matrix,
+):  # fmt: skip
+    """Columns S of the intervals first … stop − 1, the path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S on top of
+    those of the node `before`, none if that is negative; local terms go to out."""
+    ...
+
+
+@wp.func_native(native("newton_columns_of_one"))
+def newton_columns_of_one(
+    t: Tables, s: Scratch, x: Columns, band: Columns, i: int, first: int, stop: int, before: int, v: Matrix, a: Matrix,
+    c0: wp.float64, c1: wp.float64, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix, out: Matrix,
+):  # fmt: skip
+    """The same of one interval, `stop` being the node after it."""
+    ...

@@ -1,6 +1,6 @@
 """Where blocks of coordinates hang on others, as tables and native loops for the inward sweeps of matrices.
 
-A block is what shares coordinates (block_tables): a joint, or all intervals of a rod. Beyond a block its path sums J
+A block is what shares coordinates (blocks): a joint, or all intervals of a rod. Beyond a block its path sums J
 are constant, and so are along its nodes the running sums W of the columns beyond it. With J̃ the sums of its own columns
 S, and p the node that it hangs on, all that two blocks have in common needs one product for the two, not one a node:
 
@@ -24,8 +24,8 @@ import warp as wp
 from lissom.lie.native import native_functions
 from lissom.lie.types import by_reference, mat6
 from lissom.model.model import Model
-from lissom.passes.block_tables import coordinate_blocks
-from lissom.passes.column_tables import (
+from lissom.passes.blocks import coordinate_blocks
+from lissom.passes.columns import (
     Columns,
     Matrix,
     column_tables,

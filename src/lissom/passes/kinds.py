@@ -2,6 +2,8 @@
 
 `interval` is exp(Ω(q)), `group` a stored pose, `mapped` any function of q, `deforming` the frame of a deformable body,
 which its coordinates do not move. What else a kernel must know of a node are facts in its row: `has_quaternion`.
+Also q ⊕ Δ and dq/dt, where coordinates add and stored poses move as `group` says: the same as `integrate` of
+configuration, which is made of arrays.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -15,9 +17,9 @@ import warp as wp
 from lissom.lie import se3
 from lissom.lie.types import vec6
 from lissom.model.tables import Tables
-from lissom.passes import deforming, group, interval, interval_columns, mapped
-from lissom.passes.column_tables import Columns, Matrix
-from lissom.passes.rare_kinds import is_body, is_exp, is_mapped, is_stored
+from lissom.passes import deforming, group, interval, mapped
+from lissom.passes.columns import Columns, Matrix
+from lissom.passes.features import is_body, is_exp, is_mapped, is_stored
 from lissom.passes.scratch import Direction, Scratch
 
 
@@ -85,10 +87,10 @@ def derivative_columns(
     intervals go to out if they are asked for."""
     k = wp.int32(0)
     while k < nodes:
-        stop = interval_columns.intervals_stop(t, k, nodes)
+        stop = interval.intervals_stop(t, k, nodes)
         if stop > k:
             before = t.node[k].parent
-            interval_columns.derivative_columns(
+            interval.derivative_columns(
                 t, s, x, x, i, k, stop, before, v, a, S, J, J_R, J_Q, J_E, has_local, out
             )  # fmt: skip
             k = stop
@@ -112,9 +114,9 @@ def newton_columns(
     k = wp.int32(0)
     while k < t.n_dynamic:
         before = t.node[k].parent
-        stop = interval_columns.intervals_stop(t, k, t.n_dynamic)
+        stop = interval.intervals_stop(t, k, t.n_dynamic)
         if stop > k:
-            interval_columns.newton_columns(t, s, x, x, i, k, stop, before, v, a, c0, c1, S, J, J_P, J_R, out)
+            interval.newton_columns(t, s, x, x, i, k, stop, before, v, a, c0, c1, S, J, J_P, J_R, out)
             k = stop
         else:
             if is_mapped(t.node[k].kind):
@@ -135,7 +137,7 @@ def newton_columns_of_one(
     """The same of a node of a robot without the rare kinds, the path sums on top of those of the node `before`, none if
     that is negative, and the local terms in the columns of `band`."""
     if is_exp(t.node[k].kind):
-        interval_columns.newton_columns_of_one(
+        interval.newton_columns_of_one(
             t, s, x, band, i, k, k + 1, before, v, a, c0, c1, S, J, J_P, J_R, out
         )  # fmt: skip
     else:
@@ -195,3 +197,32 @@ def project_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, F: vec6,
         deforming.project_change(t, s, i, k, tau)
     else:
         group.project_change(t, i, k, df, tau)
+
+
+Rows = wp.array2d(dtype=wp.float64)
+
+
+@wp.func
+def move_configuration(t: Tables, i: int, start: Rows, move: Rows, q: Rows):
+    """q = start ⊕ move for instance i."""
+    for j in range(t.nv):
+        at = t.dofs.q[j]
+        if at >= 0:
+            q[i, at] = start[i, at] + move[i, j]
+    if q.shape[1] != t.nv:
+        for k in range(t.n_nodes):
+            if is_stored(t.node[k].has_quaternion):
+                group.move(t, i, k, start, move, q)
+
+
+@wp.func
+def put_configuration_rate(t: Tables, i: int, q: Rows, v: Rows, out: Rows):
+    """out = q̇ for instance i."""
+    for j in range(t.nv):
+        at = t.dofs.q[j]
+        if at >= 0:
+            out[i, at] = v[i, j]
+    if q.shape[1] != t.nv:
+        for k in range(t.n_nodes):
+            if is_stored(t.node[k].has_quaternion):
+                group.configuration_rate(t, i, k, q, v, out)

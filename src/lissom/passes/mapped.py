@@ -31,9 +31,8 @@ from lissom.lie import se3, so3
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import columns
-from lissom.passes.column_tables import Columns, Matrix
-from lissom.passes.parents import joint_side
-from lissom.passes.scratch import Direction, Scratch
+from lissom.passes.columns import Columns, Matrix
+from lissom.passes.scratch import Direction, Scratch, joint_side
 
 THREE, FOUR, FIVE, SIX = (wp.constant(wp.float64(x)) for x in (3.0, 4.0, 5.0, 6.0))
 TWELVE, TWENTY, SIXTY = (wp.constant(wp.float64(x)) for x in (12.0, 20.0, 60.0))

@@ -5,7 +5,11 @@
     F = M a − ad_ηᵀ M η − F_ext,  summed from the tips to the base                                        (3)
     τ = Zᵀ D₀ᵀ ΣF                                                                                         (4)
 
-The base frame is that of base_frames. Source: Mathew 2025 §4, eqs. (14)-(16).
+A base frame has the world's axes and stands where the robot stands: at the placement of a root, moved along with the
+joint there if that can slide, so that a robot far away from the world's origin loses no digits. Roots that loops,
+tendons or contacts may tie together share one.
+
+Source: Mathew 2025 §4, eqs. (14)-(16).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -17,16 +21,12 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import se3, so3
-from lissom.lie.native import native_functions
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import deforming, group, kinds
-from lissom.passes.parents import parent_motion
-from lissom.passes.rare_kinds import is_body, is_stored
-from lissom.passes.scratch import STATUS_NOT_FINITE, STATUS_OVERFLOW, STATUS_QUATERNION, Scratch
-
-native = native_functions("passes/rows.h")
-
+from lissom.passes.features import is_body, is_stored
+from lissom.passes.linear_algebra import is_finite
+from lissom.passes.scratch import STATUS_NOT_FINITE, STATUS_OVERFLOW, STATUS_QUATERNION, Scratch, parent_motion
 
 UNIT_TOLERANCE = wp.constant(wp.float64(1e-6))
 
@@ -141,12 +141,6 @@ def inward_force(t: Tables, s: Scratch, i: int, k: int, tau: wp.array2d(dtype=wp
     kinds.project(t, s, i, k, F, tau)
 
 
-@wp.func_native(native("is_finite"))
-def is_finite(i: int, x: wp.array2d(dtype=wp.float64)) -> bool:
-    """Whether row i has finite numbers alone: zero times anything else is no number."""
-    ...
-
-
 @wp.func
 def inspect(
     t: Tables,
@@ -182,3 +176,45 @@ def project(t: Tables, s: Scratch, i: int, tau: wp.array2d(dtype=wp.float64)):
         tau[i, j] = so3.ZERO
     for step in range(t.n_dynamic):
         inward_force(t, s, i, t.n_dynamic - 1 - step, tau)
+
+
+@wp.func
+def origin_of(t: Tables, s: Scratch, i: int, k: int) -> vec3:
+    """World position of the origin of node k's base frame; zero for the world, −1."""
+    if k < 0:
+        return vec3()
+    return s.origin[i, t.node[k].base]
+
+
+@wp.func
+def origin_between(t: Tables, s: Scratch, i: int, a: int, b: int) -> vec3:
+    """World position of the origin of the base frame of two nodes, which share one unless one of them is the world."""
+    if a < 0:
+        return origin_of(t, s, i, b)
+    return origin_of(t, s, i, a)
+
+
+@wp.func(inline=False)
+def slid_base(t: Tables, s: Scratch, i: int, b: int, q: wp.array2d(dtype=wp.float64)) -> vec3:
+    """Where the joint of a root has slid to."""
+    s.origin[i, b] = vec3()
+    p = vec3()
+    for e in range(t.bases.slide_start[b], t.bases.slide_start[b + 1]):
+        k = t.bases.slide[e]
+        outward_pose(t, s, i, k, q)
+        p = s.node[i, k].p
+    return p
+
+
+@wp.func
+def place_bases(t: Tables, s: Scratch, i: int, q: wp.array2d(dtype=wp.float64)):
+    """Origins of the base frames: where a root is placed, or where its joint has slid to.
+
+    What this leaves at the nodes of such joints is for the sweep that follows to overwrite.
+    """
+    for b in range(t.bases.position.shape[0]):
+        if t.bases.slide_start[b] == t.bases.slide_start[b + 1]:
+            s.origin[i, b] = t.bases.position[b]
+        else:
+            p = slid_base(t, s, i, b, q)
+            s.origin[i, b] = p

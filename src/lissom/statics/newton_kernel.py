@@ -32,9 +32,9 @@ from lissom.lie import so3
 from lissom.lie.types import by_reference, kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
-from lissom.passes.column_tables import column_width
-from lissom.passes.linear_solve import FINITE, largest, lu_factor, lu_solve
-from lissom.passes.moves import move_configuration
+from lissom.passes.columns import column_width
+from lissom.passes.kinds import move_configuration
+from lissom.passes.linear_algebra import FINITE, largest, lu_factor, lu_solve
 from lissom.passes.scratch import STATUS_CROWDED, Scratch, ScratchStruct
 from lissom.systems.bordered import LoopRows, ask_closed, border, hold_prescribed
 from lissom.systems.newton_matrix import NewtonBuffers, NewtonBuffersStruct, newton_buffers, newton_matrix_of

@@ -52,11 +52,11 @@ from lissom.lie.types import by_reference, kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import group, traversal
-from lissom.passes.base_frames import origin_between, place_bases
-from lissom.passes.linear_solve import largest
-from lissom.passes.moves import move_configuration
-from lissom.passes.rare_kinds import is_stored
+from lissom.passes.features import is_stored
+from lissom.passes.kinds import move_configuration
+from lissom.passes.linear_algebra import largest
 from lissom.passes.scratch import Scratch, ScratchStruct
+from lissom.passes.traversal import origin_between, place_bases
 from lissom.stepping.newton_stages import CONVERGED
 from lissom.stepping.step_rows import ERROR, StepRows, Tolerances
 from lissom.stepping.step_sizes import LawsStruct, put_laws

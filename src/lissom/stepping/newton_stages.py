@@ -71,9 +71,9 @@ import warp as wp
 from lissom.lie import so3
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
-from lissom.passes.linear_solve import FINITE, largest, lu_factor, lu_solve
-from lissom.passes.moves import move_configuration
-from lissom.passes.rare_kinds import may_have_loops
+from lissom.passes.features import may_have_loops
+from lissom.passes.kinds import move_configuration
+from lissom.passes.linear_algebra import FINITE, largest, lu_factor, lu_solve
 from lissom.passes.scratch import STATUS_CROWDED, Scratch
 from lissom.stepping.step_rows import (
     C0,

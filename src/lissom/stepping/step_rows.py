@@ -15,9 +15,9 @@ from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, device_array
 from lissom.passes import group, traversal
-from lissom.passes.base_frames import place_bases
-from lissom.passes.rare_kinds import is_stored, may_have_loops
+from lissom.passes.features import is_stored, may_have_loops
 from lissom.passes.scratch import Scratch
+from lissom.passes.traversal import place_bases
 from lissom.stepping.schemes import Scheme
 from lissom.systems.bordered import LoopRows, ask_closed
 from lissom.systems.loops import loop_rates, loop_residuals

@@ -29,9 +29,9 @@ from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.passes import deforming, kinds, mapped, traversal
-from lissom.passes.block_tables import Blocks, block_width, squares
-from lissom.passes.column_tables import Columns, Matrix
-from lissom.passes.rare_kinds import is_body, is_mapped
+from lissom.passes.blocks import Blocks, block_width, squares
+from lissom.passes.columns import Columns, Matrix
+from lissom.passes.features import is_body, is_mapped
 from lissom.passes.scratch import Scratch
 from lissom.systems.mass import add_armature_block
 

@@ -15,10 +15,9 @@ import warp as wp
 
 from lissom.lie.native import native_functions
 from lissom.lie.types import mat6, vec6
-from lissom.passes.block_tables import Blocks
-from lissom.passes.column_tables import Columns, Matrix
-from lissom.passes.front_tables import STATE
-from lissom.passes.linear_solve import Pivots
+from lissom.passes.blocks import STATE, Blocks
+from lissom.passes.columns import Columns, Matrix
+from lissom.passes.linear_algebra import Pivots
 
 native = native_functions("systems/elimination.h", STATE=STATE)
 

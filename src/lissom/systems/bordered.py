@@ -29,9 +29,9 @@ from lissom.lie.native import native_functions
 from lissom.lie.types import by_reference, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, device_array
-from lissom.passes.column_tables import Columns, Matrix, column_width
-from lissom.passes.linear_solve import lu_factor, lu_solve
-from lissom.passes.rare_kinds import is_stored, may_have_loops
+from lissom.passes.columns import Columns, Matrix, column_width
+from lissom.passes.features import is_stored, may_have_loops
+from lissom.passes.linear_algebra import lu_factor, lu_solve
 from lissom.passes.scratch import Scratch
 from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_gap, residual_row, velocity_row
 

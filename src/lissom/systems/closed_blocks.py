@@ -28,19 +28,20 @@ from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.passes import kinds, traversal
-from lissom.passes.block_tables import (
+from lissom.passes.blocks import (
     BlocksStruct,
+    FrontsStruct,
     band_columns,
     band_size,
     block_columns,
     block_tables,
     block_width,
     coordinate_blocks,
+    front_tables,
     squares,
 )
-from lissom.passes.column_tables import ColumnsStruct, Matrix
-from lissom.passes.front_tables import FrontsStruct, front_tables
-from lissom.passes.rare_kinds import is_stored
+from lissom.passes.columns import ColumnsStruct, Matrix
+from lissom.passes.features import is_stored
 from lissom.passes.scratch import EVERYTHING, Scratch
 from lissom.systems.articulated import sum_path
 from lissom.systems.block_elimination import (

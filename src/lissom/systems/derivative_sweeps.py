@@ -29,14 +29,18 @@ from lissom.lie.spatial import adbar_matrix, rate_of_momentum
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.passes import columns, deforming_derivatives, kinds, traversal
-from lissom.passes.column_products import (
+from lissom.passes import columns, deforming, kinds, traversal
+from lissom.passes.columns import (
+    Columns,
+    ColumnsStruct,
+    Matrix,
     add_cross_product,
     add_derivative_products,
     add_weighted_products,
+    column_tables,
     fold_derivatives,
 )
-from lissom.passes.column_tables import Columns, ColumnsStruct, Matrix, column_tables
+from lissom.passes.features import is_body, is_stored, may_have_loops
 from lissom.passes.junctions import (
     Junctions,
     JunctionsStruct,
@@ -46,7 +50,6 @@ from lissom.passes.junctions import (
     forget_foreign,
     junctions,
 )
-from lissom.passes.rare_kinds import is_body, is_stored, may_have_loops
 from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import LoopRows, clear_loop_rows
 from lissom.systems.loops import Gap, add_path_row, loop_coupling, loop_gap, loop_motion, residual_row, velocity_row
@@ -125,7 +128,7 @@ def twist_response(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
     """N of node k: of the inertia M, of the terms of force, and of a deformable body."""
     N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
     if is_body(t.node[k].kind):
-        N += deforming_derivatives.twist_response(t, s, i, k)
+        N += deforming.twist_response(t, s, i, k)
     return N
 
 
@@ -146,9 +149,9 @@ def couple_body(
     sums."""
     one = so3.ONE
     none = so3.ZERO
-    deforming_derivatives.couple(t, s, b.x, i, k, v, a, none, none, one, b.J, b.J, 0, b.W_a, da)
-    deforming_derivatives.couple(t, s, b.x, i, k, v, a, none, one, none, b.J_E, b.J, 1, b.W_v, dv)
-    deforming_derivatives.couple(t, s, b.x, i, k, v, a, one, none, none, b.J_Q, b.J_R, 1, b.W_q, dq)
+    deforming.couple(t, s, b.x, i, k, v, a, none, none, one, b.J, b.J, 0, b.W_a, da)
+    deforming.couple(t, s, b.x, i, k, v, a, none, one, none, b.J_E, b.J, 1, b.W_v, dv)
+    deforming.couple(t, s, b.x, i, k, v, a, one, none, none, b.J_Q, b.J_R, 1, b.W_q, dq)
 
 
 @wp.func

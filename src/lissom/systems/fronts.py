@@ -38,9 +38,8 @@ import warp as wp
 from lissom.lie import se3
 from lissom.lie.native import native_functions
 from lissom.lie.types import vec3, vec6
-from lissom.passes.block_tables import Blocks
-from lissom.passes.column_tables import Columns, Matrix
-from lissom.passes.front_tables import STATE, Fronts
+from lissom.passes.blocks import STATE, Blocks, Fronts
+from lissom.passes.columns import Columns, Matrix
 from lissom.systems.block_elimination import Pivots
 
 native = native_functions("systems/fronts.h", STATE=STATE)

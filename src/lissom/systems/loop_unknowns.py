@@ -25,7 +25,7 @@ from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
 from lissom.lie.types import by_reference, mat6, vec6
 from lissom.model.tables import Tables
-from lissom.passes.column_tables import Matrix
+from lissom.passes.columns import Matrix
 from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import LoopRows
 from lissom.systems.loops import loop_gap, residual_row, velocity_row, wrench_stiffness

@@ -23,10 +23,10 @@ from lissom.lie.native import native_functions
 from lissom.lie.spatial import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.passes.base_frames import origin_of
-from lissom.passes.column_tables import Columns, Matrix
-from lissom.passes.rare_kinds import may_have_loops
+from lissom.passes.columns import Columns, Matrix
+from lissom.passes.features import may_have_loops
 from lissom.passes.scratch import Scratch
+from lissom.passes.traversal import origin_of
 
 native = native_functions("systems/loops.h")
 

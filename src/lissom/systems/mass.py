@@ -39,8 +39,8 @@ from lissom.lie.types import by_reference, mat6, vec3
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.passes import columns, deforming, kinds, traversal
-from lissom.passes.column_tables import Columns, Matrix, column_width
-from lissom.passes.rare_kinds import is_body
+from lissom.passes.columns import Columns, Matrix, column_width
+from lissom.passes.features import is_body
 from lissom.passes.scratch import Scratch
 from lissom.robot.joints import MotionKind
 

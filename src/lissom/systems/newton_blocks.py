@@ -1,7 +1,7 @@
 """The matrix of Newton's method for steps of robots of many links, factored block by block, inside kernels.
 
 A change δ of the coordinates moves the nodes by x = J δ, w = J_R' δ and z = J_P δ, sums along the path of the columns S
-T, R' and P of newton_matrix, and the wrenches at them answer by H x + N w + M z. So a block (block_tables) knows of all
+T, R' and P of newton_matrix, and the wrenches at them answer by H x + N w + M z. So a block (blocks) knows of all
 that it hangs on the 18 numbers y = (x, w, z) of one node alone, and this knows of the block the six of its wrench.
 With Y_k the columns of the block up to its node k, L_k those of S, and Ê_k = (H, N, M) of k with all that hangs on it:
 
@@ -38,7 +38,7 @@ from lissom.lie.types import RARE, by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.passes import kinds, traversal
-from lissom.passes.block_tables import (
+from lissom.passes.blocks import (
     BlocksStruct,
     band_columns,
     band_size,
@@ -49,8 +49,8 @@ from lissom.passes.block_tables import (
     longest_block,
     squares,
 )
-from lissom.passes.column_tables import ColumnsStruct, Matrix
-from lissom.passes.rare_kinds import is_stored
+from lissom.passes.columns import ColumnsStruct, Matrix
+from lissom.passes.features import is_stored
 from lissom.passes.scratch import EVERYTHING, Scratch
 from lissom.robot.joints import MotionKind
 from lissom.systems.articulated import sum_path

@@ -29,10 +29,10 @@ from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.passes import columns, deforming_derivatives, kinds, traversal
-from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
+from lissom.passes import columns, deforming, kinds, traversal
+from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
+from lissom.passes.features import is_body, may_have_loops
 from lissom.passes.junctions import JunctionsStruct, junctions
-from lissom.passes.rare_kinds import is_body, may_have_loops
 from lissom.passes.scratch import EVERYTHING, Scratch
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, path_rows, untwist_rows
 from lissom.systems.closed_blocks import (
@@ -139,7 +139,7 @@ def make_newton_matrix(
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
         if is_body(t.node[k].kind):
-            deforming_derivatives.couple(t, s, b.x, i, k, v, a, so3.ONE, c1, c0, b.J_P, b.J_R, 1, b.W, b.matrix)
+            deforming.couple(t, s, b.x, i, k, v, a, so3.ONE, c1, c0, b.J_P, b.J_R, 1, b.W, b.matrix)
         inward_node(t, s, b.x, b.z, i, k, b.inertia, b.H, b.S, b.S_T, b.J_P, b.J_R, b.J, b.loops.force, b.W, b.matrix)
     stiffen(t, s, b.x, i, q, v, move, so3.ONE, c1, EVERYTHING, b.matrix)
     add_armature_rows(t, b.x.width, i, c0, b.matrix)

@@ -18,9 +18,8 @@ from lissom.lie.native import native_functions
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import traversal
-from lissom.passes.base_frames import place_bases
 from lissom.passes.scratch import EVERYTHING, Scratch
-from lissom.passes.traversal import project
+from lissom.passes.traversal import place_bases, project
 from lissom.systems.bordered import LoopRows
 from lissom.systems.loops import add_loop_wrenches
 from lissom.systems.mass import add_armature_force
@@ -49,7 +48,7 @@ def recursive_newton_euler(
     add(t, s, i, q, gravity, load, acting)
 
 
-native = native_functions("passes/rows.h")
+native = native_functions("passes/linear_algebra.h")
 
 
 Rows = wp.array2d(dtype=wp.float64)

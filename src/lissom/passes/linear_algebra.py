@@ -1,4 +1,7 @@
-"""Systems of linear equations, inside kernels: symmetric positive definite by LDLᵀ, others by LU with swapped rows."""
+"""Rows of numbers and systems of linear equations, inside kernels.
+
+Symmetric positive definite systems go by LDLᵀ, others by LU with swapped rows.
+"""
 
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportInvalidTypeForm=false
@@ -8,9 +11,9 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie.native import native_functions
-from lissom.passes.column_tables import Matrix
+from lissom.passes.columns import Matrix
 
-native = native_functions("passes/linear_solve.h")
+native = native_functions("passes/linear_algebra.h")
 
 Pivots = wp.array2d(dtype=wp.int32)
 
@@ -60,3 +63,9 @@ def largest(n: int, i: int, weight: wp.array(dtype=wp.float64), x: Matrix) -> wp
         size = wp.max(size, wp.abs(x[i, j]) * weight[j])
         bad += wp.float64(0.0) * x[i, j]
     return size + bad
+
+
+@wp.func_native(native("is_finite"))
+def is_finite(i: int, x: Matrix) -> bool:
+    """Whether row i has finite numbers alone: zero times anything else is no number."""
+    ...

@@ -1,8 +1,7 @@
 // Integrals over deformable bodies as sums of rows of constants. Equations are those of the Python module
-// passes/linear_bodies, for put_own_forces also (3) of passes/deforming. Arrays of 3x3 matrices hold nine numbers each,
-// row by row.
+// passes/deforming. Arrays of 3x3 matrices hold nine numbers each, row by row.
 
-// c, P, c_j and P_j of (1) for body b, whose first coordinate in q is `first`.
+// c, P, c_j and P_j of (9) for body b, whose first coordinate in q is `first`.
 LISSOM_INLINE void integrate_positions(
     const Tables& t, const Scratch& s, int b, int first, int n, int i, array<double> q
 ) {
@@ -11,7 +10,7 @@ LISSOM_INLINE void integrate_positions(
     const double* P0_j = (const double*)(t.deforming.P0_j.data + at);
     const double* c_j = (const double*)(t.deforming.c_j.data + at);
     double* P_j = (double*)(row(s.deforming.P_j, i) + at);
-    // P_j of (1)
+    // P_j of (9)
     put_weighted_rows(n, 9 * n, x, (const double*)(t.deforming.Q.data + pair), P0_j, P_j);
     double* own_c_j = (double*)(row(s.deforming.c_j, i) + at);
     const double* c_0 = (const double*)(t.deforming.c_0.data + b);
@@ -40,9 +39,9 @@ LISSOM_INLINE void integrate_positions(
     c[2] = c2;
 }
 
-// All of (1) and (3) of body b, whose first coordinates in q and v are `first_q` and `first`.
+// All of (9) and (11) of body b, whose first coordinates in q and v are `first_q` and `first`.
 //
-// pair_rows (model/deforming) has, for each eight coordinates, blocks of eight numbers: three of ∫ρ φ_j, then nine of
+// pair_rows (model/maps) has, for each eight coordinates, blocks of eight numbers: three of ∫ρ φ_j, then nine of
 // ∫ρ x φ_jᵀ and nine of ∫ρ φ_k φ_jᵀ for each k, six of which are the symmetric part (xx, yy, zz, xy, xz, yz) and three
 // the cross product. `total` sums blocks over all coordinates, `part` holds blocks of the eight at hand.
 LISSOM_INLINE void integrate_rates(
@@ -69,7 +68,7 @@ LISSOM_INLINE void integrate_rates(
         const block X = load(part[0]), Y = load(part[1]), Z = load(part[2]);
         for (int r = 0; r < 3; ++r, from += 8) {
             const block c = load(from);
-            // c, ċ and c̈ of (3)
+            // c, ċ and c̈ of (11)
             total[OF_C + r] += c * X;
             total[OF_C_DOT + r] += c * Y;
             total[OF_C_DDOT + r] += c * Z;
@@ -95,7 +94,7 @@ LISSOM_INLINE void integrate_rates(
             p2 += zz * x_j;
             trace += yy;
             trace += zz;
-            e += trace * z[j];  // e_j of (1)
+            e += trace * z[j];  // e_j of (9)
             p3 += load(from + 24) * x_j;
             p4 += load(from + 32) * x_j;
             p5 += load(from + 40) * x_j;
@@ -103,7 +102,7 @@ LISSOM_INLINE void integrate_rates(
             p6 += across0 * x_j;
             p7 += across1 * x_j;
             p8 += across2 * x_j;
-            w0 += across0 * y_j;  // w_j of (1)
+            w0 += across0 * y_j;  // w_j of (9)
             w1 += across1 * y_j;
             w2 += across2 * y_j;
         }
@@ -114,7 +113,7 @@ LISSOM_INLINE void integrate_rates(
         }
         for (int r = 6; r < 9; ++r) {
             total[OF_TURN + r - 6] += p[r] * Y;
-            total[OF_B + r - 6] += p[r] * Z;  // b of (3)
+            total[OF_B + r - 6] += p[r] * Z;  // b of (11)
         }
         for (int r = 0; r < 6; ++r)
             store(part[r], p[r]);
@@ -124,7 +123,7 @@ LISSOM_INLINE void integrate_rates(
         store(part[10], w1);
         store(part[11], w2);
         for (int j = 0; j < here; ++j) {
-            // P_j and w_j of (1), from their symmetric parts and their cross products
+            // P_j and w_j of (9), from their symmetric parts and their cross products
             double *to = P_j + 9 * (k + j), *w = w_j + 3 * (k + j);
             to[0] = part[0][j];
             to[1] = part[3][j] + part[8][j];
@@ -154,7 +153,7 @@ LISSOM_INLINE void integrate_rates(
         P[r] = P_0[r] + sums[OF_P + place[r]];
         Pi[r] = sums[OF_PI + place[r]];
     }
-    // the skew part of Π of (3)
+    // the skew part of Π of (11)
     Pi[5] += 0.5 * sums[OF_TURN];
     Pi[7] -= 0.5 * sums[OF_TURN];
     Pi[6] += 0.5 * sums[OF_TURN + 1];
@@ -174,7 +173,7 @@ LISSOM_INLINE void integrate_rates(
     }
 }
 
-// (3) alone, of a body whose points do not move linearly: its P_j, c_j and the parts of J̇θ̇ are known.
+// (11) alone, of a body whose points do not move linearly: its P_j, c_j and the parts of J̇θ̇ are known.
 LISSOM_INLINE void integrate_motion(
     const Tables& t, const Scratch& s, int b, int first, int n, int i, array<double> v, array<double> a
 ) {
@@ -188,7 +187,7 @@ LISSOM_INLINE void integrate_motion(
     for (int j = 0; j < n; ++j) {
         const double y_j = y[j], z_j = z[j];
         const block P = load(P_j + 9 * j);
-        // Π, ċ and c̈ of (3)
+        // Π, ċ and c̈ of (11)
         Pi += P * y_j;
         sum += P * z_j;
         last += y_j * P_j[9 * j + 8];
@@ -213,14 +212,13 @@ LISSOM_INLINE void integrate_motion(
     store(turned, sum);
     const double* b_v = (const double*)(row(s.deforming.b_v, i) + b);
     to = (double*)(row(s.deforming.b, i) + b);
-    // b of (3)
+    // b of (11)
     to[0] = b_v[0] + turned[5] - turned[7];
     to[1] = b_v[1] + turned[6] - turned[2];
     to[2] = b_v[2] + turned[1] - turned[3];
 }
 
-// c_j·a + A : P_j + 2 ω·w_j + e_j + f_j, the forces that the coordinates of body b need, linear or not: (3) of
-// deforming.
+// c_j·a + A : P_j + 2 ω·w_j + e_j + f_j, the forces that the coordinates of body b need, linear or not: (3).
 LISSOM_INLINE void put_own_forces(const Tables& t, const Scratch& s, int b, int n, int i, vec3 acc, vec3 w, mat3 A) {
     const int at = t.deforming.column_start.data[b];
     const double* c_j = (const double*)(row(s.deforming.c_j, i) + at);
@@ -239,14 +237,14 @@ LISSOM_INLINE void put_own_forces(const Tables& t, const Scratch& s, int b, int 
     }
 }
 
-// ∂Π/∂θ_j and ∂b/∂θ_j of (2) of body b, whose first coordinate in v is `first`.
+// ∂Π/∂θ_j and ∂b/∂θ_j of (10) of body b, whose first coordinate in v is `first`.
 LISSOM_INLINE void integrate_slopes(
     const Tables& t, const Scratch& s, int b, int first, int n, int i, array<double> v, array<double> a
 ) {
     const int at = t.deforming.column_start.data[b], pair = t.deforming.pair_start.data[b];
     double* Pi_q = (double*)(row(s.deforming.Pi_q, i) + at);
     double* b_q = (double*)(row(s.deforming.b_q, i) + at);
-    // (2), Π before it is transposed and b with the opposite sign
+    // (10), Π before it is transposed and b with the opposite sign
     put_weighted_rows(n, 9 * n, row(v, i) + first, (const double*)(t.deforming.Q.data + pair), nullptr, Pi_q);
     put_weighted_rows(n, 3 * n, row(a, i) + first, (const double*)(t.deforming.Q_cross.data + pair), nullptr, b_q);
     for (int j = 0; j < n; ++j) {
