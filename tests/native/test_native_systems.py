@@ -75,7 +75,7 @@ def k_plain(out: Row, kind: int, has_quaternion: bool, i: int):
     rarities(out, kind, has_quaternion)
 
 
-def test_rare_kinds():
+def test_further_kinds_of_nodes():
     """is_exp(, is_mapped(, is_body(, is_stored(, may_be_stored(, may_have_loops(, may_be_tied( and may_stretch( of
     kernels that serve all robots, and of those that serve plain ones."""
     for kind in MotionKind:

@@ -134,7 +134,7 @@ def newton_columns_of_one(
     c0: wp.float64, c1: wp.float64, acc_base: vec6, S: Matrix, S_T: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
     out: Matrix,
 ):  # fmt: skip
-    """The same of a node of a robot without the rare kinds, the path sums on top of those of the node `before`, none if
+    """The same of a node of a robot without further kinds, the path sums on top of those of the node `before`, none if
     that is negative, and the local terms in the columns of `band`."""
     if is_exp(t.node[k].kind):
         interval.newton_columns_of_one(
