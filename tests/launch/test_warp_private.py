@@ -100,11 +100,11 @@ def test_a_packed_launch_does_what_the_public_one_does():
 def test_a_launch_that_holds_the_interpreter_does_the_same():
     """And one that was never packed is left alone."""
     command, out = recorded()
-    held = warp_private.with_locked(warp_private.packed_launch(command))
+    held = warp_private.holding(warp_private.packed_launch(command))
     for times in range(1, 4):
         held()
         assert out.numpy().tolist() == [0.0, 4.0 * times, 6.0 * times, 0.0]
-    assert warp_private.with_locked(command.launch) == command.launch
+    assert warp_private.holding(command.launch) == command.launch
 
 
 @pytest.mark.parametrize("version", ["1.18.3", "1.20.0", "2.0.0.dev1"])

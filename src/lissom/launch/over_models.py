@@ -15,6 +15,7 @@ from lissom.launch.workspace import leading, stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
+from lissom.robot.robot import Robot
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,6 +45,8 @@ def over_models(
             if place is not None:
                 check(kwargs["t"] if "t" in kwargs else args[place] if len(args) > place else 0.0)
             if type(model) is not ModelBatch:
+                if type(model) is Robot:
+                    _ = model.nv  # raises the error that asks for a Model; groups of both have the same names
                 return function(model, *args, **kwargs)
             given = known.bind(model, *args, **kwargs).arguments
             if together:
