@@ -17,6 +17,7 @@ from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
 from lissom.robot.robot import Robot
 
+_OF_MODELS = "nv"  # an attribute that robots lack
 P = ParamSpec("P")
 R = TypeVar("R")
 _SIZES = {"q": "nq", "q0": "nq", "q1": "nq", "u": "nu", "multipliers": "n_multipliers"}
@@ -46,7 +47,7 @@ def over_models(
                 check(kwargs["t"] if "t" in kwargs else args[place] if len(args) > place else 0.0)
             if type(model) is not ModelBatch:
                 if type(model) is Robot:
-                    _ = model.nv  # raises the error that asks for a Model; groups of both have the same names
+                    getattr(model, _OF_MODELS)  # raises the error that asks for a Model; groups have the same names
                 return function(model, *args, **kwargs)
             given = known.bind(model, *args, **kwargs).arguments
             if together:
