@@ -3,9 +3,8 @@ and the stages of each.
 
 Every step is the solution of (1) of newton_stages, so that its derivatives are those of that solution. No step is cut,
 since then its size would depend on the state: an iteration that fails goes on with damping, (9) and (10) there, and a
-step that is not found ends the motion. Loops are closed in q alone
-(index 3), as `simulate(project_velocity=False)` does: the projection of velocities follows the matrices that the
-iteration has met, and has no derivative.
+step that is not found ends the motion. Loops are closed in q alone (index 3), as `simulate(project_velocity=False)`
+does: the projection of velocities follows the matrices that the iteration has met, and has no derivative.
 """
 
 from __future__ import annotations
