@@ -48,7 +48,7 @@ from lissom.passes.columns import ColumnsStruct, column_tables, column_width
 from lissom.passes.features import may_have_loops
 from lissom.passes.kinds import put_configuration_rate
 from lissom.passes.linear_algebra import ldl_solve
-from lissom.passes.scratch import ScratchStruct
+from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.robot.checks import time
 from lissom.systems.articulated import ArticulatedStruct, articulated_buffers, factor_blocks, solve_blocks
 from lissom.systems.bordered import LoopRows, LoopRowsStruct, hold_prescribed, own_rows, solve_constrained
@@ -100,6 +100,17 @@ def solve_accelerations(
             loops.force[i, row] = loops.unknown[i, t.nv + at]
 
 
+@wp.func
+def begin_acceleration(
+    t: Tables, s: Scratch, i: int, q: Rows, v: Rows, given: Rows, q_dot: Rows, loops: LoopRows
+):  # fmt: skip
+    """Check a state, compute dq/dt, and set the forces of loops to zero."""
+    traversal.inspect(t, s, i, q, v, given)
+    put_configuration_rate(t, i, q, v, q_dot)
+    for row in range(loops.force.shape[1]):
+        loops.force[i, row] = so3.ZERO
+
+
 def closed_kernel(act: Acting) -> Any:
     """Kernel of forward dynamics with loops by blocks."""
     residual = residual_of(act)
@@ -124,10 +135,7 @@ def closed_kernel(act: Acting) -> Any:
         first: int,
     ):
         i = first + wp.tid()
-        traversal.inspect(t, s, i, q, v, given)
-        put_configuration_rate(t, i, q, v, q_dot)
-        for row in range(loops.force.shape[1]):
-            loops.force[i, row] = so3.ZERO
+        begin_acceleration(t, s, i, q, v, given, q_dot, loops)
         residual(t, s, i, q, v, given, u, extra, gravity[0], load[i], loops, a)
         loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), loops.rate, loops.acceleration)
         make_mass_blocks(t, s, b, i)
@@ -269,10 +277,7 @@ def forward_dynamics_kernel(act: Acting) -> Any:
         first: int,
     ):
         i = first + wp.tid()
-        traversal.inspect(t, s, i, q, v, given)
-        put_configuration_rate(t, i, q, v, q_dot)
-        for row in range(loops.force.shape[1]):
-            loops.force[i, row] = so3.ZERO
+        begin_acceleration(t, s, i, q, v, given, q_dot, loops)
         residual(t, s, i, q, v, given, u, extra, gravity[0], load[i], loops, a)
         for j in range(t.nv):
             a[i, j] = -a[i, j]
