@@ -16,6 +16,7 @@ SCHEMES = ("generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "es
 SILENT = ("model", "wall_time", "damped_time", "path", "stepping", "description")  # fields that are no results
 HINGE = ls.JointRevolute((0, 1, 0), stiffness=0.01)
 MOST = 2000  # evaluations of a law
+FORCES = (*[1.0] * 9, 1e30)  # factors of inputs, under the last of which no step is found
 
 
 def arm():
@@ -176,9 +177,23 @@ def _motion(m, d, **more):
     method = d.one_of((*SCHEMES, "auto", "bdf", "dop853") if adaptive else (*SCHEMES, "auto"))
     size = {} if adaptive else {"dt": 0.002}
     times = np.linspace(0.0, 0.006, 4) if lead or d.flag() else None
-    more = more or {"u": d.u(lead)}
+    more = more or {"u": d.u(lead) * d.one_of(FORCES)}
     q, v = d.q(lead, 0.1), 0.3 * d.v(lead)
     return ls.simulate(m, 0.006, q, v, method=method, t_eval=times, **size, **more)
+
+
+def _steps(m, d):
+    """Some steps, from a state of its own after a step that perhaps fails."""
+    stepper = ls.Stepper(m, 0.002, tolerance=d.one_of((None, None, 1e-5)), q0=d.q((), 0.1), v0=0.3 * d.v(()))
+    found = []
+    for _ in range(2):
+        try:
+            stepper.step(d.u(()) * d.one_of(FORCES), int(d.rng.integers(1, 4)))
+        except ls.ConvergenceError as error:
+            found.append(str(error))
+            stepper.set_state(d.q((), 0.1), t=d.one_of(TIMES))
+        found += [stepper.state.t, stepper.state.q, stepper.state.v]
+    return found
 
 
 def _law(m, d, kind):
@@ -205,8 +220,9 @@ def _statics(m, d, **options):
 
 
 def _rollout(m, d):
-    lead = d.one_of(((), (2,), (3,)))
-    return ls.rollout(m, d.q(lead, 0.1), 0.3 * d.v(lead), d.u((*lead, 3)), dt=0.002, method=d.one_of(SCHEMES))
+    lead, force = d.one_of(((), (2,), (3,))), d.one_of(FORCES)
+    u = force * d.u((*lead, 3))
+    return ls.rollout(m, d.q(lead, 0.1), 0.3 * d.v(lead), u, dt=0.002, method=d.one_of(SCHEMES))
 
 
 def _backward(m, d):
@@ -340,6 +356,7 @@ CALLS = {
     "simulate by a controller": lambda m, d: _motion(m, d, **_law(m, d, "continuous")),
     "simulate by samples": lambda m, d: _motion(m, d, **_law(m, d, "sampled")),
     "solve_statics": lambda m, d: _statics(m, d, stable=d.flag()),
+    "Stepper": _steps,
     "spring_lengths": lambda m, d: ls.spring_lengths(m, d.q()),
     "step_derivatives": lambda m, d: ls.step_derivatives(
         m, d.q(None, 0.1), d.v(), d.u(), dt=0.002, method=d.one_of(SCHEMES)

@@ -63,3 +63,26 @@ def test_a_step_that_cannot_be_cut_enough_says_so():
     with pytest.raises(ls.ConvergenceError, match=r"at t=0\.0\d+ s after \d+ steps: Newton's method finds no") as found:
         ls.simulate(robot.build(), 0.1, method="generalized_alpha", dt=0.01)
     assert 5 <= len(found.value.partial.t) <= 7
+
+
+def test_a_lost_motion_leaves_nothing_to_the_next():
+    """Loads of time act at their own times in motions after one that found no step, to the last bit."""
+
+    def built():
+        robot = ls.Robot("pulled")
+        rod = ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=1), ls.Material(young=1e6, density=1000))
+        robot.add_link("rod", rod)
+        robot.add_point_load("jerk", "rod", moment=lambda t: (0.0, 1e9 if t > 0.05 else 0.1 * np.sin(40.0 * t), 0.0))
+        return robot.build()
+
+    used, options = built(), {"method": "generalized_alpha", "dt": 0.01}
+    with pytest.raises(ls.ConvergenceError):
+        ls.simulate(used, 0.1, **options)
+    np.testing.assert_array_equal(ls.simulate(used, 0.05, **options).q, ls.simulate(built(), 0.05, **options).q)
+    stepper, fresh = ls.Stepper(used, 0.01), ls.Stepper(built(), 0.01)
+    with pytest.raises(ls.ConvergenceError):
+        stepper.step(steps=10)
+    stepper.set_state(t=0.0)
+    for one in (stepper, fresh):
+        one.step(steps=5)
+    np.testing.assert_array_equal(stepper.state.q, fresh.state.q)

@@ -17,14 +17,13 @@ import numpy as np
 
 from lissom.dynamics.contacts import present_anchors, put_anchors
 from lissom.errors import ConvergenceError, keeping
-from lissom.launch.workspace import Workspace, crowded
 from lissom.model.model import Model
-from lissom.passes.scratch import STATUS_CROWDED
+from lissom.stepping.driver import Motions
 from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.stepping.state import ControlLaw, StateDerivative
-from lissom.stepping.step_kernel import put_inputs, put_times, recording_workspace, stage_times
-from lissom.stepping.step_rows import DAMPED, DAMPED_EVALUATIONS, DONE, EVALUATIONS, MATRICES, scheme_numbers
+from lissom.stepping.step_kernel import put_times, recording_workspace, stage_times
+from lissom.stepping.step_rows import DAMPED, DAMPED_EVALUATIONS, EVALUATIONS, MATRICES, scheme_numbers
 
 _OF_SMALL = 1e-3  # absolute tolerance, of the relative one
 _NOTHING = np.zeros(0)
@@ -141,22 +140,25 @@ class Stepping:
         """Take the steps and put them there; how many there are, now and then."""
         n, u = len(path.u), path.u
         w = recording_workspace(model, n, self.scheme)
-        host, longest = w.host, w.host["inputs"].shape[1]
         small = _OF_SMALL * self.tolerance
-        host["numbers"][:] = scheme_numbers(self.scheme, self.tolerance, (small, small), False, ORDER_SHARE, damps=True)
-        host["counts"][:], host["pause"][:], host["adaptive"][:], host["h"][:] = 0, 0, 0.0, self.dt
-        anchors = path.anchors
-        for name, x in out.items():
-            host[name][:] = x[:, 0]
-        host["before"][:], host["force_before"][:] = path.a[:, 0], path.force[:, 0]
+        numbers = scheme_numbers(self.scheme, self.tolerance, (small, small), False, ORDER_SHARE, damps=True)
+        motions = Motions(model, n, self.scheme, np.inf, w=w, numbers=numbers)
+        motions.put(slice(None), {name: x[:, 0] for name, x in out.items()}, self.dt)
+        host, anchors = w.host, path.anchors
+        host["h"][:] = self.dt
         if anchors.size:
             w.put_anchors(anchors[:, 0])
-        ends = np.cumsum([x.shape[-1] for x in out.values()])
-        for start in range(0, path.steps, longest):
-            many = min(longest, path.steps - start)
-            rows = self._window(model, w, u[:, start : start + many], path.first + start, cost)
-            for x, found in zip(out.values(), np.split(rows, ends[:-1], axis=-1)):
-                x[:, start + 1 : start + many + 1] = found
+        for start in range(0, path.steps, motions.longest):
+            many, first = min(motions.longest, path.steps - start), path.first + start
+            put_times(model, w, self.times(first, many).ravel().tolist())
+            motions.put_inputs(u[:, start : start + many], many)
+            motions.take(motions.all, many, self.dt * np.arange(first, first + many + 1))
+            if len(motions.lost):
+                i = int(np.argmin(motions.reached))
+                raise self._failure(i, n, self.dt * (first + int(motions.reached[i])))
+            cost.take(host["counts"])
+            for name, x in out.items():
+                x[:, start + 1 : start + many + 1] = motions.rows()[:, :many, motions.parts[name]]
             if path.left.size:
                 path.left[:, start : start + many] = host["left"].reshape(n, -1, *path.left.shape[2:])[:, :many]
             if anchors.size:
@@ -190,22 +192,6 @@ class Stepping:
                     path.anchors[i, k + 1] = present_anchors(own)
                 cost.take(steps.counts)
             yield k + 1
-
-    def _window(self, model: Model, w: Workspace, u: np.ndarray, first: int, cost: Cost) -> np.ndarray:
-        """Rows (q, v, a, â, λ) behind each of as many steps as there are inputs."""
-        host, many, stages = w.host, u.shape[1], len(self.scheme.stages)
-        put_times(model, w, self.times(first, many).ravel().tolist())
-        put_inputs(w, np.repeat(u, stages, axis=1), stages)
-        host["counts"][:, DONE], host["span"][:] = 0, (0, many, 0)
-        w.run()
-        done = host["counts"][:, DONE]
-        if (done < many).any():
-            i = int(np.argmin(done))
-            if w.status[i] == STATUS_CROWDED:
-                raise crowded(model)
-            raise self._failure(i, len(u), self.dt * (first + int(done[i])))
-        cost.take(host["counts"])
-        return host["out"].reshape(len(u), -1, host["out"].shape[1] // host["h"][:, 1:].shape[1])[:, :many]
 
     def _failure(self, i: int, n: int, t: float) -> ConvergenceError:
         """The error of motion i of n, which has no step at a time."""

@@ -23,7 +23,6 @@ import numpy as np
 from lissom.errors import ModelError, ShapeError, check_kept
 from lissom.launch.buffers import Buffers
 from lissom.launch.cores import cores, making
-from lissom.launch.prepare import Wanted
 from lissom.launch.warp_private import holding
 from lissom.model.model import Model
 from lissom.passes.scratch import (
@@ -125,12 +124,15 @@ class Pool:
 
 @final
 class Workspace:
-    """Buffers that the holder of this object has alone; the pool gets them back when Python drops it."""
+    """Buffers that the holder of this object has alone; the pool gets them back when Python drops it.
 
-    __slots__ = ("batch", "buffers", "host", "model", "pool")
+    `run` launches the kernel on them; its arguments are those of `Buffers.run`.
+    """
+
+    __slots__ = ("batch", "buffers", "host", "model", "pool", "run")
 
     def __init__(self, buffers: Buffers, pool: Pool) -> None:
-        self.buffers, self.pool = buffers, pool
+        self.buffers, self.pool, self.run = buffers, pool, buffers.run
         self.model, self.batch, self.host = buffers.model, buffers.batch, buffers.host
 
     def __del__(self) -> None:
@@ -162,10 +164,6 @@ class Workspace:
         row = self.buffers.row
         if not lead and row:
             self.buffers.into[tuple(arrays)] = tuple(memoryview(row[name][0]) for name in arrays)
-
-    def run(self, wanted: Wanted | None = None, *, still: bool = False) -> None:
-        """Run the launch; arguments as those of `Buffers.run`."""
-        self.buffers.run(wanted, still=still)
 
     def result(self, name: str, lead: tuple[int, ...], *shape: int) -> np.ndarray:
         """A fresh copy of an output, with the leading axes of the arguments and the core `shape`."""

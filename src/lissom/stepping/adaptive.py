@@ -219,15 +219,9 @@ class AdaptiveMotion:
         Raises:
             ConvergenceError: the next step would be too short.
         """
-        if self.careful == 0 and Motions.can_run(self.model, self.stepper.f):
-            run = self._in_kernel(here, stop, before)
-            if run is not None:
-                return run
-        self.careful = max(self.careful - 1, 0)
-        return self._one(here, stop, before)
-
-    def _in_kernel(self, here: StepState, stop: float, before: int) -> AdaptiveRun | None:
-        """Several steps in one launch; None if the first of them went through an obstacle."""
+        if self.careful > 0 or not Motions.can_run(self.model, self.stepper.f):
+            self.careful = max(self.careful - 1, 0)
+            return self._one(here, stop, before)
         sticks = self.looks_back and self.model.contacts.sticks
         anchors = present_anchors(self.model).copy() if sticks else None
         self.kernel.size, self.kernel.before = self.size, self.before
@@ -240,15 +234,16 @@ class AdaptiveMotion:
             self.size, self.before = self.kernel.size, self.kernel.before
             return run
         k = contact[0]
-        self.careful = _CAREFUL + (0 if anchors is None else k)
-        if anchors is not None:
-            put_anchors(self.model, anchors)  # those after step k are unknown
-        if anchors is not None or k == 0:
-            return None
-        t = np.append(here.t, run.t)
-        last = state_after(self.model, here, run.rows[:k], float(t[k]), float(t[k] - t[k - 1]), is_steady=False)
-        self.size = last.h
-        return AdaptiveRun(run.t[:k], run.rows[:k], run.shown[:k], last)
+        if k > 0 and anchors is None:  # the steps before the contact are good
+            t = np.append(here.t, run.t)
+            last = state_after(self.model, here, run.rows[:k], float(t[k]), float(t[k] - t[k - 1]), is_steady=False)
+            self.size, self.careful = last.h, _CAREFUL
+            return AdaptiveRun(run.t[:k], run.rows[:k], run.shown[:k], last)
+        self.careful = _CAREFUL - 1
+        if anchors is not None:  # the anchors after step k are unknown: these steps are taken one by one
+            put_anchors(self.model, anchors)
+            self.careful += k
+        return self._one(here, stop, before)
 
     def _contact(self, here: StepState, t: np.ndarray, rows: np.ndarray) -> tuple[int, float] | None:
         """The index of the first step of a run that went through an obstacle, and the time; None if none did."""

@@ -21,7 +21,7 @@ from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dyna
 from lissom.dynamics.loads import rows_of_times
 from lissom.errors import ConvergenceError, of_instance
 from lissom.launch.cores import states_together
-from lissom.launch.workspace import Workspace
+from lissom.launch.workspace import Workspace, crowded
 from lissom.model.model import Model
 from lissom.model.model_batch import acts_alike
 from lissom.passes.scratch import STATUS_CROWDED
@@ -132,14 +132,14 @@ class Motions:
     after a successful part, the next one is twice as large. Other motions continue in the same launches.
 
     Args:
-        least: size of a part [s] below which a motion is lost. w: buffers of the kernel, which hold the state of the
-        motions. numbers: of the scheme (scheme_numbers). time_rows: loads of motions that are at different times.
-        python: takes the steps of a single motion instead of a kernel, if Python acts between its stages.
+        least: size of a part [s] below which a motion is lost; infinity: no step is taken in parts. w: buffers of the
+        kernel, which hold the state of the motions. numbers: of the scheme (scheme_numbers). time_rows: loads of
+        motions that are at different times. python: takes the steps of a single motion instead of a kernel, if Python
+        acts between its stages.
     Fields:
         host: arrays of the states (`NAMES`), sizes of steps and counts. steps: number of steps and parts that each
-            motion
-        has taken (n,). begun: states at the start of the last call. reached: steps that each motion completed in it
-        (n,). lost: motions (k,) that found no step in it. t: times up to which each motion came (n,) [s].
+        motion has taken (n,). begun: states at the start of the last call. reached: steps that each motion completed
+        in it (n,). lost: motions (k,) that found no step in it. t: times up to which each motion came (n,) [s].
     """
 
     def __init__(
@@ -213,12 +213,16 @@ class Motions:
         host, counts, span = self.host, self.host["counts"], self.host["span"]
         some = _ALL if which is self.all else which
         counts[:, DONE], span[:, :2] = 0, 0
+        if self.time_rows is None:
+            span[:, 2] = 0  # a lost motion leaves the offset of the rows of its last part
         span[some, 1] = many
         for begun, now in self._saved:
             begun[:] = now
         self._launch(t)
         self.lost, self.reached = self.all[:0], counts[:, DONE]
         if self.reached[some].min(initial=many) < many:
+            if self.w is not None and (self.w.status[some] == STATUS_CROWDED).any():
+                raise crowded(self.model)
             rejected = _RejectedSteps(self, np.array(np.broadcast_to(t, (self.n, many + 1))), inputs)
             behind = rejected.after(which)
             while len(behind):
@@ -271,10 +275,10 @@ class Motions:
             host["out"][0].reshape(-1, self.width)[k] = np.hstack([new.q, new.v, new.a, new.ahead, new.force])
 
     def put_inputs(self, u: np.ndarray, steps: int) -> None:
-        """Fill in constant inputs (n, nu) for the next steps."""
+        """Fill in inputs (n, nu) for the next steps, or (n, steps, nu) for each of them, constant in a step."""
         rows, nu = self.host["inputs"], self.model.nu
         for stage in range(len(self.scheme.stages)):
-            rows[:, :steps, stage * nu : (stage + 1) * nu] = u[:, None]
+            rows[:, :steps, stage * nu : (stage + 1) * nu] = u if u.ndim == 3 else u[:, None]
 
     def count(self, f: StateDerivative) -> None:
         """Add the evaluations and matrices of kernels since the last call to those of `f`."""
@@ -378,8 +382,8 @@ class _RejectedSteps:
         for name, part in self.motions.parts.items():
             self.state[name][moved] = rows[moved, k[since > 0] - 1, part]
         self.step[some], self.taken[some], self.t[some] = k, 0, self.ends[some, k]
-        self.size[some] = 0.25 * (self.ends[some, k + 1] - self.ends[some, k])
-        self._restore(some)
+        self.size[some] = self.ends[some, k + 1] - self.ends[some, k]
+        self._shorten(some)
 
     def _restore(self, some: np.ndarray) -> None:
         """Restore the last accepted states. The next part makes a new matrix."""
@@ -388,7 +392,7 @@ class _RejectedSteps:
         self.host["counts"][some, HAS_MATRIX] = 0
 
     def _shorten(self, some: np.ndarray) -> None:
-        """Quarter the failed part."""
+        """Quarter the failed step or part."""
         self.size[some] *= 0.25
         self._restore(some)
         short = some[self.size[some] < self.motions.least]
