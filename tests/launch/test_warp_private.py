@@ -168,6 +168,31 @@ def test_functions_that_kernels_share_are_written_once(monkeypatch):
     assert len(of_functions) > 50 and len(set(of_functions)) == len(of_functions)
 
 
+def test_functions_are_hashed_once(monkeypatch):
+    """Modules have the hash that Warp alone gives them, by which the cache knows them. Functions of this library are
+    hashed for the first module that calls them, those of the user for each."""
+    model = build(random_tree(3))
+    modules = [kernel_for(kernel, model).module for kernel in (inverse_dynamics_kernel, frames_kernel)]
+    hasher = import_module("warp._src.context").ModuleHasher
+    with_cache, adjoints, adjoint = vars(hasher)["hash_function"], [], hasher.hash_adjoint
+
+    def hashes():
+        adjoints.clear()
+        return [hasher([*module.kernels.values()], module.options).hash for module in modules]
+
+    monkeypatch.setattr(hasher, "hash_adjoint", lambda self, code: (adjoints.append(code), adjoint(self, code))[1])
+    found = hashes()
+    assert hashes() == found and len(adjoints) == 2, "of the kernels"
+    monkeypatch.setattr(hasher, "hash_function", with_cache.args[0])
+    assert hashes() == found and len(adjoints) > 100, "of what Warp alone hashes"
+    monkeypatch.setattr(hasher, "hash_function", with_cache)
+    changing = module_with_a_kernel_of_its_own(1.0)
+    adjoints.clear()
+    for _ in range(2):
+        hasher([*changing.kernels.values()], changing.options)
+    assert [code.fun_name for code in adjoints].count("taken_times") == 2
+
+
 def test_overloads_are_chosen_once(monkeypatch):
     """Warp is asked for the overload of each of its own functions once for the same types, whatever calls it."""
     model = build(random_tree(3))

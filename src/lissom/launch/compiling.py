@@ -42,11 +42,14 @@ from lissom.launch.warp_private import (
     name_in_cache,
     object_for,
     read_headers,
+    share_hashes,
     write_once,
 )
 from lissom.lie.start import load_whole
 from lissom.lie.types import CPU_FLAGS
 from lissom.model.model import Model
+
+share_hashes()
 
 _FREE: set[Any] = set()  # factories whose kernels know nothing of forces
 

@@ -20,7 +20,7 @@ from functools import partial, partialmethod
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from threading import Lock
+from threading import Lock, local
 from typing import Any, final
 from weakref import WeakKeyDictionary
 
@@ -184,6 +184,40 @@ _written: WeakKeyDictionary[Any, _Written] = WeakKeyDictionary()
 _ELSEWHERE = ("extra_", "cpu_compiler_flags")  # how options begin that do not change what is made of a function
 
 
+_hashes: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()
+_hashing = local()  # `stack`: whether the functions being hashed in this thread call only those of this library
+
+
+def share_hashes() -> None:
+    """Let Warp hash each function of this library once in a process, instead of once for every module that calls it.
+    A function that calls one of the user's, who may define it again, is hashed each time."""
+    if not is_read(wp.__version__):
+        return
+    hasher = import_module("warp._src.context").ModuleHasher
+    if not isinstance(vars(hasher)["hash_function"], partialmethod):
+        hasher.hash_function = partialmethod(_hash, hasher.hash_function)
+
+
+def _hash(hasher: Any, own: Callable[..., bytes], function: Any) -> bytes:
+    """The hash of a function and of all that it calls."""
+    known = _hashes.get(function)
+    if known is not None:
+        hasher.function_hashes[function] = known
+        return known
+    stack: list[bool] = vars(_hashing).setdefault("stack", [])
+    is_first = function not in hasher.function_hashes
+    stack.append(is_first and str(getattr(function.func, "__module__", "")).startswith("lissom."))
+    try:
+        found = own(hasher, function)
+    finally:
+        is_ours = stack.pop()
+    if is_ours:
+        _hashes[function] = found
+    elif stack:
+        stack[-1] = False
+    return found
+
+
 def write_once(module: Any, before_compiling: Callable[[], Any] = lambda: None) -> None:
     """Let a module take the code of functions that another module of this process has, which is most of its code,
     instead of writing it from their Python source again, and call a function between writing and compiling it."""
@@ -222,7 +256,7 @@ def _collect(writer: Any, codegen: Any, seen: set[Any], collect: Callable[..., N
 def _build(function: Any, build: Callable[..., None], writer: Any, *others: Any) -> None:
     """Make the code of a function for a module, or take it from another."""
     hasher = writer and writer.module.hashers.get(writer.options["block_dim"])
-    digest = hasher and hasher.function_hashes.get(function)
+    digest = _hashes.get(function) or (hasher and hasher.function_hashes.get(function))
     if digest is None:
         build(function, writer, *others)
         return

@@ -14,7 +14,7 @@ from math import pi
 from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.polynomial import chebyshev, legendre
+from numpy.polynomial import chebyshev
 
 from lissom.robot import checks
 from lissom.robot.fields import FunctionOfS, Numbers
@@ -164,7 +164,11 @@ class BasisLegendre(ModalBasis):
 
     @staticmethod
     def functions(order: int, s: float) -> np.ndarray:
-        return legendre.legvander(np.array([2.0 * s - 1.0]), order)[0]
+        x = 2.0 * s - 1.0
+        P = [1.0, x]
+        for n in range(2, order + 1):  # n Pₙ = (2n − 1) x Pₙ₋₁ − (n − 1) Pₙ₋₂
+            P.append((P[n - 1] * x * (2 * n - 1) - P[n - 2] * (n - 1)) / n)
+        return np.array(P[: order + 1])
 
 
 @final
