@@ -1,4 +1,4 @@
-"""What a terminal user may give by mistake: files without end, names that steer a terminal, numbers beyond memory."""
+"""Dangerous files and arguments: files without end, names that steer a terminal, numbers beyond memory."""
 
 import subprocess
 import sys

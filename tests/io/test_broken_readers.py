@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.cli.states import state_of
+from lissom.cli.common import state_of
 from lissom.io.inputs_file import read_inputs
 from lissom.simulation.streams import Stream
 from lissom.sweeps.study_file import load_study
