@@ -15,7 +15,7 @@ import pytest
 
 import lissom as ls
 from lissom.cli.common import state_of
-from lissom.io.inputs_file import read_inputs
+from lissom.io.text_files import read_inputs
 from lissom.simulation.streams import Stream
 from lissom.sweeps.study_file import load_study
 

@@ -4,7 +4,7 @@ import pytest
 from cli.small_robot import write
 
 import lissom as ls
-from lissom.io.inputs_file import read_inputs
+from lissom.io.text_files import read_inputs
 
 
 def test_input_files_are_read_in_any_order_of_columns(tmp_path):

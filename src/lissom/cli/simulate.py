@@ -58,7 +58,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     import lissom as ls
-    from lissom.io.inputs_file import read_inputs
+    from lissom.io.text_files import read_inputs
     from lissom.launch.compiling import QUIET
     from lissom.simulation.simulate import chosen_method
 

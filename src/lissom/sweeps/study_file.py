@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lissom.errors import ModelError, ShapeError
-from lissom.io.file_contents import text_of
-from lissom.io.yaml_text import Source, parse
+from lissom.io.text_files import Source, parse, text_of
 from lissom.sweeps.samples import Span
 from lissom.sweeps.study import StudySimulation, StudyStatics
 

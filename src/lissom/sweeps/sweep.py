@@ -22,7 +22,7 @@ import numpy as np
 
 from lissom.errors import ModelError, PlausibilityWarning
 from lissom.io.robot_file import document, load_robot
-from lissom.io.yaml_text import dump
+from lissom.io.text_files import dump
 from lissom.launch.progress import progress_bar
 from lissom.robot import checks
 from lissom.robot.paths import described_values
