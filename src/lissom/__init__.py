@@ -177,9 +177,8 @@ _NAMESPACES = {
     "aligator": {"bridges.aligator_stages": ("order", "problem", "stage", "state")},
     "crocoddyl": {"bridges.crocoddyl_actions": ("action", "problem", "state")},
     "gym": {
-        "gym.tasks": ("TaskBalance", "TaskHold", "TaskReach", "TaskSwim"),
+        "gym.tasks": ("Task", "TaskBalance", "TaskHold", "TaskReach", "TaskStart", "TaskState", "TaskSwim"),
         "gym.registered": ("environment", "stable_baselines_environment", "vector_environment"),
-        "gym.task": ("Task", "TaskStart", "TaskState"),
     },
     "jax": {"bridges.jax_functions": ("forward_dynamics", "inverse_dynamics", "rollout", "solve_statics")},
     "lie": {
