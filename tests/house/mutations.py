@@ -172,7 +172,7 @@ MUTATIONS = (
     Mutation(
         "a filter does not carry its covariance to the turned estimate",
         "inverse/kalman_filter.py",
-        "            P = G @ P @ _t(G)\n",
+        "            P = G @ P @ _transposed(G)\n",
         "            P = P + 0.0 * G\n",
         ("tests/inverse/test_kalman_filter.py", "-k", "carries"),
     ),
@@ -326,8 +326,8 @@ MUTATIONS = (
     Mutation(
         "a correction forgets the noise of its sensors",
         "inverse/kalman_filter.py",
-        "kept @ P @ _t(kept) + (K * R[..., None, :]) @ _t(K)",
-        "kept @ P @ _t(kept) + 0.0 * P",
+        "kept @ P @ _transposed(kept) + (K * R[..., None, :]) @ _transposed(K)",
+        "kept @ P @ _transposed(kept) + 0.0 * P",
         ("tests/inverse/test_kalman_filter.py", "-k", "textbook or carries"),
     ),
     Mutation(
@@ -339,7 +339,7 @@ MUTATIONS = (
     ),
     Mutation(
         "no limit that least inputs touch is ever left",
-        "inverse/least_inputs.py",
+        "inverse/searches.py",
         "    after[released, worst[released]] = 0\n",
         "    after[released[:0], worst[released[:0]]] = 0\n",
         ("tests/inverse/test_least_inputs.py",),
@@ -423,7 +423,7 @@ MUTATIONS = (
     ),
     Mutation(
         "an optimum within limits is judged as if there were none",
-        "inverse/by_coordinates.py",
+        "inverse/searches.py",
         "        return np.clip(push, least, most)\n",
         "        return push\n",
         ("tests/inverse/test_inverse_kinematics.py", "-k", "both_coordinates"),
