@@ -31,7 +31,7 @@ def _sweep_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _sweep(arguments: argparse.Namespace) -> int:
     import lissom as ls
-    from lissom.sweeps.study_file import load_study
+    from lissom.sweeps.sweep import load_study
 
     given = load_study(arguments.study)
     where = {"workers": arguments.workers, "cluster": arguments.cluster}
