@@ -146,7 +146,7 @@ _PUBLIC = {
         "mode_derivatives",
     ),
     "gradients.feedback": ("FeedbackGradient", "feedback_gradient", "feedback_rollout"),
-    "gradients.carried": ("Gradient", "Sensitivity"),
+    "gradients.propagation": ("Gradient", "Sensitivity"),
     "control.actuation_coordinates": ("actuation_coordinates",),
     "control.feedback_linearization": ("partial_feedback_linearization",),
     "control.model_predictive": ("ModelPredictiveControl", "MotionPlan"),

@@ -106,8 +106,6 @@ from lissom.errors import RedundancyWarning as RedundancyWarning
 from lissom.errors import ShapeError as ShapeError
 from lissom.errors import StabilityWarning as StabilityWarning
 from lissom.errors import StepWarning as StepWarning
-from lissom.gradients.carried import Gradient as Gradient
-from lissom.gradients.carried import Sensitivity as Sensitivity
 from lissom.gradients.check import GradientCheck as GradientCheck
 from lissom.gradients.check import check_gradient as check_gradient
 from lissom.gradients.equilibria import EquilibriumDerivatives as EquilibriumDerivatives
@@ -117,6 +115,8 @@ from lissom.gradients.equilibria import mode_derivatives as mode_derivatives
 from lissom.gradients.feedback import FeedbackGradient as FeedbackGradient
 from lissom.gradients.feedback import feedback_gradient as feedback_gradient
 from lissom.gradients.feedback import feedback_rollout as feedback_rollout
+from lissom.gradients.propagation import Gradient as Gradient
+from lissom.gradients.propagation import Sensitivity as Sensitivity
 from lissom.gradients.rollout import Rollout as Rollout
 from lissom.gradients.rollout import Step as Step
 from lissom.gradients.rollout import rollout as rollout
