@@ -1,4 +1,4 @@
-"""What a terminal user may give by mistake: files without end, names that steer a terminal, numbers beyond memory."""
+"""Dangerous files and arguments: files without end, names that steer a terminal, numbers beyond memory."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def test_readers_end(load):
 
 def test_inputs_without_end_are_refused(small, tmp_path, monkeypatch, capsys):
     """The table of inputs too."""
-    monkeypatch.setattr("lissom.io.inputs_file._MOST", 2**20)
+    monkeypatch.setattr("lissom.io.text_files._MOST_INPUT_BYTES", 2**20)
     given = ["--inputs", "/dev/zero", "--out", str(tmp_path / "o")]
     assert main(["simulate", str(small), *given]) == 2
     assert "/dev/zero: must hold at most 1 MiB" in capsys.readouterr().err

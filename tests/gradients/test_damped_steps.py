@@ -57,7 +57,7 @@ def test_a_damped_iteration_finds_the_same_step(name, scheme):
     for key, other in (("v", motion.v[2]), ("a", motion.a[2]), ("ahead", path.ahead[0, 2])):
         assert np.abs((found[key][0] - other) / size).max() < 1e-8 * max(1.0, np.abs(other / size).max())
     left = found["earlier"].reshape(-1, 3, model.nv)[: len(scheme.stages) - 1]
-    np.testing.assert_allclose(left, path.left[0, 1], rtol=1e-7, atol=1e-8 * np.abs(path.left).max(initial=1.0))
+    np.testing.assert_allclose(left, path.earlier[0, 1], rtol=1e-7, atol=1e-8 * np.abs(path.earlier).max(initial=1.0))
 
 
 def damped(model, scheme, state, u):

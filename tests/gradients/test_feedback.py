@@ -47,7 +47,7 @@ def test_gains_and_starts(name):
 
     found = ls.feedback_gradient(motion, gains, derivatives, by_q, by_v, by_u)
     dq, dv = rng.normal(size=(2, model.nv)) * model.dofs.scale
-    dq, dg = motion.starts.onto_q[0] @ dq, rng.normal(size=2) * gains
+    dq, dg = motion.start_derivatives.onto_q[0] @ dq, rng.normal(size=2) * gains
     ways = {
         "gains": (found.gains @ dg, lambda x: (gains + x * dg, q0, v0)),
         "q0": (found.q0 @ dq, lambda x: (gains, ls.integrate(model, q0, x * dq), v0)),

@@ -28,7 +28,7 @@ def directions(model, motion, seed=5):
     """Changes of q0, which loops allow, of v0 and of the inputs."""
     rng = np.random.default_rng(seed)
     dq0, dv0 = rng.normal(size=(2, model.nv)) * model.dofs.scale
-    return motion.starts.onto_q[0] @ dq0, dv0, rng.normal(size=motion.u.shape)
+    return motion.start_derivatives.onto_q[0] @ dq0, dv0, rng.normal(size=motion.u.shape)
 
 
 def along(name, way, x, **options):

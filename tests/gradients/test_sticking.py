@@ -10,7 +10,7 @@ from simulation.test_loops import driven
 
 import lissom as ls
 from lissom.dynamics.kinematics import jacobians_at
-from lissom.gradients.anchors import _bends
+from lissom.gradients.anchors import _twist_derivatives
 from lissom.model.points import on_node
 
 STEPS = 40
@@ -190,7 +190,7 @@ def test_velocities_answer_to_coordinates():
     J, J_dot = jacobians_at(own, q[None], v[None], places)
     each = jacobians_at(own, np.tile(q, (own.nv, 1)), np.eye(own.nv), places)[1] @ v
     wanted = np.moveaxis(each, 0, -1)
-    assert np.abs(_bends(own, J, J_dot, v[None])[0] - wanted).max() < 1e-13 * np.abs(wanted).max()
+    assert np.abs(_twist_derivatives(own, J, J_dot, v[None])[0] - wanted).max() < 1e-13 * np.abs(wanted).max()
 
 
 @pytest.mark.parametrize("of_models", [False, True])

@@ -191,7 +191,7 @@ def test_loops_stay_closed():
     rng = np.random.default_rng(4)
     rest = ls.solve_statics(model, [1.0]).q
     kalman = ls.ExtendedKalmanFilter(model, [ls.SensorPosition("plate", 1e-4)], 4e-3, 0.01)
-    onto = ls.rollout(model, rest, u=[1.0], dt=4e-3, steps=1, tolerance=1e-9).starts.onto_q[0]
+    onto = ls.rollout(model, rest, u=[1.0], dt=4e-3, steps=1, tolerance=1e-9).start_derivatives.onto_q[0]
     P = onto @ np.diag((0.1 * model.dofs.scale) ** 2) @ onto.T
     P0 = np.zeros((2 * model.nv, 2 * model.nv))
     P0[: model.nv, : model.nv] = P

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import minimize
 
-from lissom.inverse.least_inputs import least_within
+from lissom.inverse.searches import least_within
 
 
 def problems(n=200, m=2, k=4, seed=0):

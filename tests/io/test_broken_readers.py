@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.cli.states import state_of
-from lissom.io.inputs_file import read_inputs
+from lissom.cli.common import state_of
+from lissom.io.text_files import read_inputs
 from lissom.simulation.streams import Stream
-from lissom.sweeps.study_file import load_study
+from lissom.sweeps.sweep import load_study
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BALL = '<mujoco><worldbody><body name="b"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>'

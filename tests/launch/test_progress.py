@@ -73,3 +73,14 @@ def test_elsewhere_the_log_says_words_too(caplog, monkeypatch):
     with progress_bar(True, None, "fitting", patience=60.0) as advance:
         advance(2, "2 shapes")
     assert [record.getMessage() for record in caplog.records] == ["fitting: 2 shapes"]
+
+
+def test_elsewhere_than_on_terminals_the_log_says_how_far_a_motion_is(caplog, monkeypatch):
+    """A line after a pause, the next after twice as long; none before."""
+    caplog.set_level("INFO", logger="lissom")
+    now = [0.0]
+    monkeypatch.setattr("lissom.launch.progress.time.monotonic", lambda: now[0])
+    with progress_bar(True, 10.0) as advance:
+        for now[0] in (0.5, 1.0, 2.5, 3.0, 6.9):
+            advance(now[0])
+    assert [record.getMessage() for record in caplog.records] == [f"simulating: {t} of 10 s" for t in (1, 3)]

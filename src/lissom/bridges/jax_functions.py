@@ -21,14 +21,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from lissom.bridges.slopes import Sloped, sloped_forward_dynamics, sloped_inverse_dynamics
 from lissom.dynamics.configuration import groups
+from lissom.dynamics.forward_dynamics import forward_dynamics as accelerations
+from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
+from lissom.dynamics.inverse_dynamics import inverse_dynamics as forces
+from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
 from lissom.errors import ModelError, ShapeError, renamed
 from lissom.gradients import rollout as rollouts
 from lissom.gradients.equilibria import equilibrium_derivatives
@@ -251,8 +254,9 @@ def inverse_dynamics(
     """
     require_jax(model)
     given = rows("q", q, model.nq), rows("v", v, model.nv), rows("a", a, model.nv)
-    function = sloped_inverse_dynamics(model, gravity=gravity, elastic=elastic, loads=loads, t=t)
-    return _smooth(model, function, given)
+    options: dict[str, Any] = {"gravity": gravity, "elastic": elastic, "loads": loads, "t": t}
+    value = partial(forces, model, **options)
+    return _smooth(model, value, partial(inverse_dynamics_derivatives, model, **options), given)
 
 
 def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0) -> Any:
@@ -270,7 +274,8 @@ def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
     require_jax(model)
     u = np.zeros(model.nu) if u is None else u
     given = rows("q", q, model.nq), rows("v", v, model.nv), rows("u", u, model.nu)
-    return _smooth(model, sloped_forward_dynamics(model, t), given)
+    value = partial(accelerations, model, t=t)
+    return _smooth(model, value, partial(forward_dynamics_derivatives, model, t=t), given)
 
 
 def solve_statics(
@@ -327,8 +332,12 @@ def solve_statics(
     return rest(u, q0)
 
 
-def _smooth(model: Model, smooth: Sloped, given: Any) -> Any:
-    """Result (..., nv) of a function of q and two more arrays, with derivatives for JAX."""
+def _smooth(model: Model, value: Callable[..., Any], slopes: Callable[..., Any], given: Any) -> Any:
+    """Result (..., nv) of a function of q and two more arrays, with derivatives for JAX.
+
+    Args:
+        value: the function. slopes: its derivatives by each argument, by q along increments. given: the arguments.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -338,13 +347,13 @@ def _smooth(model: Model, smooth: Sloped, given: Any) -> Any:
 
     @jax.custom_jvp
     def function(*x: Any) -> Any:
-        return called(lambda *y: (smooth.value(*y),), [out], *x)[0]
+        return called(lambda *y: (value(*y),), [out], *x)[0]
 
     @function.defjvp
     def _(x: Any, dx: Any) -> Any:
         sizes = [model.nv, *(y.shape[-1] for y in x[1:])]
         shapes = [out, *((*out, size) for size in sizes)]
-        found = called(lambda *y: (smooth.value(*y), *smooth.slopes(*y)), shapes, *x)
+        found = called(lambda *y: (value(*y), *slopes(*y)), shapes, *x)
         changes = increment(model, x[0], dx[0]), *dx[1:]
         return found[0], sum(jnp.einsum("...ij,...j->...i", s, change) for s, change in zip(found[1:], changes))
 

@@ -8,13 +8,17 @@ gradients of results are converted by dL/dδ = Gᵀ dL/dq.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any, final
 
 import numpy as np
 
-from lissom.bridges.slopes import Sloped, sloped_forward_dynamics, sloped_inverse_dynamics
 from lissom.dynamics.configuration import configuration_rate_derivatives, groups, unit_quaternions
+from lissom.dynamics.forward_dynamics import forward_dynamics as accelerations
+from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
+from lissom.dynamics.inverse_dynamics import inverse_dynamics as forces
+from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
 from lissom.errors import ModelError, ShapeError, renamed
 from lissom.gradients import rollout as rollouts
 from lissom.gradients.equilibria import equilibrium_derivatives
@@ -43,8 +47,9 @@ def inverse_dynamics(
         the received shape.
     Accuracy: as inverse_dynamics and inverse_dynamics_derivatives. There are no second derivatives.
     """
-    function = sloped_inverse_dynamics(model, gravity=gravity, elastic=elastic, loads=loads, t=t)
-    return _smooth(model, function, (("q", q, model.nq), ("v", v, model.nv), ("a", a, model.nv)))
+    options: dict[str, Any] = {"gravity": gravity, "elastic": elastic, "loads": loads, "t": t}
+    value, slopes = partial(forces, model, **options), partial(inverse_dynamics_derivatives, model, **options)
+    return _smooth(model, value, slopes, (("q", q, model.nq), ("v", v, model.nv), ("a", a, model.nv)))
 
 
 def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0) -> Any:
@@ -61,7 +66,8 @@ def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
     """
     u = np.zeros(model.nu) if u is None else u
     given = ("q", q, model.nq), ("v", v, model.nv), ("u", u, model.nu)
-    return _smooth(model, sloped_forward_dynamics(model, t), given)
+    value, slopes = partial(accelerations, model, t=t), partial(forward_dynamics_derivatives, model, t=t)
+    return _smooth(model, value, slopes, given)
 
 
 def solve_statics(
@@ -164,18 +170,25 @@ def _tensor(torch: Any, name: str, value: Any) -> Any:
         raise ShapeError(f"{name}: expected numbers, got {value!r}") from None
 
 
-def _smooth(model: Model, function: Sloped, given: tuple[tuple[str, Any, int], ...]) -> Any:
-    """Result (..., nv) of a function of q and two more arrays, as a tensor with gradients."""
+def _smooth(
+    model: Model, value: Callable[..., Any], slopes: Callable[..., Any], given: tuple[tuple[str, Any, int], ...]
+) -> Any:
+    """Result (..., nv) of a function of q and two more arrays, as a tensor with gradients.
 
-    def found(*x: np.ndarray) -> tuple[Arrays, Any]:
-        return (function.value(unit_quaternions(model, x[0]), *x[1:]),), None
+    Args:
+        value: the function. slopes: its derivatives by each argument, by q along increments. given: name, value and
+            size of each argument.
+    """
+
+    def results(*x: np.ndarray) -> tuple[Arrays, Any]:
+        return (value(unit_quaternions(model, x[0]), *x[1:]),), None
 
     def back(_: Any, x: Arrays, by: Arrays) -> Arrays:
-        slopes = function.slopes(unit_quaternions(model, x[0]), *x[1:])
-        each = [np.einsum("...i,...ij->...j", by[0], s) for s in slopes]
+        found = slopes(unit_quaternions(model, x[0]), *x[1:])
+        each = [np.einsum("...i,...ij->...j", by[0], s) for s in found]
         return _by_numbers(model, x[0], each[0]), *each[1:]
 
-    return _called(model, found, back, tuple((name, x, (size,)) for name, x, size in given))[0]
+    return _called(model, results, back, tuple((name, x, (size,)) for name, x, size in given))[0]
 
 
 def _called(

@@ -8,20 +8,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from lissom.cli.bench import BENCH
-from lissom.cli.check import CHECK
 from lissom.cli.common import shown
-from lissom.cli.continuation import CONTINUATION
-from lissom.cli.demo import DEMO
-from lissom.cli.info import INFO
-from lissom.cli.kernels import KERNELS
-from lissom.cli.modes import MODES
-from lissom.cli.new import NEW
-from lissom.cli.pictures import ANIMATE, RENDER
-from lissom.cli.simulate import SIMULATE
-from lissom.cli.statics import STATICS
-from lissom.cli.sweep import SWEEP
-from lissom.cli.view import VIEW
+from lissom.cli.computing import BENCH, KERNELS, SWEEP
+from lissom.cli.files import CHECK, INFO, NEW
+from lissom.cli.pictures import ANIMATE, RENDER, VIEW
+from lissom.cli.simulate import DEMO, SIMULATE
+from lissom.cli.statics import CONTINUATION, MODES, STATICS
 
 # in the order of --help
 COMMANDS = (

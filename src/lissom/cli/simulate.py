@@ -1,4 +1,4 @@
-"""Motion in time."""
+"""Commands about motion in time: simulate a robot, and a demonstration of robot file, equilibrium and motion."""
 
 from __future__ import annotations
 
@@ -8,18 +8,35 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lissom.cli.command import Command
-from lissom.cli.common import Say, can_draw, count, keep_results, loaded, out_argument, positive, say_tips, tips
-from lissom.cli.states import from_argument, state_of
+from lissom.cli.common import (
+    Command,
+    Say,
+    can_draw,
+    count,
+    force_argument,
+    from_argument,
+    keep_results,
+    loaded,
+    out_argument,
+    positive,
+    say_tips,
+    state_of,
+    tips,
+)
+from lissom.cli.files import default_text
 
 if TYPE_CHECKING:
     from lissom.model.model import Model
 
 _STREAM = "motion"  # the folder within DIR to which motions stream
 _SHAPES = 8  # drawn shapes of a motion
+_DEMO_TENSION = 4.0  # of the first tendon of the demonstration [N]
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
+# -- simulate ---------------------------------------------------------------------------------------------------------
+
+
+def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robot", type=Path, nargs="?", help="robot file (YAML)")
     parser.add_argument("--duration", type=positive, help="[s]; by default the last time of --inputs")
     from_argument(parser)
@@ -41,7 +58,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     import lissom as ls
-    from lissom.io.inputs_file import read_inputs
+    from lissom.io.text_files import read_inputs
     from lissom.launch.compiling import QUIET
     from lissom.simulation.simulate import chosen_method
 
@@ -74,7 +91,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     if not arguments.stream:
         keep_results(arguments, *results_in(arguments.out))
     arguments.out.mkdir(parents=True, exist_ok=True)
-    _compile(model, u, arguments.method)
+    _compile_kernels(model, u, arguments.method)
     t_eval = None if arguments.samples is None else np.linspace(0.0, duration, arguments.samples)
     q0, v0 = (None, None) if begin is None else (begin.q, begin.v)
     try:
@@ -94,7 +111,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
             write_trajectory(model, partial, arguments.out, print)
         raise
     if arguments.stream:
-        return _said(trajectory, arguments.out, say)
+        return _say_streamed(trajectory, arguments.out, say)
     summarise(model, trajectory, duration, say)
     write_trajectory(model, trajectory, arguments.out, say)
     return 0
@@ -104,17 +121,17 @@ def _resume(arguments: argparse.Namespace) -> int:
     import lissom as ls
 
     motion = ls.resume(arguments.resume / _STREAM, progress=not arguments.quiet)
-    return _said(motion, arguments.resume, (lambda *_: None) if arguments.quiet else print)
+    return _say_streamed(motion, arguments.resume, (lambda *_: None) if arguments.quiet else print)
 
 
-def _said(motion: Any, out: Path, say: Say) -> int:
+def _say_streamed(motion: Any, out: Path, say: Say) -> int:
     """Print a summary of a motion that was streamed to a folder."""
     say(f"{motion.t[-1] if len(motion.t) else 0.0:g} s in {motion.statistics.steps} steps, {len(motion.t)} rows")
     say(f"wrote {out / _STREAM / 'run.json'}")
     return 0
 
 
-def _compile(model: Model, u: Any, method: str) -> None:
+def _compile_kernels(model: Model, u: Any, method: str) -> None:
     """Run a very short motion to compile the kernels, so that the printed time is that of the simulation."""
     import lissom as ls
 
@@ -165,6 +182,50 @@ SIMULATE = Command(
     "simulate",
     "follow a robot in time, from rest at its neutral configuration or from a state of a file",
     "lissom simulate examples/robots/cdm.yaml --duration 1 --out results",
-    _arguments,
+    _simulate_arguments,
     _simulate,
+)
+
+
+# -- demo -------------------------------------------------------------------------------------------------------------
+
+
+def _demo_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, default=Path("lissom-demo"), metavar="DIR", help="folder (lissom-demo)")
+    force_argument(parser)
+    parser.add_argument("--duration", type=positive, default=2.0, help="of the motion [s] (2)")
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    import numpy as np
+
+    import lissom as ls
+    from lissom.portable import write_whole
+
+    path = arguments.out / "robot.yaml"
+    keep_results(arguments, path, *results_in(arguments.out))
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    write_whole(path, lambda file: file.write(default_text().encode("utf-8")))
+    print(f"wrote {path}: a soft rod with three tendons")
+    model = loaded(path)[1]
+    rest = ls.solve_statics(model)
+    tensions = np.zeros((3, model.nu))
+    tensions[1, 0] = _DEMO_TENSION
+    pull = ls.Samples(np.linspace(0.0, arguments.duration, 3), tensions)
+    span = f"within {arguments.duration:g} s"
+    print(f"from equilibrium its first tendon is pulled by {_DEMO_TENSION:g} N and released {span}")
+    t_eval = np.linspace(0.0, arguments.duration, 101)
+    motion = ls.simulate(model, arguments.duration, q0=rest.q, u=pull, t_eval=t_eval, progress=True)
+    summarise(model, motion, arguments.duration, print)
+    write_trajectory(model, motion, arguments.out, print)
+    print(f"edit {path} and continue with: lissom check {path}; lissom info {path}; lissom simulate --help")
+    return 0
+
+
+DEMO = Command(
+    "demo",
+    "write a small robot and follow its motion, with pictures",
+    "lissom demo --out lissom-demo",
+    _demo_arguments,
+    _demo,
 )

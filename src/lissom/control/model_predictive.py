@@ -33,7 +33,7 @@ from scipy.linalg import cho_factor, cho_solve
 from lissom.control.tracking_cost import References, TrackingCost
 from lissom.dynamics.configuration import checked_configuration
 from lissom.errors import ConvergenceError, ModelError, ShapeError, renamed
-from lissom.gradients.carried import matrices_of_path
+from lissom.gradients.propagation import path_matrices
 from lissom.gradients.rollout import Rollout, chosen_scheme, rollout
 from lissom.gradients.starts import forbid_anchors
 from lissom.launch.workspace import stack
@@ -193,13 +193,13 @@ class ModelPredictiveControl:
         N, nu, nv = self.steps, self.model.nu, self.model.nv
         follows = motion.method.follows_accelerations
         size = 4 * nv if follows else 2 * nv
-        AB = matrices_of_path(motion, motion.path, np.eye(4 * nv, size + nu), accelerations=follows)[0]
+        AB = path_matrices(motion, motion.path, np.eye(4 * nv, size + nu), accelerations=follows)[0]
         J = self._worth()[1:, None, None] * self.cost.slopes(to, motion.q)[1:]
         C = np.sqrt(self.dt) * self.cost.input_root
         g = (np.sqrt(self.dt) * self.cost.of_inputs(motion.u) @ C.T).ravel()
         G, H = np.zeros((size, N * nu)), np.zeros((N * nu, N * nu))
         if follows:
-            begins = motion.starts
+            begins = motion.start_derivatives
             G[2 * nv :, :nu] = np.tile((begins.solve[0] @ begins.B[0])[:nv], (2, 1))
         for k in range(N):
             end, now = k * nu, (k + 1) * nu

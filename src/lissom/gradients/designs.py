@@ -1,14 +1,14 @@
-"""How the residual of motion answers to design values, by differences of the tables that `build` makes of them.
+"""Derivatives of the residual by design values, from differences of the tables that `build` makes of them.
 
     r_p ≈ (8 (r(p + h) − r(p − h)) − r(p + 2h) + r(p − 2h)) / 12 h                                        (1)
 
-at the same q, v, a, u and λ. Its error is h⁴/30 ∂⁵r/∂p⁵ and rounding over h: with h = p/10⁴ it is some 1e-12 of the
-parts of r. Contacts and elastic tendons have kinks and take no part in the differences. What contacts give is added by
-touching_designs. Where a rule of the description allows values on one side alone,
+at the same q, v, a, u and λ. The error is h⁴/30 ∂⁵r/∂p⁵ plus rounding over h: with h = p/10⁴ it is about 1e-12 of the
+terms of r. Contacts and elastic tendons have kinks and are left out of the differences. contact_designs adds the
+derivatives of contacts. If a rule of the description allows values on one side only,
 
     r_p ≈ ± (−25 r(p) + 48 r(p ± h) − 36 r(p ± 2h) + 16 r(p ± 3h) − 3 r(p ± 4h)) / 12 h                   (2)
 
-A tendon gives nothing where it is slack. Where it is taut b, k and the stretch of tendons (7) are differenced:
+A slack tendon has no derivative. For a taut tendon b, k and the stretch of tendons (7) are differenced:
 
     r_p = −b' T − b T',   T' = k' (L − L₀ + u) + k (L − L₀ + u)'                                          (3)
 """
@@ -27,27 +27,30 @@ from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.tendons import BEGINS_TO_PULL
+from lissom.gradients.contact_designs import anchor_design_slopes, contact_slopes
 from lissom.gradients.stage_systems import StageStates
 from lissom.gradients.steps import Path
-from lissom.gradients.touching_designs import anchor_design_slopes, contact_slopes
 from lissom.launch.workspace import parts
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot.paths import value_at
 
-SHARE = 1e-4  # of a value, or of the largest number beside it: the step of the differences
+SHARE = 1e-4  # step of the differences over a value, or over the largest number of its array
 CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
 _ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
 _ROWS = 256  # states of all models in one launch
-_TOGETHER = 64  # models
+_MODELS_AT_ONCE = 64  # in one batch
 
 
 @final
 @dataclass(frozen=True)
-class Entry:
-    """Models beside the one at hand along one number of the description, how far, and their weights in its
-    derivative."""
+class Stencil:
+    """The difference stencil of one number of the description.
+
+    Fields:
+        models: with changed values of the number. steps: their changes. weights: of the models in the derivative.
+    """
 
     models: tuple[Model, ...]
     weights: tuple[float, ...]
@@ -56,7 +59,7 @@ class Entry:
 
 @final
 class Designs:
-    """Design values of a robot, or of each model of a batch: `count` numbers behind each other.
+    """Design values of a robot, or of each model of a batch, as one array of `count` numbers.
 
     Raises:
         ModelError: a path leads to no number, array of numbers or pose.
@@ -67,10 +70,10 @@ class Designs:
         first = model.of_row(0, 1)
         self.shapes = {path: _shape(first, path) for path in paths}
         self.count = sum(int(np.prod(shape)) for shape in self.shapes.values())
-        self.entries = [_entries(one, paths) for one in (model.models or (model,))]
+        self.stencils = [_stencils(one, paths) for one in (model.models or (model,))]
 
     def split(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        """Numbers (..., count) by path."""
+        """Numbers (..., count) as arrays by path."""
         out, at = {}, 0
         for path, shape in self.shapes.items():
             size = int(np.prod(shape))
@@ -79,7 +82,7 @@ class Designs:
         return out
 
     def joined(self, given: dict[str, Any]) -> np.ndarray | None:
-        """What `split` undoes: (..., count), or None where there is none."""
+        """Numbers (..., count) from arrays by path, the inverse of `split`; None if there are no paths."""
         rows = []
         for path, shape in self.shapes.items():
             x = np.asarray(given[path], dtype=np.float64)
@@ -100,23 +103,26 @@ class Designs:
         return self._residual_slopes(_residuals, rows, self.model.nv + self.model.n_rows, states.anchors)
 
     def start_slopes(self, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """∂/∂p of r and of A a + Ȧ v behind it, of e, and of A v, at the starts; shapes (n, count, ...)."""
+        """Derivatives by p of (r; A a + Ȧ v), of e and of A v at the initial states, shapes (n, count, ...)."""
         nv, m, first = self.model.nv, self.model.n_rows, path.state(0)
         rows = (first["q"], first["v"], first["a"], path.u[:, 0], np.zeros(len(path.q)), first["force"])
         out = self._residual_slopes(_start_residuals, rows, nv + 3 * m, first["anchors"])
         return out[..., : nv + m], out[..., nv + m : nv + 2 * m], out[..., nv + 2 * m :]
 
     def anchor_slopes(self, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """How the anchors that follow upon some at states answer, (rows, count, 6 n_pairs); zero of what does not
-        hold on."""
+        """Derivatives of the anchors at the ends of steps, (rows, count, 6 n_pairs); zero for pairs without an anchor.
+
+        Args:
+            anchors: before the ends of the steps, (rows, n_pairs, 6). q, v: states at the ends.
+        """
         out = np.zeros((len(q), self.count, anchors[:1].size))
-        for model, mine in self._models(len(q)) if out.size else ():
-            beside = _beside(model, self.paths)
-            out[mine] = anchor_design_slopes(model, beside, self.count, q[mine], v[mine], anchors[mine])
+        for model, own in self._models(len(q)) if out.size else ():
+            batches = _stencil_batches(model, self.paths)
+            out[own] = anchor_design_slopes(model, batches, self.count, q[own], v[own], anchors[own])
         return out
 
     def _models(self, count: int) -> Iterator[tuple[Model, slice]]:
-        """The models, and which of so many states are those of each."""
+        """The models, and the slice of `count` states that belongs to each."""
         models = self.model.models or (self.model,)
         each = count // len(models)
         return ((model, slice(k * each, (k + 1) * each)) for k, model in enumerate(models))
@@ -124,12 +130,13 @@ class Designs:
     def _residual_slopes(
         self, function: Callable[..., np.ndarray], rows: tuple[np.ndarray, ...], size: int, anchors: np.ndarray | None
     ) -> np.ndarray:
-        """Of function(model, *rows), whose first numbers are r, shape (rows, count, size)."""
+        """Derivatives of function(model, *rows), whose first numbers are r, shape (rows, count, size)."""
         nv, (q, v, _, u, *_) = self.model.nv, rows
         out = self._differences(function, rows, size)
-        for model, mine in self._models(len(q)) if out.size else ():
-            beside, held = _beside(model, self.paths), None if anchors is None else anchors[mine]
-            out[mine, :, :nv] += contact_slopes(model, beside, self.count, q[mine], v[mine], held)
+        for model, own in self._models(len(q)) if out.size else ():
+            batches = _stencil_batches(model, self.paths)
+            own_anchors = None if anchors is None else anchors[own]
+            out[own, :, :nv] += contact_slopes(model, batches, self.count, q[own], v[own], own_anchors)
         if out.size and len(self.model.spools.channel):
             out[..., :nv] += self._tendon_slopes(q, u)
         out[..., self.model.prescribed.dof] = 0.0
@@ -137,60 +144,63 @@ class Designs:
 
     def _tendon_slopes(self, q: np.ndarray, u: np.ndarray) -> np.ndarray:
         """(3) of all elastic tendons, shape (rows, count, nv)."""
-        n, many, nv = len(q), len(self.model.spools.channel), self.model.nv
+        n, n_tendons, nv = len(q), len(self.model.spools.channel), self.model.nv
         slack, k = (self.model.by_row(lambda one, x=x: getattr(one.spools, x), n) for x in ("slack", "stiffness"))
-        b, stretch = _apart(_pulls(self.model, q, u), many, nv)
-        b_p, stretch_p = _apart(self._differences(_pulls, (q, u), many * (nv + 1)), many, nv)
-        k_p = np.zeros((n, self.count, many))
-        for model, mine in self._models(n):
-            for _, weights, models in _beside(model, self.paths):
-                k_p[mine] += weights @ [one.spools.stiffness for one in models]
-        k, stretch, b = np.broadcast_to(k, (n, many))[:, None], stretch[:, None], b[:, None]
-        taut = stretch > -BEGINS_TO_PULL * np.broadcast_to(slack, (n, many))[:, None]
+        b, stretch = _split_pulls(_pulls(self.model, q, u), n_tendons, nv)
+        b_p, stretch_p = _split_pulls(self._differences(_pulls, (q, u), n_tendons * (nv + 1)), n_tendons, nv)
+        k_p = np.zeros((n, self.count, n_tendons))
+        for model, own in self._models(n):
+            for _, weights, models in _stencil_batches(model, self.paths):
+                k_p[own] += weights @ [one.spools.stiffness for one in models]
+        k, stretch, b = np.broadcast_to(k, (n, n_tendons))[:, None], stretch[:, None], b[:, None]
+        taut = stretch > -BEGINS_TO_PULL * np.broadcast_to(slack, (n, n_tendons))[:, None]
         by_b = np.einsum("rpe,rpej->rpj", taut * k * stretch, b_p)
         return -by_b - np.einsum("rpe,rpej->rpj", taut * (k_p * stretch + k * stretch_p), b)
 
     def _differences(self, function: Callable[..., np.ndarray], rows: tuple[np.ndarray, ...], size: int) -> np.ndarray:
         """(1) or (2) of function(model, *rows), shape (rows, count, size)."""
         out = np.zeros((len(rows[0]), self.count, size))
-        for model, which in self._models(len(rows[0])) if out.size else ():
-            mine = [x[which] for x in rows]
-            each = len(mine[0])
-            for common, weights, _ in _beside(model, self.paths):
-                many, found = weights.shape[1], np.zeros((each, self.count, size))
+        for model, own in self._models(len(rows[0])) if out.size else ():
+            arguments = [x[own] for x in rows]
+            states = len(arguments[0])
+            for common, weights, _ in _stencil_batches(model, self.paths):
+                n_models, found = weights.shape[1], np.zeros((states, self.count, size))
                 with common.temporary_buffers():
-                    for part in parts(each, max(1, _ROWS // many)):
-                        values = function(common, *(np.concatenate([x[part]] * many) for x in mine))
-                        found[part] = np.einsum("pm,mrj->rpj", weights, values.reshape(many, -1, size))
-                out[which] += found
+                    for part in parts(states, max(1, _ROWS // n_models)):
+                        values = function(common, *(np.concatenate([x[part]] * n_models) for x in arguments))
+                        found[part] = np.einsum("pm,mrj->rpj", weights, values.reshape(n_models, -1, size))
+                out[own] += found
         return out
 
 
-def _beside(model: Model, paths: tuple[str, ...]) -> list[tuple[Model, np.ndarray, tuple[Model, ...]]]:
-    """The models beside one along all numbers, many together: what they have in common, with contacts that push and
-    elastic tendons that pull with nothing; their weights in the derivative by each number, (count, models); and these
-    models as they are."""
+def _stencil_batches(model: Model, paths: tuple[str, ...]) -> list[tuple[Model, np.ndarray, tuple[Model, ...]]]:
+    """The models of the stencils of all numbers, in batches.
+
+    Returns:
+        For each batch its common model, without forces of contacts and elastic tendons; the weights of its models in
+        the derivative by each number, (count, models); and the models themselves.
+    """
 
     def make() -> list[tuple[Model, np.ndarray, tuple[Model, ...]]]:
-        entries = _entries(model, paths)
-        every = [(k, one, w) for k, entry in enumerate(entries) for one, w in zip(entry.models, entry.weights)]
-        most = 1 if model.calls_python or model.fills_tables_before_launch else _TOGETHER
+        stencils = _stencils(model, paths)
+        points = [(k, *point) for k, stencil in enumerate(stencils) for point in zip(stencil.models, stencil.weights)]
+        most = 1 if model.calls_python or model.fills_tables_before_launch else _MODELS_AT_ONCE
         out = []
-        for crew in (every[first : first + most] for first in range(0, len(every), most)):
-            weights, models = np.zeros((len(entries), len(crew))), tuple(one for _, one, _ in crew)
-            weights[[k for k, _, _ in crew], range(len(crew))] = [w for _, _, w in crew]
-            smooth = [_without_kinks(one) for one in models]
+        for batch in (points[first : first + most] for first in range(0, len(points), most)):
+            weights, models = np.zeros((len(stencils), len(batch))), tuple(changed for _, changed, _ in batch)
+            weights[[k for k, _, _ in batch], range(len(batch))] = [weight for _, _, weight in batch]
+            smooth = [_without_kinks(changed) for changed in models]
             try:
-                out.append((ModelBatch(smooth).common if len(crew) > 1 else smooth[0], weights, models))
-            except ModelError:  # not of one structure, as where a number is zero
-                out += [(one, weights[:, m : m + 1], models[m : m + 1]) for m, one in enumerate(smooth)]
+                out.append((ModelBatch(smooth).common if len(batch) > 1 else smooth[0], weights, models))
+            except ModelError:  # their structures differ, for instance if a number is zero
+                out += [(changed, weights[:, m : m + 1], models[m : m + 1]) for m, changed in enumerate(smooth)]
         return out
 
-    return model.cached(("design values together", paths), make)
+    return model.cached(("stencils of design values", paths), make)
 
 
 def _without_kinks(model: Model) -> Model:
-    """The model, with contacts that push and elastic tendons that pull with nothing."""
+    """The model without forces of contacts and elastic tendons."""
     world, spools = model.contacts, model.spools
     if not len(world.pair) and not len(spools.channel):
         return model
@@ -201,7 +211,7 @@ def _without_kinks(model: Model) -> Model:
 
 
 def _pulls(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """b and the stretch of all elastic tendons at states, (rows, n (nv + 1))."""
+    """b and the stretch of the n elastic tendons at states, shape (rows, n (nv + 1))."""
     w, lead = run_actuation(model, q)
     c, names = model.spools.channel, len(model.channels.names)
     b, length = w.result("B", lead, names, model.nv)[:, c], w.result("length", lead, names)[:, c]
@@ -210,16 +220,16 @@ def _pulls(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
     return np.concatenate([b.reshape(len(q), -1), stretch], axis=1)
 
 
-def _apart(rows: np.ndarray, many: int, nv: int) -> tuple[np.ndarray, np.ndarray]:
-    """b (..., n, nv) and the stretch (..., n) of rows of _pulls."""
-    b, stretch = np.split(rows, [many * nv], axis=-1)
-    return b.reshape(*b.shape[:-1], many, nv), stretch
+def _split_pulls(rows: np.ndarray, n_tendons: int, nv: int) -> tuple[np.ndarray, np.ndarray]:
+    """b (..., n, nv) and the stretch (..., n) from rows of _pulls."""
+    b, stretch = np.split(rows, [n_tendons * nv], axis=-1)
+    return b.reshape(*b.shape[:-1], n_tendons, nv), stretch
 
 
 def _residuals(
     model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray
 ) -> np.ndarray:
-    """(r; e) of some states, shape (rows, nv + n_rows)."""
+    """(r; e) at states, shape (rows, nv + n_rows)."""
     w = run_residual(model, q, v, a, u, t, 1.0, force)
     w.raise_for_status()
     return np.concatenate([w.host["tau"], w.host["gap"]], axis=1)
@@ -228,7 +238,7 @@ def _residuals(
 def _start_residuals(
     model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray
 ) -> np.ndarray:
-    """(r; A a + Ȧ v; e; A v) of the starts, shape (rows, nv + 3 n_rows)."""
+    """(r; A a + Ȧ v; e; A v) at initial states, shape (rows, nv + 3 n_rows)."""
     w = run_residual(model, q, v, a, u, t, 1.0, force)
     w.raise_for_status()
     left = w.host["tau"].copy()
@@ -240,7 +250,7 @@ def _start_residuals(
 
 
 def _value(model: Model, path: str) -> tuple[Any, np.ndarray]:
-    """What stands at a path, and that as an array; of a function its value at 0."""
+    """The value at a path, and the same as an array. The array of a function is its value at 0."""
     value = value_at(model.description, path)
     try:
         array = np.asarray(value(0.0) if callable(value) else value, dtype=np.float64)
@@ -261,52 +271,52 @@ def _shape(model: Model, path: str) -> tuple[int, ...]:
     return (6,) if _is_pose(array) else array.shape
 
 
-def _entries(model: Model, paths: tuple[str, ...]) -> list[Entry]:
-    """Of all numbers of all paths."""
+def _stencils(model: Model, paths: tuple[str, ...]) -> list[Stencil]:
+    """The stencils of all numbers of all paths."""
     out = []
     for path in paths:
         for index in product(*map(range, _shape(model, path))):
             out.append(model.cached(("design value", path, index), lambda path=path, index=index:
-                                    _entry(model, path, index)))  # fmt: skip
+                                    _stencil(model, path, index)))  # fmt: skip
     return out
 
 
-def _entry(model: Model, path: str, index: tuple[int, ...]) -> Entry:
-    """Models around the one at hand."""
+def _stencil(model: Model, path: str, index: tuple[int, ...]) -> Stencil:
+    """The stencil of one number, central or one-sided."""
     value, array = _value(model, path)
     size = 0.3 if _is_pose(array) else float(abs(array[index])) or float(np.abs(array).max(initial=0.0)) or 0.1
     tried = []
     for side, (places, weights) in ((1.0, CENTRAL), (1.0, _ONE_SIDED), (-1.0, _ONE_SIDED)):
         h = side * SHARE * size
         try:
-            batch = model.batch(path, [_moved(value, array, index, c * h) for c in places])
+            batch = model.batch(path, [_changed(value, array, index, c * h) for c in places])
         except ModelError as error:
             tried.append(error)
             continue
         steps = tuple(c * h for c in places)
-        return Entry(tuple(batch), tuple(weight / h for weight in weights), steps)
+        return Stencil(tuple(batch), tuple(weight / h for weight in weights), steps)
     raise tried[0]
 
 
-def moved_model(model: Model, path: str, change: np.ndarray) -> tuple[Model, float]:
-    """The model with a design value changed, and the size of that value."""
+def changed_model(model: Model, path: str, change: np.ndarray) -> tuple[Model, float]:
+    """The model with a changed design value, and the size of that value. change: in the shape of the value."""
     value, array = _value(model, path)
     size = 0.3 if _is_pose(array) else float(np.abs(array).max(initial=0.0)) or 0.1
     for index in np.ndindex(*change.shape):
         if change[index] != 0.0:
-            value = _moved(value, _value_of(value), index, float(change[index]))
+            value = _changed(value, _value_of(value), index, float(change[index]))
     return model.batch(path, [value])[0], size
 
 
 def _value_of(value: Any) -> np.ndarray:
-    """A value, or that of a function at 0, as an array."""
+    """A value as an array. That of a function is its value at 0."""
     return np.asarray(value(0.0) if callable(value) else value, dtype=np.float64)
 
 
-def _moved(value: Any, array: np.ndarray, index: tuple[int, ...], by: float) -> Any:
-    """The value with one number moved, or the pose along one direction, in the form that it had."""
+def _changed(value: Any, array: np.ndarray, index: tuple[int, ...], by: float) -> Any:
+    """The value with one number, or one direction of a pose, changed by `by`. Its type stays the same."""
     if callable(value):
-        return _shifted(value, array, index, by)
+        return _changed_function(value, array, index, by)
     if _is_pose(array):
         return array @ se3_exp(by * np.eye(6)[index[0]])
     out = array.copy()
@@ -316,8 +326,8 @@ def _moved(value: Any, array: np.ndarray, index: tuple[int, ...], by: float) -> 
     return type(value)(out.tolist()) if isinstance(value, tuple | list) else out
 
 
-def _shifted(function: Any, array: np.ndarray, index: tuple[int, ...], by: float) -> Any:
-    """A function whose values are moved by one constant everywhere."""
+def _changed_function(function: Any, array: np.ndarray, index: tuple[int, ...], by: float) -> Any:
+    """A function whose values are changed by the same constant everywhere."""
     if _is_pose(array):
         step = se3_exp(by * np.eye(6)[index[0]])
         return lambda s: np.asarray(function(s), dtype=np.float64) @ step

@@ -1,15 +1,15 @@
 """Derivatives of equilibria and of natural frequencies about them, by inputs and design values.
 
-The implicit function theorem gives those of an equilibrium:
+The derivatives of an equilibrium follow from the implicit function theorem:
 
     [∂r/∂q, −Aᵀ; A_q, 0] (dq; dλ) = (B du − r_p dp; −e_p dp),   r = ID(q, v, 0) − B u − Aᵀ λ               (1)
 
-A function L of q has the derivatives μᵀ (B; 0) by u and −μᵀ (r_p; e_p) by p, with the transpose of (1) for μ and
-dL/dq on its right. A natural frequency that no other equals has
+A function L of q has the derivatives μᵀ (B; 0) by u and −μᵀ (r_p; e_p) by p, where μ solves the transpose of (1) with
+dL/dq on the right. A simple natural frequency has
 
     dω² = xᵀ (dK − ω² dM) x − 2 xᵀ (K − ω² M) A⁺ dA x,   xᵀ M x = 1,   A⁺ = w²Aᵀ (A w²Aᵀ)⁻¹                (2)
 
-dK, dM and dA are differences of fourth order along the way of the equilibrium.
+dK, dM and dA are differences of fourth order along the change of the equilibrium.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.linearization import modes
 from lissom.errors import ConvergenceError, ShapeError
-from lissom.gradients.designs import CENTRAL, SHARE, Designs, Entry
+from lissom.gradients.designs import CENTRAL, SHARE, Designs, Stencil
 from lissom.gradients.stage_systems import StageStates
 from lissom.launch.workspace import batch_of, chosen_rows
 from lissom.model.model import Model
@@ -45,12 +45,12 @@ _Matrices = tuple[np.ndarray, np.ndarray, np.ndarray]
 @formatting.in_one_line
 @dataclass(frozen=True)
 class EquilibriumDerivatives:
-    """Derivatives of the configuration of an equilibrium, or of a function of it (a batch adds leading axes).
+    """Derivatives of the configuration of an equilibrium, or of a function of it. A batch adds leading axes.
 
     Fields:
-        u: by the inputs, (nv, nu) of q in the tangent space of `integrate`, or (nu,) of a function.
-        parameters: by design values, of the shape of each behind (nv,) of q; by a pose as by an increment (w; u) on its
-            right, (6,).
+        u: by the inputs: of q in the tangent space of `integrate`, (nv, nu), or of a function, (nu,).
+        parameters: by design values: of q, (nv, *shape of the value), or of a function, in the shape of the value. The
+            derivative by a pose is that by an increment (w; u) on its right, (6,).
     """
 
     u: np.ndarray
@@ -63,23 +63,23 @@ def equilibrium_derivatives(
     """Exact derivatives of an equilibrium.
 
     Args:
-        equilibrium: of `solve_statics`, of one robot or of many.
-        dL_dq: derivatives of a function L by q, in the tangent space of `integrate`, shape (..., nv): then those of L
-            are found, by one system of equations whatever the number of inputs. None: those of q.
+        equilibrium: of `solve_statics`, of one robot or of a batch.
+        dL_dq: derivatives of a function L by q, in the tangent space of `integrate`, shape (..., nv). Then the result
+            is that of L, from one system of equations for any number of inputs. None: the result is that of q.
         parameters: paths of design values (`Robot.described_values`), numbers or arrays of numbers.
     Returns:
         EquilibriumDerivatives [rad, m or strain units per unit of each].
     Raises:
-        ConvergenceError: the equilibrium is at a fold or a branching, or neutral, where it has no derivative.
+        ConvergenceError: the equilibrium has no derivative: it is at a fold or a branching, or neutral.
         ShapeError: the argument, the expected and the received shape. ModelError: a path leads to no number.
-    Accuracy: exact by inputs, to rounding times the condition of (1); by design values 1e-9, as their tables are
-    differenced. Coordinates that have a prescribed motion, or were held in a steady one, stay.
+    Accuracy: by inputs exact, to rounding times the condition number of (1). By design values 1e-9, since their tables
+    are differenced. Coordinates with a prescribed motion, or with a steady motion, do not change.
     """
     found = equilibrium.model
     model = found.common if isinstance(found, ModelBatch) else found
     lead = equilibrium.q.shape[:-1]
     states = _states(model, equilibrium, batch_of(lead))
-    matrix, B = _systems(model, states)
+    matrix, B = _linear_systems(model, states)
     designs = Designs(model, tuple(parameters), len(states.t))
     slopes = np.swapaxes(designs.slopes(states), -1, -2)  # (rows, unknowns, count)
     try:
@@ -87,25 +87,25 @@ def equilibrium_derivatives(
     except np.linalg.LinAlgError:
         inverse = np.full_like(matrix, np.inf)
     if not np.isfinite(inverse).all():
-        rule = "an equilibrium has derivatives where its tangent stiffness is regular, not at a fold or where it floats"
-        raise ConvergenceError(f"robot {model.name!r}: {rule}{_loose(model, states, matrix)}", equilibrium)
+        rule = "an equilibrium has derivatives only if its tangent stiffness is regular, not at a fold or if it floats"
+        raise ConvergenceError(f"robot {model.name!r}: {rule}{_floating_link(model, states, matrix)}", equilibrium)
     if dL_dq is None:
-        answer = inverse[:, : model.nv]
+        solution = inverse[:, : model.nv]
         shape: tuple[int, ...] = (*lead, model.nv)
     else:
         weights = np.asarray(dL_dq, dtype=np.float64)
         if weights.shape != (*lead, model.nv):
             raise ShapeError(f"dL_dq: expected shape {(*lead, model.nv)}, got {weights.shape}")
-        answer = (weights.reshape(-1, 1, model.nv) @ inverse[:, : model.nv])[:, :1]
+        solution = (weights.reshape(-1, 1, model.nv) @ inverse[:, : model.nv])[:, :1]
         shape = lead
-    by_u, by_p = answer @ B, -answer @ slopes
+    by_u, by_p = solution @ B, -solution @ slopes
     return EquilibriumDerivatives(
         by_u.reshape((*shape, model.nu)), designs.split(by_p.reshape((*shape, designs.count)))
     )
 
 
-def _loose(model: Model, s: StageStates, matrix: np.ndarray) -> str:
-    """Which link floats freely where the matrix is most singular, as the end of an error; empty where none does."""
+def _floating_link(model: Model, s: StageStates, matrix: np.ndarray) -> str:
+    """End of an error: the link that floats freely, at the most singular matrix; empty if none does."""
     k = int(np.argmax(np.linalg.cond(matrix)))
     force = np.zeros(model.n_rows) if s.force is None else s.force[k]
     loose = floats_at(model, s.q[k], s.u[k], float(s.t[k]), force)
@@ -113,31 +113,31 @@ def _loose(model: Model, s: StageStates, matrix: np.ndarray) -> str:
 
 
 def _states(model: Model, found: Equilibrium, rows: int) -> StageStates:
-    """The states of equilibria, one behind the other."""
+    """The states of the equilibria of a batch, in rows."""
     driven = model.n_motions - model.prescribed.n_locked
     q, v, u = (x.reshape(rows, x.shape[-1]) for x in (found.q, found.v, found.u))
     force = found.multipliers[..., driven:].reshape(rows, model.n_rows)
     return StageStates(q, v, np.zeros_like(v), u, force, np.full(rows, found.t), None, None)
 
 
-def _systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarray]:
-    """The matrices of (1), with ones for rows of loops that depend on others, and (B; 0)."""
+def _linear_systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarray]:
+    """The matrices of (1), with rows of the identity for dependent rows of loops, and (B; 0)."""
     nv, m, rows = model.nv, model.n_rows, len(s.t)
     matrix, B = np.zeros((rows, nv + m, nv + m)), np.zeros((rows, nv + m, model.nu))
     force = np.zeros((rows, m)) if s.force is None else s.force
     for k in range(rows) if model.calls_python else [slice(0, rows)]:
-        some = slice(k, k + 1) if isinstance(k, int) else k
-        given = (s.q[some], s.v[some], s.a[some], s.u[some], s.t[some])
-        K, _, _, w = residual_derivatives(model, *given, 1.0, force[some])
-        matrix[some, :nv, :nv] = K
+        part = slice(k, k + 1) if isinstance(k, int) else k
+        given = (s.q[part], s.v[part], s.a[part], s.u[part], s.t[part])
+        K, _, _, w = residual_derivatives(model, *given, 1.0, force[part])
+        matrix[part, :nv, :nv] = K
         if m:
             A, A_q = (row_results(model, w, name, (len(K),)) for name in ("A", "A_q"))
-            kept = w.host["slot"] >= 0
+            dependent = w.host["slot"] < 0
             for X in (A, A_q):
-                X[~kept], X[..., model.prescribed.dof] = 0.0, 0.0
-            matrix[some, nv:, :nv], matrix[some, :nv, nv:] = A_q, -np.swapaxes(A, -1, -2)
-            at, row = np.nonzero(~kept)
-            matrix[some][at, nv + row, nv + row] = 1.0
+                X[dependent], X[..., model.prescribed.dof] = 0.0, 0.0
+            matrix[part, nv:, :nv], matrix[part, :nv, nv:] = A_q, -np.swapaxes(A, -1, -2)
+            at, row = np.nonzero(dependent)
+            matrix[part][at, nv + row, nv + row] = 1.0
     if model.nu:
         B[:, :nv] = input_response(model, s.q, s.u)
     B[:, model.prescribed.dof] = 0.0
@@ -151,8 +151,8 @@ class ModeDerivatives:
     """Natural frequencies about an equilibrium, and their derivatives.
 
     Fields:
-        frequencies: as of `modes`, (n,) [rad/s]. u: by the inputs, (n, nu). parameters: by design values, of the shape
-        of each behind (n,).
+        frequencies: those of `modes`, (n,) [rad/s]. u: derivatives by the inputs, (n, nu). parameters: derivatives by
+        design values, (n, *shape of the value).
     """
 
     frequencies: np.ndarray
@@ -161,17 +161,16 @@ class ModeDerivatives:
 
 
 def mode_derivatives(equilibrium: Equilibrium, *, parameters: Sequence[str] = ()) -> ModeDerivatives:
-    """Derivatives of the undamped natural frequencies about an equilibrium at rest, which moves along.
+    """Derivatives of the undamped natural frequencies about an equilibrium at rest, including its change.
 
     Args:
         equilibrium: of `solve_statics`, of one robot. parameters: paths of design values (`Robot.described_values`).
     Returns:
-        ModeDerivatives [rad/s per unit of each]. Frequencies that are equal have derivatives together alone, of their
-        sum.
+        ModeDerivatives [rad/s per unit of each]. Of equal frequencies only the sum has derivatives.
     Raises:
         ShapeError: a batch of equilibria, or one in motion. ConvergenceError, ModelError: as equilibrium_derivatives.
-    Accuracy: 1e-8 of the larger terms of (2), whose matrices are differenced. They are wrong where a contact begins,
-        ends or slides, or a tendon goes slack, within the steps of these differences, 2e-4 of a design value.
+    Accuracy: 1e-8 of the larger terms of (2), whose matrices are differenced. The result is wrong if a contact begins,
+        ends or slides, or a tendon becomes slack, within the steps of these differences, 2e-4 of a design value.
     """
     model = equilibrium.model
     if equilibrium.q.ndim != 1 or not isinstance(model, Model):
@@ -185,15 +184,17 @@ def mode_derivatives(equilibrium: Equilibrium, *, parameters: Sequence[str] = ()
     flat = [moves.parameters[path].reshape(model.nv, -1) for path in designs.paths]
     along = np.concatenate([np.zeros((model.nv, 0)), *flat], axis=1)
     here = _matrices(model, q, u, t)
-    slopes = [_slope(_by_design(entry, q, u, t, along[:, k])) for k, entry in enumerate(designs.entries[0])]
-    by_input = [_slope(_by_input(model, q, u, t, moves.u[:, k], k)) for k in range(model.nu)]
-    rates = np.array([_rates(model, found.frequencies, found.shapes, here, s) for s in [*by_input, *slopes]])
+    by_input = [_weighted_sum(_matrices_by_input(model, q, u, t, moves.u[:, k], k)) for k in range(model.nu)]
+    stencils = enumerate(designs.stencils[0])
+    by_design = [_weighted_sum(_matrices_by_design(stencil, q, u, t, along[:, k])) for k, stencil in stencils]
+    changes = [*by_input, *by_design]
+    rates = np.array([_frequency_derivatives(model, found.frequencies, found.shapes, here, s) for s in changes])
     rates = rates.reshape(model.nu + designs.count, len(found.frequencies)).T
     return ModeDerivatives(found.frequencies, rates[:, : model.nu], designs.split(rates[:, model.nu :]))
 
 
 def _matrices(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> _Matrices:
-    """K and M, symmetric, and the independent rows of loops, at rest."""
+    """The symmetric matrices K and M, and the independent rows of loops, at rest."""
     rest = np.zeros(model.nv)
     force = run_forward_dynamics(model, q, rest, u, t).host["force"][0].copy() if model.n_rows else np.zeros(0)
     K, _, M, w = residual_derivatives(model, q, rest, rest, u, t, 1.0, force)
@@ -202,17 +203,19 @@ def _matrices(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> _Matrices
     return 0.5 * (K + K.T), M, A
 
 
-def _by_design(entry: Entry, q: np.ndarray, u: np.ndarray, t: float, move: np.ndarray) -> Iterator[tuple[float, Any]]:
-    """Matrices at places beside a design value, with their weights."""
-    for one, weight, step in zip(entry.models, entry.weights, entry.steps):
-        with one.temporary_buffers():
-            yield weight, _matrices(one, integrate(one, q, step * move), u, t)
+def _matrices_by_design(
+    stencil: Stencil, q: np.ndarray, u: np.ndarray, t: float, move: np.ndarray
+) -> Iterator[tuple[float, Any]]:
+    """The matrices at the points of a stencil of a design value, each with its weight."""
+    for changed, weight, step in zip(stencil.models, stencil.weights, stencil.steps):
+        with changed.temporary_buffers():
+            yield weight, _matrices(changed, integrate(changed, q, step * move), u, t)
 
 
-def _by_input(
+def _matrices_by_input(
     model: Model, q: np.ndarray, u: np.ndarray, t: float, move: np.ndarray, k: int
 ) -> Iterator[tuple[float, Any]]:
-    """Matrices beside an input, with their weights."""
+    """The matrices at the points of a central stencil of input k, each with its weight."""
     h = 10.0 * SHARE * (abs(u[k]) or float(np.abs(u).max(initial=0.0)) or 1.0)
     for place, weight in zip(*CENTRAL):
         there = u.copy()
@@ -220,16 +223,18 @@ def _by_input(
         yield weight / h, _matrices(model, integrate(model, q, place * h * move), there, t)
 
 
-def _slope(parts: Iterator[tuple[float, Any]]) -> _Matrices:
-    """The weighted sums of matrices."""
+def _weighted_sum(parts: Iterator[tuple[float, Any]]) -> _Matrices:
+    """The weighted sum of each of the matrices."""
     sums: list[Any] = [0.0, 0.0, 0.0]
     for weight, found in parts:
         sums = [x + weight * y for x, y in zip(sums, found)]
     return sums[0], sums[1], sums[2]
 
 
-def _rates(model: Model, frequencies: np.ndarray, shapes: np.ndarray, here: _Matrices, slope: _Matrices) -> np.ndarray:
-    """dω of all frequencies by (2)."""
+def _frequency_derivatives(
+    model: Model, frequencies: np.ndarray, shapes: np.ndarray, here: _Matrices, slope: _Matrices
+) -> np.ndarray:
+    """dω of all frequencies by (2). here: K, M and A. slope: dK, dM and dA."""
     K, M, A = here
     squares = np.sign(frequencies) * frequencies**2
     rate = np.einsum("ik,ij,jk->k", shapes, slope[0], shapes)

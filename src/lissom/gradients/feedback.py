@@ -1,15 +1,15 @@
-"""Motions under state feedback that acts once a step, and their derivatives by its gains.
+"""Motions under state feedback that is evaluated once a step, and their derivatives by the gains.
 
-With u_k = f(t_k, q_k, v_k, g) held during step k, the matrices A and B of each step, x = (δq, δv, δa, δâ) before it,
-with the changes of anchors where contacts stick, and F the derivatives of f,
+The input u_k = f(t_k, q_k, v_k, g) is constant during step k. With the matrices A and B of each step, the change of
+state x = (δq, δv, δa, δâ) before it, which includes anchors where contacts stick, and the derivatives F of f,
 
     x_k+1 = A_k x_k + B_k δu_k,   δu_k = F_x x_k + F_g δg                                                 (1)
 
-and the derivatives λ of a function of the motion by x, and those by g, follow backwards,
+The derivatives λ of a function of the motion by x, and those by g, follow backwards:
 
     μ_k = B_kᵀ λ_k+1,   λ_k = A_kᵀ λ_k+1 + F_xᵀ μ_k + (∂L/∂x)_k,   ∂L/∂g = Σ F_gᵀ μ_k                          (2)
 
-The acceleration at the start answers to u_0 as well, and anchors there to the start.
+The initial acceleration also depends on u_0, and the initial anchors depend on the initial state.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class FeedbackGradient:
     """Derivatives of a function of a motion under feedback.
 
     Fields:
-        gains: by each, of their shape. q0, v0: by the start, q0 in the tangent space of `integrate`, (nv,).
+        gains: by the gains, in their shape. q0, v0: by the initial state, q0 in the tangent space of `integrate`,
+        (nv,).
     """
 
     gains: np.ndarray
@@ -61,29 +62,29 @@ def feedback_rollout(
     method: str | Scheme = "generalized_alpha",
     tolerance: float = 1e-11,
 ) -> Rollout:
-    """Motion of a robot under feedback that acts once a step, u = law(t, q, v, gains), held during it.
+    """Motion of a robot under feedback u = law(t, q, v, gains), evaluated once a step and constant during it.
 
     Args:
-        law: function of (t, q, v, gains) that returns u, shape (nu,). gains: numbers of it, an array of any shape.
-        q0, v0, dt [s], method, tolerance: as of `rollout`. steps: how many.
+        law: function of (t, q, v, gains) that returns u, shape (nu,). gains: an array of any shape.
+        q0, v0, dt [s], method, tolerance: as `rollout`. steps: number of steps.
     Returns:
-        Rollout, whose `u` is what the law gave.
+        Rollout, whose `u` contains the results of the law.
     Raises:
-        ConvergenceError, ModelError, ShapeError: as rollout; or what the law returns.
+        ConvergenceError, ModelError, ShapeError: as rollout, or for a wrong result of the law.
     """
     nu, numbers = model.nu, np.asarray(gains, dtype=np.float64)
     u = np.zeros((checks.integer(steps, "steps", least=1), nu))
     options: dict[str, Any] = {"dt": dt, "method": method, "tolerance": tolerance}
-    whole = rollout(model, q0, v0, u[:1], **options)
-    if whole.lead:
-        raise ShapeError(f"q0, v0: expected a single motion, got a batch of shape {whole.lead}")
-    u[0] = _input(model, law, 0.0, whole.q[0], whole.v[0], numbers)
-    whole = rollout(model, q0, v0, u[:1], **options)
-    path = whole.path
+    first = rollout(model, q0, v0, u[:1], **options)
+    if first.lead:
+        raise ShapeError(f"q0, v0: expected a single motion, got a batch of shape {first.lead}")
+    u[0] = _input(model, law, 0.0, first.q[0], first.v[0], numbers)
+    first = rollout(model, q0, v0, u[:1], **options)
+    path = first.path
     for k in range(1, steps):
         begin = path.state(-1)
         u[k] = _input(model, law, dt * k, begin["q"][0], begin["v"][0], numbers)
-        path = whole.stepping.run(model, begin, u[None, k : k + 1], k)
+        path = first.stepping.run(model, begin, u[None, k : k + 1], k)
     return rollout(model, q0, v0, u, **options)
 
 
@@ -95,19 +96,19 @@ def feedback_gradient(
     dL_dv: ArrayLike | None = None,
     dL_du: ArrayLike | None = None,
 ) -> FeedbackGradient:
-    """Derivatives of a function L of a motion under feedback by the gains and by the start, the loop closed.
+    """Derivatives of a function L of a motion under feedback, by the gains and the initial state, in closed loop.
 
     Args:
-        motion: of `feedback_rollout`. gains: those of it.
-        derivatives: function of (t, q, v, gains) that returns ∂u/∂q, by changes of q along v, (nu, nv), ∂u/∂v,
-            (nu, nv), and ∂u/∂gains, (nu, *shape of the gains).
+        motion: result of `feedback_rollout`. gains: those of the motion.
+        derivatives: function of (t, q, v, gains) that returns ∂u/∂q, in the tangent space of `integrate`, (nu, nv),
+            ∂u/∂v, (nu, nv), and ∂u/∂gains, (nu, *shape of the gains).
         dL_dq, dL_dv: derivatives of L by q, in the tangent space of `integrate`, and v at all times, (n, nv). dL_du: by
             the inputs of each step, (steps, nu). None is zero.
     Returns:
-        FeedbackGradient, the unit of L [per unit of each].
+        FeedbackGradient, in the unit of L [per unit of each].
     Raises:
-        ModelError: a batch, or not all states were kept. ShapeError: the argument, the expected and received shape.
-    Accuracy: exact derivative of the steps, to rounding. Cost: the matrices of each step, whatever the number of gains.
+        ModelError: a batch, or a motion with every > 1. ShapeError: the argument, the expected and the received shape.
+    Accuracy: exact derivative of the steps, to rounding. Cost: the matrices of each step, for any number of gains.
     """
     model, nv, numbers = motion.common, motion.common.nv, np.asarray(gains, dtype=np.float64)
     if motion.lead:
@@ -115,9 +116,9 @@ def feedback_gradient(
     A, B = motion.step_matrices()
     times, steps = len(motion.t), motion.steps
     shapes = {"dL_dq": (dL_dq, (times, nv)), "dL_dv": (dL_dv, (times, nv)), "dL_du": (dL_du, (steps, model.nu))}
-    by_q, by_v, by_u = (_seed(name, x, shape) for name, (x, shape) in shapes.items())
+    by_q, by_v, by_u = (_checked_derivatives(name, x, shape) for name, (x, shape) in shapes.items())
     state, by_gains = np.zeros(A.shape[-1]), np.zeros(numbers.size)
-    s = motion.starts
+    s = motion.start_derivatives
     for k in reversed(range(steps)):
         state[:nv], state[nv : 2 * nv] = state[:nv] + by_q[k + 1], state[nv : 2 * nv] + by_v[k + 1]
         mu = B[k].T @ state + by_u[k]
@@ -128,7 +129,7 @@ def feedback_gradient(
             state[:nv] -= onto_a @ s.by_q[0]
             state[nv : 2 * nv] -= onto_a @ s.by_v[0]
             state[: 2 * nv] += state[4 * nv :] @ s.moved[0]
-        F_q, F_v, F_g = _slopes(motion, derivatives, numbers, k)
+        F_q, F_v, F_g = _law_derivatives(motion, derivatives, numbers, k)
         state[:nv] += mu @ F_q
         state[nv : 2 * nv] += mu @ F_v
         by_gains += mu @ F_g
@@ -138,20 +139,20 @@ def feedback_gradient(
 
 
 def _input(model: Model, law: Law, t: float, q: np.ndarray, v: np.ndarray, gains: np.ndarray) -> np.ndarray:
-    """What a law gives."""
+    """The input that a law returns."""
     return checked_row(called("law", t, law, t, q.copy(), v.copy(), gains), model.nu, "law", t)
 
 
-def _seed(name: str, x: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Derivatives by states or inputs."""
+def _checked_derivatives(name: str, x: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """A user's derivatives of L as an array of a given shape; zeros for None."""
     found = np.zeros(shape) if x is None else np.asarray(x, dtype=np.float64)
     if found.shape != shape or not np.isfinite(found).all():
         raise ShapeError(f"{name}: expected finite values of shape {shape}, got {found.shape}")
     return found
 
 
-def _slopes(motion: Rollout, derivatives: Law, gains: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-    """F of (1) at a step, gains behind each other."""
+def _law_derivatives(motion: Rollout, derivatives: Law, gains: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
+    """F of (1) at step k: by q, by v, and by the gains as one row."""
     nu, nv = motion.common.nu, motion.common.nv
     found = derivatives(float(motion.t[k]), motion.q[k].copy(), motion.v[k].copy(), gains)
     shapes = ((nu, nv), (nu, nv), (nu, *gains.shape))

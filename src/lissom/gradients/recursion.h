@@ -1,6 +1,6 @@
-// One stage of a step forwards and backwards, the matrix of a stage, and the anchors of contacts that stick, carried
-// from step to step beside the states. Equations are those of the Python modules gradients/recursion, (1)-(4), and
-// gradients/anchors; gradients/recursion describes the rows of pairs that touch.
+// One stage of a step forwards and backwards, the matrix of a stage, and the propagation of anchors of contacts that
+// stick. Equations are those of the Python modules gradients/recursion, (1)-(4), and gradients/anchors;
+// gradients/recursion describes the rows of contact pairs.
 //
 // A row of `state` holds δq, δv, δa and δâ at the end of a step, nv numbers each, or derivatives by them. A row of
 // `work` holds the same of the start of the step, then δΔ, δw and δa of each stage, nv numbers each, and three rows of
@@ -8,8 +8,8 @@
 
 namespace lissom {
 
-// Weights of a stage: of Δ, of its rate w and, behind the last stage, of â. In each, the first one is that of x, the
-// next three are those of δvₙ, δaₙ and δâₙ, and from PAST on come three for each stage before.
+// Weights of a stage: of Δ, of its rate w and, after the last stage, of â. In each, the first weight is that of x, the
+// next three are those of δvₙ, δaₙ and δâₙ, and from PAST on there are three for each earlier stage.
 enum { PAST = 4 };
 struct stage_weights {
     const double *p, *w, *ahead;
@@ -45,8 +45,8 @@ LISSOM_INLINE const double* matrix_of(const array<double>& matrices, int r, int 
     return row(matrices, r) + 36 * g;
 }
 
-// Do something for each coordinate of a stored pose, with T δΔ + E δqₙ of (3) and its rate v = T w + W δΔ; δΔ and w are
-// in c, δqₙ is in `start`.
+// Call `put` for each coordinate of a stored pose, with T δΔ + E δqₙ of (3) and its rate v = T w + W δΔ. c contains δΔ
+// and w, `start` contains δqₙ.
 template <typename F>
 LISSOM_INLINE void for_carried(
     int nv, int groups, const array<int>& group, const array<double>& T, const array<double>& E, const array<double>& W,
@@ -69,7 +69,7 @@ LISSOM_INLINE void for_carried(
 
 }  // namespace lissom
 
-// S of row `here` of a window, whose poses have moved as row r of all. Rows of A_q that follow from others become zero.
+// S of row `here` of a window, with the pose maps of row r of all steps. Dependent rows of A_q become zero.
 LISSOM_INLINE void stage_matrix(
     int nv, int n, int width, int wide, int stages, int groups, int rates, int r, int here, int s,
     array<double> weights, array<int> group, array<double> T, array<double> W, array<double> K, array<double> D,
@@ -93,7 +93,7 @@ LISSOM_INLINE void stage_matrix(
             out[e * wide + j] = 0.0;
     }
     for (int k = 0; k < m; ++k) {
-        // A_q and −Aᵀ; a row that follows from others becomes one of the identity
+        // A_q and −Aᵀ; a dependent row becomes a row of the identity
         double* moves = row(A_q, here) + k * width;
         double* to = out + (nv + k) * wide;
         const bool kept = row(slot, here)[k] >= 0;
@@ -139,7 +139,7 @@ LISSOM_INLINE void stage_matrix(
     for (int e = 0; e < n; ++e)
         unit[e] = 0.0;
     for (int j = 0; j < nv; ++j) {
-        // units of the rows: one over the largest entry in natural units of the coordinates
+        // scales of the rows: one over the largest entry in natural units of the coordinates
         const int own = j * width + j;
         const double stiff = fabs(by_a[own]) + w0 * fabs(by_v[own]) + p0 * fabs(by_q[own]);
         const double size = stiff > 0.0 ? 1.0 / sqrt(stiff) : scale.data[j];
@@ -155,8 +155,8 @@ LISSOM_INLINE void stage_matrix(
     }
 }
 
-// The right side of Sᵀ μ = g in stage s of step k: derivatives by the end of the step, with `seeds`, and by the changes
-// that later stages take from this one. A row of `seeds` has those by q, v and a, and by the forces of loops.
+// Right side of Sᵀ μ = g in stage s of step k: derivatives by the end of the step, with `seeds`, and by the use of this
+// stage in later ones. A row of `seeds` has the derivatives by q, v and a, and by the forces of loops.
 LISSOM_INLINE void begin_backward(
     int nv, int n, int stages, int groups, int rates, int base, int own, int k, int s, array<double> weights,
     array<int> group, array<double> T, array<double> E, array<double> W, array<double> seeds, array<double> state,
@@ -229,7 +229,7 @@ LISSOM_INLINE void begin_backward(
         y[j] = is_last ? asked[j - nv] : 0.0;
 }
 
-// Give μ its units, and hand on −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the start of the step and to the stages before.
+// Scale μ, and add −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the derivatives by the start of the step and by earlier stages.
 LISSOM_INLINE void end_backward(
     int nv, int n, int width, int stages, int groups, int rates, int base, int here, int own, int k, int s,
     array<double> weights, array<int> group, array<double> T, array<double> E, array<double> W, array<double> K,
@@ -245,7 +245,7 @@ LISSOM_INLINE void end_backward(
     for (int j = 0; j < 3 * width; ++j)
         z[j] = 0.0;
     for (int e = 0; e < n; ++e)
-        // μ in the units of the rows
+        // μ, scaled like the rows
         y[e] *= row(units, here)[e];
     for (int e = 0; e < n; ++e) {
         // K̃ᵀ μ, Dᵀ μ and Mᵀ μ
@@ -310,7 +310,7 @@ LISSOM_INLINE void end_backward(
     }
 }
 
-// The right side of (2) in stage s of step k.
+// Right side of (2) in stage s of step k.
 LISSOM_INLINE void begin_forward(
     int nv, int n, int width, int stages, int groups, int rates, int base, int here, int own, int k, int s,
     array<double> weights, array<int> group, array<double> T, array<double> E, array<double> W, array<double> K,
@@ -371,7 +371,7 @@ LISSOM_INLINE void begin_forward(
     }
 }
 
-// δΔ, δv and δa of a stage from (1), and behind the last one the end of the step by (3).
+// δΔ, δv and δa of a stage by (1), and after the last stage the end of the step by (3).
 LISSOM_INLINE void end_forward(
     int nv, int n, int stages, int groups, int rates, int base, int own, int k, int s, array<double> weights,
     array<int> group, array<double> T, array<double> E, array<double> W, array<double> state, array<double> work,
@@ -426,8 +426,8 @@ LISSOM_INLINE void end_forward(
 
 namespace lissom {
 
-// Derivatives of one pair that touches: of the generalised force by the anchor, (nv, 6), and of the anchor that a step
-// ends with by q and by v there, (6, nv) each, and by the anchor before, (6, 6).
+// Derivatives of one contact pair: of the generalised force by the anchor, (nv, 6), and of the anchor at the end of a
+// step by q and by v there, (6, nv) each, and by the anchor before, (6, 6).
 struct anchor_slopes {
     const double *force, *by_q, *by_v, *by_anchor;
 };
@@ -442,13 +442,13 @@ LISSOM_INLINE anchor_slopes slopes_of(const array<double>& slopes, int pair, int
 // Add the forces of changed anchors to f of stage s of step k.
 LISSOM_INLINE void pull_forward(
     int nv, int n, int stages, int base, int own, int k, int s, array<int> begin, array<int> pair, array<double> slopes,
-    array<double> held, array<double> forcing
+    array<double> anchor_change, array<double> forcing
 ) {
     const int r = base + k * stages + s;
     double* right = row(forcing, own) + (k * stages + s) * n;
     for (int at = begin.data[r]; at < begin.data[r + 1]; ++at) {
         const double* force = slopes_of(slopes, at, nv).force;
-        const double* moved = row(held, own) + 6 * pair.data[at];
+        const double* moved = row(anchor_change, own) + 6 * pair.data[at];
         // f += ∂f/∂anchor δanchor
         for (int j = 0; j < nv; ++j)
             for (int e = 0; e < 6; ++e)
@@ -456,15 +456,15 @@ LISSOM_INLINE void pull_forward(
     }
 }
 
-// Changes of anchors at the end of step k, to which `moves` has already added a part; those of pairs that do not touch
-// are zero.
+// Changes of anchors at the end of step k, added to the entries of `moves`. Changes of pairs without contact become
+// zero.
 LISSOM_INLINE void move_forward(
     int nv, int numbers, int stages, int base, int own, int k, array<int> begin, array<int> pair, array<double> slopes,
-    array<double> state, array<double> held, array<double> moves
+    array<double> state, array<double> anchor_change, array<double> moves
 ) {
     const int first = begin.data[base], r = base + (k + 1) * stages - 1;
     const double* end = row(state, own);
-    double* z = row(held, own);
+    double* z = row(anchor_change, own);
     double* to = row(moves, own);
     for (int at = begin.data[r]; at < begin.data[r + 1]; ++at) {
         const anchor_slopes slope = slopes_of(slopes, at, nv);
@@ -485,14 +485,15 @@ LISSOM_INLINE void move_forward(
             z[6 * pair.data[at] + e] = to[6 * (at - first) + e];
 }
 
-// Hand derivatives by the anchors that step k leaves on to its end and to the anchors before; `moves` has them by rows.
+// Propagate derivatives by the anchors at the end of step k to the state there and to the anchors before. `moves`
+// receives them by rows.
 LISSOM_INLINE void move_backward(
     int nv, int numbers, int stages, int base, int own, int k, array<int> begin, array<int> pair, array<double> slopes,
-    array<double> state, array<double> held, array<double> moves
+    array<double> state, array<double> anchor_change, array<double> moves
 ) {
     const int first = begin.data[base], r = base + (k + 1) * stages - 1;
     double* end = row(state, own);
-    double* z = row(held, own);
+    double* z = row(anchor_change, own);
     double* to = row(moves, own);
     for (int at = begin.data[r]; at < begin.data[r + 1]; ++at)
         for (int e = 0; e < 6; ++e)
@@ -514,16 +515,16 @@ LISSOM_INLINE void move_backward(
     }
 }
 
-// Hand μ of stage s of step k on to the anchors of the pairs that touch there.
+// Add the part of μ of stage s of step k to the derivatives by the anchors of the contact pairs there.
 LISSOM_INLINE void pull_backward(
     int nv, int n, int stages, int base, int own, int k, int s, array<int> begin, array<int> pair, array<double> slopes,
-    array<double> held, array<double> mu
+    array<double> anchor_change, array<double> mu
 ) {
     const int r = base + k * stages + s;
     const double* y = row(mu, own) + (k * stages + s) * n;
     for (int at = begin.data[r]; at < begin.data[r + 1]; ++at) {
         const double* force = slopes_of(slopes, at, nv).force;
-        double* z = row(held, own) + 6 * pair.data[at];
+        double* z = row(anchor_change, own) + 6 * pair.data[at];
         // (∂f/∂anchor)ᵀ μ
         for (int j = 0; j < nv; ++j)
             for (int e = 0; e < 6; ++e)

@@ -1,34 +1,34 @@
-"""Derivatives of the steps of a motion, carried on from one to the next inside a kernel, forwards and backwards.
+"""Recursion of derivatives over the steps of a motion in a kernel, forwards and backwards.
 
-In the tangent space a stage of a step from n (schemes) gives, with the weights p of Δ, w of its rate and x of its
-acceleration, where v = T w + W δΔ and a = x + c₁ (v − w) in coordinates of a stored pose that adds up rates, else
-v = w and a = x,
+A stage of a step from state n (schemes) has the displacement Δ, its rate w and the unknown acceleration x, with weights
+p of Δ and w of its rate. For stored poses that integrate rates v = T w + W δΔ and a = x + c₁ (v − w), otherwise v = w
+and a = x. In the tangent space
 
-    δΔ = p₀ x + k_Δ,   δw = w₀ x + k_w,   k of δvₙ, δaₙ, δâₙ and of the stages before                      (1)
+    δΔ = p₀ x + k_Δ,   δw = w₀ x + k_w,   k from δvₙ, δaₙ, δâₙ and earlier stages                          (1)
     S (x; δλ) = f − K̃ (E δqₙ + T k_Δ) − D (T k_w + W k_Δ) − c₁ M (T k_w + W k_Δ − k_w)                     (2)
     δqₙ₊₁ = E δqₙ + T δΔ,   K̃ = (∂r/∂q; A_q/p₀),   D = ∂r/∂v,   M = ∂r/∂a                                 (3)
 
-with E = Ad(exp Δ)⁻¹ and T = T(Δ), both 1 but in coordinates of a stored pose. The matrix S has, with K = ∂r/∂q,
+with E = Ad(exp Δ)⁻¹ and T = T(Δ) for stored poses, and E = T = 1 for other coordinates. With K = ∂r/∂q,
 
-    S = M + w₀ D' + p₀ K',   K' = K T + (D + c₁ M) W and D' = D T + c₁ M (T − 1)   of poses that add up rates,
+    S = M + w₀ D' + p₀ K',   K' = K T + (D + c₁ M) W and D' = D T + c₁ M (T − 1)   of poses that integrate rates,
     K' = K T and D' = D   of other poses,   K' = K and D' = D   of other coordinates;
     with loops  (S, −Aᵀ; A_q T, 0)                                                                         (4)
 
-A row of loops that follows from the others is one of the identity. Each row is multiplied by a unit that makes it of
-size one in coordinates of size (M + w₀ |D| + p₀ |K|)^(-1/2), of the diagonals, or of natural size where these are zero:
-so a symmetric S has its own diagonal for pivots. Otherwise rows of stiff coordinates and of loops serve as pivots of
-soft ones, and solutions forwards and backwards lose two digits where a heavy arm ends in a light gripper.
+A row of loops that depends on other rows is replaced by a row of the identity. Each row of S is scaled to size one in
+coordinates of size (M + w₀ |D| + p₀ |K|)^(-1/2), from the diagonals, or of natural size if these are zero. With this
+scaling a symmetric S is factored with its own diagonal as pivots. Without it, rows of stiff coordinates and of loops
+become pivots of soft coordinates, and the solutions lose two digits for a heavy arm with a light gripper.
 
-S and its factors serve (2) and, transposed, the way backwards: with g, of all that depends on x, Sᵀ μ = (g; g_λ), and
-−K̃ᵀ μ, −Dᵀ μ, −Mᵀ μ go on to the terms of (2), while μ itself is the derivative by f. One matrix and one solution serve
-all inputs and design values.
+The factors of S solve (2). Transposed they solve the backward recursion: Sᵀ μ = (g; g_λ), where g is the derivative of
+the function by x. Then −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ are added to the derivatives by the other terms of (2), and μ is the
+derivative by f. One factorisation and one solution are enough for all inputs and design values.
 
-Where contacts stick, changes of anchors go along and add to f; their equations are those of anchors. The pairs that
-touch stand in rows, those of each stage of each step behind each other from `begin` on, with their number `pair` and
-with `slopes`: generalised force by the anchor, (nv, 6), and the anchor that a step ends with by q and by v there,
-(6, nv) each, and by the one before, (6, 6). `held` has the changes of the anchors of all pairs, or derivatives by them,
-at the end of a step. K, A_q, D, M and the units of rows are those of a window of steps, row `here`; T, E and W those of
-all steps.
+Where contacts stick, changes of anchors are propagated too and add to f; their equations are those of anchors. Contact
+pairs are stored in rows, for all stages of all steps in turn. Stage r has the rows from begin[r] to begin[r + 1].
+Each row has the number `pair` and the derivatives `slopes`: of the generalised force by the anchor, (nv, 6), and of the
+anchor at the end of a step by q and by v there, (6, nv) each, and by the anchor before, (6, 6). `anchor_change`
+contains the changes of all anchors, or the derivatives by them, at the end of a step. K, A_q, D, M and the scales of
+rows are those of a window of steps, with row `here`. T, E and W are those of all steps.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -72,8 +72,7 @@ def stage_matrix(
     weights: Rows, group: Integers, T: Rows, W: Rows, K: Rows, D: Rows, M: Rows, A: Rows, A_q: Rows, slot: Integers,
     scale: wp.array(dtype=wp.float64), matrix: Rows, units: Rows,
 ):  # fmt: skip
-    """S of row `here` of a window, whose poses have moved as row r of all; rows of A_q that follow from others become
-    zero."""
+    """S of row `here` of a window, with the pose maps of row r of all steps. Dependent rows of A_q become zero."""
     ...
 
 
@@ -82,8 +81,8 @@ def begin_backward(
     nv: int, n: int, stages: int, groups: int, rates: int, base: int, own: int, k: int, s: int, weights: Rows,
     group: Integers, T: Rows, E: Rows, W: Rows, seeds: Rows, state: Rows, work: Rows, mu: Rows,
 ):  # fmt: skip
-    """The right side of Sᵀ μ = g in stage s of step k: derivatives by what the step leaves, with `seeds`, and by what
-    the stages behind take from this one."""
+    """Right side of Sᵀ μ = g in stage s of step k: derivatives by the end of the step, with `seeds`, and by the use of
+    this stage in later ones."""
     ...
 
 
@@ -93,7 +92,7 @@ def end_backward(
     weights: Rows, group: Integers, T: Rows, E: Rows, W: Rows, K: Rows, A_q: Rows, D: Rows, M: Rows, units: Rows,
     state: Rows, work: Rows, mu: Rows,
 ):  # fmt: skip
-    """Give μ its units, and hand on −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the start of the step and to the stages before."""
+    """Scale μ, and add −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the derivatives by the start of the step and by earlier stages."""
     ...
 
 
@@ -103,7 +102,7 @@ def begin_forward(
     weights: Rows, group: Integers, T: Rows, E: Rows, W: Rows, K: Rows, A_q: Rows, D: Rows, M: Rows, units: Rows,
     forcing: Rows, state: Rows, work: Rows, unknown: Rows,
 ):  # fmt: skip
-    """The right side of (2) in stage s of step k."""
+    """Right side of (2) in stage s of step k."""
     ...
 
 
@@ -112,45 +111,45 @@ def end_forward(
     nv: int, n: int, stages: int, groups: int, rates: int, base: int, own: int, k: int, s: int, weights: Rows,
     group: Integers, T: Rows, E: Rows, W: Rows, state: Rows, work: Rows, unknown: Rows, result: Rows,
 ):  # fmt: skip
-    """δΔ, δv and δa of a stage from (1), and behind the last one what the step leaves, by (3)."""
+    """δΔ, δv and δa of a stage by (1), and after the last stage the end of the step by (3)."""
     ...
 
 
 @wp.func_native(native("pull_forward"))
 def pull_forward(
     nv: int, n: int, stages: int, base: int, own: int, k: int, s: int, begin: Numbers, pair: Numbers, slopes: Rows,
-    held: Rows, forcing: Rows,
+    anchor_change: Rows, forcing: Rows,
 ):  # fmt: skip
-    """Add to f of stage s of step k what the changes of anchors give."""
+    """Add the forces of changed anchors to f of stage s of step k."""
     ...
 
 
 @wp.func_native(native("move_forward"))
 def move_forward(
     nv: int, numbers: int, stages: int, base: int, own: int, k: int, begin: Numbers, pair: Numbers, slopes: Rows,
-    state: Rows, held: Rows, moves: Rows,
+    state: Rows, anchor_change: Rows, moves: Rows,
 ):  # fmt: skip
-    """Changes of anchors at the end of step k, to what `moves` has of the rows there; none of pairs that do not
-    touch."""
+    """Changes of anchors at the end of step k, added to the entries of `moves` in the rows there. Changes of pairs
+    without contact become zero."""
     ...
 
 
 @wp.func_native(native("move_backward"))
 def move_backward(
     nv: int, numbers: int, stages: int, base: int, own: int, k: int, begin: Numbers, pair: Numbers, slopes: Rows,
-    state: Rows, held: Rows, moves: Rows,
+    state: Rows, anchor_change: Rows, moves: Rows,
 ):  # fmt: skip
-    """Hand derivatives by the anchors that step k leaves on to its end and to the anchors before; `moves` has them by
-    rows."""
+    """Propagate derivatives by the anchors at the end of step k to the state there and to the anchors before. `moves`
+    receives them by rows."""
     ...
 
 
 @wp.func_native(native("pull_backward"))
 def pull_backward(
     nv: int, n: int, stages: int, base: int, own: int, k: int, s: int, begin: Numbers, pair: Numbers, slopes: Rows,
-    held: Rows, mu: Rows,
+    anchor_change: Rows, mu: Rows,
 ):  # fmt: skip
-    """Hand μ of stage s of step k on to the anchors that pull there."""
+    """Add the part of μ of stage s of step k to the derivatives by the anchors of the contact pairs there."""
     ...
 
 
@@ -159,12 +158,11 @@ def recursion_kernel(
     task: int, sizes: wp.array(dtype=wp.int32), window: wp.array(dtype=wp.int32), weights: Rows, group: Integers,
     T: Rows, E: Rows, W: Rows, scale: wp.array(dtype=wp.float64), K: Rows, D: Rows, M: Rows, A: Rows, A_q: Rows,
     slot: Integers, begin: Numbers, pair: Numbers, slopes: Rows, matrix: Rows, L: Rows, pivots: Integers, units: Rows,
-    status: Integers, given: Rows, state: Rows, work: Rows, unknown: Rows, result: Rows, held: Rows, moves: Rows,
-    first: int,
+    status: Integers, given: Rows, state: Rows, work: Rows, unknown: Rows, result: Rows, anchor_change: Rows,
+    moves: Rows, first: int,
 ):  # fmt: skip
-    # sizes: of unknowns, of coordinates, both padded, of steps, stages, stored poses, whether these add up rates, steps
-    # of a window, numbers of anchors, directions; window: its first step, then the first and the last of what is to
-    # be done
+    # sizes: unknowns, coordinates, both padded, steps, stages, stored poses, whether these integrate rates, steps of a
+    # window, numbers of all anchors, directions. window: its first step, then the first and the last step of the task
     i = first + wp.tid()
     n = sizes[0]
     nv = sizes[1]
@@ -191,7 +189,7 @@ def recursion_kernel(
             s = at % stages
             r = here + at - window[0] * stages
             if anchors > 0 and s == stages - 1:
-                move_backward(nv, anchors, stages, base, i, k, begin, pair, slopes, state, held, moves)
+                move_backward(nv, anchors, stages, base, i, k, begin, pair, slopes, state, anchor_change, moves)
             begin_backward(
                 nv, n, stages, groups, rates, base, i, k, s, weights, group, T, E, W, given, state, work, result
             )
@@ -201,14 +199,14 @@ def recursion_kernel(
                 state, work, result,
             )  # fmt: skip
             if anchors > 0:
-                pull_backward(nv, n, stages, base, i, k, s, begin, pair, slopes, held, result)
+                pull_backward(nv, n, stages, base, i, k, s, begin, pair, slopes, anchor_change, result)
     if task == FORWARD:
         for at in range(window[1] * stages, window[2] * stages):
             k = at / stages
             s = at % stages
             r = here + at - window[0] * stages
             if anchors > 0:
-                pull_forward(nv, n, stages, base, i, k, s, begin, pair, slopes, held, given)
+                pull_forward(nv, n, stages, base, i, k, s, begin, pair, slopes, anchor_change, given)
             begin_forward(
                 nv, n, width, stages, groups, rates, base, r, i, k, s, weights, group, T, E, W, K, A_q, D, M, units,
                 given, state, work, unknown,
@@ -218,14 +216,17 @@ def recursion_kernel(
                 nv, n, stages, groups, rates, base, i, k, s, weights, group, T, E, W, state, work, unknown, result
             )
             if anchors > 0 and s == stages - 1:
-                move_forward(nv, anchors, stages, base, i, k, begin, pair, slopes, state, held, moves)
+                move_forward(nv, anchors, stages, base, i, k, begin, pair, slopes, state, anchor_change, moves)
 
 
 @final
 @dataclass(frozen=True)
 class Matrices:
-    """∂r/∂q, ∂r/∂v and ∂r/∂a at the states of a window in rows of `width`, the rows A and A_q of loops, and −1 for
-    those of them that follow from others; arrays of Warp."""
+    """Matrices at the states of a window, as arrays of Warp in rows of `width`.
+
+    Fields:
+        K, D, M: ∂r/∂q, ∂r/∂v and ∂r/∂a. A, A_q: rows of loops. slot: −1 for rows of loops that depend on others.
+    """
 
     K: Any
     D: Any
@@ -238,8 +239,11 @@ class Matrices:
 @final
 @dataclass(frozen=True)
 class AnchorRows:
-    """Pairs that touch at the states of some steps, as the kernel takes them, and how many numbers all anchors
-    have."""
+    """Contact pairs at the states of several steps, in the form of the kernel.
+
+    Fields:
+        numbers: count of numbers of all anchors, 6 n_pairs. begin, pair, slopes: see the module.
+    """
 
     numbers: int
     begin: np.ndarray
@@ -249,10 +253,15 @@ class AnchorRows:
 
 @final
 @dataclass(frozen=True)
-class Held:
-    """Changes of the anchors of all pairs, or derivatives by them, (count, m, numbers), at one end of some steps, which
-    those at the other end replace. Those by rows of all stages of each motion, (count, m, 6 most rows): forwards what
-    is to be added at the ends of steps, backwards the derivatives by that."""
+class AnchorChanges:
+    """Changes of anchors, or derivatives by anchors, of several directions.
+
+    Fields:
+        z: of all pairs, (count, directions, numbers), at the start of the steps; the recursion replaces it by that at
+        their end, or backwards the other way. moves: by rows of all stages of each motion,
+        (count, directions, 6 most rows): forwards the terms to add at the ends of steps, backwards the derivatives by
+        these terms.
+    """
 
     z: np.ndarray
     moves: np.ndarray
@@ -260,16 +269,18 @@ class Held:
 
 @final
 class StageSystems:
-    """The systems (2) of the stages of some steps, of motion after motion, step by step. A window of some steps at a
-    time is there, so that what is read again stays in a cache.
+    """The systems (2) of the stages of several steps, in the order of motions, then of steps.
+
+    Matrices are in memory for one window of steps at a time, so that they stay in the processor's cache.
 
     Args:
-        count: motions. steps: of each. window: steps that are there at once. nv, unknowns: coordinates, and these with
-        rows of loops. width, wide: how many with padding. weights: of each stage, (stages, 3 (4 + 3 (stages − 1))):
-        those in Δ, w and â. rates: whether stored poses add up rates. group: where the coordinates of stored poses
-        begin and how many there are, (groups, 2). turns: T, E and W of these, (rows, 36 groups). scale: natural sizes
-        of the coordinates, an array of Warp. t: of all rows [s]. given: matrices of the window. fill: puts them there,
-        of the window that begins with a step. anchors: where contacts stick, those that touch at all rows.
+        count: number of motions. steps: of each motion. window: steps of a window. nv: coordinates. unknowns:
+        coordinates and rows of loops. width, wide: nv and unknowns with padding.
+        weights: of Δ, w and â in each stage, (stages, 3 (4 + 3 (stages − 1))). rates: whether stored poses integrate
+        rates. group: first coordinate and number of coordinates of each stored pose, (groups, 2). turns: T, E and W
+        of the poses, (rows, 36 groups). scale: natural sizes of the coordinates, an array of Warp. t: times of all
+        rows [s]. given: matrices of the window. fill: a function of a step that computes the matrices of the window
+        that begins there. anchors: contact pairs of all rows, where contacts stick.
     """
 
     def __init__(
@@ -296,21 +307,21 @@ class StageSystems:
         self._units = _arrays(self.units)
         self._none = *_arrays(np.zeros((1, 1))), *_arrays(np.zeros((1, 1), dtype=np.int32))
 
-    def held(self, z: np.ndarray) -> Held | None:
-        """Changes of anchors or derivatives by them, (count, m, numbers), to go along; None where nothing sticks."""
+    def anchor_changes(self, z: np.ndarray) -> AnchorChanges | None:
+        """AnchorChanges from z (count, directions, numbers); None if no contact sticks."""
         if self.anchors is None:
             return None
         edges = self.anchors.begin[:: self.steps * self.stages]
-        return Held(z, np.zeros((*z.shape[:2], 6 * int(np.diff(edges).max(initial=1)))))
+        return AnchorChanges(z, np.zeros((*z.shape[:2], 6 * int(np.diff(edges).max(initial=1)))))
 
     @property
     def windows(self) -> list[tuple[int, int, int]]:
-        """First step of each window, and where begins and ends what none before has had."""
+        """The first step of each window, and the first step and the stop of those that no earlier window contains."""
         begins = range(0, self.steps, self.window)
         return [(min(k, self.steps - self.window), k, min(k + self.window, self.steps)) for k in begins]
 
     def matrices(self) -> Iterator[slice]:
-        """The steps of each window in turn, while its matrices S are there, not factored."""
+        """The steps of each window in turn. `matrix` holds the matrices S of the present one, not factored."""
         none, other = self._none
         make = self._launch(MAKE, len(self.matrix), [none, other, *self._units, other, *[none] * 7])
         for first, _, stop in self.windows:
@@ -319,50 +330,52 @@ class StageSystems:
             make()
             yield slice(first, stop)
 
-    def backward(self, seeds: np.ndarray, state: np.ndarray, held: Held | None = None) -> np.ndarray:
-        """μ of all stages, shape (count, m, steps, stages, unknowns).
+    def backward(self, seeds: np.ndarray, state: np.ndarray, anchor_change: AnchorChanges | None = None) -> np.ndarray:
+        """μ of all stages, shape (count, directions, steps, stages, unknowns).
 
         Args:
-            seeds: derivatives by q, v, a and λ at the end of each step, (count, m, steps, 3 nv + n_rows).
-            state: derivatives by q, v, a and â at the end of the last one, (count, m, 4 nv); replaced by those at the
-                start of the first. held: derivatives by the anchors alike, where contacts stick.
+            seeds: derivatives by q, v, a and λ at the end of each step, (count, directions, steps, 3 nv + n_rows).
+            state: derivatives by q, v, a and â at the end of the last step, (count, directions, 4 nv). They are
+                replaced by those at the start of the first step.
+            anchor_change: derivatives by the anchors, replaced in the same way; None if no contact sticks.
         Raises:
             ConvergenceError: a system is singular.
         """
         m = state.shape[1]
         mu = np.zeros((self.count * m, self.steps * self.stages * self.unknowns))
-        self._carry(BACKWARD, seeds, state, mu, np.zeros((1, 1)), held)
+        self._carry(BACKWARD, seeds, state, mu, np.zeros((1, 1)), anchor_change)
         return mu.reshape(self.count, m, self.steps, self.stages, self.unknowns)
 
-    def forward(self, forcing: np.ndarray, state: np.ndarray, held: Held | None = None) -> np.ndarray:
-        """δq, δv, δa, δâ and δλ at the end of each step, shape (count, m, steps, 4 nv + n_rows).
+    def forward(self, forcing: np.ndarray, state: np.ndarray, anchor_change: AnchorChanges | None = None) -> np.ndarray:
+        """δq, δv, δa, δâ and δλ at the end of each step, shape (count, directions, steps, 4 nv + n_rows).
 
         Args:
-            forcing: f of (2), (count, m, steps, stages, unknowns); anchors add to it.
-            state: δq, δv, δa and δâ at the start of the first step, (count, m, 4 nv); replaced by those at the end of
-                the last. held: changes of anchors alike, where contacts stick.
+            forcing: f of (2), (count, directions, steps, stages, unknowns). Anchors add to it.
+            state: δq, δv, δa and δâ at the start of the first step, (count, directions, 4 nv). They are replaced by
+                those at the end of the last step.
+            anchor_change: changes of anchors, replaced in the same way; None if no contact sticks.
         Raises:
             ConvergenceError: a system is singular.
         """
         m = state.shape[1]
         out = np.zeros((self.count * m, self.steps * (3 * self.nv + self.unknowns)))
-        self._carry(FORWARD, forcing, state, out, np.zeros((self.count * m, self.unknowns)), held)
+        self._carry(FORWARD, forcing, state, out, np.zeros((self.count * m, self.unknowns)), anchor_change)
         return out.reshape(self.count, m, self.steps, -1)
 
     def _carry(
         self, task: int, given: np.ndarray, state: np.ndarray, result: np.ndarray, unknown: np.ndarray,
-        held: Held | None,
+        anchor_change: AnchorChanges | None,
     ) -> None:  # fmt: skip
-        """One task for all windows, from the last one on backwards."""
+        """Run one task for all windows: BACKWARD from the last window to the first, FORWARD in their order."""
         rows, m = len(self.matrix), state.shape[1]
         work = np.zeros((self.count * m, (4 + 3 * self.stages) * self.nv + 3 * self.width))
         L, status = np.zeros(self.matrix.shape), np.zeros((rows, 1), dtype=np.int32)
         made = L, np.zeros((rows, self.unknowns), dtype=np.int32)
         flat = given.reshape(self.count * m, -1), state.reshape(self.count * m, -1)
-        along = (
-            (np.zeros((1, 1)),) * 2 if held is None else [x.reshape(self.count * m, -1) for x in (held.z, held.moves)]
-        )
-        carried = [*_arrays(*made), *self._units, *_arrays(status, *flat, work, unknown, result, *along)]
+        z, moves = (np.zeros((1, 1)),) * 2 if anchor_change is None else (anchor_change.z, anchor_change.moves)
+        if anchor_change is not None:
+            z, moves = z.reshape(self.count * m, -1), moves.reshape(self.count * m, -1)
+        carried = [*_arrays(*made), *self._units, *_arrays(status, *flat, work, unknown, result, z, moves)]
         self._sizes[-1] = m
         factor, carry = self._launch(FACTOR, rows, carried), self._launch(task, self.count * m, carried)
         for window in reversed(self.windows) if task == BACKWARD else self.windows:
@@ -378,7 +391,7 @@ class StageSystems:
             carry()
 
     def _launch(self, task: int, count: int, more: list[Any]) -> Callable[[], None]:
-        """The kernel for so many instances, split over the cores."""
+        """A function that runs the kernel for `count` instances, split over the cores."""
         with making():
             load([recursion_kernel.module], "cpu")
         parts = max(1, min(cores(), count // (1 if task in (BACKWARD, FORWARD) else _LEAST_PER_THREAD)))
@@ -392,6 +405,6 @@ class StageSystems:
 
 
 def _arrays(*values: np.ndarray) -> list[Any]:
-    """The same memory as arrays of the kernel."""
+    """Arrays of Warp that share the memory of NumPy arrays."""
     dtypes = [wp.int32 if x.dtype == np.int32 else wp.float64 for x in values]
     return [wp.array(x, dtype=dtype, device="cpu", copy=False) for x, dtype in zip(values, dtypes)]

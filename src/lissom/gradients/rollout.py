@@ -1,4 +1,4 @@
-"""Motions by steps of one size with their exact derivatives, and single steps for optimal control."""
+"""Rollouts: motions by steps of constant size with exact derivatives, and single steps for optimal control."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration, difference
 from lissom.errors import ModelError, ShapeError, keeping, of_instance, renamed
-from lissom.gradients.carried import (
+from lissom.gradients.propagation import (
     Gradient,
     Sensitivity,
-    carried_back,
-    carried_forward,
-    matrices_of_path,
-    matrices_of_steps,
+    path_matrices,
+    propagate_backward,
+    propagate_forward,
+    step_matrices,
 )
-from lissom.gradients.starts import Starts, forbid_anchors, held_starts, starts
-from lissom.gradients.steps import Cost, Path, Stepping
+from lissom.gradients.starts import StartDerivatives, forbid_anchors, initial_values, start_derivatives
+from lissom.gradients.steps import Cost, FixedSteps, Path
 from lissom.launch.over_models import lead_of_models
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading, stack
@@ -43,13 +43,14 @@ if TYPE_CHECKING:
 @formatting.in_one_line
 @dataclass(frozen=True)
 class Rollout:
-    """A motion by steps of one size, and its derivatives.
+    """A motion by steps of constant size, and its derivatives.
 
     Fields (a batch adds leading axes):
-        t: times (n,) [s], the start first. q, v, a: configuration (n, nq), velocity and acceleration (n, nv).
-        u: inputs of each step (steps, nu). method, dt: how the steps were taken, dt [s].
-        model: what moves. every: steps from one of the times to the next. statistics: what the motion cost, all of a
-        batch together: steps, evaluations of the residual, matrices, and how many steps were damped, which take longer.
+        t: times (n,) [s], beginning with the start. q, v, a: configuration (n, nq), velocity and acceleration (n, nv).
+        u: inputs of each step (steps, nu). method: scheme of the steps. dt: their size [s].
+        model: the robot, or a batch of models. every: number of steps between two of the times. statistics: cost of
+        the motion, summed over a batch: steps, evaluations of the residual, matrices, and damped steps, which take
+        longer.
     """
 
     t: np.ndarray
@@ -62,7 +63,7 @@ class Rollout:
     every: int
     model: Model | ModelBatch = field(repr=False)
     path: Path = field(repr=False)
-    stepping: Stepping = field(repr=False)
+    stepping: FixedSteps = field(repr=False)
     statistics: Statistics = field(repr=False)
 
     @property
@@ -72,7 +73,7 @@ class Rollout:
 
     @property
     def common(self) -> Model:
-        """The model, or what those of a batch have in common."""
+        """The model, or the common Model of a batch."""
         return self.model.common if isinstance(self.model, ModelBatch) else self.model
 
     @property
@@ -82,7 +83,7 @@ class Rollout:
 
     @property
     def anchors(self) -> np.ndarray | None:
-        """Where pairs hold on at all times, (n, n_pairs, 6), as of `contact_anchors`; None where no contact sticks."""
+        """Anchors of contacts at all times, (n, n_pairs, 6), as in `contact_anchors`; None if no contact sticks."""
         rows = self.path.anchors
         return rows.reshape(*self.lead, *rows.shape[1:]) if rows.shape[2] else None
 
@@ -98,17 +99,17 @@ class Rollout:
 
         Args:
             dL_dq, dL_dv, dL_da: derivatives of L by q, in the tangent space of `integrate`, v and a at all times,
-                shape (..., n, nv); None is zero. Further axes in front stand for several functions.
+                shape (..., n, nv); None is zero. Further leading axes are several functions.
             parameters: paths of design values (`Robot.described_values`), numbers or arrays of numbers.
         Returns:
             Gradient.
         Raises:
             ShapeError: the argument, the expected and the received shape. ModelError: a path leads to no number.
-        Accuracy: exact derivative of the steps as they are, to rounding; by design values 1e-9, as their tables are
-        differenced. Cost: once to twice that of the motion, whatever the number of inputs.
+        Accuracy: exact derivative of the steps, to rounding; by design values 1e-9, since their tables are differenced.
+        Cost: one to two times that of the motion, for any number of inputs.
         """
         given = {"dL_dq": dL_dq, "dL_dv": dL_dv, "dL_da": dL_da}
-        return carried_back(self, given, parameters)
+        return propagate_backward(self, given, parameters)
 
     def forward(
         self,
@@ -118,13 +119,13 @@ class Rollout:
         *,
         parameters: Mapping[str, Any] | None = None,
     ) -> Sensitivity:
-        """How the motion changes along directions, by one pass from its start to its end.
+        """Derivatives of the motion along directions, by one pass from its start to its end.
 
         Args:
             dq0, dv0: changes of q0, in the tangent space of `integrate`, and of v0, shape (..., nv).
-            du: of the inputs, shape (..., steps, nu). None is no change. Further axes in front stand for several
+            du: changes of the inputs, shape (..., steps, nu). None is no change. Further leading axes are several
                 directions.
-            parameters: changes of design values by their paths, of the shape of each.
+            parameters: changes of design values by path, in the shape of each.
         Returns:
             Sensitivity.
         Raises:
@@ -132,30 +133,31 @@ class Rollout:
         Accuracy: as backward.
         """
         given = {"dq0": dq0, "dv0": dv0, "du": du}
-        return carried_forward(self, given, dict(parameters or {}))
+        return propagate_forward(self, given, dict(parameters or {}))
 
     def step_matrices(self) -> tuple[np.ndarray, np.ndarray]:
-        """A and B of each step, x' = A x + B δu for x = (δq, δv, δa, δâ) before and after it, where â is the
-        acceleration that the scheme runs ahead with; shapes (..., steps, 4 nv, 4 nv) and (..., steps, 4 nv, nu).
+        """A and B of each step: the change of state x = (δq, δv, δa, δâ) before it becomes x' = A x + B δu after it.
 
-        Where contacts stick, changes of all `anchors` follow in x, 6 n_pairs more; those of pairs that do not hold on
-        are zero.
+        â is the auxiliary acceleration of the scheme. Where contacts stick, x also has the changes of all `anchors`,
+        6 n_pairs more; those of pairs without an anchor are zero.
 
+        Returns:
+            A, shape (..., steps, 4 nv, 4 nv), and B, shape (..., steps, 4 nv, nu).
         Raises:
-            ModelError: not all states were kept.
+            ModelError: the rollout has every > 1.
         """
         if self.every > 1:
             raise ModelError(f"every: must be 1 for the matrices of each step (got {self.every})")
-        A, B = matrices_of_steps(self)
+        A, B = step_matrices(self)
         return A.reshape(*self.lead, *A.shape[1:]), B.reshape(*self.lead, *B.shape[1:])
 
     def error(self) -> tuple[np.ndarray, np.ndarray]:
-        """Estimated errors of q and v that the steps make, from the same motion under the same inputs with steps of
-        half the size, and where the errors are of first order of a quarter too.
+        """Estimated errors of q and v by the size of the steps.
 
-        With x_k the motion in steps of dt/k, the error x_1 − x of a scheme of order p is 2ᵖ/(2ᵖ − 1) (x_1 − x_2). Of
-        first order are implicit Euler, and under inputs that change from step to step all schemes that begin a step
-        with an acceleration, which belongs to the input before. An error of first and second order is
+        The same motion is computed with steps of half the size. If the errors are of first order, it is computed with
+        steps of a quarter too. With x_k the motion in steps of dt/k, the error x_1 − x of a scheme of order p is
+        2ᵖ/(2ᵖ − 1) (x_1 − x_2). Implicit Euler is of first order. Schemes that begin a step with the acceleration of
+        the last one are of first order if inputs change from step to step. An error of first and second order is
 
             x_1 − x = ⅔ (x_1 − x_2) + 8/3 (x_2 − x_4)                                                       (1)
 
@@ -163,23 +165,23 @@ class Rollout:
             The errors of q, in the tangent space of `integrate`, and of v, at all times, shape (..., n, nv) each.
         Raises:
             ConvergenceError: Newton's method finds no shorter step.
-        Accuracy: within a factor of two where the steps resolve the motion, mostly to the first significant digit.
-            Where they do not, as of a scheme that damps what vibrates, the errors may be larger. Cost: that of two
-            rollouts, or by (1) of six.
+        Accuracy: within a factor of two if the steps resolve the motion, mostly to the first significant digit.
+            Otherwise, for instance if a scheme damps vibrations, the errors may be larger. Cost: that of two rollouts,
+            or of six by (1).
         """
-        half, order = self._in_parts(2), self.method.order
+        half, order = self._with_smaller_steps(2), self.method.order
         apart = difference(self.common, half.q, self.q), self.v - half.v
         jumps = bool(np.any(np.diff(self.u, axis=-2)))
         if order > 1 and not (jumps and self.method.follows_accelerations):
             factor = 2.0**order / (2.0**order - 1.0)
             return factor * apart[0], factor * apart[1]
-        quarter = self._in_parts(4)
+        quarter = self._with_smaller_steps(4)
         more = difference(self.common, quarter.q, half.q), half.v - quarter.v
         q, v = ((2.0 * first + 8.0 * second) / 3.0 for first, second in zip(apart, more))  # (1)
         return q, v
 
-    def _in_parts(self, count: int) -> Rollout:
-        """The same motion with each step cut into `count`, at the same times."""
+    def _with_smaller_steps(self, count: int) -> Rollout:
+        """The same motion at the same times, with each step divided into `count` steps."""
         first = self.path.state(0)
         q0, v0 = (first[name].reshape(*self.lead, -1) for name in ("q", "v"))
         return rollout(
@@ -188,24 +190,24 @@ class Rollout:
         )  # fmt: skip
 
     @cached_property
-    def starts(self) -> Starts:
-        """How the state at the start answers."""
-        x = self.path.state(0)
-        return starts(self.common, x["q"], x["v"], x["a"], self.path.u[:, 0], x["force"], x["anchors"], 0.0)
+    def start_derivatives(self) -> StartDerivatives:
+        """Derivatives of the initial state."""
+        x, u = self.path.state(0), self.path.u[:, 0]
+        return start_derivatives(self.common, x["q"], x["v"], x["a"], u, x["force"], x["anchors"], 0.0)
 
     def stretches(self, longest: int, *, back: bool = False) -> Iterator[Path]:
-        """The steps in stretches of no more than so many, from the start on or from the end; where not all states were
-        kept they are found again."""
+        """Parts of the path with at most `longest` steps, in order, or with back=True from the end. If not all states
+        were kept, the steps between are computed once more."""
         points, whole = (self.steps // self.every, self.every) if self.every > 1 else (1, self.steps)
         for k in reversed(range(points)) if back else range(points):
-            path = self.path if self.every == 1 else self._again(k)
+            path = self.path if self.every == 1 else self._recomputed(k)
             each = -(-whole // -(-whole // longest))  # of one length
             edges = list(range(0, whole, each))
             for at in reversed(edges) if back else edges:
                 yield path.part(at, min(at + each, whole))
 
-    def _again(self, k: int) -> Path:
-        """The steps between two of the times."""
+    def _recomputed(self, k: int) -> Path:
+        """The steps between times k and k + 1, computed once more."""
         first = k * self.every
         return self.stepping.run(self.common, self.path.state(k), self.path.u[:, first : first + self.every], first)
 
@@ -224,75 +226,75 @@ def rollout(
     tolerance: float = 1e-11,
     progress: bool = False,
 ) -> Rollout:
-    """Motion of a robot from t = 0 by steps of one size, whose derivatives are exact.
+    """Motion of a robot from t = 0 by steps of constant size, with exact derivatives.
 
-    The steps are those of `simulate(dt=)`, with Newton's method taken to its end; none is cut. Loops are closed as with
-    `project_velocity=False`.
+    The steps are those of `simulate(dt=)`, with converged Newton iterations and without shortened steps. Loops are
+    closed as with `project_velocity=False`.
 
     Args:
         q0: start, shape (..., nq); None is the neutral configuration. v0: velocity, shape (..., nv); None is rest.
-            Prescribed coordinates start on their motion; loops are closed and v0 is moved onto what they allow.
-        u: inputs held during each step, shape (..., steps, nu), or (nu,) held all the time; None is zero.
-        dt: size of the steps [s]. steps: how many; None: as many as u has rows.
-        method: "generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "sdirk", "esdirk", or what the
-            functions of these names return.
-        every: keep the state at every so many steps alone. Derivatives then find the others again, which takes one
-            more motion and memory for so many steps.
-        tolerance: of what Newton's method leaves of a step, in relation to it.
-        progress: show how many steps are taken, where that takes longer than a second.
+            Prescribed coordinates start on their motion. Loops are closed, and v0 is projected onto them.
+        u: inputs, constant during each step, shape (..., steps, nu), or (nu,) for all steps; None is zero.
+        dt: size of the steps [s]. steps: their number; None: the number of rows of u.
+        method: "generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "sdirk", "esdirk", or the Scheme that
+            one of the functions of these names returns.
+        every: number of steps between states that are kept. Derivatives compute the others once more, which costs one
+            more motion and memory for that number of steps.
+        tolerance: of Newton's method, relative to a step.
+        progress: show the number of steps if the rollout takes longer than a second.
     Returns:
         Rollout, with `forward` and `backward`.
     Raises:
         ConvergenceError: Newton's method finds no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is the
-        Rollout of the steps that were taken, if there are any.
+        Rollout of the steps so far, if there are any.
         ModelError: an argument is wrong, or forces of a batch of models come from Python functions. ShapeError: the
             argument, the expected and the received shape.
     """
     common = model.common if isinstance(model, ModelBatch) else model
     _check(common, dt, every, tolerance)
-    own = chosen_scheme(method, dt)
+    scheme = chosen_scheme(method, dt)
     start = common.neutral() if q0 is None else checked_configuration(common, "q0", q0)
     speed = np.zeros(common.nv) if v0 is None else stack("v0", v0, common.nv)
     inputs = _inputs(common, u, steps)
     lead = lead_of_models(common, leading(q0=start, v0=speed, u=inputs[..., 0, :]))
-    n, many = batch_of(lead), np.shape(inputs)[-2]
-    if many % every:
-        raise ModelError(f"every: must divide the number of steps, {many} (got {every})")
-    given = np.broadcast_to(inputs, (*lead, many, common.nu)).reshape(n, many, common.nu)
-    q, v = _begun(common, flat(start, lead), flat(speed, lead))
-    warn_of_pushing(common, given, depth=4)
-    anchors, a, force = held_starts(common, q, v, given[:, 0])
-    stepping = Stepping(own, float(dt), float(tolerance))
-    ahead = a if own.follows_accelerations else np.zeros_like(a)  # far off where fast vibrations are started
+    n, n_steps = batch_of(lead), np.shape(inputs)[-2]
+    if n_steps % every:
+        raise ModelError(f"every: must divide the number of steps, {n_steps} (got {every})")
+    u_rows = np.broadcast_to(inputs, (*lead, n_steps, common.nu)).reshape(n, n_steps, common.nu)
+    q, v = _consistent_starts(common, flat(start, lead), flat(speed, lead))
+    warn_of_pushing(common, u_rows, depth=4)
+    anchors, a, force = initial_values(common, q, v, u_rows[:, 0])
+    stepping = FixedSteps(scheme, float(dt), float(tolerance))
+    ahead = a if scheme.follows_accelerations else np.zeros_like(a)  # a is a bad start if fast vibrations are excited
     begin = {"q": q, "v": v, "a": ahead, "ahead": ahead, "force": force, "anchors": anchors}
 
     cost, began = Cost(), time.perf_counter()
 
-    def moved(path: Path) -> Rollout:
+    def result(path: Path) -> Rollout:
         took = time.perf_counter() - began
         counted = cost.steps, cost.evaluations, cost.matrices, took
-        known = Statistics(own.name, *counted, damped=cost.damped, damped_time=took * cost.damped_share)
+        known = Statistics(scheme.name, *counted, damped=cost.damped, damped_time=took * cost.damped_share)
         path.a[:, 0] = path.ahead[:, 0] = a
         t = dt * np.arange(0, path.steps + 1, every)
         q, v, rate, taken = (x.reshape((*lead, *x.shape[1:])) for x in (path.q, path.v, path.a, path.u))
-        return Rollout(t, q, v, rate, taken, own, float(dt), every, model, path, stepping, known)
+        return Rollout(t, q, v, rate, taken, scheme, float(dt), every, model, path, stepping, known)
 
-    with progress_bar(progress, many, "rollout", "steps", PATIENCE) as tell:
+    with progress_bar(progress, n_steps, "rollout", "steps", PATIENCE) as report:
         try:
             if every == 1:
-                return moved(stepping.run(common, begin, given, tell=tell, cost=cost))
-            return moved(_sparse(common, stepping, begin, given, every, tell, cost))
+                return result(stepping.run(common, begin, u_rows, report=report, cost=cost))
+            return result(_sparse_path(common, stepping, begin, u_rows, every, report, cost))
         except KeyboardInterrupt as stop:
             path = getattr(stop, "partial", None)
-            stop.partial = None if path is None else moved(path)  # type: ignore[attr-defined]
+            stop.partial = None if path is None else result(path)  # type: ignore[attr-defined]
             raise
 
 
 def chosen_scheme(scheme: str | Scheme, dt: float) -> Scheme:
-    """The scheme of a name.
+    """The scheme from its name, or a Scheme itself.
 
     Raises:
-        ModelError: it is no implicit scheme whose steps are of one size.
+        ModelError: the method is not an implicit scheme with steps of constant size.
     """
     run, name, _ = chosen_method(scheme, dt=dt)
     own: Any = scheme if isinstance(scheme, Scheme) else getattr(run, "keywords", {}).get("scheme")
@@ -319,16 +321,16 @@ def _inputs(model: Model, u: Any, steps: int | None) -> np.ndarray:
         checks.integer(steps, "steps", least=1)
     if rows.ndim == 1:
         if steps is None:
-            raise ModelError("steps: must be given where u is held all the time (got None)")
+            raise ModelError("steps: must be given if u is constant (got None)")
         return np.broadcast_to(rows, (steps, model.nu))
-    many = np.shape(rows)[-2]
-    if many != (steps or many) or many == 0:
+    count = np.shape(rows)[-2]
+    if count != (steps or count) or count == 0:
         raise ShapeError(f"u: expected shape (..., {steps or 'steps'}, {model.nu}), got {rows.shape}")
     return rows
 
 
-def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Starts on the loops and on prescribed motions."""
+def _consistent_starts(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Initial states with closed loops and on prescribed motions."""
     q, v = q.copy(), v.copy()
     for i, own in enumerate(model.of_rows(len(q))):
         with of_instance(i, len(q)):
@@ -336,26 +338,26 @@ def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.n
     return q, v
 
 
-def _sparse(
+def _sparse_path(
     model: Model,
-    stepping: Stepping,
+    stepping: FixedSteps,
     begin: dict[str, np.ndarray],
     u: np.ndarray,
     every: int,
-    tell: Callable[[float], None],
+    report: Callable[[float], None],
     cost: Cost,
 ) -> Path:
-    """The path with the states at every so many steps alone."""
+    """The path with the states after every `every` steps only."""
     kept = {name: [x] for name, x in begin.items()}
 
     def so_far(count: int) -> Path:
         rows = {name: np.stack(x[: count + 1], axis=1) for name, x in kept.items()}
-        return Path(0, **rows, u=u[:, : count * every], left=np.zeros((len(u), 0, 0, 3, model.nv)))
+        return Path(0, **rows, u=u[:, : count * every], earlier=np.zeros((len(u), 0, 0, 3, model.nv)))
 
     count = 0
     with keeping(lambda: so_far(count) if count else None):
         for first in range(0, u.shape[1], every):
-            begin = stepping.run(model, begin, u[:, first : first + every], first, tell, cost).state(-1)
+            begin = stepping.run(model, begin, u[:, first : first + every], first, report, cost).state(-1)
             for name, x in begin.items():
                 kept[name].append(x)
             count += 1
@@ -366,11 +368,11 @@ def _sparse(
 @formatting.in_one_line
 @dataclass(frozen=True)
 class Step:
-    """The end of a step, and how it answers (a batch adds leading axes).
+    """The end of a step, and its derivatives. A batch adds leading axes.
 
     Fields:
-        q, v: state at its end, (nq,), (nv,). A: (δq, δv) there by (δq, δv) at its start, (2 nv, 2 nv), δq in the
-        tangent spaces of `integrate` at either end. B: by the inputs, (2 nv, nu).
+        q, v: state at the end, (nq,) and (nv,). A: derivative of (q, v) at the end by (q, v) at the start, in the
+        tangent spaces of `integrate`, (2 nv, 2 nv). B: derivative by the inputs, (2 nv, nu).
     """
 
     q: np.ndarray
@@ -390,18 +392,18 @@ def step_derivatives(
     method: str | Scheme = "generalized_alpha",
     tolerance: float = 1e-11,
 ) -> Step:
-    """One step from a state, which begins with the acceleration there, and its exact derivatives.
+    """One step from a state with the acceleration there, and its exact derivatives.
 
     Args:
-        q: configuration, shape (..., nq). v: velocity, shape (..., nv). u: inputs held during the step, shape
+        q: configuration, shape (..., nq). v: velocity, shape (..., nv). u: inputs, constant during the step, shape
             (..., nu); None is zero.
-        dt: size of the step [s]. method, tolerance: as of `rollout`.
+        dt: size of the step [s]. method, tolerance: as `rollout`.
     Returns:
-        Step. States of a batch are stepped together.
+        Step. States of a batch are computed in one launch.
     Raises:
         ConvergenceError, ModelError, ShapeError: as rollout.
-    Accuracy: exact derivative of the step. Second-order schemes that carry â on are of first order in v when each of
-    their steps is begun so; "bathe", "sdirk", "esdirk" and newmark() keep their order.
+    Accuracy: exact derivative of the step. Second-order schemes with an auxiliary acceleration â are of first order in
+    v if each step begins with the acceleration of its state. "bathe", "sdirk", "esdirk" and newmark() keep their order.
     """
     forbid_anchors(model)
     q, v = checked_configuration(model, "q", q), stack("v", v, model.nv)
@@ -410,22 +412,22 @@ def step_derivatives(
     n, nv, nu = batch_of(lead), model.nv, model.nu
     options: dict[str, Any] = {"dt": dt, "steps": 1, "method": method, "tolerance": tolerance}
     motion = rollout(model, flat(q, lead), flat(v, lead), flat(inputs, lead).reshape(n, 1, nu), **options)
-    matrix = matrices_of_path(motion, motion.path, _begun_derivatives(motion), accelerations=False)[:, 0]
+    matrix = path_matrices(motion, motion.path, _derivatives_at_start(motion), accelerations=False)[:, 0]
     matrix = matrix.reshape(*lead, 2 * nv, 2 * nv + nu)
     end, speed = motion.q[:, 1].reshape(*lead, model.nq), motion.v[:, 1].reshape(*lead, nv)
     return Step(end, speed, matrix[..., : 2 * nv], matrix[..., 2 * nv :])
 
 
-def _begun_derivatives(motion: Rollout) -> np.ndarray:
-    """(δq, δv, δa, δâ) that steps begin with by (δq0, δv0, δu), shape (n, 4 nv, 2 nv + nu), or one for all."""
+def _derivatives_at_start(motion: Rollout) -> np.ndarray:
+    """Derivative of (q, v, a, â) at the start by (q0, v0, u), shape (n, 4 nv, 2 nv + nu), or one matrix for all."""
     nv, nu, model = motion.common.nv, motion.common.nu, motion.common
     if not (motion.method.follows_accelerations or model.n_rows or len(model.prescribed.dof)):
         return np.eye(4 * nv, 2 * nv + nu)
-    s, n = motion.starts, len(motion.path.q)
-    begun = np.zeros((n, 4, nv, 2 * nv + nu))
-    begun[:, 0, :, :nv], begun[:, 1, :, nv : 2 * nv] = s.onto_q, s.onto_v
-    begun[:, 1] += s.carried @ begun[:, 0]
-    right = -s.by_q @ begun[:, 0] - s.by_v @ begun[:, 1]
+    s, n = motion.start_derivatives, len(motion.path.q)
+    start = np.zeros((n, 4, nv, 2 * nv + nu))
+    start[:, 0, :, :nv], start[:, 1, :, nv : 2 * nv] = s.onto_q, s.onto_v
+    start[:, 1] += s.carried @ start[:, 0]
+    right = -s.by_q @ start[:, 0] - s.by_v @ start[:, 1]
     right[..., 2 * nv :] += s.B
-    begun[:, 2] = begun[:, 3] = (s.solve @ right)[:, :nv]
-    return begun.reshape(n, 4 * nv, -1)
+    start[:, 2] = start[:, 3] = (s.solve @ right)[:, :nv]
+    return start.reshape(n, 4 * nv, -1)

@@ -1,4 +1,4 @@
-"""States of the stages of a path, and the systems (2) of recursion there, from exact derivatives of the residual."""
+"""States of the stages of a path, and the linear systems (2) of recursion at these states."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from lissom.stepping.schemes import Scheme
 from lissom.systems.bordered import bordered_width, scale_array
 
 if TYPE_CHECKING:
-    from lissom.gradients.steps import Path, Stepping
+    from lissom.gradients.steps import FixedSteps, Path
 
-_ROWS = 64  # states whose derivatives are found in one launch
-_MOST_BYTES = 2**21  # of their matrices and of the systems made of them
+_ROWS = 64  # states in one launch of derivatives
+_MOST_BYTES = 2**21  # of the matrices and systems of a window
 _NAMES = ("dq", "dv", "da", "A", "A_q", "slot")
 
 
 @final
 @dataclass(frozen=True)
 class StageStates:
-    """The state at the end of each stage of a path, rows of motion after motion, step by step.
+    """The states at the ends of the stages of a path, in rows: all stages of all steps of one motion after another.
 
     Fields:
-        q, v, a, u, force, t: of each. move, rate: Δ and its rate, where poses are stored. anchors: where contacts that
-        stick hold on until then, (rows, n_pairs, 6); None: where those of the model do.
+        q, v, a, u, force, t: of each state. move, rate: Δ and its rate, for robots with stored poses; otherwise None.
+        anchors: of contacts before the end of the stage, (rows, n_pairs, 6); None: those of the model.
     """
 
     q: np.ndarray
@@ -57,15 +57,10 @@ class StageStates:
     rate: np.ndarray | None
     anchors: np.ndarray | None = None
 
-    def some(self, rows: slice) -> StageStates:
-        """Some of the rows."""
-        found = (getattr(self, field.name) for field in fields(self))
-        return StageStates(*(None if x is None else x[rows] for x in found))  # pyright: ignore
 
-
-def stage_states(model: Model, stepping: Stepping, path: Path) -> StageStates:
-    """The states of all stages. Forces of loops in stages before the last one are not kept by the steps: None."""
-    n, steps, before = path.left.shape[:3]
+def stage_states(model: Model, stepping: FixedSteps, path: Path) -> StageStates:
+    """The states of all stages. `force` is None for schemes of several stages, whose steps do not store it."""
+    n, steps, before = path.earlier.shape[:3]
     start, has_groups = path.q[:, :-1], bool(groups(model))
     move = rate = None
     v, a = path.v[:, 1:, None], path.a[:, 1:, None]
@@ -74,7 +69,7 @@ def stage_states(model: Model, stepping: Stepping, path: Path) -> StageStates:
         move = difference(model, start, path.q[:, 1:])[:, :, None]
         rate = over_groups(model, move, v, invert=True) if stepping.scheme.follows_rates else v
     if before:
-        moves, rates, found = (path.left[:, :, :, k] for k in range(3))
+        moves, rates, found = (path.earlier[:, :, :, k] for k in range(3))
         speeds = over_groups(model, moves, rates) if has_groups and stepping.scheme.follows_rates else rates
         q = np.concatenate([integrate(model, start[:, :, None], moves), q], axis=2)
         v, a = np.concatenate([speeds, v], axis=2), np.concatenate([found, a], axis=2)
@@ -84,14 +79,19 @@ def stage_states(model: Model, stepping: Stepping, path: Path) -> StageStates:
     u = np.repeat(path.u.reshape(n * steps, -1), before + 1, axis=0)
     rows = [None if x is None else x.reshape(n * steps * (before + 1), -1) for x in (q, v, a, move, rate)]
     force = path.force[:, 1:].reshape(n * steps, -1) if not before else None
-    held = path.anchors[:, :-1]
-    anchors = np.repeat(held.reshape(n * steps, *held.shape[2:]), before + 1, axis=0)
+    anchors = path.anchors[:, :-1]
+    anchors = np.repeat(anchors.reshape(n * steps, *anchors.shape[2:]), before + 1, axis=0)
     return StageStates(rows[0], rows[1], rows[2], u, force, times.ravel(), rows[3], rows[4], anchors)  # pyright: ignore
 
 
 def stage_weights(scheme: Scheme, h: float) -> np.ndarray:
-    """Weights of each stage in Δ, its rate and â, of x, vₙ, aₙ, âₙ and of Δ, w, a of the stages before, for steps of
-    size h; shape (stages, 3 (4 + 3 (stages − 1)))."""
+    """Weights of x, vₙ, aₙ, âₙ and of Δ, w, a of earlier stages in Δ, w and â of each stage.
+
+    Args:
+        h: size of the steps [s].
+    Returns:
+        weights, shape (stages, 3 (4 + 3 (stages − 1))).
+    """
     count = len(scheme.stages)
     units = np.array([h**2, h, h**2, h**2] + [1.0, h, h**2] * (count - 1))
     rows = np.zeros((count, 3, len(units)))
@@ -101,37 +101,41 @@ def stage_weights(scheme: Scheme, h: float) -> np.ndarray:
     return rows.reshape(count, -1)
 
 
-def stage_systems(model: Model, stepping: Stepping, path: Path) -> tuple[StageSystems, StageStates]:
-    """The systems of a path, and its states."""
+def stage_systems(model: Model, stepping: FixedSteps, path: Path) -> tuple[StageSystems, StageStates]:
+    """The systems of a path, and the states of its stages."""
     states = stage_states(model, stepping, path)
     weights = stage_weights(stepping.scheme, stepping.dt)
     if states.force is None:
         states = replace(states, force=loop_forces(model, states))
-    (n, steps), found = path.left.shape[:2], groups(model)
+    (n, steps), found = path.earlier.shape[:2], groups(model)
     turns = stepping.scheme.follows_rates and bool(found)
     group = np.array([[j, 6 if free else 3] for _, j, free in found], dtype=np.int32).reshape(-1, 2)
     none = np.zeros((len(states.t), 1))
-    maps = _turns(states, group, turns) if len(group) else (none, none, none)
+    maps = _pose_maps(states, group, turns) if len(group) else (none, none, none)
     nv, w, unknowns = model.nv, column_width(model), model.nv + model.n_rows
     wide = bordered_width(model)
     window = _window(model, n * len(weights), steps, unknowns * wide)
-    work, given = _given(model, n * window * len(weights), states.anchors)
-    fill = partial(_fill, model, work, given, states, n, window * len(weights), len(weights))
-    sizes, held = (n, steps, window, nv, w, unknowns, wide), states.anchors
-    anchors = anchor_rows(model, held, states.q, states.v) if held is not None and held.size else None
+    work, given = _derivative_arrays(model, n * window * len(weights), states.anchors)
+    fill = partial(_fill_window, model, work, given, states, n, window * len(weights), len(weights))
+    sizes, own = (n, steps, window, nv, w, unknowns, wide), states.anchors
+    anchors = anchor_rows(model, own, states.q, states.v) if own is not None and own.size else None
     systems = StageSystems(*sizes, weights, turns, group, maps, scale_array(model), states.t, given, fill, anchors)
     return systems, states
 
 
 def _window(model: Model, each: int, steps: int, size: int) -> int:
-    """Steps of `each` states whose matrices, and systems of some size, stay in a cache."""
+    """Number of steps of a window whose matrices stay in the processor's cache.
+
+    Args:
+        each: states of one step. steps: all steps. size: numbers of one system.
+    """
+
     most = _MOST_BYTES // (8 * (3 * model.nv * column_width(model) + 2 * size) * each)
     return -(-steps // -(-steps // max(1, min(most, _ROWS // each))))
 
 
-def _given(model: Model, rows: int, anchors: np.ndarray | None) -> tuple[Workspace, Matrices]:
-    """The workspace of the derivatives of the residual at so many states, and where they come to stand: there on the
-    CPU."""
+def _derivative_arrays(model: Model, rows: int, anchors: np.ndarray | None) -> tuple[Workspace, Matrices]:
+    """The workspace for derivatives of the residual at `rows` states, and the arrays of its results on the CPU."""
     none = {"q": np.zeros((rows, model.nq)), "u": np.zeros((rows, model.nu))}
     none |= dict.fromkeys(("v", "a"), np.zeros((rows, model.nv)))
     w, _ = derivative_workspace(model, **none, anchors=None if anchors is None else anchors[:rows])
@@ -141,64 +145,70 @@ def _given(model: Model, rows: int, anchors: np.ndarray | None) -> tuple[Workspa
     return w, Matrices(*(arrays[name] for name in _NAMES))
 
 
-def _fill(
+def _fill_window(
     model: Model, w: Workspace, given: Matrices, states: StageStates, n: int, each: int, stages: int, first: int
 ) -> None:
-    """Put there the derivatives at the states of a window, `each` of n motions, that begins with a step. A prescribed
-    coordinate answers to nothing: its rows are those of 0, of 0 and of the identity."""
+    """Compute the derivatives at the states of a window. Rows and columns of prescribed coordinates are those of 0 in
+    K and D and of the identity in M.
 
-    def some(x: np.ndarray) -> np.ndarray:
+    Args:
+        n: motions. each: states of a motion in the window. stages: of a step. first: first step of the window.
+    """
+
+    def of_window(x: np.ndarray) -> np.ndarray:
         rows = x.reshape(n, len(x) // n, *x.shape[1:])[:, first * stages : first * stages + each]
         return rows.reshape(n * each, *x.shape[1:])
 
     assert states.force is not None
-    arrays = {name: some(getattr(states, name)) for name in ("q", "v", "a", "u")}
+    arrays = {name: of_window(getattr(states, name)) for name in ("q", "v", "a", "u")}
     w.fill((n * each,), **arrays)
     if states.anchors is not None and states.anchors.size:
-        w.put_anchors(some(states.anchors))
-    run_residual_derivatives(model, w, some(states.t), inputs=True, force=some(states.force))
+        w.put_anchors(of_window(states.anchors))
+    run_residual_derivatives(model, w, of_window(states.t), inputs=True, force=of_window(states.force))
     w.raise_for_status()
-    held, width = model.prescribed.dof, column_width(model)
+    prescribed, width = model.prescribed.dof, column_width(model)
     if model.python_forces:
-        found = python_responses(model, arrays["q"], arrays["v"], arrays["u"], some(states.t))
+        found = python_responses(model, arrays["q"], arrays["v"], arrays["u"], of_window(states.t))
         for name, change in zip(("dq", "dv"), found):
             w.host[name].reshape(n * each, -1, width)[..., : model.nv] += change
-    if len(held):
-        for name, one in (("dq", 0.0), ("dv", 0.0), ("da", 1.0)):
+    if len(prescribed):
+        for name, diagonal in (("dq", 0.0), ("dv", 0.0), ("da", 1.0)):
             square = w.host[name].reshape(n * each, -1, width)
-            square[:, held], square[:, :, held] = 0.0, 0.0
-            square[:, held, held] = one
+            square[:, prescribed], square[:, :, prescribed] = 0.0, 0.0
+            square[:, prescribed, prescribed] = diagonal
         for name in ("A", "A_q"):
-            w.host[name].reshape(n * each, -1, width)[..., held] = 0.0
+            w.host[name].reshape(n * each, -1, width)[..., prescribed] = 0.0
     if model.device != "cpu":
         for array, name in zip((getattr(given, field.name) for field in fields(given)), _NAMES):
             array.numpy()[: n * each] = w.host[name]
 
 
 def _launches(model: Model, count: int) -> Iterator[slice]:
-    """Rows that are looked at together; of a batch of models all, since each model has as many as the others."""
+    """Ranges of rows for one launch each. A batch of models needs all rows in one launch."""
     return parts(count, count if model.models else _ROWS)
 
 
 def loop_forces(model: Model, states: StageStates) -> np.ndarray:
-    """λ of least norm that states ask for, where steps have not kept it."""
+    """λ of least norm at states whose steps do not store it, shape (rows, n_rows)."""
     out = np.zeros((len(states.t), model.n_rows))
     if not model.n_rows:
         return out
     for part in _launches(model, len(states.t)):
         rows, anchors = (states.q[part], states.v[part], states.a[part], states.u[part]), states.anchors
-        held = None if anchors is None else anchors[part]
-        left = run_residual(model, *rows, states.t[part], anchors=held).host["tau"].copy()
+        own = None if anchors is None else anchors[part]
+        residual = run_residual(model, *rows, states.t[part], anchors=own).host["tau"].copy()
         work, lead = run_constraints(model, states.q[part])
         A = row_results(model, work, "A", lead)
         A[..., model.prescribed.dof] = 0.0
-        out[part] = np.einsum("nrj,nj->nr", np.linalg.pinv(np.swapaxes(A, -1, -2), rcond=1e-10), left)
+        out[part] = np.einsum("nrj,nj->nr", np.linalg.pinv(np.swapaxes(A, -1, -2), rcond=1e-10), residual)
     return out
 
 
-def _turns(states: StageStates, group: np.ndarray, rates: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """T(Δ), E = Ad(exp Δ)⁻¹ and W = ∂(T(Δ) w)/∂Δ of each stored pose as rows of 36 numbers: W = Ṫ + ad_V T of w and
-    V = T w, where poses add up rates."""
+def _pose_maps(states: StageStates, group: np.ndarray, rates: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """T(Δ), E = Ad(exp Δ)⁻¹ and W = ∂(T(Δ) w)/∂Δ of each stored pose, as rows of 36 numbers.
+
+    W = Ṫ + ad_V T with Ṫ along w and V = T w, for poses that integrate rates; otherwise W is zero.
+    """
     rows = len(states.t)
     T, E, W = np.zeros((3, rows, len(group), 6, 6))
     for g, (at, many) in enumerate(group):

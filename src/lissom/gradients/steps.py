@@ -1,10 +1,10 @@
-"""Steps of one size of motions that run together, taken to the end of Newton's iteration in the kernel of step_kernel,
-and the stages of each.
+"""Steps of constant size of a batch of motions, with converged Newton iterations, and the states of their stages.
 
-Every step is the solution of (1) of newton_stages, so that its derivatives are those of that solution. No step is cut,
-since then its size would depend on the state: an iteration that fails goes on with damping, (9) and (10) there, and a
-step that is not found ends the motion. Loops are closed in q alone (index 3), as `simulate(project_velocity=False)`
-does: the projection of velocities follows the matrices that the iteration has met, and has no derivative.
+The steps are computed by the kernel of step_kernel. Every step is the solution of (1) of newton_stages, so that its
+derivatives are those of that solution. Steps are never shortened, since their size would then depend on the state. An
+iteration that fails continues with damping by (9) and (10) of newton_stages. If it finds no step, the motion ends.
+Loops are closed in q only (index 3), as by `simulate(project_velocity=False)`: the projection of velocities depends on
+the matrices of the iteration and has no derivative.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from lissom.stepping.state import ControlLaw, StateDerivative
 from lissom.stepping.step_kernel import put_times, recording_workspace, stage_times
 from lissom.stepping.step_rows import DAMPED, DAMPED_EVALUATIONS, EVALUATIONS, MATRICES, scheme_numbers
 
-_OF_SMALL = 1e-3  # absolute tolerance, of the relative one
+_OF_SMALL = 1e-3  # absolute tolerance over the relative one
 _NOTHING = np.zeros(0)
-HELD = ControlLaw(lambda t, q, v, z: _NOTHING, lambda t, q, v, z: _NOTHING, _NOTHING, 0.0)  # inputs of a step are held
-_STATE = ("q", "v", "a", "ahead", "force", "anchors")  # at the ends of steps, what the next one goes on from
+HELD = ControlLaw(lambda t, q, v, z: _NOTHING, lambda t, q, v, z: _NOTHING, _NOTHING, 0.0)  # u is constant in a step
+_STATE = ("q", "v", "a", "ahead", "force", "anchors")  # the state at the end of a step, with which the next one begins
 
 
 @final
 @dataclass(frozen=True)
 class Path:
-    """States (n, steps + 1, ...) of n motions at the ends of their steps, the start first.
+    """States (n, steps + 1, ...) of n motions at the ends of their steps, beginning with the start.
 
     Fields:
-        first: number of the first step since t = 0. q, v, a, ahead, force: as in StepState. anchors: where contacts
-        that stick hold on, (n, steps + 1, n_pairs, 6), of no pair where none does. u: inputs of each step
-        (n, steps, nu). left: Δ, the rate of Δ and a of the stages before the last one, (n, steps, stages − 1, 3, nv).
+        first: number of the first step since t = 0. q, v, a, ahead, force: as in StepState. anchors: of contacts that
+        stick, (n, steps + 1, n_pairs, 6); n_pairs is 0 if none sticks. u: inputs of each step, (n, steps, nu).
+        earlier: Δ, its rate and a of the stages before the last one, (n, steps, stages − 1, 3, nv).
     """
 
     first: int
@@ -50,27 +50,32 @@ class Path:
     force: np.ndarray
     anchors: np.ndarray
     u: np.ndarray
-    left: np.ndarray
+    earlier: np.ndarray
 
     @property
     def steps(self) -> int:
-        """How many steps there are."""
+        """Number of steps."""
         return self.u.shape[1]
 
     def state(self, k: int) -> dict[str, np.ndarray]:
-        """What a step goes on from, k steps after the first state."""
+        """The state k steps after the first one, by name."""
         return {name: getattr(self, name)[:, k] for name in _STATE}
 
     def part(self, start: int, stop: int) -> Path:
-        """Some of the steps."""
+        """The path of a range of steps."""
         states = {name: getattr(self, name)[:, start : stop + 1] for name in _STATE}
-        return Path(self.first + start, **states, u=self.u[:, start:stop], left=self.left[:, start:stop])
+        return Path(self.first + start, **states, u=self.u[:, start:stop], earlier=self.earlier[:, start:stop])
 
 
 @final
 @dataclass
 class Cost:
-    """Cost of the steps so far: how many, residuals, matrices; how many were damped, and the residuals for that."""
+    """Cost of the steps so far.
+
+    Fields:
+        steps: their number. evaluations: of the residual. matrices: factored. damped: steps with damping.
+        damped_evaluations: residuals of damped iterations.
+    """
 
     steps: int = 0
     evaluations: int = 0
@@ -80,11 +85,11 @@ class Cost:
 
     @property
     def damped_share(self) -> float:
-        """Part of the residuals that damping took."""
+        """Share of the residuals that belongs to damping."""
         return self.damped_evaluations / max(self.evaluations, 1)
 
     def take(self, counts: np.ndarray) -> None:
-        """Add the counts of a kernel (n, COUNTS), which then start again."""
+        """Add the counts of a kernel (n, COUNTS), and set them to zero."""
         self.evaluations += int(counts[:, EVALUATIONS].sum())
         self.matrices += int(counts[:, MATRICES].sum())
         self.damped += int(counts[:, DAMPED].sum())
@@ -94,15 +99,15 @@ class Cost:
 
 @final
 @dataclass(frozen=True)
-class Stepping:
-    """How steps are taken: their scheme, their size [s], and what Newton's iteration leaves of one."""
+class FixedSteps:
+    """Steps of constant size: their scheme, size [s], and the tolerance of Newton's method, relative to a step."""
 
     scheme: Scheme
     dt: float
     tolerance: float
 
     def times(self, first: int, steps: int) -> np.ndarray:
-        """Where stages of steps end, shape (steps, stages)."""
+        """Times at the ends of stages, shape (steps, stages) [s]."""
         ends = self.dt * np.arange(first + 1, first + steps + 1)
         return np.array(stage_times(self.scheme, self.dt * first, ends)).reshape(steps, len(self.scheme.stages))
 
@@ -112,32 +117,34 @@ class Stepping:
         begin: dict[str, np.ndarray],
         u: np.ndarray,
         first: int = 0,
-        tell: Callable[[float], None] = lambda done: None,
+        report: Callable[[float], None] = lambda done: None,
         cost: Cost | None = None,
     ) -> Path:
-        """Steps with inputs u (n, steps, nu) from states q, v, a, ahead, force and anchors (n, ...); `tell` is called
-        with how many there are, and what they cost is added up.
+        """The path of steps from initial states.
 
+        Args:
+            begin: q, v, a, ahead, force and anchors, (n, ...). u: inputs, (n, steps, nu). first: number of the first
+                step. report: called with the number of finished steps. cost: to which the cost of the steps is added.
         Raises:
-            ConvergenceError: Newton's method found no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is
-            the Path so far, None where there are no steps.
+            ConvergenceError: Newton's method finds no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is
+            the Path so far, or None without steps.
         """
         n, steps, _ = u.shape
         out = {name: np.zeros((n, steps + 1, *x.shape[1:])) for name, x in begin.items()}
         for name, x in begin.items():
             out[name][:, 0] = x
-        left = np.zeros((n, steps, len(self.scheme.stages) - 1, 3, model.nv))
-        path, done = Path(first, **out, u=u, left=left), 0
-        del out["anchors"]  # which kernels and Python leave in ways of their own
+        earlier = np.zeros((n, steps, len(self.scheme.stages) - 1, 3, model.nv))
+        path, done = Path(first, **out, u=u, earlier=earlier), 0
+        del out["anchors"]  # kernels and Python store them in different ways
         with keeping(lambda: path.part(0, done) if done else None):
             cost = Cost() if cost is None else cost
             for done in (self._in_python if model.calls_python else self._in_kernels)(model, path, out, cost):
-                tell(first + done)
+                report(first + done)
         cost.steps += n * steps
         return path
 
     def _in_kernels(self, model: Model, path: Path, out: dict[str, np.ndarray], cost: Cost) -> Iterator[int]:
-        """Take the steps and put them there; how many there are, now and then."""
+        """Compute the steps in kernels and write them to `path`. Yields the number of finished steps."""
         n, u = len(path.u), path.u
         w = recording_workspace(model, n, self.scheme)
         small = _OF_SMALL * self.tolerance
@@ -159,15 +166,17 @@ class Stepping:
             cost.take(host["counts"])
             for name, x in out.items():
                 x[:, start + 1 : start + many + 1] = motions.rows()[:, :many, motions.parts[name]]
-            if path.left.size:
-                path.left[:, start : start + many] = host["left"].reshape(n, -1, *path.left.shape[2:])[:, :many]
+            if path.earlier.size:
+                path.earlier[:, start : start + many] = host["left"].reshape(n, -1, *path.earlier.shape[2:])[:, :many]
             if anchors.size:
                 anchors[:, start + 1 : start + many + 1] = host["anchored"].reshape(n, -1, *anchors.shape[2:])[:, :many]
             yield start + many
 
     def _in_python(self, model: Model, path: Path, out: dict[str, np.ndarray], cost: Cost) -> Iterator[int]:
-        """The same where bodies, joints or forces of Python act between the parts of a stage, motion by motion: bodies
-        may round otherwise in a batch."""
+        """Compute the steps if bodies, joints or forces are Python functions, which are called within a stage.
+
+        Motions are computed one by one, since bodies may round differently in a batch.
+        """
         n, ends = len(path.u), self.times(path.first, path.steps)[:, -1].tolist()
         sticks = bool(path.anchors.size)
         own = model.anchored(path.anchors[0, 0]) if sticks else model
@@ -187,14 +196,14 @@ class Stepping:
                     raise self._failure(i, n, t)
                 for x, found in zip(out.values(), (new.q, new.v, new.a, new.ahead, new.force)):
                     x[i, k + 1] = found
-                path.left[i, k] = steps.earlier
+                path.earlier[i, k] = steps.earlier
                 if sticks:
                     path.anchors[i, k + 1] = present_anchors(own)
                 cost.take(steps.counts)
             yield k + 1
 
     def _failure(self, i: int, n: int, t: float) -> ConvergenceError:
-        """The error of motion i of n, which has no step at a time."""
+        """The error of motion i of n, whose step at time t is not found."""
         where = f"instance {i} of {n}: " if n > 1 else ""
         return ConvergenceError(
             f"{where}rollout by {self.scheme.name} stopped at t={t:g} s: Newton's method finds "

@@ -1,4 +1,8 @@
-"""Environments of Gymnasium from tasks, and pictures of them.
+"""Environments of Gymnasium from tasks: single ones, many copies as a vector environment, and pictures of them.
+
+An environment runs episodes of n copies. Each copy has its own generator of random numbers with its own seed, so that
+its episodes do not depend on the others. The results of a vector environment are equal to the last bit to those of
+SyncVectorEnv with as many single environments, for a batch of models with environments of its models.
 
 The tasks of this library are registered in Gymnasium by name when this module is imported:
 
@@ -8,26 +12,292 @@ Further arguments are those of `environment` and of `vector_environment`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
+import gymnasium
 import numpy as np
 from gymnasium.envs.registration import register
+from gymnasium.spaces import Box
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
 
-from lissom.errors import ModelError
-from lissom.gym.task import Task, TaskState
-from lissom.gym.tasks import TaskBalance, TaskHold, TaskReach, TaskSwim
+from lissom.errors import ModelError, ShapeError
+from lissom.gym.tasks import Task, TaskBalance, TaskHold, TaskReach, TaskState, TaskSwim
+from lissom.launch.workspace import stack
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
+from lissom.stepping.stepper import Copies
 from lissom.viewing.render import render
 
 if TYPE_CHECKING:
-    import gymnasium
-    import gymnasium.vector
-
     from lissom.gym.stable_baselines import StableBaselinesEnvironment
 
-_MODES = ("next_step", "same_step", "disabled")
+_RENDER_MODES = ("rgb_array",)
+_AUTORESETS = ("next_step", "same_step", "disabled")
+Info = dict[str, Any]
+
+
+# -- episodes of copies -----------------------------------------------------------------------------------------------
+
+
+class Outcome(NamedTuple):
+    """The results of an action for n copies: observations `seen` (n, n_seen), rewards (n,), whether the episode has
+    terminated or is truncated (n,), and `info`, the further information by name."""
+
+    seen: np.ndarray
+    reward: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    info: dict[str, np.ndarray]
+
+
+@final
+class Episodes:
+    """Episodes of n copies. Each model of a batch has equally many, one model after the other.
+
+    Raises:
+        ModelError: the number of copies is no multiple of that of the models, or a rule of the task is broken.
+    Fields:
+        task. n: number of copies. random: their generators. least, most: limits of observations, each (n_seen,).
+    """
+
+    def __init__(self, task: Task, copies: int, random: list[np.random.Generator]) -> None:
+        task.check()
+        self.task, self.random = task, random
+        model = task.model
+        self._tasks = [replace(task, model=one) for one in model] if isinstance(model, ModelBatch) else [task]
+        if copies % len(self._tasks):
+            raise ModelError(f"copies: must be a multiple of the {len(self._tasks)} models of the task (got {copies})")
+        common = model.common if isinstance(model, ModelBatch) else model
+        self.copies = Copies(common, copies, dt=task.period / task.steps, steps=task.steps)
+        self.n, n = copies, copies
+        self._count = np.zeros(n, dtype=int)
+        self._u, self._action, self._goal = np.zeros((n, model.nu)), np.zeros((n, task.n_actions)), np.zeros((n, 0))
+        self._goal = self._begin(np.arange(n), np.random.default_rng(0))
+        limits = task.observation_limits()
+        size = self._see(self.state()).shape[1]
+        self.least, self.most = (np.broadcast_to(np.asarray(x, dtype=np.float64), size).copy() for x in limits)
+
+    def state(self) -> TaskState:
+        """The present state of the copies."""
+        task = self.task
+        own = (self.copies.q, self.copies.v, self._u, self._action, self._goal)
+        q, v, u, action, goal = (x.copy() for x in own)
+        return TaskState(self._count * task.period, q, v, u, action, goal, task.model)
+
+    def task_of(self, copy: int) -> Task:
+        """The task of one copy, with the model of this copy."""
+        return self._tasks[copy * len(self._tasks) // self.n]
+
+    def see(self) -> np.ndarray:
+        """The present observations (n, n_seen)."""
+        return np.clip(self._see(self.state()), self.least, self.most)
+
+    def begin(self, which: np.ndarray) -> None:
+        """Begin new episodes of copies `which` (k,)."""
+        self._goal[which] = self._begin(which)
+
+    def act(self, action: Any, rests: np.ndarray | None = None) -> Outcome:
+        """Apply actions (n, n_actions), clipped to −1 and 1, for a period, except for copies that rest (n,).
+
+        Raises:
+            ShapeError: the expected and the received shape, or NaN.
+        """
+        task = self.task
+        rows = stack("action", action, task.n_actions)
+        if rows.shape != (self.n, task.n_actions) or np.isnan(rows).any():
+            raise ShapeError(f"action: expected numbers of shape {(self.n, task.n_actions)}, got {action!r}")
+        moves = slice(None) if rests is None else ~rests
+        self._action[moves] = np.clip(rows, -1.0, 1.0)[moves]
+        self._u[moves] = task.inputs(self._action)[moves]
+        lost = self.copies.advance(self._u, rests)
+        self._count[moves] += 1
+        state = self.state()
+        info = {name: self._rows(f"told[{name!r}]", value) for name, value in task.told(state).items()}
+        truncated = self._count >= task.limit
+        if len(lost):
+            truncated[lost] = True
+            info["is_unsolved"] = np.isin(np.arange(self.n), lost)
+        seen = np.clip(self._see(state), self.least, self.most)
+        reward = self._rows("reward", task.reward(state), axes=1)
+        return Outcome(seen, reward, self._rows("terminated", task.terminated(state), axes=1), truncated, info)
+
+    def _rows(self, name: str, value: Any, axes: int | None = None) -> np.ndarray:
+        """A value of a task for all copies, as an array (n, ...) with `axes` axes if this is given."""
+        rows = np.asarray(value)
+        if rows.ndim != (axes or max(rows.ndim, 1)) or len(rows) != self.n:
+            rest = "" if axes == 1 else " ..."
+            raise ShapeError(f"{type(self.task).__name__}.{name}: expected shape ({self.n},{rest}), got {rows.shape}")
+        return rows
+
+    def _see(self, state: TaskState) -> np.ndarray:
+        return self._rows("observe", self.task.observe(state), axes=2).astype(np.float64)
+
+    def _begin(self, which: np.ndarray, random: np.random.Generator | None = None) -> np.ndarray:
+        """Set copies (k,) to starts of episodes. Returns their goals (k, ...)."""
+        model = self.task.model
+        starts = [self.task_of(k).start(self.random[k] if random is None else random) for k in which.tolist()]
+        rest, none = np.zeros(model.nv), np.zeros(model.nu)
+        q = np.array([model.neutral() if x.q is None else x.q for x in starts]).reshape(len(which), model.nq)
+        v = np.array([rest if x.v is None else x.v for x in starts]).reshape(len(which), model.nv)
+        u = np.array([none if x.u is None else x.u for x in starts]).reshape(len(which), model.nu)
+        self.copies.place(which, q, v, u)
+        self._count[which], self._action[which], self._u[which] = 0, 0.0, u
+        return np.array([np.zeros(0) if x.goal is None else np.asarray(x.goal, dtype=np.float64) for x in starts])
+
+
+# -- environments of Gymnasium ----------------------------------------------------------------------------------------
+
+
+def _picture(task: Task, state: TaskState, copy: int, size: int) -> np.ndarray:
+    """Picture of one copy at its task, shape (height, width, 3), integers from 0 to 255."""
+    options: dict[str, Any] = {"size": size} | task.drawn(state, copy)
+    return render(task.robot, state.q[copy], **options)
+
+
+@final
+class ManyEnvironments(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
+    """Copies that move in one launch for each action."""
+
+    def __init__(self, task: Task, copies: int, autoreset: str, render_mode: str | None, size: int) -> None:
+        self.task, self.num_envs, self.render_mode, self.size = task, copies, render_mode, size
+        self.mode = AutoresetMode[autoreset.upper()]
+        self.metadata = {
+            "render_modes": list(_RENDER_MODES),
+            "render_fps": round(1.0 / task.period),
+            "autoreset_mode": self.mode,
+        }
+        self.episodes = Episodes(task, copies, [np.random.default_rng(k) for k in range(copies)])
+        self.single_action_space = Box(-1.0, 1.0, (task.n_actions,), np.float64)
+        self.single_observation_space = Box(self.episodes.least, self.episodes.most, dtype=np.float64)
+        self.action_space = batch_space(self.single_action_space, copies)
+        self.observation_space = batch_space(self.single_observation_space, copies)
+        self._over = np.zeros(copies, dtype=bool)
+        self._has_begun = False
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, Info]:
+        """Begin episodes of all copies, or of those in options["reset_mask"]. A seed k is k, k + 1, … for the copies.
+
+        Raises:
+            ModelError, ShapeError: the numbers of seeds, or of entries of the mask, and of copies differ.
+        """
+        seeds = (
+            [None if seed is None else seed + k for k in range(self.num_envs)] if not isinstance(seed, list) else seed
+        )
+        if len(seeds) != self.num_envs:
+            raise ModelError(f"seed: must be one number, or one for each of {self.num_envs} copies (got {len(seeds)})")
+        which = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool)))
+        if which.shape != (self.num_envs,) or which.dtype != bool:
+            raise ShapeError(f"reset_mask: expected booleans of shape ({self.num_envs},), got {which!r}")
+        for k in np.flatnonzero(which).tolist():
+            if seeds[k] is not None or not self._has_begun:
+                self.episodes.random[k] = seeding.np_random(seeds[k])[0]
+        self._has_begun = True
+        self._over[which] = False
+        self.episodes.begin(np.flatnonzero(which))
+        return self.episodes.see(), {}
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Info]:
+        """Apply the actions of all copies for a period.
+
+        Raises:
+            ShapeError: the expected and the received shape.
+        """
+        if self.mode is AutoresetMode.NEXT_STEP and self._over.any():
+            return self._step_and_begin(actions)
+        if self._over.any():
+            raise ModelError(f"copies whose episode is over must be reset (got {np.flatnonzero(self._over).tolist()})")
+        found = self.episodes.act(actions)
+        over = found.terminated | found.truncated
+        info = _masked(found.info, ~np.zeros(self.num_envs, dtype=bool))
+        if self.mode is not AutoresetMode.SAME_STEP:
+            self._over = over
+            return found.seen, found.reward, found.terminated, found.truncated, info
+        return self._begin_here(found, over)
+
+    def _step_and_begin(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Info]:
+        """A step in which copies whose episodes are over begin new ones."""
+        begins = self._over
+        self.episodes.begin(np.flatnonzero(begins))
+        found = self.episodes.act(actions, begins)
+        reward = np.where(begins, 0.0, found.reward)
+        terminated, truncated = found.terminated & ~begins, found.truncated & ~begins
+        self._over = terminated | truncated
+        return found.seen, reward, terminated, truncated, _masked(found.info, ~begins)
+
+    def _begin_here(
+        self, found: Outcome, over: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Info]:
+        """Begin new episodes at once for copies whose episodes are over. Their last observations and information are
+        added to the information."""
+        info = _masked(found.info, ~over)
+        if not over.any():
+            return found.seen, found.reward, found.terminated, found.truncated, info
+        last = np.full(self.num_envs, None, dtype=object)
+        for k in np.flatnonzero(over).tolist():
+            last[k] = found.seen[k]
+        info |= {"final_obs": last, "_final_obs": over, "final_info": _masked(found.info, over), "_final_info": over}
+        self.episodes.begin(np.flatnonzero(over))
+        return self.episodes.see(), found.reward, found.terminated, found.truncated, info
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """Pictures of the present states of all copies."""
+        if self.render_mode is None:
+            return None
+        state = self.episodes.state()
+        return tuple(_picture(self.episodes.task_of(k), state, k, self.size) for k in range(self.num_envs))
+
+
+def _masked(info: Info, which: np.ndarray) -> Info:
+    """Information on copies `which` in the form of Gymnasium: zeros for the other copies, and a mask."""
+    if not which.any():
+        return {}
+    out: Info = {}
+    for name, value in info.items():
+        shown = which & value if name == "is_unsolved" else which
+        if shown.any():
+            wide = shown.reshape(-1, *[1] * (value.ndim - 1))
+            out |= {name: np.where(wide, value, np.zeros_like(value)), f"_{name}": shown}
+    return out
+
+
+@final
+class SingleEnvironment(gymnasium.Env[np.ndarray, np.ndarray]):
+    """A task of one copy: the first one of a vector environment of the same seed, to the last bit."""
+
+    def __init__(self, task: Task, render_mode: str | None, size: int) -> None:
+        self.task, self.render_mode, self.size = task, render_mode, size
+        self.metadata = {"render_modes": list(_RENDER_MODES), "render_fps": round(1.0 / task.period)}
+        self.episodes = Episodes(task, 1, [np.random.default_rng(0)])
+        self.action_space = Box(-1.0, 1.0, (task.n_actions,), np.float64)
+        self.observation_space = Box(self.episodes.least, self.episodes.most, dtype=np.float64)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
+        """Begin an episode. A seed restarts the random numbers."""
+        super().reset(seed=seed)
+        self.episodes.random[0] = self.np_random
+        self.episodes.begin(np.arange(1))
+        return self.episodes.see()[0], {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Apply an action for a period."""
+        seen, reward, terminated, truncated, info = self.episodes.act(np.asarray(action)[None])
+        info = {name: value[0] for name, value in info.items()}
+        return seen[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), info
+
+    def render(self) -> np.ndarray | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Picture of the robot in its present state, shape (height, width, 3)."""
+        if self.render_mode is None:
+            return None
+        return _picture(self.task, self.episodes.state(), 0, self.size)
+
+
+# -- environments from tasks ------------------------------------------------------------------------------------------
 
 
 def environment(task: Task, *, render_mode: str | None = None, size: int = 480) -> gymnasium.Env:
@@ -48,9 +318,7 @@ def environment(task: Task, *, render_mode: str | None = None, size: int = 480) 
     _require_gymnasium()
     from gymnasium.envs.registration import EnvSpec
 
-    from lissom.gym.vector import SingleEnvironment
-
-    _check(task, render_mode)
+    _check_task(task, render_mode)
     one = not isinstance(task.model, ModelBatch)
     checks.require(one, "task", "must have one model; vector_environment takes a batch", task.model)
     made = SingleEnvironment(task, render_mode, checks.integer(size, "size", least=1))
@@ -81,10 +349,8 @@ def vector_environment(
         ModelError: as environment.
     """
     _require_gymnasium()
-    from lissom.gym.vector import ManyEnvironments
-
-    _check(task, render_mode)
-    checks.require(checks.among(autoreset, _MODES), "autoreset", f"must be among {list(_MODES)}", autoreset)
+    _check_task(task, render_mode)
+    checks.require(checks.among(autoreset, _AUTORESETS), "autoreset", f"must be among {list(_AUTORESETS)}", autoreset)
     count = checks.integer(copies, "copies", least=1)
     return ManyEnvironments(task, count, autoreset, render_mode, checks.integer(size, "size", least=1))
 
@@ -106,13 +372,13 @@ def stable_baselines_environment(task: Task, copies: int) -> StableBaselinesEnvi
         from lissom.gym.stable_baselines import StableBaselinesEnvironment
     except ImportError as error:
         raise ModelError(f"stable-baselines3 is needed: pip install 'lissom[learning]' (got {error})") from None
-    _check(task, None)
+    _check_task(task, None)
     return StableBaselinesEnvironment(task, checks.integer(copies, "copies", least=1))
 
 
-def _check(task: Task, render_mode: str | None) -> None:
+def _check_task(task: Task, render_mode: str | None) -> None:
     checks.require(isinstance(task, Task), "task", "must be a Task", task)
-    modes = (None, "rgb_array")
+    modes = (None, *_RENDER_MODES)
     checks.require(checks.among(render_mode, modes), "render_mode", "must be 'rgb_array' or None", render_mode)
 
 
@@ -121,6 +387,9 @@ def _require_gymnasium() -> None:
         import gymnasium  # noqa: F401
     except ImportError:
         raise ModelError("environments need Gymnasium: pip install 'lissom[gym]'") from None
+
+
+# -- names in the registry of Gymnasium -------------------------------------------------------------------------------
 
 
 def _single(made: type[Task], **options: Any) -> Any:
@@ -134,12 +403,3 @@ def _vectorized(made: type[Task], num_envs: int, **options: Any) -> Any:
 for _task in (TaskBalance, TaskHold, TaskReach, TaskSwim):
     _name = f"lissom/{_task.__name__.removeprefix('Task')}-v0"
     register(_name, entry_point=partial(_single, _task), vector_entry_point=partial(_vectorized, _task))
-
-
-MODES = ("rgb_array",)
-
-
-def picture(task: Task, state: TaskState, copy: int, size: int) -> np.ndarray:
-    """Picture of one copy at its task, shape (height, width, 3), integers from 0 to 255."""
-    options: dict[str, Any] = {"size": size} | task.drawn(state, copy)
-    return render(task.robot, state.q[copy], **options)

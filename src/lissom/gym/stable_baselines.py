@@ -9,8 +9,8 @@ import gymnasium
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv  # pyright: ignore[reportMissingImports]
 
-from lissom.gym.task import Task
-from lissom.gym.vector import ManyEnvironments
+from lissom.gym.registered import ManyEnvironments
+from lissom.gym.tasks import Task
 
 
 @final

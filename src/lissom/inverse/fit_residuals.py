@@ -358,10 +358,10 @@ class ShapesAtRest(FitTask[Equilibrium]):
         for name, (at, abscissae) in self.measured.places.items():
             R = frame_pose(model, done.q, name, abscissae)[..., :3, :3]
             out[:, at] = R @ frame_jacobian(model, done.q, name, abscissae)[..., 3:, :] @ dq[:, None]
-        for k, entry in enumerate(Designs(model, paths, n).entries[0]):
-            if have_same_points(entry.models, model, self.measured):
+        for k, stencil in enumerate(Designs(model, paths, n).stencils[0]):
+            if have_same_points(stencil.models, model, self.measured):
                 continue
-            for other, weight in zip(entry.models, entry.weights):
+            for other, weight in zip(stencil.models, stencil.weights):
                 with other.temporary_buffers():
                     out[..., k] += weight * self._positions(other, done.q)
         return out
@@ -519,10 +519,10 @@ class Motions(FitTask[Rollout]):
                 values[path][direction] = value
         change = done.forward(changes["q0"], changes["v0"], parameters=values)
         found = self._followed(model, done, change.q, change.v)
-        for k, entry in enumerate(Designs(model, self.numbers.paths, n).entries[0]):
-            if have_same_points(entry.models, model, self.measured):
+        for k, stencil in enumerate(Designs(model, self.numbers.paths, n).stencils[0]):
+            if have_same_points(stencil.models, model, self.measured):
                 continue
-            for other, weight in zip(entry.models, entry.weights):
+            for other, weight in zip(stencil.models, stencil.weights):
                 with other.temporary_buffers():
                     found[..., k] += weight * self.positions(other, done)
         out = np.zeros((*self.measured.positions.shape, designs + n_free * n * len(self.unknown)))

@@ -1,4 +1,6 @@
-"""Extended Kalman filter of the states of a robot, on their manifold.
+"""Extended Kalman filter of the states of a robot, on their manifold, and sensors.
+
+A sensor measures y = h(q, v) + noise and gives the derivatives of h.
 
 The error of an estimate is a tangent increment (δq, δv) with q ⊕ δq = integrate(q, δq), so that spherical and free
 joints have no redundant direction. With the exact derivatives A and B of a step f,
@@ -18,26 +20,267 @@ Maybeck, Stochastic Models, Estimation and Control, vol. 1, 1979, §5.3 and 5.6,
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from lissom.dynamics.actuation import run_actuation
 from lissom.dynamics.assembly import assemble, consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration, difference, groups, integrate, over_groups
+from lissom.dynamics.kinematics import frame_jacobian, frame_pose, frame_twist
+from lissom.dynamics.kinematics_derivatives import frame_twist_derivatives
 from lissom.errors import ModelError, ShapeError, check_kept, renamed
 from lissom.gradients.rollout import step_derivatives
-from lissom.inverse.sensors import Sensor
 from lissom.launch.workspace import batch_of, leading, stack
+from lissom.lie.arrays import se3_exp, se3_log
 from lissom.model.model import Model
 from lissom.robot import checks, formatting
+from lissom.robot.bases import STRAINS
 from lissom.stepping.schemes import Scheme
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _TOLERANCE = 1e-9  # of steps; larger than that of rollouts, since loops at rest have larger rounding errors
+
+
+# -- sensors ----------------------------------------------------------------------------------------------------------
+
+
+class Sensor(ABC):
+    """A sensor. `value` is h, of shape (..., *shape). `slopes` are its derivatives by q, in the tangent space of
+    `integrate`, and by v, (..., size, nv) each. `apart` is the difference y ⊖ h, (..., size), and `moved` its inverse.
+    `noise` is the standard deviation of each of these numbers."""
+
+    @abstractmethod
+    def shape(self, model: Model) -> tuple[int, ...]:
+        """Shape of a measurement. ModelError if the sensor does not fit the model."""
+
+    @abstractmethod
+    def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """h(q, v)."""
+
+    @abstractmethod
+    def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂h/∂q and ∂h/∂v."""
+
+    @abstractmethod
+    def deviations(self, model: Model) -> np.ndarray:
+        """Standard deviation of each number, (size,)."""
+
+    def apart(self, y: np.ndarray, h: np.ndarray) -> np.ndarray:
+        """Difference y ⊖ h of a measurement and h, (..., size)."""
+        return y - h
+
+    def moved(self, h: np.ndarray, by: np.ndarray) -> np.ndarray:
+        """The measurement h ⊕ by."""
+        return h + by
+
+
+@dataclass(frozen=True)
+class SensorOnFrame(Sensor):
+    """A sensor on a link or frame, at an abscissa where it is a rod."""
+
+    name: str
+    noise: Any
+    s: float = 1.0
+
+    @abstractmethod
+    def sizes(self) -> tuple[tuple[int, ...], int]:
+        """Shape of a measurement, and the size of its noise."""
+
+    def shape(self, model: Model) -> tuple[int, ...]:
+        """Shape of a measurement."""
+        frame_pose(model, model.neutral(), self.name, self.s)  # raises ModelError for an unknown frame
+        return self.sizes()[0]
+
+    def deviations(self, model: Model) -> np.ndarray:
+        """Standard deviation of each number, (size,)."""
+        return _deviations(self, self.noise, self.sizes()[1])
+
+
+@final
+@dataclass(frozen=True)
+class SensorPosition(SensorOnFrame):
+    """Position of a marker in the world, shape (3,) [m].
+
+    Args:
+        name: of a link or frame. noise: standard deviation of each coordinate, a number or (3,) [m].
+        s: abscissa on a rod.
+    """
+
+    def sizes(self) -> tuple[tuple[int, ...], int]:
+        """Sizes of p."""
+        return (3,), 3
+
+    def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """p."""
+        return frame_pose(model, q, self.name, self.s)[..., :3, 3]
+
+    def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R J_v, and zeros."""
+        R = frame_pose(model, q, self.name, self.s)[..., :3, :3]
+        by_q = R @ frame_jacobian(model, q, self.name, self.s)[..., 3:, :]
+        return by_q, np.zeros_like(by_q)
+
+
+@final
+@dataclass(frozen=True)
+class SensorPose(SensorOnFrame):
+    """Pose of a frame in the world, a matrix (4, 4), measured by a camera for instance [-, m].
+
+    Args:
+        name: of a link or frame. noise: standard deviation of the increment (w; u) on the right of the pose, rotation
+            first, a number or (6,) [rad, m].
+        s: abscissa on a rod.
+    """
+
+    def sizes(self) -> tuple[tuple[int, ...], int]:
+        """Sizes of the pose and of (w; u)."""
+        return (4, 4), 6
+
+    def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """g."""
+        return frame_pose(model, q, self.name, self.s)
+
+    def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """J_B, and zeros."""
+        J = frame_jacobian(model, q, self.name, self.s)
+        return J, np.zeros_like(J)
+
+    def apart(self, y: np.ndarray, h: np.ndarray) -> np.ndarray:
+        """log(h⁻¹ y)."""
+        back = np.zeros_like(h)
+        back[..., :3, :3] = np.swapaxes(h[..., :3, :3], -1, -2)
+        back[..., :3, 3] = -(back[..., :3, :3] @ h[..., :3, 3:])[..., 0]
+        back[..., 3, 3] = 1.0
+        seen = np.isfinite(np.sum(y, axis=(-2, -1)))
+        found = se3_log(back @ np.where(seen[..., None, None], y, h))
+        return np.where(seen[..., None], found, np.nan)
+
+    def moved(self, h: np.ndarray, by: np.ndarray) -> np.ndarray:
+        """h exp(by)."""
+        return h @ se3_exp(by)
+
+
+@final
+@dataclass(frozen=True)
+class SensorTwist(SensorOnFrame):
+    """Twist of a frame in its own axes, shape (6,) [rad/s, m/s]. A gyroscope measures the first three components.
+
+    Args:
+        name: of a link or frame. noise: standard deviation of each component, a number or (6,) [rad/s, m/s]; infinite
+            for components that are not measured.
+        s: abscissa on a rod.
+    """
+
+    def sizes(self) -> tuple[tuple[int, ...], int]:
+        """Sizes of η_B."""
+        return (6,), 6
+
+    def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """η_B."""
+        return frame_twist(model, q, v, self.name, self.s)
+
+    def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂η_B/∂q, and J_B."""
+        return frame_twist_derivatives(model, q, v, self.name, self.s)
+
+
+@final
+@dataclass(frozen=True)
+class SensorStrain(Sensor):
+    """Strains of a rod at an abscissa, measured by strain gauges or a fibre, shape (n,) [1/m, or a ratio].
+
+    Args:
+        link: name of the rod. s: abscissa. noise: standard deviation of each, a number or (n,) [1/m, or a ratio].
+        components: names of the measured strains.
+    """
+
+    link: str
+    s: float
+    noise: ArrayLike
+    components: tuple[str, ...] = ("bending_y", "bending_z")
+
+    def shape(self, model: Model) -> tuple[int, ...]:
+        """(n,)."""
+        checks.require(self.link in model.rods, "sensor", f"must be on a rod, one of {list(model.rods)}", self.link)
+        checks.require(0.0 <= self.s <= 1.0, f"sensor on {self.link!r}", "s must lie in [0, 1]", self.s)
+        known = len(self.components) > 0 and set(self.components) <= set(STRAINS)
+        checks.require(known, f"sensor on {self.link!r}", f"components must be some of {STRAINS}", self.components)
+        return (len(self.components),)
+
+    def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """ξ = Φ q + ξ*."""
+        rod, rows = model.rods[self.link].strain, [STRAINS.index(name) for name in self.components]
+        Phi = np.asarray(rod.basis(self.s))
+        at = rod.v_start + rod.q_shift
+        return q[..., at : at + Phi.shape[1]] @ Phi[rows].T + np.asarray(rod.reference(self.s))[rows]
+
+    def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Φ, and zeros."""
+        rod, rows = model.rods[self.link].strain, [STRAINS.index(name) for name in self.components]
+        Phi = np.asarray(rod.basis(self.s))[rows]
+        by_q = np.zeros((*q.shape[:-1], len(rows), model.nv))
+        by_q[..., rod.v_start : rod.v_start + Phi.shape[1]] = Phi
+        return by_q, np.zeros_like(by_q)
+
+    def deviations(self, model: Model) -> np.ndarray:
+        """Standard deviation of each strain, (n,)."""
+        return _deviations(self, self.noise, len(self.components))
+
+
+@final
+@dataclass(frozen=True)
+class SensorLength(Sensor):
+    """Length of a tendon inside the robot, measured by an encoder of its spool, shape (1,) [m].
+
+    Args:
+        tendon: its name. noise: standard deviation [m].
+    """
+
+    tendon: str
+    noise: ArrayLike
+
+    def shape(self, model: Model) -> tuple[int, ...]:
+        """(1,)."""
+        names = [name for name, one in zip(model.channels.names, model.channels.is_tendon) if one]
+        checks.require(self.tendon in names, "sensor", f"must be of a tendon, one of {names}", self.tendon)
+        return (1,)
+
+    def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """L."""
+        w, lead = run_actuation(model, q)
+        k = model.channels.names.index(self.tendon)
+        return w.result("length", lead, len(model.channels.names))[..., k : k + 1]
+
+    def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂L/∂q, the generalised force of a unit of tension with the opposite sign; and zeros."""
+        w, lead = run_actuation(model, q)
+        k = model.channels.names.index(self.tendon)
+        by_q = -w.result("B", lead, len(model.channels.names), model.nv)[..., k : k + 1, :]
+        return by_q, np.zeros_like(by_q)
+
+    def deviations(self, model: Model) -> np.ndarray:
+        """Standard deviation of the length, (1,)."""
+        return _deviations(self, self.noise, 1)
+
+
+def _deviations(sensor: Sensor, noise: Any, size: int) -> np.ndarray:
+    """Standard deviations from a user's `noise`, shape (size,)."""
+    try:
+        rows = np.broadcast_to(np.asarray(noise, dtype=np.float64), (size,))
+    except (TypeError, ValueError):
+        rows = np.full(size, np.nan)
+    rule = f"noise must be > 0, a number or of shape ({size},)"
+    checks.require(bool((rows > 0.0).all()), f"{sensor!r}", rule, noise)
+    return rows
+
+
+# -- filter -----------------------------------------------------------------------------------------------------------
 
 
 @final
@@ -146,7 +389,7 @@ class ExtendedKalmanFilter:
         options: dict[str, Any] = {"dt": self.dt, "method": self.method, "tolerance": _TOLERANCE}
         step = step_derivatives(self.model, estimate.q, estimate.v, u, **options)
         B = step.B * self.inputs
-        P = step.A @ estimate.covariance @ _t(step.A) + B @ _t(B) + self.added  # (1)
+        P = step.A @ estimate.covariance @ _transposed(step.A) + B @ _transposed(B) + self.added  # (1)
         return Estimate(estimate.t + self.dt, step.q, step.v, P)
 
     def innovation(self, estimate: Estimate, measured: Sequence[Any]) -> Innovation:
@@ -172,7 +415,7 @@ class ExtendedKalmanFilter:
             spread.append(np.where(np.isfinite(deviation), deviation, 1.0))
         r, R = np.concatenate(apart, axis=-1), np.concatenate(spread) ** 2
         H = np.where(np.isnan(r)[..., None], 0.0, np.concatenate(slopes, axis=-2))
-        S = H @ estimate.covariance @ _t(H) + R * np.eye(len(R))  # (2)
+        S = H @ estimate.covariance @ _transposed(H) + R * np.eye(len(R))  # (2)
         return Innovation(r, S, H)
 
     def correct(self, estimate: Estimate, measured: Sequence[Any]) -> Estimate:
@@ -181,17 +424,17 @@ class ExtendedKalmanFilter:
         size, nv = 2 * model.nv, model.nv
         R = np.concatenate([x.deviations(model) for x in self.sensors]) ** 2
         R = np.where(np.isnan(new.values), 1.0, R)
-        K = _t(np.linalg.solve(new.covariance, new.slopes @ P))  # S and P are symmetric
+        K = _transposed(np.linalg.solve(new.covariance, new.slopes @ P))  # S and P are symmetric
         change = (K @ np.nan_to_num(new.values)[..., None])[..., 0]
         kept = np.eye(size) - K @ new.slopes
-        P = kept @ P @ _t(kept) + (K * R[..., None, :]) @ _t(K)
+        P = kept @ P @ _transposed(kept) + (K * R[..., None, :]) @ _transposed(K)
         if groups(model):
             G = np.zeros((*change.shape[:-1], size, size))
             G[..., nv:, nv:] = np.eye(nv)
-            G[..., :nv, :nv] = _t(over_groups(model, change[..., None, :nv], np.eye(nv)))
-            P = G @ P @ _t(G)
+            G[..., :nv, :nv] = _transposed(over_groups(model, change[..., None, :nv], np.eye(nv)))
+            P = G @ P @ _transposed(G)
         q, v = self._closed(integrate(model, estimate.q, change[..., :nv]), estimate.v + change[..., nv:])
-        return Estimate(estimate.t, q, v, 0.5 * (P + _t(P)))
+        return Estimate(estimate.t, q, v, 0.5 * (P + _transposed(P)))
 
     def run(self, estimate: Estimate, u: ArrayLike, measured: Sequence[Any]) -> Estimate:
         """The given estimate and those after each step, corrected by the measurements at its end.
@@ -261,5 +504,5 @@ def _covariance(given: Any, size: int, name: str) -> np.ndarray:
     return np.diag(x**2) if x.ndim == 1 else x
 
 
-def _t(X: np.ndarray) -> np.ndarray:
+def _transposed(X: np.ndarray) -> np.ndarray:
     return np.swapaxes(X, -1, -2)

@@ -11,8 +11,17 @@ import numpy as np
 from lissom.dynamics.assembly import moved_to
 from lissom.dynamics.configuration import checked_configuration, integrate
 from lissom.errors import ModelError, keeping
-from lissom.inverse.by_coordinates import Bounds, Search, begun, search_coordinates
-from lissom.inverse.by_statics import Inputs, Reach, equilibria, response, search_inputs
+from lissom.inverse.searches import (
+    Bounds,
+    CoordinateSearch,
+    InputLimits,
+    InputSearch,
+    begin_search,
+    equilibria,
+    response,
+    search_coordinates,
+    search_inputs,
+)
 from lissom.inverse.targets import Targets, read_limits, read_targets
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading, stack
@@ -126,7 +135,7 @@ def inverse_kinematics(
     if by == "coordinates":
         bounds = Bounds(*read_limits(limits, *_joint_limits(model)), _moving(model))
         q = moved_to(model, q, t)
-        best = begun(model, wanted, q, bounds)
+        best = begin_search(model, wanted, q, bounds)
 
         def nearest() -> InverseKinematics:
             shapes = (best.q, best.found(wanted, tolerance), best.errors, best.iterations)
@@ -139,9 +148,9 @@ def inverse_kinematics(
         return nearest()
     _require_equilibria(model)
     low, high = read_limits(limits, *_input_limits(model))
-    reach: Reach | None = None
+    reach: InputSearch | None = None
 
-    def reached(at: Reach) -> InverseKinematics:
+    def reached(at: InputSearch) -> InverseKinematics:
         converged = (wanted.away(at.errors) <= tolerance) & at.stable
         parts = (at.q, converged, at.errors, at.iterations, at.u, at.force, at.stable)
         return InverseKinematics(*(x.reshape(lead + x.shape[1:]) for x in parts))
@@ -187,7 +196,7 @@ def _require_equilibria(model: Model) -> None:
 
 
 def _by_coordinates(
-    model: Model, targets: Targets, best: Search, q: np.ndarray, bounds: Bounds, starts: int,
+    model: Model, targets: Targets, best: CoordinateSearch, q: np.ndarray, bounds: Bounds, starts: int,
     random: np.random.Generator, tolerance: float, most: int, report: Callable[[float], None],
 ) -> None:  # fmt: skip
     """Continue the searches in `best`, and try random starts for those that fail: within the limits, or near q (n, nq)
@@ -203,7 +212,7 @@ def _by_coordinates(
         other = integrate(model, q[rows], step)
         plain = np.flatnonzero(closed & bounds.moves & (model.dofs.q >= 0))
         other[:, model.dofs.q[plain]] = random.uniform(bounds.low[plain], bounds.high[plain], (len(rows), len(plain)))
-        end = begun(model, targets.of(rows), other, bounds)
+        end = begin_search(model, targets.of(rows), other, bounds)
         shifted = _shifted(report, len(q) - len(rows))
         search_coordinates(model, targets.of(rows), end, bounds, tolerance, most, shifted)
         best.iterations[rows] += end.iterations
@@ -217,7 +226,7 @@ def _shifted(report: Callable[[float], None], before: int) -> Callable[[float], 
 
 def _first_equilibria(
     model: Model, targets: Targets, q: np.ndarray, u: np.ndarray, lead: tuple[int, ...], t: float
-) -> Reach:
+) -> InputSearch:
     """Equilibria at the start. Equal starts are solved once."""
     found = solve_statics(model, u=u, q0=q, v=np.zeros(model.nv), t=t)
     force = found.multipliers[..., model.n_motions - model.prescribed.n_locked :]
@@ -225,11 +234,11 @@ def _first_equilibria(
     stable = np.broadcast_to(found.is_stable, lead).reshape(-1).copy()
     n = batch_of(lead)
     errors = targets.errors(model, rows[0]) if n else np.zeros((0, len(targets.weights())))
-    return Reach(rows[0], rows[1], rows[2], errors, stable, np.zeros(n, dtype=int))
+    return InputSearch(rows[0], rows[1], rows[2], errors, stable, np.zeros(n, dtype=int))
 
 
 def _by_statics(
-    model: Model, targets: Targets, best: Reach, low: np.ndarray, high: np.ndarray, starts: int,
+    model: Model, targets: Targets, best: InputSearch, low: np.ndarray, high: np.ndarray, starts: int,
     random: np.random.Generator, tolerance: float, most: int, t: float, report: Callable[[float], None],
 ) -> None:  # fmt: skip
     """Continue the searches in `best`, and try equilibria under random inputs as starts for those that fail, the
@@ -237,10 +246,10 @@ def _by_statics(
     n = len(best.q)
     if not n:
         return
-    limits, weights = Inputs(low, high, _input_units(model, best, t)), targets.weights()
+    limits, weights = InputLimits(low, high, _input_units(model, best, t)), targets.weights()
     origin = best.rows(np.arange(1))
     search_inputs(model, targets, best, limits, t, tolerance, most, report)
-    pool: Reach | None = None
+    pool: InputSearch | None = None
     for attempt in range(starts - 1):
         rows = np.flatnonzero(~((targets.away(best.errors) <= tolerance) & best.stable))
         if not len(rows):
@@ -256,7 +265,7 @@ def _by_statics(
         best.take(rows, end, size < was)
 
 
-def _input_units(model: Model, first: Reach, t: float) -> np.ndarray:
+def _input_units(model: Model, first: InputSearch, t: float) -> np.ndarray:
     """Units of inputs, shape (nu,): the median, over the inputs of one kind, of the input that moves the robot by one
     unit."""
     S = np.abs(response(model, first.q[:1], first.u[:1], first.force[:1], t)[0] / model.dofs.scale[:, None])
@@ -268,7 +277,9 @@ def _input_units(model: Model, first: Reach, t: float) -> np.ndarray:
     return np.array([np.median([s for s, other in zip(size, kinds) if other == kind]) for kind in kinds])
 
 
-def _pool(model: Model, origin: Reach, limits: Inputs, count: int, random: np.random.Generator, t: float) -> Reach:
+def _pool(
+    model: Model, origin: InputSearch, limits: InputLimits, count: int, random: np.random.Generator, t: float
+) -> InputSearch:
     """Stable equilibria under random inputs within the limits."""
     low = np.where(np.isfinite(limits.low), limits.low, np.minimum(limits.high, 0.0) - 3.0 * limits.unit)
     high = np.where(np.isfinite(limits.high), limits.high, np.maximum(low, 0.0) + 3.0 * limits.unit)
@@ -276,10 +287,10 @@ def _pool(model: Model, origin: Reach, limits: Inputs, count: int, random: np.ra
     q, force = (np.tile(x, (count, 1)) for x in (origin.q, origin.force))
     q, force, _, stable = equilibria(model, q, u, force, t)
     none = np.zeros(int(stable.sum()), dtype=int)
-    return Reach(q[stable], u[stable], force[stable], np.zeros((len(none), 0)), stable[stable], none)
+    return InputSearch(q[stable], u[stable], force[stable], np.zeros((len(none), 0)), stable[stable], none)
 
 
-def _nearest(model: Model, targets: Targets, pool: Reach, rank: int) -> Reach:
+def _nearest(model: Model, targets: Targets, pool: InputSearch, rank: int) -> InputSearch:
     """For each target the equilibrium of the pool with the given rank by distance, 0 the nearest."""
     n, m = len(targets.items[0].position), len(pool.q)
     rows, columns = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)

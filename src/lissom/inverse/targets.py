@@ -190,7 +190,7 @@ def read_limits(limits: Any, low: np.ndarray, high: np.ndarray) -> tuple[np.ndar
     return pair[0], pair[1]
 
 
-def few_sizes(function: Callable[..., Any], rows: np.ndarray, *arrays: np.ndarray) -> Any:
+def on_padded_rows(function: Callable[..., Any], rows: np.ndarray, *arrays: np.ndarray) -> Any:
     """Result (count, ...) of a function of `rows` (count,) and of these rows of arrays (n, ...). Rows are padded to a
     power of two, since each size of batch needs buffers of its own."""
     count = len(rows)
@@ -198,7 +198,7 @@ def few_sizes(function: Callable[..., Any], rows: np.ndarray, *arrays: np.ndarra
     return function(wide, *(x[wide] for x in arrays))[:count]
 
 
-def put_rows(into: Any, names: Iterable[str], rows: np.ndarray, other: Any) -> None:
+def replace_rows(into: Any, names: Iterable[str], rows: np.ndarray, other: Any) -> None:
     """Replace rows of the named arrays of `into` by the arrays of `other`. All arrays are replaced at once, so that
     after Ctrl-C they belong to the same states."""
     found = {}

@@ -21,7 +21,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.io.left_out import LeftOut
+from lissom.io.urdf import LeftOut
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
 from lissom.robot.joints import Joint, JointFixed, JointFree, JointPrismatic, JointRevolute, JointSpherical

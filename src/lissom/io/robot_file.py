@@ -12,10 +12,9 @@ import numpy as np
 
 from lissom.bodies.body import DeformableBody
 from lissom.errors import AccuracyWarning, ModelError, PlausibilityWarning
-from lissom.io.file_contents import text_of
 from lissom.io.reading import Fault, keys_of, read
 from lissom.io.schema import DEFORMABLE, FORMAT, IN_PYTHON, TYPES, ConstantMatrix, tabulate
-from lissom.io.yaml_text import dump, parse
+from lissom.io.text_files import dump, parse, text_of
 from lissom.portable import write_whole
 from lissom.robot.actuators import (
     Actuator,
@@ -38,6 +37,7 @@ from lissom.robot.robot import Link, Robot
 
 _SOLID = ("mass", "com", "inertia", "outline", "balls")
 _AGAIN = "add it again after loading the rest"
+_SHOWN = 10  # errors listed for one file
 
 
 def document(robot: Robot, folder: Path | None = None) -> dict[str, Any]:
@@ -209,9 +209,6 @@ def _unsaved(where: str, of: str, remedy: str) -> ModelError:
     return ModelError(f"{where}: a Python function {of} cannot be saved in a robot file; {remedy}")
 
 
-_SHOWN = 10  # errors listed for one file
-
-
 def load_robot(path: str | os.PathLike[str]) -> Robot:
     """Robot of a YAML file. Nothing in the file is executed.
 
@@ -264,14 +261,14 @@ def faults_of(path: str | os.PathLike[str]) -> tuple[Robot | None, list[Fault], 
     robot, faults = read(text, name)
     if robot is None or faults:
         return robot, faults, []
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             robot.build()
         except ModelError as error:
             faults = [_fault(str(error), text, name)]
     doubts = (AccuracyWarning, PlausibilityWarning)
-    return robot, faults, [_fault(str(w.message), text, name) for w in told if issubclass(w.category, doubts)]
+    return robot, faults, [_fault(str(w.message), text, name) for w in caught if issubclass(w.category, doubts)]
 
 
 def _fault(message: str, text: str, name: str) -> Fault:

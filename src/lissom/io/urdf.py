@@ -9,6 +9,7 @@ line numbers for errors. Nothing in a file is executed. Meshes are read by trime
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
@@ -18,9 +19,8 @@ from xml.parsers import expat
 
 import numpy as np
 
-from lissom.errors import ModelError
-from lissom.io.file_contents import bytes_of
-from lissom.io.left_out import LeftOut
+from lissom.errors import AccuracyWarning, LeftOutWarning, ModelError
+from lissom.io.text_files import bytes_of
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
 from lissom.robot.joints import Joint, JointFixed, JointFree, JointPlanar, JointPrismatic, JointRevolute
@@ -479,3 +479,46 @@ def _scale(part: Element) -> np.ndarray:
 def _color(material: Element) -> tuple[float, ...] | None:
     color = material.find("color")
     return None if color is None else tuple(color.numbers("rgba", 4).tolist())
+
+
+# -- parts that imports of URDF and MJCF leave out --------------------------------------------------------------------
+
+_SHOWN_PLACES = 8  # places that a warning names for each kind
+
+
+@final
+class LeftOut:
+    """Parts of a file that the robot does not have, by kind and place.
+
+    Args:
+        source: name of the file.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._places: dict[str, list[str]] = {}
+        self._fits: dict[str, tuple[int, float]] = {}
+
+    def add(self, kind: str, place: str) -> None:
+        """Add a part of a kind, at a place in the file."""
+        self._places.setdefault(kind, []).append(place)
+
+    def fitted(self, link: str, count: int, gap: float) -> None:
+        """Add a link whose collision mesh became `count` balls with a largest gap [m]."""
+        before = self._fits.get(link, (0, 0.0))
+        self._fits[link] = (before[0] + count, max(before[1], gap))
+
+    def warn(self) -> None:
+        """Issue one warning of the parts that were left out, and one of balls in place of meshes."""
+        if self._places:
+            kinds = [f"{kind} of {_listed(places)}" for kind, places in self._places.items()]
+            warnings.warn(f"{self.source}: left out: {'; '.join(kinds)}", LeftOutWarning, stacklevel=3)
+        if self._fits:
+            balls = [f"{link!r} {count}, up to {1e3 * gap:.2g} mm away" for link, (count, gap) in self._fits.items()]
+            text = f"{self.source}: balls replace collision meshes: {_listed(balls)}"
+            warnings.warn(f"{text}; more balls come nearer, balls=0 makes none", AccuracyWarning, stacklevel=3)
+
+
+def _listed(places: list[str]) -> str:
+    more = len(places) - _SHOWN_PLACES
+    return ", ".join(places[:_SHOWN_PLACES]) + (f" and {more} more" if more > 0 else "")

@@ -4,6 +4,16 @@ Samples are computed in chunks. The first chunk is computed before the others, s
 the cache that all processes of a machine share. A chunk is written as soon as it is finished. If its process dies, it
 is computed again. A chunk whose process has died twice is computed alone. This isolates the sample that ends its
 process; it is recorded as failed, and the other samples continue.
+
+A study file is a sweep as YAML, for the command line. Nothing in a file is executed.
+
+robot: arm.yaml                       beside the study file
+parameters:
+  arm.material.young: {low: 1e6, high: 3e6, steps: 5, scale: log}
+  u.t1: [0, 1, 2]
+samples: {kind: grid}                 or {kind: sobol, count: 256, seed: 1}
+statics: {results: [q, arm.position]}
+simulation: {duration: 1, dt: 0.01, results: [q]}        instead of statics
 """
 
 from __future__ import annotations
@@ -14,22 +24,22 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from lissom.errors import ModelError, PlausibilityWarning
+from lissom.errors import ModelError, PlausibilityWarning, ShapeError
 from lissom.io.robot_file import document, load_robot
-from lissom.io.yaml_text import dump
+from lissom.io.text_files import Source, dump, parse, text_of
 from lissom.launch.progress import progress_bar
 from lissom.robot import checks
 from lissom.robot.paths import described_values
 from lissom.robot.robot import Robot
 from lissom.sweeps.results import Store, SweepResults, digest, table_digest
-from lissom.sweeps.samples import Sampling, sampling
-from lissom.sweeps.study import Designs, Study, lasting, parameter_units, study_of
+from lissom.sweeps.samples import Sampling, Span, sampling
+from lissom.sweeps.study import Designs, Study, StudySimulation, StudyStatics, lasting, parameter_units, study_of
 from lissom.sweeps.workers import Chunk, Row, Work, WorkerPool, end_if_imported_by_worker, origin, pool_of, was_lost
 
 _LARGEST = 64  # largest number of samples of a chunk
@@ -236,3 +246,83 @@ def _progress_bar(show: bool, count: int, finished: int) -> Iterator[Callable[[l
 
         advance([])
         yield advance
+
+
+# -- study files ------------------------------------------------------------------------------------------------------
+
+_FILE_KEYS = ("robot", "parameters", "samples", "statics", "simulation")
+_STUDIES: dict[str, Any] = {"statics": StudyStatics, "simulation": StudySimulation}
+_SAMPLE_KEYS = {"kind": "samples", "count": "count", "seed": "seed"}
+
+
+def load_study(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The arguments of `sweep` in a study file.
+
+    Raises:
+        ModelError: the file, the line, the rule and the value.
+        OSError: the file cannot be read.
+    """
+    source = parse(text_of(path), os.fspath(path))
+    found: list[tuple[int, str]] = []
+    data = source.data(found)
+    if found:
+        raise source.error(*min(found))
+    _require_known(source, data, _FILE_KEYS, [])
+    kinds = [kind for kind in _STUDIES if kind in data]
+    for known, rule in ((len(kinds) == 1, "statics or simulation, and not both"), ("parameters" in data, "parameters")):
+        if not known:
+            raise source.error(1, f"a study needs {rule} (got {sorted(data)})")
+    out: dict[str, Any] = {"task": _study_of_file(source, data, kinds[0])}
+    out["parameters"] = {
+        name: _span_of_file(source, data, name) for name in _mapping(source, data["parameters"], ["parameters"])
+    }
+    if "robot" in data:
+        if not isinstance(data["robot"], str):
+            raise _wrong(source, ["robot"], "must be the path of a robot file", data["robot"])
+        out["robot"] = Path(path).parent / data["robot"]
+    given = _mapping(source, data.get("samples", {}), ["samples"])
+    _require_known(source, given, tuple(_SAMPLE_KEYS), ["samples"])
+    return out | {_SAMPLE_KEYS[key]: value for key, value in given.items()}
+
+
+def _study_of_file(source: Source, data: dict[str, Any], kind: str) -> Any:
+    given, make = dict(_mapping(source, data[kind], [kind])), _STUDIES[kind]
+    _require_known(source, given, tuple(item.name for item in fields(make) if item.name != "controller"), [kind])
+    if isinstance(given.get("u"), dict):
+        from lissom.simulation.inputs import Samples
+
+        _require_known(source, given["u"], ("t", "u", "smooth"), [kind, "u"])
+        given["u"] = _made_from(source, [kind, "u"], Samples, given["u"])
+    return _made_from(source, [kind], make, given)
+
+
+def _span_of_file(source: Source, data: dict[str, Any], name: str) -> Any:
+    """The values of a parameter."""
+    given = data["parameters"][name]
+    if not isinstance(given, dict):
+        return given
+    _require_known(source, given, tuple(item.name for item in fields(Span)), ["parameters", name])
+    return _made_from(source, ["parameters", name], Span, given)
+
+
+def _made_from(source: Source, keys: list[str], make: Callable[..., Any], given: dict[str, Any]) -> Any:
+    try:
+        return make(**given)
+    except (ModelError, ShapeError, TypeError) as error:
+        raise source.error(source.locate(keys)[0], f"{' > '.join(keys)}: {error}") from error
+
+
+def _mapping(source: Source, value: Any, keys: list[str]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong(source, keys, "must hold keys and values", value)
+    return value
+
+
+def _require_known(source: Source, data: Any, known: tuple[str, ...], keys: list[str]) -> None:
+    for key in _mapping(source, data, keys):
+        if key not in known:
+            raise _wrong(source, [*keys, key], f"must be one of {', '.join(known)}", key)
+
+
+def _wrong(source: Source, keys: list[str], rule: str, value: Any) -> ModelError:
+    return source.error(source.locate(keys)[0], f"{' > '.join(['study', *keys])}: {rule} (got {value!r})")

@@ -1,16 +1,55 @@
-"""YAML text to plain data with line numbers, and back. Nothing in a text is executed."""
+"""Text files of the user: contents up to a limit of size, YAML with line numbers and back, CSV of inputs over time.
+
+Nothing in a file is executed. Files without an end, such as devices, are refused.
+"""
 
 from __future__ import annotations
 
+import csv
+import math
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from pathlib import Path
+from typing import Any, NamedTuple, final
 
+import numpy as np
 import yaml
 
 from lissom.errors import ModelError
-from lissom.io.advice import of_syntax
+
+_MOST_BYTES = 2**26  # largest size of a description [B]
+
+
+def bytes_of(path: str | os.PathLike[str], most: int = _MOST_BYTES) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        ModelError: the file has more than `most` bytes. OSError: it cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        found = file.read(most + 1)
+    if len(found) > most:
+        raise ModelError(f"{os.fspath(path)}: must hold at most {most / 2**20:g} MiB (it has more, or no end)")
+    return found
+
+
+def text_of(path: str | os.PathLike[str], most: int = _MOST_BYTES) -> str:
+    """The text of a file in UTF-8.
+
+    Raises:
+        ModelError: the file has more than `most` bytes, or is not UTF-8, and where. OSError: it cannot be read.
+    """
+    raw = bytes_of(path, most)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        where = f"{os.fspath(path)}, line {raw.count(bytes([10]), 0, error.start) + 1}"
+        raise ModelError(f"{where}: the file is not UTF-8 text; save it as UTF-8 in your editor") from None
+
+
+# -- YAML -------------------------------------------------------------------------------------------------------------
 
 _TAG = "tag:yaml.org,2002:"
 _RESOLVED = (  # the core schema of YAML 1.2: 1e6 is a number, `yes` is a text
@@ -23,9 +62,20 @@ _RESOLVED = (  # the core schema of YAML 1.2: 1e6 is a number, `yes` is a text
         list("-+.0123456789"),
     ),
 )
-_VALUES_MAX = 500_000
-_DEPTH_MAX = 60
-_FLOW_WIDTH = 100
+_VALUES_MAX, _DEPTH_MAX = 500_000, 60  # of a document
+_FLOW_WIDTH = 100  # longest text of a list or a mapping on one line
+_SYNTAX = (  # parts of messages of PyYAML, and the cures
+    ("'\\t'", "indent with spaces, not with tabs"),
+    ("mapping values are not allowed", "a text with a colon needs quotes, and keys of one mapping one indentation"),
+    ("could not find expected ':'", "write a colon and a space after each key, as in length: 0.3"),
+    ("expected ',' or ']'", "close the list with ], and separate its entries by commas"),
+    ("expected ',' or '}'", "close the mapping with }, and separate its entries by commas"),
+    ("expected <block end>", "entries of one list, and keys of one mapping, must be indented alike"),
+    ("quoted scalar", "close the quotes"),
+    ("undefined alias", "a text that begins with * needs quotes"),
+    ("single document", "a file holds one robot: remove the line ---"),
+    ("cannot start any token", "a text that begins with this character needs quotes"),
+)  # fmt: skip
 
 
 class _Loader(yaml.SafeLoader):
@@ -128,7 +178,7 @@ def parse(text: str, name: str) -> Source:
         mark = (error.context_mark if begun else None) or error.problem_mark or error.context_mark
         line = 1 if mark is None else mark.line + 1
         why = ", ".join(part for part in (error.context, error.problem) if part)
-        text = f"{name}, line {line}: the YAML is broken or cut off: {why}{of_syntax(why)}"
+        text = f"{name}, line {line}: the YAML is broken or cut off: {why}{_cure_of_syntax(why)}"
         raise ModelError(text) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, int(error.position)) + 1
@@ -138,6 +188,11 @@ def parse(text: str, name: str) -> Source:
     if root is None:
         raise ModelError(f"{name}, line 1: the file is empty")
     return Source(name, root)
+
+
+def _cure_of_syntax(why: str) -> str:
+    """The cure of a syntax error of PyYAML; empty if none is known."""
+    return next((f"; {cure}" for sign, cure in _SYNTAX if sign in why), "")
 
 
 def dump(data: dict[str, Any]) -> str:
@@ -194,3 +249,79 @@ def _represent_str(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
 _Dumper.add_representer(str, _represent_str)
 _Dumper.add_representer(list, _represent_list)
 _Dumper.add_representer(dict, _represent_dict)
+
+
+# -- inputs over time -------------------------------------------------------------------------------------------------
+
+_MOST_INPUT_BYTES = 2**28  # largest size of a file [B], ten million numbers
+
+
+class InputHistory(NamedTuple):
+    """The contents of a CSV of inputs.
+
+    Fields: t (n,) [s]; u (n, nu) [N, Pa, N·m]; missing: names of the inputs without a column, which are zero in u.
+    """
+
+    t: np.ndarray
+    u: np.ndarray
+    missing: tuple[str, ...]
+
+
+def read_inputs(path: str | os.PathLike[str], names: Sequence[str]) -> InputHistory:
+    """Inputs over time from a CSV with the header `t,<input>,...` in any order of columns.
+
+    Args:
+        path: of the file.
+        names: of the robot's inputs, in the order of u.
+    Raises:
+        ModelError: the file, line and column, the rule and the value.
+        OSError: the file cannot be read.
+    """
+    name = os.fspath(path)
+    text = text_of(path, _MOST_INPUT_BYTES)
+    reader = csv.reader(text.splitlines(), skipinitialspace=True, strict=True)
+    try:
+        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
+    except csv.Error as error:
+        raise ModelError(f"{name}, line {reader.line_num}: {error}") from None
+    if not rows:
+        raise ModelError(f"{name}, line 1: the file is empty; its header must be t,{','.join(names)}")
+    first, header = rows[0]
+    _check_header(f"{name}, line {first}", header, names)
+    table = np.array([_row_of_numbers(f"{name}, line {line}", row, header) for line, row in rows[1:]])
+    if len(table) < 2:
+        raise ModelError(f"{name}, line {first}: at least 2 rows of numbers must follow the header (got {len(table)})")
+    t = table[:, header.index("t")]
+    for k in np.flatnonzero(np.diff(t) <= 0)[:1]:
+        line = rows[k + 2][0]
+        raise ModelError(f"{name}, line {line}, column 't': must be later than the row before (got {t[k + 1]:g})")
+    u = np.zeros((len(t), len(names)))
+    for k, column in enumerate(names):
+        if column in header:
+            u[:, k] = table[:, header.index(column)]
+    return InputHistory(t, u, tuple(column for column in names if column not in header))
+
+
+def _check_header(where: str, header: list[str], names: Sequence[str]) -> None:
+    if "t" not in header:
+        raise ModelError(f"{where}: the header must hold the column 't' (got {','.join(header)!r})")
+    for k, column in enumerate(header, start=1):
+        if column != "t" and column not in names:
+            known = ", ".join(names) or "none"
+            raise ModelError(f"{where}, column {k}: must be 't' or one of the robot's inputs: {known} (got {column!r})")
+        if column in header[: k - 1]:
+            raise ModelError(f"{where}, column {k}: {column!r} is given twice")
+
+
+def _row_of_numbers(where: str, row: list[str], header: list[str]) -> list[float]:
+    if len(row) != len(header):
+        raise ModelError(f"{where}: must hold {len(header)} numbers, as many as the header (got {len(row)})")
+    out = []
+    for column, cell in zip(header, row, strict=True):
+        try:
+            out.append(float(cell))
+        except ValueError:
+            out.append(math.nan)
+        if not math.isfinite(out[-1]):
+            raise ModelError(f"{where}, column {column!r}: must be a finite number (got {cell!r})")
+    return out

@@ -1,4 +1,4 @@
-"""A new robot file from a few questions."""
+"""Commands about robot files: write a new one, list the mistakes of one, show the contents of one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lissom.cli.command import Command
-from lissom.cli.common import positive
+from lissom.cli.common import Command, loaded, positive, robot_argument, shown
+
+# -- new --------------------------------------------------------------------------------------------------------------
 
 _JOINTS = {"fixed": "JointFixed", "hinge": "JointRevolute", "free": "JointFree"}
 
@@ -59,7 +60,7 @@ _QUESTIONS = (
 )
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
+def _new_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robot", type=Path, nargs="?", default=Path("robot.yaml"), help="file to write (robot.yaml)")
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     parser.add_argument("--defaults", action="store_true", help="ask nothing")
@@ -153,6 +154,114 @@ NEW = Command(
     "new",
     "ask a few questions and write a robot file with comments",
     "lissom new arm.yaml",
-    _arguments,
+    _new_arguments,
     _new,
+)
+
+
+# -- check ------------------------------------------------------------------------------------------------------------
+
+
+def _check_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("robots", type=Path, nargs="+", metavar="ROBOT", help="robot files (YAML)")
+    parser.add_argument("--strict", action="store_true", help="return 2 for warnings too")
+    parser.add_argument(
+        "--accuracy", action="store_true", help="also find the equilibrium without inputs, and its accuracy"
+    )
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from lissom.io.robot_file import faults_of
+
+    wrong = 0
+    for path in arguments.robots:
+        robot, faults, doubts = faults_of(path)
+        for fault in faults:
+            print(f"{shown(path)}, line {fault.line}: {shown(fault.text)}", file=sys.stderr)
+        for doubt in doubts:
+            print(f"{shown(path)}, line {doubt.line}: warning: {shown(doubt.text)}", file=sys.stderr)
+        wrong += bool(faults) or (arguments.strict and bool(doubts))
+        if robot is not None and not faults:
+            warnings = f", {_counted(len(doubts), 'warning')}" if doubts else ""
+            print(f"{shown(path)}: OK{warnings}; {robot!r}")
+            if arguments.accuracy:
+                _show_accuracy(robot)
+        else:
+            print(f"{shown(path)}: {_counted(len(faults), 'error')}")
+    return 2 if wrong else 0
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def _show_accuracy(robot: Any) -> None:
+    """Errors by points and bases of the equilibrium without inputs, a line for each link, and the cure."""
+    from lissom.statics.equilibrium import solve_statics
+
+    found = solve_statics(robot.build()).accuracy
+    for name, points, basis in zip(found.links, found.points, found.basis):
+        by_basis = "not estimated" if name in found.not_estimated else f"{basis:.1e} m"
+        print(f"  {name}: at rest off by {points:.1e} m by its points, {by_basis} by its basis")
+    if found.cure:
+        print(f"  more exact: {found.cure}")
+
+
+CHECK = Command(
+    "check",
+    "list all errors of robot files, with cures",
+    "lissom check examples/robots/cdm.yaml",
+    _check_arguments,
+    _check,
+)
+
+
+# -- info -------------------------------------------------------------------------------------------------------------
+
+
+def _info(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from lissom.cli.descriptions import bodies, deformable_bodies, driven_by, place, surroundings, unit_of_input
+
+    robot, model = loaded(arguments.robot)
+    links = Table("link", "parent", "joint", "body", title=robot.name, title_justify="left")
+    for heading in ("dof", "mass [kg]"):
+        links.add_column(heading, justify="right")
+    ends = [*model.links.v_start[1:], model.nv]
+    for k, link in enumerate(robot.links.values()):
+        parent = link.parent or "world"
+        carrier = robot.links[link.parent].body if link.parent else None
+        at = f" at s={place(link.at)}" if carrier is not None and carrier.is_slender else ""
+        dof = int(ends[k] - model.links.v_start[k])
+        joint, body = type(link.joint).__name__, type(link.body).__name__ if link.body else "none"
+        links.add_row(link.name, parent + at, joint, body, str(dof), f"{model.links.mass[k]:.4g}")
+    inputs = Table("u", "input", "actuator", "unit")
+    for k, name in enumerate(model.inputs.names):
+        inputs.add_row(str(k), name, driven_by(robot, name), unit_of_input(robot, name))
+    console = Console(markup=False, emoji=False)
+    console.print(links)
+    console.print(inputs if model.nu else "no inputs")
+    for line in bodies(robot):
+        console.print(line, highlight=False, soft_wrap=True)
+    for name, frame in robot.frames.items():
+        console.print(f"frame {name!r} on {frame.link!r} at s={place(frame.s)}", highlight=False)
+    for name, load in robot.loads.items():
+        console.print(f"load {name!r} on {load.link!r} at s={place(load.s)}", highlight=False)
+    for line in [*deformable_bodies(robot), *surroundings(robot)]:
+        console.print(line, highlight=False, soft_wrap=True)
+    console.print(
+        f"nq {model.nq}, nv {model.nv}, nu {model.nu}, nodes {model.n_nodes}, mass {sum(model.links.mass):.6g} kg",
+        highlight=False,
+    )
+    return 0
+
+
+INFO = Command(
+    "info",
+    "show the contents of a robot file",
+    "lissom info examples/robots/hybrid_arm.yaml",
+    robot_argument,
+    _info,
 )

@@ -1,19 +1,20 @@
-"""How contacts answer to design values, with the branch of each held as it is at the state.
+"""Derivatives of contacts by design values, on the branch of each contact at the present state.
 
-A contact has kinks: where it begins, where its ball begins to slip, where damping would pull, between the features of a
-shape. Differences across one are wrong by any amount. The law of contact takes X, which has no kinks: its constants,
-the radius, the centre c, the pose R, p of the obstacle and its sizes, the rotation R_a of the ball's node, the velocity
-u of the centre and the spin ω against the obstacle. X is differenced over design values. With f and m of contact,
-and the Jacobians J_c, J_ω of the ball against the obstacle (anchors), r = … − J_cᵀ f − J_ωᵀ m changes by
+The force of a contact has kinks: where contact begins, where slipping begins, where damping would pull, and between the
+features of a shape. Differences across a kink are wrong. So only the variables X of the law of contact are differenced
+over design values, since they have no kinks: the constants of the law, the radius, the centre c, the pose R, p and the
+sizes of the obstacle, the rotation R_a of the ball's node, the velocity u of the centre and the spin ω relative to the
+obstacle. With f and m of contact, and the Jacobians J_c, J_ω of the ball relative to the obstacle (anchors), the
+residual r = … − J_cᵀ f − J_ωᵀ m has the derivative
 
     r_p = −(J_c'ᵀ f + J_ω'ᵀ m) − J_cᵀ ∂f/∂X X' − J_ωᵀ ∂m/∂X X'                                            (1)
 
-The law is differentiated by the complex step f(X + i h X') = f + i h f' + O(h²), exact to rounding for any h: its
-branches are chosen by real parts. The gradient n and Hessian N of the distance φ give
+The law is differentiated by the complex step f(X + i h X') = f + i h f' + O(h²), which is exact to rounding for tiny h.
+Real parts choose the branches. With the gradient n and the Hessian N of the distance φ,
 
     φ' = n·(y' − s'),   n' = N (y' − s'),   y = Rᵀ (c − p)                                                (2)
 
-in axes of the shape, which moves its nearest point by s' as its sizes change; the side of a cone turns as well.
+in axes of the shape, where s' is the displacement of its nearest point by changed sizes. The side of a cone also turns.
 Source: W. Squire, G. Trapp, SIAM Review 40 (1998) 110 (the complex step).
 """
 
@@ -32,20 +33,25 @@ from lissom.model.points import on_node
 from lissom.robot.shapes import ShapeKind
 
 _STEP = 1e-30  # of the complex step
-_SURELY = 1.0 - 1e-12  # of the limit of friction, as the kernel takes it
+_SURELY = 1.0 - 1e-12  # factor of the limit of friction, as in the kernel
 _SMALL = 0.02  # 1 − cos φ below which a series gives G of contact (6)
 _ROWS = 256  # states of all models in one launch
 _SIZES = {"law": 7, "radius": 1, "size": 3, "c": 3, "R": 9, "p": 3, "R_a": 9, "u": 3, "spin": 3}  # of X
 _ENDS = np.cumsum(list(_SIZES.values()))
 _E_Z, _ACROSS = np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
 
-_Beside = list[tuple[Model, np.ndarray, tuple[Model, ...]]]
+# batches of models with changed design values: the common model, weights in the derivatives (count, models), the models
+_Batches = list[tuple[Model, np.ndarray, tuple[Model, ...]]]
 
 
 @final
-class Touching(NamedTuple):
-    """Pairs that touch, row by row: the state of each, ball, obstacle, row of the law, kind of the shape, depth, normal
-    and Hessian in the world, and the anchor that it holds on at, NaN where it has none."""
+class ContactPairs(NamedTuple):
+    """Pairs of balls and obstacles in contact, one in each row.
+
+    Fields:
+        state: its index. ball, obstacle, law, kind: indices of the two, of the row of the law, and of the kind of
+        shape. depth, n, N: penetration, normal and Hessian, in the world. anchor: NaN for pairs without one.
+    """
 
     state: np.ndarray
     ball: np.ndarray
@@ -57,107 +63,116 @@ class Touching(NamedTuple):
     N: np.ndarray
     anchor: np.ndarray
 
-    def some(self, which: np.ndarray) -> Touching:
-        """Some of the rows."""
-        return Touching(*(x[which] for x in self))
+    def take(self, which: np.ndarray) -> ContactPairs:
+        """Chosen rows."""
+        return ContactPairs(*(x[which] for x in self))
 
 
 @final
-class _Answers(NamedTuple):
-    """Derivatives by design values of (1), and of the anchor that follows, (rows, count, nv) and (rows, count, 6)."""
+class _PairDerivatives(NamedTuple):
+    """Derivatives by design values: (1), (rows, count, nv), and that of the next anchor, (rows, count, 6)."""
 
     residual: np.ndarray
     anchor: np.ndarray
 
 
-def touching_pairs(model: Model, q: np.ndarray, anchors: np.ndarray | None) -> tuple[Touching, np.ndarray]:
-    """The pairs that touch at states (n, nq) of one model, and their numbers; anchors are those of the model where none
-    are given for each state."""
+def contact_pairs(model: Model, q: np.ndarray, anchors: np.ndarray | None) -> tuple[ContactPairs, np.ndarray]:
+    """The pairs in contact at states (n, nq) of one model, and their numbers.
+
+    Args:
+        anchors: of each state, (n, n_pairs, 6); None takes those of the model.
+    """
     world = model.contacts
     state, rows = touching_shapes(model, q)
     pair = rows[:, 0].astype(int)
     ball, obstacle, law = world.pair[pair].T
-    held = world.anchors[pair] if anchors is None or not anchors.size else anchors[state, pair]
+    anchor = world.anchors[pair] if anchors is None or not anchors.size else anchors[state, pair]
     N = rows[:, 8:17].reshape(-1, 3, 3)
     kind = world.obstacle_kind[obstacle]
-    return Touching(state, ball, obstacle, law, kind, rows[:, 1], rows[:, 5:8], N, held), pair
+    return ContactPairs(state, ball, obstacle, law, kind, rows[:, 1], rows[:, 5:8], N, anchor), pair
 
 
 def contact_slopes(
-    model: Model, beside: _Beside, count: int, q: np.ndarray, v: np.ndarray, anchors: np.ndarray | None
+    model: Model, batches: _Batches, count: int, q: np.ndarray, v: np.ndarray, anchors: np.ndarray | None
 ) -> np.ndarray:
-    """What contacts add to ∂r/∂p at states (n, ...) of one model by (1), shape (n, count, nv).
+    """The part of contacts in ∂r/∂p at states (n, ...) of one model by (1), shape (n, count, nv).
 
     Args:
-        beside: models beside it as they stand together; the weights of each in the derivatives, (count, models); and
-            these models, whose contacts push.
+        batches: of models with changed design values. count: number of design values.
     """
     out = np.zeros((len(q), count, model.nv))
     if len(model.contacts.pair):
-        x, _ = touching_pairs(model, q, anchors)
-        np.add.at(out, x.state, _answers(model, beside, count, x, q, v).residual)
+        x, _ = contact_pairs(model, q, anchors)
+        np.add.at(out, x.state, _pair_derivatives(model, batches, count, x, q, v).residual)
     return out
 
 
 def anchor_design_slopes(
-    model: Model, beside: _Beside, count: int, q: np.ndarray, v: np.ndarray, anchors: np.ndarray
+    model: Model, batches: _Batches, count: int, q: np.ndarray, v: np.ndarray, anchors: np.ndarray
 ) -> np.ndarray:
-    """How the anchors that follow upon those given (n, n_pairs, 6) answer, (n, count, 6 n_pairs); zero of pairs that do
-    not touch."""
+    """Derivatives of the anchors after states (n, ...), (n, count, 6 n_pairs); zero for pairs without contact.
+
+    Args:
+        batches, count: as contact_slopes. anchors: before, (n, n_pairs, 6).
+    """
     out = np.zeros((len(q), anchors.shape[1], count, 6))
-    x, pair = touching_pairs(model, q, anchors)
+    x, pair = contact_pairs(model, q, anchors)
     sticks = model.contacts.law[x.law, 5] > 0.0
-    x, pair = x.some(sticks), pair[sticks]
-    out[x.state, pair] = _answers(model, beside, count, x, q, v).anchor
+    x, pair = x.take(sticks), pair[sticks]
+    out[x.state, pair] = _pair_derivatives(model, batches, count, x, q, v).anchor
     return np.swapaxes(out, 1, 2).reshape(len(q), count, anchors[0].size)
 
 
-def _answers(model: Model, beside: _Beside, count: int, x: Touching, q: np.ndarray, v: np.ndarray) -> _Answers:
-    """Of all rows."""
-    out = _Answers(np.zeros((len(x.state), count, model.nv)), np.zeros((len(x.state), count, 6)))
+def _pair_derivatives(
+    model: Model, batches: _Batches, count: int, x: ContactPairs, q: np.ndarray, v: np.ndarray
+) -> _PairDerivatives:
+    """Derivatives of all rows, with a limited number of states in one launch."""
+    out = _PairDerivatives(np.zeros((len(x.state), count, model.nv)), np.zeros((len(x.state), count, 6)))
     if not len(x.state):
         return out
-    most = max(weights.shape[1] for _, weights, _ in beside)
+    most = max(weights.shape[1] for _, weights, _ in batches)
     for part in parts(len(q), max(1, _ROWS // most)):
         rows = np.flatnonzero((x.state >= part.start) & (x.state < part.stop))
         if len(rows):
-            some = x.some(rows)
-            states, own = np.unique(some.state, return_inverse=True)
-            found = _answers_of_part(model, beside, count, some._replace(state=own), q[states], v[states])
+            pairs = x.take(rows)
+            states, own = np.unique(pairs.state, return_inverse=True)
+            found = _derivatives_of_part(model, batches, count, pairs._replace(state=own), q[states], v[states])
             out.residual[rows], out.anchor[rows] = found
     return out
 
 
-def _answers_of_part(model: Model, beside: _Beside, count: int, x: Touching, q: np.ndarray, v: np.ndarray) -> _Answers:
-    """Of the rows of a few states."""
-    own, J_c, J_w = (y[0] for y in _smooth(model, (model,), x, q, v))
-    f, m, _ = (np.real(y) for y in _law(own[:, None].astype(complex), x))
+def _derivatives_of_part(
+    model: Model, batches: _Batches, count: int, x: ContactPairs, q: np.ndarray, v: np.ndarray
+) -> _PairDerivatives:
+    """Derivatives of the rows of a few states."""
+    own, J_c, J_w = (y[0] for y in _smooth_variables(model, (model,), x, q, v))
+    f, m, _ = (np.real(y) for y in _contact_law(own[:, None].astype(complex), x))
     f, m = f[:, 0], m[:, 0]
     slopes = np.zeros((len(x.state), count, own.shape[1] + model.nv))
-    for common, weights, models in beside:
+    for common, weights, models in batches:
         with common.temporary_buffers():
-            X, by_c, by_w = _smooth(common, models, x, q, v)
+            X, by_c, by_w = _smooth_variables(common, models, x, q, v)
         pushed = np.einsum("mrij,ri->mrj", by_c, f) + np.einsum("mrij,ri->mrj", by_w, m)
         slopes += np.einsum("pm,mrj->rpj", weights, np.concatenate([X - own, pushed], axis=-1))
     by_X, pushed = np.split(slopes, [own.shape[1]], axis=-1)
-    answer = [np.imag(y) / _STEP for y in _law(own[:, None] + 1j * _STEP * by_X, x)]
-    force = np.einsum("rij,rpi->rpj", J_c, answer[0]) + np.einsum("rij,rpi->rpj", J_w, answer[1])
+    f_p, m_p, anchor_p = (np.imag(y) / _STEP for y in _contact_law(own[:, None] + 1j * _STEP * by_X, x))
+    force = np.einsum("rij,rpi->rpj", J_c, f_p) + np.einsum("rij,rpi->rpj", J_w, m_p)
     residual = -(pushed + force)
     residual[..., model.prescribed.dof] = 0.0
-    return _Answers(residual, answer[2])
+    return _PairDerivatives(residual, anchor_p)
 
 
-def _smooth(
-    common: Model, models: tuple[Model, ...], x: Touching, q: np.ndarray, v: np.ndarray
+def _smooth_variables(
+    common: Model, models: tuple[Model, ...], x: ContactPairs, q: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X, (models, rows, 41), J_c and J_ω, (models, rows, 3, nv), of models that stand together."""
-    world, many, n = common.contacts, len(models), len(q)
+    """X (models, rows, 41), J_c and J_ω (models, rows, 3, nv) of the models of a batch."""
+    world, n_models, n = common.contacts, len(models), len(q)
     nodes = world.ball_node[x.ball], world.obstacle_node[x.obstacle]
     node, columns = np.unique(nodes, return_inverse=True)
     places = replace(on_node(-1, np.eye(4), len(node), False), node=node.astype(np.int32))
-    states = np.concatenate([q] * many), np.concatenate([v] * many)
-    g = poses_at(common, states[0], places).reshape(many, n, -1, 4, 4)
-    J = jacobians_at(common, *states, places)[0].reshape(many, n, -1, 6, common.nv)
+    states = np.concatenate([q] * n_models), np.concatenate([v] * n_models)
+    g = poses_at(common, states[0], places).reshape(n_models, n, -1, 4, 4)
+    J = jacobians_at(common, *states, places)[0].reshape(n_models, n, -1, 6, common.nv)
     mine, other = columns.reshape(2, -1)
     (g_a, J_a), (g_b, J_b) = ((g[:, x.state, k], J[:, x.state, k]) for k in (mine, other))
 
@@ -179,56 +194,56 @@ def _smooth(
 
 
 def _point_jacobians(g: np.ndarray, J: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Velocity of the point of nodes at g that is at c, and spin, by v, in axes of the world."""
+    """Jacobians of the point at c of nodes with poses g, and of their spin, in axes of the world."""
     R = g[..., :3, :3]
     by_w = R @ J[..., :3, :]
     return R @ J[..., 3:, :] - np.cross((c - g[..., :3, 3])[..., None], by_w, axisa=-2, axisb=-2, axisc=-2), by_w
 
 
-def _law(X: np.ndarray, x: Touching) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """f and m on the ball and the anchor that follows, of complex X (rows, directions, 41)."""
+def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """f and m on the ball, and the next anchor, from complex X (rows, directions, 41)."""
     law, radius, size, c, R, p, R_a, u, spin = np.split(X, _ENDS[:-1], axis=-1)
     k, power, damping, friction, slip_speed, stick, lag = (law[..., j : j + 1] for j in range(7))
     R, R_a = (y.reshape(*y.shape[:-1], 3, 3) for y in (R, R_a))
-    depth, n = _distance(x, radius, size, _turned(_t(R), c - p), R)
+    depth, n = _distance(x, radius, size, _applied(_transposed(R), c - p), R)
     swell = 1.0 - damping * _dot(n, u)
     push = np.where(np.real(swell) > 0.0, k * depth**power * swell, 0.0)
     slip = u - _dot(n, u) * n - radius * np.cross(spin, n)
     most, sticks = friction * push, np.real(stick) > 0.0
     smooth = -most * slip / np.sqrt(_dot(slip, slip) + slip_speed**2)
-    way, moved = _slipped(x, radius, n, c, R, p, R_a)
-    s = way + lag * slip
-    held, length = _held(stick, most, s)
+    elastic, point = _slip(x, radius, n, c, R, p, R_a)
+    s = elastic + lag * slip
+    is_sticking, length = _sticking(stick, most, s)
     with np.errstate(divide="ignore", invalid="ignore"):
-        anchored = np.where(held, -stick * s, -most * s / length)
-        stays, length = _held(stick, _SURELY * most, way)
-        kept = np.where(stays | ~sticks, way, _SURELY * most / stick * way / length)
-    f = push * n + np.where(sticks, anchored, smooth)
-    after = np.concatenate([_turned(_t(R), moved - kept - p), -_turned(_t(R_a), n)], axis=-1)
+        spring = np.where(is_sticking, -stick * s, -most * s / length)
+        stays, length = _sticking(stick, _SURELY * most, elastic)
+        kept = np.where(stays | ~sticks, elastic, _SURELY * most / stick * elastic / length)
+    f = push * n + np.where(sticks, spring, smooth)
+    after = np.concatenate([_applied(_transposed(R), point - kept - p), -_applied(_transposed(R_a), n)], axis=-1)
     return f, -radius * np.cross(n, f), after
 
 
-def _held(stick: np.ndarray, most: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Whether a spring of friction holds at a slip, and the size of that."""
+def _sticking(stick: np.ndarray, most: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Whether the spring of friction sticks at the elastic slip s, and the size of s."""
     nothing = ~np.real(s).any(axis=-1, keepdims=True)
     length = np.sqrt(np.where(nothing, 1.0, _dot(s, s)))
     return nothing | (np.real(stick) * np.real(length) <= np.real(most)), length
 
 
-def _slipped(
-    x: Touching, radius: np.ndarray, n: np.ndarray, c: np.ndarray, R: np.ndarray, p: np.ndarray, R_a: np.ndarray
+def _slip(
+    x: ContactPairs, radius: np.ndarray, n: np.ndarray, c: np.ndarray, R: np.ndarray, p: np.ndarray, R_a: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """x of (6) of contact, zero where there is no anchor; and the point of contact."""
+    """x of (6) of contact, zero for pairs without an anchor, and the point of contact."""
     has = np.isfinite(x.anchor[:, :1])[:, None]
     A, b = np.split(np.where(has, x.anchor[:, None], 0.0), 2, axis=-1)
-    b = np.where(has, _turned(R_a, b), -n)
+    b = np.where(has, _applied(R_a, b), -n)
     point = c - radius * n
-    d = point - _turned(R, A) - p
-    free = d + radius * _rolled(n, b) * b
+    d = point - _applied(R, A) - p
+    free = d + radius * _rolling_factor(n, b) * b
     return np.where(has, free - _dot(n, free) * n, 0.0), point
 
 
-def _rolled(n: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _rolling_factor(n: np.ndarray, b: np.ndarray) -> np.ndarray:
     """G of contact (6)."""
     z = -_dot(n, b)
     near = 1.0 - np.real(z) < _SMALL
@@ -241,21 +256,21 @@ def _rolled(n: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _distance(
-    x: Touching, radius: np.ndarray, size: np.ndarray, y: np.ndarray, R: np.ndarray
+    x: ContactPairs, radius: np.ndarray, size: np.ndarray, y: np.ndarray, R: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Depth and normal in the world by (2): real parts are those of the kernel, imaginary ones follow from them."""
-    back = _t(np.real(R))
-    n, kind = _turned(back, x.n[:, None]), x.kind[:, None, None]
-    step = np.imag(y) - _grown(kind, size, np.real(y), n)
-    turn, away = _turned(back @ x.N[:, None] @ np.real(R), step), _dot(n, step)
+    """Depth and normal in the world. Real parts are those of the kernel, imaginary parts are the derivatives by (2)."""
+    back = _transposed(np.real(R))
+    n, kind = _applied(back, x.n[:, None]), x.kind[:, None, None]
+    step = np.imag(y) - _surface_shift(kind, size, np.real(y), n)
+    turn, away = _applied(back @ x.N[:, None] @ np.real(R), step), _dot(n, step)
     if (kind == ShapeKind.CONE.value).any():
         on_side, beyond, across = _side_of_cone(kind, size, y, n)
         turn, away = np.where(on_side, across, turn), np.where(on_side, beyond, away)
-    return x.depth[:, None, None] + 1j * (np.imag(radius) - away), _turned(R, n + 1j * turn)
+    return x.depth[:, None, None] + 1j * (np.imag(radius) - away), _applied(R, n + 1j * turn)
 
 
-def _grown(kind: np.ndarray, size: np.ndarray, y: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """s' of (2)."""
+def _surface_shift(kind: np.ndarray, size: np.ndarray, y: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """s' of (2): the displacement of the nearest point by changed sizes."""
     first, second = np.imag(size)[..., :1], np.imag(size)[..., 1:2] * _E_Z
     out, side = np.zeros_like(y), np.where(y < 0.0, -1.0, 1.0)
     outwards, end = first * _around(y), side[..., 2:] * second
@@ -274,7 +289,7 @@ def _grown(kind: np.ndarray, size: np.ndarray, y: np.ndarray, n: np.ndarray) -> 
 def _side_of_cone(
     kind: np.ndarray, size: np.ndarray, y: np.ndarray, n: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where the side of a cone is nearest, and how distance and normal change there."""
+    """Mask of pairs whose nearest point is on the side of a cone, and derivatives of distance and normal there."""
     radius, half = size[..., :1], size[..., 1:2]
     slant = np.sqrt(radius**2 + 4.0 * half**2)
     out, up = 2.0 * half / slant, radius / slant
@@ -290,7 +305,7 @@ def _side_of_cone(
 
 
 def _along_side(size: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How far a point is outside the rim of a cone, and where along its side, 0 at the rim and 1 at the tip."""
+    """Distance of a point from the rim of a cone outwards, and its place along the side, 0 at the rim, 1 at the tip."""
     radius, half = size[..., :1], size[..., 1:2]
     outside = np.linalg.norm(y * _ACROSS, axis=-1, keepdims=True) - radius
     square = np.maximum(radius**2 + 4.0 * half**2, 1e-300)
@@ -298,22 +313,22 @@ def _along_side(size: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _around(y: np.ndarray) -> np.ndarray:
-    """The direction from the axis z to y, zero on it."""
+    """Unit vector from the axis z to y; zero on the axis."""
     flat = y * _ACROSS
     return flat / np.maximum(np.linalg.norm(flat, axis=-1, keepdims=True), 1e-300)
 
 
-def _turned(X: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """X x of each."""
+def _applied(X: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The product X x of each row."""
     return (X @ x[..., None])[..., 0]
 
 
 def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x·y of each, with an axis of one."""
+    """x·y of each row, with a last axis of length one."""
     return (x * y).sum(axis=-1, keepdims=True)
 
 
-def _t(X: np.ndarray) -> np.ndarray:
+def _transposed(X: np.ndarray) -> np.ndarray:
     return np.swapaxes(X, -1, -2)
 
 

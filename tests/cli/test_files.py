@@ -1,0 +1,174 @@
+"""Commands about robot files: new, check and info."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+
+import numpy as np
+import pytest
+from cli.small_robot import EXAMPLES, SMALL, write
+
+import lissom as ls
+from lissom.cli.main import main
+
+
+def test_new_asks_and_writes_a_file_with_comments(tmp_path, capsys, monkeypatch):
+    """Answers that make no sense are asked for again; the file holds them, loads without a warning, and is not lost."""
+    path = tmp_path / "mine.yaml"
+    monkeypatch.setattr("sys.stdin", StringIO("finger\nlong\n-1\n0.2\n0.01\n0.005\n\n\nhinge\n4\n0.05\n"))
+    assert main(["new", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert "  must be a number" in told and "  must be > 0 (got -1)" in told and f"lissom check {path}" in told
+    robot = ls.load_robot(path)
+    rod = robot.links["rod"]
+    assert (robot.name, rod.body.length, rod.body.section.radius) == ("finger", 0.2, [0.01, 0.005])
+    assert type(rod.joint) is ls.JointRevolute and list(robot.actuators) == ["t1", "t2", "t3", "t4", "motor"]
+    np.testing.assert_allclose(robot.actuators["t2"].path[0].offset(1.0), [0.004, 0.0], rtol=0, atol=1e-17)
+    assert robot.build().links.mass[1] == 0.05 and path.read_text().count("#") > 8
+    assert main(["new", str(path)]) == 2 and "--force" in capsys.readouterr().err
+
+
+def test_new_takes_its_defaults_where_nothing_is_answered(tmp_path, capsys, monkeypatch):
+    """At the end of the input, as with --defaults: the same file, right and without doubts."""
+    monkeypatch.setattr("sys.stdin", StringIO(""))
+    paths = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
+    assert main(["new", str(paths[0])]) == 0 and main(["new", str(paths[1]), "--defaults"]) == 0
+    assert paths[0].read_text() == paths[1].read_text()
+    assert main(["check", str(paths[0])]) == 0 and not capsys.readouterr().err
+
+
+def test_check_tells_all_mistakes_and_returns_2(small, tmp_path, capsys):
+    """Each on a line with the file and its line; a right file is said to be right."""
+    wrong = write(tmp_path / "wrong.yaml", SMALL.replace("length: 0.3", "length: '0.3'").replace("young", "yuong"))
+    assert main(["check", str(small), str(wrong)]) == 2
+    told = capsys.readouterr()
+    assert told.out.splitlines()[0].startswith(f"{small}: OK; Robot('small'")
+    assert told.out.splitlines()[1] == f"{wrong}: 2 errors"
+    lines = told.err.splitlines()
+    assert lines[0].startswith(f"{wrong}, line 6: link 'arm' > body: length") and lines[0].endswith("remove the quotes")
+    assert lines[1].startswith(f"{wrong}, line 8: ") and lines[1].endswith("did you mean 'young'?")
+
+
+def test_check_warns_of_slips_of_units(tmp_path, capsys):
+    """A right file whose numbers no material has returns 0, with the reason and the line on standard error."""
+    assert main(["check", str(write(tmp_path / "r.yaml", SMALL.replace("1e6", "1")))]) == 0
+    told = capsys.readouterr()
+    assert "line 8: warning: link 'arm' > body > material: young is 1 Pa" in told.err and "OK, 1 warning;" in told.out
+
+
+def test_check_strict_fails_at_warnings(small, tmp_path, capsys):
+    """For scripts: 2 where there are warnings, 0 without."""
+    doubtful = write(tmp_path / "r.yaml", SMALL.replace("1e6", "1"))
+    assert main(["check", "--strict", str(small)]) == 0
+    assert main(["check", "--strict", str(small), str(doubtful)]) == 2
+    assert "OK, 1 warning;" in capsys.readouterr().out
+
+
+def test_check_says_how_to_hang_a_link_on_the_world(tmp_path, capsys):
+    """A parent called world is no link, and the link itself is no suggestion."""
+    for name, cure in (("world", "leave the parent out"), ("armm", "(got 'armm')")):
+        path = write(tmp_path / "r.yaml", SMALL.replace("- name: arm", f"- name: arm\n    parent: {name}"))
+        assert main(["check", str(path)]) == 2
+        told = capsys.readouterr().err
+        assert "link 'arm': parent: must be one of the links" in told and cure in told and "did you mean" not in told
+
+
+def test_check_shows_how_exact_a_robot_is(small, capsys):
+    """With --accuracy a line for each link at rest, by points and by basis, and the cure."""
+    assert main(["check", str(small), "--accuracy"]) == 0
+    told = capsys.readouterr().out
+    assert "at rest off by" in told and "m by its points" in told and "more exact: " in told
+
+
+def test_info_lists_links_inputs_and_totals(capsys):
+    """Purpose: every link with its joint, body, size and mass, every input, and the sizes of the model."""
+    assert main(["info", str(EXAMPLES / "hybrid_arm.yaml")]) == 0
+    text = capsys.readouterr().out
+    for part in (
+        "shoulder",
+        "JointUniversal",
+        "arm at s=0.5",
+        "RigidBody",
+        "3.888",
+        "motor[1]",
+        "0.333 x finger_right",
+    ):
+        assert part in text
+    assert "nq 20, nv 20, nu 5" in text and "frame 'camera' on 'arm' at s=0.8" in text
+
+
+def test_info_says_lengths_sections_materials_and_units(capsys):
+    """Of each body a line with its numbers and their units, and the unit of each input."""
+    assert main(["info", str(EXAMPLES / "hybrid_arm.yaml")]) == 0
+    text = capsys.readouterr().out
+    for part in ("Rod, length", "young", "Pa", "kg/m³", "Section", "[N·m]", " m, "):
+        assert part in text, part
+
+
+def test_info_says_what_the_robot_touches_and_what_it_swims_in(tmp_path, capsys):
+    """Purpose: a line for each contact with what touches what, and one for the fluid with the links that feel it."""
+    ball = "  - {name: ball, body: {type: RigidBody, shape: sphere, radius: 0.1, density: 1e3}}\n"
+    world = """\
+contacts:
+  - {name: floor, links: [arm, ball], shape: {type: ShapePlane}, friction: 0.5}
+  - {name: lid, links: arm, shape: {type: ShapeSphere, radius: 0.1}, on: ball, stiffness: 2e3, exponent: 2}
+  - {name: push, links: arm, others: ball}
+fluid: {density: 1000, current: [0.1, 0, 0], links: {ball: null}}
+"""
+    text = SMALL.replace("actuators:", f"{ball}actuators:") + world
+    assert main(["info", str(write(tmp_path / "r.yaml", text))]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    law = "stiffness 100000, exponent 1.5"
+    assert lines[-5:-1] == [
+        f"contact 'floor' of 'arm', 'ball' with ShapePlane on the world: {law}, friction 0.5",
+        "contact 'lid' of 'arm' with ShapeSphere on 'ball': stiffness 2000, exponent 2, friction 0",
+        f"contact 'push' of 'arm' with links 'ball': {law}, friction 0",
+        "fluid of 1000 kg/m³, with a current, felt by 'arm'",
+    ]
+
+
+def test_info_says_what_deformable_bodies_are(tmp_path, capsys):
+    """Kinematics, number of coordinates, domain, volume and mass of each."""
+    pytest.importorskip("jax")
+    body = "{type: DeformableBody, density: 1e3, domain: {type: DomainBox, length: 0.1, width_y: 0.02, width_z: 0.01}, "
+    body += "kinematics: {type: KinematicsStrain, length: 0.1, basis: {type: BasisMonomial, bending_z: 1}}, "
+    body += "material: {type: HyperelasticUniaxial, young: 1e5, poisson: 0.3}, tip: tip}"
+    path = tmp_path / "soft.yaml"
+    path.write_text("links:\n  - {name: finger, body: " + body + "}\n", encoding="utf-8")
+    assert main(["info", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "deformable body 'finger': KinematicsStrain, n 2, DomainBox of 2e-05 m³, 0.02 kg" in said
+    assert re.search(r"0\.02 kg, (\d+) points \(\d+ x \d+ x \d+ points, \d+ steps chosen, off by [\d.]+e-", said)
+
+
+def test_info_says_nothing_of_a_rule_that_is_meant(capsys):
+    """Purpose: the demo's robot states the paper's rule in full, and nothing on stderr greets who runs it first."""
+    assert main(["info", str(EXAMPLES / "cdm.yaml")]) == 0
+    captured = capsys.readouterr()
+    assert "nq 24, nv 24, nu 5" in captured.out and "mass 0.824668 kg" in captured.out
+    assert captured.err == ""
+
+
+def test_info_warns_on_stderr_about_too_few_gauss_points(tmp_path, capsys):
+    """Purpose: AccuracyWarning reaches the user as one line that says what is lost and what would be enough."""
+    text = (EXAMPLES / "cdm.yaml").read_text().replace("      interval_points: 2\n", "")
+    assert main(["info", str(write(tmp_path / "cdm.yaml", text))]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("warning: link 'arm' > body: 5 Gauss points give the stiffness to ")
+    assert lines[0].endswith("; by default it takes 10")
+
+
+def test_info_says_which_number_looks_like_a_slip_of_units(tmp_path, capsys):
+    """Purpose: PlausibilityWarning reaches the user as one line with the entity, the value and the probable cause."""
+    text = (EXAMPLES / "cdm.yaml").read_text().replace("young: 1.0e6", "young: 1.0")
+    assert main(["info", str(write(tmp_path / "cdm.yaml", text))]) == 0
+    expected = "warning: link 'arm' > body > material: young is 1 Pa, like no material (1 MPa is 1e6 and 1 GPa is 1e9)"
+    assert capsys.readouterr().err.splitlines() == [expected]
+
+
+def test_names_with_brackets_are_printed_as_they_are(tmp_path, capsys):
+    """Purpose: a link name is never taken for markup."""
+    path = write(tmp_path / "r.yaml", "links: [{name: '[red]x[/red] :smile:', body: {type: RigidBody, mass: 1}}]")
+    assert main(["info", str(path)]) == 0
+    assert "[red]x[/red] :smile:" in capsys.readouterr().out
