@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any, final
 
@@ -50,17 +51,39 @@ def scratch_memory(model: Model, batch: int, more_nodes: int = 0) -> ScratchStru
     s.node = wp.zeros((batch, model.n_nodes + more_nodes), dtype=NodeState, device=model.device)
     s.origin = wp.zeros((batch, len(model.bases.position)), dtype=vec3, device=model.device)
     s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
-    s.near, s.maps, s.deforming = _near(model, batch), _map_state(model, batch), _deforming_state(model, batch)
-    s.pulls = _pull_state(model, batch)
-    s.channel = ChannelState()
-    row = model.nv if len(model.spools.channel) else 0
-    for name, size in {"size": len(model.channels.names), "row": row, "moved_row": row}.items():
-        setattr(s.channel, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
+    s.near = _near(model, batch)
+    for name, state, make, count in (
+        ("maps", MapState, _map_state, len(model.maps)),
+        ("deforming", DeformingState, _deforming_state, len(model.deforming)),
+        ("pulls", PullState, _pull_state, len(model.pulls)),
+        ("channel", ChannelState, _channel_state, len(model.channels.names)),
+    ):
+        setattr(s, name, make(model, batch) if count else state_of_none(state, model.device))
     return s
+
+
+@cache
+def state_of_none(state: Any, device: str) -> Any:
+    """A struct of arrays without entries, which robots share that have nothing of a kind: making an array takes as long
+    as a small kernel."""
+    none = state()
+    for name, variable in state.vars.items():
+        array = variable.type
+        setattr(none, name, wp.zeros((0,) * array.ndim, dtype=array.dtype, device=device))
+    return none
+
+
+def _channel_state(model: Model, batch: int) -> ChannelState:
+    row, state = model.nv if len(model.spools.channel) else 0, ChannelState()
+    for name, size in {"size": len(model.channels.names), "row": row, "moved_row": row}.items():
+        setattr(state, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
+    return state
 
 
 def _near(model: Model, batch: int) -> Near:
     world, near = model.contacts, Near()
+    if not (model.has_surroundings or len(model.springs) or len(model.segments.channel)):
+        return state_of_none(Near, model.device)
     count = batch if model.has_surroundings else 0
     clusters = len(world.cluster_start) - 1
     sizes = {"pair": world.capacity, "seen": len(world.ball_node), "N": model.n_dynamic}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import is_dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from math import prod
 from typing import Any
@@ -65,7 +66,10 @@ def device_tables(model: Model) -> TablesStruct:
 
 
 def device_array(model: Model, name: str, value: Any, dtype: Any) -> Any:
-    """An array of a table on the device of a model. Models of a batch share equal arrays."""
+    """An array of a table on the device of a model. Models share arrays without entries; those of a batch share equal
+    arrays."""
+    if np.size(value) == 0:
+        return _array_of_none(np.shape(value), dtype, model.device)
     store = model.cache.get("store")
     if store is None or name == _WRITTEN:
         return wp.array(value, dtype=dtype, device=model.device)
@@ -74,6 +78,11 @@ def device_array(model: Model, name: str, value: Any, dtype: Any) -> Any:
     if key not in store:
         store[key] = wp.array(value, dtype=dtype, device=model.device)
     return store[key]
+
+
+@lru_cache(maxsize=1024)
+def _array_of_none(shape: tuple[int, ...], dtype: Any, device: str) -> Any:
+    return wp.array(np.zeros(shape), dtype=dtype, device=device)
 
 
 def with_anchors(tables: TablesStruct, anchor: Any) -> TablesStruct:
