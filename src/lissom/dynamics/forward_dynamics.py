@@ -437,7 +437,7 @@ def forward_dynamics(
     if isinstance(model, ModelBatch):
         return for_models(forward_dynamics, locals(), "q", "v", "u")
     u = np.zeros(model.nu) if u is None else u
-    known = call_of(model, "forward_dynamics", "a")(q, v, u)
+    known = call_of(model, "forward_dynamics")(q, v, u)
     if known is not None:
         return known
     q, v, u = stack("q", q, model.nq), stack("v", v, model.nv), stack("u", u, model.nu)

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+AT_START = 0.0  # the default time, which needs no check
+
+
 def inverse_dynamics_kernel(act: Acting) -> Any:
     """Kernel of inverse dynamics."""
     add, force = act.add, act.force
@@ -94,7 +97,7 @@ def inverse_dynamics(
     gravity: bool = True,
     elastic: bool = True,
     loads: bool = True,
-    t: float = 0.0,
+    t: float = AT_START,
 ) -> np.ndarray:
     """Generalised force that produces a given acceleration (recursive Newton-Euler).
 
@@ -113,14 +116,16 @@ def inverse_dynamics(
     Accuracy: exact for rigid joints; O(h⁴) in the length of a rod interval. Cost: O(nodes).
     Source: Mathew 2025 §4, eqs. (14)-(16); S in the child frame here.
     """
-    if type(t) is not float or t - t:  # as `time` looks; a call takes as long as a buffer
+    if t is not AT_START:
         time(t)
-    if type(model) is ModelBatch:
-        return for_models(inverse_dynamics, locals(), "q", "v", "a")
-    known = model.cache.get(("inverse_dynamics", "tau", gravity, elastic, loads, get_ident()))  # as `prepare` keeps it
-    tau = None if known is None else known.call(q, v, a)
-    if tau is not None:
-        return tau
+    known = model.cache.get(("inverse_dynamics", gravity, elastic, loads, get_ident()))  # as `prepare` keeps it
+    if known is not None:
+        tau = known.call(q, v, a)
+        if tau is not None:
+            return tau
+    if isinstance(model, ModelBatch):
+        given = {"model": model, "q": q, "v": v, "a": a, "gravity": gravity, "elastic": elastic, "loads": loads, "t": t}
+        return for_models(inverse_dynamics, given, "q", "v", "a")
     w, lead = run_inverse_dynamics(model, q, v, a, gravity, elastic, loads, t)
     w.raise_for_status()
     if not lead and not (loads and model.n_load_rows):

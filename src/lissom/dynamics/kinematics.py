@@ -219,7 +219,7 @@ def forward_kinematics(model: Model, q: ArrayLike) -> np.ndarray:
         ShapeError: the argument, the expected and the received shape.
     Accuracy: exact for rigid joints; O(h⁴) in the length of a rod interval. Source: SoRoSim 2022 eq. (34).
     """
-    g = call_of(model, "poses", "pose")(q)
+    g = call_of(model, "poses")(q)
     if g is not None:
         return g
     w, lead = filled(model, "poses", _make_motion, ("q",), q)  # its own workspace: v and a stay zero there
@@ -312,7 +312,7 @@ def poses_at(model: Model, q: np.ndarray, places: Places) -> np.ndarray:
 def _poses(model: Model, q: Any, places: Places) -> np.ndarray:
     """Poses (..., 4, 4) of a single frame, or (..., n_places, 4, 4)."""
     family = f"poses {room_for(places)}"  # its own workspace: v and a stay zero there
-    g = call_of(model, family, "pose", places=places)(q)
+    g = call_of(model, family, places=places)(q)
     if g is not None:
         return g
     w, lead = filled(model, family, partial(_make_frames, room=room_for(places)), ("q",), q)

@@ -139,7 +139,7 @@ def mass_matrix(model: Model | ModelBatch, q: ArrayLike) -> np.ndarray:
     """
     if type(model) is ModelBatch:
         return for_models(mass_matrix, locals(), "q")
-    M = call_of(model, "mass_matrix", "M")(q)
+    M = call_of(model, "mass_matrix")(q)
     if M is not None:
         return M
     w, lead = filled(model, "mass_matrix", _make, ("q",), q)
@@ -335,7 +335,7 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     Accuracy: as inverse_dynamics. Cost: about three mass matrices.
     Source: SoRoSim 2022 eq. (26), from which it differs by a matrix that vanishes on v.
     """
-    C = call_of(model, "coriolis_matrix", "C")(q, v)
+    C = call_of(model, "coriolis_matrix")(q, v)
     if C is not None:
         return C[:, : model.nv]
     w, lead = filled(model, "coriolis_matrix", _make_coriolis, ("q", "v"), q, v)

@@ -196,7 +196,7 @@ class Workspace:
         result = row if known == shape else row.reshape(shape)
         launch = holding(buffers.plain) if self.model.n_nodes <= _FEW else buffers.plain
         call = prepared(into, launch, buffers.one_status, result)
-        key = family, name, *options, get_ident()
+        key = family, *options, get_ident()
         self.model.cache.pop(key, None)
         self.model.cached(key, lambda: _Prepared(call, places, self))
 
@@ -275,10 +275,10 @@ def own_workspace(model: Model, batch: int, make: Callable[[Model, int], Buffers
     return Workspace(pool.buffers[0], pool)
 
 
-def call_of(model: Model, family: str, name: str, *options: object, places: object = None) -> Call:
-    """The prepared call of this thread that returns an output of (model, family) for these options and places; where
+def call_of(model: Model, family: str, *options: object, places: object = None) -> Call:
+    """The prepared call of this thread that returns the output of (model, family) for these options and places; where
     there is none a function that returns None, as prepared calls do of what they do not take."""
-    found = model.cache.get((family, name, *options, get_ident()))
+    found = model.cache.get((family, *options, get_ident()))
     return unprepared if found is None or found.places is not places else found.call
 
 

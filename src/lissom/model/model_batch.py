@@ -5,9 +5,10 @@ The models have one common Model. In it, a `Differs` replaces each field whose n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, final, overload
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, final, overload
 
 import numpy as np
 
@@ -61,6 +62,7 @@ class ModelBatch:
 
     models: Sequence[Model]
     common: Model = field(init=False)
+    cache: ClassVar[Mapping[Any, Any]] = MappingProxyType({})  # each model has its own
 
     def __post_init__(self) -> None:
         given = tuple(self.models)
