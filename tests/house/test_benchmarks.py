@@ -28,6 +28,11 @@ def test_a_benchmark_can_be_imported(found, name):
     assert found(name).__doc__
 
 
+def test_the_example_of_a_cold_start_ends_where_it_says(found):
+    """The number that it checks in each process is that of the library."""
+    exec(found("cold_start").EXAMPLE, {})
+
+
 def test_parts_of_a_step_can_be_timed(found):
     """Steps with a new matrix and with an old one, and the iteration that these tell of. Their order is left to the
     benchmark, since other work on the machine decides it here."""
