@@ -32,11 +32,11 @@ from typing import final
 
 import numpy as np
 
-from lissom.dynamics.configuration import groups, six
-from lissom.dynamics.contacts import touching_shapes
+from lissom.dynamics.configuration import free_increment, quaternion_joints
+from lissom.dynamics.contacts import contact_geometry
 from lissom.dynamics.kinematics import jacobians_at, poses_at
 from lissom.gradients.recursion import AnchorRows
-from lissom.launch.workspace import parts
+from lissom.launch.workspace import row_slices
 from lissom.lie.arrays import se3_ad
 from lissom.model.model import Model
 from lissom.model.points import on_node
@@ -72,7 +72,7 @@ def anchor_rows(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray)
     zero where a pair has no anchor yet, and how the anchor after (3) answers to q, v and the anchor."""
     size, found = len(q) // len(model.models or (model,)), []
     for k, one in enumerate(model.models or (model,)):
-        for part in parts(size, _TOGETHER):
+        for part in row_slices(size, _TOGETHER):
             some = slice(k * size + part.start, k * size + part.stop)
             state, *rest = _touching_slopes(one, anchors[some], q[some], v[some])
             found.append((state + some.start, *rest))
@@ -119,7 +119,7 @@ def rows_of(rows: AnchorRows, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def _touching_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
     """State, pair and the four slopes of anchor_rows of one model, row by row."""
     world = model.contacts
-    state, rows = touching_shapes(model, q)
+    state, rows = contact_geometry(model, q)
     sticks = world.law[world.pair[rows[:, 0].astype(int), 2], 5] > 0.0
     state, rows = state[sticks], rows[sticks]
     pair = rows[:, 0].astype(int)
@@ -143,9 +143,11 @@ def _touching_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.nda
 def _bends(model: Model, J: np.ndarray, J_dot: np.ndarray, v: np.ndarray) -> np.ndarray:
     """(5) from body Jacobians of nodes (states, nodes, 6, nv) and their rates along v (states, nv)."""
     out = J_dot + se3_ad((J @ v[:, None, :, None])[..., 0]) @ J
-    for _, j, free in groups(model):
+    for _, j, free in quaternion_joints(model):
         block = slice(j, j + (6 if free else 3))
-        out[..., block] -= J[..., block] @ se3_ad(six(v[:, None, block]))[..., : block.stop - j, : block.stop - j]
+        out[..., block] -= (
+            J[..., block] @ se3_ad(free_increment(v[:, None, block]))[..., : block.stop - j, : block.stop - j]
+        )
     return out
 
 

@@ -30,7 +30,7 @@ from lissom.forces.tendons import BEGINS_TO_PULL
 from lissom.gradients.stage_systems import StageStates
 from lissom.gradients.steps import Path
 from lissom.gradients.touching_designs import anchor_design_slopes, contact_slopes
-from lissom.launch.workspace import parts
+from lissom.launch.workspace import row_slices
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
@@ -159,7 +159,7 @@ class Designs:
             for common, weights, _ in _beside(model, self.paths):
                 many, found = weights.shape[1], np.zeros((each, self.count, size))
                 with common.temporary_buffers():
-                    for part in parts(each, max(1, _ROWS // many)):
+                    for part in row_slices(each, max(1, _ROWS // many)):
                         values = function(common, *(np.concatenate([x[part]] * many) for x in mine))
                         found[part] = np.einsum("pm,mrj->rpj", weights, values.reshape(many, -1, size))
                 out[which] += found

@@ -17,7 +17,7 @@ import numpy as np
 
 from lissom.dynamics.contacts import present_anchors, put_anchors
 from lissom.errors import ConvergenceError, keeping
-from lissom.launch.workspace import Workspace, crowded
+from lissom.launch.workspace import Workspace, near_pairs_error
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED
 from lissom.stepping.python_stages import ImplicitSteps
@@ -202,7 +202,7 @@ class Stepping:
         if (done < many).any():
             i = int(np.argmin(done))
             if w.status[i] == STATUS_CROWDED:
-                raise crowded(model)
+                raise near_pairs_error(model)
             raise self._failure(i, len(u), self.dt * (first + int(done[i])))
         cost.take(host["counts"])
         return host["out"].reshape(len(u), -1, host["out"].shape[1] // host["h"][:, 1:].shape[1])[:, :many]

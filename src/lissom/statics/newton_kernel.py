@@ -24,10 +24,10 @@ from lissom.dynamics.kinematics import frames_kernel
 from lissom.dynamics.linearization import steady_velocity
 from lissom.dynamics.loads import load_rows
 from lissom.forces.terms import Acting
-from lissom.launch.buffers import LONG, Buffers, shown
-from lissom.launch.compiling import ahead
-from lissom.launch.prepare import Wanted
-from lissom.launch.workspace import Workspace, crowded, workspace
+from lissom.launch.buffers import ITERATIVE_COST, Buffers, register_loops
+from lissom.launch.compiling import load_kernels
+from lissom.launch.prepare import TableOptions
+from lissom.launch.workspace import Workspace, near_pairs_error, workspace
 from lissom.lie import so3
 from lissom.lie.types import by_reference, kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -380,7 +380,7 @@ def _make(model: Model, batch: int) -> Buffers:
     sizes |= dict.fromkeys(("move", "own", "met", "zeros", "v", "extra"), model.nv)
     sizes |= {"step": unknowns, "between": unknowns, "stiffness": model.nv * column_width(model)}
     shapes = {name: (size,) for name, size in sizes.items()}
-    w = Buffers(model, batch, shapes, wanted=Wanted(differentiates=True), weight=LONG)
+    w = Buffers(model, batch, shapes, table_options=TableOptions(derivatives=True), cost=ITERATIVE_COST)
     x = EquilibriumRowsStruct()
     for name in sizes:
         setattr(x, name, w.on_device[name])
@@ -394,11 +394,11 @@ def _make(model: Model, batch: int) -> Buffers:
         w.buffer("pause", (batch, 2), wp.int32),
     ]
     b = newton_buffers(model, batch)
-    shown(w, b.loops)
+    register_loops(w, b.loops)
     if batch == 1:  # Python may run between two parts of a single robot
-        w.share("K", b.matrix)
+        w.register("K", b.matrix)
         for name in ("matrix", "factors", "unknown", "sigma"):
-            w.share(name, getattr(b.loops, name))
+            w.register(name, getattr(b.loops, name))
     w.record(equilibrium_kernel, [w.tables, w.scratch, b, x, *rest])
     return w
 
@@ -446,7 +446,7 @@ def load_ahead(model: Model) -> None:
     """Load all kernels of statics at once."""
     if not model.calls_python:
         loops = (constraint_kernel, forward_dynamics_kernel) if model.n_rows else ()
-        ahead(model, "statics", equilibrium_kernel, residual_kernel, *loops, then=(frames_kernel,))
+        load_kernels(model, "statics", equilibrium_kernel, residual_kernel, *loops, then=(frames_kernel,))
 
 
 def newton_in_kernel(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Workspace:
@@ -455,7 +455,7 @@ def newton_in_kernel(model: Model, q: np.ndarray, force: np.ndarray, sought: Sou
     w = newton_workspace(model, q, force, sought)
     w.run()
     if (w.status == STATUS_CROWDED).any():
-        raise crowded(model)
+        raise near_pairs_error(model)
     return w
 
 

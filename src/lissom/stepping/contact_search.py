@@ -42,7 +42,7 @@ from typing import final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.assembly import on_motion
+from lissom.dynamics.assembly import prescribed_state
 from lissom.dynamics.configuration import difference, integrate, unit_quaternions
 from lissom.forces.contact import ball_centre, pose_of, signed_distance, twist_of
 from lissom.launch.buffers import Buffers
@@ -294,7 +294,7 @@ class _Between:
         v = self.v + s * self.change + 6 * s * (1 - s) / self.h * self.rest
         if self.model.n_motions:
             for row, v_row, t in zip(q, v, times.tolist()):
-                row[:], v_row[:] = on_motion(self.model, t, row, v_row)
+                row[:], v_row[:] = prescribed_state(self.model, t, row, v_row)
         return q, v
 
 

@@ -114,7 +114,7 @@ def step_rows(w: Buffers, model: Model, left: int = 0, anchored: int = 0) -> Ste
         if name != "inverse_scale":
             setattr(x, name, w.buffer(name, (w.batch, sizes.get(name, nv))))
     scales = [device_array(one, "inverse scale", 1.0 / one.dofs.scale, wp.float64) for one in model.models or (model,)]
-    x.inverse_scale = w.own(scales[0], scales)
+    x.inverse_scale = w.per_model(scales[0], scales)
     return x
 
 
