@@ -38,7 +38,7 @@ from lissom.dynamics.kinematics import forward_kinematics
 from lissom.errors import AccuracyWarning, ShapeError, check_kept
 from lissom.forces.contact import SHORT
 from lissom.forces.tendons import (
-    BEGINS_TO_PULL,
+    SLACK_TOLERANCE,
     add_channel_wrenches,
     add_pull_forces,
     add_pull_wrenches,
@@ -58,7 +58,7 @@ from lissom.model.model import Model
 from lissom.model.model_batch import Differs
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import traversal
-from lissom.passes.features import may_be_tied
+from lissom.passes.features import may_have_couplings
 from lissom.passes.interval import project_at, strain_at
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.passes.traversal import place_bases, project
@@ -296,7 +296,7 @@ def input_response(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Derivative of the generalised force with respect to the inputs, (4), shape (..., nv, nu)."""
     if not len(model.spools.channel):
         return actuation_matrix(model, q)
-    taut = _elongation(model, q, u) > -BEGINS_TO_PULL * model.spools.slack
+    taut = _elongation(model, q, u) > -SLACK_TOLERANCE * model.spools.slack
     size = np.ones((*taut.shape[:-1], len(model.channels.names)))
     size[..., model.spools.channel] = taut * model.spools.stiffness
     return weighted_actuation(model, q, size)
@@ -360,7 +360,7 @@ def path_rates_kernel(act: Acting) -> Any:
             traversal.outward_motion(t, s, i, k, q, v, a, se3.join(vec3(), vec3()))
         for c in range(out.shape[1]):
             total = rod_length_acceleration(t, i, c, q, v)
-            if may_be_tied():
+            if may_have_couplings():
                 for j in range(t.segments.channel.shape[0]):
                     if t.segments.channel[j] == c:
                         total += segment_length_acceleration(t, s, i, j)

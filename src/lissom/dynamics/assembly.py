@@ -212,10 +212,10 @@ def _steps_by_blocks(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[
     """
     sizes = run_closing(model, STEP_POSITIONS, q[None], weights=weights).host["size"][0].copy()
     units = _row_units(model, np.sqrt(sizes))
-    whole = max(float((sizes / units**2).max()), 1e-300) * units**2
+    largest = max(float((sizes / units**2).max()), 1e-300) * units**2
 
     def step(q: np.ndarray, e: np.ndarray, damping: float) -> np.ndarray:
-        w = run_closing(model, STEP_POSITIONS, q[None], weights=weights, damping=max(damping, _MIN_DAMPING) * whole)
+        w = run_closing(model, STEP_POSITIONS, q[None], weights=weights, damping=max(damping, _MIN_DAMPING) * largest)
         return _steps_by_rows(model, q, weights)[1](q, e, damping) if w.status.any() else w.host["move"][0].copy()
 
     return units, step

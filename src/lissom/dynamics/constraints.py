@@ -62,14 +62,14 @@ from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.passes.traversal import place_bases
 from lissom.robot import formatting
-from lissom.systems.bordered import LoopRows, LoopRowsStruct, choose_independent, own_rows
+from lissom.systems.bordered import LoopRows, LoopRowsStruct, choose_independent, rows_from_columns
 from lissom.systems.closed_blocks import (
     BlockMatrix,
     BlockMatrixStruct,
     ClosedBlocks,
     ClosedBlocksStruct,
     block_matrix,
-    choose_all,
+    choose_all_rows,
     closed_blocks,
     eliminate,
     factor_closed_blocks,
@@ -112,26 +112,23 @@ def constraint_kernel(act: Acting) -> Any:
         loop_residuals(t, s, i, loops.gap)
         loop_rates(t, s, i, vec6(), loops.rate, loops.acceleration)
         if S.shape[1] > 0:
-            own_rows(t, s, x, i, S, 0, loops.A)
-            own_rows(t, s, x, i, S, 1, loops.A_q)
+            rows_from_columns(t, s, x, i, S, 0, loops.A)
+            rows_from_columns(t, s, x, i, S, 1, loops.A_q)
         if find_independent[0] != 0:
             choose_independent(x, i, loops)
 
     return constraint_alone
 
 
-def _make(model: Model, batch: int, *, whole: bool = True) -> Buffers:
+def _make(model: Model, batch: int, *, dense: bool = True) -> Buffers:
     w = Buffers(model, batch, {"q": (model.nq,), "v": (model.nv,)})
-    x = column_tables(model) if whole else block_columns(model)
-    size = 6 * model.n_dynamic * x.width if whole else 0
+    x = column_tables(model) if dense else block_columns(model)
+    size = 6 * model.n_dynamic * x.width if dense else 0
     S = wp.zeros((batch, size), dtype=wp.float64, device=model.device)
-    loops, find_independent = (
-        loop_buffers(w, model, batch, whole=whole),
-        w.buffer("find_independent", (1,), wp.int32, common=True),
-    )
-    w.record(
-        constraint_kernel, [w.tables, w.scratch, x, S, loops, w.on_device["q"], w.on_device["v"], find_independent]
-    )
+    loops = loop_buffers(w, model, batch, dense=dense)
+    find_independent = w.buffer("find_independent", (1,), wp.int32, common=True)
+    state = [w.on_device[name] for name in ("q", "v")]
+    w.record(constraint_kernel, [w.tables, w.scratch, x, S, loops, *state, find_independent])
     return w
 
 
@@ -141,7 +138,7 @@ def run_constraints(
     """Compute residuals, rates and rows of loops at states (..., nq), (..., nv).
 
     Args:
-        find_independent: whether to find the independent rows, for `independent_rows`, and their number, in `kept`.
+        find_independent: whether to find the independent rows, for `independent_rows`, and their number, in `rank`.
             This takes half as long again.
     Returns:
         The workspace with the results `gap`, `rate`, `A` and `A_q`, and the leading axes.
@@ -155,7 +152,7 @@ def run_constraints(
 
 def run_residuals(model: Model, q: Any, v: Any = None) -> tuple[Workspace, tuple[int, ...]]:
     """Compute residuals and rates of loops only: the workspace with `gap` and `rate`, and the leading axes."""
-    make = partial(_make, whole=False)
+    make = partial(_make, dense=False)
     w, lead = filled_workspace(model, "residuals of loops", make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
     w.run()
     w.raise_for_status()
@@ -242,7 +239,9 @@ def constraint_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLik
     Source: Mathew 2025 (D70)-(D83).
     """
     w, lead = _derivatives(model, q, v, a)
-    return ConstraintDerivatives(*(row_results(model, w, name, lead) for name in ("A_q", "rate_q", "turn_q", "turn_v")))
+    return ConstraintDerivatives(
+        *(row_results(model, w, name, lead) for name in ("A_q", "rate_q", "acceleration_q", "acceleration_v"))
+    )
 
 
 @over_models("q", "multipliers", batched=True)
@@ -329,9 +328,9 @@ def _least_norm_forces(model: Model, q: np.ndarray, force: np.ndarray) -> np.nda
 
 
 def least_norm(model: Model, w: Workspace, force: np.ndarray) -> np.ndarray:
-    """As `minimum_norm`, with the results of a workspace: the configurations `q`, the numbers `kept` of independent
+    """As `minimum_norm`, with the results of a workspace: the configurations `q`, the numbers `rank` of independent
     rows, and the rows `A`. `A` is empty if the workspace eliminates blocks; then other launches are made."""
-    dependent = np.flatnonzero(w.host["kept"] < model.n_rows)
+    dependent = np.flatnonzero(w.host["rank"] < model.n_rows)
     if not len(dependent):
         return force.copy()
     if not w.host["A"].size:
@@ -363,8 +362,8 @@ def _rank(model: Model, q: np.ndarray) -> int:
     if solves_closed(model):
         w = run_closing(model, STEP_VELOCITIES, q[None], weights=model.dofs.scale)
         if not w.status.any():
-            return int(w.host["kept"][0])
-    return int(run_constraints(model, q, find_independent=True)[0].host["kept"][0])
+            return int(w.host["rank"][0])
+    return int(run_constraints(model, q, find_independent=True)[0].host["rank"][0])
 
 
 def _derivatives(model: Model, q: Any, v: Any, a: Any) -> tuple[Workspace, tuple[int, ...]]:
@@ -388,9 +387,8 @@ STEP_VELOCITIES = 2  # steps of v, smallest by weights
 STEP_BY_KINETIC_ENERGY = 3  # steps of v, smallest by kinetic energy
 LEAST_NORM_FORCES = 4  # forces of least norm
 _LOCKED_STIFFNESS = wp.constant(wp.float64(1e200))  # K of a coordinate that does not move
-_RELATIVE_EPSILON = wp.constant(
-    wp.float64(1e-8)
-)  # ε of (3), of the largest row: as far from rounding as from all there is
+# ε of (3) relative to the largest row: the geometric mean of 1 and the rounding error.
+_RELATIVE_EPSILON = wp.constant(wp.float64(1e-8))
 _MAX_ITERATIONS = wp.constant(50)
 
 Numbers = wp.array(dtype=wp.float64)
@@ -454,7 +452,7 @@ def remove_null_space(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i:
     """
     largest = wp.float64(0.0)
     size = wp.float64(0.0)
-    row_sizes(b.x, b.y, c.rows, i, b.centre, c.p.pull, b.L, loops.scale, c.work, c.size)
+    row_sizes(b.x, b.y, c.rows, i, b.centre, c.p.row, b.L, loops.scale, c.work, c.size)
     for row in range(loops.force.shape[1]):
         largest = wp.max(largest, c.size[i, row])
         size = wp.max(size, wp.abs(loops.force[i, row]))
@@ -476,7 +474,7 @@ def remove_null_space(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i:
 @wp.func
 def least_forces(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, loops: LoopRows) -> int:
     """Replace loops.force by the forces of least norm; if all rows are independent, they are unique and stay."""
-    choose_all(i, loops)
+    choose_all_rows(i, loops)
     put_forces(t, s, c.p, i, loops)
     pivot = eliminate(t, s, b, c, i, so3.ZERO, False)
     if pivot < 0:
@@ -521,7 +519,7 @@ def closing_kernel(act: Acting) -> Any:
         elif task[0] == STEP_POSITIONS:
             put_weights(t, b, i, weights)
             pivot = factor_closed_blocks(t, s, b, c, i, so3.ZERO, loops, put_residuals)
-            row_sizes(b.x, b.y, c.rows, i, b.centre, c.p.pull, b.L, weights, c.work, size)
+            row_sizes(b.x, b.y, c.rows, i, b.centre, c.p.row, b.L, weights, c.work, size)
             solve_rows(t, b, c, i, loops.gap, -so3.ONE, loops)
         else:
             if task[0] == STEP_VELOCITIES:
@@ -541,7 +539,7 @@ def closing_kernel(act: Acting) -> Any:
 def _make_closing(model: Model, batch: int) -> Buffers:
     inputs = {"q": (model.nq,), "v": (model.nv,), "damping": (model.n_rows,)}
     w = Buffers(model, batch, inputs, {"move": (model.nv,), "size": (model.n_rows,)})
-    loops, task = loop_buffers(w, model, batch, whole=False), w.buffer("task", (1,), wp.int32, common=True)
+    loops, task = loop_buffers(w, model, batch, dense=False), w.buffer("task", (1,), wp.int32, common=True)
     weights = w.buffer("weights", (model.nv,), common=True)
     blocks = [partial(block_matrix, model, of_mass=True), partial(closed_blocks, model, wide=False)]
     d = w.on_device
@@ -559,7 +557,7 @@ def run_closing(
         task: STEP_POSITIONS, STEP_VELOCITIES, STEP_BY_KINETIC_ENERGY or LEAST_NORM_FORCES.
         weights: W of (2), (nv,). damping: μ of (2), (n, n_rows). force: λ for LEAST_NORM_FORCES, (n, n_rows).
     Returns:
-        The workspace: δ of (2) in `move`, independent rows in `slot` and their number in `kept`, residuals and rates of
+        The workspace: δ of (2) in `move`, independent rows in `slot` and their number in `rank`, residuals and rates of
         all rows in `gap` and `rate`; for STEP_POSITIONS the squared norms of the rows A W in `size`; for
         LEAST_NORM_FORCES the forces in `force`.
     """

@@ -104,7 +104,7 @@ def contacts_kernel(
         e = s.near.pair[i, j]
         x = contact_of(t, s, i, e)
         if x.depth > wp.float64(0.0):
-            f, _m = contact_force(x.law, x.grip, x.radius, x.depth, x.n, x.u, x.spin)
+            f, _m = contact_force(x.law, x.anchored, x.radius, x.depth, x.n, x.u, x.spin)
             on_obstacle = vec3()
             on_ball = vec3()
             if x.law.stick_stiffness > wp.float64(0.0):

@@ -52,7 +52,7 @@ from lissom.passes.linear_algebra import ldl_solve
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.robot.checks import time
 from lissom.systems.articulated import ArticulatedStruct, articulated_buffers, factor_blocks, solve_blocks
-from lissom.systems.bordered import LoopRows, LoopRowsStruct, hold_prescribed, own_rows, solve_constrained
+from lissom.systems.bordered import LoopRows, LoopRowsStruct, fix_prescribed, rows_from_columns, solve_constrained
 from lissom.systems.closed_blocks import (
     BlockMatrix,
     BlockMatrixStruct,
@@ -230,7 +230,7 @@ def record_articulated(w: Buffers, model: Model, batch: int, loops: LoopRowsStru
     w.record(articulated_kernel, [*tables, *inputs, loops, q_dot, d["a"]])
 
 
-_LOOP_RESULTS = ("force", "gap", "rate", "acceleration", "slot", "kept")  # arrays with a row for each instance
+_LOOP_RESULTS = ("force", "gap", "rate", "acceleration", "slot", "rank")  # arrays with a row for each instance
 
 
 def residual_kernel(act: Acting) -> Any:
@@ -292,10 +292,10 @@ def forward_dynamics_kernel(act: Acting) -> Any:
         pivot = wp.int32(0)
         if may_have_loops() and t.loops.node.shape[0] > 0:
             loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), loops.rate, loops.acceleration)
-            own_rows(t, s, x, i, b.S, 0, loops.A)
+            rows_from_columns(t, s, x, i, b.S, 0, loops.A)
             pivot = solve_constrained(t, x, i, given, pull[0], M, loops, a)
         else:
-            hold_prescribed(t, t.nv, x.width, i, given, M, a)
+            fix_prescribed(t, t.nv, x.width, i, given, M, a)
             pivot = ldl_solve(t.nv, x.width, i, M, a)
         if pivot > 0 and s.status[i] == 0:
             s.status[i] = scratch.STATUS_SINGULAR + pivot
@@ -322,7 +322,7 @@ def accelerations_kernel(model: Model) -> Any:
 def _make(model: Model, batch: int, *, dense: bool = False) -> Buffers:
     w = _buffers(model, batch, ("v", "given", "extra"), {"a": (model.nv,)})
     closes = solves_closed(model) and not dense
-    loops = loop_buffers(w, model, batch, whole=not closes)
+    loops = loop_buffers(w, model, batch, dense=not closes)
     pull, q_dot = w.buffer("pull", (1,)), w.buffer("q_dot", (batch, model.nq))
     if closes:
         record_closed(w, model, batch, loops, pull, q_dot)

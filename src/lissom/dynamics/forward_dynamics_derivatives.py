@@ -28,7 +28,7 @@ from lissom.systems.bordered import solve_with_mass
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_ROWS = ("A", "A_q", "rate_q", "turn_q", "turn_v")
+_ROWS = ("A", "A_q", "rate_q", "acceleration_q", "acceleration_v")
 
 
 def _parts(model: Model, n: int) -> Iterator[slice]:
@@ -126,9 +126,9 @@ def _response(
         loops: rows A of the loops and derivatives of their residuals, in the order of _ROWS, each (n_rows, nv).
         kept: indices of the independent rows. pull: p of (2).
     """
-    A, A_q, rate_q, turn_q, turn_v = loops
+    A, A_q, rate_q, acceleration_q, acceleration_v = loops
     rows = A[kept]
     rows[:, model.prescribed.dof] = 0.0
-    by_q, by_v = turn_q + 2.0 * pull * rate_q + pull**2 * A_q, turn_v + 2.0 * pull * A
+    by_q, by_v = acceleration_q + 2.0 * pull * rate_q + pull**2 * A_q, acceleration_v + 2.0 * pull * A
     lower = np.hstack([by_q, by_v, np.zeros((model.n_rows, more.shape[1]))])[kept]
     return solve_with_mass(model, M, rows, np.hstack([dq, dv, more]), lower)

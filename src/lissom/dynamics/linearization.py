@@ -270,7 +270,7 @@ def modes(
     """
     row, given = _single_configuration(model, q), _single_inputs(model, u)
     rate, steady = _velocity(model, row, v, t), np.zeros(model.nv)
-    force, asked = np.zeros(model.n_rows), (model, row, given, t, damped)
+    force, arguments = np.zeros(model.n_rows), (model, row, given, t, damped)
     if model.n_rows:  # forces of the loops at the equilibrium
         w = run_forward_dynamics(model, row, rate, given, t)
         force = w.host["force"][0].copy()
@@ -282,7 +282,7 @@ def modes(
         if not (damped or rate.any()):
             squares, shapes = eigh(*(0.5 * N.T @ (X + X.T) @ N for X in (K, M)))
             frequencies = np.sign(squares) * np.sqrt(np.abs(squares))
-            return Modes(frequencies, N @ shapes, np.sqrt(-squares.astype(complex)), rate, *asked)
+            return Modes(frequencies, N @ shapes, np.sqrt(-squares.astype(complex)), rate, *arguments)
         if not damped:
             C = inverse_dynamics_derivatives(model, row, rate, steady, elastic=False, loads=False)[1]
         G = velocity_adjoint(model, rate)
@@ -291,7 +291,7 @@ def modes(
         forward_dynamics(model, q, rate, u, t)  # its error names the coordinate that moves no mass
         raise
     order = np.lexsort((np.real(exponents), np.imag(exponents)))
-    return Modes(np.imag(exponents)[order], _unit_shapes(M, N @ shapes[:, order]), exponents[order], rate, *asked)
+    return Modes(np.imag(exponents)[order], _unit_shapes(M, N @ shapes[:, order]), exponents[order], rate, *arguments)
 
 
 def accuracy_of_modes(

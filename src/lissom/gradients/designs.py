@@ -26,7 +26,7 @@ from lissom.dynamics.actuation import run_actuation
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.errors import ModelError, ShapeError
-from lissom.forces.tendons import BEGINS_TO_PULL
+from lissom.forces.tendons import SLACK_TOLERANCE
 from lissom.gradients.stage_systems import StageStates
 from lissom.gradients.steps import Path
 from lissom.gradients.touching_designs import anchor_design_slopes, contact_slopes
@@ -146,7 +146,7 @@ class Designs:
             for _, weights, models in _beside(model, self.paths):
                 k_p[mine] += weights @ [one.spools.stiffness for one in models]
         k, stretch, b = np.broadcast_to(k, (n, many))[:, None], stretch[:, None], b[:, None]
-        taut = stretch > -BEGINS_TO_PULL * np.broadcast_to(slack, (n, many))[:, None]
+        taut = stretch > -SLACK_TOLERANCE * np.broadcast_to(slack, (n, many))[:, None]
         by_b = np.einsum("rpe,rpej->rpj", taut * k * stretch, b_p)
         return -by_b - np.einsum("rpe,rpej->rpj", taut * (k_p * stretch + k * stretch_p), b)
 

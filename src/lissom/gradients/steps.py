@@ -19,7 +19,7 @@ from lissom.dynamics.contacts import present_anchors, put_anchors
 from lissom.errors import ConvergenceError, keeping
 from lissom.launch.workspace import Workspace, near_pairs_error
 from lissom.model.model import Model
-from lissom.passes.scratch import STATUS_CROWDED
+from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS
 from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.stepping.state import ControlLaw, StateDerivative
@@ -201,7 +201,7 @@ class Stepping:
         done = host["counts"][:, DONE]
         if (done < many).any():
             i = int(np.argmin(done))
-            if w.status[i] == STATUS_CROWDED:
+            if w.status[i] == STATUS_TOO_MANY_PAIRS:
                 raise near_pairs_error(model)
             raise self._failure(i, len(u), self.dt * (first + int(done[i])))
         cost.take(host["counts"])

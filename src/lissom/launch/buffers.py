@@ -64,8 +64,8 @@ def _contact_state(model: Model, batch: int) -> Near:
     world, near = model.contacts, Near()
     count = batch if model.has_surroundings else 0
     clusters = len(world.cluster_start) - 1
-    sizes = {"pair": world.capacity, "seen": len(world.ball_node), "N": model.n_dynamic}
-    sizes |= {"centre": clusters, "reach": clusters}
+    sizes = {"pair": world.capacity, "listed_position": len(world.ball_node), "N": model.n_dynamic}
+    sizes |= {"centre": clusters, "radius": clusters}
     shapes = {name: (count, size) for name, size in sizes.items()}
     ties = len(model.springs) + len(model.segments.channel)
     tied = batch if count or ties else 0
@@ -365,14 +365,14 @@ class Buffers:
         self.status = self.scratch.status.numpy()
 
 
-def loop_buffers(w: Buffers, model: Model, batch: int, *, whole: bool = True) -> LoopRowsStruct:
-    """Buffers of loop rows (`loop_rows`), registered; without matrices unless `whole`."""
-    return register_loops(w, loop_rows(model, batch, whole=whole))
+def loop_buffers(w: Buffers, model: Model, batch: int, *, dense: bool = True) -> LoopRowsStruct:
+    """Buffers of loop rows (`loop_rows`), registered; without rows and matrices unless `dense`."""
+    return register_loops(w, loop_rows(model, batch, dense=dense))
 
 
 def register_loops(w: Buffers, loops: LoopRowsStruct) -> LoopRowsStruct:
     """Register buffers of loop rows, and their scales for each model of a batch."""
     w.per_model(loops.scale, [scale_array(model) for model in w.model.models])
-    for name in ("force", "gap", "rate", "acceleration", "A", "A_q", "slot", "kept"):
+    for name in ("force", "gap", "rate", "acceleration", "A", "A_q", "slot", "rank"):
         w.register(name, getattr(loops, name))
     return loops

@@ -30,7 +30,7 @@ from typing import Any
 import warp as wp
 
 from lissom.errors import CacheWarning, ModelError
-from lissom.forces.terms import Acting, acting_on, nothing_on
+from lissom.forces.terms import Acting, acting_on, no_terms
 from lissom.launch.cores import build_lock, compilers, cores_of_process
 from lissom.launch.progress import PATIENCE
 from lissom.launch.warp_private import (
@@ -65,7 +65,7 @@ def kernel_for(kernel: Any, model: Model) -> Any:
     """
     if isinstance(kernel, wp.Kernel):
         return kernel
-    return _composed_kernel(kernel, nothing_on(model) if kernel in _WITHOUT_FORCES else acting_on(model))
+    return _composed_kernel(kernel, no_terms(model) if kernel in _WITHOUT_FORCES else acting_on(model))
 
 
 @cache

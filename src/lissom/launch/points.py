@@ -20,7 +20,7 @@ from lissom.lie.types import by_reference, mat3, vec3
 from lissom.model.model import Model
 from lissom.model.points import Places
 from lissom.model.tables import NodeRow, TablesStruct, altered, device_tables
-from lissom.passes.columns import ColumnsStruct, column_tables, column_width, stretches
+from lissom.passes.columns import ColumnsStruct, column_ranges, column_tables, column_width
 from lissom.robot.joints import MotionKind
 
 _ONE, _SEVEN = np.eye(4), np.arange(7)
@@ -146,7 +146,7 @@ def _put_columns(w: Workspace, model: Model, places: Places) -> None:
 def _put_paths(w: Workspace, model: Model, places: Places) -> None:
     """Write the ranges of columns on the paths of further points to the base."""
     host, nodes, m = w.host, model.n_nodes, len(places.h)
-    start, ranges = stretches(_paths(model, places, host["path_start"], host["path_range"]))
+    start, ranges = column_ranges(_paths(model, places, host["path_start"], host["path_range"]))
     first = int(host["path_start"][nodes])
     host["path_start"][nodes + 1 : nodes + m + 1] = first + start[1:]
     host["path_range"][first : first + len(ranges)] = ranges

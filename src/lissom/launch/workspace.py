@@ -28,11 +28,11 @@ from lissom.launch.prepare import TableOptions
 from lissom.launch.warp_private import holding_interpreter
 from lissom.model.model import Model
 from lissom.passes.scratch import (
-    STATUS_CROWDED,
     STATUS_FULL_TURN,
     STATUS_NOT_FINITE,
     STATUS_OVERFLOW,
     STATUS_QUATERNION,
+    STATUS_TOO_MANY_PAIRS,
     ScratchStruct,
 )
 
@@ -224,7 +224,7 @@ class Workspace:
         status, single = self.buffers.status, self.buffers.single_status
         if status.any() if single is None else single[0]:
             k = int(np.flatnonzero(status)[0])
-            if status[k] == STATUS_CROWDED:
+            if status[k] == STATUS_TOO_MANY_PAIRS:
                 raise near_pairs_error(self.model)
             raise ShapeError(self.describe(k))
 

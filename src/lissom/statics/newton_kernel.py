@@ -35,8 +35,8 @@ from lissom.model.tables import Tables, TablesStruct
 from lissom.passes.columns import column_width
 from lissom.passes.kinds import move_configuration
 from lissom.passes.linear_algebra import FINITE, largest, lu_factor, lu_solve
-from lissom.passes.scratch import STATUS_CROWDED, Scratch, ScratchStruct
-from lissom.systems.bordered import LoopRows, ask_closed, border, hold_prescribed
+from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS, Scratch, ScratchStruct
+from lissom.systems.bordered import LoopRows, assemble_bordered, fix_prescribed, put_row_residuals
 from lissom.systems.newton_matrix import NewtonBuffers, NewtonBuffersStruct, newton_buffers, newton_matrix_of
 from lissom.systems.residual import residual_of
 
@@ -177,10 +177,10 @@ def make_matrix(
 @wp.func
 def border_matrix(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> int:
     """Border the stiffness by loops, fix prescribed coordinates, and set the residual as the right side."""
-    n = border(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
+    n = assemble_bordered(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
     keep(t.nv * b.x.width, i, b.matrix, x.stiffness)
     put_own_stiffness(t.nv, b.x.width, i, x, b.loops.scale)
-    hold_prescribed(t, n, b.loops.width, i, x.zeros, b.loops.matrix, x.met)
+    fix_prescribed(t, n, b.loops.width, i, x.zeros, b.loops.matrix, x.met)
     load_right_side(t.nv, x, i, b.loops)
     x.notes[i, UNKNOWNS] = wp.float64(n)
     x.notes[i, SHORTEST] = so3.ZERO
@@ -271,7 +271,7 @@ def judge(t: Tables, x: EquilibriumRows, loops: LoopRows, i: int) -> int:
 def load_right_side(nv: int, x: EquilibriumRows, i: int, loops: LoopRows):
     """Set the right side to the residual at q and the residuals of loops."""
     keep(nv, i, x.met, loops.unknown)
-    ask_closed(nv, i, loops, so3.ONE, loops.gap)
+    put_row_residuals(nv, i, loops, so3.ONE, loops.gap)
 
 
 @wp.func
@@ -454,7 +454,7 @@ def newton_in_kernel(model: Model, q: np.ndarray, force: np.ndarray, sought: Sou
     the returned workspace."""
     w = newton_workspace(model, q, force, sought)
     w.run()
-    if (w.status == STATUS_CROWDED).any():
+    if (w.status == STATUS_TOO_MANY_PAIRS).any():
         raise near_pairs_error(model)
     return w
 

@@ -24,7 +24,7 @@ from lissom.launch.cores import states_per_launch
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.model.model_batch import acts_alike
-from lissom.passes.scratch import STATUS_CROWDED
+from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS
 from lissom.stepping.schemes import Scheme, StepState
 from lissom.stepping.state import Checkpoint, StateDerivative
 from lissom.stepping.step_kernel import (
@@ -244,7 +244,7 @@ class Motions:
         counts[:, DONE], span[:] = 0, 0
         span[which, 1] = self.longest if many is None else many
         w.run()
-        if (w.status[which] == STATUS_CROWDED).any():
+        if (w.status[which] == STATUS_TOO_MANY_PAIRS).any():
             w.raise_for_status()
         self.reached = counts[:, DONE].copy()
         host["h"][which, 0] = host["h"][which, self.reached[which]]

@@ -31,7 +31,7 @@ from lissom.launch.prepare import TableOptions
 from lissom.launch.workspace import Workspace
 from lissom.lie.arrays import se3_tangent, so3_tangent
 from lissom.model.model import Model
-from lissom.passes.scratch import STATUS_CROWDED
+from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS
 from lissom.stepping.driver import accelerations, starting_accelerations
 from lissom.stepping.newton_stages import (
     AVOID_KEPT,
@@ -324,7 +324,7 @@ class ImplicitSteps:
                     part = UNSOLVED  # Newton's method has reached a state that the robot cannot have
                     continue
                 part = int(w.host["pause"][0, 1])
-            if w.status[0] == STATUS_CROWDED:
+            if w.status[0] == STATUS_TOO_MANY_PAIRS:
                 w.raise_for_status()
             if part != CONVERGED:
                 return None

@@ -26,7 +26,7 @@ from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.errors import ShapeError
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
-from lissom.passes.scratch import STATUS_CROWDED, STATUS_NOT_FINITE, STATUS_OVERFLOW
+from lissom.passes.scratch import STATUS_NOT_FINITE, STATUS_OVERFLOW, STATUS_TOO_MANY_PAIRS
 from lissom.stepping.contact_search import ContactSearch
 
 
@@ -261,7 +261,7 @@ class StateDerivative:
         """Raise if a shorter step would not help, or after too many consecutive states that are not finite. CVODE would
         try shorter steps for ever."""
         raise_if_massless(self.model, w)
-        if w.status[0] == STATUS_CROWDED:
+        if w.status[0] == STATUS_TOO_MANY_PAIRS:
             w.raise_for_status()
         if w.status[0] in (STATUS_NOT_FINITE, STATUS_OVERFLOW):
             self._count_not_finite()
