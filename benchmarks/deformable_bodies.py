@@ -174,7 +174,7 @@ def launches(case: Case, count: int) -> list[Callable[[], object]]:
     the last few states, so that each call has a new one there."""
     model, (q, v, a) = case.model, state(case, count)
     forces, _ = run_inverse_dynamics(model, q, v, a, True, True, True, 0.0)
-    masses, _ = workspace.filled(model, "mass_matrix", mass_matrix._make, ("q",), q)
+    masses, _ = workspace.filled_workspace(model, "mass_matrix", mass_matrix._make, ("q",), q)
     slopes, _ = derivative_workspace(model, q, v, a, np.zeros((count, model.nu)))
     run_residual_derivatives(model, slopes, 0.0)
     masses.run()
@@ -311,7 +311,7 @@ def _soromox_dynamics(pieces: int) -> Callable[[np.ndarray, np.ndarray], object]
 
 def main() -> None:
     """Print the tables."""
-    buffers._LEAST_PER_THREAD = 10**9  # one launch, so one core
+    buffers._MIN_INSTANCES_PER_THREAD = 10**9  # one launch, so one core
     calibration = in_kernel(rod_chain())
     print(
         f"calibration: inverse dynamics of the chain of 4 rods, in kernel, {calibration:.2f} µs; all in units of it\n"

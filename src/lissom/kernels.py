@@ -31,8 +31,8 @@ from lissom.dynamics.mass_matrix import (
 )
 from lissom.errors import ModelError
 from lissom.gradients.recursion import recursion_kernel
-from lissom.launch.compiling import begin, build, check_target, kernel_for, load, ready_made
-from lissom.launch.cores import making
+from lissom.launch.compiling import begin_headers, build, check_target, find_precompiled, kernel_for, load
+from lissom.launch.cores import build_lock
 from lissom.launch.warp_private import is_compiled
 from lissom.lie import arrays
 from lissom.model.model import Model
@@ -120,10 +120,10 @@ def build_kernels(
         raise ModelError(f"target, out: must be given together (got {target!r}, {out!r})")
     if target is not None:
         check_target(target)
-    with making():
+    with build_lock():
         if target is None or out is None:
-            begin(wp.get_module(arrays.__name__), device, anew=True)
-            load(_modules(models or (_plain(),)), device, anew=True)
+            begin_headers(wp.get_module(arrays.__name__), device, recompile=True)
+            load(_modules(models or (_plain(),)), device, recompile=True)
         else:
             build(_modules(models or (_plain(), _plain(is_prescribed=True))), target, Path(out))
 
@@ -140,10 +140,10 @@ def kernel_cache(*models: Model, device: str = "cpu") -> KernelCache:
     """
     _check_device(device)
     here = Path(str(wp.config.kernel_cache_dir))
-    with making():
+    with build_lock():
         modules = _modules(models or (_plain(),))
         known = [is_compiled(module, device) for module in modules]
-        ready = sum(ready_made(module, device) is not None for module, there in zip(modules, known) if not there)
+        ready = sum(find_precompiled(module, device) is not None for module, there in zip(modules, known) if not there)
     size = sum(file.stat().st_size for file in here.rglob("*") if file.is_file())
     return KernelCache(here, size, None if None in known else sum(map(bool, known)), len(modules), ready)
 

@@ -10,10 +10,18 @@ from net_robots import BAR, describe_net
 
 import lissom as ls
 from lissom.dynamics import assembly, forward_dynamics
-from lissom.dynamics.assembly import closing_weights, consistent_velocity, onto_loops
-from lissom.dynamics.constraints import LEAST, SHUT, STILL, SWING, minimum_norm, run_closing, run_constraints
+from lissom.dynamics.assembly import closing_weights, consistent_velocity, project_onto_loops
+from lissom.dynamics.constraints import (
+    LEAST_NORM_FORCES,
+    STEP_BY_KINETIC_ENERGY,
+    STEP_POSITIONS,
+    STEP_VELOCITIES,
+    minimum_norm,
+    run_closing,
+    run_constraints,
+)
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
-from lissom.launch.workspace import chosen_rows
+from lissom.launch.workspace import independent_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.errors.RedundancyWarning")
 
@@ -29,8 +37,8 @@ def both_ways(monkeypatch, model, compute):
 
 def rows(model, q, v):
     """The residuals, their Jacobian, the rates and their rows, of the rows that are independent."""
-    w, _ = run_constraints(model, q, v, choosing=True)
-    kept = chosen_rows(w)
+    w, _ = run_constraints(model, q, v, find_independent=True)
+    kept = independent_rows(w)
     gap, rate = (w.host[name][0, kept].copy() for name in ("gap", "rate"))
     return gap, row_results(model, w, "A_q")[kept], rate, row_results(model, w, "A")[kept]
 
@@ -41,12 +49,12 @@ def test_least_steps(net):
     model = NETS[net]().build()
     (q, v), W = state(model, 1), closing_weights(model, np.ones(model.nv, dtype=bool))
     gap, A_q, rate, A = rows(model, q, v)
-    for task, J, missing in ((SHUT, A_q, gap), (STILL, A, rate)):
+    for task, J, missing in ((STEP_POSITIONS, A_q, gap), (STEP_VELOCITIES, A, rate)):
         w = run_closing(model, task, q[None], v[None], weights=W)
         assert not w.status.any()
         want = -W * (np.linalg.pinv(J * W) @ missing)
         np.testing.assert_allclose(w.host["move"][0], want, rtol=0.0, atol=1e-10 * np.abs(want).max())
-    w = run_closing(model, SHUT, q[None], v[None], weights=W, damping=0.3)
+    w = run_closing(model, STEP_POSITIONS, q[None], v[None], weights=W, damping=0.3)
     want = -W * ((A_q * W).T @ np.linalg.solve((A_q * W) @ (A_q * W).T + 0.3 * np.eye(len(gap)), gap))
     np.testing.assert_allclose(w.host["move"][0], want, rtol=0.0, atol=1e-11 * np.abs(want).max())
     np.testing.assert_allclose(w.host["size"][0], ((A_q * W) ** 2).sum(axis=1), rtol=1e-10, atol=1e-14)
@@ -57,7 +65,7 @@ def test_velocities_by_least_energy(monkeypatch, net):
     """A v = 0 as by the whole matrix, prescribed coordinates standing."""
     model = NETS[net]().build()
     q, v = state(model, 2)
-    assert not run_closing(model, SWING, q[None], v[None]).status.any()
+    assert not run_closing(model, STEP_BY_KINETIC_ENERGY, q[None], v[None]).status.any()
     whole, blocks = both_ways(monkeypatch, model, lambda one: consistent_velocity(one, q, v))
     np.testing.assert_allclose(blocks, whole, rtol=0.0, atol=1e-9 * np.abs(whole).max())
     assert np.abs((ls.constraint_jacobian(model, q) @ blocks)[model.n_motions :]).max() < 1e-11 * np.abs(v).max()
@@ -70,7 +78,7 @@ def test_forces_of_least_norm(monkeypatch, size):
     model = planar(*size)
     q = ls.assemble(model, 0.1 * np.random.default_rng(1).normal(size=model.nv))
     force = np.random.default_rng(2).normal(size=(1, model.n_rows))
-    assert not run_closing(model, LEAST, q[None], force=force).status.any()
+    assert not run_closing(model, LEAST_NORM_FORCES, q[None], force=force).status.any()
     assert len(rows(model, q, np.zeros(model.nv))[0]) < 0.5 * model.n_rows
     whole, blocks = both_ways(monkeypatch, model, lambda one: minimum_norm(one, q[None], force))
     A = ls.constraint_jacobian(model, q)
@@ -103,7 +111,7 @@ def test_outputs_are_moved_onto_loops(monkeypatch):
     rng = np.random.default_rng(5)
     near = np.stack([ls.integrate(model, q, 1e-5 * rng.normal(size=model.nv)) for _ in range(3)])
     speeds = v + 1e-5 * rng.normal(size=(3, model.nv))
-    whole, blocks = both_ways(monkeypatch, model, lambda one: onto_loops(one, near, speeds))
+    whole, blocks = both_ways(monkeypatch, model, lambda one: project_onto_loops(one, near, speeds))
     assert np.abs(ls.loop_residual(model, blocks[0])).max() < 1e-11
     for one, x in zip(*blocks):
         assert np.abs(ls.constraint_jacobian(model, one) @ x).max() < 1e-10
@@ -123,5 +131,5 @@ def test_rows_take_over_where_a_block_is_singular(monkeypatch):
     model = describe_net(1, 2, body=BAR, joint=ls.JointSpherical()).build()
     q = ls.assemble(model, state(model, 6)[0])
     assert np.abs(ls.loop_residual(model, q)).max() < 1e-10
-    near, v = onto_loops(model, q[None] + 0.0, state(model, 6)[1][None])
+    near, v = project_onto_loops(model, q[None] + 0.0, state(model, 6)[1][None])
     assert np.abs(ls.constraint_jacobian(model, near[0]) @ v[0]).max() < 1e-10 * np.abs(v).max()

@@ -5,7 +5,7 @@ from simulation.test_loops import driven
 from touching_robots import LAW, RADIUS, hybrid, moved
 
 import lissom as ls
-from lissom.dynamics.assembly import consistent_start, on_motion
+from lissom.dynamics.assembly import consistent_start, prescribed_state
 from lissom.robot.paths import value_at
 
 
@@ -41,7 +41,7 @@ def start(model, seed=1, size=0.05):
     rng = np.random.default_rng(seed)
     q = ls.integrate(model, model.neutral(), size * rng.normal(size=model.nv) * model.dofs.scale)
     v = rng.normal(size=model.nv) * model.dofs.scale
-    return consistent_start(model, *on_motion(model, 0.0, ls.assemble(model, q), v)) if model.n_rows else (q, v)
+    return consistent_start(model, *prescribed_state(model, 0.0, ls.assemble(model, q), v)) if model.n_rows else (q, v)
 
 
 def differenced(function, h):

@@ -98,7 +98,7 @@ def test_building_ahead_replaces_it_too(cache, end, fault):
     fault(file)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ls.CacheWarning)
-        compiling.load([twice.module], "cpu", anew=True)
+        compiling.load([twice.module], "cpu", recompile=True)
     assert is_whole(next(cache.rglob("*.o")), next(cache.rglob("*.meta")))
 
 
@@ -111,8 +111,8 @@ def test_what_came_broken_is_compiled_here(cache, tmp_path, monkeypatch, end):
     file = next(came.glob(f"*{end}"))
     cut(file, 0.5)
     code, description = next(came.glob("*.o")), next(came.glob("*.meta"))
-    monkeypatch.setattr(compiling, "ready_made", lambda module, device: (code, description))
-    with pytest.warns(ls.CacheWarning, match="came in .* cannot be loaded .* compiled here") as told:
+    monkeypatch.setattr(compiling, "find_precompiled", lambda module, device: (code, description))
+    with pytest.warns(ls.CacheWarning, match="precompiled kernels in .* cannot be loaded .* compiled here") as told:
         compiling.load([twice.module], "cpu")
     assert str(code) in str(told[0].message) and doubled() == 6.0
     assert file.exists() and len(list(cache.rglob("*.o"))) == 1
@@ -126,10 +126,10 @@ def test_building_for_a_target_replaces_broken_files(tmp_path, part):
     if not compiling.targets_here():
         pytest.skip("kernels are compiled ahead for aarch64 and for x86-64 with AVX2 alone")
     target = compiling.targets_here()[0]
-    compiling.make_ready(twice.module, target, tmp_path / "out")
+    compiling.precompile(twice.module, target, tmp_path / "out")
     code = next((tmp_path / "out").rglob("*.o"))
     cut(code, part)
-    compiling.make_ready(twice.module, target, tmp_path / "out")
+    compiling.precompile(twice.module, target, tmp_path / "out")
     assert is_whole(code, code.with_suffix(".meta"))
 
 

@@ -103,9 +103,9 @@ def loaded(monkeypatch):
         together.append(names)
         return whole(names)
 
-    whole = compiling._bar
+    whole = compiling._compile_progress
     monkeypatch.setattr(compiling, "_loaded", set())
-    monkeypatch.setattr(compiling, "_bar", bar)
+    monkeypatch.setattr(compiling, "_compile_progress", bar)
     return together
 
 
@@ -167,13 +167,13 @@ def test_headers_are_read_at_once_on_a_new_machine(tmp_path, monkeypatch, there)
         (tmp_path / "wp_some_kernel").mkdir()
     read = []
     monkeypatch.setattr(wp.config, "kernel_cache_dir", str(tmp_path))
-    monkeypatch.setattr(compiling, "is_any_ready", lambda: there == "ready")
-    monkeypatch.setattr(compiling, "_reading", [])
+    monkeypatch.setattr(compiling, "has_precompiled", lambda: there == "ready")
+    monkeypatch.setattr(compiling, "_header_tasks", [])
     monkeypatch.setattr(compiling, "read_headers", read.append)
     monkeypatch.setattr(compiling, "kernel_for", composing)
     with pytest.raises(InterruptedError):
-        compiling.ahead(arm(), "something", None)
-    wait(compiling._reading)
+        compiling.load_kernels(arm(), "something", None)
+    wait(compiling._header_tasks)
     assert read == ([CPU_FLAGS] if there == "nothing" else [])
 
 
@@ -188,11 +188,13 @@ def test_a_module_is_written_while_headers_are_read(monkeypatch):
         order.append("compiled")
 
     ready = []
-    monkeypatch.setattr(compiling, "write_once", lambda module, before_compiling: ready.append(before_compiling))
+    monkeypatch.setattr(
+        compiling, "share_generated_code", lambda module, before_compiling: ready.append(before_compiling)
+    )
     monkeypatch.setattr(compiling, "is_compiled", lambda module, device: True)
     monkeypatch.setattr(wp, "force_load", force_load)
     with ThreadPoolExecutor(1) as thread:
-        monkeypatch.setattr(compiling, "_reading", [thread.submit(lambda: (written.wait(), order.append("read")))])
+        monkeypatch.setattr(compiling, "_header_tasks", [thread.submit(lambda: (written.wait(), order.append("read")))])
         compiling._load(wp.get_module("lissom.lie.arrays"), "cpu", False)
     assert order == ["written", "read", "compiled"]
 
@@ -201,7 +203,7 @@ def test_what_is_waited_for_is_told(loaded, monkeypatch, caplog):
     """Away from a terminal by the logger of the library."""
     monkeypatch.setattr(compiling, "PATIENCE", 0.0)
     model = arm()
-    with caplog.at_level("INFO", logger="lissom"), compiling._bar(["one", "two"]) as done:
+    with caplog.at_level("INFO", logger="lissom"), compiling._compile_progress(["one", "two"]) as done:
         while not caplog.records:
             pass
         done()
@@ -213,11 +215,11 @@ def test_what_is_waited_for_is_told(loaded, monkeypatch, caplog):
 @pytest.mark.parametrize(("quiet", "told"), [("", True), ("1", False)])
 def test_scripts_say_once_what_they_wait_for(monkeypatch, capsys, quiet, told):
     """Away from a terminal standard error says once that kernels are compiled, unless it is to be quiet."""
-    monkeypatch.setattr(compiling, "_said", [])
+    monkeypatch.setattr(compiling, "_announced", [])
     monkeypatch.setenv(compiling.QUIET, quiet)
     monkeypatch.setattr(compiling, "PATIENCE", 0.0)
     for _ in range(2):
-        with compiling._bar(["one"]):
+        with compiling._compile_progress(["one"]):
             time.sleep(0.1)
     line = "lissom: compiling kernels, once on this machine; LISSOM_QUIET=1 keeps this quiet\n"
     assert capsys.readouterr().err == line * told

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.launch.workspace import call_of, unprepared
+from lissom.launch.workspace import call_of, no_prepared_call
 
 
 def arm():
@@ -63,10 +63,10 @@ def test_the_same_as_first_calls(model, states):
     for kept, copy in found.values():
         assert np.array_equal(kept, copy)  # none of them is a view of a buffer
     for family in ("forward_dynamics", "mass_matrix", "poses", "coriolis_matrix"):
-        assert call_of(model, family) is not unprepared
+        assert call_of(model, family) is not no_prepared_call
     for options in ((True, True, True), (False, True, True), (True, False, False)):
-        assert call_of(model, "inverse_dynamics", *options) is not unprepared
-    assert call_of(model, "inverse_dynamics", False, False, False) is unprepared  # nobody asked
+        assert call_of(model, "inverse_dynamics", *options) is not no_prepared_call
+    assert call_of(model, "inverse_dynamics", False, False, False) is no_prepared_call  # nobody asked
 
 
 def test_what_is_refused(model, states):

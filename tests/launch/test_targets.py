@@ -84,13 +84,13 @@ def test_other_processors_do_not_take_it(folder, monkeypatch):
     """A processor that lists fewer instructions, or of another architecture, finds nothing."""
     module = wp.get_module(arrays.__name__)
     monkeypatch.setenv("LISSOM_KERNELS", str(folder))
-    code, description = compiling.ready_made(module, "cpu")
+    code, description = compiling.find_precompiled(module, "cpu")
     assert code.stem == description.stem == name_in_cache(module) and TARGET in code.parent.name
-    monkeypatch.setattr(compiling, "_instructions", lambda: frozenset({"sse2", "avx"}))
+    monkeypatch.setattr(compiling, "_processor_features", lambda: frozenset({"sse2", "avx"}))
     monkeypatch.setattr(compiling.platform, "machine", lambda: "x86_64")
-    assert compiling.targets_here() == () and compiling.ready_made(module, "cpu") is None
+    assert compiling.targets_here() == () and compiling.find_precompiled(module, "cpu") is None
     monkeypatch.setattr(compiling.platform, "machine", lambda: "riscv64")
-    assert compiling.targets_here() == () and compiling.ready_made(module, "cpu") is None
+    assert compiling.targets_here() == () and compiling.find_precompiled(module, "cpu") is None
 
 
 def test_this_processor_is_known():
@@ -109,7 +109,7 @@ def test_kinds_of_processors(monkeypatch):
         ("arm64", frozenset(), ("aarch64",)),
     ):
         monkeypatch.setattr(compiling.platform, "machine", lambda machine=machine: machine)
-        monkeypatch.setattr(compiling, "_instructions", lambda listed=listed: listed)
+        monkeypatch.setattr(compiling, "_processor_features", lambda listed=listed: listed)
         assert compiling.targets_here() == expected
 
 

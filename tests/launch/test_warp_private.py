@@ -64,7 +64,7 @@ def texts(modules, *, together):
     for module in modules:
         module.get_module_hash(1)
         if together:
-            warp_private.write_once(module)
+            warp_private.share_generated_code(module)
         write = module._run_codegen if together else partial(type(module)._run_codegen, module)
         lines = write(module.resolved_options[1] | {"output_arch": None}, True)[0].splitlines()
         found.append([line for line in lines if not line.lstrip().startswith("//")])
@@ -79,9 +79,9 @@ def recorded():
 
 
 def test_this_version_of_warp_has_been_read():
-    """A new Warp: read its `invoke` and LaunchParams, run these tests with its version added to READ, and keep it."""
-    assert warp_private.is_read(wp.__version__), (
-        f"Warp {wp.__version__} is not in {warp_private.READ}: every call is some microseconds slower until "
+    """A new Warp: read its `invoke` and LaunchParams, add its version to TESTED_VERSIONS, and run these tests."""
+    assert warp_private.is_tested(wp.__version__), (
+        f"Warp {wp.__version__} is not in {warp_private.TESTED_VERSIONS}: every call is some microseconds slower until "
         "launch/warp_private.py has been compared with it"
     )
 
@@ -100,11 +100,11 @@ def test_a_packed_launch_does_what_the_public_one_does():
 def test_a_launch_that_holds_the_interpreter_does_the_same():
     """And one that was never packed is left alone."""
     command, out = recorded()
-    held = warp_private.holding(warp_private.packed_launch(command))
+    held = warp_private.holding_interpreter(warp_private.packed_launch(command))
     for times in range(1, 4):
         held()
         assert out.numpy().tolist() == [0.0, 4.0 * times, 6.0 * times, 0.0]
-    assert warp_private.holding(command.launch) == command.launch
+    assert warp_private.holding_interpreter(command.launch) == command.launch
 
 
 @pytest.mark.parametrize("version", ["1.18.3", "1.20.0", "2.0.0.dev1"])
@@ -115,7 +115,7 @@ def test_an_unread_version_is_launched_in_the_public_way(version, monkeypatch):
     monkeypatch.setattr(wp, "__version__", version)
     monkeypatch.setattr(warp_private, "packed_launch", None)
     command, out = recorded()
-    warp_private.direct(command)()
+    warp_private.direct_call(command)()
     assert out.numpy().tolist() == [0.0, 4.0, 6.0, 0.0]
     assert np.array_equal(ls.inverse_dynamics(build(random_tree(3)), q, v, a), known)
 
@@ -200,7 +200,7 @@ def test_overloads_are_chosen_once(monkeypatch):
     codegen = import_module("warp._src.codegen")
     asked, matches = [], codegen.func_match_args
     monkeypatch.setattr(warp_private, "_overloads", {})
-    monkeypatch.setattr(warp_private, "_written", WeakKeyDictionary())
+    monkeypatch.setattr(warp_private, "_generated", WeakKeyDictionary())
     monkeypatch.setattr(
         codegen, "func_match_args", lambda *call, **more: (asked.append(call), matches(*call, **more))[1]
     )
@@ -226,7 +226,7 @@ def test_a_function_that_has_changed_is_written_anew(monkeypatch):
     assert texts([changed], together=True) == texts([changed], together=False)
     monkeypatch.setattr(wp, "__version__", "1.20.0")
     unread = module_with_a_kernel_of_its_own(9.0)
-    warp_private.write_once(unread)
+    warp_private.share_generated_code(unread)
     assert "_run_codegen" not in vars(unread)
 
 

@@ -95,12 +95,12 @@ def k_product(V: Matrix, S: Matrix, x: ColumnsStruct, M: mat6, first: int, stop:
 
 @wp.kernel
 def k_fold(out: Matrix, S: Matrix, V: Matrix, x: ColumnsStruct, first: int, stop: int, k: int, i: int):
-    columns.fold_rows(x, x.reach_start, x.reach_range, first, stop, i, k, S, V, out)
+    columns.fold_rows(x, x.sum_start, x.sum_range, first, stop, i, k, S, V, out)
 
 
 @wp.kernel
 def k_pass(V: Matrix, x: ColumnsStruct, parent: int, k: int, i: int):
-    columns.pass_to_parent(x, x.reach_start, x.reach_range, parent, i, k, V)
+    columns.pass_to_parent(x, x.sum_start, x.sum_range, parent, i, k, V)
 
 
 @pytest.mark.parametrize("k", SITES)
@@ -116,7 +116,7 @@ def test_running_sums(k):
     want[slot[k]][:, own] += (M @ S_k)[:, own]
     assert np.allclose(new.reshape(want.shape), want, atol=1e-14)
     (new,) = changed(k_fold, [out], device(S), device(V), X, first, stop, k)
-    want, reach = out[HERE].reshape(NV, WIDTH).copy(), blocks("reach_start", "reach_range", k)
+    want, reach = out[HERE].reshape(NV, WIDTH).copy(), blocks("sum_start", "sum_range", k)
     want[first:stop, reach] += (S_k.T @ V_k[slot[k]])[first:stop][:, reach]
     assert np.allclose(new.reshape(want.shape), want, atol=1e-14)
     parent = int(MODEL.nodes.parent[k])
@@ -140,7 +140,7 @@ def k_fold_derivatives(
     da: Matrix, dv: Matrix, dq: Matrix, S: Matrix, W_a: Matrix, W_v: Matrix, W_q: Matrix, x: ColumnsStruct, first: int,
     stop: int, k: int, i: int,
 ):  # fmt: skip
-    columns.fold_derivatives(x, x.reach_start, x.reach_range, first, stop, i, k, S, W_a, W_v, W_q, da, dv, dq)
+    columns.fold_derivatives(x, x.sum_start, x.sum_range, first, stop, i, k, S, W_a, W_v, W_q, da, dv, dq)
 
 
 @wp.kernel
@@ -166,7 +166,7 @@ def test_rows_of_three_matrices(k):
     S, out = random(COUNT, 6 * NODES * WIDTH), [random(COUNT, NV * WIDTH) for _ in range(3)]
     W, slot = [random(COUNT, 6 * X.n_slots * WIDTH) for _ in range(3)], host("slot")
     first, stop = int(MODEL.nodes.v_start[k]), int(MODEL.nodes.v_stop[k])
-    S_k, reach = S[HERE].reshape(NODES, 6, WIDTH)[k], blocks("reach_start", "reach_range", k)
+    S_k, reach = S[HERE].reshape(NODES, 6, WIDTH)[k], blocks("sum_start", "sum_range", k)
     for new, old, w in zip(changed(k_fold_derivatives, out, device(S), *map(device, W), X, first, stop, k), out, W):
         want = old[HERE].reshape(NV, WIDTH).copy()
         want[first:stop, reach] += (S_k.T @ w[HERE].reshape(-1, 6, WIDTH)[slot[k]])[first:stop][:, reach]

@@ -40,13 +40,13 @@ def k_gather(
     B: Matrix, G: Matrix, V: Matrix, K: Matrix, S: Matrix, J: Matrix, J_R: Matrix, J_P: Matrix, L: Matrix,
     x: ColumnsStruct, y: BlocksStruct, e: int, k: int, before: int, H: mat6, N: mat6, M: mat6, bar: mat6, i: int,
 ):  # fmt: skip
-    elimination.take_band(y, x.width, i, e, K, B, G, V)
+    elimination.load_band(y, x.width, i, e, K, B, G, V)
     elimination.gather_node(x, y, i, e, k, before, H, N, M, bar, S, J, J_R, J_P, L, B, G, V)
 
 
 @pytest.mark.parametrize("e", RODS)
 def test_gathering(e):
-    """take_band and gather_node: what one node adds to B, G and V of (2) to (4) on top of K, and nowhere else."""
+    """load_band and gather_node: what one node adds to B, G and V of (2) to (4) on top of K, and nowhere else."""
     k, n, (at, row) = BLOCKS[e].nodes[1], SIZES[e], places(e)
     H, N, M, bar = random(4, 6, 6)
     K = random(COUNT, band_size(MODEL))
@@ -77,13 +77,13 @@ def k_factor(
     x: ColumnsStruct, y: BlocksStruct, e: int, k: int, sum: mat6, below: vec6, twist: vec6, rate: vec6, acc: vec6,
     pivot: wp.array(dtype=wp.int32), Lambda: wp.array(dtype=mat6), c: wp.array(dtype=vec6), i: int,
 ):  # fmt: skip
-    elimination.hand_on(x, y, i, e, k, below, L, f)
+    elimination.subtract_projection(x, y, i, e, k, below, L, f)
     pivot[0] = elimination.factor_block(y, i, e, B, pivots, answer, V)
     for part in range(3):
-        Lambda[part] = elimination.reduced(y, i, e, part, sum, answer, V)
+        Lambda[part] = elimination.reduced_response(y, i, e, part, sum, answer, V)
     c[0] = elimination.solve_inward(y, i, e, below, B, pivots, V, f)
     elimination.solve_outward(y, i, e, twist, rate, acc, answer, f)
-    c[1] = elimination.moved(x, y, i, e, k, below, J, f)
+    c[1] = elimination.block_motion(x, y, i, e, k, below, J, f)
 
 
 def factored(e, B, G, V, f, k, sum, below, y):
@@ -107,8 +107,8 @@ def factored(e, B, G, V, f, k, sum, below, y):
 
 @pytest.mark.parametrize("e", RODS)
 def test_elimination_of_a_block(e):
-    """factor_block, reduced, hand_on, solve_inward, solve_outward and moved against (1), (2) and (4), for a matrix
-    whose rows must be swapped."""
+    """factor_block, reduced_response, subtract_projection, solve_inward, solve_outward and block_motion against (1),
+    (2) and (4), for a matrix whose rows must be swapped."""
     n, k = SIZES[e], BLOCKS[e].nodes[-1]
     B, G, V, f = random(n, n), random(n, 18), random(6, n), random(n)
     B[0, 0] = 0.0
@@ -136,17 +136,17 @@ def test_a_pivot_that_vanishes():
 
 @wp.kernel
 def k_room(X: Matrix, J: Matrix, x: ColumnsStruct, first: int, k: int, A: mat6, sums: wp.array(dtype=mat6), i: int):
-    room = elimination.of_nodes_from(first, x.width, X)
-    elimination.keep_columns(x, i, k, first + 1, J, room)
+    room = elimination.columns_from(first, x.width, X)
+    elimination.copy_columns(x, i, k, first + 1, J, room)
     elimination.clear_columns(x.width, i, first + 2, room)
-    elimination.hang(i, 2, A, X)
-    sums[0] = elimination.with_hanging(i, 2, A, X)
+    elimination.add_matrix_at(i, 2, A, X)
+    sums[0] = elimination.plus_matrix_at(i, 2, A, X)
     elimination.clear_row(i, J)
 
 
 def test_room_that_blocks_share():
-    """of_nodes_from, keep_columns and clear_columns: columns of a node at its place after the first of a block;
-    hang and with_hanging: sums of 6x6 matrices at a place; clear_row: one instance is zero."""
+    """columns_from, copy_columns and clear_columns: columns of a node at its place after the first of a block;
+    add_matrix_at and plus_matrix_at: sums of 6x6 matrices at a place; clear_row: one instance is zero."""
     first, k, width = 3, 4, X.width
     old, given, A = random(COUNT, 6 * 8 * width), random(COUNT, 6 * NODES * width), random(6, 6)
     room, columns_of, sums = device(old), device(given), wp.zeros(1, dtype=mat6, device="cpu")

@@ -18,7 +18,7 @@ from lissom.passes.blocks import (
 from lissom.passes.columns import ColumnsStruct, Matrix
 from lissom.systems import block_elimination as elimination
 from lissom.systems import fronts
-from lissom.systems.loop_unknowns import completed, inverted
+from lissom.systems.loop_unknowns import complete_rows, inverse_of
 
 wp.set_module_options(kernel_options())
 
@@ -38,7 +38,7 @@ def moves(e):
 
 def test_loops_close_where_their_ways_meet():
     """Unknowns are closed once each, in every order of blocks; a block with both ends behind it has none open."""
-    who, start, order = Z.who.numpy(), Z.who_start.numpy(), Z.order.numpy().tolist()
+    who, start, order = Z.unknown.numpy(), Z.unknown_start.numpy(), Z.order.numpy().tolist()
     shut = np.concatenate([who[start[e] : start[e] + CLOSED[e]] for e in order])
     assert sorted(shut) == list(range(MODEL.n_rows))
     of_node = {k: e for e, block in enumerate(BLOCKS) for k in block.nodes}
@@ -104,7 +104,7 @@ def test_elimination_of_a_front(e):
     B, C, R, S, G = random(n, n), random(n, m), random(m, n), random(m, m), random(n, 18)
     Q, V, E, own = random(m, 18), random(6, n), random(6, m), random(m)
     f, g, y, outer = random(n), random(m), random(18), random(left)
-    who = Z.who.numpy()[Z.who_start.numpy()[e] :][:m]
+    who = Z.unknown.numpy()[Z.unknown_start.numpy()[e] :][:m]
     rows_total = int(Y.row_start.numpy()[-1])
     work = np.zeros((m + 6, wide + 24))
     work[:m, :m], work[m:, :m], work[:m, wide : wide + 18] = S, E, Q
@@ -114,8 +114,8 @@ def test_elimination_of_a_front(e):
         spread[name] = np.zeros((COUNT, FRONTS.unknowns))
         spread[name][HERE, who] = values
     old = [
-        buffer(FRONTS.work, 0, work), buffer(FRONTS.answers, Z.answer_start.numpy()[e], padded(C, wide)),
-        buffer(FRONTS.rows, Z.rows_start.numpy()[e], padded(R, tall)), np.zeros((COUNT, FRONTS.kept)),
+        buffer(FRONTS.work, 0, work), buffer(FRONTS.inverse_C, Z.inverse_C_start.numpy()[e], padded(C, wide)),
+        buffer(FRONTS.rows, Z.rows_start.numpy()[e], padded(R, tall)), np.zeros((COUNT, FRONTS.closed_factors)),
         np.zeros((COUNT, FRONTS.fronts)), spread["gross"], spread["right"], spread["found"],
         buffer(MODEL.nv, at["v"], f), buffer(Y.square_start.numpy()[-1], at["square"], padded(B, tall)),
         buffer(6 * rows_total, 6 * at["row"], padded(V, tall)), buffer(24 * MODEL.nv, 24 * at["v"], padded(G, 24)),
@@ -168,7 +168,7 @@ def test_gathering_a_front():
     e = BOTH
     child = int(Z.child.numpy()[Z.child_start.numpy()[e]])
     n, m, wide, k, at = moves(e), SIZE[e], WIDTH[e], BLOCKS[e].nodes[-1], 2
-    sizes = (FRONTS.work, FRONTS.answers, FRONTS.rows, FRONTS.fronts, *[6 * MODEL.n_dynamic * X.width] * 2)
+    sizes = (FRONTS.work, FRONTS.inverse_C, FRONTS.rows, FRONTS.fronts, *[6 * MODEL.n_dynamic * X.width] * 2)
     old = [random(COUNT, size) for size in sizes]
     r, f = random(3), random(6)
     new = changed(k_gather, old, X, Y, Z, e, child, k, at, vec3(r), vec6(f))
@@ -176,7 +176,7 @@ def test_gathering_a_front():
     own = [of[HERE].reshape(-1, 6, X.width)[k][:, :n] for of in old[4:]]
     front = new[0][: (m + 6) * (wide + 24)].reshape(m + 6, -1)
     want = np.zeros_like(front)
-    left, up = SIZE[child] - CLOSED[child], Z.up.numpy()[slice(*Z.up_start.numpy()[child : child + 2])]
+    left, up = SIZE[child] - CLOSED[child], Z.in_parent.numpy()[slice(*Z.in_parent_start.numpy()[child : child + 2])]
     stride = (left + 7) // 8 * 8 + 24
     from_child = old[3][HERE][Z.front_start.numpy()[child] :][: left * stride].reshape(left, stride)[:, :left]
     want[np.ix_(up, up)] = from_child
@@ -186,7 +186,7 @@ def test_gathering_a_front():
     tall = (n + 7) // 8 * 8
     R = new[2][Z.rows_start.numpy()[e] :][: m * tall].reshape(m, tall)
     np.testing.assert_allclose(R[at, :n], moved @ own[0], atol=1e-14)
-    C = new[1][Z.answer_start.numpy()[e] :][: n * wide].reshape(n, wide)
+    C = new[1][Z.inverse_C_start.numpy()[e] :][: n * wide].reshape(n, wide)
     np.testing.assert_allclose(C[:, at], own[1].T @ moved, atol=1e-14)
     assert not np.delete(C, at, axis=1).any()
     assert not np.delete(R, at, axis=0).any()
@@ -219,7 +219,7 @@ def test_choosing_rows():
                 own = L[HERE].reshape(-1, 6, X.width)[k][:, : block.v_stop - block.v_start]
                 A[held, span] += sign * y_rows[HERE, held] @ own
                 k = block.parent
-    sizes = (FRONTS.work, FRONTS.fronts, m, FRONTS.widest)
+    sizes = (FRONTS.work, FRONTS.fronts, m, FRONTS.longest_row)
     old = [*(random(COUNT, size) for size in sizes), L, np.full((COUNT, m), 7)]
     kept = wp.zeros(1, dtype=wp.int32, device="cpu")
     given = [wp.zeros((COUNT, len(BLOCKS)), dtype=vec3, device="cpu"), device(y_rows, vec6), device(scale)]
@@ -236,20 +236,20 @@ def k_rows(
     L: Matrix, scale: wp.array(dtype=wp.float64), x: ColumnsStruct, y: BlocksStruct, z: FrontsStruct, e: int, k: int,
     at: int, f: vec6, largest: wp.float64, given: wp.array(dtype=wp.int32), i: int,
 ):  # fmt: skip
-    given[0] = fronts.take_children(y, z, i, e, front, work)
-    fronts.pass_block(x, y, i, e, k, at, given[0], wp.float64(-1.0), f, L, scale, work)
-    fronts.add_sizes(y, z, i, e, given[0], work, size)
+    given[0] = fronts.gather_children(y, z, i, e, front, work)
+    fronts.put_coordinate_columns(x, y, i, e, k, at, given[0], wp.float64(-1.0), f, L, scale, work)
+    fronts.add_square_sums(y, z, i, e, given[0], work, size)
     for j in range(work.shape[1]):
         before[i, j] = work[i, j]
     fronts.choose_closing(y, z, i, e, given[0], largest, work, mirror, front, slot)
 
 
 def test_rows_of_one_block():
-    """take_children, pass_block, add_sizes and choose_closing: columns that blocks behind left and those of the block
-    itself; what is left of rows of open loops is what they have beside the rows chosen."""
+    """gather_children, put_coordinate_columns, add_square_sums and choose_closing: columns that blocks behind left and
+    those of the block itself; what is left of rows of open loops is what they have beside the rows chosen."""
     e, at = BOTH, 0
     n, m, shut, k, f = moves(e), SIZE[e], CLOSED[e], BLOCKS[e].nodes[-1], random(6)
-    sizes = (FRONTS.work, FRONTS.fronts, MODEL.n_rows, FRONTS.widest)
+    sizes = (FRONTS.work, FRONTS.fronts, MODEL.n_rows, FRONTS.longest_row)
     old = [*(random(COUNT, size) for size in sizes), np.full((COUNT, MODEL.n_rows), -1), np.zeros((COUNT, FRONTS.work))]
     L, scale = random(COUNT, 6 * MODEL.n_dynamic * X.width), 1.0 + random(MODEL.nv) / 2.0
     count = wp.zeros(1, dtype=wp.int32, device="cpu")
@@ -257,7 +257,10 @@ def test_rows_of_one_block():
     _work, front, size, _mirror, slot, before = changed(k_rows, old, *given)
     want, column = np.zeros((m, 0)), 0
     for child in Z.child.numpy()[slice(*Z.child_start.numpy()[e : e + 2])]:
-        left, up = SIZE[child] - CLOSED[child], Z.up.numpy()[slice(*Z.up_start.numpy()[child : child + 2])]
+        left, up = (
+            SIZE[child] - CLOSED[child],
+            Z.in_parent.numpy()[slice(*Z.in_parent_start.numpy()[child : child + 2])],
+        )
         part, stride = np.zeros((m, left)), (left + 7) // 8 * 8
         part[up] = old[1][HERE][Z.front_start.numpy()[child] :][: left * stride].reshape(left, stride)[:, :left]
         want, column = np.hstack([want, part]), column + left
@@ -267,7 +270,7 @@ def test_rows_of_one_block():
     wide = (column + n + 7) // 8 * 8
     assert count.numpy()[0] == column > 0
     np.testing.assert_allclose(before[: m * wide].reshape(m, wide)[:, : column + n], want, atol=1e-14)
-    who = Z.who.numpy()[Z.who_start.numpy()[e] :][:m]
+    who = Z.unknown.numpy()[Z.unknown_start.numpy()[e] :][:m]
     np.testing.assert_allclose(size[who] - old[2][HERE, who], (own**2).sum(axis=1), atol=1e-14)
     chosen = want[:shut][slot[who[:shut]] >= 0]
     assert len(chosen) == np.linalg.matrix_rank(want[:shut]) > 0
@@ -279,13 +282,14 @@ def test_rows_of_one_block():
 
 @wp.kernel
 def k_complete(given: mat6, mask: int, out: wp.array(dtype=mat6)):
-    out[0] = completed(given, mask)
-    out[1] = inverted(out[0])
+    out[0] = complete_rows(given, mask)
+    out[1] = inverse_of(out[0])
 
 
 @pytest.mark.parametrize("mask", [0, 0b111111, 0b010110, 0b000001])
 def test_completed_rows(mask):
-    """completed and inverted: given rows stay, rows of the identity make the matrix regular, and it is inverted."""
+    """complete_rows and inverse_of: given rows stay, rows of the identity make the matrix regular, and it is
+    inverted."""
     given, out = random(6, 6), wp.zeros(2, dtype=mat6, device="cpu")
     given[1, :3] = 0.0
     given[2] = [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]

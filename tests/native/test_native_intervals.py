@@ -50,7 +50,7 @@ def k_newton(
 ):  # fmt: skip
     c0, c1 = wp.float64(C0), wp.float64(C1)
     if alone != 0:
-        intervals.newton_columns_of_one(t, s, x, x, i, first, stop, before, v, a, c0, c1, S, J, J_P, J_R, out)
+        intervals.newton_columns_of_node(t, s, x, x, i, first, stop, before, v, a, c0, c1, S, J, J_P, J_R, out)
     else:
         intervals.newton_columns(t, s, x, x, i, first, stop, before, v, a, c0, c1, S, J, J_P, J_R, out)
 

@@ -15,14 +15,14 @@ from lissom.lie.types import kernel_options, vec6
 from lissom.passes import linear_algebra
 from lissom.passes.columns import Matrix
 from lissom.passes.features import (
+    has_stored_pose,
     is_body,
     is_exp,
     is_mapped,
-    is_stored,
-    may_be_stored,
-    may_be_tied,
+    may_have_couplings,
+    may_have_elastic_tendons,
     may_have_loops,
-    may_stretch,
+    may_have_stored_poses,
 )
 from lissom.robot.joints import MotionKind
 from lissom.systems.bordered import choose_rows, put_border, put_constrained
@@ -58,11 +58,11 @@ def rarities(out: Row, kind: int, has_quaternion: bool):
     out[0] = wp.where(is_exp(kind), one, none)
     out[1] = wp.where(is_mapped(kind), one, none)
     out[2] = wp.where(is_body(kind), one, none)
-    out[3] = wp.where(is_stored(has_quaternion), one, none)
-    out[4] = wp.where(may_be_stored(), one, none)
+    out[3] = wp.where(has_stored_pose(has_quaternion), one, none)
+    out[4] = wp.where(may_have_stored_poses(), one, none)
     out[5] = wp.where(may_have_loops(), one, none)
-    out[6] = wp.where(may_be_tied(), one, none)
-    out[7] = wp.where(may_stretch(), one, none)
+    out[6] = wp.where(may_have_couplings(), one, none)
+    out[7] = wp.where(may_have_elastic_tendons(), one, none)
 
 
 @wp.kernel
@@ -76,7 +76,8 @@ def k_plain(out: Row, kind: int, has_quaternion: bool, i: int):
 
 
 def test_further_kinds_of_nodes():
-    """is_exp(, is_mapped(, is_body(, is_stored(, may_be_stored(, may_have_loops(, may_be_tied( and may_stretch( of
+    """is_exp(, is_mapped(, is_body(, has_stored_pose(, may_have_stored_poses(, may_have_loops(, may_have_couplings( and
+    may_have_elastic_tendons( of
     kernels that serve all robots, and of those that serve plain ones."""
     for kind in MotionKind:
         stored = kind.has_quaternion

@@ -12,7 +12,7 @@ from lissom.lie.types import kernel_options
 from lissom.model.tables import TablesStruct, device_tables
 from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
 from lissom.stepping.driver import Motions
-from lissom.systems.bordered import LoopRowsStruct, border, hold_prescribed, loop_rows
+from lissom.systems.bordered import LoopRowsStruct, assemble_bordered, fix_prescribed, loop_rows
 
 wp.set_module_options(kernel_options())
 
@@ -213,8 +213,8 @@ def test_own_actuators_with_loops(model):
 @wp.kernel
 def border_kernel(t: TablesStruct, x: ColumnsStruct, K: Matrix, loops: LoopRowsStruct, size: wp.array(dtype=wp.int32)):
     """What steps do before they factor their matrix."""
-    size[0] = border(t, x, 0, K, loops.A_q, loops)
-    hold_prescribed(t, size[0], loops.width, 0, loops.units, loops.matrix, loops.unknown)
+    size[0] = assemble_bordered(t, x, 0, K, loops.A_q, loops)
+    fix_prescribed(t, size[0], loops.width, 0, loops.units, loops.matrix, loops.unknown)
 
 
 def bordered_matrix(model, K, A, A_q):

@@ -17,7 +17,7 @@ import numpy as np
 
 from lissom.bridges.shooting_nodes import Node, shooting_node, shooting_start
 from lissom.control.tracking_cost import TrackingCost
-from lissom.dynamics.configuration import groups
+from lissom.dynamics.configuration import quaternion_joints
 from lissom.errors import ModelError, renamed
 from lissom.model.model import Model
 from lissom.robot import checks
@@ -37,7 +37,7 @@ def order(model: Model) -> tuple[np.ndarray, np.ndarray]:
         order, shape (nq + nv,), and that of increments, shape (2 nv,): integers [-].
     """
     order, increments = np.arange(model.nq + model.nv), np.arange(2 * model.nv)
-    for i, j, free in groups(model):
+    for i, j, free in quaternion_joints(model):
         if free:
             order[i : i + 7] = i + np.array([4, 5, 6, 1, 2, 3, 0])
             increments[j : j + 6] = j + np.array([3, 4, 5, 0, 1, 2])
@@ -55,7 +55,7 @@ def state(model: Model) -> Any:
     Raises:
         ModelError: aligator is missing, or it was built without Pinocchio and the robot has quaternions.
     """
-    turned, spaces = sorted(groups(model)), _aligator().manifolds
+    turned, spaces = sorted(quaternion_joints(model)), _aligator().manifolds
     if not turned:
         return spaces.VectorSpace(2 * model.nv)
     if not hasattr(spaces, "SE3"):

@@ -16,7 +16,13 @@ import numpy as np
 
 from lissom.bridges.shooting_nodes import Node, shooting_node, shooting_start
 from lissom.control.tracking_cost import TrackingCost
-from lissom.dynamics.configuration import difference, groups, integrate, over_groups, six
+from lissom.dynamics.configuration import (
+    apply_tangent_operator,
+    difference,
+    free_increment,
+    integrate,
+    quaternion_joints,
+)
 from lissom.errors import ModelError, renamed
 from lissom.lie.arrays import se3_Ad, se3_exp
 from lissom.model.model import Model
@@ -37,7 +43,7 @@ def state(model: Model) -> Any:
         ModelError: Crocoddyl is missing.
     """
     croc = _crocoddyl()
-    return _state(croc, model) if groups(model) else croc.StateVector(2 * model.nv)
+    return _state(croc, model) if quaternion_joints(model) else croc.StateVector(2 * model.nv)
 
 
 @renamed(scheme="method")
@@ -122,17 +128,17 @@ def _turns(model: Model, move: np.ndarray, *, invert: bool) -> np.ndarray:
     """T(Δ) or T(Δ)⁻¹ of (1) and (2) for all coordinates (δq, δv), shape (2 nv, 2 nv)."""
     n = model.nv
     out = np.eye(2 * n)
-    out[:n, :n] = over_groups(model, move[:n], np.eye(n), invert=invert).T
+    out[:n, :n] = apply_tangent_operator(model, move[:n], np.eye(n), invert=invert).T
     return out
 
 
 def _carried(model: Model, move: np.ndarray) -> np.ndarray:
     """Ad(exp Δ)⁻¹ of (2) for all coordinates (δq, δv), shape (2 nv, 2 nv)."""
     out = np.eye(2 * model.nv)
-    for _, j, free in groups(model):
+    for _, j, free in quaternion_joints(model):
         size = 6 if free else 3
         own = slice(j, j + size)
-        out[own, own] = se3_Ad(se3_exp(-six(move[own])))[:size, :size]
+        out[own, own] = se3_Ad(se3_exp(-free_increment(move[own])))[:size, :size]
     return out
 
 

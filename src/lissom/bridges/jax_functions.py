@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from lissom.dynamics.configuration import groups
+from lissom.dynamics.configuration import quaternion_joints
 from lissom.dynamics.forward_dynamics import forward_dynamics as accelerations
 from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
 from lissom.dynamics.inverse_dynamics import inverse_dynamics as forces
@@ -122,7 +122,7 @@ def unit(model: Model, q: Any) -> Any:
     """q with quaternions of unit length."""
     import jax.numpy as jnp
 
-    for at, _, _ in groups(model):
+    for at, _, _ in quaternion_joints(model):
         x = q[..., at : at + 4]
         size = jnp.linalg.norm(x, axis=-1, keepdims=True)
         q = q.at[..., at : at + 4].set(x / size, unique_indices=True)
@@ -143,7 +143,7 @@ def increment(model: Model, q: Any, dq: Any) -> Any:
 
     plain = np.flatnonzero(model.dofs.q >= 0)
     out = jnp.zeros((*dq.shape[:-1], model.nv)).at[..., plain].set(dq[..., model.dofs.q[plain]], unique_indices=True)
-    for at, j, free in groups(model):
+    for at, j, free in quaternion_joints(model):
         x, dx = q[..., at : at + 4], dq[..., at : at + 4]
         w = x[..., :1] * dx[..., 1:] - dx[..., :1] * x[..., 1:] - jnp.cross(x[..., 1:], dx[..., 1:])
         out = out.at[..., j : j + 3].set(2.0 * w, unique_indices=True)
@@ -164,7 +164,7 @@ def numbers(model: Model, q: Any, delta: Any) -> Any:
         .at[..., model.dofs.q[plain]]
         .set(delta[..., plain], unique_indices=True)
     )
-    for at, j, free in groups(model):
+    for at, j, free in quaternion_joints(model):
         x, w = q[..., at : at + 4], 0.5 * delta[..., j : j + 3]
         real = -jnp.sum(x[..., 1:] * w, axis=-1, keepdims=True)
         whole = jnp.concatenate([real, x[..., :1] * w + jnp.cross(x[..., 1:], w)], axis=-1)

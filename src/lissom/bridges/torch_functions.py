@@ -14,7 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.dynamics.configuration import configuration_rate_derivatives, groups, unit_quaternions
+from lissom.dynamics.configuration import configuration_rate_derivatives, quaternion_joints, unit_quaternions
 from lissom.dynamics.forward_dynamics import forward_dynamics as accelerations
 from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
 from lissom.dynamics.inverse_dynamics import inverse_dynamics as forces
@@ -248,7 +248,7 @@ def _mapped(
     model: Model, q: np.ndarray, by: np.ndarray, matrix: Callable[[np.ndarray], np.ndarray], size: int
 ) -> np.ndarray:
     """by @ matrix(q) at each state."""
-    if not groups(model):
+    if not quaternion_joints(model):
         return by[..., model.dofs.q] if size == model.nv else by[..., np.argsort(model.dofs.q)]
     rows, slopes = q.reshape(-1, q.shape[-1]), by.reshape(-1, by.shape[-1])
     return np.array([slope @ matrix(x) for x, slope in zip(rows, slopes)]).reshape(*by.shape[:-1], size)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lissom.dynamics.actuation import actuation_matrix, has_path_bends, path_bends, run_actuation
-from lissom.dynamics.configuration import groups, integrate
+from lissom.dynamics.actuation import actuation_matrix, has_length_accelerations, length_accelerations, run_actuation
+from lissom.dynamics.configuration import integrate, quaternion_joints
 from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.robot import checks
@@ -64,8 +64,8 @@ def actuation_rates(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndar
     pace = float(np.abs(v / model.dofs.scale).max(initial=0.0))
     if pace == 0.0 or not (model.channels.names or model.inputs.custom):
         return actuation_matrix(model, q), np.zeros(model.nu)
-    if has_path_bends(model):
-        return actuation_matrix(model, q), -path_bends(model, q, v) @ model.channels.gain
+    if has_length_accelerations(model):
+        return actuation_matrix(model, q), -length_accelerations(model, q, v) @ model.channels.gain
     h = _STEP / pace
     B = actuation_matrix(model, integrate(model, q, np.array([[0.0], [h], [-h]]) * v))
     return B[0], (B[1] - B[2]).T @ v / (2 * h)
@@ -109,7 +109,7 @@ def require_coordinates(model: Model, inputs: np.ndarray, rule: str = _UNKNOWN) 
     for actuator, gain in model.inputs.custom:
         if gain[:, inputs].any():
             raise ModelError(f"actuator {actuator.name!r}: {rule} (got {type(actuator).__name__})")
-    for _, j, free in groups(model):
+    for _, j, free in quaternion_joints(model):
         driven = model.inputs.joint_gain[j : j + (6 if free else 3), inputs].any(axis=0)
         if driven.any():
             kind = "JointFree" if free else "JointSpherical"

@@ -162,7 +162,7 @@ class _Linearization:
     def derivatives(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """∂u/∂q and ∂u/∂v of (6)."""
         u, B, a_0, response = self._complete(t, q, v)
-        dq, dv, _, _ = residual_derivatives(self.model, q, v, a_0 + response @ u, u, t, rough=True)
+        dq, dv, _, _ = residual_derivatives(self.model, q, v, a_0 + response @ u, u, t, approximate=True)
         D = B.T @ response
         by_q = np.linalg.solve(D, response.T @ dq - self.proportional @ B.T)
         return by_q, np.linalg.solve(D, response.T @ dv - self.derivative @ B.T)

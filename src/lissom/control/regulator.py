@@ -27,7 +27,7 @@ from scipy.linalg import LinAlgError, block_diag, expm, null_space, solve_contin
 
 from lissom.control.feedback_linearization import gain
 from lissom.dynamics.actuation import actuation_matrix
-from lissom.dynamics.configuration import checked_configuration, difference, over_groups
+from lissom.dynamics.configuration import apply_tangent_operator, checked_configuration, difference
 from lissom.dynamics.constraints import constraint_jacobian
 from lissom.dynamics.inverse_dynamics import inverse_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
@@ -232,6 +232,6 @@ class _Law:
     def derivatives(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """∂u/∂q and ∂u/∂v; q ⊖ q_e moves at T⁻¹ v with the tangent of the exponential."""
         u, move = self._free(q, v)
-        moving = over_groups(self.model, move, np.eye(self.model.nv), invert=True).T
+        moving = apply_tangent_operator(self.model, move, np.eye(self.model.nv), invert=True).T
         K = np.where(((u > self.low) & (u < self.high))[:, None], self.gain, 0.0)
         return -K[:, : self.model.nv] @ moving, -K[:, self.model.nv :]

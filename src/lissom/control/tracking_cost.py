@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from lissom.control.feedback_linearization import gain
-from lissom.dynamics.configuration import checked_configuration, difference, groups, over_groups
+from lissom.dynamics.configuration import apply_tangent_operator, checked_configuration, difference, quaternion_joints
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
 from lissom.errors import ShapeError
 from lissom.launch.workspace import stack
@@ -147,9 +147,9 @@ class TrackingCost:
         nv, many = self.model.nv, self.state_root.shape[1]
         out = np.zeros((len(q), self.count, 2 * nv))
         out[:, :many] = self.state_root.T
-        if groups(self.model) and many:
+        if quaternion_joints(self.model) and many:
             move = difference(self.model, to.q, q)
-            T = over_groups(self.model, move[:, None], np.eye(nv), invert=True)  # its rows are columns
+            T = apply_tangent_operator(self.model, move[:, None], np.eye(nv), invert=True)  # its rows are columns
             out[:, :many, :nv] = self.state_root[:nv].T @ np.swapaxes(T, -1, -2)
         for k, (name, weight) in enumerate((self.points or {}).items()):
             R, J = frame_pose(self.model, q, name)[:, :3, :3], frame_jacobian(self.model, q, name)[:, 3:]

@@ -1,19 +1,21 @@
-"""How far results are from what the same robot gives with finer points and more modes.
+"""Estimated discretisation errors: the distance of a result from that of a model with more points and more modes.
 
-A finer model of the same robot is built once: each rod has more Gauss points and, behind its own modes, new ones; each
-deformable body has further coordinates of its kind (bodies/enrichment). With the new coordinates zero, a state has
-there a residual r = ID − B u − Aᵀ λ and the stiffness S = ∂r/∂q, or in a motion that lasts T
+A finer model of the same robot is built once. Each of its rods has more Gauss points and additional modes behind its
+own ones; each deformable body has additional coordinates of its kind (bodies/enrichment). A state, with the additional
+coordinates zero, has the residual r = ID − B u − Aᵀ λ in the finer model, and the stiffness S = ∂r/∂q. In a motion of
+duration T the stiffness is
 
     S = ∂r/∂q + M/T²                                                                                      (1)
 
-since what is not held moves by about a T². Newton steps in the old coordinates alone tell the error of the points,
-steps in all of them that of the basis as well:
+since an acceleration error a moves a free coordinate by about a T². Newton steps in the old coordinates o only estimate
+the error of the points. Steps in all coordinates also contain the error of the basis:
 
     δ_p = −S_oo⁻¹ r_o,   δ = −S⁻¹ r,   points = |x(q ⊕ δ_p) − x|,   basis = |x(q ⊕ δ) − x(q ⊕ δ_p)|      (2)
 
-At rest they are repeated as long as they shrink, STEPS at most; of a motion the first is taken. x are the middle and
-the tip of each link, and the surface of a body that deforms. Rows of loops and prescribed motions stand in the
-equations. r must vanish but for the errors: the state is an equilibrium, or a and u belong to its motion.
+At rest steps are repeated while they shrink, at most STEPS times; for a motion one step is taken. The points x are the
+middle and the tip of each link and the surface of each deformable body. The equations include the rows of loops and
+prescribed motions. The estimate assumes that r vanishes apart from these errors: the state is an equilibrium, or a and
+u belong to its motion.
 """
 
 from __future__ import annotations
@@ -43,25 +45,27 @@ from lissom.robot.bases import STRAINS, strains_of
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-DOUBTFUL = 1e-2  # of a rod's length, from which on a result is not to be trusted
+DOUBTFUL = 1e-2  # largest error of a reliable result, relative to the length of a rod
 STEPS = 4
-LONGEST = 1.0  # step [rad, -]: what asks for more is far off in any case
-_SMALL = 1e-9  # step after which no other follows [rad, -]
-_RANK = 1e-12  # of the largest singular value of (2): what is neutral stays
+LONGEST = 1.0  # longest step [rad, -]
+_SMALL = 1e-9  # the iteration ends after a step below this size [rad, -]
+_RANK = 1e-12  # of the largest singular value of (2): directions below it do not move
 
 
 @final
 @dataclass(frozen=True)
 class Accuracy:
-    """Estimated errors of a result by its points along rods and in bodies, and by its bases.
+    """Estimated errors of a result due to the points along rods and in bodies, and due to the bases.
 
     Fields (a batch adds leading axes):
-        links: names, of all that carry a body or a frame. points, basis: how far each of them is off at its middle or
-        at its tip, or on the surface of a body that deforms, (..., n) [m]; zero of rigid bodies. length: of each rod,
-        and the largest dimension of a body that deforms, else zero (n,) [m]. cure: what lowers the largest error, ""
-        where there is none. not_estimated: links whose body moves by a function of a user, or has a tip or a chamber
-        that is a function of its coordinates. The library knows no further coordinates of such a body: its basis is
-        NaN, and the others do not contain what it adds to them.
+        links: names of the n links.
+        points, basis: error of position of each link at its middle or tip, whichever is larger, or on the surface of a
+        deformable body, (..., n) [m]; zero for rigid bodies.
+        length: length of each rod, largest dimension of each deformable body, else zero, (n,) [m].
+        cure: the change of the model that lowers the largest error, "" if there is no error.
+        not_estimated: links whose body moves by a user's function, or has a tip or a chamber that is a function of its
+        coordinates. The library has no additional coordinates for such a body: its basis error is NaN, and its share in
+        the errors of other links is not counted.
     """
 
     links: tuple[str, ...]
@@ -73,7 +77,7 @@ class Accuracy:
 
     @property
     def error(self) -> np.ndarray:
-        """The largest of points + basis over the links (...) [m], without a basis that is not estimated."""
+        """Largest value of points + basis over links, shape (...) [m]. A basis that is not estimated counts as 0."""
         known = [name not in self.not_estimated for name in self.links]
         return (self.points + np.where(known, self.basis, 0.0)).max(axis=-1, initial=0.0)
 
@@ -84,12 +88,12 @@ class Accuracy:
         return bool(longest > 0.0 and self.error.max(initial=0.0) > DOUBTFUL * longest)
 
     def words(self) -> list[str]:
-        """The largest errors of each link that is not exact, as text."""
+        """A text for each link with an error or without an estimate: its largest errors."""
         each = [np.reshape(x, (-1, len(self.links))).max(axis=0, initial=0.0) for x in (self.points, self.basis)]
         return [
             f"{name}: points {p:.1e} m, basis {'not estimated' if name in self.not_estimated else f'{b:.1e} m'}"
             for name, p, b in zip(self.links, *each)
-            if p + b != 0.0  # also where it is not estimated
+            if p + b != 0.0  # also if b is NaN
         ]
 
     def __repr__(self) -> str:
@@ -98,7 +102,7 @@ class Accuracy:
         return formatting.in_brackets("Accuracy", text)
 
 
-@over_models("q", "u", "v", "a", apart=True)
+@over_models("q", "u", "v", "a", as_tuple=True)
 def accuracy(
     model: Model,
     q: ArrayLike,
@@ -110,27 +114,28 @@ def accuracy(
     duration: float | None = None,
     force: ArrayLike | None = None,
 ) -> Accuracy:
-    """Estimated error of an equilibrium, or of a state of a motion, by the points along rods and in deformable bodies
-    and by the bases, in metres by link.
+    """Estimated discretisation error of an equilibrium or of a state of a motion, in metres for each link.
 
-    A finer model of the same robot takes a few Newton steps from the state; it is built at the first call and kept.
-    Bases are enriched by more of their kind: strains, modes and growths by polynomials of two degrees more,
-    `KinematicsRitz` by products of its shape functions with polynomials, finite elements by the lowest modes of
-    quadratic elements, or of cells of half the size. A user's motion f(x, θ) is "not estimated".
+    The error has two parts: that of the points along rods and in deformable bodies, and that of the bases. Newton steps
+    of a finer model from the state estimate both; this model is built at the first call and cached. It enriches bases
+    by more functions of their kind: strains, modes and growths by polynomials of two degrees more, `KinematicsRitz` by
+    products of its shape functions with polynomials, finite elements by the lowest modes of quadratic elements or of
+    cells of half the size. The basis error of a user's motion f(x, θ) is not estimated.
 
     Args:
-        q: configuration, shape (..., nq), an equilibrium under u, shape (..., nu), or with v and a, shape (..., nv), of
-            a motion under u.
+        q: configuration, shape (..., nq): an equilibrium under the inputs, or a state of a motion.
+        u: inputs, shape (..., nu); None is zero.
+        v, a: velocity and acceleration of a motion, shape (..., nv); None is zero.
         t: time of loads and prescribed motions [s].
-        duration: how long the motion lasts [s]; None where it is at rest.
+        duration: duration of the motion [s]; None for an equilibrium.
         force: forces of the loops, shape (..., n_rows); None is zero.
     Returns:
-        Accuracy, with the cure. An error beyond a hundredth of the longest rod or deformable body comes with an
+        Accuracy, with the cure. An error above a hundredth of the longest rod or deformable body also gives an
         AccuracyWarning.
     Raises:
         ShapeError: the argument, the expected and the received shape.
-    Accuracy: by experience within a factor of ten of the truth up to errors of a tenth of the length. Errors that add
-        up along a motion, such as a phase that drifts, are not seen.
+    Accuracy: mostly within a factor of ten of the true error, up to errors of a tenth of the length. Errors that
+        accumulate along a motion, such as a drifting phase, are not part of the estimate.
     """
     q, u = checked_configuration(model, "q", q), input_rows(model, u)
     v, a = (np.zeros(model.nv) if x is None else stack(name, x, model.nv) for name, x in (("v", v), ("a", a)))
@@ -143,10 +148,16 @@ def accuracy(
 def estimate(
     models: Sequence[Model], rows: Sequence[np.ndarray], t: np.ndarray, lead: tuple[int, ...], duration: float | None
 ) -> Accuracy:
-    """The accuracy of states of models, rows of q, v, a, u and forces of loops, at times t, with leading axes."""
+    """Accuracy of n states.
+
+    Args:
+        models: the model of each state. rows: q, v, a, u and forces of loops, each (n, ...). t: times (n,) [s].
+        lead: leading axes of the result, whose product is n. duration: of the motion [s], None for equilibria.
+    """
     q, v, a, u, force = rows
     found = [
-        _of_state(model, q[k], v[k], a[k], u[k], force[k], float(t[k]), duration) for k, model in enumerate(models)
+        _errors_at_state(model, q[k], v[k], a[k], u[k], force[k], float(t[k]), duration)
+        for k, model in enumerate(models)
     ]
     names = models[0].links.names if models else ()
     points, basis = (np.array([one[k] for one in found]).reshape(*lead, len(names)) for k in (0, 1))
@@ -162,8 +173,12 @@ def estimate(
 
 @final
 @dataclass(frozen=True)
-class Finer:
-    """A finer model; where the old coordinates stand in its v, and those of q in its q; and cures by link."""
+class FinerModel:
+    """A finer model.
+
+    Fields:
+        model. v, q: indices of the old coordinates in its v and in its q. cures: text of the cure by link.
+    """
 
     model: Model
     v: np.ndarray
@@ -171,7 +186,8 @@ class Finer:
     cures: dict[str, str]
 
     def state(self, q: np.ndarray, *rates: np.ndarray) -> Iterator[np.ndarray]:
-        """A configuration and rates of the old model in this one, whose other coordinates are zero."""
+        """A configuration (nq,) and rates (nv,) of the old model in the coordinates of this one; the additional
+        coordinates are zero."""
         out = self.model.neutral()
         out[self.q] = q
         yield out
@@ -181,13 +197,13 @@ class Finer:
             yield full
 
 
-def finer(model: Model, *, enriched: bool) -> Finer | None:
-    """The same robot with finer points, `enriched` with more modes too; None where nothing in it can be finer."""
-    return model.cached(("finer", enriched), lambda: _finer(model, enriched))
+def finer_model(model: Model, *, enriched: bool) -> FinerModel | None:
+    """The same robot with more points and, if `enriched`, more modes; None if no body of it can be refined."""
+    return model.cached(("finer", enriched), lambda: _build_finer_model(model, enriched))
 
 
 def links_not_estimated(model: Model) -> set[str]:
-    """Links whose body has coordinates of its own, to which the library adds no further ones."""
+    """Links whose body has coordinates to which the library cannot add further ones."""
     of_volumes = {
         actuator.link
         for actuator in model.description.actuators.values()
@@ -198,7 +214,7 @@ def links_not_estimated(model: Model) -> set[str]:
     }
 
 
-def _finer(model: Model, enriched: bool) -> Finer | None:
+def _build_finer_model(model: Model, enriched: bool) -> FinerModel | None:
     unknown = links_not_estimated(model) if enriched else set()
     found = [
         placed(body).refined(enriched=enriched and name not in unknown)
@@ -208,46 +224,53 @@ def _finer(model: Model, enriched: bool) -> Finer | None:
     if not values:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there was to say was said when the model was built
+        warnings.simplefilter("ignore")  # the build of the model has given these warnings
         fine = model.description.with_(values).build()
     known = model.prescribed
     own = [np.zeros(0, int) if one is None else one.own for one in found]
-    v, q = (_kept(*starts, own) for starts in ((model.links.v_start, fine.links.v_start),
+    v, q = (_old_coordinates(*starts, own) for starts in ((model.links.v_start, fine.links.v_start),
                                                (model.links.q_start, fine.links.q_start)))  # fmt: skip
     if known.steady is not None:
         steady = np.zeros(fine.nv)
         steady[v] = known.steady
         fine = fine.with_locked(v[known.dof[model.n_motions - known.n_locked :]], steady)
     cures = {name: one.cure.format(name) for name, one in zip(model.links.names, found) if one is not None}
-    return Finer(fine if fine.device == model.device else fine.on(model.device), v, q, cures)
+    return FinerModel(fine if fine.device == model.device else fine.on(model.device), v, q, cures)
 
 
-def _kept(old: np.ndarray, new: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
-    """Where the old coordinates of all links stand, with the numbers of those of a body among its new ones."""
+def _old_coordinates(old: np.ndarray, new: np.ndarray, own: Sequence[np.ndarray]) -> np.ndarray:
+    """Indices of the old coordinates among the new ones.
+
+    Args:
+        old, new: first coordinate of each link before and after. own: indices of the old coordinates of each body among
+            its new ones.
+    """
     out = [np.zeros(0, int)]
     for first, size, body in zip(new, np.diff(old), own):
         out += [first + np.arange(size - len(body)), first + size - len(body) + body]
     return np.concatenate(out).astype(int)
 
 
-def _of_state(
+def _errors_at_state(
     model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, force: np.ndarray, t: float,
     duration: float | None,
 ) -> tuple[np.ndarray, np.ndarray, str]:  # fmt: skip
-    """Errors of the links by points and by basis, and the cure, at one state."""
+    """Errors by points and by basis of the n links at one state, each (n,) [m], and the cure."""
     names, none = model.links.names, np.zeros(len(model.links.names))
     left_out = np.where([name in links_not_estimated(model) for name in names], np.nan, 0.0)
-    fine = finer(model, enriched=True)
+    fine = finer_model(model, enriched=True)
     if fine is None:
         return none, left_out, ""
     if model.contacts.sticks:
-        return none + np.nan, none + np.nan, "contacts that stick hold a robot by its points: no estimate"
+        return none + np.nan, none + np.nan, "no estimate for robots with sticking contacts"
     q_f, v_f, a_f = fine.state(q, v, a)
     every = np.arange(fine.model.nv)
-    by_points, by_both = (corrected(fine.model, q_f, v_f, a_f, u, force, t, duration, free) for free in (fine.v, every))
+    by_points, by_both = (
+        corrected_configuration(fine.model, q_f, v_f, a_f, u, force, t, duration, free) for free in (fine.v, every)
+    )
     points, basis = none.copy(), none.copy()
     for k, name in enumerate(names):
-        s = _places(model, name)
+        s = _abscissae(model, name)
         skin = placed(model.links.body[k]).skin
         x, *moved = (_points(*one, k, s, skin) for one in ((model, q), (fine.model, by_points), (fine.model, by_both)))
         points[k] = np.linalg.norm(moved[0] - x, axis=1).max()
@@ -260,8 +283,8 @@ def _of_state(
     return points, basis + left_out, _cure(model, fine, J, points, basis, step)
 
 
-def _places(model: Model, name: str) -> list[float]:
-    """The tip of a link, and of a rod the point next to its middle."""
+def _abscissae(model: Model, name: str) -> list[float]:
+    """Abscissae at which errors are measured: the tip of a link; for a rod also the node next to its middle."""
     if name not in model.rods:
         return [1.0]
     s = model.rods[name].node_s
@@ -269,18 +292,18 @@ def _places(model: Model, name: str) -> list[float]:
 
 
 def _points(model: Model, q: np.ndarray, k: int, s: list[float], skin: np.ndarray) -> np.ndarray:
-    """Points of link k in the world at abscissae (n, 3), and behind these, in its base, material points of a body that
-    deforms."""
+    """Positions at abscissae s of link k in the world, then positions of material points `skin` in the base frame of
+    its deformable body, (n, 3) [m]."""
     links = model.links
     own = q[int(links.q_start[k]) + links.joint[k].nq : int(links.q_start[k + 1])]
     return np.concatenate([frame_pose(model, q, links.names[k], s)[:, :3, 3], placed(links.body[k]).moved(skin, own)])
 
 
-def corrected(
+def corrected_configuration(
     model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, force: np.ndarray, t: float,
     duration: float | None, free: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """q ⊕ δ of (2), where the coordinates `free` of v may move."""
+    """q ⊕ δ of (2), where only the velocity coordinates `free` change."""
     last = np.inf
     for _ in range(STEPS if duration is None else 1):
         w = run_residual(model, q[None], v[None], a[None], u[None], t, 1.0, force)
@@ -304,8 +327,8 @@ def corrected(
 def _step(
     model: Model, S: np.ndarray, A: np.ndarray, r: np.ndarray, gap: np.ndarray, free: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The shortest step, in the units of the coordinates, that makes r and the gaps of loops vanish by moving some, and
-    the change of the loops' forces."""
+    """The Newton step (nv,) of least norm, in units of the coordinates, for the residual r and the gaps of loops, and
+    the change of the loop forces (m,). Only the coordinates `free` move."""
     scale, m = model.dofs.scale[free], len(A)
     K = S[np.ix_(free, free)] * scale * scale[:, None]
     size = max(float(np.abs(K).max(initial=0.0)), 1e-300)
@@ -318,8 +341,14 @@ def _step(
     return out, size * found[len(free) :]
 
 
-def _cure(model: Model, fine: Finer, at: np.ndarray, points: np.ndarray, basis: np.ndarray, step: np.ndarray) -> str:
-    """What lowers the larger of the two errors at the link that is off most."""
+def _cure(
+    model: Model, fine: FinerModel, at: np.ndarray, points: np.ndarray, basis: np.ndarray, step: np.ndarray
+) -> str:
+    """The change of the model that lowers the larger of the two errors of the worst link.
+
+    Args:
+        at: Jacobian of the position of this link in the finer model, (3, nv). step: Newton step of the finer model.
+    """
     names, k, found = model.links.names, int((points + basis).argmax()), []
     for j, body in enumerate(model.links.body):
         if not isinstance(body, DeformableBody):

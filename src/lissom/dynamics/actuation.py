@@ -3,19 +3,19 @@
     L(q) = Σ w |𝒯| + Σ |x_b − x_a|,   𝒯 = ε + κ × d + d′                                                 (1)
     B = −(∂L/∂q)ᵀ:  inside a rod  −Σ w Φᵀ (d × t; t),  t = 𝒯/|𝒯|;  a straight piece pulls its two ends         (2)
 
-A chamber has −wA for w, and t = x for one whose pressure acts normal to the section. The tension of an elastic tendon
+A chamber has −wA in place of w. If its pressure acts normal to the section, t = x. The tension of an elastic tendon
 depends on its length; that of any other tendon is its input:
 
     T = max(0, k (L − L₀ + u))   of an elastic tendon,   T = u of another                                 (3)
     ∂(B T)/∂u = B where a tendon is not elastic, k B where an elastic one is taut, 0 where it is slack       (4)
 
-Lengths of tendons and volumes of chambers curve along a motion, by L̈ at a = 0:
+Lengths of tendons and volumes of chambers, taken as outputs y with the sign of B, have the second derivative
 
     ÿ = Bᵀ a + Ḃᵀ v,   (Ḃᵀ v)_c = −L̈_c at a = 0                                                           (5)
     in a rod        L̈ = Σ w (|𝒯̇|² − (t·𝒯̇)²)/|𝒯|,   𝒯̇ of 𝒯 = ε + κ×d + d′, which is linear in q           (6)
     straight        L̈ = t·(ẍ_b − ẍ_a) + (|ẋ_b − ẋ_a|² − L̇²)/L                                             (7)
 
-The ends in (7) have their accelerations at a = 0. Python fills in the share of deformable bodies before the launch.
+The ends in (7) have their accelerations at a = 0. Python computes the share of deformable bodies before the launch.
 Source: SoRoSim 2022 eqs. (23), (29); Mathew 2025 (D60)-(D62), with the opposite sign of u.
 """
 
@@ -38,7 +38,7 @@ from lissom.dynamics.kinematics import forward_kinematics
 from lissom.errors import AccuracyWarning, ShapeError, check_kept
 from lissom.forces.contact import SHORT
 from lissom.forces.tendons import (
-    BEGINS_TO_PULL,
+    SLACK_TOLERANCE,
     add_channel_wrenches,
     add_pull_forces,
     add_pull_wrenches,
@@ -50,15 +50,15 @@ from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
-from lissom.launch.prepare import Wanted, pulls
-from lissom.launch.workspace import Workspace, filled, leading, require_finite_rows, stack
+from lissom.launch.prepare import TableOptions, pulls
+from lissom.launch.workspace import Workspace, filled_workspace, leading, require_finite_rows, stack
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.model_batch import Differs
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import traversal
-from lissom.passes.features import may_be_tied
+from lissom.passes.features import may_have_couplings
 from lissom.passes.interval import project_at, strain_at
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.passes.traversal import place_bases, project
@@ -71,7 +71,7 @@ Rows = wp.array2d(dtype=wp.float64)
 
 @wp.func
 def add_path_rows(t: Tables, i: int, q: Rows, B: Rows):
-    """B += the generalised force of each path inside rods, for channels of size one: rows of nv, one for each."""
+    """B += the generalised force of each path inside rods, one row of nv numbers for each channel at unit size."""
     for k in range(t.points.xi.shape[0]):
         start = t.points.run_start[k]
         v = t.points.run_v[k]
@@ -118,27 +118,32 @@ def actuation_kernel(act: Acting) -> Any:
 def _make(model: Model, batch: int) -> Buffers:
     n = len(model.channels.names)
     outputs = {"tau": (model.nv,), "B": (n * model.nv,), "length": (n,)}
-    w = Buffers(model, batch, {"q": (model.nq,)}, outputs, wanted=Wanted(sums=True, weighs=False))
+    w = Buffers(
+        model, batch, {"q": (model.nq,)}, outputs, table_options=TableOptions(only_along_v=True, integrals=False)
+    )
     d = w.on_device
     w.record(actuation_kernel, [w.tables, w.scratch, d["q"], d["tau"], d["B"], d["length"]])
     return w
 
 
 def input_rows(model: Model, u: Any) -> np.ndarray:
-    """u as (..., nu); None is zero."""
+    """Inputs u as an array (..., nu); None is zero."""
     return np.zeros(model.nu) if u is None else stack("u", u, model.nu)
 
 
 def run_actuation(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
-    """The workspace whose `length` (n_channels,) and `B` (n_channels, nv) are those of q per unit of each channel."""
-    w, lead = filled(model, "actuation", _make, ("q",), q)
+    """Run the kernel of lengths at q (..., nq): the workspace and the leading axes.
+
+    Its results are `length` (n_channels,) and, per unit of each channel, `B` (n_channels, nv).
+    """
+    w, lead = filled_workspace(model, "actuation", _make, ("q",), q)
     w.run()
     w.raise_for_status()
     return w, lead
 
 
 def custom_actuation(model: Model, q: np.ndarray) -> np.ndarray:
-    """B(q) of the users' own actuators, in terms of u; q (nq,), shape (nv, nu)."""
+    """B(q) of the users' own actuators at q (nq,), shape (nv, nu)."""
     B = np.zeros((model.nv, model.nu))
     for actuator, gain in model.inputs.custom:
         given = actuator.function(q)
@@ -155,14 +160,14 @@ def custom_actuation(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def tightening_inputs(model: Model) -> np.ndarray:
-    """Which inputs tighten tendons and do nothing else, so that they cannot push, shape (nu,)."""
+    """Whether each input only tightens tendons, so that it should be >= 0, shape (nu,)."""
     gain, tendon = model.channels.gain, model.channels.is_tendon
     others = (gain[~tendon] != 0.0).any(axis=0) | (model.inputs.joint_gain != 0.0).any(axis=0)
     return (gain[tendon] > 0.0).any(axis=0) & (gain[tendon] >= 0.0).all(axis=0) & ~others
 
 
 def warn_of_pushing(model: Model, u: np.ndarray, depth: int = 3) -> None:
-    """Warn, once for a model, that inputs (..., nu) make a tendon push. The push is computed as given. An elastic
+    """Warn, once for a model, if inputs (..., nu) make a tendon push. The push is computed as given. An elastic
     tendon never pushes."""
     if "warned of pushing" in model.cache:
         return
@@ -204,7 +209,7 @@ def actuation_matrix(model: Model, q: ArrayLike) -> np.ndarray:
         q: configuration, shape (..., nq).
     Returns:
         B, shape (..., nv, nu): generalised force per unit input [per N of tension, Pa of pressure, N·m of torque]. For
-        an elastic tendon it is what a metre pulled in adds while it is taut, −k (∂L/∂q)ᵀ.
+        an elastic tendon it is the force of a metre pulled in while the tendon is taut, −k (∂L/∂q)ᵀ.
     Raises:
         ShapeError: the argument, the expected and the received shape.
     Accuracy: exactly −(∂L/∂q)ᵀ of path_lengths, times k for elastic tendons.
@@ -216,7 +221,7 @@ def actuation_matrix(model: Model, q: ArrayLike) -> np.ndarray:
 
 
 def weighted_actuation(model: Model, q: Any, size: np.ndarray) -> np.ndarray:
-    """B(q), shape (..., nv, nu), where a unit of gain of a channel is of a size (..., n_channels)."""
+    """B(q), shape (..., nv, nu), with the force of each channel multiplied by `size` (..., n_channels)."""
     w, lead = run_actuation(model, q)
     channels = w.result("B", lead, len(model.channels.names), model.nv) * size[..., None]
     B = np.swapaxes(channels, -1, -2) @ model.channels.gain + model.inputs.joint_gain
@@ -226,7 +231,7 @@ def weighted_actuation(model: Model, q: Any, size: np.ndarray) -> np.ndarray:
     return B
 
 
-@over_models("q", together=True)
+@over_models("q", batched=True)
 def path_lengths(model: Model, q: ArrayLike) -> np.ndarray:
     """Lengths of the tendons [m], in the order added, shape (..., n_tendons).
 
@@ -240,15 +245,15 @@ def path_lengths(model: Model, q: ArrayLike) -> np.ndarray:
 
 
 def channel_sizes(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Tensions by (3) [N], pressures [Pa] and sizes of wrenches under inputs, shape (..., n_channels)."""
+    """Tensions by (3) [N], pressures [Pa] and magnitudes of wrenches under inputs u, shape (..., n_channels)."""
     lead = np.broadcast_shapes(q.shape[:-1], u.shape[:-1])
     size = np.broadcast_to(u @ model.channels.gain.T, (*lead, len(model.channels.names))).copy()
     if len(model.spools.channel):
-        size[..., model.spools.channel] = model.spools.stiffness * np.maximum(0.0, _stretch(model, q, u))
+        size[..., model.spools.channel] = model.spools.stiffness * np.maximum(0.0, _elongation(model, q, u))
     return size
 
 
-def _stretch(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
+def _elongation(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
     """L − L₀ + u of the elastic tendons, negative where they are slack, shape (..., n)."""
     w, lead = run_actuation(model, q)
     c = model.spools.channel
@@ -264,7 +269,7 @@ def tendon_tensions(model: Model, q: ArrayLike, u: ArrayLike | None = None) -> n
     Args:
         q: configuration, shape (..., nq). u: inputs, shape (..., nu); None is zero.
     Returns:
-        T, shape (..., n_tendons): max(0, k (L − L₀ + u)) of an elastic tendon; of another its input, as it is given.
+        T, shape (..., n_tendons): max(0, k (L − L₀ + u)) for an elastic tendon, the given input for any other.
     Raises:
         ShapeError: the argument, the expected and the received shape.
     """
@@ -276,7 +281,7 @@ def tendon_tensions(model: Model, q: ArrayLike, u: ArrayLike | None = None) -> n
 
 
 def input_force(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Generalised force of all inputs, B T of (4), of states (n, ...); shape (n, nv)."""
+    """Generalised force of all inputs, B T of (4), at states q (n, nq), u (n, nu); shape (n, nv)."""
     if not len(model.spools.channel):
         return np.einsum("nij,nj->ni", actuation_matrix(model, q), u)
     w, lead = run_actuation(model, q)
@@ -291,7 +296,7 @@ def input_response(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Derivative of the generalised force with respect to the inputs, (4), shape (..., nv, nu)."""
     if not len(model.spools.channel):
         return actuation_matrix(model, q)
-    taut = _stretch(model, q, u) > -BEGINS_TO_PULL * model.spools.slack
+    taut = _elongation(model, q, u) > -SLACK_TOLERANCE * model.spools.slack
     size = np.ones((*taut.shape[:-1], len(model.channels.names)))
     size[..., model.spools.channel] = taut * model.spools.stiffness
     return weighted_actuation(model, q, size)
@@ -299,7 +304,7 @@ def input_response(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 @wp.func
 def end_rates(t: Tables, s: Scratch, i: int, j: int, side: int):
-    """Position, velocity and acceleration of one end of straight piece j in the base frame."""
+    """Position, velocity and acceleration of end `side` (0 or 1) of straight piece j in the base frame."""
     x = segment_end(t, s, i, j, side)
     k = t.segments.node[j, side]
     if k < 0:
@@ -311,7 +316,7 @@ def end_rates(t: Tables, s: Scratch, i: int, j: int, side: int):
 
 
 @wp.func
-def segment_bend(t: Tables, s: Scratch, i: int, j: int) -> wp.float64:
+def segment_length_acceleration(t: Tables, s: Scratch, i: int, j: int) -> wp.float64:
     """L̈ of straight piece j by (7)."""
     a, a1, a2 = end_rates(t, s, i, j, 0)
     b, b1, b2 = end_rates(t, s, i, j, 1)
@@ -324,7 +329,7 @@ def segment_bend(t: Tables, s: Scratch, i: int, j: int) -> wp.float64:
 
 
 @wp.func
-def rod_bend(t: Tables, i: int, c: int, q: Rows, v: Rows) -> wp.float64:
+def rod_length_acceleration(t: Tables, i: int, c: int, q: Rows, v: Rows) -> wp.float64:
     """L̈ of channel c inside rods by (6)."""
     total = wp.float64(0.0)
     for k in range(t.points.xi.shape[0]):
@@ -354,11 +359,11 @@ def path_rates_kernel(act: Acting) -> Any:
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, q, v, a, se3.join(vec3(), vec3()))
         for c in range(out.shape[1]):
-            total = rod_bend(t, i, c, q, v)
-            if may_be_tied():
+            total = rod_length_acceleration(t, i, c, q, v)
+            if may_have_couplings():
                 for j in range(t.segments.channel.shape[0]):
                     if t.segments.channel[j] == c:
-                        total += segment_bend(t, s, i, j)
+                        total += segment_length_acceleration(t, s, i, j)
             for e in range(t.pulls.channel.shape[0]):
                 if t.pulls.channel[e] == c:
                     total -= inside[i, e]
@@ -370,20 +375,20 @@ def path_rates_kernel(act: Acting) -> Any:
 def _make_path_rates(model: Model, batch: int) -> Buffers:
     inputs = {"q": (model.nq,), "v": (model.nv,), "no_acceleration": (model.nv,), "inside": (len(model.pulls),)}
     outputs = {"bend": (len(model.channels.names),)}
-    w = Buffers(model, batch, inputs, outputs, wanted=Wanted(weighs=False, sums=True))
+    w = Buffers(model, batch, inputs, outputs, table_options=TableOptions(integrals=False, only_along_v=True))
     w.record(path_rates_kernel, [w.tables, w.scratch, *(w.on_device[name] for name in (*inputs, *outputs))])
     return w
 
 
-def has_path_bends(model: Model) -> bool:
-    """Whether all inputs but motors are lengths and volumes, whose L̈ is known here."""
+def has_length_accelerations(model: Model) -> bool:
+    """Whether all inputs except motors act on lengths and volumes with a known L̈."""
     others = any(model.channels.gain[c].any() for c in (*model.spools.channel, *model.wrenches.channel))
     return not (others or model.pulls.presses.any() or model.inputs.custom)
 
 
-def path_bends(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+def length_accelerations(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """L̈ of (5) of all channels at one state, shape (n_channels,) [m/s², m³/s²]."""
-    w, lead = filled(model, "path_rates", _make_path_rates, ("q", "v"), q, v)
+    w, lead = filled_workspace(model, "path_rates", _make_path_rates, ("q", "v"), q, v)
     for part in pulls(model):
         w.host["inside"][0, part.by_pull] = part.pulls.second_along(q[part.q], v[part.v])
     w.run()

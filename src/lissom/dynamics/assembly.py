@@ -1,9 +1,10 @@
-"""Closing the loops of a description that is open: damped Gauss-Newton steps on the residuals.
+"""Closing open loops by damped Gauss-Newton steps on their residuals.
 
     minimise |e + A_q δ|² + μ |δ|²_W,   W⁻¹ = S² / (1 + K S² / k)                                         (1)
 
-in units S of each coordinate, where stiff coordinates count more: k is the stiffness of the softest. μ follows
-Marquardt; rotations and displacements of e are weighed alike after division by the size of the robot.
+S is the unit of each coordinate, K its stiffness and k the smallest stiffness, so that stiff coordinates move less. The
+damping μ follows Marquardt. Displacements in e are divided by the size of the robot, so that they are comparable with
+rotations.
 Source: Boyer 2023 §X.C (the mounting phase); D. W. Marquardt, 1963.
 """
 
@@ -16,9 +17,9 @@ import numpy as np
 
 from lissom.dynamics.configuration import checked_configuration, integrate
 from lissom.dynamics.constraints import (
-    SHUT,
-    STILL,
-    SWING,
+    STEP_BY_KINETIC_ENERGY,
+    STEP_POSITIONS,
+    STEP_VELOCITIES,
     loop_residual,
     run_closing,
     run_constraints,
@@ -29,9 +30,9 @@ from lissom.dynamics.forward_dynamics import forward_dynamics, solves_closed
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.errors import ConvergenceError, ModelError, ShapeError
-from lissom.launch.cores import states_together
+from lissom.launch.cores import states_per_launch
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import chosen_rows, parts
+from lissom.launch.workspace import independent_rows, row_slices
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.systems.bordered import solve_with_mass
@@ -39,18 +40,18 @@ from lissom.systems.bordered import solve_with_mass
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_CLOSED = 1e-13  # [rad, m], where rounding allows
-_CLOSED_ENOUGH = 1e-10
-_MOST_STEPS = 200
-_LONGEST = 0.5  # of one step, in units of each coordinate
-_GIVEN_UP = 1e12
-_OUTPUT_STEPS, _OUTPUT_CLOSED, _OUTPUT_STILL = 3, 1e-12, 1e-11  # [rad, m; rad/s, m/s]
-_ASIDE = (0.02, 0.1, 0.3, 0.3, 1.0)  # moves of the start, in units of each coordinate
-_LEAST_DAMPING = 1e-12
-_OPEN = 1e-6  # residual from which on a start is called open [rad, m]
+_CLOSED_RESIDUAL = 1e-13  # at which the iteration ends [rad, m]
+_ACCEPTED_RESIDUAL = 1e-10  # of a closed loop, if rounding prevents a smaller one [rad, m]
+_MAX_STEPS = 200
+_MAX_STEP = 0.5  # in units of each coordinate
+_MAX_DAMPING = 1e12
+_OUTPUT_STEPS, _OUTPUT_RESIDUAL, _OUTPUT_RATE = 3, 1e-12, 1e-11  # [rad, m; rad/s, m/s]
+_PERTURBATIONS = (0.02, 0.1, 0.3, 0.3, 1.0)  # of the start for further attempts, in units of each coordinate
+_MIN_DAMPING = 1e-12
+_OPEN_RESIDUAL = 1e-6  # of a start above which a loop counts as open [rad, m]
 
 Step = Callable[[np.ndarray, np.ndarray, float], np.ndarray]  # δ from q, e and μ
-Least = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+SmallestStep = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 @over_models("q0")
@@ -61,14 +62,14 @@ def assemble(
 
     Args:
         q0: start, shape (nq,); None is the neutral configuration.
-        fixed: what keeps its place: names of links, for the coordinates of their joints, and indices of velocity
-            coordinates. Prescribed coordinates are put where they are at time t and stay there.
+        fixed: coordinates that do not move: names of links, for the coordinates of their joints, and indices of
+            velocity coordinates. Prescribed coordinates have their values at time t.
         t: time of prescribed motions [s].
     Returns:
-        q, shape (nq,). Soft coordinates move rather than stiff ones, and joints rather than rods. A RedundancyWarning
-        says once for each model how many rows of its loops are independent there, if not all are.
+        q, shape (nq,). Soft coordinates move more than stiff ones, and joints more than rods. If rows of the loops
+        depend on each other, a RedundancyWarning gives the number of independent ones, once for each model.
     Raises:
-        ConvergenceError: which loop stays open and by how much; carries the last configuration.
+        ConvergenceError: the loop that stays open and its residual; carries the last configuration.
         ModelError: an unknown name or index in fixed. ShapeError: the argument, the expected and the received shape.
     Accuracy: residuals below 1e-10 rad and m, mostly 1e-13. Source: Boyer 2023 §X.C.
     """
@@ -78,13 +79,13 @@ def assemble(
     checks.number(t, "t")
     free = np.ones(model.nv, dtype=bool)
     free[_fixed_coordinates(model, fixed)] = False
-    q = _closed(model, moved_to(model, q, t), free)
+    q = _close_loops(model, prescribed_configuration(model, q, t), free)
     warn_of_redundancy(model, q)
     return q
 
 
-def moved_to(model: Model, q: np.ndarray, t: float) -> np.ndarray:
-    """Configurations (..., nq) with the prescribed coordinates where they are at time t."""
+def prescribed_configuration(model: Model, q: np.ndarray, t: float) -> np.ndarray:
+    """Configurations (..., nq) with prescribed coordinates set to their values at time t."""
     q = q.copy()
     n = model.n_motions - model.prescribed.n_locked
     if n:
@@ -92,8 +93,10 @@ def moved_to(model: Model, q: np.ndarray, t: float) -> np.ndarray:
     return q
 
 
-def on_motion(model: Model, t: float | np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A state (..., nq), (..., nv) with the prescribed coordinates where and as fast as they are at time t, or states
+def prescribed_state(
+    model: Model, t: float | np.ndarray, q: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """States with prescribed coordinates and velocities set to their values: (..., nq), (..., nv) at one time t [s], or
     (..., n, nq), (..., n, nv) at times (n,)."""
     if not model.n_motions:
         return q, v
@@ -106,16 +109,16 @@ def on_motion(model: Model, t: float | np.ndarray, q: np.ndarray, v: np.ndarray)
 
 
 def closed_start(model: Model, q: np.ndarray) -> np.ndarray:
-    """Configurations (n, nq), each assembled where a loop is open, prescribed coordinates staying."""
+    """Configurations (n, nq); those with an open loop are closed. Prescribed coordinates do not move."""
     if not model.n_rows or not len(q):
         return q
-    is_open = np.abs(loop_residual(model, q)).max(axis=1) > _OPEN
+    is_open = np.abs(loop_residual(model, q)).max(axis=1) > _OPEN_RESIDUAL
     free = np.ones(model.nv, dtype=bool)
-    return np.array([_closed(model, row, free) if far else row for row, far in zip(q, is_open)])
+    return np.array([_close_loops(model, row, free) if far else row for row, far in zip(q, is_open)])
 
 
 def _fixed_coordinates(model: Model, fixed: Iterable[str | int]) -> list[int]:
-    """Indices of the velocity coordinates that stay."""
+    """Indices of the velocity coordinates that `fixed` names."""
     out: list[int] = []
     for item in [fixed] if isinstance(fixed, str) else fixed:
         if isinstance(item, str):
@@ -132,7 +135,7 @@ def _fixed_coordinates(model: Model, fixed: Iterable[str | int]) -> list[int]:
 
 
 def closing_weights(model: Model, free: np.ndarray) -> np.ndarray:
-    """Square root of W of (1), zero for what stays."""
+    """W⁻½ of (1), the mobility of each coordinate, shape (nv,); zero for coordinates that do not move."""
     stiffness = model.elasticity.stiffness_diagonal * model.dofs.scale**2
     soft = stiffness[stiffness > 0.0].min(initial=np.inf)
     weights = model.dofs.scale / np.sqrt(1.0 + stiffness / soft)
@@ -141,50 +144,57 @@ def closing_weights(model: Model, free: np.ndarray) -> np.ndarray:
     return weights
 
 
-def _closed(model: Model, q: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """The nearest closed configuration that Marquardt's iteration finds on the free coordinates; where it gets stuck,
-    as between bars in one line, from starts that are moved a little."""
+def _close_loops(model: Model, q: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """A closed configuration (nq,) near q, by Marquardt's iteration on the coordinates `free` (nv,).
+
+    If the iteration stops at an open loop, as at bars in one line, it begins again at perturbed starts.
+
+    Raises:
+        ConvergenceError: the loop that stays open and its residual; carries the best configuration.
+    """
     if not model.n_rows:
         return q
     weights, rng = closing_weights(model, free), np.random.default_rng(0)
-    ends = [_nearest(model, q, weights)]
-    for size in _ASIDE:
-        if np.abs(ends[-1][1]).max() <= _CLOSED_ENOUGH:
+    ends = [_minimise_residuals(model, q, weights)]
+    for size in _PERTURBATIONS:
+        if np.abs(ends[-1][1]).max() <= _ACCEPTED_RESIDUAL:
             return ends[-1][0]
-        aside = size * weights * rng.uniform(-1.0, 1.0, model.nv)
-        ends.append(_nearest(model, integrate(model, q, aside), weights))
+        perturbation = size * weights * rng.uniform(-1.0, 1.0, model.nv)
+        ends.append(_minimise_residuals(model, integrate(model, q, perturbation), weights))
     best, e = min(ends, key=lambda end: float(np.abs(end[1]).max()))
-    if np.abs(e).max() <= _CLOSED_ENOUGH:
+    if np.abs(e).max() <= _ACCEPTED_RESIDUAL:
         return best
     raise ConvergenceError(f"assemble: {describe_gap(model, e)}; move q0 nearer, free more coordinates, or check the "
                            "placements of the loop", best)  # fmt: skip
 
 
-def _nearest(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the iteration of (1) ends, and the residual there."""
+def _minimise_residuals(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The last configuration (nq,) of the iteration (1), and its residual (n_rows,)."""
     units, step_from = (_steps_by_blocks if solves_closed(model) else _steps_by_rows)(model, q, weights)
     e, damping = _residual(model, q), 1e-6
-    for _ in range(_MOST_STEPS):
-        if np.abs(e).max() <= _CLOSED:
+    for _ in range(_MAX_STEPS):
+        if np.abs(e).max() <= _CLOSED_RESIDUAL:
             break
         step = step_from(q, e, damping)
-        step *= min(1.0, _LONGEST / max(float(np.max(np.abs(step) / model.dofs.scale)), 1e-300))
+        step *= min(1.0, _MAX_STEP / max(float(np.max(np.abs(step) / model.dofs.scale)), 1e-300))
         trial = integrate(model, q, step)
         e_trial = _residual(model, trial)
         if np.linalg.norm(e_trial / units) < np.linalg.norm(e / units):
             q, e, damping = trial, e_trial, max(0.1 * damping, 1e-24)
-        elif np.abs(e).max() <= _CLOSED_ENOUGH:
+        elif np.abs(e).max() <= _ACCEPTED_RESIDUAL:
             break
         else:
             damping = max(10.0 * damping, 1e-12)
-            if damping > _GIVEN_UP:
+            if damping > _MAX_DAMPING:
                 break
     return q, e
 
 
 def _steps_by_rows(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, Step]:
-    """Units of the rows (n_rows,) as at q, and steps δ of (1) from there and from elsewhere; of μ as a part of the
-    square of the largest singular value."""
+    """Units of the rows (n_rows,) at q, and a function that gives steps δ of (1) by a singular value decomposition.
+
+    The damping that it takes is μ relative to the square of the largest singular value.
+    """
     units = _row_units(model, np.abs(_rows(model, q) * model.dofs.scale).max(axis=1, initial=0.0))
 
     def step(q: np.ndarray, e: np.ndarray, damping: float) -> np.ndarray:
@@ -196,179 +206,194 @@ def _steps_by_rows(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[np
 
 
 def _steps_by_blocks(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, Step]:
-    """The same block by block; of μ as a part of the square of the largest row, and never less than what rounding
-    leaves of rows that depend on each other."""
-    sizes = run_closing(model, SHUT, q[None], weights=weights).host["size"][0].copy()
+    """As `_steps_by_rows`, by elimination of blocks.
+
+    The damping is relative to the square of the largest row. It has a lower bound, since rows may depend on each other.
+    """
+    sizes = run_closing(model, STEP_POSITIONS, q[None], weights=weights).host["size"][0].copy()
     units = _row_units(model, np.sqrt(sizes))
-    whole = max(float((sizes / units**2).max()), 1e-300) * units**2
+    largest = max(float((sizes / units**2).max()), 1e-300) * units**2
 
     def step(q: np.ndarray, e: np.ndarray, damping: float) -> np.ndarray:
-        w = run_closing(model, SHUT, q[None], weights=weights, damping=max(damping, _LEAST_DAMPING) * whole)
+        w = run_closing(model, STEP_POSITIONS, q[None], weights=weights, damping=max(damping, _MIN_DAMPING) * largest)
         return _steps_by_rows(model, q, weights)[1](q, e, damping) if w.status.any() else w.host["move"][0].copy()
 
     return units, step
 
 
 def _residual(model: Model, q: np.ndarray) -> np.ndarray:
-    """Residuals (n_rows,)."""
+    """Residuals of the loops at q (nq,), shape (n_rows,)."""
     return run_residuals(model, q)[0].host["gap"][0].copy()
 
 
 def _rows(model: Model, q: np.ndarray) -> np.ndarray:
-    """Their Jacobian (n_rows, nv)."""
+    """Jacobian A_q of the residuals at q (nq,), shape (n_rows, nv)."""
     return row_results(model, run_constraints(model, q)[0], "A_q")
 
 
 def _row_units(model: Model, sizes: np.ndarray) -> np.ndarray:
-    """1 for rows on rotations; for rows on displacements the largest of what a unit of a coordinate makes of one."""
+    """Units of the rows (n_rows,): 1 for rotations; for displacements the largest `sizes` (n_rows,) among them."""
     turns = np.abs(model.loops.row_direction[:, :3]).max(axis=1, initial=0.0) + model.loops.row_is_hinge > 0.0
     size = float(sizes[~turns].max(initial=0.0)) or 1.0
     return np.where(turns, 1.0, size)
 
 
 def describe_gap(model: Model, e: np.ndarray) -> str:
-    """Which loop is open most, and by how much."""
+    """Text with the name of the loop of the largest residual in e (n_rows,), and this residual."""
     first, stop = model.loops.row_start[:-1], model.loops.row_start[1:]
     worst = max(range(len(first)), key=lambda k: np.abs(e[first[k] : stop[k]]).max())
     rows = slice(first[worst], stop[worst])
     turns = (model.loops.row_direction[rows, 3:] == 0.0).all(axis=1)
-    parts = []
+    texts = []
     for chosen, unit in ((~turns, "m"), (turns, "rad")):
         if chosen.any():
-            parts.append(f"{np.linalg.norm(e[rows][chosen]):.3g} {unit}")
-    return f"loop {model.loops.names[worst]!r} stays open by {' and '.join(parts)}"
+            texts.append(f"{np.linalg.norm(e[rows][chosen]):.3g} {unit}")
+    return f"loop {model.loops.names[worst]!r} stays open by {' and '.join(texts)}"
 
 
 def consistent_start(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A start (nq,), (nv,) on the loops: q closed to rounding, v on A v = 0 by the least change in kinetic energy.
+    """A start (nq,), (nv,) that satisfies the loops: q is closed to rounding, v satisfies A v = 0.
+
+    The change of v is the smallest one in kinetic energy.
 
     Raises:
-        ModelError: q leaves a loop open, with its name.
+        ModelError: the loop that q leaves open.
     """
     if not model.n_rows:
         return q, v
     warn_of_redundancy(model, q)
     e = _residual(model, q)
-    if np.abs(e).max() > _OPEN:
+    if np.abs(e).max() > _OPEN_RESIDUAL:
         raise ModelError(f"q0: {describe_gap(model, e)}; close it by assemble or solve_statics")
-    if np.abs(e).max() > _CLOSED:
-        q = _closed(model, q, np.ones(model.nv, dtype=bool))
+    if np.abs(e).max() > _CLOSED_RESIDUAL:
+        q = _close_loops(model, q, np.ones(model.nv, dtype=bool))
     return q, consistent_velocity(model, q, v)
 
 
 def consistent_velocity(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """v (nv,) moved onto A v = 0 by the least change in kinetic energy, prescribed coordinates standing:
+    """v (nv,) projected onto A v = 0 by the change δ of least kinetic energy. Prescribed velocities do not change:
     [M, −Aᵀ; A, 0] (δ; λ) = (0; −A v) with independent rows.
 
     Raises:
-        ModelError: a coordinate moves no mass, and no loop says how it moves.
+        ModelError: a coordinate moves no mass, and no loop determines its velocity.
     """
     if not run_residuals(model, q, v)[0].host["rate"][0].any():
-        return v  # as at rest
+        return v  # it satisfies the loops already, for example at rest
     if solves_closed(model):
-        w = run_closing(model, SWING, q[None], v[None])
+        w = run_closing(model, STEP_BY_KINETIC_ENERGY, q[None], v[None])
         if not w.status.any():
             return v + w.host["move"][0]
-    w, _ = run_constraints(model, q, v, choosing=True)
-    A, rate, kept = row_results(model, w, "A"), w.host["rate"][0].copy(), chosen_rows(w)
+    w, _ = run_constraints(model, q, v, find_independent=True)
+    A, rate, kept = row_results(model, w, "A"), w.host["rate"][0].copy(), independent_rows(w)
     M = mass_matrix(model, q)
-    held = model.prescribed.dof
-    A[:, held] = M[held] = M[:, held] = 0.0
-    M[held, held] = 1.0
+    given = model.prescribed.dof
+    A[:, given] = M[given] = M[:, given] = 0.0
+    M[given, given] = 1.0
     try:
         return v + solve_with_mass(model, M, A[kept], np.zeros((model.nv, 1)), -rate[kept, None])[:, 0]
     except np.linalg.LinAlgError:
-        forward_dynamics(model, q, v)  # names the coordinate
+        forward_dynamics(model, q, v)  # its error names the coordinate
         rule = "each coordinate must move some mass, or be moved by a loop"
         raise ModelError(f"robot {model.name!r}: {rule} (got a singular mass matrix)") from None
 
 
-def onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """States (n, nq), (n, nv) of a motion, or (m, n, ...) of many, that a method left within its tolerance of the
-    loops, moved onto them by steps as in (1) without damping."""
+def project_onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """States of one motion (n, nq), (n, nv) or of many (m, n, ...), projected onto the loops by steps (1) with μ = 0.
+
+    The states satisfy the loops within the tolerance of an integrator, so that few steps are needed.
+    """
     if not model.n_rows:
         return q, v
     if q.ndim == 2:
-        q, v = onto_loops(model, q[None], v[None])
+        q, v = project_onto_loops(model, q[None], v[None])
         return q[0], v[0]
     if model.models:
-        return _models_onto_loops(model, q, v)
+        return _project_models(model, q, v)
     q, v = q.copy(), v.copy()
-    for part in parts(q.shape[1]):
-        size = max(1, states_together() // (part.stop - part.start))
-        for some in (slice(first, first + size) for first in range(0, len(q), size)):
-            q[some, part], v[some, part] = _moved_onto(model, q[some, part], v[some, part])
+    for part in row_slices(q.shape[1]):
+        size = max(1, states_per_launch() // (part.stop - part.start))
+        for group in (slice(first, first + size) for first in range(0, len(q), size)):
+            q[group, part], v[group, part] = _project_states(model, q[group, part], v[group, part])
     return q, v
 
 
-def _models_onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same for motions of many models, of one after the other."""
+def _project_models(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `project_onto_loops` for a batch of models, one model after the other."""
     moved = []
     for one, x, y in zip(model.of_rows(len(q)), q, v):
         with one.temporary_buffers():
-            moved.append(onto_loops(one, x, y))
+            moved.append(project_onto_loops(one, x, y))
     q_moved, v_moved = zip(*moved)
     return np.array(q_moved), np.array(v_moved)
 
 
-def _moved_onto(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same for a few states of a few motions, of each by itself; most of them need no step."""
+def _project_states(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `project_onto_loops` for states (m, n, ...) of one launch. Each state has its own steps; most need none."""
     (m, n), weights = q.shape[:2], closing_weights(model, np.ones(model.nv, dtype=bool))
-    least = _least_by_blocks(model, weights) if solves_closed(model) else _least_by_rows(model, q, weights)
+    least = (
+        _smallest_step_by_blocks(model, weights) if solves_closed(model) else _smallest_step_by_rows(model, q, weights)
+    )
     q, v = q.reshape(m * n, -1).copy(), v.reshape(m * n, -1).copy()
     left = np.arange(m * n)
     for steps in reversed(range(_OUTPUT_STEPS + 1)):
-        w, _ = run_residuals(model, *_repeated(q[left], v[left]))
+        w, _ = run_residuals(model, *_padded(q[left], v[left]))
         gap, rate = (w.host[name][: len(left)].copy() for name in ("gap", "rate"))
-        is_open = (np.abs(gap).max(axis=1) > _OUTPUT_CLOSED) & (steps > 0)
-        moves = ~is_open & (np.abs(rate).max(axis=1) > _OUTPUT_STILL)
+        is_open = (np.abs(gap).max(axis=1) > _OUTPUT_RESIDUAL) & (steps > 0)
+        moves = ~is_open & (np.abs(rate).max(axis=1) > _OUTPUT_RATE)
         still, shut = left[moves], left[is_open]
         if len(still):
-            v[still] += least(STILL, still, q[still], v[still])
+            v[still] += least(STEP_VELOCITIES, still, q[still], v[still])
         if len(shut):
-            q[shut] = integrate(model, q[shut], least(SHUT, shut, q[shut], v[shut]))
+            q[shut] = integrate(model, q[shut], least(STEP_POSITIONS, shut, q[shut], v[shut]))
         left = shut
         if not len(left):
             break
     return q.reshape(m, n, -1), v.reshape(m, n, -1)
 
 
-def _least_by_rows(model: Model, begin: np.ndarray, weights: np.ndarray) -> Least:
-    """The least steps STILL or SHUT, as `run_closing` has them, of states (k, ...) that are numbers `which` of motions
-    (m, n, nq) one behind the other, each with the rows that are independent where its motion begins."""
+def _smallest_step_by_rows(model: Model, begin: np.ndarray, weights: np.ndarray) -> SmallestStep:
+    """A function for the smallest steps onto the loops, from the rows that are independent at the start of each motion.
+
+    Args:
+        begin: configurations of m motions, (m, n, nq). weights: mobilities of the coordinates, (nv,).
+    Returns:
+        least(task, which, q, v): steps (k, nv) of the task STEP_POSITIONS or STEP_VELOCITIES of `run_closing`, for
+        states (k, ...) whose numbers among all m · n states are `which`.
+    """
     m, n = begin.shape[:2]
-    w, _ = run_constraints(model, begin[:, 0], choosing=True)
-    chosen = [tuple(chosen_rows(w, k)) for k in range(m)]
-    kinds = list(dict.fromkeys(chosen))  # motions with the same independent rows are moved together
+    w, _ = run_constraints(model, begin[:, 0], find_independent=True)
+    chosen = [tuple(independent_rows(w, k)) for k in range(m)]
+    kinds = list(dict.fromkeys(chosen))  # motions with the same independent rows share a solve
     kind = np.repeat([kinds.index(rows) for rows in chosen], n)
 
     def least(task: int, which: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        w, _ = run_constraints(model, *_repeated(q, v))
-        A, missing = (w.host[name] for name in (("A_q", "gap") if task == SHUT else ("A", "rate")))
+        w, _ = run_constraints(model, *_padded(q, v))
+        A, missing = (w.host[name] for name in (("A_q", "gap") if task == STEP_POSITIONS else ("A", "rate")))
         move = np.zeros((len(q), model.nv))
         for k, kept in enumerate(kinds):
-            some = np.flatnonzero(kind[which] == k)
-            rows = A.reshape(w.batch, model.n_rows, -1)[some][:, kept, : model.nv] * weights
+            states = np.flatnonzero(kind[which] == k)
+            rows = A.reshape(w.batch, model.n_rows, -1)[states][:, kept, : model.nv] * weights
             across = np.swapaxes(rows, -1, -2)
-            move[some] = -weights * (across @ np.linalg.solve(rows @ across, missing[some][:, kept, None]))[..., 0]
+            move[states] = -weights * (across @ np.linalg.solve(rows @ across, missing[states][:, kept, None]))[..., 0]
         return move
 
     return least
 
 
-def _least_by_blocks(model: Model, weights: np.ndarray) -> Least:
-    """The same block by block, with rows that are independent in each state; by rows where a block is singular."""
+def _smallest_step_by_blocks(model: Model, weights: np.ndarray) -> SmallestStep:
+    """As `_smallest_step_by_rows`, by elimination of blocks with the rows that are independent in each state; by rows
+    if a block is singular."""
 
     def least(task: int, _: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        w = run_closing(model, task, *_repeated(q, v), weights=weights)
+        w = run_closing(model, task, *_padded(q, v), weights=weights)
         if w.status.any():
-            return _least_by_rows(model, q[:, None], weights)(task, np.arange(len(q)), q, v)
+            return _smallest_step_by_rows(model, q[:, None], weights)(task, np.arange(len(q)), q, v)
         return w.host["move"][: len(q)].copy()
 
     return least
 
 
-def _repeated(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """States (n, nq), (n, nv), the first of them again behind the last, so that workspaces are of few sizes."""
-    some = np.arange(2 ** int(np.ceil(np.log2(len(q))))) % len(q)
-    return q[some], v[some]
+def _padded(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """States (n, nq), (n, nv), with the first ones repeated up to a power of two, so that few workspaces are needed."""
+    rows = np.arange(2 ** int(np.ceil(np.log2(len(q))))) % len(q)
+    return q[rows], v[rows]

@@ -1,4 +1,4 @@
-"""Moving on the manifold of configurations.
+"""Operations on the manifold of configurations: q ⊕ δ, its inverse, and the rates of configurations.
 
 q ⊕ δ: coordinates add; a quaternion turns by exp(δ) on its right; a free joint (R exp ω, p + R V(ω) v)      (1)
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from lissom.errors import ShapeError
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import leading, stack, stretched
+from lissom.launch.workspace import describe_quaternion, leading, stack
 from lissom.lie.arrays import se3_log, se3_tangent, se3_tangent_inverse, so3_log
 from lissom.model.model import Model
 from lissom.robot.joints import MotionKind
@@ -40,9 +40,11 @@ def _sinc(x: Any) -> Any:
     return (np.sin(x) + at_zero) / (x + at_zero)
 
 
-def _turned(x: Any, w: Any) -> list[Any]:
-    """Unit quaternion of x turned by a rotation vector. Like its neighbours it takes and returns components, each a
-    number or an array: numbers make one state several times as fast as arrays of NumPy do."""
+def _rotated(x: Any, w: Any) -> list[Any]:
+    """The unit quaternion of x rotated by a rotation vector w, as components.
+
+    Components are numbers or arrays. For a single state numbers are several times faster than arrays of NumPy.
+    """
     half = 0.5 * np.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
     c, f = np.cos(half), 0.5 * _sinc(half)
     r = f * w[0], f * w[1], f * w[2]
@@ -53,7 +55,7 @@ def _turned(x: Any, w: Any) -> list[Any]:
     return [part / size for part in out]
 
 
-def _advanced(x: Any, w: Any, u: Any) -> list[Any]:
+def _translated(x: Any, w: Any, u: Any) -> list[Any]:
     """p + R V(w) u of (1) for the pose x = (quaternion, p).
 
     V u = u + (1 − cos θ)/θ² w × u + (θ − sin θ)/θ³ w × (w × u),   the last factor by its series below θ = ½
@@ -72,12 +74,12 @@ def _advanced(x: Any, w: Any, u: Any) -> list[Any]:
     return [x[4 + k] + y[k] + 2.0 * z[k] for k in range(3)]
 
 
-def groups(model: Model) -> list[tuple[int, int, bool]]:
-    """Start in q, start in v and whether it is free, for each spherical and free joint."""
-    return model.cached(("groups",), lambda: _find_groups(model))
+def quaternion_joints(model: Model) -> list[tuple[int, int, bool]]:
+    """(first index in q, first index in v, whether the joint is free) of each spherical and free joint."""
+    return model.cached(("groups",), lambda: _find_quaternion_joints(model))
 
 
-def _find_groups(model: Model) -> list[tuple[int, int, bool]]:
+def _find_quaternion_joints(model: Model) -> list[tuple[int, int, bool]]:
     nodes = np.flatnonzero(model.nodes.has_quaternion)
     v = model.nodes.v_start[nodes]
     free = model.nodes.kind[nodes] == MotionKind.FREE.value
@@ -87,26 +89,30 @@ def _find_groups(model: Model) -> list[tuple[int, int, bool]]:
 def unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
     """q with its quaternions scaled to unit length."""
     q = q.copy()
-    for at, _, _ in groups(model):
+    for at, _, _ in quaternion_joints(model):
         q[..., at : at + 4] /= np.linalg.norm(q[..., at : at + 4], axis=-1, keepdims=True)
     return q
 
 
 def checked_configuration(model: Model, name: str, q: Any) -> np.ndarray:
-    """q as (..., nq) with its quaternions normalised; ShapeError names what is wrong with it."""
+    """q as an array (..., nq) with quaternions normalised.
+
+    Raises:
+        ShapeError: the name, and a wrong shape, a value that is not finite, or a quaternion that is not of unit length.
+    """
     q = stack(name, q, model.nq)
     if not np.isfinite(q).all():
         raise ShapeError(f"{name}: must be finite, got NaN or infinity")
-    for at, _, _ in groups(model):
+    for at, _, _ in quaternion_joints(model):
         apart = np.abs(np.linalg.norm(q[..., at : at + 4], axis=-1) - 1.0)
         if np.any(apart > 1e-6):
-            worst = stretched(model, q.reshape(-1, model.nq)[np.argmax(apart)])
+            worst = describe_quaternion(model, q.reshape(-1, model.nq)[np.argmax(apart)])
             raise ShapeError(f"{name}: a quaternion must have unit length to 1e-6 ({worst})")
     return unit_quaternions(model, q)
 
 
-@over_models("q", "dv", together=True)
-@np.errstate(all="ignore")  # what overflows is refused at the end
+@over_models("q", "dv", batched=True)
+@np.errstate(all="ignore")  # results that are not finite raise an error at the end
 def integrate(model: Model, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
     """q ⊕ dv: the configuration reached from q by the tangent increment dv.
 
@@ -123,26 +129,26 @@ def integrate(model: Model, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
     lead = leading(q=q, dv=dv)
     q, dv = np.broadcast_to(q, (*lead, model.nq)), np.broadcast_to(dv, (*lead, model.nv))
     out = q.copy()
-    plain = np.flatnonzero(model.dofs.q >= 0)
-    out[..., model.dofs.q[plain]] += dv[..., plain]
-    for at, j, free in groups(model):
+    additive = np.flatnonzero(model.dofs.q >= 0)
+    out[..., model.dofs.q[additive]] += dv[..., additive]
+    for at, j, free in quaternion_joints(model):
         n = 3 if free else 0
         x, d = q[..., at : at + 4 + n], dv[..., j : j + 3 + n]
         x, d = (y.tolist() if y.ndim == 1 else list(np.moveaxis(y, -1, 0)) for y in (x, d))
-        out[..., at : at + 4] = np.stack(_turned(x, d[:3]), axis=-1)
+        out[..., at : at + 4] = np.stack(_rotated(x, d[:3]), axis=-1)
         if free:
-            out[..., at + 4 : at + 7] = np.stack(_advanced(x, d[:3], d[3:]), axis=-1)
+            out[..., at + 4 : at + 7] = np.stack(_translated(x, d[:3], d[3:]), axis=-1)
     _require_finite("q and dv", out)
     return out
 
 
 def _require_finite(names: str, result: np.ndarray) -> None:
-    """Raise ShapeError where a result is not finite."""
+    """Raise ShapeError with the names of the arguments if a result is not finite."""
     if not np.isfinite(result).all():
         raise ShapeError(f"{names}: the result is not finite; the arguments are too large")
 
 
-@over_models("q0", "q1", together=True)
+@over_models("q0", "q1", batched=True)
 @np.errstate(all="ignore")
 def difference(model: Model, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
     """The tangent increment from q0 to q1: integrate(model, q0, difference(model, q0, q1)) is q1.
@@ -157,9 +163,9 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
     q0, q1 = checked_configuration(model, "q0", q0), checked_configuration(model, "q1", q1)
     lead = leading(q0=q0, q1=q1)
     out = np.zeros((*lead, model.nv))
-    plain = np.flatnonzero(model.dofs.q >= 0)
-    out[..., plain] = q1[..., model.dofs.q[plain]] - q0[..., model.dofs.q[plain]]
-    for at, j, free in groups(model):
+    additive = np.flatnonzero(model.dofs.q >= 0)
+    out[..., additive] = q1[..., model.dofs.q[additive]] - q0[..., model.dofs.q[additive]]
+    for at, j, free in quaternion_joints(model):
         R0, R1 = (quaternion_to_matrix(q[..., at : at + 4]) for q in (q0, q1))
         R = np.einsum("...ji,...jk->...ik", R0, R1)
         if free:
@@ -177,8 +183,9 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
 def configuration_rate_derivatives(
     model: Model, q: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Derivatives of dq/dt at one state (v, but ½ q (0, ω) of quaternions and R v of the position of a free joint), and
-    the tangent increment that a change of q makes.
+    """Derivatives of dq/dt at one state, and of the tangent increment by q.
+
+    dq/dt is v for coordinates that add, ½ q (0, ω) for quaternions, and R v for the position of a free joint.
 
     Args:
         q: configuration, shape (nq,). v: velocity, shape (nv,).
@@ -187,9 +194,9 @@ def configuration_rate_derivatives(
     """
     rate_q, rate_v = np.zeros((model.nq, model.nq)), np.zeros((model.nq, model.nv))
     tangent = np.zeros((model.nv, model.nq))
-    plain = np.flatnonzero(model.dofs.q >= 0)
-    rate_v[model.dofs.q[plain], plain] = tangent[plain, model.dofs.q[plain]] = 1.0
-    for at, j, free in groups(model):
+    additive = np.flatnonzero(model.dofs.q >= 0)
+    rate_v[model.dofs.q[additive], additive] = tangent[additive, model.dofs.q[additive]] = 1.0
+    for at, j, free in quaternion_joints(model):
         x, four, three = q[at : at + 4], slice(at, at + 4), slice(j, j + 3)
         size = float(np.linalg.norm(x))
         left = _left(x)
@@ -206,20 +213,23 @@ def configuration_rate_derivatives(
     return rate_q, rate_v, tangent
 
 
-def over_groups(model: Model, move: np.ndarray, x: np.ndarray, *, invert: bool = False) -> np.ndarray:
-    """T(Δ) x in the coordinates of stored poses, or T(Δ)⁻¹ x; the others stay."""
+def apply_tangent_operator(model: Model, move: np.ndarray, x: np.ndarray, *, invert: bool = False) -> np.ndarray:
+    """T(Δ) x for increments Δ = `move` (..., nv) of spherical and free joints, or T(Δ)⁻¹ x if `invert`.
+
+    The entries of other coordinates in x (..., nv) do not change.
+    """
     out = np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, move.shape)))
-    for _, j, free in groups(model):
+    for _, j, free in quaternion_joints(model):
         block = slice(j, j + (6 if free else 3))
-        own = six(move[..., block])
+        own = free_increment(move[..., block])
         T = (se3_tangent_inverse if invert else se3_tangent)(own)
         many = block.stop - block.start
         out[..., block] = np.einsum("...ij,...j->...i", T[..., :many, :many], out[..., block])
     return out
 
 
-def six(x: np.ndarray) -> np.ndarray:
-    """Increments of a spherical joint as those of a free one that stays in place."""
+def free_increment(x: np.ndarray) -> np.ndarray:
+    """Increments (..., 3) of a spherical joint as increments (..., 6) of a free joint without displacement."""
     return x if x.shape[-1] == 6 else np.concatenate([x, np.zeros_like(x)], axis=-1)
 
 

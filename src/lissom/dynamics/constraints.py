@@ -3,23 +3,24 @@ onto the loops.
 
     M a + c + g + K q + D v = B u + F + Aᵀ λ,   A v = prescribed velocities, then 0 for loops              (1)
 
-Rows and λ stand in one order: prescribed motions, then loops, as added. Where rows depend on each other λ is not
-unique; the one of least norm lies in the range of A, λ = Q Qᵀ λ with Q an orthonormal basis of that range.
+Rows and λ have one order: prescribed motions, then loops, as added. If rows depend on each other, λ is not unique; the
+one of least norm lies in the range of A, λ = Q Qᵀ λ with Q an orthonormal basis of that range.
 
-Robots with many links step onto their loops block by block, at a cost that grows with the number of links and of loops
-that are open at once:
+Robots with many links compute steps onto their loops by elimination of blocks, at a cost that grows with the number of
+links and of loops that are open at once:
 
     [K, −Aᵀ; A, μ] (δ; λ) = (0; −e)                                                                       (2)
 
-with K = W⁻², W weights of the coordinates, is a step of minimum |δ|²_K + |e + A δ|²_{1/μ}, and for μ = 0 the least one
-that meets the rows; with K = M it changes velocities by the least kinetic energy. Neither A nor K is ever made
-(closed_blocks).
+With K = W⁻², W weights of the coordinates, the step minimises |δ|²_K + |e + A δ|²_{1/μ}; for μ = 0 it is the smallest
+step that satisfies the rows. With K = M it is the change of velocities of least kinetic energy. The matrices A and K
+are never assembled (closed_blocks).
 
-Forces λ and λ − n act alike if n lies in the null space of Aᵀ. The part n of λ in that null space is the limit of
+Forces λ and λ − n have the same effect if n lies in the null space of Aᵀ. The part n of λ in this null space is the
+limit of
 
     n ← ε (A D² Aᵀ + ε)⁻¹ n,   n = λ at first                                                             (3)
 
-with D the units of the coordinates: each turn divides the part outside that null space by 1 + σ² / ε.
+with D the units of the coordinates. Each iteration divides the part along a singular value σ of A D by 1 + σ² / ε.
 Source: Mathew 2025 §5.2, (47), (D68)-(D83); for (2) as forward_dynamics; for (3) J. D. Riley, Math. Tables Aids
 Comput. 9, 1955.
 """
@@ -47,10 +48,10 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
 )
 from lissom.errors import RedundancyWarning
 from lissom.forces.terms import Acting
-from lissom.launch.buffers import Buffers, Passing, with_loops
+from lissom.launch.buffers import Buffers, Temporary, loop_buffers
 from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import Workspace, batch_of, filled, leading, parts, stack, workspace
+from lissom.launch.workspace import Workspace, batch_of, filled_workspace, leading, row_slices, stack, workspace
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, mat6, vec6
 from lissom.model.model import Model
@@ -61,14 +62,14 @@ from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.passes.traversal import place_bases
 from lissom.robot import formatting
-from lissom.systems.bordered import LoopRows, LoopRowsStruct, choose_independent, own_rows
+from lissom.systems.bordered import LoopRows, LoopRowsStruct, choose_independent, rows_from_columns
 from lissom.systems.closed_blocks import (
     BlockMatrix,
     BlockMatrixStruct,
     ClosedBlocks,
     ClosedBlocksStruct,
     block_matrix,
-    choose_all,
+    choose_all_rows,
     closed_blocks,
     eliminate,
     factor_closed_blocks,
@@ -82,7 +83,7 @@ from lissom.systems.loops import loop_rates, loop_residuals
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_NOTHING = 1e-12  # of the largest eigenvalue of A Aᵀ
+_RANK_TOLERANCE = 1e-12  # relative to the largest eigenvalue of A D² Aᵀ
 
 
 @free_of_forces
@@ -98,7 +99,7 @@ def constraint_kernel(act: Acting) -> Any:
         loops: LoopRowsStruct,
         q: Matrix,
         v: Matrix,
-        choosing: wp.array(dtype=wp.int32),
+        find_independent: wp.array(dtype=wp.int32),
         first: int,
     ):
         i = first + wp.tid()
@@ -111,54 +112,62 @@ def constraint_kernel(act: Acting) -> Any:
         loop_residuals(t, s, i, loops.gap)
         loop_rates(t, s, i, vec6(), loops.rate, loops.acceleration)
         if S.shape[1] > 0:
-            own_rows(t, s, x, i, S, 0, loops.A)
-            own_rows(t, s, x, i, S, 1, loops.A_q)
-        if choosing[0] != 0:
+            rows_from_columns(t, s, x, i, S, 0, loops.A)
+            rows_from_columns(t, s, x, i, S, 1, loops.A_q)
+        if find_independent[0] != 0:
             choose_independent(x, i, loops)
 
     return constraint_alone
 
 
-def _make(model: Model, batch: int, *, whole: bool = True) -> Buffers:
+def _make(model: Model, batch: int, *, dense: bool = True) -> Buffers:
     w = Buffers(model, batch, {"q": (model.nq,), "v": (model.nv,)})
-    x = column_tables(model) if whole else block_columns(model)
-    size = 6 * model.n_dynamic * x.width if whole else 0
+    x = column_tables(model) if dense else block_columns(model)
+    size = 6 * model.n_dynamic * x.width if dense else 0
     S = wp.zeros((batch, size), dtype=wp.float64, device=model.device)
-    loops, choosing = with_loops(w, model, batch, whole=whole), w.buffer("choosing", (1,), wp.int32, common=True)
-    w.record(constraint_kernel, [w.tables, w.scratch, x, S, loops, w.on_device["q"], w.on_device["v"], choosing])
+    loops = loop_buffers(w, model, batch, dense=dense)
+    find_independent = w.buffer("find_independent", (1,), wp.int32, common=True)
+    state = [w.on_device[name] for name in ("q", "v")]
+    w.record(constraint_kernel, [w.tables, w.scratch, x, S, loops, *state, find_independent])
     return w
 
 
 def run_constraints(
-    model: Model, q: Any, v: Any = None, *, choosing: bool = False
+    model: Model, q: Any, v: Any = None, *, find_independent: bool = False
 ) -> tuple[Workspace, tuple[int, ...]]:
-    """Residuals, rates and rows of loops, left in `gap`, `rate`, `A` and `A_q`; the leading axes. If `choosing`, also
-    which rows are independent, for `chosen_rows` and in `kept`, which takes half as long again."""
-    w, lead = filled(model, "constraints", _make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
-    w.host["choosing"][0] = choosing
+    """Compute residuals, rates and rows of loops at states (..., nq), (..., nv).
+
+    Args:
+        find_independent: whether to find the independent rows, for `independent_rows`, and their number, in `rank`.
+            This takes half as long again.
+    Returns:
+        The workspace with the results `gap`, `rate`, `A` and `A_q`, and the leading axes.
+    """
+    w, lead = filled_workspace(model, "constraints", _make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
+    w.host["find_independent"][0] = find_independent
     w.run()
     w.raise_for_status()
     return w, lead
 
 
 def run_residuals(model: Model, q: Any, v: Any = None) -> tuple[Workspace, tuple[int, ...]]:
-    """Residuals and rates of loops alone, left in `gap` and `rate`; the leading axes."""
-    make = partial(_make, whole=False)
-    w, lead = filled(model, "residuals of loops", make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
+    """Compute residuals and rates of loops only: the workspace with `gap` and `rate`, and the leading axes."""
+    make = partial(_make, dense=False)
+    w, lead = filled_workspace(model, "residuals of loops", make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
     w.run()
     w.raise_for_status()
     return w, lead
 
 
-@over_models("q", together=True)
+@over_models("q", batched=True)
 def loop_residual(model: Model, q: ArrayLike) -> np.ndarray:
-    """By how much each loop is open.
+    """Residuals of the loops: the misalignment of the two frames of each loop.
 
     Args:
         q: configuration, shape (..., nq).
     Returns:
-        e, shape (..., n_rows), loop by loop: of each, the rotation that is left, then the displacement [rad, m], in the
-        axes of its frame B and without the directions in which its joint is free.
+        e, shape (..., n_rows), loop by loop: for each the rotation, then the displacement of frame A against frame B
+        [rad, m], in the axes of frame B and without the directions in which its joint is free.
     Raises:
         ShapeError: the argument, the expected and the received shape.
     Source: Mathew 2025 (47c).
@@ -167,24 +176,24 @@ def loop_residual(model: Model, q: ArrayLike) -> np.ndarray:
     return w.result("gap", lead, model.n_rows)
 
 
-@over_models("q", together=True)
+@over_models("q", batched=True)
 def constraint_jacobian(model: Model, q: ArrayLike) -> np.ndarray:
     """A(q) of (1): unit rows of prescribed coordinates, then the rows of the loops.
 
     Args:
         q: configuration, shape (..., nq).
     Returns:
-        shape (..., n_multipliers, nv) [rad, m per unit of the coordinate]. Where the loops are closed it is the
-        derivative of loop_residual along the tangent space of `integrate`.
+        shape (..., n_multipliers, nv) [rad, m per unit of the coordinate]. If the loops are closed, its rows of loops
+        are the derivative of loop_residual along the tangent space of `integrate`.
     Raises:
         ShapeError: the argument, the expected and the received shape.
     Source: Mathew 2025 (47a).
     """
     w, lead = run_constraints(model, q)
-    return _with_motions(model, row_results(model, w, "A", lead), 1.0)
+    return _below_motion_rows(model, row_results(model, w, "A", lead), 1.0)
 
 
-@over_models("q", "v", together=True)
+@over_models("q", "v", batched=True)
 def constraint_jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """Ȧ along v: A a + Ȧ v is the rate of A v.
 
@@ -197,14 +206,14 @@ def constraint_jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike) -> 
     Source: Mathew 2025 (47b).
     """
     w, lead = _derivatives(model, q, v, np.zeros(model.nv))
-    return _with_motions(model, row_results(model, w, "A_dot", lead), 0.0)
+    return _below_motion_rows(model, row_results(model, w, "A_dot", lead), 0.0)
 
 
 @final
 @formatting.in_one_line
 @dataclass(frozen=True)
 class ConstraintDerivatives:
-    """Derivatives of what loops ask, with respect to q in the tangent space of `integrate`, and v.
+    """Derivatives of the constraints of loops by q, in the tangent space of `integrate`, and by v.
 
     Fields, each (..., n_rows, nv) [rad, m, and per second and second squared, per unit of the coordinate]:
         residual_q: of loop_residual. velocity_q: of A v. acceleration_q, acceleration_v: of A a + Ȧ v.
@@ -216,7 +225,7 @@ class ConstraintDerivatives:
     acceleration_v: np.ndarray
 
 
-@over_models("q", "v", "a", together=True)
+@over_models("q", "v", "a", batched=True)
 def constraint_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> ConstraintDerivatives:
     """Exact derivatives of loop residuals, of A v and of A a + Ȧ v, with v and a held fixed.
 
@@ -230,10 +239,12 @@ def constraint_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLik
     Source: Mathew 2025 (D70)-(D83).
     """
     w, lead = _derivatives(model, q, v, a)
-    return ConstraintDerivatives(*(row_results(model, w, name, lead) for name in ("A_q", "rate_q", "turn_q", "turn_v")))
+    return ConstraintDerivatives(
+        *(row_results(model, w, name, lead) for name in ("A_q", "rate_q", "acceleration_q", "acceleration_v"))
+    )
 
 
-@over_models("q", "multipliers", together=True)
+@over_models("q", "multipliers", batched=True)
 def constraint_force_derivative(model: Model, q: ArrayLike, multipliers: ArrayLike) -> np.ndarray:
     """∂(Aᵀ λ)/∂q at fixed λ.
 
@@ -258,7 +269,7 @@ def constraint_force_derivative(model: Model, q: ArrayLike, multipliers: ArrayLi
 
 @over_models("q", "multipliers")
 def loop_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike) -> np.ndarray:
-    """The wrench that each loop exerts on its link a, at frame B and in its axes; on link b acts the opposite.
+    """The wrench that each loop exerts on its link a, at frame B and in its axes; link b gets the opposite wrench.
 
     Args:
         q: configuration, shape (..., nq). multipliers: λ, shape (..., n_multipliers) [N·m, N], of a Trajectory or an
@@ -289,49 +300,54 @@ def loop_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike) -> np.ndar
 
 
 def minimum_norm(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
-    """The forces λ (n, n_rows) of least norm that act as the given ones do, at configurations (n, nq), or of many
-    motions (m, n, ...)."""
+    """The forces λ of least norm that have the same effect as the given ones.
+
+    Args:
+        q: configurations (n, nq), or of many motions (m, n, nq). force: λ, (n, n_rows) or (m, n, n_rows) [N·m, N].
+    Returns:
+        λ, of the shape of `force`.
+    """
     if not force.size:
         return force
     if q.ndim == 2:
         return minimum_norm(model, q[None], force[None])[0]
     least = force.copy()
-    for part in parts(q.shape[1]):
-        some, rows = q[:, part], force[:, part].reshape(-1, model.n_rows)
-        least[:, part] = _least(model, some.reshape(len(rows), -1), rows).reshape(least[:, part].shape)
+    for part in row_slices(q.shape[1]):
+        states, rows = q[:, part], force[:, part].reshape(-1, model.n_rows)
+        least[:, part] = _least_norm_forces(model, states.reshape(len(rows), -1), rows).reshape(least[:, part].shape)
     return least
 
 
-def _least(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
-    """The same (n, n_rows) of a few states."""
+def _least_norm_forces(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
+    """As `minimum_norm`, for states (n, nq), (n, n_rows) of one launch."""
     if solves_closed(model):
-        w = run_closing(model, LEAST, q, force=force)
+        w = run_closing(model, LEAST_NORM_FORCES, q, force=force)
         if not w.status.any():
             return w.host["force"].copy()
-    return least_norm(model, run_constraints(model, q, choosing=True)[0], force)
+    return least_norm(model, run_constraints(model, q, find_independent=True)[0], force)
 
 
 def least_norm(model: Model, w: Workspace, force: np.ndarray) -> np.ndarray:
-    """The same where a workspace holds the configurations `q`, as `kept` how many rows are independent, and the rows
-    `A`, unless it eliminated them block by block."""
-    dependent = np.flatnonzero(w.host["kept"] < model.n_rows)
+    """As `minimum_norm`, with the results of a workspace: the configurations `q`, the numbers `rank` of independent
+    rows, and the rows `A`. `A` is empty if the workspace eliminates blocks; then other launches are made."""
+    dependent = np.flatnonzero(w.host["rank"] < model.n_rows)
     if not len(dependent):
         return force.copy()
     if not w.host["A"].size:
-        return _least(model, w.host["q"], force)
+        return _least_norm_forces(model, w.host["q"], force)
     scale = model.by_row(lambda one: one.dofs.scale, w.batch)
     scale = scale if scale.ndim == 1 else scale[dependent, None]
     A = row_results(model, w, "A", (w.batch,))[dependent] * scale
     A[..., model.prescribed.dof] = 0.0
     size, Q = np.linalg.eigh(A @ np.swapaxes(A, -1, -2))
-    Q *= (size > _NOTHING * size[:, -1:])[:, None, :]
+    Q *= (size > _RANK_TOLERANCE * size[:, -1:])[:, None, :]
     least = force.copy()
     least[dependent] = (Q @ (np.swapaxes(Q, -1, -2) @ force[dependent, :, None]))[..., 0]
     return least
 
 
 def warn_of_redundancy(model: Model, q: np.ndarray) -> None:
-    """Say once for each model that rows of its loops depend on each other at q (nq,)."""
+    """Warn, once for a model, if rows of its loops depend on each other at q (nq,)."""
     if model.n_rows and "redundancy" not in model.cache:
         rank = model.cache["redundancy"] = _rank(model, q)
         if rank < model.n_rows:
@@ -342,48 +358,52 @@ def warn_of_redundancy(model: Model, q: np.ndarray) -> None:
 
 
 def _rank(model: Model, q: np.ndarray) -> int:
-    """How many rows of loops are independent at q (nq,)."""
+    """Number of independent rows of loops at q (nq,)."""
     if solves_closed(model):
-        w = run_closing(model, STILL, q[None], weights=model.dofs.scale)
+        w = run_closing(model, STEP_VELOCITIES, q[None], weights=model.dofs.scale)
         if not w.status.any():
-            return int(w.host["kept"][0])
-    return int(run_constraints(model, q, choosing=True)[0].host["kept"][0])
+            return int(w.host["rank"][0])
+    return int(run_constraints(model, q, find_independent=True)[0].host["rank"][0])
 
 
 def _derivatives(model: Model, q: Any, v: Any, a: Any) -> tuple[Workspace, tuple[int, ...]]:
-    """The workspace of the derivatives after a run without external forces."""
+    """Run the derivatives of the residual without external forces: the workspace and the leading axes."""
     w, lead = derivative_workspace(model, q, v, a, np.zeros(model.nu))
     run_residual_derivatives(model, w, 0.0, gravity=False, elastic=False, loads=False)
     w.raise_for_status()
     return w, lead
 
 
-def _with_motions(model: Model, rows: np.ndarray, unit: float) -> np.ndarray:
-    """Rows of loops behind the rows of prescribed coordinates."""
-    held = np.zeros((*rows.shape[:-2], model.n_motions, model.nv))
-    held[..., np.arange(model.n_motions), model.prescribed.dof] = unit
-    return np.concatenate([held, rows], axis=-2)
+def _below_motion_rows(model: Model, rows: np.ndarray, unit: float) -> np.ndarray:
+    """Rows of loops (..., n_rows, nv) below rows of prescribed coordinates, whose nonzero entries are `unit`."""
+    motion_rows = np.zeros((*rows.shape[:-2], model.n_motions, model.nv))
+    motion_rows[..., np.arange(model.n_motions), model.prescribed.dof] = unit
+    return np.concatenate([motion_rows, rows], axis=-2)
 
 
-SHUT = 1  # steps of q onto the loops, by weights
-STILL = 2  # of v, by weights
-SWING = 3  # of v, by kinetic energy
-LEAST = 4  # forces of least norm
-_BOUNDLESS = wp.constant(wp.float64(1e200))  # K of a coordinate that stays
-_FADING = wp.constant(wp.float64(1e-8))  # ε of (3), of the largest row: as far from rounding as from all there is
-_MOST_TURNS = wp.constant(50)
+# Tasks of closing_kernel.
+STEP_POSITIONS = 1  # steps of q onto the loops, smallest by weights
+STEP_VELOCITIES = 2  # steps of v, smallest by weights
+STEP_BY_KINETIC_ENERGY = 3  # steps of v, smallest by kinetic energy
+LEAST_NORM_FORCES = 4  # forces of least norm
+_LOCKED_STIFFNESS = wp.constant(wp.float64(1e200))  # K of a coordinate that does not move
+# ε of (3) relative to the largest row: the geometric mean of 1 and the rounding error.
+_RELATIVE_EPSILON = wp.constant(wp.float64(1e-8))
+_MAX_ITERATIONS = wp.constant(50)
 
 Numbers = wp.array(dtype=wp.float64)
 
 
 @wp.func(inline=False)
 def put_weights(t: Tables, b: BlockMatrix, i: int, weights: Numbers):
-    """Put W⁻² alone in place of the blocks of make_mass_blocks."""
+    """Replace the blocks of make_mass_blocks by the diagonal matrix W⁻²."""
     for j in range(b.K.shape[1]):
         b.K[i, j] = so3.ZERO
     for j in range(t.nv):
         square = weights[j] * weights[j]
-        b.K[i, j * b.band.width + j] = wp.where(square * _BOUNDLESS > so3.ONE, so3.ONE / square, _BOUNDLESS)
+        b.K[i, j * b.band.width + j] = wp.where(
+            square * _LOCKED_STIFFNESS > so3.ONE, so3.ONE / square, _LOCKED_STIFFNESS
+        )
     clear_inertias(t, b, i)
 
 
@@ -400,7 +420,7 @@ def clear_inertias(t: Tables, b: BlockMatrix, i: int):
 def solve_rows(
     t: Tables, b: BlockMatrix, c: ClosedBlocks, i: int, missing: Matrix, factor: wp.float64, loops: LoopRows
 ):
-    """(δ; λ) of (2) in loops.unknown, for residuals of the kept rows times a factor."""
+    """Solve (2): (δ; λ) in loops.unknown, for the right side factor · missing on the independent rows."""
     for j in range(t.nv):
         loops.unknown[i, j] = so3.ZERO
     for row in range(missing.shape[1]):
@@ -411,8 +431,10 @@ def solve_rows(
 
 
 @wp.func
-def fade_once(t: Tables, b: BlockMatrix, c: ClosedBlocks, i: int, factor: wp.float64, loops: LoopRows) -> wp.float64:
-    """One turn of (3) for loops.work; returns the largest change."""
+def iterate_null_space(
+    t: Tables, b: BlockMatrix, c: ClosedBlocks, i: int, factor: wp.float64, loops: LoopRows
+) -> wp.float64:
+    """One iteration of (3) for n in loops.work; returns the largest change."""
     solve_rows(t, b, c, i, loops.work, factor, loops)
     change = wp.float64(0.0)
     for row in range(loops.force.shape[1]):
@@ -423,24 +445,27 @@ def fade_once(t: Tables, b: BlockMatrix, c: ClosedBlocks, i: int, factor: wp.flo
 
 
 @wp.func(inline=False)
-def fade(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, loops: LoopRows) -> int:
-    """Turns of (3) for loops.force, with all rows; returns 0 or the status of eliminate."""
+def remove_null_space(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, loops: LoopRows) -> int:
+    """Subtract from loops.force its part in the null space of Aᵀ, found by (3); returns 0 or the status of eliminate.
+
+    On entry all rows take part; loops.work and the matrix of the blocks are overwritten.
+    """
     largest = wp.float64(0.0)
     size = wp.float64(0.0)
-    row_sizes(b.x, b.y, c.rows, i, b.centre, c.p.pull, b.L, loops.scale, c.work, c.size)
+    row_sizes(b.x, b.y, c.rows, i, b.centre, c.p.row, b.L, loops.scale, c.work, c.size)
     for row in range(loops.force.shape[1]):
         largest = wp.max(largest, c.size[i, row])
         size = wp.max(size, wp.abs(loops.force[i, row]))
         loops.work[i, row] = loops.force[i, row]
     for row in range(loops.force.shape[1]):
-        c.p.damping[i, row] = _FADING * largest
+        c.p.damping[i, row] = _RELATIVE_EPSILON * largest
     clear_inertias(t, b, i)
     put_forces(t, s, c.p, i, loops)
     pivot = eliminate(t, s, b, c, i, so3.ZERO, True)
     change = wp.float64(1.0)
-    for _turn in range(_MOST_TURNS):
-        if pivot == 0 and change > _FADING * size:
-            change = fade_once(t, b, c, i, _FADING * largest, loops)
+    for _turn in range(_MAX_ITERATIONS):
+        if pivot == 0 and change > _RELATIVE_EPSILON * size:
+            change = iterate_null_space(t, b, c, i, _RELATIVE_EPSILON * largest, loops)
     for row in range(loops.force.shape[1]):
         loops.force[i, row] = loops.force[i, row] - loops.work[i, row]
     return pivot
@@ -448,12 +473,12 @@ def fade(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, loops: 
 
 @wp.func
 def least_forces(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, loops: LoopRows) -> int:
-    """Forces of least norm; those of independent rows are that."""
-    choose_all(i, loops)
+    """Replace loops.force by the forces of least norm; if all rows are independent, they are unique and stay."""
+    choose_all_rows(i, loops)
     put_forces(t, s, c.p, i, loops)
     pivot = eliminate(t, s, b, c, i, so3.ZERO, False)
     if pivot < 0:
-        pivot = fade(t, s, b, c, i, loops)
+        pivot = remove_null_space(t, s, b, c, i, loops)
     return pivot
 
 
@@ -488,22 +513,22 @@ def closing_kernel(act: Acting) -> Any:
         for row in range(loops.force.shape[1]):
             c.p.damping[i, row] = damping[i, row]
         pivot = wp.int32(0)
-        if task[0] == LEAST:
+        if task[0] == LEAST_NORM_FORCES:
             put_weights(t, b, i, loops.scale)
             pivot = least_forces(t, s, b, c, i, loops)
-        elif task[0] == SHUT:
+        elif task[0] == STEP_POSITIONS:
             put_weights(t, b, i, weights)
             pivot = factor_closed_blocks(t, s, b, c, i, so3.ZERO, loops, put_residuals)
-            row_sizes(b.x, b.y, c.rows, i, b.centre, c.p.pull, b.L, weights, c.work, size)
+            row_sizes(b.x, b.y, c.rows, i, b.centre, c.p.row, b.L, weights, c.work, size)
             solve_rows(t, b, c, i, loops.gap, -so3.ONE, loops)
         else:
-            if task[0] == STILL:
+            if task[0] == STEP_VELOCITIES:
                 put_weights(t, b, i, weights)
             pivot = factor_closed_blocks(t, s, b, c, i, so3.ZERO, loops, put_forces)
             solve_rows(t, b, c, i, loops.rate, -so3.ONE, loops)
         if pivot != 0 and s.status[i] == 0:
             s.status[i] = scratch.STATUS_SINGULAR + wp.where(pivot > 0, pivot, t.nv)
-        if task[0] != LEAST:
+        if task[0] != LEAST_NORM_FORCES:
             for j in range(t.nv):
                 move[i, j] = loops.unknown[i, j]
             traversal.inspect_result(s, i, move)
@@ -514,11 +539,11 @@ def closing_kernel(act: Acting) -> Any:
 def _make_closing(model: Model, batch: int) -> Buffers:
     inputs = {"q": (model.nq,), "v": (model.nv,), "damping": (model.n_rows,)}
     w = Buffers(model, batch, inputs, {"move": (model.nv,), "size": (model.n_rows,)})
-    loops, task = with_loops(w, model, batch, whole=False), w.buffer("task", (1,), wp.int32, common=True)
+    loops, task = loop_buffers(w, model, batch, dense=False), w.buffer("task", (1,), wp.int32, common=True)
     weights = w.buffer("weights", (model.nv,), common=True)
     blocks = [partial(block_matrix, model, of_mass=True), partial(closed_blocks, model, wide=False)]
     d = w.on_device
-    tables = [w.tables, w.scratch, *map(Passing, blocks)]
+    tables = [w.tables, w.scratch, *map(Temporary, blocks)]
     w.record(closing_kernel, [*tables, d["q"], d["v"], task, weights, d["damping"], d["size"], loops, d["move"]])
     return w
 
@@ -526,9 +551,16 @@ def _make_closing(model: Model, batch: int) -> Buffers:
 def run_closing(
     model: Model, task: int, q: np.ndarray, v: Any = 0.0, *, weights: Any = 0.0, damping: Any = 0.0, force: Any = 0.0
 ) -> Workspace:
-    """δ of (2) in states (n, nq), (n, nv) left in `move`, the rows kept in `slot` and `kept`, residuals and rates of
-    all in `gap` and `rate`, and where q is moved the squares of the rows A W in `size`; or forces in `force`. Weights
-    are (nv,), μ (n, n_rows); the caller looks at `status`."""
+    """Run a task of closing_kernel at states (n, nq), (n, nv); the caller checks `status`.
+
+    Args:
+        task: STEP_POSITIONS, STEP_VELOCITIES, STEP_BY_KINETIC_ENERGY or LEAST_NORM_FORCES.
+        weights: W of (2), (nv,). damping: μ of (2), (n, n_rows). force: λ for LEAST_NORM_FORCES, (n, n_rows).
+    Returns:
+        The workspace: δ of (2) in `move`, independent rows in `slot` and their number in `rank`, residuals and rates of
+        all rows in `gap` and `rate`; for STEP_POSITIONS the squared norms of the rows A W in `size`; for
+        LEAST_NORM_FORCES the forces in `force`.
+    """
     w = workspace(model, "closing", len(q), _make_closing)
     values = {"q": q, "v": v, "task": task, "weights": weights, "damping": damping, "force": force}
     for name, value in values.items():

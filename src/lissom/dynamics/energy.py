@@ -1,4 +1,4 @@
-"""Energies, momentum and centre of mass of a robot, from sums over its masses.
+"""Energies, momentum and centre of mass of a robot, by sums over its nodes.
 
     h = Σ Ad_g⁻ᵀ M η,  moved from the base frame's origin o to the world's: (L + o × p; p)                 (1)
     m c = Σ R m_k c_k + m_k (p_k + o)                                                                     (2)
@@ -22,7 +22,7 @@ from lissom.errors import ModelError
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import filled
+from lissom.launch.workspace import filled_workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -47,8 +47,8 @@ class Energy:
     """Energies [J], each of the batch's shape (...).
 
     Fields:
-        kinetic; gravitational: zero where the mass is at the world's origin; elastic: rods, joint springs and springs
-        between points, without those of contacts.
+        kinetic. gravitational: zero for masses at the world's origin. elastic: of rods, joint springs and springs
+        between points, without contacts.
     """
 
     kinetic: np.ndarray
@@ -74,15 +74,15 @@ def momentum_of(t: Tables, s: Scratch, i: int, k: int, v: Rows):
 
 @wp.func
 def first_moments(t: Tables, s: Scratch, i: int, k: int):
-    """First moments in its own axes of the mass of node k, and of its mass under gravity."""
+    """First moments in its own axes of the mass of node k, and of the part of its mass on which gravity acts."""
     if is_body(t.node[k].kind):
         return s.deforming.c[i, t.node[k].map], s.deforming.c[i, t.node[k].map]
     return t.node[k].mass_c, t.node[k].heavy_c
 
 
 def energy_kernel(act: Acting) -> Any:
-    """Kernel of the energies and of the sums over masses."""
-    held = act.energy
+    """Kernel of the energies, the momentum and the first moment of mass."""
+    elastic_energy = act.energy
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def energies(
@@ -110,7 +110,7 @@ def energy_kernel(act: Acting) -> Any:
                 mass_c, heavy_c = first_moments(t, s, i, k)
                 first_moment += R * mass_c + t.node[k].mass * (p + o)  # (2)
                 gravitational -= wp.dot(gravity[0], R * heavy_c + t.node[k].heavy * (p + o))
-        elastic = held(t, s, i, q)
+        elastic = elastic_energy(t, s, i, q)
         for b in range(s.deforming.energy.shape[1]):
             elastic += s.deforming.energy[i, b]
         out[i, 0] = kinetic
@@ -126,14 +126,14 @@ def energy_kernel(act: Acting) -> Any:
 
 
 def mass_sums(model: Model, batch: int) -> Buffers:
-    """Buffers whose "out" is, from q and v: three energies, the momentum (1), the first moment of mass (2)."""
+    """Buffers with the output "out" (12,): three energies, the momentum (1), the first moment of mass (2)."""
     w = Buffers(model, batch, {"q": (model.nq,), "v": (model.nv,)}, {"out": (12,)})
     gravity = w.gravity()
     w.record(energy_kernel, [w.tables, w.scratch, w.on_device["q"], w.on_device["v"], gravity, w.on_device["out"]])
     return w
 
 
-@over_models("q", "v", together=True)
+@over_models("q", "v", batched=True)
 def energy(model: Model, q: ArrayLike, v: ArrayLike) -> Energy:
     """Kinetic, gravitational and elastic energy.
 
@@ -145,14 +145,14 @@ def energy(model: Model, q: ArrayLike, v: ArrayLike) -> Energy:
         ShapeError: the argument, the expected and the received shape.
     Source: SoRoSim 2022 eq. (44).
     """
-    w, lead = filled(model, "energy", mass_sums, ("q", "v"), q, v)
+    w, lead = filled_workspace(model, "energy", mass_sums, ("q", "v"), q, v)
     w.run()
     w.raise_for_status()
     kinetic, gravitational, elastic = np.moveaxis(w.result("out", lead, 12)[..., :3], -1, 0)
     return Energy(kinetic, gravitational, elastic)
 
 
-@over_models("q", "v", together=True)
+@over_models("q", "v", batched=True)
 def momentum(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """Angular momentum about the world's origin and linear momentum of the whole robot, in the world's axes.
 
@@ -165,15 +165,15 @@ def momentum(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     Raises:
         ShapeError: the argument, the expected and the received shape.
     Accuracy: as inverse_dynamics. Cost: O(nodes).
-    Source: the sum of M η over the nodes, taken to the world as a wrench is.
+    Source: the sum of M η over the nodes, transformed to the world like a wrench.
     """
-    w, lead = filled(model, "energy", mass_sums, ("q", "v"), q, v)
+    w, lead = filled_workspace(model, "energy", mass_sums, ("q", "v"), q, v)
     w.run()
     w.raise_for_status()
     return w.result("out", lead, 12)[..., 3:9].copy()
 
 
-@over_models("q", together=True)
+@over_models("q", batched=True)
 def center_of_mass(model: Model, q: ArrayLike) -> np.ndarray:
     """Centre of mass of the whole robot in the world.
 
@@ -186,7 +186,7 @@ def center_of_mass(model: Model, q: ArrayLike) -> np.ndarray:
         ShapeError: the argument, the expected and the received shape.
     Accuracy: as inverse_dynamics. Cost: O(nodes).
     """
-    w, lead = filled(model, "center_of_mass", mass_sums, ("q",), q)  # its own workspace: v stays zero there
+    w, lead = filled_workspace(model, "center_of_mass", mass_sums, ("q",), q)  # its own workspace: v stays zero there
     mass = np.atleast_1d(model.by_row(_mass, w.batch))
     w.run()
     w.raise_for_status()

@@ -2,17 +2,18 @@
 
     M(q) a = B(q) u + F_ext − c(q, v) − K q − D v                                                         (1)
 
-A coordinate with a prescribed motion has the acceleration of that motion: its row of (1) is replaced, and the other
-rows see it on the right. The residual of the replaced row is the force of the motion, a multiplier. Loops add their
-forces and rows,
+A coordinate with a prescribed motion has the acceleration of that motion: its row of (1) is replaced, and the known
+acceleration moves to the right side of the other rows. The residual of the replaced row is the force of the motion, a
+multiplier. Loops add their forces and rows,
 
     M a − Aᵀ λ = the right side of (1),   A a = −Ȧ v − 2 p A v − p² e                                      (2)
 
-with p = 0 unless an integrator asks for a pull back onto the loops.
+with p = 0 unless an integrator stabilises the loops (Baumgarte).
 
-Small robots factor M. Robots without loops that have many coordinates solve (1) by articulated bodies, at a cost that
-grows with the number of links. Robots with loops that have many coordinates solve (2) block by block, at a cost that
-grows with the number of links and of loops that are open at once. These two never make M or A (closed_blocks).
+For small robots M is factored. Robots with many coordinates and without loops solve (1) by the articulated-body
+algorithm, at a cost that grows with the number of links. Robots with many coordinates and loops eliminate the blocks of
+(2), at a cost that grows with the number of links and of loops that are open at once. These two never assemble M or A
+(closed_blocks).
 Source: Mathew 2025 eqs. (43)-(44), (46)-(49); R. Featherstone, Rigid Body Dynamics Algorithms, 2008, §7.3; I. S. Duff,
 J. K. Reid, ACM Trans. Math. Softw. 9, 1983, with the tree of the robot for that of the elimination.
 """
@@ -33,9 +34,9 @@ from lissom.dynamics.actuation import custom_actuation, warn_of_pushing
 from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.terms import Acting
-from lissom.launch.buffers import Buffers, Passing, Shapes, with_loops
+from lissom.launch.buffers import Buffers, Shapes, Temporary, loop_buffers
 from lissom.launch.over_models import for_models
-from lissom.launch.prepare import Wanted
+from lissom.launch.prepare import TableOptions
 from lissom.launch.workspace import Workspace, call_of, flat, leading, stack, workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -51,7 +52,7 @@ from lissom.passes.linear_algebra import ldl_solve
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.robot.checks import time
 from lissom.systems.articulated import ArticulatedStruct, articulated_buffers, factor_blocks, solve_blocks
-from lissom.systems.bordered import LoopRows, LoopRowsStruct, hold_prescribed, own_rows, solve_constrained
+from lissom.systems.bordered import LoopRows, LoopRowsStruct, fix_prescribed, rows_from_columns, solve_constrained
 from lissom.systems.closed_blocks import (
     BlockMatrix,
     BlockMatrixStruct,
@@ -72,7 +73,7 @@ from lissom.systems.residual import residual_of
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_LEAST_COORDINATES_CLOSED = 100  # blocks are faster on nets from 60 on, but lose some digits of stiff robots
+_LEAST_COORDINATES_CLOSED = 100  # for elimination of blocks; it is faster from 60 on, but less exact for stiff robots
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -81,7 +82,11 @@ Rows = wp.array2d(dtype=wp.float64)
 def solve_accelerations(
     t: Tables, b: BlockMatrix, c: ClosedBlocks, i: int, given: Rows, pull: wp.float64, loops: LoopRows, a: Rows
 ):  # fmt: skip
-    """a and λ of (2) by the factors; on entry a holds the residual of the equation of motion for a = 0, λ = 0."""
+    """Solve (2) for a and loops.force with factored blocks.
+
+    On entry a contains the residual of (1) for zero accelerations (those in `given` for prescribed coordinates) and
+    zero forces of loops. `pull` is p of (2).
+    """
     for j in range(t.nv):
         loops.unknown[i, j] = -a[i, j]
     for row in range(loops.force.shape[1]):
@@ -112,7 +117,7 @@ def begin_acceleration(
 
 
 def closed_kernel(act: Acting) -> Any:
-    """Kernel of forward dynamics with loops by blocks."""
+    """Kernel of forward dynamics with loops by elimination of blocks."""
     residual = residual_of(act)
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
@@ -150,19 +155,19 @@ def closed_kernel(act: Acting) -> Any:
 
 
 def solves_closed(model: Model) -> bool:
-    """Whether forward dynamics of a robot with loops eliminates blocks one after the other."""
+    """Whether forward dynamics of a robot with loops eliminates blocks."""
     return model.nv >= _LEAST_COORDINATES_CLOSED and closes_by_blocks(model)
 
 
 def record_closed(w: Buffers, model: Model, batch: int, loops: LoopRowsStruct, pull: Any, q_dot: Any) -> None:
     """Record the launch for the buffers of forward_dynamics."""
     d, blocks = w.on_device, [partial(block_matrix, model, of_mass=True), partial(closed_blocks, model, wide=False)]
-    tables = [w.tables, w.scratch, *map(Passing, blocks)]
+    tables = [w.tables, w.scratch, *map(Temporary, blocks)]
     inputs = [d[name] for name in ("q", "v", "given", "u", "extra", "gravity", "load")]
     w.record(closed_kernel, [*tables, *inputs, loops, pull, q_dot, d["a"]])
 
 
-_LEAST_COORDINATES_OPEN = 40  # blocks are faster on chains and trees of rods and of rigid links from here on
+_LEAST_COORDINATES_OPEN = 40  # from here on articulated bodies are faster on chains and trees of rods and rigid links
 
 
 def articulated_kernel(act: Acting) -> Any:
@@ -207,9 +212,11 @@ def articulated_kernel(act: Acting) -> Any:
 
 
 def solves_by_blocks(model: Model) -> bool:
-    """Whether forward dynamics eliminates blocks one after the other rather than factoring M, which pays for robots
-    without loops that have many coordinates and not most of them in one block. A coordinate without a link has no
-    block."""
+    """Whether forward dynamics uses articulated bodies instead of a factored M.
+
+    It does for robots without loops that have many coordinates, of which no single block has more than half. All
+    coordinates must belong to links.
+    """
     size, most = squares(model), model.nv // 2
     large = model.nv >= _LEAST_COORDINATES_OPEN and size.max(initial=0) <= most
     return model.n_rows == 0 and large and int(size.sum()) == model.nv
@@ -223,7 +230,7 @@ def record_articulated(w: Buffers, model: Model, batch: int, loops: LoopRowsStru
     w.record(articulated_kernel, [*tables, *inputs, loops, q_dot, d["a"]])
 
 
-_OF_LOOPS = ("force", "gap", "rate", "acceleration", "slot", "kept")  # results by instance
+_LOOP_RESULTS = ("force", "gap", "rate", "acceleration", "slot", "rank")  # arrays with a row for each instance
 
 
 def residual_kernel(act: Acting) -> Any:
@@ -285,10 +292,10 @@ def forward_dynamics_kernel(act: Acting) -> Any:
         pivot = wp.int32(0)
         if may_have_loops() and t.loops.node.shape[0] > 0:
             loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), loops.rate, loops.acceleration)
-            own_rows(t, s, x, i, b.S, 0, loops.A)
+            rows_from_columns(t, s, x, i, b.S, 0, loops.A)
             pivot = solve_constrained(t, x, i, given, pull[0], M, loops, a)
         else:
-            hold_prescribed(t, t.nv, x.width, i, given, M, a)
+            fix_prescribed(t, t.nv, x.width, i, given, M, a)
             pivot = ldl_solve(t.nv, x.width, i, M, a)
         if pivot > 0 and s.status[i] == 0:
             s.status[i] = scratch.STATUS_SINGULAR + pivot
@@ -299,28 +306,28 @@ def forward_dynamics_kernel(act: Acting) -> Any:
 
 def _buffers(model: Model, batch: int, names: tuple[str, ...], outputs: Shapes) -> Buffers:
     inputs = {"q": (model.nq,), "u": (model.nu,)} | {name: (model.nv,) for name in names}
-    w = Buffers(model, batch, inputs, outputs, wanted=Wanted(sums=True))
+    w = Buffers(model, batch, inputs, outputs, table_options=TableOptions(only_along_v=True))
     w.gravity()
     w.buffer("load", (batch, model.n_load_rows), vec6)
     return w
 
 
 def accelerations_kernel(model: Model) -> Any:
-    """The kernel of forward dynamics that a model takes."""
+    """The kernel of forward dynamics for a model."""
     if solves_closed(model):
         return closed_kernel
     return articulated_kernel if solves_by_blocks(model) else forward_dynamics_kernel
 
 
-def _make(model: Model, batch: int, *, whole: bool = False) -> Buffers:
+def _make(model: Model, batch: int, *, dense: bool = False) -> Buffers:
     w = _buffers(model, batch, ("v", "given", "extra"), {"a": (model.nv,)})
-    closes = solves_closed(model) and not whole
-    loops = with_loops(w, model, batch, whole=not closes)
+    closes = solves_closed(model) and not dense
+    loops = loop_buffers(w, model, batch, dense=not closes)
     pull, q_dot = w.buffer("pull", (1,)), w.buffer("q_dot", (batch, model.nq))
     if closes:
         record_closed(w, model, batch, loops, pull, q_dot)
         return w
-    if solves_by_blocks(model):  # without loops, so that nothing pulls
+    if solves_by_blocks(model):  # without loops, so that `pull` has no effect
         record_articulated(w, model, batch, loops, q_dot)
         return w
     width = column_width(model)
@@ -336,13 +343,14 @@ def _make_residual(model: Model, batch: int, *, anchored: bool = False) -> Buffe
     w = _buffers(model, batch, ("v", "a", "extra"), {"tau": (model.nv,)})
     d = w.on_device
     names = ("q", "v", "a", "u", "extra", "gravity", "load")
-    loops = with_loops(w, model, batch)
+    loops = loop_buffers(w, model, batch)
     tables = w.anchored_tables() if anchored else w.tables
     w.record(residual_kernel, [tables, w.scratch, *(d[name] for name in names), loops, d["tau"]])
     return w
 
 
 def _fill(w: Workspace, model: Model, t: Times, factor: float, **values: np.ndarray) -> None:
+    """Fill the buffers of named values, gravity, loads and custom actuators; factor multiplies gravity, loads and u."""
     host = w.host
     for name, value in values.items():
         host[name][:] = value
@@ -358,32 +366,37 @@ def _fill(w: Workspace, model: Model, t: Times, factor: float, **values: np.ndar
 def run_forward_dynamics(
     model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times, pull: float = 0.0
 ) -> Workspace:
-    """Accelerations of a batch (n, ...), or of one state, left in `a`, dq/dt in `q_dot`, forces of loops in `force`,
-    with p of (2) as `pull`; the caller checks `status`."""
+    """Accelerations of states (n, ...), or of one state; the caller checks `status`.
+
+    Args:
+        t: time, or a time for each state [s]. pull: p of (2) [1/s].
+    Returns:
+        The workspace: accelerations in `a`, dq/dt in `q_dot`, forces of loops in `force`.
+    """
     w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
     _run(w, model, q, v, u, t, pull)
-    light = w.status > scratch.STATUS_SINGULAR
-    if light.any() and solves_closed(model):  # a loop may hold a coordinate without mass
-        whole = workspace(model, "forward_dynamics whole", w.batch, partial(_make, whole=True))
-        _run(whole, model, q, v, u, t, pull)
-        if light.all():
-            return whole
-        for name in ("a", *_OF_LOOPS):  # the others stay as they are alone
-            w.host[name][light] = whole.host[name][light]
-        w.status[light] = whole.status[light]
+    singular = w.status > scratch.STATUS_SINGULAR
+    if singular.any() and solves_closed(model):  # the dense solver also handles a coordinate without mass in a loop
+        dense = workspace(model, "forward_dynamics dense", w.batch, partial(_make, dense=True))
+        _run(dense, model, q, v, u, t, pull)
+        if singular.all():
+            return dense
+        for name in ("a", *_LOOP_RESULTS):  # other states keep their results, so that a batch gives those of one state
+            w.host[name][singular] = dense.host[name][singular]
+        w.status[singular] = dense.status[singular]
     return w
 
 
 def _run(w: Workspace, model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times, pull: float) -> None:
     _fill(w, model, t, 1.0, q=q, v=v, u=u)
     if len(model.prescribed.dof):
-        w.host["given"][:, model.prescribed.dof] = _given(model, t, w.batch)
+        w.host["given"][:, model.prescribed.dof] = _prescribed_accelerations(model, t, w.batch)
     w.host["pull"][0] = pull
     w.run()
 
 
-def _given(model: Model, t: Times, count: int) -> Any:
-    """Accelerations of prescribed coordinates in all instances."""
+def _prescribed_accelerations(model: Model, t: Times, count: int) -> Any:
+    """Accelerations of prescribed coordinates, (n_motions,) or (count, n_motions)."""
     if not model.models:
         return model.motions_over(t, (2,)) if isinstance(t, np.ndarray) else model.motions(t)[2]
     return [one.motions(x)[2] for one, x in zip(model.of_rows(count), np.broadcast_to(t, count).tolist())]
@@ -400,9 +413,14 @@ def run_residual(
     force: Any = 0.0,
     anchors: np.ndarray | None = None,
 ) -> Workspace:
-    """ID(q, v, a) − B(q) u − Aᵀ λ of a batch (n, ...) left in `tau` and residuals of loops in `gap`, with gravity,
-    loads and u times factor, the force λ of loops, and anchors of contacts for each state or those of the model; the
-    caller checks `status`."""
+    """The residual ID(q, v, a) − B(q) u − Aᵀ λ of states (n, ...); the caller checks `status`.
+
+    Args:
+        t: time, or a time for each state [s]. factor: of gravity, loads and u. force: λ of loops.
+        anchors: of contacts for each state, (n, n_pairs, 6); None: those of the model.
+    Returns:
+        The workspace: the residual in `tau`, residuals of loops in `gap`.
+    """
     if anchors is None or not anchors.size:
         w = workspace(model, "residual", len(q), _make_residual)
     else:
@@ -426,7 +444,7 @@ def forward_dynamics(
         u: inputs, shape (..., nu) [N, Pa, N·m; m pulled in of an elastic tendon]; None is zero.
         t: time of the point loads and prescribed motions [s].
     Returns:
-        a, shape (..., nv); that of the motion where a coordinate has one.
+        a, shape (..., nv); for a prescribed coordinate the acceleration of its motion.
     Raises:
         ShapeError: the argument, the expected and the received shape.
         ModelError: a coordinate moves no mass, with its index.
@@ -449,19 +467,20 @@ def forward_dynamics(
     w = run_forward_dynamics(model, rows[0], rows[1], rows[2], t)
     raise_if_massless(model, w)
     w.raise_for_status()
-    if not lead and _is_of_state(model):
+    if not lead and _depends_on_state_only(model):
         w.prepare("forward_dynamics", ("q", "v", "u"), "a", model.nv)
     return w.host["a"].reshape(*lead, model.nv).copy()
 
 
-def _is_of_state(model: Model) -> bool:
-    """Whether accelerations follow from q, v and u alone in a kernel, and no tendon has to be watched for a push."""
+def _depends_on_state_only(model: Model) -> bool:
+    """Whether a kernel computes accelerations from q, v and u only, and there are no tendons, whose push gives a
+    warning."""
     others = model.n_motions or model.n_rows or model.loads.varies or model.inputs.custom or model.forces.called
     return not others and not model.channels.is_tendon.any()
 
 
 def raise_if_massless(model: Model, w: Workspace) -> None:
-    """Raise ModelError where a pivot of M vanished, naming the link and the coordinate."""
+    """Raise ModelError if a pivot of M vanished, with the link and the coordinate."""
     if w.status[0] <= scratch.STATUS_SINGULAR if w.batch == 1 else (w.status <= scratch.STATUS_SINGULAR).all():
         return
     bad = w.status[w.status > scratch.STATUS_SINGULAR]

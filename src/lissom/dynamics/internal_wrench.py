@@ -1,20 +1,21 @@
-"""Internal forces and reactions: what sections of rods and joints carry, by equilibrium of what lies beyond.
+"""Internal wrenches: the wrenches in sections of rods and in joints, from equilibrium of the nodes beyond them.
 
-F_k is the wrench that node k needs for its own motion, less what acts on it from outside, about one point. Then
+F_k is the wrench required by the motion of node k minus the external wrench on it, all about one point. Then
 
     W = −Σ F_k over the nodes beyond                                                                      (1)
 
-is what these exert on the rest. Inertia, gravity, the fluid and forces per metre are spread along a rod, and stand at
-its Gauss points as w_k f_k. For a section inside the stretch of a Gauss rule, at x in [−1, 1], the point x_k counts as
+is the wrench that the part beyond a section exerts on the part before it. Inertia, gravity, fluid forces and forces per
+metre are distributed along a rod; the model has them at the Gauss points as w_k f_k. For a section at x in [−1, 1] of a
+stretch of a Gauss rule, the wrench at the point x_k has the weight
 
     c_k = ∫ₓ¹ l_k / w_k = ½ (1 − x) + ½ Σₙ Pₙ(x_k) (Pₙ₋₁(x) − Pₙ₊₁(x)),   n = 1 … N − 1                   (2)
 
-with l_k the polynomial that is one at x_k and zero at the other points: all of it at x = −1, nothing at x = 1, so the
-wrench at the base of a rod is exactly the one that holds the discrete model. What runs inside the rod carries
+with l_k the polynomial that is one at x_k and zero at the other points. It is 1 at x = −1 and 0 at x = 1, so the
+wrench at the base of a rod is exactly that of the discrete model. Tendons and chambers inside the rod carry
 
     Σ u (d × t; t) for tendons,   −Σ p A (d × t; t) for chambers                                          (3)
 
-with t as in dynamics.actuation; the rod's material carries the rest.
+with t as in dynamics.actuation. The material of the rod carries the rest.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from lissom.dynamics.kinematics import forward_kinematics, poses_at
 from lissom.dynamics.loads import Times
 from lissom.errors import ModelError, ShapeError
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import Workspace, batch_of, flat, leading, parts, require_finite_rows, stack
+from lissom.launch.workspace import Workspace, batch_of, flat, leading, require_finite_rows, row_slices, stack
 from lissom.model.actuation import path_on_rod
 from lissom.model.model import Model
 from lissom.model.points import Places, places_of
@@ -42,18 +43,20 @@ from lissom.robot.actuators import Chamber, PathRod, Tendon
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_SAME = 1e-12  # abscissae that differ by less are one
+_SAME = 1e-12  # abscissae that differ by less count as equal
 
 
 @final
 @formatting.in_one_line
 @dataclass(frozen=True)
 class InternalWrench:
-    """What sections of a rod carry: wrenches of the part beyond on the part before, at the section's centre and in its
-    axes: (torque, bending moments about y and z [N·m]; tension, shear forces along y and z [N]).
+    """Wrenches in sections of a rod, exerted by the part beyond on the part before.
+
+    They are taken at the section's centre and in its axes: (torque, bending moments about y and z [N·m]; tension, shear
+    forces along y and z [N]).
 
     Fields, each of shape (..., 6), or (..., n, 6) for n abscissae:
-        total: rod, tendons and chambers together. actuators: what the tendons and chambers in the section carry.
+        total: the whole wrench. actuators: the share of tendons and chambers in the section.
     """
 
     total: np.ndarray
@@ -61,15 +64,15 @@ class InternalWrench:
 
     @property
     def material(self) -> np.ndarray:
-        """What the rod's own material carries: total − actuators; Σ (ξ − ξ*) and its damping where the strain modes
-        resolve them [N·m, N]."""
+        """The share of the rod's material, total − actuators [N·m, N]. It equals Σ (ξ − ξ*) and its damping as far as
+        the strain modes resolve them."""
         return self.total - self.actuators
 
 
 @final
 @dataclass(frozen=True)
 class _States:
-    """States (n, ...) with the forces of loops, and the leading axes they came with."""
+    """States (n, ...) with the forces of loops, and the leading axes of the arguments."""
 
     lead: tuple[int, ...]
     q: np.ndarray
@@ -80,6 +83,7 @@ class _States:
     force: np.ndarray
 
     def time(self, part: slice) -> Times:
+        """Times of a part of the states."""
         return self.t[part] if isinstance(self.t, np.ndarray) else self.t
 
 
@@ -96,13 +100,13 @@ def internal_wrench(
     t: ArrayLike = 0.0,
     multipliers: ArrayLike | None = None,
 ) -> InternalWrench:
-    """What a rod carries at s: the wrench that the part beyond exerts on the part before.
+    """Internal wrench of a rod at s, exerted by the part beyond on the part before.
 
-    It follows from equilibrium of all that lies beyond: inertia at the acceleration a, gravity, fluid, contact, loads,
-    users' forces, controlled wrenches, loops, and the branches hung there. What stands at s itself lies beyond; what is
-    fixed to the rod at 0 stands on what holds the rod, and is not carried by it. Tendons and chambers inside the rod
-    are part of it. A straight piece of a tendon between two places is part of no section: it pulls at both of its ends,
-    as a load does. A user's own generalised actuation has no place on the robot, and does not count.
+    It follows from the equilibrium of everything beyond s: inertia at the acceleration a, gravity, fluid, contacts,
+    loads, users' forces, wrench inputs, loops and attached branches. A load or branch exactly at s belongs to the part
+    beyond; one at s = 0 acts on the parent of the rod and is not counted. Tendons and chambers inside the rod are part
+    of the section. A straight piece of a tendon between two points is not: it acts on both of its ends as a load. A
+    user's own generalised actuation acts at no point of the robot and is not counted.
 
     Args:
         q: configuration, shape (..., nq). v, a: velocity and acceleration, shape (..., nv); None is zero.
@@ -110,21 +114,21 @@ def internal_wrench(
         link: name of a link whose body is a Rod. s: abscissa, a number or an array (n,).
         t: time [s], a number or an array of the leading axes.
         multipliers: λ, shape (..., n_multipliers) [N·m, N], of a Trajectory or an Equilibrium; None: those of forward
-            dynamics, the least ones where they are not unique.
+            dynamics, of least norm if they are not unique.
     Returns:
         InternalWrench: total and actuators, shape (..., 6), or (..., n, 6) for n abscissae [N·m, N].
     Raises:
         ModelError: no such rod, or s outside [0, 1]. ShapeError: the argument, the expected and the received shape.
-    Accuracy: at s = 0 exact for the discrete model; within a rod that of its Gauss rule for the loads spread along it.
+    Accuracy: at s = 0 exact for the discrete model; within a rod that of its Gauss rule for distributed loads.
     """
     if link not in model.rods:
         raise ModelError(f"link: must be one whose body is a rod, of {sorted(model.rods)} (got {link!r})")
     frames = places_of(model, link, s)
     places = tuple(np.atleast_1d(np.asarray(s, dtype=np.float64)).tolist())
-    states = _stacked(model, q, v, a, u, t, multipliers)
-    beyond, partial = model.cached(("beyond", link, places), lambda: _beyond(model, link, np.array(places)))
-    total = _carried(model, states, frames, beyond, partial)
-    inside = _carried_by_actuators(model, states, link, places)
+    states = _checked_states(model, q, v, a, u, t, multipliers)
+    beyond, partial = model.cached(("beyond", link, places), lambda: _nodes_beyond(model, link, np.array(places)))
+    total = _section_wrenches(model, states, frames, beyond, partial)
+    inside = _actuator_wrenches(model, states, link, places)
     shape = (*states.lead, 6) if frames.single else (*states.lead, len(places), 6)
     return InternalWrench(total.reshape(shape), inside.reshape(shape))
 
@@ -141,37 +145,38 @@ def joint_wrench(
     t: ArrayLike = 0.0,
     multipliers: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Reaction in the joint of a link: the wrench that the link, with all it carries, exerts on its parent.
+    """Reaction in the joint of a link: the wrench that the link and all links beyond it exert on its parent.
 
-    At the frame behind all motions of the joint (the base frame of a rod or deformable body), in its axes.
-    Along a motion S of the joint, given in these axes, W·S is K (q − rest) + D v less the force of the motor or of a
-    prescribed motion: minus what inverse dynamics asks for there. A joint of several steps (universal, planar) has one
-    such wrench, behind the last one. Straight pieces of tendons across the joint are loads on their two ends, and press
-    it together. Loops have wrenches of their own, in loop_wrenches.
+    It is taken at the frame behind all motions of the joint (the base frame of a rod or deformable body), in its axes.
+    Along a motion S of the joint in these axes, W·S = K (q − rest) + D v − (force of the motor or of a prescribed
+    motion), which is the negative of the force of inverse dynamics. A joint of several steps (universal, planar) has
+    one wrench, behind the last step. Straight pieces of tendons across the joint are loads on their two ends, so that
+    their tension compresses the joint. For loops see loop_wrenches.
 
     Args:
         q, v, a, u, t, multipliers: as internal_wrench.
-        link: name of the link. A fixed joint has a reaction too.
+        link: name of the link. Its joint may be fixed.
     Returns:
         (moment; force), shape (..., 6) [N·m, N].
     Raises:
         ModelError: no such link. ShapeError: the argument, the expected and the received shape.
-    Accuracy: exact for the discrete model. What is fixed to the base of a rod that has a fixed joint, other than
-    links, acts on the parent directly.
+    Accuracy: exact for the discrete model. Loads at the base of a rod with a fixed joint act directly on the parent.
     """
-    states, links = _stacked(model, q, v, a, u, t, multipliers), model.links
+    states, links = _checked_states(model, q, v, a, u, t, multipliers), model.links
     if link not in links.names:
         raise ModelError(f"link: must be one of {sorted(links.names)} (got {link!r})")
     carried = np.zeros(len(links.names), dtype=bool)
     carried[links.names.index(link)] = True
-    for _ in links.names:  # as often as links can hang on one another
+    for _ in links.names:  # the depth of the tree is at most the number of links
         carried |= (links.parent >= 0) & carried[links.parent]
     beyond = carried[model.nodes.link[: model.n_dynamic]].astype(np.float64)[None]
-    return _carried(model, states, places_of(model, link, 0.0), beyond, np.zeros_like(beyond)).reshape(*states.lead, 6)
+    return _section_wrenches(model, states, places_of(model, link, 0.0), beyond, np.zeros_like(beyond)).reshape(
+        *states.lead, 6
+    )
 
 
-def _stacked(model: Model, q: Any, v: Any, a: Any, u: Any, t: Any, multipliers: Any) -> _States:
-    """Arguments as rows, checked, with the forces of the loops."""
+def _checked_states(model: Model, q: Any, v: Any, a: Any, u: Any, t: Any, multipliers: Any) -> _States:
+    """The arguments as states (n, ...), checked, with given or computed forces of the loops."""
     zero = np.zeros(model.nv)
     rows = {
         "q": stack("q", q, model.nq),
@@ -190,7 +195,7 @@ def _stacked(model: Model, q: Any, v: Any, a: Any, u: Any, t: Any, multipliers: 
     states = _States(lead, q, v, a, u, when, given[0][:, model.n_motions :] if given else np.zeros((n, model.n_rows)))
     if given or not model.n_rows:
         return states
-    for part in parts(n):
+    for part in row_slices(n):
         w = run_forward_dynamics(model, q[part], v[part], u[part], states.time(part))
         raise_if_massless(model, w)
         w.raise_for_status()
@@ -198,19 +203,23 @@ def _stacked(model: Model, q: Any, v: Any, a: Any, u: Any, t: Any, multipliers: 
     return replace(states, force=minimum_norm(model, q, states.force))
 
 
-def _carried(model: Model, x: _States, frames: Places, beyond: np.ndarray, partial: np.ndarray) -> np.ndarray:
-    """(1) at frames fixed to nodes, shape (n, n_frames, 6): of all nodes (n_frames, n_dynamic) those beyond count, and
-    what is spread at them as much more as `partial` says."""
+def _section_wrenches(model: Model, x: _States, frames: Places, beyond: np.ndarray, partial: np.ndarray) -> np.ndarray:
+    """(1) at frames fixed to nodes, shape (n, n_frames, 6).
+
+    Args:
+        x: the states. frames: the frames of the sections. beyond: weights (n_frames, n_dynamic) of the wrenches of all
+            nodes. partial: additional weights of their distributed wrenches, (n_frames, n_dynamic).
+    """
     out = np.zeros((len(x.q), len(frames.node), 6))
-    for part in parts(len(x.q)) if model.n_dynamic else ():
+    for part in row_slices(len(x.q)) if model.n_dynamic else ():
         where = forward_kinematics(model, x.q[part])[:, : model.n_dynamic, :3, 3]
         w = run_residual(model, x.q[part], x.v[part], x.a[part], x.u[part], x.time(part), 1.0, x.force[part])
-        W = -beyond @ _own_wrenches(w, model, where)
+        W = -beyond @ _node_wrenches(w, model, where)
         if partial.any():
-            spread = model.cached(("spread",), lambda: _spread_alone(model))
+            distributed = model.cached(("distributed loads",), lambda: _distributed_model(model))
             t = x.time(part)
-            alone, _ = run_inverse_dynamics(spread, x.q[part], x.v[part], x.a[part], True, False, True, t)
-            W -= partial @ _own_wrenches(alone, model, where)
+            run, _ = run_inverse_dynamics(distributed, x.q[part], x.v[part], x.a[part], True, False, True, t)
+            W -= partial @ _node_wrenches(run, model, where)
         g = poses_at(model, x.q[part], frames)
         moment = W[..., :3] - np.cross(g[..., :3, 3] - where[:, :1], W[..., 3:])
         turned = np.stack([moment, W[..., 3:]], axis=-2) @ g[..., :3, :3]
@@ -220,10 +229,10 @@ def _carried(model: Model, x: _States, frames: Places, beyond: np.ndarray, parti
     return out
 
 
-def _own_wrenches(w: Workspace, model: Model, where: np.ndarray) -> np.ndarray:
-    """F_k of all nodes after a run, in the world's axes and about the place of the first node, shape (n, n_dynamic, 6).
+def _node_wrenches(w: Workspace, model: Model, where: np.ndarray) -> np.ndarray:
+    """F_k of all nodes after a run, in world axes and about the position of the first node, shape (n, n_dynamic, 6).
 
-    The sweeps leave with each node the sum over its subtree, about the origin of the base frame.
+    The kernel leaves for each node the sum over its subtree, about the origin of the base frame.
     """
     w.raise_for_status()
     node = w.scratch.node.numpy()[: w.batch, : model.n_dynamic]
@@ -236,8 +245,8 @@ def _own_wrenches(w: Workspace, model: Model, where: np.ndarray) -> np.ndarray:
     return F
 
 
-def _spread_alone(model: Model) -> Model:
-    """The model without what acts at single points."""
+def _distributed_model(model: Model) -> Model:
+    """The model with distributed forces only: without contacts, tail masses, point loads and forces at points."""
     forces, fluid = model.forces, model.fluid
     first = len(model.loads.wrench)
     kept, called = np.flatnonzero(forces.is_spread), np.flatnonzero(forces.called_is_spread)
@@ -253,15 +262,19 @@ def _spread_alone(model: Model) -> Model:
     return replace(model, loads=loads, **groups, cache={})
 
 
-def _beyond(model: Model, link: str, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which nodes lie beyond each place on a rod, as ones and zeros, and how much more than that counts of what is
-    spread at them, c_k of (2) less one or zero; each (n, n_dynamic)."""
+def _nodes_beyond(model: Model, link: str, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of nodes for sections at abscissae `places` (n,) of a rod, each (n, n_dynamic).
+
+    Returns:
+        1 for nodes beyond the section and 0 for others; and the difference between c_k of (2) and this weight for
+        distributed wrenches.
+    """
     rod, n = model.rods[link], model.n_dynamic
-    hung = np.zeros(n)  # where each node stands on the rod, or its branch leaves it; 0 for what is not on it
+    on_rod = np.zeros(n)  # abscissa of each node, or of the point where its branch begins; 0 for all others
     own = (model.nodes.link[:n] == model.links.names.index(link)) & (model.nodes.s[:n] > 0.0)
     for k, parent in enumerate(model.nodes.parent[:n]):
-        hung[k] = model.nodes.s[k] if own[k] else hung[parent] if parent >= 0 else 0.0
-    beyond = ((hung > 0.0) & (hung >= places[:, None] - _SAME)).astype(np.float64)
+        on_rod[k] = model.nodes.s[k] if own[k] else on_rod[parent] if parent >= 0 else 0.0
+    beyond = ((on_rod > 0.0) & (on_rod >= places[:, None] - _SAME)).astype(np.float64)
     partial = np.zeros_like(beyond)
     edges = np.concatenate([[0.0], rod.node_s[rod.weight == 0.0]])
     for row, s in enumerate(places):
@@ -280,8 +293,13 @@ def _beyond(model: Model, link: str, places: np.ndarray) -> tuple[np.ndarray, np
 @final
 @dataclass(frozen=True)
 class _Crossings:
-    """Tendons and chambers in sections of a rod, m of them: channel, index of the section; signed weight, offset and
-    its slope (m, 3), whether the force is normal, as path_on_rod has them; strain modes (m, 6, n) and ξ* (m, 6)."""
+    """m crossings of tendons and chambers with sections of a rod.
+
+    Fields:
+        channel, section: indices of the channel and of the section, (m,).
+        weight, d, slope, is_normal: signed weight (m,), offset and its slope (m, 3), and whether the force is normal to
+        the section (m,), as path_on_rod gives them. Phi, xi: strain modes (m, 6, n) and ξ* (m, 6).
+    """
 
     channel: np.ndarray
     section: np.ndarray
@@ -294,8 +312,11 @@ class _Crossings:
 
 
 def _crossings(model: Model, link: str, places: tuple[float, ...]) -> _Crossings | None:
-    """What runs through the sections at places on a rod, None if nothing does: at s = 0 behind it, elsewhere just in
-    front, where a path that starts at s is not yet there and a strain that jumps at s has not jumped."""
+    """The crossings with sections at abscissae `places` of a rod; None without any.
+
+    A section at s > 0 is taken just before s: a path that starts at s does not cross it, and a strain that jumps at s
+    has its value before the jump. The section at s = 0 is taken just behind it.
+    """
     rod, rows = model.rods[link], []
     for channel, actuator in enumerate(model.channels.actuator):
         items = actuator.path if isinstance(actuator, Tendon) else ()
@@ -311,8 +332,8 @@ def _crossings(model: Model, link: str, places: tuple[float, ...]) -> _Crossings
     return _Crossings(*(np.array(column) for column in zip(*rows))) if rows else None
 
 
-def _carried_by_actuators(model: Model, x: _States, link: str, places: tuple[float, ...]) -> np.ndarray:
-    """(3) at places on a rod, shape (n, n_places, 6)."""
+def _actuator_wrenches(model: Model, x: _States, link: str, places: tuple[float, ...]) -> np.ndarray:
+    """(3) at abscissae `places` of a rod, shape (n, n_places, 6)."""
     at = model.cached(("crossings", link, places), lambda: _crossings(model, link, places))
     out = np.zeros((len(x.q), len(places), 6))
     if at is not None:

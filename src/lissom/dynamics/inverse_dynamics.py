@@ -16,8 +16,8 @@ from lissom.dynamics.loads import Times, put_loads
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import for_models, over_models
-from lissom.launch.prepare import Wanted
-from lissom.launch.workspace import Workspace, filled
+from lissom.launch.prepare import TableOptions
+from lissom.launch.workspace import Workspace, filled_workspace
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
@@ -66,7 +66,7 @@ def inverse_dynamics_kernel(act: Acting) -> Any:
 
 def _make(model: Model, batch: int) -> Buffers:
     inputs = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
-    w = Buffers(model, batch, inputs, {"tau": (model.nv,)}, wanted=Wanted(sums=True))
+    w = Buffers(model, batch, inputs, {"tau": (model.nv,)}, table_options=TableOptions(only_along_v=True))
     gravity = w.gravity()
     load = w.buffer("load", (batch, model.n_load_rows), vec6)
     terms = w.buffer("terms", (1,), wp.int32, common=True)
@@ -78,8 +78,9 @@ def _make(model: Model, batch: int) -> Buffers:
 def run_inverse_dynamics(
     model: Model, q: Any, v: Any, a: Any, gravity: bool, elastic: bool, loads: bool, t: Times
 ) -> tuple[Workspace, tuple[int, ...]]:
-    """Fill and run the workspace of inverse dynamics; the caller reads `tau` and `status`."""
-    w, lead = filled(model, "inverse_dynamics", _make, ("q", "v", "a"), q, v, a)
+    """Fill and run the workspace of inverse dynamics: the workspace and the leading axes. The caller reads `tau` and
+    `status`."""
+    w, lead = filled_workspace(model, "inverse_dynamics", _make, ("q", "v", "a"), q, v, a)
     w.put_gravity(gravity)
     w.host["terms"][0] = acting_flags(elastic, loads)
     if loads:
@@ -133,7 +134,7 @@ def inverse_dynamics(
     return w.result("tau", lead, model.nv)
 
 
-@over_models("q", "v", together=True)
+@over_models("q", "v", batched=True)
 def external_force(
     model: Model, q: ArrayLike, v: ArrayLike | None = None, *, gravity: bool = True, loads: bool = True, t: float = 0.0
 ) -> np.ndarray:

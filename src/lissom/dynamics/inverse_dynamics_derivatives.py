@@ -6,7 +6,7 @@ Outward, besides the motion, the columns of each node and their sums along its p
     D₁ = ad_η D₀ + Ad_g Ṫ,   D₂ = ad_a D₀ + ad_η (D₁ + Ad_g Ṫ) + Ad_g T̈                                  (1)
     R, Q = Ṡ, S̈ for an EXP node;  ad_{η_p} S, (ad_{a_p} + ad_{η_p}²) S for a GROUP node                     (2)
 
-Inward, with X̄ the sum of X over the path of node k, summed over the subtree of each node α:
+Inward, with X̄ the sum of X over the path of node k, and sums over the subtree of each node α:
 
     ∂τ/∂a  rows  S_αᵀ Σ M J                                                                               (3)
     ∂τ/∂v  rows  S_αᵀ Σ (M (J̇ + R̄) + N J)                                                                (4)
@@ -17,7 +17,7 @@ subtree. With T here the tangent operator of the child side, f = Ad_gᵀ Fᶜ, y
 
     local_α = Zᵀ ∂(Tᵀ f)/∂Ω Z + κ (Φ₁ᵀ adbar_y Φ₂ − Φ₂ᵀ adbar_y Φ₁),   zero for a GROUP node               (6)
 
-The directional derivative takes two sweeps of vectors, without columns, at a small multiple of the cost of inverse
+The directional derivative takes two sweeps over vectors, without columns, at a small multiple of the cost of inverse
 dynamics. δΩ, δΩ̇, δΩ̈ are the changes of Ω and its rates along (dq, dv, da), x the displacement of a node, w and z the
 changes of its twist and acceleration, all in the base frame and summed along the path. Outward,
 
@@ -59,10 +59,10 @@ from lissom.errors import ShapeError
 from lissom.forces.tendons import channel_sizes
 from lissom.forces.term import change_by_responses
 from lissom.forces.terms import Acting
-from lissom.launch.buffers import Buffers, Passing, with_loops
+from lissom.launch.buffers import Buffers, Temporary, loop_buffers
 from lissom.launch.over_models import over_models
-from lissom.launch.prepare import Wanted
-from lissom.launch.workspace import Workspace, filled, require_finite
+from lissom.launch.prepare import TableOptions
+from lissom.launch.workspace import Workspace, filled_workspace, require_finite
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat6, vec3, vec6
 from lissom.model.model import Model
@@ -138,19 +138,25 @@ def residual_derivatives_kernel(act: Acting) -> Any:
     return derivatives
 
 
-_WANTED = Wanted(differentiates=True)
+_TABLE_OPTIONS = TableOptions(derivatives=True)
 
 
 def _make(model: Model, batch: int, *, anchored: bool = False) -> Buffers:
     square = (model.nv * column_width(model),)
     inputs = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "u": (model.nu,)}
-    w = Buffers(model, batch, inputs, {"tau": (model.nv,), "dq": square, "dv": square, "da": square}, wanted=_WANTED)
+    w = Buffers(
+        model,
+        batch,
+        inputs,
+        {"tau": (model.nv,), "dq": square, "dv": square, "da": square},
+        table_options=_TABLE_OPTIONS,
+    )
     w.gravity()
     w.buffer("load", (batch, model.n_load_rows), vec6)
     w.buffer("terms", (1,), wp.int32, common=True)
     names = ("q", "v", "a", "u", "gravity", "load", "terms")
-    tables = [w.anchored_tables() if anchored else w.tables, w.scratch, Passing(partial(derivative_buffers, model))]
-    loops, rates = with_loops(w, model, batch), LoopDerivativesStruct()
+    tables = [w.anchored_tables() if anchored else w.tables, w.scratch, Temporary(partial(derivative_buffers, model))]
+    loops, rates = loop_buffers(w, model, batch), LoopDerivativesStruct()
     for name in LoopDerivativesStruct.vars:
         setattr(rates, name, w.buffer(name, (batch, model.n_rows * column_width(model))))
     results = [w.on_device[name] for name in ("tau", "dq", "dv", "da")]
@@ -169,17 +175,23 @@ def run_residual_derivatives(
     inputs: bool = False,
     factor: float = 1.0,
     force: Any = 0.0,
-    rough: bool = False,
+    approximate: bool = False,
 ) -> None:
-    """Run a filled workspace; the derivatives of ID(q, v, a) − B(q) u − Aᵀ λ are left in `dq`, `dv` and `da`, what
-    loops ask in `gap`, `rate`, `acceleration`, `A`, `A_q` and the arrays of LoopDerivatives, which of the rows A are
-    independent for `chosen_rows`. Inputs act if `inputs`."""
+    """Compute the derivatives of ID(q, v, a) − B(q) u − Aᵀ λ with a filled workspace.
+
+    The results are `dq`, `dv` and `da`; for loops `gap`, `rate`, `acceleration`, `A`, `A_q`, the arrays of
+    LoopDerivatives, and the independent rows for `independent_rows`.
+
+    Args:
+        t: time, or a time for each state [s]. gravity, elastic, loads, inputs: the terms that act.
+        factor: of gravity and loads. force: λ of loops. approximate: as in `residual_derivatives`.
+    """
     w.host["force"][:] = force
     w.put_gravity(gravity, factor)
     w.host["terms"][0] = acting_flags(elastic, loads, inputs)
     if loads:
         put_loads(model, w, t, factor)
-    w.run(_WANTED._replace(rough=rough))
+    w.run(_TABLE_OPTIONS._replace(approximate=approximate))
 
 
 def residual_derivatives(
@@ -192,17 +204,20 @@ def residual_derivatives(
     factor: float = 1.0,
     force: Any = 0.0,
     *,
-    rough: bool = False,
+    approximate: bool = False,
     anchors: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Workspace]:
-    """Derivatives of ID(q, v, a) − B(q) u − Aᵀ λ with respect to q (tangent), v and a, of states (..., n), and the
-    workspace that holds what loops ask. `rough` ones, for Newton's method, may lack second derivatives of the columns
-    of material points. `anchors` as of derivative_workspace.
+    """Derivatives of the residual ID(q, v, a) − B(q) u − Aᵀ λ by q (tangent), v and a at states (..., n).
 
-    A prescribed coordinate answers to nothing: its rows and columns are those of the identity, of 0, and the identity.
+    Args:
+        factor: of gravity, loads and u. force: λ of loops. anchors: as in `derivative_workspace`.
+        approximate: for Newton's method: may omit second derivatives of the columns of material points.
+    Returns:
+        dq, dv, da, each (..., nv, nv), and the workspace with the rows of loops. For prescribed coordinates the rows
+        and columns are those of the identity in dq and da, zero in dv.
     """
     w, lead = derivative_workspace(model, q, v, a, factor * u, anchors)
-    run_residual_derivatives(model, w, t, inputs=True, factor=factor, force=force, rough=rough)
+    run_residual_derivatives(model, w, t, inputs=True, factor=factor, force=force, approximate=approximate)
     dq, dv, da = square_results(model, w, lead)
     if model.python_forces:
         by_q, by_v = python_responses(model, w.host["q"], w.host["v"], w.host["u"], t, factor)
@@ -216,29 +231,31 @@ def residual_derivatives(
 def derivative_workspace(
     model: Model, q: Any, v: Any, a: Any, u: Any, anchors: np.ndarray | None = None
 ) -> tuple[Workspace, tuple[int, ...]]:
-    """The workspace of the derivatives with q, v, a and u in it, and their leading axes; states (n, ...) may have
-    anchors of their own, (n, n_pairs, 6)."""
+    """The workspace of the derivatives with q, v, a and u in its buffers, and the leading axes.
+
+    States (n, ...) may have `anchors` (n, n_pairs, 6) each; None: those of the model.
+    """
     if anchors is None or not anchors.size:
-        return filled(model, "residual_derivatives", _make, ("q", "v", "a", "u"), q, v, a, u)
+        return filled_workspace(model, "residual_derivatives", _make, ("q", "v", "a", "u"), q, v, a, u)
     make = partial(_make, anchored=True)
-    w, lead = filled(model, "residual_derivatives with anchors", make, ("q", "v", "a", "u"), q, v, a, u)
+    w, lead = filled_workspace(model, "residual_derivatives with anchors", make, ("q", "v", "a", "u"), q, v, a, u)
     w.put_anchors(anchors)
     return w, lead
 
 
 def row_results(model: Model, w: Workspace, name: str, lead: tuple[int, ...] = ()) -> np.ndarray:
-    """One of the arrays that hold a row for each row of the loops, as a fresh array (..., n_rows, nv)."""
+    """A copy of the array `name` with a row for each row of the loops, shape (..., n_rows, nv)."""
     return w.result(name, lead, model.n_rows, column_width(model))[..., : model.nv]
 
 
 def square_results(model: Model, w: Workspace, lead: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`dq`, `dv` and `da` as fresh arrays (..., nv, nv)."""
+    """Copies of `dq`, `dv` and `da`, each (..., nv, nv)."""
     n, width = model.nv, column_width(model)
     dq, dv, da = (w.result(name, lead, n, width)[..., :n] for name in ("dq", "dv", "da"))
     return dq, dv, da
 
 
-@over_models("q", "v", "a", together=True)
+@over_models("q", "v", "a", batched=True)
 def inverse_dynamics_derivatives(
     model: Model,
     q: ArrayLike,
@@ -279,7 +296,7 @@ def inverse_dynamics_derivatives(
 def outward_change(
     t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6
 ):
-    """x, w and z of node k by (8) or (9), from the motion left in s."""
+    """x, w and z of node k by (8) or (9), from its motion in s."""
     parent = t.node[k].parent
     e, w, z = kinds.change(t, s, d, i, k, q, v, a, acc_base)
     x = e
@@ -327,7 +344,7 @@ def inward_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, tau: Matr
 
 
 def inverse_dynamics_tangent_kernel(act: Acting) -> Any:
-    """Kernel of the tangent."""
+    """Kernel of the directional derivative."""
     add, respond, change = act.add, act.respond, act.change
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
@@ -347,10 +364,10 @@ def inverse_dynamics_tangent_kernel(act: Acting) -> Any:
     ):
         i = first + wp.tid()
         traversal.inspect(t, s, i, d.dq, d.dv, d.da)
-        refused = s.status[i]
+        direction_status = s.status[i]
         traversal.inspect(t, s, i, q, v, a)
         if s.status[i] == 0:
-            s.status[i] = refused
+            s.status[i] = direction_status
         recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[0], add)
         for k in range(t.n_dynamic):
             outward_change(t, s, d, i, k, q, v, a, se3.join(vec3(), -gravity[0]))
@@ -373,7 +390,7 @@ def inverse_dynamics_tangent_kernel(act: Acting) -> Any:
 
 def _make_tangent(model: Model, batch: int) -> Buffers:
     inputs = {"q": (model.nq,), **{name: (model.nv,) for name in ("v", "a", "dq", "dv", "da")}}
-    w = Buffers(model, batch, inputs, {"tau": (model.nv,)}, wanted=Wanted(differentiates=True))
+    w = Buffers(model, batch, inputs, {"tau": (model.nv,)}, table_options=TableOptions(derivatives=True))
     on = w.on_device
     d = DirectionStruct()
     d.dq, d.dv, d.da = on["dq"], on["dv"], on["da"]
@@ -387,7 +404,7 @@ def _make_tangent(model: Model, batch: int) -> Buffers:
     return w
 
 
-@over_models("q", "v", "a", "dq", "dv", "da", together=True)
+@over_models("q", "v", "a", "dq", "dv", "da", batched=True)
 def inverse_dynamics_tangent(
     model: Model,
     q: ArrayLike,
@@ -406,8 +423,8 @@ def inverse_dynamics_tangent(
 
         δτ = ∂τ/∂q dq + ∂τ/∂v dv + ∂τ/∂a da
 
-    One direction costs two to three inverse dynamics, whatever nv; all columns at once are cheaper by
-    inverse_dynamics_derivatives.
+    One direction costs two to three inverse dynamics, for any nv. For many directions inverse_dynamics_derivatives is
+    cheaper.
 
     Args:
         q: configuration, shape (..., nq) [rad, m, or strain units]. v, a: velocity and acceleration, shape (..., nv).
@@ -417,14 +434,16 @@ def inverse_dynamics_tangent(
     Returns:
         dtau, shape (..., nv) [N·m, N, or N·m² and N·m for strain coordinates].
     Raises:
-        ShapeError: the argument, the expected and the received shape, or what is not finite.
+        ShapeError: the argument, the expected and the received shape, or an argument that is not finite.
     Accuracy: exact derivative of the discrete model, to rounding. Cost: O(nodes).
     Source: Boyer 2023 §VII.B, in the base frame.
     """
     zero = np.zeros(model.nv)
     directions = ("dq", "dv", "da")
     given = [zero if x is None else x for x in (dq, dv, da)]
-    w, lead = filled(model, "inverse_dynamics_tangent", _make_tangent, ("q", "v", "a", *directions), q, v, a, *given)
+    w, lead = filled_workspace(
+        model, "inverse_dynamics_tangent", _make_tangent, ("q", "v", "a", *directions), q, v, a, *given
+    )
     w.put_gravity(gravity)
     w.host["terms"][0] = acting_flags(elastic, loads)
     if loads:

@@ -1,6 +1,6 @@
 """Forward kinematics: poses, twists, accelerations and Jacobians of nodes, links, rod points and frames.
 
-J = Σ S over the path from the base,   J̇ = Σ Ṡ      in the base frame                                 (1)
+J = Σ S over the path from the base to a node,   J̇ = Σ Ṡ      in the base frame                       (1)
 J_B = Ad_g⁻¹ J,   J̇_B = Ad_g⁻¹ (J̇ − ad_η J)         in the body frame                                  (2)
 """
 
@@ -21,9 +21,16 @@ from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
-from lissom.launch.points import FrameRows, FrameRowsStruct, put_places, room_for, roomy_columns, roomy_tables
-from lissom.launch.prepare import Wanted
-from lissom.launch.workspace import Workspace, call_of, filled
+from lissom.launch.points import (
+    FrameRows,
+    FrameRowsStruct,
+    columns_with_room,
+    frame_capacity,
+    put_places,
+    tables_with_room,
+)
+from lissom.launch.prepare import TableOptions
+from lissom.launch.workspace import Workspace, call_of, filled_workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat3, vec3, vec6
 from lissom.model.model import Model
@@ -38,12 +45,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _STATE = ("q", "v", "a")
-_WANTED = Wanted(everywhere=True, weighs=False)
+_TABLE_OPTIONS = TableOptions(all_nodes=True, integrals=False)
 
 
 @wp.func
 def put_motion(i: int, f: int, R: mat3, x: vec3, eta: vec6, rate: vec6, pose: Matrix, twist: Matrix, acc: Matrix):
-    """Pose, twist and acceleration f in the rows of an instance."""
+    """Write pose, twist and acceleration of frame f into the rows of instance i."""
     for r in range(3):
         for c in range(3):
             pose[i, 16 * f + 4 * r + c] = R[r, c]
@@ -89,7 +96,7 @@ def motion_kernel(act: Acting) -> Any:
 
 @wp.func
 def frame_of(s: Scratch, i: int, frames: FrameRows, f: int):
-    """Rotation and position of frame f in the base frame; of one that is fixed to the world, in the world."""
+    """Rotation and position of frame f in the base frame; in the world if the frame is fixed to the world."""
     k = frames.node[f]
     if k < 0:
         return frames.R[f], frames.p[f]
@@ -98,7 +105,7 @@ def frame_of(s: Scratch, i: int, frames: FrameRows, f: int):
 
 @free_of_forces
 def frames_kernel(act: Acting) -> Any:
-    """Kernel of those of frames."""
+    """Kernel of poses, twists and accelerations of frames."""
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def motion_of_frames(
@@ -168,7 +175,7 @@ def jacobian_kernel(act: Acting) -> Any:
             for j in range(6 * n):
                 J[i, 6 * n * f + j] = so3.ZERO
                 J_dot[i, 6 * n * f + j] = so3.ZERO
-            k = frames.node[f]  # the world's frame has no columns
+            k = frames.node[f]  # −1 for a frame of the world, which has no columns
             R, p = frame_of(s, i, frames, f)
             eta = vec6()
             if k >= 0:
@@ -190,7 +197,9 @@ def jacobian_kernel(act: Acting) -> Any:
 
 def _make_motion(model: Model, batch: int) -> Buffers:
     n, inputs = model.n_nodes, {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
-    w = Buffers(model, batch, inputs, {"pose": (16 * n,), "twist": (6 * n,), "acc": (6 * n,)}, wanted=_WANTED)
+    w = Buffers(
+        model, batch, inputs, {"pose": (16 * n,), "twist": (6 * n,), "acc": (6 * n,)}, table_options=_TABLE_OPTIONS
+    )
     w.host["pose"].reshape(batch, n, 4, 4)[..., 3, 3] = 1.0
     d = w.on_device
     names = ("q", "v", "a", "pose", "twist", "acc")
@@ -200,18 +209,19 @@ def _make_motion(model: Model, batch: int) -> Buffers:
 
 def node_motion(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Poses (..., n_nodes, 4, 4) and body twists (..., n_nodes, 6) of all nodes."""
-    w, lead = filled(model, "motion", _make_motion, ("q", "v"), q, v)
+    w, lead = filled_workspace(model, "motion", _make_motion, ("q", "v"), q, v)
     w.run()
     w.raise_for_status()
     return w.result("pose", lead, model.n_nodes, 4, 4), w.result("twist", lead, model.n_nodes, 6)
 
 
-@over_models("q", together=True)
+@over_models("q", batched=True)
 def forward_kinematics(model: Model, q: ArrayLike) -> np.ndarray:
     """Poses of all nodes in the world, shape (..., n_nodes, 4, 4) [m].
 
-    Nodes are the joints and the points of the rods; `model.nodes.link` and `model.nodes.s` say where each one is. Some
-    stand between two exponentials and are frames of no section; `model.rods[name].node` lists those of sections.
+    Nodes are the joints and the points of the rods; `model.nodes.link` and `model.nodes.s` give link and abscissa of
+    each. Some nodes lie between two exponentials and are no frames of a section; `model.rods[name].node` lists those
+    that are.
 
     Args:
         q: configuration, shape (..., nq).
@@ -222,7 +232,7 @@ def forward_kinematics(model: Model, q: ArrayLike) -> np.ndarray:
     g = call_of(model, "poses")(q)
     if g is not None:
         return g
-    w, lead = filled(model, "poses", _make_motion, ("q",), q)  # its own workspace: v and a stay zero there
+    w, lead = filled_workspace(model, "poses", _make_motion, ("q",), q)  # its own workspace: v and a stay zero there
     w.run()
     w.raise_for_status()
     if not lead:
@@ -237,7 +247,7 @@ def frame_pose(model: Model, q: ArrayLike, link_or_frame: str, s: ArrayLike = 1.
     Args:
         q: configuration, shape (..., nq).
         link_or_frame: name of a link or of a frame.
-        s: abscissa on a rod, a number or an array (n,); it says nothing elsewhere.
+        s: abscissa on a rod, a number or an array (n,); ignored for other links and frames.
     Returns:
         g, shape (..., 4, 4), or (..., n, 4, 4) for n abscissae [m].
     Raises:
@@ -258,7 +268,7 @@ def frame_twist(model: Model, q: ArrayLike, v: ArrayLike, link_or_frame: str, s:
     Source: SoRoSim 2022 eq. (16).
     """
     w, lead, places = _run_frames(model, q, v, None, link_or_frame, s)
-    return of_frames(w, lead, places, "twist", 6)
+    return frame_results(w, lead, places, "twist", 6)
 
 
 @over_models("q", "v", "a")
@@ -275,29 +285,31 @@ def frame_acceleration(
     Source: SoRoSim 2022 eq. (17).
     """
     w, lead, places = _run_frames(model, q, v, a, link_or_frame, s)
-    return of_frames(w, lead, places, "acc", 6)
+    return frame_results(w, lead, places, "acc", 6)
 
 
 def _make_frames(model: Model, batch: int, room: int) -> Buffers:
     shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
     sizes = {"pose": (16 * room,), "twist": (6 * room,), "acc": (6 * room,)}
-    w = Buffers(model, batch, shapes, sizes, wanted=_WANTED, more_nodes=room)
-    t, frames = roomy_tables(w, model, room)
+    w = Buffers(model, batch, shapes, sizes, table_options=_TABLE_OPTIONS, more_nodes=room)
+    t, frames = tables_with_room(w, model, room)
     w.host["pose"].reshape(batch, room, 4, 4)[..., 3, 3] = 1.0
     w.record(frames_kernel, [t, w.scratch, frames, *(w.on_device[name] for name in (*shapes, *sizes))])
     return w
 
 
 def _run_frames(model: Model, q: Any, v: Any, a: Any, name: str, s: Any) -> tuple[Workspace, tuple[int, ...], Places]:
-    """Motion of frames, left in `pose`, `twist` and `acc`; the leading axes."""
+    """Compute the motion of frames: the workspace with `pose`, `twist` and `acc`, the leading axes, and the frames."""
     places = places_of(model, name, s)
     return *_run_at(model, q, v, a, places), places
 
 
 def _run_at(model: Model, q: Any, v: Any, a: Any, places: Places) -> tuple[Workspace, tuple[int, ...]]:
-    room, zero = room_for(places), np.zeros(model.nv)
+    room, zero = frame_capacity(places), np.zeros(model.nv)
     make = partial(_make_frames, room=room)
-    w, lead = filled(model, f"frames {room}", make, _STATE, q, zero if v is None else v, zero if a is None else a)
+    w, lead = filled_workspace(
+        model, f"frames {room}", make, _STATE, q, zero if v is None else v, zero if a is None else a
+    )
     put_places(w, model, places)
     w.run()
     w.raise_for_status()
@@ -311,21 +323,21 @@ def poses_at(model: Model, q: np.ndarray, places: Places) -> np.ndarray:
 
 def _poses(model: Model, q: Any, places: Places) -> np.ndarray:
     """Poses (..., 4, 4) of a single frame, or (..., n_places, 4, 4)."""
-    family = f"poses {room_for(places)}"  # its own workspace: v and a stay zero there
+    family = f"poses {frame_capacity(places)}"  # its own workspace: v and a stay zero there
     g = call_of(model, family, places=places)(q)
     if g is not None:
         return g
-    w, lead = filled(model, family, partial(_make_frames, room=room_for(places)), ("q",), q)
+    w, lead = filled_workspace(model, family, partial(_make_frames, room=frame_capacity(places)), ("q",), q)
     put_places(w, model, places)
     w.run()
     w.raise_for_status()
     if not lead and places.single:
         w.prepare(family, ("q",), "pose", 4, 4, places=places)
-    return of_frames(w, lead, places, "pose", 4, 4)
+    return frame_results(w, lead, places, "pose", 4, 4)
 
 
-def of_frames(w: Workspace, lead: tuple[int, ...], places: Places, name: str, *shape: int) -> np.ndarray:
-    """What a run has left of each of the frames, as a fresh array."""
+def frame_results(w: Workspace, lead: tuple[int, ...], places: Places, name: str, *shape: int) -> np.ndarray:
+    """A copy of an output of the frames, shape (*lead, n_frames, *shape), without n_frames for a single frame."""
     n, size = len(places.node), int(np.prod(shape))
     rows = w.host[name][:, : n * size].reshape((*lead, *(() if places.single else (n,)), *shape))
     return rows.copy()
@@ -333,8 +345,8 @@ def of_frames(w: Workspace, lead: tuple[int, ...], places: Places, name: str, *s
 
 def _make_jacobian(model: Model, batch: int, room: int) -> Buffers:
     size, inputs = 6 * model.nv * room, {"q": (model.nq,), "v": (model.nv,)}
-    w = Buffers(model, batch, inputs, {"J": (size,), "J_dot": (size,)}, wanted=_WANTED, more_nodes=room)
-    (t, frames), x = roomy_tables(w, model, room), roomy_columns(w, model, room, paths=False)
+    w = Buffers(model, batch, inputs, {"J": (size,), "J_dot": (size,)}, table_options=_TABLE_OPTIONS, more_nodes=room)
+    (t, frames), x = tables_with_room(w, model, room), columns_with_room(w, model, room, paths=False)
     columns_shape = (batch, 6 * (model.n_nodes + room) * column_width(model))
     S, S_dot = (wp.zeros(columns_shape, dtype=wp.float64, device=model.device) for _ in range(2))
     w.record(jacobian_kernel, [t, w.scratch, x, S, S_dot, frames, *(w.on_device[n] for n in ("q", "v", "J", "J_dot"))])
@@ -343,20 +355,20 @@ def _make_jacobian(model: Model, batch: int, room: int) -> Buffers:
 
 def _run_jacobian(model: Model, q: Any, v: Any, name: str, s: Any, which: str) -> np.ndarray:
     places = places_of(model, name, s)
-    return of_frames(*_run_jacobians(model, q, v, places), places, which, 6, model.nv)
+    return frame_results(*_run_jacobians(model, q, v, places), places, which, 6, model.nv)
 
 
 def jacobians_at(model: Model, q: np.ndarray, v: np.ndarray, places: Places) -> tuple[np.ndarray, np.ndarray]:
     """Body Jacobians of frames and their rates along v, both (..., n_places, 6, nv)."""
     places = replace(places, single=False)
     w, lead = _run_jacobians(model, q, v, places)
-    return of_frames(w, lead, places, "J", 6, model.nv), of_frames(w, lead, places, "J_dot", 6, model.nv)
+    return frame_results(w, lead, places, "J", 6, model.nv), frame_results(w, lead, places, "J_dot", 6, model.nv)
 
 
 def _run_jacobians(model: Model, q: Any, v: Any, places: Places) -> tuple[Workspace, tuple[int, ...]]:
-    room = room_for(places)
+    room = frame_capacity(places)
     make = partial(_make_jacobian, room=room)
-    w, lead = filled(model, f"jacobian {room}", make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
+    w, lead = filled_workspace(model, f"jacobian {room}", make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
     put_places(w, model, places)
     w.run()
     w.raise_for_status()

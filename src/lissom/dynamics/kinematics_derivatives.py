@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.kinematics import frame_of, of_frames
+from lissom.dynamics.kinematics import frame_of, frame_results
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
-from lissom.launch.points import FrameRowsStruct, put_places, room_for, roomy_columns, roomy_tables
-from lissom.launch.prepare import Wanted
-from lissom.launch.workspace import filled
+from lissom.launch.points import FrameRowsStruct, columns_with_room, frame_capacity, put_places, tables_with_room
+from lissom.launch.prepare import TableOptions
+from lissom.launch.workspace import filled_workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat3, vec3, vec6
 from lissom.model.model import Model
@@ -57,7 +57,7 @@ def put_in_frame(
     first: int,
     out: Matrix,
 ):
-    """Columns X̄ − ad_η Ȳ on the path of node k, seen from a frame at (R, p), as 6 rows of nv numbers from `first`."""
+    """Write the columns X̄ − ad_η Ȳ of the path of node k, in a frame (R, p), as 6 rows of nv numbers from `first`."""
     for e in range(b.x.path_start[k] / 2, b.x.path_start[k + 1] / 2):
         for j in range(b.x.path_range[2 * e], wp.min(b.x.path_range[2 * e + 1], t.nv)):
             x = columns.column(b.x, X, i, k, j) - se3.ad(eta, columns.column(b.x, Y, i, k, j))
@@ -94,7 +94,7 @@ def kinematics_derivatives_kernel(act: Acting) -> Any:
         kinds.derivative_columns(t, s, b.x, i, nodes, v, a, vec6(), b.S, b.J, b.J_R, b.J_Q, b.J_E, 0, twist_q)
         for f in range(frames.count[0]):
             k = frames.node[f]
-            for j in range(6 * t.nv * f, 6 * t.nv * (f + 1)):  # the world stands still
+            for j in range(6 * t.nv * f, 6 * t.nv * (f + 1)):  # they stay zero for frames of the world
                 twist_q[i, j] = so3.ZERO
                 acc_q[i, j] = so3.ZERO
                 acc_v[i, j] = so3.ZERO
@@ -121,26 +121,26 @@ _RESULTS = ("twist_q", "acc_q", "acc_v", "by_rate")
 
 def _make(model: Model, batch: int, room: int) -> Buffers:
     given = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
-    results, wanted = (
-        dict.fromkeys(_RESULTS, (6 * model.nv * room,)),
-        Wanted(everywhere=True, curved=True, weighs=False),
-    )
-    w = Buffers(model, batch, given, results, wanted=wanted, more_nodes=room)
-    t, frames = roomy_tables(w, model, room)
+    results = dict.fromkeys(_RESULTS, (6 * model.nv * room,))
+    options = TableOptions(all_nodes=True, column_derivatives=True, integrals=False)
+    w = Buffers(model, batch, given, results, table_options=options, more_nodes=room)
+    t, frames = tables_with_room(w, model, room)
     b = derivative_buffers(model, batch, model.n_nodes + room)
-    b.x = roomy_columns(w, model, room, paths=True)
+    b.x = columns_with_room(w, model, room, paths=True)
     w.record(kinematics_derivatives_kernel, [t, w.scratch, b, frames, *(w.on_device[n] for n in (*given, *_RESULTS))])
     return w
 
 
 def _run(model: Model, q: Any, v: Any, a: Any, name: str, s: Any, results: tuple[str, ...]) -> tuple[np.ndarray, ...]:
     places = places_of(model, name, s)
-    room = room_for(places)
-    w, lead = filled(model, f"kinematics derivatives {room}", partial(_make, room=room), ("q", "v", "a"), q, v, a)
+    room = frame_capacity(places)
+    w, lead = filled_workspace(
+        model, f"kinematics derivatives {room}", partial(_make, room=room), ("q", "v", "a"), q, v, a
+    )
     put_places(w, model, places)
     w.run()
     w.raise_for_status()
-    return tuple(of_frames(w, lead, places, name, 6, model.nv) for name in results)
+    return tuple(frame_results(w, lead, places, name, 6, model.nv) for name in results)
 
 
 @over_models("q", "v")

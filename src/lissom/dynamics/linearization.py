@@ -1,6 +1,6 @@
 """Small motions about a state of rest or of steady motion (q, v).
 
-A nominal motion moves the tangent space of `integrate` along. For a pose g = g₀ exp(δ) with ġ = g (v + δv)^,
+The tangent space of `integrate` moves with the nominal motion. For a pose g = g₀ exp(δ) with ġ = g (v + δv)^,
 
     dδ/dt = δv − ad_v δ      (δω − ω × δ for a spherical joint, δv for coordinates that add)              (1)
 
@@ -8,7 +8,8 @@ With C = ∂ID/∂v, K = ∂(ID(q, v, a) − B u − Aᵀ λ)/∂q and (1),
 
     M δa + C δv + K δq − Aᵀ δλ = B δu                                                                     (2)
 
-On the motions δq = N y that loops and prescribed motions leave, δv = N ẏ + G N y and δa = N ÿ + G N ẏ with G = ad_v, so
+N spans the motions that loops and prescribed motions allow: δq = N y. Then δv = N ẏ + G N y and δa = N ÿ + G N ẏ with
+G = ad_v, so
 
     M̂ ÿ + Ĉ ẏ + K̂ y = 0,   M̂ = Nᵀ M N,   Ĉ = Nᵀ (M G + C) N,   K̂ = Nᵀ (K + C G) N                       (3)
 
@@ -26,10 +27,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
-from lissom.dynamics.accuracy import DOUBTFUL, corrected, finer, links_not_estimated
+from lissom.dynamics.accuracy import DOUBTFUL, corrected_configuration, finer_model, links_not_estimated
 from lissom.dynamics.actuation import input_rows
 from lissom.dynamics.assembly import consistent_velocity
-from lissom.dynamics.configuration import checked_configuration, groups
+from lissom.dynamics.configuration import checked_configuration, quaternion_joints
 from lissom.dynamics.forward_dynamics import forward_dynamics, run_forward_dynamics
 from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
 from lissom.dynamics.inverse_dynamics_derivatives import (
@@ -39,7 +40,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
 )
 from lissom.errors import AccuracyWarning, ShapeError
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import chosen_rows, require_finite
+from lissom.launch.workspace import independent_rows, require_finite
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks, formatting
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def moving_velocity(model: Model, v: Any, t: float) -> np.ndarray:
-    """v (nv,); where it is None prescribed joints have the velocity of their motions at time t, and the others none."""
+    """v as an array (nv,); None: prescribed joints have the velocity of their motions at time t, all others zero."""
     if v is None:
         rate = np.zeros(model.nv)
         if model.n_motions:
@@ -62,26 +63,29 @@ def moving_velocity(model: Model, v: Any, t: float) -> np.ndarray:
     return rate.copy()
 
 
-def in_motion(model: Model, v: np.ndarray) -> Model:
-    """The model in a steady motion v, for equilibria about it. Prescribed joints have the velocity v. Other coordinates
-    with a velocity are held as if they had a motion, spherical and free joints whole. Without motion: the model."""
+def model_in_steady_motion(model: Model, v: np.ndarray) -> Model:
+    """The model in a steady motion v (nv,), for relative equilibria; the model itself if v is zero.
+
+    Prescribed joints have the velocity v. Other coordinates with a velocity are treated as prescribed too; of spherical
+    and free joints all coordinates are, if one has a velocity.
+    """
     if not v.any():
         return model
     moving = v != 0.0
-    for _, j, free in groups(model):
+    for _, j, free in quaternion_joints(model):
         joint = slice(j, j + 6 if free else j + 3)
         moving[joint] = moving[joint].any()
     moving[model.prescribed.dof] = False
-    held = np.flatnonzero(moving)
-    _keep_shape(model, held, v)
-    if len(held):
-        model = model.cached(("held", tuple(held.tolist())), lambda: model.with_locked(held, None))
+    locked = np.flatnonzero(moving)
+    _require_constant_shapes(model, locked, v)
+    if len(locked):
+        model = model.cached(("locked", tuple(locked.tolist())), lambda: model.with_locked(locked, None))
     return replace(model, prescribed=replace(model.prescribed, steady=v))
 
 
-def _keep_shape(model: Model, held: np.ndarray, v: np.ndarray) -> None:
-    """Raise ModelError where a rod is to change its shape steadily."""
-    for j in held.tolist():
+def _require_constant_shapes(model: Model, locked: np.ndarray, v: np.ndarray) -> None:
+    """Raise ModelError if one of the coordinates `locked` is a strain of a rod or body, which a steady motion keeps."""
+    for j in locked.tolist():
         k = int(np.searchsorted(model.links.v_start, j, side="right")) - 1
         of_joint = j < int(model.links.v_start[k]) + model.links.joint[k].nv
         rule = f"must be zero for the shape of link {model.links.names[k]!r}, which a steady motion keeps"
@@ -89,14 +93,14 @@ def _keep_shape(model: Model, held: np.ndarray, v: np.ndarray) -> None:
 
 
 def steady_velocity(model: Model, factor: float = 1.0) -> np.ndarray:
-    """Velocity (nv,) of a model of in_motion, scaled so that its inertia forces are multiplied by a factor."""
+    """Velocity (nv,) of a model of `model_in_steady_motion`, scaled so that inertia forces get the factor `factor`."""
     return np.zeros(model.nv) if model.prescribed.steady is None else np.sqrt(factor) * model.prescribed.steady
 
 
-def carried(model: Model, v: np.ndarray) -> np.ndarray:
+def velocity_adjoint(model: Model, v: np.ndarray) -> np.ndarray:
     """The matrix ad_v of (1), shape (nv, nv), zero but for spherical and free joints."""
     turn = np.zeros((model.nv, model.nv))
-    for _, j, free in groups(model):
+    for _, j, free in quaternion_joints(model):
         spin = _cross_matrix(v[j : j + 3])
         turn[j : j + 3, j : j + 3] = spin
         if free:
@@ -106,11 +110,11 @@ def carried(model: Model, v: np.ndarray) -> np.ndarray:
 
 
 def _cross_matrix(w: np.ndarray) -> np.ndarray:
-    """w^ with w^ x = w × x."""
+    """The matrix w^ with w^ x = w × x, shape (3, 3)."""
     return np.cross(w, np.eye(3)).T
 
 
-_SYMMETRIC = 1e-9  # entry by entry, in units of the diagonal
+_SYMMETRIC = 1e-9  # tolerance of each entry, relative to the diagonal
 
 
 @final
@@ -120,7 +124,7 @@ class Linearization:
     """State matrices: ẋ = A x + B δu for x = (δq, δv), δq in the tangent space of `integrate`.
 
     Fields:
-        A: shape (2 nv, 2 nv). B: shape (2 nv, nu). v: the velocity about which they hold (nv,).
+        A: shape (2 nv, 2 nv). B: shape (2 nv, nu). v: velocity of the nominal motion, (nv,).
     """
 
     A: np.ndarray
@@ -131,11 +135,11 @@ class Linearization:
 @final
 @dataclass(frozen=True)
 class ModesAccuracy:
-    """Estimated relative errors of frequencies by the points along rods and in bodies and by the bases.
+    """Estimated relative errors of frequencies due to the points along rods and in bodies, and due to the bases.
 
     Fields:
-        points, basis: of each mode, (n,) [-]. cure: the change of the model that lowers the error of
-        the lowest mode, "" without one. not_estimated: links whose basis is not among them, as in `Accuracy`.
+        points, basis: errors of each mode, (n,) [-]. cure: the change of the model that lowers the error of the lowest
+        mode, "" if there is no error. not_estimated: links whose basis error is not estimated, as in `Accuracy`.
     """
 
     points: np.ndarray
@@ -162,13 +166,15 @@ class Modes:
     """Free vibrations δq(t) = Re(shape · exp(s t)) about a state of rest or of steady motion.
 
     Fields:
-        frequencies: rising, shape (n,) [rad/s]. At rest and undamped n counts the motions that prescribed motions and
-        loops leave, and a frequency is negative, −sqrt(−ω²), where the equilibrium is unstable; otherwise |Im s|.
-        shapes: one in each column, shape (nv, n). At rest and undamped real, with shapesᵀ M shapes the identity;
-        otherwise complex, each with xᴴ M x = 1 and its entry of the largest share in that real and positive.
+        frequencies: rising, shape (n,) [rad/s]. At rest and undamped, n is the number of motions that prescribed
+        motions and loops allow, and the frequency of an unstable mode is negative, −sqrt(−ω²). Otherwise they are
+        |Im s|.
+        shapes: one in each column, shape (nv, n). At rest and undamped they are real, with shapesᵀ M shapes the
+        identity; otherwise complex, each with xᴴ M x = 1, and the entry with the largest share in it is real and
+        positive.
         exponents: s, complex, shape (n,) [1/s]: of each conjugate pair the one with Im s > 0, and every real one, so
-        that n may exceed the number of motions where some do not oscillate. One with Re s > 0 grows.
-        v: the velocity about which they hold (nv,).
+        that n may exceed the number of motions if some do not oscillate. A mode with Re s > 0 grows.
+        v: velocity of the nominal motion, (nv,).
         model, q, u, t, damped: the arguments.
     """
 
@@ -184,8 +190,10 @@ class Modes:
 
     @cached_property
     def accuracy(self) -> ModesAccuracy:
-        """Estimated errors of the frequencies by points and bases, from finer models about the same
-        equilibrium; computed when first asked for, with an AccuracyWarning where that of the lowest is above 1 %."""
+        """Estimated errors of the frequencies, from finer models about the same equilibrium.
+
+        They are computed at the first access. An error above 1 % of the lowest frequency gives an AccuracyWarning.
+        """
         if not isinstance(self.model, ModelBatch):
             return accuracy_of_modes(self.model, self.q, self.u, self.v, self.t, self.frequencies, self.damped)
         rows = zip(self.model, self.q, self.u, self.v, np.asarray(self.t), self.frequencies, np.asarray(self.damped))
@@ -196,7 +204,7 @@ class Modes:
 
     @property
     def damping_ratios(self) -> np.ndarray:
-        """−Re s/|s|, the share of critical damping; 0 where s is 0, negative where a motion grows, shape (n,)."""
+        """Damping ratios −Re s/|s|, shape (n,); 0 if s is 0, negative for modes that grow."""
         size = np.abs(self.exponents)
         return -np.real(self.exponents) / np.where(size > 0.0, size, 1.0)
 
@@ -211,20 +219,20 @@ def linearize(
 
     Args:
         q: configuration, shape (nq,). u: inputs, shape (nu,); None is zero.
-        v: velocity, shape (nv,). None: prescribed joints move as their motions say at t, all others stand, but for what
-            loops carry along.
-        t: time of loads and prescribed motions, whose accelerations count [s].
+        v: velocity, shape (nv,). None: prescribed joints have the velocity of their motions at t; all others are at
+            rest, except for velocities that loops require.
+        t: time of loads and prescribed motions, whose accelerations act [s].
     Returns:
         Linearization, whose v is the velocity used. Rows and columns of prescribed coordinates are zero. About a state
         that is no equilibrium, or a motion that is not steady, the matrices are those of this instant.
     Raises:
         ShapeError, ModelError: as forward_dynamics.
-    Accuracy: exact derivatives of the discrete model. With loops they hold where these are closed and keep so.
+    Accuracy: exact derivatives of the discrete model. With loops they are valid if q and v satisfy the loops.
     """
-    n, row, given = model.nv, _one(model, q), _inputs(model, u)
+    n, row, given = model.nv, _single_configuration(model, q), _single_inputs(model, u)
     rate = _velocity(model, row, v, t)
     da_dq, da_dv, da_du = forward_dynamics_derivatives(model, row, rate, given, t)
-    kinematic = np.hstack([-carried(model, rate), np.eye(n)])
+    kinematic = np.hstack([-velocity_adjoint(model, rate), np.eye(n)])
     kinematic[model.prescribed.dof] = 0.0
     A = np.vstack([kinematic, np.hstack([da_dq, da_dv])])
     return Linearization(A, np.vstack([np.zeros((n, model.nu)), da_du]), rate)
@@ -242,64 +250,63 @@ def modes(
 ) -> Modes:
     """Natural frequencies, exponents and shapes about an equilibrium, at rest or in steady motion.
 
-    About a robot that turns steadily gyroscopic and centrifugal terms are in, and shapes are complex: a motion
-    y cos ωt + z sin ωt has the entries 1 and −i, and so turns from y to z. Shapes are in the robot's own coordinates:
-    behind a joint that turns at Ω a whirl of frequency ω in space has ω − Ω forward and ω + Ω backward.
+    About a steady rotation the equations contain gyroscopic and centrifugal terms, and shapes are complex: the motion
+    y cos ωt + z sin ωt has the entries 1 for y and −i for z. Shapes are in the robot's own coordinates: beyond a joint
+    that rotates at Ω, a whirl of frequency ω in space has the frequency ω − Ω if forward and ω + Ω if backward.
 
     Args:
         q: equilibrium, shape (nq,). u: inputs, shape (nu,); None is zero.
-        v: steady velocity, shape (nv,), kept up. None: prescribed joints move as their motions say at t, all others
-            stand, but for what loops carry along.
-        damped: whether what dissipates counts: dampers, viscosity of rods, drag and friction; without it the forces
-            that loads have at v act, but not their change with δv.
-        t: time of loads and prescribed motions [s], whose speed is taken as kept up.
+        v: steady velocity, shape (nv,), which is maintained. None: prescribed joints have the velocity of their motions
+            at t; all others are at rest, except for velocities that loops require.
+        damped: whether to include dissipation: dampers, viscosity of rods, drag and friction. Without it loads act with
+            their values at v, and their derivatives by v are left out.
+        t: time of loads and prescribed motions [s]; the velocities of these motions count as constant.
     Returns:
-        Modes. At rest and undamped the stiffness is taken as symmetric: with loads that turn with the body use
-        `damped` or linearize there.
+        Modes. At rest and undamped the stiffness is taken as symmetric; for follower loads use `damped` or linearize.
     Raises:
         ShapeError: the argument, the expected and the received shape. ModelError: a coordinate moves no mass.
     Accuracy: exact for the discrete model.
     Source: Meirovitch 1975.
     """
-    row, given = _one(model, q), _inputs(model, u)
+    row, given = _single_configuration(model, q), _single_inputs(model, u)
     rate, steady = _velocity(model, row, v, t), np.zeros(model.nv)
-    force, asked = np.zeros(model.n_rows), (model, row, given, t, damped)
-    if model.n_rows:  # the forces of loops, next to equilibrium
+    force, arguments = np.zeros(model.n_rows), (model, row, given, t, damped)
+    if model.n_rows:  # forces of the loops at the equilibrium
         w = run_forward_dynamics(model, row, rate, given, t)
         force = w.host["force"][0].copy()
     K, C, M, w = residual_derivatives(model, row, rate, steady, given, t, 1.0, force)
     require_finite(K, C, M)
     A = row_results(model, w, "A")
-    N = allowed_motions(model, A, chosen_rows(w))
+    N = allowed_motions(model, A, independent_rows(w))
     try:
         if not (damped or rate.any()):
             squares, shapes = eigh(*(0.5 * N.T @ (X + X.T) @ N for X in (K, M)))
             frequencies = np.sign(squares) * np.sqrt(np.abs(squares))
-            return Modes(frequencies, N @ shapes, np.sqrt(-squares.astype(complex)), rate, *asked)
+            return Modes(frequencies, N @ shapes, np.sqrt(-squares.astype(complex)), rate, *arguments)
         if not damped:
             C = inverse_dynamics_derivatives(model, row, rate, steady, elastic=False, loads=False)[1]
-        G = carried(model, rate)
+        G = velocity_adjoint(model, rate)
         exponents, shapes = _oscillations(*(N.T @ X @ N for X in (K + C @ G, M @ G + C, M)))
     except LinAlgError:
-        forward_dynamics(model, q, rate, u, t)  # names the coordinate that moves no mass
+        forward_dynamics(model, q, rate, u, t)  # its error names the coordinate that moves no mass
         raise
     order = np.lexsort((np.real(exponents), np.imag(exponents)))
-    return Modes(np.imag(exponents)[order], _unit_shapes(M, N @ shapes[:, order]), exponents[order], rate, *asked)
+    return Modes(np.imag(exponents)[order], _unit_shapes(M, N @ shapes[:, order]), exponents[order], rate, *arguments)
 
 
 def accuracy_of_modes(
     model: Model, q: np.ndarray, u: np.ndarray, v: np.ndarray, t: float, frequencies: np.ndarray, damped: bool
 ) -> ModesAccuracy:
-    """Errors of frequencies, rising, against those of finer models about the equilibrium of these."""
+    """Relative differences between frequencies (n,), rising, and those of finer models about their equilibria."""
     found, not_estimated = [], tuple(sorted(links_not_estimated(model)))
     for enriched in (False, True):
-        fine = finer(model, enriched=enriched)
+        fine = finer_model(model, enriched=enriched)
         if fine is None:
             found.append(frequencies)
             continue
         q_f, v_f, a_f = fine.state(q, v, 0.0 * v)
         none, every = np.zeros(fine.model.n_rows), np.arange(fine.model.nv)
-        there = corrected(fine.model, q_f, v_f, a_f, u, none, t, None, every)
+        there = corrected_configuration(fine.model, q_f, v_f, a_f, u, none, t, None, every)
         of_it = modes(fine.model, there, u, v=v_f if v.any() else None, damped=damped, t=t).frequencies
         found.append(np.resize(of_it, len(frequencies)) if len(of_it) < len(frequencies) else of_it)
     size = np.maximum(np.abs(frequencies), 1e-6 * np.abs(frequencies).max(initial=1e-300))
@@ -321,8 +328,8 @@ def _oscillations(K: np.ndarray, C: np.ndarray, M: np.ndarray) -> tuple[np.ndarr
 
         s z = [−L⁻¹ Ĉ L⁻ᵀ, −L⁻¹ K̂ Lₖ⁻ᵀ; Lₖᵀ L⁻ᵀ, 0] z                                                     (4)
 
-    which is skew where Ĉ is, so that its exponents are imaginary to the last bit. Where K̂ is not symmetric and
-    positive definite, Lₖ is that of a shifted symmetric part.
+    whose matrix is skew if Ĉ is skew, so that its exponents are imaginary to the last bit. If K̂ is not symmetric and
+    positive definite, Lₖ is the factor of its symmetric part with a shift.
     """
     n = len(K)
     L = cholesky(0.5 * (M + M.T), lower=True)
@@ -360,28 +367,28 @@ def _metric(K: np.ndarray, C: np.ndarray, M: np.ndarray, L: np.ndarray) -> tuple
 def _unit_shapes(M: np.ndarray, shapes: np.ndarray) -> np.ndarray:
     """Complex shapes (nv, n) with xᴴ M x = 1, the entry of the largest share in it real and positive."""
     share = np.abs(shapes) ** 2 * np.diag(M)[:, None]
-    first = np.argmax(share >= (1.0 - 1e-6) * share.max(axis=0), axis=0)  # of equals the first
+    first = np.argmax(share >= (1.0 - 1e-6) * share.max(axis=0), axis=0)  # the first of equal entries
     lead = shapes[first, np.arange(shapes.shape[1])]
     shapes = shapes * (np.abs(lead) / lead)
     return shapes / np.sqrt(np.einsum("ik,ij,jk->k", shapes.conj(), M, shapes).real)
 
 
 def _velocity(model: Model, q: np.ndarray, v: Any, t: float) -> np.ndarray:
-    """Velocity by moving_velocity; without a v, what loops make of it."""
+    """Velocity (nv,) by moving_velocity; if v is None, projected onto the loops."""
     rate = moving_velocity(model, v, t)
     return consistent_velocity(model, q, rate) if v is None and model.n_rows and rate.any() else rate
 
 
-def _one(model: Model, q: Any) -> np.ndarray:
-    """q as one configuration (nq,)."""
+def _single_configuration(model: Model, q: Any) -> np.ndarray:
+    """q as an array of one configuration (nq,)."""
     row = checked_configuration(model, "q", q)
     if row.ndim != 1:
         raise ShapeError(f"q: expected shape ({model.nq},), got {row.shape}")
     return row
 
 
-def _inputs(model: Model, u: Any) -> np.ndarray:
-    """u as one set of inputs (nu,)."""
+def _single_inputs(model: Model, u: Any) -> np.ndarray:
+    """u as an array of one set of inputs (nu,)."""
     row = input_rows(model, u)
     if row.ndim != 1 or not np.isfinite(row).all():
         raise ShapeError(f"u: expected finite values of shape ({model.nu},), got {row!r}")

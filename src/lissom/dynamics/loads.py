@@ -1,9 +1,10 @@
 """Loads at given times and states: tables of numbers, polynomials of time, and forces of Python functions.
 
-Kernels read the wrenches of point loads and of Python forces, then the current and the time (`load_rows`). A kernel
-that makes many time steps reads polynomials and programs of expressions instead (`laws_of_time`). Their order is: six
-numbers of each row of `load`, then positions, velocities and accelerations of the prescribed coordinates, then inputs.
-Programs put their numbers in place of the polynomials' zeros.
+Kernels read a table of wrenches of point loads and of Python forces, then the current and the time (`load_rows`). A
+kernel that makes many time steps evaluates functions of time itself, here called laws (`laws_of_time`): piecewise
+polynomials, and programs that evaluate expressions. The order of their values is: six numbers of each row of `load`,
+then positions, velocities and accelerations of the prescribed coordinates, then inputs. A value that a program gives
+has a polynomial of zeros.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from lissom.robot.functions import constant, is_compiled, polynomial_of, stacked
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
 
-Times = float | np.ndarray  # one for all instances, or one for each
+Times = float | np.ndarray  # one time for all instances, or one for each [s]
 _DIFFERENCE_STEP = 6e-6
 
 
 def load_rows(model: Model, t: float, factor: float = 1.0) -> np.ndarray:
-    """What kernels read for time t, with forces times a factor, shape (n_load_rows, 6) [N·m, N]; zeros where a Python
-    force stands."""
+    """The load table of kernels at time t, with forces times `factor`, shape (n_load_rows, 6) [N·m, N]. Rows of Python
+    forces are zero."""
     return load_table(model, [t], factor)[0]
 
 
 def load_table(model: Model, times: list[float], factor: float = 1.0) -> np.ndarray:
-    """The same for many times, shape (n_times, n_load_rows, 6)."""
+    """As `load_rows` for many times, shape (n_times, n_load_rows, 6)."""
     rows = np.zeros((len(times), model.n_load_rows, 6))
     for k, wrench in enumerate(model.loads.wrench):
         rows[:, k] = wrench.over(np.array(times)) if len(times) > 1 else [wrench(t) for t in times]
@@ -47,15 +48,17 @@ def load_table(model: Model, times: list[float], factor: float = 1.0) -> np.ndar
 
 
 def rows_of_times(model: Model, times: list[float], factor: float = 1.0) -> np.ndarray:
-    """What `load_table` gives, functions being asked once about each time."""
-    some = {t: k for k, t in enumerate(dict.fromkeys(times))}
-    table = load_table(model, list(some), factor)
-    return table if len(some) == len(times) else table[[some[t] for t in times]]
+    """As `load_table`; functions are called once for each different time."""
+    distinct = {t: k for k, t in enumerate(dict.fromkeys(times))}
+    table = load_table(model, list(distinct), factor)
+    return table if len(distinct) == len(times) else table[[distinct[t] for t in times]]
 
 
 def put_loads(model: Model, w: Workspace, t: Times, factor: float = 1.0) -> None:
-    """Fill the `load` buffer (batch, n_load_rows, 6) of a workspace, whose q and v are in it, for time t or a time for
-    each instance."""
+    """Fill the `load` buffer (batch, n_load_rows, 6) of a workspace for time t, or a time for each instance [s].
+
+    Python forces are called with the states in the buffers `q` and `v` of the workspace.
+    """
     if not model.n_load_rows:
         return
     if model.models:
@@ -74,12 +77,12 @@ def put_loads(model: Model, w: Workspace, t: Times, factor: float = 1.0) -> None
 
 
 def _put_loads_of_models(model: Model, w: Workspace, t: Times, factor: float) -> None:
-    """The same for a batch of models, none of which calls Python at a state."""
+    """As `put_loads` for a batch of models, none of which has Python forces."""
     own = w.batch // len(model.models)
     times = np.broadcast_to(t, w.batch).reshape(len(model.models), own)
     for k, one in enumerate(model.models):
-        some = times[k].tolist() if one.loads.varies else [0.0]
-        w.host["load"][k * own : (k + 1) * own] = rows_of_times(one, some, factor)
+        times_of_model = times[k].tolist() if one.loads.varies else [0.0]
+        w.host["load"][k * own : (k + 1) * own] = rows_of_times(one, times_of_model, factor)
 
 
 def called_wrenches(model: Model, q: np.ndarray, v: np.ndarray, t: Times) -> np.ndarray:
@@ -94,7 +97,7 @@ def called_wrenches(model: Model, q: np.ndarray, v: np.ndarray, t: Times) -> np.
     out = np.zeros((len(q), len(called), 6))
     for k, (name, function, node, G, weight) in enumerate(called):
         for n, time in enumerate(times):
-            given = function(time, poses[n, node] @ G, _carried(G, twists[n, node]))
+            given = function(time, poses[n, node] @ G, _twist_in_frame(G, twists[n, node]))
             check_kept(f"force {name!r} at t={time:g}", given)
             value = np.asarray(given, dtype=np.float64)
             if value.shape != (6,) or not np.isfinite(value).all():
@@ -103,15 +106,18 @@ def called_wrenches(model: Model, q: np.ndarray, v: np.ndarray, t: Times) -> np.
     return out
 
 
-def _carried(G: np.ndarray, twist: np.ndarray) -> np.ndarray:
-    """A body twist seen in a frame G of the body."""
+def _twist_in_frame(G: np.ndarray, twist: np.ndarray) -> np.ndarray:
+    """A body twist (6,) in the frame G (4, 4) of the body."""
     w = twist[:3]
     return np.concatenate([G[:3, :3].T @ w, G[:3, :3].T @ (twist[3:] + np.cross(w, G[:3, 3]))])
 
 
 def called_response(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
-    """What Python forces add to the derivatives of inverse dynamics at one state by changing, −Σ Jᵀ ∂F/∂q in the
-    tangent space and −Σ Jᵀ ∂F/∂v, by central differences; each (nv, nv)."""
+    """Derivatives of Python forces as parts of those of inverse dynamics at one state, by central differences.
+
+    Returns:
+        −Σ Jᵀ ∂F/∂q in the tangent space, and −Σ Jᵀ ∂F/∂v, each (nv, nv).
+    """
     n = model.nv
     moves, rest = _DIFFERENCE_STEP * np.diag(model.dofs.scale), np.zeros((2 * n, n))
     ends = np.vstack([moves, -moves])
@@ -119,18 +125,18 @@ def called_response(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> tup
     slopes = by_pose.reshape(2, 2, n, -1, 6)[:, 0] - by_pose.reshape(2, 2, n, -1, 6)[:, 1]
     slopes /= 2.0 * np.diag(moves)[:, None, None]
     _, twists = node_motion(model, np.broadcast_to(q, (n, model.nq)), np.eye(n))  # linear in v: the columns of J
-    J = np.array([[_carried(G, row[node]) for _, _, node, G, _ in model.forces.called] for row in twists])
+    J = np.array([[_twist_in_frame(G, row[node]) for _, _, node, G, _ in model.forces.called] for row in twists])
     by_q, by_v = -np.einsum("ikc,xjkc->xij", J, slopes)
     return by_q, by_v
 
 
-Laws = tuple[np.ndarray, np.ndarray]  # as `together` gives them
+Laws = tuple[np.ndarray, np.ndarray]  # breakpoints and coefficients, as `stacked_polynomials` returns them
 _PUTS = (Operation.PUT_VALUE, Operation.PUT_RATE, Operation.PUT_CHANGE)
 
 
 class _TimeValues(NamedTuple):
-    """Some numbers: polynomials, or which derivative of what programs leave on the stack; neither where they are
-    something else."""
+    """`size` values as functions of time: a polynomial, or the derivative of order `order` of expressions; without both
+    they are other functions."""
 
     size: int
     polynomial: PPoly | None
@@ -139,59 +145,60 @@ class _TimeValues(NamedTuple):
 
 
 def laws_of_time(model: Model) -> Laws | None:
-    """The table for kernels; None where something is neither a polynomial of time nor an expression, or is a Python
-    function of the state."""
+    """The polynomials for kernels; None if a value is neither a polynomial of time nor an expression, or depends on the
+    state by a Python function."""
     return model.cached(("laws of time",), lambda: _laws(model))[0]
 
 
 def steps_of_laws(model: Model) -> Steps:
-    """The programs that go with the table; none where there is no table."""
+    """The programs of expressions that belong to `laws_of_time`, joined; empty if these are None."""
     return model.cached(("laws of time",), lambda: _laws(model))[1]
 
 
-def constant_laws(model: Model) -> Laws:
-    """A table of zeros, for what is given otherwise."""
+def zero_laws(model: Model) -> Laws:
+    """Polynomials of zeros, for values that are given in another way."""
     return stacked_polynomials([constant(np.zeros(n_laws(model)))])
 
 
 def n_laws(model: Model) -> int:
-    """How many numbers of loads and motions kernels read."""
+    """Number of values of loads and motions that kernels read."""
     return 6 * model.n_load_rows + 3 * model.n_motions
 
 
 @final
-class _Puts:
-    """Programs and where they put what they leave, those that are the same once."""
+class _ProgramOutputs:
+    """Programs and the indices of the values that they give; equal programs are evaluated once."""
 
     def __init__(self) -> None:
         self.places: dict[tuple[Any, ...], Steps] = {}
 
     def add(self, programs: list[Steps], first: int, order: int = 0) -> None:
-        """What programs leave, or a derivative of it, goes to places from the first on."""
+        """Assign results of programs, or their derivatives of order `order`, to the values from `first` on."""
         for k, steps in enumerate(programs):
             self.places.setdefault(tuple(steps), []).append((_PUTS[order], first + k))
 
     @property
     def steps(self) -> Steps:
-        """All of them as one program."""
+        """All programs as one program."""
         clear = (Operation.CLEAR, 0.0)
         return [step for steps, places in self.places.items() for step in (*steps, *places, clear)]
 
 
 def steps_of_inputs(model: Model, programs: list[Steps]) -> Steps:
-    """The program that puts expressions into the inputs."""
-    puts = _Puts()
+    """The program that evaluates expressions of the inputs."""
+    puts = _ProgramOutputs()
     puts.add(programs, n_laws(model))
     return puts.steps
 
 
 def _laws(model: Model) -> tuple[Laws | None, Steps]:
+    """`laws_of_time` and `steps_of_laws`."""
     if model.calls_python or model.prescribed.n_locked:
         return None, []
     parts = [*_loads_over_time(model), *_current_and_time(model), *_motions(model)]
     if any(part.polynomial is None and part.programs is None for part in parts):
         return None, []
-    known, puts, first = [], _Puts(), 0
+    known, puts, first = [], _ProgramOutputs(), 0
     for part in parts:
         known.append(constant(np.zeros(part.size)) if part.polynomial is None else part.polynomial)
         if part.polynomial is None:
@@ -208,7 +215,7 @@ def _loads_over_time(model: Model) -> Iterator[_TimeValues]:
 
 
 def _current_and_time(model: Model) -> Iterator[_TimeValues]:
-    """The current with its rate, and the time, where kernels read them."""
+    """The current with its rate, and the time, if kernels read them."""
     if not model.has_surroundings:
         return
     from scipy.interpolate import PPoly
@@ -223,7 +230,7 @@ def _current_and_time(model: Model) -> Iterator[_TimeValues]:
 
 
 def _motions(model: Model) -> Iterator[_TimeValues]:
-    """Positions, velocities and accelerations."""
+    """Positions, velocities and accelerations of prescribed coordinates."""
     links, joints = model.links.names, model.of_row(0, 1).links.joint
     made: list[tuple[_TimeValues, ...]] = []
     for motion in model.description.motions.values():
@@ -245,8 +252,12 @@ def put_python_forces(
     factor: float = 1.0,
     hold: Any = 0.0,
 ) -> None:
-    """Fill in what kernels read: in `extra` (nv,) the generalised force of actuators under inputs u, beside one that
-    holds, and in the rows of `load` (n_load_rows, 6) wrenches times a factor."""
+    """Fill in the forces of Python functions that kernels read.
+
+    Args:
+        extra: gets the generalised force of custom actuators under inputs u, plus `hold`, (nv,).
+        load: its rows of Python forces get wrenches times `factor`, (n_load_rows, 6).
+    """
     if model.inputs.custom:
         extra[:] = hold + custom_actuation(model, q) @ u
     called = model.forces.called
@@ -258,8 +269,11 @@ def put_python_forces(
 def python_response(
     model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What these forces add to the derivatives of the residual with respect to q, in the tangent space, and v, by
-    central differences; each (nv, nv)."""
+    """Derivatives of Python forces and custom actuators as parts of those of the residual, by central differences.
+
+    Returns:
+        The derivatives by q, in the tangent space, and by v, each (nv, nv).
+    """
     by_q, by_v = np.zeros((2, model.nv, model.nv))
     if model.forces.called:
         by_q, by_v = (factor * response for response in called_response(model, q, v, t))
@@ -271,7 +285,7 @@ def python_response(
 def python_responses(
     model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times, factor: float = 1.0
 ) -> np.ndarray:
-    """The same of many states (n, ...) at one time or at a time for each: by q and by v, (2, n, nv, nv)."""
+    """As `python_response` at states (n, ...), at one time or a time for each: by q and by v, (2, n, nv, nv)."""
     times = np.broadcast_to(np.asarray(t, dtype=np.float64), len(q)).tolist()
     rows = [python_response(model, *state, factor) for state in zip(q, v, u, times)]
     return np.swapaxes(np.array(rows), 0, 1)

@@ -3,8 +3,9 @@
     M = Σ_α Σ_β S_αᵀ Mᶜ_max(α,β) S_β,     Mᶜ_α = Σ of M over the subtree of α                              (1)
     V_α = Σ_{β ≥ α} Mᶜ_β S_β              one inward pass over the columns of each node's subtree          (2)
 
-Columns need no transport in the base frame, so V is a running sum. Rigid bodies on joints of one axis take the short
-way of mass (4). `mass_inverse_dynamics` computes the motion of the nodes once, for M and for h of
+Columns need no transformation between nodes in the base frame, so V is a running sum. Rigid bodies on joints of one
+axis use the shorter formula (4) of mass. `mass_inverse_dynamics` computes the motion of the nodes once, for M and for
+h of
 
     M(q) a + h(q, v) = τ,   h = ID(q, v, 0)                                                               (3)
 
@@ -34,11 +35,11 @@ import warp as wp
 
 from lissom.dynamics.loads import put_loads
 from lissom.forces.terms import Acting
-from lissom.launch.buffers import Buffers, Passing
+from lissom.launch.buffers import Buffers, Temporary
 from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import for_models, over_models
-from lissom.launch.prepare import Wanted
-from lissom.launch.workspace import call_of, filled
+from lissom.launch.prepare import TableOptions
+from lissom.launch.workspace import call_of, filled_workspace
 from lissom.lie import so3
 from lissom.lie.spatial import rate_of_momentum
 from lissom.lie.types import kernel_options, mat6, vec3, vec6
@@ -117,7 +118,7 @@ def _make(model: Model, batch: int) -> Buffers:
     w = Buffers(model, batch, {"q": (model.nq,)}, {"M": (model.nv**2,)})
     kernel = kernel_of(model)
     if kernel is rigid_mass_matrix_kernel:
-        buffers = [Passing(partial(rigid_buffers, model))]
+        buffers = [Temporary(partial(rigid_buffers, model))]
     else:
         buffers = [column_tables(model), mass_buffers(model, batch)]
     w.record(kernel, [w.tables, w.scratch, *buffers, w.on_device["q"], w.on_device["M"]])
@@ -130,11 +131,11 @@ def mass_matrix(model: Model | ModelBatch, q: ArrayLike) -> np.ndarray:
     Args:
         q: configuration, shape (..., nq).
     Returns:
-        M, shape (..., nv, nv), symmetric; positive definite where every coordinate moves some mass.
+        M, shape (..., nv, nv), symmetric; positive definite if every coordinate moves some mass.
     Raises:
         ShapeError: the argument, the expected and the received shape.
-    Accuracy: as inverse_dynamics. Cost: O(nodes · nv · coordinates of one link); of rigid bodies on
-        joints of one axis each, a scalar product for each pair of joints one of which carries the other.
+    Accuracy: as inverse_dynamics. Cost: O(nodes · nv · coordinates of one link); for rigid bodies on joints of one axis
+        each, a scalar product for each pair of joints of which one is an ancestor of the other.
     Source: Mathew 2025 (D58)-(D59); SoRoSim 2022 eq. (25).
     """
     if type(model) is ModelBatch:
@@ -142,7 +143,7 @@ def mass_matrix(model: Model | ModelBatch, q: ArrayLike) -> np.ndarray:
     M = call_of(model, "mass_matrix")(q)
     if M is not None:
         return M
-    w, lead = filled(model, "mass_matrix", _make, ("q",), q)
+    w, lead = filled_workspace(model, "mass_matrix", _make, ("q",), q)
     w.run()
     w.raise_for_status()
     if not lead:
@@ -198,7 +199,7 @@ def mass_inverse_dynamics_kernel(act: Acting) -> Any:
 def _make_mass_and_bias(model: Model, batch: int) -> Buffers:
     inputs = {"q": (model.nq,), "v": (model.nv,), "no_acceleration": (model.nv,)}
     outputs = {"bias": (model.nv,), "M": (model.nv * column_width(model),)}
-    w = Buffers(model, batch, inputs, outputs, wanted=Wanted(sums=True))
+    w = Buffers(model, batch, inputs, outputs, table_options=TableOptions(only_along_v=True))
     gravity = w.gravity()
     load = w.buffer("load", (batch, model.n_load_rows), vec6)
     terms = w.buffer("terms", (1,), wp.int32, common=True)
@@ -219,13 +220,13 @@ def mass_inverse_dynamics(
     loads: bool = True,
     t: float = 0.0,
 ) -> MassAndBias:
-    """Mass matrix and bias force together, for less than the two apart.
+    """Mass matrix and bias force in one call, which is faster than two.
 
         τ = M(q) a + h(q, v)
 
     Args:
         q: configuration, shape (..., nq) [rad, m, or strain units]. v: velocity, shape (..., nv) [per second].
-        gravity, elastic, loads, t: which terms h has, as in inverse_dynamics.
+        gravity, elastic, loads, t: the terms of h, as in inverse_dynamics.
     Returns:
         MassAndBias: M, shape (..., nv, nv), and h, shape (..., nv).
     Raises:
@@ -236,7 +237,7 @@ def mass_inverse_dynamics(
     time(t)
     if isinstance(model, ModelBatch):
         return for_models(mass_inverse_dynamics, locals(), "q", "v")
-    w, lead = filled(model, "mass_inverse_dynamics", _make_mass_and_bias, ("q", "v"), q, v)
+    w, lead = filled_workspace(model, "mass_inverse_dynamics", _make_mass_and_bias, ("q", "v"), q, v)
     w.put_gravity(gravity)
     w.host["terms"][0] = acting_flags(elastic, loads)
     if loads:
@@ -311,7 +312,7 @@ def coriolis_kernel(act: Acting) -> Any:
 
 def _make_coriolis(model: Model, batch: int) -> Buffers:
     width, inputs = column_width(model), {"q": (model.nq,), "v": (model.nv,)}
-    w = Buffers(model, batch, inputs, {"C": (model.nv * width,)}, wanted=Wanted(differentiates=True))
+    w = Buffers(model, batch, inputs, {"C": (model.nv * width,)}, table_options=TableOptions(derivatives=True))
     x, b = column_tables(model), mass_buffers(model, batch)
     Y = wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device)
     size = (batch, 6 * model.n_dynamic * width)
@@ -322,9 +323,9 @@ def _make_coriolis(model: Model, batch: int) -> Buffers:
     return w
 
 
-@over_models("q", "v", together=True)
+@over_models("q", "v", batched=True)
 def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """Coriolis matrix C(q, v): C v is the force of velocities, and Ṁ − 2C is skew along `integrate`.
+    """Coriolis matrix C(q, v): C v is the velocity force, and Ṁ − 2C is skew along `integrate`.
 
     Args:
         q: configuration, shape (..., nq). v: velocity, shape (..., nv).
@@ -338,7 +339,7 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     C = call_of(model, "coriolis_matrix")(q, v)
     if C is not None:
         return C[:, : model.nv]
-    w, lead = filled(model, "coriolis_matrix", _make_coriolis, ("q", "v"), q, v)
+    w, lead = filled_workspace(model, "coriolis_matrix", _make_coriolis, ("q", "v"), q, v)
     w.run()
     w.raise_for_status()
     if not lead:

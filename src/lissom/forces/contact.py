@@ -7,30 +7,31 @@ centre velocity u and angular velocity ω,
     w = (1 − n nᵀ) u − r ω × n                                                                          (2)
     f = N n + f_t(N, w),   m = −r n × f                                        force, moment about the centre    (3)
 
-Derivatives are those seen in the body's frame: D_c = ∂/∂c, D_u, D_ω, and D_θ for a turn θ of the ball with its anchor.
-Friction is smooth in the slip w or that of a spring between two anchors:
+Derivatives are taken in the body's frame: D_c = ∂/∂c, D_u, D_ω, and D_θ for a rotation θ of the ball with its anchor.
+Friction is a smooth function of the slip velocity w, or the force of a spring between two anchors:
 
     smooth      f_t = −μ N w / √(|w|² + v_s²)                                                            (4)
     anchored    s = x + τ w,   f_t = −k_t s,   but −μ N s/|s| where k_t |s| > μ N                         (5)
     x = P [(c − r n) − A] + r (φ/sin φ) P b,   P = 1 − n nᵀ,   cos φ = −n·b                               (6)
 
-One anchor is the point A of the shape. The other is a point of the ball, seen from its centre in the direction b. The
-two coincide when the pair is anchored. The second part of (6) is the arc that the ball has rolled, so that x is the
-slip alone: a ball that rolls feels no friction. A ball without an anchor has x = 0. With G = φ/sin φ and z = cos φ,
+One anchor is the point A of the shape. The other is a point of the ball, in the direction b from its centre. The two
+coincide at the moment when the pair is anchored. The second part of (6) is the arc along which the ball has rolled
+since, so that x is slip only: a rolling ball has no friction. A ball without an anchor has x = 0. With G = φ/sin φ and
+z = cos φ,
 
     ∂x/∂c = P (1 − r N) − (n·d + n dᵀ) N − r [G (n·b + n bᵀ) + G' (P b) bᵀ] N,   d = c − r n − A          (7)
-    ∂x/∂θ = −r G P b^ + r G' (P b) (n × b)ᵀ for a turn θ of the ball,   G' = (z G − 1)/sin² φ              (8)
+    ∂x/∂θ = −r G P b^ + r G' (P b) (n × b)ᵀ for a rotation θ of the ball,   G' = (z G − 1)/sin² φ          (8)
 
 where N in (7) is the Hessian of the distance.
 
-In the base frame, with W the wrench that ball a of node A receives from an obstacle on node B, F_A −= W and F_B += W.
-Seen from each of the two nodes, for poses δ, twists δη and the bar W̄ = adbar_W,
+In the base frame, with W the wrench on ball a of node A from an obstacle on node B, F_A −= W and F_B += W. In the axes
+of each of the two nodes, for changes δ of poses and δη of twists, and with W̄ = adbar_W,
 
     δF_A = K (δ_A − δ_B) + N (δη_A − δη_B),   K = H − N ad_{η_B}                                         (9)
     δF_B = (W̄ − K) (δ_A − δ_B) − N (δη_A − δη_B)                                                        (10)
 
-H and N are those of an obstacle at rest, at the relative twist. The list of near pairs is renewed whenever a ball has
-moved by half the margin since the last listing, so that no contact is missed.
+H and N are those of an obstacle at rest, at the relative twist. A new list of near pairs is made whenever a ball has
+moved by half the margin since the last one, so that no contact is missed.
 
 Source: Mathew 2025 (57)-(61) and §6.2, with the shape's Hessian in place of that of a cylinder, damping and friction.
 K. L. Johnson, Contact Mechanics, 1985, ch. 7 (a tangential spring below the limit of friction); the return to the cone
@@ -53,7 +54,7 @@ from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import traversal
 from lissom.passes.columns import Matrix
-from lissom.passes.scratch import LOADS, STATUS_CROWDED, Scratch
+from lissom.passes.scratch import LOADS, STATUS_TOO_MANY_PAIRS, Scratch
 from lissom.passes.traversal import origin_between, origin_of, place_bases
 from lissom.robot.shapes import ShapeKind
 
@@ -64,10 +65,10 @@ CYLINDER = wp.constant(wp.int32(ShapeKind.CYLINDER.value))
 HOLLOW = wp.constant(wp.int32(ShapeKind.HOLLOW.value))
 CONE = wp.constant(wp.int32(ShapeKind.CONE.value))
 TINY = wp.constant(wp.float64(1e-30))
-SHORT = wp.constant(wp.float64(1e-12))  # a length below which a line has no direction [m]
-SMALL = wp.constant(wp.float64(0.02))  # 1 − cos φ below which G' is taken by its series
-SURELY = wp.constant(wp.float64(1.0 - 1e-12))
-NOWHERE = wp.constant(wp.float64(wp.nan))
+SHORT = wp.constant(wp.float64(1e-12))  # length below which a line has no direction [m]
+SMALL = wp.constant(wp.float64(0.02))  # 1 − cos φ below which G and G' are computed by series
+BELOW_LIMIT = wp.constant(wp.float64(1.0 - 1e-12))  # part of the largest friction at which a new anchor sticks
+NOT_A_NUMBER = wp.constant(wp.float64(wp.nan))  # coordinates of an anchor that does not exist
 
 
 @wp.func
@@ -77,16 +78,16 @@ def projector(n: vec3) -> mat3:
 
 
 @wp.func
-def from_point(y: vec3, radius: wp.float64):
-    """Distance, gradient and Hessian of a sphere around the origin."""
+def sphere_distance(y: vec3, radius: wp.float64):
+    """Distance, gradient and Hessian of a sphere about the origin."""
     r = wp.max(wp.length(y), TINY)
     n = y / r
     return r - radius, n, projector(n) / r
 
 
 @wp.func
-def from_axis(y: vec3, radius: wp.float64):
-    """The same of a cylinder without end."""
+def axis_distance(y: vec3, radius: wp.float64):
+    """Distance, gradient and Hessian of an infinite cylinder about z."""
     rho = wp.max(wp.sqrt(y[0] * y[0] + y[1] * y[1]), TINY)
     n = vec3(y[0] / rho, y[1] / rho, so3.ZERO)
     round_it = vec3(-n[1], n[0], so3.ZERO)
@@ -94,8 +95,8 @@ def from_axis(y: vec3, radius: wp.float64):
 
 
 @wp.func
-def from_box(half: vec3, y: vec3):
-    """The same of a box."""
+def box_distance(half: vec3, y: vec3):
+    """Distance, gradient and Hessian of a box of half sizes `half`."""
     out = vec3()
     open_ = mat3()
     side = vec3()
@@ -119,9 +120,9 @@ def from_box(half: vec3, y: vec3):
 
 
 @wp.func
-def from_rim(radius: wp.float64, y: vec3):
-    """The same of a circle around z at the origin."""
-    side, n, _N = from_axis(y, radius)
+def rim_distance(radius: wp.float64, y: vec3):
+    """Distance, gradient and Hessian of a circle about z at the origin."""
+    side, n, _N = axis_distance(y, radius)
     across = side * n + vec3(so3.ZERO, so3.ZERO, y[2])
     distance = wp.length(across)
     out = across / distance
@@ -131,13 +132,13 @@ def from_rim(radius: wp.float64, y: vec3):
 
 
 @wp.func
-def from_cylinder(radius: wp.float64, half: wp.float64, y: vec3):
-    """The same of a cylinder with flat ends."""
-    side, n, N = from_axis(y, radius)
+def cylinder_distance(radius: wp.float64, half: wp.float64, y: vec3):
+    """Distance, gradient and Hessian of a cylinder with flat ends at ±half."""
+    side, n, N = axis_distance(y, radius)
     end = wp.where(y[2] < so3.ZERO, -so3.ONE, so3.ONE)
     above = wp.abs(y[2]) - half
     if side > so3.ZERO and above > so3.ZERO:
-        d, m, M = from_rim(radius, y - vec3(so3.ZERO, so3.ZERO, end * half))
+        d, m, M = rim_distance(radius, y - vec3(so3.ZERO, so3.ZERO, end * half))
         return d, m, M
     if above > side:
         return above, vec3(so3.ZERO, so3.ZERO, end), mat3()
@@ -145,19 +146,19 @@ def from_cylinder(radius: wp.float64, half: wp.float64, y: vec3):
 
 
 @wp.func
-def from_cone(radius: wp.float64, half: wp.float64, y: vec3):
-    """The same of a cone with its base at −half and its tip at half."""
+def cone_distance(radius: wp.float64, half: wp.float64, y: vec3):
+    """Distance, gradient and Hessian of a cone with its base at −half and its tip at half."""
     slant = wp.length(vec3(radius, so3.TWO * half, so3.ZERO))
     outwards, upwards = so3.TWO * half / slant, radius / slant  # the normal of its side
-    side, n, N = from_axis(y, radius)
+    side, n, N = axis_distance(y, radius)
     above = y[2] + half
     along = upwards * -side + outwards * above  # on the side, from the rim
     below = -above
     if side > so3.ZERO and along < so3.ZERO:
-        d, m, M = from_rim(radius, y + vec3(so3.ZERO, so3.ZERO, half))
+        d, m, M = rim_distance(radius, y + vec3(so3.ZERO, so3.ZERO, half))
         return d, m, M
     if along > slant:
-        d, m, M = from_point(y - vec3(so3.ZERO, so3.ZERO, half), so3.ZERO)
+        d, m, M = sphere_distance(y - vec3(so3.ZERO, so3.ZERO, half), so3.ZERO)
         return d, m, M
     beyond = outwards * side + upwards * above
     if below > beyond:
@@ -175,28 +176,28 @@ def signed_distance(kind: int, size: vec3, y: vec3):
     if kind == PLANE:
         return y[2], vec3(so3.ZERO, so3.ZERO, so3.ONE), mat3()
     if kind == SPHERE:
-        d, n, N = from_point(y, size[0])
+        d, n, N = sphere_distance(y, size[0])
         return d, n, N
     if kind == BOX:
-        d, n, N = from_box(size, y)
+        d, n, N = box_distance(size, y)
         return d, n, N
     if kind == HOLLOW:
-        d, n, N = from_axis(y, size[0])
+        d, n, N = axis_distance(y, size[0])
         return -d, -n, -N
     if kind == CYLINDER:
         if size[1] < so3.ZERO:
-            d, n, N = from_axis(y, size[0])
+            d, n, N = axis_distance(y, size[0])
             return d, n, N
-        d, n, N = from_cylinder(size[0], size[1], y)
+        d, n, N = cylinder_distance(size[0], size[1], y)
         return d, n, N
     if kind == CONE:
-        d, n, N = from_cone(size[0], size[1], y)
+        d, n, N = cone_distance(size[0], size[1], y)
         return d, n, N
     if wp.abs(y[2]) <= size[1]:  # a capsule
-        d, n, N = from_axis(y, size[0])
+        d, n, N = axis_distance(y, size[0])
         return d, n, N
     end = wp.where(y[2] < so3.ZERO, -size[1], size[1])
-    d, n, N = from_point(y - vec3(so3.ZERO, so3.ZERO, end), size[0])
+    d, n, N = sphere_distance(y - vec3(so3.ZERO, so3.ZERO, end), size[0])
     return d, n, N
 
 
@@ -214,23 +215,23 @@ class ContactLaw:
 
 
 @wp.struct
-class Grip:
-    """An anchor for (6), in the base frame: whether the pair has one, d = c − r n − A and b."""
+class Anchor:
+    """The anchor of a pair for (6), in the base frame: whether it exists, d = c − r n − A, and b."""
 
-    holds: wp.int32
+    exists: wp.int32
     d: vec3
     b: vec3
 
 
 @wp.func
-def rolled(n: vec3, b: vec3):
+def arc_factor(n: vec3, b: vec3):
     """G and G' of (8)."""
     z = -wp.dot(n, b)
     y = so3.ONE - z
     if y < SMALL:
         G = so3.ZERO
         slope = so3.ZERO
-        term = wp.float64(1.0)  # of G in powers of y; each is (m + 1)/(2m + 3) y times the one before
+        term = wp.float64(1.0)  # term of the series of G in y; the next is (m + 1)/(2m + 3) y times this one
         m = wp.float64(0.0)
         for _k in range(9):
             G += term
@@ -245,50 +246,50 @@ def rolled(n: vec3, b: vec3):
 
 
 @wp.func
-def elastic_slip(grip: Grip, radius: wp.float64, n: vec3) -> vec3:
+def elastic_slip(anchored: Anchor, radius: wp.float64, n: vec3) -> vec3:
     """x of (6)."""
-    if grip.holds == 0:
+    if anchored.exists == 0:
         return vec3()
-    G, _slope = rolled(n, grip.b)
-    return projector(n) * (grip.d + radius * G * grip.b)
+    G, _slope = arc_factor(n, anchored.b)
+    return projector(n) * (anchored.d + radius * G * anchored.b)
 
 
 @wp.func
-def elastic_slip_derivatives(grip: Grip, radius: wp.float64, n: vec3, N: mat3):
+def elastic_slip_derivatives(anchored: Anchor, radius: wp.float64, n: vec3, N: mat3):
     """∂x/∂c of (7) and ∂x/∂θ of (8)."""
-    if grip.holds == 0:
+    if anchored.exists == 0:
         return mat3(), mat3()
-    G, slope = rolled(n, grip.b)
+    G, slope = arc_factor(n, anchored.b)
     P = projector(n)
     one = wp.identity(n=3, dtype=wp.float64)
-    arm = P * grip.b
-    turned = G * (wp.dot(n, grip.b) * one + wp.outer(n, grip.b)) + slope * wp.outer(arm, grip.b)
-    moved = wp.dot(n, grip.d) * one + wp.outer(n, grip.d)
+    arm = P * anchored.b
+    turned = G * (wp.dot(n, anchored.b) * one + wp.outer(n, anchored.b)) + slope * wp.outer(arm, anchored.b)
+    moved = wp.dot(n, anchored.d) * one + wp.outer(n, anchored.d)
     by_centre = P * (one - radius * N) - (moved + radius * turned) * N
-    by_turn = radius * (slope * wp.outer(arm, wp.cross(n, grip.b)) - G * (P * so3.hat(grip.b)))
+    by_turn = radius * (slope * wp.outer(arm, wp.cross(n, anchored.b)) - G * (P * so3.hat(anchored.b)))
     return by_centre, by_turn
 
 
 @wp.func
-def friction_force(law: ContactLaw, grip: Grip, radius: wp.float64, push: wp.float64, n: vec3, w: vec3) -> vec3:
+def friction_force(law: ContactLaw, anchored: Anchor, radius: wp.float64, push: wp.float64, n: vec3, w: vec3) -> vec3:
     """f of (4) or (5)."""
     most = law.friction * push
     if law.stick_stiffness == so3.ZERO:
         return (-most / wp.sqrt(wp.dot(w, w) + law.slip_speed * law.slip_speed)) * w
-    s = elastic_slip(grip, radius, n) + law.stick_damping * w
+    s = elastic_slip(anchored, radius, n) + law.stick_damping * w
     return -wp.min(law.stick_stiffness, most / wp.max(wp.length(s), TINY)) * s
 
 
 @wp.func
-def friction_slopes(law: ContactLaw, grip: Grip, radius: wp.float64, push: wp.float64, n: vec3, w: vec3):
-    """∂f/∂s at fixed N, ∂f/∂N, and the share τ of w in s; for the smooth law s is w."""
+def friction_slopes(law: ContactLaw, anchored: Anchor, radius: wp.float64, push: wp.float64, n: vec3, w: vec3):
+    """∂f/∂s at fixed N, ∂f/∂N, and ∂s/∂w = τ; for the smooth law s = w."""
     most = law.friction * push
     one = wp.identity(n=3, dtype=wp.float64)
     if law.stick_stiffness == so3.ZERO:
         size = wp.sqrt(wp.dot(w, w) + law.slip_speed * law.slip_speed)
         g = w / size
         return (-most / size) * (one - wp.outer(g, g)), -law.friction * g, so3.ONE
-    s = elastic_slip(grip, radius, n) + law.stick_damping * w
+    s = elastic_slip(anchored, radius, n) + law.stick_damping * w
     size = wp.length(s)
     if most <= so3.ZERO:
         return mat3(), vec3(), law.stick_damping
@@ -299,10 +300,10 @@ def friction_slopes(law: ContactLaw, grip: Grip, radius: wp.float64, push: wp.fl
 
 
 @wp.func
-def limited_slip(law: ContactLaw, grip: Grip, radius: wp.float64, push: wp.float64, n: vec3) -> vec3:
-    """x shortened to the limit of friction, k_t |x| < μ N: the ball slips that far and sticks from there."""
-    x = elastic_slip(grip, radius, n)
-    most = SURELY * law.friction * push / law.stick_stiffness
+def limited_slip(law: ContactLaw, anchored: Anchor, radius: wp.float64, push: wp.float64, n: vec3) -> vec3:
+    """x shortened to the limit of friction, k_t |x| < μ N: beyond this limit the ball slips."""
+    x = elastic_slip(anchored, radius, n)
+    most = BELOW_LIMIT * law.friction * push / law.stick_stiffness
     size = wp.length(x)
     if size > most:
         return (most / size) * x
@@ -320,19 +321,21 @@ def pressure(law: ContactLaw, depth: wp.float64, rate: wp.float64):
 
 
 @wp.func
-def contact_force(law: ContactLaw, grip: Grip, radius: wp.float64, depth: wp.float64, n: vec3, u: vec3, spin: vec3):
+def contact_force(
+    law: ContactLaw, anchored: Anchor, radius: wp.float64, depth: wp.float64, n: vec3, u: vec3, spin: vec3
+):
     """f and m of (3)."""
     push, _by_depth, _by_rate = pressure(law, depth, -wp.dot(n, u))
     f = push * n
     if law.friction > so3.ZERO:
         slip = u - wp.dot(n, u) * n - radius * wp.cross(spin, n)
-        f += friction_force(law, grip, radius, push, n, slip)
+        f += friction_force(law, anchored, radius, push, n, slip)
     return f, -radius * wp.cross(n, f)
 
 
 @wp.func
 def contact_derivatives(
-    law: ContactLaw, grip: Grip, radius: wp.float64, depth: wp.float64, n: vec3, N: mat3, u: vec3, spin: vec3
+    law: ContactLaw, anchored: Anchor, radius: wp.float64, depth: wp.float64, n: vec3, N: mat3, u: vec3, spin: vec3
 ):
     """D_c, D_u, D_ω and D_θ of f, with u and ω held fixed under D_c and D_θ."""
     push, by_depth, by_rate = pressure(law, depth, -wp.dot(n, u))
@@ -344,14 +347,14 @@ def contact_derivatives(
     D_turn = mat3()
     if law.friction > so3.ZERO:
         slip = flat * u - radius * wp.cross(spin, n)
-        G, by_push, share = friction_slopes(law, grip, radius, push, n, slip)
+        G, by_push, share = friction_slopes(law, anchored, radius, push, n, slip)
         along = n + by_push
         slip_c = -(wp.outer(n, N * u) + wp.dot(n, u) * N) - radius * so3.cross_columns(spin, N)
         D_c += share * (G * slip_c)
         D_u += share * (G * flat)
         D_spin += (share * radius) * (G * so3.hat(n))
         if law.stick_stiffness > so3.ZERO:
-            by_centre, by_turn = elastic_slip_derivatives(grip, radius, n, N)
+            by_centre, by_turn = elastic_slip_derivatives(anchored, radius, n, N)
             D_c += G * by_centre
             D_turn += G * by_turn
     D_c += wp.outer(along, -by_depth * n - by_rate * (N * u))
@@ -375,7 +378,7 @@ def contact_response(
 ):
     """Derivatives of −(m; f) at the centre by a small motion of the body and by its twist, both at the centre.
 
-    In the body's frame a turn θ changes f by δf − θ × f; it takes θ × u and θ × ω from the changes of u and ω.
+    In the body's frame a rotation θ changes f by δf − θ × f, and reduces the changes of u and ω by θ × u and θ × ω.
     """
     turn = D_u * so3.hat(u) + D_spin * so3.hat(spin) - D_turn
     lever = radius * so3.hat(n)
@@ -385,20 +388,20 @@ def contact_response(
 
 @wp.func
 def at_origin(c: vec3, X: mat6) -> mat6:
-    """A 6x6 matrix from twists at the point c to wrenches there, as one at the origin."""
+    """A 6x6 matrix X from twists at the point c to wrenches there, transformed to the origin."""
     to_c = se3.block(wp.identity(n=3, dtype=wp.float64), mat3(), -so3.hat(c), wp.identity(n=3, dtype=wp.float64))
     return wp.transpose(to_c) * X * to_c
 
 
 @wp.func
 def wrench_at_origin(c: vec3, m: vec3, f: vec3) -> vec6:
-    """The wrench of a moment and a force at the point c."""
+    """The wrench about the origin of a moment and a force at the point c."""
     return se3.join(m + wp.cross(c, f), f)
 
 
 @wp.func
 def pose_of(s: Scratch, i: int, k: int, origin: vec3):
-    """Pose of a node in the base frame at the origin, −1 being the world."""
+    """Pose of node k in the base frame with origin `origin`; that of the world for k = −1."""
     if k < 0:
         return wp.identity(n=3, dtype=wp.float64), -origin
     return s.node[i, k].R, s.node[i, k].p
@@ -406,7 +409,7 @@ def pose_of(s: Scratch, i: int, k: int, origin: vec3):
 
 @wp.func
 def twist_of(s: Scratch, i: int, k: int) -> vec6:
-    """Twist of a node, −1 being the world."""
+    """Twist of node k; zero for the world, k = −1."""
     if k < 0:
         return vec6()
     return s.node[i, k].eta
@@ -414,7 +417,7 @@ def twist_of(s: Scratch, i: int, k: int) -> vec6:
 
 @wp.func
 def ball_centre(t: Tables, s: Scratch, i: int, ball: int, origin: vec3) -> vec3:
-    """Centre of a ball in the base frame."""
+    """Centre of a ball in the base frame with origin `origin`."""
     R, p = pose_of(s, i, t.contacts.ball_node[ball], origin)
     return R * t.contacts.ball_position[ball] + p
 
@@ -435,7 +438,7 @@ def obstacle_pose(t: Tables, s: Scratch, i: int, obstacle: int, origin: vec3):
 
 @wp.func
 def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
-    """Distance of the surfaces of pair e, negative where they overlap."""
+    """Distance of the surfaces of pair e, negative if they overlap."""
     ball = t.contacts.pair[e, 0]
     obstacle = t.contacts.pair[e, 1]
     b = t.contacts.obstacle_node[obstacle]
@@ -449,12 +452,12 @@ def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
 
 @wp.func(inline=False)
 def has_moved(t: Tables, s: Scratch, i: int) -> int:
-    """Whether a ball has moved by half the margin since the last listing."""
+    """1 if a ball has moved by half the margin since the last list of near pairs, or if there is no list; else 0."""
     if s.near.count[i] < 0:
         return 1
     limit = so3.HALF * so3.HALF * t.contacts.margin * t.contacts.margin
     for ball in range(t.contacts.ball_node.shape[0]):
-        moved = ball_in_world(t, s, i, ball) - s.near.seen[i, ball]
+        moved = ball_in_world(t, s, i, ball) - s.near.listed_position[i, ball]
         if not (wp.dot(moved, moved) < limit):
             return 1
     return 0
@@ -462,31 +465,31 @@ def has_moved(t: Tables, s: Scratch, i: int) -> int:
 
 @wp.func(inline=False)
 def place_clusters(t: Tables, s: Scratch, i: int):
-    """Where the balls are, the middle of each cluster of them, and how far its balls reach from there."""
+    """Store the positions of all balls, and centre and radius of a sphere around each cluster of balls."""
     for c in range(s.near.centre.shape[1]):
         begin, end = t.contacts.cluster_start[c], t.contacts.cluster_start[c + 1]
         centre = vec3()
         for ball in range(begin, end):
-            place = ball_in_world(t, s, i, ball)
-            s.near.seen[i, ball] = place
-            centre = centre + place / wp.float64(end - begin)
-        reach = wp.float64(0.0)
+            position = ball_in_world(t, s, i, ball)
+            s.near.listed_position[i, ball] = position
+            centre = centre + position / wp.float64(end - begin)
+        radius = wp.float64(0.0)
         for ball in range(begin, end):
-            out = wp.length(s.near.seen[i, ball] - centre) + t.contacts.ball_radius[ball]
-            reach = wp.max(reach, out)
+            distance = wp.length(s.near.listed_position[i, ball] - centre) + t.contacts.ball_radius[ball]
+            radius = wp.max(radius, distance)
         s.near.centre[i, c] = centre
-        s.near.reach[i, c] = reach
+        s.near.radius[i, c] = radius
 
 
 @wp.func
 def gap_of_block(t: Tables, s: Scratch, i: int, k: int) -> wp.float64:
-    """Lower bound of the gaps of the pairs of block k: of the spheres around two
-    clusters, or of one and a shape."""
+    """Lower bound of the gaps of the pairs of block k: the gap of the spheres around two clusters, or of one sphere and
+    a shape."""
     mine = t.contacts.block[k, 0]
     other = t.contacts.block[k, 1]
     centre = s.near.centre[i, mine]
     if other >= 0:
-        return wp.length(centre - s.near.centre[i, other]) - s.near.reach[i, mine] - s.near.reach[i, other]
+        return wp.length(centre - s.near.centre[i, other]) - s.near.radius[i, mine] - s.near.radius[i, other]
     obstacle = t.contacts.pair[t.contacts.block[k, 2], 1]
     node = t.contacts.obstacle_node[obstacle]
     origin = origin_of(t, s, i, node)
@@ -494,14 +497,14 @@ def gap_of_block(t: Tables, s: Scratch, i: int, k: int) -> wp.float64:
     x = wp.transpose(R) * (centre - origin - p) - t.contacts.obstacle_p[obstacle]
     y = wp.transpose(t.contacts.obstacle_R[obstacle]) * x
     d, _n, _N = signed_distance(t.contacts.obstacle_kind[obstacle], t.contacts.obstacle_size[obstacle], y)
-    return d - s.near.reach[i, mine]
+    return d - s.near.radius[i, mine]
 
 
 @wp.func(inline=False)
 def list_near(t: Tables, s: Scratch, i: int):
-    """List the pairs within the margin, all those whose obstacle roams among them."""
+    """Make the list of near pairs: those within the margin, and all pairs whose obstacle is marked as roaming."""
     count = wp.int32(0)
-    room = s.near.pair.shape[1]
+    capacity = s.near.pair.shape[1]
     place_clusters(t, s, i)
     for k in range(t.contacts.block.shape[0]):
         begin, end = t.contacts.block[k, 2], t.contacts.block[k, 3]
@@ -509,24 +512,24 @@ def list_near(t: Tables, s: Scratch, i: int):
         if roams or gap_of_block(t, s, i, k) < t.contacts.margin:
             for e in range(begin, end):
                 if roams or gap_of_pair(t, s, i, e) < t.contacts.margin:
-                    if count < room:
+                    if count < capacity:
                         s.near.pair[i, count] = e
                     count += 1
-    if count > room:
-        s.status[i] = STATUS_CROWDED
+    if count > capacity:
+        s.status[i] = STATUS_TOO_MANY_PAIRS
         count = wp.int32(-1)
     s.near.count[i] = count
 
 
 @wp.func
 def anchor_at(t: Tables, i: int, e: int) -> vec3:
-    """Anchor of pair e of an instance on its obstacle; NaN where it has none."""
+    """Anchor of pair e of an instance on its obstacle; NaN if it has none."""
     return t.contacts.anchor[anchor_row(t, i), 2 * e]
 
 
 @wp.func
 def anchor_row(t: Tables, i: int) -> int:
-    """Row of the anchors of an instance; one row serves all instances where the table has only one."""
+    """Row of the anchors of instance i; a table with one row serves all instances."""
     return wp.min(i, t.contacts.anchor.shape[0] - 1)
 
 
@@ -539,11 +542,14 @@ def put_anchor(t: Tables, i: int, e: int, on_obstacle: vec3, on_ball: vec3):
 
 @wp.struct
 class Contact:
-    """The arguments of the contact law for a pair, in the base frame: law, anchor, radius, depth, centre, normal,
-    Hessian, velocity of the centre and spin against the obstacle, nodes of ball and obstacle."""
+    """The arguments of the contact law for a pair, in the base frame.
+
+    law. anchored: the anchor. radius and depth of the ball. c: centre. n, N: normal and Hessian. u, spin: velocity of
+    the centre and angular velocity relative to the obstacle. a, b: nodes of ball and obstacle.
+    """
 
     law: ContactLaw
-    grip: Grip
+    anchored: Anchor
     radius: wp.float64
     depth: wp.float64
     c: vec3
@@ -557,7 +563,7 @@ class Contact:
 
 @wp.func(inline=False)
 def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
-    """The contact of pair e."""
+    """The contact of pair e; all but nodes, radius, centre and depth is zero if it is open."""
     ball = t.contacts.pair[e, 0]
     obstacle = t.contacts.pair[e, 1]
     x = Contact()
@@ -587,32 +593,34 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
         anchor = anchor_at(t, i, e)
         if x.law.stick_stiffness > so3.ZERO and not wp.isnan(anchor[0]):
             R_a, _p_a = pose_of(s, i, x.a, origin)
-            x.grip.holds = 1
-            x.grip.d = x.c - x.radius * x.n - R * anchor - p
-            x.grip.b = R_a * t.contacts.anchor[anchor_row(t, i), 2 * e + 1]
+            x.anchored.exists = 1
+            x.anchored.d = x.c - x.radius * x.n - R * anchor - p
+            x.anchored.b = R_a * t.contacts.anchor[anchor_row(t, i), 2 * e + 1]
     return x
 
 
 @wp.func
 def new_anchor(t: Tables, s: Scratch, i: int, e: int, x: Contact):
-    """Anchors of pair e, which is in contact, in the frames of the obstacle and of the ball's node: the point of
-    contact, moved back by the slip that friction keeps."""
+    """New anchors of pair e, which is in contact, in the frames of the obstacle and of the ball's node: the contact
+    point, moved back by the elastic slip up to the limit of friction."""
     push, _by_depth, _by_rate = pressure(x.law, x.depth, -wp.dot(x.n, x.u))
     origin = origin_between(t, s, i, x.a, x.b)
     R, p = obstacle_pose(t, s, i, t.contacts.pair[e, 1], origin)
     R_a, _p_a = pose_of(s, i, x.a, origin)
-    A = x.c - x.radius * x.n - limited_slip(x.law, x.grip, x.radius, push, x.n)
+    A = x.c - x.radius * x.n - limited_slip(x.law, x.anchored, x.radius, push, x.n)
     return wp.transpose(R) * (A - p), -(wp.transpose(R_a) * x.n)
 
 
 @wp.func(inline=False)
-def renew_anchors(t: Tables, s: Scratch, i: int):
-    """Anchor the pairs in contact at the present state, and clear the anchors of pairs that have opened."""
+def update_anchors(t: Tables, s: Scratch, i: int):
+    """Update the anchors of pairs in contact to the present state, and clear those of pairs that have opened."""
     if has_moved(t, s, i) == 1:
         list_near(t, s, i)
     for e in range(t.contacts.pair.shape[0]):
         if not wp.isnan(anchor_at(t, i, e)[0]) and not (gap_of_pair(t, s, i, e) < so3.ZERO):
-            put_anchor(t, i, e, vec3(NOWHERE, NOWHERE, NOWHERE), vec3(NOWHERE, NOWHERE, NOWHERE))
+            put_anchor(
+                t, i, e, vec3(NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER), vec3(NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER)
+            )
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
         x = contact_of(t, s, i, e)
@@ -623,13 +631,13 @@ def renew_anchors(t: Tables, s: Scratch, i: int):
 
 @wp.func(inline=False)
 def add_contacts(t: Tables, s: Scratch, i: int):
-    """F of both nodes of each pair in contact."""
+    """Subtract the wrenches of contacts from F of both nodes of each pair."""
     if has_moved(t, s, i) == 1:
         list_near(t, s, i)
     for j in range(s.near.count[i]):
         x = contact_of(t, s, i, s.near.pair[i, j])
         if x.depth > so3.ZERO:
-            f, m = contact_force(x.law, x.grip, x.radius, x.depth, x.n, x.u, x.spin)
+            f, m = contact_force(x.law, x.anchored, x.radius, x.depth, x.n, x.u, x.spin)
             W = wrench_at_origin(x.c, m, f)
             if x.a >= 0:
                 s.node[i, x.a].F = s.node[i, x.a].F - W
@@ -641,8 +649,8 @@ def add_contacts(t: Tables, s: Scratch, i: int):
 def put_response(
     s: Scratch, i: int, a: int, b: int, c: vec3, m: vec3, f: vec3, H_c: mat6, N_c: mat6, H: wp.array2d(dtype=mat6)
 ):
-    """Add K and N of (9), (10) on the nodes a and b themselves, for the wrench (m; f) at c that a receives; list the
-    coupling of the two in s.near."""
+    """Add the derivatives (9), (10) of F of nodes a and b by their own motion to H and s.near.N, for the wrench (m; f)
+    at c on node a; list the coupling of the two nodes in s.near."""
     N = at_origin(c, N_c)
     K = at_origin(c, H_c)
     bar = adbar_matrix(wrench_at_origin(c, m, f))
@@ -658,19 +666,19 @@ def put_response(
 
 @wp.func(inline=False)
 def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
-    """H and N of both nodes of each pair in contact, and their coupling."""
+    """Add H and N of both nodes of each pair in contact, and list their couplings."""
     for j in range(s.near.count[i]):
         x = contact_of(t, s, i, s.near.pair[i, j])
         if x.depth > so3.ZERO:
-            f, m = contact_force(x.law, x.grip, x.radius, x.depth, x.n, x.u, x.spin)
-            D_c, D_u, D_spin, D_turn = contact_derivatives(x.law, x.grip, x.radius, x.depth, x.n, x.N, x.u, x.spin)
+            f, m = contact_force(x.law, x.anchored, x.radius, x.depth, x.n, x.u, x.spin)
+            D_c, D_u, D_spin, D_turn = contact_derivatives(x.law, x.anchored, x.radius, x.depth, x.n, x.N, x.u, x.spin)
             H_c, N_c = contact_response(x.radius, x.n, x.N, x.u, x.spin, f, m, D_c, D_u, D_spin, D_turn)
             put_response(s, i, x.a, x.b, x.c, m, f, H_c, N_c, H)
 
 
 @wp.func
 def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
-    """See term."""
+    """`add` of the term: wrenches of contacts."""
     if t.contacts.pair.shape[0] > 0:
         add_contacts(t, s, i)
 
@@ -679,19 +687,20 @@ def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(
 def respond(
     t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
 ):
-    """See term."""
+    """`respond` of the term: derivatives of the wrenches of contacts."""
     if t.contacts.pair.shape[0] > 0:
         respond_to_contacts(t, s, i, H)
 
 
 @wp.func
 def renew(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, a: Matrix):
-    """See term; for one instance alone, since anchors belong to the model."""
+    """`renew` of the term: updates the anchors. Anchors of the model, in a table of one row, allow one instance
+    only."""
     if t.contacts.sticks != 0:
         place_bases(t, s, i, q)
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, q, v, a, vec6())
-        renew_anchors(t, s, i)
+        update_anchors(t, s, i)
 
 
 TERM = Term("contacts", int(LOADS), lambda model: model.has_surroundings, add=add, respond=respond, renew=renew)

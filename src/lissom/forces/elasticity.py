@@ -1,4 +1,4 @@
-"""Elastic and viscous forces of rods and joint springs.
+"""Elastic and viscous forces of rods and joint springs, as a term inside kernels.
 
 τ = K (q − q_rest) + D v,   and for a spherical or free joint  τ = T(x)⁻ᵀ K x,  x = log(g_rest⁻¹ g)    (1)
 """
@@ -17,7 +17,7 @@ from lissom.lie.native import native_functions
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.tables import Tables
 from lissom.passes.columns import Columns
-from lissom.passes.features import may_be_stored
+from lissom.passes.features import may_have_stored_poses
 from lissom.passes.group import move_tangent, quaternion_rotation, stored_position, twist
 from lissom.passes.scratch import SPRINGS, Scratch
 
@@ -53,7 +53,7 @@ def elastic_rows(
 
 @wp.func
 def deflection(t: Tables, i: int, j: int, q: wp.array2d(dtype=wp.float64)) -> wp.float64:
-    """Coordinate j away from where its spring is slack; zero where its spring is that of a spherical or free joint."""
+    """Coordinate j minus its rest position; zero for coordinates of spherical and free joints."""
     at = t.dofs.q[j]
     if at < 0:
         return so3.ZERO
@@ -83,7 +83,7 @@ def elastic_force(
         v,
         tau,
     )
-    if may_be_stored():
+    if may_have_stored_poses():
         for j in range(t.pose_springs.node.shape[0]):
             k = t.pose_springs.node[j]
             x = spring_logarithm(t, j, i, q)
@@ -126,8 +126,8 @@ def elastic_stiffness(
     by_v: wp.float64,
     out: wp.array2d(dtype=wp.float64),
 ):
-    """Add by_q and by_v times the derivatives of (1): K and D, and the part of K from the springs of spherical and free
-    joints, along T(move)."""
+    """Add the derivatives of (1), with the weights by_q and by_v: K and D, and the stiffness of the springs of
+    spherical and free joints times T(move)."""
     add_weighted_elastic_rows(
         t.nv,
         x.width,
@@ -140,7 +140,7 @@ def elastic_stiffness(
         by_v,
         out,
     )
-    if may_be_stored() and by_q != so3.ZERO:
+    if may_have_stored_poses() and by_q != so3.ZERO:
         for j in range(t.pose_springs.node.shape[0]):
             k = t.pose_springs.node[j]
             A, B = move_tangent(t, i, k, move)
@@ -187,7 +187,7 @@ def elastic_change(
         dv,
         tau,
     )
-    if may_be_stored():
+    if may_have_stored_poses():
         for j in range(t.pose_springs.node.shape[0]):
             k = t.pose_springs.node[j]
             start = t.node[k].v_start
@@ -216,7 +216,7 @@ def add_own_block(t: Tables, i: int, k: int, width: int, D: mat6, out: wp.array2
     """Add the first rows and columns of D at the own coordinates of a spherical or free joint."""
     start = t.node[k].v_start
     n = t.node[k].v_stop - start
-    for r in range(n):  # loops that Warp leaves as they are: unrolled, they were the longest function of all
+    for r in range(n):  # n is not constant, so that Warp does not unroll the loops; unrolled code compiles slowly
         for e in range(n):
             at = (start + r) * width + start + e
             out[i, at] = out[i, at] + D[r, e]
@@ -230,7 +230,7 @@ def elastic_energy(t: Tables, s: Scratch, i: int, q: wp.array2d(dtype=wp.float64
         for e in range(t.elasticity.start[row], t.elasticity.start[row + 1]):
             j = t.elasticity.column[e]
             total += so3.HALF * t.elasticity.row_stiffness[e] * deflection(t, i, row, q) * deflection(t, i, j, q)
-    if may_be_stored():
+    if may_have_stored_poses():
         for j in range(t.pose_springs.node.shape[0]):
             x = spring_logarithm(t, j, i, q)
             total += so3.HALF * wp.dot(x, t.pose_springs.stiffness[j] * x)

@@ -5,16 +5,16 @@ y is the node's twist relative to the fluid, v and V its linear part.
     drag   F = D |v| y,   ∂F/∂y = D (|v| + y vᵀ/|v|)                                                      (1)
     wake   Φ = V_x p − ½ (p·V) x,   p = m V                         the force of the wake behind a tip        (2)
 
-A current C runs through the base frame as the twist (0; c), with the rate Ċ. Its force on the added mass M_A and the
-displaced mass M_D, and the response to a pose δ and a twist δη of the node (y = η − C, δC = (ad_C + K) δ, K from ∇c),
-are
+A current is the twist C = (0; c) of the fluid in the base frame, with the rate Ċ. Its force on the added mass M_A and
+the displaced mass M_D, and the derivatives of that by the pose δ and the twist δη of the node (y = η − C,
+δC = (ad_C + K) δ, K from ∇c), are
 
     ΔF = M_A (ad_η C − Ċ) + coad(y, M_A y) − coad(η, M_A η) − M_D Ċ                                        (3)
     ΔN = L(y) − L(η) − M_A ad_C,   L(x) = adbar_{M_A x} − ad_xᵀ M_A                                        (4)
     ΔH = (M_A ad_η − L(y)) (ad_C + K) − (M_A + M_D) (ad_Ċ + K̇)                                            (5)
 
-Ċ is the rate of a particle of the fluid, which drives the displaced fluid, M_D, as well. The inertia of the fluid, L,
-has no weight: F gains L (0; G) and H gains L ad_G.
+Ċ is the acceleration of a particle of the fluid, which also acts on the displaced fluid M_D. The inertia L of the fluid
+has no weight: L (0; G) is added to F, and L ad_G to H.
 Source: Mathew 2025 §6.3, (62)-(66); Boyer 2023 Example 3 and Lighthill 1971 for (2).
 """
 
@@ -40,7 +40,7 @@ from lissom.passes.scratch import LOADS, Scratch
 from lissom.passes.traversal import origin_of
 from lissom.robot.functions import is_compiled
 
-STEP = wp.constant(wp.float64(6e-6))  # of central differences of a user's current
+STEP = wp.constant(wp.float64(6e-6))  # of central differences of a user's current [m]
 
 
 @wp.func
@@ -90,7 +90,7 @@ def current_force(M_A: mat6, M_D: mat6, eta: vec6, C: vec6, C_rate: vec6) -> vec
 
 @wp.func
 def current_at(t: Tables, load: wp.array(dtype=vec6), x: vec3, current: wp.Function):
-    """Twist C and rate Ċ of the fluid at a point of the world."""
+    """Twist C and rate Ċ of the fluid at a point x of the world."""
     row = load[t.loads.node.shape[0]] + current(x, load[t.loads.node.shape[0] + 1][0])
     return se3.join(vec3(), se3.angular(row)), se3.join(vec3(), se3.linear(row))
 
@@ -99,8 +99,8 @@ def current_at(t: Tables, load: wp.array(dtype=vec6), x: vec3, current: wp.Funct
 def current_by_pose(
     t: Tables, load: wp.array(dtype=vec6), p: vec3, x: vec3, C: vec6, C_rate: vec6, current: wp.Function
 ):
-    """ad_C + K and ad_Ċ + K̇: how the current at a node, at p in the base frame and x in the world, changes with its
-    pose, seen from it."""
+    """ad_C + K and ad_Ċ + K̇: the derivatives of C and Ċ at a node by its pose, in the axes of the node, which is at p
+    in the base frame and at x in the world."""
     slope = mat3()
     slope_rate = mat3()
     for c in range(3):
@@ -119,7 +119,7 @@ def current_by_pose(
 def add_fluid(
     t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int, current: wp.Function
 ):
-    """Add the missing weight of the fluid's inertia to F and, with loads, drag, current and wake."""
+    """Remove the weight of the fluid's inertia from F; with loads, add drag and the forces of current and wake."""
     for j in range(t.fluid.node.shape[0]):
         k = t.fluid.node[j]
         R = s.node[i, k].R
@@ -157,7 +157,7 @@ def respond_to_fluid(
     H: wp.array2d(dtype=mat6),
     current: wp.Function,
 ):
-    """H and N of the fluid's wrenches."""
+    """Add H and N of the fluid's wrenches."""
     for j in range(t.fluid.node.shape[0]):
         k = t.fluid.node[j]
         R = s.node[i, k].R
@@ -211,7 +211,7 @@ def _bound(current: Any = no_current_of_user) -> dict[str, Any]:
 
 TERM = Term(
     "fluid",
-    0,  # its part of the weight acts without loads
+    0,  # no flag: the correction of the weight also acts without loads
     lambda model: model.has_surroundings,
     users=lambda model: (model.fluid.current,) if is_compiled(model.fluid.current) else (),
     bind=_bound,

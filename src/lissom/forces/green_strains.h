@@ -1,11 +1,11 @@
 // Bodies whose energy is quadratic in the Green strain. Equations are those of the Python module forces/green_strains.
 // A body has n coordinates θ, `count` strains ε: those of θ_j first, then those of the pairs (j, k), k ≥ j, row by row.
-// `wide` is count in whole registers. K points at the rows of 𝒦, which have `wide` numbers; packed_rows of the Python
-// module describes what stands behind them.
+// `wide` is count padded to whole registers. K points to the rows of 𝒦, which have `wide` numbers; packed_rows of the
+// Python module describes the numbers behind them.
 
 namespace lissom {
 
-// x = θ, y = η θ̇ and w, their sum. Beyond them stand zeros, so that whole blocks can be read.
+// x = θ, y = η θ̇ and w = x + y. Zeros follow them, so that whole blocks can be read.
 LISSOM_INLINE void put_motion(
     int n, const double* at_q, const double* at_v, double eta, double* x, double* y, double* w
 ) {
@@ -16,7 +16,7 @@ LISSOM_INLINE void put_motion(
     }
 }
 
-// ε + η ε̇ of (1) and (2). A row of pairs overwrites what blocks of the row before have put beyond its end.
+// ε + η ε̇ of (1) and (2). The blocks of a row of pairs write beyond its end; the next row overwrites these numbers.
 LISSOM_INLINE void put_strains(
     int n, int count, int wide, const double* x, const double* y, const double* w, double* strain
 ) {
@@ -34,9 +34,9 @@ LISSOM_INLINE void put_strains(
         strain[r] = 0.0;
 }
 
-// σ = 𝒦 strain of (3), by eight columns of 𝒦 at once. First comes their square on the diagonal, then come the squares
-// below it: as columns they add to lower stresses, as rows to their own. Two sums of each keep the chain of additions
-// short.
+// σ = 𝒦 strain of (3), for eight columns of 𝒦 at once: first the square on the diagonal, then the squares below it. By
+// symmetry each of these adds to the stresses of its rows and to those of its columns. Two sums of each keep the chain
+// of additions short.
 LISSOM_INLINE void put_stresses(int wide, const double* K, const double* strain, double* stress) {
     const block none = {};
     for (int r = 0; r <= wide; r += 8)
@@ -85,8 +85,8 @@ LISSOM_INLINE void put_stresses(int wide, const double* K, const double* strain,
     }
 }
 
-// f += Zᵀσ of (2): σ_jk goes to f_j by θ_k and to f_k by θ_j, half of it where j = k. Blocks of a row of pairs that
-// starts within them are cut off before its start.
+// f += Zᵀσ of (2): σ_jk adds θ_k σ_jk to f_j and θ_j σ_jk to f_k, half of each if j = k. The numbers of a block before
+// the start of its row of pairs are set to zero.
 template <int LONGEST>
 LISSOM_INLINE void add_projected(int n, const double* x, const double* stress, double* to) {
     const double keep[16] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
@@ -188,8 +188,8 @@ LISSOM_INLINE void add_strain_stiffness(
         z[j] = linear * x[j] + by_q * y[j];
     for (int r = 0; r < n * n; ++r)
         sum[r] = 0.0;
-    // What is symmetric, all but the change of viscous stresses, is made at and left of the diagonal, k ≤ j. Pairs of a
-    // lesser member beyond j give nothing to it.
+    // The symmetric part, all but the change of viscous stresses, is computed at and left of the diagonal, k ≤ j. Pairs
+    // whose smaller member is larger than j do not contribute.
     for (int start = 0, k = 0, m = 0; start < wide; start += 16) {
         const int stop = start + 16 < count ? start + 16 : count, first_k = k, first_m = m;
         for (int j = is_symmetric ? first_k : 0; j < n; ++j) {

@@ -1,14 +1,15 @@
 """Bodies whose points move linearly in θ and whose energy is quadratic in the Green strain, as a term of force.
 
-The strain of every point is a sum over θ_j and its pairs, which the body's stiffness 𝒦 knows (model.deforming):
+The strain of every point is linear in θ_j and in products of pairs of them. The stiffness 𝒦 of the body contains the
+coefficients (model.deforming):
 
     ε = (θ_j; θ_jθ_k for j < k and ½ θ_j² for j = k),   U = ½ εᵀ𝒦ε                                        (1)
     f = Zᵀ 𝒦 (ε + η ε̇),   Z = ∂ε/∂θ,   ε̇ = Z θ̇                                                           (2)
     ∂f/∂θ_k = Zᵀ 𝒦 (Z + η ∂ε̇/∂θ)_k + Σ σ_jk,   ∂f/∂θ̇ = η Zᵀ𝒦Z,   σ = 𝒦 (ε + η ε̇)                        (3)
 
-with η the damping time. The force costs (n²/2)² products, two for each number on and below the diagonal of 𝒦, all of
-which damping depends on; U alone has but n⁴/24 terms. The tangent costs twice as many: for some tens of coordinates
-less than a sum over the points of a mesh.
+with η the damping time. The force costs (n²/2)² products, two for each number on and below the diagonal of 𝒦. The
+damping needs all of these numbers; U itself has only n⁴/24 terms. The stiffness costs twice as much. For some tens of
+coordinates this is less than a sum over the points of a mesh.
 Source: Saint Venant-Kirchhoff's law of the module bodies.materials, multiplied out.
 """
 
@@ -34,9 +35,9 @@ from lissom.passes.scratch import SPRINGS, Scratch
 
 Rows = wp.array2d(dtype=wp.float64)
 
-_WIDE = 8  # rows of 𝒦 are filled up by zeros to a multiple of so many numbers
+_WIDE = 8  # rows of 𝒦 are padded with zeros to a multiple of this
 
-_LONGEST = MOST_IN_KERNELS + _WIDE  # room for the coordinates and a block beyond them, and so for the strains
+_LONGEST = MOST_IN_KERNELS + _WIDE  # length of buffers for the coordinates and one block more; _ROOM: for the strains
 _ROOM = -(-(MOST_IN_KERNELS + MOST_IN_KERNELS * (MOST_IN_KERNELS + 1) // 2) // _WIDE) * _WIDE + _WIDE
 
 native = native_functions("forces/green_strains.h", LONGEST=_LONGEST, ROOM=_ROOM, MOST=MOST_IN_KERNELS, HEAD=_WIDE)
@@ -114,13 +115,17 @@ def _bound(place: Any) -> dict[str, Any]:
 
 
 def _is_in(model: Model) -> bool:
+    """Whether a model has a body of this energy."""
     return any(part is not None for part in model.deforming.stretched)
 
 
 def packed_rows(bodies: list[tuple[float, np.ndarray]]) -> tuple[np.ndarray, list[int]]:
-    """The numbers of bodies, of each η and 𝒦, as one row, and where those of each start: η and zeros, 𝒦 row by row with
-    rows and columns of zeros up to a multiple of eight, some more zeros, and the part of 𝒦 on and below the diagonal
-    once more: of each eight columns from the diagonal down the squares, column by column."""
+    """The numbers η and 𝒦 of bodies as one row (1, n), and the start of each body in it.
+
+    The numbers of a body are: η and seven zeros; 𝒦 row by row, padded with zeros to a multiple of eight rows and
+    columns; sixteen zeros; and again the part of 𝒦 on and below the diagonal, as 8x8 squares: for each eight columns
+    the squares from the diagonal down, each column by column.
+    """
     parts, starts = [np.zeros(0)], [0]
     for eta, stiffness in bodies:
         count = len(stiffness)
@@ -136,7 +141,7 @@ def packed_rows(bodies: list[tuple[float, np.ndarray]]) -> tuple[np.ndarray, lis
 
 
 def _tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """By body where its numbers start, n, and the first of its coordinates in q and v; the numbers."""
+    """Integers of each body, (n_bodies, 4): start of its numbers, n, first coordinates in q and v; and the numbers."""
     bodies = model.deforming
     found = [(b, part) for b, part in enumerate(bodies.stretched) if part is not None]
     number, starts = packed_rows([(part.damping_time, part.stiffness) for _, part in found])

@@ -1,7 +1,7 @@
 """Loads: point loads, and compiled forces of the user, as terms inside kernels.
 
-A point load fixed in the world responds to the pose of its node. A force of the user may respond to pose and twist; its
-derivatives are central differences.
+The wrench of a point load with fixed direction in the world depends on the pose of its node. A user's force may depend
+on pose and twist; its derivatives are central differences.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -49,7 +49,7 @@ def apply_loads(
 def load_stiffness(
     t: Tables, s: Scratch, i: int, gravity: vec3, wrench: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
 ):
-    """H of loads fixed in the world: −[[r^ f^ + m^, 0], [f^, 0]]; a load that turns with its body has none."""
+    """H of loads with fixed direction in the world: −[[r^ f^ + m^, 0], [f^, 0]]; follower loads have none."""
     for j in range(t.loads.node.shape[0]):
         if t.loads.is_body[j] == 0:
             k = t.loads.node[j]
@@ -84,7 +84,7 @@ def user_wrench(t: Tables, j: int, R: mat3, x: vec3, eta: vec6, load: wp.array(d
 def respond_to_user(
     t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6), H: wp.array2d(dtype=mat6), force: wp.Function
 ):
-    """H and N of the users' compiled forces, by central differences along the body's axes."""
+    """Add H and N of the users' compiled forces, by central differences along the body's axes."""
     for j in range(t.forces.node.shape[0]):
         k = t.forces.node[j]
         R = s.node[i, k].R

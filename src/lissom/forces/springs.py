@@ -1,15 +1,15 @@
 """Springs: laws of force over a coordinate or a length, stops and springs of joints, and springs between two points.
 
-A law is a table or a compiled function of the user. A table has rows (knot, c₀, c₁, c₂, c₃, U at the knot). From one
-knot to the next, with z the distance from it,
+A law is a table or a compiled function of the user. A table has rows (knot, c₀, c₁, c₂, c₃, U at the knot). Between two
+knots, with z the distance from the first,
 
     f = c₀ + c₁ z + c₂ z² + c₃ z³,   U = U(knot) + ∫ f dz                                                 (1)
 
 and before the first knot f is the straight line of its c₀ and c₁. A user's law f(x, ẋ) has derivatives by central
 differences of fourth order and the energy ∫ f(y, 0) dy from 0 to x by Gauss's rule.
 
-A stop of a joint, of stiffness k and damping c, sets in smoothly over a width w. At the depth d behind its limit it
-pushes back by
+A stop of a joint, of stiffness k and damping c, becomes stiff smoothly over a width w. At the depth d beyond its limit
+it pushes back with the force
 
     N = max(0, k R(d) + c S(d) ḋ),   S = z² (3 − 2 z),   R = w (z³ − z⁴/2),   z = d/w                      (2)
     U = k Q(d),   Q = w² (z⁴/4 − z⁵/10)                                                                   (3)
@@ -17,12 +17,12 @@ pushes back by
 and beyond w with S = 1, R = d − w/2, Q = (d − w/2)²/2 + w²/40. S = R' and R = Q', so that N and its derivatives have no
 jump except where damping would pull. A spring of a joint has the force f(x − rest) of its law.
 
-A spring between two points pulls its end a, at x on node A, towards its end b on node B by f = T n, where n points from
-a to b and L is their distance. With B at rest and u the velocity of a, L̇ = −n·u, P = 1 − n nᵀ:
+A spring between two points pulls its end a, at x on node A, towards its end b on node B with the force f = T n; n
+points from a to b and L is their distance. With B at rest and u the velocity of a, L̇ = −n·u, P = 1 − n nᵀ:
 
     ∂f/∂x = −T_L n nᵀ − (T/L) P + (T_L̇/L) n (P u)ᵀ,   ∂f/∂u = −T_L̇ n nᵀ                                     (4)
 
-This is a contact of a ball of radius zero; the responses of both nodes follow by contact (9) and (10).
+This is a contact of a ball of radius zero; the derivatives of the wrenches on both nodes are contact (9) and (10).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -50,18 +50,18 @@ from lissom.passes.traversal import origin_between
 from lissom.robot.functions import is_compiled
 from lissom.robot.joints import coordinate_laws
 
-COMPILED = -1  # in the place of the number of pieces: the law is a user's
-STEP = wp.constant(wp.float64(1e-4))  # of differences of a user's law, relative and absolute
+COMPILED = -1  # number of pieces of a law that is a user's function
+STEP = wp.constant(wp.float64(1e-4))  # h of differences of a user's law is STEP (1 + |x|)
 GAUSS_X = wp.constant(vec8(*np.polynomial.legendre.leggauss(8)[0]))
 GAUSS_W = wp.constant(vec8(*np.polynomial.legendre.leggauss(8)[1]))
-AGREEMENT = wp.constant(wp.float64(1e-13))  # of two halves of a stretch with the whole, over the energy so far
-SHORTEST = wp.constant(wp.float64(1e-8))  # of the stretches, over the whole way
-MOST_STRETCHES = wp.constant(2000)
+TOLERANCE = wp.constant(wp.float64(1e-13))  # of two halves of a stretch with the whole, over the energy so far
+SHORTEST_INTERVAL = wp.constant(wp.float64(1e-8))  # of the stretches, over the whole way
+MAX_INTERVALS = wp.constant(2000)
 
 
 @wp.func
 def piece_of(rows: TermRows, first: int, count: int, x: wp.float64):
-    """Row of the piece that x lies on, the distance from its knot, and its last two coefficients, zero before the first
+    """Row of the piece that contains x, the distance of x from its knot, and c₂ and c₃, which are zero before the first
     knot."""
     at = int(first)
     last = first + count - 1
@@ -91,7 +91,9 @@ def table_energy(rows: TermRows, first: int, count: int, x: wp.float64) -> wp.fl
 
 
 @wp.func
-def slope_of_four(far_behind: wp.float64, behind: wp.float64, ahead: wp.float64, far_ahead: wp.float64, h: wp.float64):
+def fourth_order_difference(
+    far_behind: wp.float64, behind: wp.float64, ahead: wp.float64, far_ahead: wp.float64, h: wp.float64
+):
     """Derivative by the central difference of fourth order."""
     return (wp.float64(8.0) * (ahead - behind) - (far_ahead - far_behind)) / (wp.float64(12.0) * h)
 
@@ -100,7 +102,7 @@ def slope_of_four(far_behind: wp.float64, behind: wp.float64, ahead: wp.float64,
 def slope_of_user(which: int, x: wp.float64, rate: wp.float64, law: wp.Function) -> wp.float64:
     """∂f/∂x of a user's law."""
     h = STEP * (so3.ONE + wp.abs(x))
-    return slope_of_four(
+    return fourth_order_difference(
         law(which, x - so3.TWO * h, rate),
         law(which, x - h, rate),
         law(which, x + h, rate),
@@ -113,7 +115,7 @@ def slope_of_user(which: int, x: wp.float64, rate: wp.float64, law: wp.Function)
 def slope_by_rate_of_user(which: int, x: wp.float64, rate: wp.float64, law: wp.Function) -> wp.float64:
     """∂f/∂ẋ of a user's law."""
     h = STEP * (so3.ONE + wp.abs(rate))
-    return slope_of_four(
+    return fourth_order_difference(
         law(which, x, rate - so3.TWO * h),
         law(which, x, rate - h),
         law(which, x, rate + h),
@@ -123,7 +125,7 @@ def slope_by_rate_of_user(which: int, x: wp.float64, rate: wp.float64, law: wp.F
 
 
 @wp.func
-def energy_of_stretch(which: int, a: wp.float64, b: wp.float64, law: wp.Function) -> wp.float64:
+def energy_of_interval(which: int, a: wp.float64, b: wp.float64, law: wp.Function) -> wp.float64:
     """∫ f from a to b by Gauss's rule of eight points."""
     total = wp.float64(0.0)
     half = so3.HALF * (b - a)
@@ -134,42 +136,43 @@ def energy_of_stretch(which: int, a: wp.float64, b: wp.float64, law: wp.Function
 
 @wp.func(inline=False)
 def energy_of_user(which: int, x: wp.float64, law: wp.Function) -> wp.float64:
-    """∫ f from 0 to x, in stretches so short that their halves agree with the whole, or the shortest at a kink."""
+    """∫ f from 0 to x by adaptive integration: an interval is halved until its halves agree with the whole, or until it
+    has the shortest length, as at a kink."""
     total = wp.float64(0.0)
     at = wp.float64(0.0)
     step = x / wp.float64(8.0)
-    for _stretch in range(MOST_STRETCHES):
+    for _stretch in range(MAX_INTERVALS):
         if at == x:
             return total
         ahead = at + step
         if wp.abs(x - at) <= wp.abs(step):
             ahead = x
         middle = so3.HALF * (at + ahead)
-        whole = energy_of_stretch(which, at, ahead, law)
-        halves = energy_of_stretch(which, at, middle, law) + energy_of_stretch(which, middle, ahead, law)
-        near = wp.abs(halves - whole) <= AGREEMENT * (wp.abs(total) + wp.abs(halves))
-        if near or wp.abs(ahead - at) <= SHORTEST * wp.abs(x):
+        whole = energy_of_interval(which, at, ahead, law)
+        halves = energy_of_interval(which, at, middle, law) + energy_of_interval(which, middle, ahead, law)
+        near = wp.abs(halves - whole) <= TOLERANCE * (wp.abs(total) + wp.abs(halves))
+        if near or wp.abs(ahead - at) <= SHORTEST_INTERVAL * wp.abs(x):
             total += halves
             at = ahead
             step = so3.TWO * step
         else:
             step = so3.HALF * (ahead - at)
-    return total + energy_of_stretch(which, at, x, law)
+    return total + energy_of_interval(which, at, x, law)
 
 
 def table_rows(knot: np.ndarray, c: np.ndarray, zero: float) -> np.ndarray:
-    """Rows of a table from its knots (n,) and coefficients (n, 4), U being zero at a place."""
+    """Rows (n, 6) of a table from its knots (n,) and coefficients (n, 4), with U = 0 at x = zero."""
     powers = np.diff(knot)[:, None] ** np.arange(1, 5) / np.arange(1, 5)
-    held = np.concatenate([[0.0], np.cumsum((c[:-1] * powers).sum(axis=1))])
+    energy = np.concatenate([[0.0], np.cumsum((c[:-1] * powers).sum(axis=1))])
     at = max(int(np.searchsorted(knot, zero, side="right")) - 1, 0)
     z = zero - knot[at]
     here = c[at] if z >= 0.0 else np.array([*c[at, :2], 0.0, 0.0])
-    held -= held[at] + float(here @ (z ** np.arange(1, 5) / np.arange(1, 5)))
-    return np.column_stack([knot, c, held])
+    energy -= energy[at] + float(here @ (z ** np.arange(1, 5) / np.arange(1, 5)))
+    return np.column_stack([knot, c, energy])
 
 
-def pulling_part(knot: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Knots and coefficients of max(0, f) for a table of f."""
+def positive_part(knot: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Knots (m,) and coefficients (m, 4) of max(0, f), for a table of f."""
     pieces = [(knot[0], np.polynomial.Polynomial(c[0, :2]), -np.inf, 0.0)]
     pieces += [(x, np.polynomial.Polynomial(row), 0.0, stop - x) for x, row, stop in zip(knot, c, [*knot[1:], np.inf])]
     places = set(knot.tolist())
@@ -177,7 +180,7 @@ def pulling_part(knot: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarra
         roots = f.trim().roots() if f.trim().degree() else np.zeros(0)
         places |= {float(x + z) for z in roots[np.isreal(roots)].real if low < z < high}
     if min(places) < knot[0] or c[0, 0] == 0.0:
-        places.add(min(places) - 1.0)  # where the straight line before the table changes its sign
+        places.add(min(places) - 1.0)  # the straight line before the table may be positive there
     start = np.array(sorted(places))
     rows = []
     for x, stop in zip(start, [*start[1:], start[-1] + 2.0]):
@@ -221,7 +224,7 @@ def stop_energy(d: wp.float64, k: wp.float64, w: wp.float64) -> wp.float64:
 
 @wp.func
 def spring_of(rows: TermRows, e: int, x: wp.float64, law: wp.Function):
-    """f of the spring of law e and its slope."""
+    """f of the spring of law e and its derivative by x."""
     first = rows.index[e, 2]
     count = rows.index[e, 3]
     if count == 0:
@@ -234,7 +237,7 @@ def spring_of(rows: TermRows, e: int, x: wp.float64, law: wp.Function):
 
 @wp.func
 def spring_energy_of(rows: TermRows, e: int, x: wp.float64, law: wp.Function) -> wp.float64:
-    """∫ f from 0 to x."""
+    """Energy of the spring of law e, ∫ f from 0 to x."""
     first = rows.index[e, 2]
     count = rows.index[e, 3]
     if count == 0:
@@ -258,7 +261,7 @@ def law_of(rows: TermRows, e: int, x: wp.float64, rate: wp.float64, law: wp.Func
 
 @wp.func
 def no_law_of_user(which: int, x: wp.float64, rate: wp.float64) -> wp.float64:
-    """The law without springs of users."""
+    """The law of models without springs of users."""
     return so3.ZERO
 
 
@@ -330,8 +333,13 @@ def _joint_laws_of_users(model: Model) -> tuple[Any, ...]:
 
 
 def _joint_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """By law its coordinates in v and q, the first row of its table or the number of its function, and how many rows;
-    limits, k, c, w and rest, then by row of a table knot, coefficients, and energy at the knot."""
+    """Tables of the term of joints.
+
+    Returns:
+        Integers of each law, (n, 4): its coordinate in v and in q, the first row of its table or the number of its
+        function, and the number of rows, 0 without a spring or COMPILED. Numbers (m, 6): of each law its limits, k, c,
+        w and rest; then the rows of the tables of (1).
+    """
     laws, compiled = _joint_laws(model), _joint_laws_of_users(model)
     index, pieces = [], [np.zeros((0, 6))]
     for j, law in laws:
@@ -356,8 +364,9 @@ JOINT_TERM = Term(
 
 
 @wp.struct
-class Pull:
-    """A spring at one state: nodes, where its end a is, n, L, velocity of a against B, T and its derivatives."""
+class SpringState:
+    """A spring between points at one state: nodes a and b, position x of its end a, n, length L, velocity u of its end
+    a relative to B, tension T and its derivatives by L and L̇."""
 
     a: wp.int32
     b: wp.int32
@@ -398,9 +407,9 @@ def ends_of(t: Tables, s: Scratch, i: int, j: int):
 
 
 @wp.func(inline=False)
-def pull_of(t: Tables, s: Scratch, rows: TermRows, i: int, j: int, law: wp.Function) -> Pull:
-    """Spring j in the base frame."""
-    x = Pull()
+def spring_state(t: Tables, s: Scratch, rows: TermRows, i: int, j: int, law: wp.Function) -> SpringState:
+    """The state of spring j, in the base frame."""
+    x = SpringState()
     x.a = t.springs.node[j, 0]
     x.b = t.springs.node[j, 1]
     start, end = ends_of(t, s, i, j)
@@ -418,9 +427,9 @@ def pull_of(t: Tables, s: Scratch, rows: TermRows, i: int, j: int, law: wp.Funct
 
 @wp.func(inline=False)
 def add_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: wp.Function):
-    """F of both nodes of each spring."""
+    """Subtract the wrenches of springs from F of both nodes of each spring."""
     for j in range(t.springs.node.shape[0]):
-        x = pull_of(t, s, rows, i, j, law)
+        x = spring_state(t, s, rows, i, j, law)
         W = wrench_at_origin(x.x, vec3(), x.tension * x.n)
         if x.a >= 0:
             s.node[i, x.a].F = s.node[i, x.a].F - W
@@ -432,9 +441,9 @@ def add_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: wp.Function)
 def respond_to_springs(
     t: Tables, s: Scratch, rows: TermRows, i: int, H: wp.array2d(dtype=mat6), law: wp.Function
 ):  # fmt: skip
-    """H and N of both nodes of each spring; their coupling is listed in s.near after the contacts."""
+    """Add H and N of both nodes of each spring, and list their couplings in s.near."""
     for j in range(t.springs.node.shape[0]):
-        x = pull_of(t, s, rows, i, j, law)
+        x = spring_state(t, s, rows, i, j, law)
         P = projector(x.n)
         along = wp.outer(x.n, x.n)
         per_length = x.by_length
@@ -451,8 +460,8 @@ def respond_to_springs(
 
 @wp.func(inline=False)
 def energy_of_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: wp.Function) -> wp.float64:
-    """U of all springs at rest, ∫ T(x, 0) dx; zero at L₀, where a cable is slack, at a table's first length, or, of a
-    user's law, at no length."""
+    """U of all springs at rest, ∫ T(x, 0) dx. It is zero at L₀, for a slack cable, at the first length of a table, and
+    for a user's law at length zero."""
     total = wp.float64(0.0)
     for j in range(t.springs.node.shape[0]):
         start, end = ends_of(t, s, i, j)
@@ -501,8 +510,13 @@ def _spring_laws_of_users(model: Model) -> tuple[Any, ...]:
 
 
 def _spring_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """By spring the first row of its table or the number of its function, and how many rows; damping and whether it
-    only pulls, then the rows of the tables of (1)."""
+    """Tables of the term of springs between points.
+
+    Returns:
+        Integers of each spring, (n, 2): the first row of its table or the number of its function, and the number of
+        rows or COMPILED. Numbers (m, 6): of each spring its damping and whether it only pulls; then the rows of the
+        tables of (1).
+    """
     compiled, count = _spring_laws_of_users(model), len(model.springs)
     index, pieces = [], [np.zeros((0, 6))]
     for (k, rest, preload, _, slack), law in zip(model.springs.law.tolist(), model.springs.other_law):
@@ -515,7 +529,7 @@ def _spring_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
         elif slack and k > 0.0:
             zero = rest - preload / k
         if slack:
-            knot, c = pulling_part(knot, c)
+            knot, c = positive_part(knot, c)
         index.append((count + sum(map(len, pieces)), len(knot)))
         pieces.append(table_rows(knot, c, zero))
     numbers = np.hstack([model.springs.law[:, 3:], np.zeros((count, 4))])

@@ -1,23 +1,24 @@
 """Actuation by channels: tendons, chambers, controlled wrenches and pulls inside deformable bodies, inside kernels.
 
-Inputs reach a robot by channels; s.channel.size holds the size of each: a tension, a pressure, a length pulled in.
+A channel is a tendon, a chamber or a wrench. Inputs determine the magnitude of each, s.channel.size: a tension, a
+pressure, the size of a wrench, or a length pulled in.
 
     L(q) = Σ w |𝒯| + Σ |x_b − x_a|,   𝒯 = ε + κ × d + d′                                                 (1)
     B = −(∂L/∂q)ᵀ:  inside a rod  −Σ w Φᵀ (d × t; t),  t = 𝒯/|𝒯|;  a straight piece pulls its two ends         (2)
 
-A chamber has −wA for w, and t = x if its pressure acts normal to the section. The derivatives are
+A chamber has −wA in place of w, and t = x if its pressure acts normal to the section. The derivatives are
 
     inside a rod:   ∂(B u)/∂q = −Σ w f/|𝒯| Φᵀ [d^; 1] (1 − ttᵀ) [−d^, 1] Φ                                 (3)
     straight piece: the force f on its end at x_a changes by (f/l) (1 − nnᵀ)(δx_b − δx_a)                  (4)
 
-From (4) the recursion needs the change of −F_ext relative to a wrench carried along by its node:
+From (4) the recursion needs the change of −F_ext relative to a wrench that moves along with its node:
 
     H_a = [x_a^; 1] (K [−x_a^, 1] − f^ [1, 0]) = [x_a^; 1] K [−x_b^, 1],   K = (f/l)(1 − nnᵀ)               (5)
 
-The responses of both nodes follow by contact (9) and (10), with H_a for K. A wrench (m; f) at x that is fixed in the
-world has
+The derivatives of the wrenches on both nodes are contact (9) and (10), with H_a for K. A wrench (m; f) at x with fixed
+direction in the world has
 
-    H = −[[x^ f^ + m^, 0], [f^, 0]],   a wrench that turns with its node none                              (6)
+    H = −[[x^ f^ + m^, 0], [f^, 0]],   a follower wrench has H = 0                                         (6)
 
 An elastic tendon of length L(q) along its path, stiffness k and slack length L₀, of which a length u is pulled in, has
 the tension
@@ -26,15 +27,16 @@ the tension
 
 With b = −(∂L/∂q)ᵀ it adds −b T to the residual ID − B u, and to the derivative of that with respect to q
 
-    −T ∂b/∂q + k b bᵀ,   the second term where it is taut                                                 (8)
+    −T ∂b/∂q + k b bᵀ,   the second term if it is taut                                                    (8)
 
-At the slack length itself, to rounding, a tendon counts as taut: it begins to pull there. Elastic tendons have no
-energy here: their energy is work of their inputs.
+A tendon of exactly the slack length, to rounding, counts as taut. Elastic tendons have no energy here: their energy is
+work of their inputs.
 
-A pull acts inside a deformable body. Its work per unit size B, its wrench w on the frame, which turns with the frame,
-and their derivatives by θ stand in s.pulls, filled before a launch from the equations of bodies.pulls. In
+A pull is the force of a tendon or chamber inside a deformable body. Its generalised force per unit B, its wrench w on
+the frame, which is a follower wrench, and their derivatives by θ are in s.pulls, filled before a launch by the
+equations of bodies.pulls. In
 
-    r = ID(q, v, a) − B u,   F of the frame gains −u w and its response to θ is −u ∂w/∂θ, that of θ −u ∂B/∂θ  (9)
+    r = ID(q, v, a) − B u,   F of the frame has the term −u w with the derivative −u ∂w/∂θ, and ∂r/∂θ −u ∂B/∂θ  (9)
 
 Source: SoRoSim 2022 eqs. (23), (29); Mathew 2025 (D60)-(D63), with the opposite sign of u.
 """
@@ -57,16 +59,16 @@ from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import group
 from lissom.passes.columns import Columns, Matrix, add_point_block
-from lissom.passes.features import is_stored, may_be_tied, may_stretch
+from lissom.passes.features import has_stored_pose, may_have_couplings, may_have_elastic_tendons
 from lissom.passes.interval import project_at, strain_at
 from lissom.passes.scratch import INPUTS, Scratch
 from lissom.passes.traversal import origin_of, project
 
 native = native_functions("passes/linear_algebra.h")
 
-BEGINS_TO_PULL = 1e-12  # over the slack length: a tendon that is shorter by this counts as taut
-BEGINS = wp.constant(wp.float64(BEGINS_TO_PULL))
-NEXT_TO_NOTHING = wp.constant(wp.float64(1e-300))  # tension of a tendon that begins to pull
+SLACK_TOLERANCE = 1e-12  # relative to the slack length: a tendon that is shorter by less counts as taut
+TOLERANCE_OF_SLACK = wp.constant(wp.float64(SLACK_TOLERANCE))
+SMALLEST_TENSION = wp.constant(wp.float64(1e-300))  # of a taut tendon, so that > 0 means taut
 
 
 @wp.func
@@ -81,7 +83,7 @@ def channel_sizes(t: Tables, s: Scratch, i: int, u: Matrix):
 
 @wp.func
 def path_tangent(t: Tables, xi: vec6, e: int):
-    """Direction of (2) at row e of the path table, and the stretch that the length (1) counts."""
+    """Direction t of (2) at row e of the path table, and |𝒯| of (1)."""
     d = t.paths.offset[e]
     T = se3.linear(xi) + wp.cross(se3.angular(xi), d) + t.paths.slope[e]
     if t.paths.is_normal[e] != 0:
@@ -92,7 +94,7 @@ def path_tangent(t: Tables, xi: vec6, e: int):
 
 @wp.func
 def add_path_forces(t: Tables, i: int, q: Matrix, size: Matrix, sign: wp.float64, tau: Matrix):
-    """tau += sign · (generalised force of the paths inside rods), for channels of the sizes size[i, c]."""
+    """tau += sign · (generalised force of the paths inside rods), for channels of magnitudes size[i, c]."""
     for k in range(t.points.xi.shape[0]):
         xi = t.points.xi[k] + strain_at(
             t.points.phi, t.points.run_start[k], t.points.run_v[k], i, t.points.q_shift[k], q
@@ -117,7 +119,7 @@ def segment_end(t: Tables, s: Scratch, i: int, j: int, side: int) -> vec3:
 
 @wp.func
 def add_segment_wrench(t: Tables, s: Scratch, i: int, j: int, tension: wp.float64):
-    """F += the wrench needed against straight piece j, which pulls each of its ends towards the other."""
+    """Subtract from F the wrenches of straight piece j, which pulls each of its ends towards the other."""
     a = segment_end(t, s, i, j, 0)
     b = segment_end(t, s, i, j, 1)
     f = (tension / wp.max(wp.length(b - a), SHORT)) * (b - a)
@@ -131,7 +133,7 @@ def add_segment_wrench(t: Tables, s: Scratch, i: int, j: int, tension: wp.float6
 
 @wp.func(inline=False)
 def path_length(t: Tables, s: Scratch, i: int, c: int, q: Matrix) -> wp.float64:
-    """L of (1) of tendon c, from the poses left in s, with that inside deformable bodies; −V of a chamber."""
+    """L of (1) of tendon c, with its length inside deformable bodies, from the poses in s; −V for a chamber."""
     total = wp.float64(0.0)
     for k in range(t.points.xi.shape[0]):
         for e in range(t.points.path_start[k], t.points.path_start[k + 1]):
@@ -139,7 +141,7 @@ def path_length(t: Tables, s: Scratch, i: int, c: int, q: Matrix) -> wp.float64:
                 phi_q = strain_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, t.points.q_shift[k], q)
                 _direction, stretch = path_tangent(t, t.points.xi[k] + phi_q, e)
                 total -= t.paths.weight[e] * stretch
-    if may_be_tied():
+    if may_have_couplings():
         for j in range(t.segments.channel.shape[0]):
             if t.segments.channel[j] == c:
                 total += wp.length(segment_end(t, s, i, j, 1) - segment_end(t, s, i, j, 0))
@@ -164,8 +166,8 @@ def input_wrench(t: Tables, s: Scratch, i: int, j: int):
 
 @wp.func
 def add_channel_wrenches(t: Tables, s: Scratch, i: int, sign: wp.float64):
-    """F += sign · (wrench needed against the straight pieces of tendons and the controlled wrenches)."""
-    if may_be_tied():
+    """F −= sign · (wrenches of the straight pieces of tendons, and controlled wrenches)."""
+    if may_have_couplings():
         for j in range(t.segments.channel.shape[0]):
             add_segment_wrench(t, s, i, j, sign * s.channel.size[i, t.segments.channel[j]])
     for j in range(t.wrenches.channel.shape[0]):
@@ -176,8 +178,8 @@ def add_channel_wrenches(t: Tables, s: Scratch, i: int, sign: wp.float64):
 
 @wp.func
 def at_point(x: vec3, K: mat3, C: mat3) -> mat6:
-    """[x^; 1] (K [−x^, 1] + C [1, 0]): response at the origin of a force at x with the stiffness K by its
-    motion and C by its rotation."""
+    """[x^; 1] (K [−x^, 1] + C [1, 0]): derivative of the wrench about the origin of a force at x, whose derivatives are
+    K by the position of x and C by rotation."""
     left = C - K * so3.hat(x)
     return se3.block(so3.cross_columns(x, left), so3.cross_columns(x, K), left, K)
 
@@ -201,8 +203,8 @@ def add_path_derivatives(t: Tables, x: Columns, i: int, q: Matrix, size: Matrix,
 
 @wp.func
 def respond_to_segments(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
-    """(5) of every straight piece into H of its two nodes, and their coupling into s.near."""
-    if may_be_tied():
+    """Add (5) of every straight piece to H of its two nodes, and list their coupling in s.near."""
+    if may_have_couplings():
         for j in range(t.segments.channel.shape[0]):
             x_a = segment_end(t, s, i, j, 0)
             x_b = segment_end(t, s, i, j, 1)
@@ -225,7 +227,7 @@ def respond_to_segments(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)
 
 @wp.func
 def respond_to_wrenches(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
-    """(6) of the controlled wrenches into H of their nodes."""
+    """Add (6) of the controlled wrenches to H of their nodes."""
     for j in range(t.wrenches.channel.shape[0]):
         if t.wrenches.is_body[j] == 0:
             m, f, x = input_wrench(t, s, i, j)
@@ -251,7 +253,7 @@ def add_pull_forces(t: Tables, s: Scratch, i: int, sign: wp.float64, tau: Matrix
 
 @wp.func
 def add_pull_wrenches(t: Tables, s: Scratch, i: int, sign: wp.float64):
-    """F += sign · (wrench needed against the pressures on the bodies)."""
+    """F −= sign · (wrenches of pressures inside deformable bodies)."""
     for e in range(t.pulls.channel.shape[0]):
         if t.pulls.presses[e] != 0:
             k = t.pulls.node[e]
@@ -261,7 +263,7 @@ def add_pull_wrenches(t: Tables, s: Scratch, i: int, sign: wp.float64):
 
 @wp.func
 def add_pulls(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
-    """See term."""
+    """`add` of the term of pulls."""
     add_pull_wrenches(t, s, i, so3.ONE)
 
 
@@ -269,7 +271,7 @@ def add_pulls(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.
 def respond_to_pulls(
     t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
 ):
-    """Responses of the frames to θ, into s.pulls."""
+    """`respond` of the term of pulls: the derivatives of the frames' wrenches by θ, into s.pulls.response."""
     for c in range(s.pulls.response.shape[1]):
         s.pulls.response[i, c] = vec6()
     for e in range(t.pulls.channel.shape[0]):
@@ -283,7 +285,7 @@ def respond_to_pulls(
 
 @wp.func
 def force_of_pulls(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, tau: Matrix):
-    """See term."""
+    """`force` of the term of pulls."""
     add_pull_forces(t, s, i, -so3.ONE, tau)
 
 
@@ -292,7 +294,7 @@ def stiffen_by_pulls(
     t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64, by_v: wp.float64,
     out: Matrix,
 ):  # fmt: skip
-    """See term."""
+    """`stiffen` of the term of pulls."""
     if by_q != so3.ZERO:
         for e in range(t.pulls.channel.shape[0]):
             first = t.node[t.pulls.node[e]].v_start
@@ -306,20 +308,20 @@ def stiffen_by_pulls(
 
 
 @wp.func(inline=False)
-def pull_elastic_tendons(t: Tables, s: Scratch, i: int, q: Matrix):
-    """Replace the lengths of elastic tendons pulled in by their tensions, (7); s holds the poses."""
-    if may_stretch():
+def put_elastic_tensions(t: Tables, s: Scratch, i: int, q: Matrix):
+    """Replace the lengths pulled in of elastic tendons by their tensions (7), from the poses in s."""
+    if may_have_elastic_tendons():
         for e in range(t.spools.channel.shape[0]):
             c = t.spools.channel[e]
             stretch = path_length(t, s, i, c, q) - t.spools.slack[e] + s.channel.size[i, c]
             s.channel.size[i, c] = so3.ZERO
-            if stretch > -BEGINS * t.spools.slack[e]:
-                s.channel.size[i, c] = wp.max(NEXT_TO_NOTHING, t.spools.stiffness[e] * stretch)
+            if stretch > -TOLERANCE_OF_SLACK * t.spools.slack[e]:
+                s.channel.size[i, c] = wp.max(SMALLEST_TENSION, t.spools.stiffness[e] * stretch)
 
 
 @wp.func(inline=False)
 def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix):
-    """b of tendon c into s.channel.row, from the poses in s; the wrenches and own forces there are lost."""
+    """Write b of tendon c to s.channel.row, from the poses in s. Overwrites node.F and deforming.own in s."""
     for k in range(t.n_dynamic):
         s.node[i, k].F = vec6()
     for j in range(s.deforming.own.shape[1]):
@@ -353,7 +355,7 @@ def move_row(t: Tables, s: Scratch, i: int, move: Matrix):
     for j in range(t.nv):
         s.channel.moved_row[i, j] = s.channel.row[i, j]
     for k in range(t.n_dynamic):
-        if is_stored(t.node[k].has_quaternion):
+        if has_stored_pose(t.node[k].has_quaternion):
             A, B = group.move_tangent(t, i, k, move)
             y = se3.apply_transpose(A, B, group.twist(t, s.channel.row, i, k))
             start = t.node[k].v_start
@@ -366,8 +368,8 @@ def move_row(t: Tables, s: Scratch, i: int, move: Matrix):
 def add_tendon_stretch(
     t: Tables, s: Scratch, i: int, width: int, q: Matrix, move: Matrix, by_q: wp.float64, dq: Matrix
 ):  # fmt: skip
-    """dq += by_q k b bᵀ T(move) of (8) of the taut elastic tendons; the wrenches in s are lost."""
-    if may_stretch():
+    """dq += by_q k b bᵀ T(move) of (8) for the taut elastic tendons. Overwrites node.F and deforming.own in s."""
+    if may_have_elastic_tendons():
         for e in range(t.spools.channel.shape[0]):
             c = t.spools.channel[e]
             if s.channel.size[i, c] > so3.ZERO:
@@ -378,8 +380,8 @@ def add_tendon_stretch(
 
 @wp.func
 def add_channels(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
-    """See term."""
-    pull_elastic_tendons(t, s, i, q)
+    """`add` of the term of channels; computes tensions of elastic tendons."""
+    put_elastic_tensions(t, s, i, q)
     add_channel_wrenches(t, s, i, so3.ONE)
 
 
@@ -387,14 +389,14 @@ def add_channels(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: 
 def respond_to_channels(
     t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
 ):
-    """See term."""
+    """`respond` of the term of channels."""
     respond_to_segments(t, s, i, H)
     respond_to_wrenches(t, s, i, H)
 
 
 @wp.func
 def force_of_channels(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, tau: Matrix):
-    """See term."""
+    """`force` of the term of channels."""
     add_path_forces(t, i, q, s.channel.size, -so3.ONE, tau)
 
 
@@ -403,7 +405,7 @@ def stiffen_by_channels(
     t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64, by_v: wp.float64,
     out: Matrix,
 ):  # fmt: skip
-    """See term; elastic tendons overwrite the wrenches in s."""
+    """`stiffen` of the term of channels; elastic tendons overwrite the wrenches in s."""
     if by_q != so3.ZERO:
         add_path_derivatives(t, x, i, q, s.channel.size, by_q, out)
         add_tendon_stretch(t, s, i, x.width, q, move, by_q, out)

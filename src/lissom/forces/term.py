@@ -1,21 +1,22 @@
-"""A term of force: its contract, and the responses of nodes that terms leave in s.near.
+"""Terms of force: their functions, and the derivatives of their wrenches in s.near.
 
-A term is stated once, by functions of the same signatures as all others. Nodes need wrenches F against the loads,
-coordinates need forces τ. A term gives, inside kernels, any of
+F is the wrench that the motion of a node requires, minus external wrenches; τ is the force on coordinates that the
+motion requires, minus external forces. A term is a set of functions with fixed signatures. It has, inside kernels, any
+of
 
     add(t, s, i, q, gravity, load, acting)                       subtracts its wrenches from F              (1)
-    respond(t, s, i, gravity, load, acting, H)                   adds ∂F by the pose of nodes to H, and by their twist
-                                                                 and by other nodes to s.near, after (1)
-    force(t, s, i, q, v, tau)                                    adds its own force f(q, v) to τ            (2)
+    respond(t, s, i, gravity, load, acting, H)                   adds ∂F by the pose of each node to H, and ∂F by its
+                                                                 twist and by other nodes to s.near; runs after (1)
+    force(t, s, i, q, v, tau)                                    adds f(q, v) to τ; its own force is −f     (2)
     stiffen(t, s, x, i, q, v, move, by_q, by_v, out)             out += by_q ∂f/∂q T(move) + by_v ∂f/∂v, in rows of x
     change(t, s, i, q, v, dq, dv, tau)                           τ += ∂f/∂q dq + ∂f/∂v dv
-    energy(t, s, i, q)                                           its gradient is (2) at rest [J]
-    renew(t, s, i, q, v, a)                                      updates its memory after a step to this state
+    energy(t, s, i, q)                                           energy, whose gradient is (2) at rest [J]
+    renew(t, s, i, q, v, a)                                      updates its internal state after a step to this state
 
 `acting` is a sum of flags. A term is called if its flag is in the sum; a term without a flag is always called.
 
-s.near has room for responses to twists, N, only in models with a term that depends on twists, and for coupled pairs of
-nodes only in models with a term that couples two nodes.
+The buffers of derivatives by twists, s.near.N, are empty in models without a term that depends on twists. Those of
+coupled pairs of nodes are empty in models without a term that couples two nodes.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -36,16 +37,19 @@ from lissom.lie.types import mat6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.passes.columns import Columns, Matrix, add_cross_product
-from lissom.passes.features import may_be_tied
+from lissom.passes.features import may_have_couplings
 from lissom.passes.scratch import NodeChange, Scratch
 
 
 class Term(NamedTuple):
-    """A term: name, flag (LOADS, SPRINGS, INPUTS, or 0), whether a model's kernels include it, and the functions above.
+    """A term of force.
 
-    `users` gives the functions of a model's user that it calls; `bind` makes the functions above from those. `tables`
-    makes the term's rows of integers and of numbers from a model; they stand in t.terms at its place in the list of
-    terms, which is then the first argument of `bind`.
+    Fields:
+        name. flag: LOADS, SPRINGS, INPUTS or 0. is_in: whether the kernels of a model include it.
+        add, respond, force, stiffen, change, energy, renew: the functions above, or None.
+        users: the functions of a model's user that it calls. bind: makes the functions above from those.
+        tables: makes the term's tables of integers and of numbers from a model. They are t.terms[place], with the place
+            of the term in the list of terms, which is then the first argument of `bind`.
     """
 
     name: str
@@ -64,13 +68,17 @@ class Term(NamedTuple):
 
 
 def switch_of(functions: tuple[Any, ...], either: Callable[[Any, Any, int], Any], nothing: Any) -> Any:
-    """One function that calls one of several by its number; `either` joins two of them, `nothing` stands for none."""
+    """One function that calls one of several functions by number.
+
+    Args:
+        either: joins a function, all functions of larger number, and the number. nothing: the result of no function.
+    """
     return reduce(lambda other, pair: either(pair[1], other, pair[0]), reversed(list(enumerate(functions))), nothing)
 
 
 @wp.func
 def clear_responses(t: Tables, s: Scratch, i: int):
-    """Clear the responses of another state."""
+    """Clear the derivatives by twists and the list of coupled pairs, which belong to an earlier state."""
     if s.near.N.shape[0] > 0:
         for k in range(t.n_dynamic):
             s.near.N[i, k] = mat6()
@@ -80,7 +88,7 @@ def clear_responses(t: Tables, s: Scratch, i: int):
 
 @wp.func
 def couple_nodes(s: Scratch, i: int, a: int, b: int, K: mat6, D: mat6, bar: mat6, is_damped: int):
-    """List a coupled pair of nodes, neither the world: K, N (here D) and W̄ of contact (9) and (10)."""
+    """List a coupled pair of nodes with K, N (here D) and W̄ of contact (9) and (10); no effect if one is the world."""
     if a >= 0 and b >= 0:
         at = s.near.coupled[i]
         s.near.a[i, at] = a
@@ -94,7 +102,7 @@ def couple_nodes(s: Scratch, i: int, a: int, b: int, K: mat6, D: mat6, bar: mat6
 
 @wp.func
 def with_response(s: Scratch, i: int, k: int, N: mat6) -> mat6:
-    """N of node k with the responses of the terms to its twist."""
+    """N of node k plus the derivative of the terms' wrenches by its twist."""
     if s.near.N.shape[0] > 0:
         return N + s.near.N[i, k]
     return N
@@ -102,15 +110,15 @@ def with_response(s: Scratch, i: int, k: int, N: mat6) -> mat6:
 
 @wp.func
 def add_coupled(s: Scratch, x: Columns, i: int, k: int, of_twist: int, J: Matrix, W: Matrix):
-    """Add to the running sum W of node k the response of its wrench to the columns J of the nodes coupled to it, by
-    contact (9) and (10)."""
-    if may_be_tied() and s.near.coupled.shape[0] > 0:
+    """Add to the running sum W of node k the derivative of its wrench by the motion of coupled nodes, contact (9) and
+    (10), times their columns J. `of_twist`: 1 for derivatives by twists, 0 for those by poses."""
+    if may_have_couplings() and s.near.coupled.shape[0] > 0:
         add_coupled_pairs(s, x, i, k, of_twist, J, W)
 
 
 @wp.func(inline=False)
 def add_coupled_pairs(s: Scratch, x: Columns, i: int, k: int, of_twist: int, J: Matrix, W: Matrix):
-    """The same, for models with room for pairs."""
+    """As `add_coupled`, for models with buffers of coupled pairs."""
     for j in range(s.near.coupled[i]):
         counts = of_twist == 0 or s.near.is_damped[i, j] != 0
         if s.near.a[i, j] == k and counts:
@@ -129,13 +137,13 @@ def add_coupled_pairs(s: Scratch, x: Columns, i: int, k: int, of_twist: int, J: 
 def change_by_responses(
     t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6), d: wp.array2d(dtype=NodeChange)
 ):  # fmt: skip
-    """Add the products of H and s.near with the changes of the motion to the changes of the wrenches."""
+    """Add to the changes of wrenches the products of H and s.near with the changes of poses and twists."""
     for k in range(t.n_dynamic):
         d[i, k].F = d[i, k].F + H[i, k] * d[i, k].x
     if s.near.N.shape[0] > 0:
         for k in range(t.n_dynamic):
             d[i, k].F = d[i, k].F + s.near.N[i, k] * d[i, k].w
-    if may_be_tied() and s.near.coupled.shape[0] > 0:
+    if may_have_couplings() and s.near.coupled.shape[0] > 0:
         for j in range(s.near.coupled[i]):
             a = s.near.a[i, j]
             b = s.near.b[i, j]

@@ -1,9 +1,9 @@
-"""The terms of force, in the order of their sum, and their composition into one function of each kind for a model.
+"""The list of terms of force, and their composition into one function of each kind for a model.
 
-Two kinds of force are no terms. Gravity is the acceleration −G of the base, from which the sweeps start: every inertia
-then has its weight without a sum of its own, and the derivatives of weight come with those of the motion. Motors, and
-actuators that are Python functions, are forces on coordinates that are constant within a kernel; the residual subtracts
-them (systems.residual). Reactions of loops are unknowns of the equations (systems.loops).
+Three kinds of force are no terms. Gravity is the acceleration −G of the base, from which the sweeps start: it adds the
+weight of every inertia, and the derivatives of weight follow from those of the motion. Motors, and actuators that are
+Python functions, are forces on coordinates that are constant within a kernel; the residual subtracts them
+(systems.residual). Reactions of loops are unknowns of the equations (systems.loops).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -49,8 +49,8 @@ TERMS = (
 
 
 class Acting(NamedTuple):
-    """The functions of `term`, each of all terms together; force, stiffen and change take `acting` before their
-    output. kinds: those of RARE that the model has."""
+    """The functions of `term`, each composed of all terms of a model; force, stiffen and change take `acting` before
+    their output. kinds: the rare features of the model, which are compiler options."""
 
     add: Any
     respond: Any
@@ -63,28 +63,29 @@ class Acting(NamedTuple):
 
 
 def acting_on(model: Model) -> Acting:
-    """The composed terms of a model; models with the same terms share them, and so their kernels."""
+    """The composed terms of a model; models with the same terms and features share them and their kernels."""
     return _composed(
-        tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model)), _rarities(model)
+        tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model)), _rare_features(model)
     )
 
 
-def nothing_on(model: Model) -> Acting:
-    """The composition of no terms."""
-    return _composed((), _rarities(model))
+def no_terms(model: Model) -> Acting:
+    """The composition of no terms, with the features of a model."""
+    return _composed((), _rare_features(model))
 
 
-def _rarities(model: Model) -> tuple[str, ...]:
-    """Those of RARE that a model has: kinds of nodes, or anything beyond plain robots."""
+def _rare_features(model: Model) -> tuple[str, ...]:
+    """The rare features of a model: its rare kinds of nodes, and MORE if it has any feature of passes.features."""
     nodes = model.nodes
     kinds = tuple(kind.name for kind in MotionKind if kind.name in RARE and (nodes.kind == kind.value).any())
-    tied = model.has_surroundings or len(model.springs) or len(model.segments.channel)
-    is_more = kinds or nodes.has_quaternion.any() or model.n_rows or tied or len(model.spools.channel)
+    couples = model.has_surroundings or len(model.springs) or len(model.segments.channel)
+    is_more = kinds or nodes.has_quaternion.any() or model.n_rows or couples or len(model.spools.channel)
     return (*kinds, *([MORE] if is_more else ()))
 
 
 @cache
 def _composed(present: tuple[tuple[int, tuple[Any, ...]], ...], kinds: tuple[str, ...]) -> Acting:
+    """The composition of terms, given by their places in TERMS and their users' functions."""
     kinds_of_function = {
         "add": (no_wrench, _add_both),
         "respond": (no_response, _respond_both),
@@ -104,7 +105,7 @@ def _composed(present: tuple[tuple[int, tuple[Any, ...]], ...], kinds: tuple[str
 
 
 def _bound(k: int, users: tuple[Any, ...]) -> Term:
-    """A term bound to its users' functions and to the place of its tables."""
+    """Term k bound to its users' functions and to the place of its tables."""
     term = TERMS[k]
     if term.bind is None:
         return term
@@ -113,13 +114,13 @@ def _bound(k: int, users: tuple[Any, ...]) -> Term:
 
 
 def tables_with_terms(model: Model) -> TablesStruct:
-    """The model's tables on its device, with those of all terms; a batch of models shares those of the first."""
+    """The model's tables on its device, with those of all terms; a batch of models uses those of its first model."""
     model = model.models[0] if model.models else model
     t = device_tables(model)
     if "terms" not in model.cache:
         rows = [_rows(k, term, model) for k, term in enumerate(TERMS)]
-        made = wp.array(rows, dtype=TermRows, device=model.device), rows  # which own the memory
-        model.cache.setdefault("terms", made)  # of several threads the first one's
+        made = wp.array(rows, dtype=TermRows, device=model.device), rows  # `rows` keep the memory alive
+        model.cache.setdefault("terms", made)  # atomic: all threads use the tables of the first
     t.terms, _ = model.cache["terms"]
     return t
 
@@ -152,7 +153,7 @@ def _add_both(first: Any, second: Any, flag: Any) -> Any:
 def no_response(
     t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
 ):
-    """No response; clears the responses of another state."""
+    """No derivatives; clears those of an earlier state."""
     clear_responses(t, s, i)
 
 

@@ -36,11 +36,11 @@ from typing import final
 
 import numpy as np
 
-from lissom.dynamics.configuration import groups, six
-from lissom.dynamics.contacts import touching_shapes
+from lissom.dynamics.configuration import free_increment, quaternion_joints
+from lissom.dynamics.contacts import contact_geometry
 from lissom.dynamics.kinematics import jacobians_at, poses_at
 from lissom.gradients.recursion import AnchorRows
-from lissom.launch.workspace import parts
+from lissom.launch.workspace import row_slices
 from lissom.lie.arrays import se3_ad
 from lissom.model.model import Model
 from lissom.model.points import on_node
@@ -82,7 +82,7 @@ def anchor_rows(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray)
     """
     size, found = len(q) // len(model.models or (model,)), []
     for k, model_k in enumerate(model.models or (model,)):
-        for part in parts(size, _STATES_AT_ONCE):
+        for part in row_slices(size, _STATES_AT_ONCE):
             rows = slice(k * size + part.start, k * size + part.stop)
             state, *rest = _contact_slopes(model_k, anchors[rows], q[rows], v[rows])
             found.append((state + rows.start, *rest))
@@ -129,7 +129,7 @@ def rows_of(rows: AnchorRows, states: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def _contact_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
     """State, pair and the four derivatives of anchor_rows for one model, one contact pair in each row."""
     world = model.contacts
-    state, rows = touching_shapes(model, q)
+    state, rows = contact_geometry(model, q)
     sticks = world.law[world.pair[rows[:, 0].astype(int), 2], 5] > 0.0
     state, rows = state[sticks], rows[sticks]
     pair = rows[:, 0].astype(int)
@@ -153,9 +153,11 @@ def _contact_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndar
 def _twist_derivatives(model: Model, J: np.ndarray, J_dot: np.ndarray, v: np.ndarray) -> np.ndarray:
     """∂(J v)/∂q by (5), from body Jacobians J (states, nodes, 6, nv), their rates along v, and v (states, nv)."""
     out = J_dot + se3_ad((J @ v[:, None, :, None])[..., 0]) @ J
-    for _, j, free in groups(model):
+    for _, j, free in quaternion_joints(model):
         block = slice(j, j + (6 if free else 3))
-        out[..., block] -= J[..., block] @ se3_ad(six(v[:, None, block]))[..., : block.stop - j, : block.stop - j]
+        out[..., block] -= (
+            J[..., block] @ se3_ad(free_increment(v[:, None, block]))[..., : block.stop - j, : block.stop - j]
+        )
     return out
 
 

@@ -25,9 +25,9 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from lissom.dynamics.contacts import touching_shapes
+from lissom.dynamics.contacts import contact_geometry
 from lissom.dynamics.kinematics import jacobians_at, poses_at
-from lissom.launch.workspace import parts
+from lissom.launch.workspace import row_slices
 from lissom.model.model import Model
 from lissom.model.points import on_node
 from lissom.robot.shapes import ShapeKind
@@ -83,7 +83,7 @@ def contact_pairs(model: Model, q: np.ndarray, anchors: np.ndarray | None) -> tu
         anchors: of each state, (n, n_pairs, 6); None takes those of the model.
     """
     world = model.contacts
-    state, rows = touching_shapes(model, q)
+    state, rows = contact_geometry(model, q)
     pair = rows[:, 0].astype(int)
     ball, obstacle, law = world.pair[pair].T
     anchor = world.anchors[pair] if anchors is None or not anchors.size else anchors[state, pair]
@@ -131,7 +131,7 @@ def _pair_derivatives(
     if not len(x.state):
         return out
     most = max(weights.shape[1] for _, weights, _ in batches)
-    for part in parts(len(q), max(1, _ROWS // most)):
+    for part in row_slices(len(q), max(1, _ROWS // most)):
         rows = np.flatnonzero((x.state >= part.start) & (x.state < part.stop))
         if len(rows):
             pairs = x.take(rows)

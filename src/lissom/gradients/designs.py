@@ -26,11 +26,11 @@ from lissom.dynamics.actuation import run_actuation
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.errors import ModelError, ShapeError
-from lissom.forces.tendons import BEGINS_TO_PULL
+from lissom.forces.tendons import SLACK_TOLERANCE
 from lissom.gradients.contact_designs import anchor_design_slopes, contact_slopes
 from lissom.gradients.stage_systems import StageStates
 from lissom.gradients.steps import Path
-from lissom.launch.workspace import parts
+from lissom.launch.workspace import row_slices
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
@@ -153,7 +153,7 @@ class Designs:
             for _, weights, models in _stencil_batches(model, self.paths):
                 k_p[own] += weights @ [one.spools.stiffness for one in models]
         k, stretch, b = np.broadcast_to(k, (n, n_tendons))[:, None], stretch[:, None], b[:, None]
-        taut = stretch > -BEGINS_TO_PULL * np.broadcast_to(slack, (n, n_tendons))[:, None]
+        taut = stretch > -SLACK_TOLERANCE * np.broadcast_to(slack, (n, n_tendons))[:, None]
         by_b = np.einsum("rpe,rpej->rpj", taut * k * stretch, b_p)
         return -by_b - np.einsum("rpe,rpej->rpj", taut * (k_p * stretch + k * stretch_p), b)
 
@@ -166,7 +166,7 @@ class Designs:
             for common, weights, _ in _stencil_batches(model, self.paths):
                 n_models, found = weights.shape[1], np.zeros((states, self.count, size))
                 with common.temporary_buffers():
-                    for part in parts(states, max(1, _ROWS // n_models)):
+                    for part in row_slices(states, max(1, _ROWS // n_models)):
                         values = function(common, *(np.concatenate([x[part]] * n_models) for x in arguments))
                         found[part] = np.einsum("pm,mrj->rpj", weights, values.reshape(n_models, -1, size))
                 out[own] += found

@@ -28,7 +28,7 @@ from lissom.dynamics.linearization import modes
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.gradients.designs import CENTRAL, SHARE, Designs, Stencil
 from lissom.gradients.stage_systems import StageStates
-from lissom.launch.workspace import batch_of, chosen_rows
+from lissom.launch.workspace import batch_of, independent_rows
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import formatting
@@ -198,7 +198,7 @@ def _matrices(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> _Matrices
     rest = np.zeros(model.nv)
     force = run_forward_dynamics(model, q, rest, u, t).host["force"][0].copy() if model.n_rows else np.zeros(0)
     K, _, M, w = residual_derivatives(model, q, rest, rest, u, t, 1.0, force)
-    A = row_results(model, w, "A")[chosen_rows(w)]
+    A = row_results(model, w, "A")[independent_rows(w)]
     A[:, model.prescribed.dof] = 0.0
     return 0.5 * (K + K.T), M, A
 

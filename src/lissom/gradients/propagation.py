@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from lissom.dynamics.configuration import groups
+from lissom.dynamics.configuration import quaternion_joints
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.gradients.anchors import anchor_carries, anchor_moves, anchor_pulls, rows_of
 from lissom.gradients.designs import Designs
@@ -346,7 +346,7 @@ def _most_steps(rollout: Rollout, directions: int, designs: int) -> int:
     model = rollout.common
     rows = batch_of(rollout.lead) * len(rollout.method.stages)
     whole = model.nv + model.n_rows
-    one = 8 * (model.nv * model.nu + whole * (8 + 2 * directions + designs) + 108 * len(groups(model)))
+    one = 8 * (model.nv * model.nu + whole * (8 + 2 * directions + designs) + 108 * len(quaternion_joints(model)))
     in_contact = np.isfinite(rollout.path.anchors[..., 0]).sum(axis=-1).max(initial=0)
     one += 8 * int(in_contact) * (18 * model.nv + 36)
     return max(1, _MOST_BYTES // max(one * rows, 1))

@@ -48,8 +48,8 @@ import warp as wp
 
 from lissom.errors import ConvergenceError
 from lissom.launch.compiling import load
-from lissom.launch.cores import cores, making, on_all
-from lissom.launch.warp_private import direct
+from lissom.launch.cores import build_lock, cores, run_on_pool
+from lissom.launch.warp_private import direct_call
 from lissom.lie.native import native_functions
 from lissom.lie.types import kernel_options
 from lissom.passes.linear_algebra import lu_factor, lu_solve_at, lu_solve_transposed
@@ -392,16 +392,16 @@ class StageSystems:
 
     def _launch(self, task: int, count: int, more: list[Any]) -> Callable[[], None]:
         """A function that runs the kernel for `count` instances, split over the cores."""
-        with making():
+        with build_lock():
             load([recursion_kernel.module], "cpu")
         parts = max(1, min(cores(), count // (1 if task in (BACKWARD, FORWARD) else _LEAST_PER_THREAD)))
         calls = []
         for first, stop in pairwise(np.linspace(0, count, parts + 1).astype(int).tolist()):
             inputs = [task, *self._before, *more, first]
-            with making():
+            with build_lock():
                 command = wp.launch(recursion_kernel, stop - first, inputs=inputs, device="cpu", record_cmd=True)
-                calls.append(direct(command))
-        return calls[0] if len(calls) == 1 else partial(on_all, calls)
+                calls.append(direct_call(command))
+        return calls[0] if len(calls) == 1 else partial(run_on_pool, calls)
 
 
 def _arrays(*values: np.ndarray) -> list[Any]:

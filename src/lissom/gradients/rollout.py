@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.dynamics.actuation import warn_of_pushing
-from lissom.dynamics.assembly import consistent_start, on_motion
+from lissom.dynamics.assembly import consistent_start, prescribed_state
 from lissom.dynamics.configuration import checked_configuration, difference
 from lissom.errors import ModelError, ShapeError, keeping, of_instance, renamed
 from lissom.gradients.propagation import (
@@ -334,7 +334,7 @@ def _consistent_starts(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.n
     q, v = q.copy(), v.copy()
     for i, own in enumerate(model.of_rows(len(q))):
         with of_instance(i, len(q)):
-            q[i], v[i] = consistent_start(own, *on_motion(own, 0.0, q[i], v[i]))
+            q[i], v[i] = consistent_start(own, *prescribed_state(own, 0.0, q[i], v[i]))
     return q, v
 
 

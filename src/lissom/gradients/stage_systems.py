@@ -11,7 +11,13 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.actuation import input_response
-from lissom.dynamics.configuration import difference, groups, integrate, over_groups, six
+from lissom.dynamics.configuration import (
+    apply_tangent_operator,
+    difference,
+    free_increment,
+    integrate,
+    quaternion_joints,
+)
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import (
@@ -22,7 +28,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
 from lissom.dynamics.loads import python_responses
 from lissom.gradients.anchors import anchor_rows
 from lissom.gradients.recursion import Matrices, StageSystems
-from lissom.launch.workspace import Workspace, parts
+from lissom.launch.workspace import Workspace, row_slices
 from lissom.lie.arrays import se3_Ad, se3_ad, se3_exp, se3_tangent, se3_tangent_dot
 from lissom.model.model import Model
 from lissom.passes.columns import column_width
@@ -61,16 +67,16 @@ class StageStates:
 def stage_states(model: Model, stepping: FixedSteps, path: Path) -> StageStates:
     """The states of all stages. `force` is None for schemes of several stages, whose steps do not store it."""
     n, steps, before = path.earlier.shape[:3]
-    start, has_groups = path.q[:, :-1], bool(groups(model))
+    start, has_groups = path.q[:, :-1], bool(quaternion_joints(model))
     move = rate = None
     v, a = path.v[:, 1:, None], path.a[:, 1:, None]
     q = path.q[:, 1:, None]
     if has_groups:
         move = difference(model, start, path.q[:, 1:])[:, :, None]
-        rate = over_groups(model, move, v, invert=True) if stepping.scheme.follows_rates else v
+        rate = apply_tangent_operator(model, move, v, invert=True) if stepping.scheme.follows_rates else v
     if before:
         moves, rates, found = (path.earlier[:, :, :, k] for k in range(3))
-        speeds = over_groups(model, moves, rates) if has_groups and stepping.scheme.follows_rates else rates
+        speeds = apply_tangent_operator(model, moves, rates) if has_groups and stepping.scheme.follows_rates else rates
         q = np.concatenate([integrate(model, start[:, :, None], moves), q], axis=2)
         v, a = np.concatenate([speeds, v], axis=2), np.concatenate([found, a], axis=2)
         if move is not None and rate is not None:
@@ -107,7 +113,7 @@ def stage_systems(model: Model, stepping: FixedSteps, path: Path) -> tuple[Stage
     weights = stage_weights(stepping.scheme, stepping.dt)
     if states.force is None:
         states = replace(states, force=loop_forces(model, states))
-    (n, steps), found = path.earlier.shape[:2], groups(model)
+    (n, steps), found = path.earlier.shape[:2], quaternion_joints(model)
     turns = stepping.scheme.follows_rates and bool(found)
     group = np.array([[j, 6 if free else 3] for _, j, free in found], dtype=np.int32).reshape(-1, 2)
     none = np.zeros((len(states.t), 1))
@@ -185,7 +191,7 @@ def _fill_window(
 
 def _launches(model: Model, count: int) -> Iterator[slice]:
     """Ranges of rows for one launch each. A batch of models needs all rows in one launch."""
-    return parts(count, count if model.models else _ROWS)
+    return row_slices(count, count if model.models else _ROWS)
 
 
 def loop_forces(model: Model, states: StageStates) -> np.ndarray:
@@ -213,7 +219,7 @@ def _pose_maps(states: StageStates, group: np.ndarray, rates: bool) -> tuple[np.
     T, E, W = np.zeros((3, rows, len(group), 6, 6))
     for g, (at, many) in enumerate(group):
         assert states.move is not None and states.rate is not None
-        move, rate = (six(x[:, at : at + many]) for x in (states.move, states.rate))
+        move, rate = (free_increment(x[:, at : at + many]) for x in (states.move, states.rate))
         T[:, g], E[:, g] = se3_tangent(move), se3_Ad(se3_exp(-move))
         if rates:
             twist = np.einsum("nij,nj->ni", T[:, g], rate)

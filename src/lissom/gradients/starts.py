@@ -101,14 +101,14 @@ def start_derivatives(
     onto_q, onto_v = (np.repeat(free[None], n, axis=0) for _ in range(2))
     carried, gap, rate = np.zeros((n, nv, nv)), np.zeros((n, nv, m)), np.zeros((n, nv, m))
     if m:
-        A, A_q, rate_q, turn_q, turn_v = (
-            row_results(model, w, name, (n,)) for name in ("A", "A_q", "rate_q", "turn_q", "turn_v")
+        A, A_q, rate_q, acceleration_q, acceleration_v = (
+            row_results(model, w, name, (n,)) for name in ("A", "A_q", "rate_q", "acceleration_q", "acceleration_v")
         )
         independent = w.host["slot"] >= 0
-        for X in (A, A_q, rate_q, turn_q, turn_v):
+        for X in (A, A_q, rate_q, acceleration_q, acceleration_v):
             X[~independent] = 0.0
             X[..., prescribed] = 0.0
-        by_q[:, nv:], by_v[:, nv:] = turn_q, turn_v
+        by_q[:, nv:], by_v[:, nv:] = acceleration_q, acceleration_v
         matrix[:, nv:, :nv], matrix[:, :nv, nv:] = A, -np.swapaxes(A, -1, -2)
         at, row = np.nonzero(~independent)
         matrix[at, nv + row, nv + row] = 1.0

@@ -28,8 +28,14 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.dynamics.actuation import run_actuation
-from lissom.dynamics.assembly import assemble, consistent_start, on_motion
-from lissom.dynamics.configuration import checked_configuration, difference, groups, integrate, over_groups
+from lissom.dynamics.assembly import assemble, consistent_start, prescribed_state
+from lissom.dynamics.configuration import (
+    apply_tangent_operator,
+    checked_configuration,
+    difference,
+    integrate,
+    quaternion_joints,
+)
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose, frame_twist
 from lissom.dynamics.kinematics_derivatives import frame_twist_derivatives
 from lissom.errors import ModelError, ShapeError, check_kept, renamed
@@ -428,10 +434,10 @@ class ExtendedKalmanFilter:
         change = (K @ np.nan_to_num(new.values)[..., None])[..., 0]
         kept = np.eye(size) - K @ new.slopes
         P = kept @ P @ _transposed(kept) + (K * R[..., None, :]) @ _transposed(K)
-        if groups(model):
+        if quaternion_joints(model):
             G = np.zeros((*change.shape[:-1], size, size))
             G[..., nv:, nv:] = np.eye(nv)
-            G[..., :nv, :nv] = _transposed(over_groups(model, change[..., None, :nv], np.eye(nv)))
+            G[..., :nv, :nv] = _transposed(apply_tangent_operator(model, change[..., None, :nv], np.eye(nv)))
             P = G @ P @ _transposed(G)
         q, v = self._closed(integrate(model, estimate.q, change[..., :nv]), estimate.v + change[..., nv:])
         return Estimate(estimate.t, q, v, 0.5 * (P + _transposed(P)))
@@ -491,7 +497,7 @@ class ExtendedKalmanFilter:
         lead, n = q.shape[:-1], batch_of(q.shape[:-1])
         q, v = q.reshape(n, -1).copy(), v.reshape(n, -1).copy()
         for i in range(n):
-            q_i, v_i = on_motion(self.model, 0.0, q[i], v[i])
+            q_i, v_i = prescribed_state(self.model, 0.0, q[i], v[i])
             q[i], v[i] = consistent_start(self.model, assemble(self.model, q_i), v_i)
         return q.reshape(*lead, -1), v.reshape(*lead, -1)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from lissom.dynamics.assembly import moved_to
+from lissom.dynamics.assembly import prescribed_configuration
 from lissom.dynamics.configuration import checked_configuration, integrate
 from lissom.errors import ModelError, keeping
 from lissom.inverse.searches import (
@@ -134,7 +134,7 @@ def inverse_kinematics(
     random = np.random.default_rng(seed)
     if by == "coordinates":
         bounds = Bounds(*read_limits(limits, *_joint_limits(model)), _moving(model))
-        q = moved_to(model, q, t)
+        q = prescribed_configuration(model, q, t)
         best = begin_search(model, wanted, q, bounds)
 
         def nearest() -> InverseKinematics:

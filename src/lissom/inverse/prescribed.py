@@ -39,7 +39,7 @@ from scipy.linalg import null_space
 from lissom.control.actuation_coordinates import actuation_rates, coordinates_of_all, require_coordinates
 from lissom.control.feedback_linearization import decoupled
 from lissom.dynamics.actuation import actuation_matrix, input_rows, tightening_inputs, warn_of_pushing
-from lissom.dynamics.assembly import closed_start, moved_to
+from lissom.dynamics.assembly import closed_start, prescribed_configuration
 from lissom.dynamics.configuration import checked_configuration, integrate
 from lissom.dynamics.constraints import warn_of_redundancy
 from lissom.dynamics.forward_dynamics import forward_dynamics
@@ -194,7 +194,7 @@ def prescribed_equilibrium(
         lead = leading(**axes, q0=start, u=given)
         wanted = np.stack([np.broadcast_to(value, lead) for value in values], axis=-1).reshape(-1, len(chosen))
         q, u = (flat(x, lead) for x in (start, given))
-        q = closed_start(model, moved_to(model, q, t))
+        q = closed_start(model, prescribed_configuration(model, q, t))
         if len(q):
             warn_of_redundancy(model, q[0])
         with progress_bar(progress, len(wanted), "statics", "equilibria", PATIENCE) as advance:
@@ -506,7 +506,7 @@ class _PrescribedLaw:
         u, taut, B_h, a_0, response = self._found(t, q, v)
         a = a_0 + response @ u[self.chosen]
         chosen, B_h, response = self.chosen[taut], B_h[:, taut], response[:, taut]
-        dq, dv, _, _ = residual_derivatives(model, q, v, a, u, t, rough=True)
+        dq, dv, _, _ = residual_derivatives(model, q, v, a, u, t, approximate=True)
         D = B_h.T @ response
         by_q, by_v = np.zeros((model.nu, model.nv)), np.zeros((model.nu, model.nv))
         by_q[chosen] = np.linalg.solve(D, response.T @ dq - p * p * B_h.T)

@@ -55,7 +55,7 @@ from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.linearization import steady_velocity
 from lissom.inverse.targets import Targets, on_padded_rows, replace_rows
-from lissom.launch.workspace import parts
+from lissom.launch.workspace import row_slices
 from lissom.model.model import Model
 from lissom.statics.newton import newton
 from lissom.statics.newton_kernel import CONVERGED, Sought
@@ -341,7 +341,7 @@ def _hessian(model: Model, targets: Targets, q: np.ndarray, force: np.ndarray) -
     nv, W = model.nv, targets.weights()
     aside = _DIFFERENCE * np.vstack([np.eye(nv), -np.eye(nv)]) * model.dofs.scale
     out = np.zeros((len(q), nv, nv))
-    for part in parts(len(q), max(1, _AT_ONCE // (2 * nv))):
+    for part in row_slices(len(q), max(1, _AT_ONCE // (2 * nv))):
         moved = integrate(model, q[part][:, None], aside).reshape(-1, model.nq)
         each = np.repeat(np.arange(len(q))[part], 2 * nv)
         found = _linearized(model, targets.of(each), moved)

@@ -1,6 +1,6 @@
-"""Buffers and recorded launches: the only place where arrays meet kernels.
+"""Buffers and recorded launches: the only module that passes arrays to kernels.
 
-Buffers belong to one model, one kernel family and one batch size. They are made once and lent again and again
+Buffers belong to one model, one kernel family and one batch size. They are made once and leased repeatedly
 (workspace), so that a call costs a few copies and a recorded launch. A batch on the CPU is split over a thread pool,
 since a launch runs on one core and releases the interpreter. A batch of models is split into runs of instances that
 share a model; each run launches with the tables and arrays of its own model.
@@ -23,9 +23,9 @@ import warp as wp
 
 from lissom.forces.terms import tables_with_terms
 from lissom.launch.compiling import kernel_for, load
-from lissom.launch.cores import cores, making, on_all
-from lissom.launch.prepare import Views, Wanted, fills_tables, prepare
-from lissom.launch.warp_private import arrays_of, bytes_of, direct, one_row_for_all, struct_of
+from lissom.launch.cores import build_lock, cores, run_on_pool
+from lissom.launch.prepare import TableOptions, Views, fill_tables, has_tables_to_fill
+from lissom.launch.warp_private import arrays_of, bytes_of, direct_call, repeat_row, struct_of
 from lissom.lie.types import vec3
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct, altered, with_anchors
@@ -46,12 +46,12 @@ from lissom.systems.bordered import LoopRowsStruct, loop_rows, scale_array
 
 
 def scratch_memory(model: Model, batch: int, more_nodes: int = 0) -> ScratchStruct:
-    """Scratch memory of a batch, with room for further nodes."""
+    """Scratch memory of a batch, with `more_nodes` nodes beyond those of the model."""
     s = ScratchStruct()
     s.node = wp.zeros((batch, model.n_nodes + more_nodes), dtype=NodeState, device=model.device)
     s.origin = wp.zeros((batch, len(model.bases.position)), dtype=vec3, device=model.device)
     s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
-    s.near = _near(model, batch)
+    s.near = _contact_state(model, batch)
     for name, state, make, count in (
         ("maps", MapState, _map_state, len(model.maps)),
         ("deforming", DeformingState, _deforming_state, len(model.deforming)),
@@ -80,14 +80,15 @@ def _channel_state(model: Model, batch: int) -> ChannelState:
     return state
 
 
-def _near(model: Model, batch: int) -> Near:
+def _contact_state(model: Model, batch: int) -> Near:
+    """Buffers of near pairs, contacts and ties; empty if the model has none of these."""
     world, near = model.contacts, Near()
     if not (model.has_surroundings or len(model.springs) or len(model.segments.channel)):
         return state_of_none(Near, model.device)
     count = batch if model.has_surroundings else 0
     clusters = len(world.cluster_start) - 1
-    sizes = {"pair": world.capacity, "seen": len(world.ball_node), "N": model.n_dynamic}
-    sizes |= {"centre": clusters, "reach": clusters}
+    sizes = {"pair": world.capacity, "listed_position": len(world.ball_node), "N": model.n_dynamic}
+    sizes |= {"centre": clusters, "radius": clusters}
     shapes = {name: (count, size) for name, size in sizes.items()}
     ties = len(model.springs) + len(model.segments.channel)
     tied = batch if count or ties else 0
@@ -100,6 +101,7 @@ def _near(model: Model, batch: int) -> Near:
 
 
 def _map_state(model: Model, batch: int) -> MapState:
+    """Buffers of poses of mapped nodes, their columns and derivatives of columns."""
     maps, state = model.maps, MapState()
     sizes = {"R": len(maps), "p": len(maps), "S": maps.column_start[-1]}
     sizes |= {"S_q": maps.pair_start[-1], "S_qq": maps.triple_start[-1]}
@@ -109,7 +111,7 @@ def _map_state(model: Model, batch: int) -> MapState:
 
 
 def _deforming_state(model: Model, batch: int) -> DeformingState:
-    """Room for the integrals; what kernels make of constants has none by pair."""
+    """Buffers of integrals over deformable bodies; those by pair of coordinates are empty unless Python fills them."""
     bodies, state = model.deforming, DeformingState()
     called = bodies.calls_python
     for name, variable in DeformingState.vars.items():
@@ -121,6 +123,7 @@ def _deforming_state(model: Model, batch: int) -> DeformingState:
 
 
 def _pull_state(model: Model, batch: int) -> PullState:
+    """Buffers of the forces of unit inputs inside deformable bodies, and of their derivatives."""
     pulls, state = model.pulls, PullState()
     columns = int(pulls.column_start[-1])
     sizes = {"work": len(pulls), "wrench": len(pulls), "B": columns, "wrench_q": columns}
@@ -131,20 +134,22 @@ def _pull_state(model: Model, batch: int) -> PullState:
     return state
 
 
-# a model, its number in a batch, its first instance and the one behind its last
+# A model, its number in a batch of models, its first instance, and the end of its instances (exclusive).
 Instances = tuple[Model, int, int, int]
 
 
-def shares(model: Model, batch: int, parts: int) -> list[list[Instances]]:
-    """Instances of a batch split into so many parts; of a batch of models each part is a list of runs that share one,
-    and there are no more parts than such runs."""
+def split_instances(model: Model, batch: int, parts: int) -> list[list[Instances]]:
+    """Split the instances of a batch into at most `parts` parts for threads.
+
+    Each part is a list of runs of instances that share a model. With one model each part is one run.
+    """
     if not model.models:
         edges = np.linspace(0, batch, parts + 1).astype(int).tolist()
         return [[(model, 0, *ends)] for ends in pairwise(edges)]
     rows = model.of_rows(batch)
     starts = [k for k, one in enumerate(rows) if k == 0 or one is not rows[k - 1]]
     runs: list[Instances] = []
-    pieces = -(-parts // len(starts))  # of each, where models are few
+    pieces = -(-parts // len(starts))  # per model, if there are fewer models than parts
     for first, stop in pairwise([*starts, batch]):
         edges = np.linspace(first, stop, min(pieces, stop - first) + 1).astype(int).tolist()
         runs += [(rows[first], first * len(model.models) // batch, *ends) for ends in pairwise(edges)]
@@ -152,9 +157,12 @@ def shares(model: Model, batch: int, parts: int) -> list[list[Instances]]:
     return [runs[first:stop] for first, stop in pairwise(edges)]
 
 
-def for_model(value: Any, model: Model, k: int, own: dict[int, list[Any]]) -> Any:
-    """An argument of a kernel as a model, number k of a batch, needs it: its tables, and its own arrays in place of
-    others."""
+def argument_for_model(value: Any, model: Model, k: int, own: dict[int, list[Any]]) -> Any:
+    """An argument of a kernel for model k of a batch: its own tables, and its own arrays in place of common ones.
+
+    Args:
+        value: an array, a struct or a number. own: arrays of the models, by the id of the array that they replace.
+    """
     if isinstance(value, wp.array):
         return own[id(value)][k] if id(value) in own else value
     struct = struct_of(value)
@@ -165,13 +173,13 @@ def for_model(value: Any, model: Model, k: int, own: dict[int, list[Any]]) -> An
     if struct is ColumnsStruct:
         return {0: block_columns, -1: band_columns}.get(value.n_slots, column_tables)(model)
     parts = {} if struct is None else {name: getattr(value, name) for name in struct.vars}
-    changed = {name: for_model(part, model, k, own) for name, part in parts.items()}
+    changed = {name: argument_for_model(part, model, k, own) for name, part in parts.items()}
     changed = {name: part for name, part in changed.items() if part is not parts[name]}
     return altered(value, **changed) if changed else value
 
 
-def in_turn(calls: list[Callable[[], None]]) -> Callable[[], None]:
-    """Calls as one."""
+def one_after_another(calls: list[Callable[[], None]]) -> Callable[[], None]:
+    """One function that makes several calls in order."""
 
     def run() -> None:
         for call in calls:
@@ -180,17 +188,20 @@ def in_turn(calls: list[Callable[[], None]]) -> Callable[[], None]:
     return run
 
 
-_LEAST_PER_THREAD = 16
-LONG = 16  # what an instance of a kernel that iterates takes, in units of a short one
-_PIECES = 8  # for each core, of a batch whose instances take long and not all the same
-Shapes = dict[str, tuple[int, ...]]  # core shapes of arrays, by their names
+_MIN_INSTANCES_PER_THREAD = 16  # of a kernel of cost 1
+ITERATIVE_COST = 16  # cost of an instance of an iterative kernel, relative to a short kernel
+_PIECES_PER_CORE = 8  # parts of a batch per core if instances take long and different times
+Shapes = dict[str, tuple[int, ...]]  # shapes of arrays without the axis of instances, by name
 
 
 @final
 @dataclass(frozen=True)
-class Passing:
-    """An argument of a kernel that holds nothing once an instance is done: `make(rows)` returns a struct of arrays. On
-    the CPU the instances of a launch follow each other, and one row for all of them stays in a cache."""
+class Temporary:
+    """An argument of a kernel whose contents are needed only while one instance is computed.
+
+    `make(rows)` returns a struct of arrays. On the CPU a launch computes its instances one after the other, so all of
+    them use one row, which stays in the processor's cache.
+    """
 
     make: Callable[[int], Any]
 
@@ -201,10 +212,11 @@ class Buffers:
 
     Args:
         model: the robot. batch: number of instances.
-        inputs: core shapes of the float64 arrays that are filled before each launch.
-        outputs: those of the arrays that the launch leaves.
-        wanted: what the launch asks of the tables that Python fills. more_nodes: beyond those of the model.
-        weight: what an instance takes, in units of a short kernel.
+        inputs: shapes, without the axis of instances, of the float64 arrays that are filled before each launch.
+        outputs: those of the arrays that the launch writes.
+        table_options: entries that the kernel reads of the tables filled by Python.
+        more_nodes: number of nodes beyond those of the model.
+        cost: time of an instance relative to a short kernel.
     """
 
     def __init__(
@@ -214,148 +226,158 @@ class Buffers:
         inputs: Shapes,
         outputs: Shapes | None = None,
         *,
-        wanted: Wanted | None = None,
+        table_options: TableOptions | None = None,
         more_nodes: int = 0,
-        weight: int = 1,
+        cost: int = 1,
     ) -> None:
         self.model, self.batch, self.device = model, batch, model.device
-        self.room = batch  # instances that fit in
-        self.wanted, self.weight = wanted or Wanted(), weight
-        self.asks = model.fills_tables_before_launch and fills_tables(model, self.wanted)
+        self.capacity = batch  # largest number of instances
+        self.table_options, self.cost = table_options or TableOptions(), cost
+        self.calls_python = model.fills_tables_before_launch and has_tables_to_fill(model, self.table_options)
         self.tables = tables_with_terms(model)
         self.scratch = scratch_memory(model, batch, more_nodes)
         self._views = Views(model, self.scratch)
         self.on_device: dict[str, Any] = {}
         self._common: set[str] = set()
         self.host: dict[str, np.ndarray] = {}
-        self.row: dict[str, tuple[np.ndarray, tuple[int, ...]]] = {}  # of one instance, and its shape
-        self.into: dict[tuple[str, ...], tuple[memoryview, ...]] = {}  # where arguments go, by their names
+        self.single_rows: dict[str, tuple[np.ndarray, tuple[int, ...]]] = {}  # row and its shape, if batch is 1
+        self.argument_views: dict[tuple[str, ...], tuple[memoryview, ...]] = {}  # of argument buffers, by names
         self.inputs = tuple(inputs)
         for name, shape in (inputs | (outputs or {})).items():
             self.buffer(name, (batch, *shape))
         if self.device == "cpu":
             self.status = self.scratch.status.numpy()
-        self.one_status = memoryview(self.status) if batch == 1 and self.device == "cpu" else None
+        self.single_status = memoryview(self.status) if batch == 1 and self.device == "cpu" else None
         self.launches: list[Any] = []
-        self.alone: Callable[[], None] | None = None  # the only launch, on the CPU
-        self.plain: Callable[[], None] | None = None  # the same where Python has nothing to fill in before
-        self.places: object = None  # those that stand in the tables of further points
+        self.only_launch: Callable[[], None] | None = None  # on the CPU, if one thread runs all instances
+        self.direct_launch: Callable[[], None] | None = None  # the same, if Python fills no tables before
+        self.places: object = None  # the frames whose points are in the tables (points.put_places)
         self.nbytes = 0
         self._recorded: list[tuple[Any, list[Any]]] = []
-        self._own: dict[int, list[Any]] = {}
-        self._passing: dict[tuple[int, int], Any] = {}  # by argument and thread
-        self._whole: dict[str, np.ndarray] = {}
+        self._model_arrays: dict[int, list[Any]] = {}
+        self._temporaries: dict[tuple[int, int], Any] = {}  # by argument and thread
+        self._full_arrays: dict[str, np.ndarray] = {}
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any = wp.float64, *, common: bool = False) -> Any:
-        """A zeroed device array with a host view of the same memory on the CPU, a host copy elsewhere; its first axis
-        is that of the instances, unless it is common to all."""
+        """A device array of zeros, registered under a name.
+
+        Its host array is a view of the same memory on the CPU, a copy elsewhere. Its first axis is that of the
+        instances, unless the array is `common` to all.
+        """
         array = wp.zeros(shape, dtype=dtype, device=self.device)
-        self.share(name, array)
+        self.register(name, array)
         if common:
             self._common.add(name)
         return array
 
     def gravity(self) -> Any:
-        """A buffer of gravity, shown to the host; each model of a batch has its own."""
+        """A buffer of gravity, (1,) or one entry for each model of a batch, registered as "gravity"."""
         models = self.model.models or (self.model,)
         array = self.buffer("gravity", (len(models),), vec3, common=True)
         self.host["gravity"][:] = [model.gravity for model in models]
-        return self.own(array, [array[k : k + 1] for k in range(len(models))])
+        return self.per_model(array, [array[k : k + 1] for k in range(len(models))])
 
-    def own(self, array: Any, arrays: list[Any]) -> Any:
-        """The same array, in whose place launches for the models of a batch have each its own of some arrays."""
+    def per_model(self, array: Any, arrays: list[Any]) -> Any:
+        """`array`; launches for model k of a batch of models take arrays[k] in its place."""
         if self.model.models:
-            self._own[id(array)] = arrays
+            self._model_arrays[id(array)] = arrays
         return array
 
     def anchored_tables(self) -> TablesStruct:
-        """The model's tables, in which each instance has anchors of its own: the buffer "anchor"."""
+        """The model's tables with contact anchors for each instance, which are the buffer "anchor"."""
         array = self.buffer("anchor", (self.batch, 2 * len(self.model.of_row(0, 1).contacts.pair)), vec3)
-        return with_anchors(self.tables, self.own(array, [array] * len(self.model.models)))
+        return with_anchors(self.tables, self.per_model(array, [array] * len(self.model.models)))
 
-    def share(self, name: str, array: Any) -> None:
-        """Show a device array to the host under a name."""
+    def register(self, name: str, array: Any) -> None:
+        """Make a device array accessible on the host under a name."""
         self.on_device[name] = array
         self.host[name] = array.numpy()
         if self.batch == 1 and self.device == "cpu" and len(self.host[name]) == 1:
-            self.row[name] = self.host[name][0], self.host[name][0].shape
+            self.single_rows[name] = self.host[name][0], self.host[name][0].shape
 
     def record(self, kernel: Any, inputs: list[Any]) -> None:
-        """Record the launch of a kernel whose last argument is the first instance, split over threads on the CPU."""
+        """Record the launch of a kernel, split over threads on the CPU.
+
+        Args:
+            kernel: a kernel, or a function that composes one for a model. Its last argument is the first instance.
+            inputs: its arguments before that one.
+        """
         if self.batch == 0:
             return
         if self.device != "cpu":
-            inputs = [value.make(self.batch) if isinstance(value, Passing) else value for value in inputs]
+            inputs = [value.make(self.batch) if isinstance(value, Temporary) else value for value in inputs]
         self._recorded = [(kernel, inputs)]
-        self.nbytes = sum(bytes_of(value) for value in inputs[1:])  # the first are the model's own tables
-        self._launch_all(kernel, inputs)
+        self.nbytes = sum(bytes_of(value) for value in inputs[1:])  # inputs[0] are the tables of the model
+        self._record_launches(kernel, inputs)
 
-    def kept(self, inputs: int) -> list[np.ndarray]:
-        """What its kernel finds again in its scratch and in its next `inputs` - 1 arguments, as views on the CPU."""
+    def persistent_arrays(self, inputs: int) -> list[np.ndarray]:
+        """Arrays that the kernel reads again in its next launch, as views on the CPU: those of the scratch memory and
+        of the `inputs` − 1 arguments behind it."""
         return [array.numpy() for value in self._recorded[0][1][1 : 1 + inputs] for array in arrays_of(value)]
 
-    def hold(self, batch: int) -> Buffers:
-        """The same buffers for a smaller batch than they were made for, or for all of it again."""
+    def resized(self, batch: int) -> Buffers:
+        """These buffers, set to a batch of any size up to their capacity."""
         if batch == self.batch:
             return self
-        if not self._whole:
-            self._whole = self.host | {"status": self.status}
-        own = {name for name, array in self._whole.items() if len(array) == self.room} - self._common
-        rows = {name: array[:batch] if name in own else array for name, array in self._whole.items()}
+        if not self._full_arrays:
+            self._full_arrays = self.host | {"status": self.status}
+        own = {name for name, array in self._full_arrays.items() if len(array) == self.capacity} - self._common
+        rows = {name: array[:batch] if name in own else array for name, array in self._full_arrays.items()}
         self.status, self.host, self.batch = rows.pop("status"), rows, batch
         for kernel, inputs in self._recorded:
-            self._launch_all(kernel, inputs)
+            self._record_launches(kernel, inputs)
         return self
 
-    def _launch_all(self, kernel: Any, inputs: list[Any]) -> None:
-        self.launches, self.alone, parts = [], None, 1
+    def _record_launches(self, kernel: Any, inputs: list[Any]) -> None:
+        self.launches, self.only_launch, parts = [], None, 1
         if self.device == "cpu":
             most = cores()
-            most *= _PIECES if most > 1 and self.weight > 1 else 1
-            parts = max(1, min(most, self.weight * self.batch // _LEAST_PER_THREAD))
-        for thread, calls in enumerate(shares(self.model, self.batch, parts)):
-            own = [self._passed(value, k, thread) for k, value in enumerate(inputs)]
-            made = [self._recorded_launch(kernel, own, *call) for call in calls]
-            self.launches.append(made[0] if len(made) == 1 else in_turn(made))
+            most *= _PIECES_PER_CORE if most > 1 and self.cost > 1 else 1
+            parts = max(1, min(most, self.cost * self.batch // _MIN_INSTANCES_PER_THREAD))
+        for thread, calls in enumerate(split_instances(self.model, self.batch, parts)):
+            own = [self._argument_of_thread(value, k, thread) for k, value in enumerate(inputs)]
+            made = [self._launch_of_model(kernel, own, *call) for call in calls]
+            self.launches.append(made[0] if len(made) == 1 else one_after_another(made))
         if len(self.launches) == 1 and self.device == "cpu":
-            self.alone = self.launches[0]
-        self.plain = None if self.asks else self.alone
+            self.only_launch = self.launches[0]
+        self.direct_launch = None if self.calls_python else self.only_launch
 
-    def _passed(self, value: Any, k: int, thread: int) -> Any:
-        """Argument k of the launches of one thread."""
-        if not isinstance(value, Passing):
+    def _argument_of_thread(self, value: Any, k: int, thread: int) -> Any:
+        """Argument k of the launches of one thread; a temporary one has an own copy for each thread."""
+        if not isinstance(value, Temporary):
             return value
-        if (k, thread) not in self._passing:
-            with making():
-                self._passing[k, thread] = one_row_for_all(value.make(1), self.room)
-        return self._passing[k, thread]
+        if (k, thread) not in self._temporaries:
+            with build_lock():
+                self._temporaries[k, thread] = repeat_row(value.make(1), self.capacity)
+        return self._temporaries[k, thread]
 
-    def _recorded_launch(self, kernel: Any, inputs: list[Any], model: Model, k: int, first: int, stop: int) -> Any:
-        """The launch for some instances of a model, number k of a batch."""
+    def _launch_of_model(self, kernel: Any, inputs: list[Any], model: Model, k: int, first: int, stop: int) -> Any:
+        """The recorded launch for the instances `first` to `stop` of model k of a batch."""
         if self.model.models:
-            inputs = [for_model(value, model, k, self._own) for value in inputs]
-        with making():
+            inputs = [argument_for_model(value, model, k, self._model_arrays) for value in inputs]
+        with build_lock():
             span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
             made = kernel_for(kernel, model)
             load([made.module], self.device)
-            return direct(wp.launch(made, **span, record_cmd=True))
+            return direct_call(wp.launch(made, **span, record_cmd=True))
 
-    def run(self, wanted: Wanted | None = None, *, still: bool = False) -> None:
-        """Run the recorded launch, after Python has filled the tables that it asks for.
+    def run(self, options: TableOptions | None = None, *, keep_tables: bool = False) -> None:
+        """Run the recorded launch, after Python has filled the tables that it reads.
 
         Args:
-            wanted: what it asks of them; None is what the buffers were made for. still: they stay as they are.
+            options: entries of the tables that it reads; None: those for which the buffers were made.
+            keep_tables: whether the tables stay as they are.
         """
-        if self.plain is not None:
-            self.plain()
+        if self.direct_launch is not None:
+            self.direct_launch()
             return
-        if self.asks and not still:
-            prepare(self._views, self.host, wanted or self.wanted)
-        if self.alone is not None:
-            self.alone()
+        if self.calls_python and not keep_tables:
+            fill_tables(self._views, self.host, options or self.table_options)
+        if self.only_launch is not None:
+            self.only_launch()
             return
         if self.device == "cpu":
-            on_all(self.launches)
+            run_on_pool(self.launches)
             return
         for name, array in self.on_device.items():
             array.assign(self.host[name])
@@ -366,14 +388,14 @@ class Buffers:
         self.status = self.scratch.status.numpy()
 
 
-def with_loops(w: Buffers, model: Model, batch: int, *, whole: bool = True) -> LoopRowsStruct:
-    """Buffers of loop_rows, without a matrix for robots without loops, that the host sees."""
-    return shown(w, loop_rows(model, batch, whole=whole))
+def loop_buffers(w: Buffers, model: Model, batch: int, *, dense: bool = True) -> LoopRowsStruct:
+    """Buffers of loop rows (`loop_rows`), registered; without rows and matrices unless `dense`."""
+    return register_loops(w, loop_rows(model, batch, dense=dense))
 
 
-def shown(w: Buffers, loops: LoopRowsStruct) -> LoopRowsStruct:
-    """The same buffers, shown to the host."""
-    w.own(loops.scale, [scale_array(model) for model in w.model.models])
-    for name in ("force", "gap", "rate", "acceleration", "A", "A_q", "slot", "kept"):
-        w.share(name, getattr(loops, name))
+def register_loops(w: Buffers, loops: LoopRowsStruct) -> LoopRowsStruct:
+    """Register buffers of loop rows, and their scales for each model of a batch."""
+    w.per_model(loops.scale, [scale_array(model) for model in w.model.models])
+    for name in ("force", "gap", "rate", "acceleration", "A", "A_q", "slot", "rank"):
+        w.register(name, getattr(loops, name))
     return loops

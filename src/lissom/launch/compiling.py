@@ -1,15 +1,15 @@
 """Kernels composed for a model, compiled the first time a machine needs them, on all cores and with a progress bar.
 
-A kernel depends on the kinds of nodes of a model and on the forces that act on it; models with the same kinds and
-forces share it. Warp compiles a module when one of its kernels is first launched, and finds it in a cache on the disk
-from then on. Compiling takes seconds for each module, and modules are independent. All modules of an algorithm are
-therefore loaded ahead, at once. Processes that fill the same cache do not disturb each other: each module is written
-aside and then renamed.
+A kernel depends on the kinds of nodes of a model and on the forces that act on it. Models with the same kinds and
+forces share it. Warp compiles a module at the first launch of one of its kernels, and later takes it from a cache on
+disk. Compiling takes seconds for each module, and modules are independent. All modules of an algorithm are therefore
+compiled in parallel before its first launch. Several processes may fill the same cache: each module is written to a
+temporary folder and then renamed.
 
-Modules that the cache lacks may come compiled for a kind of processors. They lie in a folder, by version of Warp,
-system and kind, under the names that Warp's cache has for their modules: a name is a hash of the module, so that
-nothing else is ever found under it. The folder is that within the library, which a wheel may bring, or the one that
-the environment variable LISSOM_KERNELS names.
+Precompiled modules serve where the cache has none. They are compiled for a class of processors (a target). Their folder
+is sorted by version of Warp, system and target. Their names are those of Warp's cache, which contain a hash of the
+module, so that a name never stands for another module. The folder is part of the library, if the wheel contains one, or
+given by the environment variable LISSOM_KERNELS.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from typing import Any
 import warp as wp
 
 from lissom.errors import CacheWarning, ModelError
-from lissom.forces.terms import Acting, acting_on, nothing_on
-from lissom.launch.cores import compilers, cores_of_process, making
+from lissom.forces.terms import Acting, acting_on, no_terms
+from lissom.launch.cores import build_lock, compilers, cores_of_process
 from lissom.launch.progress import PATIENCE
 from lissom.launch.warp_private import (
     compile_into_cache,
     is_compiled,
-    is_read,
+    is_tested,
     is_whole,
     load_object,
     name_in_cache,
     object_for,
     read_headers,
+    share_generated_code,
     share_hashes,
-    write_once,
 )
 from lissom.lie.start import load_whole
 from lissom.lie.types import CPU_FLAGS
@@ -51,54 +51,54 @@ from lissom.model.model import Model
 
 share_hashes()
 
-_FREE: set[Any] = set()  # factories whose kernels know nothing of forces
+_WITHOUT_FORCES: set[Any] = set()  # factories whose kernels do not depend on forces
 
 
 def free_of_forces(factory: Callable[[Acting], Any]) -> Callable[[Acting], Any]:
-    """Marks a function that makes a kernel from the kinds of nodes alone, which robots share whatever acts on them."""
-    _FREE.add(factory)
+    """Mark a function whose kernel depends on the kinds of nodes only, so that models with other forces share it."""
+    _WITHOUT_FORCES.add(factory)
     return factory
 
 
 def kernel_for(kernel: Any, model: Model) -> Any:
-    """The kernel that a model needs: itself, or what a function makes of all that acts on the model.
+    """`kernel` itself if it is a Warp kernel; if it is a function, the kernel that it composes for a model.
 
-    Such a function returns a kernel in a module of its own, which Warp compiles the first time a robot needs it and
-    keeps on disk like any other; robots on which the same acts share it.
+    Such a function returns a kernel in a module of its own from the kinds of nodes and the forces of the model. Models
+    with the same kinds and forces share it.
     """
     if isinstance(kernel, wp.Kernel):
         return kernel
-    return _made(kernel, nothing_on(model) if kernel in _FREE else acting_on(model))
+    return _composed_kernel(kernel, no_terms(model) if kernel in _WITHOUT_FORCES else acting_on(model))
 
 
 @cache
-def _made(factory: Callable[[Acting], Any], acting: Acting) -> Any:
+def _composed_kernel(factory: Callable[[Acting], Any], acting: Acting) -> Any:
     return factory(acting)
 
 
 _AVX2 = frozenset({"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"})
 _AVX512 = _AVX2 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
-# Kinds of processors, those that can more first: what the compiler is told, and what a processor of the kind lists.
+# Targets, those with more instructions first: flags of the compiler, and required flags of the processor.
 TARGETS: dict[str, tuple[str, frozenset[str]]] = {
     "x86-64-v4": ("-target-cpu x86-64-v4 -mprefer-vector-width=512", _AVX512),
     "x86-64-v3": ("-target-cpu x86-64-v3", _AVX2),
     "aarch64": ("-target-cpu generic", frozenset()),
 }
-_WITHIN = Path(__file__).parents[1] / "compiled"
+_PACKAGED = Path(__file__).parents[1] / "compiled"
 
 
 def targets_here() -> tuple[str, ...]:
-    """The kinds that this processor is of, the best first."""
+    """Targets whose code this processor runs, the fastest first."""
     machine = platform.machine().lower().replace("amd64", "x86_64").replace("arm64", "aarch64")
     if machine == "aarch64":
         return ("aarch64",)
-    listed = _instructions()
+    listed = _processor_features()
     return tuple(name for name, (_, needs) in TARGETS.items() if machine == "x86_64" and needs and needs <= listed)
 
 
 @lru_cache
-def _instructions() -> frozenset[str]:
-    """What this processor can, by the names of Linux; nothing where the system does not list it."""
+def _processor_features() -> frozenset[str]:
+    """Flags of this processor as Linux names them; none if the system does not list them."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -106,9 +106,10 @@ def _instructions() -> frozenset[str]:
     return frozenset(next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), ()))
 
 
-def ready_made(module: Any, device: str) -> tuple[Path, Path] | None:
-    """Compiled code and description of a module, for the best kind that this processor is of; None without."""
-    if not (wp.get_device(device).is_cpu and is_read(wp.__version__)):
+def find_precompiled(module: Any, device: str) -> tuple[Path, Path] | None:
+    """Paths of the precompiled code and of its description for a module, for the fastest target; None if there are
+    none."""
+    if not (wp.get_device(device).is_cpu and is_tested(wp.__version__)):
         return None
     folders = _folders_here()
     name = name_in_cache(module) if folders else None
@@ -118,19 +119,19 @@ def ready_made(module: Any, device: str) -> tuple[Path, Path] | None:
     return None
 
 
-def is_any_ready() -> bool:
-    """Whether any module came compiled for processors like the one at hand."""
+def has_precompiled() -> bool:
+    """Whether there are precompiled modules for this processor."""
     return bool(_folders_here())
 
 
 def _folders_here() -> list[Path]:
-    """Folders of compiled kernels for kinds that this processor is of, the best first."""
-    root = Path(os.environ.get("LISSOM_KERNELS", "") or _WITHIN)
+    """Folders of precompiled modules that this processor runs, the fastest first."""
+    root = Path(os.environ.get("LISSOM_KERNELS", "") or _PACKAGED)
     return [folder for target in targets_here() if (folder := _folder(root, target)).is_dir()]
 
 
-def make_ready(module: Any, target: str, out: Path) -> None:
-    """Compile a module for a kind of processors, into a folder."""
+def precompile(module: Any, target: str, out: Path) -> None:
+    """Compile a module for a target into a subfolder of `out`, unless it is there."""
     flags, folder = CPU_FLAGS.replace("-march=native", TARGETS[target][0]), _folder(out, target)
     folder.mkdir(parents=True, exist_ok=True)
     name = name_in_cache(module)
@@ -139,10 +140,10 @@ def make_ready(module: Any, target: str, out: Path) -> None:
 
 
 def check_target(target: str) -> None:
-    """Whether this machine can compile for a kind: Warp's compiler knows its own architecture alone.
+    """Check that this machine can compile for a target. Warp's compiler supports its own architecture only.
 
     Raises:
-        ModelError: it cannot.
+        ModelError: the targets that it can compile for, and the given one.
     """
     ours = "aarch64" if "aarch64" in targets_here() else "x86-64"
     known = [name for name in TARGETS if name.startswith(ours)]
@@ -154,134 +155,145 @@ def _folder(root: Path, target: str) -> Path:
     return root / wp.__version__ / f"{platform.system().lower()}-{target}"
 
 
-QUIET = "LISSOM_QUIET"  # environment variable that keeps scripts from saying that kernels are compiled
-_MANY = 8  # modules, more than an algorithm takes
-_said: list[str] = []  # whether a script was told, once in a process
-_reading: list[Future[None]] = []  # of Warp's headers, once in a process
+QUIET = "LISSOM_QUIET"  # environment variable: print no message while kernels are compiled
+_MANY_MODULES = 8  # more modules than one algorithm has
+_announced: list[str] = []  # the message, once it was printed in this process
+_header_tasks: list[Future[None]] = []  # the task that precompiles Warp's headers, once in a process
 _loaded: set[tuple[str, Any]] = set()  # devices and modules
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reading.clear)  # a child has none of the threads
+    os.register_at_fork(after_in_child=_header_tasks.clear)  # a child process has no such threads
 
 
-def ahead(model: Model, algorithm: str, *kernels: Any, then: tuple[Any, ...] = ()) -> None:
-    """Load what an algorithm launches on a model, all of it together, the first time it runs.
+def load_kernels(model: Model, algorithm: str, *kernels: Any, then: tuple[Any, ...] = ()) -> None:
+    """Load all kernels of an algorithm for a model, the first time it runs.
 
-    `then` names kernels of what is mostly asked next. They are compiled along where there is something to compile, and
-    another core to do it: the largest module keeps one core busy for longer than the others of an algorithm together.
+    Args:
+        algorithm: its name. kernels: its kernels, or functions that compose them, the largest first.
+        then: kernels that mostly follow. They are compiled in the same go if a kernel of the algorithm must be compiled
+            and there are several cores. The largest module takes one core longer than all other modules.
     """
     key = f"kernels of {algorithm}"
     if key not in model.cache:
-        with making():
-            _begin_on_new_machine(model.device)
-            begin(kernel_for(kernels[0], model).module, model.device)
-            now, later = ([kernel_for(kernel, model).module for kernel in some] for some in (kernels, then))
-            waits = cores_of_process() > 1 and any(_is_missing(module, model.device) for module in now)
-            load([*now, *(later if waits else ())], model.device)
+        with build_lock():
+            _begin_headers_on_new_machine(model.device)
+            begin_headers(kernel_for(kernels[0], model).module, model.device)
+            now, later = ([kernel_for(kernel, model).module for kernel in group] for group in (kernels, then))
+            compiles = cores_of_process() > 1 and any(_is_missing(module, model.device) for module in now)
+            load([*now, *(later if compiles else ())], model.device)
         model.cache[key] = True
 
 
-def load(modules: Iterable[Any], device: str, *, anew: bool = False) -> None:
-    """Load modules of kernels for a device, those that the cache does not have compiled together.
+def load(modules: Iterable[Any], device: str, *, recompile: bool = False) -> None:
+    """Load modules of kernels for a device. Modules that are not compiled yet are compiled in parallel.
 
     Args:
-        anew: compile for this very processor what came compiled for its kind, for the next processes.
+        recompile: compile precompiled modules for this very processor, for the next processes.
     Raises:
-        OSError: the compiler's results cannot be written, and what to set.
+        OSError: the compiler cannot write its results; names the setting that helps.
     """
-    wanted = [module for module in dict.fromkeys(modules) if anew or (device, module) not in _loaded]
-    if not wanted:
+    modules = [module for module in dict.fromkeys(modules) if recompile or (device, module) not in _loaded]
+    if not modules:
         return
-    pool = _compilers(len(wanted))
-    with _bar([_name(module) for module in wanted]) as done:
-        any(begin(module, device, anew) for module in wanted)
+    pool = _compilers(len(modules))
+    with _compile_progress([_name(module) for module in modules]) as done:
+        any(begin_headers(module, device, recompile) for module in modules)
         try:
-            for one in as_completed([pool.submit(_load, module, device, anew) for module in wanted]):
-                one.result()
+            for task in as_completed([pool.submit(_load, module, device, recompile) for module in modules]):
+                task.result()
                 done()
         finally:
-            wait(_reading)  # which cannot be on a full disk, and says so
-    _loaded.update((device, module) for module in wanted)
+            wait(_header_tasks)  # on a full disk it fails too; its message comes before this function returns
+    _loaded.update((device, module) for module in modules)
 
 
-def begin(module: Any, device: str, anew: bool = False) -> bool:
-    """Begin to read Warp's headers, while Python writes the first module, if this one will have to be compiled; whether
-    they are read."""
-    if not _reading and wp.get_device(device).is_cpu and _is_missing(module, device, anew):
-        _read()
-    return bool(_reading)
+def begin_headers(module: Any, device: str, recompile: bool = False) -> bool:
+    """Begin to precompile Warp's headers in a thread if the module must be compiled; whether that has begun.
+
+    Meanwhile Python generates the code of the first module.
+    """
+    if not _header_tasks and wp.get_device(device).is_cpu and _is_missing(module, device, recompile):
+        _submit_headers()
+    return bool(_header_tasks)
 
 
-def _begin_on_new_machine(device: str) -> None:
-    """Begin to read Warp's headers, before it is known of what the first module is made, where nothing is compiled."""
-    known = Path(str(wp.config.kernel_cache_dir)).glob("wp_*")
-    if not _reading and wp.get_device(device).is_cpu and not any(known) and not is_any_ready():
-        _read()
+def _begin_headers_on_new_machine(device: str) -> None:
+    """Begin to precompile Warp's headers on a machine without compiled modules, before the first one is composed."""
+    compiled = Path(str(wp.config.kernel_cache_dir)).glob("wp_*")
+    if not _header_tasks and wp.get_device(device).is_cpu and not any(compiled) and not has_precompiled():
+        _submit_headers()
 
 
-def _read() -> None:
-    _reading.append(compilers(cores_of_process()).submit(read_headers, CPU_FLAGS))
+def _submit_headers() -> None:
+    _header_tasks.append(compilers(cores_of_process()).submit(read_headers, CPU_FLAGS))
 
 
 def build(modules: Iterable[Any], target: str, out: Path) -> None:
-    """Compile modules for a kind of processors into a folder, on all cores."""
-    wanted = list(dict.fromkeys(modules))
-    pool = _compilers(len(wanted))
-    with _bar([_name(module) for module in wanted]) as done:
-        for one in as_completed([pool.submit(make_ready, module, target, out) for module in wanted]):
-            one.result()
+    """Compile modules for a target into a folder, on all cores."""
+    modules = list(dict.fromkeys(modules))
+    pool = _compilers(len(modules))
+    with _compile_progress([_name(module) for module in modules]) as done:
+        for task in as_completed([pool.submit(precompile, module, target, out) for module in modules]):
+            task.result()
             done()
 
 
-def _say_once(label: str) -> None:
-    """Say in scripts why they wait, unless QUIET is set or the logger has said so."""
-    if not (_said or os.environ.get(QUIET) or logging.getLogger("lissom").isEnabledFor(logging.INFO)):
-        _said.append(label)
+def _announce_once(label: str) -> None:
+    """Print once why a script waits, unless QUIET is set or the logger has printed it."""
+    if not (_announced or os.environ.get(QUIET) or logging.getLogger("lissom").isEnabledFor(logging.INFO)):
+        _announced.append(label)
         print(f"lissom: {label}; {QUIET}=1 keeps this quiet", file=sys.stderr, flush=True)
 
 
 def _compilers(count: int) -> Executor:
-    """Threads for so many modules: for many one more than cores, since Python writes one module at a time, and a core
-    that waits for that has something to compile."""
-    return compilers(cores_of_process() + (count > _MANY))
+    """Threads that compile `count` modules: one for each core, and one more for many modules.
+
+    Python generates the code of one module at a time. The additional thread compiles while another one waits for that.
+    """
+    return compilers(cores_of_process() + (count > _MANY_MODULES))
 
 
 def _name(module: Any) -> str:
     return module.name.split("__locals__")[0]
 
 
-def _is_missing(module: Any, device: str, anew: bool = False) -> bool:
-    """Whether a module will have to be compiled, if that can be told."""
-    return is_compiled(module, device) is False and (anew or ready_made(module, device) is None)
+def _is_missing(module: Any, device: str, recompile: bool = False) -> bool:
+    """Whether a module must be compiled; False if that is unknown for this version of Warp."""
+    return is_compiled(module, device) is False and (recompile or find_precompiled(module, device) is None)
 
 
-def _load(module: Any, device: str, anew: bool) -> None:
-    found = ready_made(module, device) if is_compiled(module, device) is False else None
-    if found is not None and not anew:
+def _load(module: Any, device: str, recompile: bool) -> None:
+    """Load a module from the cache or the precompiled files, or compile it."""
+    found = find_precompiled(module, device) if is_compiled(module, device) is False else None
+    if found is not None and not recompile:
         try:
             load_object(module, *found)
             return
-        except Exception as error:  # Warp raises bare ones
-            text = f"kernels that came in {found[0]} cannot be loaded ({error}): they are compiled here"
+        except Exception as error:  # Warp raises plain exceptions
+            text = f"precompiled kernels in {found[0]} cannot be loaded ({error}): they are compiled here"
             warnings.warn(text, CacheWarning, stacklevel=2)
-    write_once(module, before_compiling=partial(wait, _reading))  # each reads headers itself that are not there
-    block = 1 if wp.get_device(device).is_cpu else None  # as launches there have it
+    # A thread that finds no precompiled headers would read them itself.
+    share_generated_code(module, before_compiling=partial(wait, _header_tasks))
+    block = 1 if wp.get_device(device).is_cpu else None  # as in launches on the CPU
     make = partial(wp.force_load, device, [module], block_dim=block, max_workers=0)
-    if found is not None and anew:
+    if found is not None and recompile:
         make = partial(compile_into_cache, module)
     load_whole(module, make)
 
 
 @contextmanager
-def _bar(names: list[str]) -> Iterator[Callable[[], None]]:
-    """A function to call when one more is there. After PATIENCE a bar says what is waited for, on a terminal; elsewhere
-    the logger "lissom" does, and, once in a process, a line of standard error."""
+def _compile_progress(names: list[str]) -> Iterator[Callable[[], None]]:
+    """A function to call after each module that is loaded.
+
+    After PATIENCE seconds a terminal shows a progress bar. Elsewhere the logger "lissom" gets a line, and standard
+    error one line per process.
+    """
     label, there = "compiling kernels, once on this machine", [False] * len(names)
     shown: list[Any] = []
 
     def say() -> None:
         logging.getLogger("lissom").info("%s: %s", label, ", ".join(names))
         if not sys.stderr.isatty():
-            _say_once(label)
+            _announce_once(label)
             return
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

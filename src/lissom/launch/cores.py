@@ -1,7 +1,7 @@
-"""The cores that batches are split over, and the lock under which kernels and their buffers are made.
+"""Thread pools over the cores of the process, and the lock under which kernels and their buffers are made.
 
-A batch is split in one of two ways: each launch over all cores, or into groups of instances that go their way at once,
-each on one core, so that what Python does between the launches of one group keeps no core waiting.
+A batch is split in one of two ways. Either each launch runs on all cores, or the batch is split into groups that run in
+parallel, each on one core. Work of Python between the launches of one group then leaves no core idle.
 """
 
 from __future__ import annotations
@@ -17,54 +17,60 @@ from typing import TypeVar
 from lissom.errors import ModelError
 from lissom.launch.warp_private import share_headers
 
-_STATES = 256  # in a launch, for each core: what more would leave does not stay in the cache
+_STATES_PER_CORE = 256  # in one launch: the results of more states do not fit into a processor's cache
 _T = TypeVar("_T")
-_making = RLock()
-_thread = local()  # has `is_alone` where a thread is to use one core
+_build_lock = RLock()
+_thread = local()  # its attribute `uses_one_core` is true in threads that run_in_parallel started
 
 
-def making() -> AbstractContextManager[bool]:
-    """The lock of this process. Reading the source of a kernel is not safe in several threads at once, nor beside NumPy
-    as it reads the name of a type."""
-    return _making
+def build_lock() -> AbstractContextManager[bool]:
+    """The lock of this process for making kernels and buffers.
+
+    Warp's code generation is not safe in several threads at once, nor while NumPy reads the name of a type.
+    """
+    return _build_lock
 
 
 def cores() -> int:
-    """Cores that this thread may use: those of the process, but one within a call of `at_once`."""
-    return 1 if getattr(_thread, "is_alone", False) else cores_of_process()
+    """Number of cores that this thread may use: one within a call of `run_in_parallel`, else those of the process."""
+    return 1 if getattr(_thread, "uses_one_core", False) else cores_of_process()
 
 
 def cores_of_process() -> int:
-    """Cores that the environment variable LISSOM_CORES says, or all."""
-    asked = os.environ.get("LISSOM_CORES", "")
-    if asked:
-        if not (asked.isdecimal() and int(asked) > 0):
-            raise ModelError(f"environment variable LISSOM_CORES: must be an integer >= 1 (got {asked!r})")
-        return int(asked)
+    """Number of cores of the process: the environment variable LISSOM_CORES, or all that the system grants.
+
+    Raises:
+        ModelError: LISSOM_CORES is no integer >= 1.
+    """
+    setting = os.environ.get("LISSOM_CORES", "")
+    if setting:
+        if not (setting.isdecimal() and int(setting) > 0):
+            raise ModelError(f"environment variable LISSOM_CORES: must be an integer >= 1 (got {setting!r})")
+        return int(setting)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def states_together() -> int:
-    """How many states of many motions to put into one launch."""
-    return _STATES * cores()
+def states_per_launch() -> int:
+    """Number of states of many motions for one launch."""
+    return _STATES_PER_CORE * cores()
 
 
-def on_all(calls: list[Callable[[], None]]) -> None:
-    """Make calls that release the interpreter, on all cores, and wait for them."""
+def run_on_pool(calls: list[Callable[[], None]]) -> None:
+    """Make calls that release Python's interpreter lock on all cores, and wait for them."""
     list(_pool(cores()).map(_call, calls))
 
 
-def at_once(calls: list[Callable[[], _T]], stop: Event) -> list[_T]:
-    """What calls return that go their way at once, each on one core; one after the other where there is one core.
+def run_in_parallel(calls: list[Callable[[], _T]], stop: Event) -> list[_T]:
+    """Results of calls that run in parallel, each on one core; one after the other if there is one core.
 
-    What the first of them raises, in their order, goes on to the caller, when those that have begun are over: `stop`
-    is set, for them to look at, as it is where this thread is interrupted.
+    If a call raises or this thread is interrupted, `stop` is set; the calls check it. Calls that have not begun are
+    cancelled. When the others have ended, the error of the first failed call in their order is raised.
     """
     if cores() == 1 or len(calls) == 1:
         return [call() for call in calls]
-    futures = [_pool(cores()).submit(_alone, call) for call in calls]
+    futures = [_pool(cores()).submit(_call_on_one_core, call) for call in calls]
     try:
         return [future.result() for future in futures]
     except BaseException:
@@ -78,7 +84,7 @@ def at_once(calls: list[Callable[[], _T]], stop: Event) -> list[_T]:
 
 @lru_cache(maxsize=4)
 def compilers(size: int) -> ThreadPoolExecutor:
-    """Threads that compile kernels. They stay, since they have what was read of Warp's headers."""
+    """Pool of threads that compile kernels. It stays alive, since its threads share the precompiled headers of Warp."""
     return ThreadPoolExecutor(size, thread_name_prefix="lissom-compiler", initializer=share_headers)
 
 
@@ -91,18 +97,18 @@ def _call(call: Callable[[], None]) -> None:
     call()
 
 
-def _alone(call: Callable[[], _T]) -> _T:
-    _thread.is_alone = True
+def _call_on_one_core(call: Callable[[], _T]) -> _T:
+    _thread.uses_one_core = True
     try:
         return call()
     finally:
-        _thread.is_alone = False
+        _thread.uses_one_core = False
 
 
 def _after_fork() -> None:
-    """A forked child has the parent's pool without its threads, and perhaps a lock that nobody will give back."""
-    global _making
-    _making = RLock()
+    """Replace the lock and the pools in a forked child: the pools have no threads there, and the lock may be locked."""
+    global _build_lock
+    _build_lock = RLock()
     _pool.cache_clear()
     compilers.cache_clear()
 

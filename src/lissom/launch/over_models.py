@@ -1,4 +1,4 @@
-"""Functions of a model that take a batch of models as well."""
+"""Functions of a Model that also take a ModelBatch."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
 from lissom.robot.robot import Robot
 
-_OF_MODELS = "nv"  # an attribute that robots lack
+_MODEL_ATTRIBUTE = "nv"  # a Robot has no such attribute
 P = ParamSpec("P")
 R = TypeVar("R")
 _SIZES = {"q": "nq", "q0": "nq", "q1": "nq", "u": "nu", "multipliers": "n_multipliers"}
 
 
 def over_models(
-    *arrays: str, together: bool = False, apart: bool = False
+    *arrays: str, batched: bool = False, as_tuple: bool = False
 ) -> Callable[[Callable[Concatenate[Model, P], R]], Callable[Concatenate[Model | ModelBatch, P], R]]:
-    """Let a function of a model take a ModelBatch.
+    """Decorator of a function of a Model that lets it take a ModelBatch.
 
     Args:
-        arrays: names of its arguments (..., n) whose first leading axis is that of the models. The first one of them is
-            always given where `together`.
-        together: whether the function itself takes the common Model of a batch, with leading axes that begin with that
-            of the models; it is asked about one model after the other else, and where models call Python.
-        apart: whether results stay a tuple, with one for each model, since they are seldom of the same shapes.
+        arrays: names of its arguments (..., n) whose first leading axis is that of the models. The first of them is
+            required if `batched`.
+        batched: whether one call handles all models: it gets the common Model of the batch, and the first leading axis
+            of its arguments is that of the models. Otherwise, and if models call Python, it is called for each model.
+        as_tuple: whether results stay a tuple with one entry for each model, because their shapes mostly differ.
     """
 
     def decorate(function: Any) -> Any:
         known = signature(function)
-        place = list(known.parameters).index("t") - 1 if "t" in known.parameters else None  # behind the model
+        place = list(known.parameters).index("t") - 1 if "t" in known.parameters else None  # among those after model
         check = checks.time if place is not None and known.parameters["t"].annotation == "float" else checks.times
 
         @wraps(function)
@@ -47,12 +47,15 @@ def over_models(
                 check(kwargs["t"] if "t" in kwargs else args[place] if len(args) > place else 0.0)
             if type(model) is not ModelBatch:
                 if type(model) is Robot:
-                    getattr(model, _OF_MODELS)  # raises the error that asks for a Model; groups have the same names
+                    # Raise the error that asks for a Model. Some fields of a Robot have the names of groups of a Model.
+                    getattr(model, _MODEL_ATTRIBUTE)
                 return function(model, *args, **kwargs)
             given = known.bind(model, *args, **kwargs).arguments
-            if together:
-                return _together(function, given, arrays)
-            return tuple(_each(function, given, arrays)) if apart else _one_by_one(function, given, arrays)
+            if batched:
+                return for_models(function, given, *arrays)
+            if as_tuple:
+                return tuple(_results_of_models(function, given, arrays))
+            return _model_by_model(function, given, arrays)
 
         return call
 
@@ -60,26 +63,29 @@ def over_models(
 
 
 def for_models(function: Callable[..., R], given: dict[str, Any], *arrays: str) -> R:
-    """What `over_models(..., together=True)` does, for functions that do not take long: these look themselves whether
-    their `model` is a batch, and hand over their arguments, as `locals()` has them."""
-    return _together(function, dict(given), arrays)
+    """The result of one call of a function for all models, or of a call for each model if models call Python.
 
+    Short functions call this if their model is a ModelBatch, since a decorator costs time in each call.
 
-def _together(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> Any:
+    Args:
+        function: takes the common Model of the batch, as with `over_models(..., batched=True)`.
+        given: its arguments by name, as `locals()` gives them. arrays: as for `over_models`.
+    """
+    given = dict(given)
     common = given["model"].common
     if common.calls_python or common.fills_tables_before_launch:
-        return _one_by_one(function, given, arrays)
-    return function(**(given | spread(given["model"], given, arrays) | {"model": common}))
+        return _model_by_model(function, given, arrays)
+    return function(**(given | broadcast_arguments(given["model"], given, arrays) | {"model": common}))
 
 
-def _one_by_one(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> Any:
-    return stacked(given["model"], _each(function, given, arrays))
+def _model_by_model(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> Any:
+    return stacked(given["model"], _results_of_models(function, given, arrays))
 
 
-def _each(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> list[Any]:
-    """Results of one model after the other; a KeyboardInterrupt carries those of all that have begun."""
+def _results_of_models(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> list[Any]:
+    """Results of a call for each model; a KeyboardInterrupt carries the finished ones and the partial last one."""
     batch: ModelBatch = given["model"]
-    rows, found = spread(batch, given, arrays), []
+    rows, found = broadcast_arguments(batch, given, arrays), []
     for k, model in enumerate(batch):
         own = given | {name: x[k] for name, x in rows.items()} | {"model": model}
         try:
@@ -92,8 +98,8 @@ def _each(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> list
     return found
 
 
-def spread(batch: ModelBatch, given: dict[str, Any], arrays: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Those of the arguments that are given, each with all leading axes, of which the first is that of the models."""
+def broadcast_arguments(batch: ModelBatch, given: dict[str, Any], arrays: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """The given arguments among `arrays`, broadcast to common leading axes that begin with that of the models."""
     rows = {}
     for name in arrays:
         value = given.get(name)
@@ -107,15 +113,15 @@ def spread(batch: ModelBatch, given: dict[str, Any], arrays: tuple[str, ...]) ->
 
 
 def lead_of_models(model: Model, lead: tuple[int, ...]) -> tuple[int, ...]:
-    """Leading axes, the first of which is that of the models of a batch."""
+    """Leading axes `lead` broadcast against the axis of the models of a batch, which is the first."""
     if not model.models:
         return lead
     return leading(arguments=np.zeros((*lead, 0)), models=np.zeros((len(model.models), *(1,) * (len(lead) - 1), 0)))
 
 
 def stacked(batch: ModelBatch, results: list[Any]) -> Any:
-    """Results of all models as one, whose arrays have the axis of the models in front; a tuple of them where they are
-    not of the same shapes."""
+    """The results of all models as one result, whose arrays have an axis of models in front; a tuple of the results if
+    their shapes differ."""
     try:
         return _stacked(batch, results)
     except _Ragged:

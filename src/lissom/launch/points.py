@@ -1,6 +1,6 @@
-"""Tables of a model with room behind its nodes for the further points that frames stand on.
+"""Tables of a model with rows behind its nodes for further points of rods, on which frames may be.
 
-Buffers have such tables of their own; another set of places is written into them before a launch.
+Such tables belong to the buffers of one kernel family. Points of other frames are written into them before a launch.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -20,7 +20,7 @@ from lissom.lie.types import by_reference, mat3, vec3
 from lissom.model.model import Model
 from lissom.model.points import Places
 from lissom.model.tables import NodeRow, TablesStruct, altered, device_tables
-from lissom.passes.columns import ColumnsStruct, column_tables, column_width, stretches
+from lissom.passes.columns import ColumnsStruct, column_ranges, column_tables, column_width
 from lissom.robot.joints import MotionKind
 
 _ONE, _SEVEN = np.eye(4), np.arange(7)
@@ -28,7 +28,8 @@ _ONE, _SEVEN = np.eye(4), np.arange(7)
 
 @wp.struct
 class FrameRowsStruct:
-    """How many frames there are, and further points; the node of each frame, and where it stands in that."""
+    """count: numbers of frames and of further points, (2,). node: node of each frame, −1 for the world; R, p: its
+    placement in the frame of that node."""
 
     count: wp.array(dtype=wp.int32)
     node: wp.array(dtype=wp.int32)
@@ -39,17 +40,17 @@ class FrameRowsStruct:
 FrameRows = by_reference(FrameRowsStruct)
 
 
-def room_for(places: Places) -> int:
-    """Frames that a workspace should have room for: a power of two."""
+def frame_capacity(places: Places) -> int:
+    """Number of frames for which a workspace has room: the next power of two."""
     return 1 << max(len(places.node) - 1, 0).bit_length()
 
 
-def roomy_tables(w: Buffers, model: Model, room: int) -> tuple[TablesStruct, FrameRowsStruct]:
-    """The tables of a model with room for so many further points, and the rows of as many frames."""
+def tables_with_room(w: Buffers, model: Model, room: int) -> tuple[TablesStruct, FrameRowsStruct]:
+    """The tables of a model with room for `room` further points, and rows for as many frames."""
     base, frames, values = device_tables(model), FrameRowsStruct(), 6 * model.nv * room
-    phi1 = _longer(w, "run_phi1", base.runs.phi1.numpy(), values, wp.float64)
-    phi2 = _longer(w, "run_phi2", base.runs.phi2.numpy(), values, wp.float64)
-    node = _longer(w, "rows of nodes", base.node.numpy(), room, NodeRow)
+    phi1 = _extended(w, "run_phi1", base.runs.phi1.numpy(), values, wp.float64)
+    phi2 = _extended(w, "run_phi2", base.runs.phi2.numpy(), values, wp.float64)
+    node = _extended(w, "rows of nodes", base.node.numpy(), room, NodeRow)
     t = altered(base, node=node, runs=altered(base.runs, phi1=phi1, phi2=phi2))
     frames.count = w.buffer("frames and points", (2,), wp.int32, common=True)
     frames.node = w.buffer("nodes of frames", (room,), wp.int32, common=True)
@@ -58,32 +59,32 @@ def roomy_tables(w: Buffers, model: Model, room: int) -> tuple[TablesStruct, Fra
     return t, frames
 
 
-def roomy_columns(w: Buffers, model: Model, room: int, *, paths: bool) -> ColumnsStruct:
-    """The column tables of the nodes alone, with room for so many further points, and for their paths if wanted."""
+def columns_with_room(w: Buffers, model: Model, room: int, *, paths: bool) -> ColumnsStruct:
+    """The column tables of the nodes, with room for `room` further points, and for their paths if `paths`."""
     x, base, blocks = ColumnsStruct(), column_tables(model), column_width(model) // 8
     for name in ColumnsStruct.vars:
         setattr(x, name, getattr(base, name))
     entries = int(base.entry_start.numpy()[model.n_nodes])
     for name, size in (("entry_block", 1), ("entry_component", 1), ("entry_phi1", 8), ("entry_phi2", 8)):
         kept, dtype = getattr(base, name).numpy()[: entries * size], ColumnsStruct.vars[name].type.dtype
-        setattr(x, name, _longer(w, name, kept, 6 * blocks * size * room, dtype))
-    x.entry_start = _longer(w, "entry_start", base.entry_start.numpy()[: model.n_nodes + 1], room, wp.int32)
+        setattr(x, name, _extended(w, name, kept, 6 * blocks * size * room, dtype))
+    x.entry_start = _extended(w, "entry_start", base.entry_start.numpy()[: model.n_nodes + 1], room, wp.int32)
     if not paths:
         return x
-    x.path_start = _longer(w, "path_start", base.path_start.numpy(), room, wp.int32)
-    x.path_range = _longer(w, "path_range", base.path_range.numpy(), (blocks + 1) * room, wp.int32)
+    x.path_start = _extended(w, "path_start", base.path_start.numpy(), room, wp.int32)
+    x.path_range = _extended(w, "path_range", base.path_range.numpy(), (blocks + 1) * room, wp.int32)
     return x
 
 
-def _longer(w: Buffers, name: str, array: np.ndarray, more: int, dtype: Any) -> Any:
-    """A buffer common to all instances that begins as an array and goes on with zeros."""
+def _extended(w: Buffers, name: str, array: np.ndarray, more: int, dtype: Any) -> Any:
+    """A buffer common to all instances: a copy of an array with `more` zeros behind it."""
     out = w.buffer(name, (len(array) + more,), dtype, common=True)
     w.host[name][: len(array)] = array
     return out
 
 
 def put_places(w: Workspace, model: Model, places: Places) -> None:
-    """Write places into the tables of a workspace, unless they stand there."""
+    """Write the frames `places` into the tables of a workspace, unless they are there already."""
     if w.buffers.places is places:
         return
     host, n, m, first = w.host, len(places.node), len(places.h), model.n_nodes
@@ -100,7 +101,7 @@ def put_places(w: Workspace, model: Model, places: Places) -> None:
 
 
 def _put_points(w: Workspace, model: Model, places: Places, at: slice) -> None:
-    """Write the nodes of further points, all modes of their rod in each run."""
+    """Write the rows of further points as nodes; each of their strains depends on all modes of the rod."""
     rows, (m, _, modes) = w.host["rows of nodes"][at], places.Phi1.shape
     start = len(model.runs.phi1)
     for name, Phi in (("run_phi1", places.Phi1), ("run_phi2", places.Phi2)):
@@ -115,7 +116,7 @@ def _put_points(w: Workspace, model: Model, places: Places, at: slice) -> None:
 
 
 def _row(places: Places, modes: int) -> np.ndarray:
-    """What all points of a rod have in common."""
+    """The entries of the row of a node that all points of a rod share, (1,)."""
     row: Any = np.zeros(1, dtype=NodeRow.numpy_dtype())
     row["R"], row["kind"], row["base"] = np.eye(3), MotionKind.EXP.value, places.base
     row["v_start"], row["v_stop"], row["run_v"] = places.v_start, places.v_start + modes, places.v_start
@@ -124,8 +125,10 @@ def _row(places: Places, modes: int) -> np.ndarray:
 
 
 def _put_columns(w: Workspace, model: Model, places: Places) -> None:
-    """Write which columns further points have, as column_tables does for nodes: all of their rod, so that of a point
-    that stood here before nothing is left."""
+    """Write the columns of further points, as column_tables does for nodes.
+
+    All columns of the rod are written, so that no entry of an earlier point remains.
+    """
     host, m, own = w.host, len(places.h), _own_blocks(places)
     at, modes = places.v_start - 8 * int(own[0]), places.Phi1.shape[2]
     Phi = np.zeros((2, m, 6, 8 * len(own)))
@@ -141,21 +144,21 @@ def _put_columns(w: Workspace, model: Model, places: Places) -> None:
 
 
 def _put_paths(w: Workspace, model: Model, places: Places) -> None:
-    """Write which columns further points find on their path."""
+    """Write the ranges of columns on the paths of further points to the base."""
     host, nodes, m = w.host, model.n_nodes, len(places.h)
-    start, ranges = stretches(_paths(model, places, host["path_start"], host["path_range"]))
+    start, ranges = column_ranges(_paths(model, places, host["path_start"], host["path_range"]))
     first = int(host["path_start"][nodes])
     host["path_start"][nodes + 1 : nodes + m + 1] = first + start[1:]
     host["path_range"][first : first + len(ranges)] = ranges
 
 
 def _own_blocks(places: Places) -> np.ndarray:
-    """The blocks of eight columns that hold a mode of the rod."""
+    """Indices of the blocks of eight columns that contain a mode of the rod."""
     return np.arange(places.v_start // 8, (places.v_start + places.Phi1.shape[2] + 7) // 8)
 
 
 def _paths(model: Model, places: Places, start: np.ndarray, ranges: np.ndarray) -> np.ndarray:
-    """Whether each block of eight columns holds a column of the path to each further point."""
+    """Whether each block of eight columns contains a column of the path to each point, (n_points, n_blocks)."""
     blocks = np.arange(column_width(model) // 8)
     paths = np.tile(np.isin(blocks, _own_blocks(places)), (len(places.h), 1))
     for row, parent in zip(paths, places.parent.tolist()):

@@ -1,9 +1,10 @@
 """Tables that Python callbacks fill before a launch, and their cache, keyed by state.
 
-Poses of mapped nodes, integrals over deformable bodies and pulls inside them come from Python functions. Deformable
-bodies of the same motion, points, material and density have one set of integrals, compiled once: they are a stack, and
-one call of JAX takes the coordinates of all of them. Frames at material points and tendons inside bodies take the
-points of the same stack. Launches at the same state call Python once.
+Python functions give the poses of mapped nodes, the integrals over deformable bodies and the forces of tendons and
+chambers inside these bodies (pulls). Deformable bodies with the same motion, points, material and density share one
+compiled set of integrals. They form a stack: one call of JAX takes the coordinates of all of them. Frames at material
+points and pulls use the points of the same stack. A cache keyed by state makes several launches at one state call
+Python once.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -27,21 +28,26 @@ from lissom.model.model import Model
 from lissom.passes.scratch import BY_BODY, BY_PAIR, INPUTS, SPRINGS, DeformingState, Scratch
 from lissom.robot.poses import PoseDerivatives
 
-_KEPT = 32  # tables of states
+_CACHED_STATES = 32  # per thread
 
 Tables = dict[str, np.ndarray]
 
 
 @final
 class TableCache:
-    """Rows of tables of single states, keyed by their arguments."""
+    """Rows of tables for single states, keyed by state; the oldest rows go first."""
 
     def __init__(self) -> None:
         self._rows: OrderedDict[tuple[Any, ...], Tables] = OrderedDict()
 
     def fill(self, keys: list[tuple[Any, ...]], tables: Tables, names: Sequence[str], make: Callable[[], None]) -> None:
-        """Fill tables by `make`, or the tables of one state from the cache under the first key. A row made for one
-        state is stored under all keys."""
+        """Fill tables, from the cache if it has the state.
+
+        Args:
+            keys: keys of the state. The first is looked up; new rows are stored under all of them.
+            tables: arrays with an axis of instances in front. Tables of several states bypass the cache.
+            names: names of the tables to fill. make: fills them by calling Python.
+        """
         if len(tables[names[0]]) != 1:
             make()
             return
@@ -55,21 +61,26 @@ class TableCache:
         for key in keys:
             self._rows[key] = row
             self._rows.move_to_end(key)
-        while len(self._rows) > _KEPT:
+        while len(self._rows) > _CACHED_STATES:
             self._rows.popitem(last=False)
 
 
 def table_cache(model: Model) -> TableCache:
-    """The cache of this thread for a model."""
+    """The table cache of this thread for a model."""
     return model.cached(("tables of states", get_ident()), TableCache)
 
 
-Place = slice | np.ndarray
+Place = slice | np.ndarray  # indices into a table
 
 
 class Stack(NamedTuple):
-    """Bodies (k,): where their coordinates (k, n) stand in q and in v, and where in tables what belongs to each body,
-    each coordinate and each pair of these."""
+    """k deformable bodies that share integrals.
+
+    Fields:
+        integrals: the shared integrals. q, v: indices of the bodies' coordinates in q and in v, (k, n).
+        by_body, by_column, by_pair: places in the tables of rows that belong to a body, to a coordinate, and to a pair
+        of coordinates.
+    """
 
     integrals: ShapeIntegrals
     q: np.ndarray
@@ -79,16 +90,21 @@ class Stack(NamedTuple):
     by_pair: Place
 
     def put(self, rows: dict[str, np.ndarray], name: str, values: np.ndarray) -> None:
-        """Values (m, k, ...) at their place in a table."""
+        """Copy values (m, k, ...) of m instances to their place in the table `name`."""
         into, count = rows[name], len(values)
         here = self.by_body if name in BY_BODY else self.by_pair if name in BY_PAIR else self.by_column
         into[:count, here] = values.reshape(count, -1, *into.shape[2:])
 
 
 class Frames(NamedTuple):
-    """Frames at material points of a stack: where the coordinates (k, n) of its bodies stand in q and in v, what gives
-    the frames, whether second derivatives of theirs come from differences, and where in tables each and its columns,
-    with derivatives once and twice, stand."""
+    """Frames at material points of a stack.
+
+    Fields:
+        q, v: indices of the coordinates of its k bodies in q and in v, (k, n).
+        columns: gives poses of the frames, their columns S and the derivatives of S.
+        differences: whether second derivatives of S come from differences. by_map: places of the frames in the tables.
+        places: places of S, S_q and S_qq, by name.
+    """
 
     q: np.ndarray
     v: np.ndarray
@@ -99,8 +115,12 @@ class Frames(NamedTuple):
 
 
 class StackPulls(NamedTuple):
-    """Pulls in a stack: where the coordinates (k, n) of its bodies, or (n,) of a body alone, stand in q and in v, what
-    gives the pulls, and where in tables each, what belongs to each of its coordinates and to each pair of these stand.
+    """Pulls in a stack of deformable bodies: forces of tendons and chambers per unit of input.
+
+    Fields:
+        q, v: indices in q and in v of the coordinates of k bodies (k, n), or of a single body (n,).
+        pulls: gives the forces and their derivatives. by_pull, by_column, by_pair: places in the tables of rows that
+        belong to a pull, to a coordinate of its body, and to a pair of coordinates.
     """
 
     q: np.ndarray
@@ -112,26 +132,26 @@ class StackPulls(NamedTuple):
 
 
 def stacks(model: Model) -> tuple[Stack, ...]:
-    """Of all bodies whose integrals Python makes."""
+    """Stacks of all deformable bodies whose integrals come from Python."""
     return model.cached(("stacks of bodies",), lambda: tuple(_stacks(model)))
 
 
-def frames(model: Model, called: Sequence[int], everywhere: bool) -> tuple[Frames, ...]:
-    """Of the frames at material points among the maps that a launch needs, all of them or those everywhere."""
-    return model.cached(("frames of stacks", everywhere), lambda: tuple(_frames(model, set(called))))
+def frames(model: Model, called: Sequence[int], all_nodes: bool) -> tuple[Frames, ...]:
+    """Frames at material points among the maps `called`, which are those of a launch with this `all_nodes`."""
+    return model.cached(("frames of stacks", all_nodes), lambda: tuple(_frames(model, set(called))))
 
 
 def pulls(model: Model) -> tuple[StackPulls, ...]:
-    """Of all pulls inside deformable bodies."""
+    """All pulls inside deformable bodies, by stack."""
     return model.cached(("pulls of stacks",), lambda: tuple(_pulls(model)))
 
 
 def _stacks(model: Model) -> Iterable[Stack]:
     bodies = model.deforming
-    together: dict[int, list[int]] = {}
+    groups: dict[int, list[int]] = {}
     for b in np.flatnonzero(bodies.is_linear == 0).tolist():
-        together.setdefault(id(bodies.integrals[b]), []).append(b)
-    for members in together.values():
+        groups.setdefault(id(bodies.integrals[b]), []).append(b)
+    for members in groups.values():
         integrals = bodies.integrals[members[0]]
         span = np.arange(integrals.kinematics.n)
         yield Stack(
@@ -145,7 +165,7 @@ def _stacks(model: Model) -> Iterable[Stack]:
 
 
 def _stack_with(model: Model, points: Any, q_start: int) -> tuple[Stack, int] | None:
-    """The stack that moves some points, and which of its bodies has its first coordinate there in q."""
+    """The stack whose integrals use `points`, and the number in it of the body whose coordinates begin at q_start."""
     for stack in stacks(model):
         if points is not None and stack.integrals.points is points:
             at = np.flatnonzero(stack.q[:, 0] == q_start)
@@ -155,31 +175,32 @@ def _stack_with(model: Model, points: Any, q_start: int) -> tuple[Stack, int] | 
 
 def _frames(model: Model, called: set[int]) -> Iterable[Frames]:
     maps = model.maps
-    together: dict[Any, tuple[Stack, list[int], list[int]]] = {}
+    groups: dict[Any, tuple[Stack, list[int], list[int]]] = {}
     for group in maps.group:
-        asked = [m for m in group if m in called]
-        if not asked:
+        needed = [m for m in group if m in called]
+        if not needed:
             continue
-        poses = [pose for pose in (maps.pose[m] for m in asked) if isinstance(pose, MaterialFrame)]
-        family, first = poses[0].family, int(maps.q_start[asked[0]])
+        poses = [pose for pose in (maps.pose[m] for m in needed) if isinstance(pose, MaterialFrame)]
+        family, first = poses[0].family, int(maps.q_start[needed[0]])
         found = _stack_with(model, family.points, first)
         if found is not None:
             stack, body = found
-            _, members, on = together.setdefault(id(family), (stack, [], []))
-            members += asked
-            on += [body] * len(asked)
+            _, members, body_of = groups.setdefault(id(family), (stack, [], []))
+            members += needed
+            body_of += [body] * len(needed)
             continue
         span = np.arange(poses[0].n)[None]
-        columns = family.columns(poses, np.zeros(len(asked), dtype=np.int64))
-        start = int(model.nodes.v_start[maps.node[asked[0]]])
-        yield Frames(first + span, start + span, columns, family.points is not None, *_of_maps(maps, asked))
-    for stack, members, on in together.values():
+        columns = family.columns(poses, np.zeros(len(needed), dtype=np.int64))
+        start = int(model.nodes.v_start[maps.node[needed[0]]])
+        yield Frames(first + span, start + span, columns, family.points is not None, *_places_of_maps(maps, needed))
+    for stack, members, body_of in groups.values():
         poses = [pose for pose in (maps.pose[m] for m in members) if isinstance(pose, MaterialFrame)]
-        columns = poses[0].family.columns(poses, np.array(on, dtype=np.int64))
-        yield Frames(stack.q, stack.v, columns, True, *_of_maps(maps, members))
+        columns = poses[0].family.columns(poses, np.array(body_of, dtype=np.int64))
+        yield Frames(stack.q, stack.v, columns, True, *_places_of_maps(maps, members))
 
 
-def _of_maps(maps: Maps, members: list[int]) -> tuple[Place, dict[str, Place]]:
+def _places_of_maps(maps: Maps, members: list[int]) -> tuple[Place, dict[str, Place]]:
+    """Places in the tables of maps, and of their columns S, S_q and S_qq by name."""
     starts = {"S": maps.column_start, "S_q": maps.pair_start, "S_qq": maps.triple_start}
     places = {name: _joined(range(at[m], at[m + 1]) for m in members) for name, at in starts.items()}
     return _joined([m] for m in members), places
@@ -187,64 +208,68 @@ def _of_maps(maps: Maps, members: list[int]) -> tuple[Place, dict[str, Place]]:
 
 def _pulls(model: Model) -> Iterable[StackPulls]:
     tables = model.pulls
-    together: dict[int, tuple[Stack, list[Any], list[int], list[int]]] = {}
+    groups: dict[int, tuple[Stack, list[Any], list[int], list[int]]] = {}
     for part in tables.bodies:
         numbers, found = list(range(part.rows.start, part.rows.stop)), None
         if isinstance(part.pulls, LengthPulls):
             found = _stack_with(model, part.pulls.points, part.q_start)
         if found is not None and isinstance(part.pulls, LengthPulls):
             stack, body = found
-            _, items, on, rows = together.setdefault(id(part.pulls.points), (stack, [], [], []))
+            _, items, body_of, rows = groups.setdefault(id(part.pulls.points), (stack, [], [], []))
             items += part.pulls.pulls
-            on += [body] * len(numbers)
+            body_of += [body] * len(numbers)
             rows += numbers
             continue
         span = np.arange(part.pulls.motion.n)
         start = int(model.nodes.v_start[tables.node[numbers[0]]])
-        yield StackPulls(part.q_start + span, start + span, part.pulls, *_of_pulls(model, numbers))
-    for stack, items, on, rows in together.values():
+        yield StackPulls(part.q_start + span, start + span, part.pulls, *_places_of_pulls(model, numbers))
+    for stack, items, body_of, rows in groups.values():
         points = stack.integrals.points
         if points is not None:
-            made = LengthPulls(stack.integrals.kinematics, points, tuple(items), tuple(on))
-            yield StackPulls(stack.q, stack.v, made, *_of_pulls(model, rows))
+            made = LengthPulls(stack.integrals.kinematics, points, tuple(items), tuple(body_of))
+            yield StackPulls(stack.q, stack.v, made, *_places_of_pulls(model, rows))
 
 
-def _of_pulls(model: Model, numbers: list[int]) -> tuple[Place, Place, Place]:
+def _places_of_pulls(model: Model, numbers: list[int]) -> tuple[Place, Place, Place]:
+    """Places in the tables of pulls, of their columns and of pairs of columns."""
     columns, pairs = model.pulls.column_start, model.pulls.pair_start
     by_column, by_pair = (_joined(range(at[e], at[e + 1]) for e in numbers) for at in (columns, pairs))
     return _joined([e] for e in numbers), by_column, by_pair
 
 
 def _joined(parts: Iterable[Iterable[int]]) -> Place:
-    """Indices one after the other; a slice, which costs less, where they rise by one."""
+    """All indices in one array; a slice, which is faster, if they rise by one."""
     whole = np.array([number for part in parts for number in part], dtype=np.int64)
     if len(whole) and bool((np.diff(whole) == 1).all()):
         return slice(int(whole[0]), int(whole[-1]) + 1)
     return whole
 
 
-class Wanted(NamedTuple):
-    """Options of a launch for the tables.
+class TableOptions(NamedTuple):
+    """Options of a launch: the entries of the tables that its kernel reads.
 
-    Mapped nodes that carry nothing are left out unless it is to be `everywhere`. Second derivatives of the columns of
-    material points, of which there are n³, are made where `curved` ones are asked for, or all derivatives of tables.
-    Of first ones no more need be right than what they sum up to along v where the launch takes `sums`. Integrals over
-    bodies, which take longest, are left as they are where nothing that `weighs` is asked for. A `rough` launch, for a
-    matrix of Newton's method, does without second derivatives of columns, which stand with squares of v alone.
+    Fields:
+        derivatives: derivatives of all tables by q, v and a.
+        all_nodes: also the mapped nodes from `n_dynamic` on, which carry no mass and no force.
+        column_derivatives: second derivatives of the columns of material points, n³ numbers for each.
+        only_along_v: of the first derivatives of columns only the sum Σ ∂S_j/∂q_c v_j v_c is read.
+        approximate: without second derivatives of the columns of material points. They multiply squares of v, and a
+            matrix of Newton's method may omit them.
+        integrals: integrals over deformable bodies, which take the longest time.
     """
 
-    differentiates: bool = False
-    everywhere: bool = False
-    curved: bool = False
-    sums: bool = False
-    rough: bool = False
-    weighs: bool = True
+    derivatives: bool = False
+    all_nodes: bool = False
+    column_derivatives: bool = False
+    only_along_v: bool = False
+    approximate: bool = False
+    integrals: bool = True
 
 
-def fills_tables(model: Model, wanted: Wanted) -> bool:
-    """Whether `prepare` has anything to do before a launch."""
-    of_bodies = wanted.weighs and model.deforming.calls_python
-    return bool(_called(model, wanted.everywhere)) or of_bodies or len(model.pulls) > 0
+def has_tables_to_fill(model: Model, options: TableOptions) -> bool:
+    """Whether a launch with these options reads tables that `fill_tables` fills."""
+    of_bodies = options.integrals and model.deforming.calls_python
+    return bool(_python_maps(model, options.all_nodes)) or of_bodies or len(model.pulls) > 0
 
 
 VALUES = ("c", "P", "c_j", "P_j", "M", "c_v", "b_v", "w_j", "e_v", "energy", "force", "D")
@@ -253,94 +278,100 @@ DERIVATIVES = ("c_q", "b_q", "e_q", "c_jl", "P_jl", "w_q", "c_qdot", "b_qdot", "
 
 @final
 class Views:
-    """The tables of a workspace as NumPy arrays; on the CPU they are the tables themselves, and made once."""
+    """The tables of a workspace as NumPy arrays: views made once on the CPU, copies on other devices."""
 
     def __init__(self, model: Model, scratch: Scratch) -> None:
         self.model, self.scratch = model, scratch
-        self._known: dict[str, dict[str, np.ndarray]] = {}
+        self._arrays: dict[str, dict[str, np.ndarray]] = {}
 
-    def of(self, part: str, names: Iterable[str]) -> dict[str, np.ndarray]:
-        """Some tables of a part of the scratch memory."""
-        if part not in self._known or self.model.device != "cpu":
+    def arrays(self, part: str, names: Iterable[str]) -> dict[str, np.ndarray]:
+        """The tables `names` of the part `part` of the scratch memory."""
+        if part not in self._arrays or self.model.device != "cpu":
             state = getattr(self.scratch, part)
-            self._known[part] = {name: getattr(state, name).numpy() for name in names}
-        return self._known[part]
+            self._arrays[part] = {name: getattr(state, name).numpy() for name in names}
+        return self._arrays[part]
 
-    def hand_over(self, part: str) -> None:
-        """Copy the written tables to the device."""
+    def copy_to_device(self, part: str) -> None:
+        """Copy the tables of a part to the device, unless it is the CPU."""
         if self.model.device != "cpu":
-            for name, values in self._known[part].items():
+            for name, values in self._arrays[part].items():
                 getattr(getattr(self.scratch, part), name).assign(np.ascontiguousarray(values))
 
 
-def prepare(views: Views, host: dict[str, Any], wanted: Wanted) -> None:
-    """Fill the tables that Python functions give, of mapped nodes and deformable bodies, for the states in `host`."""
+def fill_tables(views: Views, host: dict[str, Any], options: TableOptions) -> None:
+    """Fill the tables that come from Python functions for the states in the buffers `host`."""
     model = views.model
     if "q" not in host:
         return
-    called = model.cached(("maps that Python fills", wanted.everywhere), lambda: _called(model, wanted.everywhere))
+    called = model.cached(("maps that Python fills", options.all_nodes), lambda: _python_maps(model, options.all_nodes))
     if called:
-        _place(model, views, host, called, wanted)
-    if wanted.weighs and model.deforming.calls_python:
-        _deform(model, views, host, wanted.differentiates)
+        _fill_poses(model, views, host, called, options)
+    if options.integrals and model.deforming.calls_python:
+        _fill_integrals(model, views, host, options.derivatives)
     if len(model.pulls):
-        if _drives(host):
-            _pull(model, views, host["q"], wanted.differentiates)
+        if _has_inputs(host):
+            _fill_pulls(model, views, host["q"], options.derivatives)
         else:
-            views.scratch.pulls.response.zero_()  # of an earlier launch with inputs
+            views.scratch.pulls.response.zero_()  # an earlier launch may have had inputs
 
 
-def _called(model: Model, everywhere: bool) -> list[int]:
-    """Numbers of the maps that a launch needs from Python."""
-    return [m for m in model.maps.called() if everywhere or model.maps.node[m] < model.n_dynamic]
+def _python_maps(model: Model, all_nodes: bool) -> list[int]:
+    """Numbers of the maps whose poses come from Python, of all nodes or of the first n_dynamic ones."""
+    return [m for m in model.maps.called() if all_nodes or model.maps.node[m] < model.n_dynamic]
 
 
-def _drives(host: dict[str, Any]) -> bool:
+def _has_inputs(host: dict[str, Any]) -> bool:
     """Whether a launch needs the forces of inputs: it has inputs or returns B, and the term of inputs is on."""
-    counts = "terms" not in host or bool(int(host["terms"].flat[0]) & int(INPUTS))
-    return counts and ("u" in host or "B" in host)
+    is_on = "terms" not in host or bool(int(host["terms"].flat[0]) & int(INPUTS))
+    return is_on and ("u" in host or "B" in host)
 
 
-def _place(model: Model, views: Views, host: dict[str, Any], called: list[int], wanted: Wanted) -> None:
-    """Poses of some maps, and their columns with two derivatives."""
-    rows = views.of("maps", ("R", "p", "S", "S_q", "S_qq"))
+def _fill_poses(model: Model, views: Views, host: dict[str, Any], called: list[int], options: TableOptions) -> None:
+    """Fill in the poses of the maps `called`, their columns S and the derivatives of S."""
+    rows = views.arrays("maps", ("R", "p", "S", "S_q", "S_qq"))
     q = host["q"][: len(rows["R"])]
     v = host["v"][: len(q)] if "v" in host else None
-    asked, here = (wanted.differentiates, wanted.curved, wanted.sums, wanted.rough), ("maps", *called, q.tobytes())
-    bent = wanted.differentiates or wanted.curved
-    full, names = (*here, b"" if v is None else v.tobytes(), asked), ("R", "p", "S", "S_q", "S_qq")
-    keys, names = ([here], names[:3]) if v is None and not bent else ([full, here], names[: 5 if bent else 4])
-    table_cache(model).fill(keys, rows, names, lambda: _put_frames(model, rows, (q, v), called, wanted))
-    views.hand_over("maps")
+    entries = (options.derivatives, options.column_derivatives, options.only_along_v, options.approximate)
+    needs_S_qq = options.derivatives or options.column_derivatives
+    key_of_q = ("maps", *called, q.tobytes())
+    full_key = (*key_of_q, b"" if v is None else v.tobytes(), entries)
+    if v is None and not needs_S_qq:
+        keys, names = [key_of_q], ("R", "p", "S")
+    else:  # rows with derivatives also serve launches that read poses and columns only
+        keys, names = [full_key, key_of_q], ("R", "p", "S", "S_q", "S_qq")[: 5 if needs_S_qq else 4]
+    table_cache(model).fill(keys, rows, names, lambda: _put_poses(model, rows, (q, v), called, options))
+    views.copy_to_device("maps")
 
 
-def _put_frames(
+def _put_poses(
     model: Model,
     rows: dict[str, np.ndarray],
     state: tuple[np.ndarray, np.ndarray | None],
     called: list[int],
-    wanted: Wanted,
+    options: TableOptions,
 ) -> None:
-    """Poses and columns of some maps at q and v."""
+    """Call Python for the poses and columns of the maps `called` at the states (q, v)."""
     maps, (q, v) = model.maps, state
     for m, pose in maps.functions():
         if m in called:
             first = int(maps.q_start[m])
-            _put_frame(model, rows, m, pose.derivatives(q[:, first : first + pose.n]))
-    for part in frames(model, called, wanted.everywhere):
-        curved = (wanted.differentiates or wanted.curved) and not (wanted.rough and part.differences)
-        sloped = wanted.differentiates or (v is not None and bool(v[:, part.v].any()) and not wanted.sums)
+            _put_pose(model, rows, m, pose.derivatives(q[:, first : first + pose.n]))
+    for part in frames(model, called, options.all_nodes):
+        needs_S_qq = (options.derivatives or options.column_derivatives) and not (
+            options.approximate and part.differences
+        )
+        needs_S_q = options.derivatives or (v is not None and bool(v[:, part.v].any()) and not options.only_along_v)
         for k in range(len(q)):
             rate = None if v is None else v[k, part.v]
-            R, p, *columns = part.columns(q[k, part.q], rate, curved=curved, sloped=sloped)
+            R, p, *columns = part.columns(q[k, part.q], rate, curved=needs_S_qq, sloped=needs_S_q)
             rows["R"][k, part.by_map], rows["p"][k, part.by_map] = R, p
             for name, values in zip(("S", "S_q", "S_qq"), columns):
                 if values.size:
                     rows[name][k, part.places[name]] = values.reshape(-1, 6)
 
 
-def _put_frame(model: Model, rows: dict[str, np.ndarray], m: int, found: PoseDerivatives) -> None:
-    """Pose and columns of map m at its place."""
+def _put_pose(model: Model, rows: dict[str, np.ndarray], m: int, found: PoseDerivatives) -> None:
+    """Copy the pose and the columns of map m to their places in the tables."""
     maps, count = model.maps, len(found.g)
     rows["R"][:count, m], rows["p"][:count, m] = found.g[:, :3, :3], found.g[:, :3, 3]
     for name, start, values in (
@@ -352,44 +383,49 @@ def _put_frame(model: Model, rows: dict[str, np.ndarray], m: int, found: PoseDer
             rows[name][:count, start[m] : start[m + 1]] = values.reshape(count, -1, 6)
 
 
-def _deform(model: Model, views: Views, host: dict[str, Any], derivatives: bool) -> None:
-    """Integrals over deformable bodies, with their derivatives if these are asked for."""
-    rows = views.of("deforming", DeformingState.vars)
+def _fill_integrals(model: Model, views: Views, host: dict[str, Any], derivatives: bool) -> None:
+    """Fill in the integrals over deformable bodies, and their derivatives if `derivatives`."""
+    rows = views.arrays("deforming", DeformingState.vars)
     q = host["q"][: len(rows["c"])]
-    nothing = np.zeros((len(q), model.nv))
-    v, a = (host.get(name, nothing)[: len(q)] for name in ("v", "a"))
+    zeros = np.zeros((len(q), model.nv))
+    v, a = (host.get(name, zeros)[: len(q)] for name in ("v", "a"))
     elastic = "terms" not in host or bool(int(host["terms"].flat[0]) & int(SPRINGS))
     parts = [(_values, VALUES, (q, v))] + [(_derivatives, DERIVATIVES, (q, v, a))] * derivatives
     for function, names, state in parts:
         key = (names, elastic, *(part.tobytes() for part in state))
-        make = partial(_integrate, model, rows, partial(function, elastic=elastic), state)
+        make = partial(_put_integrals, model, rows, partial(function, elastic=elastic), state)
         table_cache(model).fill([key], rows, names, make)
-    views.hand_over("deforming")
+    views.copy_to_device("deforming")
 
 
-def _integrate(
+def _put_integrals(
     model: Model, rows: dict[str, np.ndarray], function: Callable[..., Any], state: tuple[np.ndarray, ...]
 ) -> None:
-    """Integrals over all bodies at q, v and perhaps a, as a function of integrals and of states (m, k, n) of bodies."""
+    """Evaluate integrals over all bodies.
+
+    Args:
+        function: gives the named tables from the integrals of a stack and the states (m, k, n) of its bodies.
+        state: q, v and, for derivatives, a, each (m, ...).
+    """
     for stack in stacks(model):
         own = [part[:, at] for part, at in zip(state, (stack.q, stack.v, stack.v))]
         for name, values in function(stack.integrals, *own).items():
             stack.put(rows, name, values)
 
 
-def _pull(model: Model, views: Views, q: np.ndarray, derivatives: bool) -> None:
-    """Forces of unit inputs inside deformable bodies, with their derivatives on demand."""
-    rows = views.of("pulls", ("work", "wrench", "B", "wrench_q", "B_q"))
+def _fill_pulls(model: Model, views: Views, q: np.ndarray, derivatives: bool) -> None:
+    """Fill in the forces of unit inputs inside deformable bodies, and their derivatives if `derivatives`."""
+    rows = views.arrays("pulls", ("work", "wrench", "B", "wrench_q", "B_q"))
     q = q[: len(rows["work"])]
     for derived, names in ((False, ("work", "wrench", "B")), (True, ("wrench_q", "B_q"))):
         if derivatives or not derived:
             make = partial(_put_pulls, model, rows, q, derived)
             table_cache(model).fill([(names, q.tobytes())], rows, names, make)
-    views.hand_over("pulls")
+    views.copy_to_device("pulls")
 
 
 def _put_pulls(model: Model, rows: dict[str, np.ndarray], q: np.ndarray, derived: bool) -> None:
-    """Forces of pulls at q, or their derivatives."""
+    """Call Python for the forces of all pulls at q (m, nq), or for their derivatives if `derived`."""
     for part in pulls(model):
         theta = q[:, part.q]
         if derived:

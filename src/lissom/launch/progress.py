@@ -1,4 +1,4 @@
-"""Bars that show how far something has come, on a terminal; elsewhere the logger "lissom" says it, seldom."""
+"""Progress bars on a terminal; elsewhere lines of the logger "lissom", at growing intervals."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any
 
-PATIENCE = 1.0  # [s] without a word
-_PAUSE = 1.0  # [s] before the first line of the log; each further one takes twice as long
+PATIENCE = 1.0  # [s] before a bar is shown
+_PAUSE = 1.0  # [s] before the first line of the log; each further pause is twice as long
 
 
 @contextmanager
 def progress_bar(
     show: bool, total: float | None, label: str = "simulating", unit: str = "s", patience: float = 0.0
 ) -> Iterator[Callable[..., None]]:
-    """A function to call with how far it has come, and perhaps with words that say it.
+    """A function to call with the amount done, and optionally with a text to show in its place.
 
     Args:
-        show: whether there is to be a bar at all. total: what is far enough, None where nobody knows.
-        patience: how long it waits before the bar shows [s].
+        show: whether to show a bar. total: the amount at the end; None if it is unknown.
+        label: text before the bar. unit: of the amounts. patience: time before the bar is shown [s].
     """
     if not show:
         yield lambda done, said="": None
@@ -47,7 +47,7 @@ def progress_bar(
             due = time.monotonic() + pause
 
     try:
-        with _later(start, patience):
+        with _delayed(start, patience):
             yield advance
     finally:
         if shown:
@@ -55,8 +55,8 @@ def progress_bar(
 
 
 @contextmanager
-def _later(start: Callable[[], Any], patience: float) -> Iterator[None]:
-    """Call a function after a while, unless all is over by then."""
+def _delayed(start: Callable[[], Any], patience: float) -> Iterator[None]:
+    """Call a function after `patience` seconds, unless the context ends before."""
     if patience <= 0.0:
         start()
         yield

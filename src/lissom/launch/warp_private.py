@@ -1,9 +1,9 @@
-"""The one place that uses parts of Warp which are not public, and what serves where they have changed.
+"""The only module that uses private parts of Warp, with a public alternative for versions of Warp that were not tested.
 
-A recorded launch on the CPU packs its arguments anew each time it is launched, which costs more than a small kernel.
-The arguments of a workspace never change, so they are packed once, in the way of Warp's own `invoke`, and the compiled
-function is called with them. Versions of Warp that have not been read launch in the public way, some microseconds
-slower; a test says when the list below is out of date.
+A recorded launch of Warp on the CPU packs its arguments in each call, which costs more than a small kernel. The
+arguments of a workspace never change. They are packed once, as Warp's own `invoke` does it, and the compiled function
+is called with them. With other versions of Warp the public launch is used, which is some microseconds slower. A test
+fails if the installed version is not in the list below.
 """
 
 from __future__ import annotations
@@ -28,66 +28,68 @@ import warp as wp
 
 from lissom.lie.start import clear
 
-READ = ("1.19",)  # versions of Warp whose `invoke` packs arguments as `packed_launch` does
+TESTED_VERSIONS = ("1.19",)  # of Warp, whose private parts are as this module needs them
 
 
-def is_read(version: str) -> bool:
-    """Whether the private parts of this version of Warp are as this file has them."""
-    return version.rsplit(".", 1)[0] in READ or version in READ
+def is_tested(version: str) -> bool:
+    """Whether this version of Warp is one of TESTED_VERSIONS."""
+    return version.rsplit(".", 1)[0] in TESTED_VERSIONS or version in TESTED_VERSIONS
 
 
-def direct(command: Any) -> Callable[[], None]:
-    """A recorded launch as a plain call."""
-    if not command.device.is_cpu or not is_read(wp.__version__):
+def direct_call(command: Any) -> Callable[[], None]:
+    """A function that runs a recorded launch in the fastest way that this version of Warp allows."""
+    if not command.device.is_cpu or not is_tested(wp.__version__):
         return command.launch
     return packed_launch(command)
 
 
 def packed_launch(command: Any) -> Callable[[], None]:
-    """The compiled function of a recorded launch on the CPU, called with arguments packed once."""
+    """A function that calls the compiled code of a recorded launch on the CPU with arguments packed once."""
     values = command.params[1:]
     names = [argument.label for argument in command.kernel.adj.args]
     packed = type("Arguments", (ctypes.Structure,), {"_fields_": [(n, type(x)) for n, x in zip(names, values)]})()
     for name, value in zip(names, values):
         setattr(packed, name, value)
     launch = partial(command.hooks.forward, ctypes.byref(command.params[0]), ctypes.byref(packed))
-    vars(launch)["command"] = command  # the compiled module and the buffers live as long as the call
+    vars(launch)["command"] = command  # keeps the compiled module and the buffers alive
     return launch
 
 
-def holding(launch: Callable[[], None]) -> Callable[[], None]:
-    """A packed launch during which no other thread of Python runs: letting them takes as long as a small kernel. Any
-    other launch is as it was."""
+def holding_interpreter(launch: Callable[[], None]) -> Callable[[], None]:
+    """A packed launch that does not release Python's interpreter lock; any other launch unchanged.
+
+    Releasing the lock takes as long as a small kernel.
+    """
     if not isinstance(launch, partial):
         return launch
     function: Any = launch.func
-    at = ctypes.cast(function, ctypes.c_void_p).value or 0
-    held = partial(ctypes.PYFUNCTYPE(None)(at), *launch.args)
-    vars(held).update(vars(launch))
-    return held
+    address = ctypes.cast(function, ctypes.c_void_p).value or 0
+    holding = partial(ctypes.PYFUNCTYPE(None)(address), *launch.args)
+    vars(holding).update(vars(launch))
+    return holding
 
 
 def is_compiled(module: Any, device: str) -> bool | None:
-    """Whether the cache has what a module is compiled to; None where this version of Warp has not been read."""
-    if not is_read(wp.__version__):
+    """Whether Warp's cache on disk contains a module; None for versions of Warp that were not tested."""
+    if not is_tested(wp.__version__):
         return None
     at, folder = wp.get_device(device), str(wp.config.kernel_cache_dir)
     block = 1 if at.is_cpu else module.options["block_dim"]
-    module.get_module_hash(block)  # which fixes the names
+    module.get_module_hash(block)  # computes the hash, which is part of the names
     name = module._get_compile_output_name(at, block_dim=block)
     within = os.path.join(folder, module.get_module_identifier(block_dim=block))
     return all(os.path.isfile(os.path.join(within, file)) for file in (name, f"{os.path.basename(within)}.meta"))
 
 
 def name_in_cache(module: Any) -> str:
-    """The name that a module for the CPU has in the cache, which tells of what it is made."""
+    """The name of a module for the CPU in Warp's cache; it contains a hash of the module."""
     module.get_module_hash(1)
     return str(module.get_module_identifier(block_dim=1))
 
 
 def object_for(module: Any, flags: str, folder: Path, name: str) -> None:
     """Compile a module for the CPU with other flags, to `name`.o and `name`.meta in a folder."""
-    write_once(module)
+    share_generated_code(module)
     own = dict(module.options)
     aside = Path(tempfile.mkdtemp(dir=folder))
     module.options.update(cpu_compiler_flags=flags, block_dim=1)
@@ -95,7 +97,7 @@ def object_for(module: Any, flags: str, folder: Path, name: str) -> None:
     try:
         made = wp.compile_aot_module(module, "cpu", module_dir=aside)[0]
         os.replace(next(aside.glob("*.meta")), folder / f"{name}.meta")
-        os.replace(made, folder / f"{name}.o")  # last: what is there is whole
+        os.replace(made, folder / f"{name}.o")  # last, so that a code file always has its description
     finally:
         module.options.clear()
         module.options.update(own)
@@ -103,23 +105,25 @@ def object_for(module: Any, flags: str, folder: Path, name: str) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-_sharing = Lock()
-_folders: list[Path] = []  # of threads that share what is read of Warp's headers
-_headers: list[Path] = []  # what is read of them
+_headers_lock = Lock()
+_folders: list[Path] = []  # folders of precompiled headers, of threads that share them
+_headers: list[Path] = []  # the precompiled headers
 
 
 def share_headers() -> None:
-    """Let this thread compile with what `read_headers` reads of Warp's headers, before or from now on."""
-    if is_read(wp.__version__):
-        with _sharing:
+    """Let this thread use the precompiled headers of `read_headers`, those that exist and those to come."""
+    if is_tested(wp.__version__):
+        with _headers_lock:
             _folders.append(Path(import_module("warp._src.context").runtime.get_clang_pch_dir()))
             _link(_headers, _folders[-1:])
 
 
 def read_headers(flags: str) -> None:
-    """Read Warp's headers, which takes a second, as modules for the CPU with these flags take them; a thread whose
-    module comes first reads them itself."""
-    if not is_read(wp.__version__):
+    """Precompile Warp's headers for modules of the CPU with these compiler flags, which takes a second.
+
+    A thread that compiles a module before they are ready reads the headers itself.
+    """
+    if not is_tested(wp.__version__):
         return
     folder = Path(import_module("warp._src.context").runtime.get_clang_pch_dir())
     with tempfile.TemporaryDirectory() as aside:
@@ -129,14 +133,14 @@ def read_headers(flags: str) -> None:
             str(source.with_suffix(".o")), str(source), extra_flags=flags, use_precompiled_headers=True,
             pch_dir=str(folder), block_dim=1,
         )  # fmt: skip
-    with _sharing:
+    with _headers_lock:
         found = [file for file in folder.glob("*.pch") if file not in _headers]
         _headers.extend(found)
         _link(found, _folders)
 
 
 def _link(files: list[Path], folders: list[Path]) -> None:
-    """Let files stand in folders too, where that can be and they do not yet."""
+    """Link files into folders, unless they are there or the file system cannot link them."""
     for file, folder in product(files, folders):
         with suppress(OSError):
             os.link(file, folder / file.name)
@@ -144,21 +148,21 @@ def _link(files: list[Path], folders: list[Path]) -> None:
 
 @final
 @dataclass
-class _Written:
-    """What Warp makes of the source of a function; it holds while the first three are those of the next module."""
+class _GeneratedCode:
+    """The code that Warp generates for a function. Other modules use it if options, digest and blocks agree."""
 
     options: dict[str, Any]  # of the module
-    digest: bytes  # of its source and of all that this names
-    blocks: list[Any]  # of code, another list when somebody else had the function written
-    needs: dict[tuple[str, Any], None]  # what is written before it: names of methods of a module's writer, and of what
-    texts: dict[Any, str]  # by options of the text
+    digest: bytes  # hash of the function's source and of all names in it
+    blocks: list[Any]  # of code; Warp makes another list if it generates the function again
+    needs: dict[tuple[str, Any], None]  # names of methods of the module's builder, and arguments, to call before
+    texts: dict[Any, str]  # generated C++ by options of the text
 
 
 @final
-class _Writer:
-    """A writer of a module, as one function in it sees that: with a note of what has to be written before it."""
+class _RecordingWriter:
+    """A builder of a module that records the functions and structs needed by one function."""
 
-    functions = ()  # written already, of which a function asks before each call
+    functions = ()  # those generated already, which a function looks up before each call
 
     def __init__(self, writer: Any) -> None:
         self.writer, self.options = writer, writer.options
@@ -176,12 +180,12 @@ class _Writer:
         getattr(self.writer, method)(what)
 
     def __getattr__(self, name: str) -> Any:
-        self.needs = None  # rare things, of which there is no note
+        self.needs = None  # other needs are not recorded, and the function is not shared
         return getattr(self.writer, name)
 
 
-_written: WeakKeyDictionary[Any, _Written] = WeakKeyDictionary()
-_ELSEWHERE = ("extra_", "cpu_compiler_flags")  # how options begin that do not change what is made of a function
+_generated: WeakKeyDictionary[Any, _GeneratedCode] = WeakKeyDictionary()
+_IRRELEVANT_OPTIONS = ("extra_", "cpu_compiler_flags")  # beginnings of names of options that do not change the code
 
 
 _hashes: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()
@@ -191,7 +195,7 @@ _hashing = local()  # `stack`: whether the functions being hashed in this thread
 def share_hashes() -> None:
     """Let Warp hash each function of this library once in a process, instead of once for every module that calls it.
     A function that calls one of the user's, who may define it again, is hashed each time."""
-    if not is_read(wp.__version__):
+    if not is_tested(wp.__version__):
         return
     hasher = import_module("warp._src.context").ModuleHasher
     if not isinstance(vars(hasher)["hash_function"], partialmethod):
@@ -218,15 +222,18 @@ def _hash(hasher: Any, own: Callable[..., bytes], function: Any) -> bytes:
     return found
 
 
-def write_once(module: Any, before_compiling: Callable[[], Any] = lambda: None) -> None:
-    """Let a module take the code of functions that another module of this process has, which is most of its code,
-    instead of writing it from their Python source again, and call a function between writing and compiling it."""
-    if not is_read(wp.__version__) or "_run_codegen" in vars(module):
+def share_generated_code(module: Any, before_compiling: Callable[[], Any] = lambda: None) -> None:
+    """Let a module reuse the generated code of functions of other modules in this process, which is most of its code.
+
+    Args:
+        before_compiling: called between the generation of the code and its compilation.
+    """
+    if not is_tested(wp.__version__) or "_run_codegen" in vars(module):
         return
     context, codegen = import_module("warp._src.context"), import_module("warp._src.codegen")
 
     def run(*arguments: Any, **named: Any) -> Any:
-        with context._codegen_lock, ExitStack() as stack:  # under which Warp writes all modules
+        with context._codegen_lock, ExitStack() as stack:  # Warp generates all code under this lock
             for where, name, other in (
                 (context.Function, "build", partial(partialmethod, _build)),
                 (context.ModuleBuilder, "_collect_native_types", partial(partialmethod, _collect, codegen, set())),
@@ -244,7 +251,7 @@ def write_once(module: Any, before_compiling: Callable[[], Any] = lambda: None) 
 
 
 def _collect(writer: Any, codegen: Any, seen: set[Any], collect: Callable[..., None], kind: Any) -> None:
-    """Look into a type for those of other libraries, of which a module tells the compiler; into a struct once."""
+    """Collect the types of other libraries in a type, which a module declares; each struct is searched once."""
     kind = codegen.strip_reference(kind)
     if not isinstance(kind, codegen.Struct):
         collect(writer, kind)
@@ -254,32 +261,32 @@ def _collect(writer: Any, codegen: Any, seen: set[Any], collect: Callable[..., N
 
 
 def _build(function: Any, build: Callable[..., None], writer: Any, *others: Any) -> None:
-    """Make the code of a function for a module, or take it from another."""
+    """Generate the code of a function for a module, or reuse that of another module."""
     hasher = writer and writer.module.hashers.get(writer.options["block_dim"])
     digest = _hashes.get(function) or (hasher and hasher.function_hashes.get(function))
     if digest is None:
         build(function, writer, *others)
         return
-    known = _written.get(function.adj)
-    options = _of_functions(writer.options)
+    known = _generated.get(function.adj)
+    options = _relevant_options(writer.options)
     if known and known.blocks is function.adj.blocks and (known.digest, known.options) == (digest, options):
         for method, what in known.needs:
             getattr(writer, method)(what)
         return
-    noting = _Writer(writer)
+    noting = _RecordingWriter(writer)
     build(function, noting)
     if noting.needs is not None:
-        _written[function.adj] = _Written(options, digest, function.adj.blocks, noting.needs, {})
+        _generated[function.adj] = _GeneratedCode(options, digest, function.adj.blocks, noting.needs, {})
 
 
-def _of_functions(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if not name.startswith(_ELSEWHERE)}
+def _relevant_options(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if not name.startswith(_IRRELEVANT_OPTIONS)}
 
 
 def _text(text: Callable[..., str], code: Any, *, options: dict[str, Any], **others: Any) -> str:
-    """The text of the code of a function, made once."""
-    known = _written.get(code)
-    if known is None or known.blocks is not code.blocks or known.options != _of_functions(options):
+    """The C++ text of a function, generated once."""
+    known = _generated.get(code)
+    if known is None or known.blocks is not code.blocks or known.options != _relevant_options(options):
         return text(code, options=options, **others)
     key = code.used_by_backward_kernel, code.force_adjoint_codegen, *sorted(others.items())
     if key not in known.texts:
@@ -287,13 +294,13 @@ def _text(text: Callable[..., str], code: Any, *, options: dict[str, Any], **oth
     return known.texts[key]
 
 
-_overloads: dict[tuple[Any, ...], Any] = {}  # of Warp's own functions, by the types of what they are called with
+_overloads: dict[tuple[Any, ...], Any] = {}  # overloads of Warp's own functions, by types of arguments
 
 
 def _overload(writer: Any, resolve: Callable[..., Any], function: Any, types: Any, named: Any, outputs: Any) -> Any:
-    """Which of the overloads of a function a call means: asked of Warp once for each of its own functions and types, as
-    it tries them one after the other."""
-    kinds = [_kind(one) for one in (*types, *named.values())]
+    """The overload of a function for a call. Warp tries all overloads, so its answer for its own functions is cached by
+    types."""
+    kinds = [_overload_key(one) for one in (*types, *named.values())]
     if not function.is_builtin() or None in kinds:
         return resolve(writer, function, types, named, outputs)
     key = function, outputs, *kinds, *named
@@ -302,22 +309,22 @@ def _overload(writer: Any, resolve: Callable[..., Any], function: Any, types: An
     return _overloads[key]
 
 
-def _kind(of: Any) -> Any:
-    """What tells a type from others where overloads are chosen; None of types that are rare."""
+def _overload_key(of: Any) -> Any:
+    """The part of a type on which the choice of an overload depends; None for rare types."""
     if isinstance(of, wp.array):
         return type(of), of.dtype, of.ndim
     return of if isinstance(of, type) else None
 
 
 def compile_into_cache(module: Any) -> None:
-    """Compile a module for the CPU of which the cache has not all, and leave what is loaded of it as it is."""
+    """Compile a module for the CPU into the cache. The module that is loaded stays as it is."""
     clear(module)
     module.get_module_hash(1)
     module._compile(wp.get_device("cpu"), options=module.resolved_options[1])
 
 
 def is_whole(code: Path, description: Path) -> bool:
-    """Whether compiled code can be loaded, and its description read."""
+    """Whether compiled code can be loaded and its description can be read."""
     llvm = import_module("warp._src.context").runtime.llvm
     try:
         json.loads(description.read_text(encoding="utf-8"))
@@ -331,37 +338,37 @@ def is_whole(code: Path, description: Path) -> bool:
 
 
 def load_object(module: Any, code: Path, description: Path) -> None:
-    """Load what `object_for` made, instead of compiling."""
+    """Load a module from the files that `object_for` made, instead of compiling it."""
     module.load(wp.get_device("cpu"), block_dim=1, binary_path=str(code), meta_path=str(description))
 
 
 def struct_of(value: Any) -> Any:
-    """The struct that an argument of a kernel is of; None where it is of none."""
+    """The struct type of an argument of a kernel; None if it is no struct."""
     return getattr(value, "_cls", None)
 
 
 def bytes_of(value: Any) -> int:
-    """Memory of an argument of a kernel: an array, or a struct of arrays; 0 of what Warp does not let see."""
+    """Memory of an argument of a kernel [bytes]: of an array, or of all arrays in a struct; 0 for others."""
     return sum(int(array.size) * wp.types.type_size_in_bytes(array.dtype) for array in arrays_of(value))
 
 
-def one_row_for_all(value: Any, rows: int) -> Any:
-    """A struct of arrays of one row, and of such structs, as if each array had so many: all of them are that one."""
+def repeat_row(value: Any, rows: int) -> Any:
+    """Give each array of one row in a struct, and in structs within it, the shape of `rows` rows in the same memory."""
     for name in struct_of(value).vars:
         array = getattr(value, name)
         if hasattr(struct_of(array), "vars"):
-            one_row_for_all(array, rows)
+            repeat_row(array, rows)
         if isinstance(array, wp.array) and array.ndim == 2:
             strides = (0, wp.types.type_size_in_bytes(array.dtype))
             shape = (rows, array.shape[1])
             view = wp.array(ptr=array.ptr, dtype=array.dtype, shape=shape, strides=strides, device=array.device)
-            view._ref = array  # whose memory it is
+            view._ref = array  # keeps the memory alive
             setattr(value, name, view)
     return value
 
 
 def arrays_of(value: Any) -> Iterator[Any]:
-    """The arrays of an argument of a kernel; none of what Warp does not let see."""
+    """The arrays of an argument of a kernel: itself, or those in a struct."""
     if isinstance(value, wp.array):
         yield value
     else:

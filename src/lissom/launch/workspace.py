@@ -1,12 +1,13 @@
-"""Buffers on loan: the holder of a workspace has its buffers alone until nobody refers to them any more.
+"""Workspaces: exclusive leases of buffers from a pool.
 
-A workspace is such a loan. It takes buffers from a pool of its model, by family and batch, or makes others where the
-pool is empty; when Python drops the last reference to it, they go back. So a user's function that is called while a
-launch is prepared, a run that is interrupted by another, and another thread all get buffers of their own.
+A workspace takes buffers from a pool of its model. The pool is keyed by kernel family and batch size. If it has no free
+buffers, new ones are made. When Python drops the last reference to the workspace, its buffers return to the pool. A
+user's function that runs during a call, a nested simulation and a second thread therefore never share buffers.
 
-Calls of a function at one state are prepared once for a workspace, since robots of a few links take less time than
-Python takes to check a few arrays. A buffer accepts a float64 array of exactly its shape and refuses all else. Where
-the buffer or the kernel refuses, the prepared call returns None, and the general call reports the error or succeeds.
+For small robots the checks of arguments in Python take longer than the kernel. Calls at a single state are therefore
+prepared once for each workspace. A buffer accepts a float64 array of exactly its shape and rejects all other values. If
+the buffer or the kernel rejects an argument, the prepared call returns None. The general call then reports the error or
+succeeds.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -22,28 +23,34 @@ import numpy as np
 
 from lissom.errors import ModelError, ShapeError, check_kept
 from lissom.launch.buffers import Buffers
-from lissom.launch.cores import cores, making
-from lissom.launch.warp_private import holding
+from lissom.launch.cores import build_lock, cores
+from lissom.launch.warp_private import holding_interpreter
 from lissom.model.model import Model
 from lissom.passes.scratch import (
-    STATUS_CROWDED,
     STATUS_FULL_TURN,
     STATUS_NOT_FINITE,
     STATUS_OVERFLOW,
     STATUS_QUATERNION,
+    STATUS_TOO_MANY_PAIRS,
     ScratchStruct,
 )
 
 Call = Callable[..., np.ndarray | None]
 
 _ALL = slice(None)
-MASKED = np.ma.MaskedArray  # which buffers would take without its mask
-REFUSED = (TypeError, ValueError, BufferError)  # what a buffer raises where an array does not fit
+MASKED = np.ma.MaskedArray  # a buffer would accept it and ignore its mask
+REJECTED = (TypeError, ValueError, BufferError)  # errors of a buffer to which an array does not fit
 
 
-def prepared(into: list[memoryview], launch: Callable[[], None], status: memoryview, result: np.ndarray) -> Call:
-    """A function of as many arguments as there are buffers, at most three, that returns a fresh copy of a result. They
-    are written one by one, since a loop over them takes as long as the copies."""
+def prepared_call(into: list[memoryview], launch: Callable[[], None], status: memoryview, result: np.ndarray) -> Call:
+    """A function that fills the argument buffers, launches and returns a copy of the result; None on an error.
+
+    Args:
+        into: views of the argument buffers, one to three. launch: the recorded launch. status: its status, (1,).
+        result: view of the output.
+
+    The three cases are spelled out, because a loop over the buffers takes as long as the copies.
+    """
     copy, (first, second, third) = result.copy, [*into, *[memoryview(b"")] * (3 - len(into))]
 
     def of_one(x: Any) -> np.ndarray | None:
@@ -51,7 +58,7 @@ def prepared(into: list[memoryview], launch: Callable[[], None], status: memoryv
             if x.__class__ is MASKED:
                 return None
             first[_ALL] = x
-        except REFUSED:
+        except REJECTED:
             return None
         launch()
         return None if status[0] else copy()
@@ -61,7 +68,7 @@ def prepared(into: list[memoryview], launch: Callable[[], None], status: memoryv
             if x.__class__ is MASKED or y.__class__ is MASKED:
                 return None
             first[_ALL], second[_ALL] = x, y
-        except REFUSED:
+        except REJECTED:
             return None
         launch()
         return None if status[0] else copy()
@@ -71,7 +78,7 @@ def prepared(into: list[memoryview], launch: Callable[[], None], status: memoryv
             if x.__class__ is MASKED or y.__class__ is MASKED or z.__class__ is MASKED:
                 return None
             first[_ALL], second[_ALL], third[_ALL] = x, y, z
-        except REFUSED:
+        except REJECTED:
             return None
         launch()
         return None if status[0] else copy()
@@ -79,12 +86,12 @@ def prepared(into: list[memoryview], launch: Callable[[], None], status: memoryv
     return (of_one, of_two, of_three)[len(into) - 1]
 
 
-def unprepared(*_: Any) -> None:
-    """What stands for a call that is not prepared."""
+def no_prepared_call(*_: Any) -> None:
+    """Placeholder where no call is prepared: it returns None for all arguments."""
 
 
-_FEW = 16  # nodes: what takes no longer than letting other threads of Python run
-_PART = 64  # rows of a trajectory at a time: enough for all threads, and buffers stay small
+_SMALL_ROBOT = 16  # nodes: up to this size a launch takes less time than releasing Python's interpreter lock
+_ROWS_PER_LAUNCH = 64  # rows of a trajectory in one launch: enough for all threads, in small buffers
 _STATUS_TEXT = {
     STATUS_NOT_FINITE: "must be finite, got NaN or infinity",
     STATUS_QUATERNION: "a quaternion must have unit length to 1e-6",
@@ -95,8 +102,11 @@ _STATUS_TEXT = {
 
 @final
 class Pool:
-    """Buffers of one kind: all of them, and those that are free. It holds the lent ones too, so that the garbage
-    collector never takes them apart while it finds a loan that nobody refers to."""
+    """Buffers of one family: all of them, and the free ones.
+
+    The pool also refers to the leased buffers, so that the garbage collector cannot finalise them before it finalises
+    the workspace that returns them.
+    """
 
     __slots__ = ("buffers", "free")
 
@@ -106,17 +116,17 @@ class Pool:
 
     @property
     def nbytes(self) -> int:
-        """Memory of all of them."""
+        """Memory of all buffers [bytes]."""
         return sum(buffers.nbytes for buffers in self.buffers)
 
-    def taken(self, batch: int) -> Buffers | None:
-        """Free buffers with room for a batch; smaller ones are thrown away. None where there are none."""
+    def take(self, batch: int) -> Buffers | None:
+        """Free buffers with capacity for a batch; None if there are none. Smaller free buffers are discarded."""
         while self.free:
             try:
                 buffers = self.free.pop()
-            except IndexError:  # another thread was faster
+            except IndexError:  # another thread took them
                 break
-            if buffers.room >= batch:
+            if buffers.capacity >= batch:
                 return buffers
             self.buffers.remove(buffers)
         return None
@@ -124,7 +134,8 @@ class Pool:
 
 @final
 class Workspace:
-    """Buffers that the holder of this object has alone; the pool gets them back when Python drops it.
+    """An exclusive lease of buffers. They return to the pool when Python drops this object.
+
 
     `run` launches the kernel on them; its arguments are those of `Buffers.run`.
     """
@@ -140,42 +151,42 @@ class Workspace:
 
     @property
     def status(self) -> np.ndarray:
-        """What became of each instance, 0 where all is well."""
+        """Status of each instance (batch,): 0 or one of the STATUS constants of `scratch`."""
         return self.buffers.status
 
     @property
     def scratch(self) -> ScratchStruct:
-        """What the launch leaves beside its outputs."""
+        """Scratch memory of the kernel, such as the states of nodes."""
         return self.buffers.scratch
 
     def put_gravity(self, acts: bool = True, factor: float = 1.0) -> None:
-        """Fill in gravity, times a factor, or none."""
+        """Fill the buffer of gravity with factor times the gravity of the model, or with zero unless it `acts`."""
         for k, model in enumerate(self.model.models or (self.model,)):
             self.host["gravity"][k] = factor * model.gravity if acts else 0.0
 
     def put_anchors(self, anchors: np.ndarray) -> None:
-        """Fill in those of each instance, (batch, n_pairs, 6) in any shape."""
+        """Fill in the contact anchors of each instance, batch · n_pairs · 6 numbers in any shape."""
         self.host["anchor"][:] = anchors.reshape(self.host["anchor"].shape)
 
     def fill(self, lead: tuple[int, ...], **arrays: np.ndarray) -> None:
-        """Copy arrays (..., n) into their buffers, broadcast to the leading axes."""
+        """Copy arrays (..., n) into the buffers of their names, broadcast to the leading axes `lead`."""
         for name, value in arrays.items():
             self.host[name][:] = flat(value, lead)
-        row = self.buffers.row
+        row = self.buffers.single_rows
         if not lead and row:
-            self.buffers.into[tuple(arrays)] = tuple(memoryview(row[name][0]) for name in arrays)
+            self.buffers.argument_views[tuple(arrays)] = tuple(memoryview(row[name][0]) for name in arrays)
 
     def result(self, name: str, lead: tuple[int, ...], *shape: int) -> np.ndarray:
-        """A fresh copy of an output, with the leading axes of the arguments and the core `shape`."""
+        """A copy of an output, of shape (*lead, *shape)."""
         if not lead:
-            known = self.buffers.row.get(name)
+            known = self.buffers.single_rows.get(name)
             if known is not None:
                 return (known[0] if known[1] == shape else known[0].reshape(shape)).copy()
         return self.host[name].reshape((*lead, *shape)).copy()
 
-    def kept(self, inputs: int) -> list[np.ndarray]:
-        """What its kernel finds again in its scratch and in its next `inputs` - 1 arguments, as views on the CPU."""
-        return self.buffers.kept(inputs)
+    def persistent_arrays(self, inputs: int) -> list[np.ndarray]:
+        """Arrays that a kernel reads again in its next launch, as views on the CPU (`Buffers.persistent_arrays`)."""
+        return self.buffers.persistent_arrays(inputs)
 
     def prepare(
         self,
@@ -186,50 +197,57 @@ class Workspace:
         options: tuple[object, ...] = (),
         places: object = None,
     ) -> None:
-        """Prepare the call of one state that fills arguments, launches and returns an output of the core `shape`, if
-        nothing else has to be done: `call_of` finds it from now on for the family, options and places, and has these
-        buffers for itself."""
+        """Prepare the call at one state for `call_of`; its buffers stay leased to it.
+
+        Nothing is prepared if Python fills tables before the launch or the launch runs on several threads.
+
+        Args:
+            family: kernel family of the buffers. names: the arguments, one to three. name, shape: the output.
+            options: further parts of the key of the call. places: the frames for which the call holds, if any.
+        """
         buffers = self.buffers
-        if buffers.plain is None or buffers.one_status is None:
+        if buffers.direct_launch is None or buffers.single_status is None:
             return
-        into, (row, known) = [memoryview(buffers.row[x][0]) for x in names], buffers.row[name]
+        into, (row, known) = [memoryview(buffers.single_rows[x][0]) for x in names], buffers.single_rows[name]
         result = row if known == shape else row.reshape(shape)
-        launch = holding(buffers.plain) if self.model.n_nodes <= _FEW else buffers.plain
-        call = prepared(into, launch, buffers.one_status, result)
+        launch = (
+            holding_interpreter(buffers.direct_launch) if self.model.n_nodes <= _SMALL_ROBOT else buffers.direct_launch
+        )
+        call = prepared_call(into, launch, buffers.single_status, result)
         key = family, *options, get_ident()
         self.model.cache.pop(key, None)
-        self.model.cached(key, lambda: _Prepared(call, places, self))
+        self.model.cached(key, lambda: _PreparedCall(call, places, self))
 
     def raise_for_status(self) -> None:
-        """Raise ShapeError if an instance was refused."""
-        status, one = self.buffers.status, self.buffers.one_status
-        if status.any() if one is None else one[0]:
+        """Raise ShapeError, or ModelError if too many pairs are near, for the first instance with a status."""
+        status, single = self.buffers.status, self.buffers.single_status
+        if status.any() if single is None else single[0]:
             k = int(np.flatnonzero(status)[0])
-            if status[k] == STATUS_CROWDED:
-                raise crowded(self.model)
+            if status[k] == STATUS_TOO_MANY_PAIRS:
+                raise near_pairs_error(self.model)
             raise ShapeError(self.describe(k))
 
     def describe(self, k: int) -> str:
-        """What was wrong with instance k, naming the argument."""
+        """The error text of instance k, with the name of the argument."""
         status = int(self.status[k])
         given = [name for name in ("q", "v", "a", "u") if name in self.buffers.inputs]
         names = [n for n in given if not np.isfinite(self.host[n][k]).all()]
         subject = " and ".join(names if status == STATUS_NOT_FINITE else given if status == STATUS_OVERFLOW else ["q"])
         where = f" (instance {k} of {self.batch})" if self.batch > 1 else ""
-        got = f" ({stretched(self.model, self.host['q'][k])})" if status == STATUS_QUATERNION else ""
+        got = f" ({describe_quaternion(self.model, self.host['q'][k])})" if status == STATUS_QUATERNION else ""
         return f"{subject}{where}: {_STATUS_TEXT[status]}{got}"
 
 
-class _Prepared(NamedTuple):
-    """A call, the places of which it tells, and the workspace that is its own."""
+class _PreparedCall(NamedTuple):
+    """A prepared call, the frames for which it holds, and the workspace with its buffers."""
 
     call: Call
     places: object
     workspace: Workspace
 
 
-def stretched(model: Model, q: np.ndarray) -> str:
-    """How long the quaternion of q (nq,) is that is farthest from unit length, and of which link."""
+def describe_quaternion(model: Model, q: np.ndarray) -> str:
+    """Length and link of the quaternion in q (nq,) that is farthest from unit length, as text."""
     starts = (model.nodes.v_start + model.nodes.q_shift)[model.nodes.has_quaternion]
     lengths = np.array([np.linalg.norm(q[at : at + 4]) for at in starts])
     k = int(np.argmax(np.abs(lengths - 1.0)))
@@ -237,69 +255,72 @@ def stretched(model: Model, q: np.ndarray) -> str:
     return f"got {lengths[k]:.9g}, of link {link!r}"
 
 
-def crowded(model: Model) -> ModelError:
-    """What is wrong where the list of near pairs overflows."""
-    room, pairs = model.contacts.capacity, len(model.contacts.pair)
+def near_pairs_error(model: Model) -> ModelError:
+    """The error for a list of near pairs that overflows."""
+    capacity, pairs = model.contacts.capacity, len(model.contacts.pair)
     rule = f"near_pairs must hold the pairs that are near each other at once, and more of its {pairs} are"
-    return ModelError(f"robot {model.name!r}: {rule} (got {room})")
+    return ModelError(f"robot {model.name!r}: {rule} (got {capacity})")
 
 
-def parts(count: int, size: int = _PART) -> Iterator[slice]:
-    """Slices of at most `size` rows that cover `count` rows; the last may cover rows again, so that few sizes occur."""
+def row_slices(count: int, size: int = _ROWS_PER_LAUNCH) -> Iterator[slice]:
+    """Slices of min(size, count) rows that cover `count` rows. The last slice may overlap the one before."""
     for first in range(0, count, size):
         start = max(0, min(first, count - size))
         yield slice(start, min(start + size, count))
 
 
 def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int], Buffers]) -> Workspace:
-    """Buffers for (model, family, batch) that nobody else has, made by `make` where none are free. On the CPU the same
-    serve all batches; they grow with these."""
-    alone = batch < 2 or model.device != "cpu"
-    key = (family, batch) if alone else (family, "batch", cores())
+    """A workspace for (model, family, batch); `make` makes its buffers if none are free.
+
+    On the CPU all batches of a family share one pool, and larger buffers replace smaller ones.
+    """
+    has_own_pool = batch < 2 or model.device != "cpu"
+    key = (family, batch) if has_own_pool else (family, "batch", cores())
     pool: Pool = model.cached(key, Pool)
-    buffers = pool.taken(batch)
+    buffers = pool.take(batch)
     if buffers is None:
-        with making():
+        with build_lock():
             buffers = make(model.home, batch)
         pool.buffers.append(buffers)
         model.cache.pop(key, None)
-        model.cached(key, lambda: pool)  # which now counts with its memory, and is what was used last
-    return Workspace(buffers if alone else buffers.hold(batch), pool)
+        model.cached(key, lambda: pool)  # insert it again, so that the cache counts its memory and its last use
+    return Workspace(buffers if has_own_pool else buffers.resized(batch), pool)
 
 
-def own_workspace(model: Model, batch: int, make: Callable[[Model, int], Buffers]) -> Workspace:
-    """Buffers that come from no pool, for those who have them for long."""
+def unpooled_workspace(model: Model, batch: int, make: Callable[[Model, int], Buffers]) -> Workspace:
+    """A workspace whose buffers belong to no shared pool, for owners that keep it for long."""
     pool = Pool()
-    with making():
+    with build_lock():
         pool.buffers.append(make(model.home, batch))
     return Workspace(pool.buffers[0], pool)
 
 
 def call_of(model: Model, family: str, *options: object, places: object = None) -> Call:
-    """The prepared call of this thread that returns the output of (model, family) for these options and places; where
-    there is none a function that returns None, as prepared calls do of what they do not take."""
+    """The prepared call of this thread for the output of (model, family) with these options and frames `places`;
+    `no_prepared_call` if there is none."""
     found = model.cache.get((family, *options, get_ident()))
-    return unprepared if found is None or found.places is not places else found.call
+    return no_prepared_call if found is None or found.places is not places else found.call
 
 
-def filled(
+def filled_workspace(
     model: Model, family: str, make: Callable[[Model, int], Buffers], names: tuple[str, ...], *values: Any
 ) -> tuple[Workspace, tuple[int, ...]]:
-    """The workspace for these arguments (q, v, a or u, each (..., n)), called by their names, with them in its buffers,
-    and their leading axes.
+    """A workspace with arguments in its buffers, and the common leading axes of the arguments.
 
+    Args:
+        family, make: as in `workspace`. names: names of the arguments. values: the arguments, each (..., n).
     Raises:
         ShapeError: the argument, the expected and the received shape.
     """
     pool = model.cache.get((family, 1))
-    buffers = None if pool is None else pool.taken(1)
+    buffers = None if pool is None else pool.take(1)
     if buffers is not None:
         w = Workspace(buffers, pool)
-        try:  # a buffer takes float64 of just its shape and nothing else, so that nothing is left to check
-            for buffer, value in zip(buffers.into[names], values):
-                buffer[_ALL] = value if value.__class__ is not MASKED else None  # which the buffer refuses
+        try:  # a buffer accepts only float64 of its own shape, so that no further check is needed
+            for buffer, value in zip(buffers.argument_views[names], values):
+                buffer[_ALL] = value if value.__class__ is not MASKED else None  # the buffer rejects None
             return w, ()
-        except (KeyError, *REFUSED):
+        except (KeyError, *REJECTED):
             del w, buffers
     sizes = {"q": model.nq, "u": model.nu}
     rows = {name: stack(name, value, sizes.get(name, model.nv)) for name, value in zip(names, values)}
@@ -309,19 +330,19 @@ def filled(
     return w, lead
 
 
-def chosen_rows(w: Workspace, k: int = 0) -> np.ndarray:
-    """Indices of the rows A that kernels of a workspace have found independent at instance k; rising."""
+def independent_rows(w: Workspace, k: int = 0) -> np.ndarray:
+    """Indices of the rows of A that a kernel found independent at instance k, rising."""
     return np.flatnonzero(w.host["slot"][k] >= 0)
 
 
 def require_finite(*results: np.ndarray) -> None:
-    """Raise ShapeError where a result is not finite, as kernels do of theirs."""
+    """Raise ShapeError if a result is not finite."""
     if not all(np.isfinite(x).all() for x in results):
         raise ShapeError(f"q, v, a and u: {_STATUS_TEXT[STATUS_OVERFLOW]}")
 
 
 def require_finite_rows(**rows: np.ndarray) -> None:
-    """Raise ShapeError where an argument (..., n) is not finite, naming the instance of a batch."""
+    """Raise ShapeError if an argument (..., n) is not finite, with the instance of a batch."""
     for name, value in rows.items():
         bad = np.flatnonzero(~np.isfinite(value).all(axis=-1))
         if len(bad):
@@ -330,19 +351,23 @@ def require_finite_rows(**rows: np.ndarray) -> None:
 
 
 def batch_of(lead: tuple[int, ...]) -> int:
-    """Number of instances in leading axes."""
+    """Number of instances of leading axes: their product."""
     return int(np.prod(lead, dtype=int))
 
 
 def flat(rows: np.ndarray, lead: tuple[int, ...]) -> np.ndarray:
-    """Rows (..., n) broadcast to leading axes, as one axis: shape (batch_of(lead), n)."""
-    if rows.shape[:-1] != lead:  # where it is nothing to do, broadcasting takes as long as a launch
+    """Rows (..., n) broadcast to leading axes and joined to one axis: shape (batch_of(lead), n)."""
+    if rows.shape[:-1] != lead:  # np.broadcast_to takes as long as a launch even if the shapes agree
         rows = np.broadcast_to(rows, lead + rows.shape[-1:])
     return rows.reshape(-1 if rows.size else batch_of(lead), rows.shape[-1])
 
 
 def stack(name: str, value: Any, size: int) -> np.ndarray:
-    """`value` as float64 of shape (..., size)."""
+    """`value` as a float64 array of shape (..., size).
+
+    Raises:
+        ShapeError: the name, the expected and the received shape.
+    """
     check_kept(name, value)
     try:
         array = np.asarray(value, dtype=np.float64)
@@ -354,7 +379,7 @@ def stack(name: str, value: Any, size: int) -> np.ndarray:
 
 
 def leading(**arrays: np.ndarray) -> tuple[int, ...]:
-    """The common leading axes of arrays (..., n), broadcast."""
+    """The common leading axes of arrays (..., n), by broadcasting; ShapeError if they do not broadcast."""
     try:
         return np.broadcast_shapes(*(array.shape[:-1] for array in arrays.values()))
     except ValueError:

@@ -1,16 +1,17 @@
-"""Blocks of coordinates and the loops that are open at each, as tables for kernels that eliminate block by block.
+"""Blocks of coordinates and the loops that are open at each, as tables for kernels that eliminate blocks.
 
-A block is what shares coordinates: one joint, or all intervals of a rod, with the nodes that move along with them. It
-hangs on one node of another block, and matrices of its nodes have columns for its own coordinates alone, so that what
-they take grows with the number of blocks and not with its square.
+A block is a set of nodes with common coordinates: one joint, or all intervals of a rod, with the nodes fixed to them.
+It is attached to a node of its parent block. Matrices of its nodes have columns for its own coordinates only, so that
+their memory grows with the number of blocks and not with its square.
 
-A loop is open at a block that has one of its ends behind it and the other elsewhere, and is closed at the block where
-the two ways from its ends to the base meet, or behind all blocks where they do not. What a block with all that hangs on
-it answers to is the motion of the node that it hangs on and the forces of its open loops: its *front*, a small dense
-matrix. No other fill arises, so that links in a row closed by short loops take a time proportional to their number, and
-a square net of n rods about n² with small fronts, far from the n³ of a whole matrix.
+A loop is open at a block if one of its ends is at or beyond this block and the other is not. It closes at the block
+where the two paths from its ends to the base meet; if they do not meet, at an additional last block. A block with all
+blocks beyond it depends on the rest of the robot only by the motion of its parent node and the unknowns of its open
+loops. This dependence is a small dense matrix, its *front*. There is no other fill-in. The time for a chain of links
+with short loops is proportional to their number, and that for a square net of n rods is about n² with small fronts,
+compared with n³ for a dense matrix.
 
-A loop has so many unknowns, which stand one after the other: its forces, or six numbers.
+The unknowns of a loop, which have consecutive numbers, are its forces, or six numbers (loop_unknowns).
 
 Source: I. S. Duff, J. K. Reid, ACM Trans. Math. Softw. 9, 1983 (the multifrontal method), with the tree of the robot
 for that of the elimination.
@@ -30,17 +31,21 @@ import warp as wp
 
 from lissom.lie.types import by_reference
 from lissom.model.model import Model
-from lissom.passes.columns import ColumnsStruct, all_sites, node_rows, put, site_values
+from lissom.passes.columns import ColumnsStruct, all_sites, node_rows, set_tables, site_values
 
-STATE = 24  # numbers in a row that answers to the motion of a node: 18, in whole registers
+STATE = 24  # length of a row of coefficients of the motion of a node: 18 numbers, padded to whole registers
 
 
 @wp.struct
 class BlocksStruct:
-    """Blocks, parents before children: their number, the nodes of each, the node that each hangs on and the block of
-    that (-1 for the world), its first coordinate, how many, and that in whole registers, and where its rows of one
-    register and its square matrix start. By node the parent in the same block, or -1, and its number among those that
-    other blocks hang on, or -1; by coordinate whether its motion is prescribed."""
+    """Tables of blocks, parents before children.
+
+    count: number of blocks. By block: node_start, node: its nodes. parent: its parent node, −1 for the world. above:
+    the block of that node. v_start, size: first coordinate and number of coordinates. width: size padded to whole
+    registers. row_start: sum of the widths of the blocks before. square_start: start of its square matrix, in rows of
+    `width`. By node: inside: its parent in the same block, or −1. branch_node: its number among the nodes to which
+    blocks are attached, or −1. By coordinate: is_prescribed.
+    """
 
     count: wp.int32
     node_start: wp.array(dtype=wp.int32)
@@ -53,8 +58,8 @@ class BlocksStruct:
     row_start: wp.array(dtype=wp.int32)
     square_start: wp.array(dtype=wp.int32)
     inside: wp.array(dtype=wp.int32)
-    junction: wp.array(dtype=wp.int32)
-    held: wp.array(dtype=wp.int32)
+    branch_node: wp.array(dtype=wp.int32)
+    is_prescribed: wp.array(dtype=wp.int32)
 
 
 Blocks = by_reference(BlocksStruct)
@@ -63,7 +68,7 @@ Blocks = by_reference(BlocksStruct)
 @final
 @dataclass(eq=False)
 class Block:
-    """Nodes, parents before children, that move by the coordinates v_start … v_stop - 1 on top of node `parent`."""
+    """Nodes, parents before children, with the coordinates v_start … v_stop − 1, attached to node `parent`."""
 
     parent: int
     v_start: int
@@ -77,6 +82,7 @@ def coordinate_blocks(model: Model) -> list[Block]:
 
 
 def _find(model: Model) -> list[Block]:
+    """`coordinate_blocks` without a cache."""
     blocks: list[Block] = []
     of_node: list[Block] = []
     by_start: dict[int, Block] = {}
@@ -95,38 +101,38 @@ def _find(model: Model) -> list[Block]:
 
 
 def squares(model: Model) -> np.ndarray:
-    """Coordinates of each block."""
+    """Number of coordinates of each block, (n_blocks,)."""
     return np.array([block.v_stop - block.v_start for block in coordinate_blocks(model)], dtype=int)
 
 
-def junctions(model: Model) -> np.ndarray:
-    """By node its number among the nodes that blocks hang on, or -1."""
-    hangs = {block.parent for block in coordinate_blocks(model)} - {-1}
+def branch_nodes(model: Model) -> np.ndarray:
+    """For each dynamic node its number among the nodes to which blocks are attached, or −1, (n_dynamic,)."""
+    parents = {block.parent for block in coordinate_blocks(model)} - {-1}
     numbers = np.full(model.n_dynamic, -1)
-    numbers[sorted(hangs)] = range(len(hangs))
+    numbers[sorted(parents)] = range(len(parents))
     return numbers
 
 
 def longest_block(model: Model) -> int:
-    """Nodes from the first to the last of one block, those of others between them counted, at most."""
+    """Largest number of nodes from the first to the last of a block, including nodes of other blocks between them."""
     return max((block.nodes[-1] - block.nodes[0] + 1 for block in coordinate_blocks(model)), default=0)
 
 
 def block_width(model: Model) -> int:
-    """Numbers in a row of columns of any block."""
+    """Length of a row of columns of a block: the largest number of coordinates, padded to whole registers."""
     return max((int(squares(model).max(initial=0)) + 7) // 8, 1) * 8
 
 
 def block_tables(model: Model) -> BlocksStruct:
-    """The blocks of a model on its device, made once."""
+    """The tables of blocks of a model on its device; made once."""
     if "blocks" not in model.cache:
         model.cache["blocks"] = _make_blocks(model)
     return model.cache["blocks"]
 
 
 def block_columns(model: Model) -> ColumnsStruct:
-    """Column tables where the columns of each node count from the first of its block, made once; of what models have
-    in common those of the first."""
+    """Column tables in which the columns of each node are counted from the first one of its block; made once. A batch
+    of models uses those of its first model."""
     model = model.models[0] if model.models else model
     if "block columns" not in model.cache:
         x = ColumnsStruct()
@@ -139,28 +145,28 @@ def block_columns(model: Model) -> ColumnsStruct:
             stop[block.nodes] = (block.v_stop - block.v_start + 7) // 8 * 8
         values["path_start"] = 2 * np.arange(model.n_dynamic + 1)
         values["path_range"] = np.stack([0 * stop, stop], axis=1).ravel()
-        put(model, "block columns", x, values)
+        set_tables(model, "block columns", x, values)
         model.cache["block columns"] = x
     return model.cache["block columns"]
 
 
 def band_columns(model: Model) -> ColumnsStruct:
-    """Column tables of a square matrix that has nothing beside the blocks on its diagonal, made once.
+    """Column tables of a block-diagonal matrix in compact storage; made once.
 
-    Entry (r, c) stands at r w + c with the width w of the widest block, so that what fills in rows of all columns
-    serves it: rows overlap, but no two entries of blocks meet, since those of a later row or block stand further on.
+    Entry (r, c) is number r w + c, with the width w of the widest block, so that functions for dense matrices can write
+    it. Rows overlap, but entries of blocks do not: those of a later row or block have larger numbers.
     """
     model = model.models[0] if model.models else model
     if "band columns" not in model.cache:
         x, sites = ColumnsStruct(), all_sites(model)
         x.width, x.n_slots = block_width(model), -1
-        put(model, "band columns", x, site_values(sites, np.zeros(len(sites), int)))
+        set_tables(model, "band columns", x, site_values(sites, np.zeros(len(sites), int)))
         model.cache["band columns"] = x
     return model.cache["band columns"]
 
 
 def band_size(model: Model) -> int:
-    """Numbers of such a matrix."""
+    """Length of a matrix of band_columns."""
     return model.nv * block_width(model) + (model.nv + 7) // 8 * 8
 
 
@@ -173,8 +179,8 @@ def _make_blocks(model: Model) -> BlocksStruct:
     size = squares(model)
     width = (size + 7) // 8 * 8
     parents = model.nodes.parent[: model.n_dynamic]
-    held = np.zeros(model.nv, dtype=int)
-    held[model.prescribed.dof] = 1
+    is_prescribed = np.zeros(model.nv, dtype=int)
+    is_prescribed[model.prescribed.dof] = 1
     y.count = len(blocks)
     values = {
         "node_start": np.cumsum([0] + [len(block.nodes) for block in blocks]),
@@ -187,39 +193,44 @@ def _make_blocks(model: Model) -> BlocksStruct:
         "row_start": np.concatenate([[0], np.cumsum(width)]),
         "square_start": np.concatenate([[0], np.cumsum(size * width)]),
         "inside": np.where((parents >= 0) & (of_node[parents] == of_node), parents, -1),
-        "junction": junctions(model),
-        "held": held,
+        "branch_node": branch_nodes(model),
+        "is_prescribed": is_prescribed,
     }
-    put(model, "blocks", y, values)
+    set_tables(model, "blocks", y, values)
     return y
 
 
 @wp.struct
 class FrontsStruct:
-    """The order of the blocks, children before parents, with one behind all. By block: how many unknowns its front has
-    before loops are closed, how many of these, which come first, are closed there, the first in whole registers, and
-    which they are; the blocks that hang on it; where each open unknown stands in the front of the block below, and the
-    sign of its end; the ends of loops at its nodes (2 loop + side), with the node and the place in the front; and where
-    its parts start among factors and fronts. By loop where its unknowns start, by unknown its row, or -1."""
+    """Tables of fronts.
+
+    order: blocks, children before parents, with the additional block last. By block: size: number of unknowns of its
+    front before loops close. closed: number of these that close there; they come first. width: size padded to whole
+    registers. unknown_start, unknown: its unknowns. child_start, child: its child blocks. in_parent_start, in_parent,
+    sign: for each open unknown its place in the front of the parent block, and the sign of the end beyond (+1 for A).
+    end_start, end, end_node, end_place: ends of loops at its nodes (2 loop + side), node, and place of their first
+    unknown in the front. inverse_C_start, rows_start, closed_factor_start, front_start: starts of its parts in the
+    buffers. loop_start: first unknown of each loop. row_of: row of each unknown, or −1.
+    """
 
     order: wp.array(dtype=wp.int32)
     size: wp.array(dtype=wp.int32)
     closed: wp.array(dtype=wp.int32)
     width: wp.array(dtype=wp.int32)
-    who_start: wp.array(dtype=wp.int32)
-    who: wp.array(dtype=wp.int32)
+    unknown_start: wp.array(dtype=wp.int32)
+    unknown: wp.array(dtype=wp.int32)
     child_start: wp.array(dtype=wp.int32)
     child: wp.array(dtype=wp.int32)
-    up_start: wp.array(dtype=wp.int32)
-    up: wp.array(dtype=wp.int32)
+    in_parent_start: wp.array(dtype=wp.int32)
+    in_parent: wp.array(dtype=wp.int32)
     sign: wp.array(dtype=wp.int32)
     end_start: wp.array(dtype=wp.int32)
     end: wp.array(dtype=wp.int32)
     end_node: wp.array(dtype=wp.int32)
-    end_at: wp.array(dtype=wp.int32)
-    answer_start: wp.array(dtype=wp.int32)
+    end_place: wp.array(dtype=wp.int32)
+    inverse_C_start: wp.array(dtype=wp.int32)
     rows_start: wp.array(dtype=wp.int32)
-    kept_start: wp.array(dtype=wp.int32)
+    closed_factor_start: wp.array(dtype=wp.int32)
     front_start: wp.array(dtype=wp.int32)
     loop_start: wp.array(dtype=wp.int32)
     row_of: wp.array(dtype=wp.int32)
@@ -231,17 +242,20 @@ Fronts = by_reference(FrontsStruct)
 @final
 @dataclass(frozen=True, eq=False)
 class FrontTables:
-    """Tables of the fronts of a model, and what their numbers take: of factors B⁻¹ C, rows R and closed loops, of
-    fronts that wait for the block below, of the largest one at work and its longest row, and of unknowns by block
-    and in all."""
+    """Tables of the fronts of a model, and sizes of buffers.
+
+    inverse_C, rows, closed_factors: of B⁻¹ C, R and the factors of closed loops of all blocks. fronts: of the stack of
+    stored fronts. work: of the largest front. longest_row: of the rows in the choice of independent rows. places: sum
+    of the numbers of unknowns of all fronts. unknowns: number of unknowns.
+    """
 
     tables: FrontsStruct
-    answers: int
+    inverse_C: int
     rows: int
-    kept: int
+    closed_factors: int
     fronts: int
     work: int
-    widest: int
+    longest_row: int
     places: int
     unknowns: int
 
@@ -252,26 +266,27 @@ def whole_registers(n: Any) -> Any:
 
 
 def front_tables(model: Model, *, wide: bool) -> FrontTables:
-    """The fronts on the device of a model, made once: with six unknowns a loop, or with those of its forces alone."""
+    """The fronts of a model on its device; made once. `wide`: with six unknowns for each loop instead of its forces."""
     one = model.models[0] if model.models else model
     return one.cached(("fronts", wide), lambda: _make_fronts(one, wide))
 
 
-def _ways(model: Model) -> list[list[int]]:
-    """Of each end of each loop the blocks from its own to the base, and the one behind all; of the world that alone."""
+def _paths_of_ends(model: Model) -> list[list[int]]:
+    """For each end of each loop the blocks on its path to the base, and the additional last block."""
     blocks = coordinate_blocks(model)
     of_node = {k: e for e, block in enumerate(blocks) for k in block.nodes}
-    ways = []
+    paths = []
     for node in model.loops.node.ravel().tolist():
-        way = []
+        path = []
         while node >= 0:
-            way.append(of_node[node])
+            path.append(of_node[node])
             node = blocks[of_node[node]].parent
-        ways.append([*way, len(blocks)])
-    return ways
+        paths.append([*path, len(blocks)])
+    return paths
 
 
 def _children(model: Model) -> list[list[int]]:
+    """Child blocks of each block; those attached to the world are children of the additional last block."""
     blocks = coordinate_blocks(model)
     of_node = {k: e for e, block in enumerate(blocks) for k in block.nodes}
     children: list[list[int]] = [[] for _ in range(len(blocks) + 1)]
@@ -290,7 +305,8 @@ def _order(children: list[list[int]]) -> list[int]:
 
 
 def _make_fronts(model: Model, wide: bool) -> FrontTables:
-    ways, children = _ways(model), _children(model)
+    """`front_tables` without a cache."""
+    paths, children = _paths_of_ends(model), _children(model)
     count, order = len(children), _order(children)
     rows = model.loops.row_start
     start = 6 * np.arange(len(rows)) if wide else rows
@@ -298,50 +314,54 @@ def _make_fronts(model: Model, wide: bool) -> FrontTables:
     closed: list[list[int]] = [[] for _ in range(count)]
     ends: list[list[int]] = [[] for _ in range(count)]
     for loop in range(len(rows) - 1):
-        sides = ways[2 * loop], ways[2 * loop + 1]
-        meets = next(e for e in sides[0] if e in set(sides[1]))
-        closed[meets].append(loop)
-        for side, way in enumerate(sides):
-            for e in way[: way.index(meets)]:
+        sides = paths[2 * loop], paths[2 * loop + 1]
+        common = next(e for e in sides[0] if e in set(sides[1]))
+        closed[common].append(loop)
+        for side, path in enumerate(sides):
+            for e in path[: path.index(common)]:
                 opened[e].append(2 * loop + side)
-            if way[0] < count - 1:
-                ends[way[0]].append(2 * loop + side)
-    unknowns = [[u for j in some for u in range(start[j], start[j + 1])] for some in closed]
-    who = [
-        own + [u for j in some for u in range(start[j // 2], start[j // 2 + 1])] for own, some in zip(unknowns, opened)
-    ]
-    at = [{u: k for k, u in enumerate(some)} for some in who]
-    below = {f: e for e, some in enumerate(children) for f in some}
-    up = [[at[below[e]][u] for u in who[e][len(unknowns[e]) :]] if e in below else [] for e in range(count)]
-    sign = [[1 - 2 * (j % 2) for j in some for _ in range(start[j // 2], start[j // 2 + 1])] for some in opened]
+            if path[0] < count - 1:
+                ends[path[0]].append(2 * loop + side)
+    closing = [[u for loop in loops for u in range(start[loop], start[loop + 1])] for loops in closed]
+    open_unknowns = [[u for j in sides for u in range(start[j // 2], start[j // 2 + 1])] for sides in opened]
+    unknown = [first + others for first, others in zip(closing, open_unknowns)]
+    place = [{u: k for k, u in enumerate(unknowns)} for unknowns in unknown]
+    parent = {child: e for e, blocks in enumerate(children) for child in blocks}
+    in_parent = [[place[parent[e]][u] for u in open_unknowns[e]] if e in parent else [] for e in range(count)]
+    sign = [[1 - 2 * (j % 2) for j in sides for _ in range(start[j // 2], start[j // 2 + 1])] for sides in opened]
     row_of = np.full(int(start[-1]), -1)
     for loop in range(len(rows) - 1):
-        held = np.arange(rows[loop], rows[loop + 1])
-        row_of[start[loop] : start[loop] + len(held)] = held
-    size, shut = np.array([len(some) for some in who]), np.array([len(some) for some in unknowns])
-    moves = np.append(squares(model), 0)
-    width, tall, left = whole_registers(size), whole_registers(moves), size - shut
-    kept = shut * (width + STATE) + (left + 6) * whole_registers(shut)
-    fronts, most = _stacked(order, children, (left + 6) * (whole_registers(left) + STATE))
-    starts = {"answer_start": moves * width, "rows_start": size * tall, "kept_start": kept, "who_start": size}
+        own = np.arange(rows[loop], rows[loop + 1])
+        row_of[start[loop] : start[loop] + len(own)] = own
+    size, n_closing = (np.array([len(unknowns) for unknowns in lists]) for lists in (unknown, closing))
+    n = np.append(squares(model), 0)
+    width, padded_n, n_open = whole_registers(size), whole_registers(n), size - n_closing
+    factors = n_closing * (width + STATE) + (n_open + 6) * whole_registers(n_closing)
+    fronts, stack_size = _stacked(order, children, (n_open + 6) * (whole_registers(n_open) + STATE))
+    starts = {
+        "inverse_C_start": n * width,
+        "rows_start": size * padded_n,
+        "closed_factor_start": factors,
+        "unknown_start": size,
+    }
     tables = FrontsStruct()
-    put(model, f"fronts {wide}", tables, {name: _starts(n) for name, n in starts.items()} | {
-        "order": np.array(order), "size": size, "closed": shut, "width": width, "who": _flat(who),
+    set_tables(model, f"fronts {wide}", tables, {name: _starts(counts) for name, counts in starts.items()} | {
+        "order": np.array(order), "size": size, "closed": n_closing, "width": width, "unknown": _flat(unknown),
         "child_start": _starts([len(x) for x in children]), "child": _flat(children),
-        "up_start": _starts([len(x) for x in up]), "up": _flat(up), "sign": _flat(sign),
+        "in_parent_start": _starts([len(x) for x in in_parent]), "in_parent": _flat(in_parent), "sign": _flat(sign),
         "end_start": _starts([len(x) for x in ends]), "end": _flat(ends),
         "end_node": model.loops.node.ravel()[_flat(ends)],
-        "end_at": np.array([at[e][start[j // 2]] for e, some in enumerate(ends) for j in some], dtype=int),
+        "end_place": np.array([place[e][start[j // 2]] for e, sides in enumerate(ends) for j in sides], dtype=int),
         "front_start": fronts, "loop_start": start, "row_of": row_of,
     })  # fmt: skip
-    long = whole_registers(np.array([sum(int(left[f]) for f in some) for some in children]) + moves)
-    work = max(np.max((size + 6) * (width + STATE)), np.max(size * long))
-    sizes = [int(starts[name].sum()) for name in ("answer_start", "rows_start", "kept_start")]
-    return FrontTables(tables, *sizes, most, int(work), int(long.max()), int(size.sum()), int(start[-1]))
+    row_length = whole_registers(np.array([sum(int(n_open[child]) for child in blocks) for blocks in children]) + n)
+    work = max(np.max((size + 6) * (width + STATE)), np.max(size * row_length))
+    sizes = [int(starts[name].sum()) for name in ("inverse_C_start", "rows_start", "closed_factor_start")]
+    return FrontTables(tables, *sizes, stack_size, int(work), int(row_length.max()), int(size.sum()), int(start[-1]))
 
 
 def _stacked(order: list[int], children: list[list[int]], size: np.ndarray) -> tuple[np.ndarray, int]:
-    """Where each front waits, in the place of those it takes in, and how much room they need."""
+    """Start of each stored front on a stack, where it replaces those of its children, and the size of the stack."""
     at, top, most = np.zeros(len(size), dtype=int), 0, 0
     for e in order:
         at[e] = top = top - sum(int(size[f]) for f in children[e])
@@ -355,4 +375,4 @@ def _starts(counts: Any) -> np.ndarray:
 
 
 def _flat(lists: list[list[int]]) -> np.ndarray:
-    return np.array([x for some in lists for x in some], dtype=int)
+    return np.array([x for numbers in lists for x in numbers], dtype=int)

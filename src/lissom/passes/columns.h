@@ -1,6 +1,6 @@
 // Loops over matrices with one column for each velocity coordinate: own columns of nodes and path sums, running sums of
 // products with 6x6 matrices, and the rows that they add to the result. Equations are those of the Python modules
-// passes/columns and passes/junctions.
+// passes/columns and passes/attachments.
 
 namespace lissom {
 
@@ -29,7 +29,7 @@ LISSOM_INLINE void add_own_columns(
     }
 }
 
-// Whether three matrices are zero: those of a massless frame without loads, such as that between two exponentials.
+// Whether three matrices are zero, as for a massless frame without loads between two exponentials.
 LISSOM_INLINE bool are_zero(const mat6& M, const mat6& N, const mat6& H) {
     double any = 0.0;
     for (int r = 0; r < 6; ++r)
@@ -58,7 +58,7 @@ LISSOM_INLINE void fold_columns(
 
 }  // namespace lissom
 
-// S_k = [A, B] Φ₁ on the node's own blocks, of a node whose columns are those of one point.
+// S_k = [A, B] Φ₁ on the blocks of a node with one Gauss point (Φ₂ = 0).
 LISSOM_INLINE void put_turned_columns(const Columns& x, int i, int k, mat3 A, mat3 B, array<double> S) {
     double* out = six_rows(S, i, k, x.width);
     for (int e = x.entry_start.data[k]; e < x.entry_start.data[k + 1];) {
@@ -154,7 +154,7 @@ LISSOM_INLINE void fold_rows(
     fold_columns(x_start, x_range, k, first, stop, width, s, v, row(out, i));
 }
 
-// The running sum of the parent += that of k on the listed columns of k, unless it is the same.
+// Add the running sum of k to that of its parent on the listed columns of k, unless both are the same.
 LISSOM_INLINE void pass_to_parent(
     const Columns& x, array<int> x_start, array<int> x_range, int parent, int i, int k, array<double> V
 ) {
@@ -332,9 +332,9 @@ LISSOM_INLINE void add_to_row(
     });
 }
 
-// Mᵀ L, Nᵀ L and Hᵀ L of node k, with L of `node`, added to the sums that (1) of junctions needs of its block.
+// Add Mᵀ L, Nᵀ L and Hᵀ L of node k, with the columns L of `node`, to the sums of its block for (1) of attachments.
 LISSOM_INLINE void add_transposed_products(
-    const Columns& x, const Junctions& z, mat6 M, mat6 N, mat6 H, int i, int k, int node, array<double> L
+    const Columns& x, const Attachments& z, mat6 M, mat6 N, mat6 H, int i, int k, int node, array<double> L
 ) {
     const int width = x.width, j = z.of_node.data[k];
     const double* from = six_rows(L, i, node, width);
@@ -363,27 +363,29 @@ LISSOM_INLINE void add_transposed_products(
     });
 }
 
-// Σ Mᵀ J̃ of all junctions = 0.
-LISSOM_INLINE void clear_products(const Columns& x, const Junctions& z, int i) {
+// Set Σ Mᵀ J̃, Σ Nᵀ J̃ and Σ Hᵀ J̃ of all attachments to zero.
+LISSOM_INLINE void clear_products(const Columns& x, const Attachments& z, int i) {
     double *m = row(z.Y_M, i), *n = row(z.Y_N, i), *h = row(z.Y_H, i);
     for (int e = 0; e < 6 * z.row_start.shape[0] * x.width; ++e)
         m[e] = n[e] = h[e] = 0.0;
 }
 
-// Rows first … stop − 1 of out += Sᵀ V on the columns listed for a junction, S and V those at given places.
+// Rows first … stop − 1 of out += Sᵀ V on the columns listed for an attachment, with S number s_at and V number v_at.
 LISSOM_INLINE void fold_between(
-    const Columns& x, array<int> start, array<int> range, int junction, int first, int stop, int i, int s_at,
+    const Columns& x, array<int> start, array<int> range, int attachment, int first, int stop, int i, int s_at,
     array<double> S, int v_at, array<double> V, array<double> out
 ) {
     const double *s = six_rows(S, i, s_at, x.width), *v = six_rows(V, i, v_at, x.width);
     // (1) with sums of Mᵀ J̃ for S and J_p for V, or (2) with J̃_p for S and W for V
-    fold_columns(start, range, junction, first, stop, x.width, s, v, row(out, i));
+    fold_columns(start, range, attachment, first, stop, x.width, s, v, row(out, i));
 }
 
-// The running sum of node k = 0 on the columns of other blocks that share registers with those of its own block.
-LISSOM_INLINE void forget_foreign(const Columns& x, const Junctions& z, int junction, int i, int k, array<double> W) {
+// Set the running sum of node k to zero on columns of other blocks that share registers with those of its block.
+LISSOM_INLINE void clear_foreign_columns(
+    const Columns& x, const Attachments& z, int attachment, int i, int k, array<double> W
+) {
     double* to = six_rows(W, i, x.slot.data[k], x.width);
     for (int r = 0; r < 6; ++r)
-        for (int j = z.foreign_start.data[junction]; j < z.foreign_stop.data[junction]; ++j)
+        for (int j = z.foreign_start.data[attachment]; j < z.foreign_stop.data[attachment]; ++j)
             to[r * x.width + j] = 0.0;
 }

@@ -1,15 +1,15 @@
 """Matrices with one column for each velocity coordinate: tables of the columns of each node, and loops over them.
 
-The own columns of a node are M₁ Φ₁ + M₂ Φ₂, with Φ the strain basis at its two Gauss points or, for a GROUP node, Φ₁
-the unit vectors of its twist. A column of Φ has few components that are not zero, mostly one: an *entry* is a block of
-8 columns and one component, with its 8 values; a *row* is one value that is not zero. Sites beyond the nodes are strain
-points of tendons, which have Φ₁ alone.
+The columns of a node itself are M₁ Φ₁ + M₂ Φ₂, with Φ the strain basis at its two Gauss points or, for a GROUP node, Φ₁
+the unit vectors of its twist. A column of Φ has few nonzero components, mostly one. An *entry* is a block of 8 columns
+and one component, with its 8 values; a *row* is one nonzero value. A *site* is a node, or a strain point of a tendon,
+which has Φ₁ only.
 
 A 6 x nv matrix of node k is six rows of `width` numbers, width = nv rounded up to a multiple of 8, from 6 k width on.
-All work goes by blocks of 8 columns, so that one loop step fills a vector register; only the stretches that hold
-columns of the node's subtree are ever touched, and `subtree_*` lists them. A running sum belongs to a slot, which the
-nodes of a chain share: the sum over a subtree grows in place on its way inward. The loops over columns are native
-code: they are nothing but sums of products, and Warp's array indexing would cost more than the products.
+Loops take 8 columns at once, which fill a vector register. They only touch the ranges of columns of the node's subtree,
+which `subtree_*` lists. A running sum belongs to a slot, which the nodes of a chain share, so that the sum over a
+subtree grows in place on its way inward. The loops over columns are native code: they are sums of products, and Warp's
+array indexing would cost more than the products.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -36,10 +36,13 @@ Matrix = wp.array2d(dtype=wp.float64)
 
 @wp.struct
 class ColumnsStruct:
-    """What every column algorithm needs of the topology: width of a row, how many running sums there are (none where
-    the columns of a node count from the first of its block, -1 where rows overlap as band_columns says), the one each
-    node adds to, the columns below each node, on its path and in its running sum, the straight tendon pieces and the
-    loops that end at it, and the entries and rows of Φ at each site."""
+    """Column tables.
+
+    width: length of a row. n_slots: number of running sums; 0 in block_columns, −1 in band_columns. By node: slot: its
+    running sum. subtree, path, sum (_start, _range): ranges of columns of its subtree, of its path, and in its running
+    sum. loop_end_start, loop_end: ends of loops at it. By site: entry_start, entry_block, entry_component, entry_phi1,
+    entry_phi2: entries of Φ₁ and Φ₂. row_start, row_v, row_component, row_phi1, row_phi2: rows of Φ₁ and Φ₂.
+    """
 
     width: wp.int32
     n_slots: wp.int32
@@ -48,8 +51,8 @@ class ColumnsStruct:
     subtree_range: wp.array(dtype=wp.int32)
     path_start: wp.array(dtype=wp.int32)
     path_range: wp.array(dtype=wp.int32)
-    reach_start: wp.array(dtype=wp.int32)
-    reach_range: wp.array(dtype=wp.int32)
+    sum_start: wp.array(dtype=wp.int32)
+    sum_range: wp.array(dtype=wp.int32)
     loop_end_start: wp.array(dtype=wp.int32)
     loop_end: wp.array(dtype=wp.int32)
     entry_start: wp.array(dtype=wp.int32)
@@ -68,12 +71,12 @@ Columns = by_reference(ColumnsStruct)
 
 
 def column_width(model: Model) -> int:
-    """Numbers in a row of columns."""
+    """Length of a row of columns: nv rounded up to a multiple of 8, at least 8."""
     return max((model.nv + 7) // 8, 1) * 8
 
 
 def column_tables(model: Model) -> ColumnsStruct:
-    """The column tables of a model on its device, made once; of what models have in common those of the first."""
+    """The column tables of a model on its device; made once. A batch of models uses those of its first model."""
     model = model.models[0] if model.models else model
     if "columns" not in model.cache:
         model.cache["columns"] = _make(model)
@@ -81,6 +84,7 @@ def column_tables(model: Model) -> ColumnsStruct:
 
 
 def _make(model: Model) -> ColumnsStruct:
+    """`column_tables` without a cache."""
     x = ColumnsStruct()
     width = column_width(model)
     x.width = width
@@ -91,30 +95,30 @@ def _make(model: Model) -> ColumnsStruct:
         below[k] |= own_blocks(model, k)
         if model.nodes.parent[k] >= 0:
             below[model.nodes.parent[k]] |= below[k]
-    start, ranges = stretches(below)
+    start, ranges = column_ranges(below)
     sites = all_sites(model)
     values = {"slot": slot, "subtree_start": start, "subtree_range": ranges}
-    values["path_start"], values["path_range"] = stretches(path_blocks(model, model.n_nodes))
-    values["reach_start"], values["reach_range"] = _reach_ranges(model)
+    values["path_start"], values["path_range"] = column_ranges(path_blocks(model, model.n_nodes))
+    values["sum_start"], values["sum_range"] = _sum_ranges(model)
     values["loop_end_start"], values["loop_end"] = _pair_ends(model, model.loops.node)
-    put(model, "columns", x, values | site_values(sites, np.zeros(len(sites), int)))
+    set_tables(model, "columns", x, values | site_values(sites, np.zeros(len(sites), int)))
     return x
 
 
 def all_sites(model: Model) -> list[np.ndarray]:
-    """The rows of all nodes, then of the strain points of tendons."""
+    """Rows (n, 4) of all sites: of all nodes, then of the strain points of tendons."""
     sites = [node_rows(model, k) for k in range(model.n_nodes)]
     return sites + [_point_rows(model, k) for k in range(len(model.points.run_start))]
 
 
-def put(model: Model, group: str, x: Any, values: dict[str, np.ndarray]) -> None:
-    """Set arrays of a struct of tables, called by the name of their group."""
+def set_tables(model: Model, group: str, x: Any, values: dict[str, np.ndarray]) -> None:
+    """Set the arrays of a struct of tables; `group` is part of their names on the device."""
     for name, value in values.items():
         setattr(x, name, device_array(model, f"{group}.{name}", value, x._cls.vars[name].type.dtype))
 
 
 def site_values(sites: list[np.ndarray], first: np.ndarray) -> dict[str, np.ndarray]:
-    """The rows of all sites, and their entries with columns counted from the first of each site."""
+    """The tables of rows of all sites, and of their entries with columns counted from `first` of each site."""
     entries = [_entries(rows - [at, 0.0, 0.0, 0.0]) for rows, at in zip(sites, first)]
     values = {"row_start": np.cumsum([0] + [len(rows) for rows in sites])}
     values["entry_start"] = np.cumsum([0] + [len(blocks) for blocks in entries])
@@ -127,21 +131,22 @@ def site_values(sites: list[np.ndarray], first: np.ndarray) -> dict[str, np.ndar
 
 
 def own_blocks(model: Model, k: int) -> np.ndarray:
-    """Whether each block of 8 columns holds a column of node k itself."""
+    """Whether each block of 8 columns contains a column of node k itself, (n_blocks,)."""
     first, stop = int(model.nodes.v_start[k]), int(model.nodes.v_stop[k])
     blocks = np.arange(column_width(model) // 8)
     return (stop > first) & (blocks >= first // 8) & (blocks < (stop + 7) // 8)
 
 
-def stretches(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of flags of blocks as column ranges: where each row's ranges start, and the ranges."""
+def column_ranges(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Flags of blocks of 8 columns (n, n_blocks) as column ranges: starts of the ranges of each row, and the ranges."""
     edges = [8 * np.flatnonzero(np.diff(np.concatenate([[0], row.astype(int), [0]]))) for row in blocks]
     start = np.cumsum([0] + [len(e) for e in edges])
     return start.astype(np.int32), np.concatenate([np.zeros(0, int), *edges]).astype(np.int32)
 
 
 def node_rows(model: Model, k: int) -> np.ndarray:
-    """Coordinate, component and value at the two Gauss points of all that is not zero in Φ of node k, shape (n, 4)."""
+    """Coordinate, component, and values at the two Gauss points, of the nonzero entries in Φ of node k, shape (n,
+    4)."""
     first, stop = int(model.nodes.v_start[k]), int(model.nodes.v_stop[k])
     if model.nodes.has_quaternion[k]:
         return np.array([(v, v - first, 1.0, 0.0) for v in range(first, stop)]).reshape(-1, 4)
@@ -149,7 +154,7 @@ def node_rows(model: Model, k: int) -> np.ndarray:
 
 
 def _point_rows(model: Model, k: int) -> np.ndarray:
-    """The same of a strain point of a tendon."""
+    """As `node_rows`, for strain point k of tendons."""
     return _run_rows(
         model.points.run_start[k], model.points.run_v[k], model.points.phi, np.zeros_like(model.points.phi)
     )
@@ -163,7 +168,7 @@ def _run_rows(start: np.ndarray, at: np.ndarray, phi1: np.ndarray, phi2: np.ndar
 
 
 def _entries(rows: np.ndarray) -> np.ndarray:
-    """Rows of a site gathered by block and component: first column, component, 8 values Φ₁, 8 values Φ₂."""
+    """Rows of a site as entries (n, 18): first column of the block, component, 8 values of Φ₁, 8 values of Φ₂."""
     found: dict[tuple[int, int], np.ndarray] = {}
     for v, c, p1, p2 in rows:
         values = found.setdefault((int(v) // 8 * 8, int(c)), np.zeros(16))
@@ -171,24 +176,24 @@ def _entries(rows: np.ndarray) -> np.ndarray:
     return np.array([[*key, *found[key]] for key in sorted(found)]).reshape(-1, 18)
 
 
-def _reach_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Column stretches that the running sum of each dynamic node may hold."""
-    return stretches(reach_blocks(model))
+def _sum_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Column ranges in the running sum of each dynamic node."""
+    return column_ranges(sum_blocks(model))
 
 
-def tied_pairs(model: Model) -> list[np.ndarray]:
-    """Pairs of nodes, -1 the world, that straight tendon pieces, springs and loops tie together or contacts may."""
+def coupled_pairs(model: Model) -> list[np.ndarray]:
+    """Pairs of nodes, −1 for the world, coupled by straight tendon pieces, loops, springs or possible contacts."""
     world = model.contacts
-    touching = np.stack([world.ball_node[world.pair[:, 0]], world.obstacle_node[world.pair[:, 1]]], axis=1)
-    return [*model.segments.node, *model.loops.node, *model.springs.node, *np.unique(touching, axis=0)]
+    contacts = np.stack([world.ball_node[world.pair[:, 0]], world.obstacle_node[world.pair[:, 1]]], axis=1)
+    return [*model.segments.node, *model.loops.node, *model.springs.node, *np.unique(contacts, axis=0)]
 
 
-def reach_blocks(model: Model) -> np.ndarray:
-    """Whether each block of eight columns holds one on the paths of all nodes of a node's subtree, or of those that
-    something ties to these."""
+def sum_blocks(model: Model) -> np.ndarray:
+    """Whether each block of 8 columns is in the running sum of each dynamic node, (n_dynamic, n_blocks): it has a
+    column on the path of a node of the subtree, or of a node coupled to one of these."""
     path = path_blocks(model, model.n_dynamic)
     reach = path.copy()
-    for a, b in tied_pairs(model):
+    for a, b in coupled_pairs(model):
         for one, two in ((a, b), (b, a)):
             if one >= 0 and two >= 0:
                 reach[one] |= path[two]
@@ -199,7 +204,7 @@ def reach_blocks(model: Model) -> np.ndarray:
 
 
 def path_blocks(model: Model, nodes: int) -> np.ndarray:
-    """Whether each block of eight columns holds a column of the path to each node."""
+    """Whether each block of 8 columns contains a column of the path to each node, (nodes, n_blocks)."""
     blocks = np.zeros((nodes, column_width(model) // 8), dtype=bool)
     for k in range(nodes):
         if model.nodes.parent[k] >= 0:
@@ -209,7 +214,7 @@ def path_blocks(model: Model, nodes: int) -> np.ndarray:
 
 
 def _sum_slots(model: Model) -> np.ndarray:
-    """Number of the running sum that each dynamic node adds to: that of its last child, so that a chain has one."""
+    """Number of the running sum of each dynamic node: that of its last child, so that a chain has one sum."""
     slot = np.full(model.n_dynamic, -1, dtype=np.int32)
     count = 0
     for k in range(model.n_dynamic - 1, -1, -1):
@@ -222,19 +227,19 @@ def _sum_slots(model: Model) -> np.ndarray:
 
 
 def _pair_ends(model: Model, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What ties two nodes, at each of the two: where a node's start, and 2 pair + end."""
+    """Ends 2 pair + side of pairs of nodes, sorted by node: starts of the ends of each node, and the ends."""
     ends: list[list[int]] = [[] for _ in range(model.n_dynamic)]
     for j, (a, b) in enumerate(pairs):
         if a >= 0 and b >= 0:
             ends[a].append(2 * j)
             ends[b].append(2 * j + 1)
     start = np.cumsum([0] + [len(e) for e in ends])
-    return start.astype(np.int32), np.array([e for some in ends for e in some], dtype=np.int32)
+    return start.astype(np.int32), np.array([e for group in ends for e in group], dtype=np.int32)
 
 
 @wp.func_native(native("put_turned_columns"))
 def put_turned_columns(x: Columns, i: int, k: int, A: mat3, B: mat3, S: Matrix):
-    """S_k = [A, B] Φ₁ on the node's own blocks, of a node whose columns are those of one point."""
+    """S_k = [A, B] Φ₁ on the blocks of a node with one Gauss point (Φ₂ = 0)."""
     ...
 
 
@@ -262,7 +267,7 @@ def extend_path(
 
 @wp.func
 def copy_path(x: Columns, parent: int, i: int, k: int, J: Matrix):
-    """J_k = J_parent on the columns of the path to k, for own columns to be added."""
+    """J_k = J_parent on the columns of the path to k; columns of k may then be added."""
     none = mat3()
     extend_path(x, parent, i, k, none, none, none, none, J)
 
@@ -306,7 +311,7 @@ def pass_to_parent(
     k: int,
     V: Matrix,
 ):
-    """The running sum of the parent += that of k on the listed columns of k, unless it is the same."""
+    """Add the running sum of k to that of its parent on the listed columns of k, unless both are the same."""
     ...
 
 

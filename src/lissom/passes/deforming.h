@@ -1,5 +1,5 @@
-// Integrals over deformable bodies as sums of rows of constants. Equations are those of the Python module
-// passes/deforming. Arrays of 3x3 matrices hold nine numbers each, row by row.
+// Integrals over deformable bodies as weighted sums of rows of constants. Equations are those of the Python module
+// passes/deforming. A 3x3 matrix has nine numbers, row by row.
 
 // c, P, c_j and P_j of (9) for body b, whose first coordinate in q is `first`.
 LISSOM_INLINE void integrate_positions(
@@ -173,7 +173,7 @@ LISSOM_INLINE void integrate_rates(
     }
 }
 
-// (11) alone, of a body whose points do not move linearly: its P_j, c_j and the parts of J̇θ̇ are known.
+// (11) for a body whose points are not linear in θ; P_j, c_j and the parts with J̇θ̇ are known.
 LISSOM_INLINE void integrate_motion(
     const Tables& t, const Scratch& s, int b, int first, int n, int i, array<double> v, array<double> a
 ) {
@@ -218,7 +218,7 @@ LISSOM_INLINE void integrate_motion(
     to[2] = b_v[2] + turned[1] - turned[3];
 }
 
-// c_j·a + A : P_j + 2 ω·w_j + e_j + f_j, the forces that the coordinates of body b need, linear or not: (3).
+// Generalised forces (3) of the coordinates of body b: c_j·a + A : P_j + 2 ω·w_j + e_j + f_j, with A of `turning`.
 LISSOM_INLINE void put_own_forces(const Tables& t, const Scratch& s, int b, int n, int i, vec3 acc, vec3 w, mat3 A) {
     const int at = t.deforming.column_start.data[b];
     const double* c_j = (const double*)(row(s.deforming.c_j, i) + at);

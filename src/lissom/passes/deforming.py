@@ -1,39 +1,40 @@
-"""Frames of deformable bodies, which own the coordinates θ of their bodies without being moved by them, inside kernels.
+"""Frames of deformable bodies, inside kernels. The node has the coordinates θ of its body, which do not move the frame.
 
-All that the inertia of such a body does follows from integrals over it that depend on θ and its rates alone, in the
-body's frame: c = ∫ρp, P = ∫ρ ppᵀ and, with J_j = ∂p/∂θ_j, c_j = ∫ρJ_j, P_j = ∫ρ pJ_jᵀ, M_jl = ∫ρ J_j·J_l. Where p is
-linear in θ they are made here, of constants; others are filled in before a launch (launch/prepare). A frame of twist
-(ω; v) whose acceleration less gravity is (ω̇; v̇), with a = v̇ + ω×v, then carries the wrench and the own forces
+The inertia forces of such a body follow from integrals over it that depend on θ and its rates only, in the body's
+frame: c = ∫ρp, P = ∫ρ ppᵀ and, with J_j = ∂p/∂θ_j, c_j = ∫ρJ_j, P_j = ∫ρ pJ_jᵀ, M_jl = ∫ρ J_j·J_l. If p is linear in θ
+they are computed here from constants; otherwise Python fills them before a launch (launch/prepare). With the twist
+(ω; v) of the frame, its acceleration minus gravity (ω̇; v̇), and a = v̇ + ω×v, the wrench on the frame and the
+generalised forces of θ are
 
     force  = m a + ω̇×c + ω×(ω×c) + 2 ω×ċ + c̈                                                           (1)
     moment = c×a + I ω̇ + ω×Iω + 2 L ω + b,   I = tr P − P,   L = tr Π − Πᵀ,   Π = Σ P_j θ̇_j              (2)
     τ_j    = c_j·a + β_j·ω̇ + ωᵀP_jω − ω² tr P_j + 2 ω·w_j + e_j + f_j,   β_j = ∫ρ p×J_j                  (3)
 
-with c̈ = ∫ρp̈, b = ∫ρ p×p̈, e_j = ∫ρ J_j·p̈, w_j = ∫ρ ṗ×J_j and f_j what elasticity and damping of the material take.
+with c̈ = ∫ρp̈, b = ∫ρ p×p̈, e_j = ∫ρ J_j·p̈, w_j = ∫ρ ṗ×J_j and f_j the force of elasticity and damping of the material.
 
-At fixed θ the body answers as a rigid one, and to its twist by N more:
+At fixed θ the derivatives by the motion of the frame are those of a rigid body, plus N for its twist:
 
     N = [[2 L, 0], [−2 ċ^, 0]]                                                                            (4)
     ∂force/∂θ_l  = ω̇×c_l + ω×(ω×c_l) + 2 ω×ċ_l + ∂c̈/∂θ_l                                                (5)
     ∂moment/∂θ_l = c_l×a + I_l ω̇ + ω×I_l ω + 2 L_l ω + ∂b/∂θ_l                                           (6)
     ∂τ_j/∂(v̇; ω̇) = (c_j; β_j),   ∂τ_j/∂v = c_j×ω,   ∂τ_j/∂ω = v×c_j + (P_j + P_jᵀ) ω − 2 tr P_j ω + 2 w_j  (7)
 
-I_l and L_l being those of ∂P/∂θ_l = P_l + P_lᵀ and ∂Π/∂θ_l = Σ ∂P_k/∂θ_l θ̇_k. The points move at
-A (ω; v; θ̇) in the frame's axes, A = [−p^, 1, J]. A matrix C with C (ω; v; θ̇) the force of velocities and Ṁ − 2C skew:
+with I_l and L_l from ∂P/∂θ_l = P_l + P_lᵀ and ∂Π/∂θ_l = Σ ∂P_k/∂θ_l θ̇_k. The velocity of a point in the frame's axes is
+A (ω; v; θ̇), A = [−p^, 1, J]. A matrix C such that C (ω; v; θ̇) is the velocity force and Ṁ − 2C is skew is
 
     C = ∫ρ Aᵀ(ω^ A + Ȧ),   [[(Pω)^ + L, c^ω^], [−ω^c^ − ċ^, m ω^]] for the frame                          (8)
 
-Where p is linear in θ, with the constants of model/maps and φ_j the shapes,
+If p is linear in θ, with the constants of model/maps and the shapes φ_j,
 
     P_j = ∫ρ x φ_jᵀ + Σ_e θ_e ∫ρ φ_e φ_jᵀ,   w_j = Σ_e θ̇_e ∫ρ φ_e×φ_j,   e_j = Σ_e θ̈_e ∫ρ φ_e·φ_j       (9)
     ∂Π/∂θ_j = (Σ_e θ̇_e ∫ρ φ_e φ_jᵀ)ᵀ,   ∂b/∂θ_j = Σ_e θ̈_e ∫ρ φ_j×φ_e                                    (10)
 
-and of any body
+and for any body
 
     ċ = Σ c_j θ̇_j,   Π = Σ P_j θ̇_j,   c̈ = ∫ρ J̇θ̇ + Σ c_j θ̈_j,   b = ∫ρ p×J̇θ̇ + Σ ∫ρ p×J_j θ̈_j           (11)
 
-These sums over pairs are all that such a body costs, so they are native: the constants of one e stand one after the
-other, and a row of them is added eight numbers at a time.
+These sums over pairs are the main cost of such a body, so they are native: the constants of one e are consecutive, and
+eight of them are added at a time.
 
 Source: Pustina 2025 §III, eqs. of Algorithms 1-3, written with integrals.
 """
@@ -75,13 +76,14 @@ def integrate_rates(
 
 @wp.func_native(native("integrate_motion"))
 def integrate_motion(t: Tables, s: Scratch, b: int, first: int, n: int, i: int, v: Matrix, a: Matrix):
-    """The same of (11) alone, of a body that is not linear."""
+    """(11) for a body whose points are not linear in θ; `first` is its first coordinate in v."""
     ...
 
 
 @wp.func_native(native("put_own_forces"))
 def put_own_forces(t: Tables, s: Scratch, b: int, n: int, i: int, acc: vec3, w: vec3, A: mat3):
-    """What the coordinates of body b need, linear or not: c_j·a + A : P_j + 2 ω·w_j + e_j + f_j."""
+    """Generalised forces (3) of the coordinates of body b: c_j·a + A : P_j + 2 ω·w_j + e_j + f_j, with A of
+    `turning`."""
     ...
 
 
@@ -102,7 +104,7 @@ def add_own_block(
 
 @wp.func
 def crossed(X: mat3) -> vec3:
-    """∫ a×b of X = ∫ abᵀ."""
+    """∫ a×b from X = ∫ abᵀ."""
     return vec3(X[1, 2] - X[2, 1], X[2, 0] - X[0, 2], X[0, 1] - X[1, 0])
 
 
@@ -139,7 +141,7 @@ def put_frame(t: Tables, s: Scratch, i: int, k: int):
 
 @wp.func(inline=False)
 def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
-    """Pose of the frame, and the integrals that depend on θ alone."""
+    """Pose of the frame, and the integrals that depend on θ only."""
     put_frame(t, s, i, k)
     b = t.node[k].map
     if t.deforming.is_linear[b] != 0:
@@ -149,7 +151,7 @@ def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
 
 @wp.func(inline=False)
 def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
-    """Pose of the frame and all integrals; nothing of its twist and acceleration is its own."""
+    """Pose of the frame and all integrals. Its relative twist and acceleration are zero."""
     put_frame(t, s, i, k)
     b = t.node[k].map
     first = t.node[k].v_start
@@ -181,13 +183,13 @@ def own_motion(s: Scratch, i: int, k: int):
 
 @wp.func
 def turning(w: vec3, w_dot: vec3) -> mat3:
-    """A with A : X = ω̇·∫a×b + ωᵀXω − ω² tr X of X = ∫ abᵀ: what (3) makes of P_j."""
+    """A with A : X = ω̇·∫a×b + ωᵀXω − ω² tr X for X = ∫ abᵀ, so that A : P_j are the terms of P_j in (3)."""
     return wp.outer(w, w) - so3.hat(w_dot) - so3.diagonal_plus(wp.dot(w, w), vec3())
 
 
 @wp.func(inline=False)
 def newton_euler(t: Tables, s: Scratch, i: int, k: int) -> vec6:
-    """Wrench (1), (2) on the frame, seen from the base frame; the own forces (3) are left in s."""
+    """Wrench (1), (2) on the frame, in the base frame; the generalised forces (3) are stored in s."""
     b = t.node[k].map
     w, _u, w_dot, acc = own_motion(s, i, k)
     c = s.deforming.c[i, b]
@@ -223,7 +225,7 @@ def momentum(t: Tables, s: Scratch, i: int, k: int, v: Matrix):
 
 @wp.func
 def inertia(t: Tables, s: Scratch, i: int, k: int):
-    """J, C and m of [[J, C], [Cᵀ, m]] in the frame's axes, of the body as it stands."""
+    """J, C and m of the inertia [[J, C], [Cᵀ, m]] of the body in its present shape, in the frame's axes."""
     b = t.node[k].map
     return around(s.deforming.P[i, b]), so3.hat(s.deforming.c[i, b]), so3.diagonal_plus(t.deforming.mass[b], vec3())
 
@@ -239,7 +241,7 @@ def no_columns(t: Tables, x: Columns, i: int, k: int, S: Matrix):
 def derivative_columns(
     t: Tables, x: Columns, i: int, k: int, S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix
 ):
-    """S = 0, and the path sums of the parent."""
+    """S = 0, and path sums equal to those of the parent."""
     parent = t.node[k].parent
     no_columns(t, x, i, k, S)
     columns.copy_path(x, parent, i, k, J)
@@ -250,7 +252,7 @@ def derivative_columns(
 
 @wp.func(inline=False)
 def newton_columns(t: Tables, x: Columns, i: int, k: int, parent: int, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix):
-    """S = 0, and the path sums of the parent."""
+    """S = 0, and path sums equal to those of the parent."""
     no_columns(t, x, i, k, S)
     columns.copy_path(x, parent, i, k, J)
     columns.copy_path(x, parent, i, k, J_P)
@@ -268,13 +270,13 @@ def project(t: Tables, s: Scratch, i: int, k: int, tau: Matrix):
 
 @wp.func
 def acceleration_row(s: Scratch, i: int, at: int) -> vec6:
-    """(β_j; c_j): what τ_j answers to the frame's acceleration by, and the frame's wrench to θ̈_j."""
+    """(β_j; c_j): the derivative of τ_j by the frame's acceleration, and of the frame's wrench by θ̈_j."""
     return se3.join(crossed(s.deforming.P_j[i, at]), s.deforming.c_j[i, at])
 
 
 @wp.func(inline=False)
 def couple_mass(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix, half: Matrix):
-    """Columns of M above the body and half of its own block, for the running sum V of half of M."""
+    """Add the coupling of θ to the frame to the running sum V, and half of the block of θ to the half of M."""
     b = t.node[k].map
     at = t.deforming.column_start[b]
     first = t.node[k].v_start
@@ -291,7 +293,7 @@ def couple_mass(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix, ha
 def couple_block(
     t: Tables, s: Scratch, i: int, k: int, square: int, width: int, row: int, H: Matrix, G: Matrix, diagonal: Matrix
 ):
-    """What the body adds to H, G and the diagonal of its block, which articulated places there."""
+    """Add the terms of the body to H, G and the diagonal of its block, with the storage of `articulated`."""
     b = t.node[k].map
     at = t.deforming.column_start[b]
     n = t.node[k].v_stop - t.node[k].v_start
@@ -306,7 +308,7 @@ def couple_block(
 
 @wp.func
 def project_change(t: Tables, s: Scratch, i: int, k: int, tau: Matrix):
-    """tau += what (3) changes by."""
+    """tau += the change of (3) along a direction."""
     at = t.deforming.column_start[t.node[k].map]
     first = t.node[k].v_start
     for j in range(t.node[k].v_stop - first):
@@ -324,7 +326,7 @@ def twist_response(t: Tables, s: Scratch, i: int, k: int) -> mat6:
 
 @wp.func
 def twist_row(s: Scratch, i: int, at: int, w: vec3, u: vec3) -> vec6:
-    """What τ_j answers to the frame's twist by, (7)."""
+    """∂τ_j/∂(ω; v) of (7)."""
     c_j = s.deforming.c_j[i, at]
     P_j = s.deforming.P_j[i, at]
     turned = wp.cross(u, c_j) - (around(P_j) + wp.transpose(around(P_j))) * w + so3.TWO * s.deforming.w_j[i, at]
@@ -333,8 +335,8 @@ def twist_row(s: Scratch, i: int, at: int, w: vec3, u: vec3) -> vec6:
 
 @wp.func(inline=False)
 def wrench_by_q(s: Scratch, i: int, at: int, w: vec3, w_dot: vec3, acc: vec3) -> vec6:
-    """Change (5), (6) of the frame's wrench with the θ of column `at`, and of what presses on the body, once
-    slopes_of_rates is done."""
+    """Derivative (5), (6) of the frame's wrench by the θ of column `at`, plus that of pressures inside the body.
+    slopes_of_rates must have run."""
     c_e = s.deforming.c_j[i, at]
     P_e = s.deforming.P_j[i, at]
     I_e = around(P_e) + wp.transpose(around(P_e))
@@ -349,7 +351,7 @@ def wrench_by_q(s: Scratch, i: int, at: int, w: vec3, w_dot: vec3, acc: vec3) ->
 
 @wp.func(inline=False)
 def slopes_of_rates(t: Tables, s: Scratch, i: int, k: int, v: Matrix, a: Matrix):
-    """∂ċ/∂θ_e and ∂Π/∂θ_e, and ∂b/∂θ_e where kernels make it."""
+    """Compute ∂ċ/∂θ_e and ∂Π/∂θ_e, and ∂b/∂θ_e if the points are linear in θ."""
     b = t.node[k].map
     at = t.deforming.column_start[b]
     pair = t.deforming.pair_start[b]
@@ -370,7 +372,7 @@ def slopes_of_rates(t: Tables, s: Scratch, i: int, k: int, v: Matrix, a: Matrix)
 
 @wp.func
 def wrench_by_v(s: Scratch, i: int, at: int, w: vec3) -> vec6:
-    """Change of the frame's wrench with θ̇_j."""
+    """Derivative of the frame's wrench by the θ̇ of column `at`."""
     moment = so3.TWO * (wp.transpose(around(s.deforming.P_j[i, at])) * w) + s.deforming.b_qdot[i, at]
     return se3.join(moment, so3.TWO * wp.cross(w, s.deforming.c_j[i, at]) + s.deforming.c_qdot[i, at])
 
@@ -401,9 +403,12 @@ def couple(
     by_q: wp.float64, by_v: wp.float64, by_a: wp.float64, J_acc: Matrix, J_twist: Matrix, turns: int,
     W: Matrix, out: Matrix,
 ):  # fmt: skip
-    """What ties θ to the rest: with weights, the columns of the frame's wrench by θ, θ̇ and θ̈ go to the running sum W,
-    and the rows of τ by the motion of the frame and by θ to out, J_acc and J_twist (if `turns`) being the columns of
-    its acceleration and twist."""
+    """Add the coupling of θ to the rest of the robot to a matrix.
+
+    The columns of the frame's wrench by θ, θ̇ and θ̈, with weights by_q, by_v and by_a, are added to the running sum W.
+    The rows of τ by the motion of the frame, and by θ, θ̇ and θ̈ with the same weights, are added to out. J_acc and, if
+    `turns` is not 0, J_twist are the columns of the frame's acceleration and twist.
+    """
     b = t.node[k].map
     at = t.deforming.column_start[b]
     first = t.node[k].v_start
@@ -424,11 +429,11 @@ def couple(
         if by_v != so3.ZERO:
             y += by_v * wrench_by_v(s, i, at + j, w)
         columns.add_column(x, i, x.slot[k], first + j, se3.Ad_dual(R, p, y), W)
-        answer = se3.Ad_dual(R, p, row)
-        turned = vec6()
-        if turns != 0:  # z − ad_η w is what the acceleration in the frame's own axes changes by
-            turned = se3.Ad_dual(R, p, twist_row(s, i, at + j, w, u)) + se3.coad(s.node[i, k].eta, answer)
-        add_to_row(x, i, k, first + j, answer, turned, J_acc, J_twist, out)
+        by_acc = se3.Ad_dual(R, p, row)
+        by_twist = vec6()
+        if turns != 0:  # the acceleration in the frame's own axes changes by z − ad_η w
+            by_twist = se3.Ad_dual(R, p, twist_row(s, i, at + j, w, u)) + se3.coad(s.node[i, k].eta, by_acc)
+        add_to_row(x, i, k, first + j, by_acc, by_twist, J_acc, J_twist, out)
         if t.deforming.is_linear[b] == 0:
             for e in range(n):
                 at_e = (first + j) * x.width + first + e
@@ -442,7 +447,7 @@ def couple(
 
 @wp.func(inline=False)
 def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: Matrix, a: Matrix) -> vec6:
-    """Change of the wrench on the frame along a direction, in the base frame; that of the own forces is left in s."""
+    """Change of the wrench on the frame along a direction, in the base frame; that of (3) is stored in s."""
     b = t.node[k].map
     at = t.deforming.column_start[b]
     first = t.node[k].v_start
@@ -483,7 +488,8 @@ def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: 
 
 @wp.func(inline=False)
 def own_coriolis(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
-    """Y of coriolis_matrix of the frame, in the base frame: the block of (8) less M ad_η, M the inertia there."""
+    """Y of coriolis_matrix for the frame, in the base frame: the block of (8) minus M ad_η, with the inertia M
+    there."""
     b = t.node[k].map
     w, _u, _w_dot, _acc = own_motion(s, i, k)
     P = s.deforming.P[i, b]
@@ -496,7 +502,8 @@ def own_coriolis(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
 
 @wp.func(inline=False)
 def couple_coriolis(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix, P: Matrix, Q: Matrix, half: Matrix):
-    """Columns of (8) beside the frame for the running sums V, P and Q of coriolis_matrix, and the block of θ."""
+    """Add the coupling of θ to the frame in (8) to the running sums V, P and Q of coriolis_matrix, and the block of θ
+    to half."""
     b = t.node[k].map
     at = t.deforming.column_start[b]
     first = t.node[k].v_start
@@ -511,10 +518,10 @@ def couple_coriolis(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix
         moment = wp.transpose(around(P_j)) * w + so3.HALF * s.deforming.b_qdot[i, at + j]
         column = se3.join(moment, wp.cross(w, c_j) + so3.HALF * s.deforming.c_qdot[i, at + j])
         row = se3.join(s.deforming.w_j[i, at + j] - wp.transpose(around(P_j)) * w, wp.cross(c_j, w))
-        answer = se3.Ad_dual(R, p, acceleration_row(s, i, at + j))
+        by_acc = se3.Ad_dual(R, p, acceleration_row(s, i, at + j))
         columns.add_column(x, i, x.slot[k], first + j, se3.Ad_dual(R, p, column), V)
-        columns.add_column(x, i, x.slot[k], first + j, answer, P)
-        columns.add_column(x, i, x.slot[k], first + j, se3.Ad_dual(R, p, row) + se3.coad(eta, answer), Q)
+        columns.add_column(x, i, x.slot[k], first + j, by_acc, P)
+        columns.add_column(x, i, x.slot[k], first + j, se3.Ad_dual(R, p, row) + se3.coad(eta, by_acc), Q)
         for e in range(n):
             at_e = (first + j) * x.width + first + e
             half[i, at_e] = half[i, at_e] + coriolis_pair(t, s, i, b, j, n, e, w)

@@ -1,45 +1,45 @@
-// The machine that runs programs of expressions (robot/expression_programs) with a stack of values and their rates.
+// A stack machine for programs of expressions (robot/expression_programs). The stack has values and their first and
+// second derivatives by time.
 
-// Run a program at a time. It puts numbers into loads, then into values that laws of motion prescribe, then into
-// inputs.
+// Run a program at time `now`. It writes values of loads, of prescribed motions and of inputs.
 LISSOM_INLINE void evaluate(
-    double now, array<int> code, array<double> numbers, array<vec6> load, array<double> held, array<double> u
+    double now, array<int> code, array<double> numbers, array<vec6> load, array<double> prescribed, array<double> u
 ) {
 #ifdef LISSOM_SERVES_EXPRESSIONS
-    // Numbers to put are counted through the loads, then through the laws, then through the inputs.
+    // Places of results are counted through the loads, then through the prescribed motions, then through the inputs.
     const int loads = 6 * load.shape[0];
-    const int laws = loads + held.shape[0];
+    const int laws = loads + prescribed.shape[0];
     double x[DEPTH], rate[DEPTH], change[DEPTH];
     int n = 0;  // values on the stack, each with its first and second rate in time
     for (const int* step = code.data; step[0] != END; step += 2) {
-        const int what = step[0], with = step[1];
-        if (what == TIME || what == NUMBER) {
-            x[n] = what == TIME ? now : numbers.data[with];
-            rate[n] = what == TIME ? 1.0 : 0.0;
+        const int operation = step[0], operand = step[1];
+        if (operation == TIME || operation == NUMBER) {
+            x[n] = operation == TIME ? now : numbers.data[operand];
+            rate[n] = operation == TIME ? 1.0 : 0.0;
             change[n] = 0.0;
             ++n;
             continue;
         }
-        if (what == CLEAR) {
+        if (operation == CLEAR) {
             n = 0;
             continue;
         }
-        if (what >= PUT_VALUE) {
-            double* to = (double*)load.data + with;
-            if (with >= loads)
-                to = with < laws ? held.data + (with - loads) : u.data + (with - laws);
-            *to = what == PUT_VALUE ? x[n - 1] : what == PUT_RATE ? rate[n - 1] : change[n - 1];
+        if (operation >= PUT_VALUE) {
+            double* to = (double*)load.data + operand;
+            if (operand >= loads)
+                to = operand < laws ? prescribed.data + (operand - loads) : u.data + (operand - laws);
+            *to = operation == PUT_VALUE ? x[n - 1] : operation == PUT_RATE ? rate[n - 1] : change[n - 1];
             continue;
         }
-        if (what <= MAXIMUM) {
+        if (operation <= MAXIMUM) {
             --n;
-            const int a = n - 1 + with, b = n - with;
+            const int a = n - 1 + operand, b = n - operand;
             const double xa = x[a], xb = x[b], ra = rate[a], rb = rate[b], ca = change[a], cb = change[b];
             double& z = x[n - 1];
             double& dz = rate[n - 1];
             double& ddz = change[n - 1];
             // clang-format off
-            switch (what) {  // (x, ẋ, ẍ) by the rules of sums, products, quotients and powers
+            switch (operation) {  // (x, ẋ, ẍ) by the rules of sums, products, quotients and powers
             case ADD: z = xa + xb; dz = ra + rb; ddz = ca + cb; break;
             case SUBTRACT: z = xa - xb; dz = ra - rb; ddz = ca - cb; break;
             case MULTIPLY: z = xa * xb; dz = ra * xb + xa * rb; ddz = ca * xb + 2.0 * ra * rb + xa * cb; break;
@@ -63,7 +63,7 @@ LISSOM_INLINE void evaluate(
                 break;
             }
             default: {
-                const bool first = (what == MINIMUM ? xa < xb : xa > xb) || xa != xa;
+                const bool first = (operation == MINIMUM ? xa < xb : xa > xb) || xa != xa;
                 z = first ? xa : xb;
                 dz = first ? ra : rb;
                 ddz = first ? ca : cb;
@@ -75,7 +75,7 @@ LISSOM_INLINE void evaluate(
         const double a = x[n - 1];
         double f = 0.0, slope = 0.0, bend = 0.0;
         // clang-format off
-        switch (what) {  // f(x), f′ and f″
+        switch (operation) {  // f(x), f′ and f″
         case NEGATE: f = -a; slope = -1.0; break;
         case ABS: f = fabs(a); slope = a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : 0.0; break;
         case SIGN: f = a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : a; break;

@@ -1,6 +1,6 @@
-"""The machine that runs programs of expressions (robot/expression_programs), inside kernels.
+"""A stack machine for programs of expressions (robot/expression_programs), inside kernels.
 
-Kernels composed for robots and inputs without expressions know that (kernel_options), and have an empty function here.
+In kernels for robots and inputs without expressions (kernel_options) the function is empty.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -23,8 +23,13 @@ def evaluate(
     code: wp.array2d(dtype=wp.int32),
     numbers: wp.array(dtype=wp.float64),
     load: wp.array(dtype=vec6),
-    held: wp.array(dtype=wp.float64),
+    prescribed: wp.array(dtype=wp.float64),
     u: wp.array(dtype=wp.float64),
 ):
-    """Run a program at a time: it puts numbers in place into loads, then into what motions hold, then into inputs."""
+    """Run a program at time `now` [s]. It writes values of loads, of prescribed motions and of inputs.
+
+    Args:
+        code, numbers: the program. load: rows of loads. prescribed: positions, velocities and accelerations of
+            prescribed coordinates. u: inputs. Places are counted through load, then prescribed, then u.
+    """
     ...

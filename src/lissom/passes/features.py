@@ -1,9 +1,9 @@
-"""What only some robots have, inside kernels: kinds of nodes, loops, ties between nodes, elastic tendons.
+"""Features that only some robots have, inside kernels: kinds of nodes, loops, couplings of nodes, elastic tendons.
 
-Kernels composed for a model know which of these kinds of nodes it has, and whether it has any of the rest
-(kernel_options): otherwise the answer is a constant, and the compiler leaves out what stands behind it. Plain robots do
-not pay for it, nor does their compilation, which takes two thirds of the time. The rest is one thing and not several:
-a robot that gets one more of it then needs no other kernels.
+Kernels are composed for a model by compiler options (kernel_options): one for each rare kind of nodes, and one for all
+other features together. Without the option a function here returns a constant, and the compiler removes the code that
+depends on it. Kernels of robots without these features are faster, and compile in two thirds of the time. One option
+stands for several features, so that a robot that gets another one of them needs no new kernels.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -19,13 +19,13 @@ from lissom.robot.joints import MotionKind
 
 @wp.func_native(f"return !({' || '.join(map(served, RARE))}) || kind == {MotionKind.EXP.value};")
 def is_exp(kind: int) -> bool:
-    """Whether a node's pose is the exponential of its coordinates, as all poses of plain robots are."""
+    """Whether a node's pose is the exponential of its coordinates."""
     ...
 
 
 @wp.func_native(f"return {served('MAP')} && kind == {MotionKind.MAP.value};")
 def is_mapped(kind: int) -> bool:
-    """Whether a node's pose is any function of its coordinates."""
+    """Whether a node's pose is a general function of its coordinates."""
     ...
 
 
@@ -36,14 +36,14 @@ def is_body(kind: int) -> bool:
 
 
 @wp.func_native(f"return {served(MORE)} && has_quaternion;")
-def is_stored(has_quaternion: bool) -> bool:
-    """Whether a node's pose is stored in q, as those of spherical and free joints are."""
+def has_stored_pose(has_quaternion: bool) -> bool:
+    """Whether a node's pose is stored in q with a quaternion: those of spherical and free joints."""
     ...
 
 
 @wp.func_native(f"return {served(MORE)};")
-def may_be_stored() -> bool:
-    """Whether some poses may be stored in q."""
+def may_have_stored_poses() -> bool:
+    """Whether some nodes may have poses that are stored in q."""
     ...
 
 
@@ -54,12 +54,12 @@ def may_have_loops() -> bool:
 
 
 @wp.func_native(f"return {served(MORE)};")
-def may_be_tied() -> bool:
-    """Whether something else than joints may tie two nodes: contacts, springs, straight pieces of tendons."""
+def may_have_couplings() -> bool:
+    """Whether contacts, springs or straight pieces of tendons may couple two nodes."""
     ...
 
 
 @wp.func_native(f"return {served(MORE)};")
-def may_stretch() -> bool:
+def may_have_elastic_tendons() -> bool:
     """Whether there may be elastic tendons."""
     ...

@@ -1,11 +1,13 @@
-"""Nodes whose own pose is stored as a quaternion, and a position if they are free, inside kernels.
+"""Nodes whose pose is stored in q: a quaternion, and a position for a free joint, inside kernels.
 
-v is the body twist of the joint, δ a tangent vector on the right, v held fixed. With η_p and a_p of the parent:
+v is the body twist of the joint, and derivatives by q are along a tangent vector on the right at fixed v. With η_p and
+a_p of the parent:
 
     S = Ad_g Φ,   Ṡ = ad_η S,   R = ad_{η_p} S,   Q = (ad_{a_p} + ad_{η_p}²) S                               (1)
 
-and nothing of S changes with the node's own coordinates at a fixed wrench. A step q ⊕ Δ turns the columns of a Newton
-matrix by T(Δ). Columns are pairs before Φ, [A, B] standing for [[A, 0], [B, A]].
+There is no local term, since Sᵀ F at a fixed wrench does not depend on the node's own coordinates. A step q ⊕ Δ
+multiplies the columns of a Newton matrix by T(Δ). Columns are products with Φ of a pair [A, B] that stands for
+[[A, 0], [B, A]].
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -44,7 +46,7 @@ def stored_position(t: Tables, q: Matrix, i: int, k: int) -> vec3:
 
 @wp.func
 def twist(t: Tables, x: Matrix, i: int, k: int) -> vec6:
-    """Φ x: the body twist (or its rate) stored at the node's velocity coordinates."""
+    """Φ x: the body twist, or its rate, in the node's velocity coordinates."""
     v = t.node[k].v_start
     if t.node[k].kind == FREE:
         return vec6(x[i, v], x[i, v + 1], x[i, v + 2], x[i, v + 3], x[i, v + 4], x[i, v + 5])
@@ -86,7 +88,7 @@ def motion_block(s: Scratch, i: int, k: int):
 
 @wp.func
 def motion_columns(s: Scratch, x: Columns, i: int, k: int, S: Matrix):
-    """S of (1); zero beside its columns."""
+    """S of (1), with zeros in the rest of their blocks."""
     A, B = motion_block(s, i, k)
     columns.put_turned_columns(x, i, k, A, B, S)
 
@@ -165,7 +167,7 @@ def project(t: Tables, i: int, k: int, f: vec6, tau: Matrix):
 
 @wp.func
 def change(t: Tables, s: Scratch, d: Direction, i: int, k: int, acc_base: vec6):
-    """What x, w and z grow by at the node: (9) of inverse_dynamics_derivatives."""
+    """The terms of the node in x, w and z: (9) of inverse_dynamics_derivatives."""
     eta_p, acc_p = parent_motion(t, s, i, k, acc_base)
     R = s.node[i, k].R
     p = s.node[i, k].p
@@ -178,7 +180,7 @@ def change(t: Tables, s: Scratch, d: Direction, i: int, k: int, acc_base: vec6):
 
 @wp.func
 def project_change(t: Tables, i: int, k: int, df: vec6, tau: Matrix):
-    """tau += what Φᵀ f changes by."""
+    """tau += the change of Φᵀ f, where f changes by df."""
     add_covector(t, i, k, df, tau)
 
 
@@ -196,7 +198,8 @@ def half_turn(w: vec3) -> wp.vec4d:
 
 @wp.func
 def move(t: Tables, i: int, k: int, start: Matrix, step: Matrix, q: Matrix):
-    """The stored pose of q = start ⊕ step: turned by exp of the step, a free joint moved by exp of SE(3)."""
+    """The stored pose of q = start ⊕ step: a rotation by exp of the step; for a free joint, a motion by exp of
+    SE(3)."""
     at = t.node[k].v_start + t.node[k].q_shift
     Omega = twist(t, step, i, k)
     w = se3.angular(Omega)
@@ -218,10 +221,10 @@ def move(t: Tables, i: int, k: int, start: Matrix, step: Matrix, q: Matrix):
 
 
 @wp.func
-def take_rate(
+def set_rates(
     t: Tables, i: int, k: int, c1: wp.float64, step: Matrix, rate: Matrix, bare: Matrix, v: Matrix, a: Matrix
 ):  # fmt: skip
-    """v = T(Δ) w from the rate w of a step Δ; a grows by c₁ (v − w), bare being what it is where v is w."""
+    """v = T(Δ) w from the rate w = `rate` of a step Δ = `step`, and a = bare + c₁ (v − w)."""
     Omega = twist(t, step, i, k)
     omega = se3.angular(Omega)
     V = se3.relative_twist(Omega, twist(t, rate, i, k), so3.stumpff(wp.dot(omega, omega)))
@@ -252,7 +255,7 @@ def configuration_rate(t: Tables, i: int, k: int, q: Matrix, v: Matrix, out: Mat
 
 @wp.func
 def length_error(t: Tables, i: int, k: int, q: Matrix) -> wp.float64:
-    """By how much the length of the quaternion differs from one."""
+    """Difference of the length of the quaternion from one."""
     at = t.node[k].v_start + t.node[k].q_shift
     n = q[i, at] * q[i, at] + q[i, at + 1] * q[i, at + 1]
     n += q[i, at + 2] * q[i, at + 2] + q[i, at + 3] * q[i, at + 3]

@@ -1,15 +1,14 @@
 // Columns of intervals for derivatives and Newton matrices, and their local terms. Equations are those of the Python
-// module passes/interval, (1)-(6); lie/interval.h makes the numbers of eight nodes at once. The columns follow node by
-// node, since path sums need those of the parent.
+// module passes/interval, (1)-(6); lie/interval.h computes the numbers of eight nodes at once. The columns follow node
+// by node, since path sums need those of the parent.
 //
-// Strains at points of one node from coordinates, and forces on coordinates from wrenches. Rows of Φ are runs of
-// numbers: component c has those from run_start[c] to run_start[c + 1], which belong to the coordinates from run_v[c]
-// on.
+// Strains at points of one node from coordinates, and forces on coordinates from wrenches. The nonzero entries of a row
+// of Φ, component c, are run_start[c] … run_start[c + 1] − 1, for the coordinates from run_v[c] on.
 
 namespace lissom {
 
-// The six blocks of S, the six of R and the six of the last kind (Q or P) of one block of own columns of node k, from
-// the numbers of(m, r, c) of its operator pairs. The entry e moves to the first one of the next block.
+// Six rows each of S, R and the third kind (Q or P) for one block of columns of node k, from the numbers of(m, r, c) of
+// its operator pairs. The entry e moves to the first one of the next block.
 template <typename Columns, typename Of>
 LISSOM_INLINE void sum_own_columns(const Columns& x, int k, int at, int& e, const Of& of, block* sum) {
     for (; e < x.entry_start.data[k + 1] && x.entry_block.data[e] == at; ++e) {
@@ -71,9 +70,9 @@ LISSOM_INLINE void add_local_term(const Columns& band, int k, const Of& local_of
     }
 }
 
-// Columns S of the intervals first … stop − 1, whose numbers stand in lanes of T, and N path sums on top of those of
-// the node `before`, none if that is negative. The first three path sums are of S, of R + c₁ S and of Q + 2 c₁ R + c₀ S
-// (1)-(3), a fourth one is of E = Ṡ + R. Local terms go to out if they are asked for.
+// Columns S of the intervals first … stop − 1, whose numbers are lanes of T, and N path sums, added to those of node
+// `before`, to zero if it is negative. The first three path sums are of S, of R + c₁ S and of Q + 2 c₁ R + c₀ S
+// (1)-(3), a fourth one is of E = Ṡ + R. If `has_local`, local terms are added to out.
 template <typename T, int N, typename Tables, typename Scratch, typename Columns>
 LISSOM_INLINE void put_interval_columns(
     const Tables& t, const Scratch& s, const Columns& x, const Columns& band, int i, int first, int stop, int before,
@@ -190,7 +189,7 @@ LISSOM_INLINE void project_at(
             out[j] += phi.data[e] * y[c];
 }
 
-// The first node after k that is no interval, or that one call does not reach.
+// End of the intervals from k on that one call handles: the first node that is no interval, at most `stop`.
 LISSOM_INLINE int intervals_stop(const Tables& t, int k, int stop) {
     int end = k;
     while (end < stop && end < k + LANES && t.node.data[end].kind == EXP)
@@ -198,8 +197,8 @@ LISSOM_INLINE int intervals_stop(const Tables& t, int k, int stop) {
     return end;
 }
 
-// Columns S of the intervals first … stop − 1, the path sums with S, R, Q and E = Ṡ + R on top of those of the node
-// `before`, none if that is negative; local terms go to out if they are asked for.
+// Columns S of the intervals first … stop − 1, and path sums with S, R, Q and E = Ṡ + R, added to those of node
+// `before`, to zero if it is negative; if `has_local`, local terms are added to out.
 LISSOM_INLINE void derivative_columns(
     const Tables& t, const Scratch& s, const Columns& x, const Columns& band, int i, int first, int stop, int before,
     array<double> v, array<double> a, array<double> S, array<double> J, array<double> J_R, array<double> J_Q,
@@ -211,8 +210,8 @@ LISSOM_INLINE void derivative_columns(
     );
 }
 
-// Columns S of the intervals first … stop − 1, the path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S on top of those
-// of the node `before`, none if that is negative; local terms go to out.
+// Columns S of the intervals first … stop − 1, and path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S, added to those
+// of node `before`, to zero if it is negative; local terms are added to out.
 LISSOM_INLINE void newton_columns(
     const Tables& t, const Scratch& s, const Columns& x, const Columns& band, int i, int first, int stop, int before,
     array<double> v, array<double> a, double c0, double c1, array<double> S, array<double> J, array<double> J_P,
@@ -224,8 +223,8 @@ LISSOM_INLINE void newton_columns(
     );
 }
 
-// The same of one interval, `stop` being the node after it.
-LISSOM_INLINE void newton_columns_of_one(
+// As newton_columns, for one interval; `stop` is the node after it.
+LISSOM_INLINE void newton_columns_of_node(
     const Tables& t, const Scratch& s, const Columns& x, const Columns& band, int i, int first, int stop, int before,
     array<double> v, array<double> a, double c0, double c1, array<double> S, array<double> J, array<double> J_P,
     array<double> J_R, array<double> out

@@ -4,21 +4,22 @@ With T the tangent operator of the child side, Z = ∂Ω/∂q and D₀ = Ad_g T,
 
     S = D₀ Z,   Ṡ = D₁ Z + D₀ Ż,   S̈ = D₂ Z + 2 D₁ Ż + D₀ Z̈                                              (1)
     D₁ = ad_η D₀ + Ad_g Ṫ,   D₂ = ad_a D₀ + ad_η (D₁ + Ad_g Ṫ) + Ad_g T̈                                  (2)
-    R = Ṡ,   Q = S̈       what the coordinates change of twists and accelerations beyond the node            (3)
+    R = Ṡ,   Q = S̈       derivatives of twists and accelerations beyond the node by its coordinates         (3)
     Z = (h/2 − κ ad ξ₂) Φ₁ + (h/2 + κ ad ξ₁) Φ₂                                                           (4)
 
-At a fixed wrench F on the node, f = Ad_gᵀ F in its own frame and y = Tᵀ f, Sᵀ F changes with the node's coordinates by
+At a fixed wrench F on the node, with f = Ad_gᵀ F in its own frame and y = Tᵀ f, the derivative of Sᵀ F by the node's
+coordinates is the local term
 
     Zᵀ ∂(Tᵀ f)/∂Ω Z + κ (Φ₁ᵀ adbar_y Φ₂ − Φ₂ᵀ adbar_y Φ₁)                                                 (5)
 
-Columns are pairs before Φ₁ and Φ₂, [A, B] standing for [[A, 0], [B, A]]. Columns that
-derivatives and Newton matrices need, and (5), are native loops. These make some 180 numbers of one node from some 100,
-by products of 3x3 matrices: for eight nodes at once each of these is one instruction. Only then follow the columns,
-node by node, since path sums need those of the parent. There T = [A, B] with Ω = (w; u) has for its rates
+Columns are products with Φ₁ and Φ₂ of pairs [A, B] that stand for [[A, 0], [B, A]]. The columns for derivatives and
+Newton matrices, and (5), are computed by native loops. These first compute some 180 numbers of each node from some 100,
+by products of 3x3 matrices, for eight nodes at once, so that each operation is one vector instruction. The columns then
+follow node by node, since path sums need those of the parent. There T = [A, B] with Ω = (w; u) and its rates are
 
     A = c₁ − c₂ w^ + c₃ w wᵀ,   B = dA/dε along w + ε u,   T' = dT/dt along Ω(t),   T'' = d²T/dt²            (6)
 
-by the product rule on w and on c_k(|w|²), all terms of which join before any 3x3 matrix is made.
+by the product rule for w and c_k(|w|²); scalar factors are summed before 3x3 matrices are formed.
 
 Source: Mathew 2025 §4.
 """
@@ -55,7 +56,7 @@ def node_strains(t: Tables, i: int, k: int, q: Matrix, v: Matrix, a: Matrix) -> 
 
 @wp.func
 def place_by_strains(t: Tables, s: Scratch, i: int, k: int, xi1: vec6, xi2: vec6):
-    """Pose g_p G exp(Ω) from the two strains; returns Ω and its Stumpff values for the rates that follow."""
+    """Pose g_p G exp(Ω) from the two strains; returns Ω and its Stumpff values."""
     Omega = magnus.omega(xi1, xi2, t.node[k].h, t.node[k].kappa)
     w = se3.angular(Omega)
     c = so3.stumpff(wp.dot(w, w))
@@ -76,7 +77,7 @@ def place_by_strains(t: Tables, s: Scratch, i: int, k: int, xi1: vec6, xi2: vec6
 
 @wp.func
 def place_screw(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
-    """Pose of a joint with one axis, Ω = Φ q: its displacement is along that."""
+    """Pose of a joint with one axis, Ω = Φ q, whose displacement is along the axis."""
     Omega = q[i, t.node[k].v_start + t.node[k].q_shift] * t.node[k].screw
     w = se3.angular(Omega)
     c = so3.stumpff(wp.dot(w, w))
@@ -90,14 +91,14 @@ def place_screw(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
 
 
 @wp.func
-def is_still(t: Tables, k: int) -> bool:
-    """Whether it is a fixed joint: κ > 0 in rods, also in those without coordinates."""
+def is_fixed_joint(t: Tables, k: int) -> bool:
+    """Whether node k is a fixed joint. Intervals of rods have κ > 0, also those without coordinates."""
     return t.node[k].v_stop == t.node[k].v_start and t.node[k].kappa == so3.ZERO
 
 
 @wp.func
-def place_still(t: Tables, s: Scratch, i: int, k: int):
-    """Pose of a fixed joint, whose Ω is zero as long as nothing has been written there."""
+def place_fixed_joint(t: Tables, s: Scratch, i: int, k: int):
+    """Pose of a fixed joint. Its Ω in the scratch memory is never written and stays zero."""
     R, p = joint_side(t, s, i, k)
     s.node[i, k].R = R
     s.node[i, k].p = p
@@ -109,8 +110,8 @@ def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     if t.node[k].is_screw:
         place_screw(t, s, i, k, q)
         return
-    if is_still(t, k):
-        place_still(t, s, i, k)
+    if is_fixed_joint(t, k):
+        place_fixed_joint(t, s, i, k)
         return
     x = node_strains(t, i, k, q, q, q)
     place_by_strains(t, s, i, k, x[0] + t.node[k].xi1, x[1] + t.node[k].xi2)
@@ -124,8 +125,8 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
         place_screw(t, s, i, k, q)
         S = se3.Ad(s.node[i, k].R, s.node[i, k].p, t.node[k].screw)
         return v[i, t.node[k].v_start] * S, a[i, t.node[k].v_start] * S
-    if is_still(t, k):
-        place_still(t, s, i, k)
+    if is_fixed_joint(t, k):
+        place_fixed_joint(t, s, i, k)
         return vec6(), vec6()
     x = node_strains(t, i, k, q, v, a)
     xi1 = x[0] + t.node[k].xi1
@@ -155,19 +156,19 @@ def motion_block(s: Scratch, i: int, k: int):
 
 @wp.func
 def strain_block(half: wp.float64, kappa: wp.float64, xi: vec6):
-    """half + κ ad(ξ) as a pair: how Ω answers to one of its two strains."""
+    """half + κ ad(ξ) as a pair: the derivative of Ω by one of its two strains."""
     w = se3.angular(xi)
     return so3.diagonal_plus(half, kappa * w), so3.hat(kappa * se3.linear(xi))
 
 
 @wp.func
 def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix):
-    """S of (1); zero beside its columns. That of a joint with one axis is Ad_g Φ."""
+    """S of (1), with zeros in the rest of their blocks. For a joint with one axis S = Ad_g Φ."""
     if t.node[k].is_screw:
         R = s.node[i, k].R
         columns.put_turned_columns(x, i, k, R, so3.cross_columns(s.node[i, k].p, R), S)
         return
-    if is_still(t, k):
+    if is_fixed_joint(t, k):
         return
     A, B = motion_block(s, i, k)
     half = so3.HALF * t.node[k].h
@@ -208,11 +209,11 @@ def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v
 
 @wp.func
 def project(t: Tables, s: Scratch, i: int, k: int, f: vec6, tau: Matrix):
-    """tau += Zᵀ Tᵀ f, f the wrench on the node in its own frame; Φᵀ f of a joint with one axis."""
+    """tau += Zᵀ Tᵀ f, f the wrench on the node in its own frame; Φᵀ f for a joint with one axis."""
     if t.node[k].is_screw:
         tau[i, t.node[k].v_start] = tau[i, t.node[k].v_start] + wp.dot(t.node[k].screw, f)
         return
-    if is_still(t, k):
+    if is_fixed_joint(t, k):
         return
     y = se3.relative_wrench(s.node[i, k].Omega, f, s.node[i, k].stumpff)
     y1, y2 = magnus.omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, y, t.node[k].h, t.node[k].kappa)
@@ -259,7 +260,8 @@ def own_changes(t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, 
 
 @wp.func
 def change(t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
-    """e, e₁ + ad_η e and e₂ + 2 ad_η e₁ + (ad_a + ad_η²) e of inverse_dynamics_tangent."""
+    """The terms of the node in x, w and z, (8) of inverse_dynamics_derivatives: e, e₁ + ad_η e and
+    e₂ + 2 ad_η e₁ + (ad_a + ad_η²) e."""
     e, e1, e2 = own_changes(t, s, d, i, k, q, v, a)
     eta = s.node[i, k].eta
     turned = se3.ad(eta, e)
@@ -268,7 +270,7 @@ def change(t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Ma
 
 @wp.func
 def project_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, f: vec6, df: vec6, tau: Matrix):
-    """tau += what Zᵀ Tᵀ f changes by: Zᵀ δy + κ (Φ₁ᵀ adbar_y δξ₂ − Φ₂ᵀ adbar_y δξ₁), y = Tᵀ f."""
+    """tau += the change of Zᵀ Tᵀ f: Zᵀ δy + κ (Φ₁ᵀ adbar_y δξ₂ − Φ₂ᵀ adbar_y δξ₁), y = Tᵀ f."""
     c = s.node[i, k].stumpff
     Omega = s.node[i, k].Omega
     y = se3.relative_wrench(Omega, f, c)
@@ -352,7 +354,7 @@ def project_at(
 
 @wp.func_native(native("intervals_stop"))
 def intervals_stop(t: Tables, k: int, stop: int) -> int:
-    """The first node after k that is no interval, or that one call does not reach."""
+    """End of the intervals from k on that one call handles: the first node that is no interval, at most `stop`."""
     ...
 
 
@@ -361,8 +363,8 @@ def derivative_columns(
     t: Tables, s: Scratch, x: Columns, band: Columns, i: int, first: int, stop: int, before: int, v: Matrix, a: Matrix,
     S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix, has_local: int, out: Matrix,
 ):  # fmt: skip
-    """Columns S of the intervals first … stop − 1, the path sums with S, R, Q and E = Ṡ + R on top of those of the
-    node `before`, none if that is negative; local terms go to out if they are asked for."""
+    """Columns S of the intervals first … stop − 1, and path sums with S, R, Q and E = Ṡ + R, added to those of node
+    `before`, to zero if it is negative; if `has_local`, local terms are added to out."""
     ...
 
 
@@ -371,15 +373,15 @@ def newton_columns(
     t: Tables, s: Scratch, x: Columns, band: Columns, i: int, first: int, stop: int, before: int, v: Matrix, a: Matrix,
     c0: wp.float64, c1: wp.float64, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix, out: Matrix,
 ):  # fmt: skip
-    """Columns S of the intervals first … stop − 1, the path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S on top of
-    those of the node `before`, none if that is negative; local terms go to out."""
+    """Columns S of the intervals first … stop − 1, and path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S, added to
+    those of node `before`, to zero if it is negative; local terms are added to out."""
     ...
 
 
-@wp.func_native(native("newton_columns_of_one"))
-def newton_columns_of_one(
+@wp.func_native(native("newton_columns_of_node"))
+def newton_columns_of_node(
     t: Tables, s: Scratch, x: Columns, band: Columns, i: int, first: int, stop: int, before: int, v: Matrix, a: Matrix,
     c0: wp.float64, c1: wp.float64, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix, out: Matrix,
 ):  # fmt: skip
-    """The same of one interval, `stop` being the node after it."""
+    """As `newton_columns`, for one interval; `stop` is the node after it."""
     ...

@@ -1,9 +1,10 @@
-"""What a node does, by its kind, inside kernels: the only branches on the kind.
+"""The functions of nodes by kind, inside kernels: the only branches on the kind of a node.
 
-`interval` is exp(Ω(q)), `group` a stored pose, `mapped` any function of q, `deforming` the frame of a deformable body,
-which its coordinates do not move. What else a kernel must know of a node are facts in its row: `has_quaternion`.
-Also q ⊕ Δ and dq/dt, where coordinates add and stored poses move as `group` says: the same as `integrate` of
-configuration, which is made of arrays.
+`interval`: the pose is exp(Ω(q)). `group`: the pose is stored in q. `mapped`: the pose is a general function of q.
+`deforming`: the frame of a deformable body, which the coordinates of the body do not move. Other properties of a node
+are entries of its row, such as `has_quaternion`.
+
+Also q ⊕ Δ and dq/dt inside kernels; `integrate` of configuration is the same for arrays.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -19,7 +20,7 @@ from lissom.lie.types import vec6
 from lissom.model.tables import Tables
 from lissom.passes import deforming, group, interval, mapped
 from lissom.passes.columns import Columns, Matrix
-from lissom.passes.features import is_body, is_exp, is_mapped, is_stored
+from lissom.passes.features import has_stored_pose, is_body, is_exp, is_mapped
 from lissom.passes.scratch import Direction, Scratch
 
 
@@ -38,7 +39,7 @@ def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
 
 @wp.func
 def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
-    """Pose of node k; its own twist and acceleration in the frame of its parent's side, seen from the base."""
+    """Compute the pose of node k; returns its twist and acceleration relative to its parent, in the base frame."""
     if is_exp(t.node[k].kind):
         V, A = interval.rate(t, s, i, k, q, v, a)
         return V, A
@@ -46,15 +47,15 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
         Y, C = mapped.rate(t, s, i, k, q, v, a)
         return Y, C
     if is_body(t.node[k].kind):
-        none, nothing = deforming.rate(t, s, i, k, q, v, a)
-        return none, nothing
+        zero_twist, zero_acceleration = deforming.rate(t, s, i, k, q, v, a)
+        return zero_twist, zero_acceleration
     W, B = group.rate(t, s, i, k, q, v, a)
     return W, B
 
 
 @wp.func
 def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix):
-    """Columns S of node k in the base frame; zero beside them."""
+    """Columns S of node k in the base frame, with zeros in the rest of their blocks."""
     if is_exp(t.node[k].kind):
         interval.motion_columns(t, s, x, i, k, S)
     elif is_mapped(t.node[k].kind):
@@ -83,8 +84,8 @@ def derivative_columns(
     t: Tables, s: Scratch, x: Columns, i: int, nodes: int, v: Matrix, a: Matrix, acc_base: vec6,
     S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix, has_local: int, out: Matrix,
 ):  # fmt: skip
-    """Columns S of the first so many nodes, and their path sums with the columns S, R, Q and E = Ṡ + R; local terms of
-    intervals go to out if they are asked for."""
+    """Columns S of the first `nodes` nodes, and their path sums with the columns S, R, Q and E = Ṡ + R; if `has_local`,
+    local terms of intervals are added to out."""
     k = wp.int32(0)
     while k < nodes:
         stop = interval.intervals_stop(t, k, nodes)
@@ -99,7 +100,7 @@ def derivative_columns(
                 mapped.derivative_columns(t, s, x, i, k, v, a, S, J, J_R, J_Q, J_E)
             elif is_body(t.node[k].kind):
                 deforming.derivative_columns(t, x, i, k, S, J, J_R, J_Q, J_E)
-            elif is_stored(t.node[k].has_quaternion):
+            elif has_stored_pose(t.node[k].has_quaternion):
                 group.derivative_columns(t, s, x, i, k, acc_base, S, J, J_R, J_Q, J_E)
             k += 1
 
@@ -109,8 +110,8 @@ def newton_columns(
     t: Tables, s: Scratch, x: Columns, i: int, v: Matrix, a: Matrix, move: Matrix, c0: wp.float64, c1: wp.float64,
     acc_base: vec6, S: Matrix, S_T: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix, out: Matrix,
 ):  # fmt: skip
-    """Columns S of all dynamic nodes, S T where they have a quaternion, and the path sums of newton_matrix; local terms
-    of intervals go to out."""
+    """Columns S of all dynamic nodes, S T of those with a quaternion, and the path sums of newton_matrix; local terms
+    of intervals are added to out."""
     k = wp.int32(0)
     while k < t.n_dynamic:
         before = t.node[k].parent
@@ -123,21 +124,21 @@ def newton_columns(
                 mapped.newton_columns(t, s, x, i, k, before, v, a, c0, c1, S, J, J_P, J_R)
             elif is_body(t.node[k].kind):
                 deforming.newton_columns(t, x, i, k, before, S, J, J_P, J_R)
-            elif is_stored(t.node[k].has_quaternion):
+            elif has_stored_pose(t.node[k].has_quaternion):
                 group.newton_columns(t, s, x, i, k, before, move, c0, c1, acc_base, S, S_T, J, J_P, J_R)
             k += 1
 
 
 @wp.func
-def newton_columns_of_one(
+def newton_columns_of_node(
     t: Tables, s: Scratch, x: Columns, band: Columns, i: int, k: int, before: int, v: Matrix, a: Matrix, move: Matrix,
     c0: wp.float64, c1: wp.float64, acc_base: vec6, S: Matrix, S_T: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
     out: Matrix,
 ):  # fmt: skip
-    """The same of a node of a robot without further kinds, the path sums on top of those of the node `before`, none if
-    that is negative, and the local terms in the columns of `band`."""
+    """As `newton_columns`, for one interval or GROUP node. Path sums are added to those of node `before`, to zero if it
+    is negative; local terms are stored with the column tables `band`."""
     if is_exp(t.node[k].kind):
-        interval.newton_columns_of_one(
+        interval.newton_columns_of_node(
             t, s, x, band, i, k, k + 1, before, v, a, c0, c1, S, J, J_P, J_R, out
         )  # fmt: skip
     else:
@@ -160,8 +161,8 @@ def project(t: Tables, s: Scratch, i: int, k: int, F: vec6, tau: Matrix):
 
 @wp.func
 def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, dq: Matrix):
-    """dq += the change of Sᵀ F with node k's own coordinates at its fixed wrench, of a node that is no interval; stored
-    poses have none."""
+    """dq += the derivative of Sᵀ F by the coordinates of node k at its fixed wrench, for mapped nodes. Those of
+    intervals are added with their columns; GROUP nodes have none."""
     if is_mapped(t.node[k].kind):
         f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, s.node[i, k].F)
         mapped.local_term(t, s, x, i, k, f, dq)
@@ -171,7 +172,7 @@ def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, dq: Matrix):
 def change(
     t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6
 ):  # fmt: skip
-    """What node k adds to x, w and z of inverse_dynamics_tangent along a direction."""
+    """The terms of node k in x, w and z of inverse_dynamics_derivatives along a direction."""
     if is_exp(t.node[k].kind):
         e, e1, e2 = interval.change(t, s, d, i, k, q, v, a)
         return e, e1, e2
@@ -186,7 +187,7 @@ def change(
 
 @wp.func
 def project_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, F: vec6, dF: vec6, tau: Matrix):
-    """tau += what Sᵀ F of node k changes by along a direction where F changes by dF."""
+    """tau += the change of Sᵀ F of node k along a direction, where F changes by dF."""
     df = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, dF)
     f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, F)
     if is_exp(t.node[k].kind):
@@ -211,7 +212,7 @@ def move_configuration(t: Tables, i: int, start: Rows, move: Rows, q: Rows):
             q[i, at] = start[i, at] + move[i, j]
     if q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if is_stored(t.node[k].has_quaternion):
+            if has_stored_pose(t.node[k].has_quaternion):
                 group.move(t, i, k, start, move, q)
 
 
@@ -224,5 +225,5 @@ def put_configuration_rate(t: Tables, i: int, q: Rows, v: Rows, out: Rows):
             out[i, at] = v[i, j]
     if q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if is_stored(t.node[k].has_quaternion):
+            if has_stored_pose(t.node[k].has_quaternion):
                 group.configuration_rate(t, i, k, q, v, out)

@@ -1,5 +1,5 @@
-// Rows of arrays, each the numbers of one instance, and systems of linear equations: symmetric positive
-// definite ones by LDLᵀ, others by LU with swapped rows.
+// Linear algebra on rows of arrays, each the numbers of one instance. Symmetric positive definite systems are solved by
+// LDLᵀ, others by LU with swapped rows.
 
 namespace lissom {
 
@@ -35,7 +35,7 @@ LISSOM_INLINE void solve_by_factors(
 }  // namespace lissom
 
 // Solve A x = b by LDLᵀ: A (n + 1 rows of width, the last one for work) and b = x are overwritten. Returns 0, or 1 +
-// the index of a pivot that rounding could have made.
+// the index of a pivot that is zero to rounding.
 LISSOM_INLINE int ldl_solve(int n, int width, int i, array<double> A, array<double> x) {
     double* a = row(A, i);
     double* y = row(x, i);
@@ -44,7 +44,7 @@ LISSOM_INLINE int ldl_solve(int n, int width, int i, array<double> A, array<doub
         diagonal[k] = a[k * width + k];
     for (int k = 0; k < n; ++k) {
         const double* top = a + k * width;
-        // no more is left of the pivot than rounding of the diagonal could have made
+        // the pivot is not larger than the rounding error of the diagonal
         if (!(top[k] > 1e-14 * diagonal[k]))
             return k + 1;
         const double inverse = 1.0 / top[k];
@@ -68,8 +68,8 @@ LISSOM_INLINE int ldl_solve(int n, int width, int i, array<double> A, array<doub
     return 0;
 }
 
-// Factors of A (n rows of width) with swapped rows: A becomes the upper one; L holds the lower one by columns, with the
-// opposite sign. Returns 0, or 1 + the index of a pivot that is zero or not finite.
+// LU factors of A (n rows of width) with swapped rows: the upper factor overwrites A; L gets the lower factor by
+// columns, with the opposite sign. Returns 0, or 1 + the index of a pivot that is zero or not finite.
 LISSOM_INLINE int lu_factor(int n, int width, int i, array<double> A, array<double> L, array<int> pivots) {
     double* a = row(A, i);
     double* lower = row(L, i);
@@ -115,21 +115,21 @@ LISSOM_INLINE int lu_factor(int n, int width, int i, array<double> A, array<doub
     return 0;
 }
 
-// Solve by the factors of lu_factor; the right-hand side in x is overwritten by the solution.
+// Solve with the factors of lu_factor; the right side in x is overwritten by the solution.
 LISSOM_INLINE void lu_solve(
     int n, int width, int i, array<double> A, array<double> L, array<int> pivots, array<double> x
 ) {
     solve_by_factors(n, width, row(A, i), row(L, i), row(pivots, i), row(x, i));
 }
 
-// Solve by the factors of lu_factor for instance i, in place in row `at` of x.
+// Solve with the factors of instance i, in place in row `at` of x.
 LISSOM_INLINE void lu_solve_at(
     int n, int width, int i, array<double> A, array<double> L, array<int> pivots, int at, array<double> x
 ) {
     solve_by_factors(n, width, row(A, i), row(L, i), row(pivots, i), row(x, at));
 }
 
-// Solve with the transpose of a matrix by the factors of lu_factor, in place from x[at, shift] on: by Uᵀ, Lᵀ and Pᵀ.
+// Solve with the transposed matrix and the factors of instance i, in place from x[at, shift] on: by Uᵀ, Lᵀ and Pᵀ.
 LISSOM_INLINE void lu_solve_transposed(
     int n, int width, int i, array<double> A, array<double> L, array<int> pivots, int at, int shift, array<double> x
 ) {
@@ -160,11 +160,11 @@ LISSOM_INLINE void lu_solve_transposed(
     }
 }
 
-// Whether row i has finite numbers alone.
+// Whether all numbers in row i are finite.
 LISSOM_INLINE bool is_finite(int i, array<double> x) {
     const double* from = row(x, i);
     const int n = x.shape[1];
-    // zero times a number that is not finite is not zero
+    // 0 · x is NaN if x is not finite
     block zeros = {};
     double zero = 0.0;
     int j = 0;
@@ -189,7 +189,7 @@ LISSOM_INLINE void add_outer_product(
             to[j * width + c] += size * (a[j] * b[c]);
 }
 
-// tau −= gain u + extra: motors, and the forces of the users' own actuators.
+// tau −= gain u + extra: forces of motors and of custom actuators.
 LISSOM_INLINE void subtract_inputs(
     int nv, int nu, int i, array<double> gain, array<double> u, array<double> extra, array<double> tau
 ) {

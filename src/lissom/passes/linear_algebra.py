@@ -1,6 +1,6 @@
-"""Rows of numbers and systems of linear equations, inside kernels.
+"""Linear algebra inside kernels: systems of equations, norms and checks of rows of arrays.
 
-Symmetric positive definite systems go by LDLᵀ, others by LU with swapped rows.
+Symmetric positive definite systems are solved by LDLᵀ, others by LU with swapped rows.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -17,32 +17,32 @@ native = native_functions("passes/linear_algebra.h")
 
 Pivots = wp.array2d(dtype=wp.int32)
 
-FINITE = wp.constant(wp.float64(1e300))  # a size from which on a step is called none
+FINITE = wp.constant(wp.float64(1e300))  # a step of this size or larger counts as not finite
 
 
 @wp.func_native(native("ldl_solve"))
 def ldl_solve(n: int, width: int, i: int, A: Matrix, x: Matrix) -> int:
-    """Solve A x = b by LDLᵀ: A (n + 1 rows of width, the last one for work) and b = x are
-    overwritten. Returns 0, or 1 + the index of a pivot that rounding could have made."""
+    """Solve A x = b by LDLᵀ: A (n + 1 rows of width, the last one for work) and b = x are overwritten. Returns 0, or 1
+    + the index of a pivot that is zero to rounding."""
     ...
 
 
 @wp.func_native(native("lu_factor"))
 def lu_factor(n: int, width: int, i: int, A: Matrix, L: Matrix, pivots: Pivots) -> int:
-    """Factors of A (n rows of width) with swapped rows: A becomes the upper one; L holds the lower one by columns, with
-    the opposite sign. Returns 0, or 1 + the index of a pivot that is zero or not finite."""
+    """LU factors of A (n rows of width) with swapped rows: the upper factor overwrites A; L gets the lower factor by
+    columns, with the opposite sign. Returns 0, or 1 + the index of a pivot that is zero or not finite."""
     ...
 
 
 @wp.func_native(native("lu_solve"))
 def lu_solve(n: int, width: int, i: int, A: Matrix, L: Matrix, pivots: Pivots, x: Matrix):
-    """Solve by the factors of lu_factor; the right-hand side in x is overwritten by the solution."""
+    """Solve with the factors of lu_factor; the right side in x is overwritten by the solution."""
     ...
 
 
 @wp.func_native(native("lu_solve_at"))
 def lu_solve_at(n: int, width: int, i: int, A: Matrix, L: Matrix, pivots: Pivots, at: int, x: Matrix):
-    """Solve by the factors of lu_factor for instance i, in place in row `at` of x."""
+    """Solve with the factors of instance i, in place in row `at` of x."""
     ...
 
 
@@ -50,7 +50,7 @@ def lu_solve_at(n: int, width: int, i: int, A: Matrix, L: Matrix, pivots: Pivots
 def lu_solve_transposed(
     n: int, width: int, i: int, A: Matrix, L: Matrix, pivots: Pivots, at: int, shift: int, x: Matrix
 ):
-    """Solve with the transpose of a matrix by the factors of lu_factor, in place from x[at, shift] on."""
+    """Solve with the transposed matrix and the factors of instance i, in place from x[at, shift] on."""
     ...
 
 
@@ -67,5 +67,5 @@ def largest(n: int, i: int, weight: wp.array(dtype=wp.float64), x: Matrix) -> wp
 
 @wp.func_native(native("is_finite"))
 def is_finite(i: int, x: Matrix) -> bool:
-    """Whether row i has finite numbers alone: zero times anything else is no number."""
+    """Whether all numbers in row i are finite."""
     ...

@@ -1,9 +1,9 @@
-"""Nodes whose relative pose g(q) is any smooth function of their n coordinates, inside kernels.
+"""Nodes whose relative pose g(q) is a general smooth function of their n coordinates, inside kernels.
 
-Tables hold, at the node's q, the pose and the columns S_j = (g⁻¹ ∂g/∂q_j)^∨ in the child's frame with their first and
-second derivatives, by Maps. Those of a spline are made here, and those of points that move on straight lines, whose
-columns (0; slope_j) are constant; others are filled before a launch (launch/prepare).
-They depend on q alone, so that v and a may change inside a kernel:
+Tables contain, at the node's q, the pose and the columns S_j = (g⁻¹ ∂g/∂q_j)^∨ in the child's frame with their first
+and second derivatives (Maps). Those of a spline are computed here, and those of points that move on straight lines,
+whose columns (0; slope_j) are constant. All others are filled by Python before a launch (launch/prepare). They depend
+on q only, so that v and a may change inside a kernel:
 
     Ṡ_j = Σ_c ∂S_j/∂q_c v_c,   S̈_j = Σ_c ∂S_j/∂q_c a_c + Σ_ce ∂²S_j/∂q_c∂q_e v_c v_e                       (1)
     V = Σ S_j v_j,   A = Σ S_j a_j + Σ Ṡ_j v_j                                                            (2)
@@ -13,8 +13,8 @@ In the base frame, g now the pose of the node, with d/dt Ad_g X = Ad_g Ẋ + ad_
     S → Ad_g S,   Ṡ → Ad_g Ṡ + ad_η Ad_g S,   S̈ → Ad_g S̈ + 2 ad_η Ad_g Ṡ + (ad_a + ad_η²) Ad_g S            (3)
     R = Ṡ,   Q = S̈                                                                                       (4)
 
-(4) since q̇ = v: a change δq displaces what the node carries by ζ = S δq, and Ad_g δη_B = ζ̇, whatever g(q) is. At a
-fixed wrench f on the node in its own frame,
+(4) holds for any g(q), since q̇ = v: a change δq displaces the parts beyond the node by ζ = S δq, and Ad_g δη_B = ζ̇.
+At a fixed wrench f on the node in its own frame,
 
     ∂(S_jᵀ f)/∂q_c = fᵀ ∂S_j/∂q_c                                                                         (5)
 """
@@ -40,7 +40,7 @@ TWELVE, TWENTY, SIXTY = (wp.constant(wp.float64(x)) for x in (12.0, 20.0, 60.0))
 
 @wp.func
 def follow_spline(t: Tables, s: Scratch, i: int, m: int, x: wp.float64):
-    """Fill the tables of map m from its spline: R = exp(w), S = (T w', Rᵀ p') and their derivatives by q = x."""
+    """Fill the tables of map m from its spline: R = exp(w), S = (T w'; Rᵀ p') and their derivatives by q, at q = x."""
     piece = t.maps.piece_start[m]
     for e in range(t.maps.piece_start[m] + 1, t.maps.piece_start[m + 1]):
         if t.maps.knot[e] <= x:
@@ -82,7 +82,7 @@ def follow_spline(t: Tables, s: Scratch, i: int, m: int, x: wp.float64):
 
 @wp.func
 def follow_line(t: Tables, s: Scratch, i: int, k: int, m: int, q: Matrix):
-    """Fill the tables of map m of node k, p = origin + Σ slope_j q_j with the axes of its parent."""
+    """Fill the tables of map m of node k: p = origin + Σ slope_j q_j, without rotation."""
     at = t.maps.column_start[m]
     first = t.node[k].v_start + t.node[k].q_shift
     p = t.maps.origin[m]
@@ -137,7 +137,7 @@ def second_column(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix, a: M
 
 @wp.func(inline=False)
 def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
-    """Pose of the node; tables of a spline are filled for the passes that follow."""
+    """Pose of the node; fills the tables of a spline or a straight line."""
     m = t.node[k].map
     if t.maps.piece_start[m + 1] > t.maps.piece_start[m]:
         follow_spline(t, s, i, m, q[i, t.node[k].v_start + t.node[k].q_shift])
@@ -175,7 +175,7 @@ def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix)
 
 @wp.func(inline=False)
 def put_block_columns(t: Tables, s: Scratch, width: int, i: int, k: int, S: Matrix):
-    """S of (3) in rows of `width` whose first number is that of the node's first coordinate."""
+    """S of (3) in rows of `width` that begin with the node's first coordinate."""
     for j in range(t.node[k].v_stop - t.node[k].v_start):
         y = se3.Ad(s.node[i, k].R, s.node[i, k].p, column(t, s, i, k, j))
         for r in range(6):
@@ -265,7 +265,7 @@ def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, f: vec6, dq: M
 
 @wp.func(inline=False)
 def change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: Matrix, a: Matrix):
-    """S dq, Ṡ dq + S dv and S̈ dq + 2 Ṡ dv + S da of (3): what x, w and z of inverse_dynamics_tangent grow by."""
+    """The terms of the node in x, w and z of inverse_dynamics_derivatives: S dq, Ṡ dq + S dv, S̈ dq + 2 Ṡ dv + S da."""
     e = vec6()
     w = vec6()
     z = vec6()
@@ -282,7 +282,7 @@ def change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: Matrix, a: Ma
 
 @wp.func(inline=False)
 def project_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, f: vec6, df: vec6, tau: Matrix):
-    """tau += what Sᵀ f changes by."""
+    """tau += the change of Sᵀ f, where f changes by df."""
     first = t.node[k].v_start
     for j in range(t.node[k].v_stop - first):
         y = wp.dot(column(t, s, i, k, j), df) + wp.dot(rate_column(t, s, i, k, j, d.dq), f)

@@ -1,6 +1,7 @@
 """Scratch memory of kernels: results of the half-passes at the nodes, and the status of each instance.
 
-A node reads two things of its parent there: the pose where its own motion begins, and the parent's motion.
+The functions here read the two results that a node needs of its parent: the pose at which its own motion begins, and
+the parent's motion.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -18,17 +19,18 @@ STATUS_NOT_FINITE = wp.constant(1)
 STATUS_QUATERNION = wp.constant(2)
 STATUS_FULL_TURN = wp.constant(3)
 STATUS_OVERFLOW = wp.constant(4)
-STATUS_CROWDED = wp.constant(5)
+STATUS_TOO_MANY_PAIRS = wp.constant(5)
 STATUS_SINGULAR = wp.constant(100)
 
-LOADS = wp.constant(1)  # flags of the terms: loads and all else that the world does,
-SPRINGS = wp.constant(2)  # elasticity: rods, joints and springs between points,
-INPUTS = wp.constant(4)  # and what inputs drive: tendons, chambers and wrenches
-EVERYTHING = wp.constant(7)
+# Flags of the terms of force.
+LOADS = wp.constant(1)  # external loads: point loads, users' forces, contacts, fluid
+SPRINGS = wp.constant(2)  # elasticity and damping: rods, joints, springs between points
+INPUTS = wp.constant(4)  # actuators: tendons, chambers, wrenches
+ALL_TERMS = wp.constant(7)
 
 
 def acting_flags(elastic: bool, loads: bool, inputs: bool = False) -> int:
-    """The flags of the chosen terms, as a sum of the above."""
+    """The sum of the flags of the chosen terms."""
     return int(LOADS) * loads + int(SPRINGS) * elastic + int(INPUTS) * inputs
 
 
@@ -49,15 +51,19 @@ class NodeState:
 
 @wp.struct
 class Near:
-    """Results of the surroundings: near pairs by (instance, place), their number or −1, the places of the balls at
-    that listing, the middle and the radius of each cluster of balls in the world; the number of coupled pairs of nodes,
-    their nodes, their K, N (as D) and W̄ of (9), (10) of contact, and whether D is not zero; N by (instance, node)."""
+    """Near pairs of contacts, and couplings of nodes.
+
+    pair, count: list of near pairs and its length, −1 before the first list. listed_position: positions of the balls
+    when the list was made. centre, radius: of each cluster of balls, in the world. coupled: number of coupled pairs of
+    nodes. a, b: their nodes. K, D, bar: their K, N and W̄ of (9), (10) of contact. is_damped: whether D is not zero.
+    N: derivative of the wrench of each node by its own twist.
+    """
 
     pair: wp.array2d(dtype=wp.int32)
     count: wp.array(dtype=wp.int32)
-    seen: wp.array2d(dtype=vec3)
+    listed_position: wp.array2d(dtype=vec3)
     centre: wp.array2d(dtype=vec3)
-    reach: wp.array2d(dtype=wp.float64)
+    radius: wp.array2d(dtype=wp.float64)
     coupled: wp.array(dtype=wp.int32)
     a: wp.array2d(dtype=wp.int32)
     b: wp.array2d(dtype=wp.int32)
@@ -70,8 +76,8 @@ class Near:
 
 @wp.struct
 class MapState:
-    """Poses of mapped nodes in their parents' frames, by (instance, map), and their columns with one and two
-    derivatives in their own frames, by (instance, place of Maps)."""
+    """Tables of mapped nodes: poses R, p in their parents' frames, by (instance, map); columns S and their first and
+    second derivatives in their own frames, by (instance, index in Maps)."""
 
     R: wp.array2d(dtype=mat3)
     p: wp.array2d(dtype=vec3)
@@ -82,8 +88,9 @@ class MapState:
 
 @wp.struct
 class ChannelState:
-    """Sizes of the channels, by (instance, channel); of an elastic tendon the length pulled in until its tension is
-    computed. Room for the row b of one elastic tendon, and for T(move)ᵀ b."""
+    """Magnitudes of the channels, by (instance, channel): tensions, pressures and wrenches. The entry of an elastic
+    tendon is the length pulled in until its tension replaces it. row, moved_row: b of one elastic tendon, T(move)ᵀ b.
+    """
 
     size: wp.array2d(dtype=wp.float64)
     row: wp.array2d(dtype=wp.float64)
@@ -94,9 +101,9 @@ class ChannelState:
 class DeformingState:
     """Integrals over deformable bodies, by (instance, body), (instance, column) and (instance, pair) of Deforming.
 
-    The equations of deforming are made of them. Those ending in _v stand for θ̈ = 0, those in _q and _qdot are
-    derivatives by θ and θ̇, of ċ and Π those at fixed θ̇; `force`, K and D are of the material, `energy` its; `own` and
-    `own_change` are the own forces and their changes.
+    Names are those of the equations of deforming. Names that end in _v are values for θ̈ = 0. Names that end in _q and
+    _qdot are derivatives by θ and θ̇; those of ċ and Π are at fixed θ̇. force, K, D and energy belong to the material:
+    its generalised force, stiffness, damping and energy. own, own_change: generalised forces (3) and their changes.
     """
 
     c: wp.array2d(dtype=vec3)
@@ -135,9 +142,12 @@ class DeformingState:
 
 @wp.struct
 class PullState:
-    """Unit inputs inside deformable bodies: work (minus the length of a tendon) and wrench on the frame in its axes by
-    (instance, pull), B and ∂wrench/∂θ by (instance, column) and ∂B/∂θ by (instance, pair) of Pulls; the response to θ
-    of the wrench that a frame needs by (instance, column) of Deforming, in models with pressures."""
+    """Forces of unit inputs inside deformable bodies.
+
+    By (instance, pull): work: potential of the input (minus the length of a tendon). wrench: on the frame, in its axes.
+    By (instance, column) of Pulls: B, wrench_q: generalised force, and ∂wrench/∂θ. By (instance, pair) of Pulls: B_q:
+    ∂B/∂θ. By (instance, column) of Deforming, in models with pressures: response: derivative of the wrench by θ.
+    """
 
     work: wp.array2d(dtype=wp.float64)
     wrench: wp.array2d(dtype=vec6)
@@ -153,9 +163,10 @@ BY_PAIR = ("M", "c_jl", "P_jl", "w_q", "w_qdot", "e_q", "e_qdot", "K", "D")
 
 @wp.struct
 class ScratchStruct:
-    """States of all nodes, by (instance, node), origins of the base frames in the world, by (instance, base), results
-    of the surroundings, tables of mapped nodes, of deformable bodies and of the pulls in these, sizes of channels, a
-    status of each instance."""
+    """Scratch memory: near: contacts and couplings. maps, deforming, pulls: tables of mapped nodes, deformable bodies
+    and pulls in these. channel: magnitudes of channels. origin: origins of the base frames in the world, by (instance,
+    base). node: states of nodes, by (instance, node). status: of each instance, 0 or one of the STATUS constants.
+    """
 
     near: Near
     maps: MapState
@@ -172,8 +183,8 @@ Scratch = by_reference(ScratchStruct)
 
 @wp.struct
 class NodeChange:
-    """The change of a node along a direction: x, w, z and own e of inverse_dynamics_tangent, δΩ, δξ₁, δξ₂, and
-    the change of its wrench."""
+    """The change of a node along a direction: x, w, z and e of inverse_dynamics_derivatives, δΩ, δξ₁, δξ₂, and the
+    change F of its wrench."""
 
     x: vec6
     w: vec6

@@ -1,13 +1,13 @@
-"""The half-passes every algorithm is composed of, inside kernels. Twists and wrenches are in the base frame.
+"""The half-passes of which all algorithms consist, inside kernels. Twists and wrenches are in the base frame.
 
     g = g_p G exp(Ω),  D₀ = Ad_g T                                                                        (1)
     η = η_p + D₀ Ω̇,   a = a_p + D₀ Ω̈ + D₁ Ω̇,   D₁ = ad_η D₀ + Ad_g Ṫ                                  (2)
     F = M a − ad_ηᵀ M η − F_ext,  summed from the tips to the base                                        (3)
     τ = Zᵀ D₀ᵀ ΣF                                                                                         (4)
 
-A base frame has the world's axes and stands where the robot stands: at the placement of a root, moved along with the
-joint there if that can slide, so that a robot far away from the world's origin loses no digits. Roots that loops,
-tendons or contacts may tie together share one.
+A base frame has the world's axes. Its origin is the placement of a root, displaced by the joint there if that can
+slide, so that a robot far away from the world's origin loses no digits. Roots that loops, tendons or contacts may
+couple share one base frame.
 
 Source: Mathew 2025 §4, eqs. (14)-(16).
 """
@@ -24,7 +24,7 @@ from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import deforming, group, kinds
-from lissom.passes.features import is_body, is_stored
+from lissom.passes.features import has_stored_pose, is_body
 from lissom.passes.linear_algebra import is_finite
 from lissom.passes.scratch import STATUS_NOT_FINITE, STATUS_OVERFLOW, STATUS_QUATERNION, Scratch, parent_motion
 
@@ -48,7 +48,7 @@ def outward_motion(
     a: wp.array2d(dtype=wp.float64),
     acc_base: vec6,
 ):
-    """Pose, twist and acceleration of node k, (1) and (2); the base accelerates by acc_base."""
+    """Pose, twist and acceleration of node k, (1) and (2); the base has the acceleration acc_base."""
     eta, acc = parent_motion(t, s, i, k, acc_base)
     twist, own = kinds.rate(t, s, i, k, q, v, a)
     eta += twist
@@ -78,7 +78,7 @@ def inertia_apply(t: Tables, k: int, y: vec6) -> vec6:
 
 @wp.func
 def newton_euler(t: Tables, s: Scratch, i: int, k: int):
-    """Wrench that node k needs for its motion, (3) without external loads."""
+    """Wrench required by the motion of node k, (3) without external loads."""
     F = vec6()
     if is_body(t.node[k].kind):
         F = deforming.newton_euler(t, s, i, k)
@@ -127,13 +127,13 @@ def inertia_at(t: Tables, s: Scratch, i: int, k: int) -> mat6:
 
 @wp.func
 def base_inertia(t: Tables, s: Scratch, out: wp.array2d(dtype=mat6), i: int, k: int):
-    """Keep the spatial inertia of node k in the base frame."""
+    """Store the spatial inertia of node k in the base frame in out."""
     out[i, k] = inertia_at(t, s, i, k)
 
 
 @wp.func
 def inward_force(t: Tables, s: Scratch, i: int, k: int, tau: wp.array2d(dtype=wp.float64)):
-    """Hand the wrench of node k to its parent and project it on the node's own coordinates (4)."""
+    """Add the wrench of node k to that of its parent, and project it on the node's own coordinates (4)."""
     F = s.node[i, k].F
     parent = t.node[k].parent
     if parent >= 0:
@@ -150,13 +150,14 @@ def inspect(
     v: wp.array2d(dtype=wp.float64),
     a: wp.array2d(dtype=wp.float64),
 ):
-    """Set the status of an instance from its inputs: NaN or infinity, or a quaternion that is not of unit length."""
+    """Set the status of an instance from its arguments: not finite, or a quaternion that is not of unit length; else
+    0."""
     s.status[i] = 0
     if not (is_finite(i, q) and is_finite(i, v) and is_finite(i, a)):
         s.status[i] = STATUS_NOT_FINITE
     if q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if is_stored(t.node[k].has_quaternion):
+            if has_stored_pose(t.node[k].has_quaternion):
                 error = group.length_error(t, i, k, q)
                 if error > UNIT_TOLERANCE:
                     s.status[i] = STATUS_QUATERNION
@@ -164,7 +165,7 @@ def inspect(
 
 @wp.func
 def inspect_result(s: Scratch, i: int, out: wp.array2d(dtype=wp.float64)):
-    """Set the status of an instance whose inputs were good and whose result is not finite."""
+    """Set the status of an instance if its result is not finite and its status is still 0."""
     if not is_finite(i, out) and s.status[i] == 0:
         s.status[i] = STATUS_OVERFLOW
 
@@ -180,7 +181,7 @@ def project(t: Tables, s: Scratch, i: int, tau: wp.array2d(dtype=wp.float64)):
 
 @wp.func
 def origin_of(t: Tables, s: Scratch, i: int, k: int) -> vec3:
-    """World position of the origin of node k's base frame; zero for the world, −1."""
+    """World position of the origin of node k's base frame; zero for the world (k = −1)."""
     if k < 0:
         return vec3()
     return s.origin[i, t.node[k].base]
@@ -196,7 +197,7 @@ def origin_between(t: Tables, s: Scratch, i: int, a: int, b: int) -> vec3:
 
 @wp.func(inline=False)
 def slid_base(t: Tables, s: Scratch, i: int, b: int, q: wp.array2d(dtype=wp.float64)) -> vec3:
-    """Where the joint of a root has slid to."""
+    """World position of the origin of base b whose root has a sliding joint."""
     s.origin[i, b] = vec3()
     p = vec3()
     for e in range(t.bases.slide_start[b], t.bases.slide_start[b + 1]):
@@ -208,9 +209,9 @@ def slid_base(t: Tables, s: Scratch, i: int, b: int, q: wp.array2d(dtype=wp.floa
 
 @wp.func
 def place_bases(t: Tables, s: Scratch, i: int, q: wp.array2d(dtype=wp.float64)):
-    """Origins of the base frames: where a root is placed, or where its joint has slid to.
+    """Origins of the base frames: the placement of a root, displaced by its joint if that can slide.
 
-    What this leaves at the nodes of such joints is for the sweep that follows to overwrite.
+    This overwrites the poses of the nodes of such joints with poses about another origin; the next sweep corrects them.
     """
     for b in range(t.bases.position.shape[0]):
         if t.bases.slide_start[b] == t.bases.slide_start[b + 1]:

@@ -25,7 +25,7 @@ from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.contacts import contact_anchors
 from lissom.dynamics.loads import laws_of_time, steps_of_inputs
 from lissom.errors import ConvergenceError, of_instance
-from lissom.launch.cores import at_once, cores
+from lissom.launch.cores import cores, run_in_parallel
 from lissom.launch.progress import progress_bar
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
@@ -397,7 +397,7 @@ def simulate_batch(batch: Batch, method: str, dt: float | None, left_out: int, p
 
         calls = [partial(run, k) for k in range(len(groups))]
         try:
-            motions = [call() for call in calls] if in_order else at_once(calls, stop)
+            motions = [call() for call in calls] if in_order else run_in_parallel(calls, stop)
         except KeyboardInterrupt as error:
             if begun := tuple(one for k in sorted(kept) for one in _singles(kept[k])):
                 error.partial = begun  # type: ignore[attr-defined]

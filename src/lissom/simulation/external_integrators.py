@@ -34,7 +34,7 @@ import numpy as np
 from scipy.integrate import DOP853, Radau
 from scipy.linalg import LinAlgError
 
-from lissom.dynamics.assembly import on_motion
+from lissom.dynamics.assembly import prescribed_state
 from lissom.dynamics.contacts import ball_gaps
 from lissom.errors import ConvergenceError, StepWarning
 from lissom.model.model import Model
@@ -165,7 +165,7 @@ class StepEnds:
     def __call__(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
         nq, nv = self.model.nq, self.model.nv
         if self.balls:
-            out[:-1] = ball_gaps(self.model, on_motion(self.model, t, x[:nq], x[nq : nq + nv])[0])
+            out[:-1] = ball_gaps(self.model, prescribed_state(self.model, t, x[:nq], x[nq : nq + nv])[0])
         if t > self.reached:  # the end of a step, not an output time inside one
             is_start, self.reached = self.reached == -np.inf, t
             if not is_start:

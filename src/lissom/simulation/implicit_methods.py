@@ -21,7 +21,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.dynamics.configuration import difference, groups, integrate
+from lissom.dynamics.configuration import difference, integrate, quaternion_joints
 from lissom.errors import StepWarning
 from lissom.lie.arrays import se3_tangent_inverse, so3_tangent_inverse
 from lissom.model.model import Model
@@ -62,12 +62,12 @@ def within(
     (q, v, a), (q_end, v_end, a_end) = start, stop
     step = difference(model, q, q_end)
     slope, slope_end, bend, bend_end = h * v, h * v_end, h * h * a, h * h * a_end
-    for _, j, free in groups(model):
+    for _, j, free in quaternion_joints(model):
         block = slice(j, j + (6 if free else 3))
         inverse = (se3_tangent_inverse if free else so3_tangent_inverse)(step[:, block])
         slope_end[:, block] = np.einsum("kab,kb->ka", inverse, slope_end[:, block])
     move = _quintic(s, step, slope, slope_end, bend, bend_end)
-    for _, j, free in groups(model):
+    for _, j, free in quaternion_joints(model):
         block = slice(j, j + (6 if free else 3))
         move[:, block] = cubic(s, 0.0, step[:, block], slope[:, block], slope_end[:, block])
     reached = integrate(model, q, move)

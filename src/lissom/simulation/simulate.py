@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lissom.dynamics.actuation import warn_of_pushing
-from lissom.dynamics.assembly import consistent_start, on_motion
+from lissom.dynamics.assembly import consistent_start, prescribed_state
 from lissom.dynamics.configuration import checked_configuration, difference
 from lissom.dynamics.constraints import constraint_kernel
 from lissom.dynamics.contacts import contact_anchors, present_anchors
@@ -33,8 +33,8 @@ from lissom.dynamics.kinematics import frames_kernel, motion_kernel
 from lissom.dynamics.loads import steps_of_inputs
 from lissom.dynamics.mass_matrix import kernel_of
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError, check_kept, of_instance
-from lissom.launch.compiling import ahead
-from lissom.launch.cores import on_all
+from lissom.launch.compiling import load_kernels
+from lissom.launch.cores import run_on_pool
 from lissom.launch.over_models import lead_of_models
 from lissom.launch.progress import progress_bar
 from lissom.launch.workspace import batch_of, leading, stack
@@ -272,14 +272,14 @@ def _load_ahead(model: Model, is_fused: bool, formulas: list[Steps]) -> None:
     loops = (constraint_kernel, kernel_of(model)) if model.n_rows else ()
     contacts = (contact_search_kernel,) if len(model.contacts.pair) else ()
     kernels = (accelerations_kernel(model), steps, *loops, *contacts)
-    ahead(model, f"simulate by {steps.__name__}", *kernels, then=(frames_kernel, motion_kernel))
+    load_kernels(model, f"simulate by {steps.__name__}", *kernels, then=(frames_kernel, motion_kernel))
 
 
 def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the starts (q, v) of motions, moved onto the loops and the prescribed motions, one by one."""
     for i, own in enumerate(model.of_rows(len(q))):
         with of_instance(i, len(q)):
-            yield consistent_start(own, *on_motion(own, 0.0, q[i], v[i]))
+            yield consistent_start(own, *prescribed_state(own, 0.0, q[i], v[i]))
 
 
 def chosen_method(
@@ -410,7 +410,7 @@ def _rows(name: str, motions: list[Trajectory], shape: tuple[int, ...]) -> np.nd
         return rows[0]
     out = np.empty((sum(map(len, rows)), *shape))
     edges = np.cumsum([0, *map(len, rows)]).tolist()
-    on_all([partial(np.copyto, out[slice(*ends)], rows_of) for ends, rows_of in zip(pairwise(edges), rows)])
+    run_on_pool([partial(np.copyto, out[slice(*ends)], rows_of) for ends, rows_of in zip(pairwise(edges), rows)])
     return out
 
 

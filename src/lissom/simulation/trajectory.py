@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.dynamics.accuracy import Accuracy, estimate
-from lissom.dynamics.assembly import on_motion, onto_loops
+from lissom.dynamics.assembly import prescribed_state, project_onto_loops
 from lissom.dynamics.configuration import unit_quaternions
 from lissom.dynamics.constraints import least_norm, minimum_norm
 from lissom.dynamics.forward_dynamics import forward_dynamics, run_forward_dynamics, run_residual
 from lissom.dynamics.kinematics import frame_pose
 from lissom.errors import ModelError, ShapeError
-from lissom.launch.cores import states_together
-from lissom.launch.workspace import batch_of, parts
+from lissom.launch.cores import states_per_launch
+from lissom.launch.workspace import batch_of, row_slices
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.portable import whole, write_whole
@@ -43,8 +43,8 @@ def motion_arrays(model: Model, t: np.ndarray, x: np.ndarray, shown: np.ndarray)
     q, v, a, force = np.split(x, np.cumsum([model.nq, model.nv, model.nv]), axis=-1)
     q = unit_quaternions(model, q)
     if a.shape[-1] < model.nv:
-        q, v = on_motion(model, t, q, v)
-        q, v = onto_loops(model, q, v)
+        q, v = prescribed_state(model, t, q, v)
+        q, v = project_onto_loops(model, q, v)
         a, force = motion_accelerations(model, t, q, v, u)
     else:
         force = minimum_norm(model, q, force)
@@ -54,7 +54,7 @@ def motion_arrays(model: Model, t: np.ndarray, x: np.ndarray, shown: np.ndarray)
 
 def _parts(n: int, times: int) -> Iterator[slice]:
     """Slices of times of n motions for one launch."""
-    return parts(times) if n == 1 else parts(times, max(1, states_together() // n))
+    return row_slices(times) if n == 1 else row_slices(times, max(1, states_per_launch() // n))
 
 
 def _rows(x: np.ndarray, part: slice) -> np.ndarray:

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 import numpy as np
 
 from lissom.dynamics.actuation import input_rows
-from lissom.dynamics.assembly import closed_start, moved_to
+from lissom.dynamics.assembly import closed_start, prescribed_configuration
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.constraints import warn_of_redundancy
 from lissom.errors import ConvergenceError, ShapeError, renamed
@@ -386,7 +386,7 @@ _TOO_SHARP = "it turns by more than 25° within the shortest step"
 
 
 @renamed(order=_ORDER)
-@over_models("q0", "u", "along", apart=True)
+@over_models("q0", "u", "along", as_tuple=True)
 def continuation(
     model: Model,
     *,
@@ -449,7 +449,7 @@ def continuation(
 
 
 @renamed(order=_ORDER)
-@over_models("q0", "u", "along", apart=True)
+@over_models("q0", "u", "along", as_tuple=True)
 def branches(
     model: Model,
     *,
@@ -527,7 +527,7 @@ def _followed(
     in_time = parameter == "time"
     checks.require(not (in_time and t), "t", "must be left out where the parameter is the time: it starts at factor", t)
     kinds = _kinds(events)
-    q = closed_start(model, moved_to(model, q, begin if in_time else t))
+    q = closed_start(model, prescribed_configuration(model, q, begin if in_time else t))
     if len(q):
         warn_of_redundancy(model, q[0])
 

@@ -24,12 +24,12 @@ from typing import final
 import numpy as np
 import scipy
 
-from lissom.dynamics.assembly import onto_loops
+from lissom.dynamics.assembly import project_onto_loops
 from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.errors import ConvergenceError
-from lissom.launch.workspace import chosen_rows
+from lissom.launch.workspace import independent_rows
 from lissom.model.model import Model
 from lissom.statics.residual import residual_jacobian, static_residual
 from lissom.statics.stability import is_symmetric
@@ -148,7 +148,7 @@ class Descent:
         model, q = self.model, integrate(self.model, self.here.q, x)
         if model.n_rows:
             try:
-                q = onto_loops(model, q[None], np.zeros((1, model.nv)))[0][0]
+                q = project_onto_loops(model, q[None], np.zeros((1, model.nv)))[0][0]
             except (ConvergenceError, np.linalg.LinAlgError):
                 return False
         r = _load_force(model, q, self.u, self.t)
@@ -171,8 +171,8 @@ def _slope(model: Model, q: np.ndarray, u: np.ndarray, t: float, r: np.ndarray) 
     """The Slope at q, with the forces of loops that minimise r in units of dofs.scale; None if K is not finite."""
     A, kept, force = np.zeros((0, model.nv)), np.zeros(0, dtype=int), np.zeros(model.n_rows)
     if model.n_rows:
-        w, _ = run_constraints(model, q, choosing=True)
-        A, kept = row_results(model, w, "A"), chosen_rows(w)
+        w, _ = run_constraints(model, q, find_independent=True)
+        A, kept = row_results(model, w, "A"), independent_rows(w)
     N, S = allowed_motions(model, A, kept), model.dofs.scale
     if len(kept):
         rows = A[kept] * S

@@ -30,15 +30,15 @@ import numpy as np
 
 from lissom.dynamics.accuracy import Accuracy, estimate
 from lissom.dynamics.actuation import input_rows, warn_of_pushing
-from lissom.dynamics.assembly import closed_start, moved_to
-from lissom.dynamics.configuration import checked_configuration, difference, groups, unit_quaternions
+from lissom.dynamics.assembly import closed_start, prescribed_configuration
+from lissom.dynamics.configuration import checked_configuration, difference, quaternion_joints, unit_quaternions
 from lissom.dynamics.constraints import loop_residual, minimum_norm, warn_of_redundancy
 from lissom.dynamics.contacts import (
     contact_anchors,
     contact_forces,
+    friction_ratios,
     present_anchors,
     put_anchors,
-    shares_of_friction,
 )
 from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
 from lissom.dynamics.linearization import steady_velocity
@@ -262,7 +262,7 @@ def stacked(alone: list[Any], lead: tuple[int, ...]) -> Any:
 def _is_unchanged(model: Model, q: np.ndarray) -> bool:
     """Whether at q exactly the anchored pairs touch, and none of them has slipped."""
     same = np.isnan(contact_anchors(model, q)) == np.isnan(present_anchors(model))
-    return bool(same.all()) and float(shares_of_friction(model, q).max(initial=0.0)) < _AT_LIMIT
+    return bool(same.all()) and float(friction_ratios(model, q).max(initial=0.0)) < _AT_LIMIT
 
 
 _DESCENTS = 20  # largest work of descents, over that of the solve
@@ -338,7 +338,7 @@ def solve_statics(
     load_ahead(model)
     lead = leading(u=u, q0=start)
     rows = [flat(x, lead) for x in (start, u)]
-    rows[0] = closed_start(model, moved_to(model, rows[0], t))
+    rows[0] = closed_start(model, prescribed_configuration(model, rows[0], t))
     if len(rows[0]):
         warn_of_redundancy(model, rows[0][0])
     if model.contacts.sticks and lead and len(rows[0]):  # each row has its own path (1)
@@ -617,11 +617,11 @@ def _load_steps(
 
 def _unloaded(model: Model, closed: np.ndarray, t: float) -> np.ndarray:
     """The neutral configuration (nq,), with the joints of a steady motion at their coordinates in `closed`."""
-    q = moved_to(model, model.neutral(), t)
+    q = prescribed_configuration(model, model.neutral(), t)
     locked = model.prescribed.dof[model.n_motions - model.prescribed.n_locked :]
     plain = locked[model.dofs.q[locked] >= 0]
     q[model.dofs.q[plain]] = closed[model.dofs.q[plain]]
-    for at, j, free in groups(model):
+    for at, j, free in quaternion_joints(model):
         if j in locked:
             place = slice(at, at + (7 if free else 4))
             q[place] = closed[place]

@@ -19,10 +19,10 @@ from dataclasses import replace
 import numpy as np
 
 from lissom.dynamics.loads import put_python_forces, python_response
-from lissom.launch.workspace import Workspace, chosen_rows
+from lissom.launch.workspace import Workspace, independent_rows
 from lissom.model.model import Model
 from lissom.model.plausibility import is_folded
-from lissom.passes.scratch import STATUS_CROWDED
+from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS
 from lissom.statics.newton_kernel import (
     ASTRAY,
     ASTRAY_BELOW,
@@ -114,7 +114,7 @@ def bordered_at(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> tuple[n
     while part < SOLVE:
         part = _continued(model, w, part, sought)
     w.raise_for_status()
-    return chosen_rows(w), float(w.host["sigma"][0])
+    return independent_rows(w), float(w.host["sigma"][0])
 
 
 def _continued(model: Model, w: Workspace, part: int, sought: Sought) -> int:
@@ -136,7 +136,7 @@ def _run(w: Workspace) -> int:
     """Run from the current part to the next pause or the end. Returns the part at the pause, or how it ended."""
     w.host["pause"][0, 0] = 1
     w.run()
-    if w.status[0] == STATUS_CROWDED:
+    if w.status[0] == STATUS_TOO_MANY_PAIRS:
         w.raise_for_status()
     return int(w.host["pause"][0, 1])
 

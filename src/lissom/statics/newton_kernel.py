@@ -24,10 +24,10 @@ from lissom.dynamics.kinematics import frames_kernel
 from lissom.dynamics.linearization import steady_velocity
 from lissom.dynamics.loads import load_rows
 from lissom.forces.terms import Acting
-from lissom.launch.buffers import LONG, Buffers, shown
-from lissom.launch.compiling import ahead
-from lissom.launch.prepare import Wanted
-from lissom.launch.workspace import Workspace, crowded, workspace
+from lissom.launch.buffers import ITERATIVE_COST, Buffers, register_loops
+from lissom.launch.compiling import load_kernels
+from lissom.launch.prepare import TableOptions
+from lissom.launch.workspace import Workspace, near_pairs_error, workspace
 from lissom.lie import so3
 from lissom.lie.types import by_reference, kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -35,8 +35,8 @@ from lissom.model.tables import Tables, TablesStruct
 from lissom.passes.columns import column_width
 from lissom.passes.kinds import move_configuration
 from lissom.passes.linear_algebra import FINITE, largest, lu_factor, lu_solve
-from lissom.passes.scratch import STATUS_CROWDED, Scratch, ScratchStruct
-from lissom.systems.bordered import LoopRows, ask_closed, border, hold_prescribed
+from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS, Scratch, ScratchStruct
+from lissom.systems.bordered import LoopRows, assemble_bordered, fix_prescribed, put_row_residuals
 from lissom.systems.newton_matrix import NewtonBuffers, NewtonBuffersStruct, newton_buffers, newton_matrix_of
 from lissom.systems.residual import residual_of
 
@@ -177,10 +177,10 @@ def make_matrix(
 @wp.func
 def border_matrix(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> int:
     """Border the stiffness by loops, fix prescribed coordinates, and set the residual as the right side."""
-    n = border(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
+    n = assemble_bordered(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
     keep(t.nv * b.x.width, i, b.matrix, x.stiffness)
     put_own_stiffness(t.nv, b.x.width, i, x, b.loops.scale)
-    hold_prescribed(t, n, b.loops.width, i, x.zeros, b.loops.matrix, x.met)
+    fix_prescribed(t, n, b.loops.width, i, x.zeros, b.loops.matrix, x.met)
     load_right_side(t.nv, x, i, b.loops)
     x.notes[i, UNKNOWNS] = wp.float64(n)
     x.notes[i, SHORTEST] = so3.ZERO
@@ -271,7 +271,7 @@ def judge(t: Tables, x: EquilibriumRows, loops: LoopRows, i: int) -> int:
 def load_right_side(nv: int, x: EquilibriumRows, i: int, loops: LoopRows):
     """Set the right side to the residual at q and the residuals of loops."""
     keep(nv, i, x.met, loops.unknown)
-    ask_closed(nv, i, loops, so3.ONE, loops.gap)
+    put_row_residuals(nv, i, loops, so3.ONE, loops.gap)
 
 
 @wp.func
@@ -380,7 +380,7 @@ def _make(model: Model, batch: int) -> Buffers:
     sizes |= dict.fromkeys(("move", "own", "met", "zeros", "v", "extra"), model.nv)
     sizes |= {"step": unknowns, "between": unknowns, "stiffness": model.nv * column_width(model)}
     shapes = {name: (size,) for name, size in sizes.items()}
-    w = Buffers(model, batch, shapes, wanted=Wanted(differentiates=True), weight=LONG)
+    w = Buffers(model, batch, shapes, table_options=TableOptions(derivatives=True), cost=ITERATIVE_COST)
     x = EquilibriumRowsStruct()
     for name in sizes:
         setattr(x, name, w.on_device[name])
@@ -394,11 +394,11 @@ def _make(model: Model, batch: int) -> Buffers:
         w.buffer("pause", (batch, 2), wp.int32),
     ]
     b = newton_buffers(model, batch)
-    shown(w, b.loops)
+    register_loops(w, b.loops)
     if batch == 1:  # Python may run between two parts of a single robot
-        w.share("K", b.matrix)
+        w.register("K", b.matrix)
         for name in ("matrix", "factors", "unknown", "sigma"):
-            w.share(name, getattr(b.loops, name))
+            w.register(name, getattr(b.loops, name))
     w.record(equilibrium_kernel, [w.tables, w.scratch, b, x, *rest])
     return w
 
@@ -446,7 +446,7 @@ def load_ahead(model: Model) -> None:
     """Load all kernels of statics at once."""
     if not model.calls_python:
         loops = (constraint_kernel, forward_dynamics_kernel) if model.n_rows else ()
-        ahead(model, "statics", equilibrium_kernel, residual_kernel, *loops, then=(frames_kernel,))
+        load_kernels(model, "statics", equilibrium_kernel, residual_kernel, *loops, then=(frames_kernel,))
 
 
 def newton_in_kernel(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Workspace:
@@ -454,8 +454,8 @@ def newton_in_kernel(model: Model, q: np.ndarray, force: np.ndarray, sought: Sou
     the returned workspace."""
     w = newton_workspace(model, q, force, sought)
     w.run()
-    if (w.status == STATUS_CROWDED).any():
-        raise crowded(model)
+    if (w.status == STATUS_TOO_MANY_PAIRS).any():
+        raise near_pairs_error(model)
     return w
 
 

@@ -12,7 +12,7 @@ from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-from lissom.dynamics.linearization import in_motion, moving_velocity, steady_velocity
+from lissom.dynamics.linearization import model_in_steady_motion, moving_velocity, steady_velocity
 from lissom.dynamics.loads import Times
 from lissom.errors import AccuracyWarning, ModelError, ShapeError
 from lissom.launch.over_models import over_models
@@ -89,7 +89,7 @@ def tangent_stiffness(
     rows, inputs = checked_configuration(model, "q", q), input_rows(model, u)
     if not np.isfinite(inputs).all():
         raise ShapeError("u: must be finite, got NaN or infinity")
-    model = in_motion(model, moving_velocity(model, v, t))
+    model = model_in_steady_motion(model, moving_velocity(model, v, t))
     lead = leading(q=rows, u=inputs)
     flat = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (rows, inputs))
     found = [residual_jacobian(model, row, given, t)[0] for row, given in zip(*flat)]
@@ -102,7 +102,7 @@ _UNMOVED = 1e-6  # rate of a loop below which it counts as closed, relative to t
 def moving_model(model: Model, q: np.ndarray, v: Any, t: float) -> Model:
     """The model in the steady motion v, or in that of its prescribed motions. It is at rest if the latter would open
     loops."""
-    moving = in_motion(model, moving_velocity(model, v, t))
+    moving = model_in_steady_motion(model, moving_velocity(model, v, t))
     if moving.prescribed.steady is None or not model.n_rows or not len(q):
         return moving
     w, _ = run_constraints(model, q, np.broadcast_to(moving.prescribed.steady, (len(q), model.nv)))

@@ -42,7 +42,7 @@ from lissom.dynamics.contacts import ball_gaps
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.linearization import steady_velocity
 from lissom.errors import ModelError, StabilityWarning
-from lissom.launch.workspace import chosen_rows, parts
+from lissom.launch.workspace import independent_rows, row_slices
 from lissom.model.model import Model
 from lissom.statics.residual import static_residual
 from lissom.systems.bordered import allowed_motions
@@ -163,7 +163,7 @@ def reduced(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndar
     """The matrices of (5) at one configuration with the forces of its loops, with the loads times `factor`."""
     v, zero = steady_velocity(model, factor), np.zeros(model.nv)
     K, D, M, w = residual_derivatives(model, q, v, zero, u, t, factor, force)
-    N = allowed_motions(model, row_results(model, w, "A"), chosen_rows(w))
+    N = allowed_motions(model, row_results(model, w, "A"), independent_rows(w))
     return Reduced(N, *(N.T @ X @ N for X in (K, D, M, model.elasticity.stiffness)))
 
 
@@ -174,7 +174,7 @@ def surely_stable(model: Model, K: np.ndarray, A: np.ndarray, kept: np.ndarray) 
         A: rows of loops (n, n_rows, nv). kept: whether each row is independent (n, n_rows).
     """
     found = np.zeros(len(K), dtype=bool)
-    for part in parts(len(K)):
+    for part in row_slices(len(K)):
         if model.n_rows:
             motions = [allowed_motions(model, rows, np.flatnonzero(own)) for rows, own in zip(A[part], kept[part])]
             found[part] = [_is_definite(*(N.T @ X @ N for X in (here, model.elasticity.stiffness)))[0]

@@ -24,7 +24,7 @@ from typing import final
 
 import numpy as np
 
-from lissom.dynamics.assembly import moved_to
+from lissom.dynamics.assembly import prescribed_configuration
 from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.loads import Times
@@ -380,4 +380,6 @@ def _moved(
 
 def _on_motions(path: StaticPath, q: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Configurations (n, nq) with the prescribed coordinates at each λ, if λ is the time."""
-    return q if path.t is not None else np.array([moved_to(path.model, *x) for x in zip(q, at.tolist())])
+    return (
+        q if path.t is not None else np.array([prescribed_configuration(path.model, *x) for x in zip(q, at.tolist())])
+    )

@@ -42,7 +42,7 @@ from typing import final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.assembly import on_motion
+from lissom.dynamics.assembly import prescribed_state
 from lissom.dynamics.configuration import difference, integrate, unit_quaternions
 from lissom.forces.contact import ball_centre, pose_of, signed_distance, twist_of
 from lissom.launch.buffers import Buffers
@@ -52,7 +52,7 @@ from lissom.lie.types import by_reference, kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import group, traversal
-from lissom.passes.features import is_stored
+from lissom.passes.features import has_stored_pose
 from lissom.passes.kinds import move_configuration
 from lissom.passes.linear_algebra import largest
 from lissom.passes.scratch import Scratch, ScratchStruct
@@ -294,7 +294,7 @@ class _Between:
         v = self.v + s * self.change + 6 * s * (1 - s) / self.h * self.rest
         if self.model.n_motions:
             for row, v_row, t in zip(q, v, times.tolist()):
-                row[:], v_row[:] = on_motion(self.model, t, row, v_row)
+                row[:], v_row[:] = prescribed_state(self.model, t, row, v_row)
         return q, v
 
 
@@ -397,8 +397,8 @@ def put_between(
     move_configuration(t, i, x.start, m.move, m.q)
     if m.q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if is_stored(t.node[k].has_quaternion):
-                group.take_rate(t, i, k, so3.ZERO, m.move, m.rate, m.a, m.v, m.a)
+            if has_stored_pose(t.node[k].has_quaternion):
+                group.set_rates(t, i, k, so3.ZERO, m.move, m.rate, m.a, m.v, m.a)
     if knows:
         follow_laws(t, m, i, start + part * h)
 

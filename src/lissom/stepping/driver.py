@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.dynamics.assembly import on_motion
+from lissom.dynamics.assembly import prescribed_state
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.contacts import present_anchors, put_anchors
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
 from lissom.dynamics.loads import rows_of_times
 from lissom.errors import ConvergenceError, of_instance
-from lissom.launch.cores import states_together
-from lissom.launch.workspace import Workspace, crowded
+from lissom.launch.cores import states_per_launch
+from lissom.launch.workspace import Workspace, near_pairs_error
 from lissom.model.model import Model
 from lissom.model.model_batch import acts_alike
-from lissom.passes.scratch import STATUS_CROWDED
+from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS
 from lissom.stepping.schemes import Scheme, StepState
 from lissom.stepping.state import Checkpoint, StateDerivative
 from lissom.stepping.step_kernel import (
@@ -82,7 +82,7 @@ def starting_accelerations(
     part, later, slope = 1e-3 * h, [], rate(0.0, q, v, z)
     for ahead in (part, 2.0 * part):
         moved = integrate(model, q, ahead * v + 0.5 * ahead**2 * a)
-        there = on_motion(model, ahead, moved, v + ahead * a)
+        there = prescribed_state(model, ahead, moved, v + ahead * a)
         u = inputs(ahead, *there, z + ahead * slope)
         later.append(accelerations(model, ahead, *there, u)[0])
     change = scheme.lead * h * (4.0 * later[0] - later[1] - 3.0 * a) / (2.0 * part)
@@ -97,7 +97,7 @@ def accelerations(model: Model, t: float, q: np.ndarray, v: np.ndarray, u: np.nd
     """Forward dynamics of states (n, ...), and the forces of loops."""
     n = len(q)
     a, force = np.zeros((n, model.nv)), np.zeros((n, model.n_rows))
-    many = states_together()
+    many = states_per_launch()
     for first in range(0, n, many):
         some = slice(first, first + many)
         w = run_forward_dynamics(model.common_of_rows(some, n), q[some], v[some], u[some], t)
@@ -221,8 +221,8 @@ class Motions:
         self._launch(t)
         self.lost, self.reached = self.all[:0], counts[:, DONE]
         if self.reached[some].min(initial=many) < many:
-            if self.w is not None and (self.w.status[some] == STATUS_CROWDED).any():
-                raise crowded(self.model)
+            if self.w is not None and (self.w.status[some] == STATUS_TOO_MANY_PAIRS).any():
+                raise near_pairs_error(self.model)
             rejected = _RejectedSteps(self, np.array(np.broadcast_to(t, (self.n, many + 1))), inputs)
             behind = rejected.after(which)
             while len(behind):
@@ -248,7 +248,7 @@ class Motions:
         counts[:, DONE], span[:] = 0, 0
         span[which, 1] = self.longest if many is None else many
         w.run()
-        if (w.status[which] == STATUS_CROWDED).any():
+        if (w.status[which] == STATUS_TOO_MANY_PAIRS).any():
             w.raise_for_status()
         self.reached = counts[:, DONE].copy()
         host["h"][which, 0] = host["h"][which, self.reached[which]]
@@ -310,13 +310,13 @@ class Motions:
     def snapshot(self) -> dict[str, Any]:
         """Copies of all data that the next steps depend on: states, counts and kept matrices."""
         names = (*NAMES, "counts", *(("anchor",) if "anchor" in self.host else ()))
-        kept = [] if self.w is None else [x.copy() for x in self.w.kept(_KEPT)]
+        kept = [] if self.w is None else [x.copy() for x in self.w.persistent_arrays(_KEPT)]
         return {"host": {name: self.host[name].copy() for name in names}, "kept": kept, "z": self.z,
                 "h": self.host["h"][:, 0].copy(), "steps": self.steps.copy()}  # fmt: skip
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Return to a snapshot, bit for bit."""
-        for buffer, value in zip(() if self.w is None else self.w.kept(_KEPT), snapshot["kept"]):
+        for buffer, value in zip(() if self.w is None else self.w.persistent_arrays(_KEPT), snapshot["kept"]):
             buffer[...] = value
         for name, value in snapshot["host"].items():
             self.host[name][...] = value
@@ -436,7 +436,7 @@ class _RejectedSteps:
         if motions.time_rows is not None:
             motions.time_rows.put_parts(some, k, begin, until)
         else:
-            row = len(host["load"]) // MOST_STAGES - motions.w.buffers.room + some
+            row = len(host["load"]) // MOST_STAGES - motions.w.buffers.capacity + some
             host["span"][some, 2] = row - k
             if motions.model.n_load_rows + motions.model.n_motions:
                 rows = stages * row[:, None] + np.arange(stages)
@@ -549,7 +549,7 @@ def restored(f: StateDerivative, parts: Mapping[str, Any]) -> Any:
     for name, arrays in memory["buffers"].items():
         part = parts[name]
         part.w = workspace_with_room(model, 1, *part.room)
-        for buffer, array in zip(part.w.kept(_KEPT), arrays):
+        for buffer, array in zip(part.w.persistent_arrays(_KEPT), arrays):
             buffer[...] = array
     return memory["loop"]
 
@@ -571,7 +571,7 @@ def _buffers(parts: Mapping[str, Any]) -> Iterator[tuple[str, list[np.ndarray]]]
     for name, part in parts.items():
         w = getattr(part, "w", None)
         if w is not None and not isinstance(part, Motions):
-            yield name, [array.copy() for array in w.kept(_KEPT)]
+            yield name, [array.copy() for array in w.persistent_arrays(_KEPT)]
 
 
 def failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:

@@ -74,7 +74,7 @@ from lissom.model.tables import Tables
 from lissom.passes.features import may_have_loops
 from lissom.passes.kinds import move_configuration
 from lissom.passes.linear_algebra import FINITE, largest, lu_factor, lu_solve
-from lissom.passes.scratch import STATUS_CROWDED, Scratch
+from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS, Scratch
 from lissom.stepping.step_rows import (
     C0,
     C1,
@@ -123,7 +123,7 @@ from lissom.stepping.step_rows import (
     still_open,
     take_rates,
 )
-from lissom.systems.bordered import LoopRows, border, hold_prescribed, take_forces
+from lissom.systems.bordered import LoopRows, assemble_bordered, fix_prescribed, update_forces
 from lissom.systems.closed_blocks import factor_closed_blocks, solve_closed_blocks
 from lissom.systems.loop_unknowns import put_changes
 from lissom.systems.newton_blocks import solve_newton_blocks
@@ -267,7 +267,7 @@ def begin_stage(
         counts[i, NEW_FIRST] = counts[i, NEW_FIRST] - 1
     counts[i, SLOW_IS_ENOUGH] = wp.max(counts[i, SLOW_IS_ENOUGH] - 1, 0)
     x.notes[i, TRIES_KEPT] = wp.float64(counts[i, HAS_MATRIX])
-    x.notes[i, UNKNOWNS] = wp.float64(t.nv + b.loops.kept[i])
+    x.notes[i, UNKNOWNS] = wp.float64(t.nv + b.loops.rank[i])
     x.notes[i, RATE] = so3.ONE
     x.notes[i, LAST] = -so3.ONE
     x.notes[i, LAST_MADE_HERE] = so3.ZERO
@@ -337,9 +337,9 @@ def factor_matrix(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) 
             for k in range(t.nv):
                 largest_entry = wp.max(largest_entry, wp.abs(b.matrix[i, j * b.x.width + k]) / x.inverse_scale[k])
             x.row_unit[i, j] = wp.where(largest_entry > so3.ZERO, largest_entry, so3.ONE)
-    n = border(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
+    n = assemble_bordered(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
     x.notes[i, UNKNOWNS] = wp.float64(n)
-    hold_prescribed(t, n, b.loops.width, i, b.loops.unknown, b.loops.matrix, b.loops.unknown)
+    fix_prescribed(t, n, b.loops.width, i, b.loops.unknown, b.loops.matrix, b.loops.unknown)
     return lu_factor(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots) == 0
 
 
@@ -376,15 +376,15 @@ def factor_closed(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) 
     if x.notes[i, FRESH] == so3.ZERO:
         return True
     put_energy_units(t, x, i)
-    pivot = factor_closed_blocks(t, s, b.kept, b.closed, i, so3.ONE, b.loops, put_changes)
-    x.notes[i, UNKNOWNS] = wp.float64(t.nv + b.loops.kept[i])
+    pivot = factor_closed_blocks(t, s, b.matrix_blocks, b.closed, i, so3.ONE, b.loops, put_changes)
+    x.notes[i, UNKNOWNS] = wp.float64(t.nv + b.loops.rank[i])
     return pivot == 0
 
 
 @wp.func
 def solve_closed(b: NewtonBuffers, x: StepRows, i: int):
     """Solve by the factors of factor_closed."""
-    solve_closed_blocks(b.kept, b.closed, i, x.v.shape[1], b.loops)
+    solve_closed_blocks(b.matrix_blocks, b.closed, i, x.v.shape[1], b.loops)
 
 
 @wp.func
@@ -415,7 +415,7 @@ def correct_stage(
     correct(t.nv, x, i, b.loops.unknown, c0, c1, x.notes[i, TO_AHEAD])
     if c.follows_rates != so3.ZERO:
         take_rates(t, x, i)
-    take_forces(t.nv, i, b.loops)
+    update_forces(t.nv, i, b.loops)
     if may_have_loops() and c.project != so3.ZERO and t.loops.node.shape[0] > 0:
         close_loops(t, b, x, i, c1, solve)
     move_configuration(t, i, x.start, x.move, x.q)
@@ -532,7 +532,7 @@ def damp_stage(
     numbers: wp.array(dtype=wp.float64), motion: wp.array(dtype=wp.float64),
 ) -> int:  # fmt: skip
     """Try half the part of a change, or the next start where there is no change or it is too short."""
-    if numbers[DAMPS] == so3.ZERO or s.status[i] == STATUS_CROWDED:
+    if numbers[DAMPS] == so3.ZERO or s.status[i] == STATUS_TOO_MANY_PAIRS:
         return FAILED
     part = wp.float64(0.5) * x.notes[i, PART]
     if part < LEAST_PART:

@@ -23,15 +23,15 @@ from typing import final
 import numpy as np
 
 from lissom.dynamics.actuation import input_response
-from lissom.dynamics.assembly import on_motion
-from lissom.dynamics.configuration import groups, integrate
+from lissom.dynamics.assembly import prescribed_state
+from lissom.dynamics.configuration import integrate, quaternion_joints
 from lissom.dynamics.contacts import contact_anchors, put_anchors
 from lissom.dynamics.loads import put_python_forces, python_response
-from lissom.launch.prepare import Wanted
+from lissom.launch.prepare import TableOptions
 from lissom.launch.workspace import Workspace
 from lissom.lie.arrays import se3_tangent, so3_tangent
 from lissom.model.model import Model
-from lissom.passes.scratch import STATUS_CROWDED
+from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS
 from lissom.stepping.driver import accelerations, starting_accelerations
 from lissom.stepping.newton_stages import (
     AVOID_KEPT,
@@ -157,9 +157,9 @@ class ControllerSteps:
 
 
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
-_WANTED = {
-    RESIDUAL: Wanted(sums=True),
-    MATRIX: Wanted(differentiates=True, rough=True),
+_TABLE_OPTIONS = {
+    RESIDUAL: TableOptions(only_along_v=True),
+    MATRIX: TableOptions(derivatives=True, approximate=True),
 }  # by the parts that call Python
 _LONGEST_AVOIDED = 16 * AVOID_KEPT  # stages before a kept matrix is tried again
 
@@ -204,7 +204,7 @@ class ImplicitSteps:
     def start(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, h: float | None) -> StepState:
         """The state at t = 0 with its acceleration and the forces of loops. h: size of the steps [s], if it is
         fixed."""
-        q, v = on_motion(self.model, 0.0, q, v)
+        q, v = prescribed_state(self.model, 0.0, q, v)
         inputs, rate = (_of_rows(law) for law in (self.f.inputs, self.f.law.rate))
         rows = starting_accelerations(self.model, self.scheme, q[None], v[None], z[None], inputs, rate, h)
         a, ahead, force, size = (x[0] for x in rows)
@@ -314,7 +314,7 @@ class ImplicitSteps:
                         u = self.control.inputs(t, q, v)
                         self._put_forces(w, k, t, q, v, u)
                     host["pause"][0] = 1, part, k
-                    w.run(_WANTED.get(part), still=part not in _WANTED)
+                    w.run(_TABLE_OPTIONS.get(part), keep_tables=part not in _TABLE_OPTIONS)
                     if part == MATRIX:
                         self._add_answers(w, t, q, v, u, again)
                         again = True
@@ -324,7 +324,7 @@ class ImplicitSteps:
                     part = UNSOLVED  # Newton's method has reached a state that the robot cannot have
                     continue
                 part = int(w.host["pause"][0, 1])
-            if w.status[0] == STATUS_CROWDED:
+            if w.status[0] == STATUS_TOO_MANY_PAIRS:
                 w.raise_for_status()
             if part != CONVERGED:
                 return None
@@ -353,7 +353,7 @@ class ImplicitSteps:
             dq, dv = dq - by_q, dv - by_v
             note[MADE_HERE] = again or self.f.law.derivatives is not None  # else those of the law may be old
         move = w.host["move"][0]
-        for _, j, free in groups(model):
+        for _, j, free in quaternion_joints(model):
             block = slice(j, j + (6 if free else 3))
             dq[:, block] = dq[:, block] @ (se3_tangent if free else so3_tangent)(move[block])
         matrix = w.host["matrix"][0].reshape(model.nv, -1)[:, : model.nv]

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from lissom.dynamics.actuation import input_response
-from lissom.dynamics.assembly import on_motion
+from lissom.dynamics.assembly import prescribed_state
 from lissom.dynamics.configuration import configuration_rate_derivatives, unit_quaternions
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
 from lissom.dynamics.forward_dynamics_derivatives import constrained_response
@@ -26,7 +26,7 @@ from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.errors import ShapeError
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
-from lissom.passes.scratch import STATUS_CROWDED, STATUS_NOT_FINITE, STATUS_OVERFLOW
+from lissom.passes.scratch import STATUS_NOT_FINITE, STATUS_OVERFLOW, STATUS_TOO_MANY_PAIRS
 from lissom.stepping.contact_search import ContactSearch
 
 
@@ -213,7 +213,7 @@ class StateDerivative:
         if not len(model.contacts.pair):
             return None
         q, v = rows[:, : model.nq], rows[:, model.nq : end]
-        q, v = on_motion(model, times, q, v)
+        q, v = prescribed_state(model, times, q, v)
         return search.first_contact(times, q, v)
 
     def sample(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
@@ -226,7 +226,7 @@ class StateDerivative:
     def _rows(self, t: float, x: np.ndarray) -> np.ndarray:
         """f at one time for states (n, nq + nv + nz), under continuous feedback."""
         model, law, end = self.model, self.law, self.model.nq + self.model.nv
-        q, v = on_motion(model, t, x[:, : model.nq], x[:, model.nq : end])
+        q, v = prescribed_state(model, t, x[:, : model.nq], x[:, model.nq : end])
         z = x[:, end:]
         seen = list(zip(unit_quaternions(model, q), v, z))
         u = np.array([law.inputs(t, *row) for row in seen])
@@ -238,13 +238,13 @@ class StateDerivative:
     def _row(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
         """Store f of one state in `out`, with little overhead."""
         model, nq, end = self.model, self.model.nq, self.model.nq + self.model.nv
-        q, v = on_motion(model, t, x[:nq], x[nq:end])
+        q, v = prescribed_state(model, t, x[:nq], x[nq:end])
         z = x[end:]
         seen = unit_quaternions(model, q) if self.is_feedback else q
         u, w = self.inputs(t, seen, v, z), self.ready
         if w is None:
             w = run_forward_dynamics(model, q, v, u, t, self.pull)
-            if w.buffers.alone is not None and not (model.calls_python or model.loads.varies or model.n_motions):
+            if w.buffers.only_launch is not None and not (model.calls_python or model.loads.varies or model.n_motions):
                 self.ready = w  # later calls change only q, v and u
         else:
             known = w.host
@@ -261,7 +261,7 @@ class StateDerivative:
         """Raise if a shorter step would not help, or after too many consecutive states that are not finite. CVODE would
         try shorter steps for ever."""
         raise_if_massless(self.model, w)
-        if w.status[0] == STATUS_CROWDED:
+        if w.status[0] == STATUS_TOO_MANY_PAIRS:
             w.raise_for_status()
         if w.status[0] in (STATUS_NOT_FINITE, STATUS_OVERFLOW):
             self._count_not_finite()
@@ -275,7 +275,7 @@ class StateDerivative:
     def takes(self, t: float, x: np.ndarray) -> bool:
         """Whether the robot can be in a state."""
         q, v, _ = self.split(x)
-        return bool(np.isfinite(x).all()) and takes_state(self.model, *on_motion(self.model, t, q, v))
+        return bool(np.isfinite(x).all()) and takes_state(self.model, *prescribed_state(self.model, t, q, v))
 
     def __call__(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
         """Right-hand side. An exception of the user's law is stored for the caller. A state that the robot cannot have
@@ -310,7 +310,7 @@ class StateDerivative:
     def _exact(self, t: float, x: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
         """∂f/∂x from the derivatives of inverse dynamics: ∂a/∂(q, v) = −M⁻¹ ∂r/∂(q, v), r = ID − B u at a."""
         model, nq, nv = self.model, self.model.nq, self.model.nv
-        q, v = on_motion(model, t, unit_quaternions(model, x[:nq]), x[nq:])
+        q, v = prescribed_state(model, t, unit_quaternions(model, x[:nq]), x[nq:])
         a = rate[nq:]
         z = x[nq + nv :]
         u = self.inputs(t, q, v, z)

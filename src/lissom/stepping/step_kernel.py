@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.loads import constant_laws, laws_of_time, rows_of_times, steps_of_laws
+from lissom.dynamics.loads import laws_of_time, rows_of_times, steps_of_laws, zero_laws
 from lissom.forces.contact import anchor_row
 from lissom.forces.terms import Acting, no_memory
-from lissom.launch.buffers import LONG, Buffers, shown
-from lissom.launch.prepare import Wanted
-from lissom.launch.workspace import Workspace, own_workspace, workspace
+from lissom.launch.buffers import ITERATIVE_COST, Buffers, register_loops
+from lissom.launch.prepare import TableOptions
+from lissom.launch.workspace import Workspace, unpooled_workspace, workspace
 from lissom.lie import so3
 from lissom.lie.types import EXPRESSIONS, kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -330,7 +330,7 @@ def private_workspace(model: Model, batch: int, steps: int, rows: int = 0) -> Wo
     It has anchors of its own even for a batch of one.
     """
     make = partial(_make, room=1, length=_length(model, 0), steps=steps, rows=rows)
-    return own_workspace(model, batch, make)
+    return unpooled_workspace(model, batch, make)
 
 
 def bytes_of_instance(model: Model) -> int:
@@ -362,7 +362,9 @@ def _make(
     n, row = steps or _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
     if keeps and anchors:
         n = min(n, max(_LEAST_RUN, _MOST_BYTES // (8 * anchors * batch)))
-    w = Buffers(model, batch, {}, {"out": (n * row,)}, wanted=Wanted(differentiates=True), weight=LONG)
+    w = Buffers(
+        model, batch, {}, {"out": (n * row,)}, table_options=TableOptions(derivatives=True), cost=ITERATIVE_COST
+    )
     x = step_rows(w, model, n * 3 * (before or 0) * model.nv, n * anchors if keeps else 0)
     common = rows or (n + batch) * MOST_STAGES
     shared = [
@@ -377,8 +379,8 @@ def _make(
     out, counts = w.on_device["out"], w.buffer("counts", (batch, COUNTS), wp.int32)
     plain, driven, buffers = _kernels_of(model, is_whole)
     b = buffers(model, batch)
-    shown(w, b.loops)
-    w.share("matrix", b.matrix)
+    register_loops(w, b.loops)
+    w.register("matrix", b.matrix)
     tables = w.tables
     if (batch > 1 or steps or keeps) and anchors:
         tables = w.anchored_tables()
@@ -398,7 +400,7 @@ def _make(
 
 def _put_laws(model: Model, w: Buffers, length: int) -> LawsStruct:
     """Loads and motions as functions of time, with room for a program of the given length (see `put_program`)."""
-    laws, (knots, pieces) = LawsStruct(), laws_of_time(model) or constant_laws(model)
+    laws, (knots, pieces) = LawsStruct(), laws_of_time(model) or zero_laws(model)
     laws.knots = w.buffer("law_knots", knots.shape, common=True)
     laws.pieces = w.buffer("laws", pieces.shape, common=True)
     laws.code = w.buffer("code", (max(length, 1), 2), wp.int32, common=True)

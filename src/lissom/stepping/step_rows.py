@@ -15,11 +15,11 @@ from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, device_array
 from lissom.passes import group, traversal
-from lissom.passes.features import is_stored, may_have_loops
+from lissom.passes.features import has_stored_pose, may_have_loops
 from lissom.passes.scratch import Scratch
 from lissom.passes.traversal import place_bases
 from lissom.stepping.schemes import Scheme
-from lissom.systems.bordered import LoopRows, ask_closed
+from lissom.systems.bordered import LoopRows, put_row_residuals
 from lissom.systems.loops import loop_rates, loop_residuals
 from lissom.systems.newton_matrix import NewtonBuffers
 
@@ -114,7 +114,7 @@ def step_rows(w: Buffers, model: Model, left: int = 0, anchored: int = 0) -> Ste
         if name != "inverse_scale":
             setattr(x, name, w.buffer(name, (w.batch, sizes.get(name, nv))))
     scales = [device_array(one, "inverse scale", 1.0 / one.dofs.scale, wp.float64) for one in model.models or (model,)]
-    x.inverse_scale = w.own(scales[0], scales)
+    x.inverse_scale = w.per_model(scales[0], scales)
     return x
 
 
@@ -292,8 +292,8 @@ def take_rates(t: Tables, x: StepRows, i: int):
     """Set v and a of stored poses from the rate of Δ and its derivative: v = T(Δ) w of schemes."""
     if x.q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if is_stored(t.node[k].has_quaternion):
-                group.take_rate(t, i, k, x.notes[i, C1], x.move, x.rate, x.bare, x.v, x.a)
+            if has_stored_pose(t.node[k].has_quaternion):
+                group.set_rates(t, i, k, x.notes[i, C1], x.move, x.rate, x.bare, x.v, x.a)
 
 
 @wp.func
@@ -373,10 +373,10 @@ def ask_loops(
 ):
     """Set the right side of the rows of loops: e = 0, or A v = 0 for (3)."""
     if c.project == so3.ZERO:
-        ask_closed(t.nv, i, loops, so3.ONE, loops.gap)
+        put_row_residuals(t.nv, i, loops, so3.ONE, loops.gap)
     else:
         loop_rates(t, s, i, se3.join(vec3(), -gravity), loops.rate, loops.acceleration)
-        ask_closed(t.nv, i, loops, so3.ONE / c1, loops.rate)
+        put_row_residuals(t.nv, i, loops, so3.ONE / c1, loops.rate)
 
 
 @wp.func
@@ -386,7 +386,7 @@ def close_loops(t: Tables, b: NewtonBuffers, x: StepRows, i: int, c1: wp.float64
         b.loops.unknown[i, j] = so3.ZERO
     for row in range(b.loops.gap.shape[1]):
         b.loops.gap[i, row] = b.loops.gap[i, row] - b.loops.rate[i, row] / c1
-    ask_closed(t.nv, i, b.loops, so3.ONE, b.loops.gap)
+    put_row_residuals(t.nv, i, b.loops, so3.ONE, b.loops.gap)
     solve(b, x, i)
     for j in range(t.nv):
         x.move[i, j] = x.move[i, j] - b.loops.unknown[i, j]
@@ -397,7 +397,7 @@ def settle_acceleration(t: Tables, b: NewtonBuffers, x: StepRows, i: int, c0: wp
     """Remove the acceleration by which A a + Ȧ v differs from zero, and its forces, by (4)."""
     for j in range(t.nv):
         b.loops.unknown[i, j] = so3.ZERO
-    ask_closed(t.nv, i, b.loops, so3.ONE, b.loops.acceleration)
+    put_row_residuals(t.nv, i, b.loops, so3.ONE, b.loops.acceleration)
     solve(b, x, i)
     for j in range(t.nv):
         x.a[i, j] = x.a[i, j] - b.loops.unknown[i, j]

@@ -31,7 +31,7 @@ from lissom.lie import so3
 from lissom.lie.types import by_reference, vec6
 from lissom.model.tables import Tables
 from lissom.passes.expressions import evaluate
-from lissom.passes.scratch import STATUS_CROWDED, Scratch
+from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS, Scratch
 from lissom.stepping.newton_stages import CONVERGED
 from lissom.stepping.step_rows import ERROR, HAS_MATRIX, POWER, STEADY, StepRows
 from lissom.systems.bordered import LoopRows
@@ -152,7 +152,7 @@ def retry(
 def gives_up(s: Scratch, adaptive: Rows, i: int) -> bool:
     """Whether no shorter step is tried: it would be too short, or the robot has more near pairs than it has room
     for."""
-    return adaptive[i, NEXT] < adaptive[i, LEAST] or s.status[i] == STATUS_CROWDED
+    return adaptive[i, NEXT] < adaptive[i, LEAST] or s.status[i] == STATUS_TOO_MANY_PAIRS
 
 
 @wp.func

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.dynamics.actuation import input_rows
-from lissom.dynamics.assembly import consistent_start, on_motion
+from lissom.dynamics.assembly import consistent_start, prescribed_state
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.contacts import contact_anchors
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
@@ -131,7 +131,7 @@ class Stepper:
         model, self._t = self.model, self._t if t is None else float(t)
         q = model.neutral() if q is None else checked_configuration(model, "q", q)
         v = np.zeros(model.nv) if v is None else stack("v", v, model.nv)
-        q, v = consistent_start(model, *on_motion(model, self._t, q, v))
+        q, v = consistent_start(model, *prescribed_state(model, self._t, q, v))
         a, force = (x[0] for x in accelerations(model, self._t, q[None], v[None], input_rows(model, u)[None]))
         self._motions.put(0, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
         self._motions.host["counts"][:], self._motions.z = 0, np.zeros(0)
@@ -249,7 +249,7 @@ class Copies:
         q, v = checked_configuration(model, "q", q).copy(), stack("v", v, model.nv).copy()
         own = [model.of_row(k, self.n) for k in which.tolist()]
         for k, one in enumerate(own if model.n_rows or model.n_motions else ()):
-            q[k], v[k] = consistent_start(one, *on_motion(one, 0.0, q[k], v[k]))
+            q[k], v[k] = consistent_start(one, *prescribed_state(one, 0.0, q[k], v[k]))
         a, force = self._accelerations(which, q, v, stack("u", u, model.nu))
         self._motions.put(which, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
         self.w.host["counts"][which], self._taken[which] = 0, 0

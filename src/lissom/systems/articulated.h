@@ -1,5 +1,5 @@
-// Articulated bodies, block by block. Equations are those of the Python module systems/articulated. A row of G and of
-// H⁻¹ G fills one register: six numbers and two zeros.
+// Articulated bodies by elimination of blocks. Equations are those of the Python module systems/articulated. A row of G
+// and of H⁻¹ G fills one register: six numbers and two zeros.
 
 // J_k = J of node `before` (none if negative) + S_k.
 LISSOM_INLINE void sum_path(const Columns& x, int width, int before, int i, int k, array<double> S, array<double> J) {
@@ -65,19 +65,19 @@ LISSOM_INLINE void gather_node(
     }
 }
 
-// Factors LDLᵀ of H in its place, rows of prescribed coordinates as in the identity, and H⁻¹ G. Returns 0, or 1 + the
-// coordinate whose pivot rounding could have made.
+// Overwrite H by its factors LDLᵀ, with rows of the identity for prescribed coordinates, and compute H⁻¹ G. Returns 0,
+// or 1 + the coordinate of a pivot that is zero to rounding.
 LISSOM_INLINE int factor_block(
-    const Blocks& y, int i, int e, array<double> H, array<double> G, array<double> answer, array<double> diagonal
+    const Blocks& y, int i, int e, array<double> H, array<double> G, array<double> inverse_G, array<double> diagonal
 ) {
     const int n = y.size.data[e], width = y.width.data[e], at = y.row_start.data[e], first = y.v_start.data[e];
     double* square = row(H, i) + y.square_start.data[e];
     double* coupling = row(G, i) + 8 * at;
-    double* out = row(answer, i) + 8 * at;
+    double* out = row(inverse_G, i) + 8 * at;
     double* full = row(diagonal, i) + at;
     for (int k = 0; k < n; ++k)
         // a prescribed coordinate: its row and column as in the identity
-        if (y.held.data[first + k]) {
+        if (y.is_prescribed.data[first + k]) {
             for (int j = 0; j < n; ++j)
                 square[k * width + j] = square[j * width + k] = 0.0;
             square[k * width + k] = full[k] = 1.0;
@@ -87,7 +87,7 @@ LISSOM_INLINE int factor_block(
         store(out + 8 * k, load(coupling + 8 * k));
     for (int k = 0; k < n; ++k) {
         const double* top = square + k * width;
-        // no more is left of the pivot than rounding of the diagonal of M
+        // the pivot is not larger than the rounding error of the diagonal of M
         if (!(top[k] > 1e-14 * full[k]))
             return first + k + 1;
         const double inverse = -1.0 / top[k];
@@ -111,10 +111,12 @@ LISSOM_INLINE int factor_block(
 }
 
 // Λ of (3) from Σ Î.
-LISSOM_INLINE mat6 reduced_inertia(const Blocks& y, int i, int e, mat6 inertia, array<double> G, array<double> answer) {
+LISSOM_INLINE mat6 reduced_inertia(
+    const Blocks& y, int i, int e, mat6 inertia, array<double> G, array<double> inverse_G
+) {
     const int n = y.size.data[e], at = y.row_start.data[e];
     const double* coupling = row(G, i) + 8 * at;
-    const double* solved = row(answer, i) + 8 * at;
+    const double* solved = row(inverse_G, i) + 8 * at;
     mat6 out = inertia;
     for (int k = 0; k < n; ++k)
         for (int r = 0; r < 6; ++r)
@@ -123,14 +125,14 @@ LISSOM_INLINE mat6 reduced_inertia(const Blocks& y, int i, int e, mat6 inertia, 
     return out;
 }
 
-// p of (3) for block e; f on its coordinates becomes H⁻¹ (f − Σ Jᵀ p̂).
+// p of (3) for block e; f on its coordinates is replaced by H⁻¹ (f − Σ Jᵀ p̂).
 LISSOM_INLINE vec6 solve_inward(
-    const Columns& x, const Blocks& y, int i, int e, array<double> J, array<double> H, array<double> answer,
+    const Columns& x, const Blocks& y, int i, int e, array<double> J, array<double> H, array<double> inverse_G,
     array<vec6> wrench, array<double> f
 ) {
     const int n = y.size.data[e], width = y.width.data[e], at = y.row_start.data[e], first = y.v_start.data[e];
     const double* square = row(H, i) + y.square_start.data[e];
-    const double* solved = row(answer, i) + 8 * at;
+    const double* solved = row(inverse_G, i) + 8 * at;
     double* z = row(f, i) + first;
     vec6 out = {};
     for (int m = y.node_start.data[e]; m < y.node_start.data[e + 1]; ++m) {
@@ -145,7 +147,7 @@ LISSOM_INLINE vec6 solve_inward(
         }
     }
     for (int k = 0; k < n; ++k) {
-        if (y.held.data[first + k])
+        if (y.is_prescribed.data[first + k])
             z[k] = 0.0;
         for (int r = 0; r < 6; ++r)
             out.c[r] += solved[8 * k + r] * z[k];  // p += Gᵀ H⁻¹ (f − Σ Jᵀ p̂) of (3)
@@ -167,13 +169,13 @@ LISSOM_INLINE vec6 solve_inward(
     return out;
 }
 
-// a of (2) from H⁻¹ (f − Σ Jᵀ p̂) in its place, and (1), where the block hangs on what accelerates by `below`.
+// Replace H⁻¹ (f − Σ Jᵀ p̂) in f by a of (2), and compute (1); `below` is the acceleration α̇_p.
 LISSOM_INLINE void solve_outward(
-    const Columns& x, const Blocks& y, int i, int e, vec6 below, array<double> J, array<double> answer, array<vec6> acc,
-    array<double> f
+    const Columns& x, const Blocks& y, int i, int e, vec6 below, array<double> J, array<double> inverse_G,
+    array<vec6> acc, array<double> f
 ) {
     const int n = y.size.data[e], at = y.row_start.data[e];
-    const double* solved = row(answer, i) + 8 * at;
+    const double* solved = row(inverse_G, i) + 8 * at;
     double* a = row(f, i) + y.v_start.data[e];
     for (int k = 0; k < n; ++k)
         for (int r = 0; r < 6; ++r)

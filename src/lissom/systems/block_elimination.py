@@ -1,8 +1,8 @@
-"""Elimination of the blocks of newton_blocks, whose equations these are, as native loops inside kernels.
+"""Elimination of blocks as native loops inside kernels. Equations are those of newton_blocks.
 
-Matrices by block start at `square_start` where they are square, at six numbers for each row of `row_start` where they
-have as many columns as the block has coordinates, and where they have as many rows at 24 numbers for each coordinate
-of the blocks before, 18 of which serve.
+The matrices of all blocks of n coordinates each lie one after the other. Square ones (n x n, such as B) begin at
+`square_start`. Those with six rows (6 x n, such as V) begin at 6 `row_start`. Those with n rows (such as G) have STATE
+= 24 numbers in a row, of which 18 are used, and begin at 24 times the first coordinate of the block.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -22,9 +22,9 @@ from lissom.passes.linear_algebra import Pivots
 native = native_functions("systems/elimination.h", STATE=STATE)
 
 
-@wp.func_native(native("of_nodes_from"))
-def of_nodes_from(first: int, width: int, S: Matrix) -> Matrix:
-    """The columns of nodes from `first` on, as an array that is asked by the number of the node."""
+@wp.func_native(native("columns_from"))
+def columns_from(first: int, width: int, S: Matrix) -> Matrix:
+    """A view of columns S of the nodes from `first` on, whose index is the number of the node."""
     ...
 
 
@@ -40,26 +40,26 @@ def clear_row(i: int, X: Matrix):
     ...
 
 
-@wp.func_native(native("hang"))
-def hang(i: int, place: int, X: mat6, hanging: Matrix):
-    """Add to the 6x6 matrix at a place."""
+@wp.func_native(native("add_matrix_at"))
+def add_matrix_at(i: int, place: int, X: mat6, attached: Matrix):
+    """Add X to the 6x6 matrix number `place`."""
     ...
 
 
-@wp.func_native(native("with_hanging"))
-def with_hanging(i: int, place: int, X: mat6, hanging: Matrix) -> mat6:
-    """X + the 6x6 matrix at a place."""
+@wp.func_native(native("plus_matrix_at"))
+def plus_matrix_at(i: int, place: int, X: mat6, attached: Matrix) -> mat6:
+    """X plus the 6x6 matrix number `place`."""
     ...
 
 
-@wp.func_native(native("keep_columns"))
-def keep_columns(x: Columns, i: int, k: int, place: int, J: Matrix, out: Matrix):
-    """The columns J_k at a place among those that are kept."""
+@wp.func_native(native("copy_columns"))
+def copy_columns(x: Columns, i: int, k: int, place: int, J: Matrix, out: Matrix):
+    """Copy the columns J_k to number `place` of the stored columns."""
     ...
 
 
-@wp.func_native(native("take_band"))
-def take_band(y: Blocks, band: int, i: int, e: int, K: Matrix, B: Matrix, G: Matrix, V: Matrix):
+@wp.func_native(native("load_band"))
+def load_band(y: Blocks, band: int, i: int, e: int, K: Matrix, B: Matrix, G: Matrix, V: Matrix):
     """B = local + K of block e, with rows of `band`; G = V = 0."""
     ...
 
@@ -77,14 +77,14 @@ def gather_node(
 def factor_block(
     y: Blocks, i: int, e: int, B: Matrix, pivots: Pivots, G: Matrix, V: Matrix
 ) -> int:  # fmt: skip
-    """Factors of B with swapped rows in its place, rows and columns of prescribed coordinates as in the identity, and
-    B⁻¹ G in the place of G. Returns 0, or 1 + the coordinate of a pivot that is zero or not finite."""
+    """Overwrite B by its LU factors with swapped rows, and G by B⁻¹ G. Rows and columns of prescribed coordinates are
+    those of the identity. Returns 0, or 1 + the coordinate of a pivot that is zero or not finite."""
     ...
 
 
-@wp.func_native(native("reduced"))
-def reduced(y: Blocks, i: int, e: int, part: int, sum: mat6, answer: Matrix, V: Matrix) -> mat6:
-    """The part of Λ of (4) by x, w or z (0, 1, 2), from that of Σ Ê."""
+@wp.func_native(native("reduced_response"))
+def reduced_response(y: Blocks, i: int, e: int, part: int, sum: mat6, inverse_G: Matrix, V: Matrix) -> mat6:
+    """The part of Λ of (4) for x, w or z (part 0, 1 or 2); `sum` is this part of Σ Ê."""
     ...
 
 
@@ -92,23 +92,23 @@ def reduced(y: Blocks, i: int, e: int, part: int, sum: mat6, answer: Matrix, V: 
 def solve_inward(
     y: Blocks, i: int, e: int, below: vec6, B: Matrix, pivots: Pivots, V: Matrix, f: Matrix
 ) -> vec6:  # fmt: skip
-    """c of (4) for block e from Σ ĉ; f − Σ Lᵀ ĉ on its coordinates becomes B⁻¹ times that."""
+    """c of (4) for block e, with Σ ĉ in `below`; f − Σ Lᵀ ĉ on its coordinates is replaced by B⁻¹ (f − Σ Lᵀ ĉ)."""
     ...
 
 
-@wp.func_native(native("hand_on"))
-def hand_on(x: Columns, y: Blocks, i: int, e: int, k: int, c: vec6, L: Matrix, f: Matrix):
+@wp.func_native(native("subtract_projection"))
+def subtract_projection(x: Columns, y: Blocks, i: int, e: int, k: int, c: vec6, L: Matrix, f: Matrix):
     """f −= L_kᵀ c on the coordinates of block e."""
     ...
 
 
-@wp.func_native(native("moved"))
-def moved(x: Columns, y: Blocks, i: int, e: int, k: int, start: vec6, J: Matrix, f: Matrix) -> vec6:
-    """One of the three parts of (1) at node k of block e."""
+@wp.func_native(native("block_motion"))
+def block_motion(x: Columns, y: Blocks, i: int, e: int, k: int, start: vec6, J: Matrix, f: Matrix) -> vec6:
+    """One of the three parts of (1), x, w or z, at node k of block e; `start` is that of y."""
     ...
 
 
 @wp.func_native(native("solve_outward"))
-def solve_outward(y: Blocks, i: int, e: int, x: vec6, w: vec6, z: vec6, answer: Matrix, f: Matrix):
-    """δ of (2) from what solve_inward left in f."""
+def solve_outward(y: Blocks, i: int, e: int, x: vec6, w: vec6, z: vec6, inverse_G: Matrix, f: Matrix):
+    """Replace the result of solve_inward in f by δ of (2); x, w and z are the parts of y."""
     ...

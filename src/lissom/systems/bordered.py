@@ -5,10 +5,10 @@
     M a − Aᵀ λ = f,   A a = −Ȧ v − 2 p A v − p² e                                                         (3)
 
 σ, the mean size of K in the units of the coordinates, keeps (1) well conditioned for every time step (C. L. Bottasso,
-O. A. Bauchau, A. Cardona, J. Comput. Phys. 221, 2007). Only independent rows enter, which pivoted Gram-Schmidt on A
-finds: QR with row exchange. The other rows follow, and their forces stay constant. (2) solves (3). There p = 0, except
-in integrators that pull the motion back onto the loops; the row of a coordinate with a prescribed motion is replaced by
-the prescribed acceleration.
+O. A. Bauchau, A. Cardona, J. Comput. Phys. 221, 2007). Pivoted Gram-Schmidt on A (QR with row exchange) finds
+independent rows, and only these enter. The other rows are then satisfied too, and their forces stay constant. (2)
+solves (3). There p = 0, except in integrators that stabilise the loops (Baumgarte); the row of a coordinate with a
+prescribed motion is replaced by the prescribed acceleration.
 Source: Mathew 2025 eqs. (46)-(49) for (3).
 """
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy  # whose parts are imported when they are first asked: many starts need none
+import scipy  # its parts are imported at their first use, which most processes do not need
 import warp as wp
 
 from lissom.lie import se3, so3
@@ -30,21 +30,27 @@ from lissom.lie.types import by_reference, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, device_array
 from lissom.passes.columns import Columns, Matrix, column_width
-from lissom.passes.features import is_stored, may_have_loops
+from lissom.passes.features import has_stored_pose, may_have_loops
 from lissom.passes.linear_algebra import lu_factor, lu_solve
 from lissom.passes.scratch import Scratch
-from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_gap, residual_row, velocity_row
+from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_state, residual_row, velocity_row
 
 native = native_functions("systems/loops.h")
 
 
 @wp.struct
 class LoopRowsStruct:
-    """By instance and row: forces λ, residuals e, rates P y = A v and accelerations
-    P ẏ + Ṗ y = A a + Ȧ v, rows of A and of A_q, an orthonormal basis
-    of the chosen ones, and which unknown of (1) each is, −1 for those left out; the right side, then the unknowns of
-    (1) or (2), D of (2), how many rows are kept, σ, units of the coordinates (zero for prescribed ones), and the
-    matrix in rows of `width`, with its factors and the rows that were swapped."""
+    """Buffers of loop rows and of the bordered system.
+
+    By instance and row: force: λ. gap: residuals e. rate: P y = A v. acceleration: P ẏ + Ṗ y = A a + Ȧ v. A, A_q: the
+    rows. basis: an orthonormal basis of the independent rows. slot: number of the unknown in (1) or (2) behind the
+    coordinates, −1 for a dependent row. work: temporary numbers.
+
+    By instance: unknown: the right side of (1) or (2), then its solution. units: D of (2). rank: number of independent
+    rows. sigma: σ. matrix, factors, pivots: the matrix in rows of `width`, its factors and swapped rows.
+
+    scale: units of the coordinates, zero for prescribed ones.
+    """
 
     width: wp.int32
     force: Matrix
@@ -58,7 +64,7 @@ class LoopRowsStruct:
     A_q: Matrix
     basis: Matrix
     slot: wp.array2d(dtype=wp.int32)
-    kept: wp.array(dtype=wp.int32)
+    rank: wp.array(dtype=wp.int32)
     sigma: wp.array(dtype=wp.float64)
     scale: wp.array(dtype=wp.float64)
     matrix: Matrix
@@ -75,7 +81,7 @@ def bordered_width(model: Model) -> int:
 
 
 def scale_array(model: Model) -> Any:
-    """Natural sizes of the coordinates on the device, zero of prescribed ones, made once."""
+    """Units of the coordinates on the device, zero for prescribed ones; made once."""
     model = model.models[0] if model.models else model
     if "scale of loops" not in model.cache:
         scale = np.zeros(column_width(model))
@@ -85,21 +91,25 @@ def scale_array(model: Model) -> Any:
     return model.cache["scale of loops"]
 
 
-def loop_rows(model: Model, batch: int, square: Any = None, *, whole: bool = True) -> LoopRowsStruct:
-    """Buffers for a batch; without loops (1) is `square` itself, K with rows of column_width. No matrices and no rows
-    but where they are wanted whole."""
+def loop_rows(model: Model, batch: int, square: Any = None, *, dense: bool = True) -> LoopRowsStruct:
+    """Buffers for a batch.
+
+    Args:
+        square: K with rows of column_width, which is the matrix of (1) for robots without loops.
+        dense: whether there are buffers for rows and matrices; elimination of blocks does not need them.
+    """
     loops = LoopRowsStruct()
     loops.width = bordered_width(model)
-    m, w = model.n_rows, column_width(model) if whole else 0
+    m, w = model.n_rows, column_width(model) if dense else 0
     for name in ("force", "gap", "rate", "acceleration", "work"):
         setattr(loops, name, wp.zeros((batch, m), dtype=wp.float64, device=model.device))
     for name in ("A", "A_q", "basis"):
         setattr(loops, name, wp.zeros((batch, m * w), dtype=wp.float64, device=model.device))
     loops.slot = wp.full((batch, m), -1, dtype=wp.int32, device=model.device)
-    loops.kept = wp.zeros(batch, dtype=wp.int32, device=model.device)
+    loops.rank = wp.zeros(batch, dtype=wp.int32, device=model.device)
     loops.sigma = wp.zeros(batch, dtype=wp.float64, device=model.device)
     loops.scale = scale_array(model)
-    size = (model.nv + m) * loops.width if whole and (m or square is not None) else 0
+    size = (model.nv + m) * loops.width if dense and (m or square is not None) else 0
     loops.factors, bordered = (wp.zeros((batch, size), dtype=wp.float64, device=model.device) for _ in range(2))
     loops.matrix = bordered if m or square is None else square
     loops.unknown, loops.units = (
@@ -120,18 +130,18 @@ def choose_rows(
     work: Matrix,
     slot: wp.array2d(dtype=wp.int32),
 ) -> int:
-    """Number the independent rows of A in the order of their size, the others −1; how many there are."""
+    """Number the independent rows of A in `slot` in the order of their size, the others −1; returns their number."""
     ...
 
 
 @wp.func
 def choose_independent(x: Columns, i: int, loops: LoopRows) -> int:
-    """Choose independent rows among loops.A, which loops.slot then numbers; how many there are."""
+    """Number independent rows of loops.A in loops.slot; returns their number, also in loops.rank."""
     m = loops.force.shape[1]
     if m == 0:
         return 0
     kept = choose_rows(m, x.width, i, loops.A, loops.scale, loops.basis, loops.work, loops.slot)
-    loops.kept[i] = kept
+    loops.rank[i] = kept
     return kept
 
 
@@ -149,7 +159,7 @@ def put_border(
     slot: wp.array2d(dtype=wp.int32),
     matrix: Matrix,
 ) -> wp.float64:
-    """The matrix of (1), K having rows of `narrow`; its σ."""
+    """Assemble the matrix of (1) from K with rows of `narrow`; returns σ."""
     ...
 
 
@@ -166,7 +176,7 @@ def put_constrained(
     units: Matrix,
     matrix: Matrix,
 ):
-    """The matrix of (2), M having rows of `narrow`, and the units."""
+    """Assemble the matrix of (2) from M with rows of `narrow`, and compute the units D."""
     ...
 
 
@@ -178,8 +188,8 @@ def clear_loop_rows(narrow: int, m: int, i: int, rows: Matrix):
 
 
 @wp.func
-def border(t: Tables, x: Columns, i: int, K: Matrix, A_q: Matrix, loops: LoopRows) -> int:
-    """Choose the rows and make (1) from K, the rows loops.A and A_q; its size."""
+def assemble_bordered(t: Tables, x: Columns, i: int, K: Matrix, A_q: Matrix, loops: LoopRows) -> int:
+    """Find independent rows and assemble (1) from K, loops.A and A_q; returns the size of (1)."""
     m = t.loops.row_is_hinge.shape[0]
     kept = wp.int32(0)
     if may_have_loops() and m > 0:
@@ -191,8 +201,8 @@ def border(t: Tables, x: Columns, i: int, K: Matrix, A_q: Matrix, loops: LoopRow
 
 
 @wp.func
-def ask_closed(nv: int, i: int, loops: LoopRows, factor: wp.float64, missing: Matrix):
-    """Put σ times a factor of what the kept rows miss on the right side of (1)."""
+def put_row_residuals(nv: int, i: int, loops: LoopRows, factor: wp.float64, missing: Matrix):
+    """Put factor · σ · missing on the right side of (1) for the independent rows."""
     for row in range(missing.shape[1]):
         at = loops.slot[i, row]
         if at >= 0:
@@ -200,8 +210,8 @@ def ask_closed(nv: int, i: int, loops: LoopRows, factor: wp.float64, missing: Ma
 
 
 @wp.func
-def take_forces(nv: int, i: int, loops: LoopRows):
-    """λ −= the change that (1) gives."""
+def update_forces(nv: int, i: int, loops: LoopRows):
+    """Subtract the solution δλ of (1) from the forces λ."""
     for row in range(loops.force.shape[1]):
         at = loops.slot[i, row]
         if at >= 0:
@@ -209,12 +219,12 @@ def take_forces(nv: int, i: int, loops: LoopRows):
 
 
 @wp.func
-def own_rows(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, of_residual: int, out: Matrix):
-    """Rows A, or A_q of the residual, from the nodes' own columns S."""
+def rows_from_columns(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, of_residual: int, out: Matrix):
+    """Rows A, or A_q if `of_residual`, from the columns S of each node."""
     clear_loop_rows(x.width, t.loops.row_is_hinge.shape[0], i, out)
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
-            g = loop_gap(t, s, i, loop)
+            g = loop_state(t, s, i, loop)
             for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
                 y = velocity_row(t, g, loop, row)
                 if of_residual != 0:
@@ -226,13 +236,13 @@ def own_rows(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, of_residual: 
 
 
 @wp.func
-def path_rows(t: Tables, s: Scratch, x: Columns, i: int, J: Matrix, loops: LoopRows):
+def rows_from_sums(t: Tables, s: Scratch, x: Columns, i: int, J: Matrix, loops: LoopRows):
     """Rows A and A_q from path sums J of the columns."""
     m = t.loops.row_is_hinge.shape[0]
     clear_loop_rows(x.width, m, i, loops.A)
     clear_loop_rows(x.width, m, i, loops.A_q)
     for loop in range(t.loops.node.shape[0]):
-        g = loop_gap(t, s, i, loop)
+        g = loop_state(t, s, i, loop)
         a = t.loops.node[loop, 0]
         b = t.loops.node[loop, 1]
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
@@ -246,31 +256,32 @@ def path_rows(t: Tables, s: Scratch, x: Columns, i: int, J: Matrix, loops: LoopR
 
 
 @wp.func
-def untwist_rows(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, S_T: Matrix, loops: LoopRows):
-    """Rows A where the path sums held S T of spherical and free joints: with S instead."""
+def replace_moved_columns(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, S_T: Matrix, loops: LoopRows):
+    """Correct rows A from path sums with S T for spherical and free joints: replace S T by S."""
     for loop in range(t.loops.node.shape[0]):
-        g = loop_gap(t, s, i, loop)
+        g = loop_state(t, s, i, loop)
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
             for side in range(2):
-                untwist_path(t, x, t.loops.node[loop, side], i, y, S, S_T, row * x.width, loops.A)
+                replace_on_path(t, x, t.loops.node[loop, side], i, y, S, S_T, row * x.width, loops.A)
                 y = -y
 
 
 @wp.func
-def untwist_path(t: Tables, x: Columns, node: int, i: int, y: vec6, S: Matrix, S_T: Matrix, at: int, out: Matrix):
-    """out[at + j] += yᵀ (S − S T) on the columns of the spherical and free joints of a path."""
+def replace_on_path(t: Tables, x: Columns, node: int, i: int, y: vec6, S: Matrix, S_T: Matrix, at: int, out: Matrix):
+    """out[at + j] += yᵀ (S − S T) on the columns of spherical and free joints on the path to `node`."""
     k = node
     while k >= 0:
-        if is_stored(t.node[k].has_quaternion):
+        if has_stored_pose(t.node[k].has_quaternion):
             add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, y, S, at, out)
             add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, -y, S_T, at, out)
         k = t.node[k].parent
 
 
 @wp.func
-def hold_prescribed(t: Tables, n: int, width: int, i: int, given: Matrix, M: Matrix, b: Matrix):
-    """Rows and columns of prescribed coordinates as in the identity of size n, with the given values on the right."""
+def fix_prescribed(t: Tables, n: int, width: int, i: int, given: Matrix, M: Matrix, b: Matrix):
+    """Replace rows and columns of prescribed coordinates by those of the identity of size n, and their right sides by
+    `given`."""
     for e in range(t.prescribed.dof.shape[0]):
         k = t.prescribed.dof[e]
         for j in range(n):
@@ -284,7 +295,7 @@ def hold_prescribed(t: Tables, n: int, width: int, i: int, given: Matrix, M: Mat
 def solve_constrained(
     t: Tables, x: Columns, i: int, given: Matrix, pull: wp.float64, M: Matrix, loops: LoopRows, a: Matrix
 ) -> int:
-    """a and λ of (3), the force without constraints being in a; 1 + the index of a pivot that vanished, or 0."""
+    """Solve (3) for a and loops.force; on entry a contains the right side f. 1 + the index of a zero pivot, or 0."""
     m = loops.force.shape[1]
     n = t.nv + choose_independent(x, i, loops)
     put_constrained(t.nv, m, x.width, loops.width, i, M, loops.A, loops.slot, loops.units, loops.matrix)
@@ -297,7 +308,7 @@ def solve_constrained(
         if at >= 0:
             missing = loops.acceleration[i, row] + pull * (so3.TWO * loops.rate[i, row] + pull * loops.gap[i, row])
             loops.unknown[i, t.nv + at] = -loops.units[i, t.nv + at] * missing
-    hold_prescribed(t, n, loops.width, i, given, loops.matrix, loops.unknown)
+    fix_prescribed(t, n, loops.width, i, given, loops.matrix, loops.unknown)
     pivot = lu_factor(n, loops.width, i, loops.matrix, loops.factors, loops.pivots)
     if pivot == 0:
         lu_solve(n, loops.width, i, loops.matrix, loops.factors, loops.pivots, loops.unknown)
@@ -311,8 +322,13 @@ def solve_constrained(
 
 
 def allowed_motions(model: Model, A: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Columns (nv, n) that span the motions which loops and prescribed motions allow. Soft coordinates follow the
-    others, so that no stiff one is spread over several columns."""
+    """Columns (nv, n) that span the motions allowed by loops and prescribed motions.
+
+    Soft coordinates are chosen as dependent ones, so that no stiff coordinate enters several columns.
+
+    Args:
+        A: rows of the loops, (n_rows, nv). kept: indices of independent rows.
+    """
     S = model.dofs.scale
     free = np.setdiff1d(np.arange(model.nv), model.prescribed.dof)
     N = np.diag(S)[:, free]
@@ -322,16 +338,18 @@ def allowed_motions(model: Model, A: np.ndarray, kept: np.ndarray) -> np.ndarray
     own = model.elasticity.stiffness_diagonal[free] * S[free] ** 2
     soft = own[own > 0.0].min(initial=np.inf)
     order: np.ndarray = scipy.linalg.qr(rows / np.sqrt(1.0 + own / soft), mode="r", pivoting=True)[-1]  # pyright: ignore
-    led, lead = order[: len(kept)], np.sort(order[len(kept) :])
-    return N[:, lead] - N[:, led] @ np.linalg.solve(rows[:, led], rows[:, lead])
+    dependent, independent = order[: len(kept)], np.sort(order[len(kept) :])
+    return N[:, independent] - N[:, dependent] @ np.linalg.solve(rows[:, dependent], rows[:, independent])
 
 
 def solve_with_mass(model: Model, M: np.ndarray, rows: np.ndarray, top: np.ndarray, low: np.ndarray) -> np.ndarray:
-    """x of [M, −rowsᵀ; rows, 0] (x; λ) = (top; low) for independent rows, prescribed coordinates being held by the
-    caller; M itself may be singular, where a link without mass is held by its loop.
+    """Solve [M, −rowsᵀ; rows, 0] (x; λ) = (top; low) for x, shape (nv, n).
+
+    The rows are independent, and the caller has fixed prescribed coordinates in M and rows. M may be singular if a loop
+    determines the motion of a link without mass.
 
     Raises:
-        LinAlgError: a coordinate moves no mass, and no row says how it moves.
+        LinAlgError: a coordinate moves no mass, and no row determines its motion.
     """
     own = np.diag(M)
     units = np.where(own > 0.0, 1.0 / np.sqrt(np.where(own > 0.0, own, 1.0)), 1.0)  # as in (2)

@@ -1,12 +1,12 @@
-"""Robots with loops: the matrix of all blocks, the factors of [K, −Aᵀ; A_q, 0], and solving by them, inside kernels.
+"""Robots with loops: elimination of the blocks of [K, −Aᵀ; A_q, 0] and solution with the factors, inside kernels.
 
-The matrix of bordered (1) without its σ is made for all blocks at once, with the equations and columns of newton_blocks
-and the unknowns of loop_unknowns, since it may be factored twice. It is factored block by block as in newton_blocks,
-along with the fronts of `fronts`. The mass matrix in place of K depends on x alone, with inertias in place of H; it
-gives the system of accelerations, [M, −Aᵀ; A, 0].
+The matrix of bordered (1), with σ = 1, is computed for all blocks before the elimination, since it may be factored
+twice. Equations and columns are those of newton_blocks, the unknowns of loops those of loop_unknowns, and each block is
+eliminated together with its front of `fronts`. With the mass matrix in place of K the system is that of accelerations,
+[M, −Aᵀ; A, 0]; there inertias replace H, and N and M are zero.
 
-All rows of loops are taken at first. If a pivot is so small that rounding may have made it, the independent rows are
-found by `fronts` and the matrix is factored again.
+The first elimination uses all rows of loops. If a pivot is not larger than its rounding error, `fronts` finds
+independent rows and the matrix is factored again.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -41,19 +41,19 @@ from lissom.passes.blocks import (
     squares,
 )
 from lissom.passes.columns import ColumnsStruct, Matrix
-from lissom.passes.features import is_stored
-from lissom.passes.scratch import EVERYTHING, Scratch
+from lissom.passes.features import has_stored_pose
+from lissom.passes.scratch import ALL_TERMS, Scratch
 from lissom.systems.articulated import sum_path
 from lissom.systems.block_elimination import (
+    block_motion,
     clear_row,
     factor_block,
     gather_node,
-    hand_on,
-    moved,
-    reduced,
+    load_band,
+    reduced_response,
     solve_inward,
     solve_outward,
-    take_band,
+    subtract_projection,
 )
 from lissom.systems.bordered import LoopRows
 from lissom.systems.fronts import (
@@ -71,15 +71,26 @@ from lissom.systems.fronts import (
     store_front,
 )
 from lissom.systems.loop_unknowns import LoopUnknownsStruct
-from lissom.systems.loops import loop_gap, velocity_row
+from lissom.systems.loops import loop_state, velocity_row
 from lissom.systems.mass import add_armature_rows
-from lissom.systems.newton_blocks import PLAIN, is_tied, move_origin, put_back, twist_from, wrench_from
+from lissom.systems.newton_blocks import (
+    COMMON_KINDS,
+    has_couplings,
+    restore_node,
+    shift_origin,
+    twist_from,
+    wrench_from,
+)
 
 
 @wp.struct
 class BlockMatrixStruct:
-    """Tables; by node columns S, S T and path sums J, J_P, J_R and L within its block, and M, N and H; local + K; by
-    block where it is seen from, the factors of B with the rows swapped, B⁻¹ G, V, the wrench Σ ĉ and y."""
+    """The matrix of all blocks and its factors.
+
+    Tables: x, band, y. By node: S, S_T: columns S and S T. J, J_P, J_R, L: path sums within its block. M, N, H: 6x6
+    matrices. Of all coordinates: K: local terms + K. By block: centre: its origin. B, pivots: LU factors of B and
+    swapped rows. inverse_G: B⁻¹ G. V: V. wrench: Σ ĉ. state: y.
+    """
 
     x: ColumnsStruct
     band: ColumnsStruct
@@ -97,7 +108,7 @@ class BlockMatrixStruct:
     centre: wp.array2d(dtype=vec3)
     B: Matrix
     pivots: wp.array2d(dtype=wp.int32)
-    answer: Matrix
+    inverse_G: Matrix
     V: Matrix
     wrench: wp.array2d(dtype=vec6)
     state: wp.array2d(dtype=vec6)
@@ -107,7 +118,7 @@ BlockMatrix = by_reference(BlockMatrixStruct)
 
 
 def block_matrix(model: Model, batch: int, *, of_mass: bool = False) -> BlockMatrixStruct:
-    """Buffers for a batch; of a mass matrix all path sums are one."""
+    """Buffers for a batch; for a mass matrix, all path sums are the same array."""
     b, size = BlockMatrixStruct(), squares(model)
     b.x, b.band, b.y = block_columns(model), band_columns(model), block_tables(model)
     width = (size + 7) // 8 * 8
@@ -116,7 +127,7 @@ def block_matrix(model: Model, batch: int, *, of_mass: bool = False) -> BlockMat
     if not of_mass:
         counts |= dict.fromkeys(("S_T", "J_P", "J_R", "L"), counts["J"])
     counts |= dict.fromkeys(("M", "N", "H"), model.n_dynamic)
-    counts |= {"K": band_size(model), "B": int((size * width).sum()), "pivots": rows, "answer": 24 * model.nv}
+    counts |= {"K": band_size(model), "B": int((size * width).sum()), "pivots": rows, "inverse_G": 24 * model.nv}
     counts |= {"V": 6 * rows, "centre": blocks, "wrench": blocks, "state": 3 * blocks}
     for name, count in counts.items():
         dtype = BlockMatrixStruct.vars[name].type.dtype
@@ -128,7 +139,7 @@ def block_matrix(model: Model, batch: int, *, of_mass: bool = False) -> BlockMat
 
 @wp.func(inline=False)
 def make_mass_blocks(t: Tables, s: Scratch, b: BlockMatrix, i: int):
-    """The mass matrix, from the poses in s: inertias in place of H, and path sums of the columns S in place of all
+    """Compute the mass matrix of all blocks from the poses in s: inertias in place of H, path sums of S in place of all
     others."""
     for j in range(b.K.shape[1]):
         b.K[i, j] = so3.ZERO
@@ -149,20 +160,20 @@ def make_mass_blocks(t: Tables, s: Scratch, b: BlockMatrix, i: int):
 
 
 @wp.func(inline=False)
-def open_kept_node(
+def open_matrix_node(
     t: Tables, s: Scratch, b: BlockMatrix, i: int, k: int, centre: vec3, v: Matrix, a: Matrix, move: Matrix,
     c0: wp.float64, c1: wp.float64, acc_base: vec6,
 ):  # fmt: skip
-    """Columns, path sums, M, N, H and the local term of node k as seen from a centre."""
-    p, eta, acc, F = move_origin(s, i, k, centre)
+    """Compute columns, path sums, M, N, H and the local term of node k about the origin `centre`."""
+    p, eta, acc, F = shift_origin(s, i, k, centre)
     parent = t.node[k].parent
     p_below = vec3()
     eta_below = vec6()
     acc_below = vec6()
     F_below = vec6()
     if parent >= 0:
-        p_below, eta_below, acc_below, F_below = move_origin(s, i, parent, centre)
-    kinds.newton_columns_of_one(
+        p_below, eta_below, acc_below, F_below = shift_origin(s, i, parent, centre)
+    kinds.newton_columns_of_node(
         t, s, b.x, b.band, i, k, b.y.inside[k], v, a, move, c0, c1, acc_base, b.S, b.S_T, b.J, b.J_P, b.J_R, b.K
     )  # fmt: skip
     M = traversal.inertia_at(t, s, i, k)
@@ -170,8 +181,8 @@ def open_kept_node(
     b.N[i, k] = rate_of_momentum(M, s.node[i, k].eta) + about(with_response(s, i, k, mat6()), -centre)
     b.H[i, k] = about(b.H[i, k], -centre)
     if parent >= 0:
-        put_back(s, i, parent, p_below, eta_below, acc_below, F_below)
-    put_back(s, i, k, p, eta, acc, F)
+        restore_node(s, i, parent, p_below, eta_below, acc_below, F_below)
+    restore_node(s, i, k, p, eta, acc, F)
 
 
 @wp.func
@@ -179,12 +190,12 @@ def make_closed_matrix(
     t: Tables, s: Scratch, b: BlockMatrix, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix, c0: wp.float64,
     c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6), respond: wp.Function, stiffen: wp.Function,
 ):  # fmt: skip
-    """The matrix of a step, from the scratch of the residual at (q, v, a)."""
+    """Compute the matrix of a step for all blocks, from the results of the residual at (q, v, a) in s."""
     clear_row(i, b.K)
     for k in range(t.n_dynamic):
         b.H[i, k] = mat6()
-    respond(t, s, i, gravity, load, EVERYTHING, b.H)
-    stiffen(t, s, b.band, i, q, v, move, so3.ONE, c1, EVERYTHING, b.K)
+    respond(t, s, i, gravity, load, ALL_TERMS, b.H)
+    stiffen(t, s, b.band, i, q, v, move, so3.ONE, c1, ALL_TERMS, b.K)
     add_armature_rows(t, b.band.width, i, c0, b.K)
     acc_base = se3.join(vec3(), -gravity)
     for e in range(b.y.count):
@@ -192,33 +203,38 @@ def make_closed_matrix(
         b.centre[i, e] = centre
         for m in range(b.y.node_start[e], b.y.node_start[e + 1]):
             k = b.y.node[m]
-            open_kept_node(t, s, b, i, k, centre, v, a, move, c0, c1, acc_base)
+            open_matrix_node(t, s, b, i, k, centre, v, a, move, c0, c1, acc_base)
             sum_path(b.x, b.y.width[e], b.y.inside[k], i, k, b.S, b.L)
 
 
-_LEAST_COORDINATES = 60  # from which on a step took less time on nets of rods
+_LEAST_COORDINATES = 60  # from here on a step is faster by blocks, on nets of rods
 
 
 @wp.struct
 class ClosedBlocksStruct:
-    """The fronts z, and `rows`, those with unknowns for the forces alone; unknowns of loops; C and R by block, factors
-    of closed loops and the rows swapped there, fronts that wait, the one at work, and a row for reflections; by unknown
-    what was taken from its diagonal, its right side and itself, and those of each front; by row of loops that of A in
-    the base frame, and its size; M, N and H of newton_blocks as they were."""
+    """Fronts and unknowns of loops.
+
+    Tables: z: fronts. rows: fronts whose unknowns are the forces only. p: coefficients of the unknowns.
+    By block: C, R: coupling to the loops. closed_factors, swap: factors of the loops that close there, and swapped
+    rows. front: remaining fronts of eliminated blocks, as a stack. work: the current front. reflector: a Householder
+    vector. By unknown: subtracted: sum of magnitudes subtracted from its diagonal entry. right: right side. solution.
+    local: values in the order of each front. By row of loops: row: row of A in the base frame. size: its square.
+    By node: M, N, H: copies of the 6x6 matrices, for a second elimination.
+    """
 
     z: FrontsStruct
     rows: FrontsStruct
     p: LoopUnknownsStruct
     C: Matrix
     R: Matrix
-    kept: Matrix
+    closed_factors: Matrix
     swap: wp.array2d(dtype=wp.int32)
     front: Matrix
     work: Matrix
-    mirror: Matrix
-    gross: Matrix
+    reflector: Matrix
+    subtracted: Matrix
     right: Matrix
-    found: Matrix
+    solution: Matrix
     local: Matrix
     row: wp.array2d(dtype=vec6)
     size: Matrix
@@ -231,49 +247,50 @@ ClosedBlocks = by_reference(ClosedBlocksStruct)
 
 
 def closed_blocks(model: Model, batch: int, *, wide: bool) -> ClosedBlocksStruct:
-    """Buffers for a batch, wide for matrices of steps."""
+    """Buffers for a batch; `wide` for matrices of steps, with six unknowns for each loop."""
     b, fronts, rows = ClosedBlocksStruct(), front_tables(model, wide=wide), front_tables(model, wide=False)
     b.z, b.rows = fronts.tables, rows.tables
     n, m = fronts.unknowns, model.n_rows
-    counts = dict.fromkeys(("gross", "right", "found"), n) | dict.fromkeys(("size", "row"), m)
-    counts |= {"C": fronts.answers, "R": fronts.rows, "kept": fronts.kept, "swap": fronts.places}
+    counts = dict.fromkeys(("subtracted", "right", "solution"), n) | dict.fromkeys(("size", "row"), m)
+    counts |= {"C": fronts.inverse_C, "R": fronts.rows, "closed_factors": fronts.closed_factors, "swap": fronts.places}
     counts |= {"local": fronts.places, "front": max(fronts.fronts, rows.fronts), "work": max(fronts.work, rows.work)}
-    counts |= {"mirror": rows.widest} | dict.fromkeys(("M", "N", "H"), model.n_dynamic)
+    counts |= {"reflector": rows.longest_row} | dict.fromkeys(("M", "N", "H"), model.n_dynamic)
     _fill(model, batch, b, counts)
     b.p = LoopUnknownsStruct()
-    _fill(model, batch, b.p, {"own": n, "damping": n, "pull": n, "push": 2 * n, "known": 2 * n})
+    _fill(model, batch, b.p, {"diagonal": n, "damping": n, "row": n, "wrench": 2 * n, "known_wrench": 2 * n})
     return b
 
 
 def _fill(model: Model, batch: int, b: Any, counts: dict[str, int]) -> None:
+    """Set arrays of zeros (batch, count) in a struct."""
     for name, count in counts.items():
         dtype = b._cls.vars[name].type.dtype
         setattr(b, name, wp.zeros((batch, count), dtype=dtype, device=model.device))
 
 
 @wp.func
-def choose_all(i: int, loops: LoopRows):
-    """Choose all rows of loops."""
+def choose_all_rows(i: int, loops: LoopRows):
+    """Treat all rows of loops as independent."""
     for row in range(loops.force.shape[1]):
         loops.slot[i, row] = row
-    loops.kept[i] = loops.force.shape[1]
+    loops.rank[i] = loops.force.shape[1]
 
 
 @wp.func(inline=False)
 def choose_independent_rows(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, loops: LoopRows):
-    """Choose independent rows of loops."""
+    """Find independent rows of loops: loops.slot and loops.rank."""
     for loop in range(t.loops.node.shape[0]):
-        g = loop_gap(t, s, i, loop)
+        g = loop_state(t, s, i, loop)
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             c.row[i, row] = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
-    loops.kept[i] = choose_by_blocks(
-        b.x, b.y, c.rows, i, b.centre, c.row, b.L, loops.scale, c.work, c.mirror, c.front, c.size, loops.slot
+    loops.rank[i] = choose_by_blocks(
+        b.x, b.y, c.rows, i, b.centre, c.row, b.L, loops.scale, c.work, c.reflector, c.front, c.size, loops.slot
     )
 
 
 @wp.func(inline=False)
 def gather_fronts(b: BlockMatrix, c: ClosedBlocks, i: int, e: int, by_wrench: wp.float64):
-    """The front of block e from those that hang on it and from ends of loops at its nodes."""
+    """Assemble the front of block e from those of its child blocks and from the ends of loops at its nodes."""
     clear_front(b.y, c.z, i, e, c.work, c.C, c.R)
     for m in range(c.z.child_start[e], c.z.child_start[e + 1]):
         child = c.z.child[m]
@@ -281,9 +298,9 @@ def gather_fronts(b: BlockMatrix, c: ClosedBlocks, i: int, e: int, by_wrench: wp
         if e < b.y.count:
             k = b.y.parent[child]
             r = b.centre[i, child] - b.centre[i, e]
-            first = c.z.up_start[child]
-            for a in range(c.z.up_start[child + 1] - first):
-                at = c.z.up[first + a]
+            first = c.z.in_parent_start[child]
+            for a in range(c.z.in_parent_start[child + 1] - first):
+                at = c.z.in_parent[first + a]
                 add_row(b.x, b.y, c.z, i, e, k, at, 0, r, front_row(c.z, i, child, a, 0, c.front), b.J, c.work, c.R)
                 if by_wrench != so3.ZERO:
                     f = front_row(c.z, i, child, a, 1, c.front)
@@ -297,14 +314,14 @@ def gather_fronts(b: BlockMatrix, c: ClosedBlocks, i: int, e: int, by_wrench: wp
         sign = wp.float64(1 - 2 * side)
         r = -b.centre[i, e]
         for u in range(c.z.loop_start[loop], c.z.loop_start[loop + 1]):
-            at = c.z.end_at[m] + u - c.z.loop_start[loop]
-            add_row(b.x, b.y, c.z, i, e, c.z.end_node[m], at, 0, r, sign * c.p.pull[i, u], b.J, c.work, c.R)
-            add_column(b.x, b.y, c.z, i, e, c.z.end_node[m], at, r, c.p.push[i, 2 * u + side], b.L, c.work, c.C)
+            at = c.z.end_place[m] + u - c.z.loop_start[loop]
+            add_row(b.x, b.y, c.z, i, e, c.z.end_node[m], at, 0, r, sign * c.p.row[i, u], b.J, c.work, c.R)
+            add_column(b.x, b.y, c.z, i, e, c.z.end_node[m], at, r, c.p.wrench[i, 2 * u + side], b.L, c.work, c.C)
 
 
 @wp.func
 def front_part(c: ClosedBlocks, i: int, e: int, part: int) -> mat6:
-    """The part of Λ of block e from loops, for one part of the motion of the carrying node."""
+    """The share of loops in Λ of block e, for one part (0, 1, 2: x, w, z) of the motion of the parent node."""
     out = mat6()
     open = c.z.size[e] - c.z.closed[e]
     for k in range(6):
@@ -315,12 +332,15 @@ def front_part(c: ClosedBlocks, i: int, e: int, part: int) -> mat6:
 
 
 @wp.func(inline=False)
-def closed_front(b: BlockMatrix, c: ClosedBlocks, i: int, e: int, is_sure: bool) -> int:
-    """Eliminate the loops that close at block e and keep its front; −1 where their rows may depend on each other."""
-    found = close_front(c.z, i, e, c.p.own, c.gross, c.swap, c.work)
-    if found < 0 or (found > 0 and not is_sure):
+def eliminate_closing_loops(b: BlockMatrix, c: ClosedBlocks, i: int, e: int, is_sure: bool) -> int:
+    """Eliminate the loops that close at block e and store the remaining front; −1 if their rows may be dependent.
+
+    `is_sure`: the rows are known to be independent, so that small pivots are accepted.
+    """
+    status = close_front(c.z, i, e, c.p.diagonal, c.subtracted, c.swap, c.work)
+    if status < 0 or (status > 0 and not is_sure):
         return -1
-    store_front(c.z, i, e, c.work, c.kept, c.front)
+    store_front(c.z, i, e, c.work, c.closed_factors, c.front)
     return 0
 
 
@@ -328,12 +348,12 @@ def closed_front(b: BlockMatrix, c: ClosedBlocks, i: int, e: int, is_sure: bool)
 def close_block(
     t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, e: int, by_wrench: wp.float64, is_sure: bool
 ) -> int:  # fmt: skip
-    """Eliminate block e and the loops that close there, and add the remainder to the carrying block; 1 + the coordinate
-    of a pivot that vanished, −1 where rows of loops may depend on each other, or 0."""
+    """Eliminate block e and the loops that close there, and add the remainder to the parent block; 1 + the coordinate
+    of a zero pivot, −1 if rows of loops may be dependent, or 0."""
     if e == b.y.count:
         gather_fronts(b, c, i, e, by_wrench)
-        return closed_front(b, c, i, e, is_sure)
-    take_band(b.y, b.band.width, i, e, b.K, b.B, b.answer, b.V)
+        return eliminate_closing_loops(b, c, i, e, is_sure)
+    load_band(b.y, b.band.width, i, e, b.K, b.B, b.inverse_G, b.V)
     H = mat6()
     N = mat6()
     M = mat6()
@@ -344,24 +364,24 @@ def close_block(
         M += b.M[i, k]
         bar = by_wrench * adbar_matrix(wrench_from(s.node[i, k].F, b.centre[i, e]))
         before = b.y.inside[k]
-        if is_stored(t.node[k].has_quaternion):
+        if has_stored_pose(t.node[k].has_quaternion):
             gather_node(b.x, b.y, i, e, k, before, b.H[i, k], b.N[i, k], b.M[i, k], bar, b.S_T, b.J, b.J_R, b.J_P,
-                        b.L, b.B, b.answer, b.V)  # fmt: skip
+                        b.L, b.B, b.inverse_G, b.V)  # fmt: skip
         else:
             gather_node(b.x, b.y, i, e, k, before, b.H[i, k], b.N[i, k], b.M[i, k], bar, b.S, b.J, b.J_R, b.J_P,
-                        b.L, b.B, b.answer, b.V)  # fmt: skip
-    pivot = factor_block(b.y, i, e, b.B, b.pivots, b.answer, b.V)
+                        b.L, b.B, b.inverse_G, b.V)  # fmt: skip
+    pivot = factor_block(b.y, i, e, b.B, b.pivots, b.inverse_G, b.V)
     if pivot != 0:
         return pivot
     gather_fronts(b, c, i, e, by_wrench)
-    reduce_front(b.y, c.z, i, e, b.B, b.pivots, b.answer, b.V, c.C, c.R, c.work, c.gross)
-    pivot = closed_front(b, c, i, e, is_sure)
+    reduce_front(b.y, c.z, i, e, b.B, b.pivots, b.inverse_G, b.V, c.C, c.R, c.work, c.subtracted)
+    pivot = eliminate_closing_loops(b, c, i, e, is_sure)
     parent = b.y.parent[e]
     if pivot == 0 and parent >= 0:
         r = b.centre[i, e] - b.centre[i, b.y.above[e]]
-        H = reduced(b.y, i, e, 0, H, b.answer, b.V) + front_part(c, i, e, 0)
-        N = reduced(b.y, i, e, 1, N, b.answer, b.V) + front_part(c, i, e, 1)
-        M = reduced(b.y, i, e, 2, M, b.answer, b.V) + front_part(c, i, e, 2)
+        H = reduced_response(b.y, i, e, 0, H, b.inverse_G, b.V) + front_part(c, i, e, 0)
+        N = reduced_response(b.y, i, e, 1, N, b.inverse_G, b.V) + front_part(c, i, e, 1)
+        M = reduced_response(b.y, i, e, 2, M, b.inverse_G, b.V) + front_part(c, i, e, 2)
         b.H[i, parent] = b.H[i, parent] + about(H, r)
         b.N[i, parent] = b.N[i, parent] + about(N, r)
         b.M[i, parent] = b.M[i, parent] + about(M, r)
@@ -372,9 +392,9 @@ def close_block(
 def eliminate(
     t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, by_wrench: wp.float64, is_sure: bool
 ) -> int:  # fmt: skip
-    """Eliminate all blocks and loops; as close_block."""
-    for u in range(c.gross.shape[1]):
-        c.gross[i, u] = so3.ZERO
+    """Eliminate all blocks and loops; returns the status of close_block."""
+    for u in range(c.subtracted.shape[1]):
+        c.subtracted[i, u] = so3.ZERO
     pivot = wp.int32(0)
     for step in range(b.y.count + 1):
         e = c.z.order[step]
@@ -388,14 +408,14 @@ def factor_closed_blocks(
     t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, by_wrench: wp.float64, loops: LoopRows,
     put: wp.Function,
 ) -> int:  # fmt: skip
-    """Factor the matrix of all blocks with the unknowns of loops that `put` writes; 1 + the coordinate of a pivot that
-    vanished, −1 for a pivot of loops, or 0."""
+    """Factor the matrix of all blocks with the coefficients of unknowns that `put` writes; 1 + the coordinate of a zero
+    pivot, −1 for a pivot of loops, or 0."""
     for k in range(t.n_dynamic):
         c.M[i, k] = b.M[i, k]
         c.N[i, k] = b.N[i, k]
         c.H[i, k] = b.H[i, k]
     loops.sigma[i] = so3.ONE
-    choose_all(i, loops)
+    choose_all_rows(i, loops)
     put(t, s, c.p, i, loops)
     pivot = eliminate(t, s, b, c, i, by_wrench, False)
     if pivot < 0:
@@ -410,8 +430,8 @@ def factor_closed_blocks(
 
 
 @wp.func
-def slot_of(c: ClosedBlocks, i: int, u: int, loops: LoopRows) -> int:
-    """Number of the kept row of an unknown, or -1."""
+def slot_of_unknown(c: ClosedBlocks, i: int, u: int, loops: LoopRows) -> int:
+    """Number of unknown u among the independent rows, or −1."""
     row = c.z.row_of[u]
     if row >= 0:
         return loops.slot[i, row]
@@ -421,28 +441,28 @@ def slot_of(c: ClosedBlocks, i: int, u: int, loops: LoopRows) -> int:
 @wp.func
 def right_side(c: ClosedBlocks, i: int, nv: int, u: int, loops: LoopRows) -> wp.float64:
     """The right side of an unknown of a loop."""
-    at = slot_of(c, i, u, loops)
+    at = slot_of_unknown(c, i, u, loops)
     if at >= 0:
         return loops.unknown[i, nv + at]
     return so3.ZERO
 
 
 @wp.func
-def push_known(b: BlockMatrix, c: ClosedBlocks, i: int, nv: int, e: int, loops: LoopRows):
-    """Add to block e the wrenches of the right sides of loops on their ends there."""
+def add_known_wrenches(b: BlockMatrix, c: ClosedBlocks, i: int, nv: int, e: int, loops: LoopRows):
+    """Add to block e the known wrenches of loops, from their right sides, on the ends there."""
     for m in range(c.z.end_start[e], c.z.end_start[e + 1]):
         loop = c.z.end[m] / 2
         F = vec6()
         for u in range(c.z.loop_start[loop], c.z.loop_start[loop + 1]):
-            F += right_side(c, i, nv, u, loops) * c.p.known[i, 2 * u + c.z.end[m] % 2]
+            F += right_side(c, i, nv, u, loops) * c.p.known_wrench[i, 2 * u + c.z.end[m] % 2]
         F = wrench_from(F, b.centre[i, e])
         b.wrench[i, e] = b.wrench[i, e] + F
-        hand_on(b.x, b.y, i, e, c.z.end_node[m], F, b.L, loops.unknown)
+        subtract_projection(b.x, b.y, i, e, c.z.end_node[m], F, b.L, loops.unknown)
 
 
 @wp.func(inline=False)
 def solve_inward_closed(b: BlockMatrix, c: ClosedBlocks, i: int, nv: int, loops: LoopRows):
-    """From the tips to the base."""
+    """First half of the solution: from the tips to the base."""
     for e in range(b.y.count):
         b.wrench[i, e] = vec6()
     for u in range(c.right.shape[1]):
@@ -453,14 +473,14 @@ def solve_inward_closed(b: BlockMatrix, c: ClosedBlocks, i: int, nv: int, loops:
         parent = wp.int32(-1)
         if e < b.y.count:
             parent = b.y.parent[e]
-            push_known(b, c, i, nv, e, loops)
+            add_known_wrenches(b, c, i, nv, e, loops)
             w = solve_inward(b.y, i, e, b.wrench[i, e], b.B, b.pivots, b.V, loops.unknown)
-        w = front_inward(b.y, c.z, i, e, w, loops.unknown, c.R, c.kept, c.swap, c.right, c.local)
+        w = front_inward(b.y, c.z, i, e, w, loops.unknown, c.R, c.closed_factors, c.swap, c.right, c.local)
         if parent >= 0:
             below = b.y.above[e]
             w = wrench_from(w, b.centre[i, below] - b.centre[i, e])
             b.wrench[i, below] = b.wrench[i, below] + w
-            hand_on(b.x, b.y, i, below, parent, w, b.L, loops.unknown)
+            subtract_projection(b.x, b.y, i, below, parent, w, b.L, loops.unknown)
 
 
 @wp.func(inline=False)
@@ -477,37 +497,42 @@ def solve_closed_blocks(b: BlockMatrix, c: ClosedBlocks, i: int, nv: int, loops:
             if k >= 0:
                 below = b.y.above[e]
                 r = b.centre[i, e] - b.centre[i, below]
-                x = twist_from(moved(b.x, b.y, i, below, k, b.state[i, 3 * below], b.J, loops.unknown), r)
-                w = twist_from(moved(b.x, b.y, i, below, k, b.state[i, 3 * below + 1], b.J_R, loops.unknown), r)
-                z = twist_from(moved(b.x, b.y, i, below, k, b.state[i, 3 * below + 2], b.J_P, loops.unknown), r)
+                x = twist_from(block_motion(b.x, b.y, i, below, k, b.state[i, 3 * below], b.J, loops.unknown), r)
+                w = twist_from(block_motion(b.x, b.y, i, below, k, b.state[i, 3 * below + 1], b.J_R, loops.unknown), r)
+                z = twist_from(block_motion(b.x, b.y, i, below, k, b.state[i, 3 * below + 2], b.J_P, loops.unknown), r)
             b.state[i, 3 * e] = x
             b.state[i, 3 * e + 1] = w
             b.state[i, 3 * e + 2] = z
-            solve_outward(b.y, i, e, x, w, z, b.answer, loops.unknown)
-        front_outward(b.y, c.z, i, e, x, w, z, c.C, c.kept, c.found, c.local, loops.unknown)
-    for u in range(c.found.shape[1]):
-        at = slot_of(c, i, u, loops)
+            solve_outward(b.y, i, e, x, w, z, b.inverse_G, loops.unknown)
+        front_outward(b.y, c.z, i, e, x, w, z, c.C, c.closed_factors, c.solution, c.local, loops.unknown)
+    for u in range(c.solution.shape[1]):
+        at = slot_of_unknown(c, i, u, loops)
         if at >= 0:
-            loops.unknown[i, nv + at] = c.found[i, u]
+            loops.unknown[i, nv + at] = c.solution[i, u]
 
 
 def steps_closed_by_blocks(model: Model) -> bool:
-    """Whether implicit steps of a robot with loops eliminate blocks one after the other."""
-    return model.nv >= _LEAST_COORDINATES and closes_by_blocks(model) and not is_tied(model)
+    """Whether implicit steps of a robot with loops eliminate blocks."""
+    return model.nv >= _LEAST_COORDINATES and closes_by_blocks(model) and not has_couplings(model)
 
 
 def closes_by_blocks(model: Model) -> bool:
-    """Whether the matrices of a robot with loops can be factored block by block: no block is most of it, and
-    each block at a tip has an inertia of its own, so that the part behind a block always has one."""
+    """Whether the matrices of a robot with loops can be factored by elimination of blocks.
+
+    No block may have more than half of the coordinates. Each block at a tip must have a regular inertia; then the part
+    beyond any block has one.
+    """
     return bool(model.n_rows) and model.cached(("closes by blocks",), lambda: _closes(model))
 
 
 def _closes(model: Model) -> bool:
+    """`closes_by_blocks` without a cache, for a model with loops."""
     one, size = model.of_row(0, 1), squares(model)
     if size.max(initial=0) > model.nv // 2 or int(size.sum()) != model.nv:
         return False
     blocks = coordinate_blocks(one)
-    bears = {one.nodes.parent[block.nodes[0]] for block in blocks}
-    ends = [block for block in blocks if not bears.intersection(block.nodes)]
-    plain = bool(np.isin(one.nodes.kind, PLAIN).all())
-    return plain and all(max(map(np.linalg.matrix_rank, one.nodes.inertia[block.nodes])) == 6 for block in ends)
+    parents = {one.nodes.parent[block.nodes[0]] for block in blocks}
+    tips = [block for block in blocks if not parents.intersection(block.nodes)]
+    has_common_kinds = bool(np.isin(one.nodes.kind, COMMON_KINDS).all())
+    regular = (max(map(np.linalg.matrix_rank, one.nodes.inertia[block.nodes])) == 6 for block in tips)
+    return has_common_kinds and all(regular)

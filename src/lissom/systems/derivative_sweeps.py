@@ -1,17 +1,16 @@
 """The two sweeps of the derivatives, inside kernels: columns and path sums outward, running sums and rows inward.
 
-The equations are those of inverse_dynamics_derivatives; where blocks of coordinates hang on others, (1) and (2) of
-junctions take the place of the columns that two blocks have in common. Rows of loops have derivatives by the same path
-sums. In the base frame, with D_X = X̄_A − X̄_B for the sums X̄ of inverse_dynamics_derivatives (E = J̇ + R̄) and a row y
-of Ad_{g_B}⁻ᵀ Pᵀ,
+The equations are those of inverse_dynamics_derivatives. Between blocks of coordinates, (1) and (2) of attachments give
+the common parts at lower cost. Derivatives of rows of loops use the same path sums. In the base frame, with
+D_X = X̄_A − X̄_B for the sums X̄ of inverse_dynamics_derivatives (E = J̇ + R̄) and a row y of Ad_{g_B}⁻ᵀ Pᵀ,
 
     Ȧ             = y·(D_E − D_R − ad_{η_B} D_J)                                                          (1)
     ∂(A v)/∂q      = y·(D_R − ad_{η_A} D_J)                                                               (2)
     ∂(A a + Ȧ v)/∂q = y·(D_Q − (ad_{η_A} + ad_{η_B}) D_R + (ad_{η_B} ad_{η_A} − ad_{a_A}) D_J)             (3)
     ∂(A a + Ȧ v)/∂v = y·(D_E − (ad_{η_A} + ad_{η_B}) D_J)                                                 (4)
 
-A universal joint's row n = b × a₁ turns with A: δn = a₁ × (b × δω), which adds to each. Gravity in the accelerations
-cancels between A and B.
+The row n = b × a₁ of a universal joint rotates with A: δn = a₁ × (b × δω) adds a term to each of these. Gravity in the
+accelerations cancels between A and B.
 Source: Mathew 2025 (D70)-(D83) for (1)-(4).
 """
 
@@ -30,6 +29,15 @@ from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.passes import columns, deforming, kinds, traversal
+from lissom.passes.attachments import (
+    Attachments,
+    AttachmentsStruct,
+    add_transposed_products,
+    attachments,
+    clear_foreign_columns,
+    clear_products,
+    fold_between,
+)
 from lissom.passes.columns import (
     Columns,
     ColumnsStruct,
@@ -40,31 +48,33 @@ from lissom.passes.columns import (
     column_tables,
     fold_derivatives,
 )
-from lissom.passes.features import is_body, is_stored, may_have_loops
-from lissom.passes.junctions import (
-    Junctions,
-    JunctionsStruct,
-    add_transposed_products,
-    clear_products,
-    fold_between,
-    forget_foreign,
-    junctions,
-)
+from lissom.passes.features import has_stored_pose, is_body, may_have_loops
 from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import LoopRows, clear_loop_rows
-from lissom.systems.loops import Gap, add_path_row, loop_coupling, loop_gap, loop_motion, residual_row, velocity_row
+from lissom.systems.loops import (
+    LoopState,
+    add_path_row,
+    loop_coupling,
+    loop_motion,
+    loop_state,
+    residual_row,
+    velocity_row,
+)
 
 Blocks = wp.array2d(dtype=mat6)
 
 
 @wp.struct
 class DerivativeBuffersStruct:
-    """Own columns S of each node, sums along the path (J_*: of S, R, Q, E = Ṡ + R), the running sums of
-    (3)-(5) of inverse_dynamics_derivatives (W_*), those of junctions, 6x6 matrices of the nodes in the base frame, and
-    a zero move."""
+    """Buffers of the derivative sweeps.
+
+    x: column tables. z: sums at attachments. S: columns of each node. J, J_R, J_Q, J_E: path sums of S, R, Q and
+    E = Ṡ + R. W_a, W_v, W_q: running sums of (3)-(5) of inverse_dynamics_derivatives. inertia, H: 6x6 matrices of the
+    nodes in the base frame. no_move: zeros.
+    """
 
     x: ColumnsStruct
-    z: JunctionsStruct
+    z: AttachmentsStruct
     S: Matrix
     J: Matrix
     J_R: Matrix
@@ -82,12 +92,12 @@ DerivativeBuffers = by_reference(DerivativeBuffersStruct)
 
 
 def derivative_buffers(model: Model, batch: int, nodes: int | None = None) -> DerivativeBuffersStruct:
-    """Buffers for a batch and the first so many nodes; None: all that carry something."""
+    """Buffers for a batch and the first `nodes` nodes; None: the dynamic nodes, with sums at attachments."""
     count = model.n_dynamic if nodes is None else nodes
     b = DerivativeBuffersStruct()
     b.x = column_tables(model)
     if nodes is None:
-        b.z = junctions(model, batch)
+        b.z = attachments(model, batch)
     sums, nodes = 6 * b.x.n_slots * b.x.width, 6 * count * b.x.width
     for name in ("S", "J", "J_R", "J_Q", "J_E", "W_a", "W_v", "W_q"):
         size = (batch, sums if name[0] == "W" else nodes)
@@ -112,8 +122,8 @@ def derivative_outward(
     respond: wp.Function,
     dq: Matrix,
 ):
-    """Columns, path sums and 6x6 matrices of all nodes, from the motion and the summed wrenches left in s; local terms
-    of intervals go to dq."""
+    """Compute columns, path sums and 6x6 matrices of all nodes from the motion and the summed wrenches in s, and add
+    the local terms of intervals to dq."""
     kinds.derivative_columns(
         t, s, b.x, i, t.n_dynamic, v, a, acc_base, b.S, b.J, b.J_R, b.J_Q, b.J_E, 1, dq
     )  # fmt: skip
@@ -145,7 +155,7 @@ def couple_body(
     dv: Matrix,
     da: Matrix,
 ):
-    """The coupling of the coordinates of a deformable body to the rest, in the three matrices and their running
+    """Add the coupling of the coordinates of a deformable body to the rest, to the three matrices and their running
     sums."""
     one = so3.ONE
     none = so3.ZERO
@@ -155,46 +165,47 @@ def couple_body(
 
 
 @wp.func
-def clear_junctions(t: Tables, x: Columns, z: Junctions, i: int):
-    """Nothing hangs on any node."""
-    if z.N_hanging.shape[1] > 0:
+def clear_attachments(t: Tables, x: Columns, z: Attachments, i: int):
+    """Set all sums at attachments to zero."""
+    if z.N_attached.shape[1] > 0:
         clear_products(x, z, i)
         for j in range(z.row_start.shape[0]):
             z.M[i, j] = mat6()
             z.N[i, j] = mat6()
             z.H[i, j] = mat6()
         for k in range(t.n_dynamic):
-            z.M_hanging[i, k] = mat6()
-            z.N_hanging[i, k] = mat6()
+            z.M_attached[i, k] = mat6()
+            z.N_attached[i, k] = mat6()
 
 
 @wp.func
-def count_in_block(
-    x: Columns, z: Junctions, i: int, k: int, M: mat6, N: mat6, H: mat6, S: Matrix, J: Matrix
+def add_to_block(
+    x: Columns, z: Attachments, i: int, k: int, M: mat6, N: mat6, H: mat6, S: Matrix, J: Matrix
 ):  # fmt: skip
-    """Node k in what (1) of junctions needs of its block; S stands for J where a pose is stored."""
+    """Add node k to the sums of its block for (1) of attachments; with S in place of J for a joint with a
+    quaternion."""
     j = z.of_node[k]
     if j >= 0:
         z.M[i, j] = z.M[i, j] + M
         z.N[i, j] = z.N[i, j] + N
         z.H[i, j] = z.H[i, j] + H
-        if is_stored(z.own_stored[j] >= 0):
+        if has_stored_pose(z.own_stored[j] >= 0):
             add_transposed_products(x, z, M, N, H, i, k, z.own_stored[j], S)
         else:
             add_transposed_products(x, z, M, N, H, i, k, k, J)
 
 
 @wp.func
-def hang(z: Junctions, i: int, j: int, parent: int, H: Blocks):
-    """M, N and H of the block of junction j, with all beyond it, count at the node it hangs on."""
-    z.M_hanging[i, parent] = z.M_hanging[i, parent] + z.M[i, j]
+def add_attached(z: Attachments, i: int, j: int, parent: int, H: Blocks):
+    """Add M, N and H of the block of attachment j, with all blocks beyond it, to its parent node."""
+    z.M_attached[i, parent] = z.M_attached[i, parent] + z.M[i, j]
     H[i, parent] = H[i, parent] + z.H[i, j]
-    z.N_hanging[i, parent] = z.N_hanging[i, parent] + z.N[i, j]
+    z.N_attached[i, parent] = z.N_attached[i, parent] + z.N[i, j]
 
 
 @wp.func
-def fold_before(t: Tables, x: Columns, z: Junctions, i: int, k: int, j: int, Y: Matrix, J: Matrix, out: Matrix):
-    """A term of (1) of junctions at junction j, k being the first node of its block."""
+def fold_before(t: Tables, x: Columns, z: Attachments, i: int, k: int, j: int, Y: Matrix, J: Matrix, out: Matrix):
+    """Add a term of (1) of attachments at attachment j; k is the first node of its block."""
     first = t.node[k].v_start
     stop = t.node[k].v_stop
     fold_between(x, z.before_start, z.before_range, j, first, stop, i, j, Y, k, J, out)
@@ -202,22 +213,24 @@ def fold_before(t: Tables, x: Columns, z: Junctions, i: int, k: int, j: int, Y: 
 
 @wp.func
 def fold_beyond(
-    t: Tables, x: Columns, z: Junctions, i: int, k: int, j: int, S: Matrix, J: Matrix, W: Matrix, out: Matrix
+    t: Tables, x: Columns, z: Attachments, i: int, k: int, j: int, S: Matrix, J: Matrix, W: Matrix, out: Matrix
 ):
-    """(2) of junctions at junction j, k being the first node of its block, whose running sum then is that beyond."""
-    forget_foreign(x, z, j, i, k, W)
+    """Add (2) of attachments at attachment j; k is the first node of its block, W its running sum."""
+    clear_foreign_columns(x, z, j, i, k, W)
     slot = x.slot[k]
     first = z.row_start[j]
     stop = z.row_stop[j]
-    if is_stored(z.stored[j] >= 0):
+    if has_stored_pose(z.stored[j] >= 0):
         fold_between(x, z.beyond_start, z.beyond_range, j, first, stop, i, z.stored[j], S, slot, W, out)
     else:
         fold_between(x, z.beyond_start, z.beyond_range, j, first, stop, i, t.node[k].parent, J, slot, W, out)
 
 
 @wp.func
-def couple_ends(t: Tables, s: Scratch, x: Columns, i: int, k: int, force: Matrix, J_R: Matrix, J: Matrix, W: Matrix):
-    """W += what ties node k to other nodes."""
+def add_coupled_nodes(
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, force: Matrix, J_R: Matrix, J: Matrix, W: Matrix
+):
+    """W += the coupling of node k to other nodes by loops, springs and contacts."""
     if may_have_loops():
         for e in range(x.loop_end_start[k], x.loop_end_start[k + 1]):
             coupling, other = loop_coupling(t, s, i, x.loop_end[e], force)
@@ -227,57 +240,58 @@ def couple_ends(t: Tables, s: Scratch, x: Columns, i: int, k: int, force: Matrix
 
 
 @wp.func
-def turn_with_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix, S_T: Matrix, W: Matrix):
-    """W += adbar_{Fᶜ} S T of node k, S T standing for S where a spherical or free joint has moved by Δ."""
+def add_wrench_products(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix, S_T: Matrix, W: Matrix):
+    """W += adbar_{Fᶜ} S of node k, with S_T in place of S for spherical and free joints."""
     first = t.node[k].v_start
     stop = t.node[k].v_stop
     if t.node[k].parent >= 0:
-        if is_stored(t.node[k].has_quaternion):
+        if has_stored_pose(t.node[k].has_quaternion):
             columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S_T, W)
         else:
             columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S, W)
 
 
 @wp.func
-def responses(t: Tables, s: Scratch, z: Junctions, i: int, k: int, inertia: Blocks):
-    """M and N of node k with what hangs on it."""
+def responses(t: Tables, s: Scratch, z: Attachments, i: int, k: int, inertia: Blocks):
+    """M and N of node k with those of attached blocks."""
     M = inertia[i, k]
     N = twist_response(t, s, i, k, M)
-    if z.N_hanging.shape[1] > 0:
-        M += z.M_hanging[i, k]
-        N += z.N_hanging[i, k]
+    if z.N_attached.shape[1] > 0:
+        M += z.M_attached[i, k]
+        N += z.N_attached[i, k]
     return M, N
 
 
 @wp.func
 def inward_node(
-    t: Tables, s: Scratch, x: Columns, z: Junctions, i: int, k: int, inertia: Blocks, H: Blocks, S: Matrix, S_T: Matrix,
+    t: Tables, s: Scratch, x: Columns, z: Attachments, i: int, k: int, inertia: Blocks, H: Blocks, S: Matrix, S_T:
+    Matrix,
     J_P: Matrix, J_R: Matrix, J: Matrix, force: Matrix, W: Matrix, out: Matrix,
 ):  # fmt: skip
-    """Node k of an inward sweep: W += M J_P + N J_R + H J with what couples it to other nodes, the rows Sᵀ W and its
-    local term, and on to its parent. S T stands for S where a spherical or free joint has moved by Δ."""
+    """One step of an inward sweep at node k: W += M J_P + N J_R + H J and couplings to other nodes; the rows Sᵀ W and
+    the local term are added to out; then W passes to the parent. S_T replaces S for spherical and free joints."""
     M, N = responses(t, s, z, i, k, inertia)
     add_weighted_products(x, z.home_start, z.home_range, i, k, M, N, H[i, k], J_P, J_R, J, W)
-    count_in_block(x, z, i, k, M, N, H[i, k], S, J)
-    couple_ends(t, s, x, i, k, force, J_R, J, W)
+    add_to_block(x, z, i, k, M, N, H[i, k], S, J)
+    add_coupled_nodes(t, s, x, i, k, force, J_R, J, W)
     columns.fold_rows(x, z.fold_start, z.fold_range, t.node[k].v_start, t.node[k].v_stop, i, k, S, W, out)
     kinds.local_term(t, s, x, i, k, out)
-    turn_with_columns(t, s, x, i, k, S, S_T, W)
+    add_wrench_products(t, s, x, i, k, S, S_T, W)
     j = z.below[k]
     if j >= 0:
         fold_before(t, x, z, i, k, j, z.Y_M, J_P, out)
         fold_before(t, x, z, i, k, j, z.Y_N, J_R, out)
         fold_before(t, x, z, i, k, j, z.Y_H, J, out)
         fold_beyond(t, x, z, i, k, j, S, J, W, out)
-        hang(z, i, j, t.node[k].parent, H)
-    columns.pass_to_parent(x, x.reach_start, x.reach_range, t.node[k].parent, i, k, W)
+        add_attached(z, i, j, t.node[k].parent, H)
+    columns.pass_to_parent(x, x.sum_start, x.sum_range, t.node[k].parent, i, k, W)
 
 
 @wp.func
-def fold_junction(
+def fold_attachment(
     t: Tables, b: DerivativeBuffers, i: int, k: int, j: int, dq: Matrix, dv: Matrix, da: Matrix
 ):  # fmt: skip
-    """The common part of the blocks on both sides of junction j, by (1) and (2) of junctions."""
+    """Add the common parts of the blocks on both sides of attachment j, by (1) and (2) of attachments."""
     fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.J, da)
     fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.J_E, dv)
     fold_before(t, b.x, b.z, i, k, j, b.z.Y_N, b.J, dv)
@@ -287,7 +301,7 @@ def fold_junction(
     fold_beyond(t, b.x, b.z, i, k, j, b.S, b.J, b.W_a, da)
     fold_beyond(t, b.x, b.z, i, k, j, b.S, b.J, b.W_v, dv)
     fold_beyond(t, b.x, b.z, i, k, j, b.S, b.J, b.W_q, dq)
-    hang(b.z, i, j, t.node[k].parent, b.H)
+    add_attached(b.z, i, j, t.node[k].parent, b.H)
 
 
 @wp.func
@@ -303,42 +317,42 @@ def derivative_inward(
     dv: Matrix,
     da: Matrix,
 ):
-    """Running sums and rows (3)-(5) of inverse_dynamics_derivatives; s holds the wrenches summed over the subtrees."""
+    """Running sums and rows (3)-(5) of inverse_dynamics_derivatives; s contains wrenches summed over subtrees."""
     columns.clear_sums(b.x, i, b.W_a)
     columns.clear_sums(b.x, i, b.W_v)
     columns.clear_sums(b.x, i, b.W_q)
-    clear_junctions(t, b.x, b.z, i)
+    clear_attachments(t, b.x, b.z, i)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
         M, N = responses(t, s, b.z, i, k, b.inertia)
         add_derivative_products(b.x, b.z.home_start, b.z.home_range, i, k, M, N, b.H[i, k], b.J, b.J_E, b.J_R, b.J_Q,
                                 b.W_a, b.W_v, b.W_q)  # fmt: skip
-        count_in_block(b.x, b.z, i, k, M, N, b.H[i, k], b.S, b.J)
+        add_to_block(b.x, b.z, i, k, M, N, b.H[i, k], b.S, b.J)
         if is_body(t.node[k].kind):
             couple_body(t, s, b, i, k, v, a, dq, dv, da)
         add_coupled(s, b.x, i, k, 1, b.J, b.W_v)
-        couple_ends(t, s, b.x, i, k, force, b.J_R, b.J, b.W_q)
+        add_coupled_nodes(t, s, b.x, i, k, force, b.J_R, b.J, b.W_q)
         fold_derivatives(b.x, b.z.fold_start, b.z.fold_range, t.node[k].v_start, t.node[k].v_stop, i, k, b.S,
                          b.W_a, b.W_v, b.W_q, da, dv, dq)  # fmt: skip
         kinds.local_term(t, s, b.x, i, k, dq)
-        turn_with_columns(t, s, b.x, i, k, b.S, b.S, b.W_q)
+        add_wrench_products(t, s, b.x, i, k, b.S, b.S, b.W_q)
         j = b.z.below[k]
         if j >= 0:
-            fold_junction(t, b, i, k, j, dq, dv, da)
+            fold_attachment(t, b, i, k, j, dq, dv, da)
         parent = t.node[k].parent
-        columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_a)
-        columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_v)
-        columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_q)
+        columns.pass_to_parent(b.x, b.x.sum_start, b.x.sum_range, parent, i, k, b.W_a)
+        columns.pass_to_parent(b.x, b.x.sum_start, b.x.sum_range, parent, i, k, b.W_v)
+        columns.pass_to_parent(b.x, b.x.sum_start, b.x.sum_range, parent, i, k, b.W_q)
 
 
 @wp.struct
 class LoopDerivativesStruct:
-    """Ȧ, ∂(A v)/∂q, and ∂(A a + Ȧ v)/∂q and /∂v by instance, in rows of column_width."""
+    """Ȧ, ∂(A v)/∂q, ∂(A a + Ȧ v)/∂q and ∂(A a + Ȧ v)/∂v of each instance, in rows of column_width."""
 
     A_dot: Matrix
     rate_q: Matrix
-    turn_q: Matrix
-    turn_v: Matrix
+    acceleration_q: Matrix
+    acceleration_v: Matrix
 
 
 LoopDerivatives = by_reference(LoopDerivativesStruct)
@@ -346,14 +360,14 @@ LoopDerivatives = by_reference(LoopDerivativesStruct)
 
 @wp.func
 def add_difference(x: Columns, a: int, b: int, i: int, y: vec6, X: Matrix, at: int, out: Matrix):
-    """out[at + j] += yᵀ D_X between nodes a and b."""
+    """out[at + j] += yᵀ (X̄_a − X̄_b) of nodes a and b."""
     add_path_row(x, a, i, y, X, at, out)
     add_path_row(x, b, i, -y, X, at, out)
 
 
 @wp.func
-def in_base(g: Gap, moment: vec3) -> vec6:
-    """A moment in the axes of B as a wrench in the base frame."""
+def in_base(g: LoopState, moment: vec3) -> vec6:
+    """A moment in the axes of B, as a wrench in the base frame."""
     return se3.join(g.R_B * moment, vec3())
 
 
@@ -367,17 +381,17 @@ def add_loop_derivatives(
     loops: LoopRows,
     d: LoopDerivatives,
 ):
-    """Rows A and A_q, residuals and rates, and (1)-(4), from the sums in b and the motion in s."""
+    """Compute rows A and A_q, and (1)-(4), from the path sums in b and the motion in s."""
     m = t.loops.row_is_hinge.shape[0]
     x = b.x
     clear_loop_rows(x.width, m, i, loops.A)
     clear_loop_rows(x.width, m, i, loops.A_q)
     clear_loop_rows(x.width, m, i, d.A_dot)
     clear_loop_rows(x.width, m, i, d.rate_q)
-    clear_loop_rows(x.width, m, i, d.turn_q)
-    clear_loop_rows(x.width, m, i, d.turn_v)
+    clear_loop_rows(x.width, m, i, d.acceleration_q)
+    clear_loop_rows(x.width, m, i, d.acceleration_v)
     for loop in range(t.loops.node.shape[0]):
-        g = loop_gap(t, s, i, loop)
+        g = loop_state(t, s, i, loop)
         node_A = t.loops.node[loop, 0]
         node_B = t.loops.node[loop, 1]
         eta_A, acc_A = loop_motion(t, s, i, loop, 0, acc_base)
@@ -395,11 +409,11 @@ def add_loop_derivatives(
             add_difference(x, node_A, node_B, i, y, b.J_R, at, d.rate_q)
             add_difference(x, node_A, node_B, i, se3.coad(eta_A, y), b.J, at, d.rate_q)
             onto_J = se3.coad(acc_A, y) + se3.coad(eta_A, se3.coad(eta_B, y))
-            add_difference(x, node_A, node_B, i, y, b.J_Q, at, d.turn_q)
-            add_difference(x, node_A, node_B, i, both, b.J_R, at, d.turn_q)
-            add_difference(x, node_A, node_B, i, onto_J, b.J, at, d.turn_q)
-            add_difference(x, node_A, node_B, i, y, b.J_E, at, d.turn_v)
-            add_difference(x, node_A, node_B, i, both, b.J, at, d.turn_v)
+            add_difference(x, node_A, node_B, i, y, b.J_Q, at, d.acceleration_q)
+            add_difference(x, node_A, node_B, i, both, b.J_R, at, d.acceleration_q)
+            add_difference(x, node_A, node_B, i, onto_J, b.J, at, d.acceleration_q)
+            add_difference(x, node_A, node_B, i, y, b.J_E, at, d.acceleration_v)
+            add_difference(x, node_A, node_B, i, both, b.J, at, d.acceleration_v)
             if t.loops.row_is_hinge[row] != 0:
                 a = t.loops.hinge[loop, 0]
                 across = eta_A - eta_B
@@ -411,6 +425,6 @@ def add_loop_derivatives(
                 add_difference(x, node_A, node_B, i, n_dot, b.J, at, d.A_dot)
                 add_difference(x, node_A, node_B, i, in_base(g, wp.cross(g.b, wp.cross(a, w))), b.J, at, d.rate_q)
                 onto_turn = in_base(g, wp.cross(g.b, turned)) + se3.coad(eta_A, onto_w)
-                add_difference(x, node_A, node_B, i, onto_turn, b.J, at, d.turn_q)
-                add_difference(x, node_A, node_B, i, onto_w, b.J_R, at, d.turn_q)
-                add_difference(x, node_A, node_B, i, onto_w, b.J, at, d.turn_v)
+                add_difference(x, node_A, node_B, i, onto_turn, b.J, at, d.acceleration_q)
+                add_difference(x, node_A, node_B, i, onto_w, b.J_R, at, d.acceleration_q)
+                add_difference(x, node_A, node_B, i, onto_w, b.J, at, d.acceleration_v)

@@ -1,9 +1,9 @@
 // Elimination of the blocks of a Newton matrix. Equations are those of the Python module systems/newton_blocks;
-// systems/block_elimination says where the matrices of a block start. A row that answers to the motion (x, w, z) of a
+// systems/block_elimination describes the storage of the matrices. A row of coefficients of the motion (x, w, z) of a
 // node has STATE numbers: six each for x, w and z, and zeros.
 
-// The columns of nodes from `first` on, as an array whose index is the number of the node.
-LISSOM_INLINE array<double> of_nodes_from(int first, int width, array<double> S) {
+// A view of columns S of the nodes from `first` on, whose index is the number of the node.
+LISSOM_INLINE array<double> columns_from(int first, int width, array<double> S) {
     array<double> out = S;
     out.data = (double*)S.data - 6 * size_t(first) * size_t(width);
     return out;
@@ -23,24 +23,24 @@ LISSOM_INLINE void clear_row(int i, array<double> X) {
         to[n] = 0.0;
 }
 
-// Add to the 6x6 matrix at a place.
-LISSOM_INLINE void hang(int i, int place, mat6 X, array<double> hanging) {
-    double* to = row(hanging, i) + 36 * place;
+// Add X to the 6x6 matrix number `place`.
+LISSOM_INLINE void add_matrix_at(int i, int place, mat6 X, array<double> attached) {
+    double* to = row(attached, i) + 36 * place;
     for (int n = 0; n < 36; ++n)
         to[n] += (&X.data[0][0])[n];
 }
 
-// X + the 6x6 matrix at a place.
-LISSOM_INLINE mat6 with_hanging(int i, int place, mat6 X, array<double> hanging) {
-    const double* from = row(hanging, i) + 36 * place;
+// X plus the 6x6 matrix number `place`.
+LISSOM_INLINE mat6 plus_matrix_at(int i, int place, mat6 X, array<double> attached) {
+    const double* from = row(attached, i) + 36 * place;
     mat6 out = X;
     for (int n = 0; n < 36; ++n)
         (&out.data[0][0])[n] += from[n];
     return out;
 }
 
-// The columns J_k at a place among those that are kept.
-LISSOM_INLINE void keep_columns(const Columns& x, int i, int k, int place, array<double> J, array<double> out) {
+// Copy the columns J_k to number `place` of the stored columns.
+LISSOM_INLINE void copy_columns(const Columns& x, int i, int k, int place, array<double> J, array<double> out) {
     const double* from = six_rows(J, i, k, x.width);
     double* to = six_rows(out, i, place, x.width);
     for (int j = 0; j < 6 * x.width; ++j)
@@ -48,7 +48,7 @@ LISSOM_INLINE void keep_columns(const Columns& x, int i, int k, int place, array
 }
 
 // B = local + K of block e, with rows of `band`; G = V = 0.
-LISSOM_INLINE void take_band(
+LISSOM_INLINE void load_band(
     const Blocks& y, int band, int i, int e, array<double> K, array<double> B, array<double> G, array<double> V
 ) {
     const int n = y.size.data[e], width = y.width.data[e], at = y.row_start.data[e], first = y.v_start.data[e];
@@ -115,8 +115,8 @@ LISSOM_INLINE void gather_node(
         }
 }
 
-// Factors of B with swapped rows in its place, rows and columns of prescribed coordinates as in the identity, and B⁻¹ G
-// in the place of G. Returns 0, or 1 + the coordinate of a pivot that is zero or not finite.
+// Overwrite B by its LU factors with swapped rows, and G by B⁻¹ G. Rows and columns of prescribed coordinates are those
+// of the identity. Returns 0, or 1 + the coordinate of a pivot that is zero or not finite.
 LISSOM_INLINE int factor_block(
     const Blocks& y, int i, int e, array<double> B, array<int> pivots, array<double> G, array<double> V
 ) {
@@ -127,7 +127,7 @@ LISSOM_INLINE int factor_block(
     int* swap = row(pivots, i) + at;
     for (int k = 0; k < n; ++k)
         // a prescribed coordinate: its row and column as in the identity
-        if (y.held.data[first + k]) {
+        if (y.is_prescribed.data[first + k]) {
             for (int j = 0; j < n; ++j)
                 square[k * width + j] = square[j * width + k] = 0.0;
             square[k * width + k] = 1.0;
@@ -188,11 +188,13 @@ LISSOM_INLINE int factor_block(
     return 0;
 }
 
-// The part of Λ of (4) by x, w or z (0, 1, 2), from that of Σ Ê.
-LISSOM_INLINE mat6 reduced(const Blocks& y, int i, int e, int part, mat6 sum, array<double> answer, array<double> V) {
+// The part of Λ of (4) for x, w or z (part 0, 1 or 2); `sum` is this part of Σ Ê.
+LISSOM_INLINE mat6 reduced_response(
+    const Blocks& y, int i, int e, int part, mat6 sum, array<double> inverse_G, array<double> V
+) {
     const int n = y.size.data[e], width = y.width.data[e], at = y.row_start.data[e];
     const double* wrench = row(V, i) + 6 * at;
-    const double* solved = row(answer, i) + STATE * y.v_start.data[e] + 6 * part;
+    const double* solved = row(inverse_G, i) + STATE * y.v_start.data[e] + 6 * part;
     mat6 out = sum;
     for (int k = 0; k < n; ++k)
         for (int r = 0; r < 6; ++r)
@@ -201,7 +203,7 @@ LISSOM_INLINE mat6 reduced(const Blocks& y, int i, int e, int part, mat6 sum, ar
     return out;
 }
 
-// c of (4) for block e from Σ ĉ; f − Σ Lᵀ ĉ on its coordinates becomes B⁻¹ times that.
+// c of (4) for block e, with Σ ĉ in `below`; f − Σ Lᵀ ĉ on its coordinates is replaced by B⁻¹ (f − Σ Lᵀ ĉ).
 LISSOM_INLINE vec6 solve_inward(
     const Blocks& y, int i, int e, vec6 below, array<double> B, array<int> pivots, array<double> V, array<double> f
 ) {
@@ -211,7 +213,7 @@ LISSOM_INLINE vec6 solve_inward(
     const int* swap = row(pivots, i) + at;
     double* z = row(f, i) + first;
     for (int k = 0; k < n; ++k)
-        if (y.held.data[first + k])
+        if (y.is_prescribed.data[first + k])
             z[k] = 0.0;
     // B⁻¹ z: swap rows, then the lower and the upper factor
     for (int k = 0; k < n; ++k) {
@@ -236,7 +238,7 @@ LISSOM_INLINE vec6 solve_inward(
 }
 
 // f −= L_kᵀ c on the coordinates of block e.
-LISSOM_INLINE void hand_on(
+LISSOM_INLINE void subtract_projection(
     const Columns& x, const Blocks& y, int i, int e, int k, vec6 c, array<double> L, array<double> f
 ) {
     const double* rows = six_rows(L, i, k, x.width);
@@ -246,9 +248,9 @@ LISSOM_INLINE void hand_on(
             to[j] -= rows[r * x.width + j] * c.c[r];  // f − Lᵀ ĉ of (2)
 }
 
-// One of the three parts of (1) at node k of block e.
+// One of the three parts of (1), x, w or z, at node k of block e; `start` is that of y.
 LISSOM_INLINE vec6
-moved(const Columns& x, const Blocks& y, int i, int e, int k, vec6 start, array<double> J, array<double> f) {
+block_motion(const Columns& x, const Blocks& y, int i, int e, int k, vec6 start, array<double> J, array<double> f) {
     const double* columns = six_rows(J, i, k, x.width);
     const double* a = row(f, i) + y.v_start.data[e];
     vec6 out = start;
@@ -258,11 +260,11 @@ moved(const Columns& x, const Blocks& y, int i, int e, int k, vec6 start, array<
     return out;
 }
 
-// δ of (2) from what solve_inward left in f.
+// Replace the result of solve_inward in f by δ of (2); x, w and z are the parts of y.
 LISSOM_INLINE void solve_outward(
-    const Blocks& y, int i, int e, vec6 x, vec6 w, vec6 z, array<double> answer, array<double> f
+    const Blocks& y, int i, int e, vec6 x, vec6 w, vec6 z, array<double> inverse_G, array<double> f
 ) {
-    const double* solved = row(answer, i) + STATE * y.v_start.data[e];
+    const double* solved = row(inverse_G, i) + STATE * y.v_start.data[e];
     double* a = row(f, i) + y.v_start.data[e];
     for (int k = 0; k < y.size.data[e]; ++k)
         for (int c = 0; c < 6; ++c) {

@@ -2,11 +2,11 @@
 // factors, and the choice of independent rows. Equations are those of the Python module systems/fronts.
 //
 // A front has a row for each of its `rows` unknowns, those that close at its block first, and six rows for the wrench.
-// A row holds `width` numbers for the unknowns and STATE numbers for the motion of the node that the block hangs on.
+// A row holds `width` numbers for the unknowns and STATE numbers for the motion of the parent node.
 
 namespace lissom {
 
-// The wrench (moment; force) about the origin, from that about a point at r.
+// The wrench f = (moment; force) about a point at r, expressed about the origin.
 LISSOM_INLINE vec6 about_origin(const vec6& f, const vec3& r) {
     const double x = r.c[0], y = r.c[1], z = r.c[2];
     vec6 out = f;
@@ -18,14 +18,14 @@ LISSOM_INLINE vec6 about_origin(const vec6& f, const vec3& r) {
 
 }  // namespace lissom
 
-// The front of block e, C and R = 0.
+// Set the front of block e, C and R to zero.
 LISSOM_INLINE void clear_front(
     const Blocks& y, const Fronts& z, int i, int e, array<double> work, array<double> C, array<double> R
 ) {
     const bool is_last = e == y.count;
     const int n = is_last ? 0 : y.size.data[e], tall = is_last ? 0 : y.width.data[e];
     const int rows = z.size.data[e], width = z.width.data[e];
-    double *to = row(work, i), *c = row(C, i) + z.answer_start.data[e], *r = row(R, i) + z.rows_start.data[e];
+    double *to = row(work, i), *c = row(C, i) + z.inverse_C_start.data[e], *r = row(R, i) + z.rows_start.data[e];
     for (int m = 0; m < (rows + 6) * (width + STATE); ++m)
         to[m] = 0.0;
     for (int m = 0; m < n * width; ++m)
@@ -34,8 +34,8 @@ LISSOM_INLINE void clear_front(
         r[m] = 0.0;
 }
 
-// Add to row `at` of the front of block e what it answers to one part of the motion of node k, which is f from a point
-// at r.
+// Add to row `at` of the front of block e the coefficients f, about a point at r, of part `part` (0, 1, 2: x, w, z) of
+// the motion of node k.
 LISSOM_INLINE void add_row(
     const Columns& x, const Blocks& y, const Fronts& z, int i, int e, int k, int at, int part, vec3 r, vec6 f,
     array<double> J, array<double> work, array<double> R
@@ -55,7 +55,7 @@ LISSOM_INLINE void add_row(
     }
 }
 
-// Add to unknown `at` of the front of block e the wrench f about a point at r, which it puts on node k.
+// Add to the column of unknown `at` of the front of block e its wrench f on node k, about a point at r.
 LISSOM_INLINE void add_column(
     const Columns& x, const Blocks& y, const Fronts& z, int i, int e, int k, int at, vec3 r, vec6 f, array<double> L,
     array<double> work, array<double> C
@@ -63,7 +63,7 @@ LISSOM_INLINE void add_column(
     const int n = y.size.data[e], width = z.width.data[e], stride = width + STATE;
     const double* rows = six_rows(L, i, k, x.width);
     const vec6 w = about_origin(f, r);
-    double* to = row(C, i) + z.answer_start.data[e] + at;
+    double* to = row(C, i) + z.inverse_C_start.data[e] + at;
     double* own = row(work, i) + z.size.data[e] * stride + at;
     for (int c = 0; c < 6; ++c)
         own[c * stride] += w.c[c];  // E of (1)
@@ -75,12 +75,12 @@ LISSOM_INLINE void add_column(
     }
 }
 
-// S of the front of block e += S of that of a child.
+// Add S of the front of a child block to that of block e.
 LISSOM_INLINE void merge_front(const Fronts& z, int i, int e, int child, array<double> front, array<double> work) {
     const int open = z.size.data[child] - z.closed.data[child];
     const int from_stride = whole_registers(open) + STATE, stride = z.width.data[e] + STATE;
     const double* from = row(front, i) + z.front_start.data[child];
-    const int* up = z.up.data + z.up_start.data[child];
+    const int* up = z.in_parent.data + z.in_parent_start.data[child];
     for (int a = 0; a < open; ++a) {
         double* to = row(work, i) + up[a] * stride;
         for (int b = 0; b < open; ++b)
@@ -88,7 +88,7 @@ LISSOM_INLINE void merge_front(const Fronts& z, int i, int e, int child, array<d
     }
 }
 
-// One part of row `at` of Q of a front that waits, or of Λ behind its open unknowns.
+// Part `part` of row `at` of Q of a stored front; rows behind the open unknowns are those of Λ.
 LISSOM_INLINE vec6 front_row(const Fronts& z, int i, int e, int at, int part, array<double> front) {
     const int open = z.size.data[e] - z.closed.data[e], width = whole_registers(open);
     const double* from = row(front, i) + z.front_start.data[e] + at * (width + STATE) + width + 6 * part;
@@ -98,7 +98,7 @@ LISSOM_INLINE vec6 front_row(const Fronts& z, int i, int e, int at, int part, ar
     return out;
 }
 
-// Column `at` of E of a front that waits.
+// Column `at` of E of a stored front.
 LISSOM_INLINE vec6 front_column(const Fronts& z, int i, int e, int at, array<double> front) {
     const int open = z.size.data[e] - z.closed.data[e], stride = whole_registers(open) + STATE;
     const double* from = row(front, i) + z.front_start.data[e] + open * stride + at;
@@ -108,29 +108,30 @@ LISSOM_INLINE vec6 front_column(const Fronts& z, int i, int e, int at, array<dou
     return out;
 }
 
-// (2) for block e, C becoming B⁻¹ C; gross gets the sizes of what is taken from the diagonal of S.
+// Compute (2) for block e, with C replaced by B⁻¹ C. Add the magnitudes subtracted from the diagonal of S to
+// `subtracted`.
 LISSOM_INLINE void reduce_front(
-    const Blocks& y, const Fronts& z, int i, int e, array<double> B, array<int> pivots, array<double> answer,
-    array<double> V, array<double> C, array<double> R, array<double> work, array<double> gross
+    const Blocks& y, const Fronts& z, int i, int e, array<double> B, array<int> pivots, array<double> inverse_G,
+    array<double> V, array<double> C, array<double> R, array<double> work, array<double> subtracted
 ) {
     const int n = y.size.data[e], tall = y.width.data[e], at = y.row_start.data[e], first = y.v_start.data[e];
     const int rows = z.size.data[e], width = z.width.data[e], stride = width + STATE;
     const double* square = row(B, i) + y.square_start.data[e];
-    const double* coupled = row(answer, i) + STATE * first;
+    const double* coupled = row(inverse_G, i) + STATE * first;
     const double* wrench = row(V, i) + 6 * at;
     const int* swap = row(pivots, i) + at;
-    double* c = row(C, i) + z.answer_start.data[e];
+    double* c = row(C, i) + z.inverse_C_start.data[e];
     double* r = row(R, i) + z.rows_start.data[e];
     for (int k = 0; k < n; ++k)
         // a prescribed coordinate has no row in C and no column in R
-        if (y.held.data[first + k]) {
+        if (y.is_prescribed.data[first + k]) {
             for (int j = 0; j < width; j += 8)
                 store(c + k * width + j, block{});
             for (int a = 0; a < rows; ++a)
                 r[a * tall + k] = 0.0;
         }
     for (int k = 0; k < n; ++k)
-        // swap rows of C as those of B are
+        // swap rows of C like those of B
         if (swap[k] != k)
             for (int j = 0; j < width; j += 8) {
                 const block kept = load(c + k * width + j);
@@ -152,10 +153,11 @@ LISSOM_INLINE void reduce_front(
             store(c + a * width + j, sum * (1.0 / square[a * tall + a]));
         }
     }
-    double* sizes = row(gross, i);
+    double* sizes = row(subtracted, i);
+    const int* unknown = z.unknown.data + z.unknown_start.data[e];
     for (int a = 0; a < rows; ++a)
         for (int k = 0; k < n; ++k)
-            sizes[z.who.data[z.who_start.data[e] + a]] += fabs(r[a * tall + k] * c[k * width + a]);  // of S − R B⁻¹ C
+            sizes[unknown[a]] += fabs(r[a * tall + k] * c[k * width + a]);  // of S − R B⁻¹ C
     for (int a = 0; a < rows + 6; ++a) {
         const double* factors = a < rows ? r + a * tall : wrench + (a - rows) * tall;  // R or V
         double* to = row(work, i) + a * stride;
@@ -174,18 +176,18 @@ LISSOM_INLINE void reduce_front(
     }
 }
 
-// (3) for block e with `own` on the diagonal of S_cc, and the factors. Returns 0, −1 where a pivot is zero or not
-// finite, or 1 where rounding may have made a pivot: it is that small beside the numbers whose difference it is.
+// Compute (3) for block e and the factors of S_cc, with `own` added to the diagonal of S_cc. Returns 0; −1 if a pivot
+// is zero or not finite; 1 if a pivot is not larger than its rounding error, judged by `subtracted`.
 LISSOM_INLINE int close_front(
-    const Fronts& z, int i, int e, array<double> own, array<double> gross, array<int> swap, array<double> work
+    const Fronts& z, int i, int e, array<double> own, array<double> subtracted, array<int> swap, array<double> work
 ) {
     const int rows = z.size.data[e], closed = z.closed.data[e], stride = z.width.data[e] + STATE, total = rows + 6;
-    const int* who = z.who.data + z.who_start.data[e];
+    const int* unknown = z.unknown.data + z.unknown_start.data[e];
     double* a = row(work, i);
-    int* to = row(swap, i) + z.who_start.data[e];
+    int* to = row(swap, i) + z.unknown_start.data[e];
     bool is_doubtful = false;
     for (int k = 0; k < closed; ++k)
-        a[k * stride + k] += row(own, i)[who[k]];
+        a[k * stride + k] += row(own, i)[unknown[k]];
     // LU of S_cc with swapped rows, by panels of eight columns, and (3) in the rows below
     for (int first = 0; first < closed; first += 8) {
         const int stop = first + 8 < closed ? first + 8 : closed;
@@ -198,7 +200,7 @@ LISSOM_INLINE int close_front(
             to[k] = best;
             if (!(size > 0.0) || !(size < 1e300))
                 return -1;
-            if (row(own, i)[who[k]] == 0.0 && size < 1e-8 * row(gross, i)[who[k]])
+            if (row(own, i)[unknown[k]] == 0.0 && size < 1e-8 * row(subtracted, i)[unknown[k]])
                 is_doubtful = true;
             if (best != k)
                 for (int j = 0; j < stride; j += 8) {
@@ -216,7 +218,7 @@ LISSOM_INLINE int close_front(
                     here[j] -= factor * top[j];
             }
         }
-        // take the panel from the columns behind it
+        // subtract the panel from the columns behind it
         const int after = whole_registers(stop);
         for (int r = first + 1; r < total; ++r) {
             double* here = a + r * stride;
@@ -235,14 +237,14 @@ LISSOM_INLINE int close_front(
     return is_doubtful ? 1 : 0;
 }
 
-// Keep the factors of (3), and let the front of the open loops wait for the block below.
+// Store the factors of (3), and the front of the open loops for the parent block.
 LISSOM_INLINE void store_front(
-    const Fronts& z, int i, int e, array<double> work, array<double> kept, array<double> front
+    const Fronts& z, int i, int e, array<double> work, array<double> closed_factors, array<double> front
 ) {
     const int rows = z.size.data[e], closed = z.closed.data[e], width = z.width.data[e], stride = width + STATE;
     const int open = rows - closed, narrow = whole_registers(open), few = whole_registers(closed);
     const double* from = row(work, i);
-    double* factors = row(kept, i) + z.kept_start.data[e];
+    double* factors = row(closed_factors, i) + z.closed_factor_start.data[e];
     double* to = row(front, i) + z.front_start.data[e];
     // rows of the closed loops, then S_oc and E_c times the upper factor's inverse
     for (int m = 0; m < closed * stride; ++m)
@@ -260,11 +262,10 @@ LISSOM_INLINE void store_front(
     }
 }
 
-// g of the loops that are open at block e, once δ and the loops that close there are eliminated, and c with these, from
-// B⁻¹ f.
+// Eliminate δ and the closing loops from g of the loops open at block e, and from c; f contains B⁻¹ f. Returns c.
 LISSOM_INLINE vec6 front_inward(
-    const Blocks& y, const Fronts& z, int i, int e, vec6 c, array<double> f, array<double> R, array<double> kept,
-    array<int> swap, array<double> g, array<double> local
+    const Blocks& y, const Fronts& z, int i, int e, vec6 c, array<double> f, array<double> R,
+    array<double> closed_factors, array<int> swap, array<double> g, array<double> local
 ) {
     const bool is_last = e == y.count;
     const int n = is_last ? 0 : y.size.data[e], tall = is_last ? 0 : y.width.data[e];
@@ -272,15 +273,15 @@ LISSOM_INLINE vec6 front_inward(
     const int few = whole_registers(closed);
     const double* moved = is_last ? nullptr : row(f, i) + y.v_start.data[e];
     const double* r = row(R, i) + z.rows_start.data[e];
-    const double* factors = row(kept, i) + z.kept_start.data[e];
+    const double* factors = row(closed_factors, i) + z.closed_factor_start.data[e];
     const double* low = factors + closed * stride;
-    const int* who = z.who.data + z.who_start.data[e];
-    const int* to = row(swap, i) + z.who_start.data[e];
-    double* known = row(local, i) + z.who_start.data[e];
+    const int* unknown = z.unknown.data + z.unknown_start.data[e];
+    const int* to = row(swap, i) + z.unknown_start.data[e];
+    double* known = row(local, i) + z.unknown_start.data[e];
     double* right = row(g, i);
     for (int a = 0; a < rows; ++a) {
         // g − R B⁻¹ f of (1)
-        double sum = right[who[a]];
+        double sum = right[unknown[a]];
         for (int k = 0; k < n; ++k)
             sum -= r[a * tall + k] * moved[k];
         known[a] = sum;
@@ -301,28 +302,28 @@ LISSOM_INLINE vec6 front_inward(
         for (int k = 0; k < closed; ++k)
             sum += low[a * few + k] * known[k];
         if (a < rows - closed)
-            right[who[closed + a]] = known[closed + a] - sum;
+            right[unknown[closed + a]] = known[closed + a] - sum;
         else
             out.c[a - rows + closed] += sum;
     }
     return out;
 }
 
-// The unknowns of the loops that close at block e, from the motion (x, w, m) of the node that it hangs on; δ with all
-// of its loops.
+// Solve for the unknowns of the loops that close at block e, from the motion (x, w, m) of its parent node, and subtract
+// B⁻¹ C u of all its loops from δ in f.
 LISSOM_INLINE void front_outward(
-    const Blocks& y, const Fronts& z, int i, int e, vec6 x, vec6 w, vec6 m, array<double> C, array<double> kept,
-    array<double> u, array<double> local, array<double> f
+    const Blocks& y, const Fronts& z, int i, int e, vec6 x, vec6 w, vec6 m, array<double> C,
+    array<double> closed_factors, array<double> u, array<double> local, array<double> f
 ) {
     const bool is_last = e == y.count;
     const int n = is_last ? 0 : y.size.data[e], rows = z.size.data[e], closed = z.closed.data[e];
     const int width = z.width.data[e], stride = width + STATE;
-    const double* factors = row(kept, i) + z.kept_start.data[e];
-    const double* coupled = row(C, i) + z.answer_start.data[e];
-    const int* who = z.who.data + z.who_start.data[e];
-    double* found = row(local, i) + z.who_start.data[e];
+    const double* factors = row(closed_factors, i) + z.closed_factor_start.data[e];
+    const double* coupled = row(C, i) + z.inverse_C_start.data[e];
+    const int* unknown = z.unknown.data + z.unknown_start.data[e];
+    double* found = row(local, i) + z.unknown_start.data[e];
     for (int k = closed; k < rows; ++k)
-        found[k] = row(u, i)[who[k]];
+        found[k] = row(u, i)[unknown[k]];
     for (int k = closed - 1; k >= 0; --k) {
         // S_cc u_c = g_c − S_co u_o − Q_c y of (3)
         const double* top = factors + k * stride;
@@ -331,7 +332,7 @@ LISSOM_INLINE void front_outward(
             sum -= top[j] * found[j];
         for (int c = 0; c < 6; ++c)
             sum -= top[width + c] * x.c[c] + top[width + 6 + c] * w.c[c] + top[width + 12 + c] * m.c[c];
-        row(u, i)[who[k]] = found[k] = sum / top[k];
+        row(u, i)[unknown[k]] = found[k] = sum / top[k];
     }
     for (int k = 0; k < n; ++k) {
         double sum = 0.0;
@@ -341,8 +342,8 @@ LISSOM_INLINE void front_outward(
     }
 }
 
-// The rows at block e with the columns that the blocks behind it left; how many these are.
-LISSOM_INLINE int take_children(
+// Put the reduced columns of the child blocks into the rows at block e; returns their number.
+LISSOM_INLINE int gather_children(
     const Blocks& y, const Fronts& z, int i, int e, array<double> front, array<double> work
 ) {
     const bool is_last = e == y.count;
@@ -356,19 +357,20 @@ LISSOM_INLINE int take_children(
         to[m] = 0.0;
     int at = 0;
     for (int m = z.child_start.data[e]; m < z.child_start.data[e + 1]; ++m) {
-        // X_o' of the blocks behind, (4)
+        // X_o' of a child block, (4)
         const int child = z.child.data[m], open = z.size.data[child] - z.closed.data[child];
+        const int* in_parent = z.in_parent.data + z.in_parent_start.data[child];
         const double* from = row(front, i) + z.front_start.data[child];
         for (int a = 0; a < open; ++a)
             for (int b = 0; b < open; ++b)
-                to[z.up.data[z.up_start.data[child] + a] * width + at + b] = from[a * whole_registers(open) + b];
+                to[in_parent[a] * width + at + b] = from[a * whole_registers(open) + b];
         at += open;
     }
     return given;
 }
 
-// Columns of the coordinates of block e in one row through node k, behind `given` other columns.
-LISSOM_INLINE void pass_block(
+// Add the columns of the coordinates of block e to row `at`, for the wrench f on node k; `given` columns precede.
+LISSOM_INLINE void put_coordinate_columns(
     const Columns& x, const Blocks& y, int i, int e, int k, int at, int given, double sign, vec6 f, array<double> L,
     array<double> scale, array<double> work
 ) {
@@ -380,36 +382,37 @@ LISSOM_INLINE void pass_block(
             to[j] += sign * f.c[c] * rows[c * x.width + j] * scale.data[first + j];  // A D of (4)
 }
 
-// The squares of the rows of A += those of the columns of block e.
-LISSOM_INLINE void add_sizes(
+// Add the squares of the columns of block e to the squared norms of the rows of A.
+LISSOM_INLINE void add_square_sums(
     const Blocks& y, const Fronts& z, int i, int e, int given, array<double> work, array<double> size
 ) {
     const int rows = z.size.data[e], n = y.size.data[e], width = whole_registers(given + n);
     for (int a = 0; a < rows; ++a)
         for (int j = 0; j < n; ++j) {
             const double own = row(work, i)[a * width + given + j];
-            row(size, i)[z.who.data[z.who_start.data[e] + a]] += own * own;
+            row(size, i)[z.unknown.data[z.unknown_start.data[e] + a]] += own * own;
         }
 }
 
-// (4) for block e: mark the rows that are chosen, and keep X_o' of the open loops for the block below.
+// Compute (4) for block e: mark the chosen rows in `slot`, and store X_o' of the open loops for the parent block.
 LISSOM_INLINE void choose_closing(
-    const Blocks& y, const Fronts& z, int i, int e, int given, double largest, array<double> work, array<double> mirror,
-    array<double> front, array<int> slot
+    const Blocks& y, const Fronts& z, int i, int e, int given, double largest, array<double> work,
+    array<double> reflector, array<double> front, array<int> slot
 ) {
     const int rows = z.size.data[e], closed = z.closed.data[e], open = rows - closed;
     const int cols = given + (e == y.count ? 0 : y.size.data[e]), width = whole_registers(cols);
-    const int* who = z.who.data + z.who_start.data[e];
-    int* taken = row(slot, i);
-    double *a = row(work, i), *v = row(mirror, i);
-    // square of row r from column `from` on
+    const int* unknown = z.unknown.data + z.unknown_start.data[e];
+    int* chosen = row(slot, i);
+    double *a = row(work, i), *v = row(reflector, i);
+    // squared norm of row r from column `from` on
     auto square = [&](int r, int from) {
         double sum = 0.0;
         for (int j = from; j < cols; ++j)
             sum += a[r * width + j] * a[r * width + j];
         return sum;
     };
-    // reflect the columns from `from` on, so that row p has one number there; done to the rows from `first` on
+    // Householder reflection of the columns from `from` on, which leaves one number of row p there; it is applied to
+    // the rows from `first` on that are not chosen
     auto reflect = [&](int p, int from, int first) {
         for (int j = 0; j < width; ++j)
             v[j] = j < from ? 0.0 : a[p * width + j];
@@ -421,7 +424,7 @@ LISSOM_INLINE void choose_closing(
         if (!(sum > 0.0))
             return;
         for (int r = first; r < rows; ++r) {
-            if (r < closed && taken[who[r]] >= 0)
+            if (r < closed && chosen[unknown[r]] >= 0)
                 continue;
             block total = {};
             double* here = a + r * width;
@@ -434,13 +437,13 @@ LISSOM_INLINE void choose_closing(
                 add(here + j, load(v + j) * (-2.0 * along / sum));
         }
     };
-    // T of (4): the largest row that is left, until rounding of the largest row of all could have made it
+    // T of (4): the largest remaining row, until it is not larger than the rounding error of the largest row of all
     int done = 0;
     for (; done < cols; ++done) {
         int best = -1;
         double most = 1e-16 * largest;
         for (int r = 0; r < closed; ++r) {
-            const double left = taken[who[r]] < 0 ? square(r, done) : 0.0;
+            const double left = chosen[unknown[r]] < 0 ? square(r, done) : 0.0;
             if (left > most) {
                 most = left;
                 best = r;
@@ -449,7 +452,7 @@ LISSOM_INLINE void choose_closing(
         if (best < 0)
             break;
         reflect(best, done, 0);
-        taken[who[best]] = 1;
+        chosen[unknown[best]] = 1;
     }
     // X_o' of (4): as few columns as there are open rows
     if (cols - done > open)
@@ -461,7 +464,7 @@ LISSOM_INLINE void choose_closing(
             to[r * whole_registers(open) + j] = done + j < cols ? a[(closed + r) * width + done + j] : 0.0;
 }
 
-// The rows at block e, with its own columns alone, = 0.
+// Set the rows at block e, with the columns of its own coordinates only, to zero.
 LISSOM_INLINE void clear_rows(const Blocks& y, const Fronts& z, int i, int e, array<double> work) {
     const int count = z.size.data[e] * whole_registers(y.size.data[e]);
     for (int m = 0; m < count; ++m)

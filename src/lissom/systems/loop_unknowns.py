@@ -1,15 +1,15 @@
-"""Unknowns of loops in the elimination block by block: their forces, and in steps the changes of their ends.
+"""Unknowns of loops in the elimination of blocks: forces, and in implicit steps also relative displacements.
 
-For accelerations and for steps onto the loops the unknowns are the forces. Unknowns of rows that are left out have rows
-of the identity.
+For accelerations and for steps onto the loops the unknowns are the forces. Dependent rows have rows of the identity.
 
 In implicit steps the wrench of a loop with forces λ depends on the poses of both ends, by H (x_A − x_B) on A and
-U (x_A − x_B) on B (loops). A loop then has six unknowns, so that each of them acts on single ends: the changes of its
-forces, and the parts s of d = x_A − x_B without a row,
+U (x_A − x_B) on B (loops). A loop then has six unknowns: the changes of its forces, and the components s of
+d = x_A − x_B that no row determines,
 
     [Z; N] d = (e; s),   d = Z⁺ e + N⁺ s       Z the rows of A_q, N rows of the identity that complete them       (1)
 
-with the rows N d − s = 0. The products of H and U with Z⁺ e are known, as e is.
+with the rows N d − s = 0. With s as unknowns the wrench on each end depends on unknowns only, not on the pose of the
+other end. The products of H and U with Z⁺ e are known, since e is known.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -28,21 +28,25 @@ from lissom.model.tables import Tables
 from lissom.passes.columns import Matrix
 from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import LoopRows
-from lissom.systems.loops import loop_gap, residual_row, velocity_row, wrench_stiffness
+from lissom.systems.loops import loop_state, residual_row, velocity_row, wrench_stiffness
 
 native = native_functions("systems/loops.h")
 
 
 @wp.struct
 class LoopUnknownsStruct:
-    """By unknown its own diagonal, that of a row that is kept (zero unless the caller asks for more), the row for
-    x_A − x_B, and on A and on B in turn its wrench and that of its right side, in the base frame."""
+    """The coefficients of each unknown, in the base frame.
 
-    own: Matrix
+    diagonal: its diagonal entry. damping: diagonal entry for an independent row, zero unless the caller sets it. row:
+    coefficients of x_A − x_B. wrench, known_wrench: wrenches of the unknown and of its right side, on A (entry 2 u) and
+    on B (entry 2 u + 1).
+    """
+
+    diagonal: Matrix
     damping: Matrix
-    pull: wp.array2d(dtype=vec6)
-    push: wp.array2d(dtype=vec6)
-    known: wp.array2d(dtype=vec6)
+    row: wp.array2d(dtype=vec6)
+    wrench: wp.array2d(dtype=vec6)
+    known_wrench: wp.array2d(dtype=vec6)
 
 
 LoopUnknowns = by_reference(LoopUnknownsStruct)
@@ -50,55 +54,56 @@ LoopUnknowns = by_reference(LoopUnknownsStruct)
 
 @wp.func
 def put_force(p: LoopUnknowns, i: int, row: int, slot: int, y: vec6):
-    """The force of a row: its wrench y on the ends of its loop and its row y; both are zero if the row is left out."""
+    """Set the coefficients of the force of a row: the wrench y on the ends of its loop, and the row y; both are zero
+    for a dependent row (slot < 0)."""
     f = vec6()
-    p.own[i, row] = so3.ONE
+    p.diagonal[i, row] = so3.ONE
     if slot >= 0:
         f = y
-        p.own[i, row] = p.damping[i, row]
-    p.pull[i, row] = f
-    p.push[i, 2 * row] = -f
-    p.push[i, 2 * row + 1] = f
-    p.known[i, 2 * row] = vec6()
-    p.known[i, 2 * row + 1] = vec6()
+        p.diagonal[i, row] = p.damping[i, row]
+    p.row[i, row] = f
+    p.wrench[i, 2 * row] = -f
+    p.wrench[i, 2 * row + 1] = f
+    p.known_wrench[i, 2 * row] = vec6()
+    p.known_wrench[i, 2 * row + 1] = vec6()
 
 
 @wp.func(inline=False)
 def put_forces(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows):
-    """Wrenches of the unknowns on the ends of their loops, and their rows of A, for accelerations."""
+    """Set the coefficients of all forces for accelerations: their wrenches, and rows of A."""
     for loop in range(t.loops.node.shape[0]):
-        g = loop_gap(t, s, i, loop)
+        g = loop_state(t, s, i, loop)
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             put_force(p, i, row, loops.slot[i, row], se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row)))
 
 
 @wp.func(inline=False)
 def put_residuals(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows):
-    """The same with rows of A_q, the derivative of the residuals."""
+    """Set the coefficients of all forces for steps onto the loops: their wrenches, and rows of A_q."""
     for loop in range(t.loops.node.shape[0]):
-        g = loop_gap(t, s, i, loop)
+        g = loop_state(t, s, i, loop)
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             put_force(p, i, row, loops.slot[i, row], se3.Ad_dual(g.R_B, g.p_B, residual_row(t, g, loop, row)))
 
 
-@wp.func_native(native("completed"))
-def completed(given: mat6, mask: int) -> mat6:
-    """Rows of a matrix whose bits in mask are set, with rows of the identity in place of the others that make it
-    regular."""
+@wp.func_native(native("complete_rows"))
+def complete_rows(given: mat6, mask: int) -> mat6:
+    """The rows of a matrix whose bits in mask are set; the others are replaced by rows of the identity so that the
+    matrix is regular."""
     ...
 
 
-@wp.func_native(native("inverted"))
-def inverted(of: mat6) -> mat6:
+@wp.func_native(native("inverse_of"))
+def inverse_of(of: mat6) -> mat6:
     """The inverse of a regular matrix."""
     ...
 
 
 @wp.func(inline=False)
 def put_changes(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows):
-    """Wrenches of the unknowns of (1) on the ends of their loops, and their rows."""
+    """Set the coefficients of all unknowns of (1) for implicit steps."""
     for loop in range(t.loops.node.shape[0]):
-        g = loop_gap(t, s, i, loop)
+        g = loop_state(t, s, i, loop)
         on_A, on_B = wrench_stiffness(t, g, i, loop, loops.force)
         given = mat6()
         mask = wp.int32(0)
@@ -109,11 +114,11 @@ def put_changes(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows)
                 z = residual_row(t, g, loop, row)
                 for j in range(6):
                     given[row - first, j] = z[j]
-        every = completed(given, mask)
-        inverse = inverted(every)
+        every = complete_rows(given, mask)
+        inverse = inverse_of(every)
         for k in range(6):
             u = 6 * loop + k
-            p.pull[i, u] = se3.Ad_dual(g.R_B, g.p_B, row_of(every, k))
+            p.row[i, u] = se3.Ad_dual(g.R_B, g.p_B, row_of(every, k))
             d = se3.Ad(g.R_B, g.p_B, column_of(inverse, k))
             if (mask >> k) & 1 != 0:
                 y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, first + k))
@@ -124,12 +129,12 @@ def put_changes(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows)
 
 @wp.func
 def put_unknown(p: LoopUnknowns, i: int, u: int, own: wp.float64, on_A: vec6, on_B: vec6, known_A: vec6, known_B: vec6):
-    """The diagonal of an unknown, its wrenches on A and B, and those of its right side."""
-    p.own[i, u] = own
-    p.push[i, 2 * u] = on_A
-    p.push[i, 2 * u + 1] = on_B
-    p.known[i, 2 * u] = known_A
-    p.known[i, 2 * u + 1] = known_B
+    """Set the diagonal entry of unknown u, its wrenches on A and B, and those of its right side."""
+    p.diagonal[i, u] = own
+    p.wrench[i, 2 * u] = on_A
+    p.wrench[i, 2 * u + 1] = on_B
+    p.known_wrench[i, 2 * u] = known_A
+    p.known_wrench[i, 2 * u + 1] = known_B
 
 
 @wp.func

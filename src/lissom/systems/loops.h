@@ -1,5 +1,5 @@
-// Rows of loops: which are independent, and systems bordered by them. Equations are those of the Python modules
-// systems/bordered, (1) and (2), and for completed and inverted systems/loop_unknowns, (1).
+// Rows of loops: choice of independent rows, and systems bordered by them. Equations are those of the Python modules
+// systems/bordered, (1) and (2), and for complete_rows and inverse_of systems/loop_unknowns, (1).
 
 // out[at + j] += yᵀ X_k on the blocks of columns first … stop − 1.
 LISSOM_INLINE void add_covector(
@@ -15,8 +15,8 @@ LISSOM_INLINE void add_covector(
     }
 }
 
-// Number the independent rows of A in the order of their size, the others −1, and return their count: pivoted
-// Gram-Schmidt in the units of the coordinates.
+// Number the independent rows of A in `slot` in the order of their size, the others −1, and return their number:
+// pivoted Gram-Schmidt in the units of the coordinates.
 LISSOM_INLINE int choose_rows(
     int m, int width, int i, array<double> A, array<double> scale, array<double> basis, array<double> work,
     array<int> slot
@@ -46,7 +46,7 @@ LISSOM_INLINE int choose_rows(
     }
     int kept = 0;
     for (; kept < m; ++kept) {
-        // the largest row that is left, unless rounding of the largest row of all could have made it
+        // the largest remaining row, unless it is smaller than the rounding error of the largest row of all
         int best = -1;
         for (int row = 0; row < m; ++row)
             if (to[row] < 0 && size[row] > 1e-16 * largest && (best < 0 || size[row] > size[best]))
@@ -59,7 +59,7 @@ LISSOM_INLINE int choose_rows(
         for (int j = 0; j < width; ++j)
             top[j] *= inverse;
         for (int row = 0; row < m; ++row)
-            // take the part along the new direction from the others
+            // subtract the part along the new direction from the others
             if (to[row] < 0) {
                 double* other = q + row * width;
                 const double along = product(top, other);
@@ -71,7 +71,7 @@ LISSOM_INLINE int choose_rows(
     return kept;
 }
 
-// The matrix of (1), K having rows of `narrow`; its σ.
+// Assemble the matrix of (1) from K with rows of `narrow`; returns σ.
 LISSOM_INLINE double put_border(
     int nv, int m, int narrow, int width, int i, array<double> K, array<double> A, array<double> A_q,
     array<double> scale, array<int> slot, array<double> matrix
@@ -110,7 +110,7 @@ LISSOM_INLINE double put_border(
     return sigma;
 }
 
-// The matrix of (2), M having rows of `narrow`, and the units.
+// Assemble the matrix of (2) from M with rows of `narrow`, and compute the units D.
 LISSOM_INLINE void put_constrained(
     int nv, int m, int narrow, int width, int i, array<double> M, array<double> A, array<int> slot, array<double> units,
     array<double> matrix
@@ -148,15 +148,15 @@ LISSOM_INLINE void put_constrained(
         }
 }
 
-// [Z; N] of (1): rows of a matrix whose bits in mask are set, with rows of the identity in place of the others that
-// make it regular.
-LISSOM_INLINE mat6 completed(mat6 given, int mask) {
+// [Z; N] of (1): the rows of a matrix whose bits in mask are set; the others are replaced by rows of the identity so
+// that the matrix is regular.
+LISSOM_INLINE mat6 complete_rows(mat6 given, int mask) {
     mat6 out = given, a = given;
     bool is_used[6] = {};
     for (int r = 0; r < 6; ++r) {
         if (!(mask >> r & 1))
             continue;
-        // the column of the largest pivot; a row of the identity stands for each column without one
+        // the column of the largest pivot; each column without a pivot gets a row of the identity
         int best = -1;
         for (int j = 0; j < 6; ++j)
             if (!is_used[j] && (best < 0 || fabs(a.data[r][j]) > fabs(a.data[r][best])))
@@ -181,7 +181,7 @@ LISSOM_INLINE mat6 completed(mat6 given, int mask) {
 }
 
 // The inverse of a regular matrix.
-LISSOM_INLINE mat6 inverted(mat6 of) {
+LISSOM_INLINE mat6 inverse_of(mat6 of) {
     mat6 a = of, out = {};
     for (int r = 0; r < 6; ++r)
         out.data[r][r] = 1.0;

@@ -5,9 +5,10 @@
     P y = 0,   P ẏ + Ṗ y = 0      P = Φ⊥ᵀ, but for a universal joint (b × a₁)ᵀ, b = R a₂, on the turn     (3)
     A = P Ad_{g_B}⁻¹ (J_A − J_B),   W = Ad_{g_B}⁻ᵀ Pᵀ λ acts on A, −W on B                                (4)
 
-J and W are in the base frame, where W is the same 6-vector for both. Its change with the poses, beside what moves along
-with each node, is H (J_A − J_B) on A, with H = adbar_W − U, and U (J_A − J_B) on B; U is the change of P.
-Source: Mathew 2025 (47), (D68)-(D80); the h of (1) is taken off first, so that no turn of the joint is too far.
+J and W are in the base frame, where W is the same 6-vector for A and B. Its derivative by the poses, without the parts
+that move with each node, is H (J_A − J_B) on A, with H = adbar_W − U, and U (J_A − J_B) on B; U is the derivative of P.
+Source: Mathew 2025 (47), (D68)-(D80). The motion h of the joint in (1) is removed before the logarithm, so that the
+joint may rotate by any angle.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -35,16 +36,19 @@ _FULL_TURN = wp.constant(wp.float64(6.283185307179586))
 
 
 @wp.struct
-class Gap:
-    """The state of a loop: frame B (R_B, p_B), the pose (R, p) of A in B, what is left of it (R_left, p_left) with its
-    ε, the place p_h of h, b = R a₂, T⁻¹ of ε on the left as a pair, and θ̇ = k·ω of the joint's own turn."""
+class LoopState:
+    """The state of a loop.
+
+    R_B, p_B: frame B. R, p: pose of A in B. R_error, p_error, epsilon: exp(ε) of (1) and ε. p_h: position of h. b:
+    R a₂. T_A, T_B: the left T⁻¹ of ε as a pair. k: θ̇ = k·ω for the angle θ of the joint.
+    """
 
     R_B: mat3
     p_B: vec3
     R: mat3
     p: vec3
-    R_left: mat3
-    p_left: vec3
+    R_error: mat3
+    p_error: vec3
     epsilon: vec6
     p_h: vec3
     b: vec3
@@ -75,7 +79,7 @@ def loop_motion(t: Tables, s: Scratch, i: int, loop: int, side: int, acc_base: v
 
 @wp.func
 def own_turn(a: vec3, R: mat3):
-    """Cosine, sine and rotation of the turn about the axis a that is nearest to R."""
+    """Cosine, sine and matrix of the rotation about the axis a that is nearest to R."""
     w = so3.HALF * vec3(R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1])
     c = so3.HALF * (R[0, 0] + R[1, 1] + R[2, 2] - wp.dot(a, R * a))
     s = wp.dot(a, w)
@@ -86,9 +90,9 @@ def own_turn(a: vec3, R: mat3):
 
 
 @wp.func
-def loop_gap(t: Tables, s: Scratch, i: int, loop: int) -> Gap:
-    """Everything of (1) and (2) that does not depend on the row."""
-    g = Gap()
+def loop_state(t: Tables, s: Scratch, i: int, loop: int) -> LoopState:
+    """The parts of (1) and (2) that do not depend on the row."""
+    g = LoopState()
     R_A, p_A = loop_pose(t, s, i, loop, 0)
     R_B, p_B = loop_pose(t, s, i, loop, 1)
     g.R_B = R_B
@@ -110,24 +114,24 @@ def loop_gap(t: Tables, s: Scratch, i: int, loop: int) -> Gap:
             angle = wp.atan2(sine, c)
             turned = (wp.dot(a, g.p) / pitch - angle) / _FULL_TURN
             g.p_h += (pitch * (angle + _FULL_TURN * wp.round(turned))) * a
-    g.R_left = g.R * wp.transpose(R_h)
-    g.p_left = g.p - g.R_left * g.p_h
-    g.epsilon = se3.log(g.R_left, g.p_left)
+    g.R_error = g.R * wp.transpose(R_h)
+    g.p_error = g.p - g.R_error * g.p_h
+    g.epsilon = se3.log(g.R_error, g.p_error)
     if turns == 3:
-        g.R_left = so3.diagonal_plus(so3.ONE, vec3())
-        g.epsilon = se3.join(vec3(), g.p_left)
+        g.R_error = so3.diagonal_plus(so3.ONE, vec3())
+        g.epsilon = se3.join(vec3(), g.p_error)
     w = se3.angular(g.epsilon)
     T_A, T_B = se3.tangent_inverse(-g.epsilon, so3.stumpff(wp.dot(w, w)))
     g.T_A = T_A
     g.T_B = T_B
     k = wp.transpose(T_A) * a
     if turns == 1:
-        g.k = k / wp.dot(k, g.R_left * a)
+        g.k = k / wp.dot(k, g.R_error * a)
     return g
 
 
 @wp.func
-def row_residual(t: Tables, g: Gap, loop: int, row: int) -> wp.float64:
+def row_residual(t: Tables, g: LoopState, loop: int, row: int) -> wp.float64:
     """e of one row."""
     if t.loops.row_is_hinge[row] != 0:
         a = t.loops.hinge[loop, 0]
@@ -136,7 +140,7 @@ def row_residual(t: Tables, g: Gap, loop: int, row: int) -> wp.float64:
 
 
 @wp.func
-def velocity_row(t: Tables, g: Gap, loop: int, row: int) -> vec6:
+def velocity_row(t: Tables, g: LoopState, loop: int, row: int) -> vec6:
     """Row of P as a wrench in the axes of B."""
     if t.loops.row_is_hinge[row] != 0:
         return se3.join(wp.cross(g.b, t.loops.hinge[loop, 0]), vec3())
@@ -144,12 +148,12 @@ def velocity_row(t: Tables, g: Gap, loop: int, row: int) -> vec6:
 
 
 @wp.func
-def residual_row(t: Tables, g: Gap, loop: int, row: int) -> vec6:
-    """Row of E in (2): with z = T⁻ᵀ Φ⊥ and m = Ad_{exp ε}ᵀ z, what h takes from a twist (ω; u) of A is taken off z."""
+def residual_row(t: Tables, g: LoopState, loop: int, row: int) -> vec6:
+    """Row of E in (2): z = T⁻ᵀ Φ⊥ without its part along the motion of h, which follows from m = Ad_{exp ε}ᵀ z."""
     if t.loops.row_is_hinge[row] != 0:
         return velocity_row(t, g, loop, row)
     z = se3.apply_transpose(g.T_A, g.T_B, t.loops.row_direction[row])
-    m = se3.Ad_transpose(g.R_left, g.p_left, z)
+    m = se3.Ad_transpose(g.R_error, g.p_error, z)
     push = se3.linear(m)
     turn = se3.angular(m) - wp.cross(g.p_h, push)
     own = vec3()
@@ -163,7 +167,7 @@ def residual_row(t: Tables, g: Gap, loop: int, row: int) -> vec6:
 
 
 @wp.func
-def loop_wrench(t: Tables, g: Gap, i: int, loop: int, force: Matrix) -> vec6:
+def loop_wrench(t: Tables, g: LoopState, i: int, loop: int, force: Matrix) -> vec6:
     """Pᵀ λ of a loop, in the axes of B."""
     f = vec6()
     for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
@@ -173,10 +177,10 @@ def loop_wrench(t: Tables, g: Gap, i: int, loop: int, force: Matrix) -> vec6:
 
 @wp.func
 def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, gap: Matrix):
-    """F −= W on A and F += W on B for all loops; leaves the residuals in gap."""
+    """F −= W on A and F += W on B for all loops; residuals are written to gap."""
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
-            g = loop_gap(t, s, i, loop)
+            g = loop_state(t, s, i, loop)
             for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
                 gap[i, row] = row_residual(t, g, loop, row)
             W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, g, i, loop, force))
@@ -190,20 +194,20 @@ def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, gap: Matrix)
 
 @wp.func
 def loop_residuals(t: Tables, s: Scratch, i: int, gap: Matrix):
-    """e of all rows, from the poses left in s."""
+    """e of all rows, from the poses in s."""
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
-            g = loop_gap(t, s, i, loop)
+            g = loop_state(t, s, i, loop)
             for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
                 gap[i, row] = row_residual(t, g, loop, row)
 
 
 @wp.func
 def loop_rates(t: Tables, s: Scratch, i: int, acc_base: vec6, rate: Matrix, acceleration: Matrix):
-    """P y = A v and P ẏ + Ṗ y = A a + Ȧ v of all rows, from the motion left in s."""
+    """P y = A v and P ẏ + Ṗ y = A a + Ȧ v of all rows, from the motion in s."""
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
-            g = loop_gap(t, s, i, loop)
+            g = loop_state(t, s, i, loop)
             eta_A, acc_A = loop_motion(t, s, i, loop, 0, acc_base)
             eta_B, acc_B = loop_motion(t, s, i, loop, 1, acc_base)
             across = eta_A - eta_B
@@ -220,8 +224,8 @@ def loop_rates(t: Tables, s: Scratch, i: int, acc_base: vec6, rate: Matrix, acce
 
 
 @wp.func
-def wrench_stiffness(t: Tables, g: Gap, i: int, loop: int, force: Matrix):
-    """adbar_W − U and U of a loop."""
+def wrench_stiffness(t: Tables, g: LoopState, i: int, loop: int, force: Matrix):
+    """H = adbar_W − U and U of a loop."""
     W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, g, i, loop, force))
     U = mat3()
     for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
@@ -234,10 +238,10 @@ def wrench_stiffness(t: Tables, g: Gap, i: int, loop: int, force: Matrix):
 
 @wp.func
 def loop_coupling(t: Tables, s: Scratch, i: int, end: int, force: Matrix):
-    """At end 2 loop + side: the response of the node of that side to the columns of the other one, and that
-    node."""
+    """At end = 2 loop + side: the derivative of the wrench on the node of that side by the pose of the other node, and
+    the number of the other node."""
     loop = end / 2
-    g = loop_gap(t, s, i, loop)
+    g = loop_state(t, s, i, loop)
     on_A, on_B = wrench_stiffness(t, g, i, loop, force)
     if end % 2 == 0:
         return -on_A, t.loops.node[loop, 1]
@@ -246,10 +250,10 @@ def loop_coupling(t: Tables, s: Scratch, i: int, end: int, force: Matrix):
 
 @wp.func
 def add_loop_stiffness(t: Tables, s: Scratch, i: int, force: Matrix, H: wp.array2d(dtype=mat6)):
-    """Add the response of the node of each side to its own columns."""
+    """Add to H the derivative of the wrench on the node of each side by its own pose."""
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
-            g = loop_gap(t, s, i, loop)
+            g = loop_state(t, s, i, loop)
             on_A, on_B = wrench_stiffness(t, g, i, loop, force)
             k = t.loops.node[loop, 0]
             if k >= 0:
@@ -267,7 +271,7 @@ def add_covector(width: int, k: int, first: int, stop: int, i: int, y: vec6, X: 
 
 @wp.func
 def add_path_row(x: Columns, k: int, i: int, y: vec6, X: Matrix, at: int, out: Matrix):
-    """out[at + j] += yᵀ X_k on the path of node k, X a path sum; nothing for the world."""
+    """out[at + j] += yᵀ X_k on the path of node k, with path sums X; no effect for the world (k < 0)."""
     if k >= 0:
         for e in range(x.path_start[k] / 2, x.path_start[k + 1] / 2):
             add_covector(x.width, k, x.path_range[2 * e], x.path_range[2 * e + 1], i, y, X, at, out)

@@ -10,7 +10,7 @@ LISSOM_INLINE void add_matrix(int i, int from_, int to, array<mat6> composite) {
         out[n] += in[n];
 }
 
-// V += Mᶜ S_k of (3) and the rows first … stop − 1 of out += S_kᵀ V, with half of what V grew by.
+// V += Mᶜ S_k of (3), and rows first … stop − 1 of out += S_kᵀ V, where this increment of V counts half.
 LISSOM_INLINE void fold_mass(
     const Columns& x, int first, int stop, int i, int k, array<mat6> composite, array<double> S, array<double> V,
     array<double> out
@@ -45,7 +45,7 @@ LISSOM_INLINE void fold_mass(
     });
 }
 
-// M = X + Xᵀ without what fills its rows up, X the half in the buffers.
+// M = X + Xᵀ (nv x nv, without padding), with X = b.half in rows of `width`.
 LISSOM_INLINE void put_square(int nv, int width, const MassBuffers& b, int i, array<double> M) {
     const double* half = row(b.half, i);
     double* to = row(M, i);
@@ -54,10 +54,11 @@ LISSOM_INLINE void put_square(int nv, int width, const MassBuffers& b, int i, ar
             to[r * nv + c] = to[c * nv + r] = half[r * width + c] + half[c * width + r];
 }
 
-// (4) into M (nv x nv), without rotors, of a model that is rigid. Origins of the base frames are as of place_bases.
+// Fill M (nv x nv) by (4), without rotors, for a model with is_rigid. Sets the origins of the base frames like
+// place_bases.
 //
-// A vector is the first three of four numbers, a matrix has three columns of that. The fourth number is zero, but for
-// I[3], where m stands behind d. `v` is the coordinate of a joint, −1 of other nodes; `up` is the joint or base before.
+// A vector has four numbers, the last of which is zero; a matrix has three such columns. Only in I[3] the fourth number
+// is used: m behind d. `v` is the coordinate of a joint, −1 for other nodes; `up` is the joint or base before it.
 LISSOM_INLINE void rigid_mass(
     const Tables& t, int i, array<double> q, array<vec3> origin, array<double> bodies, array<double> M
 ) {
@@ -85,7 +86,7 @@ LISSOM_INLINE void rigid_mass(
         int v, up;
     };
     body* const all = (body*)row(bodies, i);
-    // A y, whose numbers stand `by` apart
+    // A y, where y has the stride `by`
     auto apply = [](const quad* A, const double* y, int by) { return A[0] * y[0] + A[1] * y[by] + A[2] * y[2 * by]; };
     auto cross = [&](const quad& a, const quad& b) { return turned(a * turned(b) - turned(a) * b); };
     auto total = [](const quad& a) { return a[0] + a[1] + a[2]; };
@@ -126,7 +127,7 @@ LISSOM_INLINE void rigid_mass(
             b.u = u + cross(p, w);  // S of (5)
         }
     };
-    // origins of the base frames, some of which slide with a node
+    // origins of the base frames, some of which move with a node
     for (int e = 0; e < t.bases.position.shape[0]; ++e) {
         const int first = t.bases.slide_start.data[e], stop = t.bases.slide_start.data[e + 1];
         auto& o = row(origin, i)[e];

@@ -1,23 +1,24 @@
-"""The mass matrix: inertia of rotors, composite inertias in the base frame, and the fast way for rigid bodies.
+"""The mass matrix: inertia of rotors, composite inertias in the base frame, and a faster formula for rigid bodies.
 
 A rotor of inertia I behind a gear of ratio n turns n times as fast as its joint and has n² times its inertia there;
 I_a = n² I adds to the equation of motion and to the kinetic energy
 
     I_a a,   ½ I_a v²                                                                                     (1)
 
-The turning of the rotor with the link that carries it is left out: it is small beside (1) for gears of large ratio.
+The rotation of the rotor together with its link is neglected: for gears of large ratio it is small relative to (1).
 
     M = Σ_α Σ_β S_αᵀ Mᶜ_max(α,β) S_β + I_a,     Mᶜ_α = Σ of M over the subtree of α                              (2)
     V_α = Σ_{β ≥ α} Mᶜ_β S_β              one inward pass over the columns of each node's subtree          (3)
 
-Columns need no transport in the base frame, so V is a running sum. For rigid bodies on joints of one axis each,
+Columns need no transformation between nodes in the base frame, so V is a running sum. For rigid bodies on joints of one
+axis each,
 
     M_kj = S_jᵀ F,     F = Iᶜ_k S_k,     j = k and the joints on the way from k to the base                (4)
     S = (w; u + p × w),     w and u the axis and the displacement of the joint at p                        (5)
     Iᶜ = (J, d, m) summed over the subtree: J of rotation about the base frame's origin, first moment d    (6)
 
-F is made once for each joint; each joint on its way to the base then costs one scalar product. An inertia moved by
-(R, p) is
+F is computed once for each joint k; each joint j on its path to the base then costs one scalar product. An inertia J_B,
+d_B, m in a frame (R, p) becomes in the base frame
 
     J = R J_B Rᵀ + 2 (h·p) 1 − h pᵀ − p hᵀ,     h = R d_B + m p / 2,     d = R d_B + m p                   (7)
 
@@ -62,7 +63,7 @@ def add_armature_rows(t: Tables, width: int, i: int, by_a: wp.float64, out: Matr
 @wp.func
 def add_armature_block(t: Tables, i: int, first: int, n: int, square: int, width: int, row: int, H: Matrix,
                        diagonal: Matrix):  # fmt: skip
-    """H and the diagonal of a block of n coordinates from `first` on += I_a, in their places in `articulated`."""
+    """H and the diagonal of a block of n coordinates from `first` on += I_a, with the storage of `articulated`."""
     if t.dofs.armature.shape[0] > 0:
         for j in range(n):
             H[i, square + j * width + j] = H[i, square + j * width + j] + t.dofs.armature[first + j]
@@ -83,7 +84,7 @@ native = native_functions("systems/mass.h")
 
 @wp.struct
 class MassBuffersStruct:
-    """Composite inertias, motion subspaces S, running sums V and half of the result."""
+    """Composite inertias, motion subspaces S, running sums V, and the half X of M = X + Xᵀ."""
 
     composite: wp.array2d(dtype=mat6)
     S: wp.array2d(dtype=wp.float64)
@@ -133,13 +134,13 @@ def fold_mass(
     V: Matrix,
     out: Matrix,
 ):
-    """V += Mᶜ S_k of (3) and the rows first … stop − 1 of out += S_kᵀ V, with half of what V grew by."""
+    """V += Mᶜ S_k of (3), and rows first … stop − 1 of out += S_kᵀ V, where this increment of V counts half."""
     ...
 
 
 @wp.func
 def half_mass_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int):
-    """Fill the half X (nv x width) of M = X + Xᵀ, but for rotors, from the poses left in s."""
+    """Fill the half X (nv x width) of M = X + Xᵀ, without rotors, from the poses in s."""
     columns.clear_rows(t.nv, x.width, i, b.half)
     for k in range(t.n_dynamic):
         traversal.base_inertia(t, s, b.composite, i, k)
@@ -159,7 +160,7 @@ def half_mass_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int):
 
 @wp.func
 def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int, M: Matrix):
-    """Fill M (nv x width) from the poses left in s."""
+    """Fill M (nv x width) from the poses in s."""
     half_mass_sweep(t, s, x, b, i)
     columns.add_transposed(t.nv, x.width, i, b.half, b.half, M)
     add_armature_rows(t, x.width, i, so3.ONE, M)
@@ -167,25 +168,25 @@ def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int,
 
 @wp.func_native(native("put_square"))
 def put_square(nv: int, width: int, b: MassBuffers, i: int, M: Matrix):
-    """M = X + Xᵀ without what fills its rows up, X the half in the buffers."""
+    """M = X + Xᵀ (nv x nv, without padding), with X = b.half in rows of `width`."""
     ...
 
 
 @wp.func
 def square_mass_matrix(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int, M: Matrix):
-    """Fill M (nv x nv) from the poses left in s."""
+    """Fill M (nv x nv) from the poses in s."""
     half_mass_sweep(t, s, x, b, i)
     put_square(t.nv, x.width, b, i, M)
     add_armature_rows(t, t.nv, i, so3.ONE, M)
 
 
-_SIZE = 41  # numbers of a body in the code below
+_NUMBERS_PER_BODY = 41  # size of `struct body` in rigid_mass, in doubles
 
 
 @wp.struct
 class RigidBuffersStruct:
-    """Poses, columns and composite inertias, by instance; also of nodes beyond n_dynamic: a base frame may slide with
-    them."""
+    """Poses, columns and composite inertias of all nodes; nodes beyond n_dynamic may move the origin of a base
+    frame."""
 
     bodies: wp.array2d(dtype=wp.float64)
 
@@ -193,13 +194,12 @@ class RigidBuffersStruct:
 def rigid_buffers(model: Model, batch: int) -> RigidBuffersStruct:
     """Buffers of rigid_mass for a batch."""
     b = RigidBuffersStruct()
-    b.bodies = wp.zeros((batch, _SIZE * model.n_nodes), dtype=wp.float64, device=model.device)
+    b.bodies = wp.zeros((batch, _NUMBERS_PER_BODY * model.n_nodes), dtype=wp.float64, device=model.device)
     return b
 
 
 def is_rigid(model: Model) -> bool:
-    """Whether all that carries anything are rigid bodies on fixed joints and on joints of one axis; a batch of models,
-    each of them."""
+    """Whether all dynamic nodes are rigid bodies on fixed joints or joints of one axis; for a batch, in each model."""
     if model.models:
         return all(is_rigid(one) for one in model.models)
     nodes, carrying = model.nodes, slice(model.n_dynamic)
@@ -212,6 +212,6 @@ def is_rigid(model: Model) -> bool:
 
 @wp.func_native(native("rigid_mass"))
 def rigid_mass(t: Tables, i: int, q: Matrix, origin: wp.array2d(dtype=vec3), bodies: Matrix, M: Matrix):
-    """Fill M (nv x nv), but for rotors, of a model that is rigid: (4). Origins of the base frames are as of
-    place_bases."""
+    """Fill M (nv x nv) by (4), without rotors, for a model with is_rigid. Sets the origins of the base frames as
+    place_bases does."""
     ...

@@ -1,6 +1,6 @@
-"""The matrix of Newton's method for steps in time and for equilibria, made in one pass, inside kernels.
+"""The matrix of Newton's method for steps in time and for equilibria, computed in one pass, inside kernels.
 
-For a step that moves q by Δ, and v and a by c₁ Δ and c₀ Δ,
+For a step that changes q by Δ, and v and a by c₁ Δ and c₀ Δ,
 
     ∂r/∂Δ = ∂r/∂q T(Δ) + c₁ ∂r/∂v + c₀ ∂r/∂a                                                             (1)
 
@@ -30,11 +30,11 @@ from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.passes import columns, deforming, kinds, traversal
+from lissom.passes.attachments import AttachmentsStruct, attachments
 from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
 from lissom.passes.features import is_body, may_have_loops
-from lissom.passes.junctions import JunctionsStruct, junctions
-from lissom.passes.scratch import EVERYTHING, Scratch
-from lissom.systems.bordered import LoopRowsStruct, loop_rows, path_rows, untwist_rows
+from lissom.passes.scratch import ALL_TERMS, Scratch
+from lissom.systems.bordered import LoopRowsStruct, loop_rows, replace_moved_columns, rows_from_sums
 from lissom.systems.closed_blocks import (
     BlockMatrixStruct,
     ClosedBlocksStruct,
@@ -42,7 +42,7 @@ from lissom.systems.closed_blocks import (
     closed_blocks,
     make_closed_matrix,
 )
-from lissom.systems.derivative_sweeps import clear_junctions, inward_node
+from lissom.systems.derivative_sweeps import clear_attachments, inward_node
 from lissom.systems.loops import add_loop_stiffness
 from lissom.systems.mass import add_armature_rows
 from lissom.systems.newton_blocks import NewtonBlocksStruct, make_newton_blocks, newton_blocks
@@ -50,13 +50,18 @@ from lissom.systems.newton_blocks import NewtonBlocksStruct, make_newton_blocks,
 
 @wp.struct
 class NewtonBuffersStruct:
-    """Own columns S of each node, S T of a GROUP node, sums along the path (J of S T, J_P, J_R), the running sum W of
-    (2), room of junctions, 6x6 matrices of the nodes; the matrix (1), nv x width, which without loops becomes one of
-    its factors; the rows of loops, and the matrix bordered by them. Where blocks are eliminated one after the other,
-    `blocks` has all of it but the right side and the unknowns, or `kept` and `closed` have with loops."""
+    """Buffers of the matrix and its factors.
+
+    Dense: S, S_T: columns of each node, and S T of GROUP nodes. J, J_P, J_R: path sums of S T, P and R'. W: running sum
+    of (2). z: products at attachments. inertia, H: 6x6 matrices of the nodes. matrix: (1), nv x width; without loops
+    its factors overwrite it. loops: rows of loops and the bordered matrix.
+
+    Elimination of blocks: `blocks`, or with loops `matrix_blocks` and `closed`, contain everything but the right side
+    and the unknowns, which are in `loops`.
+    """
 
     x: ColumnsStruct
-    z: JunctionsStruct
+    z: AttachmentsStruct
     S: Matrix
     S_T: Matrix
     J: Matrix
@@ -68,7 +73,7 @@ class NewtonBuffersStruct:
     matrix: Matrix
     loops: LoopRowsStruct
     blocks: NewtonBlocksStruct
-    kept: BlockMatrixStruct
+    matrix_blocks: BlockMatrixStruct
     closed: ClosedBlocksStruct
 
 
@@ -76,9 +81,9 @@ NewtonBuffers = by_reference(NewtonBuffersStruct)
 
 
 def newton_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
-    """Buffers for a batch."""
+    """Buffers of the dense matrix for a batch."""
     b = NewtonBuffersStruct()
-    b.x, b.z = column_tables(model), junctions(model, batch)
+    b.x, b.z = column_tables(model), attachments(model, batch)
     sizes = {name: 6 * model.n_dynamic * b.x.width for name in ("S", "S_T", "J", "J_P", "J_R")}
     sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width}
     for name, size in sizes.items():
@@ -90,7 +95,7 @@ def newton_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
 
 
 def newton_block_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
-    """The same for elimination block by block, without a matrix."""
+    """Buffers of the elimination of blocks for a batch, without loops."""
     b = NewtonBuffersStruct()
     b.matrix = wp.zeros((batch, 0), dtype=wp.float64, device=model.device)
     b.loops, b.blocks = loop_rows(model, batch), newton_blocks(model, batch)
@@ -98,11 +103,11 @@ def newton_block_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
 
 
 def newton_closed_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
-    """The same with loops."""
+    """Buffers of the elimination of blocks for a batch, with loops."""
     b = NewtonBuffersStruct()
     b.matrix = wp.zeros((batch, 0), dtype=wp.float64, device=model.device)
-    b.loops = loop_rows(model, batch, whole=False)
-    b.kept, b.closed = block_matrix(model, batch), closed_blocks(model, batch, wide=True)
+    b.loops = loop_rows(model, batch, dense=False)
+    b.matrix_blocks, b.closed = block_matrix(model, batch), closed_blocks(model, batch, wide=True)
     return b
 
 
@@ -123,30 +128,30 @@ def make_newton_matrix(
     respond: wp.Function,
     stiffen: wp.Function,
 ):
-    """Fill b.matrix with (1), from what the residual at (q, v, a) left in s, and the rows of loops."""
+    """Fill b.matrix with (1), and the rows of loops, from the results of the residual at (q, v, a) in s."""
     acc_base = se3.join(vec3(), -gravity)
     columns.clear_rows(t.nv, b.x.width, i, b.matrix)
     columns.clear_sums(b.x, i, b.W)
-    clear_junctions(t, b.x, b.z, i)
+    clear_attachments(t, b.x, b.z, i)
     kinds.newton_columns(
         t, s, b.x, i, v, a, move, c0, c1, acc_base, b.S, b.S_T, b.J, b.J_P, b.J_R, b.matrix
     )  # fmt: skip
     for k in range(t.n_dynamic):
         traversal.base_inertia(t, s, b.inertia, i, k)
         b.H[i, k] = mat6()
-    respond(t, s, i, gravity, load, EVERYTHING, b.H)
+    respond(t, s, i, gravity, load, ALL_TERMS, b.H)
     add_loop_stiffness(t, s, i, b.loops.force, b.H)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
         if is_body(t.node[k].kind):
             deforming.couple(t, s, b.x, i, k, v, a, so3.ONE, c1, c0, b.J_P, b.J_R, 1, b.W, b.matrix)
         inward_node(t, s, b.x, b.z, i, k, b.inertia, b.H, b.S, b.S_T, b.J_P, b.J_R, b.J, b.loops.force, b.W, b.matrix)
-    stiffen(t, s, b.x, i, q, v, move, so3.ONE, c1, EVERYTHING, b.matrix)
+    stiffen(t, s, b.x, i, q, v, move, so3.ONE, c1, ALL_TERMS, b.matrix)
     add_armature_rows(t, b.x.width, i, c0, b.matrix)
     if may_have_loops() and t.loops.node.shape[0] > 0:
-        path_rows(t, s, b.x, i, b.J, b.loops)
+        rows_from_sums(t, s, b.x, i, b.J, b.loops)
         if q.shape[1] != t.nv:
-            untwist_rows(t, s, b.x, i, b.S, b.S_T, b.loops)
+            replace_moved_columns(t, s, b.x, i, b.S, b.S_T, b.loops)
 
 
 @cache
@@ -189,6 +194,6 @@ def newton_closed_of(act: Acting) -> Any:
         t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix,
         c0: wp.float64, c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6),
     ):  # fmt: skip
-        make_closed_matrix(t, s, b.kept, i, q, v, a, move, c0, c1, gravity, load, respond, stiffen)
+        make_closed_matrix(t, s, b.matrix_blocks, i, q, v, a, move, c0, c1, gravity, load, respond, stiffen)
 
     return newton_matrix

@@ -18,7 +18,7 @@ from lissom.lie.native import native_functions
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import traversal
-from lissom.passes.scratch import EVERYTHING, Scratch
+from lissom.passes.scratch import ALL_TERMS, Scratch
 from lissom.passes.traversal import place_bases, project
 from lissom.systems.bordered import LoopRows
 from lissom.systems.loops import add_loop_wrenches
@@ -38,8 +38,8 @@ def recursive_newton_euler(
     acting: int,
     add: wp.Function,
 ):
-    """Outward half-passes: motion of the nodes and the wrench that each of them needs, of inertia less those that `add`
-    subtracts; gravity as a₀ = −G."""
+    """Outward half-passes: motion of the nodes, and the wrench F of each: that of its inertia minus the external
+    wrenches, which `add` subtracts. Gravity enters as the acceleration −G of the base."""
     place_bases(t, s, i, q)
     acc_base = vec6(so3.ZERO, so3.ZERO, so3.ZERO, -gravity[0], -gravity[1], -gravity[2])
     for k in range(t.n_dynamic):
@@ -56,7 +56,7 @@ Rows = wp.array2d(dtype=wp.float64)
 
 @wp.func_native(native("subtract_inputs"))
 def subtract_inputs(nv: int, nu: int, i: int, gain: Rows, u: Rows, extra: Rows, tau: Rows):
-    """tau −= gain u + extra: motors, and the users' own actuators."""
+    """tau −= gain u + extra: forces of motors and of custom actuators."""
     ...
 
 
@@ -77,12 +77,12 @@ def residual_force(
     add: wp.Function,
     force: wp.Function,
 ):
-    """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; residuals of loops."""
+    """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; loops.gap gets the residuals."""
     channel_sizes(t, s, i, u)
-    recursive_newton_euler(t, s, i, q, v, a, gravity, load, EVERYTHING, add)
+    recursive_newton_euler(t, s, i, q, v, a, gravity, load, ALL_TERMS, add)
     add_loop_wrenches(t, s, i, loops.force, loops.gap)
     project(t, s, i, tau)
-    force(t, s, i, q, v, EVERYTHING, tau)
+    force(t, s, i, q, v, ALL_TERMS, tau)
     add_armature_force(t, i, a, tau)
     subtract_inputs(t.nv, u.shape[1], i, t.inputs.joint_gain, u, extra, tau)
 

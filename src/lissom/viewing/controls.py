@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.dynamics.actuation import actuation_matrix
-from lissom.dynamics.configuration import difference, groups, integrate
+from lissom.dynamics.configuration import difference, integrate, quaternion_joints
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
 from lissom.dynamics.mass_matrix import mass_matrix
@@ -117,10 +117,10 @@ def configuration_of(model: Model, values: np.ndarray) -> np.ndarray:
     Rotations of spherical and free joints are rotation vectors; positions of free joints are coordinates in the parent.
     """
     turned = values.copy()
-    for _, at, free in groups(model):
+    for _, at, free in quaternion_joints(model):
         turned[at + 3 : at + 6 if free else at + 3] = 0.0
     q = integrate(model, model.neutral(), turned)
-    for first, at, free in groups(model):
+    for first, at, free in quaternion_joints(model):
         if free:
             q[first + 4 : first + 7] = values[at + 3 : at + 6]
     return q
@@ -129,7 +129,7 @@ def configuration_of(model: Model, values: np.ndarray) -> np.ndarray:
 def values_of(model: Model, q: np.ndarray) -> np.ndarray:
     """Values of the coordinate sliders at a configuration, inverse of `configuration_of`."""
     values = difference(model, model.neutral(), q)
-    for first, at, free in groups(model):
+    for first, at, free in quaternion_joints(model):
         if free:
             values[at + 3 : at + 6] = q[first + 4 : first + 7]
     return values

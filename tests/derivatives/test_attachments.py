@@ -1,10 +1,10 @@
-"""Derivatives and steps of trees of blocks, with what blocks have in common counted at junctions and at each node."""
+"""Derivatives and steps of trees of blocks, with what blocks have in common counted at attachments and at each node."""
 
 import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.passes import junctions
+from lissom.passes import attachments
 
 MATERIAL = ls.Material(young=1e6, density=1e3, viscosity=1e3)
 
@@ -28,12 +28,12 @@ def tree():
 
 
 def model(patch, gain):
-    """The robot, with junctions from a gain on."""
-    patch.setattr(junctions, "_LEAST_GAIN", gain)
+    """The robot, with attachments from a gain on."""
+    patch.setattr(attachments, "_LEAST_GAIN", gain)
     return tree().build()
 
 
-def test_junctions_change_nothing():
+def test_attachments_change_nothing():
     """The three derivatives, of a batch, and a motion by implicit steps, to rounding, at the same cost."""
     found = []
     for gain in (0.0, np.inf):
@@ -45,16 +45,16 @@ def test_junctions_change_nothing():
             found.append([*ls.inverse_dynamics_derivatives(made, q, v, a)])
             moved = ls.simulate(made, 0.02, q0=q[0], v0=v[0], method="generalized_alpha", dt=0.002)
             found[-1] += [moved.q, np.array([moved.statistics.evaluations, moved.statistics.jacobians])]
-            has_junctions = junctions.junctions(made, 1).row_start.shape[0] > 0
-            assert has_junctions == (gain == 0.0)
+            has_attachments = attachments.attachments(made, 1).row_start.shape[0] > 0
+            assert has_attachments == (gain == 0.0)
     for one, other in zip(*found):
         assert np.allclose(one, other, rtol=1e-9, atol=1e-11 * np.abs(other).max())
 
 
 def test_ties_between_blocks_need_all_columns():
-    """A robot whose links something else than joints ties together has no junctions."""
+    """A robot whose links something else than joints ties together has no attachments."""
     robot = tree()
     robot.add_loop("loop", "foot", "finger", joint=ls.JointSpherical())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(junctions, "_LEAST_GAIN", 0.0)
-        assert junctions.junctions(robot.build(), 1).row_start.shape[0] == 0
+        patch.setattr(attachments, "_LEAST_GAIN", 0.0)
+        assert attachments.attachments(robot.build(), 1).row_start.shape[0] == 0

@@ -6,7 +6,7 @@ import warp as wp
 from native.native_calls import COUNT, HERE, MODEL, NODES, NV, WIDTH, X, changed, device, random
 
 from lissom.lie.types import kernel_options, mat6
-from lissom.passes import junctions as j
+from lissom.passes import attachments as j
 from lissom.passes.columns import ColumnsStruct, Matrix
 
 wp.set_module_options(kernel_options())
@@ -16,44 +16,44 @@ wp.set_module_options(kernel_options())
 def tables():
     """The tables of the branched robot, whichever way its derivatives would go."""
     model = MODEL.models[0] if MODEL.models else MODEL
-    model.cache.pop(("junctions",), None)
+    model.cache.pop(("attachments",), None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(j, "_LEAST_GAIN", 0.0)
-        made = j.junctions(MODEL, COUNT)
-    model.cache.pop(("junctions",), None)
+        made = j.attachments(MODEL, COUNT)
+    model.cache.pop(("attachments",), None)
     return made
 
 
-def listed(z, name, junction):
-    """Columns on the stretches listed for a junction."""
+def listed(z, name, attachment):
+    """Columns on the stretches listed for an attachment."""
     start, ranges = (getattr(z, f"{name}_{end}").numpy() for end in ("start", "range"))
-    pairs = ranges[start[junction] : start[junction + 1]].reshape(-1, 2)
+    pairs = ranges[start[attachment] : start[attachment + 1]].reshape(-1, 2)
     return np.concatenate([np.zeros(0, int), *(np.arange(*pair) for pair in pairs)])
 
 
 @wp.kernel
 def k_transposed(
-    x: ColumnsStruct, z: j.JunctionsStruct, M: mat6, N: mat6, H: mat6, k: int, node: int, L: Matrix, i: int
+    x: ColumnsStruct, z: j.AttachmentsStruct, M: mat6, N: mat6, H: mat6, k: int, node: int, L: Matrix, i: int
 ):
     j.add_transposed_products(x, z, M, N, H, i, k, node, L)
 
 
 @wp.kernel
-def k_clear(x: ColumnsStruct, z: j.JunctionsStruct, i: int):
+def k_clear(x: ColumnsStruct, z: j.AttachmentsStruct, i: int):
     j.clear_products(x, z, i)
 
 
 @wp.kernel
 def k_between(
-    out: Matrix, x: ColumnsStruct, z: j.JunctionsStruct, junction: int, first: int, stop: int, s_at: int, S: Matrix,
+    out: Matrix, x: ColumnsStruct, z: j.AttachmentsStruct, attachment: int, first: int, stop: int, s_at: int, S: Matrix,
     v_at: int, V: Matrix, i: int,
 ):  # fmt: skip
-    j.fold_between(x, z.beyond_start, z.beyond_range, junction, first, stop, i, s_at, S, v_at, V, out)
+    j.fold_between(x, z.beyond_start, z.beyond_range, attachment, first, stop, i, s_at, S, v_at, V, out)
 
 
 @wp.kernel
-def k_forget(W: Matrix, x: ColumnsStruct, z: j.JunctionsStruct, junction: int, k: int, i: int):
-    j.forget_foreign(x, z, junction, i, k, W)
+def k_forget(W: Matrix, x: ColumnsStruct, z: j.AttachmentsStruct, attachment: int, k: int, i: int):
+    j.clear_foreign_columns(x, z, attachment, i, k, W)
 
 
 def test_products_of_a_block(tables):
@@ -75,16 +75,16 @@ def test_products_of_a_block(tables):
 
 
 def test_rows_between_blocks(tables):
-    """fold_between adds Sᵀ V on the columns of a junction, forget_foreign clears what is not its block's."""
+    """fold_between adds Sᵀ V on the columns of an attachment, clear_foreign_columns clears what is not its block's."""
     S, V = (random(COUNT, 6 * NODES * WIDTH) for _ in range(2))
     out, W = random(COUNT, NV * WIDTH), random(COUNT, 6 * X.n_slots * WIDTH)
-    for junction, k in enumerate(np.flatnonzero(tables.below.numpy() >= 0)):
-        beyond = listed(tables, "beyond", junction)
-        (new,) = changed(k_between, [out], X, tables, junction, 1, 4, 0, device(S), 2, device(V))
+    for attachment, k in enumerate(np.flatnonzero(tables.below.numpy() >= 0)):
+        beyond = listed(tables, "beyond", attachment)
+        (new,) = changed(k_between, [out], X, tables, attachment, 1, 4, 0, device(S), 2, device(V))
         want = out[HERE].reshape(NV, WIDTH).copy()
         want[1:4, beyond] += (S[HERE].reshape(NODES, 6, -1)[0].T @ V[HERE].reshape(NODES, 6, -1)[2])[1:4][:, beyond]
         assert np.allclose(new.reshape(want.shape), want, atol=1e-14)
-        (new,) = changed(k_forget, [W], X, tables, junction, int(k))
+        (new,) = changed(k_forget, [W], X, tables, attachment, int(k))
         want = W[HERE].reshape(-1, 6, WIDTH).copy()
         first = int(MODEL.nodes.v_start[k])
         want[X.slot.numpy()[k], :, first // 8 * 8 : first] = 0.0

@@ -1,16 +1,17 @@
-"""Where blocks of coordinates hang on others, as tables and native loops for the inward sweeps of matrices.
+"""Attachments of blocks to their parent blocks: tables and native loops for the inward sweeps of matrices.
 
-A block is what shares coordinates (blocks): a joint, or all intervals of a rod. Beyond a block its path sums J
-are constant, and so are along its nodes the running sums W of the columns beyond it. With J̃ the sums of its own columns
-S, and p the node that it hangs on, all that two blocks have in common needs one product for the two, not one a node:
+A block is a set of nodes with common coordinates (blocks): a joint, or all intervals of a rod. Its path sums J are
+constant beyond it. The running sums W of the columns beyond it are constant along its nodes. With J̃ the sums of its own
+columns S, and p its parent node, the part of a matrix that two blocks have in common needs one product for the two
+blocks instead of one for each node:
 
     rows of the block, columns of those before it   Σ S_αᵀ Σ_{k≥α} M_k J_p = (Σ M_kᵀ J̃_k)ᵀ J_p             (1)
     rows of those before it, its columns            Σ S_αᵀ W = J̃_pᵀ W                                      (2)
 
-M_k of a node of the block counts with all that hangs on it; a node then has running sums for the columns of its own
-block alone. (1) is what composite inertias do for rigid links (R. Featherstone, Rigid Body Dynamics Algorithms, 2008,
-§6.2). Where loops, springs or contacts tie nodes across blocks, or most columns belong to one block, each node counts
-for all columns on its path as if the robot were one block.
+M_k of a node of the block includes M of all blocks attached to it. The running sum of a node then has only the columns
+of its own block. (1) corresponds to composite inertias of rigid links (R. Featherstone, Rigid Body Dynamics Algorithms,
+2008, §6.2). If loops, springs or contacts couple nodes of different blocks, or if most columns belong to one block, no
+attachments are used: each node has running sums for all columns on its path.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -28,27 +29,33 @@ from lissom.passes.blocks import coordinate_blocks
 from lissom.passes.columns import (
     Columns,
     Matrix,
+    column_ranges,
     column_tables,
+    coupled_pairs,
     own_blocks,
     path_blocks,
-    put,
-    reach_blocks,
-    stretches,
-    tied_pairs,
+    set_tables,
+    sum_blocks,
 )
 
 native = native_functions("passes/columns.h")
 
 
-_LEAST_GAIN = 1.5  # by how many times more columns the paths of all nodes must have than their own blocks
+_LEAST_GAIN = 1.5  # ratio of the columns on the paths of all nodes to those of their own blocks, to use attachments
 
 
 @wp.struct
-class JunctionsStruct:
-    """By node the columns of its running sum that it adds to and whose rows it makes, its junction and that below its
-    block's first node, or -1; by junction the columns of (1) and (2), the first coordinate and how many of the block it
-    hangs on, nodes whose S stands for J there and in its own block, or -1, and columns of other blocks in its sum.
-    Room for Σ Mᵀ J̃ of M, N and H by junction, the sums of these by junction, and the M and N that hang on nodes."""
+class AttachmentsStruct:
+    """Tables of attachments, and buffers.
+
+    By node: home (_start, _range): columns that it adds to its running sum. fold: columns of its rows of the result.
+    of_node: attachment of its block, or −1. below: the same for the first node of a block, −1 for other nodes.
+    By attachment: before, beyond: columns of (1) and of (2). row_start, row_stop: coordinates of the parent block.
+    stored, own_stored: node of the parent block and of the block itself whose S replaces J, or −1. foreign_start,
+    foreign_stop: columns of other blocks that share registers with the block.
+    Buffers by attachment: Y_M, Y_N, Y_H: Σ Mᵀ J̃, Σ Nᵀ J̃ and Σ Hᵀ J̃. M, N, H: sums over the block and all blocks
+    beyond. By node: M_attached, N_attached: sums of the attached blocks.
+    """
 
     home_start: wp.array(dtype=wp.int32)
     home_range: wp.array(dtype=wp.int32)
@@ -72,37 +79,38 @@ class JunctionsStruct:
     M: wp.array2d(dtype=mat6)
     N: wp.array2d(dtype=mat6)
     H: wp.array2d(dtype=mat6)
-    M_hanging: wp.array2d(dtype=mat6)
-    N_hanging: wp.array2d(dtype=mat6)
+    M_attached: wp.array2d(dtype=mat6)
+    N_attached: wp.array2d(dtype=mat6)
 
 
-Junctions = by_reference(JunctionsStruct)
+Attachments = by_reference(AttachmentsStruct)
 
 
-def junctions(model: Model, batch: int) -> JunctionsStruct:
-    """The tables of a model, and room for a batch."""
+def attachments(model: Model, batch: int) -> AttachmentsStruct:
+    """The tables of a model, and buffers for a batch."""
     one = model.models[0] if model.models else model
-    tables = one.cached(("junctions",), lambda: _tables(one))
-    z, width, count = JunctionsStruct(), column_tables(model).width, len(tables["row_start"])
-    put(one, "junctions", z, tables)
+    tables = one.cached(("attachments",), lambda: _tables(one))
+    z, width, count = AttachmentsStruct(), column_tables(model).width, len(tables["row_start"])
+    set_tables(one, "attachments", z, tables)
     for name in ("Y_M", "Y_N", "Y_H"):
         setattr(z, name, wp.zeros((batch, 6 * count * width), dtype=wp.float64, device=model.device))
     for name in ("M", "N", "H"):
         setattr(z, name, wp.zeros((batch, count), dtype=mat6, device=model.device))
-    for name in ("M_hanging", "N_hanging"):
+    for name in ("M_attached", "N_attached"):
         setattr(z, name, wp.zeros((batch, model.n_dynamic if count else 0), dtype=mat6, device=model.device))
     return z
 
 
 def _tables(model: Model) -> dict[str, np.ndarray]:
-    path, reach = path_blocks(model, model.n_dynamic), reach_blocks(model)
+    """The index tables of AttachmentsStruct, by name."""
+    path, reach = path_blocks(model, model.n_dynamic), sum_blocks(model)
     blocks, home = coordinate_blocks(model), np.zeros_like(path)
     for block in blocks:
         for k in block.nodes:
             home[block.nodes] |= own_blocks(model, k)
     hanging = [block for block in blocks if block.parent >= 0 and block.v_stop > block.v_start]
     block_of = {k: block for block in blocks for k in block.nodes}
-    tied = any((np.asarray(pair) >= 0).all() for pair in tied_pairs(model))
+    tied = any((np.asarray(pair) >= 0).all() for pair in coupled_pairs(model))
     in_order = all(block.v_start >= block_of[block.parent].v_stop for block in hanging)
     if tied or not in_order or path.sum() < _LEAST_GAIN * home.sum():
         hanging = []
@@ -125,7 +133,7 @@ def _tables(model: Model) -> dict[str, np.ndarray]:
         "beyond": beyond[first] & ~home[[b.nodes[0] for b in under]],
     }
     for name, flags in ranges.items():
-        values[f"{name}_start"], values[f"{name}_range"] = stretches(flags)
+        values[f"{name}_start"], values[f"{name}_range"] = column_ranges(flags)
     values |= {"row_start": [b.v_start for b in under], "row_stop": [b.v_stop for b in under]}
     values |= {"stored": [stored[id(b)] for b in under], "own_stored": [stored[id(b)] for b in hanging]}
     values |= {"foreign_start": [b.v_start // 8 * 8 for b in hanging], "foreign_stop": [b.v_start for b in hanging]}
@@ -133,27 +141,30 @@ def _tables(model: Model) -> dict[str, np.ndarray]:
 
 
 @wp.func_native(native("add_transposed_products"))
-def add_transposed_products(x: Columns, z: Junctions, M: mat6, N: mat6, H: mat6, i: int, k: int, node: int, L: Matrix):
-    """Mᵀ L, Nᵀ L and Hᵀ L of node k, L those of `node`, added to what (1) needs of its block."""
+def add_transposed_products(
+    x: Columns, z: Attachments, M: mat6, N: mat6, H: mat6, i: int, k: int, node: int, L: Matrix
+):
+    """Add Mᵀ L, Nᵀ L and Hᵀ L of node k, with the columns L of `node`, to the sums of its block for (1)."""
     ...
 
 
 @wp.func_native(native("clear_products"))
-def clear_products(x: Columns, z: Junctions, i: int):
-    """Σ Mᵀ J̃ of all junctions = 0."""
+def clear_products(x: Columns, z: Attachments, i: int):
+    """Set Σ Mᵀ J̃, Σ Nᵀ J̃ and Σ Hᵀ J̃ of all attachments to zero."""
     ...
 
 
 @wp.func_native(native("fold_between"))
 def fold_between(
-    x: Columns, start: wp.array(dtype=wp.int32), range: wp.array(dtype=wp.int32), junction: int, first: int, stop: int,
+    x: Columns, start: wp.array(dtype=wp.int32), range: wp.array(dtype=wp.int32), attachment: int, first: int, stop:
+    int,
     i: int, s_at: int, S: Matrix, v_at: int, V: Matrix, out: Matrix,
 ):  # fmt: skip
-    """Rows first … stop − 1 of out += Sᵀ V on the columns listed for a junction, S and V those at given places."""
+    """Rows first … stop − 1 of out += Sᵀ V on the columns listed for an attachment, S number s_at and V number v_at."""
     ...
 
 
-@wp.func_native(native("forget_foreign"))
-def forget_foreign(x: Columns, z: Junctions, junction: int, i: int, k: int, W: Matrix):
-    """The running sum of node k = 0 on columns that share registers with those of its block and belong to others."""
+@wp.func_native(native("clear_foreign_columns"))
+def clear_foreign_columns(x: Columns, z: Attachments, attachment: int, i: int, k: int, W: Matrix):
+    """Set the running sum of node k to zero on columns of other blocks that share registers with those of its block."""
     ...
