@@ -147,8 +147,8 @@ class FixedSteps:
     def _in_kernels(self, model: Model, path: Path, out: dict[str, np.ndarray], cost: Cost) -> Iterator[int]:
         """Compute the steps in kernels and write them to `path`. Yields the number of finished steps."""
         n, u = len(path.u), path.u
-        w = recording_workspace(model, n, self.scheme)
-        host, longest = w.host, w.host["inputs"].shape[1]
+        workspace = recording_workspace(model, n, self.scheme)
+        host, longest = workspace.host, workspace.host["inputs"].shape[1]
         small = _OF_SMALL * self.tolerance
         host["numbers"][:] = scheme_numbers(self.scheme, self.tolerance, (small, small), False, ORDER_SHARE, damps=True)
         host["counts"][:], host["pause"][:], host["adaptive"][:], host["h"][:] = 0, 0, 0.0, self.dt
@@ -157,18 +157,19 @@ class FixedSteps:
             host[name][:] = x[:, 0]
         host["before"][:], host["force_before"][:] = path.a[:, 0], path.force[:, 0]
         if anchors.size:
-            w.put_anchors(anchors[:, 0])
+            workspace.put_anchors(anchors[:, 0])
         ends = np.cumsum([x.shape[-1] for x in out.values()])
         for start in range(0, path.steps, longest):
-            many = min(longest, path.steps - start)
-            rows = self._window(model, w, u[:, start : start + many], path.first + start, cost)
+            stop = min(start + longest, path.steps)
+            rows = self._window(model, workspace, u[:, start:stop], path.first + start, cost)
             for x, found in zip(out.values(), np.split(rows, ends[:-1], axis=-1)):
-                x[:, start + 1 : start + many + 1] = found
+                x[:, start + 1 : stop + 1] = found
             if path.earlier.size:
-                path.earlier[:, start : start + many] = host["left"].reshape(n, -1, *path.earlier.shape[2:])[:, :many]
+                path.earlier[:, start:stop] = host["left"].reshape(n, -1, *path.earlier.shape[2:])[:, : stop - start]
             if anchors.size:
-                anchors[:, start + 1 : start + many + 1] = host["anchored"].reshape(n, -1, *anchors.shape[2:])[:, :many]
-            yield start + many
+                found = host["anchored"].reshape(n, -1, *anchors.shape[2:])
+                anchors[:, start + 1 : stop + 1] = found[:, : stop - start]
+            yield stop
 
     def _in_python(self, model: Model, path: Path, out: dict[str, np.ndarray], cost: Cost) -> Iterator[int]:
         """Compute the steps if bodies, joints or forces are Python functions, which are called within a stage.
@@ -200,21 +201,21 @@ class FixedSteps:
                 cost.take(steps.counts)
             yield k + 1
 
-    def _window(self, model: Model, w: Workspace, u: np.ndarray, first: int, cost: Cost) -> np.ndarray:
+    def _window(self, model: Model, workspace: Workspace, u: np.ndarray, first: int, cost: Cost) -> np.ndarray:
         """Rows (q, v, a, â, λ) at the ends of the steps with inputs u (n, steps, nu)."""
-        host, many, stages = w.host, u.shape[1], len(self.scheme.stages)
-        put_times(model, w, self.times(first, many).ravel().tolist())
-        put_inputs(w, np.repeat(u, stages, axis=1), stages)
-        host["counts"][:, DONE], host["span"][:] = 0, (0, many, 0)
-        w.run()
+        host, count, stages = workspace.host, u.shape[1], len(self.scheme.stages)
+        put_times(model, workspace, self.times(first, count).ravel().tolist())
+        put_inputs(workspace, np.repeat(u, stages, axis=1), stages)
+        host["counts"][:, DONE], host["span"][:] = 0, (0, count, 0)
+        workspace.run()
         done = host["counts"][:, DONE]
-        if (done < many).any():
+        if (done < count).any():
             i = int(np.argmin(done))
-            if w.status[i] == STATUS_CROWDED:
+            if workspace.status[i] == STATUS_CROWDED:
                 raise crowded(model)
             raise self._failure(i, len(u), self.dt * (first + int(done[i])))
         cost.take(host["counts"])
-        return host["out"].reshape(len(u), -1, host["out"].shape[1] // host["h"][:, 1:].shape[1])[:, :many]
+        return host["out"].reshape(len(u), -1, host["out"].shape[1] // host["h"][:, 1:].shape[1])[:, :count]
 
     def _failure(self, i: int, n: int, t: float) -> ConvergenceError:
         """The error of motion i of n, whose step at time t is not found."""
