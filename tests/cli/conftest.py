@@ -1,4 +1,4 @@
-"""What tests of the command line share."""
+"""Fixtures for tests of the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cli.small_robot import SMALL, write
 
 @pytest.fixture(autouse=True)
 def fast_pictures(small_pictures):
-    """Tests of commands look whether pictures are there."""
+    """Pictures of commands are small, since tests only check that they exist."""
 
 
 @pytest.fixture

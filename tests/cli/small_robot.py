@@ -1,4 +1,4 @@
-"""A robot file that commands read in no time."""
+"""A robot file that commands read quickly."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ actuators:
 
 
 def write(path, text):
-    """Path of a file with this text."""
+    """Write a text to a file and return its path."""
     path.write_text(text, encoding="utf-8")
     return path

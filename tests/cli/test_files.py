@@ -14,7 +14,8 @@ from lissom.cli.main import main
 
 
 def test_new_asks_and_writes_a_file_with_comments(tmp_path, capsys, monkeypatch):
-    """Answers that make no sense are asked for again; the file holds them, loads without a warning, and is not lost."""
+    """Invalid answers are asked for again. The file contains the answers, loads without a warning, and is not
+    overwritten."""
     path = tmp_path / "mine.yaml"
     monkeypatch.setattr("sys.stdin", StringIO("finger\nlong\n-1\n0.2\n0.01\n0.005\n\n\nhinge\n4\n0.05\n"))
     assert main(["new", str(path)]) == 0
@@ -30,7 +31,7 @@ def test_new_asks_and_writes_a_file_with_comments(tmp_path, capsys, monkeypatch)
 
 
 def test_new_takes_its_defaults_where_nothing_is_answered(tmp_path, capsys, monkeypatch):
-    """At the end of the input, as with --defaults: the same file, right and without doubts."""
+    """The end of the input and --defaults give the same file, which `check` accepts without warnings."""
     monkeypatch.setattr("sys.stdin", StringIO(""))
     paths = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
     assert main(["new", str(paths[0])]) == 0 and main(["new", str(paths[1]), "--defaults"]) == 0
@@ -39,7 +40,7 @@ def test_new_takes_its_defaults_where_nothing_is_answered(tmp_path, capsys, monk
 
 
 def test_check_tells_all_mistakes_and_returns_2(small, tmp_path, capsys):
-    """Each on a line with the file and its line; a right file is said to be right."""
+    """Each mistake is a line with the file and its line. A right file is OK."""
     wrong = write(tmp_path / "wrong.yaml", SMALL.replace("length: 0.3", "length: '0.3'").replace("young", "yuong"))
     assert main(["check", str(small), str(wrong)]) == 2
     told = capsys.readouterr()
@@ -51,14 +52,14 @@ def test_check_tells_all_mistakes_and_returns_2(small, tmp_path, capsys):
 
 
 def test_check_warns_of_slips_of_units(tmp_path, capsys):
-    """A right file whose numbers no material has returns 0, with the reason and the line on standard error."""
+    """A file with implausible numbers returns 0, with the reason and the line on standard error."""
     assert main(["check", str(write(tmp_path / "r.yaml", SMALL.replace("1e6", "1")))]) == 0
     told = capsys.readouterr()
     assert "line 8: warning: link 'arm' > body > material: young is 1 Pa" in told.err and "OK, 1 warning;" in told.out
 
 
 def test_check_strict_fails_at_warnings(small, tmp_path, capsys):
-    """For scripts: 2 where there are warnings, 0 without."""
+    """With --strict the status is 2 if there are warnings, else 0."""
     doubtful = write(tmp_path / "r.yaml", SMALL.replace("1e6", "1"))
     assert main(["check", "--strict", str(small)]) == 0
     assert main(["check", "--strict", str(small), str(doubtful)]) == 2
@@ -66,7 +67,7 @@ def test_check_strict_fails_at_warnings(small, tmp_path, capsys):
 
 
 def test_check_says_how_to_hang_a_link_on_the_world(tmp_path, capsys):
-    """A parent called world is no link, and the link itself is no suggestion."""
+    """The parent `world` is refused with a cure, and no unrelated link is suggested."""
     for name, cure in (("world", "leave the parent out"), ("armm", "(got 'armm')")):
         path = write(tmp_path / "r.yaml", SMALL.replace("- name: arm", f"- name: arm\n    parent: {name}"))
         assert main(["check", str(path)]) == 2
@@ -75,14 +76,14 @@ def test_check_says_how_to_hang_a_link_on_the_world(tmp_path, capsys):
 
 
 def test_check_shows_how_exact_a_robot_is(small, capsys):
-    """With --accuracy a line for each link at rest, by points and by basis, and the cure."""
+    """--accuracy prints a line for each link at rest, by points and by basis, and the cure."""
     assert main(["check", str(small), "--accuracy"]) == 0
     told = capsys.readouterr().out
     assert "at rest off by" in told and "m by its points" in told and "more exact: " in told
 
 
 def test_info_lists_links_inputs_and_totals(capsys):
-    """Purpose: every link with its joint, body, size and mass, every input, and the sizes of the model."""
+    """`info` lists every link with its joint, body, size and mass, every input, and the sizes of the model."""
     assert main(["info", str(EXAMPLES / "hybrid_arm.yaml")]) == 0
     text = capsys.readouterr().out
     for part in (
@@ -99,7 +100,7 @@ def test_info_lists_links_inputs_and_totals(capsys):
 
 
 def test_info_says_lengths_sections_materials_and_units(capsys):
-    """Of each body a line with its numbers and their units, and the unit of each input."""
+    """`info` prints the numbers of each body with units, and the unit of each input."""
     assert main(["info", str(EXAMPLES / "hybrid_arm.yaml")]) == 0
     text = capsys.readouterr().out
     for part in ("Rod, length", "young", "Pa", "kg/m³", "Section", "[N·m]", " m, "):
@@ -107,7 +108,7 @@ def test_info_says_lengths_sections_materials_and_units(capsys):
 
 
 def test_info_says_what_the_robot_touches_and_what_it_swims_in(tmp_path, capsys):
-    """Purpose: a line for each contact with what touches what, and one for the fluid with the links that feel it."""
+    """`info` prints a line for each contact with its links, and one for the fluid with the links in it."""
     ball = "  - {name: ball, body: {type: RigidBody, shape: sphere, radius: 0.1, density: 1e3}}\n"
     world = """\
 contacts:
@@ -129,7 +130,7 @@ fluid: {density: 1000, current: [0.1, 0, 0], links: {ball: null}}
 
 
 def test_info_says_what_deformable_bodies_are(tmp_path, capsys):
-    """Kinematics, number of coordinates, domain, volume and mass of each."""
+    """`info` prints kinematics, number of coordinates, domain, volume and mass of each deformable body."""
     pytest.importorskip("jax")
     body = "{type: DeformableBody, density: 1e3, domain: {type: DomainBox, length: 0.1, width_y: 0.02, width_z: 0.01}, "
     body += "kinematics: {type: KinematicsStrain, length: 0.1, basis: {type: BasisMonomial, bending_z: 1}}, "
@@ -143,7 +144,7 @@ def test_info_says_what_deformable_bodies_are(tmp_path, capsys):
 
 
 def test_info_says_nothing_of_a_rule_that_is_meant(capsys):
-    """Purpose: the demo's robot states the paper's rule in full, and nothing on stderr greets who runs it first."""
+    """A robot with explicit integration points causes no warning."""
     assert main(["info", str(EXAMPLES / "cdm.yaml")]) == 0
     captured = capsys.readouterr()
     assert "nq 24, nv 24, nu 5" in captured.out and "mass 0.824668 kg" in captured.out
@@ -151,7 +152,7 @@ def test_info_says_nothing_of_a_rule_that_is_meant(capsys):
 
 
 def test_info_warns_on_stderr_about_too_few_gauss_points(tmp_path, capsys):
-    """Purpose: AccuracyWarning reaches the user as one line that says what is lost and what would be enough."""
+    """An AccuracyWarning is one line with the error and the number of points that is enough."""
     text = (EXAMPLES / "cdm.yaml").read_text().replace("      interval_points: 2\n", "")
     assert main(["info", str(write(tmp_path / "cdm.yaml", text))]) == 0
     lines = capsys.readouterr().err.splitlines()
@@ -160,7 +161,7 @@ def test_info_warns_on_stderr_about_too_few_gauss_points(tmp_path, capsys):
 
 
 def test_info_says_which_number_looks_like_a_slip_of_units(tmp_path, capsys):
-    """Purpose: PlausibilityWarning reaches the user as one line with the entity, the value and the probable cause."""
+    """A PlausibilityWarning is one line with the entity, the value and the probable cause."""
     text = (EXAMPLES / "cdm.yaml").read_text().replace("young: 1.0e6", "young: 1.0")
     assert main(["info", str(write(tmp_path / "cdm.yaml", text))]) == 0
     expected = "warning: link 'arm' > body > material: young is 1 Pa, like no material (1 MPa is 1e6 and 1 GPa is 1e9)"
@@ -168,7 +169,7 @@ def test_info_says_which_number_looks_like_a_slip_of_units(tmp_path, capsys):
 
 
 def test_names_with_brackets_are_printed_as_they_are(tmp_path, capsys):
-    """Purpose: a link name is never taken for markup."""
+    """Names of links are not interpreted as markup."""
     path = write(tmp_path / "r.yaml", "links: [{name: '[red]x[/red] :smile:', body: {type: RigidBody, mass: 1}}]")
     assert main(["info", str(path)]) == 0
     assert "[red]x[/red] :smile:" in capsys.readouterr().out

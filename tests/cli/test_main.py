@@ -16,7 +16,7 @@ from lissom.cli.main import COMMANDS, main, parser
 
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS])
 def test_every_command_shows_an_example(command, capsys):
-    """Its help ends with a command that begins with its name and that its own parser takes."""
+    """The help of a command ends with an example that its parser accepts."""
     with pytest.raises(SystemExit) as caught:
         main([command, "--help"])
     example = capsys.readouterr().out.rstrip().splitlines()[-1].split()
@@ -25,7 +25,7 @@ def test_every_command_shows_an_example(command, capsys):
 
 
 def test_version_and_help(capsys):
-    """Purpose: --version prints the version, --help names the three commands."""
+    """--version prints the version, and --help lists the commands."""
     for argument, part in (("--version", f"lissom {ls.__version__}"), ("--help", "simulate")):
         with pytest.raises(SystemExit) as caught:
             main([argument])
@@ -33,7 +33,7 @@ def test_version_and_help(capsys):
 
 
 def test_help_imports_nothing_heavy():
-    """Purpose: the parser alone starts quickly; numerics and plots are imported by the commands."""
+    """The parser imports no heavy packages, so that it starts quickly."""
     code = "import sys; from lissom.cli import main; main.parser(); print([m for m in sys.modules if m in %r])"
     heavy = ("numpy", "scipy", "warp", "pydantic", "matplotlib", "rich")
     done = subprocess.run([sys.executable, "-c", code % (heavy,)], capture_output=True, text=True, check=True)
@@ -41,7 +41,7 @@ def test_help_imports_nothing_heavy():
 
 
 def test_the_installed_command_is_this_one(small):
-    """Purpose: the entry point of the package calls main."""
+    """The entry point of the package calls main."""
     program = str(Path(sys.executable).parent / "lissom")
     done = subprocess.run([program, "info", str(small)], capture_output=True, text=True, check=True)
     assert "nq 3, nv 3, nu 2" in done.stdout
@@ -61,7 +61,7 @@ def test_the_installed_command_is_this_one(small):
     ],
 )
 def test_wrong_arguments_end_with_usage(arguments, capsys):
-    """Purpose: argparse refuses what cannot be right, with status 2."""
+    """argparse refuses wrong arguments with status 2."""
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2 and "usage: lissom" in capsys.readouterr().err
@@ -71,7 +71,7 @@ def test_wrong_arguments_end_with_usage(arguments, capsys):
     "command", [["info"], ["simulate", "--duration", "1", "--out", "o"], ["statics", "--out", "o"]]
 )
 def test_wrong_files_return_2(command, tmp_path, capsys, monkeypatch):
-    """Purpose: a missing or wrong robot file is one line on stderr, without a traceback and without output."""
+    """A missing or wrong robot file is one line on stderr, without a traceback and without results."""
     monkeypatch.chdir(tmp_path)
     assert main([*command, "none.yaml"]) == 2
     assert "none.yaml" in capsys.readouterr().err
@@ -95,7 +95,7 @@ def test_wrong_files_return_2(command, tmp_path, capsys, monkeypatch):
     ],
 )
 def test_results_that_are_there_are_kept(small, tmp_path, capsys, command, file):
-    """The error names the file and --force, and comes before anything is computed or written."""
+    """Existing results are refused before anything is computed or written. The error names the file and --force."""
     held = tmp_path / file
     held.write_text("dear")
     name, *rest = command
@@ -112,7 +112,7 @@ def test_results_that_are_there_are_kept(small, tmp_path, capsys, command, file)
 
 
 def test_results_are_replaced_when_asked(small, tmp_path, capsys):
-    """With --force the new ones are there."""
+    """--force overwrites existing results."""
     (tmp_path / "equilibrium.npz").write_text("old")
     assert main(["statics", str(small), "--out", str(tmp_path), "--force"]) == 0
     with np.load(tmp_path / "equilibrium.npz") as found:

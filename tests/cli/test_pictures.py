@@ -1,4 +1,4 @@
-"""Pictures of commands: render, animate, and those beside the results of statics and simulate."""
+"""Pictures of commands: render, animate, and those among the results of statics and simulate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lissom.cli.main import main
 
 @pytest.mark.graphics
 def test_render_and_animate_write_what_they_are_asked_for(small, tmp_path, capsys):
-    """A picture of the equilibrium and a film of a motion; a motion of another robot is refused."""
+    """`render` draws the equilibrium, `animate` films a motion and refuses that of another robot."""
     path, film = tmp_path / "deep" / "arm.png", tmp_path / "motion.gif"
     assert main(["render", str(small), "--inputs", "up=1", "--out", str(path)]) == 0
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -25,14 +25,14 @@ def test_render_and_animate_write_what_they_are_asked_for(small, tmp_path, capsy
 
 @pytest.mark.graphics
 def test_statics_and_simulate_draw_shapes(small, tmp_path):
-    """Purpose: both leave a picture of the robot beside their numbers."""
+    """`statics` and `simulate` draw the shapes of the robot."""
     assert main(["statics", str(small), "--inputs", "up=1", "--out", str(tmp_path / "rest")]) == 0
     assert main(["simulate", str(small), "--duration", "0.02", "--out", str(tmp_path / "motion")]) == 0
     assert all((tmp_path / name / "shapes.png").stat().st_size > 1000 for name in ("rest", "motion"))
 
 
 def test_without_opengl_the_numbers_are_written_and_a_line_says_what_is_missing(small, tmp_path, monkeypatch, capsys):
-    """Purpose: a machine without graphics gets its equilibrium, and reads how to get the picture."""
+    """Without OpenGL the numbers are written, and a line says why the picture is missing."""
 
     def refused():
         raise ls.ModelError("pictures need OpenGL")

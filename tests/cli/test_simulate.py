@@ -14,7 +14,7 @@ from lissom.cli.simulate import summarise
 
 
 def test_simulate_writes_the_trajectory_and_says_what_it_did(small, tmp_path, capsys):
-    """Purpose: npz, csv and a graph; degrees of freedom, steps, real-time factor, tip and energy are printed."""
+    """`simulate` writes npz, csv and a graph, and prints degrees of freedom, steps, speed, tip and energy."""
     inputs = write(tmp_path / "u.csv", "t,up\n0,0\n0.1,0.5\n0.2,0.5\n")
     out = tmp_path / "deep" / "out"
     assert main(["simulate", str(small), "--inputs", str(inputs), "--out", str(out), "--samples", "11"]) == 0
@@ -42,7 +42,7 @@ def test_simulate_writes_the_trajectory_and_says_what_it_did(small, tmp_path, ca
 
 
 def test_simulate_goes_on_from_an_equilibrium(small, tmp_path, capsys):
-    """It rests there under the inputs of the file; a file of another robot is refused by the size that differs."""
+    """The robot rests at an equilibrium of a file under its inputs. A file of another robot is refused."""
     assert main(["statics", str(small), "--inputs", "up=1", "--out", str(tmp_path)]) == 0
     out, rest = tmp_path / "motion", tmp_path / "equilibrium.npz"
     given = ["--duration", "0.05", "--samples", "3", "--out", str(out), "--quiet"]
@@ -56,7 +56,7 @@ def test_simulate_goes_on_from_an_equilibrium(small, tmp_path, capsys):
 
 
 def test_inputs_must_cover_the_duration(small, tmp_path, capsys):
-    """Purpose: nothing is invented beyond the last row, and a duration is needed without inputs."""
+    """Inputs must cover the duration, and without inputs a duration is required."""
     inputs = write(tmp_path / "u.csv", "t,up\n0,0\n0.1,0.5\n")
     out = ["--out", str(tmp_path / "o")]
     assert main(["simulate", str(small), "--inputs", str(inputs), "--duration", "1", *out]) == 2
@@ -66,14 +66,14 @@ def test_inputs_must_cover_the_duration(small, tmp_path, capsys):
 
 
 def test_quiet_says_nothing(small, tmp_path, capsys):
-    """Purpose: --quiet leaves stdout and stderr empty."""
+    """--quiet leaves stdout and stderr empty."""
     assert main(["simulate", str(small), "--duration", "0.02", "--out", str(tmp_path / "o"), "--quiet"]) == 0
     captured = capsys.readouterr()
     assert captured.out == "" and captured.err == ""
 
 
 def test_a_wrong_method_is_refused_at_once(small, tmp_path, capsys):
-    """Before kernels are loaded and a folder is made, naming those that there are."""
+    """A wrong method is refused with the known ones, before kernels are loaded and a folder is made."""
     assert main(["simulate", str(small), "--duration", "1", "--method", "euler", "--out", str(tmp_path / "out")]) == 2
     told = capsys.readouterr()
     assert told.err.startswith("error: method: must be one of ['bathe', 'bdf', ") and "(got 'euler')" in told.err
@@ -81,7 +81,7 @@ def test_a_wrong_method_is_refused_at_once(small, tmp_path, capsys):
 
 
 def test_a_failed_run_writes_what_it_has_and_returns_3(small, tmp_path, capsys, monkeypatch):
-    """Purpose: the partial trajectory of a ConvergenceError is kept."""
+    """The partial trajectory of a ConvergenceError is written."""
     partial = ls.simulate(ls.load_robot(small).build(), 0.02, t_eval=np.linspace(0, 0.02, 3))
 
     def fail(*_, **__):
@@ -97,7 +97,7 @@ def test_a_failed_run_writes_what_it_has_and_returns_3(small, tmp_path, capsys, 
 
 @contextmanager
 def interrupting(*_):
-    """A bar that sends an interrupt once some time was reached."""
+    """A progress bar that raises KeyboardInterrupt after some time of the motion."""
 
     def advance(t):
         if t > 1e-3:
@@ -107,7 +107,7 @@ def interrupting(*_):
 
 
 def test_an_interrupt_keeps_the_motion_so_far(small, tmp_path, capsys, monkeypatch):
-    """Ctrl-C in the middle: what there is is written, said up to when, and 130 returned."""
+    """After Ctrl-C the motion so far is written, its end is printed, and the status is 130."""
     monkeypatch.setattr("lissom.simulation.simulate.progress_bar", interrupting)
     out = tmp_path / "o"
     given = ["--duration", "5", "--dt", "1e-3", "--out", str(out)]
@@ -119,7 +119,7 @@ def test_an_interrupt_keeps_the_motion_so_far(small, tmp_path, capsys, monkeypat
 
 
 def test_a_robot_that_stays_at_rest_has_no_residual(small, capsys):
-    """Where nothing is exchanged but what tolerances leave, no share of it is named."""
+    """For a robot at rest no residual of the energy balance is printed."""
     model = ls.load_robot(small).build()
     motion = ls.simulate(model, 0.01, ls.solve_statics(model).q)
     summarise(model, motion, 0.01, print)
@@ -131,7 +131,7 @@ def test_a_robot_that_stays_at_rest_has_no_residual(small, capsys):
 
 
 def test_demo_and_bench_run(tmp_path, capsys):
-    """A first look leaves a robot file and its motion; the speeds of a robot are told."""
+    """`demo` writes a robot file and its motion, and `bench` prints the speeds of a robot."""
     assert main(["demo", "--duration", "0.2", "--out", str(tmp_path)]) == 0
     assert {"robot.yaml", "trajectory.npz", "trajectory.png"} <= {path.name for path in tmp_path.iterdir()}
     assert main(["bench", str(tmp_path / "robot.yaml"), "--duration", "0.05"]) == 0

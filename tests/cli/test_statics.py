@@ -11,7 +11,7 @@ from lissom.statics import static_path
 
 
 def test_statics_by_name_and_by_order_agree(small, tmp_path, capsys):
-    """Purpose: both ways of giving inputs reach the same equilibrium, which is one."""
+    """Inputs by name and by order give the same equilibrium, and its residual vanishes."""
     for k, inputs in enumerate((["--inputs", "side=0.3", "up=1"], ["--inputs-values", "1,0.3"])):
         assert main(["statics", str(small), *inputs, "--out", str(tmp_path / str(k))]) == 0
     text = capsys.readouterr().out
@@ -36,13 +36,13 @@ def test_statics_by_name_and_by_order_agree(small, tmp_path, capsys):
     ],
 )
 def test_wrong_static_inputs_return_2(inputs, part, small, tmp_path, capsys):
-    """Purpose: unknown names and values that are no numbers are named."""
+    """Unknown names and wrong values of inputs are errors that name them."""
     assert main(["statics", str(small), *inputs, "--out", str(tmp_path / "o")]) == 2
     assert part in capsys.readouterr().err
 
 
 def test_modes_and_continuation_say_and_write_what_they_find(small, tmp_path, capsys):
-    """The frequencies are those of Python, and the branch ends under the full load where statics is."""
+    """Frequencies equal those of ls.modes, and the branch ends at the equilibrium of statics."""
     assert main(["modes", str(small), "--out", str(tmp_path), "--count", "2"]) == 0
     told = capsys.readouterr().out
     model = ls.load_robot(small).build()
@@ -58,7 +58,7 @@ def test_modes_and_continuation_say_and_write_what_they_find(small, tmp_path, ca
 
 
 def test_an_interrupt_keeps_the_branch_so_far(small, tmp_path, capsys, monkeypatch):
-    """Ctrl-C in the middle of a branch: its equilibria are written, said up to where, and 130 returned."""
+    """After Ctrl-C the branch so far is written, its end is printed, and the status is 130."""
     ahead, calls = static_path.ahead_on_each, []
 
     def interrupted(*args):

@@ -37,7 +37,7 @@ ROBOTS = {"soft": soft, "floating": floating, "loop": driven}
 
 
 def start(model, seed=1, size=0.05):
-    """A start and a velocity that loops and motions allow."""
+    """An initial state that satisfies loops and prescribed motions."""
     rng = np.random.default_rng(seed)
     q = ls.integrate(model, model.neutral(), size * rng.normal(size=model.nv) * model.dofs.scale)
     v = rng.normal(size=model.nv) * model.dofs.scale
@@ -50,7 +50,7 @@ def differenced(function, h):
 
 
 def changes(model, motion, other):
-    """By how much q, v and a of another motion differ, (3, n, nv)."""
+    """Differences of q, v and a between two motions, (3, n, nv)."""
     return np.array([ls.difference(model, motion.q, other.q), other.v - motion.v, other.a - motion.a])
 
 
@@ -62,7 +62,7 @@ def mismatch(model, exact, numerical):
 
 
 def redesigned(model, path, change):
-    """The model with a design value moved: a function by a constant, a pose by an increment on its right."""
+    """The model with a changed design value: a function plus a constant, a pose times an increment on its right."""
     value = value_at(model.description, path)
     if callable(value):
         return model.batch(path, [lambda s: np.asarray(value(s)) + change])[0]

@@ -1,4 +1,4 @@
-"""Steps that Newton's method finds with damping: those of the kernel where that finds them, and exact where not."""
+"""Steps with damped Newton iterations: equal to those of the kernel, and exact if the kernel finds none."""
 
 from functools import lru_cache
 
@@ -21,7 +21,7 @@ DT = 0.02
 
 @lru_cache(maxsize=1)
 def touching():
-    """A hanging arm with a tendon, beside a post."""
+    """A hanging arm with a tendon, next to a post."""
     robot = ls.Robot("arm")
     down = np.eye(4)
     down[:3, :3] = np.transpose([(0, 0, -1), (0, 1, 0), (1, 0, 0)])
@@ -40,7 +40,7 @@ def touching():
 @pytest.mark.parametrize("scheme", [ls.implicit_euler(), ls.generalized_alpha(0.8), ls.esdirk()], ids=lambda x: x.name)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_a_damped_iteration_finds_the_same_step(name, scheme):
-    """Both iterations find one step, with stored poses, loops, prescribed motions, contact and water."""
+    """Both iterations find the same step, with stored poses, loops, prescribed motions, contact and water."""
     model = ROBOTS[name]().build()
     q, v = start(model)
     motion = ls.rollout(model, q, v, np.full(model.nu, 1.5), dt=1e-3, steps=2, method=scheme)
@@ -61,7 +61,7 @@ def test_a_damped_iteration_finds_the_same_step(name, scheme):
 
 
 def damped(model, scheme, state, u):
-    """The buffers after a step whose stages all iterate with damping."""
+    """The buffers after a step in which the iterations of all stages are damped."""
     f = StateDerivative(model, HELD)
     f.held = u
     steps = ImplicitSteps(model, f, scheme, 1e-11, (1e-14, 1e-14), False, ORDER_SHARE, damps=True)
@@ -80,8 +80,8 @@ def damped(model, scheme, state, u):
 
 
 def test_long_steps_into_an_obstacle():
-    """Steps that the kernel does not find are steps all the same: their residual vanishes, their derivatives are those
-    of differences, and backwards are those forwards."""
+    """Damped steps are solutions: their residual vanishes, their derivatives equal differences, and backward
+    derivatives equal forward ones."""
     model = touching()
     u = np.random.default_rng(1).uniform(0.0, 40.0, (20, 1))  # as an optimiser may try them
 
@@ -107,7 +107,7 @@ def test_long_steps_into_an_obstacle():
 
 
 def test_a_loop_at_rest_stays():
-    """From exact rest a change is rounding at once, however tight the tolerance."""
+    """From exact rest, changes are of the size of rounding at once, for any tolerance."""
     robot = driven()
     del robot.motions["spin"]
     model = robot.build()
@@ -118,8 +118,8 @@ def test_a_loop_at_rest_stays():
 
 
 def test_steps_that_are_damped_together():
-    """Motions of a batch that need damping, each at steps of its own, are the same to the last bit as alone, and what
-    they cost is told: of all steps, how many were damped, and in what part of the time."""
+    """Motions of a batch with damping at different steps equal single motions to the last bit. The statistics contain
+    the number of damped steps and their share of the time."""
     model, rng = touching(), np.random.default_rng(3)
     u = rng.uniform(0.0, 40.0, (4, 12, 1))
     options = {"dt": DT, "method": "implicit_euler"}

@@ -1,4 +1,4 @@
-"""Design derivatives near the edges of touching, sticking and being taut, where forces have kinks."""
+"""Derivatives by design values near kinks of forces: the begin of contact, of slipping and of tension in a tendon."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ DT, STEPS = 1e-3, 30
 
 
 def fingers(friction):
-    """Two silicone fingers that hold a ball of 20 g between them, and a state where they do."""
+    """Two silicone fingers that grasp a ball of 20 g, and a state of the grasp."""
     robot, radius, down = ls.Robot("gripper"), 0.022, np.eye(4)
     material = ls.Material(young=1e6, poisson=0.45, density=1100, damping_time=0.02)
     for k, side in enumerate((-1.0, 1.0)):
@@ -40,7 +40,7 @@ def fingers(friction):
     ids=["sticking", "sliding"],
 )
 def test_fingers_that_hold_a_ball(friction, path, way):
-    """By length and place of a finger, while contacts end and slide, they are those of differences of whole motions."""
+    """While contacts end and slide, derivatives by length and place of a finger equal differences of whole motions."""
     model, q0 = fingers(friction)
     u = np.column_stack([np.linspace(5.5, 3.0, STEPS), np.linspace(5.0, 4.0, STEPS)])
     options = {"dt": DT, "tolerance": 1e-13}
@@ -57,7 +57,7 @@ def test_fingers_that_hold_a_ball(friction, path, way):
 
 
 def test_a_ball_that_hardly_touches():
-    """Under its weight a light ball on a hard floor is 5e-8 m deep: its height answers as (mg/k)^(2/3) does."""
+    """A light ball on a hard floor has a depth of 5e-8 m. The derivative of its height is that of (mg/k)^(2/3)."""
     robot, mass, k, floor = ls.Robot("ball", gravity=(0.0, 0.0, -10.0)), 1e-6, 1e6, np.eye(4)
     floor[2, 3] = 0.3
     robot.add_link(
@@ -76,8 +76,8 @@ def test_a_ball_that_hardly_touches():
 
 @pytest.mark.parametrize("pulled", [1e-7, -1e-7], ids=["taut", "slack"])
 def test_a_tendon_at_its_slack_length(pulled):
-    """Of an elastic tendon that is stretched by 1e-7 m, and of one that lacks as much, the slack length does what the
-    length pulled in does, the other way round; offset and length of the arm as differences on that side say."""
+    """For an elastic tendon that is stretched by 1e-7 m, or slack by as much, the derivative by the slack length is the
+    negative of that by the input. Derivatives by offset and length of the arm equal differences on that side."""
     robot, basis = ls.Robot("arm", gravity=(0.0, 0.0, 0.0)), ls.BasisLegendre(bending_y=1)
     material = ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=1e4)
     robot.add_link("arm", ls.Rod(0.4, ls.SectionCircle(0.01), basis, material))
@@ -114,8 +114,8 @@ SHAPES = {
 
 @pytest.mark.parametrize(("name", "stick"), [("sphere", None), ("box", None), *((name, 500.0) for name in SHAPES)])
 def test_shapes(name, stick):
-    """On faces, edges and ends of all shapes the residual and the anchors that follow answer to sizes, places and
-    constants as differences of rebuilt robots say, of balls so deep that these meet no kink."""
+    """On faces, edges and ends of all shapes, derivatives of the residual and of the next anchors by sizes, places and
+    constants equal differences of rebuilt robots. The balls are so deep that the differences meet no kink."""
     shape, places = SHAPES[name]
     robot, rng = ls.Robot("ball", gravity=(0.0, 0.0, 0.0)), np.random.default_rng(1)
     tilt = ls.lie.se3_exp([0.1, -0.2, 0.3] * 2)

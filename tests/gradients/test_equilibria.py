@@ -21,8 +21,8 @@ def models():
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_equilibria_and_frequencies(models, name):
-    """Derivatives by inputs and design values are differences of equilibria found anew and of their frequencies; those
-    of a function are its products with them."""
+    """Derivatives by inputs and design values equal differences of equilibria and of their frequencies. Derivatives of
+    a function equal its gradient times those of q."""
     model, u = models[name], np.array(INPUTS[name])
     still = np.zeros(model.nv)
     rest = ls.solve_statics(model, u, v=still)
@@ -53,13 +53,13 @@ def test_equilibria_and_frequencies(models, name):
 
 
 def agree(exact, wanted, n):
-    """Assert that changes of q and of frequencies agree, each in relation to the largest."""
+    """Assert that changes of q and of frequencies agree, relative to the largest."""
     for part in (slice(0, n), slice(n, None)):
         assert np.abs(exact - wanted)[part].max() < 1e-7 * np.abs(wanted[part]).max()
 
 
 def test_many_equilibria(models):
-    """Those of a batch are each by itself."""
+    """Derivatives of a batch equal those of its single equilibria."""
     model, u = models["soft"], np.array([[2.0, 1.0, 0.1], [0.5, 3.0, 0.0]])
     many = ls.equilibrium_derivatives(ls.solve_statics(model, u), parameters=["arm.length"])
     one = ls.equilibrium_derivatives(ls.solve_statics(model, u[1]), parameters=["arm.length"])
@@ -68,7 +68,7 @@ def test_many_equilibria(models):
 
 
 def test_gradients_are_checked(models):
-    """The check finds a gradient right, and one that is off by a millionth wrong."""
+    """The check accepts a right gradient, and rejects one with a relative error of 1e-6."""
     model = models["loop"]
     motion = ls.rollout(model, *start(model), u=[1.5], dt=4e-3, steps=6)
     weights = np.zeros_like(motion.v)
@@ -81,7 +81,8 @@ def test_gradients_are_checked(models):
 
 
 def test_prescribed_coordinates_answer_to_nothing():
-    """A motor on a joint that a motion holds turns nothing, and the joint beyond it answers as if it were not there."""
+    """The input of a joint with a prescribed motion changes nothing, and other joints have the same derivatives without
+    it."""
     robot = soft()
     robot.add_link("wrist", ls.RigidBody.box(0.1, 0.02, 0.02, density=800), ls.JointRevolute(stiffness=0.4),
                    parent="ball")  # fmt: skip
@@ -97,7 +98,7 @@ def test_prescribed_coordinates_answer_to_nothing():
 
 
 def test_a_link_that_floats_is_named():
-    """At rest without gravity a sled beside an arm answers to nothing: the error says that it is the sled."""
+    """A sled without gravity has no unique equilibrium. The error names the sled."""
     robot = ls.Robot("sled", gravity=(0.0, 0.0, 0.0))
     robot.add_link("arm", ls.RigidBody.box(0.1, 0.02, 0.02, density=800), ls.JointRevolute(stiffness=0.4))
     robot.add_link("sled", ls.RigidBody.box(0.1, 0.1, 0.1, density=800), ls.JointPrismatic((0, 0, 1)))

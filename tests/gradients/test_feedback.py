@@ -31,8 +31,8 @@ def law(model):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["soft", "loop"])
 def test_gains_and_starts(name):
-    """By each gain, q0 and v0 the derivatives are differences of motions with the loop closed; without feedback they
-    are those of the rollout."""
+    """Derivatives by each gain, q0 and v0 equal differences of motions in closed loop. Without feedback they equal
+    those of the rollout."""
     model, gains = ROBOTS[name]().build(), np.array([0.3, 0.02])
     (q0, v0), (output, derivatives) = start(model), law(model)
     options = {"dt": DT, "steps": STEPS}
@@ -62,7 +62,7 @@ def test_gains_and_starts(name):
 
 
 def test_feedback_acts_once_a_step():
-    """The motion is that of `simulate` with the same law once a step."""
+    """The motion equals that of `simulate` with the same law, evaluated once a step."""
     model = ROBOTS["soft"]().build()
     output, _ = law(model)
     (q0, v0), gains = start(model), np.array([0.3, 0.02])

@@ -15,7 +15,7 @@ def from_file(name):
 
 
 def mounted(case):
-    """The continuum parallel robot closed."""
+    """The continuum parallel robot with closed loops."""
     module = example("continuum_parallel_robot")
     model = module.planar(getattr(module, case))
     return model, module.mounted(model)
@@ -31,7 +31,7 @@ def let_go(name):
 
 
 def learned():
-    """The finger that a network moves, trained for a minute as its example trains it."""
+    """The finger whose motion is a network, trained for a minute as in its example."""
     module = example("learned_map")
     motion, mesh = module.elements()
     learned = module.learn(motion, mesh, *module.lessons(module.finger(motion, mesh)))
@@ -103,7 +103,7 @@ LEFT_OUT = {
 
 
 def test_every_robot_of_the_gallery_is_here():
-    """Each example and each robot file is moved below, or left out for a reason."""
+    """Each example and each robot file is tested below, or left out for a reason."""
     files = {path.stem for path in EXAMPLES.glob("*.py")}
     files |= {f"robots/{path.name}" for path in (EXAMPLES / "robots").glob("*.yaml")}
     moved = {word for words, _ in ROBOTS.values() for word in words.split()}
@@ -112,7 +112,7 @@ def test_every_robot_of_the_gallery_is_here():
 
 
 def changes(model, motion, other):
-    """By how much q and v of another motion differ, in natural sizes, (2, n, nv)."""
+    """Differences of q and v between two motions, in natural sizes, (2, n, nv)."""
     return np.array([ls.difference(model, motion.q, other.q), other.v - motion.v]) / model.dofs.scale
 
 
@@ -120,8 +120,8 @@ def changes(model, motion, other):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_motions_of_the_gallery(name):
-    """Along a direction of the velocity at the start and of all inputs the derivatives are those of differences to
-    1e-7, of which the two with neighbouring steps that agree best count; products backwards and forwards agree."""
+    """Along a direction of the initial velocity and all inputs, derivatives equal differences to 1e-7. The two
+    neighbouring differences that agree best are used. Backward and forward products agree."""
     made, rng = ROBOTS[name][1](), np.random.default_rng(1)
     model, q0 = made if isinstance(made, tuple) else (made, None)
     if q0 is None:

@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a rollout: the steps that were taken are kept, with their derivatives."""
+"""Ctrl-C during a rollout: the finished steps are kept, with their derivatives."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ STEPS = 12
 
 @pytest.mark.parametrize(("every", "press", "kept"), [(1, 2, 8), (3, 3, 6)], ids=["all states", "some states"])
 def test_steps_that_were_taken_are_kept(monkeypatch, every, press, kept):
-    """Purpose: they and their derivatives are those of a rollout of so many steps, to the last bit."""
+    """The kept steps and their derivatives equal those of a shorter rollout, to the last bit."""
     monkeypatch.setattr("lissom.stepping.step_kernel._run_length", lambda *_: 4)
     model = describe_mixed().build()  # with buffers of that length
     q0, v0, _, _ = state(model, (2,), seed=2)

@@ -1,4 +1,4 @@
-"""Motions of robots whose joints and bodies are functions of Python: those of the same robots in kernels, and theirs by
+"""Motions of robots whose joints and bodies are Python functions: equal to those of the same robots in kernels, and to
 differences."""
 
 import numpy as np
@@ -18,7 +18,7 @@ def moved(model, scheme, steps=20, dt=0.01):
 
 @pytest.mark.parametrize("scheme", ["generalized_alpha", "esdirk"])
 def test_motions_are_those_of_kernels(scheme):
-    """A custom joint moves as the native one does, and so do changes of its motion, both ways."""
+    """A custom joint has the motion of the native one, and the same forward and backward derivatives."""
     native, custom = (moved(model, scheme) for model in both("helical"))
     np.testing.assert_allclose(custom.q, native.q, rtol=0.0, atol=1e-9 * np.abs(native.q).max())
     rng, nv = np.random.default_rng(1), native.model.nv
@@ -33,7 +33,7 @@ def test_motions_are_those_of_kernels(scheme):
 
 
 def test_motions_between_kept_states():
-    """Kept at every fifth step, batched, and by a design value: what single whole motions have."""
+    """Derivatives of a batch with every=5, also by a design value, equal those of single motions with all states."""
     model = both("universal")[1]
     q, v, _, u = state(model, 3, 0.3)
     u, options = np.stack([u, 0.5 * u])[:, None] * np.ones((10, 1)), {"dt": 0.01, "tolerance": 1e-12}
@@ -52,7 +52,7 @@ def test_motions_between_kept_states():
 
 
 def test_a_body_of_python_by_differences():
-    """A finite element body that bends by its own functions: 1e-7 of the largest change."""
+    """A finite element body that bends by its own functions, to 1e-7 of the largest change."""
     jax = pytest.importorskip("jax")
     assert jax is not None
     from gallery.examples import example
@@ -92,7 +92,7 @@ def leaning(joint):
 
 @pytest.mark.parametrize("scheme", ["generalized_alpha", "bathe"])
 def test_contacts_that_stick(scheme):
-    """A robot whose joint is a function of Python moves, and answers, as the one in kernels does."""
+    """A robot with a joint in Python has the motion and the derivatives of the one in kernels."""
     springs = {"stiffness": 0.5, "damping": 0.05}
     native, custom = (leaning(x) for x in (ls.JointUniversal(AXIS, OTHER, **springs),
                                            ls.JointCustom(universal, 2, **springs)))  # fmt: skip
@@ -114,8 +114,8 @@ def test_contacts_that_stick(scheme):
 
 
 def pulled(**forces):
-    """An arm of a rod on a hinge with a tendon that bends around it, which a function may replace, and a spring at its
-    tip that stiffens and drags, of Python."""
+    """An arm of a rod on a hinge, with a curved tendon or a Python function in its place, and with a stiffening and
+    damping spring in Python at its tip."""
     robot = ls.Robot("arm")
     material = ls.Material(young=1e6, density=1100, viscosity=1e3)
     rod = ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(torsion=0, bending_y=1, bending_z=1), material)
@@ -136,8 +136,8 @@ def spring(t, g, twist):
 
 
 def test_actuators_of_python():
-    """An actuator that is a function moves the robot as the tendon does whose columns it returns, and so do changes of
-    the motion, both ways, and by design values."""
+    """An actuator in Python that returns the columns of a tendon gives the motion of the tendon, and the same forward
+    and backward derivatives, also by design values."""
     native = pulled()
     custom = pulled(tendon=lambda q: ls.actuation_matrix(native, q))
     rng = np.random.default_rng(4)
@@ -157,7 +157,7 @@ def test_actuators_of_python():
 
 @pytest.mark.parametrize("scheme", ["generalized_alpha", "esdirk"])
 def test_forces_of_python(scheme):
-    """Along start and inputs they are those of differences."""
+    """Derivatives by the initial state and inputs equal differences."""
     model, rng = pulled(force=spring), np.random.default_rng(5)
     v, u = 0.3 * rng.normal(size=model.nv), 3.0 * rng.uniform(size=(10, 1))
     dv, du = 0.3 * rng.normal(size=model.nv), rng.normal(size=u.shape)
@@ -174,7 +174,7 @@ def test_forces_of_python(scheme):
 
 
 def test_forces_of_python_in_a_batch_of_models_are_refused():
-    """They are asked of one model."""
+    """A batch of models is refused."""
     model = pulled(force=spring)
     with pytest.raises(ls.ModelError, match="'arm': a batch of models needs forces that kernels compute"):
         ls.rollout(model.batch("arm.material.young", [1e6, 2e6]), steps=2, dt=0.01)

@@ -1,4 +1,4 @@
-"""Derivatives of motions by steps of one size: against differences of the motions, and backwards against forwards."""
+"""Derivatives of rollouts: against differences of the motions, and backward against forward ones."""
 
 from functools import lru_cache
 
@@ -18,21 +18,21 @@ pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
 
 @lru_cache
 def built(name):
-    """The model of a robot, a start, a velocity and inputs."""
+    """The model of a robot, an initial state and inputs."""
     model = ROBOTS[name]().build()
     u = np.random.default_rng(3).uniform(0.5, 2.0, (STEPS, model.nu))
     return model, *start(model), u
 
 
 def directions(model, motion, seed=5):
-    """Changes of q0, which loops allow, of v0 and of the inputs."""
+    """Changes of q0, which satisfy the loops, of v0 and of the inputs."""
     rng = np.random.default_rng(seed)
     dq0, dv0 = rng.normal(size=(2, model.nv)) * model.dofs.scale
     return motion.start_derivatives.onto_q[0] @ dq0, dv0, rng.normal(size=motion.u.shape)
 
 
 def along(name, way, x, **options):
-    """The motion from a start and with inputs moved by x along a way."""
+    """The motion with initial state and inputs changed by x along a direction."""
     model, q0, v0, u = built(name)
     dq0, dv0, du = way
     moved = ls.integrate(model, q0, x * dq0), v0 + x * dv0
@@ -45,7 +45,7 @@ def along(name, way, x, **options):
     ids=lambda x: x if isinstance(x, str) else x.name,
 )  # fmt: skip
 def test_derivatives_by_start_and_inputs(name, scheme):
-    """Forward ones are those of differences; backward ones have the same products with any weights."""
+    """Forward derivatives equal differences. Backward derivatives have the same products with any weights."""
     model = built(name)[0]
     motion = along(name, 2 * (np.zeros(model.nv),) + (0.0,), 0.0, method=scheme)
     way = directions(model, motion)
@@ -63,7 +63,7 @@ def test_derivatives_by_start_and_inputs(name, scheme):
 
 
 def test_motion_is_that_of_simulate():
-    """A rollout is `simulate` with the same steps, where its tolerance is as tight."""
+    """A rollout equals `simulate` with the same steps and a tight tolerance."""
     model, q0, v0, u = built("floating")
     motion = ls.rollout(model, q0, v0, dt=DT["floating"], steps=STEPS)
     same = ls.simulate(model, motion.t[-1], q0, v0, dt=motion.dt, rtol=1e-11, atol=1e-14, t_eval=motion.t)
@@ -73,7 +73,7 @@ def test_motion_is_that_of_simulate():
 
 
 def test_steps_by_themselves():
-    """Matrices of steps, chained, are the derivatives of the whole motion by its start and by each input."""
+    """Products of the matrices of steps are the derivatives of the motion by its start and by each input."""
     model, q0, v0, u = built("soft")
     motion = ls.rollout(model, q0, v0, u, dt=DT["soft"])
     A, B = motion.step_matrices()
@@ -95,7 +95,7 @@ def test_steps_by_themselves():
 @pytest.mark.parametrize("scheme", [ls.bathe(), ls.implicit_euler(), ls.esdirk()], ids=lambda x: x.name)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_one_step(name, scheme):
-    """step_derivatives is a rollout of one step from a state alone, of many states at once."""
+    """step_derivatives equals a rollout of one step, for a batch of states too."""
     model, q0, v0, u = built(name)
     if model.n_rows:
         q, v = np.array([q0, q0]), np.array([v0, 0.9 * v0])
@@ -114,7 +114,7 @@ def test_one_step(name, scheme):
 
 
 def test_fast_vibrations_at_the_start():
-    """A scheme without memory steps over what tension sets off along a stiff arm, with a huge acceleration at first."""
+    """A scheme that depends on (q, v) only damps the vibration that a tension excites in a stiff arm."""
     robot = ls.Robot("stiff")
     material = ls.Material(young=1e7, poisson=0.5, density=1000, viscosity=1e2)
     basis = ls.BasisLegendre(bending_y=1, elongation=1)
@@ -130,7 +130,7 @@ def test_fast_vibrations_at_the_start():
 
 
 def test_batches_functions_and_directions():
-    """Many motions, functions and directions at once are each by itself, and so are designs of a batch."""
+    """Batches of motions, functions, directions and designs equal single ones."""
     model, q0, v0, u = built("soft")
     rng = np.random.default_rng(2)
     many = ls.rollout(model, q0, np.array([v0, 0.5 * v0]), u, dt=DT["soft"])
@@ -154,7 +154,7 @@ def test_batches_functions_and_directions():
 
 @pytest.mark.parametrize("scheme", ["bathe", "esdirk"])
 def test_designs_with_loops_by_several_stages(scheme):
-    """Each design of a batch is by itself: forces of loops inside of steps are found anew, of all designs."""
+    """Derivatives of a batch of models with loops equal those of each model, with forces of loops in inner stages."""
     model, q0, v0, u = built("loop")
     designs = model.batch("gravity", [(0.0, 0.0, -9.81), (0.0, 0.0, -3.0)])
     weights = np.random.default_rng(6).normal(size=(2, STEPS + 1, model.nv))
@@ -166,7 +166,7 @@ def test_designs_with_loops_by_several_stages(scheme):
 
 
 def test_states_kept_now_and_then():
-    """Where only some states are kept, the others are found again, and derivatives are the same."""
+    """With every > 1 the other states are computed once more, and derivatives are the same."""
     for name, scheme in (("soft", "bathe"), ("loop", "generalized_alpha")):
         model, q0, v0, u = built(name)
         whole = ls.rollout(model, q0, v0, u, dt=DT[name], method=scheme)
@@ -183,7 +183,7 @@ def test_states_kept_now_and_then():
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_design_values(name):
-    """By numbers, arrays, functions and poses of the description; backwards and forwards alike."""
+    """Derivatives by numbers, arrays, functions and poses of the description, backward and forward."""
     paths = {
         "soft": ["arm.material.young", "arm.section.radius", "above.offset", "beside.offset", "arm.length", "gravity"],
         "floating": ["a.material.density", "touch.stiffness", "fluid.density", "a.placement"],

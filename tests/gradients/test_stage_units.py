@@ -1,4 +1,4 @@
-"""Units of the rows of systems of stages."""
+"""Scales of the rows of systems of stages."""
 
 import numpy as np
 
@@ -7,8 +7,8 @@ from lissom.gradients.stage_systems import stage_systems
 
 
 def test_a_symmetric_system_keeps_its_diagonal():
-    """Of a chain of links from kilograms to micrograms at rest, rows have the inverse roots of the diagonal for units:
-    S in natural sizes would have rows of light links for pivots of heavy ones."""
+    """For a chain of links from kilograms to micrograms at rest, the scales of rows are inverse roots of the diagonal.
+    Scaled by natural sizes, S would have rows of light links as pivots of heavy ones."""
     robot, parent = ls.Robot("chain", gravity=(0.0, 0.0, 0.0)), None
     for k in range(5):
         length, place = 0.5 * 0.2**k, np.eye(4)

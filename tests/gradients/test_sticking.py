@@ -1,4 +1,4 @@
-"""Derivatives of motions whose contacts stick: anchors go along from step to step."""
+"""Derivatives of motions whose contacts stick, with anchors that are propagated from step to step."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -18,7 +18,7 @@ STEPS = 40
 
 @lru_cache
 def model(friction):
-    """An arm on a hinge whose ball lies on a dome, and is pulled along it."""
+    """An arm on a hinge with a ball on a dome, pulled along it."""
     robot = ls.Robot("arm")
     material = ls.Material(young=2e6, poisson=0.5, density=1000, viscosity=2e4)
     rod = ls.Rod(0.3, ls.SectionCircle(0.012), ls.BasisLegendre(torsion=0, bending_y=1, bending_z=1), material)
@@ -40,7 +40,7 @@ def moved(own, u, start, way, x, scheme):
 
 
 def shares(motion, friction):
-    """Friction over the most there can be, at the ends of steps."""
+    """Friction force over its limit, at the ends of steps."""
     for k in range(STEPS):
         held = motion.model.anchored(motion.anchors[k])
         found = ls.contact_forces(held, motion.q[k + 1], motion.v[k + 1])
@@ -51,8 +51,8 @@ def shares(motion, friction):
 @pytest.mark.parametrize("scheme", [ls.implicit_euler(), ls.generalized_alpha(0.8), ls.bathe()], ids=lambda x: x.name)
 @pytest.mark.parametrize(("friction", "slides"), [(3.0, False), (0.1, True)])
 def test_sticking_and_sliding(friction, slides, scheme):
-    """By the start and inputs they are those of differences, and backwards those forwards, while a tip sticks, and
-    while it takes its anchor along."""
+    """Derivatives by the initial state and inputs equal differences, and backward ones equal forward ones, while the
+    tip sticks and while it slides with its anchor."""
     own, rng = model(friction), np.random.default_rng(3)
     start = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, method="implicit_euler")
     start = start.q[-1], start.v[-1]
@@ -81,8 +81,8 @@ PATHS = ("dome.friction", "dome.stick_stiffness", "dome.stiffness", "dome.placem
 
 @pytest.mark.parametrize(("friction", "slides"), [(3.0, False), (0.1, True)])
 def test_design_values(friction, slides):
-    """By constants of the contact, the place of the obstacle and the material they are those of differences, forwards
-    and backwards, from a start that touches."""
+    """Derivatives by constants of the contact, the place of the obstacle and the material equal differences, forward
+    and backward, from a start in contact."""
     own, rng = model(friction), np.random.default_rng(4)
     start = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, method="implicit_euler")
     q0, v0, options = start.q[-1], start.v[-1], {"dt": 2e-3, "steps": STEPS, "tolerance": 1e-13}
@@ -126,8 +126,8 @@ def light():
 
 
 def test_numbers_that_end_a_contact_leave_others_alone():
-    """Where moving the dome by what it is differenced by ends the contact, derivatives by other numbers are those that
-    are asked alone, and turning a ball about its centre does nothing."""
+    """If the difference step of the dome ends the contact, derivatives by other numbers are not affected, and the
+    derivative by a rotation of the ball about its centre is zero."""
     own, rng = light(), np.random.default_rng(0)
     rest = ls.rollout(own, u=[0.0, 0.0], dt=2e-3, steps=400, method="implicit_euler")
     u = np.column_stack([np.full(40, 4e-4), np.linspace(0.0, 0.08, 40)])
@@ -162,7 +162,7 @@ def carried():
 
 
 def test_an_obstacle_that_moves():
-    """Where a ball lies on a dome that turns with it they are those of differences, and backwards those forwards."""
+    """For a ball on a dome that turns with it, derivatives equal differences, and backward ones equal forward ones."""
     own, rng = carried(), np.random.default_rng(3)
     start = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, method="implicit_euler")
     start = start.q[-1], start.v[-1]
@@ -182,7 +182,7 @@ def test_an_obstacle_that_moves():
 
 
 def test_velocities_answer_to_coordinates():
-    """∂(J v)/∂q of nodes from J and its rate is J v's rate along each coordinate, with a free and a spherical joint."""
+    """∂(J v)/∂q from J and its rate equals the rate of J v along each coordinate, with free and spherical joints."""
     own = floating().build()
     q, v = start(own, size=0.3)
     nodes = np.arange(-1, own.n_nodes, dtype=np.int32)
@@ -195,7 +195,7 @@ def test_velocities_answer_to_coordinates():
 
 @pytest.mark.parametrize("of_models", [False, True])
 def test_motions_together(of_models):
-    """Motions of a batch, or of a batch of models, and their derivatives are those of each alone."""
+    """Motions of a batch, or of a batch of models, and their derivatives equal single ones."""
     own, rng = model(1.0), np.random.default_rng(5)
     start = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, method="implicit_euler")
     q0, v0 = start.q[-1], start.v[-1]
@@ -220,7 +220,7 @@ def test_motions_together(of_models):
 
 
 def begun(friction, scheme="generalized_alpha", steps=STEPS, lead=(), **options):
-    """The arm where it has come to lie on the dome, and a motion from there under inputs that change."""
+    """The arm at rest on the dome, and a motion from there under changing inputs."""
     own, rng = model(friction), np.random.default_rng(6)
     before = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, method="implicit_euler")
     u = np.array([4.0, 2.0]) + rng.uniform(-1.0, 2.0, (*lead, steps, 2))
@@ -230,8 +230,8 @@ def begun(friction, scheme="generalized_alpha", steps=STEPS, lead=(), **options)
 @pytest.mark.parametrize("lead", [(), (2,)], ids=["one", "many"])
 @pytest.mark.parametrize("friction", [3.0, 0.1])
 def test_states_kept_now_and_then(friction, lead):
-    """Where only some states are kept, the others and their anchors are found again, and derivatives are the same;
-    those backwards are those forwards."""
+    """With every > 1 the other states and anchors are computed once more, and derivatives are the same. Backward ones
+    equal forward ones."""
     (own, whole), (_, some) = (begun(friction, lead=lead, every=every) for every in (1, 8))
     np.testing.assert_allclose(some.q, whole.q[..., ::8, :], rtol=0, atol=1e-12)
     np.testing.assert_allclose(some.anchors, whole.anchors[..., ::8, :, :], rtol=0, atol=1e-12)
@@ -256,8 +256,8 @@ def test_states_kept_now_and_then(friction, lead):
 @pytest.mark.parametrize("scheme", [ls.generalized_alpha(0.8), ls.bathe()], ids=lambda x: x.name)
 @pytest.mark.parametrize("friction", [3.0, 0.1])
 def test_steps_by_themselves(friction, scheme):
-    """Matrices of a step, with changes of anchors behind â, are those of differences; chained, they are the
-    derivatives of the motion."""
+    """Matrices of a step with changes of anchors equal differences. Their products are the derivatives of the
+    motion."""
     own, motion = begun(friction, scheme)
     A, B = motion.step_matrices()
     n, k, rng = own.nv, 20, np.random.default_rng(8)
@@ -293,7 +293,7 @@ def test_steps_by_themselves(friction, scheme):
 
 
 def test_a_ball_that_comes_and_goes():
-    """Where it begins and ends to touch, those backwards are those forwards, and so are matrices of steps, chained."""
+    """When contact begins and ends, backward derivatives, forward ones and products of matrices of steps agree."""
     own, rng, motion = model(1.0), np.random.default_rng(10), None
     u = np.repeat([[4.0, 2.0], [0.0, 40.0]], 60, axis=0)
     for every in (1, 20):
@@ -317,7 +317,7 @@ def test_a_ball_that_comes_and_goes():
 @pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
 @pytest.mark.parametrize("scheme", [ls.generalized_alpha(0.8), ls.bathe()], ids=lambda x: x.name)
 def test_a_closed_chain(scheme):
-    """Where a leg of a closed chain leans on a ball they are those of differences, and backwards those forwards."""
+    """For a leg of a closed chain on a ball, derivatives equal differences, and backward ones equal forward ones."""
     robot, place = driven(), np.eye(4)
     q = start(robot.build())[0]
     middle = ls.frame_pose(robot.build(), q, "soft leg", 0.5)[:3, 3]
@@ -339,7 +339,7 @@ def test_a_closed_chain(scheme):
 
 @pytest.mark.parametrize("friction", [3.0, 0.1])
 def test_gains_of_feedback(friction):
-    """By gains, q0 and v0 they are those of differences of motions with the loop closed, whose contacts stick."""
+    """Derivatives by gains, q0 and v0 equal differences of motions in closed loop, with contacts that stick."""
     own, motion = begun(friction)
     rng, q0, v0, gains = np.random.default_rng(9), motion.q[0], motion.v[0], np.array([0.3, 0.02])
     P, D = rng.normal(size=(2, 2, own.nv))
@@ -381,7 +381,7 @@ def test_gains_of_feedback(friction):
 
 
 def test_a_derivative_of_zero_is_no_error():
-    """By friction, of which a ball that sticks all the time knows nothing, a check finds what is left of zero small."""
+    """The derivative by friction is zero for a ball that sticks all the time, and the check finds a small error."""
     motion = begun(3.0, steps=10)[1]
     weights = np.random.default_rng(13).normal(size=motion.v.shape)
     gradient = motion.backward(dL_dv=weights, parameters=["dome.friction", "dome.stick_stiffness"])
@@ -391,7 +391,7 @@ def test_a_derivative_of_zero_is_no_error():
 
 
 def test_what_has_no_place_for_anchors_is_told():
-    """Steps from (q, v) alone."""
+    """Functions of steps from (q, v) alone refuse contacts that stick."""
     own = model(3.0)
     with pytest.raises(ls.ModelError, match="contact 'dome': stick_stiffness must be 0 for steps from"):
         ls.step_derivatives(own, own.neutral(), np.zeros(own.nv), [4.0, 2.0], dt=2e-3)

@@ -1,4 +1,4 @@
-"""Environments keep to Gymnasium's rules, and a copy among many does what it does alone."""
+"""Environments satisfy Gymnasium's rules, and a copy in a vector environment equals a single one."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ MODES = {mode.name.lower(): mode for mode in AutoresetMode}
 
 @dataclass(frozen=True, eq=False)
 class Straighten(ls.gym.Task):
-    """Hold a soft arm straight: a task as a user writes it."""
+    """Hold a soft arm straight: an example of a user's task."""
 
     def start(self, random):
-        """Bent at random."""
+        """A random bend."""
         return ls.gym.TaskStart(q=0.5 * random.normal(size=self.model.nq), goal=random.normal(size=2))
 
     def observe(self, state):
-        """All there is, and the goal that nothing asks for."""
+        """The whole state, and an unused goal."""
         return np.concatenate([state.q, state.v, state.goal], axis=1)
 
     def reward(self, state):
-        """Less for each bend."""
+        """Smaller for larger bends."""
         return -(state.q**2).sum(axis=1)
 
     def terminated(self, state):
-        """Where the arm is far from straight."""
+        """Whether the arm is far from straight."""
         return np.abs(state.q).max(axis=1) > 1.5
 
     def observation_limits(self):
-        """More than is ever seen."""
+        """Limits beyond all observations."""
         return -1e4, 1e4
 
     def told(self, state):
-        """How far the arm is bent."""
+        """The size of the bend."""
         return {"bend": np.abs(state.q).max(axis=1)}
 
 
 def arm(joint=None):
-    """A soft arm with a tendon, and a motor where there is a joint."""
+    """A soft arm with a tendon, and with a motor if it has a joint."""
     robot = ls.Robot("arm")
     basis = ls.BasisLegendre(bending_y=1, bending_z=1)
     rod = ls.Rod(0.3, ls.SectionCircle((0.02, 0.01)), basis, ls.Material(young=1e6, density=1000, viscosity=2e3))
@@ -60,7 +60,7 @@ def arm(joint=None):
 
 
 def leg(young=2e6):
-    """A soft leg that stands on a floor to which it sticks, and sways in a gust."""
+    """A soft leg that sticks to a floor and sways in a gust."""
     robot = ls.Robot("leg")
     silicone = ls.Material(young=young, density=1000, viscosity=1e4)
     hip, c, s = np.eye(4), np.cos(1.0), np.sin(1.0)
@@ -77,8 +77,8 @@ def leg(young=2e6):
 
 
 def same_episodes(many, single, steps):
-    """Let two vector environments do the same, and ask for the same, to the last bit; how many episodes ended,
-    and after how many steps something stuck."""
+    """Assert that two vector environments return the same to the last bit. Returns the number of finished episodes, and
+    of steps after which a contact stuck."""
     assert np.array_equal(many.reset(seed=5)[0], single.reset(seed=5)[0])
     many.action_space.seed(0)
     over = held = 0
@@ -93,25 +93,25 @@ def same_episodes(many, single, steps):
 
 @pytest.fixture(scope="module")
 def standing():
-    """Episodes of a leg, of which some end early."""
+    """The task of a leg, with some episodes that end early."""
     return Straighten(leg(), most=3.0, steps=2, period=0.02, limit=6)
 
 
 @pytest.fixture(scope="module")
 def task():
-    """Episodes of four actions at most."""
+    """A task with episodes of at most four actions."""
     return Straighten(arm(), most=3.0, steps=2, limit=4)
 
 
 @pytest.fixture(scope="module")
 def reach():
-    """The task that comes along, with a small arm."""
+    """The library's TaskReach, with a small arm."""
     return ls.gym.TaskReach(arm(), most=3.0, limit=5)
 
 
 @pytest.mark.parametrize("name", ["task", pytest.param("reach", marks=pytest.mark.graphics), "standing"])
 def test_environments_pass_the_check_of_gymnasium(name, request):
-    """Spaces, seeds, infos, pictures and the specification, none with a warning."""
+    """Gymnasium's check of spaces, seeds, infos, pictures and the specification passes without a warning."""
     env = ls.gym.environment(request.getfixturevalue(name), size=64)
     if name == "reach":
         env = ls.gym.environment(ls.gym.TaskReach(arm(), most=3.0, limit=5), size=64)
@@ -120,7 +120,7 @@ def test_environments_pass_the_check_of_gymnasium(name, request):
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step"])
 def test_copies_are_single_environments_to_the_last_bit(task, mode):
-    """What the vector environment returns is what Gymnasium's own returns of single ones, through many episodes."""
+    """A vector environment equals Gymnasium's SyncVectorEnv of single ones, through many episodes."""
     count = 6
     many = ls.gym.vector_environment(task, count, autoreset=mode)
     single = SyncVectorEnv([lambda: ls.gym.environment(task)] * count, autoreset_mode=MODES[mode])
@@ -146,8 +146,8 @@ def test_copies_are_single_environments_to_the_last_bit(task, mode):
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step"])
 def test_time_and_what_sticks_are_of_each_copy(standing, mode):
-    """Copies whose episodes ended at different times are in winds of their own and hold on for themselves: each is a
-    single environment to the last bit."""
+    """Copies whose episodes end at different times have their own times of the wind and their own anchors. Each equals
+    a single environment to the last bit."""
     many = ls.gym.vector_environment(standing, 5, autoreset=mode)
     single = SyncVectorEnv([lambda: ls.gym.environment(standing)] * 5, autoreset_mode=MODES[mode])
     over, held = same_episodes(many, single, 16)
@@ -156,8 +156,8 @@ def test_time_and_what_sticks_are_of_each_copy(standing, mode):
 
 
 def test_copies_may_have_models_of_their_own(standing, reach):
-    """Of a batch of models the first copies are single environments of the first model, and so on; what does not go
-    together is told."""
+    """For a batch of models the first copies equal single environments of the first model, and so on. Models that
+    differ in spaces are refused."""
     youngs = [1e6, 2e6, 4e6]
     batch = standing.model.batch("leg.material.young", youngs)
     many = ls.gym.vector_environment(replace(standing, model=batch), 6)
@@ -178,7 +178,7 @@ def test_copies_may_have_models_of_their_own(standing, reach):
 
 
 def test_episodes_that_are_not_begun_anew_must_be(task):
-    """With autoreset disabled, a mask says which copies begin anew; the others stay, and none goes on by itself."""
+    """With autoreset disabled, a mask chooses the copies that are reset. Other copies do not change."""
     many = ls.gym.vector_environment(task, 3, autoreset="disabled")
     start = many.reset(seed=[4, 4, 5])[0]
     assert np.array_equal(start[0], start[1]) and not np.array_equal(start[0], start[2])
@@ -195,7 +195,7 @@ def test_episodes_that_are_not_begun_anew_must_be(task):
 
 
 def test_seeds_make_episodes(task):
-    """The same seed gives the same episodes, another one others, none goes on with what there is."""
+    """Equal seeds give equal episodes, other seeds different ones, and None continues the random numbers."""
     env = ls.gym.environment(task)
     first, second, other = env.reset(seed=1)[0], env.reset()[0], env.reset(seed=2)[0]
     assert not np.array_equal(first, second) and not np.array_equal(first, other)
@@ -203,7 +203,7 @@ def test_seeds_make_episodes(task):
 
 
 def test_time_limits_cut_and_tasks_end(task):
-    """The last action of an episode is cut, not ended; where the arm is bent far the task ends it."""
+    """Episodes are truncated after the limit of actions, and terminated by the task."""
     env = ls.gym.environment(Straighten(arm(), most=1e-3, limit=3))
     env.reset(seed=1)
     found = [env.step(-np.ones(1))[2:] for _ in range(3)]
@@ -212,7 +212,7 @@ def test_time_limits_cut_and_tasks_end(task):
 
 
 def test_inputs_are_scaled_to_what_actuators_can_do():
-    """Tendons pull from zero to the most, motors turn both ways, and given limits hold."""
+    """Actions from -1 to 1 are zero to `most` for tendons, both signs for motors, and given limits otherwise."""
     model = arm(ls.JointRevolute((0, 0, 1), limits=(-1.0, 2.0), limit_stiffness=10.0))
     task = Straighten(model, most=(3.0, 0.5))
     assert np.array_equal(
@@ -224,7 +224,7 @@ def test_inputs_are_scaled_to_what_actuators_can_do():
 
 
 def test_points_of_reach_can_be_reached(reach):
-    """With the inputs that a point is made of the tip comes to rest there, within the tolerance, and is told to."""
+    """Under the inputs of a point the tip comes to rest at it, and the info reports the success."""
     env = ls.gym.environment(ls.gym.TaskReach(arm(), most=3.0, limit=60, tolerance=1e-3))
     env.reset(seed=3)
     goal = env.unwrapped.episodes.state().goal[0]
@@ -238,7 +238,7 @@ def test_points_of_reach_can_be_reached(reach):
 
 @pytest.mark.graphics
 def test_pictures_are_those_of_the_renderer(reach):
-    """Each copy has a picture of the asked width, of where it is; without a mode there is none."""
+    """Each copy has a picture of the given width; without a render mode there is none."""
     many = ls.gym.vector_environment(reach, 2, render_mode="rgb_array", size=64)
     many.reset(seed=0)
     first, second = many.render()
@@ -247,7 +247,7 @@ def test_pictures_are_those_of_the_renderer(reach):
 
 
 def test_what_is_wrong_is_told(task, monkeypatch):
-    """Wrong arguments and actions, a motion that is lost, and a missing package."""
+    """Errors of wrong arguments and actions, a failed step, and a missing package."""
     with pytest.raises(ls.ModelError, match=r"Straighten: steps: must be an integer >= 1 \(got 0\)"):
         ls.gym.environment(Straighten(task.model, steps=0))
     with pytest.raises(ls.ModelError, match="autoreset: must be among"):
@@ -272,14 +272,14 @@ def test_what_is_wrong_is_told(task, monkeypatch):
 
 
 def test_a_specification_makes_the_environment_again(task):
-    """Gymnasium's make, given the specification of an environment, makes one of the same task."""
+    """gymnasium.make with the specification of an environment makes one of the same task."""
     made = gymnasium.make(ls.gym.environment(task).spec)
     assert np.array_equal(made.reset(seed=0)[0], ls.gym.environment(task).reset(seed=0)[0])
 
 
 @pytest.mark.parametrize("name", ["task", "standing"])
 def test_steps_leave_nothing_behind(name, request):
-    """The memory that Python holds is the same after hundreds of steps and many episodes."""
+    """The memory of Python objects does not grow over hundreds of steps and many episodes."""
     many = ls.gym.vector_environment(request.getfixturevalue(name), 8)
     many.reset(seed=0)
     actions = np.random.default_rng(0).uniform(-1.0, 1.0, (50, 8, 1))
@@ -304,7 +304,7 @@ def test_steps_leave_nothing_behind(name, request):
     ],
 )
 def test_what_a_task_says_of_other_than_all_copies_is_refused(monkeypatch, name, value, expected):
-    """Purpose: a number for all copies, or a column, is no row for each, and the message names what said it."""
+    """Results of a task with a wrong shape are errors that name the method."""
     env = ls.gym.vector_environment(Straighten(arm()), 2)
     env.reset(seed=0)
     monkeypatch.setattr(Straighten, name, lambda self, state: value)
@@ -313,7 +313,7 @@ def test_what_a_task_says_of_other_than_all_copies_is_refused(monkeypatch, name,
 
 
 def test_what_is_seen_has_a_row_for_each_copy(monkeypatch):
-    """Purpose: numbers without an axis of copies are refused before anything moves."""
+    """Observations without an axis of copies are refused."""
     monkeypatch.setattr(Straighten, "observe", lambda self, state: state.q.ravel())
     with pytest.raises(ls.ShapeError, match=r"Straighten.observe: expected shape \(2, ...\), got \(8,\)"):
         ls.gym.vector_environment(Straighten(arm()), 2)

@@ -1,4 +1,4 @@
-"""The tasks that come along are what they say: nothing is achieved by doing nothing, and something by a simple law."""
+"""The library's tasks: doing nothing fails, and a simple control law succeeds."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ TASKS = {"balance": ls.gym.TaskBalance, "hold": ls.gym.TaskHold, "swim": ls.gym.
 
 @pytest.fixture(scope="module")
 def tasks():
-    """One of each."""
+    """One task of each kind."""
     return {name: make() for name, make in TASKS.items()}
 
 
 def run(task, law, copies=2, most=None):
-    """What copies are worth in all until their first episode ends, for how many actions they go, and the last told."""
+    """Sums of rewards, numbers of actions and last information of the first episodes of copies."""
     env = ls.gym.vector_environment(task, copies)
     seen, _ = env.reset(seed=0)
     worth, count, goes = np.zeros(copies), np.zeros(copies, dtype=int), np.ones(copies, dtype=bool)
@@ -34,13 +34,13 @@ def run(task, law, copies=2, most=None):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_environments_pass_the_check_of_gymnasium(tasks, name):
-    """Spaces, seeds and infos of each task, none with a warning."""
+    """Gymnasium's check of each task passes without a warning."""
     check_env(ls.gym.environment(tasks[name]), skip_render_check=True)
 
 
 def test_a_rod_falls_over_and_a_regulator_keeps_it_upright(tasks):
-    """Without a force an episode ends early; with the linear quadratic regulator of the upright rod it goes on to its
-    limit, worth nearly the height of the rod at each action."""
+    """Without a force an episode ends early. With the linear quadratic regulator of the upright rod it reaches its
+    limit, with a reward of nearly the height of the rod for each action."""
     task = tasks["balance"]
     model = task.model
     _, count, _ = run(task, lambda k, state: np.zeros((2, 1)))
@@ -56,7 +56,7 @@ def test_a_rod_falls_over_and_a_regulator_keeps_it_upright(tasks):
 
 
 def test_a_swimmer_goes_where_its_waves_do_not(tasks):
-    """Waves towards the tail drive it ahead, waves towards the nose back, and stillness nowhere."""
+    """Waves towards the tail drive the swimmer forwards, waves towards the nose backwards; without them it stays."""
     task = tasks["swim"]
 
     def wave(lag):
@@ -68,7 +68,7 @@ def test_a_swimmer_goes_where_its_waves_do_not(tasks):
 
 
 def test_a_ball_is_held_by_those_who_pull(tasks):
-    """With a firm pull the ball stays when its table is gone; without, it is lost with the table."""
+    """With enough tension the fingers hold the ball when its table sinks; without tension it falls."""
     task = tasks["hold"]
     _, count, told = run(task, lambda k, state: np.full((2, 1), 0.25))
     assert (count == task.limit).all() and told["is_success"].all()
@@ -78,7 +78,7 @@ def test_a_ball_is_held_by_those_who_pull(tasks):
 
 @pytest.mark.graphics
 def test_a_picture_of_a_grasp_leaves_the_table_out(tasks):
-    """What a task says of its pictures reaches the renderer."""
+    """The renderer receives the options of a task."""
     env = ls.gym.environment(tasks["hold"], render_mode="rgb_array", size=80)
     env.reset(seed=0)
     assert env.render().shape[1:] == (80, 3)
@@ -86,7 +86,7 @@ def test_a_picture_of_a_grasp_leaves_the_table_out(tasks):
 
 
 def test_gymnasium_knows_the_tasks_by_name(tasks):
-    """By the module that registers them, single and as many copies, with further arguments; they go as they do here."""
+    """gymnasium.make and make_vec find the tasks by name, with further arguments, and give the same environments."""
     name = "lissom.gym.registered:lissom/Balance-v0"
     seen = gymnasium.make(name, render_mode="rgb_array").reset(seed=3)[0]
     many = gymnasium.make_vec(name, num_envs=2, autoreset="same_step")

@@ -8,7 +8,7 @@ from lissom.io.text_files import read_inputs
 
 
 def test_input_files_are_read_in_any_order_of_columns(tmp_path):
-    """Purpose: columns are found by name; blank lines and spaces do not matter; what is left out is zero and named."""
+    """Columns are found by name, blank lines and spaces do not matter, and missing inputs are zero and listed."""
     path = write(tmp_path / "u.csv", "b , t, a\n\n1, 0, 2\n3, 0.5 , 4\n\n")
     history = read_inputs(path, ("a", "gone", "b"))
     assert history.t.tolist() == [0, 0.5] and history.u.tolist() == [[2, 0, 1], [4, 0, 3]]
@@ -33,7 +33,7 @@ def test_input_files_are_read_in_any_order_of_columns(tmp_path):
     ],
 )
 def test_wrong_input_files_are_named_with_line_and_column(text, parts, tmp_path):
-    """Purpose: file, line, column and value stand in the message."""
+    """Messages contain file, line, column and value."""
     with pytest.raises(ls.ModelError) as caught:
         read_inputs(write(tmp_path / "u.csv", text), ("up", "side"))
     for part in ["u.csv, ", *parts]:

@@ -17,7 +17,7 @@ SCALE = np.linspace(0.5, 2.0, NV)
 
 
 def systems_of(parts, stages, rates, group):
-    """S by (4) of recursion, without units."""
+    """S by (4) of recursion, without scales."""
     S = np.zeros((2 * STEPS * stages, NV + ROWS, NV + ROWS))
     for r in range(len(S)):
         p0, w0 = parts["weights"][r % stages].reshape(3, -1)[:2, 0]
@@ -37,7 +37,7 @@ def systems_of(parts, stages, rates, group):
 
 
 def touching(rng, rows):
-    """Some of three pairs that touch in each row, with random slopes."""
+    """Contact pairs of each row, chosen of three, with random slopes."""
     pairs = [np.flatnonzero(rng.uniform(size=PAIRS) < 0.5) for _ in range(rows)]
     begin = np.cumsum([0, *map(len, pairs)]).astype(np.int32)
     slopes = 0.3 * rng.normal(size=(begin[-1], 18 * NV + 36))
@@ -45,8 +45,7 @@ def touching(rng, rows):
 
 
 def described(stages, rates, group, seed=4, sticks=False):
-    """Random systems of two motions, and the matrices that they are made of; one row of loops follows from the other in
-    some of them."""
+    """Random systems of two motions, and their matrices. In some of them one row of loops depends on the other."""
     rng = np.random.default_rng(seed)
     rows, n = 2 * STEPS * stages, NV + ROWS
     weights = rng.uniform(0.5, 1.0, size=(stages, 3 * (4 + 3 * (stages - 1))))
@@ -88,8 +87,8 @@ def described(stages, rates, group, seed=4, sticks=False):
 
 
 def whole(made, parts, motion, state, forcing, z=None, moves=None):
-    """(q, v, a, â, λ) after each step by the equations of the module, with matrices of all coordinates, and the anchors
-    that `z` becomes, which move by `moves` besides."""
+    """(q, v, a, â, λ) after each step by the equations of the module with full matrices, and the anchors after the
+    steps, from anchors `z` and additional changes `moves`."""
     stages, out, anchors = made.stages, [], made.anchors
     q, v, a, ahead = state.reshape(4, NV)
     for k in range(STEPS):
@@ -132,7 +131,7 @@ def whole(made, parts, motion, state, forcing, z=None, moves=None):
 
 @pytest.mark.parametrize(("stages", "rates", "group"), [(1, False, GROUP[:0]), (2, False, GROUP), (3, True, GROUP)])
 def test_recursion(stages, rates, group):
-    """Forwards it solves the equations stage by stage; backwards its products with any state are the same."""
+    """The forward pass solves the equations stage by stage. The backward pass has the same products with any state."""
     made, parts = described(stages, rates, group)
     rng = np.random.default_rng(5)
     state = rng.normal(size=(2, 4, 4 * NV))
@@ -154,8 +153,8 @@ def test_recursion(stages, rates, group):
 
 @pytest.mark.parametrize(("stages", "rates", "group"), [(1, False, GROUP[:0]), (3, True, GROUP)])
 def test_anchors_go_along(stages, rates, group):
-    """Forwards they solve the equations with the states; backwards the products with any state, anchors and what moves
-    these are the same."""
+    """With anchors, the forward pass solves the equations. The backward pass has the same products with any state,
+    anchors and their changes."""
     made, parts = described(stages, rates, group, sticks=True)
     rng = np.random.default_rng(6)
     state, z = rng.normal(size=(2, 2, 4 * NV)), rng.normal(size=(2, 2, 6 * PAIRS))
@@ -184,8 +183,7 @@ def test_anchors_go_along(stages, rates, group):
 
 
 def test_matrices():
-    """Window after window they are those of the module, each row in the unit that makes it of size one in the sizes of
-    coordinates."""
+    """The matrices of all windows are those of the module, each row scaled to size one in the sizes of coordinates."""
     made, parts = described(3, True, GROUP)
     own = {name: np.abs(np.diagonal(parts[name], axis1=1, axis2=2)).reshape(-1, 3, NV) for name in "KDM"}
     by_move, by_rate = (parts["weights"].reshape(3, 3, -1)[:, row, :1] for row in (0, 1))
@@ -204,7 +202,7 @@ def test_matrices():
 
 
 def test_a_singular_matrix_is_told_with_its_time():
-    """The first row of the last window, of the second motion."""
+    """The error names the time of the first row of the last window of the second motion."""
     made, _ = described(1, False, GROUP[:0])
     fill = made.fill
 

@@ -212,9 +212,9 @@ def _without_kinks(model: Model) -> Model:
 
 def _pulls(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
     """b and the stretch of the n elastic tendons at states, shape (rows, n (nv + 1))."""
-    w, lead = run_actuation(model, q)
+    workspace, lead = run_actuation(model, q)
     c, names = model.spools.channel, len(model.channels.names)
-    b, length = w.result("B", lead, names, model.nv)[:, c], w.result("length", lead, names)[:, c]
+    b, length = workspace.result("B", lead, names, model.nv)[:, c], workspace.result("length", lead, names)[:, c]
     gain = model.by_row(lambda one: one.channels.gain[c], len(q))
     stretch = length - model.by_row(lambda one: one.spools.slack, len(q)) + (gain @ u[..., None])[..., 0]
     return np.concatenate([b.reshape(len(q), -1), stretch], axis=1)
@@ -230,23 +230,23 @@ def _residuals(
     model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray
 ) -> np.ndarray:
     """(r; e) at states, shape (rows, nv + n_rows)."""
-    w = run_residual(model, q, v, a, u, t, 1.0, force)
-    w.raise_for_status()
-    return np.concatenate([w.host["tau"], w.host["gap"]], axis=1)
+    workspace = run_residual(model, q, v, a, u, t, 1.0, force)
+    workspace.raise_for_status()
+    return np.concatenate([workspace.host["tau"], workspace.host["gap"]], axis=1)
 
 
 def _start_residuals(
     model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray
 ) -> np.ndarray:
     """(r; A a + Ȧ v; e; A v) at initial states, shape (rows, nv + 3 n_rows)."""
-    w = run_residual(model, q, v, a, u, t, 1.0, force)
-    w.raise_for_status()
-    left = w.host["tau"].copy()
+    workspace = run_residual(model, q, v, a, u, t, 1.0, force)
+    workspace.raise_for_status()
+    residual = workspace.host["tau"].copy()
     if not model.n_rows:
-        return left
-    w, _ = derivative_workspace(model, q, v, a, u)
-    run_residual_derivatives(model, w, t, inputs=True, force=force)
-    return np.concatenate([left, *(w.host[name] for name in ("acceleration", "gap", "rate"))], axis=1)
+        return residual
+    workspace, _ = derivative_workspace(model, q, v, a, u)
+    run_residual_derivatives(model, workspace, t, inputs=True, force=force)
+    return np.concatenate([residual, *(workspace.host[name] for name in ("acceleration", "gap", "rate"))], axis=1)
 
 
 def _value(model: Model, path: str) -> tuple[Any, np.ndarray]:

@@ -128,11 +128,11 @@ def _linear_systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarra
     for k in range(rows) if model.calls_python else [slice(0, rows)]:
         part = slice(k, k + 1) if isinstance(k, int) else k
         given = (s.q[part], s.v[part], s.a[part], s.u[part], s.t[part])
-        K, _, _, w = residual_derivatives(model, *given, 1.0, force[part])
+        K, _, _, workspace = residual_derivatives(model, *given, 1.0, force[part])
         matrix[part, :nv, :nv] = K
         if m:
-            A, A_q = (row_results(model, w, name, (len(K),)) for name in ("A", "A_q"))
-            dependent = w.host["slot"] < 0
+            A, A_q = (row_results(model, workspace, name, (len(K),)) for name in ("A", "A_q"))
+            dependent = workspace.host["slot"] < 0
             for X in (A, A_q):
                 X[dependent], X[..., model.prescribed.dof] = 0.0, 0.0
             matrix[part, nv:, :nv], matrix[part, :nv, nv:] = A_q, -np.swapaxes(A, -1, -2)
@@ -197,8 +197,8 @@ def _matrices(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> _Matrices
     """The symmetric matrices K and M, and the independent rows of loops, at rest."""
     rest = np.zeros(model.nv)
     force = run_forward_dynamics(model, q, rest, u, t).host["force"][0].copy() if model.n_rows else np.zeros(0)
-    K, _, M, w = residual_derivatives(model, q, rest, rest, u, t, 1.0, force)
-    A = row_results(model, w, "A")[independent_rows(w)]
+    K, _, M, workspace = residual_derivatives(model, q, rest, rest, u, t, 1.0, force)
+    A = row_results(model, workspace, "A")[independent_rows(workspace)]
     A[:, model.prescribed.dof] = 0.0
     return 0.5 * (K + K.T), M, A
 

@@ -118,12 +118,12 @@ def stage_systems(model: Model, stepping: FixedSteps, path: Path) -> tuple[Stage
     group = np.array([[j, 6 if free else 3] for _, j, free in found], dtype=np.int32).reshape(-1, 2)
     none = np.zeros((len(states.t), 1))
     maps = _pose_maps(states, group, turns) if len(group) else (none, none, none)
-    nv, w, unknowns = model.nv, column_width(model), model.nv + model.n_rows
-    wide = bordered_width(model)
-    window = _window(model, n * len(weights), steps, unknowns * wide)
+    nv, width, unknowns = model.nv, column_width(model), model.nv + model.n_rows
+    padded = bordered_width(model)
+    window = _window(model, n * len(weights), steps, unknowns * padded)
     work, given = _derivative_arrays(model, n * window * len(weights), states.anchors)
     fill = partial(_fill_window, model, work, given, states, n, window * len(weights), len(weights))
-    sizes, own = (n, steps, window, nv, w, unknowns, wide), states.anchors
+    sizes, own = (n, steps, window, nv, width, unknowns, padded), states.anchors
     anchors = anchor_rows(model, own, states.q, states.v) if own is not None and own.size else None
     systems = StageSystems(*sizes, weights, turns, group, maps, scale_array(model), states.t, given, fill, anchors)
     return systems, states
@@ -144,15 +144,15 @@ def _derivative_arrays(model: Model, rows: int, anchors: np.ndarray | None) -> t
     """The workspace for derivatives of the residual at `rows` states, and the arrays of its results on the CPU."""
     none = {"q": np.zeros((rows, model.nq)), "u": np.zeros((rows, model.nu))}
     none |= dict.fromkeys(("v", "a"), np.zeros((rows, model.nv)))
-    w, _ = derivative_workspace(model, **none, anchors=None if anchors is None else anchors[:rows])
-    arrays = w.buffers.on_device
+    workspace, _ = derivative_workspace(model, **none, anchors=None if anchors is None else anchors[:rows])
+    arrays = workspace.buffers.on_device
     if model.device != "cpu":
-        arrays = {name: wp.array(w.host[name], device="cpu") for name in _NAMES}
-    return w, Matrices(*(arrays[name] for name in _NAMES))
+        arrays = {name: wp.array(workspace.host[name], device="cpu") for name in _NAMES}
+    return workspace, Matrices(*(arrays[name] for name in _NAMES))
 
 
 def _fill_window(
-    model: Model, w: Workspace, given: Matrices, states: StageStates, n: int, each: int, stages: int, first: int
+    model: Model, workspace: Workspace, given: Matrices, states: StageStates, n: int, each: int, stages: int, first: int
 ) -> None:
     """Compute the derivatives at the states of a window. Rows and columns of prescribed coordinates are those of 0 in
     K and D and of the identity in M.
@@ -167,26 +167,26 @@ def _fill_window(
 
     assert states.force is not None
     arrays = {name: of_window(getattr(states, name)) for name in ("q", "v", "a", "u")}
-    w.fill((n * each,), **arrays)
+    workspace.fill((n * each,), **arrays)
     if states.anchors is not None and states.anchors.size:
-        w.put_anchors(of_window(states.anchors))
-    run_residual_derivatives(model, w, of_window(states.t), inputs=True, force=of_window(states.force))
-    w.raise_for_status()
+        workspace.put_anchors(of_window(states.anchors))
+    run_residual_derivatives(model, workspace, of_window(states.t), inputs=True, force=of_window(states.force))
+    workspace.raise_for_status()
     prescribed, width = model.prescribed.dof, column_width(model)
     if model.python_forces:
         found = python_responses(model, arrays["q"], arrays["v"], arrays["u"], of_window(states.t))
         for name, change in zip(("dq", "dv"), found):
-            w.host[name].reshape(n * each, -1, width)[..., : model.nv] += change
+            workspace.host[name].reshape(n * each, -1, width)[..., : model.nv] += change
     if len(prescribed):
         for name, diagonal in (("dq", 0.0), ("dv", 0.0), ("da", 1.0)):
-            square = w.host[name].reshape(n * each, -1, width)
+            square = workspace.host[name].reshape(n * each, -1, width)
             square[:, prescribed], square[:, :, prescribed] = 0.0, 0.0
             square[:, prescribed, prescribed] = diagonal
         for name in ("A", "A_q"):
-            w.host[name].reshape(n * each, -1, width)[..., prescribed] = 0.0
+            workspace.host[name].reshape(n * each, -1, width)[..., prescribed] = 0.0
     if model.device != "cpu":
         for array, name in zip((getattr(given, field.name) for field in fields(given)), _NAMES):
-            array.numpy()[: n * each] = w.host[name]
+            array.numpy()[: n * each] = workspace.host[name]
 
 
 def _launches(model: Model, count: int) -> Iterator[slice]:

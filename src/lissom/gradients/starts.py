@@ -88,7 +88,7 @@ def start_derivatives(
 ) -> StartDerivatives:  # fmt: skip
     """Derivatives at initial states (n, ...) with their accelerations, forces of loops and anchors (n, n_pairs, 6)."""
     n, nv, m, prescribed = len(q), model.nv, model.n_rows, model.prescribed.dof
-    K, D, M, w = residual_derivatives(model, q, v, a, u, np.full(n, t), 1.0, force, anchors=anchors)
+    K, D, M, workspace = residual_derivatives(model, q, v, a, u, np.full(n, t), 1.0, force, anchors=anchors)
     B = np.zeros((n, nv + m, model.nu))
     if model.nu:
         B[:, :nv] = input_response(model, q, u)
@@ -102,9 +102,10 @@ def start_derivatives(
     carried, gap, rate = np.zeros((n, nv, nv)), np.zeros((n, nv, m)), np.zeros((n, nv, m))
     if m:
         A, A_q, rate_q, acceleration_q, acceleration_v = (
-            row_results(model, w, name, (n,)) for name in ("A", "A_q", "rate_q", "acceleration_q", "acceleration_v")
+            row_results(model, workspace, name, (n,))
+            for name in ("A", "A_q", "rate_q", "acceleration_q", "acceleration_v")
         )
-        independent = w.host["slot"] >= 0
+        independent = workspace.host["slot"] >= 0
         for X in (A, A_q, rate_q, acceleration_q, acceleration_v):
             X[~independent] = 0.0
             X[..., prescribed] = 0.0

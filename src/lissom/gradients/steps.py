@@ -146,31 +146,33 @@ class FixedSteps:
     def _in_kernels(self, model: Model, path: Path, out: dict[str, np.ndarray], cost: Cost) -> Iterator[int]:
         """Compute the steps in kernels and write them to `path`. Yields the number of finished steps."""
         n, u = len(path.u), path.u
-        w = recording_workspace(model, n, self.scheme)
+        workspace = recording_workspace(model, n, self.scheme)
         small = _OF_SMALL * self.tolerance
         numbers = scheme_numbers(self.scheme, self.tolerance, (small, small), False, ORDER_SHARE, damps=True)
-        motions = Motions(model, n, self.scheme, np.inf, w=w, numbers=numbers)
+        motions = Motions(model, n, self.scheme, np.inf, w=workspace, numbers=numbers)
         motions.put(slice(None), {name: x[:, 0] for name, x in out.items()}, self.dt)
-        host, anchors = w.host, path.anchors
+        host, anchors = workspace.host, path.anchors
         host["h"][:] = self.dt
         if anchors.size:
-            w.put_anchors(anchors[:, 0])
+            workspace.put_anchors(anchors[:, 0])
         for start in range(0, path.steps, motions.longest):
-            many, first = min(motions.longest, path.steps - start), path.first + start
-            put_times(model, w, self.times(first, many).ravel().tolist())
-            motions.put_inputs(u[:, start : start + many], many)
-            motions.take(motions.all, many, self.dt * np.arange(first, first + many + 1))
+            stop = min(start + motions.longest, path.steps)
+            count, first = stop - start, path.first + start
+            put_times(model, workspace, self.times(first, count).ravel().tolist())
+            motions.put_inputs(u[:, start:stop], count)
+            motions.take(motions.all, count, self.dt * np.arange(first, first + count + 1))
             if len(motions.lost):
                 i = int(np.argmin(motions.reached))
                 raise self._failure(i, n, self.dt * (first + int(motions.reached[i])))
             cost.take(host["counts"])
             for name, x in out.items():
-                x[:, start + 1 : start + many + 1] = motions.rows()[:, :many, motions.parts[name]]
+                x[:, start + 1 : stop + 1] = motions.rows()[:, :count, motions.parts[name]]
             if path.earlier.size:
-                path.earlier[:, start : start + many] = host["left"].reshape(n, -1, *path.earlier.shape[2:])[:, :many]
+                path.earlier[:, start:stop] = host["left"].reshape(n, -1, *path.earlier.shape[2:])[:, :count]
             if anchors.size:
-                anchors[:, start + 1 : start + many + 1] = host["anchored"].reshape(n, -1, *anchors.shape[2:])[:, :many]
-            yield start + many
+                found = host["anchored"].reshape(n, -1, *anchors.shape[2:])
+                anchors[:, start + 1 : stop + 1] = found[:, :count]
+            yield stop
 
     def _in_python(self, model: Model, path: Path, out: dict[str, np.ndarray], cost: Cost) -> Iterator[int]:
         """Compute the steps if bodies, joints or forces are Python functions, which are called within a stage.

@@ -425,8 +425,8 @@ def search_inputs(
         if not len(rows):
             break
         S, G = _responses(model, targets, here, rows, t)
-        kept = _THETAS[min(step // _STEPS_PER_THETA, len(_THETAS) - 1)]
-        wanted = _least_inputs(G, weights * here.errors[rows], here.u[rows], limits, weights, kept)
+        theta = _THETAS[min(step // _STEPS_PER_THETA, len(_THETAS) - 1)]
+        wanted = _least_inputs(G, weights * here.errors[rows], here.u[rows], limits, weights, theta)
         moved = np.einsum("nij,nj->ni", S, wanted - here.u[rows])
         size = np.abs(moved / model.dofs.scale).max(1, initial=0.0)
         part = np.minimum(1.0, radius[rows] / np.maximum(size, 1e-300))
@@ -439,7 +439,7 @@ def search_inputs(
         here.take(rows, there, near)
         settled = near & (part == 1.0) & (size < _SETTLED_STEP)
         hit = targets.away(here.errors[rows]) <= tolerance
-        least = near & hit & (size <= _LEAST_STEP * (1.0 - kept) + kept // 1.0)
+        least = near & hit & (size <= _LEAST_STEP * (1.0 - theta) + theta // 1.0)
         done[rows] = settled | (~near & (radius[rows] < _SHORTEST)) | least
 
 
@@ -496,15 +496,15 @@ def _equilibria_after(
 ) -> tuple[InputSearch, np.ndarray]:  # fmt: skip
     """Equilibria after parts of the steps, and the mask of those near the prediction of S."""
     u = here.u[rows] + part[:, None] * (wanted - here.u[rows])
-    foretold = integrate(model, here.q[rows], part[:, None] * moved)
+    predicted = integrate(model, here.q[rows], part[:, None] * moved)
     n = len(rows)
     found = on_padded_rows(
         lambda _, q, u, force: np.column_stack(equilibria(model, q, u, force, t)),
-        np.arange(n), foretold, u, here.force[rows],
+        np.arange(n), predicted, u, here.force[rows],
     )  # fmt: skip
     q, force, there, stable = np.split(found, np.cumsum([model.nq, model.n_rows, 1]), axis=1)
     q[there[:, 0] == 0.0] = here.q[rows][there[:, 0] == 0.0]
-    aside = np.abs(difference(model, foretold, q) / model.dofs.scale).max(1, initial=0.0)
+    aside = np.abs(difference(model, predicted, q) / model.dofs.scale).max(1, initial=0.0)
     step = np.abs(part[:, None] * moved / model.dofs.scale).max(1, initial=0.0)
     near = (there[:, 0] > 0.0) & (aside <= _PREDICTED * step + 1e-6)
     errors = on_padded_rows(lambda at, q: targets.of(rows).of(at).errors(model, q), np.arange(n), q)
