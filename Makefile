@@ -17,7 +17,7 @@ COMPILED := src/lissom/compiled
 ARGS ?=
 TORCH ?= torch>=2.2
 
-.PHONY: demo test test-torch test-aligator lint docs gallery bench learn wheel clean
+.PHONY: demo test test-public test-torch test-aligator lint docs gallery bench learn wheel clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.view
@@ -26,6 +26,11 @@ demo: $(VENV)/.view
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+# Without the private parts of Warp that launch/warp_private.py uses: what versions of Warp get that were not tested
+test-public: $(VENV)/.test
+	LISSOM_WARP=public $(BIN)/python -m pytest tests/launch/test_one_state.py tests/dynamics/test_workspaces.py \
+		tests/stepping/test_stepper.py tests/statics/test_solve_statics.py tests/simulation/test_simulate.py
 
 # PyTorch is no part of `make test`: its usual wheels bring gigabytes for other devices; TORCH names a smaller one
 test-torch: $(VENV)/.test

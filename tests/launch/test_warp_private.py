@@ -86,6 +86,14 @@ def test_this_version_of_warp_has_been_read():
     )
 
 
+def test_private_parts_can_be_turned_off(monkeypatch):
+    """By the environment variable that `make test-public` sets; the launch is then Warp's own."""
+    command, _ = recorded()
+    assert warp_private.direct_call(command) != command.launch
+    monkeypatch.setenv("LISSOM_WARP", "public")
+    assert warp_private.direct_call(command) == command.launch
+
+
 def test_a_packed_launch_does_what_the_public_one_does():
     """The same numbers, again and again."""
     command, out = recorded()
