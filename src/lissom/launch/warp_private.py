@@ -33,7 +33,7 @@ TESTED_VERSIONS = ("1.19",)  # of Warp, whose private parts are as this module n
 
 
 def is_tested(version: str) -> bool:
-    """Whether private parts may be used: this version of Warp is one of TESTED_VERSIONS, and they are not turned off."""
+    """Whether private parts may be used: Warp has one of TESTED_VERSIONS, and they are not turned off."""
     if os.environ.get("LISSOM_WARP") == "public":
         return False
     return version.rsplit(".", 1)[0] in TESTED_VERSIONS or version in TESTED_VERSIONS
