@@ -320,7 +320,7 @@ class DeformableBody(Body):
     def _tip_points(self, where: str) -> np.ndarray:
         """The material points of the tip, shape (1, 3) or (3, 3)."""
         given = self.tip
-        if isinstance(given, str) or (isinstance(given, Sequence | np.ndarray) and not any(map(np.shape, given))
+        if isinstance(given, str) or (isinstance(given, Sequence | np.ndarray) and not any(map(checks.shape, given))
                                       and not any(isinstance(part, str) for part in given)):  # fmt: skip
             given = (given,)
         rule = "must be one or three material points or places, a function of θ, or None"

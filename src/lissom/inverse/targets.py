@@ -140,7 +140,7 @@ def _target(model: Model, key: Any, value: Any, weight: Any) -> Target:
     checks.require(isinstance(name, str), "targets", rule, key)
     where = f"target of {name!r}" + (f" at s={s}" if pair else "")
     frame_pose(model, model.neutral(), name, s)  # raises ModelError for an unknown frame
-    pose = np.ndim(value) >= 2 and np.shape(value)[-2:] == (4, 4)
+    pose = checks.shape(value)[-2:] == (4, 4)
     array = finite(value, where, "numbers of shape (..., 3) or (..., 4, 4)")
     if pose:
         turned = array[..., :3, :3]
@@ -149,9 +149,9 @@ def _target(model: Model, key: Any, value: Any, weight: Any) -> Target:
         checks.require(proper, where, "must have rotation matrices", "others")
     elif array.ndim == 0 or array.shape[-1] != 3:
         raise ShapeError(f"{where}: expected shape (..., 3) or (..., 4, 4), got {array.shape}")
-    pair_of = (weight, weight) if np.ndim(weight) == 0 else weight
+    pair_of = weight if checks.shape(weight) else (weight, weight)
     rule = "must be a number, or one for the position and one for the rotation"
-    checks.require(np.shape(pair_of) == (2,), f"weight of {name!r}", rule, weight)
+    checks.require(checks.shape(pair_of) == (2,), f"weight of {name!r}", rule, weight)
     numbers = tuple(checks.number(w, f"weight of {name!r}", least=0.0) for w in pair_of)
     if pose:
         return Target(name, s, array[..., :3, 3], array[..., :3, :3], (numbers[0], numbers[1]))

@@ -432,7 +432,7 @@ class PlacedDeformableBody(PlacedBody):
 
 def is_material(s: Any) -> bool:
     """Whether a place is a material point or the name of one, not an abscissa."""
-    return isinstance(s, str) or np.ndim(s) > 0
+    return isinstance(s, str) or bool(checks.shape(s))
 
 
 def _reference_inertia(points: np.ndarray, masses: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ import numpy as np
 from lissom.errors import ModelError, check_kept
 from lissom.model.model import Model
 from lissom.model.nodes import Key, line_through_moments, point_before
+from lissom.robot import checks
 from lissom.robot.bases import BasisCustom
 
 _KEPT = 128  # places in the cache of a model
@@ -103,7 +104,7 @@ def _find(model: Model, name: str, abscissae: list[float], single: bool) -> Plac
 def place_of_point(model: Model, name: str, s: Any) -> Places:
     """The single place s of a description on a link. The axes of its frame may differ from those at s."""
     body = _body_number(model, name)
-    if body < 0 or (np.ndim(s) == 0 and not isinstance(s, str)):
+    if body < 0 or not (isinstance(s, str) or checks.shape(s)):
         return places_of(model, name, s)
     return _on_deformable(model, name, body, [s], turns=False)
 

@@ -253,7 +253,7 @@ class WrenchInput(Actuator):
         """`directions` as a matrix (6, n)."""
         if self.directions is None:
             return np.eye(6)
-        one = np.ndim(self.directions) == 1
+        one = len(checks.shape(self.directions)) == 1
         rule = "must be a finite matrix of shape (6, n), or (6,) for one input"
         return checks.array(self.directions, (6,) if one else (6, -1), f"{where}: directions", rule).reshape(6, -1)
 

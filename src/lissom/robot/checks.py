@@ -110,7 +110,15 @@ def times(t: Any) -> None:
     """Raise ModelError unless `t` is one finite time, or an array of them."""
     if type(t) is not float or t - t:
         rule = "must be finite times"
-        array(t, (-1,) * np.ndim(t), "t", rule)
+        array(t, (-1,) * len(shape(t)), "t", rule)
+
+
+def shape(value: Any) -> tuple[int, ...]:
+    """The shape of a value as an array; (n, −1) for a list of n parts that have different shapes."""
+    try:
+        return np.shape(value)
+    except ValueError:
+        return len(value), -1
 
 
 def array(value: Any, shape: tuple[int, ...], where: str, rule: str) -> np.ndarray:
@@ -128,8 +136,8 @@ def array(value: Any, shape: tuple[int, ...], where: str, rule: str) -> np.ndarr
 
 def each(value: Any, count: int, where: str, rule: str) -> np.ndarray:
     """`value`, one finite number for all or one for each, as a float64 array of shape (count,)."""
-    shape = (count,) if np.ndim(value) > 0 else ()
-    return np.broadcast_to(array(value, shape, where, rule), (count,)).copy()
+    own = (count,) if shape(value) else ()
+    return np.broadcast_to(array(value, own, where, rule), (count,)).copy()
 
 
 def number(value: Any, where: str, *, above: float | None = None, least: float | None = None) -> float:

@@ -114,7 +114,7 @@ class Hydrodynamics:
         if name == "added_matrix":
             return checks.symmetric(value, 6, f"{where}: {name}")
         rule = "must be a 6x6 matrix or its diagonal"
-        shape = (6, 6) if np.ndim(value) == 2 else (6,)
+        shape = (6, 6) if len(checks.shape(value)) == 2 else (6,)
         matrix = checks.array(value, shape, f"{where}: {name}", rule)
         return matrix if matrix.ndim == 2 else np.diag(matrix)
 

@@ -53,6 +53,9 @@ _FAST |= {
 }
 
 
+_MOST_UNEVEN = 1e8  # ratio of gaps between points of a spline
+
+
 @final
 @dataclass(frozen=True)
 class Expression:
@@ -140,6 +143,8 @@ class Tabulated:
         checks.require(len(points) >= (4 if self.interpolation == "cubic" else 2), where, rule, len(points))
         rising = bool((np.diff(points) > 0).all())
         checks.require(rising, f"{where} > points", "must be strictly increasing", self.points)
+        if self.interpolation == "cubic":
+            _check_gaps(points, f"{where} > points")
         kinds = ("linear", "cubic", "barycentric")
         checks.require(checks.among(self.interpolation, kinds), f"{where} > interpolation", f"must be one of {kinds}",
                        self.interpolation)  # fmt: skip
@@ -175,6 +180,15 @@ class Tabulated:
         return self._interpolant(value, nu=order)  # type: ignore[call-arg]
 
 
+def _check_gaps(points: np.ndarray, where: str) -> None:
+    """Raise ModelError if a cubic spline through rising points would lose its digits, since its equations have the gaps
+    between them as coefficients."""
+    gaps = np.diff(points)
+    even = bool(gaps.max() <= _MOST_UNEVEN * gaps.min())
+    rule = f"must have gaps of which the largest is at most {_MOST_UNEVEN:g} times the smallest"
+    checks.require(even, where, rule, points.tolist())
+
+
 def _map_nested(tree: Any, leaf: Callable[[Any], Any]) -> Any:
     if isinstance(tree, list | tuple):
         return [_map_nested(item, leaf) for item in tree]
@@ -188,6 +202,7 @@ def _compile(text: Any, variable: str, fast: bool = False) -> Callable[[float], 
             number = float(text)
         except OverflowError:
             raise checks.fail("expression", "holds a number too large", text) from None
+        checks.require(math.isfinite(number), "expression", "must hold finite numbers", text)
         return lambda value: number
     if not isinstance(text, str) or len(text) > 1000:
         raise checks.fail("expression", "must be a text of at most 1000 characters", text)
@@ -301,6 +316,7 @@ def cubic_pieces(law: Any, where: str, rule: str, abscissae: str) -> tuple[np.nd
     knot, slope = rows[:, 0], np.diff(rows[:, 1]) / np.diff(rows[:, 0])
     c = np.column_stack([rows[:-1, 1], slope, np.zeros_like(slope), np.zeros_like(slope)])
     if not linear and len(rows) > 2:
+        _check_gaps(knot, where)
         try:
             spline: PPoly = CubicSpline(knot, rows[:, 1])
         except ValueError as error:

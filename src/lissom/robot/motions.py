@@ -131,7 +131,7 @@ def _values(value: Any, size: int, where: str) -> RowsOfTime:
 
 def _scalar(value: Any) -> Any:
     """A list of one number as that number."""
-    return value[0] if np.shape(value) == (1,) else value
+    return value[0] if checks.shape(value) == (1,) else value
 
 
 def _exact(value: Any, order: int, size: int) -> RowsOfTime | None:

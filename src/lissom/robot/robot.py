@@ -523,7 +523,7 @@ def _check_place(robot: Robot, name: Any, s: Any, where: str, side: str = "") ->
 
 
 def _check_point(link: Link, s: Any, where: str) -> None:
-    if isinstance(s, str | list | tuple) or np.ndim(s) > 0:
+    if isinstance(s, str | list | tuple) or bool(checks.shape(s)):
         point = link.body.material_point(s, where) if isinstance(link.body, Body) else None
         rule = "must be an abscissa in [0, 1]; material points and places are those of a DeformableBody"
         checks.require(point is not None, where, rule, s)
