@@ -96,11 +96,11 @@ def test_the_place_used_last_is_remembered_longest():
 
 def test_many_places_are_one_launch(monkeypatch):
     """A hundred abscissae run the kernel once."""
-    from lissom.launch.workspace import Workspace
+    from lissom.launch.buffers import Buffers
 
     model, _, rods = framed(6)
-    runs, run = [], Workspace.run
-    monkeypatch.setattr(Workspace, "run", lambda self, *given, **named: (runs.append(self), run(self, *given, **named)))
+    runs, run = [], Buffers.run
+    monkeypatch.setattr(Buffers, "run", lambda self, *given, **named: (runs.append(self), run(self, *given, **named)))
     found = ls.frame_pose(model, model.neutral(), rods[0], np.linspace(0.0, 1.0, 100))
     assert found.shape == (100, 4, 4)
     assert len(runs) == 1

@@ -6,7 +6,7 @@ from statics.cantilevers import loaded
 from statics.soft_robots import SOFT, arm, pair
 
 import lissom as ls
-from lissom.launch.workspace import Workspace
+from lissom.launch.buffers import Buffers
 from lissom.statics import continuation, static_path
 from lissom.statics.continuation import crossing
 
@@ -87,8 +87,8 @@ def test_each_is_as_alone(kind):
 
 def test_many_take_few_launches(monkeypatch):
     """Thirty branches take hardly more launches than one of them, but for their starts."""
-    model, runs, run = arm(upwards=False), [], Workspace.run
-    monkeypatch.setattr(Workspace, "run", lambda self, *x, **y: (runs.append(self.batch), run(self, *x, **y)))
+    model, runs, run = arm(upwards=False), [], Buffers.run
+    monkeypatch.setattr(Buffers, "run", lambda self, *x, **y: (runs.append(self.batch), run(self, *x, **y)))
     u = np.random.default_rng(0).uniform(0.0, 0.5, (30, model.nu))
     ls.continuation(model, u=u[0], events=False)
     alone = len(runs)

@@ -68,7 +68,7 @@ def device_tables(model: Model) -> TablesStruct:
 def device_array(model: Model, name: str, value: Any, dtype: Any) -> Any:
     """An array of a table on the device of a model. Models share arrays without entries; those of a batch share equal
     arrays."""
-    if np.size(value) == 0:
+    if np.size(value) == 0 and dtype is not NodeRow:
         return _array_of_none(np.shape(value), dtype, model.device)
     store = model.cache.get("store")
     if store is None or name == _WRITTEN:
