@@ -1,9 +1,8 @@
 """The fluid around a robot, and the coefficients of its forces on the links.
 
     added mass   ρ π (b_z², b_y²) across a rod with half-widths b_y, b_z; ρ π (b_y² − b_z²)²/8 about its axis      (1)
-    drag         D |v| η,  D = ½ ρ diag(C_t perimeter, C_n 2b_z, C_n 2b_y); lift: entries with C_l 2b off the diagonal
-    (2)
-    rigid body   Lamb's added masses of the ellipsoid with its proportions and volume; drag with C_n times its areas (3)
+    drag         D |v| η,  D = ½ ρ diag(C_t perimeter, C_n 2b_z, C_n 2b_y); lift: C_l 2b off the diagonal          (2)
+    rigid body   Lamb's added masses of the ellipsoid of its proportions and volume; drag: C_n times its areas     (3)
 
 Source: Mathew 2025 (62); Armanini et al. 2021 (drag and lift of flagella); Lamb, Hydrodynamics, §§114-115.
 """

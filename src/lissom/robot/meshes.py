@@ -202,6 +202,8 @@ def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> Fit
         vertices: shape (n, 3) [m].
         triangles: indices of three vertices each, shape (m, 3).
         count: largest number of balls.
+    Returns:
+        FittedBalls.
     Raises:
         ModelError: the arrays are no mesh, or the mesh is flat.
     Accuracy: the gap is the largest distance at 2000 points of the surface.

@@ -55,6 +55,8 @@ def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyB
     Args:
         trajectory: one motion, or one motion of each model of a batch. Powers are integrated over its times, so these
             must resolve the motion.
+    Returns:
+        EnergyBalance.
     Raises:
         ShapeError: the trajectory is a batch.
     Accuracy: error O(Δt⁴) of Simpson's rule with the trajectory's time steps Δt.

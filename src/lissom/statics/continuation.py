@@ -438,6 +438,8 @@ def continuation(
         t: time of loads and prescribed motions [s], if the parameter is "factor". The velocity of the motions is zero.
         events: events to locate: True for all, False for none, or their kinds. Stability is always computed.
         progress: True shows the progress of a search that takes longer than one second.
+    Returns:
+        Branch.
     Raises:
         ConvergenceError: there is no equilibrium at the start, or no next point; the error carries the Branch so far.
         ShapeError: an argument has a wrong shape.

@@ -38,8 +38,11 @@ class Slider:
     """Slider of one coordinate or input.
 
     Fields:
-        name; unit. group: name of the link, or quantity of the input. part: strain of the link, empty for its joint.
-        low, high: ends of the range. column: index in v or u.
+        name, unit: of the coordinate or input.
+        group: name of the link, or quantity of the input.
+        part: strain of the link; empty for its joint.
+        low, high: ends of the range.
+        column: index in v or u.
     """
 
     name: str
