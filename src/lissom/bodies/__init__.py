@@ -1,12 +1,12 @@
-"""Bodies whose kinematics is an input: p = f(x, θ) of material points x and n coordinates θ.
+"""Bodies with given kinematics: p = f(x, θ) for material points x and n coordinates θ.
 
-Files from the bottom up:
+Files, each using those above it:
 cubature, surfaces: quadrature rules; surfaces of triangles.
-domains, meshes: the material points of a body, DomainCylinder, DomainAnnulus, DomainCone, DomainBox, DomainTetrahedra.
+domains, meshes: the material points of a body: DomainCylinder, DomainAnnulus, DomainCone, DomainBox, DomainTetrahedra.
 materials: HyperelasticNeoHookean, HyperelasticCompressibleNeoHookean, HyperelasticSaintVenantKirchhoff,
 HyperelasticLinear, HyperelasticUniaxial, HyperelasticFunction.
 jets, evaluation: derivatives of motions; their evaluation at points, with caches.
-enrichment: further coordinates, by which the error of a body's own is estimated.
+enrichment: added coordinates that estimate the error of a body's kinematics.
 kinematics: KinematicsFunction, KinematicsRitz.
 strains, with twists: KinematicsStrain, InflationUniform, InflationBumps.
 volume_preserving: KinematicsVolumePreserving of primitives.

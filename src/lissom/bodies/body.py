@@ -1,4 +1,4 @@
-"""Deformable bodies: kinematics, domain, material and density, with the tip, places and checks of a body."""
+"""Deformable bodies: kinematics, domain, material and density, with the tip, the places and the checks of a body."""
 
 from __future__ import annotations
 
@@ -24,32 +24,34 @@ from lissom.robot import checks
 from lissom.robot.bodies import Body
 from lissom.robot.poses import PoseFunction, in_double
 
-_PLACE = 1e-9  # largest motion of a point that stays, and deviation of a contact area from rigid, in body lengths
+_PLACE = 1e-9  # largest motion of a fixed point, and deformation of a rigid contact area, in body lengths
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class DeformableBody(Body):
-    """A body of material points that move as p = f(x, θ) in the child frame of its joint (Pustina 2025).
+    """A body whose material points x move to p = f(x, θ) in the child frame of its joint (Pustina 2025).
 
     Args:
-        kinematics: a Kinematics, or a function f(x, θ) → p made of jax.numpy, x and p of shape (3,) [m].
-        domain: the material points and their quadrature.
-        material: the energy and damping of its parts.
-        density: [kg/m³], or a function of a material point (3,).
-        n: number of coordinates θ of a function.
-        tip: the place of the next joint, one of these:
-            three material points (x_J, x_a, x_b), or names of places of the domain, on a contact area that stays
-            rigid: the pivot and two points at right angles from it, Pustina (3)–(6);
-            one material point or place: the frame that follows the area across x there, even if that deforms;
-            a function of θ made of jax.numpy that returns a 4x4 pose;
-            None: nothing is joined to it.
-            A tip given by points has the axes of the body in the reference shape.
-        balls: for contact: rows (x, y, z, radius) of material points and radii, shape (m, 4) [m], or the number of
-            balls that are spread inside along its surface. They move with their centres and keep their radii.
+        kinematics: a Kinematics, or a function f(x, θ) that returns p, written with jax.numpy; x and p have shape (3,)
+            [m].
+        domain: the undeformed shape and its quadrature.
+        material: elastic energy and damping.
+        density: density [kg/m³], or a function of a material point (3,) that returns it.
+        n: number of coordinates θ, if `kinematics` is a function.
+        tip: where the next joint is attached, one of these:
+            three material points (x_J, x_a, x_b), or names of places of the domain, on a contact area that stays rigid:
+            x_J is the pivot, and x_a and x_b lie at right angles from it, Pustina (3)–(6);
+            one material point or place: the frame there follows the cross-section normal to x, even if the section
+                deforms;
+            a function of θ, written with jax.numpy, that returns a pose (4, 4);
+            None: no joint is attached.
+            A tip given by points has the axes of the body in the undeformed shape.
+        balls: contact spheres: rows (x, y, z, radius) of material points and radii, shape (m, 4) [m], or the number of
+            balls to distribute inside along the surface. A ball moves with its centre and keeps its radius.
 
-    Every argument s, the abscissa of a place on a link, may also be a material point of such a body: x (3,) of the
-    reference shape [m], or the name of one of the domain's places. A frame there follows the area across x.
+    In every argument s (the abscissa of a place on a link), such a body also takes a material point: x (3,) [m] of the
+    undeformed shape, or the name of a place of the domain. The frame there follows the cross-section normal to x.
     """
 
     kinematics: Kinematics | Callable[[Any, Any], Any]
@@ -62,24 +64,25 @@ class DeformableBody(Body):
 
     @cached_property
     def _given(self) -> Kinematics:
-        """The kinematics, as an object even if given as a function."""
+        """The kinematics, also as an object if it was given as a function."""
         if isinstance(self.kinematics, Kinematics):
             return self.kinematics
         return KinematicsFunction(self.kinematics, self.n)  # pyright: ignore[reportArgumentType]
 
     @cached_property
     def resolution(self) -> Resolution:
-        """The choice of its quadrature and steps."""
+        """The choice of quadrature and integrator steps for this body."""
         return shared_by_equals(Resolution, self._given, self.domain, self.material, self.density)
 
     @property
     def motion(self) -> Kinematics:
-        """The kinematics, with the chosen number of steps if it was left open."""
+        """The kinematics, with the chosen number of integrator steps if none was given."""
         return self.resolution.chosen.kinematics if self._given.chooses_steps else self._given
 
     @property
     def finer_choice(self) -> dict[str, Any]:
-        """Its fields that give points and steps, changed so that the body chooses these for a millionth."""
+        """Those fields that set quadrature points or integrator steps, changed so that the body chooses them for an
+        error of 1e-6."""
         domain, motion = self.domain, self._given
         out: dict[str, Any] = {}
         if isinstance(domain, SweptDomain) and not domain.is_chosen_by_body and not motion.is_of_cells:
@@ -91,8 +94,8 @@ class DeformableBody(Body):
 
     @cached_property
     def enriched(self) -> tuple[DeformableBody, Enriched] | None:
-        """A finer body with further coordinates, by which the error of its own is estimated; None if the library knows
-        no further ones, such as those of a user's motion or of a tip that is a function of θ."""
+        """A body with added coordinates that estimate the error of this body's kinematics. None if the library knows no
+        further coordinates, for example for a user's function or for a tip that is a function of θ."""
         if callable(self.tip):
             return None
         with warnings.catch_warnings():
@@ -112,7 +115,7 @@ class DeformableBody(Body):
 
     @cached_property
     def integrals(self) -> ShapeIntegrals:
-        """The integrals for its inertia, weight and elasticity."""
+        """The integrals for inertia, weight and elasticity."""
         chosen = self.resolution.chosen
         return shared_by_equals(ShapeIntegrals, chosen.kinematics, chosen.quadrature, self.material, self.density)
 
@@ -128,11 +131,12 @@ class DeformableBody(Body):
 
     @cached_property
     def frames(self) -> MaterialFrames:
-        """The frames at its material points."""
+        """The frames at material points."""
         return shared_by_equals(MaterialFrames, self.motion, self.integrals.points)
 
     def frame(self, x: np.ndarray) -> MaterialFrame:
-        """The pose, as a function of θ, of the frame at a material point x (3,) [m] that follows the area across it."""
+        """The pose, as a function of θ, of the frame at a material point x (3,) [m] that follows the cross-section
+        there."""
         return self.frames.at(x, turns=True)
 
     def material_point(self, s: Any, where: str) -> np.ndarray:
@@ -150,7 +154,7 @@ class DeformableBody(Body):
 
     @cached_property
     def _box(self) -> np.ndarray:
-        """Least and largest x, y and z of the reference shape, shape (2, 3)."""
+        """Least and largest x, y and z of the undeformed shape, shape (2, 3) [m]."""
         vertices = self.domain.surface().vertices
         return np.stack([vertices.min(axis=0), vertices.max(axis=0)])
 
@@ -160,14 +164,14 @@ class DeformableBody(Body):
 
     @cached_property
     def ball_rows(self) -> np.ndarray:
-        """Its balls as rows (x, y, z, radius) [m]."""
+        """The contact balls as rows (x, y, z, radius) [m]."""
         if isinstance(self.balls, int | np.integer):
             return surface_balls(self.domain, int(self.balls))
         return checks.array(self.balls, (-1, 4), "balls", "must be rows (x, y, z, radius), or how many")
 
     @property
     def doubt(self) -> str | None:
-        """A sentence on a property that is unlikely to be meant, or None."""
+        """A warning about an implausible property, as a sentence; None if there is none."""
         more = too_stiff(self.material)
         if not more or not self.trials.rigid_sections:
             return None
@@ -177,7 +181,7 @@ class DeformableBody(Body):
         return f"{text}; take HyperelasticUniaxial, or poisson=0"
 
     def stays(self, x: np.ndarray, pose: PoseFunction | MaterialFrame | None) -> bool:
-        """Whether a material point (3,) has the same place for all θ in the body's frame, or in the frame `pose`."""
+        """Whether a material point (3,) has the same place for all θ, in the body's frame or in the frame `pose`."""
         places = list(self._seen(x))
         if pose is not None:
             at = [pose.motion(q)[0] for q in self._trial_q]
@@ -195,11 +199,11 @@ class DeformableBody(Body):
 
     @cached_property
     def _is_sound(self) -> list[bool]:
-        """Not empty once the tip has passed its check, which takes seconds."""
+        """Not empty after the tip has passed its check, which takes seconds."""
         return []
 
     def __getstate__(self) -> dict[str, Any]:
-        """Its description, without compiled functions."""
+        """The fields of the description, without compiled functions."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def moved(self, points: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -210,7 +214,7 @@ class DeformableBody(Body):
         return self.followed(points)(q)
 
     def followed(self, points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """The same as a function of θ, for many calls."""
+        """A function of θ that returns the positions of `points` (m, 3), for many calls."""
         moved, _ = self.motion.samples(points), self._sampled
         if self.motion.is_linear:
             shapes = moved.positions(np.zeros(self.motion.n))[1]
@@ -219,11 +223,11 @@ class DeformableBody(Body):
 
     @cached_property
     def _sampled(self) -> Samples:
-        """Samples of one point, whose compiled functions for any points live as long as this body."""
+        """Samples of one point. They keep the compiled functions of all points alive as long as this body."""
         return self.motion.samples(np.zeros((1, 3)))
 
     def surface(self, q: np.ndarray) -> Surface:
-        """The boundary at θ = q."""
+        """The boundary surface at θ = q."""
         vertices, triangles = self.domain.surface()
         return Surface(self.moved(vertices, q), triangles)
 
@@ -302,7 +306,7 @@ class DeformableBody(Body):
 
     @property
     def _trial_q(self) -> np.ndarray:
-        """Some θ that move the body a little, shape (k, n); zero first."""
+        """Small test values of θ, shape (k, n); the first row is zero."""
         return self.trials.q
 
     @property
@@ -337,7 +341,7 @@ class DeformableBody(Body):
             pose.check(where)
 
     def _check_contact(self, points: np.ndarray, where: str) -> None:
-        """Raise ModelError unless the area that three points span is rigid (Assumption 2)."""
+        """Raise ModelError unless the area through the three points stays rigid (Assumption 2)."""
         arms = points[1:] - points[0]
         lengths = np.linalg.norm(arms, axis=1)
         checks.require(bool((lengths > 0.0).all()), where, "its points must differ", points)
@@ -357,7 +361,8 @@ class DeformableBody(Body):
 @final
 @dataclass(frozen=True, eq=False)
 class _ContactFrame:
-    """The pose of three material points (x_J, x_a, x_b), Pustina 2025 (4)–(6), turned to the body's axes at θ = 0."""
+    """The pose of the contact area through three material points (x_J, x_a, x_b), Pustina 2025 (4)–(6). At θ = 0 it has
+    the body's axes."""
 
     motion: Kinematics
     points: np.ndarray
@@ -370,14 +375,14 @@ class _ContactFrame:
 
 
 def _axes(points: Any, xp: Any) -> Any:
-    """n_1, n_2 and n_3 of Pustina 2025 (5) as columns."""
+    """The axes n_1, n_2 and n_3 of Pustina 2025 (5) as columns of a matrix."""
     a, b = points[1] - points[0], points[2] - points[0]
     a, b = a / xp.sqrt(a @ a), b / xp.sqrt(b @ b)
     return xp.stack([a, b, xp.cross(a, b)], axis=-1)
 
 
 def _pose(R: Any, r: Any) -> Any:
-    """4x4."""
+    """The pose (4, 4) with rotation R and position r."""
     import jax.numpy as jnp
 
     return jnp.concatenate([jnp.concatenate([R, r[:, None]], axis=1), jnp.array([[0.0, 0.0, 0.0, 1.0]])])

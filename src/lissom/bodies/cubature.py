@@ -1,4 +1,5 @@
-"""Quadrature rules in few dimensions, and rules with few points for the moments of many."""
+"""Quadrature rules in up to three dimensions, and rules with few points that preserve the moments of a rule with
+many."""
 
 from __future__ import annotations
 
@@ -9,17 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-_MOMENTS = 1e-11  # largest error of the moments of a small rule, relative to the volume
+_MOMENTS = 1e-11  # largest error of the moments of a compressed rule, relative to the volume
 
 
 def gauss(count: int, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre points and weights on an interval, exact to degree 2 count − 1."""
+    """Gauss-Legendre points and weights on an interval, exact for polynomials of degree 2 count − 1."""
     x, w = np.polynomial.legendre.leggauss(count)
     return 0.5 * (low + high) + 0.5 * (high - low) * x, 0.5 * (high - low) * w
 
 
 class Line(NamedTuple):
-    """A rule on [0, 1]: points and weights of sum one."""
+    """A rule on [0, 1]: points, and weights whose sum is 1."""
 
     at: np.ndarray
     weights: np.ndarray
@@ -33,12 +34,13 @@ def line(count: int, breaks: Sequence[float] = ()) -> Line:
 
 
 def line_of_degree(degree: int) -> Line:
-    """The Gauss-Legendre rule of fewest points that is exact to a degree."""
+    """The smallest Gauss-Legendre rule that is exact for polynomials of the given degree."""
     return line(degree // 2 + 1)
 
 
 def radii(count: int) -> Line:
-    """A rule for squares of radii, exact for polynomials of the radius up to degree 2 count − 1, times the radius."""
+    """A rule for the squares of radii, on [0, 1]. It is exact for polynomials of the radius up to degree 2 count − 1,
+    with the weight of the area element, r dr."""
     from scipy.special import roots_jacobi
 
     x, w, *_ = roots_jacobi(count, 0, 1)
@@ -46,13 +48,13 @@ def radii(count: int) -> Line:
 
 
 def equidistant(count: int) -> Line:
-    """A rule for periodic functions, exact for all of less than `count` waves."""
+    """A rule for periodic functions, exact for harmonics below `count`."""
     return Line((np.arange(count) + 0.5) / count, np.full(count, 1.0 / count))
 
 
 def circle(count: int, breaks: Sequence[float] = ()) -> Line:
-    """A rule for periodic functions: `count` equidistant points, or as many Gauss-Legendre points on each arc between
-    breaks, which are in turns."""
+    """A rule for periodic functions: `count` equidistant points; with breaks (in turns), `count` Gauss-Legendre points
+    on each arc between them."""
     if not breaks:
         return equidistant(count)
     start = min(breaks)
@@ -61,10 +63,15 @@ def circle(count: int, breaks: Sequence[float] = ()) -> Line:
 
 
 def tetrahedron(degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """Barycentric points (m, 4) and positive weights of sum one on a tetrahedron, exact to a degree.
+    """Barycentric points (m, 4) and positive weights with sum 1 on a tetrahedron, exact for polynomials of the given
+    degree.
 
-    Rules of one and four points to degree 2, of 14 to degree 5 (Walkington 2000), and beyond it the product of
-    Gauss-Jacobi rules on the collapsed cube.
+    | degree | rule |
+    |---|---|
+    | up to 1 | one point |
+    | 2 | four points |
+    | 3 to 5 | 14 points (Walkington 2000) |
+    | above 5 | product of Gauss-Jacobi rules on the collapsed cube |
     """
     if degree <= 1:
         return np.full((1, 4), 0.25), np.ones(1)
@@ -84,7 +91,7 @@ def tetrahedron(degree: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fourteen() -> tuple[np.ndarray, np.ndarray]:
-    """The rule of degree 5: two orbits of four points and one of six."""
+    """The rule of degree 5 with two orbits of four points and one orbit of six."""
     points, weights = [], []
     for a, weight in (
         (0.31088591926330060980, 0.11268792571801585080),
@@ -100,7 +107,8 @@ def _fourteen() -> tuple[np.ndarray, np.ndarray]:
 
 
 def polynomials(points: np.ndarray, degree: int, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Products of Legendre polynomials of total degree up to `degree` on the box from low to high, shape (N, m)."""
+    """Products of Legendre polynomials with total degree up to `degree` on the box from `low` to `high`, at the points:
+    shape (N, m)."""
     size = np.where(high > low, high - low, 1.0)
     unit = 2.0 * (points - low) / size - 1.0
     x, y, z = (np.polynomial.legendre.legvander(unit[:, k], degree) for k in range(3))
@@ -109,9 +117,10 @@ def polynomials(points: np.ndarray, degree: int, low: np.ndarray, high: np.ndarr
 
 
 def compressed(points: np.ndarray, weights: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """A positive rule on few of the points, at most as many as there are monomials, with all moments up to a degree.
+    """A positive rule on a subset of the points, with the same moments up to a degree. It has at most as many points as
+    there are monomials.
 
-    Such a rule exists (Tchakaloff); non-negative least squares finds it, after Lawson and Hanson 1974, chapter 23.
+    Such a rule exists (Tchakaloff). Non-negative least squares finds it (Lawson and Hanson 1974, chapter 23).
     """
     if len(points) <= comb(degree + 3, 3):
         return points, weights
@@ -125,7 +134,7 @@ def compressed(points: np.ndarray, weights: np.ndarray, degree: int) -> tuple[np
 
 
 def _nonnegative(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of A and their weights w > 0 with A w = b."""
+    """Indices of columns of A, and weights w > 0, with A w = b."""
     active: list[int] = []
     w = np.zeros(0)
     scale = np.linalg.norm(b)

@@ -1,4 +1,4 @@
-"""Reference shapes of deformable bodies, with their quadrature, their surface and balls along it.
+"""Undeformed shapes of deformable bodies, with their quadrature, their surface and contact balls along it.
 
 The long axis is x. The base lies at the origin, the tip at (length, 0, 0).
 """
@@ -18,8 +18,8 @@ from lissom.bodies.cubature import Line
 from lissom.robot import checks
 
 MOST_DEGREE = 60
-_DEGREE = 6  # of the quadrature of a domain by itself, without a body that chooses one
-_OFF = 1e-6  # distance from the surface at which a ray begins, in lengths of the body
+_DEGREE = 6  # degree of the quadrature of a domain without a body that chooses one
+_OFF = 1e-6  # distance from the surface to the start of a ray, in lengths of the body
 
 
 class Quadrature(NamedTuple):
@@ -37,30 +37,30 @@ class Surface(NamedTuple):
 
 
 class Domain(ABC):
-    """The material points of a body in its reference shape.
+    """The material points of a body in the undeformed shape.
 
-    Law: ∫ h(x) dV = Σ w_k h(x_k) for every polynomial h up to the degree, with all points inside and all weights > 0;
-    the weights sum to `volume`.
+    Law: ∫ h(x) dV = Σ w_k h(x_k) for every polynomial h up to the degree. All points x_k lie inside, all weights w_k
+    are > 0, and their sum is `volume`.
     """
 
     @abstractmethod
     def quadrature(self) -> Quadrature:
-        """The points and weights of the law."""
+        """The points x_k and weights w_k of the law."""
 
     @property
     def is_chosen_by_body(self) -> bool:
-        """Whether the body chooses the quadrature, for its motion."""
+        """Whether the body chooses the quadrature to suit its kinematics."""
         return False
 
     @property
     @abstractmethod
     def volume(self) -> float:
-        """[m³]."""
+        """Volume [m³]."""
 
     @property
     @abstractmethod
     def places(self) -> dict[str, np.ndarray]:
-        """Named material points (3,) [m]: "base", "tip", "center" and more that a shape adds."""
+        """Named material points (3,) [m]: "base", "tip", "center" and others, depending on the shape."""
 
     @abstractmethod
     def surface(self) -> Surface:
@@ -76,27 +76,27 @@ class Domain(ABC):
 
     @property
     def points(self) -> np.ndarray:
-        """Of the quadrature, shape (N, 3) [m]."""
+        """Quadrature points, shape (N, 3) [m]."""
         return self._made.points
 
     @property
     def weights(self) -> np.ndarray:
-        """Of the quadrature, shape (N,) [m³]."""
+        """Quadrature weights, shape (N,) [m³]."""
         return self._made.weights
 
 
 def check_degree(degree: int | None, degree_along: int | None, where: str) -> None:
-    """Raise ModelError if a degree of a quadrature is no integer in its range."""
+    """Raise ModelError unless each given degree is an integer in its range."""
     for name, given in (("degree", degree), ("degree_along", degree_along)):
         if given is not None:
             checks.integer(given, f"{where}: {name}", least=0, most=MOST_DEGREE)
 
 
 class SweptDomain(Domain):
-    """A section swept along x, whose quadrature is a product of three rules in one dimension.
+    """A section swept along x. Its quadrature is the product of three one-dimensional rules.
 
-    Law: each rule is on [0, 1]. The first is for s = x/length, the others for two coordinates of the section. The
-    second of these may be an angle in turns.
+    Law: each rule is on [0, 1]. The first is for s = x/length, the others for the two coordinates of the section. The
+    last coordinate may be an angle in turns.
     """
 
     length: float
@@ -110,14 +110,14 @@ class SweptDomain(Domain):
 
     @abstractmethod
     def product(self, along: Line, first: Line, second: Line) -> Quadrature:
-        """The product of three rules."""
+        """The product of three rules as a quadrature."""
 
     @property
     def is_chosen_by_body(self) -> bool:
         return self.degree is None
 
     def left_to_body(self) -> SweptDomain:
-        """The same domain, with a quadrature that the body chooses."""
+        """A copy of the domain whose quadrature the body chooses."""
         return replace(cast(Any, self), degree=None, degree_along=None)
 
     def quadrature(self) -> Quadrature:
@@ -129,12 +129,13 @@ class SweptDomain(Domain):
 
     @property
     def _along_more(self) -> int:
-        """Degree that sections of varying size add along x."""
+        """Degree along x that is added for sections of varying size."""
         return 0
 
 
 def _swept(x: np.ndarray, weights: np.ndarray, across: np.ndarray, areas: np.ndarray) -> Quadrature:
-    """The product of a rule along x and one across it; `across` is (m, 2), or (len(x), m, 2) where it changes."""
+    """The product of a rule along x and a rule across. `across` has shape (m, 2), or (len(x), m, 2) if it varies along
+    x."""
     across = np.broadcast_to(across, (len(x), *across.shape[-2:]))
     areas = np.broadcast_to(areas, (len(x), areas.shape[-1]))
     points = np.concatenate([np.broadcast_to(x[:, None, None], (*across.shape[:2], 1)), across], axis=-1)
@@ -144,7 +145,8 @@ def _swept(x: np.ndarray, weights: np.ndarray, across: np.ndarray, areas: np.nda
 def _revolved(
     length: float, inner: np.ndarray, outer: np.ndarray, along: Line, first: Line, second: Line
 ) -> Quadrature:
-    """Quadrature of annuli between two radii at the points along x; dA = r dr dφ = dt dφ / 2 with t = r²."""
+    """Quadrature of annuli between an inner and an outer radius at the points along x; dA = r dr dφ = dt dφ / 2 with t
+    = r²."""
     inner, outer = (np.broadcast_to(r, along.at.shape)[:, None] ** 2 for r in (inner, outer))
     r = np.sqrt(inner + (outer - inner) * first.at)
     turned = 2.0 * pi * second.at
@@ -155,7 +157,8 @@ def _revolved(
 
 
 def _axis(length: float, y: float, z: float) -> dict[str, np.ndarray]:
-    """Places on the axis, and one each on the rim of the tip along y and z; with the tip they span a frame."""
+    """Places on the axis, and two on the rim of the tip, in the directions y and z. With the tip they define a
+    frame."""
     named = {"base": (0.0, 0.0, 0.0), "tip": (length, 0.0, 0.0), "center": (length / 2, 0.0, 0.0)}
     named |= {"tip_y": (length, y, 0.0), "tip_z": (length, 0.0, z)}
     return {name: np.array(point) for name, point in named.items()}
@@ -167,10 +170,10 @@ class DomainCylinder(SweptDomain):
     """Circular cylinder along x.
 
     Args:
-        length, radius: [m].
-        degree: of the polynomials that the quadrature integrates exactly; None: a body chooses the points for its
-            motion, and by itself the domain has those of degree 6.
-        degree_along: the same along x alone, where the motion varies more than across; None is as `degree`.
+        length, radius: length and radius [m].
+        degree: degree of the polynomials that the quadrature integrates exactly. None: the body chooses the points to
+            suit its kinematics (without a body the degree is 6).
+        degree_along: degree along x, if the motion varies more along x than across it; None is `degree`.
     """
 
     length: float
@@ -209,10 +212,10 @@ class DomainAnnulus(SweptDomain):
     """Circular tube along x, open at both ends.
 
     Args:
-        length, outer, inner: length and radii [m].
-        degree: of the polynomials that the quadrature integrates exactly; None: a body chooses the points for its
-            motion, and by itself the domain has those of degree 6.
-        degree_along: the same along x alone; None is as `degree`.
+        length, outer, inner: length, outer radius and inner radius [m].
+        degree: degree of the polynomials that the quadrature integrates exactly. None: the body chooses the points to
+            suit its kinematics (without a body the degree is 6).
+        degree_along: degree along x; None is `degree`.
     """
 
     length: float
@@ -253,10 +256,10 @@ class DomainCone(SweptDomain):
     """Circular cone or truncated cone along x.
 
     Args:
-        length, base_radius, tip_radius: [m]; the tip may be a point, radius 0.
-        degree: of the polynomials that the quadrature integrates exactly; None: a body chooses the points for its
-            motion, and by itself the domain has those of degree 6.
-        degree_along: the same along x alone; None is as `degree`.
+        length, base_radius, tip_radius: length and radii [m]. tip_radius 0 is a pointed cone.
+        degree: degree of the polynomials that the quadrature integrates exactly. None: the body chooses the points to
+            suit its kinematics (without a body the degree is 6).
+        degree_along: degree along x; None is `degree`.
     """
 
     length: float
@@ -307,10 +310,10 @@ class DomainBox(SweptDomain):
     """Box along x: x from 0 to the length, y and z centred.
 
     Args:
-        length, width_y, width_z: [m].
-        degree: of the polynomials that the quadrature integrates exactly; None: a body chooses the points for its
-            motion, and by itself the domain has those of degree 6.
-        degree_along: the same along x alone; None is as `degree`.
+        length, width_y, width_z: full sizes [m].
+        degree: degree of the polynomials that the quadrature integrates exactly. None: the body chooses the points to
+            suit its kinematics (without a body the degree is 6).
+        degree_along: degree along x; None is `degree`.
     """
 
     length: float
@@ -347,10 +350,10 @@ class DomainBox(SweptDomain):
 
 
 def surface_balls(domain: Domain, count: int) -> np.ndarray:
-    """Balls by which a body touches other things: rows (x, y, z, radius) [m], at most `count` of them.
+    """Contact balls of a body: rows (x, y, z, radius) [m], at most `count`.
 
-    They lie inside the reference shape and touch its surface from within, at points spread evenly over it. Their radius
-    is half of their distance. It is at most half of the local thickness, and at most volume over surface.
+    The balls lie inside the undeformed shape and touch its surface from within, at evenly distributed points. Their
+    radius is half the distance between these points, at most half the local thickness, and at most volume over surface.
     """
     vertices, triangles = domain.surface()
     corners = vertices[triangles]
@@ -371,7 +374,7 @@ def surface_balls(domain: Domain, count: int) -> np.ndarray:
 
 
 def _spread(points: np.ndarray, count: int) -> np.ndarray:
-    """Numbers of points far from each other: each is the farthest from those before it."""
+    """Indices of points far from each other: each point is the farthest from the points before it."""
     chosen = [int(np.argmax(np.linalg.norm(points - points.mean(axis=0), axis=1)))]
     nearest = np.linalg.norm(points - points[chosen[0]], axis=1)
     while len(chosen) < min(count, len(points)) and nearest.max() > 0.0:
@@ -381,7 +384,7 @@ def _spread(points: np.ndarray, count: int) -> np.ndarray:
 
 
 def _depths(starts: np.ndarray, directions: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """Distance along each ray to the first triangle; infinite if it meets none."""
+    """Distance along each ray to the first triangle; infinite if the ray meets none."""
     a, first, second = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
     found = np.full(len(starts), np.inf)
     for k, (start, ray) in enumerate(zip(starts, directions)):
@@ -397,7 +400,8 @@ def _depths(starts: np.ndarray, directions: np.ndarray, corners: np.ndarray) -> 
 
 
 def _distances(points: np.ndarray, corners: np.ndarray, normals: np.ndarray) -> np.ndarray:
-    """Distance of points from triangles: from the plane if the point projects into the triangle, else from corners."""
+    """Distance of each point to the nearest triangle: to the plane if the point projects into a triangle, otherwise to
+    the nearest corner."""
     unit = normals / np.maximum(np.linalg.norm(normals, axis=1), 1e-300)[:, None]
     found = np.empty(len(points))
     for k, x in enumerate(points):

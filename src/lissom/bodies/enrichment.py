@@ -1,14 +1,14 @@
-"""Motions with further coordinates behind those of a body, by which its own are judged.
+"""Kinematics with added coordinates, which estimate the error of a body's own coordinates.
 
-What the further coordinates add to an equilibrium or a motion is an estimate of the error of the body's own. They are
-of the same kind: strains, modes and growths by polynomials of a higher degree, shape functions times polynomials,
-finite elements of the next degree or of half the size.
+The part of an equilibrium or a motion in the added coordinates estimates the error without them. Added coordinates are
+of the same kind: strains, modes and growths as polynomials of higher degree, shape functions times polynomials, finite
+elements of the next degree or of half the size.
 
-Further shapes of a linear motion are combinations of products P of its shape functions φ and polynomials of the point.
-They keep what φ does not move. Many of them are stiff, and the softest are taken: with K the stiffness and M the mass
-of φ and P,
+For a linear motion with shape functions φ, the added shapes are combinations of φ and of products P of φ with
+polynomials of the point. They vanish where φ vanishes. Most of them are stiff, so the softest ones are used: with K the
+stiffness and M the mass of φ and P together,
 
-    K c = ω² M c,   further shapes = the parts that φ does not span of the lowest c                          (1)
+    K c = ω² M c,   added shapes = the parts of the lowest c that are outside the span of φ                  (1)
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ if TYPE_CHECKING:
     from lissom.bodies.kinematics import Kinematics, Modes
     from lissom.bodies.materials import Hyperelastic
 
-_NEW = 1e-3  # what a function must have, of its size, that the others have not
-_LOOKS = 24  # Gauss points in which modes are compared
-_FACTORS = 12  # most functions that are multiplied by polynomials
-_POINTS = 2000  # material points in which shapes are compared
-_DEGREE = 2  # of the polynomials that multiply shapes
-_SOFTEST = 6  # lowest c of (1) beside twice the number of the body's own shapes
+_NEW = 1e-3  # a function counts as new if this part of its norm is outside the span of the others
+_LOOKS = 24  # Gauss points at which modes are compared
+_FACTORS = 12  # largest number of functions that are multiplied by polynomials
+_POINTS = 2000  # material points at which shapes are compared
+_DEGREE = 2  # degree of the polynomials that multiply shapes
+_SOFTEST = 6  # number of vectors c of (1), in addition to twice the number of the body's own shapes
 
 
 class Enriched(NamedTuple):
-    """A motion with further coordinates.
+    """Kinematics with added coordinates.
 
     Fields:
-        kinematics: the motion. own: numbers of the body's own coordinates among those of the motion. cure: what lowers
-        the error of the body's own motion. domain: in place of that of the body; None keeps it.
+        kinematics: the kinematics with all coordinates.
+        own: indices of the body's own coordinates among all coordinates.
+        cure: advice on how to reduce the error of the body's own kinematics.
+        domain: domain that replaces the one of the body; None keeps it.
     """
 
     kinematics: Kinematics
@@ -50,7 +52,7 @@ class Enriched(NamedTuple):
 
 
 def further(own: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """Combinations of the columns of both that are orthogonal to those of `own`, (columns of both, m)."""
+    """Combinations of the columns of `own` and `more` that are orthogonal to `own`, shape (columns of both, m)."""
     sizes = [np.linalg.norm(part, axis=0) for part in (own, more)]
     sizes = [np.where(size > 0.0, size, np.inf) for size in sizes]
     A, B = own / sizes[0], more / sizes[1]
@@ -61,7 +63,7 @@ def further(own: np.ndarray, more: np.ndarray) -> np.ndarray:
 
 
 def further_modes(modes: Modes) -> Modes:
-    """Modes of s, and behind them what their products with s and s² have that they have not."""
+    """The modes, followed by the parts of their products with s and s² that are outside the span of the modes."""
     from lissom.bodies.kinematics import mode_values
 
     at = 0.5 + 0.5 * np.polynomial.legendre.leggauss(_LOOKS)[0]
@@ -89,7 +91,8 @@ def further_modes(modes: Modes) -> Modes:
 def further_shapes(
     function: Callable[[Any], Any], n: int, domain: Domain, material: Hyperelastic
 ) -> tuple[Callable[[Any], Any], int] | None:
-    """Shape functions φ(x) (3, n), and behind them the softest of (1), with their number; None if there are none."""
+    """Shape functions φ(x) (3, n) followed by the softest added shapes of (1), and their total number; None if nothing
+    is added."""
     import jax
     import jax.numpy as jnp
 
@@ -134,7 +137,7 @@ def further_shapes(
 
 
 def softest(K: np.ndarray, M: np.ndarray, n: int, count: int) -> np.ndarray:
-    """The parts in the coordinates behind the first n of the `count` lowest modes of (1), orthonormal columns."""
+    """The parts of the `count` lowest vectors c of (1) in the coordinates after the first n, as orthonormal columns."""
     from scipy.linalg import eigh
 
     scale = 1.0 / np.sqrt(np.diag(M))
@@ -145,7 +148,7 @@ def softest(K: np.ndarray, M: np.ndarray, n: int, count: int) -> np.ndarray:
 
 
 def _quadrature(domain: Domain) -> Quadrature:
-    """Points fine enough for products of shapes."""
+    """Quadrature points fine enough for products of shapes."""
     if isinstance(domain, SweptDomain):
         second = cubature.circle(12) if domain.goes_round else cubature.line(5)
         return domain.product(cubature.line(20), cubature.line(4), second)

@@ -1,12 +1,13 @@
-"""Evaluation of motions at material points, with shared functions of JAX and a cache of results by state.
+"""Evaluation of motions at material points, with shared JAX functions and a cache of results by state.
 
-Points are those of a quadrature, of frames and of tendons. They are arguments of compiled functions, in rows of one
-length, padded with the first point, so that all bodies of the same motion share compiled functions. Several bodies with
-the same points are evaluated in one call, each at its own θ: a call costs as much as some hundred operations on a row.
-Results are cached by state: launches at that state, and integrals, frames and tendons in each of them, call JAX once.
+The points belong to a quadrature, to frames and to tendons. They are arguments of compiled functions, in rows of one
+length that are filled up with the first point. So all bodies of the same kinematics share compiled functions. Several
+bodies with the same points are evaluated in one call, each at its own θ: the overhead of a call equals some hundred
+operations on a row. Results are cached by state, so that launches, integrals, frames and tendons at one state call JAX
+once.
 
-A quadrature is chosen among many, and JAX would compile for each number of points. So `Samples` pass points through
-compiled functions in chunks of one size. Motions that need no JAX are evaluated by NumPy.
+The choice of a quadrature tries many rules, and JAX would compile a function for each number of points. So `Samples`
+pass points through compiled functions in chunks of one size. Motions that need no JAX are evaluated by NumPy.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ from lissom.robot.poses import compiled
 
 Made = TypeVar("Made")
 _known: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
-_UNIT = 16  # row lengths are multiples of it
+_UNIT = 16  # row lengths are multiples of this number
 _LONGEST = 256  # length of long rows
-_SHORT = 128  # most points of a row that is not filled up to the longest, which is compiled once
-_MORE = 56  # room of a row for points of frames and tendons beside those of a quadrature
-_KEPT = 64  # rows at states in a cache
-_CHUNK = 256  # points of a call of `in_chunks`
-# XLA computes a value of several uses once, at each barrier in the code, instead of fusing it into each use
+_SHORT = 128  # a row with more points is filled up to _LONGEST, so that its function is compiled once
+_MORE = 56  # places of a row for points of frames and tendons, in addition to quadrature points
+_KEPT = 64  # entries (row, state) of a cache
+_CHUNK = 256  # points in one call of `in_chunks`
+# At each barrier in the code XLA computes a shared value once, instead of once for each use
 _ONCE = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 
 
 def shared_by_equals(make: Callable[..., Made], *parts: Any) -> Made:
-    """The object `make(*parts)`; as long as it lives, one for all parts that are equal."""
+    """The object `make(*parts)`. While it lives, equal parts return the same object."""
     key = (make, *map(_identity, parts))
     found = _known.get(key)
     return _known.setdefault(key, make(*parts)) if found is None else found
 
 
 def _identity(part: Any) -> Any:
-    """A key that is equal for equal descriptions; a function equals itself alone."""
+    """A key that is equal for equal descriptions. A function is equal only to itself."""
     if is_dataclass(part) and not isinstance(part, type):
         return type(part), *(_identity(getattr(part, field.name)) for field in fields(part))
     if isinstance(part, list | tuple):
@@ -62,7 +63,7 @@ def _identity(part: Any) -> Any:
 
 
 def memoized(function: Callable[..., Any], count: int = 16) -> Callable[..., list[np.ndarray]]:
-    """A function of arrays that returns several, as NumPy arrays, with a cache of the last `count` results."""
+    """A function of arrays that returns several NumPy arrays, with a cache of the last `count` results."""
     known: OrderedDict[tuple[bytes, ...], list[np.ndarray]] = OrderedDict()
 
     def call(*arguments: np.ndarray) -> list[np.ndarray]:
@@ -77,9 +78,10 @@ def memoized(function: Callable[..., Any], count: int = 16) -> Callable[..., lis
 
 
 def one_by_one(function: Callable[..., Any], *arguments: Any) -> Any:
-    """A function evaluated for one body after another, along the first axis of its arguments; lists are stacked.
+    """Evaluate a function for one body after another, along the first axis of its arguments; lists are stacked.
 
-    The intermediate results of one body fit into the cache of the processor: all at once would take longer.
+    The intermediate results of one body fit into the processor's cache. A call for all bodies at the same time would
+    take longer.
     """
     import jax
     import jax.numpy as jnp
@@ -94,7 +96,8 @@ class BatchedFunction:
     """A function that returns several arrays, evaluated for several bodies in one call of JAX, which returns one array.
 
     Args:
-        function: of arguments that all bodies share, then of those that each body has. common: number of the former.
+        function: function of the arguments that all bodies share, followed by the arguments of one body.
+        common: number of shared arguments.
     """
 
     def __init__(self, function: Callable[..., Any], common: int = 0) -> None:
@@ -103,7 +106,8 @@ class BatchedFunction:
         self._compiled = compiled(self._all)
 
     def __call__(self, *arguments: Any) -> list[np.ndarray]:
-        """Its results, with the bodies along the first axis, as in the arguments that each has."""
+        """The results, with the bodies along the first axis. In the arguments of the bodies, the bodies are also along
+        the first axis."""
         flat, parts, first = np.asarray(self._compiled(*arguments)), [], 0
         for shape in self._shapes:
             size = prod(shape)
@@ -125,18 +129,18 @@ class BatchedFunction:
 @final
 @dataclass(frozen=True, eq=False)
 class CompiledDerivatives:
-    """Derivatives of points of a ComposedKinematics by θ, as functions that JAX compiles."""
+    """Derivatives, with respect to θ, of points that move by a ComposedKinematics, as functions compiled by JAX."""
 
     kinematics: Any
 
     @cached_property
     def _structure(self) -> list[Any]:
-        """The tree of the jets and those of their leaves that are constants, once they are compiled."""
+        """The tree structure of the jets, and the values of their constant leaves, after compilation."""
         return []
 
     @cached_property
     def jets(self) -> Callable[..., Any]:
-        """Jets of the motions that it is composed of, as a function of points (m, 3) and θ."""
+        """Jets of the composed motions as a function of points (m, 3) and θ."""
         import jax
         import jax.numpy as jnp
 
@@ -150,13 +154,13 @@ class CompiledDerivatives:
 
     @cached_property
     def first(self) -> Callable[..., Any]:
-        """FirstDerivatives, packed, of each body, as a function of its jets, of points and of θ̇ (k, n)."""
+        """Packed FirstDerivatives of each body, as a function of jets, points and θ̇ (k, n)."""
         function = compiled(lambda *state: self._packed(self.kinematics.first_from, *state), **_ONCE)
         return lambda jets, points, v: [function(*own, points, rate) for *own, rate in zip(jets, v)]
 
     @cached_property
     def second(self) -> Callable[..., Any]:
-        """SecondDerivatives of all bodies in one array, as a function of the same."""
+        """Packed SecondDerivatives of all bodies in one array, as a function of jets, points and θ̇ (k, n)."""
 
         def second(jets: Any, points: Any, v: Any) -> Any:
             return one_by_one(lambda own, rate: self._packed(self.kinematics.second_from, own, points, rate), jets, v)
@@ -170,7 +174,7 @@ class CompiledDerivatives:
 
 
 class Places(NamedTuple):
-    """Some points (m,) by their numbers, each on one of the bodies (k,) of a call."""
+    """Indices of points (m,), and for each the index of its body among the k bodies of a call."""
 
     number: np.ndarray
     body: np.ndarray
@@ -178,14 +182,14 @@ class Places(NamedTuple):
 
 @final
 class _Row:
-    """Packed derivatives of a row of points of several bodies at some θ̇, and of selected points of it."""
+    """Packed derivatives of one row of points of several bodies at one θ̇, and of selected points of the row."""
 
     def __init__(self, rate: bytes, found: Any) -> None:
         self.rate, self.found = rate, found
         self._picked: dict[tuple[bytes, bytes], np.ndarray] = {}
 
     def picked(self, number: np.ndarray, body: np.ndarray) -> np.ndarray:
-        """Those of some points, along the last axis."""
+        """Packed derivatives of selected points, along the last axis."""
         key = number.tobytes(), body.tobytes()
         if key not in self._picked:
             found = [np.asarray(x) for x in self.found] if isinstance(self.found, list) else np.asarray(self.found)
@@ -198,10 +202,12 @@ class _Row:
 
 @final
 class _Rows:
-    """A function of jets, points and θ̇ on rows of points, with a cache of the last few states.
+    """A function of jets, points and θ̇ on rows of points, with a cache of recent states.
 
     Args:
-        function: of jets, points and θ̇ (k, n). given: jets and points of a row at θ (k, n). size: of a row.
+        function: function of jets, points and θ̇ (k, n).
+        given: function that returns jets and points of a row at θ (k, n).
+        size: length of a row.
     """
 
     def __init__(self, function: Callable[..., Any], given: Callable[[int, np.ndarray], Any], size: int) -> None:
@@ -209,7 +215,7 @@ class _Rows:
         self._found: OrderedDict[tuple[int, bytes], _Row] = OrderedDict()
 
     def numbers_of_rows(self, numbers: np.ndarray) -> list[int]:
-        """The rows in which points are, in order."""
+        """Indices of the rows that hold the points, in ascending order."""
         return sorted(set((numbers // self.size).tolist()))
 
     def has(self, row: int, q: np.ndarray) -> bool:
@@ -217,7 +223,7 @@ class _Rows:
         return (row, q.tobytes()) in self._found
 
     def get(self, row: int, q: np.ndarray, v: np.ndarray | None) -> _Row:
-        """The row at θ = q and θ̇ = v; any rate will do if v is None."""
+        """The row at θ = q and θ̇ = v. With v None, a cached row at any θ̇ is returned."""
         key, rate = (row, q.tobytes()), b"" if v is None else v.tobytes()
         known = self._found.get(key)
         if known is None or not (v is None or known.rate == rate):
@@ -227,7 +233,7 @@ class _Rows:
         return known
 
     def picked(self, places: Places, q: np.ndarray, v: np.ndarray | None) -> np.ndarray:
-        """Packed derivatives of some points, as a NumPy array."""
+        """Packed derivatives of selected points, as a NumPy array with the points along the last axis."""
         rows = self.numbers_of_rows(places.number)
         if len(rows) == 1:
             return self.get(rows[0], q, v).picked(places.number - rows[0] * self.size, places.body)
@@ -243,18 +249,19 @@ class _Rows:
 
 
 def _forget_oldest(found: OrderedDict[tuple[int, bytes], Any], bodies: int) -> None:
-    """Drop the oldest state of a full cache; the more bodies a state has, the fewer states are kept."""
+    """Remove the oldest state of a full cache. The more bodies a state has, the fewer states are kept."""
     if len(found) > max(_KEPT // bodies, 4):
         found.popitem(last=False)
 
 
 @final
 class EvaluatedPoints:
-    """The points of a body with their derivatives, those of its quadrature first.
+    """The points of a body with their derivatives; quadrature points come first.
 
     Args:
-        motion: that of the body. points: of the quadrature, shape (N, 3) [m]. longest: whether rows have the greatest
-            length for few points, too.
+        motion: derivatives of the body's kinematics.
+        points: quadrature points, shape (N, 3) [m].
+        longest: True gives rows the length _LONGEST even for few points.
     """
 
     def __init__(self, motion: CompiledDerivatives, points: np.ndarray, *, longest: bool = False) -> None:
@@ -269,7 +276,7 @@ class EvaluatedPoints:
         self._first, self._second = (_Rows(find, self._of_row, length) for find in (motion.first, motion.second))
 
     def _of_row(self, row: int, q: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Jets and points of a row, which the first of its points fills up."""
+        """Jets and points of a row, filled up with its first point."""
         key = row, q.tobytes()
         if key not in self._given:
             size = self._first.size
@@ -280,7 +287,7 @@ class EvaluatedPoints:
         return self._given[key]
 
     def numbers(self, points: np.ndarray) -> np.ndarray:
-        """Numbers of points (m, 3); new points are appended."""
+        """Indices of points (m, 3). New points are appended."""
         for x in points:
             if x.tobytes() not in self._number:
                 self._number[x.tobytes()] = len(self._points)
@@ -291,13 +298,15 @@ class EvaluatedPoints:
         return np.array([self._number[x.tobytes()] for x in points], dtype=np.int64)
 
     def of_quadrature(self, q: np.ndarray) -> FirstDerivatives:
-        """Derivatives of the quadrature points at θ = q (n,), as NumPy arrays; h and F_h are those of any rate."""
+        """Derivatives of the quadrature points at θ = q (n,), as NumPy arrays. The fields h and F_h belong to an
+        arbitrary θ̇ and must not be used."""
         numbers = np.arange(self.count)
         rows = self.packed_first(Places(numbers, np.zeros_like(numbers)), q[None], None)
         return unpacked(FirstDerivatives, rows, len(q))
 
     def packed_first(self, places: Places, q: np.ndarray, v: np.ndarray | None) -> np.ndarray:
-        """First derivatives of points of bodies at θ = q (k, n), packed; without v, h and F_h are those of any rate."""
+        """Packed FirstDerivatives of points of k bodies at θ = q (k, n) and θ̇ = v (k, n), points along the last axis.
+        With v None, the fields h and F_h belong to an arbitrary θ̇."""
         if v is None and all(self._second.has(row, q) for row in self._second.numbers_of_rows(places.number)):
             x = unpacked(SecondDerivatives, self.packed_second(places, q, None), q.shape[1])
             x = FirstDerivatives(x.p, x.F, x.J, x.F_j, np.zeros_like(x.p), np.zeros_like(x.F))
@@ -305,24 +314,27 @@ class EvaluatedPoints:
         return self._first.picked(places, q, v)
 
     def packed_second(self, places: Places, q: np.ndarray, v: np.ndarray | None) -> np.ndarray:
-        """The same with second derivatives; without v, h_q is that of any rate."""
+        """Packed SecondDerivatives of points of k bodies at θ = q (k, n) and θ̇ = v (k, n), points along the last axis.
+        With v None, the field h_q belongs to an arbitrary θ̇."""
         return self._second.picked(places, q, v)
 
     def by_row(self, kind: type[Any], q: np.ndarray, v: np.ndarray) -> list[Any]:
-        """Derivatives of a kind of the rows with the quadrature, of bodies at θ = q (k, n), packed, as JAX arrays."""
+        """Packed derivatives (`kind` is FirstDerivatives or SecondDerivatives) of the rows that hold the quadrature
+        points, at θ = q (k, n), as JAX arrays."""
         rows = self._first if kind is FirstDerivatives else self._second
         return [rows.get(row, q, v).found for row in range(-(-self.count // rows.size))]
 
     def weights(self, weights: np.ndarray) -> list[np.ndarray]:
-        """Weights (N,) of the quadrature by rows, zero for other points there."""
+        """Quadrature weights (N,) divided into rows; zero for other points."""
         size = self._first.size
         return list(np.pad(weights, (0, -len(weights) % size)).reshape(-1, size))
 
 
 class Samples(ABC):
-    """Some points (N, 3) of a motion.
+    """Points (N, 3) of a motion, evaluated with NumPy arrays.
 
-    Law: p and F = ∂f/∂x, up to rotations from the left, with their derivatives by θ, exact.
+    Law: positions p and gradients F = ∂f/∂x, with exact derivatives with respect to θ. F may differ by a rotation from
+    the left.
     """
 
     @abstractmethod
@@ -335,7 +347,7 @@ class Samples(ABC):
 
 
 def in_chunks(function: Callable[..., Any], points: np.ndarray, *others: Any) -> list[np.ndarray]:
-    """Results for any number of points, from a function of (_CHUNK, 3) points; the axis of points is first."""
+    """Results of a function of (_CHUNK, 3) points for any number of points, with the points along the first axis."""
     found = []
     for k in range(0, len(points), _CHUNK):
         some = points[k : k + _CHUNK]
@@ -347,13 +359,13 @@ def in_chunks(function: Callable[..., Any], points: np.ndarray, *others: Any) ->
 @final
 @dataclass(frozen=True, eq=False)
 class _Chunks:
-    """A motion that takes points as arguments, compiled by JAX."""
+    """Kinematics that takes points as arguments, compiled by JAX."""
 
     kinematics: Any
 
     @cached_property
     def moved(self) -> Callable[..., Any]:
-        """p, F, ∂p/∂θ and ∂F/∂θ of points, at θ."""
+        """p, F, ∂p/∂θ and ∂F/∂θ as a function of points and θ."""
         motion = self.kinematics
 
         def moved(points: Any, q: Any) -> Any:
@@ -367,10 +379,11 @@ class _Chunks:
 
 @final
 class SamplesByJax(Samples):
-    """Samples of any motion.
+    """Samples of any kinematics.
 
     Args:
-        kinematics: takes points as arguments. points: shape (N, 3) [m].
+        kinematics: kinematics that takes points as arguments.
+        points: shape (N, 3) [m].
     """
 
     def __init__(self, kinematics: Any, points: np.ndarray) -> None:
@@ -393,10 +406,11 @@ class SamplesByJax(Samples):
 
 @final
 class SamplesOfComposition(Samples):
-    """Samples of a composed motion.
+    """Samples of a ComposedKinematics.
 
     Args:
-        kinematics: composed. points: shape (N, 3) [m].
+        kinematics: the kinematics.
+        points: shape (N, 3) [m].
     """
 
     def __init__(self, kinematics: Any, points: np.ndarray) -> None:
@@ -414,10 +428,11 @@ class SamplesOfComposition(Samples):
 
 @final
 class SamplesOfShapes(Samples):
-    """Samples of a linear motion, from its shapes.
+    """Samples of a linear kinematics, from its shape functions.
 
     Args:
-        kinematics: linear. points: shape (N, 3) [m].
+        kinematics: the kinematics.
+        points: shape (N, 3) [m].
     """
 
     def __init__(self, kinematics: Any, points: np.ndarray) -> None:

@@ -1,17 +1,19 @@
-"""Finite elements: the coordinates are displacements of the nodes of a mesh, or of vibration modes of them.
+"""Finite elements. The coordinates are displacements of the nodes of a mesh, or amplitudes of vibration modes.
 
-Elements are tetrahedra with straight sides. With λ the barycentric coordinates of a point in its cell, the shape
-functions of linear elements are λ_i of the corners. Those of quadratic ones, with a node amid each edge, are
+Elements are tetrahedra with straight edges. λ are the barycentric coordinates of a point in its cell. The shape
+functions of linear elements are the λ_i of the corners. Quadratic elements have a further node at the middle of each
+edge, and the shape functions
 
     λ_i (2λ_i − 1) of the corners,   4 λ_i λ_j of the edges                                               (1)
 
-With M the mass matrix and K the stiffness in the reference shape, modes solve K φ = ω² M φ with φ_jᵀ M φ_k = δ_jk.
+With M the mass matrix and K the stiffness in the undeformed shape, the modes solve K φ = ω² M φ with φ_jᵀ M φ_k = δ_jk.
+
 For large deflections the force of the material is K θ + ½ T θθ + …, with T the third derivatives of the energy. To
 second order the body adds ½ Σ ψ_jk η_j η_k to θ = Σ φ_j η_j, with the static modal derivatives
 
     K ψ_jk = −T φ_j φ_k,   (T φ_j φ_k)_l = ∫ ∂³W/∂F³ : ∇φ_j : ∇φ_k : ∇N_l                                  (2)
 
-Source of (2): Idelsohn and Cardona 1985, without the terms of inertia.
+Source of (2): Idelsohn and Cardona 1985, without the inertial terms.
 """
 
 from __future__ import annotations
@@ -37,21 +39,21 @@ from lissom.robot.fields import Numbers
 from lissom.robot.poses import compiled
 
 MOST_COORDINATES = 600
-_INSIDE = -1e-9  # the least barycentric coordinate of a point in a cell
-_OUTSIDE = -0.5  # and of a point that moves with the nearest cell, as on a curved face that the mesh cuts off
-_NEAR = 16  # cells with the nearest centres, among which the search for a point begins
+_INSIDE = -1e-9  # smallest barycentric coordinate of a point inside a cell
+_OUTSIDE = -0.5  # and of a point outside that moves with the nearest cell (the mesh may cut off a curved surface)
+_NEAR = 16  # number of cells with the nearest centres, in which the search for a point begins
 _BLOCK = 1 << 21  # pairs of points and cells in one block of the search
-_AT_END = 1e-6  # largest distance of a node from the end to which it belongs, in sizes of the mesh
-_DENSE = 400  # coordinates up to which dense algebra computes all modes
-_RIGID = 1e-6  # largest ω² of a rigid mode, relative to that of the first elastic one
-_DEPENDENT = 1e-8  # least square of the part of a modal derivative that is new, relative to its whole
-_MODES_MORE, _MODES_BESIDE_NODES = 8, 24  # modes of a finer mesh, beyond the number of shapes, and beside all nodes
-_MODES_DERIVED = 4  # of these, the modes with derivatives
-_MOST_FINE = 20_000  # coordinates of a finer mesh
+_AT_END = 1e-6  # largest distance of a node of the base or tip from that end, in sizes of the mesh
+_DENSE = 400  # largest number of coordinates for which dense algebra computes all modes
+_RIGID = 1e-6  # largest ω² of a rigid mode, relative to ω² of the first elastic mode
+_DEPENDENT = 1e-8  # smallest squared norm of the new part of a shape, relative to the whole shape
+_MODES_MORE, _MODES_BESIDE_NODES = 8, 24  # modes of a finer mesh: more than the shapes of a reduction; for all nodes
+_MODES_DERIVED = 4  # number of these modes that have modal derivatives
+_MOST_FINE = 20_000  # largest number of coordinates of a finer mesh
 
 
 class Located(NamedTuple):
-    """Points as the cells (N,) in which they lie and their barycentric coordinates (N, 4) there."""
+    """For N points: the index of the cell (N,) that contains each, and the barycentric coordinates (N, 4) there."""
 
     cell: np.ndarray
     barycentric: np.ndarray
@@ -64,7 +66,7 @@ class TetrahedralElements:
 
     Args:
         mesh: the cells.
-        degree: of their shape functions, 1 or 2.
+        degree: degree of the shape functions, 1 or 2.
     """
 
     mesh: DomainTetrahedra
@@ -72,7 +74,7 @@ class TetrahedralElements:
 
     @cached_property
     def _numbered(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Vertices of cells, cells by numbers of these, and the `ends` of each node."""
+        """`vertices`, `cells` and `ends` of the elements."""
         cells = np.asarray(self.mesh.cells, dtype=np.int64)
         used, flat = np.unique(cells, return_inverse=True)
         cells = flat.reshape(cells.shape)
@@ -85,17 +87,19 @@ class TetrahedralElements:
 
     @property
     def vertices(self) -> np.ndarray:
-        """Numbers of the vertices of the mesh that are nodes: the first len(vertices) nodes."""
+        """Indices of the mesh vertices that are nodes. Node i is vertex vertices[i] of the mesh; any further nodes are
+        the middles of edges."""
         return self._numbered[0]
 
     @property
     def cells(self) -> np.ndarray:
-        """Nodes of each cell, shape (k, 4) or (k, 10)."""
+        """Indices of the nodes of each cell, shape (k, 4) or (k, 10)."""
         return self._numbered[1]
 
     @property
     def ends(self) -> np.ndarray:
-        """The two nodes amid which each node lies, shape (m, 2); a corner is both its ends."""
+        """For each node, the two nodes at the ends of its edge, shape (m, 2). For a corner node both are the node
+        itself."""
         return self._numbered[2]
 
     @cached_property
@@ -106,24 +110,25 @@ class TetrahedralElements:
 
     @cached_property
     def slopes(self) -> np.ndarray:
-        """∂λ/∂x of each cell, shape (k, 4, 3) [1/m]."""
+        """Gradient ∂λ/∂x in each cell, shape (k, 4, 3) [1/m]."""
         inner = np.linalg.inv((self.mesh.corners[:, 1:] - self.mesh.corners[:, :1]).swapaxes(1, 2))
         return np.concatenate([-inner.sum(axis=1, keepdims=True), inner], axis=1)
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        """λ of each cell at x = 0, shape (k, 4)."""
+        """Barycentric coordinates λ of the origin x = 0 in each cell, shape (k, 4)."""
         return np.array([1.0, 0.0, 0.0, 0.0]) - np.einsum("kba,ka->kb", self.slopes, self.mesh.corners[:, 0])
 
     def quadrature(self, degree: int) -> tuple[Located, np.ndarray]:
-        """Points and weights [m³], cell by cell, exact to a degree on each."""
+        """Points and weights [m³], cell by cell, exact in each cell for polynomials of the given degree."""
         barycentric, weights = cubature.tetrahedron(degree)
         count = len(self.cells)
         located = Located(np.repeat(np.arange(count), len(weights)), np.tile(barycentric, (count, 1)))
         return located, np.outer(self.mesh.volumes, weights).ravel()
 
     def locate(self, points: np.ndarray) -> Located:
-        """Cells and barycentric coordinates of points (N, 3); only points outside the mesh's quadrature take a search.
+        """Cells and barycentric coordinates of points (N, 3). No search is needed for the quadrature points of the
+        mesh.
 
         Raises:
             ModelError: a point lies far outside the mesh.
@@ -136,14 +141,15 @@ class TetrahedralElements:
         return Located(cell, np.einsum("kba,ka->kb", self.slopes[cell], points) + self.offsets[cell])
 
     def around(self, point: np.ndarray) -> Located:
-        """The point (3,) in all cells that contain it: one inside, several on a face, an edge or a node."""
+        """The point (3,) in all cells that contain it: one cell for an inner point, several for a point on a face, an
+        edge or a node."""
         everywhere = self.slopes @ point + self.offsets
         best = self.locate(point[None]).barycentric.min()
         cell = np.flatnonzero(everywhere.min(axis=1) >= min(best, 0.0) + _INSIDE)
         return Located(cell, everywhere[cell])
 
     def _nearest(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The cell of each point in which its least barycentric coordinate is largest, and that coordinate."""
+        """For each point, the cell in which its smallest barycentric coordinate is largest, and that coordinate."""
         from scipy.spatial import KDTree
 
         count = min(_NEAR, len(self.cells))
@@ -159,14 +165,15 @@ class TetrahedralElements:
         return cell, least
 
     def shapes(self, barycentric: Any, xp: Any = np) -> Any:
-        """(1) at barycentric coordinates (..., 4), shape (..., 4) or (..., 10), by NumPy or jax.numpy."""
+        """Shape functions (1) at barycentric coordinates (..., 4), shape (..., 4) or (..., 10), by NumPy or
+        jax.numpy."""
         if self.degree == 1:
             return barycentric
         first, second = barycentric[..., EDGES[:, 0]], barycentric[..., EDGES[:, 1]]
         return xp.concatenate([barycentric * (2.0 * barycentric - 1.0), 4.0 * first * second], axis=-1)
 
     def gradients(self, located: Located) -> np.ndarray:
-        """Derivatives of the shape functions by x, shape (N, 4 or 10, 3) [1/m]."""
+        """Gradients ∂/∂x of the shape functions at the points, shape (N, 4 or 10, 3) [1/m]."""
         slopes = self.slopes[located.cell]
         if self.degree == 1:
             return slopes
@@ -177,9 +184,10 @@ class TetrahedralElements:
 
 
 class KinematicsOfNodes(Kinematics):
-    """Motions by displacements of the nodes of a mesh.
+    """Kinematics by displacements of the nodes of a mesh.
 
-    Law: f(x, θ) = x + Σ_b φ_b(x) u_b with φ_b the shape functions of the nodes and u = Σ basis_j θ_j.
+    Law: f(x, θ) = x + Σ_b φ_b(x) u_b, with the shape functions φ_b and the displacements u = Σ basis_j θ_j of the
+    nodes.
     """
 
     elements: TetrahedralElements
@@ -229,14 +237,14 @@ class KinematicsOfNodes(Kinematics):
         return jnp.eye(3) + jnp.einsum("kba,kbc->kac", self._displaced(located, q), self.elements.gradients(located))
 
     def _displaced(self, located: Located, q: Any) -> Any:
-        """Displacements of the nodes of the cells of points, shape (N, 4 or 10, 3)."""
+        """Displacements of the nodes of the cells that contain the points, shape (N, 4 or 10, 3) [m]."""
         import jax.numpy as jnp
 
         used, local = np.unique(self.elements.cells[located.cell], return_inverse=True)
         return (jnp.asarray(self.basis[used]) @ q)[local.reshape(len(located.cell), -1)]
 
     def frames(self, points: np.ndarray, q: Any) -> tuple[Any, Any]:
-        """Axes and positions of the areas across points, with the mean of ∂f/∂x over the cells around each point."""
+        """Axes and positions of the cross-sections at points. ∂f/∂x is the mean over the cells that contain a point."""
         import jax
         import jax.numpy as jnp
 
@@ -265,19 +273,19 @@ class KinematicsOfNodes(Kinematics):
 @final
 @dataclass(frozen=True, eq=False)
 class KinematicsFiniteElements(KinematicsOfNodes):
-    """Tetrahedral finite elements: θ are the displacements [m] of the free nodes, x, y and z of one after the other.
+    """Tetrahedral finite elements: θ are the displacements [m] of the free nodes, (x, y, z) of each node in turn.
 
-    All of a body's integrals are dense in θ, so that at most 600 coordinates are allowed. `reduced` turns larger meshes
-    into some tens of coordinates; it works with sparse matrices and takes meshes of tens of thousands of nodes.
+    At most 600 coordinates are allowed, because all integrals of a body are dense in θ. `reduced` makes a body with
+    some tens of coordinates from a larger mesh. It uses sparse matrices and accepts tens of thousands of nodes.
 
     Args:
-        mesh: the tetrahedra, which are the domain of the body as well; `degree` of its quadrature at least twice that
-            of the elements, for exact masses.
-        degree: 1, or 2 with a node amid each edge besides, which stays straight in the reference shape.
-        fixed: the nodes that do not move in the body's frame: "base" or "tip", those with least or largest x; numbers
-            of vertices (with the nodes amid them); a function of a point (3,) that returns whether its node is fixed;
-            or None. Without any, θ includes the rigid motions: then the body's joint must be fixed, or `reduced` leaves
-            them out.
+        mesh: the tetrahedra. Use the same object as domain of the body. The `degree` of its quadrature must be at least
+            twice the degree of the elements.
+        degree: 1 for linear elements, 2 for quadratic elements with a node at the middle of each (straight) edge.
+        fixed: nodes that do not move in the body's frame: "base" or "tip" for the nodes with least or largest x;
+            indices of mesh vertices (middle nodes between them are fixed too); a function of a point (3,) that returns
+            whether a node there is fixed; or None. With None, θ includes rigid motions: then fix the body's joint, or
+            use `reduced`, which removes them.
     """
 
     mesh: DomainTetrahedra
@@ -291,7 +299,7 @@ class KinematicsFiniteElements(KinematicsOfNodes):
 
     @cached_property
     def free(self) -> np.ndarray:
-        """Numbers of the nodes that move; θ are their displacements in this order."""
+        """Indices of the nodes that move; θ are their displacements in this order."""
         return np.flatnonzero(~self._is_fixed())
 
     @property
@@ -306,7 +314,7 @@ class KinematicsFiniteElements(KinematicsOfNodes):
         return basis
 
     def _is_fixed(self) -> np.ndarray:
-        """Whether each node is fixed."""
+        """Mask of the fixed nodes."""
         nodes, fixed = self.elements.nodes, self.fixed
         if fixed is None:
             return np.zeros(len(nodes), dtype=bool)
@@ -319,7 +327,8 @@ class KinematicsFiniteElements(KinematicsOfNodes):
         return np.asarray(is_named[self.elements.ends].all(axis=1))
 
     def check_elements(self, where: str) -> None:
-        """Raise ModelError if the description breaks a rule that holds before a reduction, too."""
+        """Raise ModelError if the description breaks a rule. Only rules that also hold before a reduction are
+        checked."""
         checks.require(
             isinstance(self.mesh, DomainTetrahedra), f"{where}: mesh", "must be a DomainTetrahedra", self.mesh
         )
@@ -350,20 +359,22 @@ class KinematicsFiniteElements(KinematicsOfNodes):
         checks.require(self.mesh.compress is None, f"{where} > mesh: compress", rule, self.mesh.compress)
 
     def mass_matrix(self, density: float | Callable[[np.ndarray], float]) -> Any:
-        """∫ρ φ_j·φ_k of the free nodes, a sparse matrix (n, n) [kg]; `density` in kg/m³, or a function of a point."""
+        """Mass matrix ∫ρ φ_j·φ_k of the free nodes, sparse (n, n) [kg]. `density` is a number [kg/m³], or a function of
+        a point."""
         return _mass_matrix(self.elements, self.free, density)
 
     def stiffness_matrix(self, material: Hyperelastic) -> Any:
-        """∂²U/∂θ² at θ = 0 of the free nodes, a sparse matrix (n, n) [N/m]."""
+        """Stiffness matrix ∂²U/∂θ² of the free nodes at θ = 0, sparse (n, n) [N/m]."""
         return _stiffness_matrix(self.elements, self.free, material)
 
     def vibration_modes(
         self, material: Hyperelastic, density: float | Callable[[np.ndarray], float], count: int
     ) -> VibrationModes:
-        """The `count` lowest modes about the reference shape; if nothing is fixed, without those of rigid motions.
+        """The `count` lowest vibration modes about the undeformed shape. If no node is fixed, rigid motions are
+        excluded.
 
         Raises:
-            ModelError: the fixed nodes leave the body a rigid motion, or there are too few nodes.
+            ModelError: the fixed nodes allow a rigid motion, or there are too few nodes.
         """
         self.check_elements("finite elements")
         count = checks.integer(count, "finite elements: modes", least=1, most=self.n - (6 if self.fixed is None else 0))
@@ -381,16 +392,16 @@ class KinematicsFiniteElements(KinematicsOfNodes):
 
     def reduced(self, material: Hyperelastic, density: float | Callable[[np.ndarray], float], *,
                 modes: int, derivatives: int = 0) -> KinematicsReduced:  # fmt: skip
-        """Motions in the lowest vibration modes, with coordinates of unit mass: ∫ρ φ_j·φ_k = δ_jk.
+        """Kinematics of the lowest vibration modes. The coordinates have unit modal mass: ∫ρ φ_j·φ_k = δ_jk.
 
         Args:
-            material, density: of the body.
+            material, density: material and density of the body.
             modes: number of modes.
-            derivatives: number of the first modes whose modal derivatives are added, one for each pair of modes. They
-                are the quadratic part of the deflection under large forces along those modes; without them, modes of
-                bending would stretch the body. These are static ones: K ψ_jk = −(∂K/∂θ_k) φ_j.
+            derivatives: number m of modes with modal derivatives. One shape is added for each pair of the first m
+                modes. These shapes are the quadratic part of large deflections. Without them bending modes stretch the
+                body. They are static: K ψ_jk = −(∂K/∂θ_k) φ_j.
         Raises:
-            ModelError: see `vibration_modes`; derivatives of a linear material, or without fixed nodes.
+            ModelError: `vibration_modes` raises it; or derivatives > 0 for a linear material, or without fixed nodes.
         """
         found = self.vibration_modes(material, density, modes).shapes
         checks.integer(derivatives, "finite elements: derivatives", least=0, most=modes)
@@ -410,7 +421,8 @@ class KinematicsFiniteElements(KinematicsOfNodes):
         return _enriched(self, self.finer(), _MODES_BESIDE_NODES, material, density, cure)
 
     def finer(self) -> KinematicsFiniteElements:
-        """Linear elements with a node amid each edge, or quadratic ones in cells of half the size."""
+        """Quadratic elements in place of linear ones; or quadratic elements in cells of half the size in place of
+        quadratic ones."""
         if self.degree == 1:
             return replace(self, degree=2, mesh=replace(self.mesh, degree=max(self.mesh.degree, 4), compress=None))
         mesh, ends = replace(self.mesh, compress=None).halved()
@@ -423,11 +435,11 @@ class KinematicsFiniteElements(KinematicsOfNodes):
 @final
 @dataclass(frozen=True, eq=False)
 class KinematicsReduced(KinematicsOfNodes):
-    """Finite elements that move in few shapes, made by `KinematicsFiniteElements.reduced`.
+    """Finite elements that move in few shapes; made by `KinematicsFiniteElements.reduced`.
 
     Args:
         whole: the finite elements.
-        columns: displacements of its free nodes for each coordinate, shape (whole.n, n) [m for θ = 1].
+        columns: displacements of the free nodes for each coordinate, shape (whole.n, n) [m at θ = 1].
     """
 
     whole: KinematicsFiniteElements
@@ -471,8 +483,8 @@ def _enriched(
     own: KinematicsOfNodes, fine: KinematicsFiniteElements, count: int, material: Hyperelastic,
     density: float | Callable[[np.ndarray], float], cure: str,
 ) -> Enriched | None:  # fmt: skip
-    """A motion, and behind it what the lowest modes of finer elements and their modal derivatives have that it has
-    not."""
+    """Kinematics `own`, followed by those parts of the lowest modes of finer elements, and of their modal derivatives,
+    that are outside the span of `own`."""
     count = min(count, fine.n - (6 if fine.fixed is None else 0))
     derived = 0 if fine.fixed is None or material.is_linear else min(_MODES_DERIVED, count)
     modes = np.asarray(fine.reduced(material, density, modes=count, derivatives=derived).columns)
@@ -485,14 +497,15 @@ def _enriched(
 
 
 class VibrationModes(NamedTuple):
-    """By rising frequency: ω (m,) [rad/s], and displacements of the free nodes (n, m) of unit modal mass [kg^-½]."""
+    """Vibration modes in ascending order: frequencies ω (m,) [rad/s], and displacements of the free nodes (n, m) for
+    unit modal mass [kg^-½]."""
 
     frequencies: np.ndarray
     shapes: np.ndarray
 
 
 def _rigid_motions(nodes: np.ndarray) -> np.ndarray:
-    """Displacements of nodes (m, 3) by three translations and three turns of unit size, shape (3m, 6)."""
+    """Displacements of nodes (m, 3) by three translations and three rotations of unit size, shape (3m, 6)."""
     size = np.ptp(nodes, axis=0).max()
     away = (nodes - nodes.mean(axis=0)) / size
     turned = np.stack([np.cross(axis, away) for axis in np.eye(3)], axis=-1)
@@ -503,7 +516,7 @@ def _rigid_motions(nodes: np.ndarray) -> np.ndarray:
 def _mass_matrix(
     elements: TetrahedralElements, free: np.ndarray, density: float | Callable[[np.ndarray], float]
 ) -> Any:
-    """∫ρ φ_j·φ_k, sparse."""
+    """Mass matrix ∫ρ φ_j·φ_k of the free nodes, sparse."""
     located, weights = elements.quadrature(max(elements.mesh.degree, 2 * elements.degree))
     phi = elements.shapes(located.barycentric)
     if callable(density):
@@ -518,7 +531,7 @@ def _mass_matrix(
 
 
 def _stiffness_matrix(elements: TetrahedralElements, free: np.ndarray, material: Hyperelastic) -> Any:
-    """∂²U/∂θ² in the reference shape, sparse."""
+    """Stiffness matrix ∂²U/∂θ² of the free nodes in the undeformed shape, sparse."""
     located, weights = elements.quadrature(2 * elements.degree - 2)
     slopes, count = elements.gradients(located), len(elements.cells)
     slopes, weights = slopes.reshape(count, -1, *slopes.shape[1:]), weights.reshape(count, -1)
@@ -531,14 +544,14 @@ def _stiffness_matrix(elements: TetrahedralElements, free: np.ndarray, material:
 
 
 def _unknowns(elements: TetrahedralElements, free: np.ndarray) -> np.ndarray:
-    """The coordinate of each component of each node, shape (nodes, 3); −1 for fixed nodes."""
+    """Index of the coordinate of each component of each node, shape (nodes, 3); −1 for fixed nodes."""
     unknown = np.full((len(elements.nodes), 3), -1)
     unknown[free] = np.arange(3 * len(free)).reshape(-1, 3)
     return unknown
 
 
 def _assembled(elements: TetrahedralElements, free: np.ndarray, blocks: np.ndarray) -> Any:
-    """The sparse sum of the matrices (k, b, 3, b, 3) of all cells."""
+    """Sparse sum of the element matrices (k, b, 3, b, 3)."""
     from scipy.sparse import coo_matrix
 
     unknown = _unknowns(elements, free)[elements.cells].reshape(len(blocks), -1)
@@ -550,7 +563,8 @@ def _assembled(elements: TetrahedralElements, free: np.ndarray, blocks: np.ndarr
 
 
 def _lowest_modes(M: Any, K: Any, count: int, rigid: np.ndarray | None) -> VibrationModes:
-    """The lowest modes without the rigid motions `rigid` (n, 6); None if fixed nodes prevent these."""
+    """The lowest modes without the rigid motions `rigid` (n, 6). `rigid` is None if fixed nodes exclude rigid
+    motions."""
     from scipy.linalg import eigh
     from scipy.sparse.linalg import eigsh
 
@@ -576,7 +590,7 @@ def _lowest_modes(M: Any, K: Any, count: int, rigid: np.ndarray | None) -> Vibra
 def _modal_derivatives(
     elements: TetrahedralElements, free: np.ndarray, material: Hyperelastic, K: Any, shapes: np.ndarray
 ) -> np.ndarray:
-    """ψ_jk of (2) for each pair j ≤ k of modes (n, m), shape (n, m (m + 1)/2)."""
+    """Modal derivatives ψ_jk of (2) for each pair j ≤ k of modes (n, m), shape (n, m (m + 1)/2)."""
     import jax
     from scipy.sparse.linalg import splu
 
@@ -601,7 +615,8 @@ def _modal_derivatives(
 
 
 def _orthonormal(shapes: np.ndarray, known: np.ndarray, M: Any) -> np.ndarray:
-    """Columns that extend known ones, orthonormal by the mass, to the span of both; dependent ones are left out."""
+    """Columns that extend `known` to a mass-orthonormal basis of the span of `known` and `shapes`. Dependent columns
+    are omitted."""
     lengths = np.sqrt(np.einsum("nj,nj->j", shapes, M @ shapes))
     shapes = shapes[:, lengths > 0.0] / lengths[lengths > 0.0]
     for _ in range(2):  # the second pass removes round-off

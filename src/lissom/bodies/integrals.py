@@ -1,28 +1,28 @@
 """Integrals over a deformable body for its inertia, weight and elasticity, with their derivatives.
 
-In the body's frame, with m_k the masses of the points, J_j = ∂f/∂θ_j, J̇θ̇ = Σ ∂²f/∂θ_j∂θ_k θ̇_jθ̇_k and p̈ = J θ̈ + J̇θ̇,
-the wrench on a frame of angular velocity ω whose acceleration less gravity is (ω̇, a), and the body's own forces are
+In the body's frame, let m_k be the masses of the points, J_j = ∂f/∂θ_j, J̇θ̇ = Σ ∂²f/∂θ_j∂θ_k θ̇_jθ̇_k, p̈ = J θ̈ + J̇θ̇,
+and (ω̇, a) the acceleration minus gravity of a frame with angular velocity ω, the wrench and the body's own forces are
 
     force  = m a + ω̇×c + ω×(ω×c) + 2 ω×ċ + c̈,   ċ = Σ c_j θ̇_j                                              (1)
     moment = c×a + I ω̇ + ω×Iω + 2 (tr Π − Πᵀ) ω + b,   I = tr P − P,   Π = Σ P_j θ̇_j                        (2)
     τ_j    = c_j·a + (∫ρ p×J_j)·ω̇ + ωᵀP_jω − ω² tr P_j + 2 ω·w_j + e_j + g_j + d_j                          (3)
 
-with c̈ = ∫ρp̈, b = ∫ρ p×p̈, e_j = ∫ρ J_j·p̈. None of them sees a material point.
+with c̈ = ∫ρp̈, b = ∫ρ p×p̈, e_j = ∫ρ J_j·p̈. These formulas need the integrals only, no single material point.
 
-For points that move in any way, with H = ∂²f/∂θ² and F = ∂f/∂x of the points,
+For nonlinear kinematics, with H = ∂²f/∂θ² and F = ∂f/∂x of the points,
 
     ∂p̈/∂θ_l = Σ H_lk θ̈_k + ∂(J̇θ̇)/∂θ_l,   ∂p̈/∂θ̇_l = 2 Σ H_lk θ̇_k                                        (4)
 
-and with S = w (∂W/∂F + η (∂E/∂F)ᵀ ℂ Ė) of F and Ḟ = Σ F_k θ̇_k, the forces of the material and their derivatives are
+With S = w (∂W/∂F + η (∂E/∂F)ᵀ ℂ Ė) as a function of F and Ḟ = Σ F_k θ̇_k, the material forces and their derivatives are
 
     Σ S : F_j,   Σ S : F_jl + (∂S/∂F F_l + ∂S/∂Ḟ Σ F_kl θ̇_k) : F_j                                         (5)
 
-For points that move linearly in θ, f = x + Σ φ_j(x) θ_j, so that J̇ = 0 and J_j = φ_j, the integrals are polynomials:
+For linear kinematics, f = x + Σ φ_j(x) θ_j, J̇ = 0 and J_j = φ_j, and the integrals are polynomials of θ:
 
     c = c_0 + Σ c_j θ_j,   P_j = P0_j + Σ Q_kj θ_k,   M_jk = tr Q_jk,   w_j = Σ ε:Q_kj θ̇_k                    (6)
     U = ½ K2_jk θ_jθ_k + ½ K3_jkl θ_jθ_kθ_l + ⅛ K4_jklm θ_jθ_kθ_lθ_m                                           (7)
 
-the energy for W quadratic in the strain E = A_j θ_j + ½ B_jk θ_jθ_k:
+(7) is the energy if W is quadratic in the strain E = A_j θ_j + ½ B_jk θ_jθ_k:
 
     K2 = ∫A_j:ℂ:A_k,   K3 = ∫A_j:ℂ:B_kl,   K4 = ∫B_jk:ℂ:B_lm                                               (8)
 """
@@ -50,14 +50,14 @@ from lissom.bodies.materials import Hyperelastic, determinant
 from lissom.errors import ModelError
 from lissom.robot.poses import compiled, in_double
 
-_MOST_SLOPES = 1 << 23  # most numbers of ∂φ/∂x that are stored
-_MOST_LINEAR = 1000  # coordinates of a linear map, whose Q_jk of (6) has 9 n² numbers
-_MOST_QUARTIC = 50  # coordinates up to which K4 of (7) is computed
+_MOST_SLOPES = 1 << 23  # largest number of stored entries of ∂φ/∂x
+_MOST_LINEAR = 1000  # largest number of coordinates of a linear map: Q_jk of (6) has 9 n² entries
+_MOST_QUARTIC = 50  # largest number of coordinates for which K4 of (7) is computed
 _BLOCK = 1 << 20  # numbers of points in one block of a loop
 
 
 class ShapeValues(NamedTuple):
-    """The integrals at (θ, θ̇), with leading axes of a batch."""
+    """The integrals at (θ, θ̇). Arrays have the leading axes of a batch."""
 
     mass: float  # [kg]
     c: np.ndarray  # ∫ρp (3,)
@@ -76,8 +76,11 @@ class ShapeValues(NamedTuple):
 
 
 class ShapeDerivatives(NamedTuple):
-    """Derivatives at (θ, θ̇, θ̈), with leading axes of a batch: by θ_l for names that end in q, by θ̇_l for names that end
-    in v; l comes after j."""
+    """Derivatives of the integrals at (θ, θ̇, θ̈). Arrays have the leading axes of a batch.
+
+    Names that end in q are derivatives with respect to θ_l, names that end in v with respect to θ̇_l. Axis l comes
+    after j.
+    """
 
     c_q: np.ndarray  # of c̈ = ∫ρp̈ (n, 3)
     b_q: np.ndarray  # of b = ∫ρ p×p̈ (n, 3)
@@ -96,9 +99,14 @@ class ShapeDerivatives(NamedTuple):
 class LinearCoefficients(NamedTuple):
     """The constants of (6) and (7).
 
-    K3 and K4 are None for linear elasticity. All three are None for W not quadratic in the strain, and for more than 50
-    coordinates unless W is linear elasticity: with n⁴ terms, energies then come cheaper from the points.
-    `damping_time` times K2_jk + (K3_jkl + K3_kjl) θ_l + K4_jlkm θ_lθ_m is d_v of (1) in the module materials.
+    | case | K2 | K3, K4 |
+    |---|---|---|
+    | linear elasticity | given | None |
+    | W quadratic in the strain, at most 50 coordinates | given | given |
+    | all other cases | None | None |
+
+    In the last case the energy is summed over the points, which is cheaper than n⁴ terms. `damping_time` times K2_jk +
+    (K3_jkl + K3_kjl) θ_l + K4_jlkm θ_lθ_m is d_v of (1) in the module materials.
     """
 
     mass: float
@@ -115,11 +123,12 @@ class LinearCoefficients(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class ShapeIntegrals:
-    """The integrals of one body, compiled by JAX on their first use, in float64.
+    """The integrals of one body, compiled by JAX on first use, in float64.
 
     Args:
-        kinematics, material: of the body. domain: it, or the points and weights of a quadrature of it.
-        density: [kg/m³], or a function of a material point (3,).
+        kinematics, material: kinematics and material of the body.
+        domain: domain of the body, or the points and weights of a quadrature.
+        density: density [kg/m³], or a function of a material point (3,).
     """
 
     kinematics: Kinematics
@@ -129,12 +138,12 @@ class ShapeIntegrals:
 
     @cached_property
     def checked(self) -> dict[str, Any]:
-        """Results of checks of the motion, which take seconds; equal bodies share them."""
+        """Results of checks of the motion, which take seconds. Equal bodies share them."""
         return {}
 
     @cached_property
     def masses(self) -> np.ndarray:
-        """Masses of the points of the quadrature, shape (N,) [kg]."""
+        """Masses of the quadrature points, shape (N,) [kg]."""
         if callable(self.density):
             return self.domain.weights * np.array([float(self.density(x)) for x in self.domain.points])
         return self.domain.weights * self.density
@@ -145,17 +154,19 @@ class ShapeIntegrals:
 
     @cached_property
     def points(self) -> EvaluatedPoints | None:
-        """Its points and others of the body, for a composed motion."""
+        """The quadrature points and further points of the body, with a cache of derivatives; None unless the kinematics
+        is composed."""
         if not isinstance(self.kinematics, ComposedKinematics):
             return None
         return EvaluatedPoints(shared_by_equals(CompiledDerivatives, self.kinematics), self.domain.points)
 
     def values(self, q: np.ndarray, v: np.ndarray, stack: int = 1) -> ShapeValues:
-        """The integrals at θ = q and θ̇ = v, shapes (..., n); one call of JAX takes `stack` of them."""
+        """The integrals at θ = q and θ̇ = v, shapes (..., n). One call of JAX evaluates `stack` states."""
         return ShapeValues(self._mass, *_batched(self._values, (q, v), stack))
 
     def derivatives(self, q: np.ndarray, v: np.ndarray, a: np.ndarray, stack: int = 1) -> ShapeDerivatives:
-        """Their derivatives at θ = q, θ̇ = v and θ̈ = a, shapes (..., n); one call of JAX takes `stack` of them."""
+        """Derivatives of the integrals at θ = q, θ̇ = v and θ̈ = a, shapes (..., n). One call of JAX evaluates `stack`
+        states."""
         if self.kinematics.is_linear:
             return ShapeDerivatives(*_batched(self._derivatives, (q, v, a), stack))
         q, v, a = np.broadcast_arrays(q, v, np.asarray(a, dtype=np.float64))
@@ -166,11 +177,12 @@ class ShapeIntegrals:
         return ShapeDerivatives(c_q, b_q, e_q, c_jl, P_jl, w_q, c_v, b_v, e_v, JxJ, K, d_q)
 
     def fold(self, q: np.ndarray) -> np.ndarray:
-        """The least det ∂f/∂x of the points at θ = q, shape (...); the map folds unless it is positive."""
+        """The smallest det ∂f/∂x of the quadrature points at θ = q, shape (...). The map folds if it is not
+        positive."""
         return self.worst(q)[0]
 
     def worst(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The least det ∂f/∂x of the points at θ = q, and the number of that point, shapes (...)."""
+        """The smallest det ∂f/∂x of the quadrature points at θ = q, and the index of its point, shapes (...)."""
         if self._slopes_known is None:
             least, where = _batched(self._fold, (q,))
             return least, where.astype(np.int64)
@@ -188,19 +200,20 @@ class ShapeIntegrals:
 
     @cached_property
     def _slopes_known(self) -> np.ndarray | None:
-        """∂φ_j/∂x of a linear map at the points as rows (9 N, n), if there is room for them."""
+        """∂φ_j/∂x of a linear map at the points, shape (9 N, n); None for a nonlinear map, or if the array is too
+        large."""
         if not self.kinematics.is_linear or 9 * len(self.domain.points) * self.kinematics.n > _MOST_SLOPES:
             return None
         return self.kinematics.shape_gradients(self.domain.points).reshape(-1, self.kinematics.n)
 
     @property
     def _uses_slopes(self) -> bool:
-        """Whether forces of the material are sums over points with the stored ∂φ_j/∂x."""
+        """Whether the material forces are sums over points with the stored ∂φ_j/∂x."""
         return self._slopes_known is not None and not self._is_polynomial
 
     @cached_property
     def _slopes_of_points(self) -> Any:
-        """∂φ_j/∂x at the points, shape (n, 3, 3, N), as a JAX array for the arguments of compiled functions."""
+        """∂φ_j/∂x at the points, shape (n, 3, 3, N), as a JAX array that is passed to compiled functions."""
         import jax.numpy as jnp
 
         assert self._slopes_known is not None
@@ -220,11 +233,13 @@ class ShapeIntegrals:
 
     @cached_property
     def _given(self) -> tuple[np.ndarray, ...]:
-        """Points, weights and masses: arguments of compiled functions, since XLA would spend seconds on constants."""
+        """Points, weights and masses. Compiled functions take them as arguments, because XLA spends seconds on
+        constants."""
         return self.domain.points, self.domain.weights, self.masses
 
     def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of points, weights, masses and its further arguments, compiled for the given points."""
+        """A function of points, weights, masses and further arguments, compiled; the result is a function of the
+        further arguments."""
         if self.kinematics.takes_arrays:
             inner = compiled(function)
             return lambda *state: inner(*self._given, *state)
@@ -232,7 +247,7 @@ class ShapeIntegrals:
         return compiled(lambda *state: function(*given, *state))
 
     def _of_bodies(self, function: Callable[..., Any]) -> Callable[..., list[np.ndarray]]:
-        """The same for states of several bodies, along the first axis of arguments and results."""
+        """Like `compiled`, for states of several bodies along the first axis of the arguments and results."""
         if self.kinematics.takes_arrays:
             return partial(BatchedFunction(function, len(self._given)), *self._given)
         given = self._given
@@ -286,7 +301,7 @@ class ShapeIntegrals:
 
     @cached_property
     def _derivatives_at_rest(self) -> Callable[..., Any]:
-        """For f that is not linear, at θ̈ = 0, with a cache of the last few states."""
+        """Derivatives for nonlinear f at θ̈ = 0, with a cache of recent states."""
         moduli = self.material.moduli()
 
         def derivatives(w: Any, m: Any, x: SecondDerivatives, v: Any) -> Any:
@@ -301,7 +316,8 @@ class ShapeIntegrals:
         return memoized(self._summed(derivatives, SecondDerivatives, self.points))
 
     def _summed(self, function: Callable[..., Any], kind: Any, points: EvaluatedPoints) -> Any:
-        """A function of θ and θ̇ as a sum over rows of points, whose derivatives are compiled apart and cached."""
+        """A function of θ and θ̇ as a sum over rows of points. The derivatives of the points are compiled separately
+        and cached."""
         weights = [points.weights(part) for part in (self.domain.weights, self.masses)]
         inner = BatchedFunction(lambda w, m, x, v: function(w, m, unpacked(kind, x, len(v)), v), 2)
 
@@ -354,11 +370,11 @@ class ShapeIntegrals:
 
     @property
     def _is_polynomial(self) -> bool:
-        """Whether the energy is (7)."""
+        """Whether the energy is the polynomial (7)."""
         return self.kinematics.is_linear and self._constants.K2 is not None
 
     def _energy(self, q: Any) -> Any:
-        """U of (1) in the module materials, by (7) if it holds."""
+        """U of (1) in the module materials; by (7) if the energy is that polynomial."""
         import jax
         import jax.numpy as jnp
 
@@ -396,8 +412,8 @@ class ShapeIntegrals:
 def _batched(
     function: Callable[..., list[np.ndarray]], arguments: tuple[np.ndarray, ...], stack: int = 1
 ) -> list[np.ndarray]:
-    """A function of stacks of vectors, one stack after another, so that it is compiled for one size of stack and not
-    for each size of batch."""
+    """Call a function of stacks of vectors for one stack after another. So it is compiled for one stack size, not for
+    each batch size."""
     rows = np.broadcast_arrays(*(np.asarray(argument, dtype=np.float64) for argument in arguments))
     batch = rows[0].shape[:-1]
     stacks = [row.reshape(-1, stack, row.shape[-1]) for row in rows]
@@ -407,7 +423,7 @@ def _batched(
 
 
 def _crossed(X: Any) -> Any:
-    """Σ a×b of matrices Σ a bᵀ, shape (..., 3, 3) to (..., 3)."""
+    """Σ a×b from matrices Σ a bᵀ: shape (..., 3, 3) to (..., 3)."""
     import jax.numpy as jnp
 
     parts = (X[..., 1, 2] - X[..., 2, 1], X[..., 2, 0] - X[..., 0, 2], X[..., 0, 1] - X[..., 1, 0])
@@ -429,8 +445,8 @@ def _inertia(m: Any, x: FirstDerivatives, v: Any) -> tuple[Any, ...]:
 
 
 class _ByAcceleration(NamedTuple):
-    """Derivatives of c_q, b_q and e_q by θ̈_k, beside ∫ρ ∂²f/∂θ_j∂θ_l: ∫ρ J_l×J_j (n, n, 3), ∫ρ p×H_jl (n, n, 3) and
-    ∫ρ H_jl·J_k (n, n, n), by [j, l]."""
+    """Derivatives of c_q, b_q and e_q with respect to θ̈_k, except ∫ρ ∂²f/∂θ_j∂θ_l: ∫ρ J_l×J_j (n, n, 3), ∫ρ p×H_jl (n,
+    n, 3) and ∫ρ H_jl·J_k (n, n, n), indexed [j, l]."""
 
     JxJ: Any
     pxH: Any
@@ -438,7 +454,7 @@ class _ByAcceleration(NamedTuple):
 
 
 def _inertia_slopes(m: Any, x: SecondDerivatives, v: Any) -> tuple[Any, ...]:
-    """The integrals of ShapeDerivatives from c_q to w_v at θ̈ = 0, and those of _ByAcceleration behind JxJ."""
+    """The integrals of ShapeDerivatives from c_q to w_v at θ̈ = 0, followed by those of _ByAcceleration after JxJ."""
     import jax.numpy as jnp
 
     turned, mJ = jnp.einsum("ljak,j->lak", x.H, v), m * x.J
@@ -456,7 +472,7 @@ def _inertia_slopes(m: Any, x: SecondDerivatives, v: Any) -> tuple[Any, ...]:
 
 
 def _accelerated(found: tuple[Any, ...], c_jl: Any, a: Any, by: _ByAcceleration) -> tuple[Any, ...]:
-    """c_q, b_q and e_q at θ̈ = a (..., n) from those at rest, as NumPy arrays with leading axes."""
+    """c_q, b_q and e_q at θ̈ = a (..., n) from their values at θ̈ = 0, as NumPy arrays with leading axes."""
     c_q, b_q, e_q = found
     column = a[..., None, :, None]
     turning = by.JxJ.swapaxes(-3, -2) + by.pxH  # by [l, k]
@@ -554,7 +570,7 @@ def _linear_slope(F_j: Any, q: Any) -> Any:
 def linear_coefficients(
     kinematics: Kinematics, domain: Domain | Quadrature, law: Hyperelastic, masses: np.ndarray
 ) -> LinearCoefficients:
-    """The constants of a linear kinematics, with the masses of the points of the domain."""
+    """The constants of a linear kinematics. `masses` are the masses of the points of the domain."""
     points, m, n = domain.points, masses, kinematics.n
     if n > _MOST_LINEAR:
         raise ModelError(f"shape integrals: a linear kinematics must have at most {_MOST_LINEAR} coordinates (got {n})")

@@ -1,23 +1,24 @@
-"""Jets: derivatives up to the third of motions by points and coordinates, and of motions one after the other.
+"""Jets: derivatives up to the third, with respect to points and coordinates, of motions and of their compositions.
 
-Elementary motions are evaluated on power series of third order in a few variables, whose coefficients are arrays with
-one value for each point. Most products of four variables never occur. Arithmetic that leaves them out needs fewer
+Each elementary motion is evaluated on power series of third order in a few variables. The coefficients are arrays with
+one value for each point. Most products of four variables never occur. Series arithmetic omits them; it needs fewer
 operations than nested differentiation of functions, and compiles in a fraction of the time.
 
-Integrals from 0 to x of smooth functions are such functions again:
+The integral from 0 to x of a smooth function is such a function again:
 
     y(θ, x) = ∫₀ˣ h(θ, s) ds,   dy = h(θ, x) dx + (∫₀ˣ ∂h/∂θ ds) dθ                                         (1)
 
-For many values of x, h is evaluated at the nodes of one rule over all of them, and its integral is a series of
-Chebyshev polynomials T_k. JAX knows (1) as a rule: derivatives of any order are such integrals again, and by x exact.
+For many values of x, h is evaluated at the nodes of one rule for all of them, and its integral is a series of Chebyshev
+polynomials T_k. JAX uses (1) as a differentiation rule. So derivatives of any order are such integrals too, and
+derivatives with respect to x are exact.
 
-Let z = (p, s) be the point that a motion g moves and the motion's own coordinates, and z_α its derivatives by the
-coordinates of earlier motions and by the directions of x. Then the derivatives of g are
+Let z = (p, s), with p the point that a motion g moves and s the coordinates of the motion. z_α are the derivatives of z
+with respect to the coordinates of earlier motions and to the directions of x. Then the derivatives of g are
 
     g_z z_α,   g_z z_αβ + g_zz[z_α, z_β],   g_z z_αβγ + Σ g_zz[z_αβ, z_γ] + g_zzz[z_α, z_β, z_γ]           (2)
 
-summed over the three pairs αβ. Motions have few coordinates each, and most of their derivatives are zero or one. So (2)
-costs a hundredth of the derivatives of the whole, and compiles in the time of its parts.
+with the sum over the three pairs αβ. Each motion has few coordinates, and most of their derivatives are zero or one. So
+(2) costs a hundredth of the derivatives of the whole composition, and compiles as fast as its parts.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 ORDER = 3
-Key = tuple[int, ...]  # numbers of variables in rising order
-_NODES = 32  # resolves bends by three turns to rounding
+Key = tuple[int, ...]  # indices of variables in ascending order
+_NODES = 32  # resolves bending by three turns to rounding error
 _UNIT = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
 _SERIES = np.linalg.inv(chebyshev.chebvander(_UNIT, _NODES - 1))
 _INTEGRALS = np.stack([chebyshev.chebint(c) for c in _SERIES.T], axis=-1)  # from values at the nodes
@@ -40,7 +41,7 @@ _INTEGRALS = np.stack([chebyshev.chebint(c) for c in _SERIES.T], axis=-1)  # fro
 
 @final
 class Series:
-    """Σ c_k δ^k: coefficients by the variables that they multiply; zeros are left out."""
+    """Power series Σ c_k δ^k: coefficients by the variables that they multiply. Zero coefficients are omitted."""
 
     __slots__ = ("terms",)
     __array_ufunc__ = None  # NumPy leaves arithmetic to the series
@@ -50,7 +51,7 @@ class Series:
 
     @classmethod
     def variable(cls, value: Any, number: int) -> Series:
-        """A variable about a value."""
+        """The variable with index `number`, expanded about a value."""
         return cls({(): value, (number,): 1.0})
 
     def __add__(self, other: Any) -> Series:
@@ -82,7 +83,7 @@ class Series:
         return other * power(self, -1.0)
 
     def materialized(self) -> Series:
-        """The same series, whose coefficients XLA computes once and not again at each use."""
+        """The same series. XLA computes its coefficients once, and not once for each use."""
         import jax
         from jax.core import Tracer
 
@@ -90,7 +91,7 @@ class Series:
         return Series({**self.terms, **jax.lax.optimization_barrier(traced)}) if traced else self
 
     def times(self, other: Any, order: int) -> Series:
-        """The product, cut off after an order."""
+        """The product, without terms above an order."""
         terms: dict[Key, Any] = {}
         for key, value in self.terms.items():
             for others, factor in _terms(other).items():
@@ -99,7 +100,7 @@ class Series:
         return Series(terms).materialized()
 
     def powers(self) -> tuple[Series, Series]:
-        """Square and cube of a series without a constant part."""
+        """Square and cube of a series whose constant part is zero."""
         square: dict[Key, Any] = {}
         rows = list(self.terms.items())
         for k, (key, value) in enumerate(rows):
@@ -113,14 +114,14 @@ class Series:
         return second, self.times(second, ORDER)
 
     def derivatives(self, order: int) -> dict[Key, Any]:
-        """The derivatives of an order, by variables in rising order."""
+        """The derivatives of an order, by variables in ascending order."""
         found = {key: value for key, value in self.terms.items() if len(key) == order}
         repeated = {key: np.prod([factorial(key.count(a)) for a in set(key)], initial=1.0) for key in found}
         return {key: _product(float(repeated[key]), value) for key, value in found.items()}
 
 
 def _terms(x: Any) -> Mapping[Key, Any]:
-    """The terms of a series, or of an array as a constant."""
+    """The terms of a series; an array is a series with a constant term only."""
     return x.terms if isinstance(x, Series) else {(): x}
 
 
@@ -129,19 +130,19 @@ def _add(terms: dict[Key, Any], key: Key, part: Any) -> None:
 
 
 def _product(a: Any, b: Any) -> Any:
-    """The product of two coefficients, without a multiplication by one."""
+    """The product of two coefficients. A factor of one is not multiplied."""
     if isinstance(a, float) and a == 1.0:
         return b
     return a if isinstance(b, float) and b == 1.0 else a * b
 
 
 def compose(values: list[Any], x: Series) -> Series:
-    """f(x) of a series x, from f and its derivatives at the constant part of x."""
+    """f(x) for a series x, from the values of f and its derivatives at the constant part of x."""
     return _compose_all([values], x)[0]
 
 
 def _compose_all(functions: list[list[Any]], x: Series) -> list[Series]:
-    """The same for several functions, with the powers of x computed once."""
+    """`compose` for several functions; the powers of x are computed once."""
     change = Series({key: value for key, value in x.terms.items() if key})
     powers = [change, *change.powers()]
     found = []
@@ -198,7 +199,7 @@ def thickening(u: Any) -> Any:
 
 
 def positive_or_one(x: Any) -> Any:
-    """A nonnegative array or series, with the constant one in place of zeros."""
+    """A nonnegative array or series in which zeros are replaced by the constant one."""
     import jax.numpy as jnp
 
     if not isinstance(x, Series):
@@ -259,19 +260,20 @@ def _integral_with_rule() -> Callable[..., Any]:
 
 
 def _directional(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The derivative by the first argument along a direction, which comes with that argument."""
+    """The derivative with respect to the first argument along a direction; the first argument is the pair (value,
+    direction)."""
     import jax
 
     return lambda both, s: jax.jvp(lambda q: function(q, s), (both[0],), (both[1],))[1]
 
 
 def antiderivative(function: Callable[[Any, Any], Any], q: Any, x: Any) -> Any:
-    """y of (1), in the shape of x; axes of the function before those of its second argument come first.
+    """y of (1), in the shape of x. Axes of h other than the one of s come first.
 
     Args:
-        function: h(q, s) of s, shape (m,), made of jax.numpy.
-        q: its parameters, an array or several.
-        x: of any shape.
+        function: h(q, s) for s of shape (m,), written with jax.numpy.
+        q: parameters of h: an array or several arrays.
+        x: upper limits of the integral, any shape.
     """
     import jax.numpy as jnp
 
@@ -279,10 +281,10 @@ def antiderivative(function: Callable[[Any, Any], Any], q: Any, x: Any) -> Any:
 
 
 def antiderivatives(functions: Callable[[Any, Any], tuple[Any, ...]], q: Any, x: Any) -> tuple[Any, ...]:
-    """∫₀ˣ h(q, s) ds of several functions h, and h(q, x) behind them; q is an array or a tuple of series.
+    """∫₀ˣ h(q, s) ds for several functions h, followed by h(q, x). q is an array or a tuple of series.
 
     Args:
-        x: an array, or a series of first order in one variable; q does not vary with that variable.
+        x: an array, or a series of first order in one variable on which q does not depend.
     """
     import jax.numpy as jnp
 
@@ -307,15 +309,23 @@ def antiderivatives(functions: Callable[[Any, Any], tuple[Any, ...]], q: Any, x:
 
 
 def _integral_of_change(h: Series, number: int, slope: Any) -> Series:
-    """∫ h dx from the constant part of x on, if x changes with a variable by a slope."""
+    """∫ h dx from the constant part of x to x, if x depends linearly on one variable with a given slope."""
     parts = {key: value for key, value in h.terms.items() if len(key) < ORDER}
     scaled = {key: _product(slope, value) * (1.0 / (key.count(number) + 1)) for key, value in parts.items()}
     return Series({tuple(sorted((*key, number))): value for key, value in scaled.items()})
 
 
 class FirstDerivatives(NamedTuple):
-    """Positions p (3, N) and F = ∂f/∂x (3, 3, N) of points, which are along the last axis; their derivatives
-    J (n, 3, N) and F_j (n, 3, 3, N) by the coordinates; h = J̇θ̇ (3, N) and F_h = Σ ∂²F/∂θ_j∂θ_k θ̇_jθ̇_k (3, 3, N)."""
+    """First derivatives at N points, which are along the last axis of each array.
+
+    Fields:
+        p: positions (3, N).
+        F: gradients ∂f/∂x (3, 3, N).
+        J: ∂p/∂θ (n, 3, N).
+        F_j: ∂F/∂θ (n, 3, 3, N).
+        h: J̇θ̇ (3, N).
+        F_h: Σ ∂²F/∂θ_j∂θ_k θ̇_jθ̇_k (3, 3, N).
+    """
 
     p: Any
     F: Any
@@ -326,7 +336,14 @@ class FirstDerivatives(NamedTuple):
 
 
 class SecondDerivatives(NamedTuple):
-    """The same with the second derivatives H of p and F_jl of F by [j, l], and h_q = ∂(J̇θ̇)/∂θ (n, 3, N)."""
+    """Second derivatives at N points, which are along the last axis of each array.
+
+    Fields:
+        p, F, J, F_j: as in FirstDerivatives.
+        H: ∂²p/∂θ_j∂θ_l (n, n, 3, N), indexed [j, l].
+        F_jl: ∂²F/∂θ_j∂θ_l (n, n, 3, 3, N), indexed [j, l].
+        h_q: ∂(J̇θ̇)/∂θ (n, 3, N).
+    """
 
     p: Any
     F: Any
@@ -341,14 +358,14 @@ Kind = TypeVar("Kind", FirstDerivatives, SecondDerivatives)
 
 
 def packed(x: FirstDerivatives | SecondDerivatives) -> Any:
-    """All fields in one array (rows, N): functions of JAX return one array sooner than many."""
+    """All fields in one array (rows, N). JAX returns one array faster than many."""
     import jax.numpy as jnp
 
     return jnp.concatenate([part.reshape(-1, part.shape[-1]) for part in x])
 
 
 def unpacked(kind: type[Kind], rows: Any, n: int) -> Kind:
-    """The fields of a packed array, for n coordinates."""
+    """The fields of a packed array (rows, N), for n coordinates."""
     last = ((3,), (3, 3)) if kind is FirstDerivatives else ((n, n, 3), (n, n, 3, 3), (n, 3))
     parts, first = [], 0
     for shape in ((3,), (3, 3), (n, 3), (n, 3, 3), *last):
@@ -359,7 +376,7 @@ def unpacked(kind: type[Kind], rows: Any, n: int) -> Kind:
 
 
 def value_and_jacobian(function: Callable[[Any], Any], q: Any) -> tuple[Any, Any]:
-    """A function and its derivatives by q, the axis of q first."""
+    """A function's value, and its derivative with respect to q with the axis of q first."""
     import jax
     import jax.numpy as jnp
 
@@ -367,20 +384,20 @@ def value_and_jacobian(function: Callable[[Any], Any], q: Any) -> tuple[Any, Any
 
 
 def second_along(function: Callable[..., Any], at: tuple[Any, ...], rates: tuple[Any, ...]) -> Any:
-    """The second derivative of a function along rates; for positions J̇θ̇."""
+    """The second derivative of a function along `rates`. For positions as a function of θ it is J̇θ̇."""
     import jax
 
     return jax.jvp(lambda *at: jax.jvp(function, at, rates)[1], at, rates)[1]
 
 
 def first_derivatives(motion: Callable[[Any], tuple[Any, Any]], q: Any, v: Any) -> FirstDerivatives:
-    """Of any motion, from a function of θ that returns p and F, at θ̇ = v."""
+    """FirstDerivatives at θ = q and θ̇ = v of any motion, given as a function of θ that returns p and F."""
     (p, F), (J, F_j) = value_and_jacobian(motion, q)
     return FirstDerivatives(p, F, J, F_j, *second_along(motion, (q,), (v,)))
 
 
 def second_derivatives(motion: Callable[[Any], tuple[Any, Any]], q: Any, v: Any) -> SecondDerivatives:
-    """Of any motion, from a function of θ that returns p and F, at θ̇ = v."""
+    """SecondDerivatives at θ = q and θ̇ = v of any motion, given as a function of θ that returns p and F."""
     ((p, F), (J, F_j)), (_, (H, F_jl)) = value_and_jacobian(lambda q: value_and_jacobian(motion, q), q)
     _, h_q = value_and_jacobian(lambda q: second_along(lambda q: motion(q)[0], (q,), (v,)), q)
     return SecondDerivatives(p, F, J, F_j, H, F_jl, h_q)
@@ -389,11 +406,11 @@ def second_derivatives(motion: Callable[[Any], tuple[Any, Any]], q: Any, v: Any)
 # a motion: the three components of a point and its own coordinates, as series
 Motion = Callable[[tuple[Series, Series, Series], tuple[Series, ...]], Sequence[Series]]
 Jet = list[list[dict[Key, Any]]]  # for each component of g, its derivatives of order 0 to 3 by z
-Parts = list[Any]  # tables of the three components, and perhaps those of the motion's own coordinates behind them
+Parts = list[Any]  # tables of the three components, in some functions followed by those of the motion's coordinates
 
 
 def jets(motions: list[tuple[Motion, int]], points: Any, q: Any) -> list[Jet]:
-    """The derivatives of motions one after the other, each with the number of its coordinates, at θ = q."""
+    """Jets of composed motions at θ = q. `motions` holds each motion with the number of its coordinates."""
     import jax.numpy as jnp
 
     p, found, n = list(jnp.asarray(points, dtype=jnp.float64).T), [], 0
@@ -406,10 +423,11 @@ def jets(motions: list[tuple[Motion, int]], points: Any, q: Any) -> list[Jet]:
 
 
 def first_of_composition(jets: list[Jet], counts: list[int], points: Any, v: Any) -> FirstDerivatives:
-    """First derivatives of composed motions by (2), from their jets and numbers of coordinates, at θ̇ = v.
+    """FirstDerivatives of composed motions by (2), from their jets and numbers of coordinates, at θ̇ = v.
 
-    Tables have one entry for each component of p: X (3, N) by directions of x, J (n, N) by coordinates, XJ (n, 3, N) by
-    both; h = J̇θ̇ (N,), and Xh (3, N) its derivative by directions. A motion's own coordinates come behind earlier ones.
+    Tables have one entry for each component of p: X (3, N) by directions of x; J (n, N) by coordinates; XJ (n, 3, N) by
+    both; h = J̇θ̇ (N,); and Xh (3, N), the derivative of h by directions. The coordinates of a motion come after those
+    of earlier motions.
     """
     import jax.numpy as jnp
 
@@ -440,9 +458,9 @@ def first_of_composition(jets: list[Jet], counts: list[int], points: Any, v: Any
 
 
 def second_of_composition(jets: list[Jet], counts: list[int], points: Any, v: Any) -> SecondDerivatives:
-    """Second derivatives of composed motions by (2), from their jets and numbers of coordinates, at θ̇ = v.
+    """SecondDerivatives of composed motions by (2), from their jets and numbers of coordinates, at θ̇ = v.
 
-    Beside the tables of `first_of_composition`: H (n, n, N) and XH (n, n, 3, N) by two coordinates, h_q (n, N).
+    Tables in addition to `first_of_composition`: H (n, n, N) and XH (n, n, 3, N) by two coordinates, and h_q (n, N).
     """
     import jax.numpy as jnp
 
@@ -480,7 +498,7 @@ def second_of_composition(jets: list[Jet], counts: list[int], points: Any, v: An
 
 
 def _identity_tables(points: Any) -> tuple[Parts, ...]:
-    """p, X, J, XJ, H and XH of the identity, before any motion."""
+    """p, X, J, XJ, H and XH of the identity."""
     import jax.numpy as jnp
 
     p = jnp.asarray(points, dtype=jnp.float64).T
@@ -490,7 +508,8 @@ def _identity_tables(points: Any) -> tuple[Parts, ...]:
 
 
 def _along(derivatives: Mapping[Key, Any], rates: Parts) -> dict[Key, Any]:
-    """Symmetric derivatives contracted with one vector of z, of an order less; a short vector ends with zeros."""
+    """Symmetric derivatives contracted with one vector of z; the order decreases by one. Missing entries of the vector
+    are zero."""
     total: dict[Key, Any] = {}
     for key, value in derivatives.items():
         for a in sorted(set(key)):
@@ -507,7 +526,7 @@ def _sum(derivatives: Mapping[Key, Any], rates: Parts) -> Any:
 
 
 def _by(derivatives: Mapping[Key, Any], a: int) -> dict[Key, Any]:
-    """Symmetric derivatives differentiated once by entry a of z."""
+    """Symmetric derivatives that contain entry a of z, with this entry removed."""
     return {_without(key, a): value for key, value in derivatives.items() if a in key}
 
 
@@ -518,7 +537,7 @@ def _without(key: Key, a: int) -> Key:
 
 
 def _added(first: Mapping[Key, Any], second: Mapping[Key, Any]) -> dict[Key, Any]:
-    """The sum of derivatives by keys."""
+    """The sum of two sets of derivatives."""
     return {key: first.get(key, 0.0) + second.get(key, 0.0) for key in {**first, **second}}
 
 
@@ -534,14 +553,14 @@ def _own_pairs(derivatives: Mapping[Key, Any], k: int) -> list[Parts]:
 
 
 def _wide(parts: Parts, axis: int) -> Parts:
-    """The same tables with one more axis, of length one."""
+    """The tables with one more axis of length one."""
     import jax.numpy as jnp
 
     return [jnp.expand_dims(part, axis) for part in parts]
 
 
 def _wide_keys(derivatives: Mapping[Key, Any], axis: int) -> dict[Key, Any]:
-    """The same for derivatives by keys."""
+    """Derivatives with one more axis of length one."""
     return dict(zip(derivatives, _wide(list(derivatives.values()), axis)))
 
 
@@ -558,14 +577,15 @@ def _broadcast(x: Any, *shape: int) -> Any:
 
 
 def _joined(table: Any, own: Parts, *shape: int) -> Any:
-    """A table with rows of a motion's own coordinates behind it."""
+    """A table, followed by rows for the motion's own coordinates."""
     import jax.numpy as jnp
 
     return jnp.concatenate([table, *(_broadcast(row, 1, *shape) for row in own)])
 
 
 def _square(table: Any, across: Parts, own: list[Parts], *shape: int) -> Any:
-    """A table (n, n, ...) bordered by rows (n, ...) and their transposes, with own coordinates in the corner."""
+    """A table (n, n, ...) extended by rows (n, ...), their transposes, and a corner for the motion's own
+    coordinates."""
     import jax.numpy as jnp
 
     n = len(table)
@@ -576,7 +596,7 @@ def _square(table: Any, across: Parts, own: list[Parts], *shape: int) -> Any:
 
 
 def _transposed(tables: list[tuple[Any, ...]]) -> list[Parts]:
-    """Tables by quantity instead of by component, as arrays that XLA computes once and not again at each use."""
+    """Tables grouped by quantity instead of by component. XLA computes these arrays once, and not once for each use."""
     import jax
 
     return [list(parts) for parts in zip(*jax.lax.optimization_barrier(tables))]

@@ -1,7 +1,7 @@
-"""The motion of material points: p = f(x, θ), of a point x of the reference shape and n coordinates θ.
+"""Kinematics of deformable bodies: p = f(x, θ) for a point x of the undeformed shape and n coordinates θ.
 
-Here are the base class, motions as functions of a user, and modes: the functions of the abscissa from which kinematics
-of the library are built.
+This module holds the base class, user-defined motions, and modes: functions of the abscissa from which the library's
+kinematics are built.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from lissom.robot.poses import compiled, in_double
 
 
 class Kinematics(ABC):
-    """The motion of the points of a body with its coordinates.
+    """The motion of the points of a body as a function of its coordinates.
 
-    Law: p = f(x, θ) in the body's frame [m], f(x, 0) = x, with three derivatives in θ, written with jax.numpy.
+    Law: p = f(x, θ) [m] in the body's frame, with f(x, 0) = x. f has three derivatives in θ and is written with
+    jax.numpy.
     """
 
     n: int  # number of coordinates θ
@@ -35,74 +36,76 @@ class Kinematics(ABC):
     keeps_volume: bool = False  # whether det ∂f/∂x = 1 everywhere
     takes_arrays: bool = True  # whether `positions` and `deformations` take points traced by JAX; else NumPy arrays
     breaks: tuple[float, ...] = ()  # abscissae x/length within (0, 1) where f is not smooth
-    breaks_around: tuple[float, ...] = ()  # and angles about x in [0, 1), in turns from +y
-    is_of_cells: bool = False  # whether f belongs to the points of one mesh
-    chooses_steps: bool = False  # whether it has an integrator whose number of steps the body chooses
+    breaks_around: tuple[float, ...] = ()  # angles about x in [0, 1), in turns from +y, where f is not smooth
+    is_of_cells: bool = False  # whether f is defined on the cells of one mesh
+    chooses_steps: bool = False  # whether f has an integrator whose number of steps the body chooses
 
     @abstractmethod
     def map(self, x: Any, q: Any) -> Any:
-        """f of one point x, shape (3,), at θ = q, shape (n,)."""
+        """f of one point x, shape (3,), at θ = q, shape (n,): position, shape (3,)."""
 
     @abstractmethod
     def check(self, where: str) -> None:
         """Raise ModelError if the description breaks a rule."""
 
     def positions(self, points: np.ndarray, q: Any) -> Any:
-        """f of fixed points (N, 3), shape (N, 3)."""
+        """f at constant points (N, 3), shape (N, 3)."""
         import jax
 
         return jax.vmap(lambda x: self.map(x, q))(points)
 
     def deformations(self, points: np.ndarray, q: Any) -> Any:
-        """∂f/∂x at fixed points, shape (N, 3, 3), up to rotations from the left, which energies do not see."""
+        """∂f/∂x at constant points, shape (N, 3, 3). It may differ by a rotation from the left, which does not change
+        the energy."""
         import jax
 
         return jax.vmap(lambda x: jax.jacfwd(self.map)(x, q))(points)
 
     def samples(self, points: np.ndarray) -> Samples:
-        """Points (N, 3) with their positions and strains in NumPy, for the choice of a quadrature."""
+        """Positions and strains of points (N, 3) with NumPy, for the choice of a quadrature."""
         return SamplesByJax(self, points)
 
     def stepped(self, count: int | None) -> Kinematics:
-        """The same kinematics with a number of steps of its integrator; None leaves it to the body."""
+        """The kinematics with another number of integrator steps; with None the body chooses it."""
         return self
 
     def enriched(
         self, domain: Domain, material: Hyperelastic, density: float | Callable[[np.ndarray], float]
     ) -> Enriched | None:
-        """A motion with further coordinates for a body of these; None if the library knows no further ones."""
+        """Kinematics with added coordinates, for a body with this domain, material and density. None if the library
+        knows no further coordinates."""
         return None
 
     def first_derivatives(self, points: Any, q: Any, v: Any) -> FirstDerivatives:
-        """Positions and ∂f/∂x of fixed points at θ = q with derivatives by θ, and J̇θ̇ for θ̇ = v."""
+        """FirstDerivatives of constant points at θ = q and θ̇ = v."""
         return jets.first_derivatives(self._rows_of_points(points), q, v)
 
     def second_derivatives(self, points: Any, q: Any, v: Any) -> SecondDerivatives:
-        """The same with second derivatives by θ."""
+        """SecondDerivatives of constant points at θ = q and θ̇ = v."""
         return jets.second_derivatives(self._rows_of_points(points), q, v)
 
     def _rows_of_points(self, points: Any) -> Callable[[Any], tuple[Any, Any]]:
-        """p and F of fixed points as a function of θ, points along the last axis."""
+        """A function of θ that returns p and F of constant points, with the points along the last axis."""
         return lambda q: (self.positions(points, q).T, self.deformations(points, q).transpose(1, 2, 0))
 
     def frames(self, points: np.ndarray, q: Any) -> tuple[Any, Any]:
-        """Axes (N, 3, 3) and positions (N, 3) of the area across x at fixed points (N, 3).
+        """Axes (N, 3, 3) and positions (N, 3) of the cross-sections normal to x at constant points (N, 3).
 
-        The first axis is its normal, the second follows the material.
+        The first axis is the normal of the deformed section. The second axis follows the material's y direction.
         """
         import jax
 
         return jax.vmap(lambda x: (area_axes(jax.jacfwd(self.map)(x, q)), self.map(x, q)))(points)
 
     def shapes(self, points: np.ndarray) -> np.ndarray:
-        """φ_j of a linear map at points (N, 3), shape (N, 3, n)."""
+        """Shape functions φ_j of a linear map at points (N, 3), shape (N, 3, n)."""
         import jax
 
         slope = compiled(jax.jacfwd(lambda q: self.positions(points, q)))
         return np.asarray(slope(np.zeros(self.n)))
 
     def shape_gradients(self, points: np.ndarray) -> np.ndarray:
-        """∂φ_j/∂x of a linear map at points (N, 3), shape (N, 3, 3, n)."""
+        """Gradients ∂φ_j/∂x of a linear map at points (N, 3), shape (N, 3, 3, n)."""
         import jax
 
         slope = compiled(jax.jacfwd(lambda q: self.deformations(points, q)))
@@ -110,9 +113,9 @@ class Kinematics(ABC):
 
 
 class ComposedKinematics(Kinematics):
-    """A motion composed of others, f = h_P(… h_2(h_1(x))).
+    """A composition of motions, f = h_P(… h_2(h_1(x))).
 
-    Its derivatives come from the jets of the parts. Those of F are those of ∂f/∂x itself, not up to a rotation.
+    Its derivatives are computed from the jets of the parts. F is ∂f/∂x itself, without a rotation from the left.
     """
 
     def samples(self, points: np.ndarray) -> Samples:
@@ -120,15 +123,15 @@ class ComposedKinematics(Kinematics):
 
     @abstractmethod
     def jets(self, points: Any, q: Any) -> Any:
-        """Jets of its parts at points (N, 3) and θ = q."""
+        """Jets of the parts at points (N, 3) and θ = q."""
 
     @abstractmethod
     def first_from(self, parts: Any, points: Any, v: Any) -> FirstDerivatives:
-        """`first_derivatives` from these jets."""
+        """FirstDerivatives from the jets of the parts."""
 
     @abstractmethod
     def second_from(self, parts: Any, points: Any, v: Any) -> SecondDerivatives:
-        """`second_derivatives` from these jets."""
+        """SecondDerivatives from the jets of the parts."""
 
     def first_derivatives(self, points: Any, q: Any, v: Any) -> FirstDerivatives:
         return self.first_from(self.jets(points, q), points, v)
@@ -138,7 +141,8 @@ class ComposedKinematics(Kinematics):
 
 
 def area_axes(F: Any) -> Any:
-    """Axes (3, 3) of the area across x, with the deformation gradient F (3, 3): its normal, y in the material, z."""
+    """Axes (3, 3) of the deformed cross-section, from the deformation gradient F (3, 3): the normal, the material's y
+    direction, and their cross product."""
     import jax.numpy as jnp
 
     normal = jnp.cross(F[:, 1], F[:, 2])
@@ -147,7 +151,7 @@ def area_axes(F: Any) -> Any:
 
 
 def check_function(function: Any, n: Any, shape: tuple[int, ...], arguments: tuple[Any, ...], where: str) -> None:
-    """Raise ModelError if a user's function is not callable, does not run under JAX, or returns another shape."""
+    """Raise ModelError if a user's function is not callable, does not run under JAX, or returns a wrong shape."""
     checks.integer(n, f"{where}: n", least=1)
     try:
         import jax  # noqa: F401
@@ -166,12 +170,12 @@ def check_function(function: Any, n: Any, shape: tuple[int, ...], arguments: tup
 @final
 @dataclass(frozen=True)
 class KinematicsFunction(Kinematics):
-    """A user's motion.
+    """User-defined kinematics.
 
     Args:
-        function: f(x, θ) → p, x and p of shape (3,) [m], θ of shape (n,), made of jax.numpy.
+        function: f(x, θ) that returns p, written with jax.numpy; x and p have shape (3,) [m], θ has shape (n,).
         n: number of coordinates.
-        keeps_volume: whether det ∂f/∂x = 1 everywhere, which is then checked at some points.
+        keeps_volume: True states that det ∂f/∂x = 1 everywhere. `build` checks this at some points.
     """
 
     function: Callable[[Any, Any], Any]
@@ -191,10 +195,10 @@ class KinematicsFunction(Kinematics):
 @final
 @dataclass(frozen=True)
 class KinematicsRitz(Kinematics):
-    """Ritz-Galerkin on position: f = x + φ(x) θ with given shape functions.
+    """Ritz-Galerkin kinematics, f = x + φ(x) θ, with given shape functions.
 
     Args:
-        function: φ(x), shape (3, n), of a point x, shape (3,) [m], made of jax.numpy.
+        function: φ(x), shape (3, n), of a point x, shape (3,) [m], written with jax.numpy.
         n: number of coordinates.
     """
 
@@ -222,8 +226,10 @@ class KinematicsRitz(Kinematics):
 
 
 Modes = Sequence[Sequence[float]] | Callable[[Any], Any]
-"""Functions of the normalised abscissa s = x/length that coordinates multiply: one polynomial each, as its coefficients
-by rising power of s; or a smooth function of s that returns all values, shape (k,), made of jax.numpy."""
+"""Modes: k functions of the abscissa s = x/length, each multiplied by one coordinate. They are given as polynomials,
+each a list of coefficients by ascending power of s; or as one smooth function of s, written with jax.numpy, that
+returns
+all k values, shape (k,)."""
 
 
 def mode_count(modes: Modes) -> int:
@@ -249,7 +255,7 @@ def mode_values(modes: Modes, s: Any) -> Any:
 
 
 def mode_sum(modes: Modes, q: Any, s: Any) -> Any:
-    """Σ modes θ at abscissae s, an array or a series, in the shape of s; with a series, θ is a tuple."""
+    """Σ modes θ at abscissae s (an array or a series), in the shape of s. If s is a series, θ is a tuple."""
     import jax
     import jax.numpy as jnp
 
@@ -262,7 +268,7 @@ def mode_sum(modes: Modes, q: Any, s: Any) -> Any:
 
 
 def mode_integral(modes: Modes, q: Any, s: Any) -> Any:
-    """The integral of Σ modes θ from 0 to s, in the shape of s."""
+    """∫ Σ modes θ ds from 0 to s, in the shape of s."""
     if callable(modes):
         return antiderivatives(lambda q, s: (mode_sum(modes, q, s),), q, s)[0]
     table = _table(modes)
@@ -270,7 +276,7 @@ def mode_integral(modes: Modes, q: Any, s: Any) -> Any:
 
 
 def _modes_of_series(modes: Callable[[Any], Any], s: Any) -> list[Any]:
-    """The value of each mode at a series, or at an array."""
+    """The value of each mode at a series or at an array."""
     import jax
     import jax.numpy as jnp
 
@@ -294,7 +300,7 @@ def _table(modes: Sequence[Sequence[float]]) -> np.ndarray:
 
 
 def _weighted_coefficients(table: np.ndarray, q: Any) -> Any:
-    """Coefficients of Σ modes θ."""
+    """Coefficients of the polynomial Σ modes θ."""
     if not isinstance(q, tuple):
         return q @ table
     return [sum((theta * float(c) for theta, c in zip(q, column) if c), 0.0) for column in table.T]
@@ -308,7 +314,7 @@ def _horner(coefficients: Any, s: Any) -> Any:
 
 
 def check_modes(modes: Any, where: str) -> None:
-    """Raise ModelError if modes are neither polynomials nor a function of s."""
+    """Raise ModelError unless modes are polynomials or a function of s."""
     if not callable(modes):
         rule = "must be a list of polynomials, each its coefficients by rising power, or a function of s"
         checks.require(isinstance(modes, Sequence) and len(modes) > 0, where, rule, modes)

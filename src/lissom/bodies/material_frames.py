@@ -1,23 +1,24 @@
 """Frames at material points of a body, as functions of its coordinates.
 
-All frames of one body that a caller asks for at once are evaluated in one call: JAX compiles one function for them, and
-one call fills the tables of all. With R and p the pose of a point in the body's frame, its columns in its own axes are
+All frames of a body that a caller asks for together are evaluated in one call: JAX compiles one function for them, and
+one call fills all tables. Let R and p be the pose of a point in the body's frame. The columns of its motion subspace,
+in its own axes, are
 
     S_j = ((Rᵀ ∂R/∂θ_j)^∨; Rᵀ ∂p/∂θ_j)                                                                    (1)
 
-For a force on a point, or a length to it, the axes do not matter. Such a point keeps the axes of the body, R = 1, and
-S_j = (0; J_j) with J_j = ∂f/∂θ_j. For f = x + Σ φ_j(x) θ_j that is constant, and kernels need no more.
+A force on a point, or a length to it, does not depend on the axes there. Such a point keeps the axes of the body, R =
+1, and S_j = (0; J_j) with J_j = ∂f/∂θ_j. For f = x + Σ φ_j(x) θ_j this is constant, and kernels need nothing else.
 
-A composed motion gives the derivatives of points itself; JAX takes none. With b = ∂f/∂y, d = ∂f/∂z and n = b×d of a
-point, the frame of the area across x has the axes R = (a₁, a₂, a₃), a₁ = n/|n|, a₂ = b/|b|, a₃ = a₁×a₂, and in these
-axes the columns S_j = (w_j; u_j)
+A composed motion supplies the derivatives of its points, so JAX does not differentiate. Let b = ∂f/∂y, d = ∂f/∂z and n
+= b×d at a point. The frame of the cross-section has the axes R = (a₁, a₂, a₃), a₁ = n/|n|, a₂ = b/|b|, a₃ = a₁×a₂. In
+these axes the columns S_j = (w_j; u_j) are
 
     w_j = (a₃·b_j/|b|, −a₃·n_j/|n|, a₂·n_j/|n|),   u_j = Rᵀ J_j                                            (2)
     ∂a_k/∂θ_c = R (w_c×e_k),   ∂|b|/∂θ_c = a₂·b_c,   ∂|n|/∂θ_c = a₁·n_c                                    (3)
 
-So ∂S_j/∂θ_c takes second derivatives of points by θ. Along a rate, Σ ∂S_j/∂θ_c v_j v_c takes those along it, which
-come with the first derivatives. ∂²S comes from central differences of fourth order, within 1e-8: third derivatives
-would take longer to compile than all the rest.
+So ∂S_j/∂θ_c needs second derivatives of the points with respect to θ. The sum Σ ∂S_j/∂θ_c v_j v_c along a rate v needs
+only second derivatives along v, which come with the first derivatives. ∂²S is computed by central differences of fourth
+order, with errors below 1e-8: third derivatives would take longer to compile than all other functions together.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from lissom.bodies.twists import cross
 from lissom.robot import checks
 from lissom.robot.poses import PoseDerivatives, compiled
 
-_RIGID = 1e-9  # largest deviation of axes from orthonormal
-_SAMPLES = 4  # θ at which that is checked
-# XLA would fuse a value of several uses into each use, and repeat it in derivatives of derivatives
+_RIGID = 1e-9  # largest deviation of axes from orthonormality
+_SAMPLES = 4  # number of θ at which orthonormality is checked
+# Otherwise XLA would compute a shared value once for each use, and again in derivatives of derivatives
 _UNFUSED = {"xla_disable_hlo_passes": "fusion,cpu-instruction-fusion", "xla_cpu_use_fusion_emitters": True}
-_STEP = 3e-3  # of differences of columns, in turns [rad] and displacements over the size of the body
-_PLACES = np.array([-2.0, -1.0, 1.0, 2.0])  # in steps, beside the middle
+_STEP = 3e-3  # step of finite differences of columns: rotation [rad], or displacement over the size of the body
+_PLACES = np.array([-2.0, -1.0, 1.0, 2.0])  # points of the differences, in steps
 _FIRST = np.array([1.0, -8.0, 8.0, -1.0]) / 12.0  # central differences of fourth order at these places
 _SECOND = np.array([-1.0, 16.0, 16.0, -1.0]) / 12.0  # and −30/12 in the middle
 _KEPT = 32  # states in the cache of columns
@@ -58,7 +59,7 @@ class MaterialFrames:
 
     @cached_property
     def compiled(self) -> dict[tuple[Any, ...], Any]:
-        """Functions of θ (n,) for sets of points, with one derivative of (1) or two."""
+        """Compiled functions of θ (n,) by set of points, and by the number of derivatives of (1), one or two."""
         return {}
 
     def at(self, point: Any, *, turns: bool) -> MaterialFrame:
@@ -74,10 +75,12 @@ class MaterialFrames:
         curved: bool = True,
         sloped: bool = True,
     ) -> PoseDerivatives:
-        """Poses and columns of several frames at θ = q (m, n): each field has the axis of the frames after the first.
+        """Poses and columns of several frames at θ = q (m, n). The frames are along the second axis of each field.
 
-        With v = θ̇ (m, n), the last derivative need only be right along it, in Σ ∂²S_j/∂θ_c∂θ_e v_c v_e. Without
-        `curved`, ∂²S is left empty. Without `sloped` too, ∂S need only be right in Σ ∂S_j/∂θ_c v_j v_c.
+        Args:
+            v: θ̇ (m, n). If given, the last derivative is right only in the sum Σ ∂²S_j/∂θ_c∂θ_e v_c v_e.
+            curved: False leaves ∂²S empty.
+            sloped: if `curved` and `sloped` are False, ∂S is right only in the sum Σ ∂S_j/∂θ_c v_j v_c.
         """
         columns = self.columns(frames, np.zeros(len(frames), dtype=np.int64))
         rows = zip(q[:, None], [None] * len(q) if v is None else v[:, None])
@@ -88,11 +91,12 @@ class MaterialFrames:
         return PoseDerivatives(g, S, S_q, S_qq)
 
     def columns(self, frames: Sequence[MaterialFrame], bodies: np.ndarray) -> Callable[..., Sequence[np.ndarray]]:
-        """R, p, S, ∂S and ∂²S of frames, as in `derivatives`, as a function of θ and of θ̇ or None at one state.
+        """A function of θ and of θ̇ (or None) at one state that returns R, p, S, ∂S and ∂²S of frames, as in
+        `derivatives`.
 
         Args:
-            bodies: for each frame, the number of its body among the k bodies of a call; θ and θ̇ are (k, n). Only a
-                composed motion has more than one.
+            bodies: for each frame, the index of its body among the k bodies of a call; θ and θ̇ have shape (k, n). Only
+                a composed motion has more than one body.
         """
         points, turning = np.stack([frame.point for frame in frames]), np.array([frame.turns for frame in frames])
         key = points.tobytes(), turning.tobytes(), bodies.tobytes()
@@ -118,8 +122,8 @@ class MaterialFrame:
 
     Args:
         family: the frames of its body.
-        point: of the reference shape (3,) [m].
-        turns: whether it follows the area across the point; otherwise it keeps the axes of the body.
+        point: material point of the undeformed shape (3,) [m].
+        turns: True: the frame follows the cross-section at the point. False: it keeps the axes of the body.
     """
 
     family: MaterialFrames
@@ -133,7 +137,7 @@ class MaterialFrame:
 
     @property
     def is_linear(self) -> bool:
-        """Whether its pose is linear in θ; kernels evaluate such poses themselves."""
+        """Whether the pose is linear in θ. Kernels evaluate such poses themselves."""
         return self.family.kinematics.is_linear and not self.turns
 
     @property
@@ -143,7 +147,7 @@ class MaterialFrame:
 
     @property
     def reference(self) -> np.ndarray:
-        """The pose in the reference shape, 4x4."""
+        """The pose in the undeformed shape, shape (4, 4)."""
         g = np.eye(4)
         g[:3, 3] = self.point
         return g
@@ -158,7 +162,7 @@ class MaterialFrame:
         return PoseDerivatives(*(part[:, 0] for part in self.family.derivatives([self], q)))
 
     def check(self, where: str) -> None:
-        """Raise ModelError if it is not finite, or not rigid, near the reference shape."""
+        """Raise ModelError unless the pose is finite and rigid near the undeformed shape."""
         for q in np.vstack([np.zeros(self.n), np.random.default_rng(0).uniform(-1e-3, 1e-3, (_SAMPLES, self.n))]):
             R, p = self._pose(q)
             finite = bool(np.isfinite(R).all() and np.isfinite(p).all())
@@ -180,7 +184,7 @@ class MaterialFrame:
 
 
 def _poses(kinematics: Kinematics, points: np.ndarray, turning: np.ndarray) -> Callable[[Any], tuple[Any, Any]]:
-    """R (K, 3, 3) and p (K, 3) as functions of θ."""
+    """A function of θ that returns R (K, 3, 3) and p (K, 3) of K frames."""
     import jax.numpy as jnp
 
     turns, others = np.flatnonzero(turning), np.flatnonzero(~turning)
@@ -202,7 +206,7 @@ def _compiled_columns(
 ) -> Callable[..., Any]:
     """A function of θ (n,) that returns R, p, S (K, n, 6), ∂S (K, n, n, 6) and ∂²S (K, n, n, n, 6).
 
-    Unless `curved`, ∂²S is empty, (K, 0).
+    If `curved` is False, ∂²S is empty, shape (K, 0).
     """
     import jax
     import jax.numpy as jnp
@@ -237,8 +241,15 @@ def _compiled_columns(
 
 
 class _Area(NamedTuple):
-    """Points of a body: J (K, n, 3), H (K, n, n, 3) by [j, c], and the columns b and d of ∂f/∂x along y and z with
-    their derivatives; without second derivatives H, b_jc and d_jc are None."""
+    """Derivatives at K points of cross-sections.
+
+    Fields:
+        J: ∂p/∂θ_j (K, n, 3).
+        b, d: columns ∂f/∂y and ∂f/∂z of ∂f/∂x (K, 3).
+        b_j, d_j: their derivatives (K, n, 3).
+        H: ∂²p/∂θ_j∂θ_c (K, n, n, 3), indexed [j, c].
+        b_jc, d_jc: second derivatives of b and d. H, b_jc and d_jc are None without second derivatives.
+    """
 
     J: Any
     b: Any
@@ -251,7 +262,7 @@ class _Area(NamedTuple):
 
 
 def _area_columns(x: _Area) -> tuple[Any, Any, Any]:
-    """R (K, 3, 3), S (K, n, 6) and, if second derivatives are there, ∂S (K, n, n, 6) by [j, c], else None."""
+    """R (K, 3, 3), S (K, n, 6) and ∂S (K, n, n, 6), indexed [j, c]. ∂S is None without second derivatives."""
     import jax.numpy as jnp
 
     n, n_j = cross(x.b, x.d), cross(x.b_j, x.d[:, None]) + cross(x.b[:, None], x.d_j)
@@ -273,13 +284,13 @@ def _area_columns(x: _Area) -> tuple[Any, Any, Any]:
 
 
 def _turned(x_jc: Any, R: Any, x_j: Any, w_c: Any, size: Any) -> Any:
-    """∂/∂θ_c of Rᵀx_j/size, in the axes, by the changes of x_j and of the axes; `size` is constant here."""
+    """∂/∂θ_c of Rᵀx_j/size, in the axes, from the changes of x_j and of the axes; `size` is constant."""
     return x_jc @ R[:, None] / size[..., None, None] - cross(w_c, x_j[:, :, None])
 
 
 def _first_columns(rows: Any, v: Any) -> Any:
-    """R (K, 9), S (K, n 6) and Σ ∂S_j/∂θ_c v_j v_c (K, 6) side by side, from packed first
-    derivatives (..., K) of points, at rates v (K, n)."""
+    """R (K, 9), S (K, n 6) and Σ ∂S_j/∂θ_c v_j v_c (K, 6) in one array, from packed FirstDerivatives (..., K) of
+    points, at rates v (K, n)."""
     import jax.numpy as jnp
 
     n = v.shape[1]
@@ -293,7 +304,7 @@ def _first_columns(rows: Any, v: Any) -> Any:
 
 
 def _second_columns(x: SecondDerivatives) -> Any:
-    """R (K, 9), S (K, n 6) and ∂S_j/∂θ_c (K, n n 6) side by side."""
+    """R (K, 9), S (K, n 6) and ∂S_j/∂θ_c (K, n n 6) in one array."""
     import jax.numpy as jnp
 
     b_jc, d_jc = x.F_jl[..., 1:, :].transpose(3, 4, 0, 1, 2)
@@ -302,7 +313,7 @@ def _second_columns(x: SecondDerivatives) -> Any:
 
 
 def _area(x: FirstDerivatives | SecondDerivatives) -> _Area:
-    """The areas across x at points, with first derivatives."""
+    """The cross-sections at points, with first derivatives."""
     b, d = x.F[:, 1:].transpose(1, 2, 0)
     return _Area(x.J.transpose(2, 0, 1), b, d, *x.F_j[:, :, 1:].transpose(2, 3, 0, 1))
 
@@ -315,12 +326,12 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @final
 class _FramesOfComposition:
-    """Frames (K,) of bodies (k,) with a composed motion, which one call evaluates.
-
-    Some turn with the area across x, others keep the axes of their body.
+    """K frames of k bodies with a composed motion, evaluated in one call.
 
     Args:
-        points: of the bodies. places: of the frames among the points. turning: whether each follows the area.
+        points: the points of the bodies.
+        places: for each frame, the index of its point and of its body.
+        turning: for each frame, True if it follows the cross-section, False if it keeps the axes of the body.
     """
 
     def __init__(self, points: EvaluatedPoints, places: Places, turning: np.ndarray) -> None:
@@ -328,7 +339,7 @@ class _FramesOfComposition:
         self._kept: dict[tuple[Any, ...], tuple[np.ndarray, ...]] = {}
 
     def columns(self, q: np.ndarray, v: np.ndarray | None, *, curved: bool, sloped: bool) -> tuple[np.ndarray, ...]:
-        """R, p, S, ∂S and ∂²S at θ (k, n) of the bodies, as in `MaterialFrames.derivatives`, with a cache of states."""
+        """R, p, S, ∂S and ∂²S at θ (k, n) of the bodies, as in `MaterialFrames.derivatives`, with a cache by state."""
         key = (q.tobytes(), None if v is None else v.tobytes(), curved, sloped)
         if key not in self._kept:
             if len(self._kept) >= _KEPT:
@@ -350,7 +361,7 @@ class _FramesOfComposition:
         return R, p, S, S_q, _along_rates(self._second_change(q, S, v), v[self.places.body])
 
     def _first(self, q: np.ndarray, v: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """R, p, S and a ∂S that is right along v."""
+        """R, p, S and a ∂S that is right in the sum along v only."""
         n, turns = q.shape[1], self.turns
         rows = self.points.packed_first(self.places, q, v if v is not None and v.any() else None)
         x = unpacked(FirstDerivatives, rows, n)
@@ -369,7 +380,7 @@ class _FramesOfComposition:
     def _second(
         self, q: np.ndarray, v: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """R, p, S and ∂S; v is the rate of the state, under which the points are cached."""
+        """R, p, S and ∂S. v is the rate of the state; it is part of the cache's key."""
         n, turns = q.shape[1], self.turns
         rows = self.points.packed_second(self.places, q, v)
         x = unpacked(SecondDerivatives, rows, n)
@@ -384,26 +395,27 @@ class _FramesOfComposition:
         return R, x.p.T, S, S_q
 
     def _steps(self, S: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Factors (k,) of v that move the frames of each body by a step of differences; zero if nothing moves."""
+        """Factors (k,) of v that move the frames of each body by one step of the finite differences; zero if v does not
+        move them."""
         speed = np.abs(np.einsum("kjr,kj->kr", S, v[self.places.body])) / np.repeat([1.0, self.points.size], 3)
         fastest = np.zeros(len(v))
         np.maximum.at(fastest, self.places.body, speed.max(axis=1))
         return np.where(fastest > 0.0, _STEP / np.maximum(fastest, _LEAST), 0.0)
 
     def _changes(self, q: np.ndarray, S: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Σ ∂²S_j/∂θ_c∂θ_e v_e by differences of ∂S, shape (K, n, n, 6)."""
+        """Σ ∂²S_j/∂θ_c∂θ_e v_e by finite differences of ∂S, shape (K, n, n, 6)."""
         h = self._steps(S, v)
         around = [self._second(q + k * h[:, None] * v)[3] for k in _PLACES]
         return np.tensordot(_FIRST, around, axes=1) * self._over(h)[:, None, None, None]
 
     def _second_change(self, q: np.ndarray, S: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Σ ∂²S_j/∂θ_c∂θ_e v_c v_e by differences of S, shape (K, n, 6)."""
+        """Σ ∂²S_j/∂θ_c∂θ_e v_c v_e by finite differences of S, shape (K, n, 6)."""
         h = self._steps(S, v)
         around = [self._first(q + k * h[:, None] * v, None)[2] for k in _PLACES]
         return (np.tensordot(_SECOND, around, axes=1) - 2.5 * S) * self._over(h)[:, None, None] ** 2
 
     def _over(self, h: np.ndarray) -> np.ndarray:
-        """1/h of the body of each frame; zero for h = 0."""
+        """1/h of the body of each frame; zero if h = 0."""
         return np.where(h > 0.0, 1.0 / np.where(h > 0.0, h, 1.0), 0.0)[self.places.body]
 
 
@@ -414,6 +426,6 @@ def _plain(x: FirstDerivatives | SecondDerivatives) -> tuple[np.ndarray, np.ndar
 
 
 def _along_rates(change: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """A ∂²S (K, n, n, n, 6) with a given Σ ∂²S_j/∂θ_c∂θ_e v_c v_e (K, n, 6), at rates v (K, n)."""
+    """A ∂²S (K, n, n, n, 6) with the given Σ ∂²S_j/∂θ_c∂θ_e v_c v_e (K, n, 6), at rates v (K, n)."""
     unit = v / np.maximum((v * v).sum(axis=1), _LEAST)[:, None]
     return change[:, :, None, None] * (unit[:, :, None] * unit[:, None])[:, None, :, :, None]

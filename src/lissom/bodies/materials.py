@@ -1,15 +1,17 @@
-"""Materials of deformable bodies: an energy density of the deformation gradient F, and Kelvin-Voigt damping.
+"""Materials of deformable bodies: an energy density as a function of the deformation gradient F, and Kelvin-Voigt
+damping.
 
-With w_k the quadrature weights, F_k = ∂f/∂x and E the strain, the elastic energy, its force and the damping force are
+With the quadrature weights w_k, F_k = ∂f/∂x and the strain E, the elastic energy, its force and the damping force are
 
     U = Σ w W(F),   g_j = ∂U/∂θ_j,   d_j = η Σ w ∂E/∂θ_j : ℂ : Ė                                        (1)
 
-ℂ is the elastic tangent ∂²W/∂E² in the reference shape and η the `damping_time`. The viscous stress is η times the
-elastic stress of a strain Ė, as with `Material(damping_time=)` for rods. E is the strain of Green,
-½ (FᵀF − 1), whose rate vanishes in any rigid motion, so that d does, too; and d·θ̇ = η Σ w Ė : ℂ : Ė ≥ 0 in any other.
+ℂ is the elastic tangent ∂²W/∂E² in the undeformed shape, and η the `damping_time`. The viscous stress is η times the
+elastic stress of a strain Ė, as with `Material(damping_time=)` for rods. E is Green's strain ½ (FᵀF − 1). Its rate, and
+so d, is zero in every rigid motion. In every motion d·θ̇ = η Σ w Ė : ℂ : Ė ≥ 0.
 
-Pustina 2025 has 2C div B for the elastic force of the incompressible neo-Hookean law and ηC div Ḃ for the viscous one.
-To first order that is η/2 times the elastic stress for the rate: its η is twice the `damping_time` that means the same.
+Pustina 2025 has 2C div B for the elastic force of the incompressible neo-Hookean law, and ηC div Ḃ for the viscous
+force. To first order the viscous force is η/2 times the elastic stress of the rate, so the η of Pustina is twice the
+`damping_time` of the same material.
 """
 
 from __future__ import annotations
@@ -25,20 +27,20 @@ from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.poses import compiled
 
-_NO_STRESS = 1e-8  # of a user's law in the reference shape, relative to its moduli
+_NO_STRESS = 1e-8  # largest stress of a user's law in the undeformed shape, relative to its moduli
 
 
 class Hyperelastic(ABC):
-    """A material with an energy.
+    """A material with an elastic energy.
 
-    Law: W(F) [J/m³] is least, and zero, for F a rotation; written with jax.numpy for one F of shape (3, 3).
+    Law: W(F) [J/m³] is zero, its minimum, if F is a rotation. It is written with jax.numpy for one F of shape (3, 3).
     """
 
     damping_time: float  # [s]
-    needs_volume_kept: bool = False  # whether it is for motions that keep the volume of every part
-    needs_rigid_sections: bool = False  # whether it is for motions whose sections across x keep their shape
+    needs_volume_kept: bool = False  # whether the law holds only for volume-preserving motions
+    needs_rigid_sections: bool = False  # whether the law holds only for motions whose cross-sections keep their shape
     is_quadratic: bool = False  # whether W = ½ E : ℂ : E, a polynomial in θ for a linear kinematics
-    is_linear: bool = False  # whether, besides, E is linear in F
+    is_linear: bool = False  # whether W is quadratic and E is linear in F
 
     @abstractmethod
     def energy_density(self, F: Any) -> Any:
@@ -46,7 +48,7 @@ class Hyperelastic(ABC):
 
     @abstractmethod
     def moduli(self) -> np.ndarray:
-        """ℂ of (1), shape (9, 9), for strains as rows of a matrix one after the other [Pa]."""
+        """ℂ of (1), shape (9, 9) [Pa]. Strains are flattened row by row."""
 
     @abstractmethod
     def check(self, where: str) -> None:
@@ -65,7 +67,7 @@ def lame(young: float, poisson: float) -> tuple[float, float]:
 
 
 def isotropic(first: float, shear: float) -> np.ndarray:
-    """λ 1⊗1 + 2μ on symmetric matrices, shape (9, 9) [Pa]."""
+    """Isotropic moduli λ 1⊗1 + 2μ on symmetric matrices, shape (9, 9) [Pa]."""
     one, identity = np.eye(3).ravel(), np.eye(9).reshape(3, 3, 9)
     symmetric = 0.5 * (identity + identity.swapaxes(0, 1)).reshape(9, 9)
     return first * np.outer(one, one) + 2.0 * shear * symmetric
@@ -81,8 +83,8 @@ class HyperelasticNeoHookean(Hyperelastic):
     """Incompressible neo-Hookean law, W = C (I₁ − 3), for kinematics that keep the volume of every part.
 
     Args:
-        C: half the shear modulus, a sixth of Young's modulus [Pa].
-        damping_time: of Kelvin-Voigt damping with the shear modulus [s]; half the η of Pustina 2025.
+        C: half the shear modulus, which is one sixth of Young's modulus [Pa].
+        damping_time: damping time of Kelvin-Voigt damping with the shear modulus [s]; half the η of Pustina 2025.
     """
 
     C: float
@@ -105,7 +107,7 @@ class HyperelasticNeoHookean(Hyperelastic):
 
 @dataclass(frozen=True)
 class _Isotropic(Hyperelastic):
-    """A law given by Young's modulus [Pa] and Poisson's ratio at rest, with Kelvin-Voigt damping [s]."""
+    """A law with Young's modulus [Pa] and Poisson's ratio at small strain, and a Kelvin-Voigt damping time [s]."""
 
     young: float
     poisson: float
@@ -128,12 +130,12 @@ class _Isotropic(Hyperelastic):
 @final
 @dataclass(frozen=True)
 class HyperelasticCompressibleNeoHookean(_Isotropic):
-    """Compressible neo-Hookean law, W = μ/2 (I₁ − 3 − 2 ln J) + λ/2 (ln J)², J = det F.
+    """Compressible neo-Hookean law, W = μ/2 (I₁ − 3 − 2 ln J) + λ/2 (ln J)², J = det F, with Lamé's λ and μ.
 
     Args:
-        young: [Pa].
-        poisson: ratio, below 0.5.
-        damping_time: of Kelvin-Voigt damping [s].
+        young: Young's modulus [Pa].
+        poisson: Poisson's ratio, below 0.5.
+        damping_time: damping time of Kelvin-Voigt damping [s].
     """
 
     def energy_density(self, F: Any) -> Any:
@@ -150,9 +152,9 @@ class HyperelasticSaintVenantKirchhoff(_Isotropic):
     """Law of Saint Venant and Kirchhoff, W = λ/2 (tr E)² + μ E : E, for large rotations and small strains.
 
     Args:
-        young: [Pa].
-        poisson: ratio, below 0.5.
-        damping_time: of Kelvin-Voigt damping [s].
+        young: Young's modulus [Pa].
+        poisson: Poisson's ratio, below 0.5.
+        damping_time: damping time of Kelvin-Voigt damping [s].
     """
 
     @property
@@ -166,14 +168,15 @@ class HyperelasticSaintVenantKirchhoff(_Isotropic):
 @final
 @dataclass(frozen=True)
 class HyperelasticLinear(_Isotropic):
-    """Linear elasticity, W = λ/2 (tr ε)² + μ ε : ε with ε the symmetric part of F − 1: for small displacements alone.
+    """Linear elasticity, W = λ/2 (tr ε)² + μ ε : ε with ε the symmetric part of F − 1, for small displacements and
+    rotations only.
 
-    Rotations strain it, and its damping is of ε̇, linear as well.
+    A rotation causes a (wrong) strain. The damping is linear too: it acts on ε̇.
 
     Args:
-        young: [Pa].
-        poisson: ratio, below 0.5.
-        damping_time: of Kelvin-Voigt damping [s].
+        young: Young's modulus [Pa].
+        poisson: Poisson's ratio, below 0.5.
+        damping_time: damping time of Kelvin-Voigt damping [s].
     """
 
     @property
@@ -196,16 +199,16 @@ class HyperelasticLinear(_Isotropic):
 @final
 @dataclass(frozen=True)
 class HyperelasticUniaxial(_Isotropic):
-    """Uniaxial stress along x, W = E E_xx²/2 + 2 G (E_xy² + E_xz²) of Green's strain, for sections that are rigid.
+    """Uniaxial stress along x, W = E E_xx²/2 + 2 G (E_xy² + E_xz²) with Green's strain, for rigid cross-sections.
 
-    A section that cannot expand holds stresses sideways that a slender body does not have, and makes a law of three
-    dimensions stiffer along x by (1 − ν)/((1 + ν)(1 − 2ν)), 3.8 times for ν = 0.45. Here they are zero, as in rods:
-    E is Young's modulus, and G = E/2(1 + ν).
+    In a three-dimensional law, a section that cannot expand has lateral stresses that a slender body does not have.
+    They increase the stiffness along x by the factor (1 − ν)/((1 + ν)(1 − 2ν)), which is 3.8 for ν = 0.45. This law has
+    no lateral stresses, as in rods: E is Young's modulus, and G = E/(2(1 + ν)).
 
     Args:
-        young: [Pa].
-        poisson: ratio, at most 0.5; it counts in the shear modulus alone.
-        damping_time: of Kelvin-Voigt damping [s].
+        young: Young's modulus [Pa].
+        poisson: Poisson's ratio, at most 0.5; used in the shear modulus only.
+        damping_time: damping time of Kelvin-Voigt damping [s].
     """
 
     @property
@@ -232,11 +235,12 @@ class HyperelasticUniaxial(_Isotropic):
 @final
 @dataclass(frozen=True)
 class HyperelasticFunction(Hyperelastic):
-    """A user's energy density as a function of F, made of jax.numpy.
+    """A user-defined energy density as a function of F, written with jax.numpy.
 
     Args:
-        function: W(F) [J/m³] of F, shape (3, 3), with no stress where F = 1; the same for F and any rotation times F.
-        damping_time: of Kelvin-Voigt damping with the tangent at F = 1 [s].
+        function: W(F) [J/m³] of F, shape (3, 3). W has no stress at F = 1, and does not change if F is multiplied by a
+            rotation from the left.
+        damping_time: damping time of Kelvin-Voigt damping with the tangent at F = 1 [s].
     """
 
     function: Callable[[Any], Any]
@@ -278,7 +282,7 @@ class HyperelasticFunction(Hyperelastic):
 
 
 def determinant(F: Any) -> Any:
-    """det of matrices (..., 3, 3), as a polynomial, whose derivatives are exact where it vanishes."""
+    """Determinants of matrices (..., 3, 3), as polynomials: their derivatives are exact for singular matrices too."""
     a, b, c = (F[..., k, :] for k in range(3))
     return (
         a[..., 0] * (b[..., 1] * c[..., 2] - b[..., 2] * c[..., 1])
@@ -288,7 +292,7 @@ def determinant(F: Any) -> Any:
 
 
 def _quadratic_energy(law: _Isotropic, F: Any) -> Any:
-    """W = λ/2 (tr E)² + μ E : E of the law's strain E."""
+    """W = λ/2 (tr E)² + μ E : E with the strain E of the law."""
     first, shear = lame(law.young, law.poisson)
     E = law.strain(F)
     return 0.5 * first * E.trace() ** 2 + shear * (E * E).sum()

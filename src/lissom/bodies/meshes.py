@@ -16,7 +16,7 @@ from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
 
-_FLAT = 1e-12  # least volume of a cell, in cubes of its longest edge
+_FLAT = 1e-12  # smallest volume of a cell, relative to the cube of its longest edge
 EDGES = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
 _EIGHTHS = np.array([  # of a cell, by its corners and the middles of its edges in their order
     (0, 4, 5, 6), (4, 1, 7, 8), (5, 7, 2, 9), (6, 8, 9, 3), (4, 5, 6, 8), (4, 5, 7, 8), (5, 6, 8, 9), (5, 7, 8, 9),
@@ -30,12 +30,12 @@ class DomainTetrahedra(Domain):
 
     Args:
         vertices: shape (m, 3) [m], in the body's frame.
-        cells: four vertices each, shape (k, 4), so numbered that the volume is positive.
-        degree: of the polynomials that the quadrature integrates exactly on each cell.
-        compress: degree of the polynomials over the whole body that a quadrature of few points, chosen from those of
-            the cells, integrates exactly; None keeps all points. It suits maps that are smooth over the body, and
-            makes thousands of cells as cheap as a cylinder. Finite elements need the points of every cell.
-        marks: more places by their names, points (3,) [m].
+        cells: indices of four vertices each, shape (k, 4), in an order that gives positive volumes.
+        degree: degree of the polynomials that the quadrature integrates exactly in each cell.
+        compress: None uses all quadrature points of the cells. A number selects few of these points, and integrates
+            polynomials up to this degree over the whole body exactly. This suits kinematics that are smooth over the
+            body: a mesh of thousands of cells is then as fast as a cylinder. Finite elements need None.
+        marks: further places by name, points (3,) [m].
     """
 
     vertices: Numbers
@@ -47,7 +47,7 @@ class DomainTetrahedra(Domain):
     @classmethod
     def load(cls, path: str | Path, *, scale: float = 1.0, degree: int = 2, compress: int | None = None,
              marks: Mapping[str, Numbers] | None = None) -> DomainTetrahedra:  # fmt: skip
-        """The tetrahedra of a mesh file of any kind that meshio reads; `scale` is its unit of length in metres.
+        """The tetrahedra of a mesh file in any format that meshio reads. `scale` is the length unit of the file [m].
 
         Raises:
             ModelError: the file cannot be read or has no tetrahedra, or meshio is not installed.
@@ -66,12 +66,12 @@ class DomainTetrahedra(Domain):
 
     @cached_property
     def corners(self) -> np.ndarray:
-        """Of each cell, shape (k, 4, 3) [m]."""
+        """Corners of each cell, shape (k, 4, 3) [m]."""
         return np.asarray(self.vertices, dtype=np.float64)[np.asarray(self.cells, dtype=np.int64)]
 
     @cached_property
     def volumes(self) -> np.ndarray:
-        """Of each cell, shape (k,) [m³]; negative for an inverted cell."""
+        """Volume of each cell, shape (k,) [m³]; negative for an inverted cell."""
         return np.linalg.det(self.corners[:, 1:] - self.corners[:, :1]) / 6.0
 
     def finer_rule(self) -> DomainTetrahedra:
@@ -81,8 +81,8 @@ class DomainTetrahedra(Domain):
         return replace(self, degree=degree, compress=compress)
 
     def halved(self) -> tuple[DomainTetrahedra, np.ndarray]:
-        """The mesh with each cell cut into eight at the middles of its edges, and the ends (m, 2) of the edge amid
-        which each of its vertices lies; an old vertex is both its ends."""
+        """The mesh with each cell divided into eight at the middles of its edges; and for each vertex the ends of its
+        edge, shape (m, 2). For an old vertex both ends are the vertex itself."""
         old, cells = np.asarray(self.vertices, dtype=np.float64), np.asarray(self.cells, dtype=np.int64)
         edges, number = np.unique(np.sort(cells[:, EDGES], axis=-1).reshape(-1, 2), axis=0, return_inverse=True)
         all_ten = np.concatenate([cells, len(old) + number.reshape(len(cells), -1)], axis=1)
@@ -134,7 +134,8 @@ class DomainTetrahedra(Domain):
 
     @property
     def places(self) -> dict[str, np.ndarray]:
-        """ "base" and "tip" lie amid the vertices with least and largest x; "center" is the centre of volume."""
+        """ "base" and "tip" are the centres of the boxes around the vertices with least and largest x; "center" is the
+        centroid."""
         used = self.corners.reshape(-1, 3)
         x, near = used[:, 0], 1e-6 * np.ptp(used, axis=0).max()
         named = {"base": used[x <= x.min() + near], "tip": used[x >= x.max() - near]}
@@ -152,12 +153,12 @@ def box_mesh(size: Sequence[float], divisions: Sequence[int]) -> tuple[np.ndarra
     """Vertices (m, 3) [m] and cells (k, 4) of a box: x from 0 to its length, y and z centred.
 
     Args:
-        size: along x, y and z [m].
-        divisions: equal parts along x, y and z.
+        size: lengths along x, y and z [m].
+        divisions: numbers of equal parts along x, y and z.
     Returns:
-        vertices, cells: as `DomainTetrahedra` takes them.
+        vertices, cells: arguments of `DomainTetrahedra`.
     Raises:
-        ModelError: a size is not > 0, or a number of parts is none.
+        ModelError: a size is not > 0, or a number of parts is below 1.
     """
     lengths = checks.array(size, (3,), "box mesh: size", "must be three numbers > 0")
     checks.require(bool((lengths > 0.0).all()), "box mesh: size", "must be three numbers > 0", lengths)
@@ -172,15 +173,16 @@ def box_mesh(size: Sequence[float], divisions: Sequence[int]) -> tuple[np.ndarra
 
 
 def cylinder_mesh(length: float, radius: float, divisions: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices (m, 3) [m] and cells (k, 4) of a cylinder along x, from 0; its sections are polygons inside the circle.
+    """Vertices (m, 3) [m] and cells (k, 4) of a cylinder along x that begins at x = 0. Its sections are polygons inside
+    the circle.
 
     Args:
-        length, radius: [m].
-        divisions: equal parts along x, and rings across: the outermost has six sides a ring.
+        length, radius: length and radius [m].
+        divisions: number of equal parts along x, and number of rings. With n rings the outermost ring has 6n sides.
     Returns:
-        vertices, cells: as `DomainTetrahedra` takes them.
+        vertices, cells: arguments of `DomainTetrahedra`.
     Raises:
-        ModelError: a size is not > 0, or a number of parts is none.
+        ModelError: a size is not > 0, or a number of parts is below 1.
     """
     checks.number(length, "cylinder mesh: length", above=0.0)
     checks.number(radius, "cylinder mesh: radius", above=0.0)
@@ -203,9 +205,10 @@ def cylinder_mesh(length: float, radius: float, divisions: Sequence[int]) -> tup
 
 
 def _swept(x: np.ndarray, section: np.ndarray, triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sections of triangles swept along x into prisms of three tetrahedra each.
+    """Triangles of sections swept along x. Each prism is divided into three tetrahedra.
 
-    The diagonal of each side runs from the lower vertex below to the higher one above, so that neighbours match.
+    On each side, the diagonal runs from the vertex with the smaller index below to the vertex with the larger index
+    above. So neighbouring prisms share their diagonals.
     """
     count = len(section)
     vertices = np.concatenate([np.repeat(x, count)[:, None], np.tile(section, (len(x), 1))], axis=1)

@@ -1,19 +1,19 @@
-"""Forces of inputs inside a deformable body, by virtual work on its own coordinates θ, and on its frame.
+"""Forces of inputs inside a deformable body, by virtual work on its own coordinates θ and on its frame.
 
-One input of unit size gives the forces B_j on θ. With material points that move as p = f(x, θ),
+A pull is one input with its forces B_j on θ for a unit input. With material points that move as p = f(x, θ),
 
     along a material line     B_j = −∂L/∂θ_j,   L = ∫ |∂f/∂x x'(σ)| dσ                                     (1)
     through eyelets           B_j = −∂L/∂θ_j,   L = Σ |p_{k+1} − p_k|                                      (2)
     in a closed chamber       B_j = ∂V/∂θ_j,    V = ⅙ Σ p_a·(p_b×p_c) over its triangles                   (3)
     on an open surface        B_j = −⅓ Σ N·(J_a + J_b + J_c)_j,   N = ½ (p_b − p_a)×(p_c − p_a)            (4)
 
-(4) presses against the normal N of each triangle, whose points move as its corners do linearly between them; so (3) is
-the same with the other sign, summed over a closed surface. Only (4) acts on the frame: a wrench about its origin,
+(4) is a pressure against the normal N of each triangle, whose points are interpolated linearly between its corners. (3)
+is (4) with the other sign, summed over a closed surface. Only (4) acts on the frame, with a wrench about its origin:
 
     force −Σ N,   moment −Σ ⅓ (p_a + p_b + p_c)×N                                                          (5)
 
-Tendons in a composed motion need no function that JAX compiles. A tendon consists of pieces s, (k, 3), whose lengths
-add up: ∂f/∂x x'(σ) dσ along a material line, p_{k+1} − p_k through eyelets. With t = s/|s|, from the derivatives of the
+Tendons in a composed motion need no function compiled by JAX. A tendon consists of pieces s, (k, 3), whose lengths are
+summed: ∂f/∂x x'(σ) dσ along a material line, p_{k+1} − p_k between eyelets. With t = s/|s| and the derivatives of the
 points, which the body's frames use as well,
 
     L = Σ |s|,   B_j = −Σ t·s_j,   ∂B_j/∂θ_l = −Σ (t·s_jl + (s_j·s_l − (t·s_j)(t·s_l))/|s|)                (6)
@@ -44,7 +44,7 @@ from lissom.robot.poses import compiled
 
 
 class Moved(NamedTuple):
-    """The body at θ = q for one pull: the points p (m, 3) of the pull, and its stretched tangents (k, 3)."""
+    """The body at θ = q for one pull: positions p (m, 3) of the pull's points, and its deformed tangents (k, 3)."""
 
     p: Any
     stretched: Any
@@ -55,35 +55,35 @@ class Moved(NamedTuple):
 class Pull(ABC):
     """The forces of one input inside one body.
 
-    Law: B_j = ∂work(here, there)/∂θ_j at fixed `there`; both are the body at θ.
+    Law: B_j = ∂work(here, there)/∂θ_j with `there` constant. Both arguments are the body at θ.
 
     Args:
-        points: its material points, shape (m, 3) [m].
+        points: material points of the pull, shape (m, 3) [m].
         line: material points (k, 3) of a line, and the tangents there (k, 3).
     """
 
     points: np.ndarray
     line: tuple[np.ndarray, np.ndarray]
-    presses = False  # whether it acts on the frame
+    presses = False  # whether the pull acts on the frame
 
     @abstractmethod
     def work(self, here: Moved, there: Moved) -> Any:
-        """Work of one unit [m, m³]."""
+        """Work of a unit input: a length [m] or a volume [m³]."""
 
     def wrench(self, here: Moved) -> Any:
-        """(moment; force) on the frame in its axes, shape (6,)."""
+        """Wrench (moment; force) on the frame in its axes, shape (6,)."""
         import jax.numpy as jnp
 
         return jnp.zeros(6)
 
 
-_FLAT = 1e-12  # least volume of a chamber, in cubes of its length
+_FLAT = 1e-12  # smallest volume of a chamber, relative to the cube of its length
 _NOTHING = np.zeros((0, 3))
 
 
 @final
 class LinePull(Pull):
-    """(1)."""
+    """A tendon along a material line (1)."""
 
     def work(self, here: Moved, there: Moved) -> Any:
         import jax.numpy as jnp
@@ -93,7 +93,7 @@ class LinePull(Pull):
 
 @final
 class EyeletPull(Pull):
-    """(2)."""
+    """A tendon through eyelets (2)."""
 
     def work(self, here: Moved, there: Moved) -> Any:
         import jax.numpy as jnp
@@ -104,11 +104,11 @@ class EyeletPull(Pull):
 @final
 @dataclass(frozen=True, eq=False)
 class ChamberPull(Pull):
-    """(3); triangles to the mean of its corners close each rim.
+    """A chamber (3). Triangles to the mean of the rim's vertices close each rim.
 
     Args:
-        triangles: (k, 3), numbers of points, then of rims.
-        rims: numbers of the points on each.
+        triangles: indices (k, 3) of points, followed by indices of rims.
+        rims: indices of the points on each rim.
     """
 
     triangles: np.ndarray
@@ -125,7 +125,7 @@ class ChamberPull(Pull):
 @final
 @dataclass(frozen=True, eq=False)
 class VolumePull(Pull):
-    """V(θ) as a user's function."""
+    """A chamber whose volume V(θ) is a user's function."""
 
     volume: Callable[[Any], Any]
 
@@ -138,13 +138,13 @@ class VolumePull(Pull):
 @final
 @dataclass(frozen=True, eq=False)
 class PressurePull(Pull):
-    """(4) and (5), of triangles (k, 3) by numbers of points."""
+    """A surface pressure (4), (5), on triangles (k, 3) of point indices."""
 
     triangles: np.ndarray
     presses = True
 
     def _corners(self, at: Moved) -> tuple[Any, Any]:
-        """Sums of the corners of each triangle, and N."""
+        """The sum of the corners of each triangle, and its normal N."""
         import jax.numpy as jnp
 
         a, b, c = (at.p[self.triangles[:, k]] for k in range(3))
@@ -163,7 +163,7 @@ class PressurePull(Pull):
 @final
 @dataclass(frozen=True, eq=False)
 class BodyPulls:
-    """All pulls of one body, compiled by JAX as one function on their first use, in float64."""
+    """All pulls of one body, compiled by JAX as one function on first use, in float64."""
 
     motion: Kinematics
     pulls: tuple[Pull, ...]
@@ -173,11 +173,11 @@ class BodyPulls:
         return _stacked(self._values, q)
 
     def derivatives(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """∂B_j/∂θ_l (m, p, n, n) by [j, l] and ∂wrench/∂θ_l (m, p, n, 6) by [l] at θ = q (m, n)."""
+        """∂B_j/∂θ_l (m, p, n, n), indexed [j, l], and ∂wrench/∂θ_l (m, p, n, 6), indexed [l], at θ = q (m, n)."""
         return _stacked(self._derivatives, q)
 
     def second_along(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Second derivatives of the work along θ̇ = v at θ = q, shape (p,), for pulls that do not press."""
+        """Second derivative of the work along θ̇ = v at θ = q, shape (p,), for pulls that do not act on the frame."""
         return np.asarray(self._second_along(q, v))
 
     @cached_property
@@ -185,7 +185,8 @@ class BodyPulls:
         return compiled(lambda q, v: second_along(lambda q: self._work(q, q), (q,), (v,)))
 
     def _moved(self, q: Any) -> list[Moved]:
-        """The body at q for each pull, by one map of all points and one of all tangents."""
+        """The body at θ = q for each pull. The points of all pulls are mapped in one call, and all tangents in
+        another."""
         import jax.numpy as jnp
 
         points, at, tangents = (
@@ -214,7 +215,7 @@ class BodyPulls:
         return jnp.stack([pull.wrench(here) for pull, here in zip(self.pulls, self._moved(q))])
 
     def _B(self, q: Any) -> tuple[Any, Any]:
-        """B (p, n) and the work."""
+        """B (p, n), and the work (p,)."""
         import jax
 
         def twice(q: Any, at: Any) -> tuple[Any, Any]:
@@ -244,18 +245,20 @@ class BodyPulls:
 
 
 def _stacked(function: Callable[[Any], Any], q: np.ndarray) -> Any:
-    """A compiled function of one θ, row by row, so that it is compiled once and not for each size of batch."""
+    """Call a compiled function of one θ for each row of q. So it is compiled once, not for each batch size."""
     return tuple(np.stack(parts) for parts in zip(*([np.asarray(part) for part in function(row)] for row in q)))
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class LengthPulls:
-    """All tendons inside bodies of one call, with the functions of `BodyPulls`, by (6).
+    """All tendons inside the bodies of one call, with the methods of `BodyPulls`, by (6).
 
     Args:
-        points: of the bodies. pulls: each with eyelets (m, 3), or points of a line and tangents (k, 3) there.
-        bodies: for each pull the number of its body.
+        motion: kinematics of the bodies.
+        points: points of the bodies.
+        pulls: pulls with eyelets (m, 3), or with points of a line and tangents (k, 3) there.
+        bodies: for each pull the index of its body.
     """
 
     motion: Kinematics
@@ -281,8 +284,8 @@ class LengthPulls:
         return _Pieces(Places(numbers % most, numbers // most), place[:stop], tangents, ends, owned)
 
     def values(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Work (m, p), B (m, p, n) and wrenches (m, p, 6) of p pulls at θ = q of k bodies (m, k, n), or of one
-        (m, n)."""
+        """Work (m, p), B (m, p, n) and wrenches (m, p, 6) of p pulls, at θ = q (m, k, n) of k bodies, or (m, n) of one
+        body."""
         pieces, work, B = self._pieces, [], []
         for theta in map(np.atleast_2d, q):
             x = unpacked(FirstDerivatives, self.points.packed_first(pieces.points, theta, None), theta.shape[1])
@@ -293,8 +296,8 @@ class LengthPulls:
         return np.array(work), np.array(B), np.zeros((len(q), len(self.pulls), 6))
 
     def derivatives(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """∂B_j/∂θ_l (m, p, n, n) by [j, l] and ∂wrench/∂θ_l (m, p, n, 6) by [l] at θ = q of k bodies (m, k, n), or of
-        one (m, n)."""
+        """∂B_j/∂θ_l (m, p, n, n), indexed [j, l], and ∂wrench/∂θ_l (m, p, n, 6), indexed [l], at θ = q (m, k, n) of k
+        bodies, or (m, n) of one body."""
         pieces, B_q = self._pieces, []
         for theta in map(np.atleast_2d, q):
             x = unpacked(SecondDerivatives, self.points.packed_second(pieces.points, theta, None), theta.shape[1])
@@ -303,7 +306,7 @@ class LengthPulls:
         return np.array(B_q), np.zeros((len(q), len(self.pulls), q.shape[-1], 6))
 
     def second_along(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Second derivatives of the work along θ̇ = v at θ = q of k bodies (k, n), or of one (n,), shape (p,)."""
+        """Second derivative of the work along θ̇ = v, shape (p,), at θ = q (k, n) of k bodies, or (n,) of one body."""
         pieces, q, v = self._pieces, np.atleast_2d(q), np.atleast_2d(v)
         x = unpacked(FirstDerivatives, self.points.packed_first(pieces.points, q, v), q.shape[1])
         rate = v[pieces.points.body].T
@@ -313,11 +316,14 @@ class LengthPulls:
 
 
 class _Pieces(NamedTuple):
-    """The pieces of all pulls of a body, those along lines first.
+    """The pieces of all pulls of a body. Pieces on material lines come first, pieces between eyelets second.
 
     Fields:
-        points: of all pieces. line: numbers of the points on lines, with tangents (3, k) there. ends: numbers of the
-        two points of each piece between eyelets, (2, m). owned: 1 if a piece belongs to a pull, (p, k + m).
+        points: points of all pieces.
+        line: indices (k,) of the points on lines.
+        tangents: tangents at these points, shape (3, k).
+        ends: indices of the two points of each piece between eyelets, shape (2, m).
+        owned: 1 if a piece belongs to a pull, otherwise 0, shape (p, k + m).
     """
 
     points: Places
@@ -327,13 +333,15 @@ class _Pieces(NamedTuple):
     owned: np.ndarray
 
     def of(self, p: np.ndarray, F: np.ndarray) -> np.ndarray:
-        """The pieces s (..., 3, k + m) from p (..., 3, N) and F (..., 3, 3, N), or their derivatives."""
+        """The pieces s (..., 3, k + m) from p (..., 3, N) and F (..., 3, 3, N); or derivatives of s from derivatives of
+        p and F."""
         along = (F[..., self.line] * self.tangents).sum(axis=-2)
         return np.concatenate([along, p[..., self.ends[1]] - p[..., self.ends[0]]], axis=-1)
 
 
 def _second_of_lengths(s: np.ndarray, s_j: np.ndarray, s_jl: np.ndarray) -> np.ndarray:
-    """The part of each piece in −∂B of (6), (n, n, k), or in L̈ if s_j and s_jl are those along a rate."""
+    """The contribution of each piece to −∂B of (6), shape (n, n, k). If s_j and s_jl are derivatives along a rate, it
+    is the contribution to the second derivative of L along that rate."""
     length = np.sqrt((s * s).sum(axis=0))
     t = s / length
     along = (t * s_j).sum(axis=1)
@@ -345,7 +353,7 @@ def _second_of_lengths(s: np.ndarray, s_j: np.ndarray, s_jl: np.ndarray) -> np.n
 def pulls_on(
     body: DeformableBody, items: tuple[PathBody | BodyChamber | SurfacePressure, ...]
 ) -> BodyPulls | LengthPulls:
-    """The pulls of the actuators of a body; a body that is built again shares the compiled ones."""
+    """The pulls of the actuators of a body. A body that is built again reuses the compiled pulls."""
     pulls = tuple(_pull(body, item, f"link {item.link!r}") for item in items)
     points = body.integrals.points
     if points is not None and all(isinstance(pull, LinePull | EyeletPull) for pull in pulls):
@@ -354,7 +362,7 @@ def pulls_on(
 
 
 def check_pull(body: DeformableBody, item: PathBody | BodyChamber | SurfacePressure, where: str) -> None:
-    """Raise ModelError if an actuator does not suit the body."""
+    """Raise ModelError if an actuator does not fit the body."""
     pull = _pull(body, item, where)
     if isinstance(pull, VolumePull):
         check_function(pull.volume, body.motion.n, (), (np.zeros(body.motion.n),), f"{where}: volume")
@@ -396,7 +404,7 @@ def _line(item: PathBody, where: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _surface(body: DeformableBody, surface: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices and triangles."""
+    """Vertices and triangles of a surface."""
     if not callable(surface):
         vertices, triangles = surface
         return np.asarray(vertices, dtype=np.float64), np.asarray(triangles, dtype=np.int64)

@@ -1,17 +1,17 @@
-"""Quadrature points and integrator steps chosen for a body, and trial motions that check its kinematics.
+"""Choice of quadrature points and integrator steps for a body, and trial motions that check its kinematics.
 
-With P the mass matrix ∫ρ JᵀJ, D = ∫ E_jᵀℂE_k, g the elastic force and c = ∫ρJ of a coarse rule and P′ … of a finer one,
-the coarse one is off by the largest, over some θ, of
+Let P = ∫ ρ JᵀJ be the mass matrix, D = ∫ E_jᵀℂE_k, g the elastic force and c = ∫ρJ, all by a coarse rule, and P′, D′,
+g′, c′ the same by a finer rule. The error of the coarse rule is the largest, over some θ, of
 
     ‖P′^-½ (P − P′) P′^-½‖,   ‖D′^-½ (D − D′) D′^-½‖,   |g − g′|_D′ / |g′|_D′,   |c − c′|_P′ / √m            (1)
 
-with |g|²_D = gᵀD⁻¹g. So each natural frequency is right to (1), and each equilibrium in the norm of its energy,
-however different the coordinates are. The rule is a product of three in one dimension, which are raised one after the
-other until (1) falls below a millionth. The θ are zero and some random ones that move the body by its own size and
-strain it by a third, or less if that would fold it.
+with |g|²_D = gᵀD⁻¹g. So (1) bounds the relative error of natural frequencies, and of equilibria in the energy norm,
+independent of the units of the coordinates. A quadrature is the product of three one-dimensional rules. They are
+refined one after another until (1) is below 1e-6. The θ of (1) are zero and some random values that move the body by
+its own size and change ∂f/∂x by 0.3, or less if the body would fold.
 
-Trial motions are small, whatever the kinematics: each coordinate moves no point by more than a hundredth of the body.
-Nodes of a mesh move by parts of the size of its cells: each coordinate changes ∂f/∂x by no more than a hundredth there.
+Trial motions are small: each coordinate moves no point by more than a hundredth of the body's size. Nodes of a mesh
+move by fractions of the cell size: each coordinate changes ∂f/∂x by at most a hundredth there.
 """
 
 from __future__ import annotations
@@ -35,37 +35,37 @@ from lissom.robot import checks
 from lissom.robot.poses import compiled
 
 TOLERANCE = 1e-6
-_ALONG = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 29, 35, 42, 50, 60)  # Gauss points
+_ALONG = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 29, 35, 42, 50, 60)  # numbers of Gauss points to try
 _ACROSS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 18)
-_AROUND = (4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 50, 64)  # even, so that neither side of a section is preferred
+_AROUND = (4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 50, 64)  # even, so that both sides of a section are treated alike
 _ON_ARCS = (6, 8, 10, 12, 16, 20, 26, 32, 40, 50, 64, 80, 100)  # Gauss points on each arc between breaks
 _STEPS = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128)
-_FINER = 2  # places in these ladders between a rule and the finer one that judges it
+_FINER = 2  # a rule is compared with the rule this many places later in its list
 _MOST_POINTS = 16_000
-_MOST_NUMBERS = 4_000_000  # of points times coordinates squared
-_FLOOR = 1e-8  # least eigenvalues that matter, of matrices with a diagonal of ones
-_MOVED, _STRAINED = 1.0, 0.3  # largest motion, in sizes of the body, and change of ∂f/∂x at the θ of (1)
-_LEAST = 0.5  # least det ∂f/∂x at these θ
-_TRIAL_MOVED, _TRIAL_STRAINED = 1e-2, 1e-2  # the same at the θ of trial motions
+_MOST_NUMBERS = 4_000_000  # largest product of points and coordinates squared
+_FLOOR = 1e-8  # smallest eigenvalue, of matrices with unit diagonal, that is not raised to this value
+_MOVED, _STRAINED = 1.0, 0.3  # largest motion (in body sizes) and largest change of ∂f/∂x at the θ of (1)
+_LEAST = 0.5  # smallest det ∂f/∂x at these θ
+_TRIAL_MOVED, _TRIAL_STRAINED = 1e-2, 1e-2  # largest motion and change of ∂f/∂x at the θ of trial motions
 _TRIALS = 4  # number of trial motions
 _PLACE = 1e-9  # largest distance of f(x, 0) from x, in sizes of the body
 _VOLUME = 1e-9  # largest deviation of det ∂f/∂x from one for a motion that keeps volume
 _BLOCK = 1 << 20  # numbers of points in one block of a loop
 _MOST_PLACES = 500  # points whose positions are checked, except for meshes
-_RANK = 1e-9  # singular value of dependent coordinates, relative to the largest
-_NAMED = 6  # numbers that a message lists
+_RANK = 1e-9  # largest singular value of dependent coordinates, relative to the largest of all
+_NAMED = 6  # most numbers that a message lists
 _RIGID = 1e-9  # largest strain of rigid sections
 _TOO_STIFF = 1e-3  # relative excess of stiffness that a law may have on rigid sections
 
 
 class Chosen(NamedTuple):
-    """The kinematics and quadrature that a body is integrated with."""
+    """The chosen kinematics and quadrature of a body."""
 
     kinematics: Kinematics
     quadrature: Quadrature
     counts: tuple[int, ...] | None  # points of the three rules; None for given points
     steps: int | None  # of the motion; None for given steps or a motion without steps
-    left: float  # the remaining (1); 0 if nothing was chosen
+    left: float  # the error (1); 0 if nothing was chosen
 
     @property
     def words(self) -> str:
@@ -76,7 +76,7 @@ class Chosen(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """Integrals of (1) by a rule at some θ: P (k, n, n), D (k, n, n), g (k, n) and c (k, 3, n)."""
+    """Integrals of (1) by one rule at k values of θ: P (k, n, n), D (k, n, n), g (k, n) and c (k, 3, n)."""
 
     P: np.ndarray
     D: np.ndarray
@@ -87,10 +87,10 @@ class _Measured(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Resolution:
-    """The choice for one body, computed on first use.
+    """The choice of quadrature and steps for one body, computed on first use.
 
     Args:
-        kinematics, domain, material, density: of the body, as given.
+        kinematics, domain, material, density: description of the body.
     """
 
     kinematics: Kinematics
@@ -100,12 +100,12 @@ class Resolution:
 
     @cached_property
     def _references(self) -> list[Any]:
-        """Objects with compiled functions, which live as long as this one."""
+        """References to objects that own compiled functions. They keep these objects alive as long as this one."""
         return []
 
     @cached_property
     def chosen(self) -> Chosen:
-        """Points and steps; given ones are taken as they are."""
+        """Quadrature points and integrator steps. Given ones are not changed."""
         motion, domain = self.kinematics, self.domain
         quadrature, counts, left = Quadrature(domain.points, domain.weights), None, 0.0
         if isinstance(domain, SweptDomain) and domain.is_chosen_by_body and not motion.is_of_cells:
@@ -118,13 +118,13 @@ class Resolution:
         return Chosen(motion, quadrature, counts, steps, left)
 
     def warn(self, where: str) -> None:
-        """An AccuracyWarning if the choice reached its ceiling."""
+        """Raise an AccuracyWarning if the largest allowed numbers of points and steps are not enough."""
         if self.chosen.left > TOLERANCE:
             text = f"its integrals are off by {self.chosen.left:.1e}, with no more points and steps to take"
             warnings.warn(f"{where}: {text} ({self.chosen.words})", AccuracyWarning, stacklevel=6)
 
     def _rules(self, domain: SweptDomain) -> tuple[tuple[Line, Line, Line], float]:
-        """The three rules, and (1) for the worst of them."""
+        """The three one-dimensional rules, and the error (1) of the worst of them."""
         motion = self.kinematics
         turning = motion.breaks_around if domain.goes_round else ()
         ladders = [_ALONG, _ACROSS, (_ON_ARCS if turning else _AROUND) if domain.goes_round else _ACROSS]
@@ -157,7 +157,7 @@ class Resolution:
         return (rules[0], rules[1], rules[2]), float(max(row[place] for row, place in zip(errors, places)))
 
     def _measured(self, motion: Kinematics, quadrature: Quadrature) -> _Measured:
-        """The integrals of (1), by a motion and a quadrature."""
+        """The integrals of (1) for a kinematics and a quadrature."""
         points, weights = quadrature
         masses, moved = weights * self._densities(points), motion.samples(points)
         found = []
@@ -183,7 +183,7 @@ class Resolution:
         return self.material.moduli()
 
     def _strain_rates(self, F: np.ndarray, F_j: np.ndarray) -> np.ndarray:
-        """∂E/∂θ_j of the material's strain, shape (N, 9, n)."""
+        """∂E/∂θ_j of the material's strain E, shape (N, 9, n)."""
         half = F_j if self.material.is_linear else np.einsum("kca,kcbj->kabj", F, F_j)
         return 0.5 * (half + half.swapaxes(1, 2)).reshape(len(F), 9, -1)
 
@@ -220,7 +220,7 @@ class Resolution:
         return q
 
     def _steps(self) -> tuple[int, float]:
-        """Steps of the integrator of the motion, and (1) for them."""
+        """Number of integrator steps, and the error (1) for it."""
         points, domain = self.domain.points, self.domain
         if isinstance(domain, SweptDomain):
             around = 4 if domain.goes_round else 2
@@ -269,33 +269,33 @@ class _Law:
 
 def moving_limits(moved: Any, q: np.ndarray, most_moved: float, most_strained: float) -> np.ndarray:
     """The largest change of each coordinate from θ = q that keeps the motion of points and the change of ∂f/∂x within
-    given limits; NaN for a coordinate that moves nothing."""
+    given limits; NaN for a coordinate that moves no point."""
     (_, J), (_, F_j) = moved.positions(q), moved.slopes(q)
     return limits_of(reach(J), reach(F_j), most_moved, most_strained)
 
 
 def reach(slopes: np.ndarray) -> np.ndarray:
-    """The largest norm over points of the derivative by each coordinate, of arrays (N, ..., n)."""
+    """For each coordinate, the largest norm over the points of the derivative; `slopes` has shape (N, ..., n)."""
     return np.sqrt((slopes * slopes).reshape(len(slopes), -1, slopes.shape[-1]).sum(axis=1)).max(axis=0)
 
 
 def limits_of(moved: np.ndarray, strained: np.ndarray, most_moved: float, most_strained: float) -> np.ndarray:
-    """`moving_limits` from the reach of positions and slopes."""
+    """`moving_limits` from the `reach` of positions and gradients."""
     sound = (moved > 0.0) & np.isfinite(moved) & np.isfinite(strained)
     limits = most_moved / np.where(sound, moved, np.nan)
     return np.minimum(limits, most_strained / np.maximum(strained, 1e-300))
 
 
 def _thinned(points: np.ndarray, count: int) -> np.ndarray:
-    """About `count` points, evenly from all."""
+    """About `count` of the points, evenly spaced in their order."""
     return points[:: max(1, len(points) // count)]
 
 
 def _climbed(
     ladder: Sequence[int], found: Callable[[int], Any], apart: Callable[[Any, Any], float]
 ) -> tuple[int, np.ndarray]:
-    """The first place on a ladder whose result differs from that of a finer place by less than the tolerance, or the
-    last place with a finer one; and the differences."""
+    """The first place in a list of numbers whose result differs from the result _FINER places later by less than the
+    tolerance, and the differences. If there is none, the last place with a finer one."""
     errors, known = np.full(len(ladder), np.inf), {}
     for place in range(len(ladder) - _FINER):
         for k in (place, place + _FINER):
@@ -307,7 +307,7 @@ def _climbed(
 
 
 def _difference(coarse: _Measured, fine: _Measured) -> float:
-    """The largest of the errors (1)."""
+    """The largest of the errors (1) of a coarse rule."""
     worst = 0.0
     for k in range(len(fine.P)):
         T, S = _whitening(fine.P[k]), _whitening(fine.D[k])
@@ -321,7 +321,7 @@ def _difference(coarse: _Measured, fine: _Measured) -> float:
 
 
 def _whitening(A: np.ndarray) -> np.ndarray:
-    """T with TᵀAT = 1, up to eigenvalues too small to matter."""
+    """T with TᵀAT = 1, except for negligible eigenvalues."""
     d = np.sqrt(np.maximum(np.diag(A), 1e-300))
     d = np.where(d > 1e-140, d, np.inf)
     if not np.isfinite(A).all():
@@ -332,10 +332,10 @@ def _whitening(A: np.ndarray) -> np.ndarray:
 
 @final
 class TrialMoves:
-    """Small θ of a motion, and checks of the motion at them.
+    """Small values of θ, and checks of the kinematics at them.
 
     Args:
-        kinematics, quadrature: of a body, after the choice of its resolution.
+        kinematics, quadrature: kinematics and quadrature of a body, after the choice of its resolution.
     """
 
     def __init__(self, kinematics: Kinematics, quadrature: Quadrature) -> None:
@@ -362,7 +362,7 @@ class TrialMoves:
             yield block, self.kinematics.samples(block)
 
     def check(self, where: str) -> None:
-        """Raise ModelError unless f(x, 0) = x, each coordinate moves a point, and nothing folds near θ = 0."""
+        """Raise ModelError unless f(x, 0) = x, each coordinate moves a point, and the body does not fold near θ = 0."""
         for x, moved in self._placed:
             p = moved.positions(np.zeros(self.kinematics.n))[0]
             worst = int(np.argmax(np.abs(p - x).max(axis=1)))
@@ -397,8 +397,8 @@ class TrialMoves:
 
 def check_independent(kinematics: Kinematics, domain: Domain, quadrature: Quadrature, tried: np.ndarray,
                       where: str) -> None:  # fmt: skip
-    """Raise ModelError for a singular mass matrix: coordinates depend on each other, or the points are too few to tell
-    them apart; `tried` are θ (k, n), zero first."""
+    """Raise ModelError if the mass matrix is singular: coordinates are linearly dependent, or the quadrature has too
+    few points to distinguish them. `tried` are θ (k, n), the first zero."""
     if kinematics.is_of_cells:
         return
     points = quadrature.points[:: max(1, len(quadrature.points) // max(_MOST_PLACES, 4 * kinematics.n))]
@@ -424,8 +424,9 @@ def check_independent(kinematics: Kinematics, domain: Domain, quadrature: Quadra
 def _dependence(
     kinematics: Kinematics, places: np.ndarray, points: np.ndarray, tried: np.ndarray
 ) -> tuple[np.ndarray, str] | None:
-    """Coordinates whose combination moves no point at one of some θ, or strains none at zero although each does alone;
-    and a text with the case."""
+    """Indices of linearly dependent coordinates and a text about the case; None if there are none. Coordinates are
+    dependent if a combination moves no point at one θ of `tried`; or if a combination causes no strain at θ = 0,
+    although each coordinate alone does."""
     moved = kinematics.samples(places)
     for q in tried:
         which = _null(moved.positions(q)[1])
@@ -438,7 +439,7 @@ def _dependence(
 
 
 def _null(slopes: np.ndarray) -> np.ndarray | None:
-    """Numbers of dependent columns of arrays (N, ..., n), without columns of zeros; None if there are none."""
+    """Indices of linearly dependent columns of arrays (N, ..., n), without zero columns; None if there are none."""
     rows = slopes.reshape(-1, slopes.shape[-1])
     sizes = np.linalg.norm(rows, axis=0)
     used = np.flatnonzero(sizes > 1e-12 * sizes.max(initial=0.0))
@@ -452,8 +453,8 @@ def _null(slopes: np.ndarray) -> np.ndarray | None:
 
 
 def too_stiff(law: Hyperelastic) -> float:
-    """Relative excess of the stiffness of a law along x on sections that cannot expand over that on free ones; 0 below
-    a thousandth."""
+    """Relative excess of the axial stiffness of a law on sections that cannot expand laterally: K_fixed/K_free − 1,
+    with K_free the stiffness on sections that expand freely. Values below 1e-3 are returned as 0."""
     C = law.moduli().reshape(3, 3, 3, 3)
     pairs = [(0, 0), (1, 1), (2, 2), (1, 2)]
     A = np.array([[C[a, b, c, d] for c, d in pairs] for a, b in pairs])
@@ -463,13 +464,13 @@ def too_stiff(law: Hyperelastic) -> float:
 
 
 def short(q: np.ndarray) -> str:
-    """Text of θ; for many coordinates their number and largest size."""
+    """Text of θ. If there are many coordinates: their number, and their largest absolute value."""
     if len(q) <= _NAMED:
         return str([float(f"{x:.6g}") for x in q])
     return f"{len(q)} coordinates up to {np.abs(q).max():.2g}"
 
 
 def _listed(which: np.ndarray) -> str:
-    """Text of a list of numbers."""
+    """Text of a list of indices."""
     words = [str(int(k)) for k in which[:_NAMED]]
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(which) <= _NAMED else f"{', '.join(words)} and more"

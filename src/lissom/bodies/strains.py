@@ -1,7 +1,6 @@
-"""Slender bodies whose cross-sections follow a line of given strains, as in Cosserat rods.
+"""Slender bodies whose cross-sections follow a line with given strains, as in Cosserat rods.
 
-Sections are rigid, or an inflation lets them grow. Points are evaluated by JAX, and by NumPy for the choice of a
-quadrature.
+Sections are rigid, or an inflation makes them grow. JAX evaluates points; for the choice of a quadrature, NumPy does.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from lissom.robot import checks
 from lissom.robot.bases import Basis, BasisCustom, BasisMonomial, BasisPiecewiseConstant, enriched_basis
 from lissom.robot.poses import compiled
 
-STEPS = 8  # of the integrator without a body that chooses them
+STEPS = 8  # number of integrator steps without a body that chooses it
 _STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
 _DEGREES = (4, 8, 16, 32, 64)
-_RESOLVED = 1e-14  # last coefficients of a converged series, relative to the largest
+_RESOLVED = 1e-14  # largest last coefficients of a converged series, relative to the largest of all
 _GAUSS = 0.5 + np.array([-0.5, 0.0, 0.5]) * 0.6**0.5
 
 
 class Inflation(ABC):
-    """Growth of cross-sections by factors that coordinates scale.
+    """Growth of cross-sections.
 
     Law: a point (y, z) of the section at s moves to (1 + Σ growth_k(s, y, z) θ_k) (y, z) in its section.
     """
@@ -46,15 +45,15 @@ class Inflation(ABC):
 
     @property
     def breaks_around(self) -> tuple[float, ...]:
-        """Angles in [0, 1), in turns from +y towards +z, at which growth is not smooth, or changes fast."""
+        """Angles in [0, 1), in turns from +y towards +z, at which growth is not smooth or changes fast."""
         return ()
 
     @abstractmethod
     def growth(self, s: Any, y: Any, z: Any) -> Any:
-        """The functions of the law at a point, shape (size,), made of jax.numpy."""
+        """growth_k of the law at a point, shape (size,), written with jax.numpy."""
 
     def enriched(self, domain: Domain) -> Inflation:
-        """This growth, and behind it its products with polynomials, on the sections of a body."""
+        """This growth, followed by its products with polynomials, on the sections of a body."""
         return _further_growth(self, _along, domain)
 
     @abstractmethod
@@ -65,10 +64,11 @@ class Inflation(ABC):
 @final
 @dataclass(frozen=True)
 class InflationUniform(Inflation):
-    """Sections that grow as a whole.
+    """Uniform growth of the whole section.
 
     Args:
-        modes: polynomials of s, each its coefficients by rising power, or a function of s that returns (k,) values.
+        modes: growth as a function of s (dimensionless): polynomials, each a list of coefficients by ascending power of
+            s; or a function of s that returns k values, shape (k,).
     """
 
     modes: Modes
@@ -90,17 +90,19 @@ class InflationUniform(Inflation):
 @final
 @dataclass(frozen=True)
 class InflationBumps(Inflation):
-    """Bumps on the side of a body, as chambers in it make them. Each has one coordinate: the relative growth amid it.
+    """Bumps on the side of a body, as inflated chambers make them. Each bump has one coordinate: the relative radial
+    growth at its centre.
 
-        growth = B(2s − 1, a) B(2 (φ − φ_0)/w, b),   B(u, a) = exp(a − a/(1 − u²))
+        growth = B(2s − 1, a) B(2 (φ − φ_0)/w, b),   B(u, a) = exp(a − a/(1 − u²)) for |u| < 1, otherwise 0
 
-    and zero for |u| ≥ 1, smooth everywhere. Pustina 2025, simulation 4, has two of half a turn with 4/length (in
-    metres) for a and 4/π² for b, and without the factor that makes them 1 in the middle.
+    s = x/length, and φ is the angle about x, from +y towards +z. The growth is smooth everywhere. Pustina 2025,
+    simulation 4, has two bumps, each half a turn wide, with a = 4/length (length in metres) and b = 4/π², and without
+    the factor exp(a) that makes B(0, a) = 1.
 
     Args:
-        angles: φ_0 of the bumps, from +y towards +z [rad].
-        width: w, of each round the body [rad].
-        sharpness_along, sharpness_around: a and b, their steepness in the middle, ratios.
+        angles: φ_0 of each bump [rad].
+        width: w, the full width of each bump around the body [rad].
+        sharpness_along, sharpness_around: a and b, dimensionless; larger values give narrower bumps.
     """
 
     angles: Sequence[float] = (pi / 2, -pi / 2)
@@ -114,7 +116,7 @@ class InflationBumps(Inflation):
 
     @property
     def breaks_around(self) -> tuple[float, ...]:
-        """The edges of the bumps."""
+        """The edges of the bumps, in turns."""
         edges = [(angle + side * 0.5 * self.width) / (2 * pi) % 1.0 for angle in self.angles for side in (-1, 1)]
         edges = sorted(
             edge for k, edge in enumerate(edges) if all(_angle_between(edge, other) > 1e-9 for other in edges[:k])
@@ -134,13 +136,13 @@ class InflationBumps(Inflation):
         return along * _bump(self._away(y, z), self.sharpness_around)
 
     def enriched(self, domain: Domain) -> Inflation:
-        """Along the body, and around it in each bump."""
+        """The bumps, followed by their products with polynomials along the body and around it."""
         return _further_growth(
             self, lambda s, y, z: [*_along(s, y, z), self._away(y, z), self._away(y, z) ** 2], domain
         )
 
     def _away(self, y: Any, z: Any) -> Any:
-        """Angles from the middle of each bump, in halves of its width (size,)."""
+        """Angles from the centre of each bump, in half widths, shape (size,)."""
         import jax.numpy as jnp
 
         axis = y * y + z * z == 0.0  # no angle and no growth there
@@ -150,12 +152,12 @@ class InflationBumps(Inflation):
 
 
 def _angle_between(a: float, b: float) -> float:
-    """The difference of two angles, in turns."""
+    """The absolute difference of two angles, in turns."""
     return abs((a - b + 0.5) % 1.0 - 0.5)
 
 
 def _bump(u: Any, sharpness: float) -> Any:
-    """exp(a − a/(1 − u²)), and zero where it underflows."""
+    """B(u, a) = exp(a − a/(1 − u²)) with a = sharpness, and zero if it underflows."""
     import jax.numpy as jnp
 
     t = 1.0 - u * u
@@ -164,12 +166,13 @@ def _bump(u: Any, sharpness: float) -> Any:
 
 
 def _along(s: Any, y: Any, z: Any) -> list[Any]:
-    """Polynomials of s by which growth is multiplied."""
+    """Polynomials of s that multiply the growth."""
     return [2.0 * s - 1.0, (2.0 * s - 1.0) ** 2]
 
 
 def _further_growth(inflation: Inflation, factors: Callable[[Any, Any, Any], list[Any]], domain: Domain) -> Inflation:
-    """A growth, and behind it what its products with factors have that it has not, at the points of a domain."""
+    """A growth, followed by the parts of its products with factors that are outside its span, at the points of a
+    domain."""
     import jax
     import jax.numpy as jnp
 
@@ -187,7 +190,7 @@ def _further_growth(inflation: Inflation, factors: Callable[[Any, Any, Any], lis
 @final
 @dataclass(frozen=True, eq=False)
 class _FurtherGrowth(Inflation):
-    """A growth, and behind it combinations of its products (size, m)."""
+    """A growth, followed by combinations of its products, with coefficients `combinations` (products, m)."""
 
     own: Inflation
     products: Callable[[Any, Any, Any], Any]
@@ -212,7 +215,8 @@ class _FurtherGrowth(Inflation):
 
 
 class _Pieces(NamedTuple):
-    """Φ between the breaks of a basis: starts and ends (p,), and Chebyshev coefficients (p, degree + 1, 6, n)."""
+    """Φ between the breaks of a basis: starts and ends of the intervals (p,), and Chebyshev coefficients (p, degree +
+    1, 6, n)."""
 
     starts: np.ndarray
     ends: np.ndarray
@@ -224,16 +228,16 @@ class _Pieces(NamedTuple):
 class KinematicsStrain(Kinematics):
     """Cross-sections along a line whose strains are combinations of modes: f = r(x) + R(x) (0, y, z).
 
-    The pose (R, r) of the section at x follows g′ = g ξ̂, ξ = Φ(s) θ + (0, 0, 0, 1, 0, 0), from the base; s goes from 0
-    to 1. An inflation changes (y, z); its coordinates come after those of the basis.
+    The pose g = (R, r) of the section at x follows g′ = g ξ̂ from the base, with the strain ξ = Φ(s) θ + (0, 0, 0, 1,
+    0, 0) and s = x/length. An inflation changes (y, z); its coordinates come after those of the basis.
 
     Args:
-        length: [m].
-        basis: of the strains, in strain units; s is x/length.
+        length: length of the body [m].
+        basis: basis Φ(s) of the strains.
         inflation: growth of the sections; None: they are rigid.
-        steps: of the Magnus integrator of order 6, from the base to the section on each smooth stretch of the basis.
-            For constant strains one step is exact, and is taken. None: the body chooses them, so that its inertia is
-            right to 1e-6; without a body there are 8.
+        steps: number of steps, on each smooth interval of the basis, of the Magnus integrator (order 6) from the base
+            to a section. Piecewise constant strains need one step, which is exact. None: the body chooses the number so
+            that the error of its inertia is below 1e-6 (without a body it is 8).
     """
 
     length: float
@@ -244,28 +248,54 @@ class KinematicsStrain(Kinematics):
     @classmethod
     def constant_curvature(cls, length: float, *, planar: bool = False, elongation: bool = False,
                            inflation: Inflation | None = None) -> KinematicsStrain:  # fmt: skip
-        """Constant bending about y and z, or about z alone, with or without elongation; the length in [m]."""
+        """Constant bending about y and z, with optional constant elongation.
+
+        Args:
+            length: length of the body [m].
+            planar: True: bending about z only.
+            elongation: True adds constant elongation.
+            inflation: growth of the sections; None: they are rigid.
+        """
         basis = BasisMonomial(bending_y=None if planar else 0, bending_z=0, elongation=0 if elongation else None)
         return cls(length, basis, inflation)
 
     @classmethod
     def constant_strain(cls, length: float, pieces: int = 1, *, inflation: Inflation | None = None) -> KinematicsStrain:
-        """All six strains constant on each of equal pieces; the length in [m]."""
+        """All six strains, constant on each of `pieces` equal intervals.
+
+        Args:
+            length: length of the body [m].
+            pieces: number of intervals.
+            inflation: growth of the sections; None: they are rigid.
+        """
         return cls(length, BasisPiecewiseConstant(*[pieces] * 6), inflation)
 
     @classmethod
     def polynomial_curvature(cls, length: float, order: int = 1, *, planar: bool = False, elongation: bool = False,
                              inflation: Inflation | None = None) -> KinematicsStrain:  # fmt: skip
-        """Bending that is a polynomial of s about y and z, or z alone, affine for order 1; the length in [m]."""
+        """Bending curvature about y and z that is a polynomial of s.
+
+        Args:
+            length: length of the body [m].
+            order: degree of the polynomial (1 = affine).
+            planar: True: bending about z only.
+            elongation: True adds constant elongation.
+            inflation: growth of the sections; None: they are rigid.
+        """
         bending_y = None if planar else order
         basis = BasisMonomial(bending_y=bending_y, bending_z=order, elongation=0 if elongation else None)
         return cls(length, basis, inflation)
 
     @classmethod
     def gaussian_curvature(cls, length: float, width: float = 2**-0.5, *, elongation: bool = True) -> KinematicsStrain:
-        """Bending about y and z of two modes each, one and exp(−(x − length/2)²/2 width²), and constant elongation.
+        """Bending about y and about z, each with two modes: the constant 1 and the Gaussian exp(−(x − length/2)²/(2
+        width²)).
 
-        The length and the width in [m]; the default width is that of Pustina 2025, simulation 5, exp(−(x − length/2)²).
+        Args:
+            length: length of the body [m].
+            width: width of the Gaussian [m]. The default 1/√2 m gives exp(−(x − length/2)²), as in Pustina 2025,
+                simulation 5.
+            elongation: True adds constant elongation.
         """
         return cls(length, BasisCustom(_Bell(length, width, elongation), order=12))
 
@@ -275,7 +305,7 @@ class KinematicsStrain(Kinematics):
 
     @property
     def keeps_volume(self) -> bool:
-        """Whether the volume is constant, since sections are only rotated and sheared."""
+        """Whether the motion keeps volume: the sections only rotate and shear."""
         return self.inflation is None and not any(self.basis.modes()[1:4])
 
     @property
@@ -284,7 +314,7 @@ class KinematicsStrain(Kinematics):
 
     @property
     def is_exact(self) -> bool:
-        """Whether strains are constant between the breaks of the basis, so that one step is exact."""
+        """Whether the strains are constant between the breaks of the basis, so that one integrator step is exact."""
         return self._pieces.coefficients.shape[1] == 1
 
     @property
@@ -353,8 +383,8 @@ class KinematicsStrain(Kinematics):
         return self._pose(*self._nodes(x, jnp), q)
 
     def _nodes(self, x: Any, xp: Any) -> tuple[Any, Any]:
-        """Chebyshev polynomials (degree + 1, p, steps, 3) at the points of the integrator up to x, and the length of
-        its steps on each smooth stretch, (p,) [m], of NumPy or jax.numpy."""
+        """For the integration from the base to x: Chebyshev polynomials (degree + 1, p, steps, 3) at the integrator's
+        points, and the step length on each smooth interval (p,) [m]. By NumPy or jax.numpy."""
         starts, ends, coefficients = self._pieces
         s, steps = x / self.length, 1 if self.is_exact else self.steps or STEPS
         begin = [start + 0.0 * s if k == 0 else xp.where(s > start, start, s) for k, start in enumerate(starts)]
@@ -368,19 +398,19 @@ class KinematicsStrain(Kinematics):
         return xp.stack(T[: coefficients.shape[1]]), self.length * part
 
     def _pose(self, T: Any, lengths: Any, q: Any) -> Any:
-        """The pose at the end of the `_nodes`."""
+        """The pose at the section that `_nodes` belongs to."""
         import jax.numpy as jnp
 
         series = self._pieces.coefficients @ q[: self.basis.size]  # (p, degree + 1, 6)
         return twists.product(self._by_steps(jnp.einsum("kpmg,pkr->gpmr", T, series), lengths).reshape(-1, 3, 4))
 
     def nodes(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The `_nodes` of sections at x (a,) [m], as `poses` takes them."""
+        """`_nodes` of sections at x (a,) [m], as argument of `poses`."""
         T, lengths = (np.stack(part, axis=-1) for part in zip(*(self._nodes(one, np) for one in x)))
         return T, lengths[..., None]
 
     def poses(self, nodes: tuple[np.ndarray, np.ndarray], q: np.ndarray) -> np.ndarray:
-        """Poses of many sections by NumPy at several θ (d, n), real or complex, shape (d, a, 3, 4)."""
+        """Poses of many sections by NumPy at d values of θ, q (d, n), real or complex: shape (d, a, 3, 4)."""
         series = self._pieces.coefficients @ q[:, : self.basis.size].T  # (p, degree + 1, 6, d)
         strains = np.einsum("kpmga,pkrd->gpmadr", nodes[0], series, optimize=True)
         g = self._by_steps(strains, nodes[1])
@@ -388,10 +418,10 @@ class KinematicsStrain(Kinematics):
 
     @staticmethod
     def _by_steps(strains: Any, lengths: Any) -> Any:
-        """Relative poses of the steps, (p, m, ..., 3, 4), from strains (3, p, m, ..., 6) in the Gauss points of each
-        step, less those of a straight line.
+        """Relative poses of the steps, (p, m, ..., 3, 4). `strains` (3, p, m, ..., 6) are the strains at the Gauss
+        points of each step, minus those of a straight line.
 
-        By a Magnus series of order 6 (Blanes et al. 2009, (253); here g stands before ξ).
+        Magnus series of order 6 (Blanes et al. 2009, (253)); here g stands to the left of ξ.
         """
         h = lengths[:, None, ..., None]
         xi = h * (strains + _STRAIGHT)
@@ -404,7 +434,7 @@ class KinematicsStrain(Kinematics):
         return twists.exp(mean + bend / 12 + last)
 
     def _section(self, x: Any, q: Any) -> Any:
-        """Place of the point x of the reference shape in its section, shape (3,)."""
+        """Position in its section of the point x of the undeformed shape, shape (3,)."""
         import jax.numpy as jnp
 
         across = jnp.stack([0.0 * x[0], x[1], x[2]])
@@ -418,11 +448,11 @@ class KinematicsStrain(Kinematics):
         return g[:, 3] + g[:, :3] @ self._section(x, q)
 
     def positions(self, points: np.ndarray, q: Any) -> Any:
-        """f of fixed points (N, 3); each section is evaluated once."""
+        """f at constant points (N, 3). Each section is evaluated once."""
         return self.frames(points, q)[1]
 
     def frames(self, points: np.ndarray, q: Any) -> tuple[Any, Any]:
-        """Axes of the sections at fixed points, which stay plane, and positions of the points."""
+        """Axes of the sections (which stay plane) and positions, at constant points."""
         import jax
 
         x, section = np.unique(points[:, 0], return_inverse=True)
@@ -432,7 +462,8 @@ class KinematicsStrain(Kinematics):
         return g[:, :, :3], g[:, :, 3] + (g[:, :, :3] * across[:, None, :]).sum(axis=-1)
 
     def deformations(self, points: np.ndarray, q: Any) -> Any:
-        """Rᵀ ∂f/∂x at fixed points, (N, 3, 3): (ε + κ×ρ + ∂ρ/∂x, ∂ρ/∂y, ∂ρ/∂z) with ρ the place in the section."""
+        """Rᵀ ∂f/∂x at constant points, (N, 3, 3): the columns ε + κ×ρ + ∂ρ/∂x, ∂ρ/∂y and ∂ρ/∂z, with ρ the position in
+        the section."""
         import jax
 
         Phi = np.array([self.basis.evaluate(float(s)) for s in points[:, 0] / self.length])
@@ -453,7 +484,7 @@ class _Growth:
 
     @cached_property
     def with_slopes(self) -> Any:
-        """Growth (n,) and its derivatives (3, n) by x, y and z, of points in rows."""
+        """Growth (n,) and its derivatives (3, n) with respect to x, y and z, for points in rows."""
         import jax
 
         def at(x: Any) -> Any:
@@ -464,7 +495,7 @@ class _Growth:
 
 @final
 class _SamplesOfSections(Samples):
-    """Points on sections that follow a line of strains, by NumPy; JAX gives the growth, which is linear in θ."""
+    """Points on sections that follow a line of strains, by NumPy. JAX evaluates the growth, which is linear in θ."""
 
     def __init__(self, kinematics: KinematicsStrain, points: np.ndarray) -> None:
         self._kinematics, self._points = kinematics, points
@@ -481,7 +512,7 @@ class _SamplesOfSections(Samples):
         return np.array([basis.evaluate(float(s)) for s in self._x / self._kinematics.length])[self._section]
 
     def _placed(self, q: np.ndarray) -> np.ndarray:
-        """Places of the points in their sections."""
+        """Positions of the points in their sections."""
         return (1.0 + self._growth @ q[self._kinematics.basis.size :])[:, None] * self._across
 
     @cached_property
@@ -513,14 +544,14 @@ class _SamplesOfSections(Samples):
 
 
 def _on(g: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """R p + r for each motion and point."""
+    """R p + r for each pose and point."""
     return g[:, :, 3] + (g[:, :, :3] @ points[:, :, None])[:, :, 0]
 
 
 @final
 @dataclass(frozen=True)
 class _Bell:
-    """Φ of Gaussian curvature: for each bending one and a bell amid the body [1/m], and elongation."""
+    """Φ of `gaussian_curvature`: for each bending the constant 1 and a Gaussian [1/m], and elongation."""
 
     length: float
     width: float

@@ -1,4 +1,4 @@
-"""Closed surfaces of triangles for pictures and chambers, counterclockwise seen from outside."""
+"""Closed surfaces of triangles for drawing and chambers. Triangles are counterclockwise seen from outside."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import numpy as np
 
 from lissom.errors import ModelError
 
-AROUND, ALONG = 32, 33  # facets round a body, stations along it
+AROUND, ALONG = 32, 33  # facets around a body, stations along it
 
 
 def _strips(rings: int, around: int) -> np.ndarray:
-    """Triangles of a tube through rings of vertices, seen from outside where later rings lie farther along x."""
+    """Triangles of a tube through rings of vertices, counterclockwise seen from outside if later rings have larger
+    x."""
     k, i = (part.ravel() for part in np.meshgrid(np.arange(rings - 1), np.arange(around), indexing="ij"))
     a, b = k * around + i, k * around + (i + 1) % around
     c, d = a + around, b + around
@@ -27,7 +28,7 @@ def _rings(x: np.ndarray, radius: np.ndarray, around: int = AROUND) -> np.ndarra
 
 
 def _lid(first: int, centre: int, around: int) -> np.ndarray:
-    """Triangles from a ring to a vertex, seen from the side of rising x."""
+    """Triangles from a ring to a vertex, counterclockwise seen from +x."""
     i = np.arange(around)
     return np.stack([first + i, first + (i + 1) % around, np.full(around, centre)], axis=-1)
 
@@ -35,7 +36,7 @@ def _lid(first: int, centre: int, around: int) -> np.ndarray:
 def revolved(
     x: np.ndarray, outer: np.ndarray, inner: np.ndarray | None = None, around: int = AROUND
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A body of revolution round x, or the wall between two, with flat ends."""
+    """Surface of a body of revolution about x, or of the wall between two radii, with flat ends."""
     if inner is not None:  # out along the outer side, back along the inner one
         x, radius = np.concatenate([x, x[::-1], x[:1]]), np.concatenate([outer, inner[::-1], outer[:1]])
         vertices, triangles = _rings(x, radius), _strips(len(x), AROUND)
@@ -49,7 +50,7 @@ def revolved(
 
 
 def box(length: float, width_y: float, width_z: float, count: int = 5) -> tuple[np.ndarray, np.ndarray]:
-    """A box along x, its long sides cut at equal stations."""
+    """Surface of a box along x. Its long sides are divided at equal stations."""
     corners = 0.5 * np.array([[width_y, width_z], [-width_y, width_z], [-width_y, -width_z], [width_y, -width_z]])
     outline = np.concatenate([np.linspace(corners[k], corners[(k + 1) % 4], count)[:-1] for k in range(4)])
     x = np.linspace(0.0, length, ALONG)
@@ -61,7 +62,7 @@ def box(length: float, width_y: float, width_z: float, count: int = 5) -> tuple[
 
 
 def boundary(cells: np.ndarray) -> np.ndarray:
-    """The faces of tetrahedra (k, 4) that belong to one cell alone, seen from outside."""
+    """The faces of tetrahedra (k, 4) that belong to one cell only, counterclockwise seen from outside."""
     faces = np.concatenate([cells[:, face] for face in ([1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1])])
     _, first, count = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
     return faces[np.sort(first[count == 1])]
@@ -71,15 +72,17 @@ def cylinder_surface(
     start: float, stop: float, radius: float, *, center: tuple[float, float] = (0.0, 0.0), around: int = 32,
     along: int = 33,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """A closed cylinder along x of flat facets inside the circular one, as the surface of a chamber.
+    """A closed cylinder along x, as the surface of a chamber. Its facets are flat and lie inside the circular cylinder.
 
     Args:
-        start, stop: x of its ends [m]. radius: [m]. center: y and z of its axis [m].
-        around, along: facets round it, and stations along it.
+        start, stop: x of its ends [m].
+        radius: radius [m].
+        center: y and z of its axis [m].
+        around, along: number of facets around it, and number of stations along it.
     Returns:
         vertices (m, 3) [m], triangles (k, 3) counterclockwise as seen from outside.
     Raises:
-        ModelError: a length that is not > 0, or too few facets.
+        ModelError: radius or length is not > 0, or there are too few facets.
     """
     for name, least, value in (("around", 3, around), ("along", 2, along)):
         if value < least:
@@ -93,14 +96,16 @@ def cylinder_surface(
 def sphere_surface(
     center: tuple[float, float, float], radius: float, *, around: int = 32
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A closed sphere of flat facets inside the round one, as the surface of a chamber.
+    """A closed sphere, as the surface of a chamber. Its facets are flat and lie inside the round sphere.
 
     Args:
-        center: [m]. radius: [m]. around: facets round it; half as many from pole to pole.
+        center: centre (3,) [m].
+        radius: radius [m].
+        around: number of facets around it; there are half as many from pole to pole.
     Returns:
         vertices (m, 3) [m], triangles (k, 3) counterclockwise as seen from outside.
     Raises:
-        ModelError: a length that is not > 0, or too few facets.
+        ModelError: the radius is not > 0, or there are too few facets.
     """
     if not (radius > 0.0 and around >= 4):
         raise ModelError(f"sphere_surface: radius must be > 0 and around >= 4 (got {radius!r}, {around!r})")
@@ -111,11 +116,11 @@ def sphere_surface(
 
 
 def closed(triangles: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-    """The triangles (k, 3) with lids on their open rims: each joins the edges of a rim to one more vertex, numbered
-    behind the others; and the vertices of each rim.
+    """The triangles (k, 3) with lids on their open rims, and the vertices of each rim. A lid connects the edges of a
+    rim to one more vertex, whose index comes after the others.
 
     Raises:
-        ModelError: an edge that more than two triangles share, or that two pass in the same direction.
+        ModelError: an edge belongs to more than two triangles, or two triangles run along it in the same direction.
     """
     edges = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]).tolist()
     passed = set(map(tuple, edges))

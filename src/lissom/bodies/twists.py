@@ -1,12 +1,12 @@
-"""Rigid motions of twists, made of jax.numpy or NumPy, smooth at zero.
+"""Exponentials of twists, with jax.numpy or NumPy, smooth at zero.
 
-exp needs c_1 = sin φ/φ, c_2 = (1 − cos φ)/φ² and c_3 = (φ − sin φ)/φ³, functions of Stumpff of t = φ²:
+exp needs c_1 = sin φ/φ, c_2 = (1 − cos φ)/φ² and c_3 = (φ − sin φ)/φ³. They are Stumpff functions of t = φ²:
 
     c_k(t) = Σ (−t)^j/(2j + k)!,   c_k = 1/k! − t c_(k+2),   dc_k/dt = ½ (k c_(k+2) − c_(k+1))              (1)
 
-They are entire, and their derivatives are members of the family again. With (1) as a rule for JAX, derivatives of any
-order are exact in float64, small enough to compile, and never NaN at zero. NumPy evaluates its own arrays, real or
-complex.
+They are entire functions, and their derivatives belong to the same family. With (1) as a differentiation rule for JAX,
+derivatives of any order are exact in float64, compile fast, and are never NaN at zero. NumPy arrays, real or complex,
+are evaluated by NumPy.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-_SWITCH = 16.0  # up to this t by series from above, beyond it by sine and cosine from below
+_SWITCH = 16.0  # below this t: series and downward recursion; above it: sine, cosine and upward recursion
 _TERMS = 20  # 16^20/41! is 4e-26
 
 
 def _library(x: Any) -> Any:
-    """NumPy for its arrays, else jax.numpy."""
+    """numpy for a NumPy array, otherwise jax.numpy."""
     if isinstance(x, np.ndarray):
         return np
     import jax.numpy as jnp
@@ -32,7 +32,7 @@ def _library(x: Any) -> Any:
 
 
 def _stumpff(t: Any, first: int, count: int) -> Any:
-    """c_k for k from `first`, stacked in front."""
+    """c_k for `count` values of k from `first`, stacked along a new first axis."""
     xp = _library(t)
     small = t.real < _SWITCH
     low, high = xp.where(small, t, 0.0), xp.where(small, _SWITCH, t)
@@ -54,7 +54,7 @@ def _stumpff(t: Any, first: int, count: int) -> Any:
 
 @lru_cache(maxsize=1)
 def _family() -> Callable[..., Any]:
-    """`_stumpff` with (1) as the rule of its derivatives."""
+    """`_stumpff` with (1) as its differentiation rule."""
     import jax
     import jax.numpy as jnp
 
@@ -78,12 +78,12 @@ def cross(a: Any, b: Any) -> Any:
 
 
 def _times(A: Any, B: Any) -> Any:
-    """A B of small matrices (..., 3, m), as sums: XLA is slow at many small products of matrices."""
+    """A B for small matrices (..., 3, m), as sums. XLA is slow at many small matrix products."""
     return (A[..., :, :, None] * B[..., None, :, :]).sum(axis=-2)
 
 
 def exp(twist: Any) -> Any:
-    """Rotations and positions (R, r) of twists (..., 6), as matrices (..., 3, 4)."""
+    """Poses (R, r) of twists (..., 6), as matrices (..., 3, 4)."""
     xp = _library(twist)
     w, v = twist[..., :3], twist[..., 3:]
     t = (w * w).sum(axis=-1)
@@ -99,14 +99,14 @@ def exp(twist: Any) -> Any:
 
 
 def bracket(a: Any, b: Any) -> Any:
-    """ad(a) b of twists (..., 6)."""
+    """Lie bracket ad(a) b of twists (..., 6)."""
     xp = _library(a)
     w, u = a[..., :3], b[..., :3]
     return xp.concatenate([cross(w, u), cross(w, b[..., 3:]) + cross(a[..., 3:], u)], axis=-1)
 
 
 def product(g: Any) -> Any:
-    """The motions (m, ..., 3, 4) one after the other, pair by pair, shape (..., 3, 4)."""
+    """The product of poses (m, ..., 3, 4) along the first axis, pair by pair, shape (..., 3, 4)."""
     xp = _library(g)
     while len(g) > 1:
         even = len(g) - len(g) % 2

@@ -22,17 +22,17 @@ Point = tuple[Any, Any, Any]
 
 
 class Primitive(ABC):
-    """An elementary motion.
+    """An elementary volume-preserving motion.
 
-    Law: x → h(x, θ) with det ∂h/∂x = 1 and h(x, 0) = x. m(s) = Σ modes_k(s) θ_k with s = x/length at the given point,
-    which earlier primitives may have moved.
+    Law: x → h(x, θ) with det ∂h/∂x = 1 and h(x, 0) = x. The motion depends on m(s) = Σ modes_k(s) θ_k with s =
+    x/length. x is the position after the earlier primitives.
     """
 
     modes: Modes
 
     @abstractmethod
     def moved(self, x: Point, q: Any, length: float) -> Point:
-        """h of points by their coordinates x, y and z: arrays of one shape, or series with a tuple of series as q."""
+        """h of points with coordinates x, y and z: arrays of one shape, or series (then q is a tuple of series)."""
 
     @abstractmethod
     def check(self, where: str) -> None:
@@ -46,10 +46,12 @@ def _check_axis(axis: Any, where: str) -> None:
 @final
 @dataclass(frozen=True)
 class PrimitiveStretch(Primitive):
-    """Stretch along x by 1 + m(s): x + ∫m dx, and y and z divided by √(1 + m), so that sections make up for it.
+    """Stretch along x by the factor 1 + m(s): x becomes x + ∫m dx. y and z are divided by √(1 + m), which keeps the
+    volume.
 
     Args:
-        modes: of m, ratios; polynomials of s, each its coefficients by rising power, or a function of s.
+        modes: modes of m (dimensionless): polynomials of s, each a list of coefficients by ascending power, or a
+            function of s.
     """
 
     modes: Modes
@@ -66,14 +68,14 @@ class PrimitiveStretch(Primitive):
 @final
 @dataclass(frozen=True)
 class PrimitiveBending(Primitive):
-    """Bending about y or z with curvature m(s), in a plane; the inner side of the bend grows thicker.
+    """Bending about y or z with curvature m(s). The inner side of the bend becomes thicker.
 
-    The axis turns by φ = ∫m dx and keeps its length. A distance y to it becomes w with (1 − m w) dw/dy = 1, that is
-    w = 2y/(1 + √(1 − 2 m y)).
+    The axis rotates by the angle φ = ∫m dx and keeps its length. A distance y from the axis becomes w with (1 − m w)
+    dw/dy = 1, which gives w = 2y/(1 + √(1 − 2 m y)).
 
     Args:
-        modes: of m [1/m]; polynomials of s, each its coefficients by rising power, or a function of s.
-        axis: about which a positive curvature turns the tip, "y" or "z".
+        modes: modes of m [1/m]: polynomials of s, each a list of coefficients by ascending power, or a function of s.
+        axis: "y" or "z", the axis about which a positive curvature rotates the tip.
     """
 
     modes: Modes
@@ -101,7 +103,7 @@ class PrimitiveTwist(Primitive):
     """Twist about x by the angle m(s).
 
     Args:
-        modes: of m [rad]; polynomials of s, each its coefficients by rising power, or a function of s.
+        modes: modes of m [rad]: polynomials of s, each a list of coefficients by ascending power, or a function of s.
     """
 
     modes: Modes
@@ -121,8 +123,8 @@ class PrimitiveShear(Primitive):
     """Shear: sections slide along y or z by m(s).
 
     Args:
-        modes: of m [m]; polynomials of s, each its coefficients by rising power, or a function of s.
-        axis: along which they slide, "y" or "z".
+        modes: modes of m [m]: polynomials of s, each a list of coefficients by ascending power, or a function of s.
+        axis: "y" or "z", the direction in which sections slide.
     """
 
     modes: Modes
@@ -140,10 +142,10 @@ class PrimitiveShear(Primitive):
 @final
 @dataclass(frozen=True)
 class PrimitiveSource(Primitive):
-    """Source or cavity on the axis: the square of each distance to the x axis grows by m(s), as round a cavity.
+    """Growth around the x axis, as around a cavity: the square of each distance to the axis increases by m(s).
 
     Args:
-        modes: of m [m²]; polynomials of s, each its coefficients by rising power, or a function of s.
+        modes: modes of m [m²]: polynomials of s, each a list of coefficients by ascending power, or a function of s.
     """
 
     modes: Modes
@@ -160,11 +162,13 @@ class PrimitiveSource(Primitive):
 @final
 @dataclass(frozen=True)
 class KinematicsVolumePreserving(ComposedKinematics):
-    """Primitives one after the other: f = h_P(… h_2(h_1(x))), with the coordinates of each in their order.
+    """Composition of primitives, f = h_P(… h_2(h_1(x))).
+
+    The coordinates are those of the first primitive, then those of the second, and so on.
 
     Args:
-        length: of the body along x, by which s is normalised [m].
-        primitives: in the order in which they are applied.
+        length: length of the body along x [m]; s = x/length.
+        primitives: list of primitives; the first is applied first.
     """
 
     length: float
@@ -211,7 +215,7 @@ class KinematicsVolumePreserving(ComposedKinematics):
         return jnp.stack(self._moved(self._rows(points), q), axis=-1)
 
     def deformations(self, points: Any, q: Any) -> Any:
-        """∂f/∂x at points, (N, 3, 3), all points at once."""
+        """∂f/∂x at points, (N, 3, 3), for all points in one call."""
         import jax
         import jax.numpy as jnp
 

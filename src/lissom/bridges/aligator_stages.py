@@ -1,9 +1,9 @@
-"""Models as `stage`s of problems of aligator: steps of an implicit scheme with their exact derivatives.
+"""Models as `stage`s of aligator problems: steps of an implicit scheme with exact derivatives.
 
 States of aligator are elements of products of its manifolds, with the conventions of Pinocchio: in a free joint the
-position comes before the quaternion, the real part of a quaternion is the last one, and in an increment the translation
-comes before the rotation. Everything else is as in `integrate`, so that states and derivatives are those of the library
-in another order:
+position comes before the quaternion; the real part of a quaternion comes last; in an increment the translation comes
+before the rotation. Everything else is as in `integrate`. So states and derivatives are those of this library in
+another order:
 
     x_a = x[o],   δx_a = δx[w],   A_a = A[w][:, w],   B_a = B[w],   ∂l/∂x_a = (∂l/∂x)[w]                      (1)
 """
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 def order(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Indices in (q, v) of the entries of aligator's states, and in (δq, δv) of the entries of their increments.
+    """Orders in which aligator stores the entries of states and of increments: indices in (q, v) and in (δq, δv).
 
-    For (q, v) as one array x, x[order] is the state of aligator. For states xs of aligator, one a row,
-    xs[:, np.argsort(order)] is (q, v). Both orders are 0, 1, 2, … for robots without quaternions.
+    For (q, v) as one array x, x[order] is the state of aligator. For states xs of aligator, one per row, xs[:,
+    np.argsort(order)] is (q, v). Both orders are 0, 1, 2, … for robots without quaternions.
 
     Returns:
-        order, shape (nq + nv,), and that of increments, shape (2 nv,): integers [-].
+        order of states, shape (nq + nv,), and order of increments, shape (2 nv,): integers [-].
     """
     order, increments = np.arange(model.nq + model.nv), np.arange(2 * model.nv)
     for i, j, free in quaternion_joints(model):
@@ -47,13 +47,13 @@ def order(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def state(model: Model) -> Any:
-    """States of a robot for aligator, on their manifold, in the order of `aligator.order`.
+    """The state manifold of a robot for aligator, in the order of `aligator.order`.
 
     Returns:
         aligator.manifolds.VectorSpace; for robots with quaternions a CartesianProduct of it with SE3 and SO3 [rad, m,
-        strain units, and per s]. Its nx is nq + nv and its ndx 2 nv.
+        strain units, and per s]. Its nx is nq + nv, and its ndx is 2 nv.
     Raises:
-        ModelError: aligator is missing, or it was built without Pinocchio and the robot has quaternions.
+        ModelError: aligator is not installed; or it was built without Pinocchio and the robot has quaternions.
     """
     turned, spaces = sorted(quaternion_joints(model)), _aligator().manifolds
     if not turned:
@@ -81,21 +81,24 @@ def stage(
     limits: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-11,
 ) -> Any:
-    """A step of a robot as a stage of aligator, with exact derivatives, states on the manifold and limits.
+    """A time step of a robot as a stage of aligator, with exact derivatives, states on the manifold, and input limits.
 
     Args:
-        cost: a TrackingCost, whose l is multiplied by dt; or an aligator.CostAbstract on `aligator.state(model)`, used
+        cost: a TrackingCost, whose l is multiplied by dt; or an aligator.CostAbstract on `aligator.state(model)`,
             without a factor.
-        dt: size of the step [s]. t: time of the references of the cost [s]. Loads and motions are those at time 0.
-        method, tolerance: as in `step_derivatives`. "sdirk", of second order, and "implicit_euler", of first order,
-            depend on (q, v) only. Other methods start with the acceleration at (q, v).
-        limits: (low, high) of the inputs, numbers or shape (nu,), the first constraint of the stage; None: no limits.
+        dt: step size [s].
+        t: time at which the references of the cost are evaluated [s]. Loads and motions have their values at time 0.
+        method, tolerance: as in `step_derivatives`. "sdirk" (second order) and "implicit_euler" (first order) depend on
+            (q, v) only. Other methods start with the acceleration at (q, v).
+        limits: (low, high) of the inputs, numbers or shape (nu,). They are the first constraint of the stage. None: no
+            limits.
     Returns:
-        aligator.StageModel. If no step is found, its end has infinite velocities, which a line search rejects.
+        aligator.StageModel. If the step fails, the velocities at its end are infinite, which a line search rejects.
     Raises:
-        ModelError: aligator is missing, or an argument breaks its rule. ShapeError: the argument and its shapes.
-    Accuracy: derivatives of the step are exact. Second derivatives of the cost are those of Gauss-Newton, and those of
-        the step are left out. Cost: one or two Newton iterations for each call.
+        ModelError: aligator is not installed, or an argument breaks a rule.
+        ShapeError: an argument has a wrong shape.
+    Accuracy: first derivatives of the step are exact, its second derivatives are omitted. Second derivatives of the
+    cost are Gauss-Newton approximations. Cost: one or two Newton iterations per call.
     """
     nu, al = model.nu, _aligator()
     node = _node(al, model, cost, dt=dt, t=t, method=method, limits=limits, tolerance=tolerance)
@@ -120,18 +123,21 @@ def problem(
     limits: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-11,
 ) -> Any:
-    """Optimal control problem from a start, for the solvers of aligator.
+    """Optimal control problem from a given start, for the solvers of aligator.
 
     Args:
-        cost: as in `stage`. At the end a TrackingCost is multiplied by its `end`; a cost of aligator is the same as in
-            the stages, with zero inputs. q0: start, shape (nq,); None is the neutral configuration. v0: velocity at the
-            start, shape (nv,); None is rest.
-        dt: size of the steps [s]. steps: number of steps. t: time at the start [s].
+        cost: as in `stage`. At the end a TrackingCost is multiplied by its `end`. A cost of aligator is the same at the
+            end as in the stages, with zero inputs.
+        q0: start, shape (nq,); None is the neutral configuration.
+        v0: start velocity, shape (nv,); None is rest.
+        dt: step size [s].
+        steps: number of steps.
+        t: time at the start [s].
         method, limits, tolerance: as in `stage`.
     Returns:
         aligator.TrajOptProblem with one stage for each step. Further constraints can be added to it.
     Raises:
-        ModelError, ShapeError: as `stage`.
+        ModelError, ShapeError: as in `stage`.
     """
     x0, al = shooting_start(model, q0, v0), _aligator()
     checks.integer(steps, "steps", least=1)
@@ -160,7 +166,7 @@ def _node(al: Any, model: Model, cost: Any, **options: Any) -> Node:
 
 
 def _fill(place: np.ndarray, matrix: np.ndarray) -> None:
-    """Write a matrix into an array of aligator, which is a vector for one column."""
+    """Write a matrix into an array of aligator, which is a vector if there is one column."""
     place[...] = matrix.reshape(place.shape)
 
 
@@ -187,7 +193,7 @@ def _dynamics(al: Any, node: Node) -> Any:
 
 
 def _cost(al: Any, node: Node, *, end: bool) -> Any:
-    """The cost model of a node, or of the end of the problem."""
+    """The cost model of a node; with `end` of the end of the problem."""
     if not isinstance(node.cost, TrackingCost):
         return node.cost
     model = node.model

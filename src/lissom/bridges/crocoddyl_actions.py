@@ -1,11 +1,11 @@
-"""Models as `action` models of Crocoddyl: steps of an implicit scheme with their exact derivatives.
+"""Models as `action` models of Crocoddyl: steps of an implicit scheme with exact derivatives.
 
-A state is x = (q, v), with tangent increments (δq, δv), δq as in `integrate`, and
+A state is x = (q, v), with tangent increments (δq, δv) and δq as in `integrate`. For spherical and free joints
 
     ∂(q₁ ⊖ q₀)/∂q₀ = −T(−Δ)⁻¹,   ∂(q₁ ⊖ q₀)/∂q₁ = T(Δ)⁻¹,   Δ = q₁ ⊖ q₀                                    (1)
     ∂(q ⊕ Δ)/∂q = Ad(exp Δ)⁻¹,   ∂(q ⊕ Δ)/∂Δ = T(Δ)                                                        (2)
 
-for spherical and free joints, and identities for all other coordinates.
+For all other coordinates these derivatives are identities.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 
 def state(model: Model) -> Any:
-    """States (q, v) of a robot for Crocoddyl, on their manifold.
+    """The state manifold (q, v) of a robot for Crocoddyl.
 
     Returns:
-        crocoddyl.StateAbstract, with nx = nq + nv and ndx = 2 nv; for robots without quaternions a
-        crocoddyl.StateVector [rad, m, strain units, and per s].
+        crocoddyl.StateAbstract with nx = nq + nv and ndx = 2 nv; for robots without quaternions a crocoddyl.StateVector
+        [rad, m, strain units, and per s].
     Raises:
-        ModelError: Crocoddyl is missing.
+        ModelError: Crocoddyl is not installed.
     """
     croc = _crocoddyl()
     return _state(croc, model) if quaternion_joints(model) else croc.StateVector(2 * model.nv)
@@ -57,22 +57,25 @@ def action(
     limits: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-11,
 ) -> Any:
-    """A step of a robot as an action model of Crocoddyl, with exact derivatives, states on the manifold and limits.
+    """A time step of a robot as an action model of Crocoddyl, with exact derivatives, states on the manifold, and input
+    limits.
 
     Args:
         cost: a TrackingCost, whose l is multiplied by dt, or at the end by its `end`; or a crocoddyl.CostModelSum on
-            `crocoddyl.state(model)`, used without a factor.
-        dt: size of the step [s]. t: time of the references of the cost [s]. Loads and motions are those at time 0.
-        method, tolerance: as in `step_derivatives`. "sdirk", of second order, and "implicit_euler", of first order,
-            depend on (q, v) only. Other methods start with the acceleration at (q, v).
+            `crocoddyl.state(model)`, without a factor.
+        dt: step size [s].
+        t: time at which the references of the cost are evaluated [s]. Loads and motions have their values at time 0.
+        method, tolerance: as in `step_derivatives`. "sdirk" (second order) and "implicit_euler" (first order) depend on
+            (q, v) only. Other methods start with the acceleration at (q, v).
         limits: (low, high) of the inputs, numbers or shape (nu,); None: no limits.
     Returns:
-        crocoddyl.ActionModelAbstract. As a terminal model it has the cost only. If no step is found, its end has
-        infinite velocities.
+        crocoddyl.ActionModelAbstract. As a terminal model it evaluates the cost only. If the step fails, the velocities
+        at its end are infinite.
     Raises:
-        ModelError: Crocoddyl is missing, or an argument breaks its rule. ShapeError: the argument and its shapes.
-    Accuracy: derivatives of the step are exact. Second derivatives of the cost are those of Gauss-Newton. Cost: one or
-        two Newton iterations for each call.
+        ModelError: Crocoddyl is not installed, or an argument breaks a rule.
+        ShapeError: an argument has a wrong shape.
+    Accuracy: derivatives of the step are exact. Second derivatives of the cost are Gauss-Newton approximations. Cost:
+    one or two Newton iterations per call.
     """
     croc = _crocoddyl()
     other = croc.CostModelSum, "a crocoddyl.CostModelSum"
@@ -94,17 +97,20 @@ def problem(
     limits: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-11,
 ) -> Any:
-    """Optimal control problem from a start, for the solvers of Crocoddyl.
+    """Optimal control problem from a given start, for the solvers of Crocoddyl.
 
     Args:
-        cost: as in `action`. q0: start, shape (nq,); None is the neutral configuration. v0: velocity at the start,
-            shape (nv,); None is rest.
-        dt: size of the steps [s]. steps: number of steps. t: time at the start [s].
+        cost: as in `action`.
+        q0: start, shape (nq,); None is the neutral configuration.
+        v0: start velocity, shape (nv,); None is rest.
+        dt: step size [s].
+        steps: number of steps.
+        t: time at the start [s].
         method, limits, tolerance: as in `action`.
     Returns:
-        crocoddyl.ShootingProblem with one action for each step and a terminal one.
+        crocoddyl.ShootingProblem with one action for each step and a terminal action.
     Raises:
-        ModelError, ShapeError: as `action`.
+        ModelError, ShapeError: as in `action`.
     """
     x0 = shooting_start(model, q0, v0)
     checks.integer(steps, "steps", least=1)

@@ -1,20 +1,20 @@
-"""Dynamics, statics and rollouts as functions of JAX.
+"""Dynamics, statics and rollouts as JAX functions.
 
 JAX differentiates, vectorises and compiles programs that call the library. A compiled program calls it by
-`pure_callback` (`called`). Derivatives of dynamics and statics are defined forwards, as matrices times directions. JAX
-transposes these for gradients. The gradient of a rollout is one pass from the end of the motion to its start, and its
-derivative along a direction is one pass forwards.
+`pure_callback` (`called`). Derivatives of dynamics and statics are defined in forward mode, as matrices times
+directions; JAX transposes them for gradients. The gradient of a rollout is one backward pass, and its directional
+derivative is one forward pass.
 
-The derivative y = L(x) dx of a rollout is a primitive of JAX (`linear`), with the operands x and dx. Its transpose Lᵀ
-is the same primitive with its two functions exchanged. The derivative of L by x has no rule: second derivatives raise
-ModelError.
+The derivative y = L(x) dx of a rollout is a JAX primitive (`linear`) with the operands x and dx. Its transpose Lᵀ is
+the same primitive with its two functions exchanged. The derivative of L with respect to x has no rule: second
+derivatives raise ModelError.
 
-The library differentiates along increments δ of `integrate`, JAX by the stored numbers of q. Quaternions x are
-normalised to x/|x| within JAX, which differentiates that. At unit length
+The library differentiates along increments δ of `integrate`, JAX with respect to the stored entries of q. JAX
+normalises quaternions x to x/|x| and differentiates this too. At unit length
 
     ω = 2 vec(x̄ dx),  dx = ½ x (0, ω)   of its rotation,   w = R(x)ᵀ dp,  dp = R(x) w   of a position               (1)
 
-with δ = (ω, w) of a free joint. Changes along x do not change the pose and have no effect.
+with δ = (ω, w) for a free joint. Changes of the length of x do not change the pose and have no effect.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from lissom.robot import checks
 from lissom.statics import equilibrium
 from lissom.stepping.schemes import Scheme
 
-_COPIED_AT_ONCE = 100_000  # bytes: JAX copies larger arrays in a thread of its pool
+_COPIED_AT_ONCE = 100_000  # JAX copies arrays with more bytes in a thread of its pool
 _LOCK = Lock()  # JAX may call from several threads at once, and a model has one set of buffers
 
 
 def require_jax(model: Any) -> None:
-    """Raise ModelError if JAX is missing or computes in single precision, or if it cannot call the model."""
+    """Raise ModelError if JAX is not installed, computes in single precision, or cannot call the model."""
     try:
         import jax
     except ImportError:
@@ -64,7 +64,7 @@ def require_jax(model: Any) -> None:
 
 
 def rows(name: str, value: Any, *core: int) -> Any:
-    """A value as an array of JAX (..., *core) in double precision."""
+    """A value as a JAX array (..., *core) in double precision."""
     import jax.numpy as jnp
 
     x = jnp.asarray(value, dtype=jnp.float64)
@@ -74,8 +74,7 @@ def rows(name: str, value: Any, *core: int) -> Any:
 
 
 def broadcast(*arrays: tuple[Any, int]) -> tuple[tuple[int, ...], list[Any]]:
-    """Common leading axes, and the arrays broadcast to them. Arguments: pairs of an array and the number of its
-    trailing axes."""
+    """Common leading axes, and the arrays broadcast to them. Arguments: pairs (array, number of its trailing axes)."""
     import jax.numpy as jnp
 
     fronts = [x.shape[: x.ndim - axes] for x, axes in arrays]
@@ -87,8 +86,8 @@ def broadcast(*arrays: tuple[Any, int]) -> tuple[tuple[int, ...], list[Any]]:
 
 
 def called(function: Callable[..., tuple[np.ndarray, ...]], shapes: list[tuple[int, ...]], *x: Any) -> Any:
-    """Results of a function of NumPy arrays, with the given shapes, called from a program of JAX. `jax.vmap` adds
-    leading axes to the arguments, of size 1 for those that are not mapped."""
+    """Results, with the given shapes, of a function of NumPy arrays that a JAX program calls. `jax.vmap` adds leading
+    axes to the arguments; their size is 1 for arguments that are not mapped."""
     import jax
 
     def call(*values: Any) -> tuple[np.ndarray, ...]:
@@ -102,7 +101,7 @@ def called(function: Callable[..., tuple[np.ndarray, ...]], shapes: list[tuple[i
 
 
 def _raise_if_stuck(*values: Any) -> None:
-    """Raise ModelError if JAX would wait for ever: its only thread waits for this callback, and would have to copy the
+    """Raise ModelError if JAX would wait forever: its only thread waits for this callback, and is needed to copy the
     arguments."""
     most = max(value.nbytes for value in values)
     if most > _COPIED_AT_ONCE and _threads_of_jax() == 1:
@@ -111,7 +110,8 @@ def _raise_if_stuck(*values: Any) -> None:
 
 
 def _threads_of_jax() -> int:
-    """Number of threads of JAX's pool: that of the cores of the process, or of the CPU devices of JAX if larger."""
+    """Number of threads of JAX's pool: the number of cores of the process, or of JAX's CPU devices if that is
+    larger."""
     import jax
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -119,7 +119,7 @@ def _threads_of_jax() -> int:
 
 
 def unit(model: Model, q: Any) -> Any:
-    """q with quaternions of unit length."""
+    """q with its quaternions normalised."""
     import jax.numpy as jnp
 
     for at, _, _ in quaternion_joints(model):
@@ -138,7 +138,7 @@ def _turned(x: Any, p: Any) -> Any:
 
 
 def increment(model: Model, q: Any, dq: Any) -> Any:
-    """The increment δ (..., nv) of a change dq (..., nq) of the stored numbers of q, by (1)."""
+    """The increment δ (..., nv) for a change dq (..., nq) of the stored entries of q, by (1)."""
     import jax.numpy as jnp
 
     plain = np.flatnonzero(model.dofs.q >= 0)
@@ -155,7 +155,7 @@ def increment(model: Model, q: Any, dq: Any) -> Any:
 
 
 def numbers(model: Model, q: Any, delta: Any) -> Any:
-    """The change (..., nq) of the stored numbers of q by an increment δ (..., nv), by (1)."""
+    """The change (..., nq) of the stored entries of q for an increment δ (..., nv), by (1)."""
     import jax.numpy as jnp
 
     plain = np.flatnonzero(model.dofs.q >= 0)
@@ -180,16 +180,16 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 def linear(function: Function, transpose: Function, shapes: Any, at: tuple[Any, ...], along: tuple[Any, ...]) -> Any:
-    """function(*at, *along), arrays of the given shapes, linear in `along`. transpose(*at, *weights), its transpose,
-    returns arrays of the shapes of `along`. `jax.vmap` adds leading axes, of size 1 for those of `at` that are not
-    mapped."""
+    """function(*at, *along), arrays with the given shapes, linear in `along`. transpose(*at, *weights) is its transpose
+    and returns arrays with the shapes of `along`. `jax.vmap` adds leading axes; their size is 1 for arrays in `at` that
+    are not mapped."""
     options = {"function": function, "transpose": transpose, "shapes": tuple(map(tuple, shapes)), "n_at": len(at)}
     return tuple(_operation().bind(*at, *along, **options))
 
 
 @lru_cache(maxsize=1)
 def _operation() -> Any:
-    """The primitive with its rules, created at first use."""
+    """The JAX primitive with its rules, created on first use."""
     import jax
     from jax.core import ShapedArray
     from jax.extend.core import Primitive
@@ -238,18 +238,18 @@ def inverse_dynamics(
     model: Model, q: Any, v: Any, a: Any, *, gravity: bool = True, elastic: bool = True, loads: bool = True,
     t: float = 0.0,
 ) -> Any:  # fmt: skip
-    """inverse_dynamics as a function of JAX, with derivatives by q, v and a.
+    """inverse_dynamics as a JAX function, with derivatives with respect to q, v and a.
 
     Args:
-        q: configuration, shape (..., nq); quaternions act by their direction. v, a: velocity and acceleration,
-            shape (..., nv).
-        gravity, elastic, loads, t: as inverse_dynamics; numbers of Python [-, s].
+        q: configuration, shape (..., nq). Quaternions are normalised.
+        v, a: velocity and acceleration, shape (..., nv).
+        gravity, elastic, loads, t: as in inverse_dynamics; Python values [-, s].
     Returns:
         tau, shape (..., nv) [N·m, N, or N·m² and N·m for strain coordinates].
     Raises:
-        ModelError: JAX is missing or in single precision, or the robot needs Python code before each launch.
-        ShapeError: the argument, the expected and the received shape. Errors of the library at a call are errors of JAX
-        that contain their text.
+        ModelError: JAX is not installed or in single precision, or the robot needs Python code before each launch.
+        ShapeError: an argument has a wrong shape. Errors of the library inside a call become JAX errors that contain
+            their text.
     Accuracy: as inverse_dynamics and inverse_dynamics_derivatives. There are no second derivatives.
     """
     require_jax(model)
@@ -260,15 +260,17 @@ def inverse_dynamics(
 
 
 def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0) -> Any:
-    """forward_dynamics as a function of JAX, with derivatives by q, v and u.
+    """forward_dynamics as a JAX function, with derivatives with respect to q, v and u.
 
     Args:
-        q: configuration, shape (..., nq); quaternions act by their direction. v: velocity, shape (..., nv).
-        u: inputs, shape (..., nu); None is zero. t: as forward_dynamics, a number of Python [s].
+        q: configuration, shape (..., nq). Quaternions are normalised.
+        v: velocity, shape (..., nv).
+        u: inputs, shape (..., nu); None is zero.
+        t: as in forward_dynamics; a Python number [s].
     Returns:
         a, shape (..., nv) [per second squared].
     Raises:
-        ModelError, ShapeError: as inverse_dynamics.
+        ModelError, ShapeError: as in inverse_dynamics.
     Accuracy: as forward_dynamics and forward_dynamics_derivatives. There are no second derivatives.
     """
     require_jax(model)
@@ -289,16 +291,16 @@ def solve_statics(
     tolerance: float = 1e-11,
     max_iterations: int = 100,
 ) -> Any:
-    """Configuration that solve_statics finds as a function of JAX, with derivatives by u.
+    """The equilibrium configuration of solve_statics as a JAX function, with derivatives with respect to u.
 
     Args:
-        u: inputs, shape (..., nu); None is zero. q0: start, shape (..., nq); None is the neutral configuration.
-            Derivatives by it are zero.
-        v, stable, t, tolerance, max_iterations: as in solve_statics, values of Python.
+        u: inputs, shape (..., nu); None is zero.
+        q0: start, shape (..., nq); None is the neutral configuration. Derivatives with respect to q0 are zero.
+        v, stable, t, tolerance, max_iterations: as in solve_statics; Python values.
     Returns:
         q, shape (..., nq) [rad, m, or strain units].
     Raises:
-        ModelError, ShapeError: as inverse_dynamics.
+        ModelError, ShapeError: as in inverse_dynamics.
     Accuracy: as solve_statics and equilibrium_derivatives. There are no second derivatives.
     """
     require_jax(model)
@@ -336,7 +338,9 @@ def _smooth(model: Model, value: Callable[..., Any], slopes: Callable[..., Any],
     """Result (..., nv) of a function of q and two more arrays, with derivatives for JAX.
 
     Args:
-        value: the function. slopes: its derivatives by each argument, by q along increments. given: the arguments.
+        value: the function.
+        slopes: its derivatives with respect to each argument; for q along increments.
+        given: the arguments.
     """
     import jax
     import jax.numpy as jnp
@@ -373,19 +377,20 @@ def rollout(
     every: int = 1,
     tolerance: float = 1e-11,
 ) -> tuple[Any, Any, Any]:
-    """rollout as a function of JAX, with derivatives by q0, v0 and u, forwards and backwards.
+    """rollout as a JAX function, with forward and backward derivatives with respect to q0, v0 and u.
 
     Args:
-        q0: start, shape (..., nq), None is the neutral configuration; quaternions act by their direction. v0:
-            velocity, shape (..., nv), None is rest. u: inputs, shape (..., steps, nu), or constant, (nu,); None is
-            zero.
-        dt: size of the steps [s]. steps, method, every, tolerance: as rollout. All of these are values of Python.
+        q0: start, shape (..., nq); None is the neutral configuration. Quaternions are normalised.
+        v0: start velocity, shape (..., nv); None is rest.
+        u: inputs of each step, shape (..., steps, nu), or constant, (nu,); None is zero.
+        dt: step size [s], a Python number.
+        steps, method, every, tolerance: as in rollout; Python values.
     Returns:
-        (q, v, a) at the times of the rollout, shapes (..., n, nq) and twice (..., n, nv).
+        (q, v, a) at the times of the rollout, shapes (..., n, nq), (..., n, nv) and (..., n, nv).
     Raises:
-        ModelError, ShapeError: as inverse_dynamics.
+        ModelError, ShapeError: as in inverse_dynamics.
     Accuracy: as Rollout.backward and Rollout.forward. There are no second derivatives. Cost: as rollout and these. Only
-        the last motion is cached for its derivatives; others are computed again.
+    the last motion is cached for its derivatives; other motions are computed again.
     """
     require_jax(model)
     import jax
@@ -428,7 +433,7 @@ def rollout(
 
 
 def _inputs(model: Model, u: Any, steps: int | None) -> Any:
-    """Inputs of each step, (..., steps, nu)."""
+    """Inputs of each step, shape (..., steps, nu)."""
     import jax.numpy as jnp
 
     inputs = rows("u", np.zeros(model.nu) if u is None else u, model.nu)
@@ -440,7 +445,7 @@ def _inputs(model: Model, u: Any, steps: int | None) -> Any:
 
 
 def _keeping_last(function: Callable[..., Rollout]) -> Callable[..., Rollout]:
-    """The function with a cache of its last result, since gradients mostly belong to the last motion."""
+    """The function with a cache of its last result, because gradients mostly belong to the last motion."""
     last: list[Any] = []
 
     def call(*x: np.ndarray) -> Rollout:
@@ -452,14 +457,15 @@ def _keeping_last(function: Callable[..., Rollout]) -> Callable[..., Rollout]:
 
 
 def _carried_ahead(motion: Rollout, changes: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Changes of q, v and a, (..., n, nv) each, by changes of q0 and v0, (..., nv), and of u, (..., steps, nu)."""
+    """Changes of q, v and a, (..., n, nv) each, for changes of q0 and v0, (..., nv), and of u, (..., steps, nu)."""
     axes, ready = _mapped_first(motion, changes, (1, 1, 2))
     found = motion.forward(*ready)
     return tuple(_moved_back(x, axes) for x in (found.q, found.v, found.a))
 
 
 def _carried_back(motion: Rollout, weights: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Derivatives of functions by q0, v0 and u, from those by q, v and a, (..., n, nv)."""
+    """Derivatives of functions with respect to q0, v0 and u, from their derivatives with respect to q, v and a, (...,
+    n, nv)."""
     axes, ready = _mapped_first(motion, weights, (2, 2, 2))
     found = motion.backward(*ready)
     return tuple(_moved_back(x, axes) for x in (found.q0, found.v0, found.u))
@@ -468,9 +474,9 @@ def _carried_back(motion: Rollout, weights: tuple[np.ndarray, ...]) -> tuple[np.
 def _mapped_first(
     motion: Rollout, arrays: tuple[np.ndarray, ...], own: tuple[int, ...]
 ) -> tuple[list[int], list[np.ndarray]]:
-    """Axes of directions or functions that `jax.vmap` has added, and the arrays with these axes first.
+    """Indices of the axes that `jax.vmap` has added for directions or functions, and the arrays with these axes first.
 
-    The motion has size 1 along these axes, the arrays have not. `own` are the numbers of trailing axes of the arrays.
+    Along these axes the motion has size 1, the arrays do not. `own` holds the numbers of trailing axes of the arrays.
     """
     lead = motion.lead
     whole = np.broadcast_shapes(lead, *(x.shape[: x.ndim - axes] for x, axes in zip(arrays, own)))
@@ -484,6 +490,6 @@ def _mapped_first(
 
 
 def _moved_back(x: np.ndarray, mapped: list[int]) -> np.ndarray:
-    """The result with its axes in the order before `_mapped_first`."""
+    """The result with the order of axes before `_mapped_first`."""
     out = np.squeeze(x, tuple(len(mapped) + k for k in mapped))
     return np.moveaxis(out, range(len(mapped)), mapped)

@@ -1,9 +1,9 @@
-"""Nodes of optimal control problems for external solvers: a step, its derivatives, its cost and the derivatives of it.
+"""Nodes of optimal control problems for external solvers: a time step, its cost, and the derivatives of both.
 
-These solvers call from C++, where an exception of Python ends the program, and they try states and inputs that are not
-feasible. If Newton's method finds no step, the step returns infinite velocities. A state that cannot be computed, of a
-rod that is turned too far, has an infinite cost. A line search rejects both. Derivatives are zero there, since some
-solvers factor matrices before they check them for NaN.
+The solvers call from C++, where a Python exception ends the program, and they try infeasible states and inputs. If
+Newton's method fails, the step returns infinite velocities. A state that cannot be computed, for instance of a rod that
+is bent too far, has an infinite cost. A line search rejects both. The derivatives are zero there, because some solvers
+factor matrices before they check them for NaN.
 """
 
 from __future__ import annotations
@@ -25,17 +25,21 @@ from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
 from lissom.stepping.schemes import Scheme
 
-LOST = ConvergenceError, ShapeError  # errors of states that cannot be computed; ShapeError: a rod is turned too far
+LOST = ConvergenceError, ShapeError  # errors of states that cannot be computed; ShapeError: a rod is bent too far
 
 
 @final
 @dataclass(frozen=True)
 class Node:
-    """A step of a robot with its derivatives, and its cost if that is a TrackingCost.
+    """A time step of a robot with its derivatives, and its cost if this is a TrackingCost. x is the state (q, v), shape
+    (nq + nv,).
 
     Fields:
-        model: of the robot. cost: a TrackingCost, or a cost of the solver's class. to: references at the time of the
-        node. options: of the step. bounds: (low, high) of the inputs. x is the state (q, v), shape (nq + nv,).
+        model: model of the robot.
+        cost: a TrackingCost, or a cost of the solver's class.
+        to: references at the time of the node.
+        options: options of the step.
+        bounds: (low, high) of the inputs.
     """
 
     model: Model
@@ -45,11 +49,11 @@ class Node:
     bounds: tuple[np.ndarray, np.ndarray] | None
 
     def state(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """q and v of x, with quaternions of unit length."""
+        """q and v of x, with normalised quaternions."""
         return unit_quaternions(self.model, x[: self.model.nq]), x[self.model.nq :]
 
     def step(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """x at the end of the step, with infinite velocities if none is found."""
+        """x at the end of the step. Its velocities are infinite if the step fails."""
         q, v = self.state(x)
         try:
             with pushing_without_warning(self.model):
@@ -69,7 +73,7 @@ class Node:
         return step.A, step.B
 
     def residual(self, x: np.ndarray, u: np.ndarray | None) -> np.ndarray:
-        """r of (3) in tracking_cost, with those of the inputs last."""
+        """r of (3) in tracking_cost; the entries of the inputs come last."""
         q, v = self.state(x)
         root, effort = np.sqrt(self.worth(u)), np.zeros(self.model.nu) if u is None else self.cost.of_inputs(u)
         try:
@@ -79,13 +83,13 @@ class Node:
         return np.concatenate([away, root * effort])
 
     def gradient(self, x: np.ndarray, u: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Gradients of ½ |r|² by x and u."""
+        """Gradients of ½ |r|² with respect to x and u."""
         r, count = self.residual(x, u), self.cost.count
         r[np.isinf(r)] = 0.0
         return self.residual_slopes(x, u).T @ r[:count], self.input_slopes(u) @ r[count:]
 
     def hessian(self, x: np.ndarray, u: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Gauss-Newton approximations of the Hessians of ½ |r|² by x and u."""
+        """Gauss-Newton approximations of the Hessians of ½ |r|² with respect to x and u."""
         slope, C = self.residual_slopes(x, u), self.input_slopes(u)
         return slope.T @ slope, C @ C.T
 
@@ -97,11 +101,12 @@ class Node:
             return np.zeros((self.cost.count, 2 * self.model.nv))
 
     def input_slopes(self, u: np.ndarray | None) -> np.ndarray:
-        """Transpose of ∂r/∂u of the rows of the inputs."""
+        """Transpose of ∂r/∂u, for the rows of the inputs."""
         return (0.0 if u is None else np.sqrt(self.worth(u))) * self.cost.input_root
 
     def worth(self, u: np.ndarray | None) -> float:
-        """Weight of the cost: h of a step, or T at the end (u is None)."""
+        """Weight of the cost [s]: the step size h; at the end of the problem (u is None) the weight `end` of the
+        cost."""
         return self.cost.end if u is None else self.options["dt"]
 
 
@@ -116,7 +121,7 @@ def shooting_node(
     limits: Any = None,
     tolerance: float = 1e-11,
 ) -> Node:
-    """A node from checked arguments. `other`: the class of the solver's costs, and its name in messages."""
+    """A node from checked arguments. `other` holds the class of the solver's costs and its name in messages."""
     if isinstance(model, ModelBatch):
         raise ModelError("model: must be one Model for problems of optimal control (got a ModelBatch)")
     nu = model.nu
@@ -133,6 +138,6 @@ def shooting_node(
 
 
 def shooting_start(model: Model, q0: Any, v0: Any) -> np.ndarray:
-    """x at the start of a problem. Defaults: the neutral configuration, at rest."""
+    """x at the start of a problem. The defaults are the neutral configuration and rest."""
     q = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
     return np.concatenate([q, np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)])

@@ -1,8 +1,8 @@
-"""Dynamics, statics and rollouts as functions of PyTorch with gradients.
+"""Dynamics, statics and rollouts as PyTorch functions with gradients.
 
-PyTorch differentiates by the stored numbers of q, the library along increments δ of `integrate`. With δ = E dq and
-dq = G δ at a configuration (`configuration_rate_derivatives`), gradients of arguments are dL/dq = Eᵀ dL/dδ, and
-gradients of results are converted by dL/dδ = Gᵀ dL/dq.
+PyTorch differentiates with respect to the stored entries of q, the library along increments δ of `integrate`. With δ =
+E dq and dq = G δ at a configuration (`configuration_rate_derivatives`), gradients of arguments are dL/dq = Eᵀ dL/dδ,
+and gradients of results are converted by dL/dδ = Gᵀ dL/dq.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def inverse_dynamics(
     model: Model, q: Any, v: Any, a: Any, *, gravity: bool = True, elastic: bool = True, loads: bool = True,
     t: float = 0.0,
 ) -> Any:  # fmt: skip
-    """inverse_dynamics as a function of PyTorch, with gradients by q, v and a.
+    """inverse_dynamics as a PyTorch function, with gradients with respect to q, v and a.
 
     Args:
-        q: configuration, shape (..., nq); quaternions act by their direction. v, a: velocity and acceleration,
-            shape (..., nv).
-        gravity, elastic, loads, t: as inverse_dynamics; numbers of Python [-, s].
+        q: configuration, shape (..., nq). Quaternions are normalised.
+        v, a: velocity and acceleration, shape (..., nv).
+        gravity, elastic, loads, t: as in inverse_dynamics; Python values [-, s].
     Returns:
         tau, a tensor (..., nv) [N·m, N, or N·m² and N·m for strain coordinates].
     Raises:
-        ModelError: PyTorch is missing, or the model is a batch of models. ShapeError: the argument, the expected and
-        the received shape.
+        ModelError: PyTorch is not installed, or the model is a batch of models.
+        ShapeError: an argument has a wrong shape.
     Accuracy: as inverse_dynamics and inverse_dynamics_derivatives. There are no second derivatives.
     """
     options: dict[str, Any] = {"gravity": gravity, "elastic": elastic, "loads": loads, "t": t}
@@ -53,15 +53,17 @@ def inverse_dynamics(
 
 
 def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0) -> Any:
-    """forward_dynamics as a function of PyTorch, with gradients by q, v and u.
+    """forward_dynamics as a PyTorch function, with gradients with respect to q, v and u.
 
     Args:
-        q: configuration, shape (..., nq); quaternions act by their direction. v: velocity, shape (..., nv).
-        u: inputs, shape (..., nu); None is zero. t: as forward_dynamics, a number of Python [s].
+        q: configuration, shape (..., nq). Quaternions are normalised.
+        v: velocity, shape (..., nv).
+        u: inputs, shape (..., nu); None is zero.
+        t: as in forward_dynamics; a Python number [s].
     Returns:
         a, a tensor (..., nv) [per second squared].
     Raises:
-        ModelError, ShapeError: as inverse_dynamics.
+        ModelError, ShapeError: as in inverse_dynamics.
     Accuracy: as forward_dynamics and forward_dynamics_derivatives. There are no second derivatives.
     """
     u = np.zeros(model.nu) if u is None else u
@@ -81,15 +83,16 @@ def solve_statics(
     tolerance: float = 1e-11,
     max_iterations: int = 100,
 ) -> Any:
-    """Configuration that solve_statics finds as a function of PyTorch, with gradients by u.
+    """The equilibrium configuration of solve_statics as a PyTorch function, with gradients with respect to u.
 
     Args:
-        u: inputs, shape (..., nu); None is zero. q0: start, numbers (..., nq); None is the neutral configuration.
+        u: inputs, shape (..., nu); None is zero.
+        q0: start, an array (..., nq) without gradient; None is the neutral configuration.
         v, stable, t, tolerance, max_iterations: as in solve_statics.
     Returns:
         q, a tensor (..., nq) [rad, m, or strain units].
     Raises:
-        ModelError, ShapeError: as inverse_dynamics.
+        ModelError, ShapeError: as in inverse_dynamics.
     Accuracy: as solve_statics and equilibrium_derivatives. There are no second derivatives.
     """
     options: dict[str, Any] = {
@@ -117,17 +120,18 @@ def rollout(
     model: Model, q0: Any = None, v0: Any = None, u: Any = None, *, dt: float, steps: int | None = None,
     method: str | Scheme = "generalized_alpha", every: int = 1, tolerance: float = 1e-11,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    """rollout as a function of PyTorch, with gradients by q0, v0 and u.
+    """rollout as a PyTorch function, with gradients with respect to q0, v0 and u.
 
     Args:
-        q0: start, shape (..., nq), None is the neutral configuration; quaternions act by their direction. v0:
-            velocity, shape (..., nv), None is rest. u: inputs, shape (..., steps, nu), or constant, (nu,); None is
-            zero.
-        dt: size of the step [s]. steps, method, every, tolerance: as rollout.
+        q0: start, shape (..., nq); None is the neutral configuration. Quaternions are normalised.
+        v0: start velocity, shape (..., nv); None is rest.
+        u: inputs of each step, shape (..., steps, nu), or constant, (nu,); None is zero.
+        dt: step size [s].
+        steps, method, every, tolerance: as in rollout.
     Returns:
-        (q, v, a) at the times of the rollout, tensors (..., n, nq) and twice (..., n, nv).
+        (q, v, a) at the times of the rollout, tensors (..., n, nq), (..., n, nv) and (..., n, nv).
     Raises:
-        ModelError, ShapeError: as inverse_dynamics.
+        ModelError, ShapeError: as in inverse_dynamics.
     Accuracy: as Rollout.backward. There are no second derivatives. Cost: as rollout and its backward.
     """
     nu, torch = model.nu, _torch(model)
@@ -163,7 +167,7 @@ def _torch(model: Any) -> Any:
 
 
 def _tensor(torch: Any, name: str, value: Any) -> Any:
-    """A value as a tensor in double precision, within the same autograd graph."""
+    """A value as a tensor in double precision; it stays in the autograd graph."""
     try:
         return torch.as_tensor(value).to(torch.float64)
     except (TypeError, ValueError, RuntimeError):
@@ -176,8 +180,9 @@ def _smooth(
     """Result (..., nv) of a function of q and two more arrays, as a tensor with gradients.
 
     Args:
-        value: the function. slopes: its derivatives by each argument, by q along increments. given: name, value and
-            size of each argument.
+        value: the function.
+        slopes: its derivatives with respect to each argument; for q along increments.
+        given: name, value and size of each argument.
     """
 
     def results(*x: np.ndarray) -> tuple[Arrays, Any]:
@@ -200,9 +205,10 @@ def _called(
     """Results of a function of NumPy arrays with common leading axes, as tensors with gradients.
 
     Args:
-        value: returns the results, and an object for `back`. back: returns the gradients of the arguments, from that
-            object, the arguments, and the gradients of the results. given: name, value and trailing axes of each
-            argument.
+        value: function that returns the results, and an object for `back`.
+        back: function of this object, the arguments and the gradients of the results; it returns the gradients of the
+            arguments.
+        given: name, value and trailing axes of each argument.
     """
     torch = _torch(model)
     tensors = []
@@ -235,12 +241,14 @@ def _called(
 
 
 def _by_numbers(model: Model, q: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Derivatives by the stored numbers of q (..., nq), from those by an increment (..., nv)."""
+    """Derivatives with respect to the stored entries of q (..., nq), from derivatives with respect to an increment
+    (..., nv)."""
     return _mapped(model, q, by, lambda x: configuration_rate_derivatives(model, x, np.zeros(model.nv))[2], model.nq)
 
 
 def _by_increment(model: Model, q: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Derivatives by an increment (..., nv), from those by the stored numbers (..., nq)."""
+    """Derivatives with respect to an increment (..., nv), from derivatives with respect to the stored entries (...,
+    nq)."""
     return _mapped(model, q, by, lambda x: configuration_rate_derivatives(model, x, np.zeros(model.nv))[1], model.nv)
 
 

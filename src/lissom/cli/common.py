@@ -1,4 +1,4 @@
-"""A command, and what commands share: kinds of arguments, loading, inputs and states, results."""
+"""A command, and what commands share: kinds of arguments, loading of robots, inputs and states, results."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class Command:
-    """One word after `lissom`.
+    """One command of `lissom`.
 
     Args:
-        name: the word. help: one line. example: a command that works, shown by --help.
-        arguments: adds the arguments of the command to its parser.
-        run: runs the command and returns the status of the process.
+        name: the word after `lissom`.
+        help: one line of text.
+        example: a command line that works, shown by --help.
+        arguments: function that adds the arguments of the command to its parser.
+        run: function that runs the command and returns the exit status of the process.
     """
 
     name: str
@@ -53,7 +55,7 @@ def positive(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """An integer > 1, up to a number that fits into memory."""
+    """An integer from 2 to the largest number that fits into memory."""
     value = int(text)
     if not 2 <= value <= _MOST:
         raise argparse.ArgumentTypeError(f"must be from 2 to {_MOST:,} (got {text[:40]})")
@@ -61,7 +63,8 @@ def count(text: str) -> int:
 
 
 def shown(text: Any) -> str:
-    """A text with escaped control characters, so that a file cannot control a terminal. Line breaks are kept."""
+    """A text with its control characters escaped, so that the text of a file cannot control the terminal. Line breaks
+    are kept."""
     lines = str(text).split("\n")
     return "\n".join("".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in line) for line in lines)
 
@@ -73,12 +76,12 @@ def out_argument(parser: argparse.ArgumentParser, what: str, *, required: bool =
 
 
 def force_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that allows to replace files."""
+    """Add the argument that allows existing files to be replaced."""
     parser.add_argument("--force", action="store_true", help="overwrite existing results")
 
 
 def keep_results(arguments: argparse.Namespace, *paths: Path) -> None:
-    """Raise ModelError, before anything is computed, if a file of results would be overwritten."""
+    """Raise a ModelError, before anything is computed, if a file of results would be overwritten."""
     for path in paths:
         if path.exists() and not arguments.force:
             raise ModelError(f"{path}: exists already; give another --out, or overwrite it with --force")
@@ -118,7 +121,7 @@ def say_tips(model: Model, q: np.ndarray, say: Say) -> None:
 
 
 def can_draw(package: str, extra: str, say: Say) -> bool:
-    """Whether a plotting package is installed, for PyVista with OpenGL; otherwise print what to install."""
+    """Whether a plotting package is installed, for PyVista also OpenGL. If it is missing, print what to install."""
     from importlib.util import find_spec
 
     if find_spec(package) is None:
@@ -160,7 +163,7 @@ def state_of(path: Path, model: Model) -> State:
     """The state in a file of results.
 
     Raises:
-        ModelError: the file holds no state, or that of a robot of other sizes.
+        ModelError: the file holds no state, or the sizes of its state are not those of the robot.
     """
     import numpy as np
 

@@ -102,7 +102,7 @@ def _measured_calls(model: Model) -> dict[str, Callable[[], Any]]:
 
 
 def _median_time(call: Callable[[], Any]) -> float:
-    """Median time of calls over at least _LEAST_TIME seconds, after a first one [s]."""
+    """Median time of repeated calls over at least _LEAST_TIME seconds, after a first call [s]."""
     call()
     times: list[float] = []
     while sum(times) < _LEAST_TIME or len(times) < 5:

@@ -1,4 +1,4 @@
-"""Commands about robot files: write a new one, list the mistakes of one, show the contents of one."""
+"""Commands about robot files: write a new one, list the errors in files, show the contents of one."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _asked(question: _Question) -> Any:
 
 
 def robot_text(answers: dict[str, Any]) -> str:
-    """The robot file of the answers, with comments."""
+    """The text of the robot file for given answers, with comments."""
     tip = _TIP.format(**answers) if answers["mass"] else ""
     drives = "".join(_tendon(k, answers) for k in range(answers["tendons"]))
     drives += _MOTOR if answers["joint"] == "hinge" else ""
@@ -111,7 +111,7 @@ def robot_text(answers: dict[str, Any]) -> str:
 
 
 def default_text() -> str:
-    """The robot file of the default answers."""
+    """The text of the robot file for the default answers."""
     return robot_text({question.name: question.read(question.default) for question in _QUESTIONS})
 
 
@@ -196,7 +196,8 @@ def _counted(count: int, word: str) -> str:
 
 
 def _show_accuracy(robot: Any) -> None:
-    """Errors by points and bases of the equilibrium without inputs, a line for each link, and the cure."""
+    """Print, for the equilibrium without inputs, the errors from points and from bases, one line for each link, and how
+    to reduce them."""
     from lissom.statics.equilibrium import solve_statics
 
     found = solve_statics(robot.build()).accuracy

@@ -1,4 +1,4 @@
-"""The command line: parses, calls the public API, prints."""
+"""The command line: it parses arguments, calls the public API and prints results."""
 
 from __future__ import annotations
 

@@ -132,7 +132,8 @@ def _say_streamed(motion: Any, out: Path, say: Say) -> int:
 
 
 def _compile_kernels(model: Model, u: Any, method: str) -> None:
-    """Run a very short motion to compile the kernels, so that the printed time is that of the simulation."""
+    """Run a very short motion, so that the kernels are compiled and the printed time is that of the simulation
+    alone."""
     import lissom as ls
 
     with suppress(ls.ConvergenceError):  # the simulation itself raises it
@@ -140,7 +141,7 @@ def _compile_kernels(model: Model, u: Any, method: str) -> None:
 
 
 def summarise(model: Model, trajectory: Any, duration: float, say: Say) -> None:
-    """Print the cost and the end of a simulation."""
+    """Print the computing effort and the final state of a simulation."""
     import lissom as ls
 
     done = trajectory.statistics

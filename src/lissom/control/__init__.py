@@ -1,1 +1,1 @@
-"""Control laws from the model of a robot, each as a Controller for `simulate`."""
+"""Control laws that use the model of a robot, as Controllers for `simulate`."""

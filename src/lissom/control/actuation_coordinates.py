@@ -1,11 +1,11 @@
-"""Actuation coordinates, conjugate to the inputs: y(q) with ∂y/∂q = B(q)ᵀ, so that the power of the inputs is uᵀẏ.
+"""Actuation coordinates y(q), conjugate to the inputs: ∂y/∂q = B(q)ᵀ, so that the power of the inputs is uᵀẏ.
 
-    y = length pulled in of a tendon, volume gained by a chamber, coordinate of a motor                    (1)
+    y = shortening of a tendon, increase of the volume of a chamber, coordinate of a motor                 (1)
     ẏ = B(q)ᵀ v,     ÿ = B(q)ᵀ a + Ḃ(q, v)ᵀ v                                                              (2)
 
-Source: Pustina 2025 §7.1 (the tendons' elongation inside the robot) and the principle of virtual work there.
-
 The actuated rows of the equation of motion are M_a a + h_a = B_a(q) u.
+
+Source: Pustina 2025 §7.1 (the tendons' elongation inside the robot) and the principle of virtual work there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _UNKNOWN = "has no known actuation coordinate: give `coordinates`, y(q) with the gradient B(q)ᵀ"
-_STEP = 1e-5  # of the difference along v, in units of the coordinates' natural sizes
+_STEP = 1e-5  # step of the finite difference along v, in natural sizes of the coordinates
 
 
 def actuation_coordinates(model: Model, q: ArrayLike) -> np.ndarray:
@@ -33,24 +33,25 @@ def actuation_coordinates(model: Model, q: ArrayLike) -> np.ndarray:
 
         y = Σ gain · (L(neutral) − L(q), V(q) − V(neutral), q of a motor)
 
-    The y of a tendon is the length pulled in [m], that of a chamber the volume gained [m³], that of a motor its joint
-    coordinate [rad, m]. The y of a coupled input is the sum over its actuators, weighted by their gains.
+    The coordinate of a tendon is its shortening [m], of a chamber its increase of volume [m³], of a motor its joint
+    coordinate [rad, m]. The coordinate of a coupled input is the sum over its actuators, weighted by their gains.
 
     Args:
         q: configuration, shape (..., nq).
     Returns:
         y, shape (..., nu).
     Raises:
-        ModelError: an input without such a coordinate: a controlled wrench, a motor of a spherical or free joint, an
-        elastic tendon, a user's actuator. ShapeError: the argument, the expected and the received shape.
-    Source: Pustina 2025 §7.1, where y is the same up to its origin and sign.
+        ModelError: an input has no such coordinate: a controlled wrench, a motor of a spherical or free joint, an
+            elastic tendon, or a user-defined actuator.
+        ShapeError: q has a wrong shape.
+    Source: Pustina 2025 §7.1, with the same y up to origin and sign.
     """
     require_coordinates(model, np.arange(model.nu))
     return coordinates_of_all(model, q)
 
 
 def coordinates_of_all(model: Model, q: Any) -> np.ndarray:
-    """y as in `actuation_coordinates`, without checks. Entries of inputs without a coordinate have no meaning."""
+    """y as in `actuation_coordinates`, without checks. Entries of inputs without a coordinate are meaningless."""
     lengths = _channel_lengths(model, q)
     here = model.cached(("lengths of channels", "neutral"), lambda: _channel_lengths(model, model.neutral()))
     plain = np.flatnonzero(model.dofs.q >= 0)
@@ -59,8 +60,8 @@ def coordinates_of_all(model: Model, q: Any) -> np.ndarray:
 
 
 def actuation_rates(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """B(q), shape (nv, nu), and Ḃᵀv of (2), shape (nu,). For wrenches, pressures on deformable bodies and users'
-    actuators Ḃ is a central difference along v, accurate to 1e-9 relative."""
+    """B(q), shape (nv, nu), and Ḃᵀv of (2), shape (nu,). For wrenches, pressures on deformable bodies and user-defined
+    actuators Ḃ is a central difference along v, with a relative error of 1e-9."""
     pace = float(np.abs(v / model.dofs.scale).max(initial=0.0))
     if pace == 0.0 or not (model.channels.names or model.inputs.custom):
         return actuation_matrix(model, q), np.zeros(model.nu)
@@ -72,7 +73,7 @@ def actuation_rates(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndar
 
 
 def coordinate_function(model: Model, coordinates: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """y as a function of q: `actuation_coordinates`, or the user's function."""
+    """A function of q that returns y: `actuation_coordinates`, or the user's function."""
     if coordinates is None:
         require_coordinates(model, np.arange(model.nu))
         return lambda q: actuation_coordinates(model, q)
@@ -82,7 +83,7 @@ def coordinate_function(model: Model, coordinates: Any) -> Callable[[np.ndarray]
 
 
 def require_inputs(model: Model) -> None:
-    """Raise ModelError unless the forces of 1 to nv inputs are linear in u."""
+    """Raise ModelError unless there are 1 to nv inputs and their forces are linear in u."""
     checks.require(model.nu > 0, "inputs", "a control law needs an actuator", model.nu)
     checks.require(model.nu <= model.nv, "inputs", f"must be at most as many as the {model.nv} coordinates", model.nu)
     for c in model.spools.channel:
@@ -92,14 +93,13 @@ def require_inputs(model: Model) -> None:
 
 
 def _channel_lengths(model: Model, q: Any) -> np.ndarray:
-    """L of tendons and −V of chambers, shape (..., n_channels)."""
+    """Length L of each tendon and −V of each chamber, shape (..., n_channels)."""
     w, lead = run_actuation(model, q)
     return w.result("length", lead, len(model.channels.names))
 
 
 def require_coordinates(model: Model, inputs: np.ndarray, rule: str = _UNKNOWN) -> None:
-    """Raise ModelError with `rule` if the column of B of one of the `inputs` is not the gradient of a known
-    coordinate."""
+    """Raise ModelError with the text `rule` if one of the `inputs` has no known actuation coordinate."""
     for c in (*model.spools.channel, *model.wrenches.channel):
         if model.channels.gain[c][inputs].any():
             raise ModelError(f"{model.channels.names[c]}: {rule} (got {type(model.channels.actuator[c]).__name__})")
@@ -116,15 +116,16 @@ def require_coordinates(model: Model, inputs: np.ndarray, rule: str = _UNKNOWN) 
             raise ModelError(f"input {model.inputs.names[inputs[int(np.argmax(driven))]]!r}: {rule} (got a {kind})")
 
 
-_ROUNDING = 1e-9  # of the largest entry of a column, in units of the coordinates' natural sizes
-_LEAST = 1e-10  # singular value of B_a, scaled to columns of length one
+_ROUNDING = 1e-9  # smaller entries of B, relative to the largest of their column, count as zero
+_LEAST = 1e-10  # smallest singular value of a regular B_a with columns of unit length
 
 
 def actuated_rows(model: Model) -> np.ndarray:
-    """The actuated coordinates: those on which an input acts in the neutral configuration or in one of three near it.
+    """Indices of the actuated coordinates: coordinates on which an input acts in the neutral configuration, or in one
+    of three configurations near it.
 
     Raises:
-        ModelError: their number is not that of the inputs.
+        ModelError: their number differs from the number of inputs.
     """
     near = np.random.default_rng(0).uniform(-0.3, 0.3, (4, model.nv)) * model.dofs.scale
     near[0] = 0.0
@@ -139,7 +140,7 @@ def solve_rows(model: Model, B_a: np.ndarray, force: np.ndarray, t: float) -> np
     """B_a⁻¹ force.
 
     Raises:
-        ModelError: B_a is singular, with its least singular value.
+        ModelError: B_a is singular; the message gives its smallest singular value.
     """
     size = np.linalg.norm(B_a, axis=0)
     least = float(np.linalg.svd(B_a / np.where(size > 0.0, size, 1.0), compute_uv=False)[-1])

@@ -5,20 +5,21 @@
     w = ÿ_d + K_D (ẏ_d − ẏ) + K_P (y_d − y)                                                               (3)
     u = (Bᵀ M⁻¹ B)⁻¹ (w − Bᵀ a₀ − Ḃᵀ v)   and so   ë + K_D ė + K_P e = 0,   e = y_d − y                   (4)
 
-In coordinates θ = (y, z), with any z that completes y, (Bᵀ M⁻¹ B)⁻¹ is M_aa − M_au M_uu⁻¹ M_ua, the inverse of a block
-of the inverse of M in θ. (4) is the law of Pustina 2025 §7.1 without a choice of z. With loops and prescribed motions,
-M⁻¹ is the map from forces to the accelerations that they allow.
+This is the law of Pustina 2025 §7.1, without a choice of passive coordinates z: in coordinates θ = (y, z), with any z
+that completes y, (Bᵀ M⁻¹ B)⁻¹ is the Schur complement M_aa − M_au M_uu⁻¹ M_ua of the mass matrix. With loops and
+prescribed motions, M⁻¹ is the map from forces to the accelerations that they allow.
 
-Implicit methods need the derivatives of u by q and v. With r = ID(q, v, a) − B u, and without the change of B, which is
-small, they are
+Implicit methods need the derivatives of u with respect to q and v. With r = ID(q, v, a) − B u, and without the small
+derivative of B, they are
 
     ∂u/∂q = D⁻¹ (BᵀM⁻¹ ∂r/∂q − K_P Bᵀ),   ∂u/∂v = D⁻¹ (BᵀM⁻¹ ∂r/∂v − K_D Bᵀ),   D = Bᵀ M⁻¹ B           (6)
 
-The incomplete law uses the actuated rows of (1) and drops the accelerations of passive coordinates in them:
+The incomplete law uses the actuated rows a of (1) and neglects the accelerations a_u of the passive coordinates in
+them:
 
     u = B_a⁻¹ (M_aa B_a⁻ᵀ (w − Ḃ_aᵀ v_a) + h_a)   and so   ë + K_D ė + K_P e = B_aᵀ M_aa⁻¹ M_au a_u       (5)
 
-Source: Pustina 2025 §7.1 and Simulation 9, whose supplement prints −c_a − g_a in (2): the sign is that of §7.1.
+Source: Pustina 2025 §7.1 and Simulation 9. The supplement prints −c_a − g_a in (2); the sign here is the one of §7.1.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from lissom.simulation.inputs import Controller
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_LEAST = 1e-10  # least eigenvalue of the decoupling matrix, scaled to a unit diagonal
+_LEAST = 1e-10  # smallest eigenvalue of a regular decoupling matrix with unit diagonal
 
 
 def partial_feedback_linearization(
@@ -63,31 +64,33 @@ def partial_feedback_linearization(
     complete: bool = True,
     coordinates: Any = None,
 ) -> Controller:
-    """Inputs that make the actuation coordinates y follow y_d(t) for any motion of the passive coordinates.
+    """Control law by which the actuation coordinates y follow y_d(t), for any motion of the passive coordinates.
 
         u = (Bᵀ M⁻¹ B)⁻¹ (w − Bᵀ a₀ − Ḃᵀ v),   w = ÿ_d + K_D (ẏ_d − ẏ) + K_P (y_d − y)
 
-    The error obeys ë + K_D ė + K_P e = 0 from any start, so that it decays exponentially. The rest of the robot stays
-    bounded if its zero dynamics, the motion with y = y_d, is stable. This is so if the passive motions are damped and
-    their elasticity outweighs gravity. With a `period` T the law gets no feedback between samples: keep T K_D and T²
-    K_P well below 1. Elastic forces that change within T are not cancelled correctly.
+    M is the mass matrix, B the actuation matrix, and a₀ the acceleration at u = 0. The error e = y_d − y obeys ë + K_D
+    ė + K_P e = 0, so it decays exponentially from any start. The rest of the robot stays bounded if its zero dynamics
+    (the motion with y = y_d) is stable. This holds if the passive motions are damped and their elasticity outweighs
+    gravity. With a sampling `period` T there is no feedback between samples: keep T K_D and T² K_P well below 1.
+    Elastic forces that change within T are not cancelled correctly.
 
     Args:
-        y: y_d, of the coordinates of `actuation_coordinates`, shape (nu,) [m, m³, rad]: a constant, a function of t,
-            or an ls.Tabulated, such as `path` of `static_reference`.
-        proportional, derivative: K_P [1/s²] and K_D [1/s], positive definite: numbers, shape (nu,) or (nu, nu).
-        velocity, acceleration: ẏ_d [per second] and ÿ_d, functions of t; None differentiates.
-        complete: False leaves out the coupling with passive coordinates, like a computed torque for the actuated part
-            only: u = B_a⁻¹ (M_aa B_a⁻ᵀ (w − Ḃ_aᵀ v_a) + h_a), in the actuated rows a. The error is then driven by the
-            passive accelerations, B_aᵀ M_aa⁻¹ M_au a_u, and does not vanish while they last.
-        coordinates: y as a function of q whose gradient is B(q)ᵀ, for inputs that `actuation_coordinates` does not
-            cover.
+        y: desired y_d, shape (nu,) [m, m³, rad], for the coordinates of `actuation_coordinates`: a constant, a function
+            of t, or an ls.Tabulated, such as `path` of `static_reference`.
+        proportional, derivative: gains K_P [1/s²] and K_D [1/s], positive definite: numbers, shape (nu,) or (nu, nu).
+        velocity, acceleration: functions of t that return ẏ_d [m/s, m³/s, rad/s] and ÿ_d [m/s², m³/s², rad/s²]. None:
+            they are derivatives of y_d.
+        complete: False neglects the accelerations a_u of the passive coordinates (index u), as a computed torque for
+            the actuated rows (index a): u = B_a⁻¹ (M_aa B_a⁻ᵀ (w − Ḃ_aᵀ v_a) + h_a), with the bias force h. Then the
+            term B_aᵀ M_aa⁻¹ M_au a_u drives the error, which does not vanish while the passive coordinates accelerate.
+        coordinates: function of q that returns y, with gradient B(q)ᵀ, for inputs that `actuation_coordinates` does not
+            support.
     Returns:
         Controller for `simulate`, continuous or with a period.
     Raises:
-        ModelError: wrong gains or reference, more inputs than coordinates, a force that is not linear in u, an input
-        without coordinate; for complete=False, a number of actuated rows other than that of the inputs; in use, a
-        singular decoupling matrix Bᵀ M⁻¹ B, with its least eigenvalue.
+        ModelError: wrong gains or reference; more inputs than coordinates; a force that is not linear in u; an input
+            without an actuation coordinate; for complete=False, different numbers of actuated rows and inputs. During a
+            simulation: the decoupling matrix Bᵀ M⁻¹ B is singular (the message gives its smallest eigenvalue).
     Source: Pustina 2025 §7.1 and supplement eq. (2); Spong 1994.
     """
     require_inputs(model)
@@ -113,7 +116,8 @@ def gain(value: Any, size: int, name: str) -> np.ndarray:
 @final
 @dataclass(frozen=True)
 class _Linearization:
-    """The law as a function of (t, q, v, z). rows: the actuated rows for the incomplete law; None for the complete."""
+    """The law as a function of (t, q, v, z). `rows` holds the actuated rows for the incomplete law; None for the
+    complete law."""
 
     model: Model
     coordinates: Callable[[np.ndarray], np.ndarray]
@@ -140,7 +144,8 @@ class _Linearization:
         return B, curving, w
 
     def _complete(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
-        """u of (4), B, a₀ and M⁻¹B. Those of the last state are cached, since its derivatives are computed next."""
+        """u of (4), B, a₀ and M⁻¹B. The result at the last state is cached, because the derivatives there are computed
+        next."""
         key = (t, q.tobytes(), v.tobytes())
         if self.last.get("key") != key:
             self.last.update(key=key, found=self._solved(t, q, v))
@@ -169,10 +174,11 @@ class _Linearization:
 
 
 def decoupled(names: tuple[str, ...], D: np.ndarray, wanted: np.ndarray, t: float) -> np.ndarray:
-    """D⁻¹ wanted for the decoupling matrix D = BᵀM⁻¹B of inputs with these names.
+    """D⁻¹ wanted, for the decoupling matrix D = BᵀM⁻¹B of inputs with the given names.
 
     Raises:
-        ModelError: D is singular, with its least eigenvalue scaled to ones on its diagonal, and the inputs at fault.
+        ModelError: D is singular; the message gives its smallest eigenvalue (after scaling to unit diagonal) and the
+            inputs concerned.
     """
     size = np.sqrt(np.maximum(np.diag(D), 0.0))
     if not size.all():

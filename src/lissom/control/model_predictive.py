@@ -1,4 +1,4 @@
-"""Model predictive control: at each sample, the optimal motion over a horizon within limits of the inputs.
+"""Model predictive control: at each sample, the optimal motion over a horizon within input limits.
 
 With u = (u₀ … u_{N−1}), states of a rollout xₖ(u), and r of (3) of tracking_cost,
 
@@ -6,12 +6,13 @@ With u = (u₀ … u_{N−1}), states of a rollout xₖ(u), and r of (3) of trac
     δxₖ₊₁ = Aₖ δxₖ + Bₖ δuₖ   ⇒   δxₖ = Gₖ δu                                                              (2)
     H = Σ (Jₖ Gₖ)ᵀ(Jₖ Gₖ) + h diag(R),   g = Σ (Jₖ Gₖ)ᵀ rₖ + h R (u − u_r)                                  (3)
 
-x is (q, v), with the accelerations behind them for schemes that start from these. δx₀ = 0 except for the effect of the
-first input on these accelerations. δu minimises ½ δuᵀH δu + gᵀδu within the limits (`box_least`), and a line search
-along δu makes L decrease: the Gauss-Newton method with single shooting. The Aₖ and Bₖ of all steps are computed at
-once. From sample to sample u is shifted by the time in between. If the motion follows the plan, one iteration for each
-sample suffices (real-time iteration).
-Source: M. Diehl, H. G. Bock, J. P. Schlöder, SIAM J. Control Optim. 43, 2005, for the one iteration.
+x is (q, v), followed by the accelerations for schemes whose steps start from them. δx₀ = 0, except for the effect of
+the first input on these accelerations. δu minimises ½ δuᵀH δu + gᵀδu within the limits (`box_least`). A line search
+along δu decreases L. This is the Gauss-Newton method with single shooting. Aₖ and Bₖ of all steps are computed in one
+launch. From sample to sample u is shifted by the time between them. If the motion follows the plan, one iteration per
+sample is enough (real-time iteration).
+
+Source: M. Diehl, H. G. Bock, J. P. Schlöder, SIAM J. Control Optim. 43, 2005, for the real-time iteration.
 
 `box_least` minimises a quadratic function within limits by Newton's method on the free variables f:
 
@@ -19,6 +20,7 @@ Source: M. Diehl, H. G. Bock, J. P. Schlöder, SIAM J. Control Optim. 43, 2005, 
     active: at a limit against which the slope pushes;   H_ff s = −(H δ + g)_f on the others               (5)
 
 with a line search along the projection of δ + α s onto the limits.
+
 Source: D. P. Bertsekas, SIAM J. Control Optim. 20, 1982.
 """
 
@@ -42,22 +44,25 @@ from lissom.robot import checks, formatting
 from lissom.simulation.inputs import Controller
 from lissom.stepping.schemes import Scheme
 
-_HALVINGS = 6  # halvings of a step in the line search
-_SHARE = 1e-4  # least decrease of the cost, relative to that of the quadratic function
-_TOLERANCE = 1e-7  # of Newton's method in the steps
+_HALVINGS = 6  # largest number of halvings of a step in the line search
+_SHARE = 1e-4  # smallest accepted decrease of the cost, relative to the decrease of the quadratic function
+_TOLERANCE = 1e-7  # tolerance of Newton's method in the steps
 
 
 @final
 @formatting.in_one_line
 @dataclass(frozen=True)
 class MotionPlan:
-    """The optimal motion from a state on.
+    """The optimal motion from a given state.
 
     Fields:
-        t: times (steps + 1,) [s]. q, v: configurations and velocities there. u: inputs, constant during each step
-            (steps, nu). cost: L. iterations: their number. left: decrease of the cost that the last iteration predicts,
-            relative to the cost; small at a minimum within the limits.
-        motion: the Rollout of the plan.
+        t: times (steps + 1,) [s].
+        q, v: configurations (steps + 1, nq) and velocities (steps + 1, nv).
+        u: inputs, constant during each step (steps, nu).
+        cost: total cost L.
+        iterations: number of iterations.
+        left: decrease of the cost that the last iteration predicts, relative to the cost. It is small at a minimum.
+        motion: Rollout of the plan.
     """
 
     t: np.ndarray
@@ -70,8 +75,8 @@ class MotionPlan:
     motion: Rollout = field(repr=False)
 
     def error(self) -> tuple[np.ndarray, np.ndarray]:
-        """Estimated errors of q and v by the steps, see `Rollout.error`: the deviation of an exact motion under the
-        same inputs."""
+        """Estimated discretisation errors of q and v: deviation from the exact motion under the same inputs. See
+        `Rollout.error`."""
         return self.motion.error()
 
 
@@ -79,19 +84,21 @@ class MotionPlan:
 @formatting.in_one_line
 @dataclass(frozen=True)
 class ModelPredictiveControl:
-    """Inputs that minimise the cost of the motion over a horizon, within limits, with a new plan at each sample.
+    """Control law that plans, at each sample, the inputs with the least cost over a horizon, within input limits.
 
     Args:
-        model: the robot. cost: of its motion.
-        dt: size of the steps [s]. steps: number of steps of the horizon.
+        model: the model of the robot.
+        cost: cost of its motion.
+        dt: step size [s].
+        steps: number of steps of the horizon.
         limits: (low, high) of the inputs, numbers or shape (nu,); None: no limits.
-        iterations: largest number of iterations for a sample; one, from the last plan, is the real-time iteration.
-        method: of the steps, see `rollout`: "sdirk" is of second order with inputs that jump from step to step;
-            "implicit_euler" costs half and adds damping.
+        iterations: largest number of iterations per sample. 1, starting from the last plan, is the real-time iteration.
+        method: scheme of the steps, see `rollout`. "sdirk" is of second order for inputs that jump from step to step.
+            "implicit_euler" takes half the time and adds numerical damping.
     Raises:
-        ModelError: an argument breaks its rule, or the robot has contacts that stick, or loads or motions that depend
-            on
-        time, which plans do not include. ShapeError: the argument, the expected and the received shape.
+        ModelError: an argument breaks a rule; or the robot has contacts that stick, or loads or motions that depend on
+            time, which plans do not support.
+        ShapeError: an argument has a wrong shape.
     Source: Diehl, Bock and Schlöder 2005.
     """
 
@@ -122,12 +129,15 @@ class ModelPredictiveControl:
 
     @renamed(u="u0")
     def plan(self, t: float, q: Any, v: Any, u0: Any = None, *, iterations: int | None = None) -> MotionPlan:
-        """The motion from a state on with the least cost after the given number of iterations.
+        """The motion from a state with the least cost, after the given number of iterations.
 
         Args:
-            t: time, for references [s]. q: configuration, shape (nq,). v: velocity, shape (nv,).
-            u0: initial inputs, shape (steps, nu) or (nu,); None: those of the reference, within the limits.
-            iterations: largest number; fewer are made if the cost no longer decreases. None: that of the controller.
+            t: time at which references are evaluated [s].
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+            u0: initial inputs, shape (steps, nu) or (nu,); None: the input reference, clipped to the limits.
+            iterations: largest number of iterations; the search ends earlier if the cost no longer decreases. None: the
+                number of the controller.
         Returns:
             MotionPlan.
         Raises:
@@ -157,10 +167,11 @@ class ModelPredictiveControl:
 
     @renamed(u="u0")
     def controller(self, period: float | None = None, u0: Any = None) -> Controller:
-        """The law for `simulate(controller=, period=)`. Its state is the plan; pass the same `period` to `simulate`.
+        """The law for `simulate(controller=, period=)`. Its state is the plan. Pass the same `period` to `simulate`.
 
         Args:
-            period: time between samples [s]; None: dt. u0: initial inputs of the first plan, see `plan`.
+            period: time between samples [s]; None: dt.
+            u0: initial inputs of the first plan, see `plan`.
         """
         apart = checks.number(self.dt if period is None else period, "period", above=0.0)
         u = self.cost.input_references if u0 is None else stack("u0", u0, self.model.nu)
@@ -169,7 +180,7 @@ class ModelPredictiveControl:
         return Controller(law.output, law.rate, start.ravel())
 
     def shifted(self, u: np.ndarray, time: float) -> np.ndarray:
-        """Inputs (steps, nu) shifted by a time [s]; the last ones are repeated."""
+        """Inputs (steps, nu) shifted by a time [s]. The inputs of the last step are repeated."""
         whole, part = divmod(time / self.dt, 1.0)
         k = np.minimum(np.arange(self.steps) + int(whole), self.steps - 1)
         return (1.0 - part) * u[k] + part * u[np.minimum(k + 1, self.steps - 1)]
@@ -178,13 +189,13 @@ class ModelPredictiveControl:
         return rollout(self.model, q, v, u, dt=self.dt, method=self.method, tolerance=_TOLERANCE)
 
     def _worth(self) -> np.ndarray:
-        """Weights of the states in r of (3) of tracking_cost: √h, and √T for the last one."""
+        """Weights of the states in r of (3) of tracking_cost, shape (steps + 1,): √h, and √T for the last state."""
         each = np.full(self.steps + 1, self.dt)
         each[-1] = self.cost.end
         return np.sqrt(each)
 
     def _residual(self, to: References, motion: Rollout) -> tuple[np.ndarray, float]:
-        """r of all states, (steps + 1, count), and L of (1)."""
+        """r of all states, shape (steps + 1, count), and L of (1)."""
         r = self._worth()[:, None] * self.cost.residuals(to, motion.q, motion.v)
         return r, 0.5 * float(np.sum(r * r) + self.dt * np.sum(self.cost.of_inputs(motion.u) ** 2))
 
@@ -216,7 +227,7 @@ class ModelPredictiveControl:
     def _search(
         self, to: References, motion: Rollout, move: np.ndarray, gain: float, cost: float
     ) -> tuple[Rollout, np.ndarray, float] | None:
-        """Line search along a move: the motion, its inputs and its cost; None if the cost does not decrease."""
+        """Line search along `move`: the motion, its inputs and its cost; None if the cost does not decrease."""
         part = 1.0
         for _ in range(_HALVINGS):
             u = np.clip(motion.u + part * move, self.low, self.high)
@@ -242,7 +253,7 @@ class _Law:
     last: list[Any] = field(default_factory=list, compare=False)
 
     def _planned(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Inputs of the plan from a state on. It is cached, since `output` and `rate` use the same plan."""
+        """Inputs of the plan from a state. The plan is cached, because `output` and `rate` use the same one."""
         key = (t, q.tobytes(), v.tobytes(), z.tobytes())
         if not self.last or self.last[0] != key:
             found = self.control.plan(t, q, v, z.reshape(self.control.steps, -1))
@@ -254,18 +265,18 @@ class _Law:
         return self._planned(t, q, v, z)[0]
 
     def rate(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Rate of z such that z is the shifted plan after the sample."""
+        """Rate of z for which z is the shifted plan at the next sample."""
         later = self.control.shifted(self._planned(t, q, v, z), self.period)
         return (later.ravel() - z) / self.period
 
 
 _TRIES = 50
-_GAIN = 0.1  # least decrease of a step, relative to the slope along s
-_SMALL = 1e-9  # largest remaining slope, relative to that at the start
+_GAIN = 0.1  # smallest accepted decrease of a step, relative to the slope along s
+_SMALL = 1e-9  # largest remaining slope, relative to the slope at the start
 
 
 def box_least(H: np.ndarray, g: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """δ of (4), shape (n,), from 0, which must be within the limits."""
+    """δ of (4), shape (n,). The search starts at 0, which must be within the limits."""
     x, slope, value = np.zeros_like(g), g, 0.0
     small = _SMALL * np.abs(g).max(initial=0.0)
     for _ in range(_TRIES):

@@ -5,6 +5,7 @@
 
 With V = ½ vᵀM v + U(q) + ½ (y_d − y)ᵀK_P(y_d − y) − u_dᵀy, (1) gives V̇ = −ẏᵀK_D ẏ − vᵀD v, because the power of the
 inputs is uᵀẏ. V has its minimum at q_d if ∂(ID − B u_d)/∂q + B K_P Bᵀ is positive definite there.                (3)
+
 Source: Pustina 2025, supplement eq. (3) for (1) with y = q, and §7.2 for (2).
 """
 
@@ -29,7 +30,7 @@ from lissom.simulation.inputs import Controller
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_LEFT = 1e-6  # largest part of the potential force that inputs do not balance at the reference
+_LEFT = 1e-6  # largest fraction of the potential force that inputs need not balance at the reference
 
 
 def pd_compensation(
@@ -41,30 +42,32 @@ def pd_compensation(
     cancel: bool = False,
     coordinates: Any = None,
 ) -> Controller:
-    """Inputs of a PD law that keep a robot at a reference q_d against gravity, elasticity and loads.
+    """PD control law that holds a robot at a reference q_d against gravity, elasticity and loads.
 
         u = u_d + K_P (y_d − y) − K_D ẏ,     B(q_d) u_d = ID(q_d, 0, 0),     y_d = y(q_d)
 
     y are the `actuation_coordinates`. With a motor on each coordinate y = q, and this is the law of the source. The
-    model is needed only once, for u_d. The energy of the closed loop never grows. q_d is asymptotically stable if ∂(ID
-    − B u_d)/∂q + B K_P Bᵀ is positive definite there and all motions that do not change y are damped. With a `period` T
-    this holds for T well below the periods of the closed loop and below M/K_D, M the least inertia at a motor.
+    model is used only once, for u_d. The energy of the closed loop never increases. q_d is asymptotically stable if
+    ∂(ID − B u_d)/∂q + B K_P Bᵀ is positive definite there, and all motions with constant y are damped. With a sampling
+    `period` T this holds if T is well below the periods of the closed loop and below M/K_D, with the smallest inertia M
+    at a motor.
 
     Args:
         q: q_d, shape (nq,) [rad, m, strain units]: an equilibrium under some inputs, for instance of `solve_statics`.
-        proportional, derivative: K_P and K_D, positive definite: numbers, shape (nu,) or (nu, nu) [N·m/rad, N/m].
-        cancel: True compensates the forces at the present q instead of those at q_d,
-            u = B_a(q)⁻¹ ID(q, 0, 0)_a + K_P (y_d − y) − K_D ẏ, in the actuated rows a. If all coordinates are actuated,
-            it is proven stable from any start, and q_d need not be an equilibrium.
-        coordinates: y as a function of q whose gradient is B(q)ᵀ, for inputs that `actuation_coordinates` does not
-            cover.
+        proportional, derivative: gains K_P [N·m/rad, N/m] and K_D [N·m·s/rad, N·s/m], positive definite: numbers, shape
+            (nu,) or (nu, nu).
+        cancel: True compensates the forces at the present q instead of q_d: u = B_a(q)⁻¹ ID(q, 0, 0)_a + K_P (y_d − y)
+            − K_D ẏ, in the actuated rows a. If all coordinates are actuated, this law is stable from any start, and q_d
+            need not be an equilibrium.
+        coordinates: function of q that returns y, with gradient B(q)ᵀ, for inputs that `actuation_coordinates` does not
+            support.
     Returns:
         Controller for `simulate`, continuous or with a period.
     Raises:
-        ModelError: wrong gains, more inputs than coordinates, a force that is not linear in u, an input without
-        coordinate, a q that no inputs balance, with the remaining force; for cancel, a number of actuated rows other
-        than that of the inputs.
-        ShapeError: the argument, the expected and the received shape.
+        ModelError: wrong gains; more inputs than coordinates; a force that is not linear in u; an input without an
+            actuation coordinate; a q that no inputs balance (the message gives the remaining force); for cancel=True,
+            different numbers of actuated rows and inputs.
+        ShapeError: an argument has a wrong shape.
     Source: Pustina 2025, supplement eq. (3), and §7.2.
     """
     require_inputs(model)
@@ -79,7 +82,7 @@ def pd_compensation(
 
 
 def _balancing_inputs(model: Model, q: np.ndarray) -> np.ndarray:
-    """u_d of (1), the least of several solutions. Loops and prescribed motions carry their part of the force."""
+    """u_d of (1); of several solutions the smallest. Loops and prescribed motions carry a part of the force."""
     zero = np.zeros(model.nv)
     force, B = model.dofs.scale * inverse_dynamics(model, q, zero, zero), actuation_matrix(model, q)
     supports = np.hstack([B, constraint_jacobian(model, q).T]) if model.n_multipliers else B
@@ -95,7 +98,8 @@ def _balancing_inputs(model: Model, q: np.ndarray) -> np.ndarray:
 @final
 @dataclass(frozen=True)
 class _Compensation:
-    """The law as a function of (t, q, v, z). rows: the actuated rows if forces are cancelled, otherwise None."""
+    """The law as a function of (t, q, v, z). `rows` holds the actuated rows if forces at the present q are cancelled,
+    otherwise None."""
 
     model: Model
     coordinates: Callable[[np.ndarray], np.ndarray]

@@ -1,11 +1,12 @@
 """Linear quadratic regulators about equilibria.
 
 With x = (q ⊖ q_e, v) and u = u_e + δu, ẋ = A x + B δu by `linearize`. On the motions that loops and prescribed motions
-allow, x = E z with E = diag(N, N), A N = 0 for the rows A of loops, and N⁺ N the identity,
+allow, x = E z with E = diag(N, N). The columns of N are these motions (A N = 0 for the rows A of loops), and N⁺ N is
+the identity. Then
 
     ż = Â z + B̂ δu,     Â = E⁺ A E,     B̂ = E⁺ B                                                          (1)
 
-At rest Ȧ v has no effect of first order, so that such motions stay in their tangent space. With Q̂ = Eᵀ Q E
+At rest Ȧ v has no first-order effect, so these motions stay in their tangent space. With Q̂ = Eᵀ Q E
 
     Âᵀ P̂ + P̂ Â − P̂ B̂ R⁻¹ B̂ᵀ P̂ + Q̂ = 0,     K̂ = R⁻¹ B̂ᵀ P̂                                                   (2)
 
@@ -14,6 +15,7 @@ minimises ∫ xᵀQ x + δuᵀR δu dt. With inputs that are constant for T, Φ 
     Φᵀ P̂ Φ − P̂ − Φᵀ P̂ Γ (T R + Γᵀ P̂ Γ)⁻¹ Γᵀ P̂ Φ + T Q̂ = 0,     K̂ = (T R + Γᵀ P̂ Γ)⁻¹ Γᵀ P̂ Φ               (3)
 
 minimises the sum of T (xᵀQ x + δuᵀR δu) over the samples. In all coordinates K = K̂ E⁺ and P = E⁺ᵀ P̂ E⁺.
+
 Source: B. D. O. Anderson and J. B. Moore, Optimal Control, 1990, chapters 2 and 3.
 """
 
@@ -40,23 +42,25 @@ from lissom.simulation.inputs import Controller
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_LEFT = 1e-6  # largest remaining force, relative to those at rest and of a move of natural size
-_DEPENDENT = 1e-9  # least singular value of independent rows, relative to the largest
-_REACHED = 1e-9  # least share of an input in a motion that it controls, in units of the coordinates
+_LEFT = 1e-6  # largest remaining force, relative to the forces at rest and of a move of natural size
+_DEPENDENT = 1e-9  # smallest singular value of independent rows, relative to the largest
+_REACHED = 1e-9  # smallest effect of the inputs on a controllable motion, relative to B
 
 
 @final
 @formatting.in_one_line
 @dataclass(frozen=True)
 class Regulator:
-    """A linear quadratic regulator u = u_e − K x, x = (q ⊖ q_e, v), with ⊖ by `difference`.
+    """A linear quadratic regulator u = u_e − K x, with x = (q ⊖ q_e, v) and ⊖ the increment of `difference`.
 
     Fields:
-        model: the robot. q, u: the equilibrium q_e (nq,) and its inputs u_e (nu,).
-        gain: K, shape (nu, 2 nv). eigenvalues: of the closed loop, sorted from the slowest decay on: exponents s [1/s],
-            or with a period factors from sample to sample [-]; two for each motion that loops and prescribed motions
-            allow.
-        riccati: P, shape (2 nv, 2 nv): xᵀP x is the least cost from x on.
+        model: the model of the robot.
+        q: equilibrium q_e (nq,).
+        u: its inputs u_e (nu,).
+        gain: K, shape (nu, 2 nv).
+        eigenvalues: eigenvalues of the closed loop, slowest decay first: exponents [1/s], or with a period factors per
+            sample [-]. There are two for each motion that loops and prescribed motions allow.
+        riccati: P, shape (2 nv, 2 nv). xᵀP x is the optimal cost from the state x.
         period: time between samples [s]; None for a continuous law.
     """
 
@@ -69,13 +73,14 @@ class Regulator:
     period: float | None
 
     def controller(self, limits: tuple[ArrayLike, ArrayLike] | None = None) -> Controller:
-        """The law for `simulate`; pass the regulator's `period` to it as well.
+        """The law for `simulate`. Pass the regulator's `period` to `simulate` as well.
 
         Args:
-            limits: (low, high) of the inputs, numbers or shape (nu,), infinite where there is no limit. Inputs are
-                clipped to them. The gains do not account for this, so that a robot far from q_e may not return.
+            limits: (low, high) of the inputs, numbers or shape (nu,); infinite entries are no limits. Inputs are
+                clipped. The gains do not account for limits, so a robot far from q_e may not return.
         Raises:
-            ModelError: limits that exclude u_e. ShapeError: limits of another shape.
+            ModelError: u_e is outside the limits.
+            ShapeError: limits have a wrong shape.
         """
         low, high = (-np.inf, np.inf) if limits is None else _limits(limits, self.u)
         law = _Law(self.model, self.q, self.u, self.gain, low, high)
@@ -91,29 +96,29 @@ def lqr(
     inputs: ArrayLike,
     period: float | None = None,
 ) -> Regulator:
-    """Gains that keep a robot at a stable or unstable equilibrium with the least quadratic cost of its linearisation.
+    """Linear quadratic regulator that holds a robot at an equilibrium, stable or unstable.
 
         u = u_e − K x,   x = (q ⊖ q_e, v),     K for the least  ∫ xᵀQ x + (u − u_e)ᵀR (u − u_e) dt
 
-    q ⊖ q_e is the tangent increment of `difference`, also for quaternions. Gains are computed on the motions that loops
-    and prescribed motions allow, and returned for all coordinates. Prescribed joints are taken at rest.
+    q ⊖ q_e is the tangent increment of `difference`, also for quaternions. The gains are computed for the linearised
+    motions that loops and prescribed motions allow, and returned for all coordinates. Prescribed joints are at rest.
 
     Args:
-        q: q_e, shape (nq,) [rad, m, strain units]: an equilibrium under u, such as that of
+        q: q_e, shape (nq,) [rad, m, strain units]: an equilibrium under u, for instance of
             `solve_statics(stable=False)`.
         u: u_e, shape (nu,) [N, N·m, Pa]; None is zero.
-        state: Q, symmetric and positive semidefinite: a number, shape (2 nv,) or (2 nv, 2 nv) [per squared unit of each
-            coordinate and velocity].
-        inputs: R, symmetric and positive definite: a number, shape (nu,) or (nu, nu) [per squared unit of each input].
-        period: time T between samples, with constant inputs in between [s]; the cost is then the sum of
-            T (xᵀQ x + δuᵀR δu) over the samples. None: a continuous law.
+        state: Q, symmetric and positive semidefinite: a number, shape (2 nv,) or (2 nv, 2 nv) [per squared unit of the
+            coordinates and velocities].
+        inputs: R, symmetric and positive definite: a number, shape (nu,) or (nu, nu) [per squared unit of the inputs].
+        period: time T between samples [s], with constant inputs in between. The cost is then the sum of T (xᵀQ x + δuᵀR
+            δu) over the samples. None: a continuous law.
     Returns:
-        Regulator, whose `controller()` is for `simulate`.
+        Regulator. Its `controller()` is for `simulate`.
     Raises:
-        ModelError: no inputs, wrong costs or period, a q that is no equilibrium, or a motion that does not decay by
-            itself and that no input controls or no cost includes.
-        ShapeError: the argument, the expected and the received shape.
-    Accuracy: of the Riccati equation; derivatives and, with a period, the motion between samples are exact.
+        ModelError: no inputs; wrong costs or period; q is no equilibrium; or a motion that does not decay is not
+            controlled by the inputs, or not included in the cost.
+        ShapeError: an argument has a wrong shape.
+    Accuracy: of the Riccati solver. Derivatives, and the linear motion between samples, are exact.
     Source: Anderson and Moore 1990.
     """
     checks.require(model.nu > 0, "inputs", "a control law needs an actuator", model.nu)
@@ -140,7 +145,8 @@ def lqr(
 
 
 def _allowed(model: Model, q: np.ndarray) -> np.ndarray:
-    """Orthonormal columns (nv, n), in natural sizes of coordinates, of the motions that the rows of loops allow."""
+    """Orthonormal columns (nv, n), in natural sizes of the coordinates, that span the motions allowed by loops and
+    prescribed motions."""
     rows = constraint_jacobian(model, q) * model.dofs.scale
     return null_space(rows, rcond=_DEPENDENT) if len(rows) else np.eye(model.nv)
 
@@ -162,7 +168,7 @@ def _require_equilibrium(model: Model, q: np.ndarray, u: np.ndarray, W: np.ndarr
 def _riccati(
     A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray, period: float | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """P̂, K̂ and the eigenvalues of the closed loop by (2) or (3); None if it is not stable."""
+    """P̂, K̂ and the eigenvalues of the closed loop by (2) or (3); None if the closed loop is not stable."""
     try:
         if period is None:
             P = solve_continuous_are(A, B, Q, R)
@@ -182,14 +188,14 @@ def _riccati(
 
 
 def _sampled(A: np.ndarray, B: np.ndarray, period: float) -> tuple[np.ndarray, np.ndarray]:
-    """Φ and Γ of (3), from the exponential of one matrix."""
+    """Φ and Γ of (3), from one matrix exponential."""
     n, many = B.shape
     both = expm(period * np.block([[A, B], [np.zeros((many, n + many))]]))
     return both[:n, :n], both[:n, n:]
 
 
 def _reason(A: np.ndarray, B: np.ndarray) -> str:
-    """The reason why inputs do not stabilise (1): the motion that does not decay and that they control least."""
+    """A text about why the inputs do not stabilise (1): the motion that does not decay and is controlled least."""
     s, left = np.linalg.eig(A.T)
     moved = np.linalg.norm(left.T @ B, axis=1) / np.maximum(np.linalg.norm(B), np.finfo(float).tiny)
     stays = np.real(s) >= -1e-9 * np.abs(s).max(initial=0.0)
@@ -212,7 +218,7 @@ def _limits(limits: Any, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @final
 @dataclass(frozen=True)
 class _Law:
-    """u = u_e − K x as a function of (t, q, v, z), cut off at limits."""
+    """u = u_e − K x, clipped to limits, as a function of (t, q, v, z)."""
 
     model: Model
     q: np.ndarray
@@ -222,7 +228,7 @@ class _Law:
     high: Any
 
     def _free(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """u without limits, and q ⊖ q_e."""
+        """u before clipping, and q ⊖ q_e."""
         move = difference(self.model, self.q, q)
         return self.u - self.gain @ np.concatenate([move, v]), move
 
@@ -230,7 +236,7 @@ class _Law:
         return np.clip(self._free(q, v)[0], self.low, self.high)
 
     def derivatives(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """∂u/∂q and ∂u/∂v; q ⊖ q_e moves at T⁻¹ v with the tangent of the exponential."""
+        """∂u/∂q and ∂u/∂v. The rate of q ⊖ q_e is T⁻¹ v, with the tangent operator T of the exponential."""
         u, move = self._free(q, v)
         moving = apply_tangent_operator(self.model, move, np.eye(self.model.nv), invert=True).T
         K = np.where(((u > self.low) & (u < self.high))[:, None], self.gain, 0.0)

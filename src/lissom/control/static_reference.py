@@ -1,11 +1,12 @@
-"""References of points in space converted into references of actuation coordinates, by statics at samples.
+"""Conversion of target points in space to references of actuation coordinates, by statics at samples.
 
     r(q, u) = ID(q, 0, 0) − B(q) u = 0,   x(q) = x_d(tₖ)                                                  (1)
     K δq − B δu = −r,   J δq = x_d − x    Newton's step, K = ∂r/∂q, J = ∂x/∂q                             (2)
 
-(2) is solved as a whole, because K is singular if inputs drive coordinates without stiffness. Its solution is the
-shortest step in units of the coordinates' natural sizes and of the inputs that K relates to them.
-A spline with a continuous second derivative joins y(tₖ) = y(qₖ).
+(2) is solved as one system, because K is singular if inputs drive coordinates without stiffness. The solution is the
+shortest step, in natural sizes of the coordinates and corresponding units of the inputs. A spline with a continuous
+second derivative interpolates y(tₖ) = y(qₖ).
+
 Source: Pustina 2025 §7.1, eq. (49), where a Cartesian regulator finds u.
 """
 
@@ -33,21 +34,22 @@ from lissom.statics.residual import tangent_stiffness
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_LONGEST = 0.5  # longest step, in units of the coordinates' natural sizes
+_LONGEST = 0.5  # longest step, in natural sizes of the coordinates
 _ITERATIONS = 30
-_SMALLEST = 1 / 256  # least part of the path between two samples
+_SMALLEST = 1 / 256  # smallest fraction of the path between two samples
 
 
 @final
 @formatting.in_one_line
 @dataclass(frozen=True)
 class StaticReference:
-    """Equilibria in which points of a robot are at their targets, and the path of y through them.
+    """Equilibria in which points of a robot are at their targets, and the path of actuation coordinates y through them.
 
     Fields:
-        path: y as a function of time, an ls.Tabulated with a continuous second derivative, to be used between the first
-            and the last sample [m, m³, rad].
-        q: the equilibria, shape (n, nq). u: their inputs, shape (n, nu).
+        path: y as a function of time [m, m³, rad], an ls.Tabulated with a continuous second derivative. Use it between
+            the first and the last sample.
+        q: equilibria, shape (n, nq).
+        u: their inputs, shape (n, nu).
     """
 
     path: Tabulated
@@ -67,31 +69,32 @@ def static_reference(
     tolerance: float = 1e-9,
     coordinates: Any = None,
 ) -> StaticReference:
-    """The path of y whose equilibria carry points of a robot along paths in space, for
+    """Path of actuation coordinates y whose equilibria carry points of a robot along paths in space, for
     `partial_feedback_linearization`.
 
         ID(q, 0, 0) = B(q) u,   x(q) = x_d(tₖ)   for q and u at each sample
 
-    Newton's method solves this, for each sample from the last one, in parts if the distance is large. If there are more
-    inputs than the points need, inputs and shape change as little as possible. A slow robot passes through the points;
-    a fast one deviates by the dynamics of its passive coordinates.
+    Newton's method solves this for each sample, starting from the last sample, in several parts if the distance is
+    large. If there are more inputs than necessary, inputs and shape change as little as possible. A slow robot passes
+    through the points; a fast robot deviates because of the dynamics of its passive coordinates.
 
     Args:
-        t: rising times of at least four samples [s], shape (n,).
-        points: x_d at these times, shape (n, k, 3), or a function of t that returns (k, 3) [m].
-        frames: k names of links or frames, whose origins (tips, for rods) move to the points.
-        u0, q0: inputs (nu,) and a configuration near their equilibrium (nq,), the start of the search for the first
-            sample; None are zero and the neutral configuration.
+        t: ascending times of at least four samples [s], shape (n,).
+        points: target points x_d at these times, shape (n, k, 3) [m], or a function of t that returns (k, 3).
+        frames: k names of links or frames whose origins (for rods, tips) move to the points.
+        u0, q0: inputs (nu,), and a configuration near their equilibrium (nq,): start of the search for the first
+            sample. None: zero, and the neutral configuration.
         tolerance: largest distance from a point [m].
-        coordinates: y as a function of q whose gradient is B(q)ᵀ, for inputs that `actuation_coordinates` does not
-            cover.
+        coordinates: function of q that returns y, with gradient B(q)ᵀ, for inputs that `actuation_coordinates` does not
+            support.
     Returns:
         StaticReference.
     Raises:
-        ModelError: more inputs than coordinates, an input without coordinate, unknown frames, a robot with loops or
-        prescribed motions. ShapeError: the argument, the expected and the received shape.
-        ConvergenceError: points that no equilibrium reaches, with the time and the remaining distance.
-        A StabilityWarning is issued if passive coordinates are unstable at fixed y, like an upright pendulum.
+        ModelError: more inputs than coordinates; an input without an actuation coordinate; unknown frames; or a robot
+            with loops or prescribed motions.
+        ShapeError: an argument has a wrong shape.
+        ConvergenceError: no equilibrium reaches the points; the message gives the time and the remaining distance.
+        StabilityWarning: passive coordinates are unstable at constant y, like an upright pendulum.
     Source: Pustina 2025 §7.1, eq. (49).
     """
     require_inputs(model)
@@ -115,7 +118,7 @@ def static_reference(
 
 
 def _warn_of_falling(model: Model, times: np.ndarray, q: np.ndarray, u: np.ndarray) -> None:
-    """Warn at the first sample where K of (2) is not positive on the motions that keep y, BᵀN = 0: λ(NᵀKN) < 0."""
+    """Warn at the first sample where K of (2) is not positive definite on the motions N with constant y (BᵀN = 0)."""
     scale = model.dofs.scale
     for time, row, given in zip(times, q, u):
         left, size, _ = np.linalg.svd(scale[:, None] * actuation_matrix(model, row))
@@ -158,7 +161,7 @@ def _along(
     time: float,
     tolerance: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(q, u) of (1) at a target, followed from a state whose points are near `here`, in parts of the path if needed."""
+    """(q, u) of (1) at a target, reached from a state whose points are near `here`, in parts if necessary."""
     done, part = 0.0, 1.0
     while done < 1.0:
         goal = min(1.0, done + part)
@@ -177,7 +180,7 @@ def _along(
 def _step(
     model: Model, q: np.ndarray, u: np.ndarray, B: np.ndarray, J: np.ndarray, r: np.ndarray, missing: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """δq and δu of (2). They are not finite if a folded robot makes a part of (2) not finite."""
+    """δq and δu of (2). They are not finite if the robot is folded."""
     scale, n = model.dofs.scale, model.nv
     K, B = scale[:, None] * tangent_stiffness(model, q, u) * scale, scale[:, None] * B
     stiff, reach = np.abs(K).max() or 1.0, np.abs(J * scale).max() or 1.0
@@ -195,7 +198,7 @@ def _step(
 def _newton(
     model: Model, state: tuple[np.ndarray, np.ndarray], x_d: np.ndarray, names: tuple[str, ...], tolerance: float
 ) -> tuple[tuple[np.ndarray, np.ndarray] | None, float]:
-    """The solution (q, u) of (1) by Newton's method, or None if it does not converge; and the distance from the points
+    """The solution (q, u) of (1) by Newton's method (None if it does not converge), and the distance from the points
     [m]."""
     (q, u), zero, scale = state, np.zeros(model.nv), model.dofs.scale
     away = np.inf

@@ -4,6 +4,8 @@ l(t, x, u) = ½ (x ⊖ x_r)ᵀQ (x ⊖ x_r) + ½ Σᵢ wᵢ |pᵢ(q) − p_rᵢ|
 L = Σₖ h l(tₖ, xₖ, uₖ) + T l(t_N, x_N, u_r),   k = 0 … N − 1                                             (2)
 ½ |r|² = h l or T l   with   r = √h (Fᵀ(x ⊖ x_r); √wᵢ (pᵢ − p_rᵢ); Cᵀ(u − u_r)),   Q = F Fᵀ, R = C Cᵀ       (3)
 ∂(x ⊖ x_r)/∂x = diag(T(q ⊖ q_r)⁻¹, 1),   ∂p/∂q = R_B J_v   with the tangent operator T of quaternions        (4)
+
+h is the step size, T the weight `end` of the final state (in (2) and (3)), and R_B the rotation of the frame at p.
 """
 
 from __future__ import annotations
@@ -28,7 +30,13 @@ if TYPE_CHECKING:
 
 
 class References(NamedTuple):
-    """q_r and v_r at n times, (n, nq) and (n, nv) or (nv,), and p_r, (n, points, 3)."""
+    """References at n times.
+
+    Fields:
+        q: q_r (n, nq).
+        v: v_r (n, nv) or (nv,).
+        points: p_r (n, points, 3) [m].
+    """
 
     q: np.ndarray
     v: np.ndarray
@@ -38,25 +46,26 @@ class References(NamedTuple):
 @final
 @dataclass(frozen=True)
 class TrackingCost:
-    """The cost of deviations from a reference and of inputs, for optimal control.
+    """Cost of deviations from a reference and of inputs, for optimal control.
 
         l = ½ (x ⊖ x_r)ᵀQ (x ⊖ x_r) + ½ Σ w |p − p_r|² + ½ (u − u_r)ᵀR (u − u_r)   per second
 
-    with x = (q, v), x ⊖ x_r = (q ⊖ q_r, v − v_r) by `difference`, and p the origins of links and frames, tips of rods.
+    with x = (q, v) and x ⊖ x_r = (q ⊖ q_r, v − v_r) by `difference`. The points p are the origins of links and frames;
+    for a rod, its tip.
 
     Args:
-        model: the robot.
+        model: the model of the robot.
         inputs: R, symmetric and positive definite: a number, shape (nu,) or (nu, nu) [per squared input and s].
         state: Q, symmetric and positive semidefinite: a number, shape (2 nv,) or (2 nv, 2 nv) [per squared unit and s].
-        points: w of links and frames by their names [1/(m² s)].
-        state_reference: q_r, shape (nq,), at rest, or a function of t that returns (q_r, v_r); None is neutral.
-        point_reference: p_r, shape (n, 3), or a function of t that returns it, in the order of `points` [m].
+        points: weight w by name of a link or frame [1/(m² s)].
+        state_reference: q_r, shape (nq,), with v_r = 0; or a function of t that returns (q_r, v_r). None is the neutral
+            configuration.
+        point_reference: p_r, shape (n, 3) [m], in the order of `points`; or a function of t that returns it.
         input_reference: u_r, shape (nu,); None is zero.
-        end: T, weight of the state at the end of a horizon, as if it stayed there for this time [s].
+        end: T, weight of the final state [s]: its cost counts as if the robot stayed there for this time.
     Raises:
-        ModelError: wrong weights, or points without a reference. ShapeError: the argument, the expected and the
-            received
-        shape.
+        ModelError: wrong weights, or points without a reference.
+        ShapeError: an argument has a wrong shape.
     """
 
     model: Model = field(repr=False)
@@ -89,7 +98,7 @@ class TrackingCost:
 
     @cached_property
     def state_root(self) -> np.ndarray:
-        """F of (3), shape (2 nv, k), with one column for each direction of non-zero cost."""
+        """F of (3), shape (2 nv, k), with one column for each direction with nonzero cost."""
         Q = checks.symmetric(self.state, 2 * self.model.nv, "state")
         if not np.any(Q - np.diag(np.diag(Q))):
             return np.diag(np.sqrt(np.diag(Q)))[:, np.diag(Q) > 0.0]
@@ -105,7 +114,7 @@ class TrackingCost:
 
     @property
     def count(self) -> int:
-        """Number of entries of r without those of the inputs."""
+        """Number of entries of r, without the entries of the inputs."""
         return self.state_root.shape[1] + 3 * len(self.points or {})
 
     def state_references(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -135,7 +144,7 @@ class TrackingCost:
         return References(*self.state_references(times), self.point_references(times))
 
     def residuals(self, to: References, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """r of (3) for one second without the inputs, of states (n, ...); shape (n, count)."""
+        """r of (3) with h = 1 and without the inputs, for states (n, ...): shape (n, count)."""
         away = np.concatenate([difference(self.model, to.q, q), v - to.v], axis=-1) @ self.state_root
         rows, targets = [away], to.points
         for k, (name, weight) in enumerate((self.points or {}).items()):
@@ -143,7 +152,7 @@ class TrackingCost:
         return np.concatenate(rows, axis=-1)
 
     def slopes(self, to: References, q: np.ndarray) -> np.ndarray:
-        """∂r/∂x of (4) for one second without the inputs, shape (n, count, 2 nv)."""
+        """∂r/∂x by (4), with h = 1 and without the inputs, shape (n, count, 2 nv)."""
         nv, many = self.model.nv, self.state_root.shape[1]
         out = np.zeros((len(q), self.count, 2 * nv))
         out[:, :many] = self.state_root.T
@@ -157,7 +166,7 @@ class TrackingCost:
         return out
 
     def of_inputs(self, u: np.ndarray) -> np.ndarray:
-        """The part of the inputs in r of (3) for one second, shape (..., nu)."""
+        """The entries of the inputs in r of (3) with h = 1, shape (..., nu)."""
         return (u - self.input_references) @ self.input_root
 
 

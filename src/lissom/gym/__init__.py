@@ -1,4 +1,4 @@
-"""Robots at tasks as environments of Gymnasium, one or thousands of copies at once (extra `gym`)."""
+"""Environments of Gymnasium for tasks of robots: single ones, or thousands of copies (extra `gym`)."""
 
 from lissom.gym.registered import environment, stable_baselines_environment, vector_environment
 from lissom.gym.tasks import Task, TaskBalance, TaskHold, TaskReach, TaskStart, TaskState, TaskSwim

@@ -1,13 +1,12 @@
-"""Environments of Gymnasium from tasks: single ones, many copies as a vector environment, and pictures of them.
+"""Environments of Gymnasium from tasks: single ones, vector environments of many copies, and their pictures.
 
-An environment runs episodes of n copies. Each copy has its own generator of random numbers with its own seed, so that
-its episodes do not depend on the others. The results of a vector environment are equal to the last bit to those of
-SyncVectorEnv with as many single environments, for a batch of models with environments of its models.
+An environment runs episodes of n copies of a robot. Each copy has its own random number generator with its own seed, so
+that its episodes do not depend on the other copies. The results of a vector environment are equal, to the last bit, to
+those of SyncVectorEnv with the same number of single environments; for a batch of models, each with its own model.
 
-The tasks of this library are registered in Gymnasium by name when this module is imported:
-
+Importing this module registers the tasks of this library in Gymnasium:
 gymnasium.make("lissom.gym.registered:lissom/Reach-v0"), and make_vec(..., num_envs=64) for many copies in one launch.
-Further arguments are those of `environment` and of `vector_environment`.
+Further arguments are passed to `environment` and `vector_environment`.
 """
 
 from __future__ import annotations
@@ -44,8 +43,14 @@ Info = dict[str, Any]
 
 
 class Outcome(NamedTuple):
-    """The results of an action for n copies: observations `seen` (n, n_seen), rewards (n,), whether the episode has
-    terminated or is truncated (n,), and `info`, the further information by name."""
+    """The results of an action for n copies.
+
+    Fields:
+        seen: observations (n, n_seen).
+        reward: rewards (n,).
+        terminated, truncated: whether the episode has terminated or is truncated (n,).
+        info: further information by name.
+    """
 
     seen: np.ndarray
     reward: np.ndarray
@@ -56,12 +61,15 @@ class Outcome(NamedTuple):
 
 @final
 class Episodes:
-    """Episodes of n copies. Each model of a batch has equally many, one model after the other.
+    """Episodes of n copies. Each model of a batch has the same number of consecutive copies.
 
     Raises:
-        ModelError: the number of copies is no multiple of that of the models, or a rule of the task is broken.
+        ModelError: the number of copies is no multiple of the number of models, or the task breaks a rule.
     Fields:
-        task. n: number of copies. random: their generators. least, most: limits of observations, each (n_seen,).
+        task: the task.
+        n: number of copies.
+        random: random number generators of the copies.
+        least, most: limits of observations, each (n_seen,).
     """
 
     def __init__(self, task: Task, copies: int, random: list[np.random.Generator]) -> None:
@@ -82,14 +90,14 @@ class Episodes:
         self.least, self.most = (np.broadcast_to(np.asarray(x, dtype=np.float64), size).copy() for x in limits)
 
     def state(self) -> TaskState:
-        """The present state of the copies."""
+        """The present state of all copies."""
         task = self.task
         own = (self.copies.q, self.copies.v, self._u, self._action, self._goal)
         q, v, u, action, goal = (x.copy() for x in own)
         return TaskState(self._count * task.period, q, v, u, action, goal, task.model)
 
     def task_of(self, copy: int) -> Task:
-        """The task of one copy, with the model of this copy."""
+        """The task with the model of one copy."""
         return self._tasks[copy * len(self._tasks) // self.n]
 
     def see(self) -> np.ndarray:
@@ -97,14 +105,15 @@ class Episodes:
         return np.clip(self._see(self.state()), self.least, self.most)
 
     def begin(self, which: np.ndarray) -> None:
-        """Begin new episodes of copies `which` (k,)."""
+        """Begin new episodes of the copies with indices `which` (k,)."""
         self._goal[which] = self._begin(which)
 
     def act(self, action: Any, rests: np.ndarray | None = None) -> Outcome:
-        """Apply actions (n, n_actions), clipped to −1 and 1, for a period, except for copies that rest (n,).
+        """Apply actions (n, n_actions), clipped to −1 and 1, for one period. Copies in the mask `rests` (n,) do not
+        move.
 
         Raises:
-            ShapeError: the expected and the received shape, or NaN.
+            ShapeError: actions have a wrong shape or are NaN.
         """
         task = self.task
         rows = stack("action", action, task.n_actions)
@@ -126,7 +135,7 @@ class Episodes:
         return Outcome(seen, reward, self._rows("terminated", task.terminated(state), axes=1), truncated, info)
 
     def _rows(self, name: str, value: Any, axes: int | None = None) -> np.ndarray:
-        """A value of a task for all copies, as an array (n, ...) with `axes` axes if this is given."""
+        """A value of a task for all copies, as an array (n, ...). It must have `axes` axes, if this is given."""
         rows = np.asarray(value)
         if rows.ndim != (axes or max(rows.ndim, 1)) or len(rows) != self.n:
             rest = "" if axes == 1 else " ..."
@@ -137,7 +146,7 @@ class Episodes:
         return self._rows("observe", self.task.observe(state), axes=2).astype(np.float64)
 
     def _begin(self, which: np.ndarray, random: np.random.Generator | None = None) -> np.ndarray:
-        """Set copies (k,) to starts of episodes. Returns their goals (k, ...)."""
+        """Put the copies with indices `which` (k,) at starts of episodes. Returns their goals (k, ...)."""
         model = self.task.model
         starts = [self.task_of(k).start(self.random[k] if random is None else random) for k in which.tolist()]
         rest, none = np.zeros(model.nv), np.zeros(model.nu)
@@ -160,7 +169,7 @@ def _picture(task: Task, state: TaskState, copy: int, size: int) -> np.ndarray:
 
 @final
 class ManyEnvironments(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
-    """Copies that move in one launch for each action."""
+    """Copies that move in one launch per action."""
 
     def __init__(self, task: Task, copies: int, autoreset: str, render_mode: str | None, size: int) -> None:
         self.task, self.num_envs, self.render_mode, self.size = task, copies, render_mode, size
@@ -181,10 +190,11 @@ class ManyEnvironments(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, Info]:
-        """Begin episodes of all copies, or of those in options["reset_mask"]. A seed k is k, k + 1, … for the copies.
+        """Begin episodes of all copies, or of the copies in the mask options["reset_mask"]. With a seed k the copies
+        get the seeds k, k + 1, …
 
         Raises:
-            ModelError, ShapeError: the numbers of seeds, or of entries of the mask, and of copies differ.
+            ModelError, ShapeError: the number of seeds or of mask entries is not the number of copies.
         """
         seeds = (
             [None if seed is None else seed + k for k in range(self.num_envs)] if not isinstance(seed, list) else seed
@@ -203,10 +213,10 @@ class ManyEnvironments(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return self.episodes.see(), {}
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Info]:
-        """Apply the actions of all copies for a period.
+        """Apply the actions of all copies for one period.
 
         Raises:
-            ShapeError: the expected and the received shape.
+            ShapeError: actions have a wrong shape.
         """
         if self.mode is AutoresetMode.NEXT_STEP and self._over.any():
             return self._step_and_begin(actions)
@@ -233,8 +243,8 @@ class ManyEnvironments(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def _begin_here(
         self, found: Outcome, over: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Info]:
-        """Begin new episodes at once for copies whose episodes are over. Their last observations and information are
-        added to the information."""
+        """Begin new episodes immediately for copies whose episodes are over. Their last observations and information
+        are added to the information."""
         info = _masked(found.info, ~over)
         if not over.any():
             return found.seen, found.reward, found.terminated, found.truncated, info
@@ -254,7 +264,8 @@ class ManyEnvironments(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
 
 def _masked(info: Info, which: np.ndarray) -> Info:
-    """Information on copies `which` in the form of Gymnasium: zeros for the other copies, and a mask."""
+    """Information about the copies in the mask `which`, in the form of Gymnasium: zeros for other copies, and a
+    mask."""
     if not which.any():
         return {}
     out: Info = {}
@@ -268,7 +279,7 @@ def _masked(info: Info, which: np.ndarray) -> Info:
 
 @final
 class SingleEnvironment(gymnasium.Env[np.ndarray, np.ndarray]):
-    """A task of one copy: the first one of a vector environment of the same seed, to the last bit."""
+    """A task of one copy. It equals, to the last bit, the first copy of a vector environment with the same seed."""
 
     def __init__(self, task: Task, render_mode: str | None, size: int) -> None:
         self.task, self.render_mode, self.size = task, render_mode, size
@@ -303,17 +314,17 @@ class SingleEnvironment(gymnasium.Env[np.ndarray, np.ndarray]):
 def environment(task: Task, *, render_mode: str | None = None, size: int = 480) -> gymnasium.Env:
     """Environment of Gymnasium: one robot at a task.
 
-    Actions are numbers from −1 to 1 [-]. An episode is `terminated` by the task. It is `truncated` after `task.limit`
-    actions, or if no step is found; `info["is_unsolved"]` is then true.
+    Actions are numbers from −1 to 1 [-]. The task decides when an episode is `terminated`. An episode is `truncated`
+    after `task.limit` actions, or if a time step fails; then `info["is_unsolved"]` is true.
 
     Args:
-        task: the task, of one model.
-        render_mode: "rgb_array": `render()` returns a picture; None: it does not draw.
+        task: the task, with one model.
+        render_mode: "rgb_array": `render()` returns a picture. None: no pictures.
         size: width of pictures [pixels].
     Returns:
-        gymnasium.Env, the extra `gym` of this library.
+        gymnasium.Env (extra `gym`).
     Raises:
-        ModelError: Gymnasium is missing, or the task breaks a rule.
+        ModelError: Gymnasium is not installed, or the task breaks a rule.
     """
     _require_gymnasium()
     from gymnasium.envs.registration import EnvSpec
@@ -332,21 +343,22 @@ def environment(task: Task, *, render_mode: str | None = None, size: int = 480) 
 def vector_environment(
     task: Task, copies: int, *, autoreset: str = "next_step", render_mode: str | None = None, size: int = 480
 ) -> gymnasium.vector.VectorEnv:
-    """Vector environment of Gymnasium: many copies of a robot at a task, which move in one launch on all cores.
+    """Vector environment of Gymnasium: many copies of a robot at a task. One launch, on all cores, moves all copies.
 
-    Actions are numbers from −1 to 1 [-]. Copy k is equal to the last bit to a single environment with its seed, which
-    is s + k for a seed s of `reset`. If the model of the task is a ModelBatch, each of its models has equally many
-    copies, one model after the other: copy k has the model k · models // copies.
+    Actions are numbers from −1 to 1 [-]. Copy k is equal, to the last bit, to a single environment with its seed, which
+    is s + k for a seed s of `reset`. If the model of the task is a ModelBatch, each of its models has the same number
+    of consecutive copies: copy k has the model k · models // copies.
 
     Args:
-        task: the task, of one model or of a batch. copies: their number, a multiple of that of the models.
-        autoreset: when the next episode of a copy begins: "next_step", "same_step", or "disabled": only by
-            `reset(options={"reset_mask": ...})`. It is `metadata["autoreset_mode"]`.
-        render_mode, size: as environment.
+        task: the task, with one model or a batch of models.
+        copies: number of copies, a multiple of the number of models.
+        autoreset: when the next episode of a copy begins: "next_step"; "same_step"; or "disabled": only by
+            `reset(options={"reset_mask": ...})`. The value is also `metadata["autoreset_mode"]`.
+        render_mode, size: as in environment.
     Returns:
         gymnasium.vector.VectorEnv.
     Raises:
-        ModelError: as environment.
+        ModelError: as in environment.
     """
     _require_gymnasium()
     _check_task(task, render_mode)
@@ -356,16 +368,17 @@ def vector_environment(
 
 
 def stable_baselines_environment(task: Task, copies: int) -> StableBaselinesEnvironment:
-    """Many copies of a robot at a task as a vector environment of stable-baselines3.
+    """Many copies of a robot at a task, as a vector environment of stable-baselines3.
 
-    Actions are numbers from −1 to 1 [-]. Copies are those of `vector_environment(autoreset="same_step")`.
+    Actions are numbers from −1 to 1 [-]. The copies are those of `vector_environment(autoreset="same_step")`.
 
     Args:
-        task: the task. copies: their number.
+        task: the task.
+        copies: number of copies.
     Returns:
-        A VecEnv of stable-baselines3, the extra `learning` of this library.
+        VecEnv of stable-baselines3 (extra `learning`).
     Raises:
-        ModelError: stable-baselines3 is missing, or the task breaks a rule.
+        ModelError: stable-baselines3 is not installed, or the task breaks a rule.
     """
     _require_gymnasium()
     try:

@@ -19,12 +19,12 @@ from lissom.robot.sections import SectionCircle, SectionEllipse
 from lissom.robot.shapes import ShapePlane, ShapeSphere
 
 FINGERS = ("finger 1", "finger 2", "finger 3")
-_BALL, _DEPTH, _PALM = 0.03, 0.087, 0.04  # radius of the ball, its centre below the palm, where fingers stand [m]
+_BALL, _DEPTH, _PALM = 0.03, 0.087, 0.04  # ball radius, depth of its centre below the palm, distance of the fingers [m]
 
 
 def manipulator() -> Model:
-    """The cable-driven manipulator of Mathew 2025 §4.5: a tapered silicone arm that hangs out from a wall, with three
-    straight tendons near its surface and two that wind round it twice."""
+    """The cable-driven manipulator of Mathew 2025 §4.5: a tapered silicone arm, horizontal from a wall. Three straight
+    tendons run near its surface, and two tendons wind around it twice."""
     robot = Robot("cable-driven manipulator", gravity=(0.0, 0.0, -9.81))
     basis = BasisLegendre(torsion=4, bending_y=4, bending_z=4, elongation=2, shear_y=2, shear_z=2)
     material = Material(young=1e6, poisson=0.5, density=1000.0, viscosity=1e4)
@@ -39,13 +39,13 @@ def manipulator() -> Model:
 
 
 def _winding(sign: float) -> Callable[[float], tuple[float, float]]:
-    """Path of a tendon that winds round the arm twice, (y, z) [m]."""
+    """Path (y, z) [m] of a tendon that winds around the arm twice."""
     return lambda s: (0.015 * np.sin(4.0 * np.pi * s), sign * 0.015 * np.cos(4.0 * np.pi * s))
 
 
 def pendulum() -> Model:
-    """A cart of 0.3 kg, driven by a force, between stops at half a metre on both sides. On it stands an upright
-    silicone rod of half a metre, 1.5 times as long as a rod that stands by itself."""
+    """A soft inverted pendulum. A force drives a cart of 0.3 kg between stops at 0.5 m on both sides. On the cart
+    stands a silicone rod of 0.5 m, 1.5 times the length up to which it would stand by itself."""
     robot = Robot("soft inverted pendulum")
     rails = JointPrismatic((1.0, 0.0, 0.0), limits=(-0.5, 0.5), limit_stiffness=2e3, limit_damping=20.0)
     robot.add_link("cart", RigidBody.box(0.1, 0.06, 0.05, density=1000.0), rails)
@@ -59,8 +59,8 @@ def pendulum() -> Model:
 
 
 def swimmer() -> Model:
-    """A soft fish of half a metre that moves in a plane in still water of its density, with a pair of tendons in each
-    half. Its nose is at the origin, its tail towards x."""
+    """A soft fish of half a metre that moves in a plane, in still water of its own density. Each half has a pair of
+    tendons. The nose is at the origin, the tail in the direction of x."""
     robot = Robot("swimmer", gravity=(0.0, 0.0, 0.0))
     section = SectionEllipse(lambda s: 0.03 - 0.022 * s, lambda s: 0.05 - 0.02 * s)  # half-widths
     material = Material(young=1e5, poisson=0.5, density=1000.0, damping_time=0.02)
@@ -77,7 +77,7 @@ def swimmer() -> Model:
 
 def gripper() -> Model:
     """Three soft fingers that hang from a palm, and a ball between them on a table. One motor pulls the tendons of all
-    fingers. The table sinks slowly on a damper."""
+    fingers. A damper lets the table sink slowly."""
     robot = Robot("gripper")
     contact: dict[str, Any] = {"stiffness": 1e4, "exponent": 1.5, "damping": 10.0, "friction": 0.8, "slip_speed": 1e-3}
     robot.add_link("palm", RigidBody.box(0.09, 0.09, 0.01, density=1000.0))
@@ -101,8 +101,8 @@ def gripper() -> Model:
 
 
 def ball_start(model: Model | ModelBatch) -> tuple[np.ndarray, int]:
-    """The start q (nq,) of the gripper, with the ball in equilibrium on the table, and the index in q of the ball's
-    position."""
+    """The start q (nq,) of the gripper, with the ball in equilibrium on the table, and the index of the ball's position
+    in q."""
     q, at = model.neutral(), model.nq - 4
     weight = 300.0 * 4.0 / 3.0 * np.pi * _BALL**3 * 9.81
     q[at + 2] = -_DEPTH - (weight / 1e4) ** (2.0 / 3.0)
@@ -110,7 +110,7 @@ def ball_start(model: Model | ModelBatch) -> tuple[np.ndarray, int]:
 
 
 def _finger_frame(angle: float) -> np.ndarray:
-    """Pose of the base of a finger: x down along it, y inwards."""
+    """Pose of the base of a finger: x points down along the finger, y inwards."""
     inwards, down = -np.array([np.cos(angle), np.sin(angle), 0.0]), np.array([0.0, 0.0, -1.0])
     g = np.eye(4)
     g[:3, :4] = np.column_stack([down, inwards, np.cross(down, inwards), -_PALM * inwards])

@@ -15,8 +15,8 @@ from lissom.gym.tasks import Task
 
 @final
 class StableBaselinesEnvironment(VecEnv):
-    """Copies as a VecEnv. The next episode of a copy begins in the step that ends the last one. The last observation of
-    an episode is `terminal_observation` in its info."""
+    """Copies as a VecEnv. The next episode of a copy begins in the step that ends the previous one. The info of that
+    step holds the last observation as `terminal_observation`."""
 
     def __init__(self, task: Task, copies: int) -> None:
         self.made = ManyEnvironments(task, copies, "same_step", None, 1)
@@ -26,7 +26,7 @@ class StableBaselinesEnvironment(VecEnv):
         super().__init__(copies, made.single_observation_space, made.single_action_space)
 
     def reset(self) -> np.ndarray:
-        """Begin episodes."""
+        """Begin episodes of all copies."""
         seeds = None if all(seed is None for seed in self._seeds) else list(self._seeds)
         self._reset_seeds()
         return self.made.reset(seed=seeds)[0]
@@ -52,7 +52,7 @@ class StableBaselinesEnvironment(VecEnv):
         """Without effect: there is nothing to close."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """An attribute, the same for all copies."""
+        """An attribute, which is the same for all copies."""
         return [getattr(self.made, attr_name)] * len(self._indices(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
@@ -60,11 +60,11 @@ class StableBaselinesEnvironment(VecEnv):
         setattr(self.made, attr_name, value)
 
     def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
-        """The result of a method, the same for all copies."""
+        """The result of a method, which is the same for all copies."""
         return [getattr(self.made, method_name)(*method_args, **method_kwargs)] * len(self._indices(indices))
 
     def env_is_wrapped(self, wrapper_class: type[gymnasium.Wrapper], indices: Any = None) -> list[bool]:
-        """False for each copy, since copies are not wrapped."""
+        """False for each copy, because copies are not wrapped."""
         return [False] * len(self._indices(indices))
 
     def _indices(self, indices: Any) -> list[int]:

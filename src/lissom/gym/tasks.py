@@ -1,11 +1,11 @@
-"""Tasks of robots: the base class, the same for single and for vector environments, and the tasks of this library.
+"""Tasks of robots: the base class, and the tasks of this library.
 
-A task works on rows, one for each copy: from states (n, ...) it computes observations, rewards and the ends of
-episodes, each row independently. So a task is one class without loops, and a copy behaves the same alone and among
-many.
+A task works on rows, one for each copy. From states (n, ...) it computes observations, rewards and ends of episodes,
+each row independently. So a task needs no loops, single and vector environments share it, and a copy behaves the same
+alone and among many.
 
-TaskBalance: keep a soft rod upright on a cart. TaskHold: hold a ball with soft fingers while its table sinks.
-TaskReach: reach for points with a soft arm driven by tendons. TaskSwim: swim forwards by bending.
+TaskBalance: balance a soft rod on a cart. TaskHold: hold a ball with soft fingers while its table sinks. TaskReach:
+reach points with a soft arm driven by tendons. TaskSwim: swim forwards by bending.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ class TaskStart:
     """The start of an episode of one copy.
 
     Fields:
-        q, v: shape (nq,) and (nv,); None is the neutral configuration, and rest. u: inputs at the start, shape (nu,);
-        None is zero. goal: numbers that define the goal of the episode, such as a target point.
+        q: configuration (nq,); None is the neutral configuration.
+        v: velocity (nv,); None is rest.
+        u: inputs at the start (nu,); None is zero.
+        goal: numbers that define the goal of the episode, such as a target point.
     """
 
     q: np.ndarray | None = None
@@ -54,9 +56,12 @@ class TaskState:
     """The state of n copies, at the end of an action or at the start of an episode.
 
     Fields:
-        t: time since the start of their episodes (n,) [s]. q, v: (n, nq) and (n, nv). u: present inputs (n, nu).
-        action: last action (n, ...), zero at the start. goal: of their episodes (n, ...).
-        model: the robot, or a batch of models, each with equally many copies, one model after the other.
+        t: time since the start of the episode (n,) [s].
+        q, v: configurations (n, nq) and velocities (n, nv).
+        u: present inputs (n, nu).
+        action: last action (n, ...), zero at the start.
+        goal: goals of the episodes (n, ...).
+        model: the model; or a batch of models, each with the same number of consecutive copies.
     """
 
     t: np.ndarray
@@ -69,11 +74,11 @@ class TaskState:
     _known: dict[Any, np.ndarray] = field(default_factory=dict, repr=False)
 
     def pose(self, name: str) -> np.ndarray:
-        """Poses (n, 4, 4) of the tip of a link, or of a frame; they are cached."""
+        """Poses (n, 4, 4) of the tip of a link, or of a frame, in the world. They are cached."""
         return self._once((name, "pose"), lambda: self._by_model(lambda one, some: frame_pose(one, self.q[some], name)))
 
     def place(self, name: str) -> np.ndarray:
-        """Positions (n, 3) of the tip of a link, or of a frame [m]."""
+        """Positions (n, 3) of the tip of a link, or of a frame, in the world [m]."""
         return self.pose(name)[:, :3, 3]
 
     def velocity(self, name: str) -> np.ndarray:
@@ -87,7 +92,7 @@ class TaskState:
         return self._once((name, "velocity"), made)
 
     def _by_model(self, compute: Callable[[Model, slice], np.ndarray]) -> np.ndarray:
-        """The results of a function of each model and the range of its rows, joined."""
+        """The results of a function of each model and the slice of its rows, concatenated."""
         if not isinstance(self.model, ModelBatch):
             return compute(self.model, slice(None))
         ends = np.linspace(0, len(self.t), len(self.model) + 1).astype(int).tolist()
@@ -103,18 +108,19 @@ class TaskState:
 class Task(ABC):
     """A task of a robot, for `environment` and `vector_environment`.
 
-    A subclass defines the starts of episodes (`start`), observations (`observe`) and rewards (`reward`); it may
-    override further methods. All of them except `start` and `drawn` work on n copies at once, each row independently.
-    Random numbers must come from the argument of `start` only. Loads and motions that depend on time start at time zero
-    with each episode.
+    A subclass defines starts of episodes (`start`), observations (`observe`) and rewards (`reward`), and may override
+    other methods. All of them except `start` and `drawn` work on n copies, each row independently. Random numbers must
+    come from the argument of `start`. Time-dependent loads and motions begin at time zero with each episode.
 
     Args:
-        model: the robot, without Python functions of the state; or a batch, for vector environments. `start` and
-            `drawn` are called on the task with the model of one copy, the other methods on the task with the batch.
-        most: inputs of an action of 1, one number or (nu,). least: inputs of an action of −1; None is zero for tendons,
-            which cannot push, and −most for others.
-        period: duration of an action [s]. steps: number of its steps. limit: number of actions after which an episode
-            is truncated.
+        model: the model, without Python functions of the state; or a batch of models, for vector environments. Then
+            `start` and `drawn` are called on the task with the model of one copy, other methods on the task with the
+            batch.
+        most: inputs for an action of 1, a number or (nu,).
+        least: inputs for an action of −1. None: zero for tendons, which cannot push, and −most for other inputs.
+        period: duration of an action [s].
+        steps: number of time steps of an action.
+        limit: number of actions after which an episode is truncated.
     """
 
     model: Model | ModelBatch
@@ -137,16 +143,16 @@ class Task(ABC):
         """Rewards of states, shape (n,)."""
 
     def terminated(self, state: TaskState) -> np.ndarray:
-        """Whether each state ends its episode, shape (n,); here none does."""
+        """Whether each state ends its episode, shape (n,). By default none does."""
         return np.zeros(len(state.t), dtype=bool)
 
     def told(self, state: TaskState) -> dict[str, np.ndarray]:
-        """Further information on states by name, each (n, ...), for the `info` of the environment; here none. Tools
-        count `is_success`."""
+        """Further information about states by name, each (n, ...), for the `info` of the environment. By default empty.
+        Training tools evaluate `is_success`."""
         return {}
 
     def inputs(self, action: np.ndarray) -> np.ndarray:
-        """Inputs (n, nu) of actions (n, nu): `least` for −1, `most` for 1, linear in between."""
+        """Inputs (n, nu) for actions (n, nu): `least` for −1, `most` for 1, linear between them."""
         low, high = self.input_limits
         return low + (high - low) * (0.5 * action + 0.5)
 
@@ -156,7 +162,7 @@ class Task(ABC):
         return self.model.nu
 
     def observation_limits(self) -> tuple[Any, Any]:
-        """Lower and upper limits of observations, to which they are clipped; here infinite."""
+        """Lower and upper limits to which observations are clipped. By default infinite."""
         return -np.inf, np.inf
 
     def drawn(self, state: TaskState, copy: int) -> dict[str, Any]:
@@ -170,7 +176,7 @@ class Task(ABC):
 
     @cached_property
     def input_limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs of actions of −1 and 1, each (nu,)."""
+        """Inputs for actions of −1 and of 1, each (nu,)."""
         where, nu = type(self).__name__, self.model.nu
         rule = "must be a number, or one for each input"
         high = checks.each(self.most, nu, f"{where}: most", rule)
@@ -183,8 +189,7 @@ class Task(ABC):
 
     @cached_property
     def configuration_limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """Low and high limits (nq,) of the stops of joints; infinite for coordinates without stops, such as those of
-        rods."""
+        """Low and high limits (nq,) of joint stops; infinite for coordinates without stops, such as those of rods."""
         model = self.robot
         low, high = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
         for joint, start in zip(model.links.joint, model.links.q_start.tolist()):
@@ -204,8 +209,7 @@ class Task(ABC):
         )
 
     def _check_models(self) -> None:
-        """Raise ModelError if models of a batch differ in data that determine the spaces of actions and
-        observations."""
+        """Raise ModelError if the models of a batch would have different spaces of actions or observations."""
         if not isinstance(self.model, ModelBatch):
             return
         for name in ("input_limits", "configuration_limits"):
@@ -219,25 +223,26 @@ class Task(ABC):
 
 # -- tasks of this library --------------------------------------------------------------------------------------------
 
-_POINTS, _SEED = 256, 20250101  # number of reachable points, and the seed of the tensions that reach them
+_POINTS, _SEED = 256, 20250101  # number of target points, and seed of the tensions that reach them
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class TaskBalance(Task):
-    """Keep an unstable soft rod upright by the force on its cart.
+    """Balance an unstable soft rod by a force on its cart.
 
-    Episodes begin nearly straight, at rest. The reward is the height of the tip over the length of the rod, less the
-    square of the cart's displacement over its largest. An episode ends if the tip is below 0.7 of the length, or the
-    cart is at a stop.
+    Episodes begin at rest with a nearly straight rod. The reward is (height of the tip) / (length of the rod) −
+    (displacement of the cart / its largest displacement)². An episode ends if the tip is below 0.7 of the length, or
+    the cart reaches a stop.
 
-    Observations are all coordinates and velocities: the cart in units of its largest displacement and of 1 m/s, the rod
-    in 1/m and 10/(m·s).
+    Observations are all coordinates and velocities. Units: the cart's largest displacement, and 1 m/s; for the rod 1/m,
+    and 10/(m·s).
 
     Args:
-        model: by default a cart, the first coordinate, and a rod of half a metre.
-        most, least, steps, limit: see Task. period: duration of an action [s].
-        bend: standard deviation of the random bend at starts [1/m].
+        model: by default a cart (the first coordinate) and a rod of 0.5 m.
+        most, least, steps, limit: see Task.
+        period: duration of an action [s].
+        bend: standard deviation of the random bending coordinates at the start [1/m].
     """
 
     model: Model | ModelBatch = field(default_factory=pendulum)
@@ -248,33 +253,33 @@ class TaskBalance(Task):
     bend: float = 0.05
 
     def start(self, random: np.random.Generator) -> TaskStart:
-        """Nearly straight."""
+        """A start at rest with a nearly straight rod."""
         q = np.zeros(self.model.nq)
         q[1:] = self.bend * random.normal(size=self.model.nq - 1)
         return TaskStart(q=q)
 
     def height(self, state: TaskState) -> np.ndarray:
-        """Height of the tip above the foot of the rod, over its length (n,) [-]."""
+        """Height of the tip above the foot of the rod, divided by the length of the rod (n,) [-]."""
         return state.place("rod")[:, 2] / 0.5
 
     def observe(self, state: TaskState) -> np.ndarray:
-        """Everything."""
+        """Observations of all coordinates and velocities, see the class."""
         q, v = state.q.copy(), state.v.copy()
         q[:, 0] /= self.configuration_limits[1][0]
         v[:, 1:] /= 10.0
         return np.concatenate([q, v], axis=1)
 
     def reward(self, state: TaskState) -> np.ndarray:
-        """Rewards for an upright rod in the middle, see the class."""
+        """Rewards for an upright rod on a centred cart, see the class."""
         return self.height(state) - (state.q[:, 0] / self.configuration_limits[1][0]) ** 2
 
     def terminated(self, state: TaskState) -> np.ndarray:
-        """Whether the rod has fallen over, or the cart is at a stop."""
+        """Whether the rod has fallen, or the cart is at a stop."""
         low, high = self.configuration_limits
         return (self.height(state) < 0.7) | (state.q[:, 0] <= low[0]) | (state.q[:, 0] >= high[0])
 
     def observation_limits(self) -> tuple[Any, Any]:
-        """The stops of the cart, and limits beyond the usual range of the rod."""
+        """±1 for the cart's displacement; for other observations limits beyond the usual range."""
         model = self.model
         most = np.concatenate([[1.0], np.full(model.nq - 1, 50.0), np.full(model.nv, 50.0)])
         return -most, most
@@ -285,17 +290,18 @@ class TaskBalance(Task):
 class TaskHold(Task):
     """Grasp a ball with three soft fingers before its table has sunk, and hold it.
 
-    Episodes begin with straight fingers and a ball on the table, a little off the middle. The action is the tension
-    that closes the fingers. The reward is 1, less the fall of the ball in units of 0.03 m, less 0.1 of the tension over
-    its largest. An episode ends if the ball has fallen by 0.09 m.
+    Episodes begin with straight fingers and a ball on the table, slightly off the centre. The action is the tension
+    that closes the fingers. The reward is 1 − (fall of the ball / 0.03 m) − 0.1 (tension / largest tension). An episode
+    ends if the ball has fallen by 0.09 m.
 
-    Observations are the position of the ball from the middle of its starts in units of 0.01 m, its velocity in 0.1 m/s,
-    the coordinates of the fingers over 10, and the tension from −1 to 1.
+    Observations are the position of the ball relative to the centre of its starts (unit 0.01 m), its velocity (unit 0.1
+    m/s), the coordinates of the fingers divided by 10, and the tension scaled to −1 … 1.
 
     Args:
         model: by default three fingers, a ball and a table.
-        most, least, steps, limit: see Task. period: duration of an action [s].
-        aside: largest distance of the ball from the middle at starts, along each axis [m].
+        most, least, steps, limit: see Task.
+        period: duration of an action [s].
+        aside: largest offset of the ball from the centre at the start, along each axis [m].
     """
 
     model: Model | ModelBatch = field(default_factory=gripper)
@@ -307,11 +313,11 @@ class TaskHold(Task):
 
     @cached_property
     def begin(self) -> tuple[np.ndarray, int]:
-        """The start q (nq,) with the ball in the middle, and the index of the ball's position in q."""
+        """The start q (nq,) with the ball at the centre, and the index of the ball's position in q."""
         return ball_start(self.model)
 
     def start(self, random: np.random.Generator) -> TaskStart:
-        """A start with the ball at a random place near the middle."""
+        """A start with the ball at a random place near the centre."""
         q, at = self.begin[0].copy(), self.begin[1]
         q[at : at + 2] = self.aside * random.uniform(-1.0, 1.0, 2)
         return TaskStart(q=q)
@@ -339,12 +345,12 @@ class TaskHold(Task):
         return self.fallen(state) > 0.09
 
     def told(self, state: TaskState) -> dict[str, np.ndarray]:
-        """The fall of the ball [m], and whether it is held: it has fallen less than 0.04 m."""
+        """The fall of the ball [m], and whether it is held (fall below 0.04 m)."""
         fallen = self.fallen(state)
         return {"fallen": fallen, "is_success": fallen < 0.04}
 
     def observation_limits(self) -> tuple[Any, Any]:
-        """Limits beyond the usual range; −1 to 1 for the tension."""
+        """±1 for the tension; for other observations limits beyond the usual range."""
         most = np.append(np.full(6 + self.begin[1] - 4, 100.0), 1.0)
         return -most, most
 
@@ -356,19 +362,22 @@ class TaskHold(Task):
 @final
 @dataclass(frozen=True, eq=False)
 class TaskReach(Task):
-    """Move the tip of an arm to a point and keep it there.
+    """Move the tip of an arm to a target point and keep it there.
 
-    Episodes begin at rest without inputs. The point is one of 256 positions of the tip in equilibrium under random
-    inputs, so that it can be reached. The reward is −d/0.1 m, with the distance d at the end of the action, plus 1 for
-    a success.
+    Episodes begin at rest without inputs. The point is one of 256 equilibrium positions of the tip under random inputs,
+    so it can be reached. The reward is −d / 0.1 m, with the distance d at the end of the action, plus 1 if d is below
+    the tolerance.
 
-    Observations are the position of the tip, its velocity times the duration of an action and the vector to the point,
-    in units of 0.1 m, and the inputs from −1 to 1.
+    Observations are, in units of 0.1 m, the position of the tip, its velocity times the duration of an action, and the
+    vector to the point; and the inputs scaled to −1 … 1.
 
     Args:
-        model: by default the cable-driven manipulator with 24 coordinates and five tendons. link: the link of the tip.
-        most, least, steps, limit: see Task. period: duration of an action [s].
-        share: largest inputs of the points over `most` [-]. tolerance: distance of success [m].
+        model: by default the cable-driven manipulator with 24 coordinates and five tendons.
+        link: name of the link with the tip.
+        most, least, steps, limit: see Task.
+        period: duration of an action [s].
+        share: largest inputs used to generate the points, relative to `most` [-].
+        tolerance: distance that counts as success [m].
     """
 
     model: Model | ModelBatch = field(default_factory=manipulator)
@@ -387,7 +396,7 @@ class TaskReach(Task):
 
     @cached_property
     def points(self) -> np.ndarray:
-        """Points to reach for, shape (256, 3) [m]."""
+        """The target points, shape (256, 3) [m]."""
         low, high = self.input_limits
         pulls = np.random.default_rng(_SEED).uniform(0.0, self.share, (_POINTS, self.model.nu))
         still = np.clip(0.0, low, high)
@@ -414,12 +423,12 @@ class TaskReach(Task):
         return np.where(distance < self.tolerance, 1.0, 0.0) - distance / 0.1
 
     def told(self, state: TaskState) -> dict[str, np.ndarray]:
-        """The distance [m], and whether it is within the tolerance."""
+        """The distance [m], and whether it is below the tolerance."""
         distance = self.distance(state)
         return {"distance": distance, "is_success": distance < self.tolerance}
 
     def observation_limits(self) -> tuple[Any, Any]:
-        """−1 to 1 for inputs; lengths are clipped at a metre."""
+        """±1 for inputs; lengths are clipped at one metre."""
         most = np.append(np.full(9, 10.0), np.ones(self.model.nu))
         return -most, most
 
@@ -431,19 +440,21 @@ class TaskReach(Task):
 @final
 @dataclass(frozen=True, eq=False)
 class TaskSwim(Task):
-    """Swim forwards, towards −x, as fast as possible with two pairs of tendons.
+    """Swim as fast as possible towards −x with two pairs of tendons.
 
     Episodes begin at rest, nearly straight, with half of the largest tension in all tendons. An action has two numbers,
-    one for each pair: the part of that half by which one tendon pulls more and the other less. The reward is the mean
-    velocity of nose, middle and tail towards −x in body lengths per second, less 0.02 times the squares of the action.
+    one for each pair: the fraction of this half by which the tension of one tendon increases and of the other
+    decreases. The reward is the mean velocity of nose, middle and tail towards −x, in body lengths per second, minus
+    0.02 times the sum of squares of the action.
 
-    Observations are cosine and sine of the heading of the nose, its velocity along its axes and its angular velocity,
-    curvatures in 1/m and their rates in 10/(m·s), and the last action.
+    Observations are cosine and sine of the heading of the nose, its velocity in its own axes and its angular velocity,
+    curvatures [1/m] and their rates [10/(m·s)], and the last action.
 
     Args:
-        model: by default a rod on a planar joint, with left and right of front and rear as inputs.
-        most, least, steps, limit: see Task. period: duration of an action [s].
-        bend: standard deviation of the random bend at starts [1/m].
+        model: by default a rod on a planar joint, with left and right tendons in front and rear as inputs.
+        most, least, steps, limit: see Task.
+        period: duration of an action [s].
+        bend: standard deviation of the random bending coordinates at the start [1/m].
     """
 
     model: Model | ModelBatch = field(default_factory=swimmer)
@@ -465,7 +476,7 @@ class TaskSwim(Task):
         return low + (high - low) * (0.5 + 0.5 * share)
 
     def start(self, random: np.random.Generator) -> TaskStart:
-        """Nearly straight."""
+        """A start at rest, nearly straight."""
         q = np.zeros(self.model.nq)
         q[3:] = self.bend * random.normal(size=self.model.nq - 3)
         return TaskStart(q=q, u=self.inputs(np.zeros((1, 2)))[0])
@@ -486,11 +497,11 @@ class TaskSwim(Task):
         return self.speed(state) / 0.5 - 0.02 * (state.action**2).sum(axis=1)
 
     def told(self, state: TaskState) -> dict[str, np.ndarray]:
-        """Distance of the nose from the start towards −x [m]."""
+        """Distance that the nose has moved towards −x [m]."""
         return {"way": -state.place("nose")[:, 0]}
 
     def observation_limits(self) -> tuple[Any, Any]:
-        """Limits beyond the usual range; −1 to 1 for actions."""
+        """±1 for heading and actions; for other observations limits beyond the usual range."""
         most = np.full(5 + 2 * (self.model.nq - 3) + 2, 50.0)
         most[:2] = most[-2:] = 1.0
         return -most, most

@@ -1,4 +1,4 @@
-"""Design values from measured shapes at rest or from measured motions, by least squares.
+"""Fit of design values to measured shapes at rest or measured motions, by least squares.
 
 fit_residuals defines the residuals r and their derivatives J. With the loss ρ(r) of the fit, ψ = ρ′, m residuals and k
 values, the covariance of the values is
@@ -7,6 +7,7 @@ values, the covariance of the values is
 
 For least squares this is s² (JᵀJ)⁻¹. The confidence intervals are d ± t √C_dd, with the quantile t of Student's
 distribution with m − k degrees of freedom.
+
 Source: P. J. Huber and E. M. Ronchetti, Robust Statistics, 2009, §7.6.
 """
 
@@ -42,8 +43,8 @@ from lissom.stepping.schemes import Scheme
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_SEEN = 1e-9  # least ratio of the smallest to the largest singular value of J, in units of the values
-_ROUNDING = 1e-14  # columns of J below this part of the largest one count as zero
+_SEEN = 1e-9  # smallest allowed ratio of the smallest to the largest singular value of J, in units of the values
+_ROUNDING = 1e-14  # columns of J below this fraction of the largest one count as zero
 
 
 @final
@@ -53,14 +54,18 @@ class Fit:
     """Design values fitted to measurements.
 
     Fields:
-        model: with the fitted values. values: by path, and by "q0" and "v0" if these are fitted. low, high: ends of
-        their confidence intervals, not cut off at the bounds; for q0 as increments of `integrate`.
-        covariance: of all fitted numbers in the order of the paths, then of the changes of q0 and v0, (k, k).
-        residuals: positions of the model minus measured ones, (..., n, points, 3), NaN without measurement [m].
-        noise: standard deviation of the residuals [m]; with an outlier limit, that of least squares with intervals of
-        the same width.
-        equilibrium: the robot at rest with these values. motion: the robot in motion with them. One of the two is None.
-        iterations: evaluations of the derivatives.
+        model: model with the fitted values.
+        values: fitted values by path, and "q0" and "v0" if these are fitted.
+        low, high: ends of the confidence intervals. They are not cut off at the bounds. For q0 they are increments of
+            `integrate`.
+        covariance: covariance of all fitted numbers (k, k), in the order of the paths, then of the changes of q0 and
+            v0.
+        residuals: positions of the model minus measured positions [m], (..., n, points, 3); NaN without a measurement.
+        noise: standard deviation of the residuals [m]. With an outlier limit it is the standard deviation for which
+            least squares would give intervals of the same width.
+        equilibrium: equilibria with the fitted values; None for motions.
+        motion: motions with the fitted values; None for equilibria.
+        iterations: number of evaluations of the derivatives.
     """
 
     model: Model
@@ -92,36 +97,41 @@ def fit(
     method: str | Scheme = "generalized_alpha",
     progress: bool = False,
 ) -> Fit:
-    """Design values, such as moduli, damping, offsets or lengths, from measured positions, with confidence intervals.
+    """Fit design values, such as moduli, damping, offsets or lengths, to measured positions, with confidence intervals.
 
-    Without dt the robot is at rest. With dt it moves as in `rollout`.
+    Without dt, equilibria are fitted. With dt, motions of `rollout` are fitted.
 
     Args:
-        parameters: paths of design values (`Robot.described_values`), numbers or arrays of numbers. The search starts
-            at the values of the model. For motions also "q0" and "v0", to fit an unknown initial state.
-        u: known inputs. At rest: of n measurements, shape (n, nu). In motion: during each step, (steps, nu), or
-            (motions, steps, nu).
-        measured: positions in the world [m] by the name of a link or frame, or by (name, s) on a rod; NaN for missing
-            ones. Shape (n, 3), or (motions, n, 3). All have the same weight.
-        bounds: (low, high) by path, numbers or arrays of the value's shape. Paths without an entry have no bounds.
-            Values that break a rule of the description are never accepted.
-        outlier: residuals above this size count linearly instead of by their square [m]. None: all count by their
-            squares.
-        confidence: of the intervals, between 0 and 1.
-        q0: start of the equilibria, shape (nq,) or (n, nq), or of the motions, (nq,) or (motions, nq). None is the
-            neutral configuration. v0: velocity at the start, (nv,) or (motions, nv); None is rest.
-        dt: size of the steps of a motion [s]. t: times of its n measurements, between 0 and the end of the steps [s];
-            None: the start and the end of each step. method: of the steps, see `rollout`.
-        progress: show the progress if the fit takes longer than a second.
+        parameters: paths of the design values (`Robot.described_values`), numbers or arrays of numbers. The search
+            starts at the values of the model. For motions also "q0" and "v0", to fit an unknown initial state.
+        u: known inputs. Equilibria: (n, nu) for n measurements. Motions: inputs of each step, (steps, nu) or (motions,
+            steps, nu).
+        measured: measured positions in the world [m] by name of a link or frame, or by (name, s) on a rod, shape (n, 3)
+            or (motions, n, 3). NaN is a missing measurement. All measurements have the same weight.
+        bounds: (low, high) by path, numbers or arrays of the shape of the value. Other values have no bounds. Values
+            that break a rule of the description are never accepted.
+        outlier: residuals above this size [m] enter the loss linearly instead of quadratically. None: all enter
+            quadratically.
+        confidence: confidence level of the intervals, between 0 and 1.
+        q0: start of the search for equilibria, (nq,) or (n, nq); or initial configurations of motions, (nq,) or
+            (motions, nq). None is the neutral configuration.
+        v0: initial velocities of motions, (nv,) or (motions, nv); None is rest.
+        dt: step size of motions [s].
+        t: times of the n measurements of a motion [s], from 0 to the end of the steps; None: the start and the end of
+            each step.
+        method: scheme of the steps, see `rollout`.
+        progress: True shows the progress of a fit that takes longer than one second.
     Returns:
         Fit.
     Raises:
-        ModelError: wrong paths, bounds or points, too few measurements, or measurements that do not determine the
-        values. ShapeError: the argument, the expected and the received shape. ConvergenceError: no equilibrium or
-        motion at the start, or no least sum of squares. KeyboardInterrupt: Ctrl-C; its `partial` is the Fit of the best
-        values so far if the measurements determine them. It needs one more evaluation of the derivatives.
-    Accuracy: derivatives as in equilibrium_derivatives and Rollout.forward. Intervals come from the linearisation at
-    the fitted values: they are too narrow if residuals are not independent, and have no meaning for a value at a bound.
+        ModelError: wrong paths, bounds or points; too few measurements; or the measurements do not determine the
+            values.
+        ShapeError: an argument has a wrong shape.
+        ConvergenceError: no equilibrium or motion at the start, or the sum of squares did not converge to a minimum.
+        KeyboardInterrupt: Ctrl-C. Its attribute `partial` is the Fit of the best values so far, if the measurements
+            determine them; this needs one more evaluation of the derivatives.
+    Accuracy: derivatives as in equilibrium_derivatives and Rollout.forward. Intervals follow from the linearisation at
+    the fitted values. They are too narrow if residuals are not independent, and meaningless for a value at a bound.
     """
     checks.require(0.0 < confidence < 1.0, "confidence", "must be > 0 and < 1", confidence)
     if outlier is not None:
@@ -141,7 +151,8 @@ def fit(
 
 
 def _best_values(trials: Trials, outlier: float | None, progress: bool) -> np.ndarray:
-    """Values of least loss: first by squares, then with the loss for outliers, which is not convex far away."""
+    """Values with the least loss: first by least squares, then with the loss for outliers, which is not convex far
+    away."""
     task = trials.task
     values, units, (low, high) = task.start, task.units, task.ends
     with progress_bar(progress, None, "fitting", patience=PATIENCE) as advance:
@@ -169,7 +180,7 @@ def _best_values(trials: Trials, outlier: float | None, progress: bool) -> np.nd
 
 
 def _best_fit(trials: Trials, outlier: float | None, confidence: float) -> Fit | None:
-    """Fit of the best values so far, or None if there is none or the measurements do not determine them."""
+    """Fit of the best values so far; None if there are none, or if the measurements do not determine them."""
     try:
         return None if trials.best is None else _fit(trials, trials.best, outlier, confidence)
     except (ModelError, ConvergenceError):
@@ -179,7 +190,7 @@ def _best_fit(trials: Trials, outlier: float | None, confidence: float) -> Fit |
 def _at_rest(
     model: Model, paths: tuple[str, ...], u: Any, measured: Any, bounds: Mapping[str, Any], begin: dict[str, Any]
 ) -> ShapesAtRest:
-    """Fit task of shapes at rest."""
+    """The fit task for equilibria."""
     for name in ("v0", "t"):
         if begin[name] is not None:
             raise ModelError(f"{name}: must be given with dt, of a motion (got no dt)")
@@ -194,7 +205,7 @@ def _moving(
     model: Model, paths: tuple[str, ...], u: Any, measured: Any, bounds: Mapping[str, Any], begin: dict[str, Any],
     dt: float, method: str | Scheme,
 ) -> Motions:  # fmt: skip
-    """Fit task of motions."""
+    """The fit task for motions."""
     checks.number(dt, "dt", above=0.0)
     inputs = stack("u", u, model.nu)
     if inputs.ndim not in (2, 3) or 0 in inputs.shape[:-1]:
@@ -225,7 +236,7 @@ def _moving(
 
 
 def _fit(trials: Trials, values: np.ndarray, outlier: float | None, confidence: float) -> Fit:
-    """Fit at `values`, with intervals by (1)."""
+    """The Fit at `values`, with intervals by (1)."""
     task, iterations = trials.task, trials.derivatives
     units = task.units
     J, r = trials.slopes(values) * units, trials.residual(values)

@@ -1,22 +1,23 @@
-"""Residuals of a fit, positions of points of the robot minus measured ones, and their derivatives by the fitted values.
+"""Residuals of a fit and their derivatives with respect to the fitted values. Residuals are positions of points of the
+robot minus measured positions.
 
 With residuals r = p(q(d), d) − p_measured and the fitted values d (design values, and for motions the initial state),
 
     dp/dd = R J_v dq/dd + ∂p/∂d                                                                           (1)
 
-∂p/∂d, at fixed q, comes from differences of the tables of the model. For shapes at rest under known inputs, q(d) is an
-equilibrium, and dq/dd comes from `equilibrium_derivatives`. For motions under known inputs, q(d) is a rollout, and
-dq/dd are its forward sensitivities, since there are many measurements and few values:
+∂p/∂d, at constant q, is a finite difference of the tables of the model. For equilibria q(d) under known inputs, dq/dd
+comes from `equilibrium_derivatives`. For motions under known inputs, q(d) is a rollout, and dq/dd are its forward
+sensitivities, because there are many measurements and few values:
 
     dp/dd = R J_v dq/dd + ∂p/∂d                                                                           (2)
 
-Between two steps, at the time θ h after the first one, the position is that of the cubic through the positions and
-velocities at both steps,
+Between two steps, at the time θ h after the first, the position is the cubic through positions and velocities at both
+steps,
 
     p(θ) = Σₑ aₑ(θ) pₑ + h bₑ(θ) ṗₑ,   ṗ = R η_v                                                          (3)
     dṗ/dd = R (dη_v/dd − η_v × J_ω dq/dd)                                                                 (4)
 
-Its error, h⁴/384 times the fourth derivative of p, is smaller than that of the steps.
+Its error, h⁴/384 times the fourth derivative of p, is smaller than the error of the steps.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class Measured:
     """Measured positions of points in the world.
 
     Fields:
-        points: (name, s) of each. positions: (..., n, points, 3) [m], NaN for missing ones.
+        points: (name, s) of each point.
+        positions: (..., n, points, 3) [m], NaN for missing measurements.
     """
 
     points: list[tuple[str, float]]
@@ -59,7 +61,7 @@ class Measured:
 
     @cached_property
     def seen(self) -> np.ndarray:
-        """Mask of the measured entries, of the shape of `positions`."""
+        """Mask of the measured entries, in the shape of `positions`."""
         return np.isfinite(self.positions)
 
     @property
@@ -69,7 +71,7 @@ class Measured:
 
     @cached_property
     def places(self) -> dict[str, tuple[list[int], np.ndarray]]:
-        """Indices of the points on each link or frame, and their abscissae."""
+        """For each link or frame, the indices of its points and their abscissae."""
         names = dict.fromkeys(name for name, _ in self.points)
         own = {name: [k for k, point in enumerate(self.points) if point[0] == name] for name in names}
         return {name: (at, np.array([self.points[k][1] for k in at])) for name, at in own.items()}
@@ -81,7 +83,8 @@ class Numbers:
     """Design values, concatenated to a vector of k numbers.
 
     Fields:
-        shapes: of the values, by path. start, low, high: start and bounds of the numbers (k,).
+        shapes: shape of each value, by path.
+        start, low, high: start and bounds of the numbers (k,).
     """
 
     shapes: dict[str, tuple[int, ...]]
@@ -96,7 +99,7 @@ class Numbers:
 
     @property
     def units(self) -> np.ndarray:
-        """For each number the largest entry of its value at the start, shape (k,)."""
+        """For each number, the largest absolute entry of its value at the start, shape (k,)."""
         parts = self.split(self.start).values()
         return np.concatenate([np.zeros(0), *(np.full(x.size, np.abs(x).max() or 1.0) for x in parts)])
 
@@ -112,8 +115,8 @@ class Numbers:
 
 
 def have_same_points(models: tuple[Model, ...], model: Model, measured: Measured) -> bool:
-    """Whether the measured points have the same positions in all models as in `model`, at any q. They have if the
-    models differ only in design values such as moduli and offsets of tendons. False if this cannot be decided."""
+    """Whether the measured points have the same positions in all models as in `model`, at any q. This is so if the
+    models differ only in values such as moduli and tendon offsets. False if it cannot be decided."""
     for other in models:
         if not all(_same(getattr(other, group), getattr(model, group)) for group in _PLACING):
             return False
@@ -140,7 +143,8 @@ def numbers_of(model: Model, paths: tuple[str, ...], bounds: Mapping[str, Any]) 
     """Values of a model at paths, with their bounds.
 
     Raises:
-        ModelError: a path leads to no number or array of numbers, or values outside the bounds. ShapeError: bounds.
+        ModelError: a path leads to no number or array of numbers, or a value is outside its bounds.
+        ShapeError: bounds have a wrong shape.
     """
     parts = []
     for path in paths:
@@ -177,7 +181,7 @@ def _bounds(bounds: Mapping[str, Any], shapes: dict[str, tuple[int, ...]]) -> tu
 
 
 def measured_points(measured: Mapping[Any, Any], lead: tuple[int, ...]) -> Measured:
-    """Points by name or (name, s), with positions of shape (*lead, 3)."""
+    """The Measured of a user's dictionary by name or (name, s), with positions of shape (*lead, 3)."""
     checks.require(len(measured) > 0, "measured", "must contain the positions of at least one point", measured)
     points, positions = [], []
     for key, given in measured.items():
@@ -198,8 +202,8 @@ Values = dict[str, np.ndarray]  # by path
 class FitTask(ABC, Generic[Done]):
     """Unknown values as a vector of numbers x (k,), and the equilibria or motions of the robot with these values.
 
-    `done` computes the model with values x and its equilibria or motions. `positions` are those of the points, of the
-    shape of the measurements. `slopes` are their derivatives by x, with x as last axis.
+    `done` computes the model with values x and its equilibria or motions. `positions` are the positions of the points,
+    in the shape of the measurements. `slopes` are their derivatives with respect to x, with x as last axis.
     """
 
     measured: Measured
@@ -226,7 +230,8 @@ class FitTask(ABC, Generic[Done]):
 
     @abstractmethod
     def done(self, x: np.ndarray) -> tuple[Model, Done]:
-        """The model with values x, and its equilibria or motions. ModelError or ConvergenceError without a solution."""
+        """The model with values x, and its equilibria or motions. Raises ModelError or ConvergenceError if there are
+        none."""
 
     @abstractmethod
     def positions(self, model: Model, done: Done) -> np.ndarray:
@@ -234,19 +239,19 @@ class FitTask(ABC, Generic[Done]):
 
     @abstractmethod
     def slopes(self, model: Model, done: Done) -> np.ndarray:
-        """Derivatives of the positions by x."""
+        """Derivatives of the positions with respect to x."""
 
     @abstractmethod
     def intervals(self, x: np.ndarray, reach: np.ndarray) -> tuple[Values, Values, Values]:
-        """Values, and the ends of the intervals x ± reach."""
+        """Values at x, and the ends of the intervals x ± reach."""
 
     @abstractmethod
     def shaped(self, residuals: np.ndarray) -> np.ndarray:
-        """Residuals with the axes of the caller's measurements."""
+        """Residuals in the shape of the caller's measurements."""
 
     @abstractmethod
     def shown(self, done: Done) -> tuple[Equilibrium | None, Rollout | None]:
-        """Equilibria and motions with the caller's axes; one of the two is None."""
+        """Equilibria and motions in the shape of the caller's arguments; one of the two is None."""
 
 
 @final
@@ -255,8 +260,10 @@ class Trials:
     """Residuals of a task and their derivatives at trial values, with a cache for the last values.
 
     Fields:
-        count: number of evaluations of residuals. derivatives: number of evaluations of derivatives. outlier: residuals
-        above this size count linearly; None: all count by their squares [m]. best: values of least loss so far.
+        count: number of evaluations of residuals.
+        derivatives: number of evaluations of derivatives.
+        outlier: residuals above this size [m] enter linearly; None: all enter quadratically.
+        best: values with the least loss so far.
     """
 
     task: FitTask[Any]
@@ -268,7 +275,7 @@ class Trials:
     _last: dict[str, Any] = field(default_factory=dict)
 
     def count_by(self, outlier: float | None) -> None:
-        """Set `outlier`. The search for the best values starts again, since the loss has changed."""
+        """Set `outlier`. This changes the loss, so `best` is searched for again."""
         self.outlier, self._least = outlier, np.inf
 
     def at(self, x: np.ndarray) -> tuple[Model, Any]:
@@ -278,8 +285,8 @@ class Trials:
         return self._last["done"]
 
     def residual(self, x: np.ndarray) -> np.ndarray:
-        """Positions of the model minus measured ones, one number per measured entry [m]. NaN, which shortens the step
-        of the search, if there is no equilibrium or motion with these values."""
+        """Positions of the model minus measured positions, for all measured entries [m]. NaN if there is no equilibrium
+        or motion with these values; the search then takes a shorter step."""
         self.count += 1
         measured = self.task.measured
         try:
@@ -307,8 +314,9 @@ class ShapesAtRest(FitTask[Equilibrium]):
     """Positions at rest and their derivatives (1).
 
     Fields:
-        u: inputs (n, nu). measured: (n, points, 3). q: start of the search for equilibria: first the caller's, then the
-        last equilibria.
+        u: inputs (n, nu).
+        measured: measured positions (n, points, 3).
+        q: start of the search for equilibria: first the caller's start, then the last equilibria.
     """
 
     model: Model
@@ -349,7 +357,7 @@ class ShapesAtRest(FitTask[Equilibrium]):
         return self._positions(model, done.q)
 
     def slopes(self, model: Model, done: Equilibrium) -> np.ndarray:
-        """(1), shape (n, points, 3, values)."""
+        """dp/dd of (1), shape (n, points, 3, values)."""
         paths = self.numbers.paths
         answer = equilibrium_derivatives(done, parameters=paths).parameters
         n = len(self.u)
@@ -372,11 +380,11 @@ class ShapesAtRest(FitTask[Equilibrium]):
         return own, low, high
 
     def shaped(self, residuals: np.ndarray) -> np.ndarray:
-        """Residuals with the axes of the caller's measurements."""
+        """Residuals in the shape of the caller's measurements."""
         return residuals
 
     def shown(self, done: Equilibrium) -> tuple[Equilibrium, None]:
-        """Equilibria, and no motion."""
+        """The equilibria, and None for the motion."""
         return done, None
 
     def _positions(self, model: Model, q: np.ndarray) -> np.ndarray:
@@ -388,17 +396,19 @@ class ShapesAtRest(FitTask[Equilibrium]):
 
 
 STARTS = ("q0", "v0")
-_ON_STEP = 1e-9  # of a step
+_ON_STEP = 1e-9  # a time closer than this fraction of a step to its end is on the end
 
 
 @final
 @dataclass(frozen=True)
 class Times:
-    """Interpolation (3) of n times between the states of a rollout.
+    """Interpolation (3) at n times between the states of a rollout.
 
     Fields:
-        used: indices of the needed states (k,). at: for both ends of the interval of each time, the index in `used`,
-        (2, n). a, b: weights of (3), (2, n), b with the factor h [s].
+        used: indices of the needed states (k,).
+        at: for both ends of the interval of each time, the index in `used`, (2, n).
+        a: weights of positions in (3), (2, n).
+        b: weights of velocities in (3), including the factor h [s], (2, n).
     """
 
     used: np.ndarray
@@ -408,11 +418,11 @@ class Times:
 
     @property
     def between(self) -> bool:
-        """Whether a time is between two steps, so that velocities are needed."""
+        """Whether any time is between two steps, so that velocities are needed."""
         return bool(self.b.any())
 
     def joined(self, p: np.ndarray, rate: np.ndarray | None) -> np.ndarray:
-        """(3) of positions and velocities (motions, k, ...), shape (motions, n, ...)."""
+        """p of (3) from positions and velocities (motions, k, ...), shape (motions, n, ...)."""
         out = np.zeros((len(p), self.at.shape[1], *p.shape[2:]))
         wide = (-1, *(1,) * (p.ndim - 2))
         for at, a, b in zip(self.at, self.a, self.b):
@@ -423,7 +433,7 @@ class Times:
 
 
 def times_among_steps(t: np.ndarray, dt: float, steps: int) -> Times:
-    """Interpolation of times t (n,) between 0 and steps dt [s]."""
+    """Interpolation at times t (n,) between 0 and steps · dt [s]."""
     k = np.minimum(np.floor(t / dt + _ON_STEP).astype(int), steps - 1)
     x = t / dt - k
     x = np.where(np.abs(x - np.round(x)) < _ON_STEP, np.round(x), x)
@@ -441,9 +451,13 @@ class Motions(FitTask[Rollout]):
     """Positions along motions and their derivatives (2).
 
     Fields:
-        u: inputs (motions, steps, nu). lead: leading axes of the caller. measured: (motions, n, points, 3). times: of
-        the n measurements. q0, v0: initial states, or starts of the search for them. unknown: names of those to fit.
-        options: of the rollout.
+        u: inputs (motions, steps, nu).
+        lead: leading axes of the caller's arguments.
+        measured: measured positions (motions, n, points, 3).
+        times: interpolation at the n times of the measurements.
+        q0, v0: initial states, or the start of the search for them.
+        unknown: names of the initial states to fit, "q0" and "v0".
+        options: arguments of the rollout.
     """
 
     model: Model
@@ -469,7 +483,7 @@ class Motions(FitTask[Rollout]):
 
     @property
     def start(self) -> np.ndarray:
-        """Start of the search: design values, then changes of the initial states, zero."""
+        """Start of the search: design values, then zero changes of the initial states."""
         return np.concatenate([self.numbers.start, np.zeros(len(self.unknown) * len(self.u) * len(self.free))])
 
     @property
@@ -491,7 +505,7 @@ class Motions(FitTask[Rollout]):
         return changed, rollout(changed, q0, v0, self.u, **self.options)
 
     def positions(self, model: Model, done: Rollout) -> np.ndarray:
-        """Of all points at all times by (3), shape (motions, n, points, 3)."""
+        """Positions of all points at all times by (3), shape (motions, n, points, 3) [m]."""
         q, v = done.q[:, self.times.used], done.v[:, self.times.used]
         out = np.zeros(self.measured.positions.shape)
         for name, (at, abscissae) in self.measured.places.items():
@@ -505,7 +519,7 @@ class Motions(FitTask[Rollout]):
         return out
 
     def slopes(self, model: Model, done: Rollout) -> np.ndarray:
-        """(2), shape (motions, n, points, 3, values)."""
+        """dp/dd of (2), shape (motions, n, points, 3, values)."""
         designs, n_free, n = len(self.numbers.start), len(self.free), len(self.u)
         directions = designs + n_free * len(self.unknown)
         changes = {name: np.zeros((directions, n, model.nv)) for name in STARTS}
@@ -534,7 +548,7 @@ class Motions(FitTask[Rollout]):
         return out
 
     def intervals(self, x: np.ndarray, reach: np.ndarray) -> tuple[Values, Values, Values]:
-        """Values, and the ends of the intervals x ± reach; for q0 as increments."""
+        """Values, and the ends of the intervals x ± reach. For q0 the ends are increments."""
         own, low, high = (self.numbers.split(y) for y in (x, x - reach, x + reach))
         change, far = self._changes(x), self._changes(reach)
         for name in self.unknown:
@@ -546,11 +560,11 @@ class Motions(FitTask[Rollout]):
         return own, low, high
 
     def shaped(self, residuals: np.ndarray) -> np.ndarray:
-        """Residuals with the axes of the caller's measurements."""
+        """Residuals in the shape of the caller's measurements."""
         return residuals.reshape(*self.lead, *residuals.shape[1:])
 
     def shown(self, done: Rollout) -> tuple[None, Rollout]:
-        """No equilibrium, and motions with the caller's axes."""
+        """None for the equilibrium, and the motions in the shape of the caller's arguments."""
         if self.lead:
             return None, done
         return None, replace(done, **{name: getattr(done, name)[0] for name in ("q", "v", "a", "u")})

@@ -1,19 +1,20 @@
-"""Extended Kalman filter of the states of a robot, on their manifold, and sensors.
+"""Extended Kalman filter of the states of a robot on their manifold, and sensors.
 
-A sensor measures y = h(q, v) + noise and gives the derivatives of h.
-
-The error of an estimate is a tangent increment (δq, δv) with q ⊕ δq = integrate(q, δq), so that spherical and free
-joints have no redundant direction. With the exact derivatives A and B of a step f,
+A sensor measures y = h(q, v) + noise and supplies the derivatives of h. The error of an estimate is a tangent increment
+(δq, δv) with q ⊕ δq = integrate(q, δq), so that spherical and free joints have no redundant direction. With the exact
+derivatives A and B of a step f,
 
     (q, v) ← f(q, v, u),   P ← A P Aᵀ + B U Bᵀ + Q                                                        (1)
 
-and with measurements y = h(q, v) + n, n of covariance R, H = ∂h/∂(q, v),
+U is the covariance of the inputs and Q the process noise. With measurements y = h(q, v) + n, covariance R of n, and H =
+∂h/∂(q, v),
 
     r = y ⊖ h(q, v),   S = H P Hᵀ + R,   K = P Hᵀ S⁻¹                                                     (2)
     (q, v) ← (q, v) ⊕ K r,   P ← G ((1 − K H) P (1 − K H)ᵀ + K R Kᵀ) Gᵀ                                    (3)
 
-where G maps increments from the old estimate to the new one: T(δq) for spherical and free joints, else 1. Missing
-measurements have rows of zeros in H and change nothing.
+G maps increments at the old estimate to increments at the new one: T(δq) for spherical and free joints, otherwise 1.
+Missing measurements have zero rows in H and change nothing.
+
 Source: A. Barrau and S. Bonnabel, IEEE Trans. Autom. Control 62(4), 2017, for filters of errors in the group; P. S.
 Maybeck, Stochastic Models, Estimation and Control, vol. 1, 1979, §5.3 and 5.6, for (1) to (3) in a vector space.
 """
@@ -50,20 +51,23 @@ from lissom.stepping.schemes import Scheme
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_TOLERANCE = 1e-9  # of steps; larger than that of rollouts, since loops at rest have larger rounding errors
+_TOLERANCE = 1e-9  # tolerance of steps; larger than in rollouts, because loops at rest have larger rounding errors
 
 
 # -- sensors ----------------------------------------------------------------------------------------------------------
 
 
 class Sensor(ABC):
-    """A sensor. `value` is h, of shape (..., *shape). `slopes` are its derivatives by q, in the tangent space of
-    `integrate`, and by v, (..., size, nv) each. `apart` is the difference y ⊖ h, (..., size), and `moved` its inverse.
-    `noise` is the standard deviation of each of these numbers."""
+    """A sensor.
+
+    `value` is h, shape (..., *shape). `slopes` are its derivatives with respect to q (in the tangent space of
+    `integrate`) and v, (..., size, nv) each. `apart` is the difference y ⊖ h, (..., size), and `moved` its inverse.
+    `deviations` are the standard deviations of these `size` numbers.
+    """
 
     @abstractmethod
     def shape(self, model: Model) -> tuple[int, ...]:
-        """Shape of a measurement. ModelError if the sensor does not fit the model."""
+        """Shape of a measurement. Raises ModelError if the sensor does not fit the model."""
 
     @abstractmethod
     def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -75,10 +79,10 @@ class Sensor(ABC):
 
     @abstractmethod
     def deviations(self, model: Model) -> np.ndarray:
-        """Standard deviation of each number, (size,)."""
+        """Standard deviation of each number, shape (size,)."""
 
     def apart(self, y: np.ndarray, h: np.ndarray) -> np.ndarray:
-        """Difference y ⊖ h of a measurement and h, (..., size)."""
+        """Difference y ⊖ h of a measurement and a prediction, shape (..., size)."""
         return y - h
 
     def moved(self, h: np.ndarray, by: np.ndarray) -> np.ndarray:
@@ -88,7 +92,7 @@ class Sensor(ABC):
 
 @dataclass(frozen=True)
 class SensorOnFrame(Sensor):
-    """A sensor on a link or frame, at an abscissa where it is a rod."""
+    """A sensor on a link or frame; on a rod at abscissa s."""
 
     name: str
     noise: Any
@@ -96,7 +100,7 @@ class SensorOnFrame(Sensor):
 
     @abstractmethod
     def sizes(self) -> tuple[tuple[int, ...], int]:
-        """Shape of a measurement, and the size of its noise."""
+        """Shape of a measurement, and number of its noise components."""
 
     def shape(self, model: Model) -> tuple[int, ...]:
         """Shape of a measurement."""
@@ -114,20 +118,21 @@ class SensorPosition(SensorOnFrame):
     """Position of a marker in the world, shape (3,) [m].
 
     Args:
-        name: of a link or frame. noise: standard deviation of each coordinate, a number or (3,) [m].
+        name: name of a link or frame.
+        noise: standard deviation of each coordinate [m], a number or (3,).
         s: abscissa on a rod.
     """
 
     def sizes(self) -> tuple[tuple[int, ...], int]:
-        """Sizes of p."""
+        """Shape of p, and number of its noise components."""
         return (3,), 3
 
     def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """p."""
+        """Position p in the world, shape (..., 3) [m]."""
         return frame_pose(model, q, self.name, self.s)[..., :3, 3]
 
     def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """R J_v, and zeros."""
+        """∂p/∂q = R J_v, and zeros for ∂p/∂v."""
         R = frame_pose(model, q, self.name, self.s)[..., :3, :3]
         by_q = R @ frame_jacobian(model, q, self.name, self.s)[..., 3:, :]
         return by_q, np.zeros_like(by_q)
@@ -136,29 +141,30 @@ class SensorPosition(SensorOnFrame):
 @final
 @dataclass(frozen=True)
 class SensorPose(SensorOnFrame):
-    """Pose of a frame in the world, a matrix (4, 4), measured by a camera for instance [-, m].
+    """Pose of a frame in the world, a matrix (4, 4) [-, m], for instance measured by a camera.
 
     Args:
-        name: of a link or frame. noise: standard deviation of the increment (w; u) on the right of the pose, rotation
-            first, a number or (6,) [rad, m].
+        name: name of a link or frame.
+        noise: standard deviation of the increment (w; u) to the right of the pose, rotation first [rad, m], a number or
+            (6,).
         s: abscissa on a rod.
     """
 
     def sizes(self) -> tuple[tuple[int, ...], int]:
-        """Sizes of the pose and of (w; u)."""
+        """Shape of the pose, and number of components of (w; u)."""
         return (4, 4), 6
 
     def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """g."""
+        """Pose g in the world, shape (..., 4, 4)."""
         return frame_pose(model, q, self.name, self.s)
 
     def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """J_B, and zeros."""
+        """The body Jacobian J_B, and zeros."""
         J = frame_jacobian(model, q, self.name, self.s)
         return J, np.zeros_like(J)
 
     def apart(self, y: np.ndarray, h: np.ndarray) -> np.ndarray:
-        """log(h⁻¹ y)."""
+        """The increment log(h⁻¹ y), shape (..., 6)."""
         back = np.zeros_like(h)
         back[..., :3, :3] = np.swapaxes(h[..., :3, :3], -1, -2)
         back[..., :3, 3] = -(back[..., :3, :3] @ h[..., :3, 3:])[..., 0]
@@ -168,27 +174,29 @@ class SensorPose(SensorOnFrame):
         return np.where(seen[..., None], found, np.nan)
 
     def moved(self, h: np.ndarray, by: np.ndarray) -> np.ndarray:
-        """h exp(by)."""
+        """The pose h exp(by)."""
         return h @ se3_exp(by)
 
 
 @final
 @dataclass(frozen=True)
 class SensorTwist(SensorOnFrame):
-    """Twist of a frame in its own axes, shape (6,) [rad/s, m/s]. A gyroscope measures the first three components.
+    """Body twist of a frame (in its own axes), angular first, shape (6,) [rad/s, m/s]. A gyroscope measures the first
+    three components.
 
     Args:
-        name: of a link or frame. noise: standard deviation of each component, a number or (6,) [rad/s, m/s]; infinite
-            for components that are not measured.
+        name: name of a link or frame.
+        noise: standard deviation of each component [rad/s, m/s], a number or (6,); infinite for components that are not
+            measured.
         s: abscissa on a rod.
     """
 
     def sizes(self) -> tuple[tuple[int, ...], int]:
-        """Sizes of η_B."""
+        """Shape of η_B, and number of its noise components."""
         return (6,), 6
 
     def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """η_B."""
+        """Body twist η_B, shape (..., 6)."""
         return frame_twist(model, q, v, self.name, self.s)
 
     def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -199,11 +207,13 @@ class SensorTwist(SensorOnFrame):
 @final
 @dataclass(frozen=True)
 class SensorStrain(Sensor):
-    """Strains of a rod at an abscissa, measured by strain gauges or a fibre, shape (n,) [1/m, or a ratio].
+    """Strains of a rod at an abscissa, for instance of strain gauges or a fibre, shape (n,) [1/m, or -].
 
     Args:
-        link: name of the rod. s: abscissa. noise: standard deviation of each, a number or (n,) [1/m, or a ratio].
-        components: names of the measured strains.
+        link: name of the rod.
+        s: abscissa.
+        noise: standard deviation of each strain [1/m, or -], a number or (n,).
+        components: names of the n measured strains.
     """
 
     link: str
@@ -212,7 +222,7 @@ class SensorStrain(Sensor):
     components: tuple[str, ...] = ("bending_y", "bending_z")
 
     def shape(self, model: Model) -> tuple[int, ...]:
-        """(n,)."""
+        """Shape of a measurement, (n,)."""
         checks.require(self.link in model.rods, "sensor", f"must be on a rod, one of {list(model.rods)}", self.link)
         checks.require(0.0 <= self.s <= 1.0, f"sensor on {self.link!r}", "s must lie in [0, 1]", self.s)
         known = len(self.components) > 0 and set(self.components) <= set(STRAINS)
@@ -220,14 +230,14 @@ class SensorStrain(Sensor):
         return (len(self.components),)
 
     def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """ξ = Φ q + ξ*."""
+        """Strain ξ = Φ q + ξ*, shape (..., n)."""
         rod, rows = model.rods[self.link].strain, [STRAINS.index(name) for name in self.components]
         Phi = np.asarray(rod.basis(self.s))
         at = rod.v_start + rod.q_shift
         return q[..., at : at + Phi.shape[1]] @ Phi[rows].T + np.asarray(rod.reference(self.s))[rows]
 
     def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Φ, and zeros."""
+        """∂ξ/∂q = Φ, and zeros for ∂ξ/∂v."""
         rod, rows = model.rods[self.link].strain, [STRAINS.index(name) for name in self.components]
         Phi = np.asarray(rod.basis(self.s))[rows]
         by_q = np.zeros((*q.shape[:-1], len(rows), model.nv))
@@ -242,29 +252,30 @@ class SensorStrain(Sensor):
 @final
 @dataclass(frozen=True)
 class SensorLength(Sensor):
-    """Length of a tendon inside the robot, measured by an encoder of its spool, shape (1,) [m].
+    """Length of a tendon inside the robot, for instance of an encoder on its spool, shape (1,) [m].
 
     Args:
-        tendon: its name. noise: standard deviation [m].
+        tendon: name of the tendon.
+        noise: standard deviation [m].
     """
 
     tendon: str
     noise: ArrayLike
 
     def shape(self, model: Model) -> tuple[int, ...]:
-        """(1,)."""
+        """Shape of a measurement, (1,)."""
         names = [name for name, one in zip(model.channels.names, model.channels.is_tendon) if one]
         checks.require(self.tendon in names, "sensor", f"must be of a tendon, one of {names}", self.tendon)
         return (1,)
 
     def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """L."""
+        """Length L, shape (..., 1) [m]."""
         w, lead = run_actuation(model, q)
         k = model.channels.names.index(self.tendon)
         return w.result("length", lead, len(model.channels.names))[..., k : k + 1]
 
     def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """∂L/∂q, the generalised force of a unit of tension with the opposite sign; and zeros."""
+        """∂L/∂q, which is minus the generalised force of a unit tension; and zeros for ∂L/∂v."""
         w, lead = run_actuation(model, q)
         k = model.channels.names.index(self.tendon)
         by_q = -w.result("B", lead, len(model.channels.names), model.nv)[..., k : k + 1, :]
@@ -296,8 +307,11 @@ class Estimate:
     """Estimate of a state. Batches add leading axes; `run` adds an axis of times.
 
     Fields:
-        t: time [s]. q: configuration, (nq,). v: velocity, (nv,). covariance: of the errors (δq, δv), increments of
-        `integrate` [their units], (2 nv, 2 nv).
+        t: time [s].
+        q: configuration (nq,).
+        v: velocity (nv,).
+        covariance: covariance (2 nv, 2 nv) of the errors (δq, δv), which are increments of `integrate`, in the units of
+            q and v.
     """
 
     t: np.ndarray
@@ -313,8 +327,9 @@ class Innovation:
     """Differences between measurements and their predictions. Batches add leading axes.
 
     Fields:
-        values: r of all sensors, concatenated, NaN for missing measurements, (k,) [units of each]. covariance: S,
-        (k, k). slopes: H, (k, 2 nv).
+        values: r of all sensors, concatenated (k,), in the units of the sensors; NaN for missing measurements.
+        covariance: S (k, k).
+        slopes: H (k, 2 nv).
     """
 
     values: np.ndarray
@@ -327,18 +342,19 @@ class Innovation:
 @formatting.in_one_line
 @dataclass(frozen=True)
 class ExtendedKalmanFilter:
-    """Estimates of the states of a robot from the measurements of sensors.
+    """Extended Kalman filter of the states of a robot.
 
     Args:
-        model: of the robot. sensors: such as `SensorPosition`.
-        dt: size of the steps [s].
-        input_noise: standard deviation of the inputs of a step from the known ones, a number or (nu,) [N, Pa, N·m].
-        process_noise: further noise of each step in the errors (δq, δv): standard deviations, shape (2 nv,), or their
-            covariance, (2 nv, 2 nv). None: no noise.
-        method: of the steps, see `rollout`. Each step starts with the acceleration of its state.
+        model: model of the robot.
+        sensors: list of sensors, such as `SensorPosition`.
+        dt: step size [s].
+        input_noise: standard deviation of the true inputs from the known inputs, a number or (nu,) [N, Pa, N·m].
+        process_noise: additional noise of each step in the errors (δq, δv): standard deviations (2 nv,), or a
+            covariance (2 nv, 2 nv). None: no noise.
+        method: scheme of the steps, see `rollout`. Each step starts with the acceleration of its state.
     Raises:
-        ModelError: sensors that do not fit the model, or loads and motions that depend on time.
-        ShapeError: process_noise.
+        ModelError: a sensor does not fit the model, or loads or motions depend on time.
+        ShapeError: process_noise has a wrong shape.
     """
 
     model: Model
@@ -368,11 +384,12 @@ class ExtendedKalmanFilter:
         object.__setattr__(self, "inputs", checks.each(self.input_noise, model.nu, "input_noise", rule))
 
     def start(self, q0: ArrayLike, v0: ArrayLike, covariance: ArrayLike, t: float = 0.0) -> Estimate:
-        """First estimate.
+        """The first estimate.
 
         Args:
-            q0, v0: shape (..., nq) and (..., nv). covariance: of the errors, (..., 2 nv, 2 nv), or standard deviations,
-                (2 nv,). t: time [s].
+            q0, v0: shape (..., nq) and (..., nv).
+            covariance: covariance of the errors, (..., 2 nv, 2 nv), or standard deviations (2 nv,).
+            t: time [s].
         """
         q, v = checked_configuration(self.model, "q0", q0), stack("v0", v0, self.model.nv)
         lead, size = leading(q0=q, v0=v), 2 * self.model.nv
@@ -390,7 +407,7 @@ class ExtendedKalmanFilter:
         Args:
             u: inputs during the step, shape (..., nu); None is zero.
         Raises:
-            ConvergenceError, ShapeError: as step_derivatives.
+            ConvergenceError, ShapeError: as in step_derivatives.
         """
         options: dict[str, Any] = {"dt": self.dt, "method": self.method, "tolerance": _TOLERANCE}
         step = step_derivatives(self.model, estimate.q, estimate.v, u, **options)
@@ -402,9 +419,9 @@ class ExtendedKalmanFilter:
         """Differences between measurements and their predictions, by (2).
 
         Args:
-            measured: one array for each sensor, (..., *shape of it); None or NaN for missing measurements.
+            measured: one array for each sensor, (..., *shape of its measurement); None or NaN for missing measurements.
         Raises:
-            ShapeError: the measurement, the expected and the received shape.
+            ShapeError: a measurement has a wrong shape.
         """
         q, v, lead = estimate.q, estimate.v, estimate.q.shape[:-1]
         self._check_count(measured)
@@ -425,7 +442,8 @@ class ExtendedKalmanFilter:
         return Innovation(r, S, H)
 
     def correct(self, estimate: Estimate, measured: Sequence[Any]) -> Estimate:
-        """Estimate corrected by measurements, by (3). Arguments and errors are those of `innovation`."""
+        """Estimate after a correction by measurements, by (3). Arguments and errors are the same as for
+        `innovation`."""
         new, P, model = self.innovation(estimate, measured), estimate.covariance, self.model
         size, nv = 2 * model.nv, model.nv
         R = np.concatenate([x.deviations(model) for x in self.sensors]) ** 2
@@ -443,15 +461,16 @@ class ExtendedKalmanFilter:
         return Estimate(estimate.t, q, v, 0.5 * (P + _transposed(P)))
 
     def run(self, estimate: Estimate, u: ArrayLike, measured: Sequence[Any]) -> Estimate:
-        """The given estimate and those after each step, corrected by the measurements at its end.
+        """The given estimate, and the estimates after each step, corrected by the measurements at its end.
 
         Args:
-            u: inputs of each step, (..., steps, nu). measured: one array for each sensor, (..., steps, *shape of it);
-                None or NaN for missing measurements.
+            u: inputs of each step, (..., steps, nu).
+            measured: one array for each sensor, (..., steps, *shape of its measurement); None or NaN for missing
+                measurements.
         Returns:
-            Estimate, with an axis of times (steps + 1) after those of the batch.
+            Estimate with an axis of times (steps + 1) after the axes of the batch.
         Raises:
-            ConvergenceError, ShapeError: as predict and correct.
+            ConvergenceError, ShapeError: as in predict and correct.
         """
         self._check_count(measured)
         inputs = stack("u", u, self.model.nu)
@@ -476,8 +495,8 @@ class ExtendedKalmanFilter:
     def squared_distance(self, estimate: Estimate, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """Squared Mahalanobis distance of a state from an estimate, (δq, δv)ᵀ P⁻¹ (δq, δv), shape (...) [-].
 
-        If the filter is consistent, its distribution for true states is chi-square with as many degrees of freedom as P
-        has rank, 2 nv without loops.
+        For a consistent filter and true states, its distribution is chi-square. The degrees of freedom are the rank of
+        P, which is 2 nv without loops.
 
         Args:
             q, v: shape (..., nq) and (..., nv).
@@ -491,7 +510,7 @@ class ExtendedKalmanFilter:
             raise ShapeError(f"measured: expected {len(self.sensors)} arrays, one for each sensor, got {len(measured)}")
 
     def _closed(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """States with closed loops and with locked coordinates at their values."""
+        """States whose loops are closed and whose prescribed coordinates have their values."""
         if not (self.model.n_rows or self.model.n_motions):
             return q, v
         lead, n = q.shape[:-1], batch_of(q.shape[:-1])

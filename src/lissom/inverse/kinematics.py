@@ -1,4 +1,4 @@
-"""Inverse kinematics: coordinates, or inputs at rest, that bring frames of a robot to their targets."""
+"""Inverse kinematics: coordinates, or inputs of equilibria, that bring frames of a robot to their targets."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from lissom.statics.equilibrium import solve_statics
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_WIDE = 2.0  # range of random starts, in units of the coordinates' natural sizes
-_POOL = 4  # equilibria under random inputs for each further start; searches begin at the nearest
+_WIDE = 2.0  # range of random starts, in natural sizes of the coordinates
+_POOL = 4  # number of equilibria under random inputs for each further start; searches begin at the nearest one
 
 
 @final
@@ -43,14 +43,19 @@ class InverseKinematics:
     """Configurations that bring frames to their targets.
 
     Fields:
-        q: (..., nq). converged: whether all frames are at their targets within the tolerance (...). If not, q is the
-            nearest that was found. residual: remaining error of each target, in their order, (..., m): the displacement
-            in world axes [m], for poses after the rotation vector [rad]. iterations: steps of all searches (...).
-        u: the inputs under which q is an equilibrium, (..., nu). multipliers: forces of loops there, (..., n_rows).
-            is_stable: whether it is stable (...). All three are None by coordinates.
-        optimality: largest entry of the gradient of ½ Σ w² |e|², projected on the moves that limits and loops admit,
-            for coordinates in units of their natural sizes (`model.dofs.scale`); zero at an optimum (...). active: −1
-            for coordinates at their low limits, 1 at their high limits, else 0 (..., nv). Both are None by statics.
+        q: configurations (..., nq). If not converged, the nearest one that was found.
+        converged: True if all frames are at their targets within the tolerance (...).
+        residual: remaining errors (..., m), in the order of the targets: the displacement in world axes [m]; for a pose
+            the rotation vector [rad], then the displacement.
+        iterations: number of steps of all searches (...).
+        u: inputs under which q is an equilibrium (..., nu); None for by="coordinates".
+        multipliers: forces of loops at q (..., n_rows); None for by="coordinates".
+        is_stable: whether the equilibrium is stable (...); None for by="coordinates".
+        optimality: largest entry (...) of the gradient of ½ Σ w² |e|², projected on the moves that limits and loops
+            allow, in natural sizes of the coordinates (`model.dofs.scale`). It is zero at an optimum. None for
+            by="statics".
+        active: −1 for coordinates at their low limits, 1 at their high limits, otherwise 0 (..., nv). None for
+            by="statics".
     """
 
     q: np.ndarray
@@ -85,36 +90,40 @@ def inverse_kinematics(
         by="coordinates":   min over q of Σ w² |e(q)|²,   low ≤ q ≤ high,   loops closed
         by="statics":       min over u of |u|²   with   e(q) = 0,   ID(q, 0, 0) = B(q) u + Aᵀ λ,   low ≤ u ≤ high
 
-    Coordinates are found by bounded least squares with exact Jacobians. Motions that the targets leave free stay near
-    the start. If targets are out of reach, the search ends at an optimum. Inputs are followed along stable equilibria,
-    by exact derivatives of these. Of several solutions the one of least inputs is found. Leading axes of targets and
-    starts are solved as a batch.
+    Coordinates are found by bounded least squares with exact Jacobians. Motions that do not affect the targets stay
+    near the start. If targets are out of reach, the search ends at an optimum. Inputs are followed along stable
+    equilibria, with exact derivatives. Of several solutions, the one with the least inputs is found. Leading axes of
+    targets and starts form a batch.
 
     Args:
-        targets: by name of a frame or link (the tip of a rod), or by (name, s): positions (..., 3) [m] or poses
-            (..., 4, 4), in the world.
-        by: "coordinates", or "statics" for soft robots and others whose inputs do not set the coordinates.
-        weights: by the same names, numbers or pairs (of position [1/m], of rotation [1/rad]). They matter if not all
-            targets can be met. Zero ignores an error. None is 1.
+        targets: positions (..., 3) [m] or poses (..., 4, 4) in the world, by name of a frame or link (for a rod, its
+            tip), or by (name, s).
+        by: "coordinates"; or "statics" for robots whose inputs do not set the coordinates, such as soft robots.
+        weights: weights w by the same names: numbers, or pairs (position [1/m], rotation [1/rad]). They matter only if
+            not all targets can be met. Zero ignores an error. None is 1.
         limits: (low, high) of the coordinates in the order of v, or of the inputs; numbers or arrays, infinite for no
-            limit. None: the `limits` of joints, or inputs of tendons >= 0.
-        q0: start (..., nq); None is the neutral configuration. By statics, near an equilibrium under u0.
-        u0: by statics, inputs of the start (..., nu); None is zero, within the limits.
-        starts: largest number of starts: after a failed search from q0, random ones. The best result is returned.
+            limit. None: the `limits` of joints, or tensions >= 0 of tendons.
+        q0: start (..., nq); None is the neutral configuration. For "statics", it should be near an equilibrium under
+            u0.
+        u0: inputs of the start for "statics" (..., nu); None is zero, clipped to the limits.
+        starts: largest number of starts. After a failed search from q0, random starts are tried. The best result is
+            returned.
         tolerance: largest remaining error [m, rad].
-        max_iterations: of each search.
-        seed: of random starts.
-        t: time of loads and prescribed motions, which count as constant [s].
-        progress: show the number of reached targets if the search takes longer than a second.
+        max_iterations: largest number of steps of each search.
+        seed: seed of the random starts.
+        t: time of loads and prescribed motions [s], which are held constant.
+        progress: True shows the number of reached targets, if the search takes longer than one second.
     Returns:
-        InverseKinematics. Targets out of reach raise no error: check `converged`.
+        InverseKinematics. Targets out of reach cause no error: check `converged`.
     Raises:
-        ModelError: an unknown frame, wrong weights or limits, and by statics a robot without inputs or with contacts
-        that stick. ShapeError: the argument, the expected and the received shape. KeyboardInterrupt: Ctrl-C; its
-        `partial` is the InverseKinematics of the best results so far, if the searches have begun.
-    Accuracy: `tolerance`. By statics, inputs are least up to a last step that moves the robot by 1e-5, in units of a
-        rod's end rotation [rad] and stretch [-]. If 60 steps do not find them, other inputs that bring the frames to
-        their targets are returned.
+        ModelError: an unknown frame; wrong weights or limits; for "statics" a robot without inputs, or with contacts
+            that stick.
+        ShapeError: an argument has a wrong shape.
+        KeyboardInterrupt: Ctrl-C. Its attribute `partial` is the InverseKinematics of the best results so far, if the
+            searches have begun.
+    Accuracy: `tolerance`. For "statics" the inputs are least up to a last step that moves the robot by 1e-5, in units
+    of a rod's end rotation [rad] and stretch [-]. If 60 steps do not find the least inputs, other inputs that bring the
+    frames to their targets are returned.
     """
     checks.require(checks.among(by, ("coordinates", "statics")), "by", "must be 'coordinates' or 'statics'", by)
     checks.number(tolerance, "tolerance", above=0.0)
@@ -165,7 +174,7 @@ def inverse_kinematics(
 
 
 def _joint_limits(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Limits of the joints, infinite for the other coordinates, (nv,) each."""
+    """Low and high limits of the joints, (nv,) each; infinite for other coordinates."""
     low, high = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
     for link, first in zip(model.description.links.values(), model.links.v_start):
         if link.joint.limits is not None:
@@ -180,7 +189,8 @@ def _moving(model: Model) -> np.ndarray:
 
 
 def _input_limits(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Limits (nu,) that let inputs of tendons pull only. Elastic tendons need none, since they become slack."""
+    """Low and high limits of the inputs, (nu,) each, by which tendons only pull. Elastic tendons have no limits,
+    because they become slack."""
     pulls = model.channels.is_tendon.copy()
     pulls[model.spools.channel] = False
     gain = model.channels.gain[pulls]
@@ -189,7 +199,7 @@ def _input_limits(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _require_equilibria(model: Model) -> None:
-    """Raise ModelError if the equilibria do not depend on inputs, or not on these alone."""
+    """Raise ModelError unless the equilibria depend on inputs, and on nothing else."""
     checks.require(model.nu > 0, "inverse kinematics by statics", "needs an actuator", model.nu)
     rule = "needs contacts that do not stick, since their anchors depend on the path"
     checks.require(not model.contacts.sticks, "inverse kinematics by statics", rule, "friction that sticks")
@@ -199,8 +209,8 @@ def _by_coordinates(
     model: Model, targets: Targets, best: CoordinateSearch, q: np.ndarray, bounds: Bounds, starts: int,
     random: np.random.Generator, tolerance: float, most: int, report: Callable[[float], None],
 ) -> None:  # fmt: skip
-    """Continue the searches in `best`, and try random starts for those that fail: within the limits, or near q (n, nq)
-    for coordinates without limits. `best` is updated with the best results."""
+    """Continue the searches in `best`. For searches that fail, try random starts: within the limits, or near q (n, nq)
+    for coordinates without limits. `best` receives the best results."""
     weights = targets.weights()
     search_coordinates(model, targets, best, bounds, tolerance, most, report)
     for _ in range(starts - 1):
@@ -220,14 +230,14 @@ def _by_coordinates(
 
 
 def _shifted(report: Callable[[float], None], before: int) -> Callable[[float], None]:
-    """`report` with the number of earlier results added."""
+    """`report` with the number of earlier results added to its argument."""
     return lambda done: report(before + done)
 
 
 def _first_equilibria(
     model: Model, targets: Targets, q: np.ndarray, u: np.ndarray, lead: tuple[int, ...], t: float
 ) -> InputSearch:
-    """Equilibria at the start. Equal starts are solved once."""
+    """Equilibria at the start. Equal starts are solved only once."""
     found = solve_statics(model, u=u, q0=q, v=np.zeros(model.nv), t=t)
     force = found.multipliers[..., model.n_motions - model.prescribed.n_locked :]
     rows = [flat(x, lead).copy() for x in (found.q, found.u, force)]
@@ -241,8 +251,8 @@ def _by_statics(
     model: Model, targets: Targets, best: InputSearch, low: np.ndarray, high: np.ndarray, starts: int,
     random: np.random.Generator, tolerance: float, most: int, t: float, report: Callable[[float], None],
 ) -> None:  # fmt: skip
-    """Continue the searches in `best`, and try equilibria under random inputs as starts for those that fail, the
-    nearest first. `best` is updated with the best results."""
+    """Continue the searches in `best`. For searches that fail, try starts at equilibria under random inputs, the
+    nearest first. `best` receives the best results."""
     n = len(best.q)
     if not n:
         return
@@ -266,8 +276,8 @@ def _by_statics(
 
 
 def _input_units(model: Model, first: InputSearch, t: float) -> np.ndarray:
-    """Units of inputs, shape (nu,): the median, over the inputs of one kind, of the input that moves the robot by one
-    unit."""
+    """Units of the inputs, shape (nu,): the input that moves the robot by one unit, as the median over inputs of the
+    same kind."""
     S = np.abs(response(model, first.q[:1], first.u[:1], first.force[:1], t)[0] / model.dofs.scale[:, None])
     size = 1.0 / np.maximum(S.max(axis=0), 1e-12 * S.max(initial=1e-300))
     kinds = []
@@ -291,7 +301,7 @@ def _pool(
 
 
 def _nearest(model: Model, targets: Targets, pool: InputSearch, rank: int) -> InputSearch:
-    """For each target the equilibrium of the pool with the given rank by distance, 0 the nearest."""
+    """For each target, the equilibrium of the pool with the given rank by distance (0 is the nearest)."""
     n, m = len(targets.items[0].position), len(pool.q)
     rows, columns = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
     errors = targets.of(rows).errors(model, pool.q[columns]).reshape(n, m, -1)

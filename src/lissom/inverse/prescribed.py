@@ -1,16 +1,17 @@
-"""Actuation by length, angle or volume: actuation coordinates are prescribed, and inputs are their multipliers.
+"""Actuation by length, angle or volume: actuation coordinates are prescribed, and their inputs are Lagrange
+multipliers. Index h: prescribed inputs, index g: given inputs.
 
 At rest (`prescribed_equilibrium`):
 
     ID(q, 0, 0) = B_h u_h + B_g u_g + Aᵀ λ,   y_h(q) = y_d,   c(q) = 0        B_h = (∂y_h/∂q)ᵀ             (1)
     [K, −B_h, −Aᵀ; B_hᵀ, 0, 0; A_q, 0, 0] (δq; δu_h; δλ) = (−r; y_d − y_h; −c)        Newton's step        (2)
-    Nᵀ K N positive definite,   (B_hᵀ; A) N = 0                              stable at fixed y_h             (3)
+    Nᵀ K N positive definite,   (B_hᵀ; A) N = 0                              stable at constant y_h          (3)
     r(q, u) = (1 − p) r(q₀, u₀),   y_h = y_h(q₀) + p (y_d − y_h(q₀))         p from 0 to 1 in parts          (4)
 
-The path (4) fixes y from the first iteration on, so that a link that is supported by a motor only does not float. y are
-the `actuation_coordinates`: the length pulled in of a tendon, the coordinate of a motor, the increase of the volume of
-a chamber. (2) is solved in units of the coordinates' natural sizes, for the shortest step if it is singular. A tendon
-that would push and may be slack is released, u = 0, and prescribed again if it is longer than prescribed.
+The path (4) constrains y from the first iteration, so that a link that only a motor supports does not float. y are the
+`actuation_coordinates`: the shortening of a tendon, the coordinate of a motor, the increase of the volume of a chamber.
+(2) is solved in natural sizes of the coordinates; if it is singular, the shortest step is taken. A tendon that would
+push and may be slack is released (u = 0), and prescribed again if it becomes longer than prescribed.
 
 In motion (`prescribed_actuation`), inputs are multipliers that keep the coordinates on prescribed functions:
 
@@ -18,10 +19,11 @@ In motion (`prescribed_actuation`), inputs are multipliers that keep the coordin
     ÿ = D u_h + B_hᵀ a₀ + Ḃ_hᵀ v,   D = B_hᵀ M⁻¹ B_h,   a₀ = M⁻¹ (B_g u_g − h)                            (6)
     D u_h = ÿ_d + 2 p (ẏ_d − ẏ) + p² (y_d − y) − B_hᵀ a₀ − Ḃ_hᵀ v                                         (7)
 
-If y = y_d at the start, (7) is the constraint y = y_d with the multiplier u_h and reduced index, and p only removes
-the errors of rounding and steps. Otherwise y follows y_d as a critically damped servo. With loops and prescribed
-motions, the accelerations of forward dynamics with these replace M⁻¹. Derivatives for implicit methods are those of
-feedback_linearization, with K_P = p² and K_D = 2 p.
+If y = y_d at the start, (7) is the index-reduced constraint y = y_d with the multiplier u_h, and p only removes errors
+of rounding and steps. Otherwise y follows y_d as a critically damped servo. With loops and prescribed motions, their
+forward dynamics replaces M⁻¹. Derivatives for implicit methods are the same as in feedback_linearization, with K_P = p²
+and K_D = 2 p.
+
 Source: Mathew 2025 §5 (constraints and multipliers); Pustina 2025 §7.1 (the coordinates y, and (6)); J. Baumgarte,
 Comput. Methods Appl. Mech. Eng. 1, 1972, for p.
 """
@@ -65,11 +67,11 @@ if TYPE_CHECKING:
 
     from lissom.simulation.inputs import Samples
 
-_LONGEST = 0.5  # step, in units of the coordinates' natural sizes
+_LONGEST = 0.5  # longest step, in natural sizes of the coordinates
 _ITERATIONS = 30
-_SMALLEST = 1 / 256  # part of the path (4)
-_CONSISTENT, _NOTHING = 1e-6, 1e-10  # largest residual of (2): relative to its right side, plus an absolute one
-_PUSH = 1e-9  # relative to the largest input: a smaller push is rounding
+_SMALLEST = 1 / 256  # smallest part of the path (4)
+_CONSISTENT, _NOTHING = 1e-6, 1e-10  # largest residual of (2): relative to its right side, plus absolute
+_PUSH = 1e-9  # a push below this fraction of the largest input is a rounding error
 _LONGER = 1e-9  # tolerance of y, relative to |y_d| or 1 m, whichever is larger
 
 
@@ -80,11 +82,15 @@ class PrescribedEquilibrium:
     """An equilibrium with prescribed actuation coordinates.
 
     Fields:
-        q: configuration (..., nq). u: inputs, given ones and those of prescribed coordinates (..., nu). y: prescribed
-        coordinates, in the given order (..., n) [m, rad, m³]. slack: mask of the released tendons (..., n).
-        multipliers: forces of loops (..., n_rows). residual: largest entry of the remaining generalised force (...).
-        iterations: of Newton's method (...). is_stable: whether no small motion at fixed y grows, flutter included
-        (...); y of slack tendons is not fixed.
+        q: configuration (..., nq).
+        u: all inputs (..., nu): given ones, and those of prescribed coordinates.
+        y: prescribed coordinates, in the given order (..., n) [m, rad, m³].
+        slack: mask of the released tendons (..., n).
+        multipliers: forces of loops (..., n_rows).
+        residual: largest absolute entry of the remaining generalised force (...).
+        iterations: number of Newton iterations (...).
+        is_stable: True if no small motion at constant y grows, including flutter (...). The coordinates of slack
+            tendons are not constant.
     """
 
     q: np.ndarray
@@ -112,7 +118,7 @@ def prescribed_inputs(model: Model, y: Any) -> np.ndarray:
     """Indices of the inputs that a user's dictionary prescribes by name, in its order.
 
     Raises:
-        ModelError: the name, the rule and the value.
+        ModelError: a name or a value breaks a rule.
     """
     names = list(model.inputs.names)
     checks.require(isinstance(y, Mapping) and len(y) > 0, "y", "must be a dictionary of values by input", y)
@@ -139,35 +145,35 @@ def prescribed_equilibrium(
     tolerance: float = 1e-11,
     progress: bool = False,
 ) -> PrescribedEquilibrium:
-    """Static equilibrium in which tendons have given lengths, motors given angles, chambers given volumes.
+    """Static equilibrium in which tendons have given lengths, motors given angles, and chambers given volumes.
 
         ID(q, 0, 0) = B(q) u + A(q)ᵀ λ,   y_h(q) = y_d,   e(q) = 0
 
-    The inputs of prescribed coordinates are multipliers: for instance the tensions at which tendons have the prescribed
-    lengths.
+    The inputs of prescribed coordinates are Lagrange multipliers: for tendons, the tensions at the prescribed lengths.
 
     Args:
-        y: y_d by name of the input, defined as in `actuation_coordinates`: lengths pulled in from the neutral
-            configuration [m], joint coordinates of motors [rad, m], increases of volumes [m³]; each a number or (...).
-        u: the other inputs, shape (..., nu). Entries of prescribed inputs are the start of the search for these. None
-            is zero.
-        q0: start (..., nq); None is the neutral configuration. y moves from here to y_d while the residual at the start
-            decreases to zero, in parts if necessary. If no stable equilibrium results, the equilibrium under u near q0
-            is the second start.
-        slack: whether tendons that would have to push are released. Otherwise they push, with a warning.
-        t: time of loads and prescribed motions, which count as constant [s].
+        y: y_d by name of the input, as in `actuation_coordinates`: shortening of a tendon from the neutral
+            configuration [m], joint coordinate of a motor [rad, m], increase of a volume [m³]; each a number or an
+            array (...).
+        u: the other inputs, shape (..., nu); None is zero. Entries of prescribed inputs are start values.
+        q0: start (..., nq); None is the neutral configuration. From here y moves to y_d while the residual at the start
+            decreases to zero, in parts if necessary. If this leads to no stable equilibrium, the equilibrium under u
+            near q0 is the second start.
+        slack: True: tendons that would push are released. False: they push, with a warning.
+        t: time of loads and prescribed motions [s], which are held constant.
         tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
-        progress: show the number of solved instances of a batch if that takes longer than a second.
+        progress: True shows the number of solved instances of a batch, if this takes longer than one second.
     Returns:
         PrescribedEquilibrium.
     Raises:
-        ModelError: names that are no inputs, inputs without a known coordinate, contacts that stick.
-        ShapeError: the argument, the expected and the received shape.
-        ConvergenceError: no equilibrium at y_d, with the part of the path that was reached, and the link that floats
-        freely, if one does.
-        KeyboardInterrupt: Ctrl-C; its `partial` is the PrescribedEquilibrium of the instances solved so far, the first
-        rows of the batch, with one leading axis.
-        StabilityWarning: an equilibrium is unstable at fixed y. AccuracyWarning: a tendon pushes.
+        ModelError: a name is no input; an input has no known coordinate; or contacts stick.
+        ShapeError: an argument has a wrong shape.
+        ConvergenceError: there is no equilibrium at y_d. The message gives the part of the path that was reached, and
+            the link that floats freely, if there is one.
+        KeyboardInterrupt: Ctrl-C. Its attribute `partial` is the PrescribedEquilibrium of the instances solved so far,
+            the first rows of the batch, with one leading axis.
+        StabilityWarning: an equilibrium is unstable at constant y.
+        AccuracyWarning: a tendon pushes.
     Source: Mathew 2025 §5; Pustina 2025 §7.1.
     """
     chosen = prescribed_inputs(model, y)
@@ -212,7 +218,7 @@ def prescribed_equilibrium(
 @final
 @dataclass(frozen=True)
 class _Search:
-    """Search for an equilibrium of one instance of a batch, by (1), (2) and (4)."""
+    """Search for the equilibrium of one instance of a batch, by (1), (2) and (4)."""
 
     model: Model
     chosen: np.ndarray
@@ -221,7 +227,7 @@ class _Search:
     where: str
 
     def best(self, q: np.ndarray, u: np.ndarray, y_d: np.ndarray, slack: bool) -> tuple[_State, np.ndarray]:
-        """Equilibrium at the end of (4) from q, and the mask of released inputs. If there is none, or an unstable one,
+        """Equilibrium at the end of (4) from q, and the mask of released inputs. If it does not exist or is unstable,
         (4) is repeated from the equilibrium under u near q."""
         model = self.model
         try:
@@ -270,8 +276,7 @@ class _Search:
         return coordinates_of_all(self.model, q)[self.chosen]
 
     def _along(self, state: _State, y_d: np.ndarray, taut: np.ndarray) -> _State:
-        """State at the end of (4), which is followed in parts if necessary. `taut` are indices of inputs that are not
-        released."""
+        """State at the end of (4), in parts if necessary. `taut` holds the indices of inputs that are not released."""
         model, here, done, part = self.model, self.y(state.q), 0.0, 1.0
         initial = static_residual(model, state.q, state.u, self.t, 1.0, state.force)
         if initial is None:
@@ -291,11 +296,11 @@ class _Search:
         return state
 
     def _reduced(self, state: _State, taut: np.ndarray) -> Reduced:
-        """The matrices on the motions at fixed y of the taut inputs."""
+        """The matrices on the motions with constant y of the taut inputs."""
         return _reduced(self.model, state, self.chosen[taut], self.t)
 
     def _newton(self, state: _State, y_d: np.ndarray, taut: np.ndarray, rest: np.ndarray) -> _State | None:
-        """Newton's method for r = rest, a generalised force (nv,). None without convergence."""
+        """Newton's method for r = rest, with a generalised force `rest` (nv,). None if it does not converge."""
         model, scale = self.model, self.model.dofs.scale
         q, u, force = state.q, state.u.copy(), state.force
         for k in range(_ITERATIONS):
@@ -316,7 +321,7 @@ class _Search:
     def _step(
         self, q: np.ndarray, u: np.ndarray, force: np.ndarray, y_d: np.ndarray, taut: np.ndarray, rest: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """δq, δu_h and δλ of (2), or None if the robot is folded or (2) has no solution."""
+        """δq, δu_h and δλ of (2); None if the robot is folded or (2) has no solution."""
         model, n = self.model, self.model.nv
         scale = np.where(np.isin(np.arange(n), model.prescribed.dof), 0.0, model.dofs.scale)
         r = static_residual(model, q, u, self.t, 1.0, force)
@@ -354,7 +359,7 @@ def _reduced(model: Model, state: _State, taut: np.ndarray, t: float) -> Reduced
 
 
 def _is_stable(model: Model, state: _State, taut: np.ndarray, t: float) -> bool:
-    """Whether (3) holds, with damping and inertia as for other equilibria."""
+    """Whether the equilibrium is stable by (3), with damping and inertia as for other equilibria."""
     here = _reduced(model, state, taut, t)
     return not here.N.shape[1] or not len(growing_on(here))
 
@@ -362,7 +367,7 @@ def _is_stable(model: Model, state: _State, taut: np.ndarray, t: float) -> bool:
 def _result(
     model: Model, chosen: np.ndarray, found: list[_State], slack: np.ndarray, t: float, lead: tuple[int, ...]
 ) -> PrescribedEquilibrium:
-    """Results of all instances."""
+    """The results of all instances as a PrescribedEquilibrium."""
     stable = np.array([_is_stable(model, state, chosen[~loose], t) for state, loose in zip(found, slack)], dtype=bool)
     q, u, force = (np.array([getattr(state, name) for state in found]).reshape(len(found), size)
                    for name, size in (("q", model.nq), ("u", model.nu), ("force", model.n_rows)))  # fmt: skip
@@ -397,28 +402,30 @@ def prescribed_actuation(
     rate: float = 50.0,
     slack: bool = False,
 ) -> Controller:
-    """Inputs that keep lengths of tendons, angles of motors or volumes of chambers on given functions of time.
+    """Control law that keeps lengths of tendons, angles of motors or volumes of chambers on given functions of time.
 
         y_h(q(t)) = y_d(t),   with tensions, torques and pressures u_h as multipliers
 
-    The constraint is solved exactly at each evaluation. Start at a state that satisfies it, such as the q of
-    `prescribed_equilibrium`. From other states y follows y_d as a critically damped servo, ë + 2 p ė + p² e = 0, like
-    winches with a position loop. A tendon that would have to push does so, and `simulate` warns of it, or it becomes
-    slack.
+    The constraint is solved exactly at each evaluation. Start at a state that satisfies it, such as q of
+    `prescribed_equilibrium`. From other states, y follows y_d as a critically damped servo, ë + 2 p ė + p² e = 0, like
+    winches with position control. A tendon that would have to push pushes, and `simulate` warns of it; with `slack` it
+    becomes slack.
 
     Args:
-        y: y_d by name of the input, defined as in `actuation_coordinates` [m, rad, m³]: constants, functions of t,
-            ls.Tabulated, or (y, ẏ, ÿ), three functions of t. Missing rates are computed by differences.
+        y: y_d by name of the input, as in `actuation_coordinates` [m, rad, m³]: constants, functions of t,
+            ls.Tabulated, or (y, ẏ, ÿ), three functions of t. Missing rates are finite differences.
         u: the other inputs, as in `simulate`; None is zero.
-        correction: a function of (t, q, v) that returns an increment of y_d, shape (n,) in the order of `y`, such as
-            the output of a control law. Its rates count as zero, so that the servo smooths it.
+        correction: function of (t, q, v) that returns an increment of y_d, shape (n,) in the order of `y`, such as the
+            output of a control law. Its rates are taken as zero, so the servo smooths it.
         rate: p [1/s].
-        slack: whether tendons that would have to push have no tension. The servo makes them taut again without impact.
+        slack: True: tendons that would have to push have no tension, and the servo makes them taut again without
+            impact.
     Returns:
-        Controller for `simulate`, whose `u` are the tensions found. Continuous; with a `period` T keep T p below 1.
+        Controller for `simulate`. The `u` of the motion are the computed inputs. The law is continuous; with a sampling
+        `period` T keep T p below 1.
     Raises:
-        ModelError: names that are no inputs, inputs without a known coordinate, wrong functions; at an evaluation,
-        inputs with dependent effects on the robot, so that their lengths cannot be prescribed independently.
+        ModelError: a name is no input; an input has no known coordinate; or wrong functions. During a simulation: the
+            effects of the inputs are linearly dependent, so their coordinates cannot be prescribed independently.
     Accuracy: the integrator's tolerance. Source: Pustina 2025 §7.1.
     """
     chosen = prescribed_inputs(model, y)
@@ -456,8 +463,8 @@ class _PrescribedLaw:
         return self._found(t, q, v)[0].copy()
 
     def _found(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
-        """u, indices of the taut inputs among the prescribed ones, B_h, a₀ and M⁻¹B_h. Those of the last state are
-        cached, since its derivatives are computed next."""
+        """u, indices of the taut inputs among the prescribed ones, B_h, a₀ and M⁻¹B_h. The result at the last state is
+        cached, because the derivatives there are computed next."""
         key = (t, q.tobytes(), v.tobytes())
         if self.last.get("key") != key:
             self.last.update(key=key, found=self._solved(t, q, v))

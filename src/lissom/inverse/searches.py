@@ -1,37 +1,36 @@
-"""Searches of inverse kinematics: by coordinates, and by inputs along stable equilibria, for batches.
+"""Searches of inverse kinematics for batches: by coordinates, and by inputs along stable equilibria.
 
-Coordinates that bring frames to their targets, by bounded least squares on the manifold:
+Coordinates that bring frames to their targets are found by bounded least squares on the manifold:
 
     min ½ |Ĵ δ − W e|² + ½ μ |δ|²   with   A δ = −c,   low ≤ q ⊕ δ ≤ high                                 (1)
-    d = projection of Ĵᵀ W e on the moves that limits and loops admit;  d = 0 at an optimum                (2)
+    d = projection of Ĵᵀ W e on the moves that limits and loops allow;  d = 0 at an optimum                (2)
     Ĥ = ∂(−Ĵᵀ W e + Aᵀ λ)/∂q,   λ the forces of loops that minimise |−Ĵᵀ W e + Aᵀ λ|                      (3)
 
-W are the weights of the errors e, Ĵ = W J is their Jacobian, A and c are rows and residuals of loops, and δ is in units
-of the coordinates' natural sizes. μ decreases after a step that reduces the errors and increases after one that does
-not. If targets are out of reach, (1) alone converges slowly. After several steps that reduce the cost by little, (3)
-replaces ĴᵀĴ, with the absolute values of its eigenvalues. The search ends if the frames are at their targets, or if (2)
-is zero up to rounding.
+W are the weights of the errors e, Ĵ = W J is their Jacobian, A and c are rows and residuals of loops, and δ is in
+natural sizes of the coordinates. The damping μ decreases after a step that reduces the errors, otherwise it increases.
+If targets are out of reach, (1) alone converges slowly. After several slow steps, ĴᵀĴ is replaced by (3) with the
+absolute values of its eigenvalues. The search ends if the frames are at their targets, or if (2) is zero to rounding.
 
-Inputs whose equilibria bring frames to their targets, followed along stable equilibria:
+Inputs whose equilibria bring frames to their targets are followed along stable equilibria:
 
     r(q, u) = ID(q, 0, 0) − f(q, u) − Aᵀ λ = 0,   c(q) = 0                                                (4)
     dq/du = S,   [K, −Aᵀ; A_q, 0] (S; ·) = (∂f/∂u; 0),   K = ∂r/∂q             implicit functions         (5)
     min ½ |δ + (1 − θ) u|²   with   J S δ = e,   low ≤ u + δ ≤ high             one step, at first θ = 0    (6)
 
-f is the generalised force of the inputs: B u, or nonlinear with elastic tendons. Each step is cut to a given size of
-the motion of the robot. Newton's method then solves (4) at the new inputs, from the prediction of S. The step is halved
-if there is no equilibrium, or if it is unstable or far from the prediction. If (6) has no solution, the step of least
-|J S δ − e| is used.
+f is the generalised force of the inputs: B u, or a nonlinear function with elastic tendons. The length of each step is
+limited. Newton's method solves (4) at the new inputs, starting from the prediction by S. The step is halved if there is
+no equilibrium, or if it is unstable or far from the prediction. If (6) has no solution, the step with least |J S δ − e|
+is used.
 
-Both searches use numbers of least size within limits:
+Both searches need vectors of least norm within limits:
 
     min ½ zᵀz   with   G z = b,   low ≤ z ≤ high                                                          (7)
     z = clip(Gᵀ λ, low, high)             necessary for (7), with the multipliers λ of G z = b             (8)
     z = G⁺ b + N y,   min |y|   with   H y ≥ h    by non-negative least squares, G N = 0                   (9)
 
-An active-set method finds the active limits by (8): violated limits become active, and without any, the limit that
-violates (8) most is released. If that does not end, (9) is solved. If G z = b has no solution within the limits, the
-bounded least squares are solved.
+An active-set method finds the active limits by (8): violated limits become active; if there are none, the limit that
+violates (8) most is released. If this does not end, (9) is solved. If G z = b has no solution within the limits, the
+bounded least-squares problem is solved.
 
 Source: Y. Nakamura, H. Hanafusa, J. Dyn. Syst. Meas. Control 108, 1986, for robots; J. Nocedal, S. J. Wright, Numerical
 Optimization, 2006, §10.3 (Levenberg and Marquardt), §12.3 (the conditions of an optimum), §16.5 (active sets) and §18
@@ -63,30 +62,32 @@ from lissom.statics.stability import growing
 
 # -- by coordinates ---------------------------------------------------------------------------------------------------
 
-_LONGEST = 0.5  # step, in units of the coordinates' natural sizes
+_LONGEST = 0.5  # longest step, in natural sizes of the coordinates
 _CLOSED = 1e-10  # largest residual of a closed loop [rad, m]
 _CLOSINGS, _RANK = 10, 1e-9  # most steps to close loops, and relative size of singular values of A that count as zero
 _LOOPS = 1e3  # weight of residuals of loops in the cost
 _LEAST_DAMPING, _MOST_DAMPING = 1e-14, 1e6  # damping μ over |Ĵ|²
-_SLOW = 0.25  # a step is slow if more than this part of the cost remains
-_TURNS = 20, 8  # slow steps by (1), then by (3), in turn
+_SLOW = 0.25  # a step is slow if more than this fraction of the cost remains
+_TURNS = 20, 8  # numbers of slow steps by (1) and by (3), which alternate
 _FAR = 0.1  # |d| over |Ĵ| |W e| below which (3) is used
 _OPTIMAL = 1e-12  # |d| over |Ĵ| |W e| at an optimum
-_ROUNDING = 1e-13  # relative, of the cost, and of coordinates at a limit
-_DIFFERENCE, _AT_ONCE = 1e-5, 4096  # step of (3), and configurations in one launch of it
+_ROUNDING = 1e-13  # relative rounding error of the cost, and of coordinates at a limit
+_DIFFERENCE, _AT_ONCE = 1e-5, 4096  # step of the differences (3), and number of configurations in one launch
 
 
 @final
 @dataclass(frozen=True)
 class Bounds:
-    """Limits of coordinates in the order of v, infinite if there are none, and the mask of those that may move."""
+    """Low and high limits of the coordinates in the order of v (infinite for none), and the mask of coordinates that
+    may move."""
 
     low: np.ndarray
     high: np.ndarray
     moves: np.ndarray
 
     def kept(self, model: Model, q: np.ndarray) -> np.ndarray:
-        """q (n, nq) clipped to the limits, and exactly at a limit if it differs from it by rounding only."""
+        """q (n, nq) clipped to the limits. A coordinate that differs from a limit by rounding only is set to the
+        limit."""
         q, plain = q.copy(), np.flatnonzero(model.dofs.q >= 0)
         at, low, high = model.dofs.q[plain], self.low[plain], self.high[plain]
         slack = _ROUNDING * model.dofs.scale[plain]
@@ -94,7 +95,7 @@ class Bounds:
         return q
 
     def room(self, model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The least and the largest step (n, nv) from q (n, nq), in units of natural sizes."""
+        """The smallest and the largest allowed step (n, nv) from q (n, nq), in natural sizes."""
         plain = np.flatnonzero(model.dofs.q >= 0)
         low, high = np.full((len(q), model.nv), -np.inf), np.full((len(q), model.nv), np.inf)
         here, scale = q[:, model.dofs.q[plain]], model.dofs.scale[plain]
@@ -103,7 +104,7 @@ class Bounds:
         return np.where(self.moves, low, 0.0), np.where(self.moves, high, 0.0)
 
     def active(self, model: Model, q: np.ndarray) -> np.ndarray:
-        """−1 for coordinates of q (n, nq) at their low limits, 1 at their high limits, else 0; shape (n, nv)."""
+        """−1 for coordinates of q (n, nq) at their low limits, 1 at their high limits, otherwise 0; shape (n, nv)."""
         plain = np.flatnonzero((model.dofs.q >= 0) & self.moves)
         out = np.zeros((len(q), model.nv), dtype=int)
         here = q[:, model.dofs.q[plain]]
@@ -114,8 +115,16 @@ class Bounds:
 @final
 @dataclass
 class CoordinateSearch:
-    """State of n searches: configurations (n, nq), errors (n, m), residuals of loops (n, n_rows), Ĵ (n, m, nv) and
-    A (n, n_rows, nv) in units of natural sizes, d of (2) (n, nv), and iterations (n,)."""
+    """State of n searches.
+
+    Fields:
+        q: configurations (n, nq).
+        errors: errors (n, m).
+        gaps: residuals of loops (n, n_rows).
+        J, A: Ĵ (n, m, nv) and A (n, n_rows, nv), in natural sizes.
+        descent: d of (2) (n, nv).
+        iterations: number of steps (n,).
+    """
 
     q: np.ndarray
     errors: np.ndarray
@@ -126,20 +135,20 @@ class CoordinateSearch:
     iterations: np.ndarray
 
     def cost(self, weights: np.ndarray) -> np.ndarray:
-        """Cost that (1) reduces, shape (n,)."""
+        """The cost that (1) reduces, shape (n,)."""
         return ((weights * self.errors) ** 2).sum(1) + _LOOPS**2 * (self.gaps**2).sum(1)
 
     @property
     def optimality(self) -> np.ndarray:
-        """Largest entry of (2), shape (n,)."""
+        """Largest absolute entry of (2), shape (n,)."""
         return np.abs(self.descent).max(1, initial=0.0)
 
     def found(self, targets: Targets, tolerance: float) -> np.ndarray:
-        """Mask (n,) of searches whose frames are at their targets and whose loops are closed."""
+        """Mask (n,) of searches with all frames at their targets and all loops closed."""
         return (targets.away(self.errors) <= tolerance) & self._closed()
 
     def settled(self, weights: np.ndarray) -> np.ndarray:
-        """Mask (n,) of searches at an optimum, up to rounding."""
+        """Mask (n,) of searches at an optimum, to rounding."""
         size = np.linalg.norm(self.J, axis=(1, 2)) * np.linalg.norm(weights * self.errors, axis=1)
         return (self.optimality <= _OPTIMAL * size) & self._closed()
 
@@ -151,7 +160,7 @@ class CoordinateSearch:
         return CoordinateSearch(*(getattr(self, field.name)[at] for field in fields(self)))
 
     def take(self, rows: np.ndarray, other: CoordinateSearch, better: np.ndarray) -> None:
-        """Replace those of the rows for which `other` is better. Iterations are kept."""
+        """Replace the rows for which `other` is better. Iterations are kept."""
         names = [field.name for field in fields(self) if field.name != "iterations"]
         replace_rows(self, names, rows[better], other.rows(better))
 
@@ -166,8 +175,8 @@ def search_coordinates(
     model: Model, targets: Targets, here: CoordinateSearch, bounds: Bounds, tolerance: float, most: int,
     report: Callable[[float], None],
 ) -> None:  # fmt: skip
-    """Continue searches by (1) until their frames are at the targets or at an optimum, for at most `most` steps.
-    `report` is called with the number of finished searches."""
+    """Continue searches by (1) until their frames are at the targets or they are at an optimum, for at most `most`
+    steps. `report` is called with the number of finished searches."""
     weights, n = targets.weights(), len(here.q)
     damping, stuck, slow = np.full((2, n), 1e-6), np.zeros(n, dtype=bool), np.zeros(n, dtype=int)
     for _ in range(most):
@@ -205,7 +214,7 @@ def _evaluated(
 
 
 def _linearized(model: Model, targets: Targets, q: np.ndarray) -> np.ndarray:
-    """[Ĵ, e; A, c], shape (n, m + n_rows, nv + 1)."""
+    """The linear system [Ĵ, e; A, c] of a step, shape (n, m + n_rows, nv + 1)."""
     errors = targets.errors(model, q)
     J = targets.weights()[:, None] * targets.jacobian(model, q, errors) * model.dofs.scale
     seen = np.concatenate([J, errors[:, :, None]], axis=2)
@@ -213,7 +222,8 @@ def _linearized(model: Model, targets: Targets, q: np.ndarray) -> np.ndarray:
 
 
 def _descent(J: np.ndarray, e: np.ndarray, A: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """d of (2), shape (n, nv): of all moves that open no loop and leave no limit, the nearest to Ĵᵀ W e."""
+    """d of (2), shape (n, nv): the vector nearest to Ĵᵀ W e among the moves that keep loops closed and limits
+    satisfied."""
     push = np.einsum("nij,ni->nj", J, e)
     least, most = np.where(low < 0.0, -np.inf, 0.0), np.where(high > 0.0, np.inf, 0.0)
     if not A.shape[1]:
@@ -226,7 +236,8 @@ def _descent(J: np.ndarray, e: np.ndarray, A: np.ndarray, low: np.ndarray, high:
 
 
 def _closed(model: Model, q: np.ndarray, bounds: Bounds) -> np.ndarray:
-    """Configurations (n, nq) with their loops closed by shortest steps, so that one along them may be long."""
+    """Configurations (n, nq) with closed loops. Each step is the shortest one; a long motion along the loops is
+    possible."""
     for _ in range(_CLOSINGS if model.n_rows else 0):
         found = on_padded_rows(lambda _, q: _loop_rows(model, q), np.arange(len(q)), q)
         gaps = found[:, :, -1]
@@ -242,14 +253,14 @@ def _closed(model: Model, q: np.ndarray, bounds: Bounds) -> np.ndarray:
 
 
 def _loop_rows(model: Model, q: np.ndarray) -> np.ndarray:
-    """[A, c], A in units of natural sizes, shape (n, n_rows, nv + 1)."""
+    """[A, c] with A in natural sizes, shape (n, n_rows, nv + 1)."""
     w, lead = run_constraints(model, q)
     A = row_results(model, w, "A_q", lead) * model.dofs.scale
     return np.concatenate([A, w.host["gap"][:, :, None]], axis=2)
 
 
 def _independent(A: np.ndarray, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal or zero rows R and right sides b such that R δ = b is the least-squares solution of A δ = −c."""
+    """Orthonormal or zero rows R and right sides b, such that R δ = b gives the least-squares solution of A δ = −c."""
     U, size, V = np.linalg.svd(A, full_matrices=False)
     kept = size > _RANK * size.max(axis=1, initial=0.0, keepdims=True)
     right = -np.einsum("nji,nj->ni", U, gaps) / np.where(kept, size, 1.0)
@@ -259,7 +270,7 @@ def _independent(A: np.ndarray, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def _steps(
     model: Model, targets: Targets, here: CoordinateSearch, mu: np.ndarray, slow: np.ndarray, bounds: Bounds
 ) -> np.ndarray:
-    """δ of (1), shape (n, nv), with the curvature (3) for slow searches."""
+    """δ of (1), shape (n, nv); for slow searches with the curvature (3)."""
     low, high = bounds.room(model, here.q)
     e, step = targets.weights() * here.errors, np.zeros((len(here.q), model.nv))
     rows, right = _independent(here.A * bounds.moves, here.gaps)
@@ -274,21 +285,22 @@ def _steps(
 
 
 def _needs_curvature(here: CoordinateSearch, weights: np.ndarray) -> np.ndarray:
-    """Whether d of (2) is small beside |Ĵ| |W e|, so that the curvature of the errors counts; shape (n,)."""
+    """Whether d of (2) is small compared with |Ĵ| |W e|, so that the curvature of the errors matters; shape (n,)."""
     e = weights * here.errors
     size = np.linalg.norm(here.J, axis=(1, 2)) * np.linalg.norm(e, axis=1)
     return here.optimality <= _FAR * size
 
 
 def _at_limits(here: CoordinateSearch, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Mask (n, nv) of coordinates that are pushed against their limits, or do not move."""
+    """Mask (n, nv) of the coordinates that stay: pushed against a limit, or not allowed to move."""
     return ((low == 0.0) | (high == 0.0)) & (here.descent == 0.0)
 
 
 def _bounded(
     J: np.ndarray, e: np.ndarray, A: np.ndarray, right: np.ndarray, mu: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    """δ of (1) with A δ = right, shape (n, nv). Limits enter only if the solution without them violates one."""
+    """δ of (1) with A δ = right, shape (n, nv). Limits are considered only if the solution without them violates
+    one."""
     size = np.linalg.norm(J, axis=(1, 2)) ** 2
     mu = mu * np.where(size > 0.0, size, 1.0)
     step = _damped(J, A, e, right, mu)
@@ -316,8 +328,8 @@ def _damped(J: np.ndarray, A: np.ndarray, e: np.ndarray, right: np.ndarray, mu: 
 def _with_curvature(
     model: Model, targets: Targets, here: CoordinateSearch, bounds: Bounds
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows R and right sides b with RᵀR = |Ĥ| of (3), to use in (1) instead of Ĵ and W e; shapes (n, nv, nv) and
-    (n, nv). Coordinates at their limits are left out."""
+    """Rows R and right sides b with RᵀR = |Ĥ| of (3), which replace Ĵ and W e in (1); shapes (n, nv, nv) and (n, nv).
+    Coordinates at their limits are excluded."""
     low, high = bounds.room(model, here.q)
     push = np.einsum("nij,ni->nj", here.J, targets.weights() * here.errors)
     fixed = _at_limits(here, low, high)
@@ -337,7 +349,7 @@ def _with_curvature(
 
 
 def _hessian(model: Model, targets: Targets, q: np.ndarray, force: np.ndarray) -> np.ndarray:
-    """(3) by central differences, symmetric, shape (n, nv, nv)."""
+    """Ĥ of (3) by central differences, symmetric, shape (n, nv, nv)."""
     nv, W = model.nv, targets.weights()
     aside = _DIFFERENCE * np.vstack([np.eye(nv), -np.eye(nv)]) * model.dofs.scale
     out = np.zeros((len(q), nv, nv))
@@ -353,12 +365,12 @@ def _hessian(model: Model, targets: Targets, q: np.ndarray, force: np.ndarray) -
 
 # -- by inputs along stable equilibria --------------------------------------------------------------------------------
 
-_SHORTEST = 1e-4  # step, in units of the coordinates' natural sizes
-_PREDICTED = 0.5  # largest distance of an equilibrium from the prediction of S, over the step
-_SETTLED_STEP, _LEAST_STEP = 1e-9, 1e-5  # steps that end a search, and that show that inputs are least
+_SHORTEST = 1e-4  # shortest step, in natural sizes of the coordinates
+_PREDICTED = 0.5  # largest distance of an equilibrium from the prediction by S, relative to the step
+_SETTLED_STEP, _LEAST_STEP = 1e-9, 1e-5  # a shorter step ends a search; a shorter step shows that inputs are least
 _STEPS_PER_THETA = 20  # steps after which θ of (6) takes its next value
-_THETAS = 0.0, 0.5, 0.9, 1.0  # values of θ; they rise, since (6) without curvature can keep the inputs in motion
-_TOLERANCE, _ITERATIONS = 1e-11, 30  # of each equilibrium
+_THETAS = 0.0, 0.5, 0.9, 1.0  # values of θ; they increase, because (6) has no curvature and may not converge
+_TOLERANCE, _ITERATIONS = 1e-11, 30  # tolerance, and largest number of iterations, of each equilibrium
 
 
 @final
@@ -367,8 +379,12 @@ class InputSearch:
     """State of n searches.
 
     Fields:
-        q, u, force: equilibria (n, nq), their inputs (n, nu) and forces of loops (n, n_rows). errors: (n, m) [rad, m].
-        stable: whether the equilibria are stable (n,). iterations: steps (n,).
+        q: equilibria (n, nq).
+        u: their inputs (n, nu).
+        force: forces of loops (n, n_rows).
+        errors: errors (n, m) [rad, m].
+        stable: whether the equilibria are stable (n,).
+        iterations: number of steps (n,).
     """
 
     q: np.ndarray
@@ -383,7 +399,7 @@ class InputSearch:
         return InputSearch(*(getattr(self, field.name)[at].copy() for field in fields(self)))
 
     def take(self, rows: np.ndarray, other: InputSearch, better: np.ndarray) -> None:
-        """Replace those of the rows for which `other` is better. Iterations are kept."""
+        """Replace the rows for which `other` is better. Iterations are kept."""
         replace_rows(self, ("q", "u", "force", "errors", "stable"), rows[better], other.rows(better))
 
 
@@ -400,8 +416,8 @@ class InputLimits:
 def equilibria(
     model: Model, q: np.ndarray, u: np.ndarray, force: np.ndarray, t: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Equilibria near q (n, nq) under inputs (n, nu): q, forces of loops, and the masks of those that were found and of
-    those that are stable."""
+    """Equilibria near q (n, nq) under inputs (n, nu): q, forces of loops, the mask of found equilibria, and the mask of
+    stable ones."""
     sought = Sought(u, t, 1.0, np.zeros(model.n_rows), _TOLERANCE, _ITERATIONS)
     ends = newton(model, q, force, sought)
     at, push, _, why, stable = (np.array(part) for part in zip(*ends))
@@ -446,7 +462,7 @@ def search_inputs(
 def _responses(
     model: Model, targets: Targets, here: InputSearch, rows: np.ndarray, t: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """S of (5) and J S, with rows weighted like the errors."""
+    """S of (5), and J S with rows weighted like the errors."""
     S = on_padded_rows(lambda _, q, u, force: response(model, q, u, force, t), rows, here.q, here.u, here.force)
     J = on_padded_rows(lambda at, q, e: targets.of(at).jacobian(model, q, e), rows, here.q, here.errors)
     return S, targets.weights()[:, None] * J @ S
@@ -494,7 +510,8 @@ def _equilibria_after(
     model: Model, targets: Targets, here: InputSearch, rows: np.ndarray, part: np.ndarray, moved: np.ndarray,
     wanted: np.ndarray, t: float,
 ) -> tuple[InputSearch, np.ndarray]:  # fmt: skip
-    """Equilibria after parts of the steps, and the mask of those near the prediction of S."""
+    """Equilibria after the fractions `part` of the steps, and the mask of equilibria near the prediction by the
+    sensitivity S."""
     u = here.u[rows] + part[:, None] * (wanted - here.u[rows])
     predicted = integrate(model, here.q[rows], part[:, None] * moved)
     n = len(rows)
@@ -513,12 +530,12 @@ def _equilibria_after(
 
 # -- numbers of least size within limits ------------------------------------------------------------------------------
 
-_EXACT, _ROUGH = 1e-10, 1e-7  # relative rounding of z, and of active limits taken from (9)
-_SMALL = 1e-6  # weight of z beside G z − b where (7) has no solution
+_EXACT, _ROUGH = 1e-10, 1e-7  # relative tolerance of z, and of active limits taken from (9)
+_SMALL = 1e-6  # weight of z relative to G z − b if (7) has no solution
 
 
 def least_within(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """z (n, k) of (7) for each G (n, m, k), or the z within the limits with G z nearest to b."""
+    """z (n, k) of (7) for each G (n, m, k). If there is none: the z within the limits with G z nearest to b."""
     size = np.abs(G).max(axis=(1, 2), initial=0.0)
     size = np.where(size > 0.0, size, 1.0)
     G, b = G / size[:, None, None], b / size[:, None]
@@ -530,12 +547,13 @@ def least_within(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray
 
 
 def _mismatch(G: np.ndarray, b: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Largest entries of G z − b, (n,)."""
+    """Largest absolute entries of G z − b, shape (n,)."""
     return np.abs(np.einsum("nij,nj->ni", G, z) - b).max(axis=1, initial=0.0)
 
 
 def _within_one(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray, near: float) -> np.ndarray:
-    """z (k,) of one row by (9), refined with its active limits, or the z within the limits with G z nearest to b."""
+    """z (k,) of one row by (9), refined with its active limits. If there is none: the z within the limits with G z
+    nearest to b."""
     z = _least_distance(G, b, low, high)
     if z is None or float(_mismatch(G[None], b[None], z[None])[0]) > _ROUGH:
         room = np.where(high > low, high, np.nextafter(high, np.inf))  # SciPy requires low < high
@@ -548,7 +566,7 @@ def _within_one(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray,
 
 
 def _least_distance(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
-    """z (k,) of (9), or None if there is none."""
+    """z (k,) of (9); None if there is none."""
     first, N = np.linalg.pinv(G, rcond=1e-12) @ b, null_space(G, rcond=1e-12)
     below, above = np.isfinite(low), np.isfinite(high)
     if not (below.any() or above.any()):  # SciPy aborts if H is empty
@@ -569,8 +587,8 @@ def _least_distance(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndar
 def _active_set(
     G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray, at: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """z (n, k) that satisfies (8), by an active-set method, and the mask of those that were found. `at` (n, k) are the
-    active limits at the start: −1 low, 0 none, 1 high."""
+    """z (n, k) that satisfies (8), by an active-set method, and the mask of rows for which it was found. `at` (n, k)
+    holds the active limits at the start: −1 low, 0 none, 1 high."""
     at, z, done = at.copy(), np.zeros(low.shape), np.zeros(len(low), dtype=bool)
     tiny = _EXACT * (1.0 + np.abs(np.where(np.isfinite(low), low, 0.0)).max(axis=1, initial=0.0))
     for _ in range(3 * at.shape[1] + 3):
@@ -584,7 +602,7 @@ def _active_set(
 def _exchange(
     G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray, at: np.ndarray, tiny: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """z for given active limits, the next active limits, and whether they are the same."""
+    """z for the given active limits, the next active limits, and whether these are the same."""
     free = at == 0
     fixed = np.where(at < 0, low, np.where(at > 0, high, 0.0))
     inverse = np.linalg.pinv(G * free[:, None, :], rcond=1e-12)

@@ -1,9 +1,9 @@
-"""Targets of frames of a robot, with rows of errors and their derivatives.
+"""Targets of frames of a robot, with their errors and derivatives.
 
     e = p_d − p,   ∂e/∂q = −R J_v                   a position, in world axes                              (1)
     e = log(Rᵀ R_d),   ∂e/∂q = −T(e)⁻¹ J_ω          a rotation, in the axes of the frame                    (2)
 
-T(e)⁻¹ is the inverse of the left tangent operator, log(exp(−ω) exp e) = e − T(e)⁻¹ ω + … .
+T(e)⁻¹ is the inverse of the left tangent operator, with log(exp(−ω) exp e) = e − T(e)⁻¹ ω + … .
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from lissom.robot import checks
 @final
 @dataclass(frozen=True)
 class Target:
-    """A frame and its wanted position or pose in the world.
+    """A frame and its target position or pose in the world.
 
     Fields:
-        name, s: of the frame, as in `frame_pose`. position: (..., 3) [m]. rotation: (..., 3, 3), or None if it is free.
-        weight: of errors of position [1/m] and of rotation [1/rad].
+        name, s: the frame, as in `frame_pose`.
+        position: target position (..., 3) [m].
+        rotation: target rotation (..., 3, 3), or None for a position only.
+        weight: weights of the errors of position [1/m] and of rotation [1/rad].
     """
 
     name: str
@@ -44,19 +46,19 @@ class Target:
         return self.position.shape[:-1]
 
     def flat(self, lead: tuple[int, ...]) -> Target:
-        """The target broadcast to leading axes, with these flattened to one."""
+        """The target broadcast to the leading axes `lead`, which are then flattened to one axis."""
         n, R = batch_of(lead), self.rotation
         p = np.broadcast_to(self.position, (*lead, 3)).reshape(n, 3)
         R = None if R is None else np.broadcast_to(R, (*lead, 3, 3)).reshape(n, 3, 3)
         return Target(self.name, self.s, p, R, self.weight)
 
     def of(self, rows: np.ndarray) -> Target:
-        """The target of rows of the batch."""
+        """The target for some rows of the batch."""
         R = self.rotation
         return Target(self.name, self.s, self.position[rows], None if R is None else R[rows], self.weight)
 
     def errors(self, model: Model, q: np.ndarray) -> np.ndarray:
-        """(2), then (1), of configurations (n, nq); shape (n, 3 or 6)."""
+        """Errors of configurations (n, nq), rotation (2) before position (1); shape (n, 3 or 6)."""
         g = frame_pose(model, q, self.name, self.s)
         e = self.position - g[:, :3, 3]
         if self.rotation is None:
@@ -64,7 +66,7 @@ class Target:
         return np.hstack([so3_log(np.swapaxes(g[:, :3, :3], 1, 2) @ self.rotation), e])
 
     def jacobian(self, model: Model, q: np.ndarray, errors: np.ndarray) -> np.ndarray:
-        """−∂e/∂q, from the errors at q; shape (n, 3 or 6, nv)."""
+        """−∂e/∂q from the errors at q, shape (n, 3 or 6, nv)."""
         R, J = frame_pose(model, q, self.name, self.s)[:, :3, :3], frame_jacobian(model, q, self.name, self.s)
         moved = R @ J[:, 3:]
         if self.rotation is None:
@@ -80,16 +82,16 @@ class Target:
 @final
 @dataclass(frozen=True)
 class Targets:
-    """Targets of configurations (n, nq), all with one leading axis."""
+    """All targets of configurations (n, nq). Their arrays have one leading axis."""
 
     items: tuple[Target, ...]
 
     def flat(self, lead: tuple[int, ...]) -> Targets:
-        """The targets broadcast to leading axes, with these flattened to one."""
+        """The targets broadcast to the leading axes `lead`, which are then flattened to one axis."""
         return Targets(tuple(item.flat(lead) for item in self.items))
 
     def of(self, rows: np.ndarray) -> Targets:
-        """The targets of rows of the batch."""
+        """The targets for some rows of the batch."""
         return Targets(tuple(item.of(rows) for item in self.items))
 
     def errors(self, model: Model, q: np.ndarray) -> np.ndarray:
@@ -107,15 +109,15 @@ class Targets:
         return np.concatenate([item.weights() for item in self.items])
 
     def away(self, errors: np.ndarray) -> np.ndarray:
-        """Largest error with a weight above zero, of errors (n, m); shape (n,)."""
+        """Largest absolute error with a positive weight, from errors (n, m); shape (n,)."""
         return np.abs(errors * (self.weights() > 0.0)).max(1, initial=0.0)
 
 
 def read_targets(model: Model, targets: Any, weights: Any) -> tuple[Targets, tuple[int, ...]]:
-    """Targets from a user's targets and weights by frame, and their common leading axes. The targets are not flattened.
+    """The Targets of a user's targets and weights by frame, and their common leading axes. The axes are not flattened.
 
     Raises:
-        ModelError, ShapeError: the frame, the rule and the value.
+        ModelError, ShapeError: a target or weight breaks a rule.
     """
     rule = "must be a dictionary of positions (..., 3) or poses (..., 4, 4) by frame"
     checks.require(isinstance(targets, Mapping) and len(targets) > 0, "targets", rule, targets)
@@ -159,7 +161,7 @@ def _target(model: Model, key: Any, value: Any, weight: Any) -> Target:
 
 
 def finite(value: Any, where: str, expected: str = "numbers") -> np.ndarray:
-    """A value as a float64 array. ShapeError if it is no array of finite numbers."""
+    """A value as a float64 array. Raises ShapeError unless all its entries are finite numbers."""
     if missing := lost(value):
         raise ShapeError(f"{where}: {missing}")
     try:
@@ -172,10 +174,10 @@ def finite(value: Any, where: str, expected: str = "numbers") -> np.ndarray:
 
 
 def read_limits(limits: Any, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds (n,) from a user's pair `limits`, or `low` and `high` if it is None.
+    """Bounds (n,) from a user's pair `limits`; `low` and `high` if it is None.
 
     Raises:
-        ModelError: the rule and the value.
+        ModelError: the limits break a rule.
     """
     if limits is None:
         return low, high
@@ -192,15 +194,15 @@ def read_limits(limits: Any, low: np.ndarray, high: np.ndarray) -> tuple[np.ndar
 
 def on_padded_rows(function: Callable[..., Any], rows: np.ndarray, *arrays: np.ndarray) -> Any:
     """Result (count, ...) of a function of `rows` (count,) and of these rows of arrays (n, ...). Rows are padded to a
-    power of two, since each size of batch needs buffers of its own."""
+    power of two, because each batch size needs its own buffers."""
     count = len(rows)
     wide = np.resize(rows, min(len(arrays[0]), 1 << max(count - 1, 0).bit_length()))
     return function(wide, *(x[wide] for x in arrays))[:count]
 
 
 def replace_rows(into: Any, names: Iterable[str], rows: np.ndarray, other: Any) -> None:
-    """Replace rows of the named arrays of `into` by the arrays of `other`. All arrays are replaced at once, so that
-    after Ctrl-C they belong to the same states."""
+    """Replace rows of the named arrays of `into` by the arrays of `other`. All arrays are replaced in one step, so that
+    they belong to the same states after Ctrl-C."""
     found = {}
     for name in names:
         found[name] = getattr(into, name).copy()

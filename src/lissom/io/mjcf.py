@@ -1,8 +1,8 @@
-"""MJCF: the rigid robots of MuJoCo, read by MuJoCo, which is an optional package.
+"""Import of MJCF files: the rigid robots of MuJoCo. MuJoCo, an optional package, reads the files.
 
-MuJoCo itself reads the file, so that defaults by class, units of angles, sequences of Euler angles, inertia from
-geometry, included files and frames have MuJoCo's meaning. This module converts its compiled model. The joints of a body
-have anchors p_k in its frame and move it one after another from the values ref_k. The pose of the body in its parent is
+So defaults by class, units of angles, sequences of Euler angles, inertia from geometry, included files and frames have
+MuJoCo's meaning. This module converts the compiled model of MuJoCo. The joints of a body have anchors p_k in its frame
+and move it one after another from the values ref_k. The pose of the body in its parent is
 
     g = g_body Π_k T(p_k) exp(Φ_k (q_k − ref_k)) T(−p_k)                                                   (1)
 
@@ -31,10 +31,10 @@ from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, Sh
 
 
 def mujoco_package(name: str) -> Any:
-    """The package mujoco. name: of the file in the error.
+    """The package mujoco. `name` is the name of the file, for the error.
 
     Raises:
-        ModelError: it is not installed.
+        ModelError: mujoco is not installed.
     """
     try:
         import mujoco
@@ -45,8 +45,8 @@ def mujoco_package(name: str) -> Any:
 
 @contextmanager
 def logged_warnings(mujoco: Any, name: str) -> Iterator[None]:
-    """Send warnings of MuJoCo to the log inside this block. Otherwise MuJoCo writes MUJOCO_LOG.TXT into the user's
-    folder. A handler of the user is kept."""
+    """Inside this block, send warnings of MuJoCo to the log. Otherwise MuJoCo writes MUJOCO_LOG.TXT into the user's
+    folder. A warning handler that the user has set is kept."""
     if mujoco.get_mju_user_warning() is not None:
         yield
         return
@@ -61,7 +61,7 @@ def logged_warnings(mujoco: Any, name: str) -> Iterator[None]:
 
 
 _ALONG_Z = (0.0, 0.0, 1.0)
-_LEFT_OUT = {  # counts of a compiled model, and the counted parts
+_LEFT_OUT = {  # parts that are not imported, and the names of their counts in a compiled model
     "tendon": "ntendon",
     "sensor": "nsensor",
     "camera": "ncam",
@@ -79,24 +79,30 @@ _SPEEDS = ("density", "viscosity", "wind")  # options of MuJoCo's fluid
 def load_mjcf(
     path: str | os.PathLike[str], *, balls: int = 24, limit_stiffness: float = 1e4, limit_damping: float = 0.0
 ) -> Robot:
-    """Robot of an MJCF file of rigid bodies.
+    """Read an MJCF file of rigid bodies as a Robot.
 
     Each body becomes a link. A joint that is not at its body's origin, or that shares the body with other joints,
-    becomes a link without mass. Geoms become drawn meshes and contact balls, sites frames, actuators inputs, and limits
-    stops. Coordinates are those of MuJoCo, in its order; free joints have lissom's, from the pose in the file. A
-    LeftOutWarning lists the parts that the robot does not have. An AccuracyWarning gives the distances of balls from
-    meshes.
+    becomes a link without mass. Other elements:
+
+    | MJCF | Robot |
+    |---|---|
+    | geoms | drawn meshes and contact balls |
+    | sites | frames |
+    | actuators | inputs |
+    | limits | stops |
+
+    The coordinates are those of MuJoCo, in its order. Free joints have lissom's coordinates and start at the pose in
+    the file. A LeftOutWarning lists the parts of the file that the robot does not have. An AccuracyWarning gives the
+    distances between balls and meshes.
 
     Args:
-        path: of the file.
-        balls: largest number of balls of a colliding mesh; 0 makes no balls, also for simple shapes.
-        limit_stiffness, limit_damping: of the stops at limits [N·m/rad, N/m] and [N·m·s/rad, N·s/m], in place of
-            MuJoCo's constraints.
-    Returns:
-        Robot.
+        path: path of the file.
+        balls: largest number of balls of a colliding mesh. 0: no balls at all, also none for simple shapes.
+        limit_stiffness, limit_damping: stiffness [N·m/rad, N/m] and damping [N·m·s/rad, N·s/m] of the stops, which
+            replace MuJoCo's limit constraints.
     Raises:
-        ModelError: the file, the element and the rule. Equality constraints and flexible parts are such errors. Or
-            mujoco is not installed.
+        ModelError: the file cannot be converted (the message gives file, element and rule), for example because of
+            equality constraints or flexible parts; or mujoco is not installed.
         OSError: the file cannot be read.
     """
     name = os.fspath(path)
@@ -125,7 +131,7 @@ def load_mjcf(
 
 @final
 class _Reader:
-    """The conversion of a compiled model of MuJoCo into a robot."""
+    """Conversion of a compiled model of MuJoCo to a Robot."""
 
     def __init__(self, mujoco: Any, compiled: Any, source: str, balls: int, stops: dict[str, float]) -> None:
         self.mujoco, self.m, self.balls, self.stops = mujoco, compiled, balls, stops
@@ -138,7 +144,7 @@ class _Reader:
                       int(kinds.mjJNT_SLIDE): "slide", int(kinds.mjJNT_HINGE): "hinge"}  # fmt: skip
 
     def _name(self, tag: str, k: int) -> str:
-        """The name of an element, or its number."""
+        """The name of an element; without a name its tag and index."""
         kind = getattr(self.mujoco.mjtObj, f"mjOBJ_{tag.upper()}", None)
         return (kind is not None and self.mujoco.mj_id2name(self.m, kind, k)) or f"{tag} {k}"
 
@@ -173,8 +179,8 @@ class _Reader:
         return None if b == 0 else self._name("body", b)
 
     def _add_body(self, robot: Robot, b: int) -> None:
-        """Add the links of a body: one for each joint. The link of the last joint carries the body if the joint is at
-        its origin; otherwise the body gets a further link."""
+        """Add the links of a body, one for each joint. The link of the last joint carries the body if the joint is at
+        the body's origin; otherwise the body gets a further link."""
         m, name = self.m, str(self._link(b))
         parent, g = self._link(m.body_parentid[b]), self._pose(m.body_pos[b], m.body_quat[b])
         joint: Joint = JointFixed()
@@ -196,7 +202,7 @@ class _Reader:
         robot.add_link(name, self._body(b), joint, parent, placement=g.tolist())
 
     def _taken(self, robot: Robot) -> set[str]:
-        """Names of links and frames, which must be unique."""
+        """Names of links and frames, which must be unique, including the bodies that are still to be added."""
         return {*robot.links, *robot.frames, *(self._name("body", b) for b in range(1, self.m.nbody))}
 
     def _joint(self, j: int) -> tuple[Joint, np.ndarray, np.ndarray]:
@@ -240,7 +246,7 @@ class _Reader:
         return JointRevolute(axis=tuple(axis.tolist()), **options), anchor, back
 
     def _armature(self, j: int) -> float:
-        """Inertia of rotors at a joint: its own, and those of its motors times gear²."""
+        """Rotor inertia at a joint: its own armature, and those of its motors times gear²."""
         m = self.m
         out = float(m.dof_armature[m.jnt_dofadr[j]])
         for k in range(m.nu if self.kinds[int(m.jnt_type[j])] in ("slide", "hinge") else 0):
@@ -249,7 +255,7 @@ class _Reader:
         return out
 
     def _rotor(self, k: int) -> float:
-        """Inertia of the rotor of an actuator; zero before MuJoCo 3.4."""
+        """Rotor inertia of an actuator; zero before MuJoCo 3.4."""
         return float(getattr(self.m, "actuator_armature", np.zeros(self.m.nu))[k])
 
     def _drives_joint(self, k: int) -> bool:
@@ -326,7 +332,7 @@ class _Reader:
         return self.mujoco.mjtGeom(int(self.m.geom_type[g])).name.removeprefix("mjGEOM_").lower()
 
     def _shape(self, g: int) -> Shape | None:
-        """A geom as a shape of the library."""
+        """A geom as a Shape; None if there is no such shape."""
         x, y, z = (float(size) for size in self.m.geom_size[g])
         shapes = {
             "sphere": lambda: ShapeSphere(x),
@@ -345,7 +351,7 @@ class _Reader:
         return vertices.astype(np.float64), m.mesh_face[face : face + m.mesh_facenum[k]].astype(np.int64)
 
     def _add_site(self, robot: Robot, k: int) -> None:
-        """Add a site as a frame, under a name that no link has."""
+        """Add a site as a frame, with a name that no link has."""
         link = self._link(self.m.site_bodyid[k])
         if link is None:
             self._note("what stands in the world", "site", k)
@@ -355,7 +361,7 @@ class _Reader:
         robot.add_frame(name, link, placement=self._pose(self.m.site_pos[k], self.m.site_quat[k]).tolist())
 
     def _add_input(self, robot: Robot, k: int) -> None:
-        """Add an actuator: a motor on a joint of one coordinate, or a wrench at a site."""
+        """Add an actuator: a motor on a joint with one coordinate, or a wrench at a site."""
         m, name, kinds = self.m, self._name("actuator", k), self.mujoco.mjtTrn
         gear, target = m.actuator_gear[k], int(m.actuator_trnid[k, 0])
         of_joint = self._drives_joint(k)
@@ -384,7 +390,7 @@ class _Reader:
         robot.couple_inputs(name, {behind: float(gear[0] * law)})
 
     def _law(self, k: int) -> float:
-        """The gain of the input of an actuator. Notes laws of MuJoCo that depend on the state as left out."""
+        """The gain of the input of an actuator. Laws of MuJoCo that depend on the state are noted as left out."""
         m, plain = self.m, True
         for word, none in (("gaintype", "mjtGain.mjGAIN_FIXED"), ("biastype", "mjtBias.mjBIAS_NONE"),
                            ("dyntype", "mjtDyn.mjDYN_NONE")):  # fmt: skip
@@ -422,7 +428,7 @@ class _Reader:
 
 
 def _moved(position: Any) -> np.ndarray:
-    """4x4 of a translation."""
+    """The pose (4, 4) of a translation."""
     g = np.eye(4)
     g[:3, 3] = position
     return g

@@ -1,8 +1,8 @@
-"""Reads the text of a robot file and finds all its mistakes at once.
+"""Reads the text of a robot file and reports all its mistakes together.
 
-Consequences of a mistake are not reported. A value of a wrong kind is corrected if the correction is certain; otherwise
-it is left out, or its whole entity is. Then the rest is checked again, and errors that follow from these changes are
-skipped.
+Consequences of a mistake are not reported. A value of a wrong type is corrected if the correction is certain. Otherwise
+the value, or its whole entity, is left out. Then the rest is checked again, and errors that follow from these changes
+are skipped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ENTITIES = {
     "springs": "spring",
     "contacts": "contact",
 }
-_ROUNDS = 12  # rounds of leaving out wrong parts
+_ROUNDS = 12  # largest number of rounds in which wrong parts are left out
 
 Keys = list[Any]
 
@@ -60,12 +60,15 @@ class Fault:
 @final
 @dataclass
 class Reading:
-    """The state of reading a robot file.
+    """The state while a robot file is read.
 
     Args:
-        source: the nodes of its text. data: their contents. folder: of the file.
-        faults: mistakes. mended, left_out: keys of values that were corrected or left out. hidden: names of entities
-            that differ from those of the file.
+        source: the YAML nodes of the text.
+        data: their contents.
+        folder: folder of the file.
+        faults: mistakes.
+        mended, left_out: keys of values that were corrected or left out.
+        hidden: names of entities that differ from the names in the file.
     """
 
     source: Source
@@ -77,16 +80,16 @@ class Reading:
     hidden: set[str] = field(default_factory=set)
 
     def add(self, line: int, text: str) -> None:
-        """Add a mistake, unless it is there already."""
+        """Add a mistake, unless it is already in the list."""
         if Fault(line, text) not in self.faults:
             self.faults.append(Fault(line, text))
 
 
 def read(text: str, name: str) -> tuple[Robot | None, list[Fault]]:
-    """The robot of a text, or None if too little is right, and the mistakes of the text in the order of lines.
+    """The robot of a text and the mistakes of the text, ordered by line. The robot is None if too much is wrong.
 
     Raises:
-        ModelError: the text is no YAML, and why.
+        ModelError: the text is not YAML.
     """
     source = parse(text, name)
     found: list[tuple[int, str]] = []
@@ -132,7 +135,7 @@ def _content(reading: Reading) -> Any:
 
 
 def _add_unknown(reading: Reading, data: Any, left: Any, lists: dict[str, list[int]], unknown: dict[Any, Any]) -> bool:
-    """Add the unknown keys of mappings to the mistakes. Returns whether some were renamed to the keys that were
+    """Add unknown keys of mappings to the mistakes. Returns whether some of them were renamed to the keys that were
     probably meant."""
     places, renamed = _places(left, ()) if unknown else {}, False
     for (mapping, key), known in unknown.items():
@@ -161,7 +164,7 @@ def _holder(data: Any, keys: Keys) -> Any:
 
 
 def _places(value: Any, keys: tuple[Any, ...]) -> dict[int, tuple[Any, ...]]:
-    """The keys that lead to each mapping of a document, by its identity."""
+    """For each mapping of a document, by its id, the keys that lead to it."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     out = {id(value): keys} if isinstance(value, dict) else {}
     for key, item in items:
@@ -199,7 +202,8 @@ def _add_error(reading: Reading, keys: Keys, item: Any) -> None:
 
 
 def _leave_out(reading: Reading, data: Any, dropped: set[tuple[str, int]], keys: Keys, item: Any) -> bool:
-    """Correct the value of an error, or leave it out, or leave out its owner. Returns False if nothing would remain."""
+    """Correct the wrong value of an error, leave it out, or leave out its owner. Returns False if nothing would
+    remain."""
     found: Keys = reading.source.locate(keys)[1]
     if item["type"] == "missing" and [*found, keys[-1]] in reading.mended:
         return True
@@ -315,7 +319,7 @@ def _check(robot: Robot, reading: Reading) -> None:
 
 
 def entity(keys: Sequence[str | int], data: dict[str, Any]) -> str:
-    """Path of an entity in words: links, 0, body, length becomes "link 'arm' > body: length"."""
+    """Name of an entity from its keys: links, 0, body, length becomes "link 'arm' > body: length"."""
     if len(keys) < 2 or keys[0] not in (*ENTITIES, "fluid"):
         return " > ".join(["robot file", *map(str, keys)])
     if keys[0] == "fluid":
@@ -337,7 +341,7 @@ def entity(keys: Sequence[str | int], data: dict[str, Any]) -> str:
 
 
 def keys_of(message: str, source: Source, data: dict[str, Any]) -> Keys:
-    """Keys of the entity that a message of `Robot.check` names, as deep as the file has them."""
+    """Keys of the entity that a message of `Robot.check` names, as far as the file has them."""
     if message.startswith("robot "):
         return [key for key in ("gravity", "near_pairs") if f": {key}" in message] or ["links"]
     fluid = data.get("fluid")
@@ -356,7 +360,7 @@ def keys_of(message: str, source: Source, data: dict[str, Any]) -> Keys:
     return []
 
 
-# -- cures of mistakes: the part of an error message behind the rule and the value ------------------------------------
+# -- cures of mistakes: the end of an error message, after the rule and the value -------------------------------------
 
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _UNITS = {  # units in SI units
@@ -364,7 +368,7 @@ _UNITS = {  # units in SI units
     "n": 1.0, "kn": 1e3, "mn": 1e-3, "s": 1.0, "ms": 1e-3, "bar": 1e5, "n/m": 1.0, "n/mm": 1e3, "g/cm3": 1e3,
     "g/cm^3": 1e3, "kg/m3": 1.0, "kg/m^3": 1.0, "pa*s": 1.0, "pa.s": 1.0, "rad": 1.0,
 }  # fmt: skip
-_OTHER_WORDS = {  # words of textbooks and other programs for keys and types
+_OTHER_WORDS = {  # words that textbooks and other programs use for keys and types
     "e": "young", "youngs_modulus": "young", "young_modulus": "young", "modulus": "young", "stiffness": "young",
     "nu": "poisson", "poisson_ratio": "poisson", "rho": "density", "eta": "viscosity", "damping": "viscosity",
     "diameter": "radius", "thickness": "width_z", "height": "width_z", "width": "width_y", "l": "length",
@@ -381,7 +385,7 @@ _CURE_OF_SOLIDS = "; write shape: box, shape: cylinder or shape: sphere"
 
 
 def _cure_of_word(word: Any, known: list[str]) -> str:
-    """The known word that was meant: the nearest one, or the one with another name in other programs."""
+    """The known word that was probably meant: a similar word, or the word for the same thing in other programs."""
     if not isinstance(word, str):
         return ""
     other = _OTHER_WORDS.get(word.lower())
@@ -392,7 +396,7 @@ def _cure_of_word(word: Any, known: list[str]) -> str:
 
 
 def _cure_of_type(value: Any, known: list[str]) -> str:
-    """The cure of a wrong value whose `type` chooses a class."""
+    """The cure of a wrong value in place of a mapping with `type`."""
     if value is None:
         return "; write a value behind the colon, such as {type: " + known[0] + ", ...}"
     if isinstance(value, list):
@@ -407,7 +411,7 @@ def _cure_of_type(value: Any, known: list[str]) -> str:
 
 
 def _cure_of_value(kind: str, value: Any, *, may_vary: bool = False) -> str:
-    """The cure of a value of the wrong kind. kind: the right one, as named by pydantic or `values`."""
+    """The cure of a value of a wrong type. `kind` is the right type, as named by pydantic or by `values`."""
     if kind in ("float_type", "int_type", "numbers", "finite_number", "place", "int_from_float"):
         return _cure_of_number(value, kind, may_vary)
     if kind == "string_type":
@@ -424,7 +428,7 @@ def _cure_of_value(kind: str, value: Any, *, may_vary: bool = False) -> str:
 
 
 def _cure_of_number(value: Any, kind: str, may_vary: bool) -> str:
-    """The cure of a wrong value in place of a number."""
+    """The cure of a wrong value where a number is expected."""
     if value is None:
         return "; write a number behind the colon"
     if isinstance(value, bool):
@@ -438,7 +442,7 @@ def _cure_of_number(value: Any, kind: str, may_vary: bool) -> str:
 
 
 def _corrected(value: Any) -> Any:
-    """The number in a text in quotes or with a unit behind it; None if there is none."""
+    """The number in a quoted text, or in a text with a unit; None if there is none."""
     if isinstance(value, list) and value:
         parts = [item if isinstance(item, int | float) and not isinstance(item, bool) else _corrected(item)
                  for item in value]  # fmt: skip
@@ -466,7 +470,7 @@ def _cure_of_text(text: str, may_vary: bool) -> str:
 
 
 def _with_unit(text: str) -> tuple[float, str] | None:
-    """The SI value of a number with a unit behind it, and the unit."""
+    """The value in SI units of a number with a unit, and the unit."""
     found = re.fullmatch(rf"({_NUMBER.pattern})\s*([a-zA-Z][a-zA-Z0-9/^*.]*)", text)
     if found is None or found[2].lower() not in _UNITS:
         return None

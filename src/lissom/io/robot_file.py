@@ -1,4 +1,4 @@
-"""Robot files: a description as YAML, checked when it is read. A written description is read back bit for bit."""
+"""Robot files: a robot description as YAML, checked when it is read. A written description is read back bit for bit."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from lissom.robot.robot import Link, Robot
 
 _SOLID = ("mass", "com", "inertia", "outline", "balls")
 _AGAIN = "add it again after loading the rest"
-_SHOWN = 10  # errors listed for one file
+_SHOWN = 10  # largest number of errors that are listed for one file
 
 
 def document(robot: Robot, folder: Path | None = None) -> dict[str, Any]:
-    """The keys and values of the file of a robot. Defaults are left out.
+    """The keys and values of the file of a robot, without defaults.
 
     Args:
-        folder: of the file; paths of meshes are relative to it. None keeps the paths.
+        folder: folder of the file. Paths of meshes are relative to it; None keeps the paths.
     Raises:
-        ModelError: the entity that a file cannot contain.
+        ModelError: a file cannot contain an entity of the robot.
     """
     out: dict[str, Any] = {"format": FORMAT, "name": robot.name, "gravity": _plain(robot.gravity, "robot: gravity")}
     if robot.near_pairs != Robot().near_pairs:
@@ -188,8 +188,7 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
 
 
 def _solid(body: RigidBody) -> dict[str, Any] | None:
-    """The arguments from which `RigidBody.box`, `.cylinder` or `.sphere` makes exactly this body; None for other
-    bodies."""
+    """The arguments of `RigidBody.box`, `.cylinder` or `.sphere` that give exactly this body; None for other bodies."""
     if body.form is None:
         return None
     x, y, z = (2.0 * float(half) for half in np.asarray(body.outline, dtype=np.float64))
@@ -210,27 +209,29 @@ def _unsaved(where: str, of: str, remedy: str) -> ModelError:
 
 
 def load_robot(path: str | os.PathLike[str]) -> Robot:
-    """Robot of a YAML file. Nothing in the file is executed.
+    """Read a Robot from a YAML file. Nothing in the file is executed.
 
     Args:
-        path: of the file.
+        path: path of the file.
     Raises:
-        ModelError: for each problem the file, the line, the entity, the rule and the value.
+        ModelError: the file has mistakes; for each one, the message gives file, line, entity, rule and value.
         OSError: the file cannot be read.
     """
     return _read(text_of(path), os.fspath(path))
 
 
 def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
-    """Write a robot description as YAML, which `load_robot` reads as the same robot.
+    """Write a robot description as YAML. `load_robot` reads it as the same robot.
 
     Numbers, expressions and tables are written exactly. Any other Python function of s becomes a table at Chebyshev
-    points that reproduces it within 1e-13 of its largest value. The file is written completely or not at all.
+    points, which reproduces it to 1e-13 of its largest value. The file is written completely or not at all.
 
     Args:
-        robot: the description. path: file to write.
+        robot: the description.
+        path: path of the file.
     Raises:
-        ModelError: the description breaks a rule, or has a Python function that a file cannot contain, with the cure.
+        ModelError: the description breaks a rule, or has a Python function that a file cannot contain; the message
+            gives a remedy.
         OSError: the file cannot be written.
     """
     require(isinstance(robot, Robot), "save_robot", "expected a Robot, the description and not its Model", robot)
@@ -250,12 +251,13 @@ def _read(text: str, name: str) -> Robot:
 
 
 def faults_of(path: str | os.PathLike[str]) -> tuple[Robot | None, list[Fault], list[Fault]]:
-    """The robot of a file without its wrong parts, all mistakes, and warnings of probable slips.
+    """The robot of a file without its wrong parts, all mistakes, and warnings about probable slips.
 
     Args:
-        path: of the file.
+        path: path of the file.
     Raises:
-        ModelError: the file is no YAML, and why. OSError: it cannot be read.
+        ModelError: the file is not YAML.
+        OSError: the file cannot be read.
     """
     name, text = os.fspath(path), text_of(path)
     robot, faults = read(text, name)

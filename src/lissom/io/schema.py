@@ -1,7 +1,7 @@
 """The schema of a robot file, checked by pydantic.
 
-Each class of the description is one mapping whose keys are the fields of the class. A field may hold numbers, functions
-of s or t, and placements.
+Each class of the description is a mapping whose keys are the fields of the class. A field may hold numbers, functions
+of s or t, and placements. A `kind` below is a type annotation for pydantic.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ from lissom.robot.robot import Link, Robot
 
 
 class Schema(BaseModel):
-    """A mapping in a robot file, with exact types and without unknown keys."""
+    """A mapping in a robot file. Types must match exactly, and unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, data: Any, info: ValidationInfo) -> Any:
-        """The known keys of the mapping. Unknown ones are collected by its identity, so that the rest is checked
-        too."""
+        """The known keys of the mapping. Unknown keys are collected by the id of the mapping, so that the rest is
+        checked too."""
         if not isinstance(data, dict):
             return data
         others = [key for key in data if key not in cls.model_fields]
@@ -85,7 +85,7 @@ class Schema(BaseModel):
 @final
 @dataclass(frozen=True)
 class ConstantMatrix:
-    """B(q) of a custom actuator that does not depend on q.
+    """A constant B(q) of a custom actuator.
 
     Args:
         matrix: shape (nv, size).
@@ -99,12 +99,12 @@ class ConstantMatrix:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number and not a truth value."""
+    """Whether a value is a number (bool is not)."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _numbers(value: Any) -> Any:
-    """A number or a nested list of numbers."""
+    """Validate a number or a nested list of numbers."""
     if is_number(value):
         if isinstance(value, int) and abs(value) > 2**53:
             raise PydanticCustomError("numbers", "must be a number that float64 holds")
@@ -136,7 +136,7 @@ def _tabulated(data: _Table) -> Tabulated:
 
 
 def _function_of(variable: str) -> Any:
-    """The kind of a field that holds numbers or a function of `variable`."""
+    """Type annotation of a field that holds numbers or a function of `variable`."""
 
     def expression(data: _ExpressionText) -> Expression:
         return Expression(data.expression, data.variable or variable)
@@ -184,7 +184,7 @@ def _rotation_matrix(data: _Rotation) -> np.ndarray:
 
 
 def _turn(axis: np.ndarray, first: float, second: float) -> np.ndarray:
-    """I + first·[axis]× + second·[axis]×², which is Rodrigues' formula for a unit axis."""
+    """I + first·[axis]× + second·[axis]×²; for a unit axis this is Rodrigues' formula."""
     x, y, z = axis
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     return np.eye(3) + first * cross + second * cross @ cross
@@ -232,11 +232,11 @@ _REPRODUCTION = 1e-13
 def tabulate(function: Any, where: str) -> Tabulated:
     """A Python function of s as the polynomial through Chebyshev points.
 
-    The smallest of 2, 4, ..., 128 points that reproduces the function at 301 other abscissae within 1e-13 of its
-    largest value there.
+    The table has the smallest of 2, 4, ..., 128 points that reproduces the function at 301 other abscissae to 1e-13 of
+    its largest value there.
 
     Raises:
-        ModelError: no table of 128 points does, or the function fails.
+        ModelError: no table with up to 128 points reproduces the function, or the function fails.
     """
     samples = 0.5 - 0.5 * np.cos(np.linspace(0.003, np.pi - 0.002, 301))
     shape = np.shape(_first_value(function, where))
@@ -265,7 +265,7 @@ FORMAT = 1
 
 
 def _mapping(name: str, make: Callable[..., Any], fields: dict[str, Any]) -> Any:
-    """The kind of a mapping: its keys with their kinds and defaults; a valid one becomes `make(**given)`."""
+    """Type annotation of a mapping with the given fields. A valid mapping becomes `make(**given)`."""
     model: Any = create_model(name, __base__=Schema, **fields)
 
     def describe(data: Any) -> Any:
@@ -275,8 +275,12 @@ def _mapping(name: str, make: Callable[..., Any], fields: dict[str, Any]) -> Any
 
 
 def _class(cls: type, *, typed: bool = True, nested: tuple[type, ...] = ()) -> Any:
-    """The kind of a mapping with the fields of a description class. typed: whether its key `type` is required. nested:
-    the classes that contain it."""
+    """Type annotation of a mapping with the fields of a description class.
+
+    Args:
+        typed: whether the key `type` is required.
+        nested: the classes that contain this mapping.
+    """
     head = {"type": (Literal[cls.__name__], ...) if typed else (Literal[cls.__name__], cls.__name__)}
     kind = _mapping(cls.__name__, cls, head | _fields(cls, nested))
     if not hasattr(cls, "named"):
@@ -285,7 +289,7 @@ def _class(cls: type, *, typed: bool = True, nested: tuple[type, ...] = ()) -> A
 
 
 def _filled_in(cls: type) -> Callable[[Any], Any]:
-    """A validator that replaces the key `name` by the catalogue's values for a class."""
+    """A validator that replaces the key `name` by the values of the catalogue for a class."""
 
     def filled(data: Any) -> Any:
         if not isinstance(data, dict) or "name" not in data:
@@ -296,7 +300,7 @@ def _filled_in(cls: type) -> Callable[[Any], Any]:
 
 
 def _fields(cls: type, nested: tuple[type, ...] = ()) -> dict[str, Any]:
-    """The kinds of the fields of a description class by name, each with its default."""
+    """Type annotations and defaults of the fields of a description class, by name."""
     hints, out = get_type_hints(cls, include_extras=True), {}
     for field in dataclasses.fields(cls):
         kind = _kind(hints[field.name], (*nested, cls))
@@ -309,7 +313,8 @@ def _fields(cls: type, nested: tuple[type, ...] = ()) -> dict[str, Any]:
 
 
 def _kind(hint: Any, nested: tuple[type, ...]) -> Any:
-    """The kind of a field from its annotation. A class inside a mapping cannot be one of the classes around it."""
+    """The type annotation for pydantic, from the annotation of a field. A mapping must not be of a class that contains
+    it."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _KINDS[hint.__metadata__[0]]
@@ -333,7 +338,7 @@ def _kind(hint: Any, nested: tuple[type, ...]) -> Any:
 
 
 def _family(family: type, nested: tuple[type, ...] = ()) -> Any:
-    """The kind of a mapping whose `type` names a class of a family."""
+    """Type annotation of a mapping whose `type` names a class of a family."""
     classes = _classes(*(cls for cls in members(family) if cls not in nested and cls not in IN_PYTHON), nested=nested)
     return _one_of(classes | {"mesh of a file": _MeshFile}, _domain_tag) if family is Domain else _one_of(classes)
 
@@ -348,14 +353,14 @@ def _domain_tag(value: Any) -> Any:
 
 
 def _loaded(data: Any, info: ValidationInfo) -> DomainTetrahedra:
-    """The mesh of a file beside the robot file."""
+    """The mesh in a file whose path is relative to the robot file."""
     given = {key: getattr(data, key) for key in data.model_fields_set if key not in ("type", "file")}
     folder = (info.context or {}).get("folder", Path())
     return DomainTetrahedra.load(Path(folder) / data.file, **given)
 
 
 def _beside(data: Any, info: ValidationInfo) -> meshes.Mesh:
-    """A mesh that is drawn, whose file, if any, is beside the robot file."""
+    """A drawn mesh. The path of its file, if it has one, is relative to the robot file."""
     given = {key: getattr(data, key) for key in data.model_fields_set}
     if given.get("file") is not None:
         given["file"] = os.path.abspath(Path((info.context or {}).get("folder", "")) / given["file"])
@@ -363,7 +368,7 @@ def _beside(data: Any, info: ValidationInfo) -> meshes.Mesh:
 
 
 def _one_of(choices: dict[str, Any], tag: Callable[[Any], Any] | None = None) -> Any:
-    """The kind of a mapping whose `type` chooses one of these."""
+    """Type annotation of a mapping whose `type` selects one of the choices."""
 
     def chosen(value: Any) -> Any:
         return str(value.get("type")) if isinstance(value, dict) else None
@@ -432,7 +437,7 @@ _MeshFile = Annotated[_mesh_of_file, AfterValidator(_loaded), Tag("mesh of a fil
 
 
 def _deformable(kinematics: Any, domain: Any = None, **others: Any) -> DeformableBody:
-    """A deformable body. Without a domain it takes the mesh of its finite elements."""
+    """A deformable body. Without a domain, its domain is the mesh of its finite elements."""
     if domain is None:
         domain = getattr(getattr(kinematics, "whole", kinematics), "mesh", None)
         checks.require(domain is not None, "domain", "must be given but for finite elements", None)
@@ -521,7 +526,7 @@ _Fluid: Any = _class(fluid.Fluid, typed=False) | None
 
 
 def _entries(cls: type) -> Any:
-    """The kind of a list whose items are all of one class."""
+    """Type annotation of a list of mappings of one class."""
     return _list_of(_class(cls, typed=False))
 
 

@@ -1,4 +1,4 @@
-"""Text files of the user: contents up to a limit of size, YAML with line numbers and back, CSV of inputs over time.
+"""Text files of the user: reading up to a size limit, YAML with line numbers, and CSV files of inputs over time.
 
 Nothing in a file is executed. Files without an end, such as devices, are refused.
 """
@@ -19,14 +19,15 @@ import yaml
 
 from lissom.errors import ModelError
 
-_MOST_BYTES = 2**26  # largest size of a description [B]
+_MOST_BYTES = 2**26  # largest size of a robot file [B]
 
 
 def bytes_of(path: str | os.PathLike[str], most: int = _MOST_BYTES) -> bytes:
     """The bytes of a file.
 
     Raises:
-        ModelError: the file has more than `most` bytes. OSError: it cannot be read.
+        ModelError: the file has more than `most` bytes.
+        OSError: the file cannot be read.
     """
     with Path(path).open("rb") as file:
         found = file.read(most + 1)
@@ -36,10 +37,11 @@ def bytes_of(path: str | os.PathLike[str], most: int = _MOST_BYTES) -> bytes:
 
 
 def text_of(path: str | os.PathLike[str], most: int = _MOST_BYTES) -> str:
-    """The text of a file in UTF-8.
+    """The text of a UTF-8 file.
 
     Raises:
-        ModelError: the file has more than `most` bytes, or is not UTF-8, and where. OSError: it cannot be read.
+        ModelError: the file has more than `most` bytes, or is not UTF-8 (the message gives the line).
+        OSError: the file cannot be read.
     """
     raw = bytes_of(path, most)
     try:
@@ -62,9 +64,9 @@ _RESOLVED = (  # the core schema of YAML 1.2: 1e6 is a number, `yes` is a text
         list("-+.0123456789"),
     ),
 )
-_VALUES_MAX, _DEPTH_MAX = 500_000, 60  # of a document
-_FLOW_WIDTH = 100  # longest text of a list or a mapping on one line
-_SYNTAX = (  # parts of messages of PyYAML, and the cures
+_VALUES_MAX, _DEPTH_MAX = 500_000, 60  # largest number of values, and of levels, of a document
+_FLOW_WIDTH = 100  # largest width of a list or a mapping on one line
+_SYNTAX = (  # parts of messages of PyYAML, and remedies
     ("'\\t'", "indent with spaces, not with tabs"),
     ("mapping values are not allowed", "a text with a colon needs quotes, and keys of one mapping one indentation"),
     ("could not find expected ':'", "write a colon and a space after each key, as in length: 0.3"),
@@ -100,8 +102,8 @@ class Source:
     """The nodes of a YAML text.
 
     Args:
-        name: of the file, for messages.
-        root: the node of the whole document.
+        name: name of the file, for messages.
+        root: node of the whole document.
     """
 
     name: str
@@ -111,14 +113,14 @@ class Source:
         """The document as dictionaries, lists, texts and numbers.
 
         Args:
-            found: list to which mistakes are added as (line, text): a duplicate key, a key that is no text, a tag.
+            found: list that receives mistakes as (line, text): a duplicate key, a key that is no text, a tag.
         Raises:
-            ModelError: a document of unreasonable size.
+            ModelError: the document is too large.
         """
         return self._plain(self.root, iter(range(_VALUES_MAX)), 0, found)
 
     def locate(self, keys: Sequence[str | int]) -> tuple[int, list[str | int]]:
-        """The line of the value at `keys`, and those of the keys that are in the text; the others are skipped."""
+        """The line of the value at `keys`, and those of the keys that the text contains. Other keys are skipped."""
         node, line, found = self.root, self.root.start_mark.line + 1, []
         for key in keys:
             inside = _child(node, key)
@@ -168,7 +170,7 @@ def parse(text: str, name: str) -> Source:
     """The nodes of a YAML text.
 
     Raises:
-        ModelError: the file, the line and what is wrong with the syntax.
+        ModelError: wrong syntax; the message gives file and line.
     """
     try:
         root = _Loader(text).get_single_node()
@@ -191,12 +193,12 @@ def parse(text: str, name: str) -> Source:
 
 
 def _cure_of_syntax(why: str) -> str:
-    """The cure of a syntax error of PyYAML; empty if none is known."""
+    """A remedy for a syntax error of PyYAML; empty if none is known."""
     return next((f"; {cure}" for sign, cure in _SYNTAX if sign in why), "")
 
 
 def dump(data: dict[str, Any]) -> str:
-    """Plain data as readable YAML. Floats are written such that reading them gives the same bits."""
+    """Plain data as readable YAML. Floats are written so that they are read back bit for bit."""
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=False)
 
 
@@ -212,7 +214,7 @@ def _scalar(tag: str, text: str) -> Any:
 
 
 def _child(node: yaml.Node, key: str | int) -> tuple[int, yaml.Node] | None:
-    """Line (from 0) and node of an entry of a mapping or a list; None where there is none."""
+    """Line (from 0) and node of an entry of a mapping or a list; None if there is no such entry."""
     if isinstance(node, yaml.MappingNode):
         for key_node, value in node.value:
             if key_node.value == key:
@@ -242,7 +244,8 @@ def _represent_dict(dumper: yaml.SafeDumper, value: dict) -> yaml.Node:
 
 
 def _represent_str(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
-    """Line breaks and other unprintables are escaped in double quotes; PyYAML folds U+0085 otherwise."""
+    """A text for YAML. Line breaks and other unprintable characters are escaped in double quotes, because PyYAML would
+    fold U+0085."""
     return dumper.represent_scalar(_TAG + "str", value, style=None if value.isprintable() else '"')
 
 
@@ -253,13 +256,16 @@ _Dumper.add_representer(dict, _represent_dict)
 
 # -- inputs over time -------------------------------------------------------------------------------------------------
 
-_MOST_INPUT_BYTES = 2**28  # largest size of a file [B], ten million numbers
+_MOST_INPUT_BYTES = 2**28  # largest size of a CSV file [B], about ten million numbers
 
 
 class InputHistory(NamedTuple):
-    """The contents of a CSV of inputs.
+    """The contents of a CSV file of inputs.
 
-    Fields: t (n,) [s]; u (n, nu) [N, Pa, N·m]; missing: names of the inputs without a column, which are zero in u.
+    Fields:
+        t: times (n,) [s].
+        u: inputs (n, nu) [N, Pa, N·m].
+        missing: names of the inputs without a column, which are zero in u.
     """
 
     t: np.ndarray
@@ -268,13 +274,13 @@ class InputHistory(NamedTuple):
 
 
 def read_inputs(path: str | os.PathLike[str], names: Sequence[str]) -> InputHistory:
-    """Inputs over time from a CSV with the header `t,<input>,...` in any order of columns.
+    """Read inputs over time from a CSV file with the header `t,<input>,...`. The columns may have any order.
 
     Args:
-        path: of the file.
-        names: of the robot's inputs, in the order of u.
+        path: path of the file.
+        names: names of the robot's inputs, in the order of u.
     Raises:
-        ModelError: the file, line and column, the rule and the value.
+        ModelError: the file has a mistake; the message gives line, column, rule and value.
         OSError: the file cannot be read.
     """
     name = os.fspath(path)

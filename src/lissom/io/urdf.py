@@ -1,7 +1,7 @@
-"""URDF: trees of rigid bodies in the format of ROS.
+"""Import of URDF files: trees of rigid bodies in the format of ROS.
 
-This module parses the file itself, since packages for URDF lack two things: transmissions, which become inputs, and
-line numbers for errors. Nothing in a file is executed. Meshes are read by trimesh.
+This module parses the file itself, because URDF packages lack two things: transmissions, which become inputs, and line
+numbers for errors. Nothing in a file is executed. trimesh reads the meshes.
 
     R = Rz(yaw) Ry(pitch) Rx(roll)   of rpy = (roll, pitch, yaw)                                           (1)
 """
@@ -35,8 +35,12 @@ class Element:
     """One element of an XML file.
 
     Args:
-        source: name of the file. line: of its start. tag, given: its name and its attributes.
-        inside: its child elements. text: pieces of its text.
+        source: name of the file.
+        line: line of its start.
+        tag: tag of the element.
+        given: attributes.
+        inside: child elements.
+        text: pieces of its text.
     """
 
     source: str
@@ -48,7 +52,7 @@ class Element:
 
     @property
     def title(self) -> str:
-        """The element in words: joint 'elbow'."""
+        """The element in words, such as: joint 'elbow'."""
         name = self.given.get("name")
         return self.tag if name is None else f"{self.tag} {name!r}"
 
@@ -57,18 +61,18 @@ class Element:
         return ModelError(f"{self.source}, line {self.line}: {self.title}: {message}")
 
     def all(self, tag: str) -> Iterator[Element]:
-        """The child elements of a name."""
+        """The child elements with a tag."""
         return (element for element in self.inside if element.tag == tag)
 
     def find(self, tag: str) -> Element | None:
-        """The only child element of a name; None if there is none."""
+        """The only child element with a tag; None if there is none. Raises ModelError if there are several."""
         found = list(self.all(tag))
         if len(found) > 1:
             raise found[1].error(f"occurs twice in {self.title}")
         return found[0] if found else None
 
     def need(self, tag: str) -> Element:
-        """The only child element of a name. Raises ModelError without it."""
+        """The only child element with a tag. Raises ModelError if there is none."""
         found = self.find(tag)
         if found is None:
             raise self.error(f"must hold <{tag}>")
@@ -81,7 +85,7 @@ class Element:
         return self.given[name].strip()
 
     def numbers(self, name: str, count: int, default: tuple[float, ...] | None = None) -> np.ndarray:
-        """`count` finite numbers of an attribute; without a default it is required."""
+        """`count` finite numbers of an attribute. Without a default the attribute is required."""
         if default is not None and name not in self.given:
             return np.array(default, dtype=np.float64)
         words = self.attribute(name).split()
@@ -95,7 +99,7 @@ class Element:
         return np.array(out)
 
     def number(self, name: str, default: float | None = None) -> float:
-        """A finite number of an attribute; without a default it is required."""
+        """A finite number of an attribute. Without a default the attribute is required."""
         return float(self.numbers(name, 1, None if default is None else (default,))[0])
 
 
@@ -103,7 +107,7 @@ def parse_xml(raw: bytes, name: str) -> Element:
     """The outermost element of an XML text.
 
     Raises:
-        ModelError: the file, the line and what is wrong with the syntax.
+        ModelError: wrong syntax; the message gives file and line.
     """
     parser, open_elements, roots = expat.ParserCreate(), [], []
 
@@ -156,24 +160,30 @@ def load_urdf(
     limit_damping: float = 0.0,
     packages: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> Robot:
-    """Robot of a URDF file: a link for each link of the file, with the joint above it.
+    """Read a URDF file as a Robot. Each link of the file becomes a link with its parent joint.
 
-    Visual meshes are drawn. Collision meshes become contact balls (see `fit_balls`), transmissions inputs, and limits
-    stops. A LeftOutWarning lists the parts that the robot does not have. An AccuracyWarning gives the distances of
-    balls from their meshes.
+    | URDF | Robot |
+    |---|---|
+    | visual meshes | drawn meshes |
+    | collision meshes | contact balls (see `fit_balls`) |
+    | transmissions | inputs |
+    | limits | stops |
+
+    A LeftOutWarning lists the parts of the file that the robot does not have. An AccuracyWarning gives the distances
+    between balls and meshes.
 
     Args:
-        path: of the file.
-        base: joint between the world and the root; None fixes it.
-        motors: whether each moving joint without a transmission gets a motor of the joint's name.
-        balls: largest number of balls of a collision mesh; 0 makes no balls, also for simple shapes.
-        limit_stiffness, limit_damping: of the stops at limits [N·m/rad, N/m] and [N·m·s/rad, N·s/m], which URDF does
-            not have.
-        packages: folders of packages in `package://` by name; others are searched above the folder of the file.
-    Returns:
-        Robot.
+        path: path of the file.
+        base: joint between the world and the root link; None fixes the root.
+        motors: True adds a motor, named after the joint, to each moving joint without a transmission.
+        balls: largest number of balls of a collision mesh. 0: no balls at all, also none for simple shapes.
+        limit_stiffness, limit_damping: stiffness [N·m/rad, N/m] and damping [N·m·s/rad, N·s/m] of the stops, which URDF
+            does not specify.
+        packages: folders of packages in `package://`, by name. Other packages are searched in the parent folders of the
+            file.
     Raises:
-        ModelError: the file, the line, the element and the rule. A joint that mimics another is such an error.
+        ModelError: the file has a mistake, or a joint that mimics another; the message gives file, line, element and
+            rule.
         OSError: the file cannot be read.
     """
     name = os.fspath(path)
@@ -191,7 +201,7 @@ def load_urdf(
 
 @final
 class _Reader:
-    """The conversion of a file into a robot."""
+    """Conversion of a URDF file to a Robot."""
 
     def __init__(self, root: Element, folder: Path, balls: int, stops: dict[str, float], packages: dict) -> None:
         self.root, self.folder, self.balls, self.stops, self.packages = root, folder, balls, stops, packages
@@ -329,7 +339,7 @@ class _Reader:
         return Mesh(file=file, scale=tuple(_scale(part).tolist()), placement=placement, color=color)
 
     def _collision(self, link: Element, collision: Element) -> list[list[float]]:
-        """Balls of a shape or a mesh, rows (x, y, z, radius) in the body's frame."""
+        """Balls of a shape or a mesh: rows (x, y, z, radius) in the body's frame."""
         if not self.balls:
             return []
         part, placement = _geometry(collision), _placement(collision)
@@ -358,7 +368,7 @@ class _Reader:
         return np.column_stack([rows[:, :3] @ g[:3, :3].T + g[:3, 3], rows[:, 3]]).tolist()
 
     def _file(self, part: Element) -> str | None:
-        """The path of the file of a mesh; None if it does not exist."""
+        """The path of a mesh file; None if it does not exist."""
         text = part.attribute("filename")
         if text.startswith("package://"):
             package, _, rest = text.removeprefix("package://").partition("/")
@@ -371,7 +381,7 @@ class _Reader:
         return next((os.fspath(file) for file in tries if file.is_file()), None)
 
     def _add_inputs(self, robot: Robot, motors: bool) -> None:
-        """Add the motors of transmissions and, with `motors`, of all other moving joints."""
+        """Add the motors of transmissions; with `motors` also of all other moving joints."""
         driven = set()
         for transmission in self.root.all("transmission"):
             joints, actuators = list(transmission.all("joint")), list(transmission.all("actuator"))
@@ -394,7 +404,7 @@ class _Reader:
                 robot.add_joint_actuator(name, link)
 
     def _look(self, element: Element, kind: str) -> None:
-        """Note the child elements that are not read as left out. Links and joints are checked when they are added."""
+        """Note child elements that are not read as left out. Links and joints are checked when they are added."""
         for part in element.inside:
             if part.tag not in _KNOWN.get(kind, ()):
                 self.left_out.add(f"<{part.tag}>", f"{element.title} (line {part.line})")
@@ -403,7 +413,7 @@ class _Reader:
 
 
 def _add_motor(robot: Robot, name: str, joint: str, link: str, gear: float) -> None:
-    """Add a motor, whose torque acts on the joint times the reduction of its gear."""
+    """Add a motor. The torque on the joint is the motor torque times the gear reduction."""
     if gear == 1.0:
         robot.add_joint_actuator(name, link)
         return
@@ -431,7 +441,7 @@ def _reduction(element: Element) -> float:
 
 
 def _pose(origin: Element | None) -> np.ndarray:
-    """4x4 of an <origin>; the identity without one."""
+    """The pose (4, 4) of an <origin>; the identity if there is none."""
     g = np.eye(4)
     if origin is not None:
         (cr, cp, cy), (sr, sp, sy) = (f(origin.numbers("rpy", 3, (0.0, 0.0, 0.0))) for f in (np.cos, np.sin))
@@ -450,7 +460,7 @@ def _placement(element: Element) -> list[list[float]] | None:
 
 
 def _geometry(element: Element) -> Element:
-    """The only shape or mesh of a visual or a collision."""
+    """The only shape or mesh of a visual or collision element."""
     geometry = element.need("geometry")
     parts = [part for part in geometry.inside if part.tag in _KNOWN["geometry"]]
     if len(parts) != 1:
@@ -481,9 +491,9 @@ def _color(material: Element) -> tuple[float, ...] | None:
     return None if color is None else tuple(color.numbers("rgba", 4).tolist())
 
 
-# -- parts that imports of URDF and MJCF leave out --------------------------------------------------------------------
+# -- parts of files that the imports of URDF and MJCF leave out -------------------------------------------------------
 
-_SHOWN_PLACES = 8  # places that a warning names for each kind
+_SHOWN_PLACES = 8  # largest number of places that a warning names for each kind
 
 
 @final
@@ -504,12 +514,13 @@ class LeftOut:
         self._places.setdefault(kind, []).append(place)
 
     def fitted(self, link: str, count: int, gap: float) -> None:
-        """Add a link whose collision mesh became `count` balls with a largest gap [m]."""
+        """Add a link whose collision mesh was replaced by `count` balls, with the largest distance `gap` [m] from the
+        mesh."""
         before = self._fits.get(link, (0, 0.0))
         self._fits[link] = (before[0] + count, max(before[1], gap))
 
     def warn(self) -> None:
-        """Issue one warning of the parts that were left out, and one of balls in place of meshes."""
+        """Issue one warning about the parts that were left out, and one about balls that replace meshes."""
         if self._places:
             kinds = [f"{kind} of {_listed(places)}" for kind, places in self._places.items()]
             warnings.warn(f"{self.source}: left out: {'; '.join(kinds)}", LeftOutWarning, stacklevel=3)

@@ -36,8 +36,13 @@ from lissom.robot.robot import Robot
 
 
 class PullsOfBody(NamedTuple):
-    """The pulls on one deformable body. q_start: its first coordinate in q. rows: the range of its pulls among all.
-    pulls: the functions that give their work."""
+    """The pulls on one deformable body.
+
+    Fields:
+        q_start: first coordinate of the body in q.
+        rows: range of its pulls among all pulls.
+        pulls: the functions that give their work.
+    """
 
     q_start: int
     rows: slice
@@ -104,8 +109,8 @@ def _check_finite(pulls: BodyPulls | LengthPulls, items: list[PathBody | BodyCha
 
 @final
 class ActuationBuilder:
-    """Collects tendons, chambers and wrenches while a robot is built. Its other methods return the frozen tables, once
-    the nodes have numbers."""
+    """Collects tendons, chambers and wrenches while a robot is built. Once the nodes have numbers, its other methods
+    return the frozen tables."""
 
     def __init__(self, robot: Robot, bodies: dict[str, PlacedBody], v_start: list[int]) -> None:
         self.robot, self.bodies, self.v_start = robot, bodies, v_start
@@ -150,8 +155,8 @@ class ActuationBuilder:
         self.pulls.append((channel, body, item))
 
     def _add_wrench(self, channel: int, actuator: WrenchInput) -> None:
-        """Add a wrench input. One on a link without nodes moves nothing and is left out. A wrench that turns with its
-        body is stored in the axes of the node."""
+        """Add a wrench input. An input on a link without nodes moves nothing and is left out. A wrench that turns with
+        its body is stored in the axes of the node."""
         unit = actuator.columns("directions")[:, channel - self.names.index(actuator.name)]
         parts = [word for word, part in (("moment [N·m]", unit[:3]), ("force [N]", unit[3:])) if part.any()]
         self.units[channel] = parts[0] if len(parts) == 1 else "input"
@@ -273,8 +278,8 @@ def _path_rows(
 def path_on_rod(
     actuator: Tendon | Chamber, item: PathRod, length: float
 ) -> Callable[[float], tuple[float, np.ndarray, np.ndarray, bool]]:
-    """A path along a rod of some length as a function of s: signed weight per metre, offset, its slope per metre, and
-    whether the force is normal to the section."""
+    """Path along a rod of some length, as a function of s that returns the signed weight per metre, the offset, its
+    slope per metre, and whether the force is normal to the section."""
     where = f"actuator {actuator.name!r}"
     offset, slope = (make(item.offset, f"{where}: offset") for make in (offset_function, offset_slope))
     area = profile(actuator.area, f"{where}: area") if isinstance(actuator, Chamber) else None
@@ -309,7 +314,7 @@ def _segments(tendon: Tendon, bodies: dict[str, PlacedBody], where: str) -> Iter
 
 
 def _inputs(robot: Robot, channels: list[str], v_start: list[int]) -> tuple[np.ndarray, Inputs]:
-    """The gains from u to channels; the names of the inputs with their gains to joints and custom actuators."""
+    """The gains from u to channels, and the names of the inputs with their gains to joints and custom actuators."""
     coupled = {member: c for c in robot.couplings.values() for member in c.gains}
     names: list[str] = []
     columns: dict[str, list[tuple[int, float]]] = {}

@@ -34,8 +34,11 @@ WORLD: Frame = (None, np.eye(4))
 
 
 class Refined(NamedTuple):
-    """A finer body for estimates of errors; numbers of a body's own coordinates among its coordinates; and a text that
-    says what lowers the error by these, with a place for the name of the link."""
+    """A finer body for estimates of errors.
+
+    It also holds the numbers of the body's own coordinates among the finer body's coordinates, and a text that says how
+    to reduce the error; the name of the link is inserted into the text.
+    """
 
     body: Body
     own: np.ndarray
@@ -75,7 +78,7 @@ class PlacedBody(ABC):
 
     @property
     def doubt(self) -> str | None:
-        """A warning about values of the body that are unlikely."""
+        """Warning about values of the body that are unlikely; None if there is none."""
         return None
 
     @property
@@ -90,7 +93,7 @@ class PlacedBody(ABC):
 
     @property
     def material(self) -> Material | None:
-        """The material that its stiffness and mass come from; None without one."""
+        """The material that gives its stiffness and mass; None for a body without a material."""
         return None
 
     def stretches(self, where: str) -> list[tuple[float, float, np.ndarray, np.ndarray]]:
@@ -102,16 +105,16 @@ class PlacedBody(ABC):
         return []
 
     def reach(self, s: float) -> float:
-        """Largest distance of its outline from the line of its frames [m], 0 where that is not known."""
+        """Largest distance of its outline from the line of its frames [m]; 0 if that is not known."""
         return 0.0
 
     def balls(self, contact: Contact, where: str) -> Iterator[tuple[Any, Point, float]]:
-        """Place, centre and radius [m] of the balls by which it touches."""
+        """Place, centre and radius [m] of the balls that represent it in contacts."""
         yield from ()
 
     def refined(self, *, enriched: bool) -> Refined | None:
-        """A finer body for estimates of its errors: finer points alone, or also further coordinates where it is
-        `enriched` and further ones are known. None without a finer body."""
+        """A finer body for estimates of its errors: one with more points, or also with more coordinates if it is
+        `enriched` and more coordinates are known. None if there is no finer body."""
         return None
 
     @property
@@ -121,21 +124,22 @@ class PlacedBody(ABC):
 
     @property
     def extent(self) -> float:
-        """Its largest dimension where it deforms, else 0 [m]."""
+        """Largest dimension of a body that deforms [m]; 0 for other bodies."""
         return self.length
 
     @property
     def skin(self) -> np.ndarray:
-        """Material points on the surface of a body that deforms by coordinates of its own (n, 3) [m]; others have
-        none."""
+        """Material points, shape (n, 3) [m], on the surface of a body that deforms by coordinates of its own; empty for
+        other bodies."""
         return np.zeros((0, 3))
 
     def moved(self, points: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Material points of such a body (n, 3) at its coordinates q, in its base frame (n, 3) [m]."""
+        """Positions, shape (n, 3) [m], in its base frame of material points (n, 3) of such a body at its
+        coordinates q."""
         return points
 
     def table(self) -> RodTable | None:
-        """The table that places further points on it, once the nodes have numbers; None for bodies other than rods."""
+        """The table that places further points on a rod, once the nodes have numbers; None for other bodies."""
         return None
 
 
@@ -155,7 +159,8 @@ class NoBody(PlacedBody):
 
 @final
 class PlacedRigidBody(PlacedBody):
-    """A rigid body. Its mass goes to the last node of its joint; if the joint does not move, to a node of its own."""
+    """A rigid body. Its mass belongs to the last node of its joint, or to a node of its own if the joint does not
+    move."""
 
     def __init__(self, body: RigidBody) -> None:
         self.body = body
@@ -301,7 +306,7 @@ class PlacedRod(PlacedBody):
 
 @final
 class PlacedDeformableBody(PlacedBody):
-    """A deformable body: a node at its base owns the coordinates, frames on the body are mapped nodes on that node."""
+    """A deformable body. A node at its base has its coordinates; frames on the body are mapped nodes on that node."""
 
     def __init__(self, body: DeformableBody) -> None:
         self.body = body
@@ -359,7 +364,7 @@ class PlacedDeformableBody(PlacedBody):
         self.anchor(1.0)  # the place of the link in results
 
     def anchor(self, s: Any) -> Frame:
-        """The frame at s on a mapped node, which turns with the material there."""
+        """The frame at s. It belongs to a mapped node, which turns with the material there."""
         if is_material(s):
             return self._at_point(s, turns=True)
         if s == 0.0 or self.base[0] is None:
@@ -371,8 +376,8 @@ class PlacedDeformableBody(PlacedBody):
         return self._at_point(s, turns=False) if is_material(s) else self.anchor(s)
 
     def end_of_path(self, x: np.ndarray) -> Point:
-        """The material point x (3,) [m] at which a tendon enters or leaves, on a node that it is fixed to: the node
-        behind the body, its tip, or a mapped node of its own."""
+        """The material point x, shape (3,) [m], at which a tendon enters or leaves the body, as a point of a node to
+        which it is fixed: the node behind the body, its tip, or a mapped node of its own."""
         tip = self.body.tip_pose
         if self.base[0] is None or self.body.stays(x, None):
             behind, G = self.behind

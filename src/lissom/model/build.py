@@ -27,10 +27,10 @@ from lissom.robot.springs import Spring
 
 @np.errstate(all="ignore")  # numbers that overflow are refused at the end
 def build(robot: Robot) -> Model:
-    """Freeze a description into a Model. A PlausibilityWarning names each number that looks like a slip of units.
+    """Freeze a description into a Model. A PlausibilityWarning names each number whose unit is probably wrong.
 
     Raises:
-        ModelError: the entity, the rule and the value.
+        ModelError: the part of the robot, the rule and the value.
     """
     robot.check()
     warn_of_units(robot)
@@ -55,7 +55,8 @@ def _numbers(model: Model) -> Iterator[tuple[str, str, np.ndarray]]:
 
 @final
 class _Assembly:
-    """The parts of one robot on nodes, which are objects here. `model` numbers the nodes and freezes the tables."""
+    """The parts of one robot on nodes, which are objects here. The method `model` numbers the nodes and freezes the
+    tables."""
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot

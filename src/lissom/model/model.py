@@ -54,7 +54,8 @@ _MOST_BYTES = 2**29
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """A built robot: groups of flat, read-only tables, the first argument of every function. Made by Robot.build()."""
+    """A built robot, made by Robot.build(): groups of flat, read-only tables. It is the first argument of most
+    functions."""
 
     name: str
     gravity: np.ndarray  # [m/s²]
@@ -190,8 +191,8 @@ class Model:
         return replace(self, cache={})
 
     def cached(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        """Cache of the values that `make` returned, by key. It keeps the last used _KEPT values and _MOST_BYTES of
-        buffers."""
+        """Value that `make` returned for a key, from the cache. The cache keeps the _KEPT values used last and at most
+        _MOST_BYTES of buffers."""
         found = self.cache.pop(key, None)
         made = make() if found is None else found
         self.cache[key] = made  # keys are in the order of their last use
@@ -201,8 +202,8 @@ class Model:
 
     @contextmanager
     def temporary_buffers(self) -> Iterator[None]:
-        """Drop at the end of the block the buffers of batches that it added to the cache. Callers build many models,
-        and the buffers of all would fill the memory."""
+        """Remove from the cache, at the end of the block, the buffers of batches that were added in it. Callers build
+        many models, whose buffers together would fill the memory."""
         known = set(self.cache)
         try:
             yield
@@ -223,7 +224,7 @@ class Model:
         return [self.of_row(k, count) for k in range(count)]
 
     def common_of_rows(self, which: slice, count: int) -> Model:
-        """The common Model of the models of a range of `count` rows."""
+        """The common Model of the models of a range of rows, out of `count` rows."""
         rows = range(count)[which]
         if not self.models or len(rows) == count:
             return self
@@ -237,11 +238,13 @@ class Model:
         """Models that differ from this one in values of the description, such as `arm.material.young`.
 
         Args:
-            path, values: a path of `Robot.with_`, and one value for each model. Further pairs of a path and equally
-                many values may follow.
+            path, values: a path as in `Robot.with_`, and one value for each model. Further pairs of a path and its
+                values may follow, with equally many values.
+        Returns:
+            ModelBatch.
         Raises:
-            ModelError: there is no such value, its rule is broken, the numbers of values differ, or the models are not
-                of one structure.
+            ModelError: there is no such value, a value breaks its rule, the numbers of values differ, or the models
+                have different structures.
         """
         from lissom.model.model_batch import ModelBatch
 
@@ -258,13 +261,18 @@ class Model:
         return ModelBatch([self._as(self.description.with_(row)) for row in rows])
 
     def with_(self, values: Mapping[str, Any] | None = None, **more: Any) -> Model:
-        """The model of the same robot with values of its description replaced by their paths, see `Robot.with_`:
+        """Model of the same robot with other values at paths of its description, as in `Robot.with_`:
         `model.with_({"arm.material.young": 2e6}, gravity=(0, 0, 0))`.
 
-        If only numbers change and the structure stays, no kernel is compiled.
+        If only numbers change and the structure stays the same, no kernel is compiled.
 
+        Args:
+            values: new value by path.
+            more: further values, by names that are Python identifiers.
+        Returns:
+            Model.
         Raises:
-            ModelError: the unknown word of a path and the nearest known one, or the rule that a value breaks.
+            ModelError: the unknown word of a path with the nearest known one, or the rule that a value breaks.
         """
         return self._as(self.description.with_(values, **more), warns=True)
 
@@ -275,7 +283,8 @@ class Model:
         return _rebuilt(description, self.device, locked, self.prescribed.steady, self.contacts.anchors, warns)
 
     def _forget(self) -> None:
-        """Drop the values used least recently until the cache is within its limits; the last one stays."""
+        """Remove the values that have not been used for longest until the cache is within its limits; the last value
+        stays."""
         keys = [key for key in list(self.cache) if isinstance(key, tuple)]
         sizes = [getattr(self.cache.get(key), "nbytes", 0) for key in keys]
         total, count = sum(sizes), len(keys)
@@ -291,11 +300,12 @@ class Model:
         return replace(self, device=device, cache={})
 
     def anchored(self, anchors: ArrayLike) -> Model:
-        """The same model whose contacts stick at given anchors.
+        """Same model, with given anchors at which contacts stick.
 
         Args:
-            anchors: shape (n_pairs, 6) [m, -], from `contact_anchors`, an `Equilibrium` or a `Trajectory`. A row is the
-                anchor of a pair: a point of the obstacle and a direction in the ball. A row of NaN does not stick.
+            anchors: shape (n_pairs, 6) [m, -], from `contact_anchors`, an `Equilibrium` or a `Trajectory`. Each row is
+                the anchor of a pair: a point of the obstacle and a direction in the ball. A pair whose row is NaN does
+                not stick.
         Returns:
             Model.
         Raises:
@@ -322,13 +332,16 @@ class Model:
 
     @property
     def home(self) -> Model:
-        """The equal model for which tables and buffers are made. An anchored copy has one for itself, which serves the
-        next copy once Python drops this one: to make tables and buffers takes a hundred times as long as a step."""
+        """The equal model for which tables and buffers are made.
+
+        An anchored copy has such a model of its own, which the next copy uses once Python has deleted this copy. To
+        make tables and buffers takes a hundred times as long as a step.
+        """
         return self.__dict__.get("_home", self)
 
     def with_locked(self, dofs: np.ndarray, steady: np.ndarray | None) -> Model:
-        """The same model with coordinates `dofs` (indices in v) locked at zero like prescribed ones, in a steady motion
-        of velocity `steady` (nv,)."""
+        """Same model in a steady motion of velocity `steady` (nv,), with the coordinates `dofs` (indices in v) locked
+        at zero like prescribed ones."""
         zero, known = [0.0] * len(dofs), self.prescribed
         locked = Prescribed(
             names=(*known.names, *(f"held[{j}]" for j in dofs.tolist())),

@@ -48,14 +48,13 @@ class Differs:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelBatch:
-    """Models of one structure that differ in numbers only. Every function that takes a Model takes a batch.
+    """Models of one structure that differ in numbers only. Functions that take a Model also take a batch.
+
+    The first of the leading axes of arguments and results is that of the models; an argument without this axis applies
+    to all models. `batch[k]` is one model, a slice is another batch, and `len(batch)` is the number of models.
 
     Args:
         models: at least one, from Robot.build(); `Model.batch` makes a batch from values.
-
-    The first of the leading axes of arguments and results is that of the models; arguments without it serve all.
-    `batch[k]` is one of the models, a slice another batch, `len(batch)` their number.
-
     Raises:
         ModelError: the first difference of structure between two models.
     """

@@ -51,8 +51,10 @@ class Flesh:
     """The deformable body of a node of kind BODY.
 
     Fields:
-        integrals: of the body. coefficients: their constants, if the body is linear in the coordinates and kernels can
-        evaluate its elasticity; otherwise None. places: nodes at places on the body.
+        integrals: of the body.
+        coefficients: constants of the integrals if the body is linear in the coordinates and kernels can evaluate its
+            elasticity; otherwise None.
+        places: nodes at places on the body.
     """
 
     integrals: ShapeIntegrals
@@ -104,8 +106,11 @@ class RodStrain:
     """The strain of one rod, from which nodes are placed on it.
 
     Fields:
-        length [m]; basis and reference strain as functions of s; number of points of (1) in an interval; start of its
-        coordinates in v, and the shift from v to q; family: the Basis itself.
+        length: of the rod [m].
+        basis, reference: basis and reference strain as functions of s.
+        interval_points: number of points of (1) in an interval.
+        v_start, q_shift: first coordinate in v, and the shift from there to its index in q.
+        family: the Basis itself.
     """
 
     length: float
@@ -149,7 +154,10 @@ class RodTable:
     """One rod of a model.
 
     Fields:
-        strain; its base frame (node, placement); its nodes; their abscissae, rising; the Gauss weight of each [m].
+        strain: of the rod.
+        base: its base frame (node, placement).
+        node, node_s: its nodes, and their increasing abscissae.
+        weight: Gauss weight of each node [m].
     """
 
     strain: RodStrain
@@ -352,7 +360,7 @@ def _leaders(weight: dict[int, float], tied: set[tuple[int, ...]]) -> dict[int, 
 
 
 def _sliding_joint(nodes: list[Node], root: int) -> list[int]:
-    """The nodes of a root's joint, from the root to the last node that can slide."""
+    """The nodes of a root's joint, from the root to the last node that allows sliding."""
     chain, node = [], nodes[root]
     while node is not None and _is_joint(node):
         chain.append(node)
@@ -364,8 +372,8 @@ def _sliding_joint(nodes: list[Node], root: int) -> list[int]:
 
 
 def _is_joint(node: Node) -> bool:
-    """Whether a node belongs to a moving joint. Intervals of rods do not, nor frames of deformable bodies, which the
-    coordinates of the body do not move."""
+    """Whether a node belongs to a moving joint. Intervals of rods do not; neither do frames of deformable bodies, which
+    the coordinates of the body do not move."""
     return node.Phi1.shape[1] > 0 and node.kappa == 0.0 and node.kind is not MotionKind.BODY
 
 

@@ -40,7 +40,7 @@ CAUSE = "are loads and tensions in N, young in Pa, lengths in m?"
 
 
 def warn_of_units(robot: Robot) -> None:
-    """Issue a PlausibilityWarning for each number of a description that looks like a slip of units."""
+    """Issue a PlausibilityWarning for each number of a description whose unit is probably wrong."""
     for text in _doubts(robot):
         warnings.warn(text, PlausibilityWarning, stacklevel=4)
 

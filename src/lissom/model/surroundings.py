@@ -45,8 +45,8 @@ _CLUSTER_SIZE = 16  # balls of a cluster
 
 
 class Ball(NamedTuple):
-    """One ball: name of its link, place s on it, number among the balls of the link, node, position in the node [m],
-    radius [m]."""
+    """One ball of a link: name of the link, place s on it, number of the ball on the link, node, position in the node
+    [m], radius [m]."""
 
     link: str
     s: Any
@@ -57,8 +57,15 @@ class Ball(NamedTuple):
 
 
 class Obstacle(NamedTuple):
-    """A shape or a ball that balls may touch: link (None is the world) and place on it, node and frame in the node,
-    kind and sizes for kernels, and the shape. If it is a ball it has the number of the ball and no shape."""
+    """A shape or a ball that balls may touch.
+
+    Fields:
+        link, s: link (None for the world) and place on it.
+        node, frame: node, and frame in the node, shape (4, 4).
+        kind, size: kind and sizes of the shape, for kernels.
+        shape: the shape; None for a ball.
+        ball: number of the ball; None for a shape.
+    """
 
     link: str | None
     s: Any
@@ -275,7 +282,8 @@ class SurroundingsBuilder:
     def tables(
         self, wet: list[tuple[Node, Wet]], tails: list[tuple[Node, np.ndarray]]
     ) -> tuple[Contacts, FluidNodes, UserForces]:
-        """The tables, with the fluid at nodes `wet` and the wakes at nodes `tails`."""
+        """Tables of contacts, of the fluid and of users' forces; `wet` are the nodes in the fluid, `tails` the nodes
+        with a wake."""
         links, places, nodes, frames, kinds, sizes, shapes, _ = zip(*self.obstacles) if self.obstacles else ((),) * 8
         cluster = clusters(self.balls)
         theirs = np.array(
@@ -357,7 +365,7 @@ def _current(fluid: Fluid | None) -> Any:
 
 
 def clusters(balls: Sequence[Ball]) -> np.ndarray:
-    """The cluster of each ball. The clusters of a link are consecutive; numbers start at 0."""
+    """Number of the cluster of each ball, from 0. The clusters of a link have consecutive numbers."""
     return np.cumsum([ball.number % _CLUSTER_SIZE == 0 for ball in balls], dtype=np.int32) - 1
 
 
@@ -387,7 +395,8 @@ def possible_pairs(
     ours: Mapping[str, Sequence[Ball]],
     theirs: Mapping[str, Sequence[Ball]],
 ) -> dict[tuple[str, str], np.ndarray]:
-    """Pairs of balls that may touch, as numbers on their links (n, 2), by pair of links. Neighbours are left out."""
+    """Pairs of balls that may touch, for each pair of links, as numbers of the balls on their links (n, 2). Balls that
+    are close along the links are left out."""
     twice, place = set(contact.carriers()) & set(contact.touched()), {name: k for k, name in enumerate(robot.links)}
     found = {}
     for a, some in ours.items():

@@ -19,11 +19,13 @@ from lissom.robot.sections import Section
 
 
 class Wet(NamedTuple):
-    """The fluid at a node, matrices (6, 6).
+    """The fluid at a node.
 
     Fields:
-        added: added inertia. drag: drag matrix. weightless: added inertia and inertia of the displaced fluid, on which
-        gravity does not act. carried: first moment [kg·m] and mass [kg] of the displaced fluid (4,).
+        added: added inertia, shape (6, 6).
+        drag: drag matrix, shape (6, 6).
+        weightless: added inertia plus inertia of the displaced fluid, on which gravity does not act, shape (6, 6).
+        carried: first moment [kg·m] and mass [kg] of the displaced fluid, shape (4,).
     """
 
     added: np.ndarray
@@ -50,7 +52,7 @@ class Felt(NamedTuple):
         return _displaced(self.feels.of_rod(section, s, self.density, self.where), weight, self.density)
 
     def wake(self, section: Section) -> np.ndarray | None:
-        """Added mass across the tip of a rod (3, 3) [kg/m]; None if no wake begins there."""
+        """Added mass across the tip of a rod, shape (3, 3) [kg/m]; None if no wake starts there."""
         if not self.feels.tail:
             return None
         added = self.feels.of_rod(section, 1.0, self.density, self.where).added
@@ -80,12 +82,15 @@ class TreeBuilder:
     """Collects nodes, coordinates and elasticity of joints and bodies. Nodes are objects, which have no numbers yet.
 
     Fields:
-        names: of the links in the order added. nodes: parents before children.
-        q_start, v_start: first coordinate of each link; those of its joint precede those of its body.
-        neutral (nq,), dof_q, scale, rest, armature (nv,): by coordinate, see Dofs.
+        names: of the links, in the order added.
+        nodes: parents before children.
+        q_start, v_start: first coordinate of each link; the coordinates of its joint precede those of its body.
+        neutral: the neutral configuration, shape (nq,).
+        dof_q, scale, rest, armature: by coordinate, shape (nv,) each, see Dofs.
         groups: springs of spherical and free joints: node, rest pose (4, 4), stiffness (6, 6).
-        mass: of each link [kg]. wet: nodes in the fluid, with the fluid there. tails: nodes with a wake, with their
-        added mass.
+        mass: of each link [kg].
+        wet: nodes in the fluid, with the fluid there.
+        tails: nodes with a wake, with their added mass (3, 3) [kg/m].
     """
 
     def __init__(self, robot: Robot, sizes: dict[str, int]) -> None:
@@ -132,7 +137,7 @@ class TreeBuilder:
         return slice(v, v + self.sizes[link]), self.q_start[k] + joint.nq - v
 
     def armatures(self) -> np.ndarray:
-        """Inertia of rotors by coordinate, empty where there are none."""
+        """Inertia of rotors by coordinate; an empty array if there are no rotors."""
         return self.armature if self.armature.any() else np.zeros(0)
 
     def put_inertia(self, node: Node, inertia: np.ndarray) -> None:

@@ -1,7 +1,5 @@
-"""Actuators of a robot: tendons, chambers, motors, wrenches, pressures on deformable bodies and the user's own.
-
-Each actuator owns one or more inputs.
-"""
+"""Actuators of a robot: tendons, chambers, motors, wrenches, pressures on deformable bodies, and user-defined
+actuators. Each actuator has one or more inputs."""
 
 from __future__ import annotations
 
@@ -19,7 +17,8 @@ from lissom.robot.functions import Tabulated, derivative, profile
 
 
 def offset_function(value: Any, where: str) -> Callable[[float], np.ndarray]:
-    """A path in the section, (y, z) [m]: a constant pair, rows (s, y, z) of points, or a function of s."""
+    """A path in the cross-section as a function of s that returns (y, z) [m]. `value` is a constant pair (y, z), rows
+    (s, y, z), or a function of s."""
     path = _offset_path(value, where)
     if callable(path):
         return lambda s: checks.call(path, s, (2,), where)
@@ -27,7 +26,8 @@ def offset_function(value: Any, where: str) -> Callable[[float], np.ndarray]:
 
 
 def offset_slope(value: Any, where: str) -> Callable[[float], np.ndarray]:
-    """The derivative with respect to s of a path in the section, inside (0, 1)."""
+    """Derivative of a path in the cross-section with respect to s, for s in (0, 1): a function that returns (y', z')
+    [m]."""
     path = _offset_path(value, where)
     if isinstance(path, Tabulated):
         return lambda s: checks.call(path.slope, s, (2,), where)
@@ -37,7 +37,7 @@ def offset_slope(value: Any, where: str) -> Callable[[float], np.ndarray]:
 
 
 def _offset_path(value: Any, where: str) -> Any:
-    """A path as a function of s or as a constant array (2,)."""
+    """A path in the cross-section as a function of s, or as an array (2,) if it is constant."""
     if callable(value):
         return value
     rule = "must be (y, z), rows (s, y, z) or a function of s"
@@ -54,13 +54,14 @@ def _offset_path(value: Any, where: str) -> Any:
 @final
 @dataclass(frozen=True)
 class PathRod:
-    """A stretch of a path along a rod.
+    """A part of a path that runs along a rod.
 
     Args:
         link: name of a link whose body is a Rod.
-        offset: (y, z) [m] in the section: constant, rows (s, y, z) of points, or a function of s. It may lie outside
-            the section.
-        start, stop: abscissae where the path enters and leaves; start > stop runs towards the base.
+        offset: position (y, z) [m] of the path in the cross-section: a constant pair, rows (s, y, z), or a function of
+            s. It may lie outside the section.
+        start, stop: s (0 at the base, 1 at the tip) where the path begins and ends. With start > stop the path runs
+            towards the base.
     """
 
     link: str
@@ -72,12 +73,12 @@ class PathRod:
 @final
 @dataclass(frozen=True)
 class PathPoint:
-    """A point a path passes through without friction.
+    """A point through which a path passes without friction.
 
     Args:
-        link: name of a link, or None for the world.
-        position: in the frame of the link at s, shape (3,) [m].
-        s: abscissa on a rod, or a place on a deformable body.
+        link: name of a link; None is the world.
+        position: position in the frame of the link at s, shape (3,) [m].
+        s: abscissa on a rod (0 to 1), or a place on a deformable body (see DeformableBody).
     """
 
     link: str | None
@@ -88,14 +89,14 @@ class PathPoint:
 @final
 @dataclass(frozen=True, eq=False)
 class PathBody:
-    """A stretch of a path along material points of a deformable body, which it runs through without friction.
+    """A part of a path that runs without friction along material points of a deformable body.
 
     Args:
         link: name of a link whose body is a DeformableBody.
-        points: material points (m, 3) joined by straight lines in the reference shape [m], in the order passed; or a
-            function of a number from 0 to 1 that gives such a point (3,).
-        gauss_points: number of Gauss points in the integral of the length along each line, or along the function. The
-            path then follows the material between the points. None: it runs straight from point to point, as through
+        points: material points (m, 3) [m] of the undeformed shape, in the order of the path, joined by straight lines;
+            or a function of a number from 0 to 1 that returns a material point (3,).
+        gauss_points: number of Gauss points for the length of each line, or of the function. The path follows the
+            material between the points. With None the path runs straight from point to point, as a cable does through
             eyelets.
     """
 
@@ -120,7 +121,7 @@ class PathBody:
         checks.require(bool((apart > 0.0).all()), f"{where}: points", "those next to each other must differ", points)
 
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """The material points (3,) where the path enters and leaves."""
+        """The material points (3,) at which the path begins and ends."""
         if callable(self.points):
             return np.asarray(self.points(0.0), dtype=np.float64), np.asarray(self.points(1.0), dtype=np.float64)
         rows = np.asarray(self.points, dtype=np.float64)
@@ -132,7 +133,8 @@ PathItem = PathRod | PathPoint | PathBody
 
 @dataclass(frozen=True)
 class Actuator(ABC):
-    """A source of generalised force, linear in its inputs: τ = B(q) u. An elastic tendon is linear only while taut.
+    """A source of generalised force that is linear in its inputs u: τ = B(q) u. An elastic tendon is linear only while
+    it is taut.
 
     Args:
         name: unique among the actuators and inputs of the robot.
@@ -148,16 +150,18 @@ class Actuator(ABC):
 @final
 @dataclass(frozen=True)
 class Tendon(Actuator):
-    """Frictionless tendon: B = −(∂L/∂q)ᵀ, u = tension [N]; u >= 0 pulls and shortens the robot.
+    """Frictionless tendon: B = −(∂L/∂q)ᵀ with its length L(q); u is the tension [N]. A tension u > 0 shortens the
+    tendon.
 
-    A tendon with a stiffness is elastic. Its input u is the length that a spool pulls in [m]; its tension is
+    A tendon with a stiffness is elastic. Its input u is then the length [m] that a spool has wound up, and its tension
+    is
 
         T = max(0, k (L − L₀ + u))
 
     Args:
-        path: PathRod, PathPoint and PathBody items in order; straight segments join one to the next.
-        stiffness: k of the whole tendon [N/m]; None: u is the tension, whatever the length.
-        slack_length: L₀, the length up to which an elastic tendon carries nothing at u = 0 [m]; None is the length in
+        path: PathRod, PathPoint and PathBody items in order; straight lines join one item to the next.
+        stiffness: k of the whole tendon [N/m]. None: the tendon is inextensible and u is its tension.
+        slack_length: L₀, the length [m] up to which an elastic tendon has no tension at u = 0. None is the length in
             the neutral configuration.
     """
 
@@ -167,7 +171,7 @@ class Tendon(Actuator):
 
     @property
     def is_elastic(self) -> bool:
-        """Whether the tension follows from the length."""
+        """Whether the tendon has a stiffness, so that its tension follows from its length."""
         return self.stiffness is not None
 
     def check(self, where: str) -> None:
@@ -186,10 +190,11 @@ class Chamber(Actuator):
     """Inflated chamber along a rod; u = pressure above ambient [Pa].
 
     Args:
-        path: one PathRod, the line of the chamber's centre.
-        area: cross-section [m²]: a number, (base, tip) or a function of s.
-        force: "tangent": pressure times area along the chamber's line, the gradient of ∫ A |t| ds; "volume": the
-            gradient of the volume that a hole of this area in the rod's section sweeps, pressure normal to the section.
+        path: one PathRod, the centreline of the chamber.
+        area: cross-section [m²]: a number, (base, tip) for a linear taper, or a function of s.
+        force: how the pressure acts. "tangent": the force u · area is tangent to the chamber's centreline, and B is the
+            gradient of ∫ area |t| ds, with t the tangent. "volume": the force is normal to the rod's cross-section, and
+            B is the gradient of the volume of a hole with this area in the rod.
     """
 
     path: PathRod
@@ -208,7 +213,7 @@ class Chamber(Actuator):
 @final
 @dataclass(frozen=True)
 class JointActuator(Actuator):
-    """Motor on all coordinates of a joint; u = its generalised forces, one per velocity coordinate [N·m, N].
+    """Motor on all coordinates of a joint; u = generalised forces, one for each velocity coordinate [N·m, N].
 
     Args:
         link: name of the link whose joint is driven.
@@ -228,9 +233,10 @@ class WrenchInput(Actuator):
     Args:
         link: name of the link.
         s: abscissa on a rod, or a place on a deformable body.
-        directions: wrench (moment; force) per unit of each input, shape (6, n) or (6,) for one; None: the six
-            components themselves, u = (moment [N·m]; force [N]).
-        frame: "body": components that turn with the section; "world": fixed in the world.
+        directions: wrench (moment; force) per unit of each input, shape (6, n), or (6,) for one input. None: u has six
+            entries, the moment [N·m] and the force [N].
+        frame: axes of the wrench. "body": axes that turn with the link (with its cross-section on a rod); "world":
+            fixed axes.
         position: point of application in the frame of the link at s, shape (3,) [m].
     """
 
@@ -261,10 +267,10 @@ class WrenchInput(Actuator):
 @final
 @dataclass(frozen=True)
 class CustomActuator(Actuator):
-    """A user's own generalised actuation: τ = B(q) u.
+    """A user-defined generalised force: τ = B(q) u.
 
     Args:
-        function: B as a function of q (nq,), returning shape (nv, size).
+        function: function of q (nq,) that returns B, shape (nv, size).
         size: number of inputs.
     """
 
@@ -279,11 +285,11 @@ class CustomActuator(Actuator):
 @final
 @dataclass(frozen=True)
 class InputCoupling:
-    """One input that drives several actuators: each receives gain times the input.
+    """One input that drives several actuators. Each actuator receives its gain times the input.
 
     Args:
-        name: of the input.
-        gains: gain by actuator name; the actuators must have one input of their own.
+        name: name of the input.
+        gains: gain by actuator name. Each of these actuators has exactly one input.
     """
 
     name: str
@@ -298,7 +304,7 @@ class InputCoupling:
 
 
 def check_path(path: Any, where: str) -> None:
-    """Raise ModelError unless `path` is a list of path items with sane numbers."""
+    """Raise ModelError unless `path` is a list of valid path items."""
     rule = "must be a list of PathRod, PathPoint and PathBody items"
     checks.require(isinstance(path, tuple) and len(path) > 0, f"{where}: path", rule, path)
     for k, item in enumerate(path):
@@ -322,15 +328,15 @@ def check_path(path: Any, where: str) -> None:
 @final
 @dataclass(frozen=True, eq=False)
 class BodyChamber(Actuator):
-    """A chamber in a deformable body; u = pressure above ambient [Pa], B = ∂V/∂q.
+    """A chamber in a deformable body; u = pressure above ambient [Pa], B = (∂V/∂q)ᵀ with the volume V of the chamber.
 
     Args:
         link: name of a link whose body is a DeformableBody.
-        surface: the wall of the chamber: vertices (m, 3) [m] in the reference shape and triangles (k, 3), such as
-            `cylinder_surface` makes, which move as material points do; or a predicate of a point (3,), true at the
-            corners of the body's boundary that belong to the wall. A flat lid closes each open rim. The force on a lid
-            is shared equally by the corners of its rim.
-        volume: in place of a surface, V [m³] as a function of the body's own coordinates (n,), made of jax.numpy.
+        surface: the wall of the chamber. Either (vertices, triangles): vertices (m, 3) [m] of the undeformed shape,
+            which move with the material, and triangles (k, 3), such as `cylinder_surface` returns; or a function of a
+            point (3,) that is true at the boundary vertices of the body that belong to the wall. A flat lid closes each
+            open rim. The force on a lid is shared equally by the vertices of its rim.
+        volume: instead of a surface: V [m³] as a function of the body's own coordinates (n,), written with jax.numpy.
     """
 
     link: str
@@ -351,13 +357,14 @@ class BodyChamber(Actuator):
 class SurfacePressure(Actuator):
     """A pressure on a part of the surface of a deformable body; u = pressure [Pa].
 
-    It acts along the normal of the deformed surface, on the side to which the normals point.
+    The pressure is normal to the deformed surface and acts on the side to which the normals of the triangles point.
 
     Args:
         link: name of a link whose body is a DeformableBody.
-        surface: vertices (m, 3) [m] in the reference shape and triangles (k, 3), counterclockwise as seen from the side
-            of the pressure; or a predicate of a point (3,), true at the corners of the body's boundary that belong to
-            the part, with the pressure outside the material.
+        surface: the loaded part. Either (vertices, triangles): vertices (m, 3) [m] of the undeformed shape and
+            triangles (k, 3), counterclockwise as seen from the side of the pressure; or a function of a point (3,) that
+            is true at the boundary vertices of the body that belong to the part. In the second case the pressure acts
+            from outside.
     """
 
     link: str
@@ -368,7 +375,7 @@ class SurfacePressure(Actuator):
 
 
 def check_surface(surface: Any, where: str) -> None:
-    """Raise ModelError unless `surface` is a function, or vertices and triangles."""
+    """Raise ModelError unless `surface` is a function, or a pair (vertices, triangles)."""
     if callable(surface):
         return
     rule = "must be vertices (m, 3) and triangles (k, 3), or a function of a point"

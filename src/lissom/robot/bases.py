@@ -1,7 +1,8 @@
-"""Strain bases Φ(s): six strains as combinations of modes, ordered strain by strain, each by rising order.
+"""Strain bases Φ(s) of rods. Each of the six strains is a combination of modes; columns are ordered by strain, then by
+order.
 
-An enriched basis has the modes of a rod and more. What the modes of the rod leave out of an equilibrium or a motion is
-an estimate of their error.
+`enriched_basis` adds modes to a basis. The part of an equilibrium or a motion in the added modes estimates the error of
+the basis.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ from lissom.robot import checks
 from lissom.robot.fields import FunctionOfS, Numbers
 
 STRAINS = ("torsion", "bending_y", "bending_z", "elongation", "shear_y", "shear_z")
-MOST_ORDER = 200  # of one strain; split a rod that needs more into several links
+MOST_ORDER = 200  # largest order of a strain; a rod that needs more must be split into several links
 MOST_DEGREE = 20
-_LOOKS = 24  # Gauss points on a stretch in which modes are compared
-_NEW = 1e-3  # what a polynomial must have, of its size, that the basis has not
-_SPANNED = 1e-8  # of a mode, relative to the largest, that adds nothing to the others
+_LOOKS = 24  # Gauss points on each smooth interval where modes are compared
+_NEW = 1e-3  # a polynomial counts as new if this part of its norm is outside the span of the basis
+_SPANNED = 1e-8  # singular values below this part of the largest belong to linearly dependent modes
 
 
 class Basis(ABC):
     """A strain basis.
 
-    Law: ξ(s) = Φ(s) q + ξ*(s), Φ(s) of shape (6, size) in strain units (1/m for the first three rows, 1 for the rest);
-    Φ is smooth between the interior `breaks`, and the columns are linearly independent on [0, 1].
+    Law: the strain is ξ(s) = Φ(s) q + ξ*(s), with s from 0 to 1 along the rod. Φ has shape (6, size) and strain units
+    (1/m in the first three rows, 1 in the others). Φ is smooth between the interior `breaks`, and its columns are
+    linearly independent on [0, 1].
     """
 
     @property
@@ -49,11 +51,11 @@ class Basis(ABC):
 
     @abstractmethod
     def breaks(self) -> tuple[float, ...]:
-        """Interior abscissae where Φ is not smooth, rising."""
+        """Abscissae in (0, 1) where Φ is not smooth, in ascending order."""
 
     @abstractmethod
     def degree(self) -> int:
-        """Polynomial degree of Φ between breaks, or a degree that represents it well."""
+        """Polynomial degree of Φ between breaks, or a degree that approximates Φ well."""
 
     @abstractmethod
     def modes(self) -> tuple[int, ...]:
@@ -61,38 +63,36 @@ class Basis(ABC):
 
 
 class StrainwiseBasis(Basis):
-    """One family of scalar functions for every strain. Each strain has a field with the order of its modes.
-
-    A strain whose order is None has no modes and stays at its reference.
-    """
+    """One family of scalar functions for all strains. Each strain has a field that holds the order of its modes. A
+    strain whose order is None has no modes and keeps its reference value."""
 
     @staticmethod
     @abstractmethod
     def count(order: Any) -> int:
-        """Number of modes of an order."""
+        """Number of modes for an order."""
 
     @staticmethod
     @abstractmethod
     def functions(order: Any, s: float) -> np.ndarray:
-        """Values of the modes of an order at s, shape (count(order),)."""
+        """Values at s of the modes for an order, shape (count(order),)."""
 
     @classmethod
     @abstractmethod
     def check_order(cls, order: Any, where: str) -> None:
-        """Raise ModelError where an order breaks a rule."""
+        """Raise ModelError if an order breaks a rule."""
 
     @staticmethod
     def knots(order: Any) -> tuple[float, ...]:
-        """Interior break points of an order; none for smooth families."""
+        """Interior breaks for an order; empty for smooth families."""
         return ()
 
     @staticmethod
     def polynomial_degree(order: Any) -> int:
-        """Polynomial degree of the modes of an order between breaks."""
+        """Polynomial degree between breaks of the modes for an order."""
         return order
 
     def orders(self) -> tuple[Any, ...]:
-        """The six orders, in the order of the strains."""
+        """The orders of the six strains."""
         return tuple(getattr(self, name) for name in STRAINS)
 
     def modes(self) -> tuple[int, ...]:
@@ -128,11 +128,11 @@ class StrainwiseBasis(Basis):
 
 @dataclass(frozen=True)
 class ModalBasis(StrainwiseBasis):
-    """One family of scalar functions for every strain, each strain with its own order, a number.
+    """One family of scalar functions for all strains; the order of each strain is an integer.
 
     Args:
-        torsion, bending_y, bending_z, elongation, shear_y, shear_z: order of each strain; None leaves the strain at
-            its reference.
+        torsion, bending_y, bending_z, elongation, shear_y, shear_z: order of each strain; a strain with None has no
+            modes and keeps its reference value.
     """
 
     torsion: int | None = None
@@ -147,7 +147,7 @@ class ModalBasis(StrainwiseBasis):
     @staticmethod
     @abstractmethod
     def count(order: int) -> int:
-        """Number of modes of an order."""
+        """Number of modes for an order."""
 
     @classmethod
     def check_order(cls, order: Any, where: str) -> None:
@@ -156,7 +156,7 @@ class ModalBasis(StrainwiseBasis):
 
 @final
 class BasisLegendre(ModalBasis):
-    """Legendre polynomials Pₙ(2s − 1), Pₙ(1) = 1; order n has n + 1 modes."""
+    """Legendre polynomials Pₙ(2s − 1), with value 1 at s = 1; order n has n + 1 modes."""
 
     @staticmethod
     def count(order: int) -> int:
@@ -173,7 +173,7 @@ class BasisLegendre(ModalBasis):
 
 @final
 class BasisMonomial(ModalBasis):
-    """Monomials sⁿ; order n has n + 1 modes."""
+    """Powers sⁿ; order n has n + 1 modes."""
 
     @staticmethod
     def count(order: int) -> int:
@@ -217,7 +217,8 @@ class BasisFourier(ModalBasis):
 
 @final
 class BasisGaussian(ModalBasis):
-    """Gaussians exp(−(s − c)²/2σ²) at n + 1 equidistant centres from 0 to 1, σ = 1/(n + 1); order n has n + 1 modes."""
+    """Gaussians exp(−(s − c)²/(2σ²)) with equally spaced centres c from 0 to 1 and σ = 1/(n + 1); order n has n + 1
+    modes."""
 
     @staticmethod
     def count(order: int) -> int:
@@ -235,8 +236,8 @@ class BasisGaussian(ModalBasis):
 
 @final
 class BasisHermite(ModalBasis):
-    """Cubic Hermite splines on n equal elements; order n >= 1 has 2(n + 1) modes: at each node the value, then the
-    slope per element length."""
+    """Cubic Hermite splines on n equal elements; order n >= 1 has 2(n + 1) modes. The coordinates at each node are the
+    value, then the slope times the element length."""
 
     least_order: ClassVar[int] = 1
 
@@ -264,7 +265,8 @@ class BasisHermite(ModalBasis):
 
 @final
 class BasisPiecewiseConstant(ModalBasis):
-    """Constant on each of n equal elements; order n >= 1 has n modes. A break belongs to the element after it."""
+    """Constant on each of n equal elements; order n >= 1 has n modes. The value at a break is the value of the element
+    after it."""
 
     least_order: ClassVar[int] = 1
 
@@ -289,7 +291,8 @@ class BasisPiecewiseConstant(ModalBasis):
 
 @final
 class BasisPiecewiseLinear(ModalBasis):
-    """Continuous and linear on each of n equal elements; order n >= 1 has n + 1 modes, the values at the nodes."""
+    """Continuous, and linear on each of n equal elements; order n >= 1 has n + 1 modes. The coordinates are the values
+    at the nodes."""
 
     least_order: ClassVar[int] = 1
 
@@ -317,12 +320,12 @@ class BasisPiecewiseLinear(ModalBasis):
 @final
 @dataclass(frozen=True)
 class BasisCustom(Basis):
-    """A user's own basis; its columns may couple several strains.
+    """A user-defined basis. A column may combine several strains.
 
     Args:
-        function: Φ as a function of s, returning shape (6, n) in strain units.
-        order: polynomial degree that represents Φ between breaks; sets the default number of Gauss points.
-        knots: interior abscissae where Φ is not smooth.
+        function: function of s that returns Φ, shape (6, n), in strain units.
+        order: polynomial degree that approximates Φ between breaks. It sets the default number of Gauss points.
+        knots: abscissae in (0, 1) where Φ is not smooth.
     """
 
     function: FunctionOfS
@@ -350,8 +353,8 @@ class BasisCustom(Basis):
         checks.require(rank == Phi.shape[1], f"{where}: function", rule, f"rank {rank}")
 
     def _samples(self) -> np.ndarray:
-        """Abscissae (n,) where `check` and `modes` evaluate the basis: inside each smooth stretch, more of them than a
-        polynomial of its order has coefficients."""
+        """Values of s, shape (n,), at which `check` and `modes` evaluate the basis: at least order + 3 inside each
+        smooth interval."""
         edges = np.array([0.0, *self.breaks(), 1.0])
         inside = np.linspace(0.0137, 0.9871, max(24 // (len(edges) - 1), self.order + 3))
         return (edges[:-1, None] + np.diff(edges)[:, None] * inside).ravel()
@@ -370,14 +373,15 @@ class BasisCustom(Basis):
 @final
 @dataclass(frozen=True)
 class BasisBSpline(StrainwiseBasis):
-    """B-splines on a clamped knot vector; each strain has a degree and knots of its own.
+    """B-splines on a clamped knot vector. Each strain has its own degree and knots.
 
-    Degree k on m spans has m + k modes, which are >= 0 and sum to 1. Their derivatives below order k are continuous;
-    the derivative of order k jumps at the knots. With k = 0 a knot belongs to the span after it.
+    Degree k on m intervals has m + k modes. The modes are >= 0 and their sum is 1. Derivatives below order k are
+    continuous; derivative k jumps at the knots. With k = 0 the value at a knot is the value of the interval after it.
 
     Args:
-        torsion, bending_y, bending_z, elongation, shear_y, shear_z: (degree, number of equal spans) of each strain, or
-            (degree, interior knots) with knots that rise inside (0, 1); None leaves the strain at its reference.
+        torsion, bending_y, bending_z, elongation, shear_y, shear_z: (degree, number of equal intervals), or (degree,
+            interior knots) with knots ascending in (0, 1). A strain with None has no modes and keeps its reference
+            value.
     """
 
     torsion: Numbers | None = None
@@ -431,10 +435,12 @@ def _is_list(value: Any) -> bool:
 
 
 def enriched_basis(basis: Basis) -> BasisCustom:
-    """The modes of a basis, and behind them, for each strain that has some and on each smooth stretch, what
-    polynomials of degree up to the number of its modes there and one more have that the modes have not.
+    """A basis with added modes, which come after the modes of the basis.
 
-    Of polynomials of degree p these are two more, of degree p + 1 and p + 2."""
+    For each strain with modes and each smooth interval with m independent modes, the added modes span the polynomials
+    of degree up to m + 1 that are not combinations of the modes of the basis. If the basis holds all polynomials of
+    degree p, the two added modes have degrees p + 1 and p + 2.
+    """
     edges = [0.0, *basis.breaks(), 1.0]
     stretches = list(pairwise(edges))
     rows = [i for i, count in enumerate(basis.modes()) if count]
@@ -458,14 +464,15 @@ def enriched_basis(basis: Basis) -> BasisCustom:
 
 
 def strains_of(basis: Basis, size: int) -> np.ndarray:
-    """The first strain that each of the modes behind the basis's own bends, for an enriched basis of that size."""
+    """Index (0 to 5) of the first strain that each added mode of an enriched basis contains. `size` is the size of the
+    basis without the added modes."""
     enriched = enriched_basis(basis)
     looks = np.array([enriched.evaluate(s) for s in np.linspace(0.013, 0.987, 61)])
     return np.argmax(np.abs(looks).max(axis=0)[:, size:] > 0.0, axis=0)
 
 
 def _new(basis: Basis, i: int, a: float, b: float) -> np.ndarray:
-    """Legendre coefficients on [a, b] (degree + 1, m) of what is new in strain i."""
+    """Legendre coefficients on [a, b], shape (degree + 1, m), of the added modes of strain i."""
     x, w = np.polynomial.legendre.leggauss(_LOOKS)
     weight = np.sqrt(w)[:, None]
     modes = weight * np.array([basis.evaluate(float(s))[i] for s in a + (b - a) * (x + 1) / 2])

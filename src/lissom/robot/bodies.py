@@ -1,4 +1,4 @@
-"""Bodies a link may carry."""
+"""Bodies of links: rods and rigid bodies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Solid(NamedTuple):
 
 
 class Body(ABC):
-    """A body on the child frame of a joint."""
+    """A body that is attached to the child frame of a joint."""
 
     @abstractmethod
     def check(self, where: str) -> None:
@@ -38,66 +38,69 @@ class Body(ABC):
 
     @property
     def is_slender(self) -> bool:
-        """Whether it extends along s, so that tendons and chambers may run along it and a wake may begin at its tip."""
+        """Whether the body extends along s. Tendons and chambers may run along such a body, and a wake may begin at its
+        tip."""
         return False
 
     @property
     def carries_balls(self) -> bool:
-        """Whether it has balls that touch other things."""
+        """Whether the body has contact spheres (balls)."""
         return False
 
     def cross_outline(self, s: float, count: int) -> np.ndarray:
-        """Points (count, 2) on the outline (y, z) of the cross-section at s [m] of a body that extends along s."""
+        """Points (y, z) on the outline of the cross-section at s, shape (count, 2) [m]; shape (0, 2) for a body without
+        cross-sections."""
         return np.zeros((0, 2))
 
     def cross_hole(self, s: float, count: int) -> np.ndarray:
-        """Points (count, 2) on the outline (y, z) of the hole in the cross-section at s [m]; shape (0, 2) without a
-        hole."""
+        """Points (y, z) on the outline of the hole in the cross-section at s, shape (count, 2) [m]; shape (0, 2) if
+        there is no hole."""
         return np.zeros((0, 2))
 
     def material_point(self, s: Any, where: str) -> np.ndarray | None:
-        """The material point (3,) [m] that `s` denotes: a 3-vector, or the name of a place on the body. None for a body
+        """The material point (3,) [m] at `s`, which is a 3-vector or the name of a place on the body. None for a body
         without material points."""
         return None
 
     @property
     def feels_fluid(self) -> bool:
-        """Whether a fluid around it acts on it."""
+        """Whether a surrounding fluid acts on the body."""
         return True
 
     def solid(self) -> Solid | None:
-        """The solid that pictures draw for a body that keeps its shape; None for other bodies."""
+        """The solid that is drawn for a rigid body; None for other bodies."""
         return None
 
     def drawn_meshes(self) -> tuple[Mesh, ...]:
-        """The meshes that pictures draw in place of the solid; empty if the solid is drawn."""
+        """The meshes that are drawn instead of the solid; empty if the solid is drawn."""
         return ()
 
     def surface(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Vertices (m, 3) [m] and triangles (k, 3) that pictures draw for a body that is neither solid nor slender, at
-        the body's own coordinates q."""
+        """Vertices (m, 3) [m] and triangles (k, 3) that are drawn for a deformable body at its own coordinates q."""
         return np.zeros((0, 3)), np.zeros((0, 3), dtype=int)
 
 
 @final
 @dataclass(frozen=True)
 class Rod(Body):
-    """Cosserat rod under the Geometric Variable Strain model; its base frame is the joint's child frame.
+    """Cosserat rod of the Geometric Variable Strain model. Its base frame is the joint's child frame.
 
     Args:
-        length: [m].
-        section: cross-section along s.
-        material: may be None where a SectionGeneral gives everything.
-        basis: strain modes; strains left out stay at the reference.
-        reference_strain: stress-free strain ξ*, a 6-vector or a function of s; None is straight, (0, 0, 0, 1, 0, 0).
-        gauss_points: number of points of the Gauss rule on each smooth stretch of the basis. All integrals along the
-            rod use this rule. None chooses enough points for basis, taper and reference strain, such that mass, load
-            and stiffness are accurate while the rod bends by up to a turn.
-        interval_points: number of points of the Gauss rule that integrates the mean and the first moment of the strain
-            in each interval between those points. None chooses enough for the basis. 2 is the papers' collocation at
-            two Zannah points. If both numbers are given, `build` does not warn of too few points.
-        exponentials: number of exponentials that make up the pose over an interval: 1, as in the papers, or 2, whose
-            error is about fifty times smaller. None takes 2 if neither number of points is given, 1 otherwise.
+        length: length of the rod [m].
+        section: cross-section as a function of s (0 at the base, 1 at the tip).
+        material: material; may be None if a SectionGeneral gives all matrices.
+        basis: strain modes. A strain without modes keeps its reference value.
+        reference_strain: stress-free strain ξ*, shape (6,), or a function of s that returns it; None is a straight rod,
+            (0, 0, 0, 1, 0, 0).
+        gauss_points: number of Gauss points on each smooth interval of the basis, for all integrals along the rod. With
+            None, basis, taper and reference strain determine the number, such that mass, loads and stiffness are
+            accurate for a rod that bends by up to one turn.
+        interval_points: number of Gauss points for the mean and the first moment of the strain between two consecutive
+            Gauss points of the rod. None chooses a sufficient number for the basis. 2 is the collocation at two Zannah
+            points of the papers. If this number and `gauss_points` are given, `build` does not warn of too few points.
+        exponentials: number of exponentials whose product is the pose over such an interval: 1, as in the papers, or 2
+            with an error about fifty times smaller. None is 2 if `gauss_points` and `interval_points` are None,
+            otherwise 1.
     """
 
     length: float
@@ -110,7 +113,7 @@ class Rod(Body):
     exponentials: int | None = None
 
     def strain_reference(self, where: str) -> Callable[[float], np.ndarray]:
-        """ξ* as a function of s."""
+        """Function of s that returns the stress-free strain ξ*, shape (6,)."""
         if self.reference_strain is None:
             return lambda s: STRAIGHT
         if callable(self.reference_strain):
@@ -165,17 +168,18 @@ class Rod(Body):
 @final
 @dataclass(frozen=True)
 class RigidBody(Body):
-    """Rigid body; its frame is the joint's child frame.
+    """Rigid body. Its frame is the joint's child frame.
 
     Args:
-        mass: [kg].
+        mass: mass [kg].
         com: centre of mass in the body frame, shape (3,) [m].
-        inertia: about the centre of mass in body axes, 3x3 or three principal moments [kg·m²].
-        outline: half-sizes of the box that is drawn for it, shape (3,) [m]; None draws the box of equal inertia.
-        form: the shape for the forces of a fluid: "box", "cylinder" (along x) or "sphere" with the half-sizes of
-            `outline`; None is none of them.
-        balls: spheres by which the body makes contact, rows (x, y, z, radius), shape (n, 4) [m]; None: it has none.
-        meshes: the meshes that are drawn for it, instead of its solid.
+        inertia: inertia about the centre of mass in body axes, shape (3, 3), or the three principal moments [kg·m²].
+        outline: half-sizes of the box that is drawn, shape (3,) [m]; None draws the homogeneous box with the same
+            inertia.
+        form: shape on which a fluid acts: "box", "cylinder" (along x) or "sphere", with the half-sizes of `outline`.
+            With None the fluid needs given matrices, see Hydrodynamics.
+        balls: contact spheres, rows (x, y, z, radius), shape (n, 4) [m], in the body frame; None: the body has none.
+        meshes: meshes that are drawn instead of the solid.
     """
 
     mass: float
@@ -188,7 +192,7 @@ class RigidBody(Body):
 
     @classmethod
     def box(cls, size_x: float, size_y: float, size_z: float, *, density: float) -> RigidBody:
-        """Homogeneous box with its frame at the centre; sizes [m], density [kg/m³]. Its contact balls are its
+        """Homogeneous box with its frame at the centre; sizes [m], density [kg/m³]. The contact balls are its eight
         corners."""
         for name, value in (("size_x", size_x), ("size_y", size_y), ("size_z", size_z), ("density", density)):
             checks.number(value, f"RigidBody.box > {name}", above=0.0)
@@ -202,7 +206,8 @@ class RigidBody(Body):
     def cylinder(cls, length: float, radius: float, *, density: float) -> RigidBody:
         """Homogeneous cylinder along x with its frame at the centre; sizes [m], density [kg/m³].
 
-        Its contact balls lie along its axis, or on its rims if it is shorter than wide."""
+        The contact balls lie on its axis. If the length is less than the diameter, they lie on the two rims.
+        """
         for name, value in (("length", length), ("radius", radius), ("density", density)):
             checks.number(value, f"RigidBody.cylinder > {name}", above=0.0)
         m = density * pi * radius**2 * length
@@ -232,7 +237,8 @@ class RigidBody(Body):
         return tuple(self.meshes)
 
     def solid(self) -> Solid:
-        """The cylinder or ellipsoid of the outline if the body has its inertia, otherwise the box."""
+        """The solid that is drawn: a cylinder or an ellipsoid if the outline and the inertia fit one, otherwise a
+        box."""
         a, b, c = half = self._half_sizes()
         inertia = np.asarray(self.inertia, dtype=np.float64)
         moments = np.broadcast_to(inertia, (3,)) if inertia.ndim < 2 else np.diag(inertia)
@@ -244,7 +250,7 @@ class RigidBody(Body):
         return Solid(form, half, np.asarray(self.com, dtype=np.float64))
 
     def _half_sizes(self) -> np.ndarray:
-        """Half-sizes (3,) of the outline, or of the homogeneous box of equal inertia [m]."""
+        """Half-sizes (3,) [m] of the outline, or of the homogeneous box with the same inertia."""
         if self.outline is not None:
             return np.asarray(self.outline, dtype=np.float64)
         I = np.diag(checks.symmetric(self.inertia, 3, "body"))  # noqa: E741
@@ -267,7 +273,7 @@ class RigidBody(Body):
         return np.array([ends * y * z, sides * x * z, sides * x * y])
 
     def spatial_inertia(self, where: str) -> np.ndarray:
-        """6x6 inertia at the body frame, angular first [kg·m², kg·m, kg]."""
+        """Inertia (6, 6) at the origin of the body frame, angular first [kg·m², kg·m, kg]."""
         m = checks.number(self.mass, f"{where}: mass", least=0.0)
         c = checks.array(self.com, (3,), f"{where}: com", "must be a finite 3-vector")
         rule = "must be symmetric positive semi-definite"

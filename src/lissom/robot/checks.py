@@ -1,4 +1,5 @@
-"""Checks of a description. Each raises ModelError with the path of the entity, the rule and the value."""
+"""Checks of a description. Each check raises a ModelError that states the path of the entity, the rule and the
+value."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from lissom.errors import ModelError, ShapeError, lost
 
 
 def fail(where: str, rule: str, value: Any, cure: str = "") -> ModelError:
-    """The error of a broken rule: the entity `where`, the `rule`, the `value`, and the `cure`."""
+    """A ModelError for a broken rule. where: path of the entity. rule: the rule. value: the wrong value. cure: a
+    remedy, at the end of the message."""
     try:
         text = repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
     except Exception:  # a number with more digits than Python writes, or an object whose repr fails
@@ -23,7 +25,7 @@ def fail(where: str, rule: str, value: Any, cure: str = "") -> ModelError:
 
 
 def nearest(word: Any, known: Iterable[str]) -> str:
-    """The known word that is nearest to an unknown one, as the end of an error message; empty if none is near."""
+    """The known word nearest to an unknown word, as the end of an error message; empty if no known word is similar."""
     if not isinstance(word, str) or len(word) > _LONGEST_WORD:
         return ""
     small = {one.lower(): one for one in known}
@@ -33,7 +35,7 @@ def nearest(word: Any, known: Iterable[str]) -> str:
 
 
 def title(name: Any, where: str, *, may_be_empty: bool = False) -> None:
-    """Raise ModelError unless `name` is a text that a terminal, a table and a file can show."""
+    """Raise ModelError unless `name` is printable text of one line."""
     good = isinstance(name, str) and (may_be_empty or bool(name.strip()))
     require(good, where, "must be a text" if may_be_empty else "must be a text that is not empty", name)
     rule = "must hold letters that can be shown, no control characters and no line breaks"
@@ -41,7 +43,7 @@ def title(name: Any, where: str, *, may_be_empty: bool = False) -> None:
 
 
 def named(word: Any, known: Mapping[str, Any], where: str, what: str) -> None:
-    """Raise ModelError unless `word` is one of the known names of `what`."""
+    """Raise ModelError unless `word` is a key of `known`. `what` is a plural noun for the keys, used in the message."""
     if not (isinstance(word, str) and word in known):
         raise fail(where, f"must be one of the {what} {sorted(known)}", word, nearest(word, known))
 
@@ -53,7 +55,7 @@ _found: ContextVar[list[ModelError] | None] = ContextVar("found", default=None)
 
 @contextmanager
 def gathered() -> Iterator[list[ModelError]]:
-    """Collect the first error of each `part` in a list, instead of stopping at the first of all."""
+    """Inside this block, collect the first error of each `part` in a list instead of raising it."""
     found: list[ModelError] = []
     token = _found.set(found)
     try:
@@ -64,7 +66,7 @@ def gathered() -> Iterator[list[ModelError]]:
 
 @contextmanager
 def sized(where: str) -> Iterator[None]:
-    """Turn an overflow inside the block into a ModelError about the numbers of `where`."""
+    """Turn an OverflowError inside the block into a ModelError about the numbers of `where`."""
     try:
         yield
     except OverflowError as error:
@@ -73,7 +75,7 @@ def sized(where: str) -> Iterator[None]:
 
 @contextmanager
 def part(where: str) -> Iterator[None]:
-    """A part of a description that is checked independently: inside `gathered` its error is collected, not raised."""
+    """A block that checks one part of a description. Inside `gathered` its error is collected, otherwise raised."""
     try:
         with sized(where):
             yield
@@ -96,7 +98,7 @@ def require(condition: bool, where: str, rule: str, value: Any) -> None:
 
 
 def among(value: Any, kinds: tuple[str | None, ...]) -> bool:
-    """Whether `value` is one of these words. An array is not, although `in` would compare its entries."""
+    """Whether `value` is one of the words `kinds`. An array is never one, although `in` compares its entries."""
     return (value is None or isinstance(value, str)) and value in kinds
 
 
@@ -107,7 +109,7 @@ def time(t: Any) -> None:
 
 
 def times(t: Any) -> None:
-    """Raise ModelError unless `t` is one finite time, or an array of them."""
+    """Raise ModelError unless `t` is a finite time or an array of finite times."""
     if type(t) is not float or t - t:
         rule = "must be finite times"
         array(t, (-1,) * len(shape(t)), "t", rule)
@@ -122,7 +124,7 @@ def shape(value: Any) -> tuple[int, ...]:
 
 
 def array(value: Any, shape: tuple[int, ...], where: str, rule: str) -> np.ndarray:
-    """`value` as a finite float64 array of exactly `shape`; a -1 in `shape` leaves that axis free."""
+    """`value` as a finite float64 array of shape `shape`. An axis with -1 in `shape` may have any length."""
     if missing := lost(value):
         raise ModelError(f"{where}: {missing}")
     try:
@@ -135,13 +137,14 @@ def array(value: Any, shape: tuple[int, ...], where: str, rule: str) -> np.ndarr
 
 
 def each(value: Any, count: int, where: str, rule: str) -> np.ndarray:
-    """`value`, one finite number for all or one for each, as a float64 array of shape (count,)."""
+    """`value` as a float64 array of shape (count,). `value` is one finite number for all entries, or one for each
+    entry."""
     own = (count,) if shape(value) else ()
     return np.broadcast_to(array(value, own, where, rule), (count,)).copy()
 
 
 def number(value: Any, where: str, *, above: float | None = None, least: float | None = None) -> float:
-    """`value` as a finite float, strictly above `above` or at least `least` where given."""
+    """`value` as a finite float that is > `above` or >= `least`, if these are given."""
     bound = f" > {above:g}" if above is not None else f" >= {least:g}" if least is not None else " a finite number"
     rule = f"must be{bound}"
     require(not isinstance(value, bool | str), where, rule, value)
@@ -151,7 +154,7 @@ def number(value: Any, where: str, *, above: float | None = None, least: float |
 
 
 def integer(value: Any, where: str, *, least: int, most: int | None = None) -> int:
-    """`value` as an integer of at least `least` and at most `most`, where that is given."""
+    """`value` as an integer from `least` to `most`; `most` may be None."""
     rule = f"must be an integer >= {least}"
     require(isinstance(value, int | np.integer) and not isinstance(value, bool), where, rule, value)
     require(bool(value >= least), where, rule, value)
@@ -178,7 +181,7 @@ def place(value: Any, where: str) -> None:
 
 
 def direction(value: Any, where: str) -> np.ndarray:
-    """`value` as a 3-vector scaled to unit length."""
+    """`value` as a unit vector, shape (3,)."""
     out = array(value, (3,), where, "must be a finite 3-vector")
     length = float(np.linalg.norm(out))
     require(length > 1e-12, where, "must not be zero", value)
@@ -201,7 +204,8 @@ def pose(value: Any, where: str) -> np.ndarray:
 
 
 def symmetric(value: Any, n: int, where: str, *, rule: str = "must be symmetric positive semi-definite") -> np.ndarray:
-    """`value` (scalar, n diagonal entries, or n x n) as a symmetric positive semi-definite n x n matrix."""
+    """`value` as a symmetric positive semi-definite matrix (n, n). `value` is a number, the n diagonal entries, or a
+    matrix."""
     if missing := lost(value):
         raise ModelError(f"{where}: {missing}")
     try:
@@ -220,7 +224,7 @@ def symmetric(value: Any, n: int, where: str, *, rule: str = "must be symmetric 
 
 
 def limits(value: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """`value` as (low, high) of n inputs, each of shape (n,), infinite where there is no limit."""
+    """Limits (low, high) of n inputs as two arrays of shape (n,). An infinite entry is no limit."""
     try:
         low, high = (np.broadcast_to(np.asarray(x, dtype=np.float64), (n,)).copy() for x in value)
     except (TypeError, ValueError):
@@ -230,7 +234,7 @@ def limits(value: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def value_at(value: Any, s: float, where: str) -> Any:
-    """`value` itself, or its value at s if it is a user's function of s."""
+    """`value` itself, or its value at s if it is a function of s."""
     if not callable(value):
         return value
     try:
@@ -240,7 +244,7 @@ def value_at(value: Any, s: float, where: str) -> Any:
 
 
 def call(function: Callable[..., Any], argument: float, shape: tuple[int, ...], where: str) -> np.ndarray:
-    """Value of a user's function at `argument`, checked to be finite and of `shape`."""
+    """Value of a user's function at `argument`. Raise ModelError unless it is finite and has shape `shape`."""
     try:
         value = function(argument)
     except Exception as error:

@@ -1,11 +1,13 @@
-"""Contacts: balls along links against shapes, or against the balls of other links.
+"""Contacts: contact spheres (balls) along links touch shapes, or the balls of other links.
 
-    normal    N = k δ^p (1 + c δ̇)₊                          δ the depth of a ball in a shape                   (1)
-    friction  −μ N v_t / √(|v_t|² + v_s²)                     v_t the slip at the point of contact                (2)
+    normal    N = k δ^p (1 + c δ̇)₊                          δ penetration depth of a ball in a shape              (1)
+    friction  −μ N v_t / √(|v_t|² + v_s²)                     v_t slip velocity at the point of contact             (2)
               −k_t (x + τ v_t), no larger than μ N             x displacement of the ball from its anchor         (3)
 
-Source: Mathew 2025 (57), (58); c is that of Hunt and Crossley, v_s makes Coulomb's law smooth at rest; (3) is Coulomb's
-law with a tangential spring below its limit.
+(2) is Coulomb's law, smoothed at zero slip by v_s. (3) is Coulomb's law with a tangential spring that holds a contact
+below the limit of friction.
+
+Source: Mathew 2025 (57), (58); the factor with c is the law of Hunt and Crossley.
 """
 
 from __future__ import annotations
@@ -22,28 +24,32 @@ from lissom.robot.shapes import Shape
 @final
 @dataclass(frozen=True)
 class Contact:
-    """Which links may touch a shape or each other, and the law of the contact force.
+    """A contact law, and the links and the shape that may touch.
 
     Args:
         name: unique among contacts.
-        links: names of the links that carry balls; a name alone is a list of one.
+        links: names of the links whose contact spheres (balls) touch; a single name is a list of one.
         shape: the shape that these balls touch; None if they touch the balls of `others`.
-        on: name of the link that the shape is fixed to; None is the world.
+        on: name of the link to which the shape is fixed; None is the world.
         s: abscissa on that link, or a place on a deformable body.
-        placement: 4x4 of the shape's frame in that link at s, or in the world; None is the identity.
-        others: names of the links whose balls are touched; may be the same links. Neighbours never touch.
+        placement: pose (4, 4) of the shape's frame in the frame of that link at s, or in the world; None is the
+            identity.
+        others: names of the links whose balls are touched; they may be the same as `links`. Balls of a
+            link, or of a link and its parent, never touch if their distance along the links is below 1.2 times the sum
+            of their radii.
         stiffness: k of (1) [N/m^p].
-        exponent: p >= 1: 1.5 is Hertz's; with 1 the force has a kink at touch.
-        damping: c [s/m]; a ball that meets a wall at speed v bounces with a restitution of about 1 − 2cv/3.
-        friction: μ.
-        slip_speed: v_s, the speed at which friction has 0.7 of its full size [m/s]. A body held by friction creeps at a
-            fraction of this speed. Not used if the contact sticks.
+        exponent: p >= 1. 1.5 is Hertz's law. With 1 the force is not differentiable at first touch.
+        damping: c [s/m]. A ball that hits a wall at speed v bounces with a coefficient of restitution of about 1 −
+            2cv/3.
+        friction: friction coefficient μ.
+        slip_speed: v_s, the slip speed at which smooth friction reaches 0.7 μ N [m/s]. A body held by smooth friction
+            creeps at a fraction of this speed. Ignored if `stick_stiffness` is given.
         stick_stiffness: k_t of (3) [N/m]. A spring ties the ball to its anchor: the point of first touch, or the point
-            to which it has slipped. A robot at rest does not creep, and statics has friction. None is the smooth law
-            (2).
+            to which it has slipped. A robot at rest does not creep, and statics includes friction. None is the smooth
+            law (2).
         stick_damping: τ of (3) [s].
-        radius: radius of the balls on rods [m]: a number, (base, tip), or a function of s; None is half the section's
-            smallest width.
+        radius: radius of the balls on rods [m]: a number, (base, tip), or a function of s. None is half the smallest
+            width of the section.
         per_interval: number of balls on each integration interval of a rod.
     """
 
@@ -65,7 +71,7 @@ class Contact:
     per_interval: int = 1
 
     def carriers(self) -> tuple[str, ...]:
-        """Names of the links that carry balls."""
+        """Names of the links in `links`."""
         return (self.links,) if isinstance(self.links, str) else tuple(self.links)
 
     def touched(self) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """Expressions as programs of a stack machine, which also computes their first two derivatives.
 
-A program is a list of steps, each an operation and its number. Operands precede their operation. The operand that needs
-more of the stack comes first, so that no expression, however long, needs more than DEPTH values. A constant
-subexpression is folded into one number. Programs run on NumPy here, and inside kernels in passes/expressions. A value
-on the stack is a jet (x, ẋ, ẍ); functions act on it by the chain rule:
+A program is a list of steps (operation, number). The steps of operands come before the step of their operation. Of two
+operands, the one that needs the deeper stack comes first, so that every expression fits into a stack of DEPTH values. A
+constant subexpression is folded into one number. NumPy runs the programs in this module, and kernels run them in
+passes/expressions. A value on the stack is a jet (x, ẋ, ẍ). Functions act on it by the chain rule:
 
     y = f(x),   ẏ = f'(x) ẋ,   ÿ = f''(x) ẋ² + f'(x) ẍ                                                    (1)
     (x y)'' = ẍ y + 2 ẋ ẏ + x ÿ,   z = x/y:  ż = (ẋ − z ẏ)/y,   z̈ = (ẍ − 2 ż ẏ − z ÿ)/y                  (2)
@@ -27,8 +27,8 @@ DEPTH = 10  # of the stack: an expression of 1000 characters has fewer than 2⁹
 
 @final
 class Operation(IntEnum):
-    """The operation of a step. NUMBER pushes the number of the step onto the stack. An operation on two operands has
-    the number 1 if they stand on the stack in reverse order, otherwise 0."""
+    """The operation of a step. NUMBER pushes the number of the step onto the stack. For an operation with two operands,
+    the number is 1 if the operands are on the stack in reverse order, otherwise 0."""
 
     END = 0
     TIME = auto()
@@ -92,8 +92,7 @@ _CURVES: dict[Operation, Callable[[Any], Jet]] = {  # f, f' and f'' of (1)
 
 
 def programs_of(expression: Any, size: int) -> list[Steps] | None:
-    """The programs of the components of an expression, in order; None for anything but an Expression of `size`
-    numbers."""
+    """Programs of the components of an Expression with `size` components, in order. None for any other function."""
     if not isinstance(expression, Expression):
         return None
     texts = np.ravel(np.array(expression.source, dtype=object)).tolist()
@@ -101,13 +100,13 @@ def programs_of(expression: Any, size: int) -> list[Steps] | None:
 
 
 def program(text: Any, variable: str) -> Steps:
-    """The program of one expression that has passed the checks of Expression."""
+    """The program of one expression whose text has passed the checks of Expression."""
     return _steps(ast.parse(str(text).strip(), mode="eval").body, variable)[0]
 
 
 def linked(steps: Steps) -> tuple[np.ndarray, np.ndarray]:
-    """A program as kernels read it: rows (operation, integer), shape (n, 2), the last of them END, and numbers (n,).
-    The integer of NUMBER is the index of its number."""
+    """A program as arrays for kernels: code (n, 2) with rows (operation, integer), the last of them END, and numbers
+    (n,). The integer of NUMBER is the index of its number."""
     code, numbers = np.zeros((len(steps) + 1, 2), dtype=np.int32), np.zeros(len(steps) + 1)
     for k, (step, number) in enumerate(steps):
         code[k] = step, k if step == Operation.NUMBER else number
@@ -121,7 +120,7 @@ def has_corners(steps: Steps) -> bool:
 
 
 def jet(steps: Steps, t: Any) -> Jet:
-    """Value and two derivatives of a program at a time, or at times (n,). They may be infinite or NaN."""
+    """Value, first and second derivative of a program at a time t, or at times t (n,). They may be infinite or NaN."""
     stack: list[Jet] = []
     with np.errstate(all="ignore"):
         for step, number in steps:
@@ -140,7 +139,7 @@ def jet(steps: Steps, t: Any) -> Jet:
 
 
 def _of_pair(step: Operation, x: Jet, y: Jet) -> Jet:
-    """The jet of an operation on two jets."""
+    """The jet of an operation with two operands."""
     if step == Operation.ADD:
         return x[0] + y[0], x[1] + y[1], x[2] + y[2]
     if step == Operation.SUBTRACT:
@@ -177,7 +176,7 @@ def _times(factor: Any, x: Any) -> Any:
 
 
 def _steps(node: Any, variable: str) -> tuple[Steps, int]:
-    """The program of a node of the syntax tree, and the depth of stack that it needs."""
+    """The program of a node of the syntax tree, and the stack depth that it needs."""
     if isinstance(node, ast.Constant):
         return [(Operation.NUMBER, float(node.value))], 1  # type: ignore[arg-type]
     if isinstance(node, ast.Name):
@@ -199,7 +198,7 @@ def _steps(node: Any, variable: str) -> tuple[Steps, int]:
 
 
 def _folded(steps: Steps, depth: int) -> tuple[Steps, int]:
-    """The program and its depth; a program without the variable is folded into one number."""
+    """A program and its stack depth. A program without the variable is folded into one number."""
     if any(step == Operation.TIME for step, _ in steps):
         return steps, depth
     return [(Operation.NUMBER, float(jet(steps, 0.0)[0]))], 1

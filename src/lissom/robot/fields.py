@@ -1,9 +1,10 @@
-"""The kinds of fields that descriptions have, and the families of their classes.
+"""Type annotations of the fields of descriptions, and the members of families of classes.
 
-Robot files read the kinds of fields from the annotations of a class, so that a class states them once.
+io/schema derives the schema of robot files from these annotations.
 
-A class joins its family (bases, joints, sections, shapes, and those of deformable bodies) by its definition in a module
-of the folder of the family. No list is kept: robot files, their errors and the sweeps of the tests call `members`.
+A family is an abstract class such as Basis, Joint, Section or Shape. Its members are the concrete subclasses defined in
+the folder of the family. Robot files, their errors and the contract tests find them with `members`, so no list of them
+is kept.
 """
 
 from __future__ import annotations
@@ -29,8 +30,7 @@ Member = TypeVar("Member")
 
 
 def members(family: type[Member]) -> tuple[type[Member], ...]:
-    """The concrete classes of a family that its folder defines and does not keep to itself, in the order of their
-    names."""
+    """The public concrete classes of a family, defined in its folder, sorted by name."""
     folder = family.__module__.rpartition(".")[0]
     for module in pkgutil.iter_modules(import_module(folder).__path__):
         import_module(f"{folder}.{module.name}")

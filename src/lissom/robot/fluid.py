@@ -1,8 +1,8 @@
 """The fluid around a robot, and the coefficients of its forces on the links.
 
     added mass   ρ π (b_z², b_y²) across a rod with half-widths b_y, b_z; ρ π (b_y² − b_z²)²/8 about its axis      (1)
-    drag         D |v| η,  D = ½ ρ diag(C_t perimeter, C_n 2b_z, C_n 2b_y), and C_l 2b across the two in the lift    (2)
-    a body       Lamb's added masses of the ellipsoid of its proportions and volume; C_n times its areas             (3)
+    drag         D |v| η,  D = ½ ρ diag(C_t perimeter, C_n 2b_z, C_n 2b_y); lift: C_l 2b off the diagonal          (2)
+    rigid body   Lamb's added masses of the ellipsoid of its proportions and volume; drag: C_n times its areas     (3)
 
 Source: Mathew 2025 (62); Armanini et al. 2021 (drag and lift of flagella); Lamb, Hydrodynamics, §§114-115.
 """
@@ -22,8 +22,14 @@ from lissom.robot.sections import Section
 
 
 class Immersion(NamedTuple):
-    """Matrices of the fluid on a body, or on a unit length of a rod, in its axes: added inertia (6, 6) and drag matrix
-    (6, 6). volume: displaced volume [m³], or area for a rod [m²], with its centre (3,) [m]."""
+    """Fluid coefficients of a rigid body, or of a unit length of a rod, in its own axes.
+
+    Fields:
+        added: added inertia (6, 6), angular first.
+        drag: drag matrix (6, 6), angular first.
+        volume: displaced volume [m³], or area for a rod [m²].
+        centre: centroid of the displaced volume or area, shape (3,) [m].
+    """
 
     added: np.ndarray
     drag: np.ndarray
@@ -37,15 +43,16 @@ class Hydrodynamics:
     """Coefficients of the fluid's forces on a link.
 
     Args:
-        drag_normal, drag_tangent, lift: the ratios C_n, C_t and C_l of (2). On a rigid body C_n counts for every
-            direction, with the area of its outline across it.
-        added_mass: ratio to the added masses (1) or (3); 0 leaves them out.
-        tail: whether the elongated-body force of the wake acts at the tip: V_x p − ½ (p·V) x with p = M_A V the
-            momentum of the fluid around the tip's section (Lighthill's large-amplitude theory). The added mass along
-            the rod is the rest of that theory. A rigid body has no tip.
-        added_matrix, drag_matrix: the 6x6 matrices instead of those coefficients, per metre of a rod, of the whole of a
-            rigid body; a matrix, its diagonal, or on a rod a function of s.
-        volume: displaced by a rigid body [m³]; None takes that of its box, cylinder or sphere.
+        drag_normal, drag_tangent, lift: dimensionless coefficients C_n, C_t and C_l of (2). On a rigid body C_n acts in
+            all three directions, each with the projected area of its outline.
+        added_mass: factor of the added masses (1) or (3); 0 omits them.
+        tail: whether the reaction force of the wake acts at the tip of a rod (Lighthill's large-amplitude
+            elongated-body theory): V_x p − ½ (p·V) x, with the velocity V of the tip, the axis x, and the momentum p =
+            M_A V of the fluid around the tip's section. The added mass along the rod is the other part of that theory.
+            A rigid body has no tip.
+        added_matrix, drag_matrix: matrices (6, 6) that replace those of the coefficients: per metre for a rod, total
+            for a rigid body. Each is a matrix, its diagonal, or on a rod a function of s.
+        volume: volume displaced by a rigid body [m³]; None is the volume of its box, cylinder or sphere.
     """
 
     drag_normal: float = 1.1
@@ -69,7 +76,7 @@ class Hydrodynamics:
                 self._given(name, np.zeros((6, 6)), s, where)
 
     def of_rod(self, section: Section, s: float, density: float, where: str) -> Immersion:
-        """The matrices of a unit length of a rod at s."""
+        """Fluid coefficients of a unit length of a rod at s."""
         y, z = np.ptp(section.outline(s, 64), axis=0) / 2
         edge = section.outline(s, 512)
         centre = _middle(edge)
@@ -88,7 +95,7 @@ class Hydrodynamics:
         )
 
     def of_body(self, body: RigidBody, density: float, where: str) -> Immersion:
-        """The matrices of a rigid body."""
+        """Fluid coefficients of a rigid body."""
         rule = "is needed for a body whose form is no box, cylinder or sphere"
         volume = body.volume if self.volume is None else float(self.volume)
         if volume is None:
@@ -125,12 +132,12 @@ class Fluid:
     """The fluid around a robot.
 
     Args:
-        density: [kg/m³].
-        current: velocity of the fluid [m/s]: shape (3,); a function of t that returns one; or a Warp function (x, t)
-            that returns a 6-vector: the velocity at the point x, then the acceleration of a fluid particle there
-            [m/s²]. None is still fluid.
-        default: coefficients of the links that `links` does not name; None: the fluid does not act on them.
-        links: coefficients of single links by name; None for a link that the fluid does not act on.
+        density: density [kg/m³].
+        current: velocity of the fluid [m/s]: shape (3,); a function of t that returns (3,); or a Warp function of (x,
+            t) that returns a 6-vector: the velocity at the point x, then the acceleration of the fluid particle there
+            [m/s²]. None is a fluid at rest.
+        default: coefficients of the links that are not in `links`; with None the fluid does not act on them.
+        links: coefficients by link name; the fluid does not act on a link with None.
     """
 
     density: float
@@ -157,7 +164,8 @@ class Fluid:
 
 
 def _middle(edge: np.ndarray) -> np.ndarray:
-    """Centroid (0, y, z) of the area inside an outline (n, 2) [m]. Distances of the size of rounding are set to 0."""
+    """Centroid (0, y, z) [m] of the area inside an outline (n, 2) [m]. Coordinates that are rounding errors are set to
+    0."""
     ahead = np.roll(edge, -1, axis=0)
     cross = edge[:, 0] * ahead[:, 1] - edge[:, 1] * ahead[:, 0]
     centroid = cross @ (edge + ahead) / (3.0 * cross.sum())
@@ -165,7 +173,7 @@ def _middle(edge: np.ndarray) -> np.ndarray:
 
 
 def _enclosed(section: Section, s: float) -> float:
-    """Area inside the outline [m²], extrapolated from inscribed polygons."""
+    """Area inside the outline of a section at s [m²], extrapolated from two inscribed polygons."""
 
     def polygon(count: int) -> float:
         y, z = section.outline(s, count).T
@@ -175,7 +183,8 @@ def _enclosed(section: Section, s: float) -> float:
 
 
 def _ellipsoid(body: RigidBody, volume: float) -> np.ndarray:
-    """Lamb's added inertia of the ellipsoid of a body's proportions and volume, in a fluid of density 1."""
+    """Added inertia (6, 6) by Lamb, in a fluid of density 1 kg/m³, of the ellipsoid with the axis ratios of the body's
+    outline and the given volume [m³]. Frame: the body's axes at its centre."""
     from scipy.special import elliprd  # imported here: descriptions without a body in a fluid need no SciPy
 
     a = np.asarray(body.outline, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Formatting of objects: as one line for prompts and as HTML tables for notebooks."""
+"""Text forms of objects: one line for prompts, and HTML tables for notebooks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-_SHOWN = 4  # names in one line
-_LONGEST = 160  # characters of a result in one line
+_SHOWN = 4  # most names in one line
+_LONGEST = 160  # most characters of the one-line form of a result
 
 Class = TypeVar("Class", bound=type)
 
 
 def counted(kind: str, names: Iterable[str]) -> str:
-    """The number of names and the first of them: "3 links (a, b, c)". `kind` is a plural word."""
+    """The number of names and the first four of them: "3 links (a, b, c)". `kind` is a plural noun."""
     known = list(names)
     first = ", ".join(known[:_SHOWN]) + (", ..." if len(known) > _SHOWN else "")
     words = f"{len(known)} {kind if len(known) != 1 else kind[:-1]}"
@@ -24,7 +24,7 @@ def counted(kind: str, names: Iterable[str]) -> str:
 
 
 def ranged(name: str, values: Any) -> str:
-    """A named array as text: its last size, its least and its greatest number."""
+    """The name of an array, its last size, its least and its greatest value, as text."""
     array = np.asarray(values)
     if not array.size:
         return f"{name} ({array.shape[-1] if array.ndim else 0})"
@@ -34,7 +34,7 @@ def ranged(name: str, values: Any) -> str:
 
 
 def format_equilibrium(found: Any) -> str:
-    """An Equilibrium, or a batch of them, as one line."""
+    """An Equilibrium, or a batch of equilibria, as one line."""
     name, lead = getattr(found.model, "common", found.model).name, found.q.shape[:-1]
     state = f"batch {lead}, {int(np.sum(found.is_stable))} stable"
     if not lead:
@@ -45,13 +45,13 @@ def format_equilibrium(found: Any) -> str:
 
 
 def in_one_line(public: Class) -> Class:
-    """Decorator: the repr of a class of results is one line, with numbers, and with shapes and ranges of arrays."""
+    """Class decorator for results: their repr is one line with numbers, and with shapes and ranges of arrays."""
     setattr(public, "__repr__", format_result)  # noqa: B010
     return public
 
 
 def format_result(found: Any) -> str:
-    """A result as one line: its fields in order, as many as fit into the line."""
+    """A result as one line: its fields in order, as many as fit."""
     shown = [(item.name, getattr(found, item.name)) for item in fields(found) if item.repr and item.name[0] != "_"]
     shown = [(name, value) for name, value in shown if value is not None]
     for with_ranges in (True, False):
@@ -64,13 +64,13 @@ def format_result(found: Any) -> str:
 
 
 def in_brackets(title: str, words: str) -> str:
-    """The class name and, in brackets, a text on a result, as one line that is cut if it is too long."""
+    """The class name and a text in brackets, as one line that is cut at 160 characters."""
     line = " ".join(words.split())
     return f"{title}({line if len(line) <= _LONGEST else line[: _LONGEST - 3] + '...'})"
 
 
 def _value_words(name: str, value: Any, with_range: bool) -> str:
-    """A field and its value in a few words."""
+    """A field and its value as short text."""
     if isinstance(value, bool | int | float | str | np.generic):
         return f"{name}={_short(value)}"
     if isinstance(value, np.ndarray):
@@ -86,13 +86,13 @@ def _value_words(name: str, value: Any, with_range: bool) -> str:
 
 
 def _inner(value: Any) -> str:
-    """A value of a mapping in a few words."""
+    """A value of a mapping as short text."""
     array = np.asarray(value)
     return _array_words(array, False) if array.dtype.kind in "biuf" else _short(str(value))
 
 
 def _array_words(array: np.ndarray, with_range: bool) -> str:
-    """An array of one number as this number; other arrays by shape, and by range if they hold numbers."""
+    """An array as text: its number if it has one entry, otherwise its shape and, for numbers, its range."""
     if array.size == 1 and array.dtype.kind in "biuf":
         return _short(array.reshape(-1)[0])
     if with_range and array.size and array.dtype.kind in "iuf":

@@ -1,8 +1,8 @@
-"""Functions of the abscissa or of time that a description may hold.
+"""Functions of the abscissa s or of the time t in descriptions.
 
 A description holds a number, a linear taper, a table, an expression or a Python function. The second half of this file
-serves functions of time: `RowsOfTime` evaluates one at many times, and `polynomial_of` turns one into polynomials
-between knots, which kernels evaluate without Python.
+is about functions of time. `RowsOfTime` evaluates a function at many times. `polynomial_of` converts a function to
+polynomials between knots, which kernels evaluate without Python.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _BINARY = {
     ast.Div: np.true_divide,
     ast.Pow: np.power,
 }
-_AT_ENDS = 0.02  # length in s of the interval at an end of [0, 1] on which `derivative` fits a polynomial
+_AT_ENDS = 0.02  # length of the intervals at the ends of [0, 1] on which `derivative` fits a polynomial
 _SIGNS = {ast.UAdd: np.positive, ast.USub: np.negative}
 
-# The same functions for floats, several times faster. If one of them raises or leaves the reals, NumPy's value counts.
+# The same functions for floats, several times faster. If one raises or returns a complex number, NumPy's value is used.
 _FAST: dict[Any, Callable[..., Any]] = {
     getattr(np, name): getattr(math, name.replace("arc", "a"))
     for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sqrt", "arcsin", "arccos", "arctan")
@@ -59,16 +59,16 @@ _MOST_UNEVEN = 1e8  # ratio of gaps between points of a spline
 @final
 @dataclass(frozen=True)
 class Expression:
-    """A function of one variable written as text, parsed by a whitelist and never executed as Python.
+    """A function of one variable, written as text. The text is parsed against a whitelist and never executed as Python.
 
     Allowed are numbers, the variable, ``+ - * / **``, parentheses, ``pi``, ``e`` and the functions ``sin cos tan sinh
     cosh tanh exp log sqrt arcsin arccos arctan abs minimum maximum sign``.
 
     Args:
-        source: one expression, or a (nested) list of them; the value has the same shape.
-        variable: the name of the variable: ``"s"`` along a rod, ``"t"`` for time.
+        source: one expression, or a (nested) list of them. The value has the same shape.
+        variable: name of the variable: ``"s"`` along a rod, ``"t"`` for time.
     Raises:
-        ModelError: the expression and the first thing in it that is not allowed.
+        ModelError: the text holds something that is not allowed.
     """
 
     source: Any
@@ -82,8 +82,8 @@ class Expression:
 
     @cached_property
     def on_floats(self) -> Callable[[float], Any] | None:
-        """One expression as a function of a float; None for a list. It may raise or return a complex number where NumPy
-        returns infinity or NaN."""
+        """The expression as a function of a float; None for a list of expressions. The function may raise or return a
+        complex number where NumPy returns infinity or NaN."""
         if isinstance(self.source, list | tuple):
             return None
         return _compile(self.source, self.variable, fast=True)
@@ -98,7 +98,7 @@ class Expression:
         return program
 
     def __call__(self, value: Any) -> Any:
-        """The value at `value`: a float for one expression, an array for a list."""
+        """The value at `value`: a float for one expression, an array for a list of expressions."""
         if self.on_floats is not None:
             try:
                 number = self.on_floats(float(value))
@@ -111,7 +111,7 @@ class Expression:
         return out if np.ndim(out) == 0 else np.array(out)
 
     def over(self, values: np.ndarray) -> np.ndarray:
-        """The values at numbers (n,), shape (n, ...). They may be infinite or NaN."""
+        """The values at `values` (n,), shape (n, ...). They may be infinite or NaN."""
         with np.errstate(all="ignore"):
             if self.on_floats is not None:
                 return np.broadcast_to(self._program(values), values.shape)
@@ -125,11 +125,12 @@ class Tabulated:
     """A function of s (or t) through given points.
 
     Args:
-        points: abscissae, strictly increasing, shape (n,).
-        values: values there, shape (n, ...).
-        interpolation: "linear", "cubic" (C2 spline, not-a-knot), or "barycentric" (the polynomial through all points;
-            for Chebyshev points).
-    Accuracy: exact at the points; O(h²) linear and O(h⁴) cubic between them.
+        points: values of s or t, strictly increasing, shape (n,).
+        values: values of the function at the points, shape (n, ...).
+        interpolation: "linear"; "cubic" (C2 spline with not-a-knot ends); or "barycentric" (one polynomial through all
+            points, for Chebyshev points).
+    Accuracy: exact at the points. Between points h apart the error is O(h²) for linear and O(h⁴) for cubic
+    interpolation.
     """
 
     points: Any
@@ -169,12 +170,13 @@ class Tabulated:
         return BarycentricInterpolator(x, y, wi=1.0 / gaps.prod(axis=1))  # its own weights change from run to run
 
     def __call__(self, value: Any) -> Any:
-        """The interpolated value at `value`, of the shape of one table entry."""
+        """The interpolated value at `value`, in the shape of one table entry."""
         with np.errstate(invalid="ignore"):  # at a point SciPy divides 0 by 0 before it puts the value there
             return self._interpolant(value)
 
     def slope(self, value: Any, order: int = 1) -> Any:
-        """The derivative of that order at `value`; between two straight pieces, that of the later one."""
+        """The derivative of the given order at `value`. At a corner between two straight pieces it is the slope of the
+        later piece."""
         if self.interpolation == "barycentric":
             return self._interpolant.derivative(value, der=order)  # type: ignore[attr-defined]
         return self._interpolant(value, nu=order)  # type: ignore[call-arg]
@@ -196,7 +198,7 @@ def _map_nested(tree: Any, leaf: Callable[[Any], Any]) -> Any:
 
 
 def _compile(text: Any, variable: str, fast: bool = False) -> Callable[[float], float]:
-    """Closure that evaluates one expression; raises ModelError at the first node that is not on the whitelist."""
+    """A closure that evaluates one expression. Raises ModelError at the first node that is not on the whitelist."""
     if isinstance(text, int | float) and not isinstance(text, bool):
         try:
             number = float(text)
@@ -258,7 +260,8 @@ def _closure(node: ast.AST, variable: str, text: str, fast: bool) -> Callable[[f
 
 
 def profile(value: Any, where: str, *, least: float = 0.0) -> Callable[[float], float]:
-    """A scalar that varies along a rod: a number, (base, tip) for a linear taper, or a function of s in [0, 1]."""
+    """A positive number that varies along a rod, as a function of s in [0, 1]. `value` is a number, (base, tip) for a
+    linear taper, or a function of s."""
     if callable(value):
         return lambda s: checks.number(checks.call(value, s, (), where), f"{where} at s={s:g}", above=least)
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
@@ -271,8 +274,9 @@ def profile(value: Any, where: str, *, least: float = 0.0) -> Callable[[float], 
 
 
 def derivative(function: Callable[[float], Any], s: float, shape: tuple[int, ...], where: str) -> np.ndarray:
-    """Derivative of a smooth function at s in [0, 1] by eighth-order central differences, whose points stay in [0, 1].
-    Near the ends it is the derivative of a polynomial of order eight.
+    """Derivative of a smooth function at s in [0, 1], by eighth-order central differences with points in [0, 1].
+
+    Near the ends it is the derivative of a fitted polynomial of degree eight.
 
     Accuracy: about 1e-12 of the function's scale for functions analytic on [0, 1].
     """
@@ -292,15 +296,18 @@ def derivative(function: Callable[[float], Any], s: float, shape: tuple[int, ...
 
 
 def cubic_pieces(law: Any, where: str, rule: str, abscissae: str) -> tuple[np.ndarray, np.ndarray]:
-    """A law as cubic pieces: knots (n,), and coefficients (n, 4) of the powers of the distance from the first knot of a
-    piece, the constant first. The last row is the straight line beyond the last knot.
+    """A law of one variable as cubic pieces: knots (n,) and coefficients (n, 4).
+
+    The coefficients of a piece belong to powers of the distance from its first knot, the constant first. The last row
+    is the straight line beyond the last knot.
 
     Args:
-        law: rows through which a cubic spline is laid (not-a-knot), a straight line through two; or a Tabulated,
-            linear or cubic.
-        rule: text of the error about a law of another form. abscissae: name of its first column in errors.
+        law: rows (x, value): two rows give a straight line, more rows a not-a-knot cubic spline; or a Tabulated with
+            linear or cubic interpolation.
+        rule: text of the error if the law has another form.
+        abscissae: name of the first column in errors.
     Raises:
-        ModelError: the rule that the law breaks.
+        ModelError: the law breaks a rule.
     """
     from scipy.interpolate import CubicSpline
 
@@ -329,11 +336,11 @@ def cubic_pieces(law: Any, where: str, rule: str, abscissae: str) -> tuple[np.nd
 
 @final
 class RowsOfTime:
-    """Numbers that follow time.
+    """A function of time that returns n numbers.
 
     Args:
-        at: a function of t that returns a list or an array (n,), or raises ModelError if it is not finite.
-        at_times: the same as a function of times (n_times,) that returns shape (n_times, n) without checks; None if
+        at: function of t that returns a list or an array (n,). It raises ModelError if a number is not finite.
+        at_times: function of times (n_times,) that returns the numbers, shape (n_times, n), without checks; None if
             there is no such function.
     """
 
@@ -345,7 +352,8 @@ class RowsOfTime:
         return self.at(t)
 
     def over(self, times: np.ndarray) -> np.ndarray:
-        """The numbers at times (n_times,), shape (n_times, n). Those of one time do not depend on the other times."""
+        """The numbers at `times` (n_times,), shape (n_times, n). The numbers at one time do not depend on the other
+        times."""
         if self.at_times is not None:
             rows = self.at_times(times)
             if np.isfinite(rows).all():
@@ -354,16 +362,16 @@ class RowsOfTime:
 
 
 def still(row: Any) -> RowsOfTime:
-    """Numbers that do not change."""
+    """A function of time with constant values."""
     return RowsOfTime(lambda t: row, lambda times: np.tile(row, (len(times), 1)))
 
 
 def polynomial_of(value: Any, size: int) -> PPoly | None:
-    """A constant or a function of time of `size` numbers as polynomials between knots, with coefficients of shape
-    (order, pieces, size); None for other functions.
+    """A constant or a function of time with `size` components as polynomials between knots, with coefficients of shape
+    (order, pieces, size). None for functions that are not polynomials.
 
-    Constants, linear and cubic tables, SciPy's PPoly (and CubicSpline) that extrapolate beyond their ends, and objects
-    with an attribute `polynomial`, such as ls.Samples, are polynomials.
+    Polynomials are: constants, linear and cubic tables, SciPy's PPoly (and CubicSpline) that extrapolate beyond their
+    ends, and objects with an attribute `polynomial`, such as ls.Samples.
     """
     from scipy.interpolate import PPoly
 
@@ -379,22 +387,22 @@ def polynomial_of(value: Any, size: int) -> PPoly | None:
 
 
 def is_exact(value: Any) -> bool:
-    """Whether the rates of a function of time are the derivatives of its polynomials. They are not for tables and
-    samples with corners; SciPy's polynomials are trusted."""
+    """Whether the derivatives of the polynomials of a function of time are its exact rates. This is false for tables
+    and samples with corners. SciPy's polynomials are assumed to be exact."""
     if isinstance(value, Tabulated):
         return value.interpolation == "cubic"
     return getattr(value, "smooth", True)
 
 
 def constant(values: np.ndarray) -> PPoly:
-    """Numbers that do not change."""
+    """A polynomial with constant values."""
     from scipy.interpolate import PPoly
 
     return PPoly.construct_fast(np.array(values, dtype=np.float64)[None, None], np.array([0.0, 1.0]))
 
 
 def _table(table: Tabulated) -> Any:
-    """A table as polynomials; None for a barycentric table, whose one polynomial has a high order."""
+    """A table as polynomials; None for a barycentric table, whose single polynomial has a high degree."""
     from scipy.interpolate import CubicSpline, PPoly
 
     if table.interpolation == "barycentric":
@@ -410,8 +418,8 @@ def stacked_polynomials(parts: list[PPoly]) -> tuple[np.ndarray, np.ndarray]:
     """Polynomials with different knots as one table for kernels.
 
     Returns:
-        knots (2, n): the time at which each piece begins, minus infinity for the first, and the origin of its powers;
-        coefficients (n, order, numbers), the highest power first.
+        knots (2, n): row 0 is the time at which each piece begins (minus infinity for the first piece), row 1 the
+        origin of its powers. coefficients (n, order, components), the highest power first.
     """
     inner = np.unique(np.concatenate([[], *(part.x[1:-1] for part in parts)]))
     begins, since = np.append(-np.inf, inner), np.append(inner[0] if len(inner) else 0.0, inner)
@@ -424,8 +432,8 @@ def stacked_polynomials(parts: list[PPoly]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _moved(c: np.ndarray, by: np.ndarray, order: int) -> np.ndarray:
-    """Coefficients (m, n, size) in powers of s, converted to powers of s − by, by (n,): shape (n, order, size), by
-    Horner's scheme."""
+    """Change of the origin of polynomials by Horner's scheme: coefficients `c` (m, n, size) of powers of s become
+    coefficients of powers of s − by, with `by` (n,). Returns shape (n, order, size)."""
     c = c.copy()
     for first in range(len(c) - 1):
         for k in range(1, len(c) - first):
@@ -436,5 +444,5 @@ def _moved(c: np.ndarray, by: np.ndarray, order: int) -> np.ndarray:
 
 
 def is_compiled(function: Any) -> bool:
-    """Whether a function is one of Warp's, to be called inside kernels."""
+    """Whether a function is a Warp function, which kernels can call."""
     return type(function).__module__.startswith("warp")

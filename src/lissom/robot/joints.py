@@ -1,4 +1,4 @@
-"""Joints: each is a list of node motions."""
+"""Joints. A joint is a list of node motions (class Motion)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ SpringLaw = FunctionOfS | tuple[FunctionOfS | None, ...] | None  # one for all c
 
 
 class MotionKind(Enum):
-    """How a node moves: EXP by exp(Ω(q)) with q̇ = v; SPHERICAL and FREE by a stored pose whose velocity is a body
-    twist; MAP by any function of q. A BODY node is the frame of a deformable body: it owns the coordinates of the body,
-    which do not move it."""
+    """How a node moves.
+
+    EXP: by exp(Φ q) with q̇ = v. SPHERICAL and FREE: q holds the pose with a quaternion, and v is a body twist. MAP: by
+    a user-defined function of q. BODY: the frame of a deformable body; the node owns the coordinates of the body, which
+    do not move the frame.
+    """
 
     EXP = 0
     SPHERICAL = 1
@@ -30,13 +33,18 @@ class MotionKind(Enum):
 
     @property
     def has_quaternion(self) -> bool:
-        """Whether the pose is stored, so that q has one number more than v."""
+        """Whether q holds a quaternion, so that q has one number more than v."""
         return self in (MotionKind.SPHERICAL, MotionKind.FREE)
 
 
 class Motion(NamedTuple):
-    """One node of a joint: its kind and Φ, shape (6, n), angular first. Φ is constant; for a MAP, which has a `pose`,
-    it is the value at q = 0."""
+    """The motion of one node of a joint.
+
+    Fields:
+        kind: the kind of motion.
+        Phi: motion subspace Φ, shape (6, n), angular first; for a MAP its value at q = 0.
+        pose: the pose function of a MAP, otherwise None.
+    """
 
     kind: MotionKind
     Phi: np.ndarray
@@ -45,24 +53,26 @@ class Motion(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Spring:
-    """Fields of every joint: a spring and damper on its own coordinates, and stops.
+    """Fields of every joint: a spring, a damper and stops on its coordinates.
 
-    A coordinate at a distance d behind its limit is pushed back by max(0, k R(d) + c R'(d) ḋ). Up to the width w the
-    stop sets in smoothly, R' = z² (3 − 2 z) with z = d/w; beyond it R(d) = d − w/2.
+    A coordinate at distance d beyond its limit is pushed back with max(0, k R(d) + c R'(d) ḋ). Within the width w the
+    stop sets in smoothly: R' = z² (3 − 2 z) with z = d/w. Beyond w, R(d) = d − w/2.
 
     Args:
-        stiffness: scalar, (nv,) or (nv, nv) [N·m/rad, N/m]; the force is zero at `rest`.
-        damping: scalar, (nv,) or (nv, nv) [N·m·s/rad, N·s/m].
-        armature: inertia of the rotors that turn with the coordinates [kg·m², kg], a number or one for each coordinate.
-            A rotor behind a gear of ratio n counts n² times. A spherical joint takes a number, a free one none.
-        rest: coordinates where the spring is slack, shape (nq,); None is the neutral configuration.
-        limits: (low, high), each a number or one for each coordinate [rad, m]; infinite where there is no stop.
-        limit_stiffness, limit_damping: k [N·m/rad, N/m] and c [N·m·s/rad, N·s/m] of the stops, limit_width: w [rad, m];
-            numbers, or one for each coordinate.
-        spring: force that holds the joint at the distance x from `rest`, in place of `stiffness`, with x in rad or m
-            and the force in N·m or N: rows (x, force) of a cubic spline that is straight beyond its ends, a Tabulated,
-            or a Warp function of x, which is compiled into the kernels. A joint with several coordinates takes a list
-            with one of these, or None, for each.
+        stiffness: number, (nv,) or (nv, nv) [N·m/rad, N/m]. The force is zero at `rest`.
+        damping: number, (nv,) or (nv, nv) [N·m·s/rad, N·s/m].
+        armature: inertia of rotors that turn with the coordinates [kg·m², kg]: a number, or one for each coordinate.
+            With a gear of ratio n, give n² times the inertia of the rotor. A spherical joint takes one number; a free
+            joint takes none.
+        rest: coordinates where the spring is relaxed, shape (nq,); None is the neutral configuration.
+        limits: (low, high), each a number, or one for each coordinate [rad, m]; infinity for no stop.
+        limit_stiffness, limit_damping: k [N·m/rad, N/m] and c [N·m·s/rad, N·s/m] of the stops: numbers, or one for each
+            coordinate.
+        limit_width: w of the stops [rad, m]: a number, or one for each coordinate.
+        spring: nonlinear law that replaces `stiffness`: the restoring force (N·m or N) as a function of the
+            displacement x from `rest` (rad or m). It is rows (x, force) of a cubic spline that is straight beyond its
+            ends, a Tabulated, or a Warp function of x, which is compiled into the kernels. A joint with several
+            coordinates takes a list with one law, or None, for each.
     """
 
     stiffness: Numbers = 0.0
@@ -77,11 +87,11 @@ class Spring:
 
 
 class Joint(ABC):
-    """A rigid joint: a short list of node motions from the parent's side to the child's.
+    """A joint: a short list of node motions from the parent to the child.
 
-    Law: g = Π exp(Φ q) over its EXP nodes, the stored pose of its one SPHERICAL or FREE node, or the function of q of
-    its one MAP node. Every Φ of an EXP node has independent columns that commute. The joint frames coincide at the
-    neutral configuration; those of a MAP may differ there.
+    Law: the pose of the child's joint frame in the parent's is g = Π exp(Φ q) over its EXP nodes, the stored pose of
+    its single SPHERICAL or FREE node, or the function of q of its single MAP node. The columns of Φ of an EXP node are
+    independent and commute. At the neutral configuration both joint frames coincide, except for a MAP.
     """
 
     stiffness: Any
@@ -96,7 +106,7 @@ class Joint(ABC):
 
     @abstractmethod
     def motions(self, where: str) -> list[Motion]:
-        """The nodes of the joint; raises ModelError where an axis is wrong."""
+        """The nodes of the joint. Raises ModelError if an axis is wrong."""
 
     @property
     def nv(self) -> int:
@@ -105,18 +115,18 @@ class Joint(ABC):
 
     @property
     def nq(self) -> int:
-        """Number of configuration coordinates; one more than nv where a quaternion is stored."""
+        """Number of configuration coordinates: nv, or nv + 1 for a joint with a quaternion."""
         return self.nv + sum(motion.kind.has_quaternion for motion in self.motions("joint"))
 
     def neutral(self) -> np.ndarray:
-        """The configuration where both joint frames coincide, shape (nq,)."""
+        """The neutral configuration, shape (nq,): zero, with the unit quaternion."""
         q = np.zeros(self.nq)
         if self.nq != self.nv:
             q[0] = 1.0
         return q
 
     def rest_configuration(self, where: str) -> np.ndarray:
-        """The configuration where the spring is slack, shape (nq,), its quaternion normalised."""
+        """The configuration where the spring is relaxed, shape (nq,), with its quaternion normalised."""
         if self.rest is None:
             return self.neutral()
         if self.nq == 0:
@@ -129,7 +139,7 @@ class Joint(ABC):
         return q
 
     def armatures(self, where: str) -> np.ndarray:
-        """Inertia of rotors by coordinate, shape (nv,)."""
+        """Rotor inertia of each coordinate, shape (nv,) [kg·m², kg]."""
         shapes = [(), (self.nv,)] if self.nq == self.nv else [()]  # rotations of a spherical joint have no fixed axes
         rule = "must be >= 0, a number" + " or one for each coordinate" * (len(shapes) - 1)
         try:
@@ -153,8 +163,13 @@ class Joint(ABC):
 
 
 class CoordinateLaw(NamedTuple):
-    """Stops and nonlinear spring of one coordinate. numbers: low, high, k, c, w and rest. spring: its law, or None.
-    pieces: those of the law (see cubic_pieces), None for a Warp function."""
+    """Stops and nonlinear spring of one coordinate.
+
+    Fields:
+        numbers: low, high, k, c, w and rest.
+        spring: law of the spring, or None.
+        pieces: cubic pieces of the law (see cubic_pieces); None for a Warp function.
+    """
 
     numbers: tuple[float, ...]
     spring: Any
@@ -162,10 +177,10 @@ class CoordinateLaw(NamedTuple):
 
 
 def coordinate_laws(joint: Joint, where: str) -> list[tuple[int, CoordinateLaw]]:
-    """The coordinates of a joint that have a stop or a nonlinear spring, each with its laws.
+    """The coordinates of a joint that have a stop or a nonlinear spring: (index, CoordinateLaw) of each.
 
     Raises:
-        ModelError: the rule that the description breaks.
+        ModelError: the description breaks a rule.
     """
     if joint.limits is None and joint.spring is None:
         for name in ("limit_stiffness", "limit_damping"):
@@ -186,7 +201,7 @@ def coordinate_laws(joint: Joint, where: str) -> list[tuple[int, CoordinateLaw]]
 
 
 def _stops(joint: Joint, n: int, where: str) -> np.ndarray:
-    """Low, high, k, c and w by coordinate, shape (n, 5)."""
+    """Low, high, k, c and w of each coordinate, shape (n, 5)."""
     out = np.tile([-np.inf, np.inf, 0.0, 0.0, 1.0], (n, 1))
     if joint.limits is None:
         return out
@@ -210,7 +225,7 @@ def _stops(joint: Joint, n: int, where: str) -> np.ndarray:
 
 
 def _springs(joint: Joint, n: int, where: str) -> list[tuple[Any, tuple[np.ndarray, np.ndarray] | None]]:
-    """Law of the nonlinear spring and its pieces by coordinate."""
+    """Nonlinear law and its cubic pieces, for each coordinate."""
     given = [joint.spring] if n == 1 or joint.spring is None else joint.spring
     laws = list(given) * (n if joint.spring is None else 1) if isinstance(given, list | tuple) else []
     rule = f"must be a list with one for each of the {n} coordinates, None where it has none"
@@ -229,7 +244,7 @@ def _springs(joint: Joint, n: int, where: str) -> list[tuple[Any, tuple[np.ndarr
 
 
 def acting_fields(joint: Joint) -> list[str]:
-    """Names of the fields by which the spring, the damper and the stops of a joint exert a force."""
+    """Names of the fields that give the joint a spring, a damper or stops."""
     linear = [name for name in ("stiffness", "damping") if np.any(getattr(joint, name))]
     return linear + [name for name in ("limits", "spring") if getattr(joint, name) is not None]
 
@@ -249,7 +264,7 @@ def _slide(axis: np.ndarray) -> np.ndarray:
 @final
 @dataclass(frozen=True)
 class JointFixed(Joint, Spring):
-    """No motion."""
+    """A joint without motion: the link is fixed to its parent."""
 
     def motions(self, where: str) -> list[Motion]:
         return []
@@ -258,7 +273,7 @@ class JointFixed(Joint, Spring):
 @final
 @dataclass(frozen=True)
 class JointRevolute(Joint, Spring):
-    """Turns about an axis through the joint origin; q = angle [rad]."""
+    """Rotates about an axis through the joint's origin; q = angle [rad]."""
 
     axis: Numbers = (0.0, 0.0, 1.0)
 
@@ -280,7 +295,7 @@ class JointPrismatic(Joint, Spring):
 @final
 @dataclass(frozen=True)
 class JointHelical(Joint, Spring):
-    """Turns about an axis and advances along it by `pitch` [m/rad]; q = angle [rad]."""
+    """Rotates about an axis and advances along it by `pitch` [m/rad]; q = angle [rad]."""
 
     axis: Numbers = (0.0, 0.0, 1.0)
     pitch: float = 0.0
@@ -294,7 +309,7 @@ class JointHelical(Joint, Spring):
 @final
 @dataclass(frozen=True)
 class JointCylindrical(Joint, Spring):
-    """Turns about an axis and slides along it; q = (angle [rad], displacement [m])."""
+    """Rotates about an axis and slides along it; q = (angle [rad], displacement [m])."""
 
     axis: Numbers = (0.0, 0.0, 1.0)
 
@@ -306,7 +321,7 @@ class JointCylindrical(Joint, Spring):
 @final
 @dataclass(frozen=True)
 class JointUniversal(Joint, Spring):
-    """Turns about axis_1, then about axis_2, which axis_1 carries along; q = two angles [rad]."""
+    """Rotates about axis_1, then about axis_2, which turns with the first rotation; q = two angles [rad]."""
 
     axis_1: Numbers = (0.0, 1.0, 0.0)
     axis_2: Numbers = (0.0, 0.0, 1.0)
@@ -322,10 +337,11 @@ class JointUniversal(Joint, Spring):
 @final
 @dataclass(frozen=True)
 class JointPlanar(Joint, Spring):
-    """Slides in a plane and turns about its normal; q = (x [m], y [m], θ [rad]).
+    """Slides in a plane and rotates about its normal; q = (x [m], y [m], θ [rad]).
 
-    The in-plane x is the projection of the axis that follows the normal's largest component cyclically (for normal z:
-    x, then y), and y = normal × x.
+    For the normal z, the axes of the plane are x and y. For another normal, let k be the coordinate axis of its largest
+    component. The x axis of the plane is the projection of the next coordinate axis (after z comes x), and y = normal ×
+    x.
     """
 
     normal: Numbers = (0.0, 0.0, 1.0)
@@ -341,9 +357,9 @@ class JointPlanar(Joint, Spring):
 @final
 @dataclass(frozen=True)
 class JointSpherical(Joint, Spring):
-    """Turns freely; q = unit quaternion (w, x, y, z), v = body angular velocity [rad/s].
+    """Rotates freely; q = unit quaternion (w, x, y, z), v = body angular velocity [rad/s].
 
-    A spring acts on the rotation vector from `rest`.
+    A spring acts on the rotation vector from `rest` to the present rotation.
     """
 
     def motions(self, where: str) -> list[Motion]:
@@ -353,9 +369,9 @@ class JointSpherical(Joint, Spring):
 @final
 @dataclass(frozen=True)
 class JointFree(Joint, Spring):
-    """Moves freely; q = quaternion (w, x, y, z), then position [m]; v = body twist (ω, v).
+    """Moves freely; q = unit quaternion (w, x, y, z), then position [m]; v = body twist, angular first [rad/s, m/s].
 
-    A spring acts on the logarithm of the pose from `rest`.
+    A spring acts on the logarithm (6,) of the pose relative to `rest`.
     """
 
     def motions(self, where: str) -> list[Motion]:
@@ -365,13 +381,14 @@ class JointFree(Joint, Spring):
 @final
 @dataclass(frozen=True)
 class JointCustom(Joint, Spring):
-    """A user's joint: the pose of the child's joint frame in the parent's is any smooth function of q, with q̇ = v.
+    """A user-defined joint: the pose of the child's joint frame in the parent's is any smooth function of q, with q̇ =
+    v.
 
-    At q = 0 the frames may differ. The spring is slack there unless `rest` gives another configuration.
+    The two frames may differ at q = 0. The spring is relaxed at q = 0 unless `rest` gives another configuration.
 
     Args:
-        pose: a function of q, shape (n,), that returns the 4x4 pose, made of jax.numpy (needs the extra `jax`); or,
-            for n = 1, a PoseSpline.
+        pose: function of q, shape (n,), that returns the pose (4, 4), written with jax.numpy (extra `jax`); or, for n =
+            1, a PoseSpline.
         n: number of coordinates, 1 to 6.
     """
 

@@ -24,9 +24,9 @@ class PointLoad:
         name: unique among the loads.
         link: name of the link.
         s: abscissa on a rod, or a place on a deformable body.
-        force: [N], shape (3,), constant or a function of t [s].
-        moment: [N·m], shape (3,), constant or a function of t.
-        frame: "world": components fixed in the world; "body": they turn with the section (follower load).
+        force: force [N], shape (3,): a constant or a function of t [s].
+        moment: moment [N·m], shape (3,): a constant or a function of t.
+        frame: axes of force and moment. "world": fixed axes; "body": axes that turn with the link (follower load).
         position: point of application in the frame of the link at s, shape (3,) [m].
     """
 
@@ -49,7 +49,7 @@ class PointLoad:
         self.wrench(where)(0.0)
 
     def wrench(self, where: str) -> RowsOfTime:
-        """(moment; force) as a function of t, shape (6,)."""
+        """(moment; force), shape (6,), as a function of t."""
         moment, force = (_vector_of_time(v, f"{where}: {n}") for v, n in
                          ((self.moment, "moment"), (self.force, "force")))  # fmt: skip
 
@@ -60,7 +60,8 @@ class PointLoad:
 
     @property
     def turns(self) -> bool:
-        """Whether the load depends on the orientation of the link's frame, not on its position alone."""
+        """Whether the generalised force depends on the orientation of the link's frame, and not only on its
+        position."""
         return self.frame == "body" or self.moment is not None or bool(np.any(self.position))
 
     @property
@@ -96,7 +97,7 @@ class Frame:
         name: unique among links and frames.
         link: name of the link.
         s: abscissa on a rod, or a place on a deformable body.
-        placement: 4x4 of the frame in the link's frame at s; None is the identity.
+        placement: pose (4, 4) of the frame in the link's frame at s; None is the identity.
     """
 
     name: str
@@ -113,16 +114,16 @@ class Frame:
 @final
 @dataclass(frozen=True)
 class Force:
-    """A user-defined force, a function of the pose and the twist of a link.
+    """A user-defined force that depends on the pose and the twist of a link.
 
     Args:
         name: unique among forces.
         link: name of the link.
-        function: a Python function of (t, g, eta) with the pose g (4, 4) and the body twist eta (6,), or a Warp
-            function of (R, p, eta, s, t), which is compiled into the kernels. Both return the wrench (moment; force) at
-            the section, in its axes: [N·m, N], or per metre along a rod.
-        s: place of action, an abscissa or a place on a deformable body; None is all along a rod, or the frame of a
-            body.
+        function: a Python function of (t, g, eta) with the pose g (4, 4) and the body twist eta (6,); or a Warp
+            function of (R, p, eta, s, t), which is compiled into the kernels. Both return the wrench (moment; force) in
+            the axes of the frame: [N·m, N], or per metre along a rod.
+        s: point of action, an abscissa or a place on a deformable body. With None the force acts all along a rod, or at
+            the frame of another body.
     """
 
     name: str

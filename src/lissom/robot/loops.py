@@ -1,13 +1,13 @@
 """Loops: joints that close a chain of links.
 
-A closed loop has g_BA = g_B⁻¹ g_A equal to a motion h of its joint. With h the nearest motion of the joint, the
+A closed loop has g_BA = g_B⁻¹ g_A equal to a motion h of its joint. With h the motion of the joint nearest to g_BA, the
 residual e of the loop is
 
     g_BA = exp(ε) h,   e = Φ⊥ᵀ ε = 0                                                                      (1)
 
-For a fixed joint it is the logarithm of Mathew 2025 (47c). For other joints it has no jump where the joint itself has
-turned by π. Φ⊥ complements the joint's motion subspace, seen from B. The motions of a universal joint form no group:
-the residual of its rotation is a₁ᵀR a₂ − a₁ᵀa₂, with the axis a₁ fixed in B and a₂ in A.
+Φ⊥ complements the joint's motion subspace, in the axes of B. For a fixed joint, ε is the logarithm of Mathew 2025
+(47c). For other joints e has no jump if the joint itself turns by π. The motions of a universal joint form no group:
+its rotational residual is a₁ᵀR a₂ − a₁ᵀa₂, with the axis a₁ fixed in B and a₂ fixed in A.
 """
 
 from __future__ import annotations
@@ -26,13 +26,17 @@ _SMALL = 1e-9
 
 
 class Closure(NamedTuple):
-    """The constants of a joint in (1).
+    """Constants of the constraint (1) of a joint.
 
     Fields:
-        rows: Φ⊥ᵀ, shape (m, 6). The rotation of a universal joint has a row of zeros, marked by is_hinge (m,).
-        turns: 0 for a joint that does not turn, 1 for one that turns about `axis`, 3 for one that turns about any axis.
-        slide: projector (3, 3) on the directions along which the joint slides. pitch: advance along the axis [m/rad].
-        hinge: a₁ and a₂ / |a₁ × a₂| of a universal joint, shape (2, 3); zero for others.
+        rows: Φ⊥ᵀ, shape (m, 6). The rotational row of a universal joint is zero.
+        is_hinge: mask (m,) of that row.
+        turns: 0 for a joint that does not rotate, 1 for a joint that rotates about `axis`, 3 for a joint that rotates
+            about any axis.
+        axis: unit vector (3,) of the rotation.
+        slide: projector (3, 3) onto the directions along which the joint slides.
+        pitch: advance along the axis [m/rad].
+        hinge: a₁ and a₂ / |a₁ × a₂| of a universal joint, shape (2, 3); zero for other joints.
     """
 
     rows: np.ndarray
@@ -45,22 +49,25 @@ class Closure(NamedTuple):
 
     @property
     def holds_turns(self) -> bool:
-        """Whether the constraint depends on the orientation of the frames; it does not for a spherical joint."""
+        """Whether the constraint depends on the orientation of the frames. It does not for a spherical joint."""
         return bool(self.rows[:, :3].any() or self.is_hinge.any())
 
 
 @final
 @dataclass(frozen=True)
 class Loop:
-    """A joint that closes a chain: from a frame B to a frame A of two links of the tree, or of the world and a link.
+    """A joint that closes a chain. It connects frame B to frame A; both are frames on links, or B is fixed in the
+    world.
 
     Args:
         name: unique among the loops.
-        link_a: link that carries frame A. link_b: link that carries frame B; None is the world.
+        link_a: name of the link that carries frame A.
+        link_b: name of the link that carries frame B; None is the world.
         s_a, s_b: abscissae on rods, or places on deformable bodies.
-        placement_a, placement_b: 4x4 of the frames in their links' frames at s, or in the world; None is the identity.
-        joint: any but JointFree and JointCustom, without spring and damper. Its axes are given in frame B. They agree
-            with those of frame A at the neutral configuration of the joint.
+        placement_a, placement_b: poses (4, 4) of frames A and B in their links' frames at s, or in the world; None is
+            the identity.
+        joint: any joint except JointFree and JointCustom, without spring, damper and stops. Its axes are given in frame
+            B. At its neutral configuration the axes of frames A and B agree.
     """
 
     name: str
@@ -85,7 +92,7 @@ class Loop:
         self.closure(where)
 
     def closure(self, where: str) -> Closure:
-        """The constraint that the joint makes."""
+        """The constraint of the joint."""
         motions = self.joint.motions(f"{where} > joint")
         kinds = [motion.kind for motion in motions]
         rule = "must be one of the joints with axes: close the chain elsewhere"
@@ -104,7 +111,7 @@ class Loop:
 
 
 def _projector(directions: np.ndarray) -> np.ndarray:
-    """Projector on the span of the columns (3, n)."""
+    """Projector (3, 3) onto the span of the columns of `directions` (3, n)."""
     if directions.shape[1] == 0:
         return np.zeros((3, 3))
     U, size, _ = np.linalg.svd(directions)
@@ -113,7 +120,7 @@ def _projector(directions: np.ndarray) -> np.ndarray:
 
 
 def _complement(taken: np.ndarray) -> np.ndarray:
-    """Orthonormal rows (n, 3) normal to the span of a projector. Rows follow the frame's axes where that is
+    """Orthonormal rows (n, 3), normal to the range of the projector `taken`. They follow the axes of the frame if
     possible."""
     rows: list[np.ndarray] = []
     for axis in np.eye(3):
@@ -127,12 +134,12 @@ def _complement(taken: np.ndarray) -> np.ndarray:
 
 
 def _wide(turn: np.ndarray, push: np.ndarray) -> np.ndarray:
-    """Rows that act on rotations (n, 3), then rows that act on translations (m, 3), as rows (n + m, 6)."""
+    """Rows (n, 3) for rotations and rows (m, 3) for translations as rows (n + m, 6)."""
     return np.vstack([np.hstack([turn, np.zeros_like(turn)]), np.hstack([np.zeros_like(push), push])])
 
 
 def _ball(slide: np.ndarray, rank: int, where: str) -> Closure:
-    """The constraint of a joint that turns about any axis."""
+    """The constraint of a joint that rotates about any axis."""
     if slide.any():
         raise ModelError(f"{where} > joint: must not slide, if it turns about any axis (got {rank} turns and a slide)")
     rows = _wide(np.zeros((0, 3)), np.eye(3))
@@ -140,7 +147,7 @@ def _ball(slide: np.ndarray, rank: int, where: str) -> Closure:
 
 
 def _hinge(Phi: np.ndarray, slide: np.ndarray, where: str) -> Closure:
-    """The constraint of a universal joint: two rotations, of which the first carries the axis of the second."""
+    """The constraint of a universal joint: two rotations, the first of which turns the axis of the second."""
     if Phi.shape[1] != 2 or np.abs(Phi[3:]).max() > _SMALL:
         raise ModelError(f"{where} > joint: must be two turns alone, if it turns about two axes (got {Phi.T.tolist()})")
     rows = _wide(np.zeros((1, 3)), np.eye(3))
@@ -150,8 +157,8 @@ def _hinge(Phi: np.ndarray, slide: np.ndarray, where: str) -> Closure:
 
 
 def _axial(turning: np.ndarray, slide: np.ndarray, where: str) -> Closure:
-    """The constraint of a joint that turns about at most one axis, through its origin, and may slide, also at a
-    pitch."""
+    """The constraint of a joint that rotates about at most one axis through its origin, and may slide, with or without
+    a pitch."""
     none = np.zeros((2, 3))
     if turning.shape[1] == 0:
         rows = _wide(np.eye(3), _complement(slide))

@@ -1,11 +1,11 @@
-"""Materials of rods, and the catalogue of materials and sections by name, with the sources of their numbers.
+"""Materials of rods, and a catalogue of materials and sections with their sources.
 
 Data sheets of silicones give the nominal stress σ at which a sample is twice as long. An incompressible neo-Hookean bar
 stretched by λ has
 
     σ = E/3 (λ − λ⁻²),   so that with λ = 2   E = 12/7 σ                                                   (1)
 
-This E holds for the small strains of a rod. Batches of a silicone differ by a fifth or more.
+This E holds for the small strains of a rod. Batches of a silicone differ by 20 % or more.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ class Material:
 
     Args:
         young: Young's modulus E [Pa].
-        poisson: Poisson's ratio ν in (-1, 0.5]; the shear modulus is G = E / 2(1 + ν).
-        density: ρ [kg/m³].
-        viscosity: η [Pa·s]; section damping η diag(Jx, 3Jy, 3Jz, 3A, A, A) (SoRoSim 2022, eq. (22)).
-        damping_time: μ [s]; section damping μΣ (Kelvin-Voigt, Boyer 2023). Adds to `viscosity`.
+        poisson: Poisson's ratio ν in (-1, 0.5]. The shear modulus is G = E / (2(1 + ν)).
+        density: density ρ [kg/m³].
+        viscosity: η [Pa·s]. The section damping is η diag(Jx, 3Jy, 3Jz, 3A, A, A) (SoRoSim 2022, eq. (22)).
+        damping_time: μ [s]. The section damping μΣ (Kelvin-Voigt, Boyer 2023) is added to the one of `viscosity`; Σ is
+            the section stiffness.
     """
 
     young: float
@@ -59,11 +60,11 @@ class Material:
         viscosity: float | None = None,
         damping_time: float | None = None,
     ) -> Material:
-        """A material of the catalogue, such as "Ecoflex 00-30". The other arguments replace its properties, or add
-        those that the catalogue does not have, such as viscosity. See `catalogue` and Material.
+        """A material of the catalogue, such as "Ecoflex 00-30". Other arguments replace its properties, or add
+        properties that the catalogue does not hold, such as viscosity. See `catalogue` and Material.
 
         Raises:
-            ModelError: the catalogue has no such material; the nearest names.
+            ModelError: the catalogue has no material of this name; the message lists similar names.
         """
         given = {"young": young, "density": density, "poisson": poisson, "viscosity": viscosity,
                  "damping_time": damping_time}  # fmt: skip
@@ -90,8 +91,9 @@ class CatalogueEntry:
     """An entry of the catalogue of materials and sections.
 
     Args:
-        of: name of the class whose `named` makes it. values: arguments of that class, in SI units. source: the source
-            of these numbers.
+        of: name of the class that has this entry, such as "Material".
+        values: arguments of that class, in SI units.
+        source: source of the values.
     """
 
     of: str
@@ -136,10 +138,9 @@ _ENTRIES |= {
 
 
 def catalogue() -> dict[str, CatalogueEntry]:
-    """Materials and sections with names, such as "Ecoflex 00-30", and the source of their numbers.
+    """Materials and sections by name, such as "Ecoflex 00-30", with their sources.
 
-    The names serve `Material.named`, `SectionCircle.named` and `SectionAnnulus.named`, and `name` in robot files.
-    Lengths are in [m].
+    Use a name in `Material.named`, `SectionCircle.named` or `SectionAnnulus.named`, or as `name` in robot files.
 
     Returns:
         CatalogueEntry by name.
@@ -148,10 +149,10 @@ def catalogue() -> dict[str, CatalogueEntry]:
 
 
 def named_values(of: str, name: object) -> dict[str, float]:
-    """Arguments of a class by a name of the catalogue.
+    """Arguments of a class from the catalogue.
 
     Raises:
-        ModelError: the catalogue has no such name for this class; the nearest names.
+        ModelError: the catalogue has no such name for this class; the message lists similar names.
     """
     known = {entry: values for entry, values in _ENTRIES.items() if values.of == of}
     lower = {entry.lower(): entry for entry in known}

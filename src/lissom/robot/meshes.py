@@ -1,12 +1,13 @@
 """Meshes: triangles that are drawn for a rigid body, and contact balls fitted into them.
 
-A ball inside the mesh that touches its surface at x, with outward normal n, and contains no other point y of it has
+The largest ball inside a mesh that touches its surface at the point x, with outward normal n, has
 
     c = x − r n,    r = min over y of |x − y|² / (2 nᵀ(x − y))   where nᵀ(x − y) > 0                       (1)
 
-The algorithm shrinks a large ball, each time to the surface point nearest to its centre (J. Ma, S. Bae, S. Choi, 3D
-medial axis point approximation using nearest neighbors and the normal field, Visual Computer, 2012). From these balls
-it chooses one after the other, each time the ball that brings the union nearest to the surface.
+with y all other points of the surface. The algorithm starts with a large ball and repeatedly shrinks it to the surface
+point nearest to its centre (J. Ma, S. Bae, S. Choi, 3D medial axis point approximation using nearest neighbors and the
+normal field, Visual Computer, 2012). From these balls it selects one after another, each time the ball that brings the
+union of the selected balls closest to the surface.
 """
 
 from __future__ import annotations
@@ -32,26 +33,26 @@ if TYPE_CHECKING:
 _MOST = 2**29  # largest size of a mesh file [B]
 _FARTHEST = 1e12  # largest coordinate of a vertex [m]; its squares and cubes are finite
 _STREAMS = (".gz", ".bz2", ".tgz", ".tar", ".xz")
-_SAMPLES = 2000  # points of the surface
-_CANDIDATES = 500  # balls to choose from
+_SAMPLES = 2000  # sample points on the surface
+_CANDIDATES = 500  # balls to select from
 _SHRINKS = 30
 _SMALLEST = 1e-9  # least size of a body [m]
-_NEAR = 1e-6  # depth to which another point may lie in a ball, relative to its radius
+_NEAR = 1e-6  # largest depth of another surface point inside a ball, relative to its radius
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Mesh:
-    """Triangles that are drawn for a rigid body; they have no mass and no contacts.
+    """Triangles that are drawn for a rigid body. They have no mass and no contacts.
 
     Args:
-        vertices: shape (n, 3), in `scale`; None if a file holds them.
+        vertices: shape (n, 3), in units of `scale`; None if a file holds them.
         triangles: indices of three vertices each, counter-clockwise seen from outside, shape (m, 3).
-        file: a mesh of any format that trimesh reads (STL, OBJ, DAE, PLY, GLB, ...). It is read on first use (extra
-            `urdf`).
+        file: path of a mesh file in any format that trimesh reads (STL, OBJ, DAE, PLY, GLB, ...). It is read on first
+            use (extra `urdf`).
         scale: unit of the vertices [m]: a number, or one for each axis.
-        placement: 4x4 of the mesh's frame in the body's frame; None is the identity.
-        color: (red, green, blue), or with opacity behind, from 0 to 1; None leaves it to the picture.
+        placement: pose (4, 4) of the mesh's frame in the body's frame; None is the identity.
+        color: (red, green, blue) or (red, green, blue, opacity), from 0 to 1; None is the default color of the picture.
     """
 
     vertices: Numbers | None = None
@@ -63,7 +64,7 @@ class Mesh:
 
     @classmethod
     def of_shape(cls, shape: Shape, *, placement: Any = None, color: Any = None) -> Mesh:
-        """The surface of a bounded shape whose frame is at `placement` in the body's frame."""
+        """The surface of a bounded shape. `placement` is the pose of the shape's frame in the body's frame."""
         quads = shape.facets(-np.ones(3), np.ones(3)) @ shape.surface("mesh").rotation.T
         vertices, corner = np.unique(quads.reshape(-1, 3).round(12), axis=0, return_inverse=True)
         a, b, c, d = corner.reshape(-1, 4).T
@@ -72,7 +73,7 @@ class Mesh:
         return cls(vertices=vertices, triangles=triangles[~flat], placement=placement, color=color)
 
     def surface(self) -> tuple[np.ndarray, np.ndarray]:
-        """Vertices (n, 3) [m] in the body's frame and triangles (m, 3).
+        """Vertices (n, 3) [m] in the body's frame, and triangles (m, 3).
 
         Raises:
             ModelError: the file cannot be read or holds no surface, or trimesh is not installed.
@@ -127,7 +128,7 @@ def read_mesh(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check_size(name: str, known: os.stat_result) -> None:
-    """Raise ModelError if a file would take too much memory, before any of it is read."""
+    """Raise ModelError, before reading, if a file would take too much memory."""
     where = f"mesh {name!r}"
     checks.require(S_ISREG(known.st_mode), where, "must be a file", name)
     size, rule = known.st_size, f"must hold at most {_MOST / 2**20:g} MiB, unpacked as well"
@@ -140,7 +141,7 @@ def _check_size(name: str, known: os.stat_result) -> None:
 
 
 def _check_surface(vertices: np.ndarray, triangles: np.ndarray, where: str) -> None:
-    """Raise ModelError if the vertices are too far away or all triangles are flat."""
+    """Raise ModelError if vertices are too far away or all triangles have zero area."""
     near = np.abs(vertices) <= _FARTHEST  # False for NaN too
     if not near.all():
         raise checks.fail(f"{where}: vertices", f"must be within {_FARTHEST:g} m", vertices[~near.all(axis=1)][0])
@@ -152,7 +153,7 @@ def _check_surface(vertices: np.ndarray, triangles: np.ndarray, where: str) -> N
 
 @lru_cache(maxsize=64)
 def _read(name: str, changed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices and triangles of a file. `changed`, its time of modification, is a part of the cache's key."""
+    """Vertices and triangles of a file. `changed`, the file's time of modification, is part of the cache's key."""
     try:
         import trimesh
     except ImportError:
@@ -185,7 +186,7 @@ class FittedBalls:
 
     Args:
         balls: rows (x, y, z, radius), shape (n, 4) [m], for `RigidBody(balls=)`.
-        gap: largest distance from a point of the surface to the nearest ball [m]. No ball reaches out of the mesh.
+        gap: largest distance [m] from a point of the surface to the nearest ball. No ball reaches out of the mesh.
     """
 
     balls: np.ndarray
@@ -193,18 +194,19 @@ class FittedBalls:
 
 
 def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> FittedBalls:
-    """Balls inside a mesh, chosen to come close to all of its surface.
+    """Balls inside a mesh, selected to be close to all of its surface.
 
     A mesh with holes is replaced by its convex hull.
 
     Args:
-        vertices: shape (n, 3) [m]. triangles: indices of three vertices each, shape (m, 3).
+        vertices: shape (n, 3) [m].
+        triangles: indices of three vertices each, shape (m, 3).
         count: largest number of balls.
     Returns:
         FittedBalls.
     Raises:
         ModelError: the arrays are no mesh, or the mesh is flat.
-    Accuracy: the gap is the largest at 2000 points of the surface.
+    Accuracy: the gap is the largest distance at 2000 points of the surface.
     """
     points = checks.array(vertices, (-1, 3), "fit_balls: vertices", "must be rows of three finite numbers")
     rows = checks.array(triangles, (-1, 3), "fit_balls: triangles", "must be rows of three numbers of vertices")
@@ -229,7 +231,7 @@ def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> Fit
 
 
 def _is_closed(corners: np.ndarray) -> bool:
-    """Whether the triangles run along each edge once in each direction."""
+    """Whether the mesh is closed: each edge belongs to two triangles, once in each direction."""
     size = float(np.ptp(corners.reshape(-1, 3), axis=0).max())
     _, number = np.unique((corners / max(size, 1e-300)).round(9).reshape(-1, 3), axis=0, return_inverse=True)
     edges = number.reshape(-1, 3)[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
@@ -239,7 +241,7 @@ def _is_closed(corners: np.ndarray) -> bool:
 
 
 def _hull(points: np.ndarray) -> np.ndarray:
-    """Corners of the triangles of the convex hull, counter-clockwise seen from outside."""
+    """Triangles of the convex hull, counter-clockwise seen from outside, shape (m, 3, 3)."""
     from scipy.spatial import ConvexHull, QhullError
 
     try:
@@ -254,7 +256,7 @@ def _hull(points: np.ndarray) -> np.ndarray:
 
 
 def _samples(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points spread evenly over the triangles, shape (n, 3), and the outward normals there."""
+    """Points evenly distributed on the triangles, shape (n, 3), and the outward normals there, shape (n, 3)."""
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(normal, axis=1)
     corners, normal, area = corners[area > 0.0], normal[area > 0.0], area[area > 0.0]
@@ -270,7 +272,7 @@ def _samples(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _inner_balls(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Centres and radii of (1) at samples of the surface."""
+    """Centres and radii of the balls (1) at samples of the surface."""
     from scipy.spatial import KDTree
 
     tree, start = KDTree(x), np.linspace(0, len(x) - 1, min(len(x), _CANDIDATES)).astype(int)
@@ -290,7 +292,7 @@ def _inner_balls(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _distance(corners: np.ndarray, point: np.ndarray) -> float:
-    """Distance from a point to the nearest of triangles (m, 3, 3) [m]."""
+    """Distance [m] from a point to the nearest of the triangles `corners` (m, 3, 3)."""
     edge, away = np.roll(corners, -1, axis=1) - corners, point - corners
     along = np.einsum("mki,mki->mk", away, edge) / np.maximum(np.einsum("mki,mki->mk", edge, edge), 1e-300)
     to_edge = np.linalg.norm(away - along.clip(0.0, 1.0)[..., None] * edge, axis=-1).min()
@@ -302,7 +304,7 @@ def _distance(corners: np.ndarray, point: np.ndarray) -> float:
 
 
 def _chosen(x: np.ndarray, centre: np.ndarray, radius: np.ndarray, count: int) -> list[int]:
-    """Indices of the balls whose union is nearest to the samples, chosen one after the other."""
+    """Indices of the selected balls. Each step selects the ball that brings the union closest to the samples."""
     beyond = np.linalg.norm(x[None] - centre[:, None], axis=-1) - radius[:, None]
     beyond = np.maximum(beyond, 0.0)
     left, chosen = np.full(len(x), np.inf), []

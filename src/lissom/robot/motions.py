@@ -1,4 +1,4 @@
-"""Prescribed motions of joints: functions of time that their coordinates follow."""
+"""Prescribed joint motions: the coordinates of a joint are given functions of time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scipy.interpolate import PPoly
 
 Programs = tuple[list[Steps], int] | None
-_STEP = 2e-3  # of the differences [s]
+_STEP = 2e-3  # step of the finite differences [s]
 _FIRST = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))
 _SECOND = ((1, 8 / 5), (2, -1 / 5), (3, 8 / 315), (4, -1 / 560))
 
@@ -25,20 +25,19 @@ _SECOND = ((1, 8 / 5), (2, -1 / 5), (3, 8 / 315), (4, -1 / 560))
 @final
 @dataclass(frozen=True)
 class JointMotion:
-    """Prescribed coordinates of a joint. The forces that drive them are multipliers.
+    """Prescribed coordinates of a joint. The constraint forces that drive them are Lagrange multipliers.
 
     Args:
         name: unique among the motions.
-        link: name of the link whose joint follows the motion; the joint may not be spherical or free.
-        position: values of all coordinates of the joint [rad, m], a number for a single one: a constant or a function
-            of t [s].
-        velocity: rate of the position, a function of t [rad/s, m/s]; None differentiates the position.
-        acceleration: rate of the velocity, a function of t [rad/s², m/s²]; None differentiates the velocity if it is
-            given, otherwise the position twice.
-
-    Accuracy: derivatives that are left out are exact for constants, expressions without corners, cubic tables, SciPy's
-    PPoly and smooth ls.Samples. Those of other functions are differences of eighth order over 8 ms to each side, 1e-9
-    relative up to 10 Hz; these functions are also called at times before 0.
+        link: name of the link whose joint is driven. The joint must not be spherical or free.
+        position: all coordinates of the joint [rad, m]: a constant, or a function of t [s]. A single coordinate is a
+            number.
+        velocity: rate of the position [rad/s, m/s] as a function of t; None differentiates the position.
+        acceleration: rate of the velocity [rad/s², m/s²] as a function of t; None differentiates the velocity, or the
+            position twice if no velocity is given.
+    Accuracy: the derivatives that replace None are exact for constants, expressions without corners, cubic tables,
+    SciPy's PPoly and smooth ls.Samples. For other functions they are eighth-order differences over 8 ms on each side,
+    with a relative error of 1e-9 up to 10 Hz. Such functions are also called at times before 0.
     """
 
     name: str
@@ -48,7 +47,7 @@ class JointMotion:
     acceleration: FunctionOfT = None
 
     def check(self, where: str, size: int) -> None:
-        """Raise ModelError where the description breaks a rule; size is the number of coordinates."""
+        """Raise ModelError where the description breaks a rule. `size` is the number of coordinates of the joint."""
         for name in ("velocity", "acceleration"):
             value = getattr(self, name)
             checks.require(value is None or callable(value), f"{where}: {name}", "must be a function of t", value)
@@ -74,7 +73,7 @@ class JointMotion:
         return q, v, a
 
     def polynomials(self, size: int) -> tuple[PPoly | None, PPoly | None, PPoly | None]:
-        """Position, velocity and acceleration as polynomials of time; None for each that is not a polynomial."""
+        """Position, velocity and acceleration as polynomials of time; None for each one that is not a polynomial."""
         q = polynomial_of(self.position, size)
         if not callable(self.position):
             return q, constant(np.zeros(size)), constant(np.zeros(size))
@@ -90,8 +89,9 @@ class JointMotion:
         return q, rates[0], rates[1]
 
     def programs(self, size: int) -> tuple[Programs, Programs, Programs]:
-        """Position, velocity and acceleration as programs, each with the order of derivative to take of their results.
-        None for each that is no expression, or that has corners and needs a derivative."""
+        """Position, velocity and acceleration, each as (programs, order): the programs of its components, and the order
+        of the derivative to take. None for each one that is not an expression, or whose derivative would have corners.
+        """
         if not callable(self.position):
             return None, None, None
         v = (self.position, 1) if self.velocity is None else (self.velocity, 0)
@@ -105,7 +105,7 @@ def _programs(value: Any, order: int, size: int) -> Programs:
 
 
 def _values(value: Any, size: int, where: str) -> RowsOfTime:
-    """A constant or a function of t as a function of t that returns a list of finite numbers."""
+    """A constant or a function of t, as a function of t that returns a list of finite numbers."""
     shape = () if size == 1 else (size,)
     if not callable(value):
         rule = f"must be finite, of shape {shape}, or a function of t"
@@ -130,12 +130,13 @@ def _values(value: Any, size: int, where: str) -> RowsOfTime:
 
 
 def _scalar(value: Any) -> Any:
-    """A list of one number as that number."""
+    """A list with one number as that number; other values unchanged."""
     return value[0] if checks.shape(value) == (1,) else value
 
 
 def _exact(value: Any, order: int, size: int) -> RowsOfTime | None:
-    """The exact derivative of an expression or of polynomials of time; None for other functions and for corners."""
+    """The exact derivative of an expression or of polynomials of time. None for other functions, and for functions with
+    corners."""
     if isinstance(value, Expression):
         known = _programs(value, order, size)
         return None if known is None else _rates(*known)
@@ -148,7 +149,7 @@ def _exact(value: Any, order: int, size: int) -> RowsOfTime | None:
 
 
 def _rates(programs: list[Steps], order: int) -> RowsOfTime:
-    """The derivative of the given order of programs, one number for each program."""
+    """The derivative of order `order` of each program, as a function of time."""
 
     def at(t: float) -> list[float]:
         row = [jet(steps, t)[order] for steps in programs]

@@ -1,10 +1,14 @@
-"""Paths to the values of a description: words such as `arm.material.young` that read and replace them.
+"""Paths to the values of a description, such as `arm.material.young`, to read and replace them.
 
-A path begins with a word of the robot (`gravity`, `fluid`), or with the name of a part (a link, an actuator, ...), and
-goes on with fields: `arm.material.young`, `t1.offset`, `fluid.density`. Entries of lists follow in brackets:
-`gravity[2]`. The body of a link, the line of a chamber and the only item of a tendon's path need no word of their own.
-`*` stands for every part that has the rest of the path: `*.material.young`. If parts of two kinds share a name, the
-kind precedes it: `loops.arm.s_a`.
+| form | example | meaning |
+|---|---|---|
+| word of the robot | `gravity`, `fluid.density` | a value of the robot itself |
+| name of a part, then fields | `arm.material.young`, `t1.offset` | a value of a link, an actuator, ... |
+| index in brackets | `gravity[2]` | an entry of a list |
+| `*` | `*.material.young` | the value of every part that has such a value |
+| kind, then name | `loops.arm.s_a` | needed if parts of two kinds have the same name |
+
+Three words may be left out: `body` of a link, `path` of a chamber, and `path[0]` of a tendon with a single path item.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ Steps = tuple[Any, ...]  # attributes by their names, entries by [key]
 
 
 def described_values(robot: Robot) -> dict[str, Any]:
-    """The values of a description by their paths, in the order of its parts. Names of parts are no values."""
+    """The values of a description by path, in the order of its parts. Names of parts are not included."""
     out: dict[str, Any] = {}
     for word, steps in _words(robot).items():
         if word not in _KINDS:
@@ -41,10 +45,10 @@ def described_values(robot: Robot) -> dict[str, Any]:
 
 
 def with_values(robot: Robot, values: Mapping[str, Any], more: Mapping[str, Any]) -> Robot:
-    """A copy of a description with some values replaced, one after the other.
+    """A copy of a description with some values replaced, one after another.
 
     Raises:
-        ModelError: the unknown word of a path, and the nearest known one.
+        ModelError: a word of a path is unknown; the message gives the nearest known word.
     """
     checks.require(isinstance(values, Mapping), _title(robot), "values must be given by path", values)
     out = copy(robot)
@@ -56,7 +60,7 @@ def with_values(robot: Robot, values: Mapping[str, Any], more: Mapping[str, Any]
 
 
 def _check_kind(robot: Robot, path: str, steps: Steps, value: Any) -> None:
-    """Raise ModelError if a number or another plain value would replace a whole part, such as a tendon."""
+    """Raise ModelError if a plain value, such as a number, would replace a whole part, such as a tendon."""
     old = _read(robot, steps)
     is_entry = len(steps) > 1 and isinstance(steps[-1], list)
     if _has_parts(old) and not _has_parts(value) and (value is not None or is_entry):
@@ -67,10 +71,10 @@ def _check_kind(robot: Robot, path: str, steps: Steps, value: Any) -> None:
 
 
 def is_value(robot: Robot, path: str) -> bool:
-    """Whether the value at a path may be a number, rather than a part, a name or a choice.
+    """Whether the value at a path may be a number. Parts, names and choices may not.
 
     Raises:
-        ModelError: the unknown word of the path, and the nearest known one.
+        ModelError: a word of the path is unknown; the message gives the nearest known word.
     """
     found = value_at(robot, path)
     several = found if isinstance(found, list | tuple) else [found]
@@ -78,10 +82,10 @@ def is_value(robot: Robot, path: str) -> bool:
 
 
 def value_at(robot: Robot, path: str) -> Any:
-    """The value at a path. With `*` it is that of the first part.
+    """The value at a path; with `*` the value of the first matching part.
 
     Raises:
-        ModelError: the unknown word of the path, and the nearest known one.
+        ModelError: a word of the path is unknown; the message gives the nearest known word.
     """
     return _read(robot, _found(robot, path)[0])
 
@@ -91,7 +95,7 @@ def _title(robot: Robot) -> str:
 
 
 def _found(robot: Robot, path: Any) -> list[Steps]:
-    """The places of a path: one, or with `*` one for each part that has the value."""
+    """The places of a path: one place, or with `*` the place in each part that has the value."""
     checks.require(isinstance(path, str) and path != "", _title(robot), "a path must be a text", path)
     if not path.startswith(_EVERY + "."):
         return [_steps(robot, path)]
@@ -114,7 +118,7 @@ def _after_every(robot: Robot) -> list[str]:
 
 
 def _steps(robot: Robot, path: str) -> Steps:
-    """The place of a path, read word by word."""
+    """The place of a path."""
     steps: Steps = ()
     here: Any = robot
     rest, where = path, _title(robot)
@@ -136,7 +140,7 @@ def _steps(robot: Robot, path: str) -> Steps:
 
 
 def _first(rest: str, words: Mapping[str, Steps], where: str, robot: Robot) -> str:
-    """The longest of the words with which the rest of a path begins; names may contain dots."""
+    """The longest word in `words` with which the rest of a path begins. Names may contain dots."""
     fitting = [word for word in words if rest == word or rest.startswith((word + ".", word + "["))]
     if fitting:
         return max(fitting, key=len)
@@ -155,7 +159,7 @@ def _first(rest: str, words: Mapping[str, Steps], where: str, robot: Robot) -> s
 
 
 def _below(word: str, robot: Robot) -> str:
-    """The end of an error message that names the first path ending with a word; empty if there is none."""
+    """The first path that ends with a word, as the end of an error message; empty if there is none."""
     path = next((path for path in described_values(robot) if path.endswith("." + word)), None)
     return f"; there is {path!r}" if path else ""
 
@@ -166,7 +170,7 @@ def _nearest(word: str, known: Any) -> str:
 
 
 def _entry(here: Any, rest: str, where: str) -> tuple[Any, str]:
-    """The index in brackets at the start of the rest of a path, and the remainder behind it."""
+    """The index in brackets at the start of the rest of a path, and the remaining text."""
     text, closed, rest = rest[1:].partition("]")
     is_list = isinstance(here, list | tuple) or (isinstance(here, np.ndarray) and here.ndim > 0)
     checks.require(is_list, where, "has no entries in brackets", f"[{text}]")
@@ -194,7 +198,7 @@ def _words(here: Any) -> dict[str, Steps]:
 
 
 def _through(here: Any) -> Steps | None:
-    """The place of the inner part whose words may follow its owner directly; None without such a part."""
+    """The place of the inner part whose name a path may leave out; None if there is no such part."""
     if isinstance(here, Link):
         return ("body",)
     if isinstance(here, Chamber):
@@ -203,12 +207,12 @@ def _through(here: Any) -> Steps | None:
 
 
 def _has_parts(value: Any) -> bool:
-    """Whether a value has fields with values of their own. A function has none, even if it is a dataclass."""
+    """Whether a value is a dataclass with fields of its own. A function is not, even if it is a dataclass."""
     return is_dataclass(value) and not isinstance(value, type) and not callable(value)
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The values below a path."""
+    """The values below a path, with their paths."""
     if isinstance(value, list | tuple) and any(map(_has_parts, value)):
         for k, item in enumerate(value):
             yield from _leaves(f"{path}[{k}]", item)
@@ -252,7 +256,7 @@ def _replaced(here: Any, steps: Steps, value: Any) -> Any:
 
 
 def unit_of(robot: Robot, path: str) -> str:
-    """The unit of the value at a path, read from the docstring of its class; empty if the docstring has none."""
+    """The unit of the value at a path, read from the docstring of its class; empty if the docstring gives none."""
     steps = _found(robot, path)[0]
     last = max(k for k, step in enumerate(steps) if isinstance(step, str))
     holder, name = _read(robot, steps[:last]), str(steps[last])

@@ -1,7 +1,7 @@
-"""User-defined poses of joints: any smooth function of the joint's coordinates, as JAX code or as a table.
+"""User-defined poses of joints: a smooth function of the joint's coordinates, given as JAX code or as a table.
 
-With g(q) the 4x4 pose of the child's side in the parent's, algorithms use the columns of the motion subspace S in the
-child's frame and their derivatives:
+With the pose g(q) (4, 4) of the child's side in the parent's, algorithms use the columns of the motion subspace S in
+the child's frame and their derivatives:
 
     S_j = (g⁻¹ ∂g/∂q_j)^∨,   ∂S_j/∂q_c,   ∂²S_j/∂q_c∂q_e                                                  (1)
 """
@@ -20,14 +20,20 @@ from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
 
-_RIGID = 1e-9  # largest deviation of a pose from a rigid transform
+_RIGID = 1e-9  # largest allowed deviation of a pose from a rigid transform
 _CHECKED = 5  # configurations at which a user's function is checked
-_ROOM = 64  # configurations of a batch that are evaluated at once
+_ROOM = 64  # configurations that are evaluated in one call
 
 
 class PoseDerivatives(NamedTuple):
-    """Pose and motion subspace of a joint at m configurations: g (m, 4, 4), and by (1) S (m, n, 6) indexed [j], S_q =
-    ∂S (m, n, n, 6) indexed [j, c] and S_qq = ∂²S (m, n, n, n, 6) indexed [j, c, e]."""
+    """Pose and motion subspace (1) of a joint at m configurations.
+
+    Fields:
+        g: poses (m, 4, 4).
+        S: motion subspace (m, n, 6), indexed [j].
+        S_q: first derivatives (m, n, n, 6), indexed [j, c].
+        S_qq: second derivatives (m, n, n, n, 6), indexed [j, c, e].
+    """
 
     g: np.ndarray
     S: np.ndarray
@@ -38,14 +44,16 @@ class PoseDerivatives(NamedTuple):
 @final
 @dataclass(frozen=True)
 class PoseSpline:
-    """The pose of a joint with one coordinate as a spline through a table.
+    """The pose of a joint with one coordinate, as a spline through a table.
 
     Args:
         points: values of the coordinate, strictly increasing, shape (m,).
-        rotation: rotation vectors there, shape (m, 3) [rad]; they may exceed π and must not jump by a turn.
-        position: positions there, shape (m, 3) [m].
+        rotation: rotation vectors at the points, shape (m, 3) [rad]. They may be longer than π, and must not jump by
+            2π.
+        position: positions at the points, shape (m, 3) [m].
         degree: 5 or 3. With 3, derivatives of forces jump at the points.
-    Accuracy: exact at the points; O(h⁶) or O(h⁴) between them. The end pieces extrapolate beyond the ends.
+    Accuracy: exact at the points. Between points h apart the error is O(h⁶) for degree 5 and O(h⁴) for degree 3. The
+    end pieces extrapolate beyond the ends.
     """
 
     points: Numbers
@@ -67,8 +75,8 @@ class PoseSpline:
             checks.array(getattr(self, name), (len(points), 3), f"{where}: {name}", rule)
 
     def pieces(self) -> tuple[np.ndarray, np.ndarray]:
-        """The start of each piece (p,), and its coefficients (p, 6, 6): for each power of the distance from the start,
-        the rotation vector and the position."""
+        """Start of each piece, shape (p,), and its coefficients, shape (p, 6, 6). Row k of a piece holds the
+        coefficients of power k of the distance from its start: rotation vector, then position."""
         from scipy.interpolate import make_interp_spline
 
         x = np.asarray(self.points, dtype=np.float64)
@@ -82,7 +90,8 @@ class PoseSpline:
         return start, coefficients
 
     def motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """g (4, 4) and S (6, 1) at one configuration. Kernels compute them with all derivatives."""
+        """Pose g (4, 4) and motion subspace S (6, 1) at one configuration. Kernels compute both with all
+        derivatives."""
         start, coefficients = self.pieces()
         piece = max(int(np.searchsorted(start, q[0], side="right")) - 1, 0)
         polynomial = np.polynomial.Polynomial
@@ -96,7 +105,8 @@ class PoseSpline:
 
 
 def _turned(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rotation matrix R (3, 3) of a rotation vector w, and the matrix T (3, 3) with ω = T ẇ in the rotated axes."""
+    """Rotation matrix R (3, 3) of the rotation vector w, and the matrix T (3, 3) with the angular velocity ω = T ẇ in
+    the rotated axes."""
     W = np.array([[0.0, -w[2], w[1]], [w[2], 0.0, -w[0]], [-w[1], w[0], 0.0]])
     angle = float(np.linalg.norm(w))
     first, half = np.sinc(angle / np.pi), np.sinc(angle / (2.0 * np.pi))
@@ -108,13 +118,14 @@ def _turned(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @final
 @dataclass(frozen=True)
 class PoseFunction:
-    """The pose of a joint as a user's function of its n coordinates, made of jax.numpy, with derivatives by JAX."""
+    """The pose of a joint as a user-defined function of its n coordinates, written with jax.numpy. JAX computes its
+    derivatives."""
 
     function: Callable[[Any], Any]
     n: int
 
     def check(self, where: str) -> None:
-        """Raise ModelError if this is no function, does not run under JAX, or returns no rigid transform."""
+        """Raise ModelError if `function` is no function, does not run under JAX, or returns no rigid transform."""
         try:
             import jax  # noqa: F401
         except ImportError:
@@ -140,12 +151,12 @@ class PoseFunction:
         checks.require(smooth, where, "must have three derivatives where all coordinates are zero", self.function)
 
     def motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """g (4, 4) and S (6, n) at one configuration."""
+        """Pose g (4, 4) and motion subspace S (6, n) at one configuration."""
         found = self.derivatives(q[None])
         return found.g[0], found.S[0].T
 
     def derivatives(self, q: np.ndarray) -> PoseDerivatives:
-        """The pose and the columns (1) at configurations (m, n)."""
+        """The pose and the derivatives (1) at configurations q (m, n)."""
         room = 1 if len(q) == 1 else _ROOM  # only two sizes, since the compilation of each takes seconds
         parts = []
         for first in range(0, max(len(q), 1), room):
@@ -157,7 +168,7 @@ class PoseFunction:
 
 @lru_cache(maxsize=64)
 def _compiled(function: Callable[[Any], Any], n: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Two functions of configurations (m, n), in float64: the pose, and the pose with all of (1)."""
+    """Two functions of configurations (m, n), in float64: the pose, and the pose with its derivatives (1)."""
     import jax
     import jax.numpy as jnp
 
@@ -179,7 +190,7 @@ def _compiled(function: Callable[[Any], Any], n: int) -> tuple[Callable[..., Any
 
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A JAX function that computes in float64 whatever the user's setting of JAX is."""
+    """A JAX function that computes in float64, independent of the user's setting of JAX."""
     import jax
 
     try:
@@ -195,20 +206,20 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """A JAX function, compiled on its first use, in float64; `options` of XLA's compiler are added to `_QUICK`."""
+    """A JAX function in float64, compiled on first use. `options` are added to the compiler options `_QUICK`."""
     import jax
 
     known = {name: value for name, value in (_QUICK | options).items() if _is_known(name, value)}
     return in_double(jax.jit(function, compiler_options=known))
 
 
-# Without MLIR emitters XLA compiles in half the time; the code runs as fast.
+# Without MLIR emitters XLA compiles in half the time. The compiled code is as fast.
 _QUICK: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}
 
 
 @lru_cache(maxsize=64)
 def _is_known(name: str, value: Any) -> bool:
-    """Whether this version of JAX has an option of XLA's compiler."""
+    """Whether this version of JAX accepts an option of XLA's compiler."""
     import jax
 
     try:

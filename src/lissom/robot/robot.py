@@ -1,6 +1,7 @@
-"""The description of a robot: plain data, and the checks that its parts fit together.
+"""The description of a robot: plain data, and checks that its parts fit together.
 
-`Robot.check` and `Robot.build` check each part by itself, then that names exist and that chains do not close.
+`Robot.check` and `Robot.build` first check each part alone. Then they check that all names exist and that no chain of
+parents is a cycle.
 """
 
 from __future__ import annotations
@@ -43,22 +44,22 @@ from lissom.robot.springs import Spring
 if TYPE_CHECKING:
     from lissom.model.model import Model
 
-_WORLD = ("world", "World", "ground", "base", "fixed", "none", "None", "null", "")  # wrong names of the world as parent
+_WORLD = ("world", "World", "ground", "base", "fixed", "none", "None", "null", "")  # wrong names for the world
 
 
 @final
 @dataclass(frozen=True)
 class Link:
-    """A joint and the body it carries.
+    """A joint and the body that it carries.
 
     Args:
         name: unique among links and frames.
-        body: Rod, RigidBody or DeformableBody; None is a massless frame.
-        joint: from the parent's cross-section (after `placement`) to the body.
+        body: Rod, RigidBody or DeformableBody; None is a frame without mass.
+        joint: joint between the parent (after `placement`) and the body.
         parent: name of the parent link; None is the world.
-        at: abscissa on a parent rod, or a place on a parent that is deformable, see DeformableBody.
-        placement: 4x4 of the joint frame in the parent's cross-section at s=at, in the parent's body frame, or in the
-            world; None is the identity.
+        at: abscissa on a parent rod, or a place on a deformable parent (see DeformableBody).
+        placement: pose (4, 4) of the joint frame in the parent's cross-section at s=at, in the parent's body frame, or
+            in the world; None is the identity.
     """
 
     name: str
@@ -86,14 +87,14 @@ class Link:
 
 @final
 class Robot:
-    """Links, the loops that close chains of them, actuators, loads and surroundings.
+    """A robot: links, loops, actuators, loads, contacts, springs, forces and a fluid.
+
+    A Robot may be edited before and after `build`. `build` makes a Model from a copy.
 
     Args:
-        name: of the robot.
-        gravity: in the world frame, shape (3,) [m/s²].
-        near_pairs: largest number of pairs of a ball and an obstacle that may be near each other at once.
-
-    The description may be edited until and after `build`, which freezes a copy of it into a Model.
+        name: name of the robot.
+        gravity: gravity in the world frame, shape (3,) [m/s²].
+        near_pairs: largest number of pairs of a ball and an obstacle that may be near each other at the same time.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class Robot:
         return reduced(_from_parts, self.__dict__, f"robot {self.name!r}")
 
     def __copy__(self) -> Robot:
-        """A description with dictionaries of its own that hold the same parts."""
+        """A copy with its own dictionaries, which hold the same parts."""
         return _from_parts({name: copy(part) for name, part in self.__dict__.items()})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Robot:
@@ -149,13 +150,13 @@ class Robot:
         at: Any = 1.0,
         placement: Any = None,
     ) -> Link:
-        """Add a link; see Link for the arguments. A parent may be named before it is added."""
+        """Add a link; see Link for the arguments. The parent may be added later."""
         self._new_name(name, "link", self.links, self.frames)
         self.links[name] = Link(name, body, JointFixed() if joint is None else joint, parent, at, placement)
         return self.links[name]
 
     def add_frame(self, name: str, link: str, *, s: Any = 1.0, placement: Any = None) -> Frame:
-        """Name a frame on a link; it never changes the dynamics."""
+        """Add a named frame on a link. It does not change the dynamics."""
         self._new_name(name, "frame", self.links, self.frames)
         self.frames[name] = Frame(name, link, s, placement)
         return self.frames[name]
@@ -172,8 +173,8 @@ class Robot:
         stiffness: float | None = None,
         slack_length: float | None = None,
     ) -> Tendon:
-        """Add a tendon along one rod (`link`, `offset`, `start`, `stop`) or along a `path` of several items. With a
-        stiffness it is elastic, and its input is the length pulled in [m]. See Tendon."""
+        """Add a tendon along one rod (`link`, `offset`, `start`, `stop`), or along a `path` of several items. A tendon
+        with a `stiffness` is elastic; its input is the wound-up length [m]. See Tendon."""
         if path is None:
             checks.require(link is not None and offset is not None, f"tendon {name!r}",
                            "needs a link and an offset, or a path", (link, offset))  # fmt: skip
@@ -231,7 +232,7 @@ class Robot:
         return self._add_actuator("custom actuator", CustomActuator(name, function, size))
 
     def couple_inputs(self, name: str, gains: dict[str, float]) -> InputCoupling:
-        """Drive several actuators by one input, which takes the place of the first of them in u."""
+        """Drive several actuators by one input. In u it takes the place of the first of these actuators."""
         self._new_name(name, "input", self.actuators, self.couplings)
         checks.require(isinstance(gains, Mapping), f"input {name!r}: gains", "must be gains by actuator name", gains)
         self.couplings[name] = InputCoupling(name, dict(gains))
@@ -320,15 +321,20 @@ class Robot:
         """Add contacts of links with a shape, or with the balls of other links; see Contact.
 
         Args:
-            name: unique among contacts. links: names of the links that carry balls, or one name.
-            shape: the shape that they touch; None if they touch the balls of `others`, names of links too.
-            on, s, placement: name of the link that the shape is fixed to, None for the world; the place on it; the
-                shape's 4x4 frame there.
-            stiffness, exponent, damping: k [N/m^p], p and c [s/m] of the normal force k δ^p (1 + c δ̇).
-            friction, slip_speed: μ, and the speed at which friction has 0.7 of its full size [m/s].
+            name: unique among contacts.
+            links: names of the links whose balls touch, or one name.
+            shape: the shape that they touch; None if they touch the balls of `others`.
+            others: names of the links whose balls are touched, or one name.
+            on: name of the link to which the shape is fixed; None is the world.
+            s: abscissa on that link, or a place on a deformable body.
+            placement: pose (4, 4) of the shape's frame in the frame of that link at s, or in the world.
+            stiffness, exponent, damping: k [N/m^p], p and c [s/m] of the normal force k δ^p (1 + c δ̇), δ the
+                penetration depth.
+            friction, slip_speed: friction coefficient μ, and the slip speed at which smooth friction reaches 0.7 μ N
+                [m/s].
             stick_stiffness, stick_damping: k_t [N/m] and τ [s] of friction that sticks; None is smooth friction.
-            radius, per_interval: radius of the balls on rods [m], None is half the section's smallest width; number of
-                balls on each integration interval.
+            radius: radius of the balls on rods [m]; None is half the smallest width of the section.
+            per_interval: number of balls on each integration interval of a rod.
         """
         self._new_name(name, "contact", self.contacts)
         self.contacts[name] = Contact(
@@ -352,7 +358,7 @@ class Robot:
         return self.contacts[name]
 
     def add_force(self, name: str, link: str, function: Any, *, s: Any = None) -> Force:
-        """Add a user-defined force, a function of the pose and the twist of a link; see Force."""
+        """Add a user-defined force that depends on the pose and the twist of a link; see Force."""
         self._new_name(name, "force", self.forces)
         self.forces[name] = Force(name, link, function, s)
         return self.forces[name]
@@ -383,34 +389,36 @@ class Robot:
             raise ModelError(f"robot {title!r}: expected a Model, got a Robot: call robot.build()")
 
     def build(self) -> Model:
-        """Check the description and freeze it into a Model.
+        """Check the description and make a Model from it.
 
         Raises:
-            ModelError: the entity, the rule and the value.
+            ModelError: the description breaks a rule.
         """
         from lissom.model.build import build
 
         return build(self)
 
     def described_values(self) -> dict[str, Any]:
-        """The values of the description by their paths, such as `arm.material.young`; see `with_`."""
+        """The values of the description by path, such as `arm.material.young`; see `with_`."""
         from lissom.robot.paths import described_values
 
         return described_values(self)
 
     def with_(self, values: Mapping[str, Any] | None = None, **more: Any) -> Robot:
-        """A copy of the description with values replaced by their paths: `{"arm.material.young": 2e6}`. A path of one
-        word may be given as a keyword: `gravity=(0, 0, 0)`.
+        """A copy of the description in which some values are replaced.
 
+        Args:
+            values: new values by path: `{"arm.material.young": 2e6}`. `described_values` lists the paths.
+            more: new values of one-word paths as keywords: `gravity=(0, 0, 0)`.
         Raises:
-            ModelError: the unknown word of a path, and the nearest known one.
+            ModelError: a word of a path is unknown; the message gives the nearest known word.
         """
         from lissom.robot.paths import with_values
 
         return with_values(self, more if values is None else values, more)
 
     def check(self) -> None:
-        """Raise ModelError at the first rule the description breaks."""
+        """Raise ModelError at the first rule that the description breaks."""
         check_parts(self)
 
     def _add_actuator(self, kind: str, actuator: Any) -> Any:
@@ -440,7 +448,8 @@ def _from_parts(parts: dict[str, Any]) -> Robot:
 
 @np.errstate(all="ignore")  # checks refuse numbers that overflow
 def check_parts(robot: Robot) -> None:
-    """Raise ModelError at the first rule that the description breaks; inside checks.gathered collect those of parts."""
+    """Raise ModelError at the first rule that the description breaks. Inside checks.gathered, collect the errors of all
+    parts."""
     checks.title(robot.name, "robot: name", may_be_empty=True)
     checks.integer(robot.near_pairs, f"robot {robot.name!r}: near_pairs", least=1, most=10**7)
     checks.require(bool(robot.links), f"robot {robot.name!r}", "needs at least one link", "no links")
@@ -518,7 +527,7 @@ def _check_link(robot: Robot, name: Any, where: str) -> Link:
 
 
 def _check_place(robot: Robot, name: Any, s: Any, where: str, side: str = "") -> None:
-    """Check a link's name and a place on it, which may be a material point of a deformable body."""
+    """Check the name of a link and a place on it. The place may be a material point of a deformable body."""
     _check_point(_check_link(robot, name, f"{where}: link{side}"), s, f"{where}: s{side}")
 
 

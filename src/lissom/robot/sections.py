@@ -1,7 +1,7 @@
-"""Cross-sections of rods. y and z are the section's axes, x its normal; every size may vary with s in [0, 1].
+"""Cross-sections of rods. y and z are the section's axes, x its normal. Sizes may vary with s in [0, 1].
 
-A polygon may take its torsion constant and shear centre from Saint-Venant's problem. Finite elements give an upper and
-a lower bound of the torsion constant.
+The torsion constant and the shear centre of a polygon may be taken from Saint-Venant's problem. Finite elements then
+give an upper and a lower bound of the torsion constant.
 
 A bar that is twisted by 1 rad/m carries the shear stress G τ, and its torque is G J. The warping function ω, Prandtl's
 stress function φ, which vanishes on the boundary, and their approximations by finite elements satisfy
@@ -10,8 +10,8 @@ stress function φ, which vanishes on the boundary, and their approximations by 
     τ = (∂φ/∂z, −∂φ/∂y),            J >= ∫ |τ|² = 2 ∫ φ                                                       (2)
     upper bound − lower bound = ∫ |τ of (1) − τ of (2)|²                                                      (3)
 
-(Prager and Synge 1947). Elements with a large share in (3) are refined, above all those at corners that point inwards.
-The section turns about its shear centre e, where the warping does no work with bending (Trefftz 1935):
+(Prager and Synge 1947). Elements with a large share in (3) are refined; most of them are at reentrant corners. The
+section turns about its shear centre e, where the warping does no work with bending (Trefftz 1935):
 
     ∫ (ω − e_z y + e_y z) y = ∫ (ω − e_z y + e_y z) z = 0,     y and z from the centroid                      (4)
 
@@ -37,12 +37,12 @@ from lissom.robot.materials import Material, named_values
 MOST_CORNERS = 1000
 TORSION_ACCURACY = 5e-6  # half the distance between the bounds, relative to the lower one
 TORSION_ROUNDS = 60
-REFINED_SHARE = 0.2  # an element is refined if its share in (3) exceeds this part of the largest share
+REFINED_SHARE = 0.2  # an element is refined if its share in (3) exceeds this fraction of the largest share
 Corners = tuple[tuple[float, float], ...]
 
 
 class Geometry(NamedTuple):
-    """Area [m²], second moments about y and z [m⁴] and torsion constant [m⁴] of a section."""
+    """Area [m²], second moments of area about y and z [m⁴] and torsion constant [m⁴] of a section."""
 
     area: float
     J_y: float
@@ -51,7 +51,7 @@ class Geometry(NamedTuple):
 
 
 class Constitution(NamedTuple):
-    """Stiffness Σ, inertia per length and damping Υ of a section, each 6x6, angular first, at the centreline."""
+    """Stiffness Σ, inertia per length and damping Υ of a section, each (6, 6), angular first, about the centreline."""
 
     stiffness: np.ndarray
     inertia: np.ndarray
@@ -59,9 +59,9 @@ class Constitution(NamedTuple):
 
 
 class Section(ABC):
-    """A cross-section: at each s its Σ, inertia and Υ, and an outline to draw.
+    """A cross-section. It gives the stiffness Σ, the inertia, the damping Υ and an outline at each s.
 
-    Law: the three matrices are symmetric, Σ and Υ positive semi-definite, the inertia that of a plane lamina.
+    Law: the three matrices are symmetric. Σ and Υ are positive semi-definite. The inertia is the one of a plane lamina.
     """
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Section(ABC):
         """Points (y, z) [m] around the section, shape (count, 2)."""
 
     def hole(self, s: float, count: int = 24) -> np.ndarray:
-        """Points (y, z) [m] around the hole of the section, shape (count, 2); shape (0, 2) without a hole."""
+        """Points (y, z) [m] around the hole of the section, shape (count, 2); shape (0, 2) if there is no hole."""
         return np.zeros((0, 2))
 
     def radius(self, s: float) -> float:
@@ -86,9 +86,10 @@ class Section(ABC):
 
 
 def from_geometry(g: Geometry, material: Material | None, where: str) -> Constitution:
-    """Σ = diag(GJx, EJy, EJz, EA, GA, GA), inertia ρ diag(Jx, Jy, Jz, A, A, A), damping by the laws of Material.
+    """Section matrices: Σ = diag(GJx, EJy, EJz, EA, GA, GA), inertia ρ diag(Jx, Jy, Jz, A, A, A), damping as in
+    Material.
 
-    The inertia's Jx is always the polar moment Jy + Jz; the stiffness takes the torsion constant.
+    Jx of the inertia is the polar moment Jy + Jz. Jx of the stiffness is the torsion constant.
     """
     if material is None:
         raise checks.fail(where, "needs a material", None)
@@ -108,17 +109,17 @@ def _ellipse_points(a: float, b: float, count: int) -> np.ndarray:
 @final
 @dataclass(frozen=True)
 class SectionCircle(Section):
-    """Solid disc.
+    """Solid circle.
 
     Args:
-        radius: [m]; a number, (base, tip) for a linear taper, or a function of s.
+        radius: radius [m]: a number, (base, tip) for a linear taper, or a function of s.
     """
 
     radius: Profile  # type: ignore[assignment]
 
     @classmethod
     def named(cls, name: str) -> SectionCircle:
-        """A wire of the catalogue, such as "AWG 24". See `catalogue`."""
+        """A wire of the catalogue, such as "AWG 24"; see `catalogue`."""
         return cls(**named_values(cls.__name__, name))
 
     def constitution(self, s: float, material: Material | None, where: str) -> Constitution:
@@ -145,7 +146,7 @@ class SectionAnnulus(Section):
 
     @classmethod
     def named(cls, name: str) -> SectionAnnulus:
-        """A needle or tube of the catalogue, such as "18G". See `catalogue`."""
+        """A needle or tube of the catalogue, such as "18G"; see `catalogue`."""
         return cls(**named_values(cls.__name__, name))
 
     def constitution(self, s: float, material: Material | None, where: str) -> Constitution:
@@ -169,8 +170,8 @@ class SectionEllipse(Section):
     """Solid ellipse.
 
     Args:
-        semi_axis_y, semi_axis_z: [m]; each a number, (base, tip) or a function of s.
-        saint_venant: take the torsion constant πa³b³/(a² + b²) instead of the polar moment.
+        semi_axis_y, semi_axis_z: semi-axes a and b [m]; each a number, (base, tip) or a function of s.
+        saint_venant: True takes the torsion constant πa³b³/(a² + b²), False the polar moment.
     """
 
     semi_axis_y: Profile
@@ -196,7 +197,7 @@ class SectionRectangle(Section):
 
     Args:
         width_y, width_z: full widths [m]; each a number, (base, tip) or a function of s.
-        saint_venant: take Saint-Venant's torsion constant instead of the polar moment.
+        saint_venant: True takes Saint-Venant's torsion constant, False the polar moment.
     """
 
     width_y: Profile
@@ -218,7 +219,7 @@ class SectionRectangle(Section):
 
 
 def _rectangle_torsion(long: float, short: float) -> float:
-    """Saint-Venant's series ab³[1/3 − (64/π⁵)(b/a) Σ tanh(nπa/2b)/n⁵], n odd, to rounding.
+    """Saint-Venant's series ab³[1/3 − (64/π⁵)(b/a) Σ tanh(nπa/2b)/n⁵] over odd n, with sides a >= b, exact to rounding.
 
     Over odd n, Σ 1/n⁵ = 31 ζ(5)/32. The terms of the remaining sum, Σ (1 − tanh)/n⁵, decrease exponentially.
     """
@@ -231,14 +232,14 @@ def _rectangle_torsion(long: float, short: float) -> float:
 @final
 @dataclass(frozen=True)
 class SectionGeneral(Section):
-    """A section whose matrices are given directly.
+    """A section with given matrices.
 
     Args:
-        stiffness, inertia, damping: each a 6-vector (diagonal), a 6x6 matrix, or a function of s that returns one;
-            angular first, inertia per length about the centreline. A matrix that is None is that of `shape` and the
-            material. The damping needs no `shape`: without one it is the material's damping_time times the stiffness,
-            and zero without a material.
-        shape: another section that supplies the outline and the matrices that are None.
+        stiffness, inertia, damping: section matrices about the centreline, angular first; the inertia is per length.
+            Each is a 6-vector (diagonal), a (6, 6) matrix, or a function of s that returns one of these. A matrix that
+            is None follows from `shape` and the material. Damping needs no `shape`: without one it is the material's
+            damping_time times the stiffness, or zero without a material.
+        shape: another section that supplies the outline, and the matrices that are None.
     """
 
     stiffness: FunctionOfS = None
@@ -284,8 +285,14 @@ def _matrix(value: Any, s: float, where: str) -> np.ndarray:
 
 
 class Moments(NamedTuple):
-    """Area [m²], centroid (2,) [m] and the moments ∫z², ∫y² and ∫yz [m⁴] of a polygon. is_simple: whether its edges
-    meet only at their common corners."""
+    """Moments of a polygon.
+
+    Fields:
+        area: area [m²].
+        centroid: centroid (y, z) [m].
+        zz, yy, yz: ∫z², ∫y² and ∫yz [m⁴].
+        is_simple: whether its edges meet only at their common corners.
+    """
 
     area: float
     centroid: np.ndarray
@@ -300,14 +307,14 @@ class Moments(NamedTuple):
 class SectionPolygon(Section):
     """Solid polygon.
 
-    The centreline runs through the origin of its points. If the origin is not the centroid, elongation is coupled with
-    bending; if it is not the shear centre, shear is coupled with torsion.
+    The centreline runs through the origin (0, 0) of the points. If the origin is not the centroid, elongation and
+    bending are coupled. If the origin is not the shear centre, shear and torsion are coupled.
 
     Args:
         points: corners (y, z) in the order around the section, shape (n, 2) [m].
-        scale: factor of the points; a number, (base, tip) for a linear taper, or a function of s.
-        saint_venant: take Saint-Venant's torsion constant and shear centre, by finite elements (which needs the extra
-            `sections`), instead of the polar moment and the centroid.
+        scale: factor of the points: a number, (base, tip) for a linear taper, or a function of s.
+        saint_venant: True takes the torsion constant and the shear centre of Saint-Venant's problem, solved by finite
+            elements (extra `sections`). False takes the polar moment and the centroid.
     """
 
     points: Numbers
@@ -340,7 +347,7 @@ class SectionPolygon(Section):
         return profile(self.scale, "section: scale")(s) * nearest
 
     def _corners(self, where: str) -> Corners:
-        """The points, checked, counter-clockwise."""
+        """The checked points in counter-clockwise order."""
         where = f"{where}: points"
         points = checks.array(self.points, (-1, 2), where, "must be rows (y, z)")
         checks.require(len(points) >= 3, where, "must be at least 3", len(points))
@@ -356,8 +363,8 @@ class SectionPolygon(Section):
 def _polygon_matrix(m: Moments, twist: Torsion, k: float, normal: float, shear: float) -> np.ndarray:
     """∫ normal n nᵀ + shear (t tᵀ + b bᵀ) over the section, scaled by k.
 
-    n, t and b are the strains of a fibre at (y, z) along x, y and z that the strains of the centreline cause. The part
-    with `shear` is the torsion constant for the twist, plus the area for the shear strains at the centre of twist.
+    n, t and b are the strains of a fibre at (y, z) along x, y and z, per strain of the centreline. In the part with
+    `shear`, twist enters with the torsion constant, and the shear strains at the centre of twist with the area.
     """
     a, (cy, cz), (ey, ez) = k**2 * m.area, k * m.centroid, k * twist.centre
     zz, yy, yz, turning = k**4 * np.array([m.zz, m.yy, m.yz, twist.constant])
@@ -372,7 +379,7 @@ def _polygon_matrix(m: Moments, twist: Torsion, k: float, normal: float, shear: 
 
 @lru_cache(maxsize=256)
 def _moments(corners: Corners) -> Moments:
-    """Moments of a polygon by Green's theorem. The area is negative if the corners go round clockwise."""
+    """Moments of a polygon by Green's theorem. The area is negative for clockwise corners."""
     points = np.array(corners)
     y, z = points.T
     Y, Z = np.roll(points, -1, axis=0).T
@@ -386,12 +393,12 @@ def _moments(corners: Corners) -> Moments:
 
 
 def _is_simple(points: np.ndarray) -> bool:
-    """Whether each edge has a length, and meets only its neighbours, only at their common corner."""
+    """Whether each edge has a length, and meets only its two neighbours, at their common corners."""
     ends = np.roll(points, -1, axis=0)
     edges = ends - points
 
     def side(of: np.ndarray) -> np.ndarray:
-        """Side of each edge (rows) on which each point lies."""
+        """Side of each edge (row) on which each point (column) lies: -1, 0 or 1."""
         offset = of[None] - points[:, None]
         return np.sign(edges[:, None, 0] * offset[..., 1] - edges[:, None, 1] * offset[..., 0])
 
@@ -415,11 +422,11 @@ class Torsion(NamedTuple):
 
 
 def torsion(corners: Corners, centroid: np.ndarray, where: str) -> Torsion:
-    """Torsion constant and shear centre of the polygon with these corners, in order.
+    """Torsion constant and shear centre of a polygon with ordered corners.
 
     Raises:
         ModelError: the packages that it needs are not installed.
-    Accuracy: J to TORSION_ACCURACY.
+    Accuracy: relative error of J below TORSION_ACCURACY.
     """
     try:
         import shapely  # noqa: F401  (optional, heavy)
@@ -435,7 +442,7 @@ def torsion(corners: Corners, centroid: np.ndarray, where: str) -> Torsion:
 
 @lru_cache(maxsize=64)
 def _solved(corners: Corners) -> Torsion:
-    """Torsion constant and shear centre of a polygon of size 1 whose origin is the centroid."""
+    """Torsion constant and shear centre of a polygon of size 1 with its centroid at the origin."""
     import skfem
 
     mesh, gap, lower = _triangles(np.array(corners)), np.inf, 1.0
@@ -487,7 +494,7 @@ def _potentials(basis: Any) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 def _centre(basis: Any, omega: np.ndarray) -> np.ndarray:
-    """e of (4), shape (2,)."""
+    """Shear centre e of (4), shape (2,)."""
     (y, z), w, dx = basis.global_coordinates(), basis.interpolate(omega), basis.dx
     yy, zz, yz, wy, wz = (float((a * b * dx).sum()) for a, b in ((y, y), (z, z), (y, z), (w, y), (w, z)))
     return np.linalg.solve([[yz, -yy], [zz, -yz]], [-wy, -wz])

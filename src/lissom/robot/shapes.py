@@ -1,4 +1,4 @@
-"""Shapes that a robot may touch, each with its frame at the centre, and their surfaces for drawing."""
+"""Obstacle shapes, each with its frame at the centre, and their surfaces for drawing."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
 
-AROUND = 48  # corners of a ring
+AROUND = 48  # vertices of a ring
 _TURN = np.linspace(-np.pi / 2, np.pi / 2, 17)  # latitudes of the drawn rings of a sphere [rad]
 
 
 class ShapeKind(Enum):
-    """The shapes whose signed distances kernels compute, with axes along z."""
+    """Shapes whose signed distances kernels compute. Their axes are along z."""
 
     PLANE = 0
     SPHERE = 1
@@ -29,8 +29,8 @@ class ShapeKind(Enum):
 
 
 class Surface(NamedTuple):
-    """A shape as kernels read it: kind, sizes (3,) [m], and the rotation (3, 3) of the kernels' frame in the
-    shape's."""
+    """A shape as kernels read it: kind, sizes (3,) [m], and the rotation (3, 3) from the kernels' frame to the shape's
+    frame."""
 
     kind: ShapeKind
     size: tuple[float, float, float]
@@ -38,9 +38,9 @@ class Surface(NamedTuple):
 
 
 class Shape(ABC):
-    """A region that contacts push bodies out of.
+    """A region that repels bodies by contact.
 
-    Law: its signed distance, positive outside, has a gradient of unit length wherever it is differentiable.
+    Law: the signed distance is positive outside. Its gradient has unit length wherever it is differentiable.
     """
 
     @abstractmethod
@@ -48,19 +48,19 @@ class Shape(ABC):
         """The shape as kernels read it.
 
         Raises:
-            ModelError: the entity, the rule and the value.
+            ModelError: the shape breaks a rule.
         """
 
     @abstractmethod
     def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Quadrilaterals to draw, shape (n, 4, 3) [m], in the kernels' frame, where the axis is z.
 
-        An unbounded shape is drawn within the box from corner `low` (3,) to corner `high` (3,) [m] of that frame.
+        An unbounded shape is cut off by the box with corners `low` (3,) and `high` (3,) [m] of that frame.
         """
 
 
 def _along_z(axis: Any, where: str) -> np.ndarray:
-    """A rotation whose third column is the axis."""
+    """A rotation matrix (3, 3) whose third column is the axis."""
     z = checks.direction(axis, where)
     x = np.eye(3)[np.argmin(np.abs(z))]
     x = x - (x @ z) * z
@@ -74,7 +74,7 @@ class ShapePlane(Shape):
     """Half-space below a plane through the frame's origin.
 
     Args:
-        normal: towards the free side, shape (3,).
+        normal: vector (3,) towards the free side.
     """
 
     normal: Numbers = (0.0, 0.0, 1.0)
@@ -133,10 +133,10 @@ class ShapeCylinder(Shape):
     """Solid cylinder, or the wall around a cylindrical hole.
 
     Args:
-        radius: [m].
-        length: [m]; None is infinite.
-        axis: shape (3,).
-        inside: whether bodies are kept inside the hole, which is infinite, instead of outside the cylinder.
+        radius: radius [m].
+        length: length [m]; None is infinite.
+        axis: direction of the axis, shape (3,).
+        inside: False: bodies stay outside the cylinder. True: bodies stay inside a hole, which is infinitely long.
     """
 
     radius: float
@@ -164,9 +164,9 @@ class ShapeCapsule(Shape):
     """Cylinder with half-spheres at its ends.
 
     Args:
-        radius: [m].
-        length: of the cylinder, without the half-spheres [m].
-        axis: shape (3,).
+        radius: radius [m].
+        length: length of the cylinder without the half-spheres [m].
+        axis: direction of the axis, shape (3,).
     """
 
     radius: float
@@ -189,9 +189,9 @@ class ShapeCone(Shape):
     """Solid cone with a flat base.
 
     Args:
-        radius: of the base [m].
-        length: from the base to the tip [m]; the frame is halfway.
-        axis: towards the tip, shape (3,).
+        radius: radius of the base [m].
+        length: distance from the base to the tip [m]. The frame is halfway between them.
+        axis: direction from the base to the tip, shape (3,).
     """
 
     radius: float
@@ -209,21 +209,22 @@ class ShapeCone(Shape):
 
 
 def _between(rings: np.ndarray) -> np.ndarray:
-    """Quadrilaterals (n, m, 4, 3) between consecutive rings (n, rings, corners, 3)."""
+    """Quadrilaterals (n, m, 4, 3) between consecutive rings of vertices (n, rings, corners, 3)."""
     ahead = np.roll(rings, -1, axis=2)
     quads = np.stack([rings[:, :-1], ahead[:, :-1], ahead[:, 1:], rings[:, 1:]], axis=3)
     return quads.reshape(len(rings), -1, 4, 3)
 
 
 def revolved(z: np.ndarray, radius: np.ndarray) -> np.ndarray:
-    """Quadrilaterals (m, 4, 3) of the surface of revolution about z of a line with heights z and radii [m]."""
+    """Quadrilaterals (m, 4, 3) of a surface of revolution about z, whose profile has heights `z` and radii `radius`
+    [m]."""
     angle = 2 * np.pi * np.arange(AROUND) / AROUND
     rings = np.stack([radius[:, None] * np.cos(angle), radius[:, None] * np.sin(angle), 0 * angle + z[:, None]], axis=2)
     return _between(rings[None])[0]
 
 
 def box_faces(half: np.ndarray) -> np.ndarray:
-    """The six faces of a box of half-sizes (3,) around the origin, shape (6, 4, 3)."""
+    """The six faces of a box with half-sizes `half` (3,) around the origin, shape (6, 4, 3)."""
     square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=np.float64)
     faces = []
     for axis in range(3):

@@ -2,7 +2,7 @@
 
     T = T₀ + k (L − L₀) + c L̇,   or   T = law(L) + c L̇,   or   T = law(L, L̇)                              (1)
 
-T > 0 pulls the two points towards each other; L is their distance.
+L is the distance between the points. A tension T > 0 pulls them towards each other.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ class Spring:
 
     Args:
         name: unique among springs.
-        a, b: its end points: a PathPoint, or the name of a link for its frame (the tip of a rod). One of the two may be
-            a PathPoint(None, position) in the world.
-        stiffness: k [N/m]. damping: c [N·s/m].
-        rest: L₀, the length at which k pulls nothing [m]; None is the length in the neutral configuration.
+        a, b: end points. Each is a PathPoint, or the name of a link for its frame (for a rod, its tip). One of the two
+            may be a PathPoint(None, position) in the world.
+        stiffness: k [N/m].
+        damping: c [N·s/m].
+        rest: L₀, the length at which the spring force k (L − L₀) is zero [m]; None is the length in the neutral
+            configuration.
         preload: T₀, the tension at L₀ [N].
-        slack: whether it only pulls, as a cable does: T is 0 where T₀ + k (L − L₀) or (1) is negative.
-        law: the tension [N] in place of T₀ + k (L − L₀): rows (length, tension) of a cubic spline that is straight
-            beyond its ends, or a Tabulated of the length. A Warp function of (length, rate), which is compiled into the
+        slack: True for a cable, which only pulls: T is 0 if T₀ + k (L − L₀) or all of (1) is negative.
+        law: tension [N] that replaces T₀ + k (L − L₀): rows (length, tension) of a cubic spline that is straight beyond
+            its ends, or a Tabulated of the length. A Warp function of (length, rate), which is compiled into the
             kernels, replaces all of (1).
     """
 
@@ -47,7 +49,7 @@ class Spring:
     law: FunctionOfS = None
 
     def ends(self) -> tuple[PathPoint, PathPoint]:
-        """Its two points."""
+        """The two end points."""
         a, b = (end if isinstance(end, PathPoint) else PathPoint(end) for end in (self.a, self.b))
         return a, b
 
@@ -84,7 +86,7 @@ class Spring:
             self.table(where)
 
     def table(self, where: str) -> tuple[np.ndarray, np.ndarray]:
-        """The tension over the length as cubic pieces, see cubic_pieces."""
+        """The tension as a function of the length, as cubic pieces; see cubic_pieces."""
         rule = "must be rows (length, tension), a Tabulated, or a Warp function of (length, rate)"
         knot, coefficient = cubic_pieces(self.law, f"{where}: law", rule, "lengths >= 0")
         checks.require(knot[0] >= 0.0, f"{where}: law", "needs at least two rising lengths >= 0", knot)

@@ -1,13 +1,13 @@
-"""Motions of a batch at once, in kernels that are split over the cores.
+"""Motions of a batch in common kernel launches, on all cores.
 
-Motions with fixed steps share their times. A launch takes the steps of a window. If the iteration of a motion fails,
-its step is cut as for a single motion; further launches take the parts, together with the remaining steps of the other
-motions. With adaptive steps, each motion takes steps of its own size until the buffers of the launch are full. Motions
-that have reached the end wait for the others. Each motion is equal to the last bit to a single motion: its state does
-not depend on the others.
+Motions with fixed steps have the same times. A launch computes the steps of a window, which is a range of steps. If
+Newton's method fails for a motion, its step is divided as for a single motion; further launches compute the parts,
+together with the remaining steps of the other motions. With adaptive steps, each motion takes steps of its own size
+until the buffers of the launch are full. Motions that have reached the end wait for the others. Each motion is equal,
+to the last bit, to a single motion: its state does not depend on the others.
 
-A batch is split into groups whose buffers fit into the memory. If no Python is called, groups run at once, each on one
-core. Otherwise one group follows the other, and its launches are split over the cores.
+A batch is split into groups whose buffers fit into the memory. If no Python function is called, groups run in parallel,
+each on one core. Otherwise they run one after another, and the launches of a group use all cores.
 """
 
 from __future__ import annotations
@@ -58,8 +58,10 @@ class Batch:
     """Motions of one robot that share launches.
 
     Fields:
-        q, v: starts on the loops and on prescribed motions, (n, nq), (n, nv), of at least two motions. inputs: of all
-        motions. times: times to return, from 0 on [s]. The others are as for one motion.
+        q, v: starts (n, nq) and (n, nv) of at least two motions, on the loops and on prescribed motions.
+        inputs: inputs of all motions.
+        times: times to return, beginning with 0 [s].
+        scheme, duration, rtol, atol, project_velocity: as for one motion.
     """
 
     model: Model
@@ -86,7 +88,7 @@ class Batch:
     def start(
         self, inputs: Callable[[float], np.ndarray], dt: float | None
     ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """The states (q, v, a, â, λ) at t = 0, and the sizes (n,) of the first steps [s]."""
+        """The states (q, v, a, â, λ) at t = 0, and the sizes of the first steps (n,) [s]."""
         z = np.zeros((len(self.q), 0))
         a, ahead, force, h = starting_accelerations(
             self.model, self.scheme, self.q, self.v, z, lambda t, *x: inputs(t), lambda t, *x: z, dt
@@ -95,7 +97,7 @@ class Batch:
 
 
 def put_anchors_at(batch: Batch, w: Workspace) -> None:
-    """Fill the buffer of anchors with those of the motions at t = 0."""
+    """Fill the buffer of anchors with the anchors of the motions at t = 0."""
     if "anchor" in w.host:
         for i, one in enumerate(batch.model.of_rows(len(batch.q))):
             w.host["anchor"][i] = contact_anchors(one, batch.q[i], batch.v[i]).reshape(-1, 3)
@@ -110,8 +112,12 @@ def present_anchors_of(model: Model, w: Workspace, n: int) -> np.ndarray:
 
 @final
 class MotionFailed(Exception):
-    """The steps of one motion of a batch became too short. motion: its index in the batch. reached: the number of
-    returned times that it has reached."""
+    """The steps of one motion of a batch became too short.
+
+    Fields:
+        motion: index of the motion in the batch.
+        reached: number of returned times that it has reached.
+    """
 
     def __init__(self, message: str, motion: int, reached: int) -> None:
         super().__init__(message)
@@ -123,10 +129,13 @@ class FixedBatch:
     """The motions of a batch with fixed steps.
 
     Args:
-        batch: the motions. dt: size of the steps [s].
+        batch: the motions.
+        dt: step size [s].
     Fields:
-        rows: states x at the times, (n, n_times, ...): (q, v, a, λ of loops), or (q, v) if a and λ follow from these.
-        shown: inputs there. reached: number of times that all motions have reached.
+        rows: states x at the times, (n, n_times, ...): (q, v, a, λ of loops), or (q, v) if a and λ are computed
+            afterwards.
+        shown: inputs at the times.
+        reached: number of times that all motions have reached.
     """
 
     def __init__(self, batch: Batch, dt: float) -> None:
@@ -165,7 +174,7 @@ class FixedBatch:
         """Take all steps.
 
         Raises:
-            MotionFailed: the steps of a motion became too short; the fields hold the motions up to there.
+            MotionFailed: the steps of a motion became too short; the fields hold the motions up to that time.
         """
         motions = self.motions
         for first in range(0, len(self.ends), motions.longest):
@@ -186,14 +195,14 @@ class FixedBatch:
         return int(self.motions.steps[which].sum()), int(counts[EVALUATIONS]), int(counts[MATRICES])
 
     def _warn(self, t: np.ndarray) -> None:
-        """Warn of balls that went through an obstacle during the steps of the window."""
+        """Warn of balls that passed through an obstacle during the steps of the window."""
         rows, begun = self.motions.rows(), self.motions.begun
         for i, warning in enumerate(self.warnings):
             parts = ((begun[name][i], rows[i, : len(t) - 1, self.motions.parts[name]]) for name in ("q", "v"))
             warning.check(t, *(np.vstack(part) for part in parts))
 
     def _store(self, motions: slice, first: int, count: int) -> None:
-        """Store the states and inputs at the wanted times among the first `count` steps of the window."""
+        """Store states and inputs at those of the first `count` steps of the window that end on wanted times."""
         at = np.flatnonzero(self.wanted[first : first + count])
         to, start = slice(self.reached, self.reached + len(at)), 0
         if len(at) and at[-1] - at[0] + 1 == len(at):
@@ -210,10 +219,10 @@ class FixedBatch:
 def reason_to_separate(
     model: Model, is_implicit: bool, inputs: InputRows, has_controller: bool, has_steps: bool
 ) -> str:
-    """The reason why the motions of a batch run one after the other; empty if they run at once.
+    """The reason why the motions of a batch run one after another; empty if they run in common launches.
 
     Args:
-        has_steps: whether the size of the steps is given.
+        has_steps: whether the step size is given.
     """
     if has_controller:
         return "a controller acts"
@@ -233,7 +242,7 @@ class AdaptiveBatch:
     """The motions of a batch with adaptive steps.
 
     Args:
-        batch: the motions; their inputs are polynomials of time, or formulas.
+        batch: the motions. Their inputs are polynomials of time, or formulas.
     Fields:
         rows, shown, reached: as in FixedBatch.
     """
@@ -294,7 +303,7 @@ class AdaptiveBatch:
         """Take all steps.
 
         Raises:
-            MotionFailed: the steps of a motion became too short; the fields hold the motions up to there.
+            MotionFailed: the steps of a motion became too short; the fields hold the motions up to that time.
         """
         behind = np.arange(self.n)
         while len(behind):
@@ -315,7 +324,7 @@ class AdaptiveBatch:
             advance(float(self.adaptive[:, NOW].min()))
 
     def _take(self, behind: np.ndarray, began: np.ndarray) -> None:
-        """Store the states at the wanted times within the steps of a launch."""
+        """Store the states at those wanted times that lie within the steps of a launch."""
         host = self.w.host
         done, ends = host["counts"][:, DONE], host["times"]
         left = host["out"].reshape(self.n, ends.shape[1], self.width)
@@ -337,11 +346,14 @@ class AdaptiveBatch:
         self.last[moved] = left[moved, done[moved] - 1]
 
     def _put(self, left: np.ndarray, who: np.ndarray, which: np.ndarray, before: np.ndarray, ends: np.ndarray) -> None:
-        """Store rows of motions `who` at times of index `which`, each interpolated within one step.
+        """Store interpolated states.
 
         Args:
-            left: states after the steps of the launch. before: index of the step of each row. ends: its start and end
-                [s], shape (n, 2).
+            left: states after the steps of the launch.
+            who: index of the motion of each state to store.
+            which: index of its time.
+            before: index of the step that contains the time.
+            ends: start and end of that step [s], shape (n, 2).
         """
         if not len(who):
             return
@@ -355,10 +367,10 @@ class AdaptiveBatch:
         self.rows[who, which] = self._row(np.hstack([q, v, a, parts[1][3], force]))
 
 
-_MOST_GROUP_BYTES = 2**27  # largest buffers of a group [B]
-_LEAST_GROUP = 64  # least number of motions of a group, whatever memory they need
-_LEAST_AT_ONCE = 16  # least number of motions of a group with its own core: fewer would not hide Python's share
-_ROUNDS = 2  # groups for each core, since groups take different times
+_MOST_GROUP_BYTES = 2**27  # largest size of the buffers of a group [B]
+_LEAST_GROUP = 64  # smallest number of motions of a group, independent of the memory they need
+_LEAST_AT_ONCE = 16  # smallest number of motions of a group with its own core; fewer are limited by Python's part
+_ROUNDS = 2  # groups per core, because groups take different times
 
 
 @final
@@ -370,11 +382,14 @@ def simulate_batch(batch: Batch, method: str, dt: float | None, left_out: int, p
     """The motions of a batch, group by group.
 
     Args:
-        batch: the motions. method: its name. dt: size of the steps [s]; None: as large as the errors allow.
-        left_out: number of times at the start that are not returned. progress: show a bar.
+        batch: the motions.
+        method: name of the method.
+        dt: step size [s]; None: adaptive steps.
+        left_out: number of times at the start that are not returned.
+        progress: True shows a progress bar.
     Raises:
-        ConvergenceError: the steps of a motion became too short; it carries the motion so far.
-        KeyboardInterrupt: Ctrl-C; its `partial` are the motions that were begun, each up to its last time.
+        ConvergenceError: the steps of a motion became too short; the error carries this motion so far.
+        KeyboardInterrupt: Ctrl-C; its attribute `partial` holds the motions that were begun, each up to its last time.
     """
     model, count, stop = batch.model, len(batch.q), Event()
     kept: dict[int, Trajectory] = {}
@@ -410,7 +425,7 @@ def simulate_batch(batch: Batch, method: str, dt: float | None, left_out: int, p
 
 def groups_of(model: Model, count: int, at_once: int) -> list[slice]:
     """Ranges of motions such that the buffers of `at_once` groups fit into the memory. The first groups are the
-    largest, so that the others use their buffers again."""
+    largest, so that the others reuse their buffers."""
     room = max(_LEAST_GROUP, _MOST_GROUP_BYTES // bytes_of_instance(model))
     rounds = max(1, -(-count // room))
     if at_once > 1:
@@ -431,10 +446,10 @@ def _run_group(
     """Run a group of motions to its end.
 
     Args:
-        place: index of the first motion in the batch, and the number of motions in the batch.
+        place: index of the first motion in the batch, and number of motions in the batch.
         keep: called with the motions at the end, or when they are stopped.
     Raises:
-        ConvergenceError: a motion failed; it carries the motion so far.
+        ConvergenceError: a motion failed; the error carries the motion so far.
     """
     began = time.perf_counter()
 
@@ -463,7 +478,7 @@ def _run_group(
 
 
 def _singles(motions: Trajectory) -> list[Trajectory]:
-    """The motions of a batch (n,) as single trajectories; empty if they have reached none of the times to return."""
+    """The motions of a batch (n,) as single trajectories; empty if none of the times was reached."""
     names = ("q", "v", "a", "u", "multipliers", "z", "anchors")
     rows = zip(*(getattr(motions, name) for name in names)) if len(motions.t) else ()
     return [replace(motions, **dict(zip(names, row))) for row in rows]

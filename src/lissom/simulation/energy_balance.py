@@ -1,4 +1,4 @@
-"""The energy balance of a simulated motion, which checks all forces and the integrator at once."""
+"""The energy balance of a simulated motion. It checks all forces and the integrator together."""
 
 from __future__ import annotations
 
@@ -18,20 +18,25 @@ from lissom.model.model_batch import ModelBatch
 from lissom.robot import formatting
 from lissom.simulation.trajectory import Trajectory
 
-_AT_REST = 1e-9  # part of the stored energies; a smaller exchange of energy is rounding or tolerance
+_AT_REST = 1e-9  # an exchange of energy below this fraction of the stored energies is rounding or tolerance
 
 
 @final
 @formatting.in_one_line
 @dataclass(frozen=True)
 class EnergyBalance:
-    """E(t) − E(0) = work of inputs, loads and prescribed motions − dissipation.
+    """E(t) − E(0) = work of inputs, loads and prescribed motions − dissipation. Arrays have shape (n,) [J], at the
+    times of the trajectory.
 
-    Fields, each (n,) [J] at the times of the trajectory:
-        kinetic, gravitational, elastic: energies. work: of inputs, loads and motions. The energy stored in an elastic
-        tendon is work of its input and is returned. dissipated: by damping.
-        error: left side less right side. residual: the largest |error| over the exchanged energy [-]; if this is less
-        than 1e-9 of the stored energies, over 1e-9 of these. is_at_rest: whether this is the case.
+    Fields:
+        kinetic, gravitational, elastic: energies.
+        work: work of inputs, loads and motions. The energy stored in an elastic tendon counts as (recoverable) work of
+            its input.
+        dissipated: energy dissipated by damping.
+        error: left side minus right side.
+        residual: largest |error| divided by the exchanged energy [-]. The divisor is at least 1e-9 of the stored
+            energies.
+        is_at_rest: True if the exchanged energy is below 1e-9 of the stored energies.
     """
 
     kinetic: np.ndarray
@@ -45,16 +50,16 @@ class EnergyBalance:
 
 
 def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyBalance:
-    """Energies, work and dissipation along one motion, and how well they balance.
+    """Energies, work and dissipation along one motion, and the error of their balance.
 
     Args:
-        trajectory: one motion, or one motion of each model of a batch. Its times must resolve the motion, since powers
-            are integrated over them.
+        trajectory: one motion, or one motion of each model of a batch. Powers are integrated over its times, so these
+            must resolve the motion.
     Returns:
         EnergyBalance.
     Raises:
         ShapeError: the trajectory is a batch.
-    Accuracy: that of Simpson's rule on the trajectory's times; O(Δt⁴).
+    Accuracy: error O(Δt⁴) of Simpson's rule with the trajectory's time steps Δt.
     """
     if isinstance(model, ModelBatch):
         return _of_models(model, trajectory)
@@ -78,7 +83,7 @@ def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyB
 
 
 def _of_models(batch: ModelBatch, trajectory: Trajectory) -> EnergyBalance:
-    """The balances of the motions of a batch of models, one motion after the other."""
+    """The balances of the motions of a batch of models, one motion after another."""
     if trajectory.q.ndim != 3 or len(trajectory.q) != len(batch):
         raise ShapeError(f"trajectory: expected one motion of each model, shape ({len(batch)},), "
                          f"got a batch of shape {trajectory.q.shape[:-2]}")  # fmt: skip

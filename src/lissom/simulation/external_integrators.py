@@ -1,21 +1,22 @@
-"""Integrators of other libraries: CVODE of SUNDIALS, Radau and DOP853 of SciPy, for the state x = (q, v, z).
+"""Integrators of other libraries for the state x = (q, v, z): CVODE of SUNDIALS, Radau and DOP853 of SciPy.
 
-CVODE is adaptive and stiff. Its step ends where a ball begins to touch, found as a root of its distance. Radau IIA of
-order 5 (implicit, exact Jacobian) and DOP853 (explicit, order 8) serve for comparison. If a step of any of them goes
-through an obstacle, it is repeated up to a time at which a ball is inside, so that the contact force acts.
+CVODE (method "bdf") is adaptive and suits stiff robots. Its step ends when a ball begins to touch; this is a root of
+the ball's distance. Radau IIA of order 5 (implicit, exact Jacobian) and DOP853 (explicit, order 8) serve for
+comparison. If a step of one of these methods passes through an obstacle, it is repeated up to a time at which the ball
+is inside, so that the contact force acts.
 
-BDF of orders 3 to 5 is unstable for vibrations without damping, so that its steps must resolve the fastest vibration,
-however small it is. Order 2 is stable for them. If the steps are so small that there would be too many of them, a trial
-shows which order advances faster. It starts from a state before the steps became small, since later states contain the
-vibration.
+BDF of orders 3 to 5 is unstable for vibrations without damping, so its steps must resolve the fastest vibration, even
+if its amplitude is tiny. Order 2 is stable for them. If the steps are so small that the motion would need too many, a
+trial shows which order advances faster. The trial starts from a state before the steps became small, because later
+states contain the vibration.
 
-The number of steps that a motion needs follows from the number of turns: the path length of a coordinate over its
-range, the largest among coordinates that move at least a tenth as far as the farthest. If there are many more steps, a
-warning is issued once.
+The number of steps that a motion needs is estimated from the number of its turns: the path length of a coordinate
+divided by its range, the largest among coordinates that move at least a tenth as far as the farthest one. If there are
+many more steps, a warning is issued once.
 
-SUNDIALS must not write to the terminal. Warnings of its C code go to a file that an environment variable names when a
-solver is made. Its Python binding prints failures, which the returned status also contains and which become the
-ConvergenceError. These prints are filtered out of `sys.stdout` while an integration runs.
+SUNDIALS must not write to the terminal. Warnings of its C code go to a file named by an environment variable, which is
+read when a solver is made. Its Python binding prints failures. The returned status also contains them, and they become
+the ConvergenceError. These prints are removed from `sys.stdout` while an integration runs.
 """
 
 from __future__ import annotations
@@ -42,22 +43,23 @@ from lissom.stepping.contact_search import ContactSearch
 from lissom.stepping.driver import LEG, restored, with_checkpoint
 from lissom.stepping.state import StateDerivative
 
-_FIRST_CHECK = 1000  # steps before the first check of their size
-_LEAST_SHARE = 0.25  # of too many steps; a warning before would be a guess, since closing contacts need many steps
+_FIRST_CHECK = 1000  # number of steps before the first check of their size
+_LEAST_SHARE = 0.25  # fraction of _TOO_MANY before which there is no warning: closing contacts need many steps
 _TOO_MANY = {"bdf": 20_000, "radau": 5_000, "dop853": 50_000}  # steps in all, extrapolated from the last ones
 _TRIAL = 500  # steps of the trial of order 2
 _FASTER = 1.5
 _PER_TURN = 30.0  # steps from one extreme to the next, at rtol = 1e-6
-_FAR_TOO_MANY = 10.0  # ratio of the steps to those that a motion needs, above which a warning is issued
+_FAR_TOO_MANY = 10.0  # ratio of the steps to the needed steps, above which a warning is issued
 _FAR = 0.1  # range of a coordinate that counts, relative to the farthest one
 
 
 @final
 class StepMonitor:
-    """Counts the steps of one motion, warns of too many and changes the order of BDF.
+    """Counts the steps of one motion, warns of too many steps, and changes the order of BDF.
 
     Args:
-        most: number of steps after which the run stops. scale: natural size of each coordinate, shape (nq,).
+        most: number of steps after which the run stops.
+        scale: natural size of each coordinate, shape (nq,).
     """
 
     def __init__(self, method: str, duration: float, most: int, rtol: float, scale: np.ndarray) -> None:
@@ -71,15 +73,15 @@ class StepMonitor:
 
     @property
     def remark(self) -> str:
-        """A remark about the order if it has changed; otherwise empty."""
+        """A remark about a change of order; empty if there was none."""
         return "" if self.since is None else f"of order 2 from t={self.since:.6g} s on"
 
     def _check_at(self, count: int) -> None:
         self.due, self.middle = count, (self.count + count) // 2
 
     def step(self, t: float, q: np.ndarray) -> bool:
-        """Count a step that ends at time t in q. Returns whether the run must stop there, finally or to change
-        order."""
+        """Count a step that ends at time t in q. Returns whether the run must stop there, at its limit of steps or to
+        change the order."""
         self.count += 1
         if self.count < self.middle:
             return self.count > self.most
@@ -94,10 +96,10 @@ class StepMonitor:
         return self.count > self.most or (self.count >= self.due and self._changes(t))
 
     def start(self, t: np.ndarray) -> int:
-        """Index of the end of a step, among ends t (n,), from which the trial of order 2 starts.
+        """Index, among step ends t (n,), of the end from which the trial of order 2 starts.
 
-        It is the first if there are few. Otherwise it is the last one before a long step, longer than the geometric
-        mean of the longest step and the median of recent steps.
+        With few steps it is the first. Otherwise it is the last one before a long step; a step is long if it exceeds
+        the geometric mean of the longest step and the median of recent steps.
         """
         self.back, h, k = False, np.diff(t), 0
         if len(h) > _FIRST_CHECK:
@@ -107,7 +109,7 @@ class StepMonitor:
         return k
 
     def _changes(self, t: float) -> bool:
-        """Check the last steps. Returns whether the order changes."""
+        """Check the size of the last steps. Returns whether the order changes."""
         rate = (self.due - self.middle) / max(t - self.passed, 1e-300)
         excess, worse = self._excess(t), False
         if self.method == "bdf" and self.since is None and self._total(t, rate) > _TOO_MANY["bdf"]:
@@ -141,7 +143,7 @@ class StepMonitor:
         return self.count + rate * (self.duration - t)
 
     def _excess(self, t: float) -> tuple[float, float]:
-        """Ratio of the last steps to those that the motion needs, and the size that steps could have [s]."""
+        """Ratio of the last steps to the needed steps, and the step size that would suffice [s]."""
         span = self.high - self.low
         far = span > _FAR * self.scale * np.max(span / self.scale)
         needed = self.per_turn * max(1.0, float(np.max(self.way[far] / span[far], initial=0.0)))
@@ -150,8 +152,8 @@ class StepMonitor:
 
 @final
 class StepEnds:
-    """Root functions at whose zeros a step ends: the distance of each ball from its obstacles, and a function that
-    falls below zero at the end of the last step before a change of order.
+    """Functions at whose zeros a step ends: the distance of each ball from its obstacles, and a function that becomes
+    negative at the end of the last step before a change of order.
 
     Args:
         ended: called with the end of every step.
@@ -184,11 +186,11 @@ _left: list[Any] = []  # (stream, variable) before the first user
 
 @final
 class _Filter:
-    """A stream that passes on everything except the messages of SUNDIALS."""
+    """A stream that passes everything on, except the messages of SUNDIALS."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
-        self.ending: int | None = None  # the thread that has yet to write the end of line of a message
+        self.ending: int | None = None  # the thread that has not yet written the end of line of a message
 
     def write(self, text: str) -> int:
         if _MESSAGE.match(text):
@@ -205,7 +207,7 @@ class _Filter:
 
 @contextmanager
 def quiet_sundials() -> Iterator[None]:
-    """Suppress the messages of SUNDIALS on the terminal, in any number of threads at once."""
+    """Suppress the messages of SUNDIALS on the terminal, in any number of threads."""
     with _lock:
         if not _users:
             _left.append((sys.stdout, os.environ.get(_WARNINGS)))
@@ -243,10 +245,11 @@ def integrate_scipy(
     *,
     method: str,
 ) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
-    """Yield (t, (q, v), (u, z), steps so far) at `times`, or at every step if times is None; the start comes first.
+    """Yield (t, (q, v), (u, z), number of steps so far) at `times`, or at every step if times is None. The start comes
+    first.
 
     Raises:
-        ConvergenceError: the time at which the method stopped, and what to try, without a partial result.
+        ConvergenceError: the method stopped; the message gives the time and a remedy. There is no partial result.
     """
     t, x, steps, sample = 0.0, x0, 0, 1
     wanted = list(times[1:]) if times is not None else []
@@ -319,7 +322,7 @@ def _scipy_solver(
 
 
 def _scipy_step(f: StateDerivative, solver: Any, method: str, t: float, steps: int) -> None:
-    """One step; numerical failure becomes a ConvergenceError, errors of the user's functions pass unchanged."""
+    """Take one step. Numerical failure becomes a ConvergenceError; errors of the user's functions are not changed."""
     try:
         why = solver.step()
     except (FloatingPointError, np.linalg.LinAlgError) as error:
@@ -336,7 +339,7 @@ def _scipy_failure(method: str, t: float, steps: int, why: str) -> ConvergenceEr
 
 _MAX_STEPS = 200_000
 _LEAST_STEP = 1e-14  # of the duration
-_MOST_PAST = 2000  # past states to which a motion may go back
+_MOST_PAST = 2000  # number of past states to which a motion may return
 _ROOT = 2  # CVODE's status after a stop at a root
 
 
@@ -352,10 +355,11 @@ def integrate_bdf(
     largest_step: float | None,
     project: bool = True,
 ) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Yield (t, (q, v), (u, z), steps so far) at `times`, or at every step if times is None; the start comes first.
+    """Yield (t, (q, v), (u, z), number of steps so far) at `times`, or at every step if times is None. The start comes
+    first.
 
     Raises:
-        ConvergenceError: the time at which CVODE stopped, and what to try, without a partial result.
+        ConvergenceError: CVODE stopped; the message gives the time and a remedy. There is no partial result.
     """
     largest = largest_step or duration
     options = {"rtol": rtol, "atol": f.absolute(atol), "max_step": largest}
@@ -410,12 +414,12 @@ class _CvodeRun:
         self.target = next(self.wanted, None)
 
     def leave_out(self, times: np.ndarray | None) -> None:
-        """Skip the wanted times that were returned before the fields were restored from a checkpoint."""
+        """After a restart from a checkpoint, skip the wanted times that were already returned."""
         if times is not None and self.target is not None:
             self.wanted = iter(times[times > self.target])
 
     def point(self, t: float, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, int]:
-        """The point (t, (q, v), (u, z), steps) of a state. CVODE itself does not evaluate the end of a step."""
+        """The point (t, (q, v), (u, z), steps) of a state. CVODE does not evaluate the end of a step."""
         try:
             shown = self.f.shown(float(t), *self.f.split(x))
         except Exception as error:
@@ -425,8 +429,8 @@ class _CvodeRun:
         return float(t), x[: self.size], shown, self.steps
 
     def at_once(self, due: float) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, int]] | None:
-        """All steps to `due`, a touch, or a change of order, in one call, which is fastest. None if a step fails: a
-        repetition step by step then returns the points before the failure."""
+        """All steps to `due`, to a touch, or to a change of order, in one call, which is fastest. None if a step fails:
+        the steps are then repeated one by one, so that the points before the failure are returned."""
         f, counts = self.f, (self.f.evaluations, self.f.jacobians)
         solver = _cvode_solver(f, self.monitor, self.options)
         try:
@@ -450,7 +454,7 @@ class _CvodeRun:
         return [(at, rows[:, : self.size], f.shown_rows(at, rows), self.steps)]
 
     def step_by_step(self, due: float) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
-        """Steps to `due`, a touch, or a change of order."""
+        """Single steps to `due`, to a touch, or to a change of order."""
         f, stop = self.f, min(due, self.inside)
         solver = _cvode_solver(f, self.monitor, self.options)
         _guarded(f, self.t, self.steps, solver.init_step, self.t, self.x)
@@ -497,7 +501,7 @@ def _cvode_solver(f: StateDerivative, monitor: StepMonitor, options: dict[str, A
 
 
 def _guarded(f: StateDerivative, t: float, steps: int, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call CVODE. Errors of the user's functions pass to the caller; numerical failure becomes a ConvergenceError."""
+    """Call CVODE. Errors of the user's functions are raised; numerical failure becomes a ConvergenceError."""
     try:
         result = call(*args, **options)
         if f.error is not None:

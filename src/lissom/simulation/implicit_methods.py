@@ -1,16 +1,17 @@
-"""Implicit schemes as methods of `simulate`: steps of a fixed size, or as large as their error estimate allows.
+"""Implicit schemes as methods of `simulate`, with fixed steps or adaptive steps.
 
-Fixed steps end on wanted times and on samples of a controller; in between they have the size dt. A step is cut if
-Newton's method fails. A step that goes through an obstacle causes a warning.
+Fixed steps end on wanted times and on samples of a controller; between these they have the size dt. A step is divided
+if Newton's method fails. A warning is issued if a step passes through an obstacle.
 
-Wanted times do not change adaptive steps. States at wanted times are interpolated between the ends of steps by
+Adaptive steps do not depend on the wanted times. States at wanted times are interpolated between the ends of steps by
 Hermite's polynomials
 
     q(s) = qₙ ⊕ Δ(s),   Δ(0) = 0, Δ(1) = qₙ₊₁ ⊖ qₙ,   Δ' = h T(Δ)⁻¹ v                                      (1)
 
-Δ is quintic for coordinates that add, with Δ'' = h² a, and cubic for a stored pose; v is cubic, with v' = h a. If a
-step goes through an obstacle, it is repeated up to a time at which a ball is inside. The kernel itself searches for
-this. If it cannot evaluate a prescribed motion that carries an obstacle, or if it pauses, the search follows the step.
+Δ is a quintic for coordinates that are added, with Δ'' = h² a, and a cubic for a pose with a quaternion. v is a cubic
+with v' = h a. If a step passes through an obstacle, it is repeated up to a time at which the ball is inside. The kernel
+searches for such contacts. If it cannot evaluate the prescribed motion of an obstacle, or if it pauses, the search
+follows after the step.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def within(
     """q, v and a at wanted times (m,), each interpolated within its own step.
 
     Args:
-        ends: times of both ends of each step (m, 2). start, stop: q (m, nq), v and a (m, nv) there.
+        ends: start and end of each step, shape (m, 2) [s].
+        start, stop: q (m, nq), v and a (m, nv) at the start and the end of each step.
     """
     h = (ends[:, 1] - ends[:, 0])[:, None]
     s = np.minimum((wanted - ends[:, 0])[:, None] / h, 1.0)
@@ -80,27 +82,27 @@ def within(
 
 
 def cubic(s: np.ndarray, x0: Any, x1: np.ndarray, d0: np.ndarray, d1: np.ndarray) -> np.ndarray:
-    """The cubic with values x and slopes d at s = 0 and 1."""
+    """The cubic polynomial with values x and slopes d at s = 0 and 1."""
     r = 1.0 - s
     return r * r * ((1.0 + 2.0 * s) * x0 + s * d0) + s * s * ((3.0 - 2.0 * s) * x1 - r * d1)
 
 
 def _cubic_slope(s: np.ndarray, x0: np.ndarray, x1: np.ndarray, d0: np.ndarray, d1: np.ndarray) -> np.ndarray:
-    """Its slope."""
+    """The slope of `cubic`."""
     return 6.0 * s * (1.0 - s) * (x1 - x0) + (1.0 - s) * (1.0 - 3.0 * s) * d0 + s * (3.0 * s - 2.0) * d1
 
 
 def _quintic(
     s: np.ndarray, x1: np.ndarray, d0: np.ndarray, d1: np.ndarray, b0: np.ndarray, b1: np.ndarray
 ) -> np.ndarray:
-    """The quintic with values 0 and x1, slopes d and second slopes b at s = 0 and 1."""
+    """The quintic polynomial with values 0 and x1, slopes d and second derivatives b at s = 0 and 1."""
     rest, slope, bend = x1 - d0 - 0.5 * b0, d1 - d0 - b0, b1 - b0
     c3, c4 = 10.0 * rest - 4.0 * slope + 0.5 * bend, -15.0 * rest + 7.0 * slope - bend
     c5 = 6.0 * rest - 3.0 * slope + 0.5 * bend
     return s * (d0 + s * (0.5 * b0 + s * (c3 + s * (c4 + s * c5))))
 
 
-SAME_TIME = 1e-12  # part of the duration; a sample and a wanted time that are closer are the same time
+SAME_TIME = 1e-12  # times closer than this fraction of the duration are the same time
 
 
 @final
@@ -108,7 +110,7 @@ class StepSchedule:
     """The ends of all fixed steps of a motion; `len` is their number.
 
     Args:
-        times: wanted times, the start first; None: every end is wanted.
+        times: wanted times, beginning with the start; None: every end is wanted.
     """
 
     def __init__(self, times: np.ndarray | None, duration: float, period: float, dt: float) -> None:
@@ -134,7 +136,7 @@ class StepSchedule:
         return np.where(k + 1 == self.until[part], self.stops[part], self.starts[part] + self.dt * inner)
 
     def wanted(self, first: int, last: int) -> np.ndarray:
-        """Whether each of the steps `first` to `last` − 1 ends on a wanted time."""
+        """Mask of the steps `first` to `last` − 1 that end on a wanted time."""
         k = np.arange(first, last)
         if self.is_wanted is None:
             return np.ones(len(k), dtype=bool)
@@ -142,18 +144,18 @@ class StepSchedule:
         return self.is_wanted[part] & (k + 1 == self.until[part])
 
     def is_sample(self, k: int) -> bool:
-        """Whether step k ends on a sample of the controller."""
+        """Whether step k ends on a sample time of the controller."""
         at = int(np.searchsorted(self.samples, k))
         return at < len(self.samples) and int(self.samples[at]) == k
 
     def to_sample(self, k: int) -> int:
-        """Number of steps from step k to the next one that ends on a sample, or to the end, both included."""
+        """Number of steps from step k to the next step that ends on a sample time, or to the end, both included."""
         next_one = int(np.searchsorted(self.samples, k))
         return (int(self.samples[next_one]) + 1 if next_one < len(self.samples) else len(self)) - k
 
 
 def _snapped(samples: np.ndarray, ends: np.ndarray, tolerance: float) -> np.ndarray:
-    """The samples, each moved to the nearest end if this is within the tolerance."""
+    """The samples; a sample closer than the tolerance to one of the ends is moved onto that end."""
     if len(samples) == 0 or len(ends) == 0:
         return samples
     after = np.minimum(np.searchsorted(ends, samples), len(ends) - 1)
@@ -207,7 +209,7 @@ class _Output:
         return self.left is not None and len(self.left) == 0
 
     def of(self, here: StepState, run: AdaptiveRun, steps: int) -> Iterator[Point]:
-        """The points of a run that began at `here`. steps: number of steps up to the end of the run."""
+        """The points of a run that began at `here`. `steps` is the number of steps up to the end of the run."""
         if len(run.t) == 0:
             return
         if self.left is None:
@@ -223,7 +225,7 @@ class _Output:
     def _within(
         self, here: StepState, t: np.ndarray, rows: np.ndarray, run: AdaptiveRun, wanted: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """States x and (u, z) at wanted times within steps that end at t in `rows`."""
+        """States x and (u, z) at wanted times within steps that end at t; `rows` are the states at these ends."""
         q, v, a, _, force = state_parts(self.model, rows)
         x = between(self.model, t, q, v, a, wanted)
         f = self.stepper.f
@@ -242,7 +244,8 @@ class _Output:
 def _states_of_controller(
     f: StateDerivative, t: np.ndarray, here: StepState, run: AdaptiveRun, wanted: np.ndarray
 ) -> np.ndarray:
-    """z (m, nz) of a continuous controller at wanted times within one step, interpolated by its rates at both ends."""
+    """State z (m, nz) of a continuous controller at wanted times within one step, interpolated with its rates at both
+    ends."""
     if len(here.z) == 0:
         return np.zeros((len(wanted), 0))
     h, last = t[-1] - t[0], run.last
@@ -250,8 +253,8 @@ def _states_of_controller(
     return cubic(((wanted - t[0]) / h)[:, None], here.z, last.z, *slopes)
 
 
-_STRIDE = 8  # every eighth fixed step is searched for contacts first
-_FIRST_WINDOW = 8  # steps of the first launch; each next launch has twice as many
+_STRIDE = 8  # the search for contacts first looks at every eighth fixed step
+_FIRST_WINDOW = 8  # number of steps of the first launch; each later launch has twice as many
 
 
 def integrate_implicit(
@@ -268,13 +271,14 @@ def integrate_implicit(
     *,
     scheme: Scheme,
 ) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Yield (t, x, (u, z), steps so far) at `times`, or at every step if times is None; the start comes first.
+    """Yield (t, x, (u, z), number of steps so far) at `times`, or at every step if times is None. The start comes
+    first.
 
-    x is (q, v, a, λ of loops) or (q, v). With a leading axis, t, x and (u, z) hold several points. Steps of size dt end
-    on the wanted times. If dt is None, steps are as large as the error estimate allows.
+    x is (q, v, a, λ of loops) or (q, v). If t, x and (u, z) have a leading axis, they hold several points. Steps of
+    size dt end on the wanted times. With dt None the step size is adaptive.
 
     Raises:
-        ConvergenceError: the time at which the method stopped, and what to try, without a partial result.
+        ConvergenceError: the method stopped; the message gives the time and a remedy. There is no partial result.
     """
     share = None if dt is None else ORDER_SHARE
     stepper = ImplicitSteps(model, f, scheme, rtol, atol, project, share)
@@ -294,8 +298,8 @@ def integrate_implicit(
 def _fixed_steps(
     stepper: ImplicitSteps, begin: StepState | None, times: np.ndarray | None, duration: float, period: float, dt: float
 ) -> Iterator[Point]:
-    """Points of steps of size dt. Steps are shorter before a wanted time or a sample of the controller, and are cut if
-    Newton's method fails. The motion starts from `begin`, or from the checkpoint of a stream."""
+    """Points of steps of size dt. Steps are shorter before a wanted time or a sample time of the controller, and are
+    divided if Newton's method fails. The motion starts from `begin`, or from the checkpoint of a stream."""
     f, model, scheme, least = stepper.f, stepper.model, stepper.scheme, LEAST_STEP * duration
     plan, warning = StepSchedule(times, duration, period, dt), ContactWarning(model)
     if f.checkpoint is not None:  # can_run depends on whether a sample of a controller is held
@@ -332,18 +336,24 @@ def _fixed_steps(
 
 
 def _behind(motions: Motions, name: str, rows: np.ndarray) -> np.ndarray:
-    """q or v at the start of the last steps of the only motion, then at the end of each of them."""
+    """q or v of a single motion, at the start of the last steps and at the end of each of them."""
     return np.vstack([motions.begun[name], rows[:, motions.parts[name]]])
 
 
 def _given(stepper: ImplicitSteps, rows: np.ndarray) -> np.ndarray:
-    """The states x to return for rows (q, v, a, â, λ)."""
+    """The states x to return, from rows (q, v, a, â, λ)."""
     q, v, a, _, force = state_parts(stepper.model, rows)
     return np.hstack([q, v] if stepper.leaves_states else [q, v, a, force])
 
 
 def _shown(motions: Motions, f: StateDerivative, t: np.ndarray, rows: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """(u, z) at the ends of steps of the only motion. t: their times. rows: states there. at: indices of the steps."""
+    """(u, z) at the ends of steps of a single motion.
+
+    Args:
+        t: times of the ends.
+        rows: states there.
+        at: indices of the steps.
+    """
     if motions.w is None:
         q, v = (rows[0, motions.parts[name]] for name in ("q", "v"))
         return f.shown(float(t[0]), q, v, motions.z)[None]
@@ -353,13 +363,13 @@ def _shown(motions: Motions, f: StateDerivative, t: np.ndarray, rows: np.ndarray
 
 
 def sparse_states(count: int) -> np.ndarray:
-    """Indices of the states, of `count`, that are searched for contacts first."""
+    """Indices of the states that the search for contacts looks at first, out of `count` states."""
     return np.unique(np.append(np.arange(0, count, _STRIDE), count - 1))
 
 
 @final
 class ContactWarning:
-    """Warns once of a fixed step during which a ball went through an obstacle."""
+    """Warns once of a fixed step during which a ball passed through an obstacle."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.search, self.is_given = model, ContactSearch(model, graze=0.5, deeper=0.5), False

@@ -1,8 +1,8 @@
-"""Inputs as functions of time, and controllers with or without a state of their own.
+"""Inputs as functions of time, and controllers with or without a state z.
 
     u = output(t, q, v, z),   dz/dt = rate(t, q, v, z),   z(0) = start                                    (1)
 
-A controller with a period T advances z once a sample, after its output, and u is constant until the next sample:
+A controller with a period T updates z once per sample, after its output. u is constant until the next sample:
 
     uₖ = output(tₖ, q, v, zₖ),   zₖ₊₁ = zₖ + T rate(tₖ, q, v, zₖ)                                          (2)
 """
@@ -28,22 +28,22 @@ from lissom.robot.expression_programs import Steps, programs_of
 from lissom.robot.functions import Expression
 from lissom.stepping.state import ControlLaw, FunctionOfTime, constant_polynomials
 
-_FEW = 12  # up to this number of inputs, plain numbers are faster than arrays
+_FEW = 12  # up to this number of inputs, Python floats are faster than arrays
 
 
 @final
 @formatting.in_one_line
 @dataclass(frozen=True)
 class Samples:
-    """Inputs given at times, constant beyond the ends.
+    """Inputs at given times, interpolated between them and constant beyond the ends.
 
     Args:
-        t: rising times [s], shape (n,).
-        u: inputs there, shape (n, nu), or (..., n, nu) for the motions of a batch.
-        smooth: join the samples by cubics with a continuous slope that never overshoot (PCHIP) instead of straight
-            lines. An adaptive method must stop at the kinks of straight lines.
+        t: ascending times [s], shape (n,).
+        u: inputs at these times, shape (n, nu), or (..., n, nu) for the motions of a batch.
+        smooth: False: linear interpolation. True: cubics with a continuous slope that do not overshoot (PCHIP). An
+            adaptive method must stop at the corners of linear interpolation.
     Raises:
-        ShapeError: the argument, the expected and the received shape, or the argument that is not finite.
+        ShapeError: an argument has a wrong shape or is not finite.
     """
 
     t: Any
@@ -100,12 +100,12 @@ class Samples:
 
     @cached_property
     def _numbers(self) -> list[list[list[float]]] | None:
-        """The coefficients for each interval and input as plain numbers, which are faster; None for more than _FEW
+        """The coefficients for each interval and input as Python floats, which are faster; None for more than _FEW
         inputs or for a batch."""
         return np.swapaxes(self.pieces[1], 1, 2).tolist() if self.u.ndim == 2 and self.u.shape[1] <= _FEW else None
 
     def polynomials(self) -> tuple[np.ndarray, np.ndarray]:
-        """The samples of one motion as `FunctionOfTime.polynomials`."""
+        """The samples of one motion in the form of `FunctionOfTime.polynomials`."""
         times, pieces = self.pieces
         nu = self.u.shape[1]
         rows = np.zeros((len(times) + 1, 4, nu))
@@ -115,11 +115,11 @@ class Samples:
 
     @property
     def programs(self) -> list[Steps]:
-        """Programs of expressions; samples have none."""
+        """Programs of expressions: samples have none."""
         return []
 
     def over(self, times: np.ndarray) -> np.ndarray:
-        """The inputs at times (n,), shape (..., n, nu), equal to those of single times."""
+        """The inputs at times (n,), shape (..., n, nu). They equal the inputs of calls at single times."""
         known, pieces = self.pieces
         rows = np.empty((len(times), *self.u.shape[:-2], self.u.shape[-1]))
         early, late = times <= known[0], times >= known[-1]
@@ -134,7 +134,7 @@ class Samples:
 
 
 def _polynomial(coefficients: np.ndarray, x: Any) -> np.ndarray:
-    """Σ c_k x^(n−k) by Horner's rule, component by component, so that the result does not depend on the batch."""
+    """Σ c_k x^(n−k) by Horner's rule, for each component alone, so that the result does not depend on the batch."""
     value = coefficients[0] * x
     for k in range(1, len(coefficients) - 1):
         value += coefficients[k]
@@ -154,7 +154,7 @@ def _horner(coefficients: list[float], x: float) -> float:
 @final
 @dataclass(frozen=True)
 class Constant:
-    """Inputs (nu,) that do not change, as a function of time."""
+    """Constant inputs (nu,) as a function of time."""
 
     u: np.ndarray
 
@@ -166,7 +166,7 @@ class Constant:
         return np.tile(self.u, (len(times), 1))
 
     def polynomials(self) -> tuple[np.ndarray, np.ndarray]:
-        """As `FunctionOfTime.polynomials`."""
+        """The inputs in the form of `FunctionOfTime.polynomials`."""
         return constant_polynomials(self.u)
 
     @property
@@ -178,7 +178,7 @@ class Constant:
 @final
 @dataclass(frozen=True)
 class CheckedFunction:
-    """A user's function of time, whose values are checked."""
+    """A user's function of time. Its values are checked."""
 
     function: Callable[[float], Any]
     nu: int
@@ -191,7 +191,7 @@ class CheckedFunction:
         return np.stack([self(t) for t in times.tolist()])
 
     def polynomials(self) -> None:
-        """None: a function of Python is no polynomial."""
+        """None: a Python function is not a polynomial."""
         return None
 
     @property
@@ -209,13 +209,13 @@ class Formulas:
 
     @staticmethod
     def of(u: Any, nu: int) -> Formulas | None:
-        """The formulas of u if it is an Expression of nu components; otherwise None."""
+        """The Formulas of u if u is an Expression with nu components; otherwise None."""
         flat = isinstance(u, Expression) and np.shape(u.source) == (nu,)
         programs = programs_of(u, nu) if flat else None
         return None if programs is None else Formulas(u, programs)
 
     def __call__(self, t: float) -> np.ndarray:
-        """The inputs at time t, shape (nu,), equal to those of `over`."""
+        """The inputs at time t, shape (nu,), equal to the result of `over`."""
         return self.over(np.array([t]))[0]
 
     def over(self, times: np.ndarray) -> np.ndarray:
@@ -231,12 +231,13 @@ class Formulas:
         return rows
 
     def polynomials(self) -> tuple[np.ndarray, np.ndarray]:
-        """See `FunctionOfTime.polynomials`: zeros, to which kernels add the programs."""
+        """Zeros in the form of `FunctionOfTime.polynomials`; kernels add the programs to them."""
         return constant_polynomials(np.zeros(len(self.programs)))
 
 
 def input_function(model: Model, u: Any) -> FunctionOfTime:
-    """u as a function of time with checked values. u: None, shape (nu,), Samples, an Expression or a function of t."""
+    """u as a function of time with checked values. u is None, an array (nu,), Samples, an Expression or a function of
+    t."""
     if u is None:
         return Constant(np.zeros(model.nu))
     formulas = Formulas.of(u, model.nu)
@@ -256,7 +257,7 @@ def input_function(model: Model, u: Any) -> FunctionOfTime:
 
 @final
 class InputRows:
-    """The inputs of the motions of a batch, from `u` of `simulate`. lead: the leading axes of u."""
+    """The inputs of the motions of a batch, from `u` of `simulate`. `lead` holds the leading axes of u."""
 
     u: Any
 
@@ -274,7 +275,7 @@ class InputRows:
 
     @cached_property
     def function(self) -> FunctionOfTime:
-        """The inputs that all motions share, as a function of time."""
+        """The inputs as a function of time, if all motions share them."""
         return input_function(self.model, self.u)
 
     def over(self, lead: tuple[int, ...]) -> InputRows:
@@ -288,13 +289,13 @@ class InputRows:
         return out
 
     def of(self, i: int) -> Any:
-        """The inputs of motion i of `over`."""
+        """The inputs of motion i, for the result of `over`."""
         if not self.lead:
             return self.u
         return replace(self.u, u=self.u.u[i]) if isinstance(self.u, Samples) else self.u[i]
 
     def part(self, motions: slice) -> InputRows:
-        """The inputs of a range of motions of `over`."""
+        """The inputs of a range of motions, for the result of `over`."""
         if not self.lead:
             return self
         if isinstance(self.u, Samples):
@@ -303,7 +304,7 @@ class InputRows:
 
     @property
     def are_known(self) -> bool:
-        """Whether they are constants, polynomials between samples, or formulas."""
+        """Whether the inputs are constants, samples or formulas, so that kernels can evaluate them."""
         return self.u is None or isinstance(self.u, Samples) or not callable(self.u) or bool(self.programs)
 
     @cached_property
@@ -313,8 +314,8 @@ class InputRows:
         return [] if found is None else found.programs
 
     def polynomials(self) -> tuple[np.ndarray, np.ndarray]:
-        """The polynomials of all motions of `over`, see `FunctionOfTime.polynomials`: knots, and pieces (n, n_knots, 4
-        nu), or (1, ...) if all motions have the same inputs."""
+        """The polynomials of all motions, for the result of `over`: knots, and coefficients (n, n_knots, 4 nu), or (1,
+        ...) if all motions have the same inputs. See `FunctionOfTime.polynomials`."""
         found = []
         for i in range(len(self.u.u if isinstance(self.u, Samples) else self.u) if self.lead else 1):
             one = input_function(self.model, self.of(i)).polynomials()
@@ -324,23 +325,24 @@ class InputRows:
         return found[0][0], np.stack([pieces for _, pieces in found])
 
     def row(self, i: int, t: float) -> np.ndarray:
-        """The inputs of motion i of `over` at a time, shape (nu,)."""
+        """The inputs of motion i at a time, shape (nu,), for the result of `over`."""
         if self.lead and not isinstance(self.u, Samples):
             return self.u[i]
         return self.u(t)[i] if self.lead else self.function(t)
 
     def each(self, motions: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """The inputs of n motions of `over`, each at its own times (n, k), as rows (n, k nu)."""
+        """The inputs of n motions, each at its own times (n, k), as rows (n, k nu), for the result of `over`."""
         if self.lead and not isinstance(self.u, Samples):
             return np.tile(self.u[motions], times.shape[1])
         found = [[self.row(i, t) for t in row] for i, row in zip(motions.tolist(), times.tolist())]
         return np.reshape(found, (len(motions), times.shape[1] * self.model.nu))
 
     def at(self, times: list[float]) -> np.ndarray:
-        """The inputs of the motions of `over` at times, (n, n_times, nu), or (1, n_times, nu) if all have the same.
+        """The inputs of the motions at times, shape (n, n_times, nu), or (1, n_times, nu) if all motions have the same
+        inputs, for the result of `over`.
 
         Raises:
-            ShapeError: an input is not finite, or a function returns another shape.
+            ShapeError: an input is not finite, or a function returns a wrong shape.
         """
         if self.lead and not isinstance(self.u, Samples):
             require_finite_rows(u=self.u)
@@ -351,7 +353,7 @@ class InputRows:
 
 
 def called(name: str, t: float, function: Callable[..., Any], *arguments: Any) -> Any:
-    """The value of a user's function. Its errors pass to the caller, with a note of the time."""
+    """The value of a user's function. An error of the function gets a note with the time and is raised again."""
     try:
         return function(*arguments)
     except Exception as error:
@@ -365,7 +367,7 @@ def called(name: str, t: float, function: Callable[..., Any], *arguments: Any) -
 
 
 def checked_row(value: Any, size: int, name: str, t: float) -> np.ndarray:
-    """`value` as a finite array of shape (size,); otherwise a ShapeError with the name and the time."""
+    """`value` as a finite array of shape (size,). Otherwise a ShapeError with the name and the time is raised."""
     if missing := lost(value):
         raise ShapeError(f"{name} at t={t:g}: {missing}")
     try:
@@ -388,13 +390,14 @@ class Controller:
 
     Args:
         output: function of (t, q, v, z) that returns u, shape (nu,).
-        rate: function of (t, q, v, z) that returns dz/dt, shape (nz,); None: there is no state, and z is empty.
+        rate: function of (t, q, v, z) that returns dz/dt, shape (nz,). None: there is no state, and z is empty.
         start: z at t = 0, shape (nz,).
-        derivatives: function of (t, q, v, z) that returns ∂u/∂q, for changes of q in the tangent space, and ∂u/∂v, of
-            shapes (nu, nv), for implicit methods and a law without a state. None: they difference `output`, in 2 nv
-            evaluations. Small terms may be left out: Newton's method then takes more iterations to the same result.
+        derivatives: function of (t, q, v, z) that returns (∂u/∂q, ∂u/∂v), each of shape (nu, nv); changes of q are in
+            the tangent space. Implicit methods use it, for a controller without a state. None: finite differences of
+            `output`, in 2 nv evaluations. Small terms may be omitted: Newton's method then takes more iterations, and
+            the result is the same.
     Raises:
-        ModelError, ShapeError: the argument, the rule and the value.
+        ModelError, ShapeError: an argument breaks a rule or has a wrong shape.
     """
 
     output: Callable[[float, np.ndarray, np.ndarray, np.ndarray], Any]
@@ -438,7 +441,8 @@ def _controller(parts: dict[str, Any]) -> Controller:
 
 
 def control_law(model: Model, u: Any, controller: Any, period: float | None) -> ControlLaw:
-    """The control law of the arguments of `simulate`: inputs of time, or a controller with its period [s]."""
+    """The control law for the arguments of `simulate`: inputs as a function of time, or a controller with its period
+    [s]."""
     if controller is None:
         if period is not None:
             raise ModelError("period: needs a controller (got no controller)")

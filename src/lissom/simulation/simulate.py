@@ -1,12 +1,12 @@
-"""Simulate a robot: choose the method, collect the motion, report progress, estimate the error.
+"""Simulation of a robot: choice of the method, collection of the motion, progress, and error estimate.
 
-The error of a motion comes from a second one that is finer. With x_h and x_h/2 of a scheme of order p, or x of a
-tolerance and x' of a tenth of it, at the same times,
+The error of a motion is estimated from a second, finer motion. For a scheme of order p the finer motion has half the
+step, x_h/2 and x_h; otherwise it has a tenth of the tolerance, x' and x. At the same times,
 
     x_h − x ≈ (x_h − x_h/2) / (1 − 2⁻ᵖ),   or   x − x'                                                    (1)
 
-Tolerances bound the error of one step. A motion may damp these errors. In a fast flight without damping they grow with
-e^(λt), λ its largest exponent, which no tolerance bounds.
+Tolerances bound the error of one step. Damping reduces these errors along a motion. In a fast motion without damping
+they may grow with e^(λt), with the largest Lyapunov exponent λ; tolerances do not bound this growth.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from lissom.simulation.inputs import Samples
 
 
-_MOST_STEPS = 1e15  # which are counted by integers
+_MOST_STEPS = 1e15  # largest number of steps, which are counted by integers
 METHODS: dict[str, Callable[..., Iterator[Any]]] = {
     "bdf": integrate_bdf,
     "radau": partial(integrate_scipy, method="radau"),
@@ -96,44 +96,48 @@ def simulate(
         M(q) a + c(q, v) + g(q) + K q + D v = B(q) u + F_ext + A(q)ᵀ λ,   e(q) = 0
 
     Args:
-        duration: [s].
-        q0: start, shape (..., nq); None is the neutral configuration. v0: velocity, shape (..., nv); None is rest.
-            Coordinates with a prescribed motion start on the motion, not at q0. v0 is projected onto the loops.
-        u: inputs: shape (..., nu), ls.Samples, whose u may have leading axes, an ls.Expression of t for each input, or
-            a function of t; None is zero.
-        method: "bdf" (SUNDIALS CVODE, adaptive, stiff); "generalized_alpha", "newmark", "hht", "implicit_euler",
-            "bathe", "sdirk", "esdirk", or a scheme that the functions of these names return (implicit, on the
-            manifold); "radau" (implicit, order 5) and "dop853" (explicit, order 8) of SciPy. "bdf" and the two of SciPy
-            do not support contacts that stick. "auto" takes "generalized_alpha" with a given dt and "esdirk" without
-            one. If each evaluation calls Python it takes "bdf", except for robots with joints or bodies of Python that
-            vibrate without damping. `statistics` of the result names the method.
-        dt: step of the implicit schemes [s]; None chooses it by an error estimate. For the other methods it is the
+        duration: end time [s].
+        q0: start, shape (..., nq); None is the neutral configuration. Coordinates with a prescribed motion start on
+            this motion, not at q0.
+        v0: start velocity, shape (..., nv); None is rest. It is projected onto the loops.
+        u: inputs: an array (..., nu); ls.Samples, whose u may have leading axes; an ls.Expression of t for each input;
+            or a function of t that returns (nu,). None is zero.
+        method: name of the method, or a scheme object:
+            "bdf": SUNDIALS CVODE, adaptive, for stiff robots;
+            "generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "sdirk", "esdirk", or the result of the
+            function with this name: implicit, on the configuration manifold;
+            "radau" (implicit, order 5) and "dop853" (explicit, order 8): SciPy;
+            "auto": "generalized_alpha" if dt is given, otherwise "esdirk". If each evaluation calls Python and no dt is
+            given, it is "bdf", except for robots with Python joints or bodies that vibrate without damping.
+            "bdf", "radau" and "dop853" do not support contacts that stick. `statistics` of the result names the method.
+        dt: step size of the implicit schemes [s]; None is an adaptive step size. For the other methods it is the
             largest step.
-        rtol, atol: relative and absolute tolerance of the state's components; atol may be two numbers, for q and for v.
-            The implicit schemes apply them to q only, "esdirk" to v too, in relation to the fastest coordinate. With
+        rtol, atol: relative and absolute tolerance of the components of the state. atol may be a pair, for q and for v.
+            The implicit schemes apply them to q only; "esdirk" also to v, relative to the fastest coordinate. With
             fixed steps they bound the error of Newton's iteration, which is also kept below the error of the step.
-        t_eval: times to return, rising in [0, duration], shape (n,); None returns the start and every step.
-        controller: function of (t, q, v) that returns u, or an ls.Controller with a state of its own, instead of `u`.
-            It is called at every evaluation; with a `period` [s] it is called once a period, and u is constant in
-            between.
-        project_velocity: whether the implicit schemes enforce A v = 0 of loops after every step. Otherwise the velocity
-            satisfies it to the accuracy of the scheme.
-        progress: show a progress bar.
-        out: new folder to which a single motion streams, so that its memory does not grow with its length. `resume`
-            continues an interrupted motion. The methods of SUNDIALS and SciPy then restart every 2000 steps, since
-            their inner state cannot be stored.
-        flush: time between two flushes to `out` [s]; a killed process loses the points after the last flush.
-        check: simulate once more, with a tenth of the tolerances or half of a fixed dt, and store the estimated error
-            of q in `statistics.error`: the largest over all times, relative to the path of the coordinate that moves
-            farthest. An AccuracyWarning is issued if it is above 0.01.
+        t_eval: times to return, ascending in [0, duration], shape (n,); None returns the start and every step.
+        controller: function of (t, q, v) that returns u, or an ls.Controller with a state; then leave out `u`.
+        period: sampling period of the controller [s]: it is called once a period, and u is constant in between. None:
+            it is called at every evaluation.
+        project_velocity: True: the implicit schemes project the velocity onto A v = 0 of the loops after every step.
+            False: the velocity satisfies this to the accuracy of the scheme.
+        progress: True shows a progress bar.
+        out: path of a new folder to which a single motion is written during the simulation, so that memory use does not
+            grow with its length. `resume` continues an interrupted motion. With `out`, the methods of SUNDIALS and
+            SciPy restart every 2000 steps, because their inner state cannot be stored.
+        flush: time between two writes to `out` [s]. A killed process loses the points after the last write.
+        check: True simulates a second time, with a tenth of the tolerances or half of a fixed dt. `statistics.error` is
+            then the estimated error of q: the largest over all times, divided by the largest distance of a coordinate
+            from its start. An AccuracyWarning is issued if it is above 0.01.
     Returns:
-        Trajectory, whose arrays stay on the disk if there is an `out`. Leading axes of q0, v0 or u give a batch, which
-        needs t_eval. The steps of an implicit scheme run for the whole batch at once, on all cores, if no controller
-        and no force of Python acts.
+        Trajectory. With `out`, its arrays stay on the disk. Leading axes of q0, v0 or u give a batch, which needs
+        t_eval. An implicit scheme computes the steps of the whole batch in common launches, on all cores, if no
+        controller and no Python force acts.
     Raises:
-        ConvergenceError: the time and the reason of a failure, and what to try; carries the Trajectory so far.
-        KeyboardInterrupt: Ctrl-C; its `partial` is the Trajectory so far, if it has a point; for a batch a tuple with
-        one for each motion that was begun.
+        ConvergenceError: the method failed; the message gives time, reason and a remedy. The error carries the
+            Trajectory so far.
+        KeyboardInterrupt: Ctrl-C. Its attribute `partial` is the Trajectory so far, if it has a point; for a batch a
+            tuple, with one for each motion that was begun.
         ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
     """
     model = model.common if isinstance(model, ModelBatch) else model
@@ -146,18 +150,19 @@ def simulate(
 
 
 def resume(path: str | Path, *, progress: bool = False) -> Trajectory:
-    """Continue a motion that was interrupted in `simulate(out=)`. The result is bit for bit that of an uninterrupted
-    one.
+    """Continue an interrupted motion of `simulate(out=)`. The result equals an uninterrupted motion bit for bit.
 
-    The files of an unfinished motion may run code, like all pickles: resume only folders that you trust.
+    The files of an unfinished motion are pickles, which can run code: resume only folders that you trust.
 
     Args:
-        path: the folder. progress: show a progress bar of the time reached [s].
+        path: the folder.
+        progress: True shows a progress bar of the time reached [s].
     Returns:
-        Trajectory, whose arrays stay on the disk until they are used. For a finished motion it is returned at once,
-        without its model, as by `Trajectory.load`.
+        Trajectory, whose arrays stay on the disk until they are used. A finished motion is returned at once, without
+        its model, as by `Trajectory.load`.
     Raises:
-        ModelError: there is no motion in the folder, or it is damaged. ConvergenceError: as for `simulate`.
+        ModelError: the folder holds no motion, or a file is damaged.
+        ConvergenceError: as for `simulate`.
     """
     stream = Stream.open(path)
     if stream.is_finished:
@@ -170,7 +175,7 @@ def _simulated(
     dt: float | None, rtol: float, atol: Any, t_eval: Any, controller: Any, period: float | None,
     project_velocity: bool,
 ) -> Trajectory:  # fmt: skip
-    """The result of `simulate` for its arguments; a stream with a checkpoint continues from there."""
+    """The result of `simulate` for its arguments. A stream with a checkpoint continues from the checkpoint."""
     if stream is not None:
         stream.check()
     start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
@@ -237,7 +242,7 @@ def _simulated(
 
 
 def _with_error(motion: Trajectory, given: dict[str, Any]) -> Trajectory:
-    """The motion with its estimated error in `statistics`, from a second, finer motion."""
+    """The motion with an estimated error in `statistics`, from a second, finer motion."""
     one, dt, atol, controller = given["model"].of_row(0, 1), given["dt"], given["atol"], given["controller"]
     run, _, _ = chosen_method(given["method"], one, controller is not None and given["period"] is None, dt)
     finer: dict[str, Any] = {"rtol": 0.1 * given["rtol"], "atol": tuple((0.1 * np.broadcast_to(atol, 2)).tolist())}
@@ -252,7 +257,7 @@ def _with_error(motion: Trajectory, given: dict[str, Any]) -> Trajectory:
 
 
 def _explained(motion: Trajectory, why: str) -> Trajectory:
-    """The motion with the reason of its method as remark in `statistics`."""
+    """The motion with the reason for its method as remark in `statistics`."""
     if not why:
         return motion
     cost = motion.statistics
@@ -261,12 +266,12 @@ def _explained(motion: Trajectory, why: str) -> Trajectory:
 
 
 def _is_fused(model: Model, run: Callable[..., Iterator[Any]]) -> bool:
-    """Whether fixed steps run in the kernel without Python in between, apart from a controller."""
+    """Whether fixed steps run in the kernel without Python between them, except for a controller."""
     return getattr(run, "func", None) is integrate_implicit and not model.calls_python
 
 
 def _load_ahead(model: Model, is_fused: bool, formulas: list[Steps]) -> None:
-    """Load all kernels of a motion at once. formulas: inputs that the step kernel evaluates."""
+    """Load all kernels of a motion together. `formulas` are inputs that the step kernel evaluates."""
     drives = len(steps_of_inputs(model, formulas))
     steps = steps_kernel(model, drives) if is_fused else residual_derivatives_kernel
     loops = (constraint_kernel, kernel_of(model)) if model.n_rows else ()
@@ -276,7 +281,7 @@ def _load_ahead(model: Model, is_fused: bool, formulas: list[Steps]) -> None:
 
 
 def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the starts (q, v) of motions, moved onto the loops and the prescribed motions, one by one."""
+    """Yield the starts (q, v) of motions one by one, moved onto the loops and the prescribed motions."""
     for i, own in enumerate(model.of_rows(len(q))):
         with of_instance(i, len(q)):
             yield consistent_start(own, *prescribed_state(own, 0.0, q[i], v[i]))
@@ -285,10 +290,12 @@ def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndar
 def chosen_method(
     method: Any, model: Model | None = None, has_feedback: bool = False, dt: float | None = None
 ) -> tuple[Callable[..., Iterator[Any]], str, str]:
-    """The integrator, its name, and the reason of the choice of "auto".
+    """The integrator, its name, and the reason for the choice of "auto".
 
     Args:
-        method, dt: see `simulate`. model: "auto" depends on it. has_feedback: whether a controller acts at all times.
+        method, dt: as in `simulate`.
+        model: the model, on which "auto" depends.
+        has_feedback: whether a controller acts continuously.
     Raises:
         ModelError: there is no method of this name.
     """
@@ -313,7 +320,7 @@ def chosen_method(
 
 
 def _rings(model: Model) -> bool:
-    """Whether a coordinate or a deformable body has a stiffness and no damping."""
+    """Whether a coordinate or a deformable body has a stiffness but no damping."""
     stiff, damped = (np.diag(x) > 0.0 for x in (model.elasticity.stiffness, model.elasticity.damping))
     bodies = (body.material.damping_time == 0.0 for body in model.deforming.integrals)
     return bool((stiff & ~damped).any()) or any(bodies)
@@ -356,10 +363,10 @@ def _times(t_eval: Any, duration: float) -> np.ndarray | None:
 def _collect(
     model: Model, f: StateDerivative, points: Iterator[Any], method: str, advance: Any, left_out: int
 ) -> Trajectory:
-    """Run the method to its end, or to its failure, whose error then carries the motion so far.
+    """Run the method to its end, or to its failure; the error then carries the motion so far.
 
-    A point is (t, x, (u, z), steps so far), with x = (q, v) or (q, v, a, λ of loops); several points have a leading
-    axis. The first `left_out` points, which are the start or none, are not returned.
+    A point is (t, x, (u, z), steps so far), with x = (q, v) or (q, v, a, λ of loops). Several points have a leading
+    axis. The first `left_out` points (the start, or none) are not returned.
     """
     rows, steps = [], 0
     began = time.perf_counter()
@@ -414,13 +421,13 @@ def _rows(name: str, motions: list[Trajectory], shape: tuple[int, ...]) -> np.nd
     return out
 
 
-_MOST_ERROR = 0.01  # error above which a warning is issued
-_AT_REST = 1e-3  # least path of a coordinate in the ratio, relative to its natural size
+_MOST_ERROR = 0.01  # a larger error causes a warning
+_AT_REST = 1e-3  # smallest divisor of the error, in natural sizes of a coordinate
 
 
 def global_error(model: Model, q: np.ndarray, other: np.ndarray) -> float:
-    """The largest distance of two motions (..., n_times, nq), relative to the path of the coordinate that moves
-    farthest."""
+    """The largest distance between two motions (..., n_times, nq), divided by the largest distance of a coordinate from
+    its start. Coordinates are scaled by their natural sizes."""
     if not q.size:
         return 0.0
     scale = model.dofs.scale

@@ -1,11 +1,11 @@
-"""Motions that stream to a folder, and resume from there.
+"""Motions that are written to a folder during the simulation, and resumed from there.
 
-Each quantity is one .npy file that grows. `run.json` holds the number of rows that are flushed to the disk; it is
-replaced as a whole after the rows are written. A killed motion loses only the rows after its last flush.
+Each quantity is one .npy file that grows. `run.json` holds the number of rows on the disk; it is replaced as a whole
+after the rows are written. A killed motion loses only the rows after its last write.
 
-A checkpoint is written with the rows. The method resumes from it bit for bit. It holds the plain fields of the objects
-that take the steps, and the buffers of their kernels, which keep Newton's matrix from step to step. A checkpoint is
-taken between two iterations of the loop of a method, after the last point of an iteration.
+A checkpoint is written with the rows. The method resumes from it bit for bit. The checkpoint holds the plain fields of
+the objects that take the steps, and the buffers of their kernels, which keep Newton's matrix from step to step. It is
+taken between two iterations of the method's loop, after the last point of an iteration.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lissom.simulation.external_integrators import quiet_sundials
 from lissom.simulation.trajectory import STREAMED, Statistics, Trajectory, motion_arrays
 from lissom.stepping.state import Checkpoint, StateDerivative
 
-_MOST_BYTES = 2**24  # largest size of the rows that wait for a flush [B]
+_MOST_BYTES = 2**24  # largest size of the rows that wait to be written [B]
 _ARGUMENTS = "arguments.pickle"
 _GIVEN = {"model", "duration", "q0", "v0", "u", "method", "dt", "rtol", "atol", "t_eval", "controller", "period",
           "project_velocity", "flush"}  # fmt: skip
@@ -45,7 +45,8 @@ class Stream:
     """The folder of one motion.
 
     Args:
-        arguments: of `simulate`. flush: time between two flushes [s].
+        arguments: arguments of `simulate`.
+        flush: time between two writes [s].
     """
 
     def __init__(self, path: Path, arguments: dict[str, Any], flush: float) -> None:
@@ -64,10 +65,10 @@ class Stream:
             raise ModelError(f"out: the folder holds a motion; continue it by resume (got {str(self.path)!r})")
 
     def _begin(self) -> None:
-        """Make the folder.
+        """Create the folder.
 
         Raises:
-            ModelError: an argument cannot be kept.
+            ModelError: an argument cannot be pickled.
         """
         data = packed(self.arguments | {"flush": self.flush}, "simulate")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -76,10 +77,10 @@ class Stream:
 
     @classmethod
     def open(cls, path: Any) -> Stream:
-        """The stream of a folder whose motion continues. Nothing is unpickled for a finished motion.
+        """The stream of a folder, to continue its motion. For a finished motion nothing is unpickled.
 
         Raises:
-            ModelError: there is no motion in the folder, or a file is damaged.
+            ModelError: the folder holds no motion, or a file is damaged.
         """
         folder = Path(path)
         state = _state(folder)
@@ -114,8 +115,7 @@ class Stream:
         self, model: Model, f: StateDerivative, run: Callable[[], Iterator[Any]], method: str, why: str, advance: Any,
         left_out: int,
     ) -> Trajectory:  # fmt: skip
-        """Run the method to its end or its failure, like `_collect` of simulate, and read the motion back from the
-        disk."""
+        """Run the method to its end or its failure, like `_collect` of simulate, and read the motion from the disk."""
         if not self.state:
             self._begin()
         f.streams, f.checkpoint = True, self.checkpoint
@@ -144,7 +144,7 @@ class Stream:
         return Trajectory.load(self.path)
 
     def _take(self, point: Any, left_out: int) -> None:
-        """Add points to the rows that wait for a flush, without the first `left_out` points of the motion."""
+        """Add points, except the first `left_out` points of the motion, to the rows that wait to be written."""
         t, x, shown = np.atleast_1d(point[0]), np.atleast_2d(point[1]), np.atleast_2d(point[2])
         self.steps = point[3]
         drop = min(left_out - self.left_out, len(t))
@@ -154,7 +154,7 @@ class Stream:
             self.bytes += x.nbytes + shown.nbytes
 
     def _flush(self, model: Model, cost: Statistics, memory: Checkpoint | None, is_finished: bool = False) -> None:
-        """Write waiting rows to the disk, and then the checkpoint."""
+        """Write the waiting rows to the disk, then the checkpoint."""
         if self.waiting or not self.rows:
             self._append(model)
         old = self.state["memory"]
@@ -167,7 +167,7 @@ class Stream:
             (self.path / old).unlink(missing_ok=True)
 
     def _append(self, model: Model) -> None:
-        """Add rows to the files."""
+        """Append rows to the files."""
         sizes = [1, model.nq + model.nv, model.nu + len(getattr(self.arguments["controller"], "start", ()))]
         parts = zip(*self.waiting) if self.waiting else (np.zeros((0, n)) for n in sizes)
         t, x, shown = (np.concatenate(rows) if isinstance(rows, tuple) else rows for rows in parts)
@@ -181,7 +181,7 @@ class Stream:
         self.waiting, self.bytes = [], 0
 
     def _write_checkpoint(self, memory: Checkpoint, cost: Statistics) -> str:
-        """Write the checkpoint to a new file. Returns its name."""
+        """Write the checkpoint to a new file. Returns the name of the file."""
         changing = {name: self.arguments[name] for name in _CHANGING if callable(self.arguments[name])}
         kept = {"rows": self.rows, "left_out": self.left_out, "steps": self.steps, "spent": cost.wall_time}
         name = f"memory-{self.rows:012d}-{cost.steps:012d}.pickle"
@@ -190,7 +190,7 @@ class Stream:
         return name
 
     def _write_state(self, state: dict[str, Any]) -> None:
-        """Replace `run.json`, the state of the folder."""
+        """Replace `run.json`, which holds the state of the folder."""
         self.state = {"lissom": __version__, **state}
         write_whole(self.path / STREAMED, lambda file: file.write(json.dumps(self.state, indent=1).encode()))
 
@@ -199,7 +199,7 @@ def _state(folder: Path) -> dict[str, Any]:
     """The state of the motion in a folder.
 
     Raises:
-        ModelError: the folder has no valid state, or another version of lissom began the motion.
+        ModelError: the folder has no valid state, or another version of lissom wrote it.
     """
     try:
         state = json.loads((folder / STREAMED).read_text(encoding="utf-8"))
@@ -218,7 +218,7 @@ def _state(folder: Path) -> dict[str, Any]:
 
 
 def _unpickled(path: Path, names: set[str]) -> dict[str, Any]:
-    """The entries of a packed file of a folder, which must have these names and may have more.
+    """The entries of a pickled file of a folder. It must hold all of `names`, and may hold more.
 
     Raises:
         ModelError: the file is damaged or missing.
@@ -234,7 +234,7 @@ def _unpickled(path: Path, names: set[str]) -> dict[str, Any]:
 
 
 def _grow(path: Path, at: int, rows: np.ndarray) -> None:
-    """Write rows to an .npy file from row `at` on, end the file behind them, and flush it to the disk."""
+    """Write rows to an .npy file from row `at` on, cut the file off after them, and flush it to the disk."""
     with path.open("r+b" if path.exists() else "w+b") as file:
         head = {"descr": "<f8", "fortran_order": False, "shape": (at + len(rows), *rows.shape[1:])}
         np.lib.format.write_array_header_1_0(file, head)  # this header leaves room for a larger number of rows

@@ -1,8 +1,8 @@
 """Trajectories: the result of a simulation, its files, and exports to other programs.
 
-A method returns states x at the wanted times. `motion_arrays` turns them into the arrays of trajectories, of one or
-many motions. x is (q, v, a, λ of loops), or (q, v) if a and λ follow from these. Each motion is computed independently,
-so that a motion of a batch is equal to the last bit to a single one.
+A method returns states x at the wanted times. `motion_arrays` converts them to the arrays of trajectories, for one or
+many motions. x is (q, v, a, λ of loops), or (q, v) if a and λ are computed afterwards. Each motion is computed
+independently, so that a motion of a batch equals a single motion to the last bit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def motion_arrays(model: Model, t: np.ndarray, x: np.ndarray, shown: np.ndarray) -> dict[str, np.ndarray]:
-    """q, v, a, u, multipliers and z (n, n_times, ...) of n motions with states x and (u, z) at common times."""
+    """q, v, a, u, multipliers and z (n, n_times, ...) of n motions, from states x and (u, z) at common times."""
     u, z = shown[..., : model.nu], shown[..., model.nu :]
     q, v, a, force = np.split(x, np.cumsum([model.nq, model.nv, model.nv]), axis=-1)
     q = unit_quaternions(model, q)
@@ -53,12 +53,12 @@ def motion_arrays(model: Model, t: np.ndarray, x: np.ndarray, shown: np.ndarray)
 
 
 def _parts(n: int, times: int) -> Iterator[slice]:
-    """Slices of times of n motions for one launch."""
+    """Slices of the times of n motions, one for each launch."""
     return row_slices(times) if n == 1 else row_slices(times, max(1, states_per_launch() // n))
 
 
 def _rows(x: np.ndarray, part: slice) -> np.ndarray:
-    """An array (n, n_times, width) at a range of times as rows (n m, width), motion by motion."""
+    """An array (n, n_times, width) at a slice of m times, as rows (n m, width), motion by motion."""
     chosen = x[:, part]
     return chosen.reshape(chosen.shape[0] * chosen.shape[1], chosen.shape[2])
 
@@ -66,7 +66,7 @@ def _rows(x: np.ndarray, part: slice) -> np.ndarray:
 def motion_accelerations(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Accelerations of motions (n, n_times, ...), and the forces of loops of least norm."""
+    """Accelerations of motions (n, n_times, ...), and the forces of loops with least norm."""
     n = len(q)
     a, force = np.zeros((n, len(t), model.nv)), np.zeros((n, len(t), model.n_rows))
     for part in _parts(n, len(t)):
@@ -80,7 +80,8 @@ def motion_accelerations(
 def _multipliers(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, force: np.ndarray
 ) -> np.ndarray:
-    """Forces of prescribed motions, which are the residuals of the equation of motion in their rows, then of loops."""
+    """Forces of prescribed motions, then of loops. The former are the residuals of the equation of motion in their
+    rows."""
     if not model.n_motions:
         return force
     n = len(q)
@@ -92,8 +93,8 @@ def _multipliers(
     return np.concatenate([left[..., model.prescribed.dof], force], axis=-1)
 
 
-_ESTIMATES = 5  # times at which the error of a motion is estimated
-STREAMED = "run.json"  # state of the folder of a motion that streams
+_ESTIMATES = 5  # number of times at which the error of a motion is estimated
+STREAMED = "run.json"  # file with the state of the folder of a streamed motion
 
 
 @final
@@ -103,11 +104,15 @@ class Statistics:
     """Cost of a simulation or a rollout.
 
     Fields:
-        method; steps, evaluations of the acceleration, jacobians; wall_time [s].
-        remark: reason for the method, and changes that it made by itself, such as its order.
-        damped: number of steps of a rollout that needed a damped Newton iteration. damped_time: about how long damping
-        took [s], by its share of the evaluations.
-        error: estimate of `simulate(check=True)`, relative to the path of the motion; None without a check.
+        method: name of the method.
+        steps: number of steps.
+        evaluations: number of evaluations of the acceleration.
+        jacobians: number of Jacobians.
+        wall_time: computing time [s].
+        remark: reason for the choice of the method, and automatic changes such as a change of order.
+        damped: number of steps of a rollout that needed damped Newton steps.
+        damped_time: estimated time of damping [s], from its share of the evaluations.
+        error: estimate of `simulate(check=True)`, relative to the size of the motion; None without a check.
     """
 
     method: str
@@ -122,10 +127,10 @@ class Statistics:
 
     @classmethod
     def of(cls, given: Any) -> Statistics:
-        """The statistics of a file.
+        """The statistics in a file.
 
         Raises:
-            ValueError: `given` is no statistics.
+            ValueError: `given` holds no statistics.
         """
         found = cls(**given)
         numbers = found.steps, found.evaluations, found.jacobians, found.wall_time
@@ -137,14 +142,20 @@ class Statistics:
 @final
 @dataclass(frozen=True, repr=False)
 class Trajectory:
-    """A simulated motion.
+    """A simulated motion. A batch adds leading axes before n.
 
-    Fields (a batch adds leading axes before n):
-        t: times (n,) [s]. q, v, a: configuration (n, nq), velocity and acceleration (n, nv). u: inputs (n, nu).
-        multipliers: forces of the prescribed motions (n, n_multipliers) [N·m, N]. z: state of the controller (n, nz),
-        without columns if it has none; under a sampled controller, the z from which u was computed. statistics: cost.
-        anchors: anchors of contacts that stick at the end, (n_pairs, 6), for `Model.anchored`; a table does not contain
-        them. model: the model that moved; None if the trajectory was read from a file, which does not contain it.
+    Fields:
+        t: times (n,) [s].
+        q: configurations (n, nq).
+        v, a: velocities and accelerations (n, nv).
+        u: inputs (n, nu).
+        multipliers: forces of the prescribed motions, then of the loops (n, n_multipliers) [N·m, N].
+        z: state of the controller (n, nz); nz is 0 without a state. With a sampled controller, u was computed from this
+            z.
+        statistics: cost of the simulation.
+        anchors: anchors at the end of the contacts that stick, (n_pairs, 6), for `Model.anchored`. A .csv file does not
+            hold them.
+        model: the model; None if the trajectory was read from a file, which does not hold it.
     """
 
     t: np.ndarray
@@ -160,10 +171,11 @@ class Trajectory:
 
     @cached_property
     def accuracy(self) -> Accuracy:
-        """Estimated error by points and bases [m], see `accuracy`, the largest at a few times.
+        """Estimated position errors from quadrature points and from bases [m]: the largest at five times; see
+        `accuracy`.
 
-        It is computed on first use, with an AccuracyWarning if it exceeds a hundredth of the longest rod or body.
-        Errors that accumulate along a motion, such as a drift of the phase, are not included.
+        Computed on first use. An AccuracyWarning is issued if the error exceeds a hundredth of the longest rod or body.
+        Errors that accumulate along a motion, such as a phase drift, are not included.
 
         Raises:
             ModelError: the trajectory was read from a file, which does not hold its model.
@@ -187,7 +199,7 @@ class Trajectory:
         return Accuracy(found.links, points, basis, found.length, found.cure, found.not_estimated)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All fields except the model, which would be built again in each process that receives the trajectory."""
+        """All fields except the model; each process that receives the trajectory would have to build it again."""
         return {name: value for name, value in self.__dict__.items() if name not in ("model", "accuracy")}
 
     def animate(
@@ -207,22 +219,25 @@ class Trajectory:
         size: tuple[int, int] = (960, 720),
         progress: bool = False,
     ) -> Path:
-        """Film the motion with the drawing of `render`; needs the extra `render`, but no screen.
+        """Film the motion, drawn as by `render`. Needs the extra `render`, but no screen.
 
         Args:
             path: file to write, .mp4 or .gif.
-            model: the model that moved; needed if the trajectory was read from a file.
-            fps: frames per second of the film [1/s]. speed: seconds of the motion in one second of the film [-].
+            model: the model; needed if the trajectory was read from a file.
+            fps: frames per second of the film [1/s].
+            speed: seconds of the motion per second of the film [-].
             trail: name of a link or frame whose path is drawn.
             follow: name of a link or frame that the camera follows.
-            orbit: rotation speed of the camera about the vertical [deg/s], in time of the film.
-            links, paint, view, obstacles: see `render`. size: width and height [pixels].
-            progress: show the number of frames drawn if this takes longer than a second.
+            orbit: rotation speed of the camera about the vertical, per second of the film [deg/s].
+            links, paint, view, obstacles: see `render`.
+            size: width and height [pixels].
+            progress: True shows the number of frames drawn, if this takes longer than one second.
         Returns:
-            The path.
+            the path.
         Raises:
-            ShapeError: the trajectory is a batch. ModelError: no model, no such link, a film of this kind cannot be
-            written, or a package is missing.
+            ShapeError: the trajectory is a batch.
+            ModelError: the model is missing, there is no such link, the file format cannot be written, or a package is
+                missing.
         """
         from lissom.viewing.film import film
 
@@ -243,12 +258,13 @@ class Trajectory:
         return html_arrays(repr(self), {name: x for name, x in self._arrays().items() if x.size})
 
     def save(self, path: str | Path) -> None:
-        """Write to .npz (everything) or .csv (one motion: a header, the rows, and a last line # with its statistics).
-        This and the exports write a file completely or not at all.
+        """Write to .npz (everything) or .csv (one motion: a header, rows, and a last line "# ..." with the statistics).
+
+        `save` and the exports write a file completely or not at all.
 
         Raises:
-            ShapeError: another ending, or a table of a batch. OSError: the file cannot be written; an existing file is
-            not changed.
+            ShapeError: the path has another ending, or a .csv file of a batch is requested.
+            OSError: the file cannot be written; an existing file is not changed.
         """
         path = Path(path)
         if path.suffix == ".npz":
@@ -269,24 +285,25 @@ class Trajectory:
 
     def to_csv(self, path: str | Path, *, model: Model | None = None, frames: Sequence[str] | None = None) -> None:
         """Write a table for other programs: t [s], the inputs by name, and for each tip its position [m] and quaternion
-        (w, x, y, z) as `<name>.x` to `<name>.qz`.
+        (w, x, y, z), in columns `<name>.x` to `<name>.qz`.
 
         Args:
-            model: the model that moved; needed if the trajectory was read from a file.
-            frames: names of links and frames to write. None: the tips, which are links that carry no other link, and
-                the named frames.
+            model: the model; needed if the trajectory was read from a file.
+            frames: names of links and frames to write. None: the named frames, and the tips (links without children).
         Raises:
-            ShapeError: a batch, or not a motion of this model. ModelError: the trajectory does not hold its model.
+            ShapeError: the trajectory is a batch, or not a motion of this model.
+            ModelError: the trajectory does not hold its model.
         """
         from lissom.simulation.trajectory import write_csv
 
         write_csv(self, Path(path), self._moved(model), frames)
 
     def to_hdf5(self, path: str | Path, *, model: Model | None = None, frames: Sequence[str] | None = None) -> None:
-        """Write everything, and the poses of tips as in `to_csv`, to an HDF5 file (extra `hdf5`); batches too.
+        """Write all arrays, and the poses of tips as in `to_csv`, to an HDF5 file (extra `hdf5`). Batches are allowed.
 
         Raises:
-            ShapeError: not a motion of this model. ModelError: h5py is not installed.
+            ShapeError: not a motion of this model.
+            ModelError: h5py is not installed.
         """
         from lissom.simulation.trajectory import write_hdf5
 
@@ -296,14 +313,15 @@ class Trajectory:
         """Write a recording for rerun (extra `rerun`): bodies, rods, tips and inputs over the time "t".
 
         Raises:
-            ShapeError: a batch, or not a motion of this model. ModelError: rerun is not installed.
+            ShapeError: the trajectory is a batch, or not a motion of this model.
+            ModelError: rerun is not installed.
         """
         from lissom.simulation.trajectory import write_rerun
 
         write_rerun(self, Path(path), self._moved(model), frames)
 
     def _moved(self, model: Model | None) -> Model:
-        """The given model, or that of the trajectory."""
+        """The given model, or the model of the trajectory."""
         moved = self.model if model is None else model
         if moved is None:
             raise ModelError("trajectory: the file of a trajectory does not hold its model; give model=...")
@@ -311,10 +329,12 @@ class Trajectory:
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
-        """Read a file of `save`, or the folder of `simulate(out=)`, whose arrays stay on the disk until they are used.
+        """Read a file of `save`, or the folder of `simulate(out=)`. The arrays of a folder stay on the disk until they
+        are used.
 
         Raises:
-            ShapeError: the file is not a trajectory, and why. OSError: there is no file.
+            ShapeError: the file is not a trajectory; the message gives the reason.
+            OSError: there is no file.
         """
         path = Path(path)
         is_folder = path.is_dir()
@@ -359,7 +379,7 @@ class Trajectory:
         return cls(**(arrays | {"t": arrays["t"][:, 0]}), statistics=Statistics.of(json.loads(lines[-1].lstrip("# "))))
 
     def _checked(self) -> Trajectory:
-        """The trajectory itself. Raises ValueError unless its arrays are of numbers and of matching shapes."""
+        """The trajectory itself. Raises ValueError unless its arrays hold numbers and have matching shapes."""
         for name, x in self._arrays().items():
             if x.dtype != np.float64 or (x.ndim != 1 if name == "t" else x.shape[-2:-1] != self.t.shape):
                 raise ValueError(f"{name} has shape {x.shape} and type {x.dtype} beside {len(self.t)} times")
@@ -378,7 +398,7 @@ class Trajectory:
 
 
 def _mapped(path: Path, rows: int) -> np.ndarray:
-    """The first rows of an array on the disk.
+    """The first `rows` rows of an array on the disk.
 
     Raises:
         ValueError: the file holds no array of numbers, or fewer rows.
@@ -405,11 +425,12 @@ _SUFFIXES = ("x", "y", "z", "qw", "qx", "qy", "qz")
 
 
 def tip_poses(trajectory: Trajectory, model: Model, frames: Sequence[str] | None) -> dict[str, np.ndarray]:
-    """Poses (..., n, 4, 4) of links and frames by name. Without `frames` they are the named frames and the tips, which
-    are links that carry no other link.
+    """Poses (..., n, 4, 4) of links and frames by name. With `frames` None: the named frames, and the tips (links
+    without children).
 
     Raises:
-        ShapeError: the motion is not one of this model. ModelError: there is no such link or frame.
+        ShapeError: not a motion of this model.
+        ModelError: there is no such link or frame.
     """
     nq, nv, nu = trajectory.q.shape[-1], trajectory.v.shape[-1], trajectory.u.shape[-1]
     if (nq, nv, nu) != (model.nq, model.nv, model.nu):
@@ -432,7 +453,7 @@ def quaternions(pose: np.ndarray) -> np.ndarray:
 
 
 def write_csv(trajectory: Trajectory, path: Path, model: Model, frames: Sequence[str] | None) -> None:
-    """One row for each time: t, inputs by name, positions and quaternions of tips."""
+    """Write one row for each time: t, inputs by name, positions and quaternions of tips."""
     if trajectory.q.ndim != 2:
         raise ShapeError(f"trajectory: a table holds one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     poses = tip_poses(trajectory, model, frames)

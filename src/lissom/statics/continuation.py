@@ -1,27 +1,31 @@
-"""Branches of static equilibria by pseudo-arclength continuation in a factor λ of gravity, loads and inputs, or in the
-time λ of loads and prescribed motions.
+"""Branches of static equilibria by pseudo-arclength continuation. The parameter λ is a factor of gravity, loads and
+inputs, or the time of loads and prescribed motions.
 
     r(q, λ) = ID(q, 0, 0) − B(q) u = 0 under λ,   τᵀ x = s   for a step s along the unit tangent τ       (1)
 
-The step is halved if Newton's method fails, if the tangent turns by more than 25°, or if the curve is lost between the
-ends of the step. It is doubled if few iterations were needed. Many branches are followed at once. An interrupted search
-returns the points found so far.
+The step is halved in three cases: Newton's method fails, the tangent turns by more than 25°, or the curve is lost
+between the ends of the step. It is doubled if few iterations were needed. Many branches are followed at the same time.
+An interrupted search returns the points found so far.
 
-Between points a and b of a branch the curve is q(s), λ(s) with s along the tangent of a. A limit point is a zero of
-λ'(s), found by inverse interpolation. Other events are brackets of a change in the number of growing motions. Beyond an
-event a motion grows at a rate g(s) that starts from 0 with the root of s (K symmetric, or no damping) or in proportion
-to s (with damping). Hence the curve
+Between points a and b of a branch the curve is q(s), λ(s), with s measured along the tangent at a. A limit point is a
+zero of λ'(s), found by inverse interpolation. Other events are changes in the number of growing motions, which are
+enclosed in a bracket. Beyond an event at s*, a motion grows at a rate g. g is proportional to the square root of s − s*
+(K symmetric, or no damping) or to s − s* (with damping). So the curve
 
     s(g^p) = s* + c₁ g^p + c₂ g^2p,   p = 2 or 1                                                           (2)
 
-through three points with growth extrapolates to the event s*. The bracket is closed from both sides of s*, and every
-fourth time halved. The cubic through neighbouring points predicts the points in between: next to a bifurcation the
-equations hardly determine the buckling motion, and the prediction does.
-At a bifurcation J has two null vectors φ₁, the tangent, and φ₂, and a left one ψ. The other branch leaves along
+through three points with growth extrapolates to the event s*. The bracket is narrowed from both sides of s*; every
+fourth time it is halved. Intermediate points are predicted by the cubic through their neighbours. This prediction is
+needed near a bifurcation, where the equations hardly determine the amplitude of the buckling motion.
+
+At a bifurcation J has two right null vectors, the tangent φ₁ and φ₂, and one left null vector ψ. The crossing branch
+has the direction
 
     ψᵀJ'[φ₂]φ₂ φ₁ − 2 ψᵀJ'[φ₁]φ₂ φ₂,   which is φ₂ at a symmetric bifurcation                            (3)
 
-Motions without stiffness all along the branch, such as those of symmetry, are null vectors too. They are left out.
+Motions without stiffness along the whole branch, such as rotations of a symmetric robot, are null vectors too; they are
+excluded.
+
 Source: H. B. Keller, Numerical solution of bifurcation and nonlinear eigenvalue problems, 1977; R. Seydel, Practical
 Bifurcation and Stability Analysis, 2010; T. R. Chandrupatla, A new hybrid quadratic/bisection algorithm, 1997.
 """
@@ -53,31 +57,32 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 KINDS = ("limit", "bifurcation", "flutter")
-_FINE = 1e-11  # of s, in units of a turn of 1 rad
+_FINE = 1e-11  # accuracy of s of an event, in units of a rotation by 1 rad
 _RELATIVE = 8e-16
-_SAME = 1e-7  # changes closer than this to each other, or to a limit point, are one event
+_SAME = 1e-7  # changes of stability closer than this to each other, or to a limit point, are one event
 _BESIDE = (0.5 * _SAME, 1e-4)
 _DIFFERENCE = 1e-4
 _SECANT = 1e-3
-_SYMMETRY = 1e-9  # relative singular values of motions without stiffness, a secant away from a bifurcation
-_LARGEST = 0.99  # the first entry of at least this part of the largest entry counts as the largest
+_SYMMETRY = 1e-9  # largest relative singular value of motions without stiffness, away from a bifurcation
+_LARGEST = 0.99  # the first entry of at least this fraction of the largest entry counts as the largest
 
 
 @final
 @formatting.in_one_line
 @dataclass(frozen=True)
 class BranchEvent:
-    """An event on a branch: the load turns back, another branch crosses, or the equilibrium begins or ends to flutter.
+    """An event on a branch: a limit point, a bifurcation, or a change between flutter and no flutter.
 
     Fields:
-        kind: "limit", "bifurcation" or "flutter".
+        kind: "limit" (the load reaches an extremum), "bifurcation" (another branch crosses) or "flutter" (an
+            oscillation begins or ceases to grow).
         index: index of the last point of the branch before the event.
         q: configuration, shape (nq,).
-        factor: load factor, a ratio to the full load; or the time [s].
-        direction: (δq, δfactor), shape (nv + 1,): direction of the crossing branch at a bifurcation, otherwise of this
-            branch. Its sign makes its largest entry positive, in units of a rod's end rotation [rad] and stretch [-]
-            and of the range of the factor. Among entries of at least 0.99 of the largest, the first one counts.
-        count: number of motions that change between growing and not growing.
+        factor: load factor (1 is the full load), or the time [s].
+        direction: (δq, δfactor), shape (nv + 1,): for a bifurcation the direction of the crossing branch, otherwise of
+            this branch. The sign makes the largest entry positive, in these units: end rotation [rad] and stretch [-]
+            of a rod, range of the factor. The first entry of at least 0.99 of the largest counts as the largest.
+        count: number of motions that begin or cease to grow.
     """
 
     kind: str
@@ -90,20 +95,20 @@ class BranchEvent:
 
 @final
 class Lost(Exception):
-    """Raised if the curve between two points is lost; a shorter step is needed."""
+    """The curve between two points was lost; a shorter step is needed."""
 
 
 @final
 @dataclass
 class _Arc:
-    """The curve from point a. seen: the points found on it, by s."""
+    """The curve from point a. `seen` holds the points found on it, by s."""
 
     path: StaticPath
     a: PathPoint
     seen: dict[float, PathPoint] = field(default_factory=dict)
 
     def at(self, s: float) -> PathPoint:
-        """The point at s, corrected from the prediction by its neighbours."""
+        """The point at s, corrected from a prediction by its neighbours."""
         if s not in self.seen:
             found = self.path.ahead(self.a, s, self._predicted(s))
             if isinstance(found, str):
@@ -112,7 +117,7 @@ class _Arc:
         return self.seen[s]
 
     def _predicted(self, s: float) -> np.ndarray:
-        """The prediction at s as a move from a: the cubic through its neighbours and their tangents."""
+        """The prediction at s as a move from a: the cubic through the two neighbours and their tangents."""
         before = max((x for x in self.seen if x < s), default=None)
         after = min((x for x in self.seen if x > s), default=None)
         if before is None or after is None:
@@ -129,10 +134,10 @@ class _Arc:
 def events_between(
     path: StaticPath, a: PathPoint, b: PathPoint, length: float, index: int, kinds: frozenset[str]
 ) -> list[BranchEvent]:
-    """The events of some kinds at s in (0, length) of the curve from a to b, in order.
+    """The events of the given kinds at s in (0, length) of the curve from a to b, in order.
 
     Raises:
-        Lost: a point in between was not found.
+        Lost: an intermediate point was not found.
     """
     arc, turns = _Arc(path, a, {0.0: a, length: b}), a.tangent[-1] * b.tangent[-1] < 0.0
     found: list[tuple[float, str, PathPoint, int]] = []
@@ -160,14 +165,14 @@ def events_between(
 
 
 def _beside(arc: _Arc, s: float, length: float) -> list[float]:
-    """The two s beside a limit point whose numbers of growing motions differ by one. Rounding shifts this change, so
-    wider distances are tried in turn."""
+    """One s on each side of a limit point, such that the numbers of growing motions there differ by one. Rounding
+    shifts this change, so wider distances are tried one after another."""
     sides = [[max(s - gap, 0.0), min(s + gap, length)] for gap in _BESIDE]
     return next((x for x in sides if abs(len(arc.at(x[0]).growing) - len(arc.at(x[1]).growing)) == 1), sides[0])
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """A zero of a function that changes sign."""
+    """A zero of a function with a sign change between `low` and `high`."""
     search = crossing(low, high, function(low), function(high), _FINE)
     s = next(search)
     while True:
@@ -178,11 +183,11 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def crossing(low: float, high: float, at_low: float, at_high: float, fine: float) -> Generator[float, float, float]:
-    """Generator that finds a sign change of a function: it yields arguments, receives the values there, and returns the
-    best argument.
+    """Generator that finds a sign change of a function. It yields arguments, receives the function's values, and
+    returns the best argument.
 
-    It uses inverse quadratic interpolation where the result surely lies between the ends, else bisection (Chandrupatla
-    1997).
+    It uses inverse quadratic interpolation if the result certainly lies between the ends, otherwise bisection
+    (Chandrupatla 1997).
     """
     a, b, c, f_a, f_b, f_c, part = high, low, low, at_high, at_low, at_low, 0.5
     while True:
@@ -204,7 +209,8 @@ def crossing(low: float, high: float, at_low: float, at_high: float, fine: float
 
 
 def _changes(arc: _Arc, low: float, high: float, kinds: frozenset[str], turn: int = 0) -> list[tuple[float, float]]:
-    """Narrow brackets (low, high) of the changes in the number of growing motions whose kind may be in `kinds`."""
+    """Narrow brackets (low, high) of changes in the number of growing motions. Changes of kinds not in `kinds` are
+    omitted."""
     before, after = arc.at(low).growing, arc.at(high).growing
     oscillating = sum(is_flutter(s[None]) for s in after) - sum(is_flutter(s[None]) for s in before)
     change = len(after) - len(before)
@@ -219,7 +225,8 @@ def _changes(arc: _Arc, low: float, high: float, kinds: frozenset[str], turn: in
 
 
 def _guess(arc: _Arc, low: float, high: float, rises: bool) -> float | None:
-    """The next s to evaluate in search of a change: just beside the s* of (2). None without three points."""
+    """The next s to evaluate in the search for a change: close to s* of (2). None if there are fewer than three
+    points."""
     side = high if rises else low
     count = len(arc.at(side).growing)
     known = sorted(s for s in arc.seen if (s >= high if rises else s <= low))
@@ -264,12 +271,12 @@ def _crossing_branch(arc: _Arc, s: float, at: PathPoint, count: int) -> np.ndarr
 
 
 def _unit(path: StaticPath, x: np.ndarray) -> np.ndarray:
-    """A move of length 1."""
+    """A move scaled to length 1."""
     return x / path.length(x)
 
 
 def _first(path: StaticPath, moves: np.ndarray) -> np.ndarray:
-    """The unit move in the span of moves (n, ...) that has the largest entry; its sign makes this entry positive."""
+    """The unit move in the span of `moves` (n, ...) that has the largest entry. The sign makes this entry positive."""
     U, size, _ = np.linalg.svd(np.array([path.border(x) for x in moves]), full_matrices=False)
     moves = (U / size).T @ moves
     entries = np.array([path.border(x) for x in moves])  # orthonormal
@@ -301,11 +308,13 @@ class Branch:
     """Equilibria in order along a branch, and the events between them.
 
     Fields:
-        q: configurations (n, nq). factor: load factors (n,).
-        stable: whether no small motion grows (n,). unstable_count: number of motions that grow (n,).
+        q: configurations (n, nq).
+        factor: load factors, or times [s] (n,).
+        stable: True if no small motion grows (n,).
+        unstable_count: number of growing motions (n,).
         events: BranchEvents in order along the branch.
-        ended: why there is no further point: "factor_range", "max_points", "interrupted", or the reason in the message
-        of the ConvergenceError that carries this branch.
+        ended: why the branch ends: "factor_range", "max_points", "interrupted", or the reason in the message of the
+            ConvergenceError that carries this branch.
     """
 
     q: np.ndarray
@@ -317,14 +326,15 @@ class Branch:
 
 
 def branch_so_far(points: list[PathPoint], events: list[BranchEvent], ended: str) -> Branch:
-    """The Branch of points and events. `ended`: why there are no more points."""
+    """The Branch with the given points and events. `ended` says why there are no further points."""
     count = np.array([len(p.growing) for p in points], dtype=int)
     q, factor = np.array([p.q for p in points]), np.array([p.factor for p in points])
     return Branch(q, factor, count == 0, count, tuple(events), ended)
 
 
 def driven(runs: list[Following[Branch]], report: Callable[[], None]) -> tuple[Branch, ...]:
-    """The branches of all runs, whose next points are computed in common launches. `report` is called after each."""
+    """The branches of all runs. Their next points are computed in common launches. `report` is called after each
+    launch."""
     found: list[Any] = [None] * len(runs)
     try:
         failed = _drive(runs, found, report)
@@ -353,7 +363,7 @@ def _stopped(run: Following[Branch]) -> Branch:
 
 
 def _drive(runs: list[Following[Branch]], found: list[Any], report: Callable[[], None]) -> dict[int, ConvergenceError]:
-    """Follow branches to their ends and store them in `found`. Returns the errors of those that failed, by index."""
+    """Follow branches to their ends and store them in `found`. Returns the errors of the failed branches, by index."""
     failed: dict[int, ConvergenceError] = {}
     results: dict[int, Any] = dict.fromkeys(range(len(runs)))
     while results:
@@ -373,12 +383,12 @@ def _drive(runs: list[Following[Branch]], found: list[Any], report: Callable[[],
     return failed
 
 
-_TURN = 0.9  # least cosine between the tangents of neighbours
+_TURN = 0.9  # smallest cosine between the tangents of consecutive points
 _EASY = 4
 _SMALLEST = 1e-6
 _START_STEPS = 50
 _AT_REST = 1e-6
-_AT_A_CROSSING = 1e-8  # singular values that vanish at a bifurcation, located to 1e-10
+_AT_A_CROSSING = 1e-8  # largest singular value that counts as zero at a bifurcation, which is located to 1e-10
 _REACHED = 1e-13
 _ORDER = "give u and q0 by name, u= and q0=: their order has changed to that of solve_statics"
 _ALONG = "must be {} finite numbers"
@@ -407,36 +417,38 @@ def continuation(
 
         ID(q, 0, 0) = B(q) u   with gravity, point loads and u times a factor, or with loads and motions at a time
 
-    The branch ends where the factor leaves its range, with a last point on the bound, or after max_points. To follow
-    the branch that crosses at a bifurcation, start with q0, factor and along from the event's q, factor and direction.
-    Contacts that stick keep the anchors of the model all along the branch.
+    The branch ends where the factor leaves its range (the last point lies on the bound), or after `max_points` points.
+    To follow the branch that crosses at a bifurcation, pass the event's q, factor and direction as q0, factor and
+    along. Contacts that stick keep the anchors of the model along the whole branch.
 
     Args:
         u: inputs at factor 1, shape (nu,); None is zero.
-        q0: start, shape (nq,), corrected at its factor; None is the neutral configuration.
-        parameter: "factor" of gravity, loads and inputs, or "time". With "time", loads and prescribed motions have
-            their values at each time, without inertia; gravity and u are constant, and every factor here is the time
+        q0: start, shape (nq,), which is corrected at constant factor; None is the neutral configuration.
+        parameter: "factor": gravity, loads and inputs are multiplied by a factor. "time": loads and prescribed motions
+            have their values at each time, without inertia; gravity and u are constant, and all factors below are times
             [s].
-        factor: load factor at the start; None is 0, or the end of the range next to 0.
-        factor_range: least and greatest factor, which bound the branch; their distance is the unit of the factor.
+        factor: factor at the start; None is 0, or the end of the range nearest to 0.
+        factor_range: smallest and largest factor of the branch. The difference is the unit in which changes of the
+            factor are measured.
         along: direction (δq, δfactor) of the first step, shape (nv + 1,). With it q0 is not corrected, and its
-            stability is that of the next point.
-        direction: 1 starts with a rising factor, or along `along`; -1 in the opposite direction.
-        step: longest step, in units of a rod's end rotation [rad] and stretch [-], and of the range.
-        max_points: largest number of points on the branch, the start included.
-        t: time of loads and prescribed motions [s], if the parameter is a factor. The velocity of the motions is zero.
-        events: events to locate: True for all, False for none, or their kinds. Stability is computed in any case.
-        progress: show the progress of a search that takes longer than a second.
+            stability is set to the one of the next point.
+        direction: 1: the factor increases in the first step (or the step is along `along`); -1: the opposite direction.
+        step: longest step, in these units: end rotation [rad] and stretch [-] of a rod, range of the factor.
+        max_points: largest number of points, including the start.
+        t: time of loads and prescribed motions [s], if the parameter is "factor". The velocity of the motions is zero.
+        events: events to locate: True for all, False for none, or their kinds. Stability is always computed.
+        progress: True shows the progress of a search that takes longer than one second.
     Returns:
         Branch.
     Raises:
-        ConvergenceError: no equilibrium at the start, or no next one, and why; carries the Branch so far.
-        ShapeError: the argument, the expected and the received shape. ModelError: an invalid range, step, count,
-        parameter or kind of event, or coordinates without mass under loads that are not conservative.
-        KeyboardInterrupt: Ctrl-C; its `partial` is the Branch so far, if it has a point.
+        ConvergenceError: there is no equilibrium at the start, or no next point; the error carries the Branch so far.
+        ShapeError: an argument has a wrong shape.
+        ModelError: invalid range, step, count, parameter or kind of event; or coordinates without mass under loads that
+            are not conservative.
+        KeyboardInterrupt: Ctrl-C; its attribute `partial` is the Branch so far, if it has a point.
     Accuracy: points to 1e-11 of the unit of each coordinate, events to 1e-10. Two bifurcations within one step are
-    missed if they cancel each other's change in stability. If K is symmetric, stability is the sign of its eigenvalues;
-    otherwise it follows from M s² + D s + K, for motions up to 1e7 times as fast as the slowest.
+    missed if their changes of stability cancel. If K is symmetric, stability follows from the signs of its eigenvalues;
+    otherwise from M s² + D s + K, for motions up to 1e7 times as fast as the slowest.
     Source: Keller 1977; Seydel 2010.
     """
     u, q = input_rows(model, u), model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
@@ -466,23 +478,26 @@ def branches(
     events: bool | Iterable[str] = True,
     progress: bool = False,
 ) -> tuple[Branch, ...]:
-    """Follow many branches of static equilibria at once. Their next points are computed in common launches.
+    """Follow many branches of static equilibria. Their next points are computed in common launches.
 
-    Each branch is equal to the last bit to that of `continuation`. Events are located on one branch after the other. So
-    are all points if Python functions act, or if tendons are elastic and the parameter is a factor.
+    Each branch is equal, to the last bit, to the branch of `continuation`. Events are located on one branch after
+    another. Points are also computed one branch after another if Python functions act, or if tendons are elastic and
+    the parameter is "factor".
 
     Args:
-        u: inputs at factor 1, shape (n, nu), or the same for all. q0: starts, shape (n, nq), or one for all.
-        along: direction of the first step of each, shape (n, nv + 1), or one for all.
-        parameter, factor, factor_range, direction, step, max_points, t [s], events, progress: as continuation, for all
-            of them.
+        u: inputs at factor 1, shape (n, nu), or (nu,) for all branches.
+        q0: starts, shape (n, nq), or (nq,) for all branches.
+        along: directions of the first steps, shape (n, nv + 1), or (nv + 1,) for all branches.
+        parameter, factor, factor_range, direction, step, max_points, t [s], events, progress: as in continuation, for
+        all branches.
     Returns:
-        a Branch for each.
+        tuple of Branches.
     Raises:
-        ConvergenceError: the branch without an equilibrium at its start, or without a next one, and why; carries all
-            branches so far. ShapeError, ModelError: as continuation. KeyboardInterrupt: Ctrl-C; carries all branches
-            so far.
-    Accuracy: as continuation. Cost: for many branches a third of that of single calls, on one core.
+        ConvergenceError: a branch has no equilibrium at its start, or no next point; the error carries all branches so
+            far.
+        ShapeError, ModelError: as in continuation.
+        KeyboardInterrupt: Ctrl-C; its attribute `partial` holds all branches so far.
+    Accuracy: as continuation. Cost: for many branches a third of single calls, on one core.
     Source: Keller 1977; Seydel 2010.
     """
     u, q = input_rows(model, u), model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
@@ -515,7 +530,8 @@ def _followed(
     events: bool | Iterable[str],
     progress: bool,
 ) -> tuple[Branch, ...]:
-    """The branches from q (n, nq) under u (n, nu), along directions (n, nv + 1) or None; the others as continuation."""
+    """The branches from q (n, nq) under u (n, nu), along directions (n, nv + 1) or None. The other arguments are as in
+    continuation."""
     low, high = checks.array(factor_range, (2,), "factor_range", "must be two finite numbers").tolist()
     checks.require(low < high, "factor_range", "must rise", factor_range)
     begin = checks.number(min(max(0.0, low), high) if factor is None else factor, "factor")
@@ -567,7 +583,7 @@ def _kinds(events: Any) -> frozenset[str]:
 
 
 def _start(path: StaticPath, q: np.ndarray, factor: float, direction: int) -> PathPoint:
-    """The equilibrium next to q at a fixed factor."""
+    """The equilibrium nearest to q at constant factor."""
     border = np.append(np.zeros(path.model.nv + len(path.kept)), float(direction))
     found = path.correct(q, np.zeros(path.model.n_rows), factor, border, _START_STEPS)
     there = found if isinstance(found, str) else path.point(*found[:2], factor, border)
@@ -583,7 +599,8 @@ def _start(path: StaticPath, q: np.ndarray, factor: float, direction: int) -> Pa
 
 
 def _start_along(path: StaticPath, q: np.ndarray, factor: float, along: np.ndarray) -> PathPoint:
-    """The point q itself, which must be an equilibrium, with `along` as its tangent. A bifurcation has two tangents."""
+    """The point q itself, which must be an equilibrium, with `along` as its tangent. (A bifurcation has two
+    tangents.)"""
     checks.require(bool(along.any()), "along", "must not be zero", along)
     nv, force = path.model.nv, np.zeros(path.model.n_rows)
     found, why = path.residual(q, force, factor), WOUND_UP
@@ -617,8 +634,8 @@ def _follow(
     regular: bool,
     kinds: frozenset[str],
 ) -> Following[Branch]:
-    """The branch from a first point on. regular: whether to locate events on the first step; from a given direction it
-    starts at an event."""
+    """The branch that begins at the first point. `regular` is False if the start is an event (a direction is given):
+    then no events are located on the first step."""
     events: list[BranchEvent] = []
     try:
         return (yield from _points_on(path, points, events, bounds, step, limit, regular, kinds))
@@ -636,7 +653,7 @@ def _points_on(
     regular: bool,
     kinds: frozenset[str],
 ) -> Following[Branch]:
-    """Append points and events to the lists until the branch ends; returns the Branch."""
+    """Append points and events to the lists until the branch ends. Returns the Branch."""
     here, length = points[0], step
     while len(points) < limit:
         found = yield from _next(path, here, bounds, length, len(points) - 1, regular, kinds)
@@ -696,7 +713,7 @@ def _next(
 def _at_bound(
     path: StaticPath, a: PathPoint, length: float, b: PathPoint, bound: float
 ) -> Following[tuple[float, PathPoint]]:
-    """The point of the branch from a to b at a bound of the factor, and its s."""
+    """The point between a and b whose factor is on a bound of the range, and its s."""
     seen = {length: b, 0.0: a}
     s = next((s for s, point in seen.items() if abs(point.factor - bound) <= _REACHED * path.width), -1.0)
     if s < 0.0:

@@ -1,17 +1,18 @@
-"""Search for a stable equilibrium by a damped descent: the motion of an overdamped robot that is released.
+"""Search for a stable equilibrium by a damped descent: the motion of an overdamped robot after its release.
 
     W dq/dτ = −r(q) + Aᵀ λ,   A dq/dτ = 0                                                                 (1)
     (W/h + K) y = −r  on the allowed motions,  δq = N y, then back onto the loops                          (2)
 
-(2) solves (1) by the implicit Euler method with one Newton step each. h grows while steps are accepted; for h = ∞ (2)
-is Newton's method. W is the stiffness of springs and rods at rest, so that soft and stiff coordinates settle at one
-rate; coordinates without a spring have the stiffness of the loads. A step is accepted if W/h + K is positive definite
-and the forces do work along it:
+(2) solves (1) by the implicit Euler method with one Newton step for each time step h. h grows while steps are accepted;
+for h = ∞, (2) is Newton's method. W is the stiffness of springs and rods at rest, so that soft and stiff coordinates
+settle at the same rate. For coordinates without a spring, W is the stiffness of the loads. A step is accepted if W/h +
+K is positive definite and the forces do work along the step:
 
     ½ (r(q) + r(q⁺)) · δq < 0                                                                             (3)
 
-For conservative loads the potential then decreases with each step. The descent does not end at a saddle unless it
-starts at one; it leaves a saddle along the motion that grows fastest.
+For conservative loads the potential then decreases with each step. The descent ends at a saddle only if it starts
+there. It leaves a saddle along the motion that grows fastest.
+
 Source: C. T. Kelley, D. E. Keyes, SIAM J. Numer. Anal. 35, 1998 (pseudo-transient continuation).
 """
 
@@ -35,19 +36,25 @@ from lissom.statics.residual import residual_jacobian, static_residual
 from lissom.statics.stability import is_symmetric
 from lissom.systems.bordered import allowed_motions
 
-_LONGEST = 0.7  # of one step, in units of dofs.scale
+_LONGEST = 0.7  # longest step, in units of dofs.scale
 _NEAR = 1e-3  # length of a Newton step below which Newton's method takes over
 _ASIDE = 0.02  # length of the step that leaves a saddle
 _LEAST_PACE = 1e-12
 _NOTHING = 1e-9
-EIGENVALUES = 20  # work of an eigenvalue problem of full matrices, in Newton iterations
+EIGENVALUES = 20  # cost of a dense eigenvalue problem, in Newton iterations
 
 
 @final
 @dataclass(frozen=True)
 class Slope:
-    """The quantities of (2) at q: residual r (nv,) without forces of loops; `force`, the forces of loops (n_rows,); the
-    allowed motions N (nv, n); K and W (n, n) on them."""
+    """The quantities of (2) at q.
+
+    Fields:
+        r: residual (nv,) without the forces of loops.
+        force: forces of loops (n_rows,).
+        N: allowed motions (nv, n).
+        K, W: matrices (n, n) on the allowed motions.
+    """
 
     q: np.ndarray
     r: np.ndarray
@@ -58,18 +65,20 @@ class Slope:
 
     @property
     def along(self) -> np.ndarray:
-        """r on the allowed motions, shape (n,)."""
+        """The residual on the allowed motions, Nᵀ r, shape (n,)."""
         return self.N.T @ self.r
 
 
 @final
 @dataclass
 class Descent:
-    """A descent of one robot under fixed u and t.
+    """A descent of one robot at constant u and t.
 
     Fields:
-        here: its state. steps: number of steps. work: in Newton iterations, one for each tried step and EIGENVALUES for
-        each eigenvalue problem. pace: h of (2).
+        here: present state.
+        steps: number of steps.
+        work: cost in Newton iterations: one for each tried step, and EIGENVALUES for each eigenvalue problem.
+        pace: h of (2).
     """
 
     model: Model
@@ -93,8 +102,8 @@ class Descent:
         Args:
             report: called with the work after each step.
         Returns:
-            whether Newton's method may take over: K is positive definite and its step short, or the point is
-                stationary.
+            True if Newton's method may take over: K is positive definite and its step is short, or the point is
+            stationary.
         """
         while self.work < limit:
             self.steps += 1
@@ -112,7 +121,7 @@ class Descent:
         return False
 
     def leave(self) -> bool:
-        """Step downhill along the motion that grows fastest. Returns whether such a step exists."""
+        """Step downhill along the motion that grows fastest. Returns whether there is such a step."""
         self.work += EIGENVALUES
         K, W = 0.5 * (self.here.K + self.here.K.T), self.here.W
         size, shape = scipy.linalg.eigh(K, W)
@@ -127,7 +136,7 @@ class Descent:
         return self._moved(x)
 
     def _descend(self) -> bool:
-        """One step by (2) with the first h that satisfies (3), reduced from the last one. Returns whether one does."""
+        """Take one step by (2). h is reduced from its last value until (3) holds. Returns whether a step was found."""
         while self.pace > _LEAST_PACE:
             y = _solved(self.here.K, self.pace, self.here)
             x = None if y is None else self.here.N @ y
@@ -144,7 +153,7 @@ class Descent:
         return float(np.max(np.abs(x) / self.model.dofs.scale, initial=0.0))
 
     def _moved(self, x: np.ndarray) -> bool:
-        """Move by x and back onto the loops if this satisfies (3). Returns whether it does."""
+        """Move by x and back onto the loops, if (3) holds. Returns whether it holds."""
         model, q = self.model, integrate(self.model, self.here.q, x)
         if model.n_rows:
             try:
@@ -168,7 +177,7 @@ def _load_force(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndar
 
 
 def _slope(model: Model, q: np.ndarray, u: np.ndarray, t: float, r: np.ndarray) -> Slope | None:
-    """The Slope at q, with the forces of loops that minimise r in units of dofs.scale; None if K is not finite."""
+    """The Slope at q. The forces of loops minimise r in units of dofs.scale. None if K is not finite."""
     A, kept, force = np.zeros((0, model.nv)), np.zeros(0, dtype=int), np.zeros(model.n_rows)
     if model.n_rows:
         w, _ = run_constraints(model, q, find_independent=True)
@@ -191,7 +200,8 @@ def _slope(model: Model, q: np.ndarray, u: np.ndarray, t: float, r: np.ndarray) 
 
 
 def _solved(K: np.ndarray, h: float, at: Slope) -> np.ndarray | None:
-    """−(W/h + K)⁻¹ r on the allowed motions; None if the matrix is not positive definite or r does no work along it."""
+    """−(W/h + K)⁻¹ r on the allowed motions. None if the matrix is not positive definite, or if r does no work along
+    the result."""
     if not len(K):
         return np.zeros(0)
     matrix = at.W / h + K

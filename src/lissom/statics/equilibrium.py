@@ -1,19 +1,21 @@
-"""Static equilibria, and shapes kept in steady motion: r(q) = ID(q, v, 0) − B(q) u = 0 by Newton's method.
+"""Static equilibria, and constant shapes in steady motion: r(q) = ID(q, v, 0) − B(q) u = 0 by Newton's method.
 
-At rest v = 0. In a steady motion v is that of the prescribed joints and of joints with a given velocity; the velocity
-of the shape is zero. Only the rows of the shape of r must vanish. Inertia forces are scaled like the loads. The natural
-monotonicity test, which does not depend on the units of the rows, accepts a step: the simplified Newton step from the
-trial point must be shorter than the step to it. If K is singular to rounding the shortest step is taken, so that the
-robot does not move along neutral directions. If Newton's method fails, loads, inputs and gravity are raised from zero
-in steps. If the equilibrium is unstable, a damped descent searches for a stable one.
+At rest v = 0. In a steady motion v holds the velocities of prescribed joints and of joints with a given velocity, and
+is zero for the shape. Only the rows of the shape must vanish. Inertia forces are scaled like the loads.
 
-Equilibria among contacts with friction depend on how the robot came to rest. At its start q₀ supporting forces r(q₀)
-balance the robot. They are released in equal parts:
+A step is accepted by the natural monotonicity test: the simplified Newton step at the trial point must be shorter than
+the step to it. This test does not depend on the units of the rows. If K is singular to rounding, the shortest step is
+taken, so that the robot does not move along neutral directions. If Newton's method fails, loads, inputs and gravity are
+increased from zero in steps. If the equilibrium is unstable, a damped descent searches for a stable one.
+
+With friction, the equilibrium depends on how the robot came to rest. At the start q₀, supporting forces r(q₀) balance
+the robot. They are released in equal parts:
 
     r(q) = (1 − p) r(q₀),   p from 0 to 1                                                                 (1)
 
-After each part, a ball that has begun to touch gets an anchor, and a ball that slips takes its anchor along. If nothing
-slips and nothing new touches, releasing all parts at once gives the same equilibrium.
+After each part, a ball that begins to touch gets an anchor, and a ball that slips moves its anchor. If no ball slips
+and none begins to touch, releasing all parts in one step gives the same equilibrium.
+
 Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 2011, §3.3 (the test).
 """
 
@@ -70,12 +72,13 @@ if TYPE_CHECKING:
 
 
 def raised(here: Any, solve: Callable[[Any, float], Any], longest: float = 1.0) -> tuple[Any, float, str]:
-    """Follow equilibria from part 0 to part 1 of a load in adaptive steps.
+    """Follow equilibria from fraction 0 to fraction 1 of a load in adaptive steps.
 
     Args:
-        solve: the Iterate at a part, from the last one. longest: step.
+        solve: function that returns the Iterate at a fraction, from the last Iterate.
+        longest: longest step.
     Returns:
-        the last equilibrium, its part, and the remedy of the failed step; empty if part 1 was reached.
+        the last equilibrium, its fraction, and the remedy of the failed step (empty if fraction 1 was reached).
     """
     reached, step, remedy = 0.0, min(0.25, longest), ""
     while reached < 1.0:
@@ -95,19 +98,22 @@ def raised(here: Any, solve: Callable[[Any, float], Any], longest: float = 1.0) 
 @final
 @dataclass(frozen=True, repr=False)
 class Equilibrium:
-    """A static equilibrium.
+    """A static equilibrium, or a batch of equilibria with leading axes (...).
 
     Fields:
-        q: configuration (..., nq). u: inputs (..., nu). multipliers: forces of the prescribed motions, then of the
-        loops (..., n_multipliers) [N·m, N]. residual: largest entry of the remaining generalised force (...).
-        iterations: Newton steps, and those of a descent (...).
+        q: configuration (..., nq).
+        u: inputs (..., nu).
+        multipliers: forces of the prescribed motions, then of the loops (..., n_multipliers) [N·m, N].
+        residual: largest absolute entry of the remaining generalised force (...).
+        iterations: number of Newton steps, including those of a descent (...).
         v: velocity of the steady motion, zero at rest (..., nv).
-        is_stable: whether no small motion that loops and prescribed motions allow grows, flutter included (...).
-            Neutral motions without a driving force do not count as growing. A motion that only gyroscopic forces
-            stabilise counts as growing. False for an iterate that is no equilibrium.
-        unstable_count: number of motions that grow (...).
+        is_stable: True if no small motion that loops and prescribed motions allow grows, neither monotonically nor by
+            flutter (...). Neutral motions without a driving force do not count as growing. A motion that only
+            gyroscopic forces stabilise counts as growing. False for an iterate that is no equilibrium.
+        unstable_count: number of growing motions (...).
         anchors: anchors of the contacts that stick (..., n_pairs, 6), for `Model.anchored`.
-        model, t: the model, and the time of its loads [s].
+        model: the model.
+        t: time of its loads [s].
     """
 
     q: np.ndarray
@@ -131,8 +137,8 @@ class Equilibrium:
 
     @cached_property
     def accuracy(self) -> Accuracy:
-        """Estimated error by points and bases [m], see `accuracy`. It is computed on first use, with an
-        AccuracyWarning if it exceeds a hundredth of the longest rod or body."""
+        """Estimated position errors from quadrature points and from bases [m]; see `accuracy`. Computed on first use.
+        An AccuracyWarning is issued if the error exceeds a hundredth of the longest rod or body."""
         model = self.model.common if isinstance(self.model, ModelBatch) else self.model
         lead, n_motions = self.q.shape[:-1], model.n_motions - model.prescribed.n_locked
         state = (self.q, self.v, np.zeros_like(self.v), self.u, self.multipliers[..., n_motions:])
@@ -141,13 +147,16 @@ class Equilibrium:
 
     @cached_property
     def least_stiffness(self) -> np.ndarray:
-        """Least eigenvalue of the tangent stiffness on the motions that loops and prescribed motions allow, of its
-        symmetric part where loads are not conservative (...) [J].
+        """Smallest eigenvalue of the tangent stiffness, shape (...) [J].
 
-        A motion of unit size has the size `model.dofs.scale` in each coordinate: for a rod a rotation [rad], stretch or
-        shear [-] by 1 from end to end, for a joint a turn by 1 rad or a slide of equal size. Its work is half the
-        stiffness. The stiffness is negative if an equilibrium under conservative loads is unstable, zero if it buckles
-        or is neutral, and infinite if nothing can move. It is computed on first use, by an eigenvalue problem each.
+        The stiffness is restricted to the motions that loops and prescribed motions allow. If loads are not
+        conservative, its symmetric part is used. The eigenvalue is negative for an unstable equilibrium under
+        conservative loads, zero at buckling or for a neutral motion, and infinite if nothing can move. Computed on
+        first use, with one eigenvalue problem for each equilibrium.
+
+        The unit of each coordinate is `model.dofs.scale`: for a rod, an end-to-end rotation of 1 rad, or stretch or
+        shear of 1; for a joint, a rotation by 1 rad, or a translation of equal size. The work of a motion of unit size
+        is half the stiffness.
         """
         model = self.model.common if isinstance(self.model, ModelBatch) else self.model
         lead, n_motions = self.q.shape[:-1], model.n_motions - model.prescribed.n_locked
@@ -165,8 +174,9 @@ class Iterate:
     """The end of a Newton solve: q (nq,) and the forces of loops (n_rows,).
 
     Fields:
-        remedy: what a user can do about a failure; empty if the solve converged. growing: number of growing motions, if
-        known. tried: the descents to a stable equilibrium that failed.
+        remedy: advice to the user after a failure; empty if the solve converged.
+        growing: number of growing motions, if known.
+        tried: text about failed descents to a stable equilibrium.
     """
 
     q: np.ndarray
@@ -177,7 +187,7 @@ class Iterate:
     tried: str = ""
 
     def unstable_count(self, model: Model, u: np.ndarray, t: float) -> int:
-        """Number of motions that grow about the iterate under the full load."""
+        """Number of motions that grow about the iterate at the full load."""
         if self.growing is None:
             self.growing = len(growing(model, self.q, u, t, self.force))
         return self.growing
@@ -192,13 +202,13 @@ class Iterate:
         return Equilibrium(self.q, u, forces, size, np.array(self.iterations), v, *claims, model, t)
 
 
-PART = 0.05  # largest part of the supporting forces that is released at once
-_AT_LIMIT = 1.0 - 1e-9  # share of the friction limit above which a contact may have slipped
-_CHECKED_ROWS = 100  # rows of a batch that are searched for neglected friction
+PART = 0.05  # largest fraction of the supporting forces that is released in one step
+_AT_LIMIT = 1.0 - 1e-9  # fraction of the friction limit above which a contact may have slipped
+_CHECKED_ROWS = 100  # number of rows of a batch that are searched for neglected friction
 
 
 def warn_of_dropped_friction(model: Model, q: np.ndarray) -> None:
-    """Warn if a contact whose friction statics neglects touches at one of the rows of q."""
+    """Warn if a contact touches, at a row of q, whose friction statics neglects."""
     world = model.contacts
     moving = [name for name, law in zip(world.names, world.law) if law[3] > 0.0 and law[5] == 0.0]
     moving = [] if model.prescribed.steady is not None else moving
@@ -224,11 +234,12 @@ def release(
     tolerance: float,
     limit: int,
 ) -> Any:
-    """The end of path (1). It leaves its anchors in the tables of the model, which must be a copy of the caller's.
+    """The end of path (1). Its anchors are left in the tables of the model, which must be a copy.
 
     Args:
-        newton: the function that iterates, `_newton`. start: the start. direct: the equilibrium after releasing all
-            parts at once; it is the result if nothing has slipped, or if the path fails.
+        newton: the function `_newton`.
+        start: the start.
+        direct: the equilibrium after a release in one step. It is the result if no ball slips, or if the path fails.
     """
     support = static_residual(model, start.q, u, t, 1.0, start.force)
     anchors, whole = present_anchors(model), np.zeros(0) if support is None else support[: model.nv]
@@ -251,7 +262,7 @@ def release(
 
 
 def stacked(alone: list[Any], lead: tuple[int, ...]) -> Any:
-    """Equilibria of single states as one Equilibrium of a batch, with the model of the first."""
+    """Equilibria of single states as one Equilibrium of a batch, with the model of the first one."""
     given = {"model": alone[0].model, "t": alone[0].t}
     found = {f.name: np.array([getattr(end, f.name) for end in alone]) for f in fields(alone[0]) if f.name not in given}
     out = type(alone[0])(**{name: x.reshape(*lead, *x.shape[1:]) for name, x in found.items()}, **given)
@@ -260,15 +271,15 @@ def stacked(alone: list[Any], lead: tuple[int, ...]) -> Any:
 
 
 def _is_unchanged(model: Model, q: np.ndarray) -> bool:
-    """Whether at q exactly the anchored pairs touch, and none of them has slipped."""
+    """Whether exactly the anchored pairs touch at q, and none of them has slipped."""
     same = np.isnan(contact_anchors(model, q)) == np.isnan(present_anchors(model))
     return bool(same.all()) and float(friction_ratios(model, q).max(initial=0.0)) < _AT_LIMIT
 
 
-_DESCENTS = 20  # largest work of descents, over that of the solve
-_LEAST_ITERATIONS = 30  # least work of the solve in this ratio
-_LARGEST = 1e150  # largest input
-_SAME = 1e-6  # largest distance of equilibria that count as one
+_DESCENTS = 20  # largest work of descents, relative to the work of the solve
+_LEAST_ITERATIONS = 30  # smallest work of the solve that this ratio assumes
+_LARGEST = 1e150  # largest absolute value of an input
+_SAME = 1e-6  # equilibria closer than this count as the same
 _AT_ONCE = 512  # rows of a batch in one launch; more would delay the progress bar and Ctrl-C without being faster
 
 _REMEDIES = {
@@ -294,36 +305,38 @@ def solve_statics(
     max_iterations: int = 100,
     progress: bool = False,
 ) -> Equilibrium:
-    """Static equilibrium under gravity, loads and inputs, with closed loops; at rest, or relative to a steady motion.
+    """Static equilibrium under gravity, loads and inputs, with closed loops; at rest, or in a steady motion.
 
         ID(q, v, 0) = B(q) u + A(q)ᵀ λ,   e(q) = 0
 
     Args:
         u: inputs, shape (..., nu); None is zero.
-        q0: start, shape (..., nq); None is the neutral configuration. Loops that are open there are first closed by
-            `assemble`. The equilibrium found is usually the nearest. With contacts that stick the robot is released
-            from here, in parts if something slips or begins to touch. Friction that is a law of speed is left out at
-            rest, with a warning.
-        v: steady velocity, shape (nv,), at which the robot keeps its shape. Joints with a velocity keep their
-            coordinates of q0; spherical and free joints do so as a whole. The forces that drive them are not computed.
-            Zeros are rest. None: prescribed joints have the velocity of their motions at t. If this would open loops
-            the robot is at rest, with a warning.
-        stable: if the equilibrium is unstable, search for the one to which an overdamped robot moves when it is
-            released at q0. If there is none, a StabilityWarning is issued and the unstable one is returned. False
-            returns the nearest equilibrium, stable or not, without a warning.
+        q0: start, shape (..., nq); None is the neutral configuration. Open loops are first closed by `assemble`. The
+            result is usually the nearest equilibrium. With contacts that stick, the robot is released from q0, in steps
+            if a ball slips or begins to touch. At rest, friction without `stick_stiffness` is neglected, with a
+            warning.
+        v: steady velocity, shape (nv,), at which the robot keeps its shape. Joints with a nonzero velocity keep their
+            coordinates of q0; a spherical or free joint keeps all its coordinates. The forces that drive these joints
+            are not computed. Zeros: the robot is at rest. None: prescribed joints have the velocity of their motions at
+            t; if this would open a loop, the robot is at rest, with a warning.
+        stable: True: if the equilibrium is unstable, search for the equilibrium to which an overdamped robot moves
+            after its release at q0. If none is found, return the unstable equilibrium with a StabilityWarning. False:
+            return the nearest equilibrium, stable or not, without a warning.
         t: time of the loads and prescribed motions [s].
         tolerance: largest final step, in units of a rod's end rotation [rad] and stretch [-].
-        max_iterations: of each Newton solve. progress: after a second, show the number of equilibria found.
+        max_iterations: largest number of iterations of each Newton solve.
+        progress: True shows the number of equilibria found, after one second.
     Returns:
-        Equilibrium, with its stability.
+        Equilibrium with its stability.
     Raises:
-        ConvergenceError: no equilibrium was reached, even in load steps, or it turns a rod inside out, which is
-            impossible; carries the last iterate as an Equilibrium.
-        KeyboardInterrupt: Ctrl-C; its `partial` is the Equilibrium of the first rows of a batch, as many as were found,
-            with one leading axis; for a batch of models a tuple of these, one for each model that was begun.
-        ShapeError: the argument, the expected and the received shape. ModelError: tolerance or max_iterations,
-        or a v that changes the shape of a rod or opens a loop.
-    Accuracy: a curvature above −1e-11 of the largest, in units of the stiffness of springs and rods, counts as neutral.
+        ConvergenceError: no equilibrium was reached, even in load steps; or in the equilibrium a rod is turned inside
+            out, which is impossible. The error carries the last iterate as an Equilibrium.
+        KeyboardInterrupt: Ctrl-C. Its attribute `partial` is the Equilibrium of the first rows of a batch that were
+            finished, with one leading axis; for a batch of models a tuple of these, one for each model that was begun.
+        ShapeError: an argument has a wrong shape.
+        ModelError: invalid tolerance or max_iterations; or a v that changes the shape of a rod or opens a loop.
+    Accuracy: a curvature above −1e-11 of the largest one, in units of the stiffness of springs and rods, counts as
+    neutral.
     Source: Mathew 2025 §3.
     """
     checks.number(tolerance, "tolerance", above=0.0)
@@ -374,8 +387,8 @@ def solve_statics(
 
 @contextmanager
 def _free_to_slip(model: Model, q: np.ndarray) -> Iterator[Model]:
-    """The model; if contacts stick, a copy that is anchored where it touches at the first row of q, and whose anchors a
-    search may move. A ConvergenceError carries the model with the last anchors of the search."""
+    """The model. If contacts stick: a copy with anchors where it touches at the first row of q; a search may move these
+    anchors. A ConvergenceError carries the model with the last anchors."""
     if not model.contacts.sticks or not len(q):
         yield model
         return
@@ -401,8 +414,9 @@ def _search(
     """Append the ends of searches to `found`.
 
     Args:
-        rows: configurations (n, nq) and inputs (n, nu). place: index of the first row in the batch, and the leading
-            axes of the batch. advance: called with the number of ends.
+        rows: configurations (n, nq) and inputs (n, nu).
+        place: index of the first row in the batch, and the leading axes of the batch.
+        advance: called with the number of finished searches.
     """
     force, (first, lead) = _forces_at_rest(model, rows[0], rows[1], t), place
     ends = _newton(model, rows[0], force, rows[1], t, 1.0, tolerance, limit)
@@ -422,7 +436,7 @@ def _search(
 
 
 def _result(model: Model, found: list[Iterate], u: np.ndarray, t: float, lead: tuple[int, ...]) -> Equilibrium:
-    """The Equilibrium of the ends of searches under inputs u (n, nu), with leading axes `lead`."""
+    """The Equilibrium with leading axes `lead` from the ends of searches under inputs u (n, nu)."""
     q = np.array([end.q for end in found]).reshape(len(found), model.nq)
     force = np.array([end.force for end in found]).reshape(len(found), model.n_rows)
     rate = np.repeat(steady_velocity(model)[None], len(q), axis=0)
@@ -452,7 +466,7 @@ def _result(model: Model, found: list[Iterate], u: np.ndarray, t: float, lead: t
 def _refuse_inside_out(
     model: Model, q: np.ndarray, ends: list[Iterate], u: np.ndarray, t: float, lead: tuple[int, ...]
 ) -> None:
-    """Raise ConvergenceError if a rod or body is turned inside out, where the equations have no meaning."""
+    """Raise ConvergenceError if a rod or body is turned inside out: the equations do not hold there."""
     turned = inside_out(model, q)
     if turned is not None:
         k, what = turned
@@ -462,8 +476,8 @@ def _refuse_inside_out(
 
 
 def _forces_at_rest(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray:
-    """Forces of loops (n, n_rows) at the moment of release at q (n, nq), at rest or in the steady motion. Near an
-    equilibrium they are those of the equilibrium."""
+    """Forces of loops (n, n_rows) at the moment of release at q (n, nq), at rest or in the steady motion. They are
+    start values of the search."""
     if not model.n_rows or not len(q):
         return np.zeros((len(q), model.n_rows))
     w = run_forward_dynamics(model, q, np.broadcast_to(steady_velocity(model), (len(q), model.nv)), u, t)
@@ -482,7 +496,8 @@ def _newton(
     opened: np.ndarray | None = None,
     support: Any = 0.0,
 ) -> list[Iterate]:
-    """Damped Newton iterations from q (n, nq) and forces of loops (n, n_rows) under inputs u (n, nu); see Sought."""
+    """Damped Newton iterations from q (n, nq) and forces of loops (n, n_rows) under inputs u (n, nu). Arguments as in
+    Sought."""
     sought = Sought(u, t, factor, np.zeros(model.n_rows) if opened is None else opened, tol, limit, support)
     found = []
     for end, push, count, why, stable in newton(model, q, force, sought):
@@ -505,8 +520,8 @@ def _reached(
     stable: bool,
     report: Callable[[str], None],
 ) -> Iterate:
-    """The end of a Newton solve. If it failed, that of load steps; if it must be stable and is not, that of a
-    descent."""
+    """The end of a Newton solve. If it failed: the end of load steps. If a stable equilibrium is required and it is
+    unstable: the end of a descent."""
     if end.remedy:
         try:
             end = _load_steps(model, start, u, t, tol, limit, end)
@@ -530,8 +545,8 @@ def _settled(
     unstable: Iterate,
     advance: Callable[[str], None],
 ) -> Iterate:
-    """The stable equilibrium that a damped descent reaches from the start, or otherwise from the unstable one. If there
-    is none, `unstable` with a text on the descents that were tried."""
+    """The stable equilibrium that a damped descent reaches from the start, or from the unstable equilibrium. If there
+    is none: `unstable`, with a text about the tried descents."""
     most, done, tried = _DESCENTS * max(unstable.iterations, _LEAST_ITERATIONS), 0, []
     for q, where in ((start, "q0"),) if unstable.remedy else ((start, "q0"), (unstable.q, "the unstable equilibrium")):
         descent = Descent.start(model, q, u, t)
@@ -561,7 +576,7 @@ def _descended(
     model: Model, descent: Descent, t: float, tol: float, limit: int, most: int, unstable: Iterate,
     report: Callable[[int], None],
 ) -> tuple[Iterate | None, str]:  # fmt: skip
-    """The stable equilibrium that a descent reaches, or None and a text on its end."""
+    """The stable equilibrium that a descent reaches; or None, and a text about the end of the descent."""
     seen = [] if unstable.remedy else [unstable.q]
     while descent.advance(most, report):
         near = descent.here
@@ -587,8 +602,8 @@ def _descended(
 def _load_steps(
     model: Model, closed: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, direct: Iterate
 ) -> Iterate:
-    """Raise loads, inputs and gravity from zero in adaptive steps: from the neutral configuration, or from a closed one
-    if there are loops."""
+    """Increase loads, inputs and gravity from zero in adaptive steps. The start is the neutral configuration, or a
+    closed configuration if there are loops."""
     start, slack = _unloaded(model, closed, t)[None], np.zeros((1, model.n_rows))
     (here,) = _newton(model, closed[None] if model.n_rows else start, slack, u[None], t, 0.0, tol, limit)
     here.iterations += direct.iterations
@@ -616,7 +631,7 @@ def _load_steps(
 
 
 def _unloaded(model: Model, closed: np.ndarray, t: float) -> np.ndarray:
-    """The neutral configuration (nq,), with the joints of a steady motion at their coordinates in `closed`."""
+    """The neutral configuration (nq,), in which the joints of a steady motion have their coordinates of `closed`."""
     q = prescribed_configuration(model, model.neutral(), t)
     locked = model.prescribed.dof[model.n_motions - model.prescribed.n_locked :]
     plain = locked[model.dofs.q[locked] >= 0]
@@ -631,7 +646,7 @@ def _unloaded(model: Model, closed: np.ndarray, t: float) -> np.ndarray:
 def _mounted(
     model: Model, start: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, failed: Iterate
 ) -> Iterate:
-    """The equilibrium of the unloaded robot after its loops have closed in adaptive steps; `failed` if this fails."""
+    """The equilibrium of the unloaded robot after its loops were closed in adaptive steps; `failed` if this fails."""
     gap = loop_residual(model, start[0])
 
     def closed_by(here: Iterate, part: float) -> Iterate:

@@ -1,15 +1,16 @@
-"""Singular and nearly singular linear systems, in units that balance their rows and columns.
+"""Singular and nearly singular linear systems, with balanced rows and columns.
 
-A rod is stiffer against stretching than against bending by the square of its slenderness, and rows of loops have other
-units. Therefore rows and columns are first taken in given units, then divided by the roots of their largest entries
-until these are near 1. Entries of the size of rounding of the largest are not enlarged:
+A rod is stiffer against stretching than against bending by the square of its slenderness, and the rows of loops have
+other units. Therefore rows and columns are first multiplied by given units. Then they are divided by the square roots
+of their largest entries until these are near 1. Entries that are rounding errors of the largest entry are not enlarged:
 
     B = R A C,   B y = R b,   x = C y                                                                     (1)
 
-A symmetry leaves a motion n without stiffness. Next to an equilibrium A n is not 0 but as large as the residual b. The
-solution divides the rounding of b along n by it, and Newton's method would drift along n. Such singular values are left
-out, if the equations are solved without them. Of all solutions x the shortest is returned; its length counts the
-coordinates and the load, which are the first entries and the last.
+A symmetry gives a motion n without stiffness. Near an equilibrium A n is not 0 but as large as the residual b. A direct
+solution would divide the rounding error of b along n by it, and Newton's method would drift along n. Such singular
+values are omitted if the equations are solved without them. Of all solutions x the shortest is returned. Its length
+includes the coordinates (the first entries) and the load (the last entry).
+
 Source: D. Ruiz, A scaling algorithm to equilibrate both rows and columns norms in matrices, RAL 2001.
 """
 
@@ -19,16 +20,16 @@ import numpy as np
 import scipy
 
 _ROUNDS = 5
-_LEAST = 1e-13  # entries below this part of the largest may be rounding
-_REGULAR = 1e-8  # least reciprocal condition of a system of which no singular value is left out
+_LEAST = 1e-13  # entries below this fraction of the largest may be rounding errors
+_REGULAR = 1e-8  # no singular value is omitted if the reciprocal condition number is at least this
 _ROUNDING = 1e-14
 _CONSISTENT = 1e-6
-_NOTHING = 1e-12  # residual by rounding of equations of size 1
+_NOTHING = 1e-12  # rounding error of the residual of equations of size 1
 
 
 def balance(A: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The diagonals R (..., m) and C (..., n) of (1) of matrices A (..., m, n). units: those of the first rows and
-    columns."""
+    """The diagonals R (..., m) and C (..., n) of (1) for matrices A (..., m, n). `units` are the units of the first
+    rows and columns."""
     rows, columns, sizes = np.ones(A.shape[:-1]), np.ones((*A.shape[:-2], A.shape[-1])), np.abs(A)
     rows[..., : len(units)], columns[..., : len(units)] = units, units
     for _ in range(_ROUNDS):
@@ -43,7 +44,7 @@ def balance(A: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def solved(
     A: np.ndarray, b: np.ndarray, noise: float, units: np.ndarray, *, is_residual: bool = False
 ) -> np.ndarray | None:
-    """x of (1) without singular values below `noise` times the largest, and, if b is a residual, below the size of b.
+    """x of (1) without singular values below `noise` times the largest and, if b is a residual, below the size of b.
     None if no x solves the equations."""
     return solved_each(A[None], b[None], noise, units, is_residual=is_residual)[0]
 
@@ -81,7 +82,7 @@ def _balanced_solution(
 
 
 def _shortest(x: np.ndarray, free: np.ndarray, n: int) -> np.ndarray:
-    """x plus the combination of the rows of `free` that makes the first n entries and the last one shortest."""
+    """x plus that combination of the rows of `free` for which the first n entries and the last entry are shortest."""
     counted = np.append(np.arange(n), -1)
     return x - np.linalg.lstsq(free[:, counted].T, x[counted], rcond=None)[0] @ free if len(free) else x
 
@@ -90,8 +91,8 @@ def null_vectors(A: np.ndarray, count: int, units: np.ndarray) -> tuple[np.ndarr
     """Null vectors of A (m, n).
 
     Returns:
-        the right singular vectors y (count, n) of the least singular values of B, with those in excess of its rows; C
-        (n,); the left singular vector (m,) of the least singular value, in the units of A.
+        y (count, n): right singular vectors of B with the smallest singular values (missing values count as 0). C (n,).
+        The left singular vector (m,) of the smallest singular value, in the units of A.
     """
     rows, columns = balance(A, units)
     U, _, V = np.linalg.svd(A * rows[:, None] * columns)
@@ -99,7 +100,7 @@ def null_vectors(A: np.ndarray, count: int, units: np.ndarray) -> tuple[np.ndarr
 
 
 def nullity(A: np.ndarray, noise: float, units: np.ndarray) -> int:
-    """Number of independent y with B y = 0: those whose singular value is below `noise` times the largest."""
+    """Number of independent y with B y = 0: singular values below `noise` times the largest count as zero."""
     rows, columns = balance(A, units)
     values = np.linalg.svd(A * rows[:, None] * columns, compute_uv=False)
     return A.shape[1] - int((values > noise * values[0]).sum())

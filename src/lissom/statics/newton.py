@@ -1,14 +1,14 @@
-"""Newton's method for equilibria: plain iterations, then shortest steps if a neutral direction may have misled them.
+"""Newton's method for equilibria: plain iterations, then shortest steps if a neutral direction may have disturbed them.
 
 The plain iterations run in the kernel of newton_kernel. Python runs between its parts if forces call Python, and for
-the shortest steps. These are taken where the tangent stiffness K is singular to rounding, for instance if a round rod
-may turn about its own axis. In units D in which the stiffness of springs and rods is 1,
+the shortest steps. Shortest steps are taken if the tangent stiffness K is singular to rounding, for instance if a round
+rod can rotate about its own axis. In units D in which the stiffness of springs and rods is 1,
 
     D K D = U diag(s) Vᵀ,   x = −D V diag(1/s, 0 where neutral) Uᵀ D r                                    (1)
 
-is the shortest step. A direction is neutral if s < 1e-9 s₁, or if s < 1e-6 s₁ and the part of r along it is rounding. A
-direction is left out of one step if s < 1e-3 s₁ and less than a thousandth of r is along it: near a neutral direction
-this part has no meaning until the rest of r has vanished.
+is the shortest step. A direction is neutral if s < 1e-9 s₁, or if s < 1e-6 s₁ and r along it is a rounding error. A
+direction is omitted from one step if s < 1e-3 s₁ and less than a thousandth of r is along it: near a neutral direction
+this part of r is meaningless until the rest of r has vanished.
 """
 
 from __future__ import annotations
@@ -44,24 +44,23 @@ from lissom.statics.newton_kernel import (
 )
 from lissom.statics.stability import surely_stable
 
-SUSPECT = 1.0  # ratio of |r| to |step| in units of own stiffness, below which shortest steps are tried
+SUSPECT = 1.0  # shortest steps are tried if |r| / |step|, in units of own stiffness, is below this
 _SLACK = 1e-3
 _SOFT = 1e-6
 _NEUTRAL = 1e-9
 _CONSISTENT = 1e-6  # largest part of r along neutral directions
-_ROUNDING = 1e-13  # rounding of r, relative to the force of a unit move
+_ROUNDING = 1e-13  # rounding error of r, relative to the force of a unit move
 
 
 def shortest_step(
     model: Model, own: np.ndarray, matrix: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """The two factors of the inverse in (1): diag(1/s) Uᵀ D, then D V, applied one after the other to `right` (n,).
-
-    Rows and columns of directions that are left out are zero. None if a force acts along a neutral direction.
+    """The two factors of the inverse in (1), diag(1/s) Uᵀ D and D V, which are applied to `right` (n,) one after the
+    other. Rows and columns of omitted directions are zero. None if a force acts along a neutral direction.
 
     Args:
         own: stiffness of each coordinate by springs and rods (nv,).
-        matrix: stiffness with the rows of loops behind it, (n, n).
+        matrix: tangent stiffness followed by the rows of loops, (n, n).
     """
     S = model.dofs.scale
     size = float(np.abs(S * right[: model.nv]).max(initial=0.0)) or 1.0
@@ -79,17 +78,17 @@ def shortest_step(
     return (inverse * U).T * D, D[:, None] * np.where(left_out, 0.0, V.T)
 
 
-_BEYOND = 1e150  # residual of a point where material is turned inside out, so that no step leads there
+_BEYOND = 1e150  # residual set at points where material is turned inside out, so that they are not accepted
 
 
 def newton_in_python(
     model: Model, q: np.ndarray, force: np.ndarray, sought: Sought, *, shortest: bool = True
 ) -> tuple[Workspace, int]:
-    """The iteration of newton_in_kernel for one robot, with Python forces, and with shortest steps if the stiffness is
+    """The iteration of newton_in_kernel for one robot, with Python forces. It takes shortest steps if the stiffness is
     singular to rounding and no force acts along neutral directions.
 
     Returns:
-        the workspace after the last iteration, and the part that says how it ended.
+        the workspace after the last iteration, and the constant that says how it ended.
     """
     w = newton_workspace(model, q[None], force[None], sought)
     host, matrix, right = w.host, np.zeros(0), np.zeros(0)
@@ -106,7 +105,7 @@ def newton_in_python(
 
 
 def bordered_at(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> tuple[np.ndarray, float]:
-    """The independent rows of loops of an iteration from q, rising, and the unit σ of their forces."""
+    """The indices of the independent rows of loops at q, ascending, and the unit σ of their forces."""
     slack = np.zeros(model.n_rows)
     sought = Sought(u[None], t, 1.0, slack, 1.0, 1)
     w = newton_workspace(model, q[None], slack[None], sought)
@@ -118,8 +117,8 @@ def bordered_at(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> tuple[n
 
 
 def _continued(model: Model, w: Workspace, part: int, sought: Sought) -> int:
-    """Fill in the Python forces that a part needs, and run from it to the next pause. Returns the part at the pause, or
-    how the iteration ended."""
+    """Evaluate the Python forces that a part needs, and run to the next pause. Returns the part at the pause, or how
+    the iteration ended."""
     q, v, u = (w.host[name][0] for name in ("q", "v", "u"))
     t, factor = sought.t, sought.factor
     if part == RESIDUAL:
@@ -133,7 +132,7 @@ def _continued(model: Model, w: Workspace, part: int, sought: Sought) -> int:
 
 
 def _run(w: Workspace) -> int:
-    """Run from the current part to the next pause or the end. Returns the part at the pause, or how it ended."""
+    """Run to the next pause or the end. Returns the part at the pause, or how the iteration ended."""
     w.host["pause"][0, 0] = 1
     w.run()
     if w.status[0] == STATUS_TOO_MANY_PAIRS:
@@ -142,8 +141,8 @@ def _run(w: Workspace) -> int:
 
 
 def _shortened(model: Model, w: Workspace, matrix: np.ndarray, right: np.ndarray, part: int) -> int:
-    """Continue the iteration by shortest steps, or with its last step if these do not exist. Returns the part at the
-    next pause, or how the iteration ended."""
+    """Continue the iteration with shortest steps; if there are none, with its last step. Returns the part at the next
+    pause, or how the iteration ended."""
     host, n = w.host, int(w.host["notes"][0, UNKNOWNS])
     width = matrix.size // (model.nv + model.n_rows)
     square = matrix.reshape(-1, width)[:n, :n]
@@ -158,14 +157,14 @@ def _shortened(model: Model, w: Workspace, matrix: np.ndarray, right: np.ndarray
     return _run(w)
 
 
-_LEAST_LEFT = 2  # least number of iterations by shortest steps, even if the plain ones have reached the limit
+_LEAST_LEFT = 2  # smallest limit for iterations with shortest steps, even if the plain ones have reached the limit
 
-# q, forces of loops, iterations, how it ended, whether surely stable
+# q, forces of loops, iterations, how the iteration ended, whether the equilibrium is certainly stable
 End = tuple[np.ndarray, np.ndarray, int, int, bool]
 
 
 def newton(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> list[End]:
-    """The ends of the iterations of a batch; arguments as newton_in_kernel."""
+    """The ends of the iterations of a batch; arguments as in newton_in_kernel."""
     ends = []
     for k, end in enumerate(_plain(model, q, force, sought)):
         at, push, count, why, stable = end
@@ -179,7 +178,7 @@ def newton(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> li
 
 
 def _plain(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Iterator[End]:
-    """The ends of plain iterations: all in one launch, or one after the other if forces call Python."""
+    """The ends of plain iterations: all in one launch, or one after another if forces call Python."""
     if not model.calls_python:
         yield from _judged(newton_in_kernel(model, q, force, sought), sought.factor) if len(q) else ()
         return
@@ -188,7 +187,7 @@ def _plain(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> It
 
 
 def _judged(w: Workspace, factor: float) -> Iterator[End]:
-    """The ends of a run, each with whether the equilibrium is surely stable under the full load."""
+    """The ends of a run, each with whether the equilibrium is certainly stable at the full load."""
     q, force, iterations, ended = results(w)
     stable = [False] * len(q)
     if factor == 1.0:

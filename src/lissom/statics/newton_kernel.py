@@ -1,9 +1,8 @@
-"""Newton's method for equilibria in one kernel, a batch in one launch, in parts: residual, matrix, border, then solve,
-limit, try and judge.
+"""Newton's method for equilibria in one kernel. A launch takes a batch.
 
-The kernel runs through the parts by itself, or pauses before a part that needs Python: for Python forces at a new
-point, for their derivatives in the matrix, and for shortest steps if the matrix is singular to rounding. `pause` holds
-whether the kernel pauses, and the next part.
+The parts are: residual, matrix, border, solve, limit, try and judge. The kernel runs through them, or pauses before a
+part that needs Python: Python forces at a new point, their derivatives in the matrix, and shortest steps if the matrix
+is singular to rounding. `pause` holds whether the kernel pauses, and the next part.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -42,7 +41,7 @@ from lissom.systems.residual import residual_of
 
 Rows = wp.array2d(dtype=wp.float64)
 
-# The part that comes next,
+# The next part,
 BEGIN, RESIDUAL, MATRIX, BORDER, SOLVE, LIMIT, TRY, JUDGE = range(8)
 # or how the iteration ended. After SINGULAR and ASTRAY shortest steps follow.
 CONVERGED, WOUND_UP, NOT_FINITE, SINGULAR, ASTRAY, NO_STEP, TOO_MANY = range(8, 15)
@@ -57,7 +56,7 @@ NOTES = 9
 TOLERANCE, MOST_ITERATIONS, ASTRAY_BELOW, CHECKED_FROM = range(4)
 NUMBERS = 4
 
-FLOOR = 1e-7  # length below which rounding may keep a step from shrinking
+FLOOR = 1e-7  # below this length, rounding errors may prevent a step from shrinking
 LONGEST_STEP = wp.constant(wp.float64(2.0))  # of one iteration, in units of dofs.scale
 LEAST_FRACTION = wp.constant(wp.float64(1e-4))
 SHORTEST_SEEN = wp.constant(wp.float64(FLOOR))  # shorter steps may be rounding
@@ -354,7 +353,7 @@ _ASTRAY = 1e-6  # ratio of |r| to |step| in units of own stiffness, below which 
 
 
 def equilibrium_kernel(act: Acting) -> Any:
-    """Kernel of Newton's method for equilibria."""
+    """The kernel of Newton's method for equilibria."""
     residual, matrix = residual_of(act), newton_matrix_of(act)
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
@@ -406,12 +405,16 @@ def _make(model: Model, batch: int) -> Buffers:
 @final
 @dataclass(frozen=True)
 class Sought:
-    """The equilibria that Newton iterations of a batch search, and the limits of the iterations.
+    """The equilibria that the Newton iterations of a batch search for, and the limits of the iterations.
 
     Fields:
-        u: inputs (n, nu). t: time of the loads [s]. factor: of loads, gravity and inputs.
-        opened: target of the residuals of loops (n_rows,). support: additional generalised force (nv,), or a number.
-        tolerance: length of the final step, in units of dofs.scale. limit: most iterations.
+        u: inputs (n, nu).
+        t: time of the loads [s].
+        factor: factor of loads, gravity and inputs.
+        opened: target of the residuals of loops (n_rows,).
+        tolerance: largest length of the final step, in units of dofs.scale.
+        limit: largest number of iterations.
+        support: additional generalised force (nv,), or a number.
     """
 
     u: np.ndarray
@@ -423,12 +426,12 @@ class Sought:
     support: Any = 0.0
 
     def of(self, k: int) -> Sought:
-        """The search of instance k alone."""
+        """The search of instance k only."""
         return replace(self, u=self.u[k : k + 1])
 
 
 def newton_workspace(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Workspace:
-    """Buffers and launch of the kernel before its first part, with the arguments of newton_in_kernel filled in."""
+    """Buffers and launch of the kernel before its first part, filled with the arguments of newton_in_kernel."""
     w = workspace(model, "equilibrium", len(q), _make)
     host = w.host
     host["start"][:], host["force"][:] = q, force
@@ -443,15 +446,15 @@ def newton_workspace(model: Model, q: np.ndarray, force: np.ndarray, sought: Sou
 
 
 def load_ahead(model: Model) -> None:
-    """Load all kernels of statics at once."""
+    """Load all kernels of statics together."""
     if not model.calls_python:
         loops = (constraint_kernel, forward_dynamics_kernel) if model.n_rows else ()
         load_kernels(model, "statics", equilibrium_kernel, residual_kernel, *loops, then=(frames_kernel,))
 
 
 def newton_in_kernel(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Workspace:
-    """Newton iterations of a batch from q (n, nq) and forces of loops (n, n_rows). `results` and `last_stiffness` read
-    the returned workspace."""
+    """Newton iterations of a batch from q (n, nq) and forces of loops (n, n_rows). Read the returned workspace with
+    `results` and `last_stiffness`."""
     w = newton_workspace(model, q, force, sought)
     w.run()
     if (w.status == STATUS_TOO_MANY_PAIRS).any():
@@ -460,14 +463,15 @@ def newton_in_kernel(model: Model, q: np.ndarray, force: np.ndarray, sought: Sou
 
 
 def results(w: Workspace) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Last iterates (n, nq), forces of loops (n, n_rows), numbers of iterations (n,), how each ended (n,)."""
+    """Last iterates (n, nq), forces of loops (n, n_rows), numbers of iterations (n,), and how each iteration ended
+    (n,)."""
     iterations = w.host["notes"][:, ITERATION].astype(int)
     return w.host["start"].copy(), w.host["force"].copy(), iterations, w.host["pause"][:, 1].copy()
 
 
 def last_stiffness(w: Workspace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The last tangent stiffness (n, nv, nv) of a batch, the rows A of loops (n, n_rows, nv), and whether each of these
-    is independent (n, n_rows). The first two are views."""
+    """The last tangent stiffness (n, nv, nv) of a batch, the rows A of loops (n, n_rows, nv), and a mask of the
+    independent rows (n, n_rows). The first two are views."""
     model = w.model
     K, A = (w.host[name].reshape(w.batch, rows, column_width(model))[..., : model.nv]
             for name, rows in (("stiffness", model.nv), ("A", model.n_rows)))  # fmt: skip

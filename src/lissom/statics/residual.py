@@ -1,4 +1,4 @@
-"""The residual of statics, its Jacobian and the tangent stiffness; models in steady motion."""
+"""The residual of statics, its Jacobian (the tangent stiffness), and models in steady motion."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def static_residual(
     model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0, force: Any = 0.0
 ) -> np.ndarray | None:
-    """The row of static_residuals for one configuration; None if it is refused."""
+    """`static_residuals` for one configuration, shape (nv + n_rows,); None if a rod interval turns too far."""
     rows, refused = static_residuals(model, q[None], u[None], t, factor, force)
     return None if refused[0] else rows[0]
 
@@ -35,13 +35,13 @@ def static_residual(
 def static_residuals(
     model: Model, q: np.ndarray, u: np.ndarray, t: Times, factor: float = 1.0, force: Any = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """ID(q, v, 0) − B(q) u − Aᵀ λ of configurations (n, nq) under inputs (n, nu), with loads, inputs, gravity and
-    inertia forces times `factor`, then the residuals of loops.
+    """ID(q, v, 0) − B(q) u − Aᵀ λ of configurations (n, nq) under inputs (n, nu), followed by the residuals of loops.
+    Loads, inputs, gravity and inertia forces are multiplied by `factor`.
 
-    The rows of prescribed coordinates are zero, since the forces of the motions balance them.
+    The rows of prescribed coordinates are zero, because the forces of the motions balance them.
 
     Returns:
-        residuals (n, nv + n_rows); whether each is refused (n,), since a rod interval turns too far.
+        residuals (n, nv + n_rows), and a mask (n,) of configurations in which a rod interval turns too far.
     """
     v = np.tile(steady_velocity(model, factor), (len(q), 1))
     w = run_residual(model, q, v, np.zeros_like(v), u, t, factor, force)
@@ -56,8 +56,8 @@ def static_residuals(
 def residual_jacobian(
     model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0, force: Any = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """∂(ID(q, v, 0) − B(q) u − Aᵀ λ)/∂q in the tangent space, with gravity, loads, u and the inertia forces of a steady
-    motion v times `factor`.
+    """∂(ID(q, v, 0) − B(q) u − Aᵀ λ)/∂q in the tangent space. Gravity, loads, u and the inertia forces of a steady
+    motion v are multiplied by `factor`.
 
     Returns:
         K (nv, nv); A (n_rows, nv); the derivative of the residuals of loops (n_rows, nv).
@@ -71,20 +71,22 @@ def residual_jacobian(
 def tangent_stiffness(
     model: Model, q: ArrayLike, u: ArrayLike | None = None, *, v: ArrayLike | None = None, t: float = 0.0
 ) -> np.ndarray:
-    """Tangent stiffness: the derivative of the residual of statics along the tangent space.
+    """Tangent stiffness: the derivative of the static residual along the tangent space.
 
         ∂(ID(q, v, 0) − B(q) u)/∂q
 
     Args:
-        q: configuration, shape (..., nq). u: inputs, shape (..., nu); None is zero.
-        v: as in solve_statics: None takes the speed of prescribed motions at t, zeros are rest.
+        q: configuration, shape (..., nq).
+        u: inputs, shape (..., nu); None is zero.
+        v: as in solve_statics: None takes the velocity of prescribed motions at t, zeros are rest.
         t: time of loads and prescribed motions [s].
     Returns:
-        shape (..., nv, nv); symmetric where gravity and loads are conservative and at equilibrium. Rows and columns of
-        prescribed coordinates, and of those that v moves, are those of the identity.
+        stiffness, shape (..., nv, nv). It is symmetric at an equilibrium under conservative gravity and loads. Rows and
+        columns of prescribed coordinates, and of coordinates that v moves, are rows and columns of the identity.
     Raises:
-        ShapeError: the argument, the expected and the received shape.
-    Accuracy: exact derivative of the discrete model; a user's own actuator is differenced.
+        ShapeError: an argument has a wrong shape.
+    Accuracy: exact derivative of the discrete model, except for user-defined actuators, which are differentiated by
+    finite differences.
     """
     rows, inputs = checked_configuration(model, "q", q), input_rows(model, u)
     if not np.isfinite(inputs).all():
@@ -96,12 +98,12 @@ def tangent_stiffness(
     return np.array(found).reshape(*lead, model.nv, model.nv)
 
 
-_UNMOVED = 1e-6  # rate of a loop below which it counts as closed, relative to the fastest joint
+_UNMOVED = 1e-6  # a loop counts as closed if its rate, relative to the fastest joint, is below this
 
 
 def moving_model(model: Model, q: np.ndarray, v: Any, t: float) -> Model:
-    """The model in the steady motion v, or in that of its prescribed motions. It is at rest if the latter would open
-    loops."""
+    """The model in the steady motion v, or in the steady motion of its prescribed joints. The model is at rest if the
+    latter would open loops."""
     moving = model_in_steady_motion(model, moving_velocity(model, v, t))
     if moving.prescribed.steady is None or not model.n_rows or not len(q):
         return moving

@@ -1,31 +1,36 @@
-"""Stability of equilibria: the small motions that grow, whose exponents s have a positive real part, from
+"""Stability of equilibria. A small motion grows if its exponent s has a positive real part, with
 
     (s² M + s D + K) x = 0                                                                                (1)
 
-If K is symmetric, their number is that of the negative eigenvalues of K, for any M and D ≥ 0 (Kelvin, Tait and
-Chetaev). Otherwise (1) is solved. A rod is stiffer against stretching than against bending by the square of its
-slenderness, and slow, soft motions would be lost in the rounding of stiff ones. Therefore coordinates are first taken
-in units of their own stiffness, which changes no sign (Sylvester). The exponents then come from the inverse, whose
-largest eigenvalues are the slow ones; M = L Lᵀ:
+If K is symmetric, the number of growing motions is the number of negative eigenvalues of K, for any M and any D ≥ 0
+(Kelvin, Tait and Chetaev). Otherwise (1) is solved.
+
+A rod is stiffer against stretching than against bending by the square of its slenderness, and slow, soft motions would
+be lost in the rounding errors of stiff ones. Therefore coordinates are first scaled by their own stiffness, which does
+not change signs (Sylvester). The exponents then follow from the inverse, whose largest eigenvalues belong to the slow
+motions. With M = L Lᵀ:
 
     D = 0:  s² = −μ,  1/(μ + c²) the eigenvalues of  Lᵀ (K + c² M)⁻¹ L                                    (2)
     else:   1/(s − c) those of  [−P(D + c M), −c P(M); P(K)/c, −c P(M)],  P(X) = Lᵀ (K + c D + c² M)⁻¹ X L⁻ᵀ  (3)
 
 with c a multiple of the slowest frequency. Motions more than 1e8 times as fast are lost in rounding and count as not
-growing. At flutter two real μ meet and become a complex pair. Its imaginary part grows with the root of the load, so a
-threshold of 1e-6 |μ| excludes rounding and shifts the critical load by 1e-12 only.
-A motion x with K x = D x = 0 has s² = 0, which rounding would split. A spring and a damper are added along x, on which
-no other exponent depends:
+growing. At flutter two real μ meet and become a complex pair. Its imaginary part grows with the square root of the
+load, so a threshold of 1e-6 |μ| excludes rounding errors and shifts the critical load by 1e-12 only.
+
+A motion x with K x = D x = 0 has the double exponent s² = 0, which rounding errors would split. A spring and a damper
+are added along x; they change no other exponent:
 
     K + c² M x (M x)ᵀ,  D + c M x (M x)ᵀ  for xᵀ M x = 1                                                  (4)
 
-An equilibrium is stable if no small motion that loops and prescribed motions allow may grow.
+An equilibrium is stable if no small motion that loops and prescribed motions allow grows. For conservative loads this
+means
 
-    δr = K δq,   δq = N y,   Nᵀ K N positive definite where loads are conservative                        (5)
+    δr = K δq,   δq = N y,   Nᵀ K N positive definite                                                    (5)
 
-with K the tangent stiffness, forces of loops included, and N the allowed motions. For most equilibria a Cholesky
-factorisation in units of the stiffness of springs and rods shows this. If it fails, or if K is not symmetric, the
-exponents of (1) decide, flutter included. Neutral motions without a driving force are no instability.
+with the tangent stiffness K, including the forces of loops, and the allowed motions N. For most equilibria a Cholesky
+factorisation, in units of the stiffness of springs and rods, proves this. If it fails, or if K is not symmetric, the
+exponents of (1) decide; they include flutter. Neutral motions without a driving force are not an instability.
+
 Source: H. Ziegler, Principles of Structural Stability, 1968.
 """
 
@@ -48,22 +53,23 @@ from lissom.statics.residual import static_residual
 from lissom.systems.bordered import allowed_motions
 
 _ROUNDING = 4e-15  # twenty units in the last place of the largest eigenvalue
-_NEUTRAL = 1e-12  # of the largest eigenvalue; forces of loops leave 1e-14 in motions that are neutral by symmetry
+_NEUTRAL = 1e-12  # relative to the largest eigenvalue; loops leave 1e-14 in motions that are neutral by symmetry
 _PARTED = 1e-6
 _NOTHING = 1e-13
-_SHIFT = 100.0  # c over the slowest frequency: slow μ are then accurate to 1e-10, those 1e7 times as fast to 1e-4
+_SHIFT = 100.0  # c over the slowest frequency: slow μ are accurate to 1e-10, μ of 1e7 times faster motions to 1e-4
 
 
 def growing_exponents(
     K: np.ndarray, D: np.ndarray, M: np.ndarray, elastic: np.ndarray, rounding: float = _NEUTRAL
 ) -> np.ndarray:
-    """The complex s of (1) that grow. For symmetric K they are the roots of its negative eigenvalues with the sign
-    changed, in units of `elastic`.
+    """The complex exponents s of (1) that grow. For symmetric K they are √(−κ) for each negative eigenvalue κ of K, in
+    units of `elastic`.
 
     Args:
-        K, D, M: shape (n, n). elastic: stiffness of springs and rods at rest (n, n).
-        rounding: eigenvalues above −rounding times the largest count as zero, such as the turn of a buckled round rod
-            about its axis.
+        K, D, M: shape (n, n).
+        elastic: stiffness of springs and rods at rest (n, n).
+        rounding: eigenvalues above −rounding times the largest count as zero, for example the rotation of a buckled
+            round rod about its axis.
     """
     units = own_units(K, elastic)
     K, D, M = (X * units * units[:, None] for X in (K, D, M))
@@ -82,14 +88,14 @@ def growing_exponents(
 
 
 def is_flutter(growing: np.ndarray) -> bool:
-    """Whether the slowest of the growing motions oscillates."""
+    """Whether the slowest growing motion oscillates."""
     slowest = growing[np.argmin(np.real(growing))]
     return abs(slowest.imag) > abs(slowest.real)
 
 
 def own_units(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
-    """Units (..., n) in which the stiffness of coordinates of K (..., n, n) with a spring is about 1. Coordinates
-    without one have the largest stiffness of the loads, since their own rows may hold rounding only."""
+    """Units (..., n) of the coordinates, in which each diagonal entry of K (..., n, n) is about 1. A coordinate without
+    a spring takes the largest stiffness of the loads, because its own row may hold rounding errors only."""
     own, diagonal = (np.diagonal(X, axis1=-2, axis2=-1) for X in (elastic, K))
     size = np.maximum(own, np.abs(diagonal))
     if not (own > 0.0).all():
@@ -99,7 +105,7 @@ def own_units(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
 
 
 def _undamped(K: np.ndarray, M: np.ndarray, L: np.ndarray, c: float) -> np.ndarray:
-    """The growing s by (2)."""
+    """The growing exponents s by (2)."""
     shifted, rounding = _from_inverse(L.T @ np.linalg.solve(K + c * c * M, L))
     mu = shifted - c * c
     parted = np.abs(mu.imag) > _PARTED * np.abs(mu) + 5.0 * rounding
@@ -117,7 +123,7 @@ def _without_neutral(K: np.ndarray, D: np.ndarray, M: np.ndarray, c: float) -> t
 
 
 def _damped(K: np.ndarray, D: np.ndarray, M: np.ndarray, L: np.ndarray, c: float) -> np.ndarray:
-    """The growing s by (3)."""
+    """The growing exponents s by (3)."""
     P = np.linalg.solve(K + c * D + c * c * M, np.hstack([D + c * M, c * M, K / c]))
     upper, middle, lower = (L.T @ scipy.linalg.solve_triangular(L, X.T, lower=True).T for X in np.hsplit(P, 3))
     shifted, rounding = _from_inverse(np.block([[-upper, -middle], [lower, -middle]]))
@@ -126,8 +132,8 @@ def _damped(K: np.ndarray, D: np.ndarray, M: np.ndarray, L: np.ndarray, c: float
 
 
 def _from_inverse(inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of a matrix from its inverse, and the rounding of each. Those too large to be resolved are left
-    out."""
+    """Eigenvalues of a matrix from its inverse, and the rounding error of each. Eigenvalues too large to be resolved
+    are omitted."""
     nu = np.asarray(np.linalg.eigvals(inverse), dtype=np.complex128)
     noise = _ROUNDING * np.abs(nu).max()
     nu = nu[np.abs(nu) > noise]
@@ -135,7 +141,7 @@ def _from_inverse(inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def is_symmetric(K: np.ndarray) -> np.ndarray:
-    """Whether K (..., n, n) equals Kᵀ to rounding, entry by entry in units of the diagonal; shape (...)."""
+    """Whether K (..., n, n) is symmetric to rounding; entries are compared in units of the diagonal. Shape (...)."""
     size = np.sqrt(np.abs(np.diagonal(K, axis1=-2, axis2=-1)))
     slack = 1e-12 * np.abs(K).max(axis=(-2, -1), initial=0.0)[..., None, None]
     across = np.abs(K - np.swapaxes(K, -1, -2))
@@ -143,14 +149,19 @@ def is_symmetric(K: np.ndarray) -> np.ndarray:
 
 
 _LOOSE = 1e-9  # relative stiffness below which a motion counts as free
-NOTHING = 1e-11  # relative curvature of neutral motions, at equilibria known to 1e-11
+NOTHING = 1e-11  # largest relative curvature of neutral motions; equilibria are known to 1e-11
 
 
 @final
 @dataclass(frozen=True)
 class Reduced:
-    """Stiffness K, damping D, mass M and `elastic`, the stiffness of springs and rods at rest, each (n, n), on the
-    allowed motions N (nv, n)."""
+    """Matrices on the allowed motions.
+
+    Fields:
+        N: allowed motions (nv, n).
+        K, D, M: stiffness, damping and mass (n, n).
+        elastic: stiffness of springs and rods at rest (n, n).
+    """
 
     N: np.ndarray
     K: np.ndarray
@@ -160,7 +171,7 @@ class Reduced:
 
 
 def reduced(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray, factor: float = 1.0) -> Reduced:
-    """The matrices of (5) at one configuration with the forces of its loops, with the loads times `factor`."""
+    """The matrices of (5) at one configuration with the forces of its loops. Loads are multiplied by `factor`."""
     v, zero = steady_velocity(model, factor), np.zeros(model.nv)
     K, D, M, w = residual_derivatives(model, q, v, zero, u, t, factor, force)
     N = allowed_motions(model, row_results(model, w, "A"), independent_rows(w))
@@ -171,7 +182,8 @@ def surely_stable(model: Model, K: np.ndarray, A: np.ndarray, kept: np.ndarray) 
     """Whether K (n, nv, nv) is symmetric and positive definite on the allowed motions, shape (n,).
 
     Args:
-        A: rows of loops (n, n_rows, nv). kept: whether each row is independent (n, n_rows).
+        A: rows of loops (n, n_rows, nv).
+        kept: mask of the independent rows (n, n_rows).
     """
     found = np.zeros(len(K), dtype=bool)
     for part in row_slices(len(K)):
@@ -188,7 +200,7 @@ def surely_stable(model: Model, K: np.ndarray, A: np.ndarray, kept: np.ndarray) 
 
 
 def _is_definite(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
-    """Whether each K (n, m, m) is symmetric and positive definite up to rounding."""
+    """Whether each K (n, m, m) is symmetric and positive definite to rounding."""
     if not K.shape[-1]:
         return np.ones(len(K), dtype=bool)
     units = own_units(K, elastic)
@@ -208,8 +220,8 @@ def _has_factor(K: np.ndarray) -> bool:
 
 
 def growing(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> np.ndarray:
-    """The exponents of the motions that grow about one equilibrium. If loads that turn with the body act on coordinates
-    without mass, they are those of K without mass."""
+    """The exponents of the growing motions about one equilibrium. If follower loads act on coordinates without mass,
+    they are the exponents of K without mass."""
     return growing_on(reduced(model, q, u, t, force))
 
 
@@ -224,7 +236,7 @@ def growing_on(here: Reduced) -> np.ndarray:
 
 
 def least_stiffness(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> float:
-    """Least eigenvalue of the symmetric part of (5), in units of dofs.scale [J]."""
+    """Smallest eigenvalue of the symmetric part of the stiffness in (5), in units of dofs.scale [J]."""
     here = reduced(model, q, u, t, force)
     unit = here.N / model.dofs.scale[:, None]
     if not unit.shape[1]:
@@ -235,7 +247,7 @@ def least_stiffness(model: Model, q: np.ndarray, u: np.ndarray, t: float, force:
 
 
 def describe_growth(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> str:
-    """A text on the growing motions of an equilibrium: their number, the rate, and the link that moves most."""
+    """A text about the growing motions of an equilibrium: their number, the rate, and the link that moves most."""
     here = reduced(model, q, u, t, force)
     exponents = growing(model, q, u, t, force)
     text = f"{len(exponents)} motion{'s' if len(exponents) != 1 else ''} grow{'s' if len(exponents) == 1 else ''}"
@@ -254,8 +266,7 @@ def describe_growth(model: Model, q: np.ndarray, u: np.ndarray, t: float, force:
 def warn_of_instability(
     model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray, counts: np.ndarray, tried: list[str]
 ) -> None:
-    """Warn of unstable equilibria: their number, and for the first of them the growing motions and the tried
-    descents."""
+    """Warn of unstable equilibria: their number, and for the first one the growing motions and the tried descents."""
     bad = np.flatnonzero(counts)
     which = f" of {len(bad)} of {len(counts)} instances, first {bad[0]}," if len(counts) > 1 else ""
     what = describe_growth(model, q[bad[0]], u[bad[0]], t, force[bad[0]])
@@ -268,7 +279,7 @@ def warn_of_instability(
 
 
 def floating(model: Model, here: Reduced) -> str:
-    """The end of an error message with the link that moves most in the free motions; empty if there are none."""
+    """The end of an error message: the link that moves most in motions without stiffness; empty if there are none."""
     if not here.N.shape[1]:
         return ""
     units = own_units(here.K, here.elastic)
@@ -281,12 +292,13 @@ def floating(model: Model, here: Reduced) -> str:
 
 
 def link_of(model: Model, dof: int) -> str:
-    """The name of the link of a coordinate of v."""
+    """The name of the link that has a coordinate of v."""
     return model.links.names[int(np.searchsorted(model.links.v_start, dof, side="right")) - 1]
 
 
 def floats_at(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray, factor: float = 1.0) -> str:
-    """`floating` at a configuration (nq,), with forces of loops and loads times `factor`; empty if it is refused."""
+    """`floating` at a configuration (nq,), with forces of loops and loads times `factor`; empty if a rod interval turns
+    too far there."""
     if static_residual(model, q, u, t, factor, force) is None:
         return ""
     here = reduced(model, q, u, t, force, factor)
@@ -294,8 +306,8 @@ def floats_at(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.nd
 
 
 def loose_contact(model: Model, q: np.ndarray) -> str:
-    """The end of an error message with the cure for a contact that is near at q but does not press; empty without
-    one."""
+    """The end of an error message: a remedy for a contact that is near at q but does not press; empty if there is
+    none."""
     world = model.contacts
     if not len(world.pair):
         return ""

@@ -1,19 +1,21 @@
 """The curve r(q, μ, λ) = 0, e(q) = 0 of static equilibria: points, tangents, corrections.
 
-λ is a factor of the loads, or the time of loads and prescribed motions. Moves along the curve are in units of each
-unknown: x = (δq / S, δμ / σ, δλ / Λ). S is `dofs.scale`, μ are the forces of the independent rows of loops, σ is the
-mean size of S K S, and Λ is the width of the range of λ. Rows of r are multiplied by S, so that a symmetric K stays
-symmetric, and rows of e by σ. r is affine in a factor, so its slope r' is a difference. In time the prescribed
-coordinates p(λ) move, and r' = ∂r/∂λ + ∂r/∂p dp/dλ is a central difference with p moved along. So it is with elastic
+λ is a factor of the loads, or the time of loads and prescribed motions. Moves along the curve are scaled by the unit of
+each unknown: x = (δq / S, δμ / σ, δλ / Λ). S is `dofs.scale`. μ are the forces of the independent rows of loops. σ is
+the mean size of S K S. Λ is the width of the range of λ. Rows of r are multiplied by S, so that a symmetric K stays
+symmetric, and rows of e by σ.
+
+If λ is a factor, r is affine in λ, and its derivative r' is a difference of two values. If λ is the time, the
+prescribed coordinates p(λ) move, and r' = ∂r/∂λ + ∂r/∂p dp/dλ is a central difference. The same holds for elastic
 tendons, which become slack at some factor:
 
     r(q, μ, λ) = r₀ + λ (r₁ − r₀)   or   r' = (r(p(λ + h), λ + h) − r(p(λ − h), λ − h)) / 2h                (1)
     J = [S K S, −σ S Aᵀ, Λ S r'; σ A_q S, 0, Λ σ e'],   J τ = 0                                             (2)
     correction along a border w:  [J; wᵀ] x = (−S r; −σ e; 0)                                             (3)
 
-Prescribed coordinates are no unknowns: their x is 0. Lengths count q and λ only: |τ| = 1, and w is zero on μ.
-If r is affine in λ, so is K. Paths with equally many rows of loops are then followed in common launches, and so are
-paths in time. Each result is equal to that of a single path.
+Prescribed coordinates are no unknowns; their x is 0. Lengths include q and λ only: |τ| = 1, and w is zero on μ. Paths
+with equal numbers of rows of loops are followed in common launches, if λ is a factor and r is affine in it, or if λ is
+the time. Each result is equal to the result of a single path.
 """
 
 from __future__ import annotations
@@ -37,13 +39,13 @@ from lissom.statics.stability import growing_exponents
 from lissom.systems.bordered import allowed_motions
 
 _TOLERANCE = 1e-11
-_STALLED = 1e-5  # length of a step below which rounding near a singular K may keep it from shrinking
+_STALLED = 1e-5  # below this length, rounding errors near a singular K may prevent a step from shrinking
 _LONGEST = 2.0
-_STEPS = 9  # most Newton steps of a correction from a neighbouring point
-_NOISE = 1e-12  # singular values below this count as those of a symmetry: in the search of a point,
-_NEUTRAL = 1e-10  # at a point that is found,
-_SOFT = 1e-9  # and in the search of a point that its neighbours predict well
-_TIME_STEP = 1e-5  # of differences in time, in units of its range
+_STEPS = 9  # largest number of Newton steps of a correction from a neighbouring point
+_NOISE = 1e-12  # singular values below this belong to a symmetry: in the search for a point,
+_NEUTRAL = 1e-10  # at a found point,
+_SOFT = 1e-9  # and in the search for a point that its neighbours predict well
+_TIME_STEP = 1e-5  # step of finite differences in time, relative to its range
 
 WOUND_UP = "a rod interval turns by 2π there"
 SINGULAR = "the linear equations are singular there and have no solution"
@@ -53,8 +55,15 @@ NOT_CONVERGED = "Newton's iteration does not converge, however short the step"
 @final
 @dataclass(frozen=True)
 class PathPoint:
-    """An equilibrium q (nq,) with the forces of loops (n_rows,) at a factor, the unit tangent of the curve in scaled
-    units (nv + kept + 1,), and the growing exponents."""
+    """A point of a curve of equilibria.
+
+    Fields:
+        q: configuration (nq,).
+        force: forces of loops (n_rows,).
+        factor: λ.
+        tangent: unit tangent of the curve in scaled units (nv + kept + 1,).
+        growing: exponents of the growing motions.
+    """
 
     q: np.ndarray
     force: np.ndarray
@@ -70,8 +79,13 @@ Corrected = tuple[np.ndarray, np.ndarray, float, int] | str
 @final
 @dataclass(frozen=True)
 class _Derivatives:
-    """Derivatives of the residual by q, v and acceleration at states (n, ...): K, D, M (n, nv, nv). A, A_q: rows of
-    loops and derivatives of their residuals (n, n_rows, nv)."""
+    """Derivatives of the residual at states (n, ...).
+
+    Fields:
+        K, D, M: derivatives with respect to q, v and acceleration (n, nv, nv).
+        A: rows of loops (n, n_rows, nv).
+        A_q: derivatives of the residuals of loops (n, n_rows, nv).
+    """
 
     K: np.ndarray
     D: np.ndarray
@@ -83,11 +97,15 @@ class _Derivatives:
 @final
 @dataclass(frozen=True)
 class StaticPath:
-    """A curve of equilibria of a model under fixed u.
+    """A curve of equilibria of a model at constant u.
 
     Fields:
-        t: time of the loads [s] if λ is their factor; None if λ is the time. width: Λ. kept: independent rows of loops.
-        sigma: σ. own: further unit of each coordinate, in which its stiffness is 1, or that of the softest one.
+        t: time of the loads [s] if λ is their factor; None if λ is the time.
+        width: Λ.
+        kept: indices of the independent rows of loops.
+        sigma: σ.
+        own: additional unit of each coordinate, in which its stiffness is 1; without a stiffness, the unit of the
+            softest one.
     """
 
     model: Model
@@ -102,7 +120,7 @@ class StaticPath:
     def near(
         cls, model: Model, q: np.ndarray, u: np.ndarray, t: float | None, begin: float, width: float
     ) -> StaticPath:
-        """The path from λ = `begin` with the rows of loops that are independent at q."""
+        """The path from λ = `begin`, with the rows of loops that are independent at q."""
         kept, sigma = bordered_at(model, q, u, begin if t is None else t)
         stiff = model.elasticity.stiffness_diagonal * model.dofs.scale**2
         stiff = np.where(stiff > 0.0, stiff, stiff[stiff > 0.0].min(initial=np.inf))
@@ -116,7 +134,7 @@ class StaticPath:
         return "time" if self.t is None else "factor"
 
     def loads(self, at: np.ndarray) -> tuple[Times, float]:
-        """The times and the factor of the loads at each λ."""
+        """The times and the factor of the loads for each λ."""
         return (at, 1.0) if self.t is None else (self.t, float(at[0]))
 
     @property
@@ -125,11 +143,11 @@ class StaticPath:
         return np.concatenate([self.model.dofs.scale, np.full(len(self.kept), self.sigma), [self.width]])
 
     def length(self, x: np.ndarray) -> float:
-        """Length of a move, of its parts in q and λ."""
+        """Length of a move: of its parts in q and λ."""
         return float(np.sqrt(x[: self.model.nv] @ x[: self.model.nv] + x[-1] ** 2))
 
     def border(self, x: np.ndarray) -> np.ndarray:
-        """A copy of a move with zeros in its part μ."""
+        """A copy of a move whose part μ is zero."""
         out = x.copy()
         out[self.model.nv : -1] = 0.0
         return out
@@ -141,11 +159,11 @@ class StaticPath:
 
     @property
     def shares(self) -> bool:
-        """Whether paths of other starts and inputs may be followed in the same launches."""
+        """Whether paths with other starts and inputs may be followed in the same launches."""
         return not self.model.calls_python and (self.is_affine or self.t is None)
 
     def residual(self, q: np.ndarray, force: np.ndarray, at: float) -> tuple[np.ndarray, np.ndarray] | None:
-        """(S r; σ e) and its slope by (1); None if a rod interval turns too far."""
+        """(S r; σ e) and its derivative with respect to λ by (1); None if a rod interval turns too far."""
         r, slope, refused = _residuals([self], q[None], force[None], np.array([at]))
         return None if refused[0] else (r[0], slope[0])
 
@@ -166,7 +184,7 @@ class StaticPath:
         return np.concatenate([change, (b.force - a.force)[self.kept], [b.factor - a.factor]]) / self.units
 
     def opened(self, x: np.ndarray, at: float) -> np.ndarray:
-        """(δq, δλ) of a move x at λ, with the moves of prescribed coordinates, shape (nv + 1,)."""
+        """(δq, δλ) of a move x at λ, including the moves of prescribed coordinates, shape (nv + 1,)."""
         change = (self.units * x)[np.append(np.arange(self.model.nv), -1)]
         if self.t is None and self.model.n_motions:
             h = _TIME_STEP * self.width
@@ -182,18 +200,18 @@ class StaticPath:
         return _corrected([self], q[None], force[None], np.array([factor]), border[None], limit, _NOISE)[0]
 
     def point(self, q: np.ndarray, force: np.ndarray, factor: float, toward: np.ndarray) -> PathPoint | str:
-        """The PathPoint at an equilibrium, its tangent on the side of `toward`; or the reason of a failure."""
+        """The PathPoint at an equilibrium, with its tangent on the side of `toward`; or the reason of a failure."""
         return _points([self], q[None], force[None], np.array([factor]), toward[None])[0]
 
     def ahead(self, a: PathPoint, s: float, move: np.ndarray | None = None) -> tuple[PathPoint, int] | str:
         """The point at s along the tangent of a, corrected normal to the tangent, and the number of steps; or the
-        reason of a failure. The correction starts at s on the tangent, or at a predicted `move` of equal length."""
+        reason of a failure. The correction starts at s on the tangent, or at a predicted `move` with the same s."""
         move, noise = (s * a.tangent, _NOISE) if move is None else (move, _SOFT)
         return _ahead([self], [a], move[None], noise)[0]
 
 
 def ahead_on_each(paths: Sequence[StaticPath], a: Sequence[PathPoint], s: Sequence[float]) -> list[Ahead]:
-    """The results of `ahead` on several paths of one model, computed in common launches where possible."""
+    """The results of `ahead` on several paths of one model, in common launches if possible."""
     if len(paths) == 1:
         return [paths[0].ahead(a[0], s[0])]
     groups: dict[int, list[int]] = {}
@@ -208,7 +226,8 @@ def ahead_on_each(paths: Sequence[StaticPath], a: Sequence[PathPoint], s: Sequen
 
 
 def _ahead(paths: Sequence[StaticPath], a: Sequence[PathPoint], moves: np.ndarray, noise: float) -> list[Ahead]:
-    """The points corrected from moves (n, ...), which start at points of paths with equally many rows of loops."""
+    """The points corrected from moves (n, ...). The moves start at points of paths with equal numbers of rows of
+    loops."""
     here = (np.array([p.q for p in a]), np.array([p.force for p in a]), np.array([p.factor for p in a]))
     tangents = np.array([p.tangent for p in a])
     border = np.array([path.border(x) for path, x in zip(paths, tangents)])
@@ -234,7 +253,7 @@ def _corrected(
     noise: float,
 ) -> list[Corrected]:
     """The equilibria in the planes normal to the borders by (3), each with the number of steps; or the reason of a
-    failure. The robot does not move along directions with singular values below the noise or the residual."""
+    failure. The robot does not move along directions whose singular values are below the noise or the residual."""
     nv, at, last = paths[0].model.nv, np.arange(len(paths)), np.full(len(paths), np.inf)
     ends: list[Corrected] = [NOT_CONVERGED] * len(paths)
     q, force, factor = q.copy(), force.copy(), factor.copy()
@@ -260,7 +279,7 @@ def _corrected(
 def _steps(
     paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, at: np.ndarray, border: np.ndarray, noise: float
 ) -> tuple[np.ndarray, list[str]]:
-    """The moves x of (3), NaN if there is none, and for each the reason it may have."""
+    """The moves x of (3) (NaN if there is none), and for each a reason in case of failure."""
     r, slope, refused = _residuals(paths, q, force, at)
     why = [WOUND_UP if x else NOT_CONVERGED for x in refused]
     x, some = np.full((len(paths), r.shape[1] + 1), np.nan), np.flatnonzero(~refused)
@@ -284,7 +303,7 @@ def _selected(paths: Sequence[StaticPath], which: np.ndarray) -> list[StaticPath
 def _points(
     paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, factor: np.ndarray, toward: np.ndarray
 ) -> list[PathPoint | str]:
-    """The PathPoints at equilibria, their tangents on the sides of `toward`; or the reason of a failure."""
+    """The PathPoints at equilibria, with their tangents on the sides of `toward`; or the reason of a failure."""
     _, slope, refused = _residuals(paths, q, force, factor)
     out: list[PathPoint | str] = [WOUND_UP] * len(paths)
     some = np.flatnonzero(~refused)
@@ -310,7 +329,8 @@ def _points(
 def _residuals(
     paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, at: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(S r; σ e) and its slope by (1), (n, nv + kept) each; whether a rod interval turns too far, (n,)."""
+    """(S r; σ e) and its derivative with respect to λ by (1), (n, nv + kept) each; and a mask (n,) of states in which a
+    rod interval turns too far."""
     first, u = paths[0], np.array([path.u for path in paths])
     model, width, h = first.model, first.width, _TIME_STEP * first.width
 
@@ -354,7 +374,7 @@ def _derivatives(paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, 
 def _bordered(
     paths: Sequence[StaticPath], K: np.ndarray, A: np.ndarray, A_q: np.ndarray, slope: np.ndarray
 ) -> np.ndarray:
-    """J of (2) of each path from its parts."""
+    """J of (2) of each path, from its parts."""
     model, n = paths[0].model, len(paths[0].kept)
     nv, S, kept = model.nv, model.dofs.scale, np.array([path.kept for path in paths]).reshape(len(paths), n, 1)
     J = np.zeros((len(paths), nv + n, nv + n + 1))
@@ -379,7 +399,7 @@ def _moved(
 
 
 def _on_motions(path: StaticPath, q: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Configurations (n, nq) with the prescribed coordinates at each λ, if λ is the time."""
+    """Configurations (n, nq) whose prescribed coordinates have their values at each λ, if λ is the time."""
     return (
         q if path.t is not None else np.array([prescribed_configuration(path.model, *x) for x in zip(q, at.tolist())])
     )

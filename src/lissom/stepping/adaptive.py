@@ -1,12 +1,11 @@
-"""Adaptive steps of one motion: as large as their error estimate allows. The kernel takes them if it can evaluate all
-loads.
+"""Adaptive steps of one motion. The kernel takes them if it can evaluate all loads.
 
-The law of step sizes is (1) of step_sizes. A launch ends at a stop, when the buffers are full, when no step is found,
-or when steps were planned ahead and another size is needed. If Python acts between the stages, single steps follow the
-same law.
+The step sizes follow (1) of step_sizes. A launch ends in four cases: at a stop; when the buffers are full; when no step
+is found; or when steps were planned ahead and another size is needed. If Python acts between the stages, single steps
+follow the same law.
 
-If a step goes through an obstacle, it is repeated up to a time at which a ball is inside. The kernel itself searches
-for this. If it cannot evaluate a prescribed motion that carries an obstacle, or if it pauses, the search follows the
+If a step passes through an obstacle, it is repeated up to a time at which the ball is inside. The kernel searches for
+such contacts. If it cannot evaluate the prescribed motion of an obstacle, or if it pauses, the search follows after the
 step.
 """
 
@@ -55,11 +54,18 @@ from lissom.stepping.step_sizes import (
 )
 
 _size_towards, _change_of_size, _cut_of_size = map(of_numbers, (size_towards, change_of_size, cut_of_size))
-_CAREFUL = 4  # single steps after a run that went through an obstacle
+_CAREFUL = 4  # number of single steps after a run that passed through an obstacle
 
 
 class AdaptiveRun(NamedTuple):
-    """Steps that were taken: their ends t (n,) [s], rows (q, v, a, â, λ) and shown (u, z) there, and the last state."""
+    """Steps that were taken.
+
+    Fields:
+        t: ends of the steps (n,) [s].
+        rows: states (q, v, a, â, λ) there.
+        shown: (u, z) there.
+        last: the last state.
+    """
 
     t: np.ndarray
     rows: np.ndarray
@@ -67,17 +73,19 @@ class AdaptiveRun(NamedTuple):
     last: StepState
 
 
-_SOON, _ASKED = 1e-12, 64  # first part of the remaining time at which laws are evaluated, and the number of evaluations
-_FIRST_PLAN = 1  # steps planned at the start and after a change of size, since the size then usually changes again
+_SOON, _ASKED = 1e-12, 64  # laws are evaluated at this many times, from this fraction of the remaining time on
+_FIRST_PLAN = 1  # number of planned steps at the start and after a change of size, which usually changes again
 
 
 @final
 class AdaptiveKernelSteps:
-    """Runs of adaptive steps of one scheme for one robot; counts evaluations in `f`.
+    """Runs of adaptive steps of one scheme for one robot. Evaluations are counted in `f`.
 
     Fields:
-        size: size of the next step [s]. before: error of the last step, negative if it was rejected. event: time of the
-        next event, if it is still to come [s]. is_stuck: whether the last run found no step above the least size.
+        size: size of the next step [s].
+        before: error of the last step; negative if it was rejected.
+        event: time of the next event, if it is still to come [s].
+        is_stuck: whether the last run found no step above the smallest size.
     """
 
     def __init__(
@@ -110,7 +118,8 @@ class AdaptiveKernelSteps:
         self.motions = Motions(self.model, 1, self.scheme, self.least, w=w, numbers=self.numbers)
 
     def run(self, here: StepState, stop: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, StepState]:
-        """Steps towards `stop` [s]: their ends (n,), rows (q, v, a, â, λ) and (u, z) there, and the last state."""
+        """Take steps towards `stop` [s]. Returns their ends (n,), states (q, v, a, â, λ) and (u, z) there, and the last
+        state."""
         model = self.model
         inputs = None if laws_of_time(model) is None else _polynomials(self.f, model.nu)
         motions = self._with_room_for(1 if inputs is None else len(inputs[0]))
@@ -141,7 +150,8 @@ class AdaptiveKernelSteps:
         return times, rows, self.f.shown_over(times), self.last
 
     def _with_room_for(self, knots: int) -> Motions:
-        """The driver with room for `knots` knots of inputs. If its size changes, it is a new one without a matrix."""
+        """The driver with room for `knots` knots of inputs. If its size changes, a new driver without a matrix is
+        made."""
         room = room_for(self.model, knots, len(self.drives))
         if self.motions is None or room != self.room:
             self.w, self.room, self.last = workspace_with_room(self.model, 1, *room), room, None
@@ -149,7 +159,7 @@ class AdaptiveKernelSteps:
         return self.motions
 
     def _put(self, w: Workspace, here: StepState, stop: float) -> None:
-        """Fill in the start of a run."""
+        """Write the start of a run to the buffers."""
         has_matrix, self.last = self.last is here, None
         put_start(w, self.numbers, here, LONGEST_RUN, has_matrix, (self.new_first, self.slow_is_enough))
         adaptive = w.host["adaptive"][0]
@@ -157,13 +167,13 @@ class AdaptiveKernelSteps:
         adaptive[BEFORE], adaptive[EVENT] = self.before, self.event
 
     def _put_inputs(self, w: Workspace, knots: np.ndarray, pieces: np.ndarray) -> None:
-        """Fill in inputs that the kernel evaluates at all times."""
+        """Write inputs to the buffers that the kernel can evaluate at all times."""
         host = w.host
         host["knots"][:], host["pieces"][0, : len(pieces)] = np.inf, pieces
         host["knots"][: len(knots)] = knots
 
     def _plan(self, w: Workspace, here: StepState, stop: float) -> None:
-        """Fill in a plan of steps of one size, with loads and inputs at the ends of their stages."""
+        """Write a plan of steps of one size to the buffers, with loads and inputs at the ends of their stages."""
         host, ends = w.host, [here.t]
         stop = min(stop, self.event) if self.event > here.t else stop
         while len(ends) <= self.length and ends[-1] < stop:
@@ -179,18 +189,19 @@ class AdaptiveKernelSteps:
 
 
 def _polynomials(f: StateDerivative, nu: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Inputs until the next sample of a controller, as polynomials of time; zeros for expressions. None for others."""
+    """Inputs until the next sample of a controller, as polynomials of time; zeros for expressions; None for other
+    inputs."""
     if f.held is not None:
         return constant_polynomials(f.held)
     return None if f.law.feed is None else f.law.feed.polynomials()
 
 
 def raise_if_not_finite(model: Model, feed: FunctionOfTime | None, start: float, stop: float) -> None:
-    """Evaluate inputs, loads and motions in Python after a time at which no step was found. If one is not finite, the
-    error names its function, which the kernel cannot do.
+    """Evaluate inputs, loads and motions in Python after a time at which no step was found. If a value is not finite,
+    the error names its function (the kernel cannot do this).
 
     Raises:
-        ModelError, ShapeError: the function, and its value.
+        ModelError, ShapeError: the value of a function is not finite.
     """
     times = start + (stop - start) * np.geomspace(_SOON, 1.0, _ASKED)
     if feed is not None:
@@ -202,7 +213,7 @@ def raise_if_not_finite(model: Model, feed: FunctionOfTime | None, start: float,
 
 @final
 class AdaptiveMotion:
-    """Adaptive steps of one motion, as many at once as the kernel can."""
+    """Adaptive steps of one motion, with as many steps in one launch as possible."""
 
     def __init__(self, stepper: ImplicitSteps, duration: float) -> None:
         self.stepper, self.model, self.duration = stepper, stepper.model, duration
@@ -214,7 +225,7 @@ class AdaptiveMotion:
         self.looks_back = stepper.model.n_motions > 0 and laws_of_time(stepper.model) is None
 
     def steps(self, here: StepState, stop: float, before: int) -> AdaptiveRun:
-        """The next steps towards a stop; none if a shorter step must be tried. before: number of steps so far.
+        """The next steps towards a stop; none if a shorter step must be tried. `before` is the number of steps so far.
 
         Raises:
             ConvergenceError: the next step would be too short.
@@ -246,14 +257,15 @@ class AdaptiveMotion:
         return self._one(here, stop, before)
 
     def _contact(self, here: StepState, t: np.ndarray, rows: np.ndarray) -> tuple[int, float] | None:
-        """The index of the first step of a run that went through an obstacle, and the time; None if none did."""
+        """The index of the first step of a run that passed through an obstacle, and the time; None if there is none."""
         if not len(self.model.contacts.pair):
             return None
         q, v, *_ = state_parts(self.model, rows)
         return self.search.first_contact(np.append(here.t, t), np.vstack([here.q, q]), np.vstack([here.v, v]))
 
     def _one(self, here: StepState, stop: float, before: int) -> AdaptiveRun:
-        """One step, shortened until Newton's method finds it, it is accurate, and it goes through no obstacle."""
+        """Take one step. It is shortened until Newton's method converges, the error is small enough, and no obstacle is
+        passed."""
         stepper, power = self.stepper, self.stepper.scheme.error_power
         while True:
             left = stop - here.t
@@ -284,5 +296,5 @@ def state_row(s: StepState) -> np.ndarray:
 
 
 def state_parts(model: Model, rows: np.ndarray) -> list[np.ndarray]:
-    """q, v, a, â and λ of rows."""
+    """q, v, a, â and λ of the rows of states."""
     return np.split(rows, np.cumsum([model.nq, model.nv, model.nv, model.nv]), axis=-1)

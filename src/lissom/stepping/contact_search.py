@@ -1,31 +1,33 @@
 """Search for contacts between two states of a motion, which steps of any length may miss.
 
-Each pair of a ball and an obstacle has a gap d of the surfaces, its rate, and the speed w of the ball's centre as seen
-from the obstacle. A distance changes no faster than the centre moves, so that over a step of length h
+Each pair of a ball and an obstacle has a gap d between the surfaces, its rate, and the speed w of the ball's centre
+relative to the obstacle. A gap changes no faster than the centre moves, so over a step of length h
 
-    d(t) >= (d₀ + d₁ − L) / 2,   L = 1.5 h max(w₀, w₁) the length of the way                              (1)
+    d(t) >= (d₀ + d₁ − L) / 2,   L = 1.5 h max(w₀, w₁) the length of the path                             (1)
 
-with a factor of 1.5 for accelerations. If (1) does not exclude that a ball was inside, the step is halved until it
-does, or until the path is shorter than half a radius, within which a ball cannot pass through an obstacle. Then the
-cubic through gaps and rates decides. In between the configuration follows from the states at both ends, s from 0 to 1,
+with the factor 1.5 for accelerations. If (1) does not exclude that the ball was inside, the step is halved. This ends
+when (1) excludes a contact, or when the path is shorter than half a radius, on which a ball cannot pass through an
+obstacle; then the cubic through gaps and rates decides. Intermediate configurations follow from the states at both
+ends, with s from 0 to 1,
 
     q(s) = q₀ ⊕ (h s v₀ + ½ h s² (v₁ − v₀) + s² (3 − 2s) ρ),   q(1) = q₁                                  (2)
 
-Kernels of steps search along each step that they have found. Δ, v and the rate w of Δ are known at both ends:
+Step kernels search along each step that they have found. Δ, v and the rate w of Δ are known at both ends:
 
     q(s) = qₙ ⊕ Δ(s),   Δ(s) the cubic from 0 to Δ that begins with the slope h vₙ and ends with h w      (3)
 
-They divide the step into strides. The length of a stride in s excludes that a ball gets deeper than a limit before its
-end, with the gap d at its start and the speed u of the ball's centre:
+They divide the step into strides. The length of a stride in s is so short that no ball gets deeper than a limit before
+its end, with the gap d at its start and the speed u of the ball's centre:
 
-    (d − limit) / (1.5 h max(u, uₙ₊₁)),   or a way of half a radius                                       (4)
+    (d − limit) / (1.5 h max(u, uₙ₊₁)),   or a path of half a radius                                      (4)
 
-Within such a stride the cubic through gaps and rates decides. A step that went through an obstacle is repeated up to
+Within such a stride the cubic through gaps and rates decides. A step that passed through an obstacle is repeated up to
 the time of entry.
 
 Schemes lose their order if a contact begins or ends within a step. The cubic through gaps and rates at both ends gives
-the part s of the step before this event. Error estimates miss most of the loss near the ends. The step is therefore
-repeated up to the event if it is rejected for its error, or if the possible error of v is above the tolerance:
+the fraction s of the step before this event. Error estimates miss most of this loss if the event is near an end.
+Therefore the step is repeated up to the event if it is rejected for its error, or if the possible error of v exceeds
+the tolerance:
 
     h min(s, 1 − s) |aₙ₊₁ − aₙ|                                                                           (5)
 """
@@ -64,12 +66,12 @@ from lissom.stepping.step_sizes import LawsStruct, put_laws
 wp.set_module_options(kernel_options())
 
 Rows = wp.array2d(dtype=wp.float64)
-_ROWS = 64  # states evaluated at a time
-_LONGER = 1.5  # bound of a path, relative to the larger of the speeds at its ends
+_ROWS = 64  # number of states evaluated in one launch
+_LONGER = 1.5  # bound of a path length, relative to the larger of the speeds at its ends
 LONGER = wp.constant(wp.float64(_LONGER))
 _POINT = 5e-4  # what counts as the radius of a ball that has none, as a box's corners, [m]
 POINT = wp.constant(wp.float64(_POINT))
-_SHORT = 0.5  # length of a path within which the cubic of a gap decides, in radii
+_SHORT = 0.5  # largest length of a path on which the cubic of a gap decides, in radii
 SHORT = wp.constant(wp.float64(_SHORT))
 _GRAZE, _DEEPER = 1e-3, 0.25  # see ContactSearch
 GRAZE = wp.constant(wp.float64(_GRAZE))
@@ -167,9 +169,8 @@ def _make(model: Model, batch: int) -> Buffers:
 def _approaches(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, share: tuple[float, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Gap [m], its rate and the speed of the ball's centre relative to the obstacle [m/s] of every pair, shape (n,
-    n_pairs, 3), at no more than _ROWS states (n, nq), (n, nv); and whether a ball may have touched before each
-    state."""
+    """For at most _ROWS states (n, nq), (n, nv): the gap of every pair [m], its rate and the speed of the ball's centre
+    relative to the obstacle [m/s], shape (n, n_pairs, 3); and whether a ball may have touched before each state."""
     n = len(t)
     if model.fills_tables_before_launch and n > 1:
         return _approaches_one_by_one(model, t, q, v, share)
@@ -184,11 +185,12 @@ def _approaches(
 @final
 @dataclass(frozen=True)
 class ContactSearch:
-    """Search for obstacles that the steps of a motion went through.
+    """Search for obstacles through which the steps of a motion passed.
 
     Fields:
-        model. graze: least depth, in radii, of a contact between two states without contact. deeper: least additional
-        depth, in radii, if the ball touches at an end of the step.
+        model: the model.
+        graze: smallest depth, in radii, of a contact between two states without contact.
+        deeper: smallest additional depth, in radii, if the ball touches at an end of the step.
     """
 
     model: Model
@@ -199,9 +201,11 @@ class ContactSearch:
         """The first step during which a ball was inside an obstacle without contact at the step's ends.
 
         Args:
-            t: times (n,) [s]. q, v: states (n, nq), (n, nv).
+            t: times (n,) [s].
+            q, v: states (n, nq), (n, nv).
         Returns:
-            k for the step from state k to k + 1, and a time at which the ball was inside [s]; None if there is none.
+            (k, time): the step goes from state k to state k + 1, and the ball was inside at `time` [s]. None if there
+            is no such step.
         """
         if len(self.model.contacts.pair) == 0:
             return None
@@ -218,13 +222,13 @@ class ContactSearch:
         return None
 
     def is_clear(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> bool:
-        """Whether (1) excludes any contact between these states; arguments as `first_contact`."""
+        """Whether (1) excludes contacts between these states. Arguments as in `first_contact`."""
         share, n = (self.graze, self.deeper), _ROWS - 1
         parts = [slice(first, first + _ROWS) for first in range(0, len(t) - 1, n)]
         return not any(_approaches(self.model, t[part], q[part], v[part], share)[1].any() for part in parts)
 
     def _met(self, t: np.ndarray, q: np.ndarray, v: np.ndarray, pairs: np.ndarray) -> float | None:
-        """A time at which a ball was inside during one step, given its ends; None if there is none."""
+        """A time at which a ball was inside during one step, from the two ends of the step; None if there is none."""
         world, lowest = self.model.contacts, pairs[..., 0].min(axis=0)
         radius = np.maximum(world.ball_radius[world.pair[:, 0]], _POINT)
         limit = np.where(lowest < 0.0, lowest - self.deeper * radius, -self.graze * radius)
@@ -249,7 +253,7 @@ class ContactSearch:
 def _approaches_one_by_one(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, share: tuple[float, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`_approaches` for robots whose poses Python computes before each launch. (1) is evaluated in Python here."""
+    """`_approaches` for robots whose poses Python computes before each launch. Python evaluates (1)."""
     rows = [_approaches(model, t[k : k + 1], q[k : k + 1], v[k : k + 1], share)[0] for k in range(len(t))]
     pairs = np.concatenate(rows)
     world = model.contacts
@@ -263,8 +267,8 @@ def _approaches_one_by_one(
 
 
 def _dips(times: np.ndarray, pairs: np.ndarray, near: np.ndarray, limit: np.ndarray) -> float | None:
-    """The first time at which the cubic through gaps and rates is below the limit, for the intervals and pairs
-    `near`."""
+    """The first time at which the cubic through gaps and rates is below the limit, for the intervals and pairs in the
+    mask `near`."""
     at, e = np.nonzero(near)
     if len(at) == 0:
         return None
@@ -279,7 +283,7 @@ def _dips(times: np.ndarray, pairs: np.ndarray, near: np.ndarray, limit: np.ndar
 
 @final
 class _Between:
-    """States between the two ends of a step, by (2); prescribed coordinates are on their motion."""
+    """States between the two ends of a step, by (2). Prescribed coordinates follow their motion."""
 
     def __init__(self, model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> None:
         self.model, self.t, self.h = model, float(t[0]), float(t[1] - t[0])
@@ -303,8 +307,8 @@ Approaches = wp.array2d(dtype=vec3)
 
 MOST_STRIDES = wp.constant(4096)
 BISECTIONS = wp.constant(40)
-LOOKS = wp.constant(8)  # parts of a stride at whose ends its cubic is evaluated,
-LOOK = wp.constant(wp.float64(1.0 / 8.0))  # and the length of each
+LOOKS = wp.constant(8)  # number of parts of a stride at whose ends its cubic is evaluated,
+LOOK = wp.constant(wp.float64(1.0 / 8.0))  # and the length of each part
 NEAR_START = wp.constant(wp.float64(0.02))  # a touch before this part of a rejected step counts as begun at its start
 
 
@@ -337,7 +341,7 @@ ContactRows = by_reference(ContactRowsStruct)
 
 
 def contact_rows(w: Buffers, model: Model, laws: LawsStruct) -> ContactRowsStruct:
-    """Rows for the instances of buffers, and the laws of time; empty for robots without pairs."""
+    """Rows for the instances of buffers, with the laws of time; empty for robots without pairs."""
     m, pairs = ContactRowsStruct(), len(model.contacts.pair)
     batch = w.batch if pairs else 0
     for name in ("start", "end", "left", "right"):

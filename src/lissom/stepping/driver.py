@@ -1,4 +1,5 @@
-"""The start of implicit steps, the driver of n motions with its policy for rejected steps, loads by time, checkpoints.
+"""The start of implicit steps, the driver of n motions with its treatment of rejected steps, loads by time,
+checkpoints.
 
 A launch of adaptive steps ends at a stop, when the buffers are full, when no step is found, or when steps were planned
 ahead and another size is needed (step_sizes).
@@ -47,10 +48,10 @@ from lissom.stepping.step_rows import (
 if TYPE_CHECKING:
     from lissom.stepping.python_stages import ImplicitSteps
 
-LEAST_STEP = 1e-10  # of the duration
+LEAST_STEP = 1e-10  # smallest step, relative to the duration
 FIRST_STEP = 1e-4  # first adaptive step, relative to the duration; the error estimate determines the next ones
 NO_STEP = "Newton's method finds no step, or none is accurate enough"
-_RESOLVED = 0.25  # largest relative change of the acceleration in a step for which â starts with a lead
+_RESOLVED = 0.25  # if the relative change of the acceleration in a step is larger, â starts without a lead
 
 Inputs = Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
@@ -65,15 +66,15 @@ def starting_accelerations(
     rate: Inputs,
     h: float | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Accelerations at the start of motions whose states are on their prescribed motions.
+    """Accelerations at the start of motions. The states must be on their prescribed motions.
 
-    With loops and a given step size h, â runs ahead of a by its lead times da/dt. Otherwise multipliers would begin
-    with an error of first order. If a step of size h does not resolve da/dt, â is a.
+    With loops and a given step size h, â leads a by its lead time times da/dt; otherwise multipliers would start with a
+    first-order error. If a step of size h does not resolve da/dt, â is a.
 
     Args:
-        inputs, rate: u and dz/dt as functions of t and of rows of q, v and z.
+        inputs, rate: functions of t and of rows of q, v and z that return u and dz/dt.
     Returns:
-        a (n, nv), â (n, nv), forces of loops (n, n_rows), size of a step before the start (n,) [s].
+        a (n, nv), â (n, nv), forces of loops (n, n_rows), and the size of a (virtual) step before the start (n,) [s].
     """
     a, force = accelerations(model, 0.0, q, v, inputs(0.0, q, v, z))
     sizes = np.zeros(len(q))
@@ -94,7 +95,7 @@ def starting_accelerations(
 
 
 def accelerations(model: Model, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Forward dynamics of states (n, ...), and the forces of loops."""
+    """Accelerations by forward dynamics of states (n, ...), and the forces of loops."""
     n = len(q)
     a, force = np.zeros((n, model.nv)), np.zeros((n, model.n_rows))
     many = states_per_launch()
@@ -111,7 +112,7 @@ def accelerations(model: Model, t: float, q: np.ndarray, v: np.ndarray, u: np.nd
 
 
 def _raise(model: Model, w: Workspace) -> None:
-    """Raise the error of a state without an acceleration."""
+    """Raise the error of a state that has no acceleration."""
     raise_if_massless(model, w)
     w.raise_for_status()
 
@@ -119,27 +120,33 @@ def _raise(model: Model, w: Workspace) -> None:
 NAMES = ("q", "v", "a", "ahead", "before", "force", "force_before")  # arrays of the state from which steps continue
 _ALL = slice(None)
 _KEPT = 3  # arguments of the step kernel that persist between launches: scratch, matrices, rows
-_MOST_KNOWN = 1024  # places on the grid of times whose loads are cached
+_MOST_KNOWN = 1024  # largest number of times whose loads are cached
 
 InputsAt = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @final
 class Motions:
-    """The driver of implicit steps of n motions of one model. The result of each motion is that of a single one.
+    """The driver of implicit steps of n motions of one model. The result of each motion equals the result of a single
+    motion.
 
-    A step for which Newton's method fails is rejected and taken in parts, first a quarter. A failed part is quartered;
-    after a successful part, the next one is twice as large. Other motions continue in the same launches.
+    If Newton's method fails in a step, the step is rejected and divided into parts. The first part is a quarter of the
+    step. A failed part is divided by four; after a successful part the next part is twice as long. Other motions
+    continue in the same launches.
 
     Args:
-        least: size of a part [s] below which a motion is lost; infinity: no step is taken in parts. w: buffers of the
-        kernel, which hold the state of the motions. numbers: of the scheme (scheme_numbers). time_rows: loads of
-        motions that are at different times. python: takes the steps of a single motion instead of a kernel, if Python
-        acts between its stages.
+        least: size of a part below which a motion is lost [s]; infinity: no step is divided.
+        w: buffers of the kernel, which hold the state of the motions.
+        numbers: numbers of the scheme (scheme_numbers).
+        time_rows: loads of motions that are at different times.
+        python: takes the steps of a single motion instead of a kernel, if Python acts between its stages.
     Fields:
-        host: arrays of the states (`NAMES`), sizes of steps and counts. steps: number of steps and parts that each
-        motion has taken (n,). begun: states at the start of the last call. reached: steps that each motion completed
-        in it (n,). lost: motions (k,) that found no step in it. t: times up to which each motion came (n,) [s].
+        host: arrays of the states (`NAMES`), step sizes and counts.
+        steps: number of steps and parts that each motion has taken (n,).
+        begun: states at the start of the last call.
+        reached: number of steps that each motion completed in the last call (n,).
+        lost: indices (k,) of motions that found no step in the last call.
+        t: times that the motions have reached (n,) [s].
     """
 
     def __init__(
@@ -169,7 +176,8 @@ class Motions:
         return not model.calls_python and not f.is_feedback
 
     def put(self, which: Any, state: dict[str, Any], h: Any = 0.0) -> None:
-        """Set motions `which` to states (k, ...) after a step of size h [s]. The next step makes a new matrix."""
+        """Set the motions `which` to states (k, ...) after a step of size h [s]. The next step computes a new
+        matrix."""
         host, counts = self.host, self.host["counts"]
         for name, value in ({"before": state["a"], "force_before": state["force"]} | state).items():
             host[name][which] = value
@@ -177,25 +185,25 @@ class Motions:
         counts[which, HAS_MATRIX] = counts[which, STEADY] = 0
 
     def put_state(self, s: StepState) -> None:
-        """Set the only motion to a state."""
+        """Set a single motion to a state."""
         self.put(0, {name: getattr(s, name) for name in NAMES}, s.h)
         self.host["counts"][0, STEADY], self.z = s.is_steady, s.z
 
     def state(self, t: float) -> StepState:
-        """The state of the only motion, with its time t."""
+        """The state of a single motion at its time t."""
         q, v, a, ahead, before, force, force_before = (self.host[name][0].copy() for name in NAMES)
         h, steady = float(self.host["h"][0, 0]), bool(self.host["counts"][0, STEADY])
         return StepState(t, q, v, a, ahead, h, force, self.z, before, force_before, steady)
 
     def rows(self) -> np.ndarray:
-        """(q, v, a, â, λ) after each step of the last call, (n, longest, ...)."""
+        """(q, v, a, â, λ) after each step of the last call, shape (n, longest, ...)."""
         return self.host["out"].reshape(self.n, -1, self.width)
 
     def advance(self, t: np.ndarray, inputs: InputsAt) -> None:
         """Take steps of all motions from t[0] to the times t[1:] [s].
 
         Args:
-            inputs: function that returns u of motions (k,) at common times (times,), or at times (k, times) of each.
+            inputs: function that returns u of motions (k,) at common times (times,), or at separate times (k, times).
         """
         if self.w is not None:
             times = ends_of_stages(self.scheme, t[:-1], t[1:]).ravel()
@@ -207,8 +215,8 @@ class Motions:
     def take(self, which: np.ndarray, many: int, t: np.ndarray, inputs: InputsAt | None = None) -> None:
         """Take `many` steps of motions (k,) between times t (many + 1,) or (n, many + 1) [s].
 
-        Sizes, loads and inputs must be in the buffers. Without `inputs` those in the buffers also serve the parts of
-        rejected steps.
+        Step sizes, loads and inputs must be in the buffers. If `inputs` is None, the inputs in the buffers also serve
+        the parts of rejected steps.
         """
         host, counts, span = self.host, self.host["counts"], self.host["span"]
         some = _ALL if which is self.all else which
@@ -236,7 +244,7 @@ class Motions:
         """Take adaptive steps of motions (k,) towards their stops.
 
         Args:
-            many: number of planned steps; None: as many as the buffers have room for.
+            many: number of planned steps; None: as many as fit into the buffers.
         Returns:
             number of steps that each motion has taken (n,).
         Raises:
@@ -256,7 +264,7 @@ class Motions:
         return self.reached
 
     def _launch(self, t: np.ndarray) -> None:
-        """Take the steps in `span` of the buffers, up to a step that Newton's method does not find."""
+        """Take the steps in `span` of the buffers, up to a step for which Newton's method fails."""
         if self.w is not None:
             self.w.run()
         elif self.python is not None:
@@ -275,13 +283,14 @@ class Motions:
             host["out"][0].reshape(-1, self.width)[k] = np.hstack([new.q, new.v, new.a, new.ahead, new.force])
 
     def put_inputs(self, u: np.ndarray, steps: int) -> None:
-        """Fill in inputs (n, nu) for the next steps, or (n, steps, nu) for each of them, constant in a step."""
+        """Write inputs to the buffers: (n, nu) for all next steps, or (n, steps, nu) for each of them, constant during
+        a step."""
         rows, nu = self.host["inputs"], self.model.nu
         for stage in range(len(self.scheme.stages)):
             rows[:, :steps, stage * nu : (stage + 1) * nu] = u if u.ndim == 3 else u[:, None]
 
     def count(self, f: StateDerivative) -> None:
-        """Add the evaluations and matrices of kernels since the last call to those of `f`."""
+        """Add the evaluations and matrices of kernels since the last call to the counts of `f`."""
         counts = self.host["counts"]
         f.evaluations += int(counts[:, EVALUATIONS].sum())
         f.jacobians += int(counts[:, MATRICES].sum())
@@ -329,7 +338,7 @@ class Motions:
 
 
 def _python_host(model: Model, n: int) -> dict[str, np.ndarray]:
-    """Arrays in place of buffers, for one step at a time."""
+    """Arrays that replace the buffers, for one step at a time."""
     sizes = {"q": model.nq, "force": model.n_rows, "force_before": model.n_rows, "h": 2}
     sizes["out"] = model.nq + 3 * model.nv + model.n_rows
     host = {name: np.zeros((n, sizes.get(name, model.nv))) for name in (*NAMES, "h", "out")}
@@ -338,14 +347,18 @@ def _python_host(model: Model, n: int) -> dict[str, np.ndarray]:
 
 @final
 class _RejectedSteps:
-    """The rejected steps of one call, which are taken in parts (see Motions).
+    """The rejected steps of one call, which are divided into parts (see Motions).
 
-    Fields, by motion:
-        state: the last accepted state. Rows that later steps have left are more recent. step: index of the step from
-        there, or of the step that is cut. taken: number of its parts so far. size: of the next part [s], 0 without a
-        cut step. t, until: start and end of the current part [s]. is_last: whether the part ends the step. is_lost:
-        whether no part is small enough. times: starts and ends of the current steps (n, many + 1) [s]. ends: the same
-        without parts.
+    Fields (one entry for each motion):
+        state: the last accepted state. States that later steps have left in the rows are more recent.
+        step: index of the step that follows `state`, or of the divided step.
+        taken: number of its completed parts.
+        size: size of the next part [s]; 0 if no step is divided.
+        t, until: start and end of the present part [s].
+        is_last: whether the part ends the step.
+        is_lost: whether the smallest part failed.
+        times: starts and ends of the present steps (n, many + 1) [s].
+        ends: `times` without parts.
     """
 
     def __init__(self, motions: Motions, times: np.ndarray, inputs: InputsAt | None) -> None:
@@ -357,7 +370,8 @@ class _RejectedSteps:
         self.is_last, self.is_lost = np.zeros((2, motions.n), dtype=bool)
 
     def after(self, behind: np.ndarray) -> np.ndarray:
-        """Evaluate the motions (k,) of the last launch and prepare the next one. Returns the motions of the next."""
+        """Evaluate the motions (k,) of the last launch and prepare the next launch. Returns the motions of the next
+        launch."""
         self.host["span"][behind, 0] = self.many  # those that have ended stay there
         done, is_cut = self.host["counts"][behind, DONE], self.size[behind] > 0.0
         is_over, has_moved = done == self.many, done > self.step[behind]
@@ -371,7 +385,7 @@ class _RejectedSteps:
         return behind
 
     def _begin(self, some: np.ndarray) -> None:
-        """Begin to cut the step at which motions have stopped; restore the state before it."""
+        """Begin to divide the step at which motions have stopped, and restore the state before it."""
         k, rows = self.host["counts"][some, DONE], self.motions.rows()
         since = k - self.step[some]
         for name, before in (("a", "before"), ("force", "force_before")):
@@ -386,13 +400,13 @@ class _RejectedSteps:
         self._shorten(some)
 
     def _restore(self, some: np.ndarray) -> None:
-        """Restore the last accepted states. The next part makes a new matrix."""
+        """Restore the last accepted states. The next launch computes a new iteration matrix."""
         for name in NAMES:
             self.host[name][some] = self.state[name][some]
         self.host["counts"][some, HAS_MATRIX] = 0
 
     def _shorten(self, some: np.ndarray) -> None:
-        """Quarter the failed step or part."""
+        """Divide the size of the failed step or part by four."""
         self.size[some] *= 0.25
         self._restore(some)
         short = some[self.size[some] < self.motions.least]
@@ -400,7 +414,7 @@ class _RejectedSteps:
         self.motions.steps[short] += self.step[short] + self.taken[short] - self.many
 
     def _accept(self, some: np.ndarray) -> None:
-        """Accept a part; the next one is twice as large."""
+        """Accept a part. The next part is twice as long."""
         host, k = self.host, self.step[some]
         for name in NAMES:
             self.state[name][some] = host[name][some]
@@ -418,7 +432,7 @@ class _RejectedSteps:
             host["span"][over, 2] = 0
 
     def _prepare(self, some: np.ndarray) -> None:
-        """Fill in sizes, loads and inputs of the next parts."""
+        """Write sizes, loads and inputs of the next parts to the buffers."""
         host, motions, k = self.host, self.motions, self.step[some]
         end, begin = self.ends[some, k + 1], self.t[some]
         left = end - begin
@@ -457,12 +471,13 @@ class _Loads(NamedTuple):
 class TimeRows:
     """Loads, currents and prescribed motions of motions at different times, in separate rows of the buffers.
 
-    Motions take steps of one size from time zero on, so that their times are on a grid. The loads of a step on the grid
-    are computed once and serve all motions, so that these agree to the last bit.
+    Motions take steps of one size from time zero, so their times are on a grid. The loads of a step on the grid are
+    computed once and serve all motions; so they are equal to the last bit.
 
     Args:
-        w: the buffers, with `rows` rows and room for `most` steps. dt: size of steps [s]. steps: number of steps of a
-        call.
+        w: the buffers, with `rows` rows and room for `most` steps.
+        dt: step size [s].
+        steps: number of steps of a call.
     """
 
     def __init__(self, model: Model, w: Workspace, scheme: Scheme, n: int, most: int, dt: float, steps: int) -> None:
@@ -476,7 +491,7 @@ class TimeRows:
 
     @staticmethod
     def are_needed(model: Model) -> bool:
-        """Whether loads depend on time or on the model."""
+        """Whether loads depend on time or differ between models."""
         varies = model.loads.varies or model.n_motions > 0
         return varies or (model.n_load_rows > 0 and not acts_alike(model))
 
@@ -486,7 +501,7 @@ class TimeRows:
         return n * most * len(scheme.stages)
 
     def put_steps(self, which: np.ndarray, counts: np.ndarray) -> None:
-        """Fill in the loads of the next steps of motions (k,), which have taken `counts` steps (k,)."""
+        """Write the loads of the next steps of motions (k,), which have taken `counts` steps (k,), to the buffers."""
         for i, count in zip(which.tolist(), counts.tolist()):
             key = 0 if self._are_alike else i * len(self.model.models) // self.n, count
             found = self._known.get(key)
@@ -498,25 +513,26 @@ class TimeRows:
             self._load[i, : len(found.load)], self._motion[i, : len(found.load)] = found
 
     def put_parts(self, which: np.ndarray, numbers: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
-        """Fill in the loads of parts of steps: motions (k,), indices of the steps in the call, starts and ends [s]."""
+        """Write the loads of parts of steps to the buffers: motions (k,), indices of the steps in the call, starts and
+        ends [s]."""
         for i, k, start, end in zip(which.tolist(), numbers.tolist(), starts.tolist(), ends.tolist()):
             found, at = self._at(self.model.of_row(i, self.n), start, np.array([end])), slice(k * self.stages, None)
             self._load[i, at][: self.stages], self._motion[i, at][: self.stages] = found
 
     def _at(self, model: Model, start: float, ends: np.ndarray) -> _Loads:
-        """The loads at the ends of the stages of steps from `start` to times."""
+        """The loads at the ends of the stages of steps from `start` to the times `ends`."""
         times = stage_times(self.scheme, start, ends)
         motion = model.motions_over(np.array(times)) if model.n_motions else np.zeros((len(times), 0))
         return _Loads(rows_of_times(model, times), motion)
 
 
-LEG = 2000  # steps after which methods without inner checkpoints restart, so that a checkpoint exists
+LEG = 2000  # methods whose inner state cannot be stored restart after this many steps, to allow a checkpoint
 _PLAIN = (bool, int, float, str, np.ndarray, np.generic, StepState, type(None))
 
 
 def with_checkpoint(f: StateDerivative, points: list[Any], parts: Mapping[str, Any], loop: Any) -> Iterator[Any]:
-    """Yield the points of one iteration of a method's loop, or None if there are none. After the last one, a checkpoint
-    of `parts` and of the state `loop` of the loop can be taken."""
+    """Yield the points of one iteration of a method's loop; None if there are no points. After the last point, a
+    checkpoint can be taken of `parts` and of the state `loop` of the loop."""
     yield from points[:-1]
     f.take_checkpoint = partial(checkpoint_of, f.model, parts, loop)
     if points or f.streams:
@@ -525,7 +541,7 @@ def with_checkpoint(f: StateDerivative, points: list[Any], parts: Mapping[str, A
 
 
 def checkpoint_of(model: Model, parts: Mapping[str, Any], loop: Any) -> Checkpoint:
-    """The checkpoint of the parts of a method and of the state `loop` of its loop."""
+    """The checkpoint of the parts of a method and of the state of its loop."""
     return {
         "loop": loop,
         "fields": {name: _fields(part) for name, part in parts.items()},
@@ -567,7 +583,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _buffers(parts: Mapping[str, Any]) -> Iterator[tuple[str, list[np.ndarray]]]:
-    """The persistent buffers of the steps of each part, by the part's name."""
+    """The persistent step buffers of each part, by the name of the part."""
     for name, part in parts.items():
         w = getattr(part, "w", None)
         if w is not None and not isinstance(part, Motions):
@@ -575,6 +591,6 @@ def _buffers(parts: Mapping[str, Any]) -> Iterator[tuple[str, list[np.ndarray]]]
 
 
 def failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:
-    """The error of a motion whose next step would be too short. why: the reason in its message."""
+    """The error of a motion whose next step would be too short. `why` is the reason in its message."""
     return ConvergenceError(f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}; try "
                             "a smaller dt, a looser rtol, smoother inputs, damping, or more Gauss points")  # fmt: skip

@@ -1,60 +1,61 @@
 """Newton's iteration of a stage of an implicit step, inside kernels, and the equations of all implicit steps.
 
-The unknown of a step is the tangent increment Δ of the configuration. Quaternions turn by exp(Δ), which is never
+The unknown of a step is the tangent increment Δ of the configuration. Quaternions rotate by exp(Δ), which is never
 singular.
 
     r(Δ) = ID(q ⊕ Δ, v, a) − B u = Aᵀ λ,   a = c₀ Δ + known,  v = c₁ Δ + known                             (1)
     ∂r/∂Δ = c₀ ∂r/∂a + c₁ ∂r/∂v + ∂r/∂q T(Δ)                                                              (2)
 
-The known parts are sums of values at the start and in earlier stages, with the weights of the scheme (`schemes`).
-
-Loops add the rows e(q ⊕ Δ) = 0 (index 3). With a projection of velocities, λ enforces A v = 0 at the end of the step
-instead, and a second multiplier η closes the loops in q (Gear, Gupta and Leimkuhler). Both are of second order:
+The known parts are sums of values at the start and in earlier stages, with the weights of the scheme (`schemes`). Loops
+add the rows e(q ⊕ Δ) = 0 (index 3). With projected velocities, λ enforces A v = 0 at the end of the step instead, and a
+second multiplier η closes the loops in q (Gear, Gupta and Leimkuhler). Both corrections are of second order:
 
     q ⊕ (Δ + δ),   δ along the matrix⁻¹ Aᵀ η,   e = 0 by η,   A v = 0 by λ                                 (3)
 
-Schemes without damping would propagate the rounding of A a + Ȧ v = 0 with alternating sign. It is removed by
+Schemes without damping would propagate the rounding error of A a + Ȧ v = 0 with alternating sign. It is removed by
 
     a − δ,   λ − δλ / c₀   with  [K, −Aᵀ; A_q, 0] (δ; δλ) = (0; A a + Ȧ v)  for the matrix K of (2)          (4)
 
-With fixed steps Newton's iteration starts from an extrapolated acceleration, or from the last one if this was the
-better prediction in the last step. It ends when the remaining error is within the tolerance and far below the error of
-the step:
+With fixed steps, Newton's iteration starts from an extrapolated acceleration, or from the last acceleration if that was
+the better prediction in the last step. It ends when the remaining error δ of Δ is within the tolerance and far below
+the error of the step:
 
     aᵖ = aₙ + (aₙ − aₙ₋₁)   or   aᵖ = aₙ,   λ alike                                                        (5)
-    |δ| ≤ 1e-4 |aₙ₊₁ − aᵖ| / c₀   in natural units, for the remaining error δ of Δ                           (6)
+    |δ| ≤ 1e-4 |aₙ₊₁ − aᵖ| / c₀   in natural units                                                         (6)
 
 If the steps resolve the motion, aₙ₊₁ − aᵖ is h² d²a/dt². Then δ is of order h⁴ and changes v by c₁ δ, of order h³ like
-the error of the step itself. The scheme keeps its order for any step size. (A bound by h³ da/dt, the error of aₙ, would
-not suffice: it leaves h² in v, which accumulates to first order.) If an iteration within the tolerance does not
-contract even with a new matrix, rounding limits it. It is accepted, and for some further stages so are others that end
-there.
+the error of the step. So the scheme keeps its order for any step size. (A bound by h³ da/dt, the error of aₙ, would not
+suffice: it leaves an error h² in v, which accumulates to first order.) If an iteration within the tolerance does not
+contract even with a new matrix, rounding errors limit it. It is accepted; for some further stages, other iterations
+that stop there are accepted too.
 
 Coordinates with a prescribed motion take its position, velocity and acceleration at the end of the step. The residuals
-of r in their rows are the forces λ of the motion. Mathew 2025 (45) prescribes the position only and leaves the
-acceleration to the scheme: after a change of the step it is of first order, and with Newmark's ¼ and ½ its error grows
-with t and does not decrease with h. Newton's matrix is kept from step to step while the step size is the same and the
-iteration contracts.
-The error that a step makes is estimated from the values of its stages:
+of r in their rows are the forces λ of the motion. Mathew 2025 (45) prescribes the position only, and the scheme
+determines the acceleration. After a change of the step size this acceleration is of first order; with Newmark's ¼ and ½
+its error grows with t and does not decrease with h. Newton's matrix is kept from step to step while the step size is
+constant and the iteration contracts.
+
+The error of a step is estimated from the values of its stages:
 
     e = Σ of the weights `error` of a scheme over (h² a; h vₙ, h² aₙ, h² âₙ; Δ₁, h v₁, h² a₁; …)           (7)
         of v: h Σ of the weights of h v in (7) over (aₙ; a₁, …, a)                                          (8)
 
-A stage runs in parts: begin, residual, matrix, then solve, correct and decide. The step kernel runs through them by
-itself, or pauses after each part if a force needs Python.
+A stage runs in parts: begin, residual, matrix, solve, correct and decide. The step kernel runs through them, or pauses
+after each part if a force needs Python.
 
-Rollouts cut no step, so that the size of a step does not depend on the state. Where their iteration fails, it starts
-again, with damping. For the acceleration x, F(x, λ) = (r − Aᵀ λ; e) and the matrix S of (2), bordered by loops, a
-change (δx; δλ) = −S⁻¹ F is halved until one of these holds for its part s:
+Rollouts do not divide steps, so that the step size does not depend on the state. If their iteration fails, it starts
+again with damping. For the acceleration x, F(x, λ) = (r − Aᵀ λ; e) and the matrix S of (2), bordered by loops, the
+fraction s of a change (δx; δλ) = −S⁻¹ F is halved until one of these conditions holds:
 
     |S⁻¹ F(x + s δx, λ + s δλ)| ≤ (1 − s/2) |S⁻¹ F(x, λ)|   in natural units of Δ                             (9)
     |F(x + s δx, λ + s δλ)| ≤ (1 − ε s) |F(x, λ)|           |r| in units of its rows, and |e|                (10)
 
-(9) makes long steps among stiff rods. (10) serves where a stiff contact begins, of which S has nothing. Along (δx; δλ)
-every row of F falls at the same rate at first, so that r and e may be judged apart. The iteration starts with the robot
-where the stage before left it: contacts that last then act from the start, while a robot that moves on as before may be
-deep inside an obstacle. Of several roots, which a step that is long for its motion has, this start leads to a near one.
-Later starts are x = 0 and the x of the stage before.
+(9) allows long steps for stiff rods. (10) is needed if a stiff contact begins, which S does not contain. Along (δx; δλ)
+all rows of F decrease at the same rate at first, so r and e may be tested separately. The iteration starts with the
+robot at the end of the previous stage, so that lasting contacts act from the start; a prediction of continued motion
+may be deep inside an obstacle. If a step is long for its motion, there may be several roots; this start leads to a near
+one. Later starts are x = 0, and x of the previous stage.
+
 Source: Mathew 2025 §4, eqs. (10)-(12), and §5; Boyer 2023 §VI; M. Arnold, O. Brüls, A. Cardona, Numer. Math. 129, 2015;
 P. Deuflhard, Newton Methods for Nonlinear Problems, 2004, section 3.3 (the natural monotonicity test (9)).
 """
@@ -129,7 +130,7 @@ from lissom.systems.loop_unknowns import put_changes
 from lissom.systems.newton_blocks import solve_newton_blocks
 from lissom.systems.newton_matrix import NewtonBuffers
 
-ADD_UP = wp.constant(wp.float64(2.0))  # factor on errors of steps, since they accumulate, above all in vibrations
+ADD_UP = wp.constant(wp.float64(2.0))  # factor of step errors, because they accumulate, above all in vibrations
 
 
 @wp.func
@@ -201,24 +202,24 @@ Counts = wp.array2d(dtype=wp.int32)
 # The next part of a stage, or how the stage ended; UNSOLVED: the iteration leads nowhere, unless damping helps.
 BEGIN, RESIDUAL, MATRIX, CORRECT, UNSOLVED, FAILED, CONVERGED = range(7)
 
-NEWTON_SHARE = wp.constant(wp.float64(1e-2))  # share of the tolerance that Newton's error may have
-SPEED_SHARE = wp.constant(wp.float64(0.03))  # the same share for v, with adaptive steps
+NEWTON_SHARE = wp.constant(wp.float64(1e-2))  # largest error of Newton's iteration, relative to the tolerance
+SPEED_SHARE = wp.constant(wp.float64(0.03))  # the same for v, with adaptive steps
 SLOW_CONTRACTION = wp.constant(wp.float64(0.3))  # contraction above which a new matrix is made
 AVOID_KEPT = wp.constant(9)  # stages that begin with a new matrix, after two in a row whose kept one failed
 ACCEPT_SLOW = wp.constant(30)  # stages that accept a slow iteration, after one that a new matrix did not make faster
 MOST_ITERATIONS = wp.constant(12)
-ROUNDING = wp.constant(wp.float64(1e-13))  # size of a change below which rounding may keep it from shrinking
-ROUNDING_LEFT = wp.constant(wp.float64(2e-15))  # a remaining error of this size may be rounding
+ROUNDING = wp.constant(wp.float64(1e-13))  # below this size, rounding errors may prevent a change from shrinking
+ROUNDING_LEFT = wp.constant(wp.float64(2e-15))  # a remaining error of this size may be a rounding error
 EPS = wp.constant(wp.float64(np.finfo(float).eps))
 SAME_SIZE = wp.constant(wp.float64(1e-6))  # relative change of the step that a kept matrix allows
 POOR_CONTRACTION = wp.constant(wp.float64(0.5))  # contraction of a step's own matrix above which changes as long as
 LONG_CHANGE = wp.constant(wp.float64(0.2))  # this, of the whole move, may lead to another root: the step is cut
 DAMPED_STARTS = wp.constant(3)
-MOST_DAMPED = wp.constant(wp.float64(60.0))  # changes from one start
-LEAST_PART = wp.constant(wp.float64(2.0**-12))  # of a change
+MOST_DAMPED = wp.constant(wp.float64(60.0))  # largest number of changes from one start
+LEAST_PART = wp.constant(wp.float64(2.0**-12))  # smallest fraction of a change
 GAIN = wp.constant(wp.float64(1e-4))  # ε of (10)
-DAMPED_ROUNDING = wp.constant(wp.float64(1e-12))  # changes of this size may be rounding,
-SLOW_DAMPED = wp.constant(wp.float64(0.5))  # where they contract no faster
+DAMPED_ROUNDING = wp.constant(wp.float64(1e-12))  # changes of this size may be rounding errors,
+SLOW_DAMPED = wp.constant(wp.float64(0.5))  # if they contract no faster than this
 
 
 @wp.func(inline=False)

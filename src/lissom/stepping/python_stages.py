@@ -1,15 +1,14 @@
-"""Single implicit steps of robots and controllers that Python evaluates between the parts of a stage.
+"""Single implicit steps for robots and controllers that Python evaluates between the parts of a stage.
 
-The kernel pauses after each part of a stage (newton_stages). Python fills in forces of the user's functions before the
-residual, and adds their derivatives to the matrix.
-
-A continuous controller has a state z, which a stage advances by its weights `first_order`:
+The kernel pauses after each part of a stage (newton_stages). Python writes the forces of the user's functions to the
+buffers before the residual, and adds their derivatives to the matrix. A stage advances the state z of a continuous
+controller by its weights `first_order`:
 
     z = zₙ + h (w₀ rate(tₙ, qₙ, vₙ, zₙ) + w₁ rate(t, q, v, z)) + the part of earlier stages                 (1)
 
-at the end t of a stage. w₀ = w₁ = ½ is the trapezoidal rule, of second order like the schemes; implicit Euler has
-w₀ = 0, w₁ = 1. Newton's method solves (1) at every q and v that the step tries. Thus u is a function of q and v only,
-and a rejected step changes nothing. For small moves of q and v, at z and with W = (1 − h w₁ ∂rate/∂z)⁻¹,
+at the end t of a stage. w₀ = w₁ = ½ is the trapezoidal rule, of second order like the schemes; implicit Euler has w₀ =
+0, w₁ = 1. Newton's method solves (1) at every q and v that the step tries. So u is a function of q and v only, and a
+rejected step changes nothing. For small changes of q and v, at z and with W = (1 − h w₁ ∂rate/∂z)⁻¹,
 
     δz = W h w₁ (rate(q + δq, v + δv, z) − rate(q, v, z)),   δu = output(q + δq, v + δv, z + δz) − output(q, v, z)   (2)
 """
@@ -67,15 +66,15 @@ from lissom.stepping.step_rows import (
     scheme_numbers,
 )
 
-_SOLVED = 1e-13  # residual of (1) over the size of its terms
-_ROUNDING = 1e-9  # residual below which rounding may keep it from shrinking
+_SOLVED = 1e-13  # largest residual of (1), relative to the size of its terms
+_ROUNDING = 1e-9  # below this residual, rounding errors may prevent it from shrinking
 _MOST_ITERATIONS = 12
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
 
 @final
 class ControllerUnsolved(Exception):
-    """Raised if Newton's method finds no solution of (1); the step is too long."""
+    """Newton's method finds no solution of (1), so the step is too long."""
 
 
 @final
@@ -87,10 +86,10 @@ class ControllerSteps:
         self.base = self.guess = f.law.carried
         self.weight = 0.0
         self.inverse: np.ndarray | None = None
-        self.earlier: list[np.ndarray] = []  # what (1) adds up, in the order of the weights behind the first
+        self.earlier: list[np.ndarray] = []  # the terms of (1), in the order of the weights after the first
 
     def begin(self, s: StepState, h: float, k: int) -> None:
-        """Start stage k of a step of size h [s]: compute the known parts of (1)."""
+        """Start stage k of a step of size h [s]: compute the known terms of (1)."""
         if self.size == 0:
             return
         late, *weights = self.stages[k].first_order
@@ -113,10 +112,10 @@ class ControllerSteps:
         return self.f.inputs(t, q, v, self.state(t, q, v))
 
     def state(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """z of (1).
+        """The solution z of (1).
 
         Raises:
-            ControllerUnsolved: none was found.
+            ControllerUnsolved: no solution was found.
         """
         if self.size == 0:
             return self.base
@@ -135,7 +134,7 @@ class ControllerSteps:
         raise ControllerUnsolved
 
     def changes(self, t: float, q: np.ndarray, v: np.ndarray, moved: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """δu of (2) from q and v to n slightly moved states (q, v), shape (n, nu)."""
+        """δu of (2) for n slightly changed states `moved`, a list of (q, v): shape (n, nu)."""
         law, z = self.f.law, self.state(t, q, v)
         u = law.inputs(t, q, v, z)
         if self.size == 0:
@@ -147,7 +146,7 @@ class ControllerSteps:
         return np.array([law.inputs(t, *state, z + answer @ (law.rate(t, *state, z) - rate)) - u for state in moved])
 
     def _inverse(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        """W of (2), shape (nz, nz), by differences."""
+        """W of (2), shape (nz, nz), by finite differences."""
         step = _ROOT_EPS * np.maximum(np.abs(z), 1.0)
         slopes = [(self.f.law.rate(t, q, v, z + row) - rate) / row.sum() for row in np.diag(step)]
         try:
@@ -161,17 +160,17 @@ _TABLE_OPTIONS = {
     RESIDUAL: TableOptions(only_along_v=True),
     MATRIX: TableOptions(derivatives=True, approximate=True),
 }  # by the parts that call Python
-_LONGEST_AVOIDED = 16 * AVOID_KEPT  # stages before a kept matrix is tried again
+_LONGEST_AVOIDED = 16 * AVOID_KEPT  # largest number of stages before a kept matrix is tried again
 
 
 def _of_rows(law: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """A function of t and a state as a function of t and rows of states, for a single row."""
+    """A function of t and one state, converted to a function of t and rows with a single state."""
     return lambda t, *rows: law(t, *(x[0] for x in rows))[None]
 
 
 @final
 class ImplicitSteps:
-    """Steps of one scheme for one robot; counts evaluations in `f`.
+    """Steps of one scheme for one robot. Evaluations are counted in `f`.
 
     Args:
         share: the factor 1e-4 in (6) of newton_stages; None: only the tolerance bounds the iteration.
@@ -198,11 +197,11 @@ class ImplicitSteps:
         self.has_matrix = False  # whether the last step has left a matrix in w
         self.answer: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
         self.new_first = self.slow_is_enough = 0  # counts of step_rows
-        self.in_vain = 0  # number of consecutive failures of a kept matrix when it was tried again
+        self.in_vain = 0  # number of consecutive failures of a kept matrix after it was tried again
         self.error = 0.0  # of the last step, over the tolerance
 
     def start(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, h: float | None) -> StepState:
-        """The state at t = 0 with its acceleration and the forces of loops. h: size of the steps [s], if it is
+        """The state at t = 0, with its acceleration and the forces of loops. `h` is the step size [s] if it is
         fixed."""
         q, v = prescribed_state(self.model, 0.0, q, v)
         inputs, rate = (_of_rows(law) for law in (self.f.inputs, self.f.law.rate))
@@ -216,17 +215,18 @@ class ImplicitSteps:
         return self.under_other_inputs(s)
 
     def under_other_inputs(self, s: StepState) -> StepState:
-        """The state after a jump of the inputs: its acceleration is computed again, and â and the trend are reset."""
+        """The state after a jump of the inputs: the acceleration is computed again, and â and the trend of a are
+        reset."""
         a, force = self._acceleration(s.t, s.q, s.v, s.z)
         return replace(s, a=a, ahead=a, h=0.0, force=force, before=a, force_before=force)
 
     def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Forward dynamics of a state, and the forces of loops."""
+        """Acceleration of a state by forward dynamics, and the forces of loops."""
         a, force = accelerations(self.model, t, q[None], v[None], self.f.inputs(t, q, v, z)[None])
         return a[0], force[0]
 
     def step_to(self, s: StepState, end: float) -> StepState | None:
-        """One final step to the time `end` [s]; None if Newton's method fails."""
+        """Take one final step to the time `end` [s]; None if Newton's method fails."""
         new = self.step(s, end - s.t)
         if new is None:
             return None
@@ -239,7 +239,7 @@ class ImplicitSteps:
             put_anchors(self.model, contact_anchors(self.model, s.q, s.v))
 
     def step(self, s: StepState, h: float) -> StepState | None:
-        """One step of size h [s]; None if Newton's method fails."""
+        """Take one step of size h [s]; None if Newton's method fails."""
         kept = self.answer
         new = self._step(s, h)
         if new is None and kept is not None and self.answer is kept:
@@ -264,7 +264,7 @@ class ImplicitSteps:
         return found
 
     def _buffers(self) -> Workspace:
-        """The buffers. They are replaced, without a matrix, when a controller starts or stops acting continuously."""
+        """The buffers. New ones without a matrix are made when a controller begins or ends to act continuously."""
         room = dense_room(self.model) if self.f.is_feedback else room_for(self.model)
         if self.w is None or room != self.room:
             self.w, self.room, self.has_matrix = workspace_with_room(self.model, 1, *room), room, False
@@ -272,22 +272,22 @@ class ImplicitSteps:
 
     @property
     def counts(self) -> np.ndarray:
-        """Counts of the kernel, (1, COUNTS), which it adds to."""
+        """The counts of the kernel, shape (1, COUNTS)."""
         return self._buffers().host["counts"]
 
     @property
     def earlier(self) -> np.ndarray:
-        """Δ, its rate and a of the stages before the last of the last step, (stages − 1, 3, nv)."""
+        """Δ, its rate and a of all stages but the last, in the last step, shape (stages − 1, 3, nv)."""
         rows = self._buffers().host["earlier"].reshape(-1, 3, self.model.nv)
         return rows[: len(self.scheme.stages) - 1]
 
     def forget(self) -> None:
-        """Make the next step begin with a new matrix."""
+        """Discard the kept matrix: the next step computes a new one."""
         self.has_matrix = False
 
     def _avoids_kept(self, counted: int) -> int:
-        """Number of steps that begin with a new matrix. With feedback and Python forces a failed try of a kept matrix
-        is expensive; the number then doubles with each failure."""
+        """Number of steps that begin with a new matrix. With feedback and Python forces, a failed attempt with a kept
+        matrix is expensive; then the number doubles with each failure."""
         if counted == AVOID_KEPT and self.new_first <= 1 and self.f.is_feedback and self.model.calls_python:
             self.in_vain += 1
             return min(counted << (self.in_vain - 1), _LONGEST_AVOIDED)
@@ -296,7 +296,7 @@ class ImplicitSteps:
         return counted
 
     def _put(self, w: Workspace, s: StepState, h: float) -> None:
-        """Fill in the start of a step of size h, and the kept data of the last one."""
+        """Write the start of a step of size h, and the data kept from the last step, to the buffers."""
         put_start(w, self.numbers, s, 1, self.has_matrix, (self.new_first, self.slow_is_enough))
         w.host["h"][0, 1] = h
         put_times(self.model, w, stage_times(self.scheme, s.t, np.array([s.t + h])))
@@ -336,14 +336,14 @@ class ImplicitSteps:
         return StepState(s.t + h, q, v, a, ahead, h, force, z, s.a, s.force, bool(w.host["counts"][0, STEADY]))
 
     def _put_forces(self, w: Workspace, stage: int, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
-        """Fill in inputs, and the forces that come from Python, at a state."""
+        """Write inputs, and the forces that Python computes, at a state to the buffers."""
         model, host = self.model, w.host
         host["inputs"][0, 0, stage * model.nu : (stage + 1) * model.nu] = u
         put_python_forces(model, host["extra"][0], host["load"][stage], q, v, u, t)
 
     def _add_answers(self, w: Workspace, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray, again: bool) -> None:
-        """Add the derivatives of Python forces by q and v to the matrix (2). again: whether it is not the first matrix
-        of the step."""
+        """Add the derivatives of Python forces with respect to q and v to the matrix (2) of newton_stages. `again` is
+        True if it is not the first matrix of the step."""
         model, note = self.model, w.host["notes"][0]
         if not (model.calls_python or self.f.is_feedback):
             return
@@ -360,10 +360,11 @@ class ImplicitSteps:
         matrix += dq + note[C1] * dv
 
     def _law_answer(self, t: float, q: np.ndarray, v: np.ndarray, again: bool) -> np.ndarray:
-        """∂u/∂(q, v) of a continuous controller, by differences along which z moves too, or from the law's derivatives.
+        """∂u/∂(q, v) of a continuous controller, from the law's derivatives, or by finite differences in which z
+        changes too.
 
-        Differences cost more than the rest of the matrix and change little. Old ones are used until a matrix made with
-        them contracts slowly.
+        Finite differences cost more than the rest of the matrix and change little. Old ones are used until a matrix
+        made with them converges slowly.
         """
         answer, known = self.answer, self.f.law.derivatives
         if known is not None:
@@ -374,7 +375,8 @@ class ImplicitSteps:
         return answer
 
     def _moved(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Small steps (2 nv,) of q and v, and the states (2 nv, nq), (2 nv, nv) after each of them."""
+        """Increments for finite differences, shape (2 nv,): nv for q, then nv for v. And the incremented states, (2 nv,
+        nq) and (2 nv, nv)."""
         model, scale = self.model, self.model.dofs.scale
         steps = _ROOT_EPS * np.concatenate([scale, np.maximum(np.abs(v), scale)])
         by_q, by_v = np.split(np.diag(steps), 2, axis=1)

@@ -5,20 +5,20 @@ The generalised-α family has one stage:
     Δ = h v + h² (b₀ âₙ + b₁ âₙ₊₁),   vₙ₊₁ = v + h (g₀ âₙ + g₁ âₙ₊₁)                                      (1)
     (1 − α_m) âₙ₊₁ + α_m âₙ = (1 − α_f) aₙ₊₁ + α_f aₙ                                                   (2)
 
-â runs ahead of the acceleration by (α_m − α_f) h.
+â leads the acceleration by (α_m − α_f) h.
 
-Bathe's composite scheme takes the trapezoidal rule to t + γ h, then a backward difference over three points:
+Bathe's composite scheme uses the trapezoidal rule to t + γ h, then a backward difference over three points:
 
     Δ₁ = γ h (vₙ + v₁)/2,   v₁ = vₙ + γ h (aₙ + a₁)/2                                                       (3)
     v = (k₂ Δ₁ + k₃ Δ)/h,   a = (k₁ vₙ + k₂ v₁ + k₃ v)/h                                                    (4)
     k₁ = (1 − γ)/γ,   k₂ = −1/(γ (1 − γ)),   k₃ = (2 − γ)/(1 − γ)
 
 It is of second order, and one step damps an infinitely fast vibration completely. With γ = 2 − √2 both stages have the
-same matrix, and the error of a step is least: (−3γ² + 4γ − 2)/(12 (2 − γ)) h³ da/dt in q. Without a projection of
-velocities A v has an error of h², which differs between the two stages. By (4) the forces of loops are then of first
+same matrix, and the error of a step is smallest: (−3γ² + 4γ − 2)/(12 (2 − γ)) h³ da/dt in q. Without a projection of
+velocities, A v has an error of h², which differs between the two stages. By (4) the forces of loops are then of first
 order only, as measured on a four-bar linkage. With projected velocities they are of second order.
 
-SDIRK is a diagonally implicit Runge-Kutta scheme of two stages, which uses only q and v of the start:
+SDIRK is a diagonally implicit Runge-Kutta scheme with two stages, which uses only q and v at the start:
 
     Δ₁ = γ h v₁,   v₁ = vₙ + γ h a₁,   γ = 1 − 1/√2                                                         (5)
     Δ = h ((1 − γ) v₁ + γ v),   v = vₙ + h ((1 − γ) a₁ + γ a)                                               (6)
@@ -32,9 +32,9 @@ stage i has the weights A and the diagonal γ:
 
     Δ_i = h Σ A_ij w_j,   v_i = vₙ + h Σ A_ij a_j,   w = T(Δ)⁻¹ v                                          (7)
 
-w is the rate of Δ; it equals v except for stored poses. As γ is the same for all stages, they share one matrix. The
-last stage ends the step. A second set of weights for the same stages, of order 3, estimates the error by the
-difference.
+w is the rate of Δ; it equals v except for poses with quaternions. γ is the same for all stages, so they share one
+matrix. The last stage ends the step. A second set of weights for the same stages has order 3; the difference between
+the two results estimates the error.
 
 Sources: J. Chung, G. M. Hulbert, J. Appl. Mech. 60, 1993; on the manifold O. Brüls, A. Cardona, M. Arnold, Mech. Mach.
 Theory 48, 2012. K. J. Bathe, Comput. Struct. 85, 2007; R. E. Bank et al., IEEE Trans. Electron Devices 32, 1985 (γ).
@@ -60,14 +60,15 @@ ORDER_SHARE = 1e-4  # error of the iteration, relative to that of the step, in (
 @final
 @dataclass(frozen=True)
 class Stage:
-    """One solve for the acceleration a at a part of a step that starts at n. Its weights multiply
+    """One solve for the acceleration a at a fraction of a step that starts at n. Its weights multiply
 
         (a; vₙ, aₙ, âₙ; Δ₁, v₁, a₁; …)   each in units of h: h² a, h vₙ, h² aₙ, h² âₙ, Δ₁, h v₁, h² a₁, …
 
-    with Δ₁, v₁, a₁, … the increments, velocities and accelerations of the stages before.
+    with the increments, velocities and accelerations Δ₁, v₁, a₁, … of the earlier stages.
 
     Fields:
-        end: the part of the step. position, velocity, ahead: weights in Δ, h v and h² â at the end of the stage.
+        end: end of the stage, as a fraction of the step.
+        position, velocity, ahead: weights in Δ, h v and h² â at the end of the stage.
         first_order: the same rule for an equation ż = r: weights in z − zₙ of (h r; h rₙ; z₁ − zₙ, h r₁; …).
     """
 
@@ -81,13 +82,16 @@ class Stage:
 @final
 @dataclass(frozen=True)
 class Scheme:
-    """One scheme, for `simulate(method=)`.
+    """A time integration scheme, for `simulate(method=)`.
 
     Fields:
-        name. stages. order: of the global error. lead: number of steps by which â runs ahead of the acceleration.
-        is_undamped: whether a step does not damp an infinitely fast vibration. error: weights of the estimated error of
-        a step in Δ, like those of a stage after the last. error_power: power of h to which the estimate is
-        proportional.
+        name: name of the scheme.
+        stages: its stages.
+        order: order of the global error.
+        lead: number of steps by which â leads the acceleration.
+        is_undamped: whether a step does not damp an infinitely fast vibration.
+        error: weights of the estimated error of Δ in a step, as for a further stage.
+        error_power: power of h to which this estimate is proportional.
     """
 
     name: str
@@ -100,17 +104,18 @@ class Scheme:
 
     @cached_property
     def ends(self) -> np.ndarray:
-        """Ends of the stages, as parts of a step."""
+        """Ends of the stages, as fractions of a step."""
         return np.array([stage.end for stage in self.stages])
 
     @property
     def follows_rates(self) -> bool:
-        """Whether stages add up rates of Δ, which differ from v for stored poses. This is so above order 2."""
+        """Whether stages add rates of Δ, which differ from v for poses with quaternions. This is the case above order
+        2."""
         return self.order > 2
 
     @property
     def follows_accelerations(self) -> bool:
-        """Whether a step depends on the acceleration or on â at its start."""
+        """Whether a step depends on a or â at its start."""
         rows = (row for stage in self.stages for row in (stage.position, stage.velocity))
         return any(weight != 0.0 for row in rows for weight in row[2:4])
 
@@ -121,9 +126,14 @@ class StepState:
     """The state at the start or the end of a step.
 
     Fields:
-        t [s]; q, v, a: configuration, velocity and acceleration; ahead: â; h: size of the last step [s]; force: forces
-        of loops; z: state of a continuous controller; before, force_before: acceleration and forces of loops at the
-        start of the last step; is_steady: whether the extrapolation in (5) of newton_stages predicts better.
+        t: time [s].
+        q, v, a: configuration, velocity and acceleration.
+        ahead: â.
+        h: size of the last step [s].
+        force: forces of loops.
+        z: state of a continuous controller.
+        before, force_before: acceleration and forces of loops at the start of the last step.
+        is_steady: whether the extrapolation in (5) of newton_stages predicts better.
     """
 
     t: float
@@ -140,7 +150,7 @@ class StepState:
 
 
 def _one_stage(name: str, alpha_m: float, alpha_f: float, beta: float, gamma: float, *, b0: float, g0: float) -> Scheme:
-    """(1) and (2) with b₁ = beta and g₁ = gamma as one stage."""
+    """The scheme (1), (2) with b₁ = beta and g₁ = gamma."""
     new, old, older = (x / (1.0 - alpha_m) for x in (1.0 - alpha_f, alpha_f, -alpha_m))  # â from a, aₙ, âₙ by (2)
     lead, second = alpha_m - alpha_f, b0 + beta - 0.5  # second: factor of h² a in the error, and third of h³ da/dt
     third = (b0 + beta) * lead + beta - 1.0 / 6.0
@@ -159,22 +169,22 @@ def _one_stage(name: str, alpha_m: float, alpha_f: float, beta: float, gamma: fl
 
 
 def _family(name: str, alpha_m: float, alpha_f: float) -> Scheme:
-    """The second-order scheme of given α, with the β of the largest damping of fast vibrations."""
+    """The second-order scheme with given α, and with the β that damps fast vibrations most."""
     gamma = 0.5 + alpha_f - alpha_m
     beta = 0.25 * (gamma + 0.5) ** 2
     return _one_stage(name, alpha_m, alpha_f, beta, gamma, b0=0.5 - beta, g0=1.0 - gamma)
 
 
 def generalized_alpha(rho_inf: float = 0.8) -> Scheme:
-    """Generalised-α: second order, with a chosen damping of vibrations that the step does not resolve.
+    """Generalised-α scheme: second order, with adjustable damping of vibrations that the step does not resolve.
 
     Args:
-        rho_inf: amplitude of an infinitely fast vibration after a step over that before [-], from 0 (fully damped) to 1
-            (undamped).
+        rho_inf: factor by which a step changes the amplitude of an infinitely fast vibration [-], from 0 (fully damped)
+            to 1 (undamped).
     Returns:
         Scheme, for `simulate(method=)`.
     Raises:
-        ModelError: rho_inf outside [0, 1].
+        ModelError: rho_inf is outside [0, 1].
     Source: Chung and Hulbert 1993; Brüls, Cardona and Arnold 2012 (rotations).
     """
     rho = checks.number(rho_inf, "generalized_alpha > rho_inf", least=0.0)
@@ -184,14 +194,14 @@ def generalized_alpha(rho_inf: float = 0.8) -> Scheme:
 
 
 def newmark(beta: float = 0.25, gamma: float = 0.5) -> Scheme:
-    """Newmark's scheme; with ¼ and ½ it is undamped and of second order.
+    """Newmark's scheme. With the default ¼ and ½ it is undamped and of second order.
 
     Args:
         beta, gamma: weights of the new acceleration in position and velocity [-]; gamma >= ½, 2 beta >= gamma.
     Returns:
         Scheme, for `simulate(method=)`.
     Raises:
-        ModelError: the step would not be stable for all step sizes.
+        ModelError: the scheme would not be stable for all step sizes.
     Source: Mathew 2025 eqs. (10)-(12); Boyer 2023 §VI.
     """
     gamma = checks.number(gamma, "newmark > gamma", least=0.5)
@@ -200,14 +210,14 @@ def newmark(beta: float = 0.25, gamma: float = 0.5) -> Scheme:
 
 
 def hht(alpha: float = 0.05) -> Scheme:
-    """The scheme of Hilber, Hughes and Taylor: second order, damping with alpha.
+    """Scheme of Hilber, Hughes and Taylor: second order; its damping increases with alpha.
 
     Args:
-        alpha: weight of the old forces [-], from 0 (Newmark ¼, ½) to 1/3.
+        alpha: weight of the old forces [-], from 0 (Newmark with ¼ and ½) to 1/3.
     Returns:
         Scheme, for `simulate(method=)`.
     Raises:
-        ModelError: alpha outside [0, 1/3].
+        ModelError: alpha is outside [0, 1/3].
     Source: H. M. Hilber, T. J. R. Hughes, R. L. Taylor, Earthq. Eng. Struct. Dyn. 5, 1977.
     """
     alpha_f = checks.number(alpha, "hht > alpha", least=0.0)
@@ -217,7 +227,7 @@ def hht(alpha: float = 0.05) -> Scheme:
 
 
 def implicit_euler() -> Scheme:
-    """Implicit Euler: first order, damps strongly.
+    """Implicit Euler scheme: first order, strong damping.
 
     Returns:
         Scheme, for `simulate(method=)`.
@@ -229,15 +239,15 @@ _BATHE_GAMMA = 2.0 - sqrt(2.0)
 
 
 def bathe(gamma: float = _BATHE_GAMMA) -> Scheme:
-    """Bathe's scheme of two stages: second order; a step damps infinitely fast vibrations completely.
+    """Bathe's scheme with two stages: second order; a step damps infinitely fast vibrations completely.
 
     Args:
-        gamma: part of a step at which its first stage ends [-], within (0, 1). With 2 − √2 both stages share one
-            matrix; ½ is Bathe's choice.
+        gamma: fraction of a step at which the first stage ends [-], in (0, 1). With 2 − √2 both stages share one
+            matrix; Bathe uses ½.
     Returns:
         Scheme, for `simulate(method=)`.
     Raises:
-        ModelError: gamma outside (0, 1).
+        ModelError: gamma is outside (0, 1).
     Source: K. J. Bathe, Comput. Struct. 85, 2007.
     """
     part = checks.number(gamma, "bathe > gamma", least=0.0)
@@ -268,7 +278,8 @@ _SDIRK_GAMMA = 1.0 - sqrt(0.5)
 
 
 def sdirk() -> Scheme:
-    """Alexander's scheme of two stages: second order even with inputs that jump; it uses only q and v of the start.
+    """Alexander's scheme with two stages: second order, also with inputs that jump between steps. A step uses only q
+    and v at its start.
 
     Returns:
         Scheme, for `simulate(method=)`, `rollout(method=)` and control.
@@ -319,7 +330,8 @@ _EMBEDDED = (
 
 
 def esdirk() -> Scheme:
-    """Kennedy and Carpenter's scheme of five stages: order 4; a step damps infinitely fast vibrations completely.
+    """Kennedy and Carpenter's scheme with five implicit stages: order 4; a step damps infinitely fast vibrations
+    completely.
 
     Returns:
         Scheme, for `simulate(method=)`.
@@ -334,7 +346,7 @@ def esdirk() -> Scheme:
 
 
 def _esdirk_stage(i: int) -> Stage:
-    """Stage i of (7), with v_i put into Δ_i."""
+    """Stage i of (7), with v_i substituted into Δ_i."""
     first, *others = _ESDIRK_A[i]
     position, velocity = (
         [_ESDIRK_GAMMA**2, first + _ESDIRK_GAMMA, _ESDIRK_GAMMA * first, 0.0],

@@ -1,8 +1,8 @@
 """The state x = (q, v, z) of integrators, its rate, the Jacobian of the rate, and the inputs.
 
-q̇ follows from v (½ q ⊗ ω for quaternions) and v̇ = FD(q, v, u, t); z is the state of a continuous controller. The
-Jacobian comes from the exact derivatives of inverse dynamics (Mathew 2025, eqs. (7) and (9)). Coordinates with a
-prescribed motion are set to it at every evaluation (index 1; Mathew 2025 eqs. (43)-(44)).
+q̇ follows from v (½ q ⊗ ω for quaternions), and v̇ = FD(q, v, u, t) from forward dynamics. z is the state of a
+continuous controller. The Jacobian comes from the exact derivatives of inverse dynamics (Mathew 2025, eqs. (7) and
+(9)). Coordinates with a prescribed motion are set to it at every evaluation (index 1; Mathew 2025 eqs. (43)-(44)).
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class FunctionOfTime(Protocol):
 
     @abstractmethod
     def polynomials(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """u as cubics between knots: their starts (n,) [s], the first of them minus infinity, and rows of coefficients
-        (n, 4 nu), highest power first. None if u is no polynomial."""
+        """u as cubic polynomials between knots: the starts of the pieces (n,) [s], the first one minus infinity, and
+        their coefficients (n, 4 nu), highest power first. None if u is not such a function."""
         ...
 
     @property
@@ -57,19 +57,21 @@ class FunctionOfTime(Protocol):
 
 
 def constant_polynomials(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs (nu,) that do not change, as `FunctionOfTime.polynomials`."""
+    """Constant inputs (nu,) in the form of `FunctionOfTime.polynomials`."""
     return np.full(1, -np.inf), np.append(np.zeros(3 * len(u)), u)[None]
 
 
 @final
 @dataclass(frozen=True)
 class ControlLaw:
-    """The control law of an integrator: (1) of inputs, with checked values and copied arguments.
+    """The control law of an integrator, (1) of inputs, with checked values and copied arguments.
 
     Fields:
-        inputs, rate: u and dz/dt as functions of (t, q, v, z). start: z(0).
-        feed: u as a function of time; None for feedback.
+        inputs, rate: functions of (t, q, v, z) that return u and dz/dt.
+        start: z(0).
         period: time between samples [s]; infinite for a continuous law.
+        feed: u as a function of time; None for feedback.
+        derivatives: function of (t, q, v, z) that returns ∂u/∂(q, v); None if unknown.
     """
 
     inputs: Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -86,22 +88,23 @@ class ControlLaw:
 
     @property
     def carried(self) -> np.ndarray:
-        """The part of z(0) in the integrator's state x: empty for a sampled controller."""
+        """The part of z(0) in the integrator's state x: all of it for a continuous law, nothing for a sampled
+        controller."""
         return self.start if np.isinf(self.period) else self.start[:0]
 
 
 Checkpoint = dict[str, Any]
-PULL = 100.0  # largest rate at which loops are pulled closed [1/s]; changes of a larger rate excite stiff motions
-_PULL_STEPS = 0.5  # rate of the pull times the longest recent step
+PULL = 100.0  # largest rate at which open loops are closed [1/s]; changes of a larger rate excite stiff motions
+_PULL_STEPS = 0.5  # product of this rate and the longest recent step
 _LEAST_PULL = 0.1
-_LATE = 20  # steps that count as recent
+_LATE = 20  # number of steps that count as recent
 _MOST_NOT_FINITE = 100  # largest number of consecutive evaluations without a finite rate
-_MOST_KNOWN = 10_000  # times whose inputs are cached
+_MOST_KNOWN = 10_000  # largest number of times whose inputs are cached
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
 
 def takes_state(model: Model, q: np.ndarray, v: np.ndarray) -> bool:
-    """Whether the robot can be in states (..., nq), (..., nv): finite, and no rod interval turns by 2π or more."""
+    """Whether the robot can be in the states (..., nq), (..., nv): finite, and no rod interval turns by 2π or more."""
     if not (np.isfinite(q).all() and np.isfinite(v).all()):
         return False
     try:
@@ -113,9 +116,9 @@ def takes_state(model: Model, q: np.ndarray, v: np.ndarray) -> bool:
 
 @final
 class StateDerivative:
-    """ẋ = f(t, x) and its Jacobian for x = (q, v, z), with the signatures of CVODE; counts its evaluations.
+    """ẋ = f(t, x) and its Jacobian for x = (q, v, z), with the signatures that CVODE needs. It counts its evaluations.
 
-    z is the state of a continuous controller, empty for others. The state of a sampled controller is `held_z`.
+    z is the state of a continuous controller, otherwise empty. The state of a sampled controller is `held_z`.
     """
 
     def __init__(self, model: Model, law: ControlLaw) -> None:
@@ -143,11 +146,12 @@ class StateDerivative:
 
     @property
     def is_feedback(self) -> bool:
-        """Whether the inputs presently depend on the state, not on time or on a sample."""
+        """Whether the inputs depend on the state at present, and not only on time or on a sample."""
         return self.law.is_feedback and self.held is None
 
     def end(self) -> None:
-        """Release the buffers. Integrators of SciPy keep their functions until the next garbage collection."""
+        """Release the buffers. SciPy's integrators keep references to their functions until the next garbage
+        collection."""
         self.ready = self.take_checkpoint = None
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -156,14 +160,14 @@ class StateDerivative:
         return unit_quaternions(self.model, x[:nq]), x[nq : nq + nv].copy(), x[nq + nv :].copy()
 
     def absolute(self, atol: tuple[float, float]) -> np.ndarray:
-        """Absolute tolerance of each component, from those of q (and z) and of v."""
+        """Absolute tolerance of each component of x, from the tolerances of q (and z) and of v."""
         out = np.full(len(self.scale), atol[0])
         out[self.model.nq : self.model.nq + self.model.nv] = atol[1]
         return out
 
     def inputs(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """The inputs at a state: those of the last sample of a sampled controller, otherwise evaluated. Inputs that
-        depend on time only are cached."""
+        """The inputs at a state. A sampled controller returns the inputs of its last sample. Inputs that depend on time
+        only are cached."""
         if self.held is not None:
             return self.held
         if self.law.is_feedback:
@@ -176,12 +180,12 @@ class StateDerivative:
         return u
 
     def shown(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """(u, z) of a point to return. Under a sampled controller they are the present u and the z it was computed
-        from."""
+        """(u, z) of a point to return. With a sampled controller u is the present input, and z the state from which it
+        was computed."""
         return np.concatenate([self.inputs(t, q, v, z), z if self.held is None else self.held_z])
 
     def shown_over(self, times: np.ndarray) -> np.ndarray:
-        """(u, z) at times (n,) without feedback in between, shape (n, ...)."""
+        """(u, z) at times (n,), without feedback between them, shape (n, ...)."""
         if self.held is not None:
             return np.tile(np.concatenate([self.held, self.held_z]), (len(times), 1))
         if self.law.feed is None:
@@ -189,14 +193,14 @@ class StateDerivative:
         return self.law.feed.over(times)
 
     def shown_rows(self, times: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """(u, z) of points with states x (n, ...)."""
+        """(u, z) at times (n,) with states x (n, ...)."""
         if self.is_feedback:
             return np.array([self.shown(t, *self.split(row)) for t, row in zip(times.tolist(), rows)])
         return self.shown_over(times)
 
     def ended(self, t: float) -> None:
-        """Note the end of a step at t, and set the rate at which loops are pulled closed: half the inverse of the
-        longest recent step, at most PULL. The pull then does not limit the steps and closes gaps within two steps."""
+        """Record the end of a step at t, and set the rate at which open loops are closed: half the inverse of the
+        longest recent step, at most PULL. So it does not limit the steps, and gaps close within two steps."""
         if not self.model.n_rows:
             return
         self.late.append(t)
@@ -208,7 +212,8 @@ class StateDerivative:
             self.late = self.late[-1:]
 
     def first_contact(self, search: ContactSearch, times: np.ndarray, rows: np.ndarray) -> tuple[int, float] | None:
-        """The first contact along states x (n, nq + nv + nz), as `search` finds it."""
+        """First contact among the states x (n, nq + nv + nz) at `times` (n,). Returns (step index, time) or None, as
+        `ContactSearch.first_contact`."""
         model, end = self.model, self.model.nq + self.model.nv
         if not len(model.contacts.pair):
             return None
@@ -217,14 +222,14 @@ class StateDerivative:
         return search.first_contact(times, q, v)
 
     def sample(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Take a sample, (2) of inputs: u is constant from now on, and z advances to the next sample."""
+        """Take a sample by (2) of inputs: u is constant from now on, and z advances to the next sample."""
         z = self.held_z = self.next_z
         self.held = self.law.inputs(t, q, v, z)
         if len(z):
             self.next_z = z + self.law.period * self.law.rate(t, q, v, z)
 
     def _rows(self, t: float, x: np.ndarray) -> np.ndarray:
-        """f at one time for states (n, nq + nv + nz), under continuous feedback."""
+        """f at one time for states (n, nq + nv + nz), with continuous feedback."""
         model, law, end = self.model, self.law, self.model.nq + self.model.nv
         q, v = prescribed_state(model, t, x[:, : model.nq], x[:, model.nq : end])
         z = x[:, end:]
@@ -258,8 +263,8 @@ class StateDerivative:
             out[end:] = self.law.rate(t, seen, v, z)
 
     def _refused(self, w: Workspace) -> None:
-        """Raise if a shorter step would not help, or after too many consecutive states that are not finite. CVODE would
-        try shorter steps for ever."""
+        """Raise an error if a shorter step would not help, or after too many consecutive states that are not finite.
+        CVODE would try shorter steps forever."""
         raise_if_massless(self.model, w)
         if w.status[0] == STATUS_TOO_MANY_PAIRS:
             w.raise_for_status()
@@ -273,13 +278,13 @@ class StateDerivative:
             raise self.error
 
     def takes(self, t: float, x: np.ndarray) -> bool:
-        """Whether the robot can be in a state."""
+        """Whether the robot can be in the state x."""
         q, v, _ = self.split(x)
         return bool(np.isfinite(x).all()) and takes_state(self.model, *prescribed_state(self.model, t, q, v))
 
     def __call__(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
         """Right-hand side. An exception of the user's law is stored for the caller. A state that the robot cannot have
-        has no rate, so that the integrator shortens its step."""
+        gives NaN, so that the integrator shortens its step."""
         self.evaluations += 1
         try:
             self._row(t, x, out)
@@ -291,7 +296,8 @@ class StateDerivative:
             self._count_not_finite()
 
     def jacobian(self, t: float, x: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
-        """∂f/∂x: exact, except for continuous feedback without derivatives of its law, where f is differenced."""
+        """∂f/∂x. It is exact, except for continuous feedback without derivatives of its law, where f is differentiated
+        by finite differences."""
         self.jacobians += 1
         step = _ROOT_EPS * np.maximum(np.abs(x), self.scale)
         seen = np.concatenate([np.array(x)[None], x + np.diag(step)])
@@ -326,7 +332,7 @@ class StateDerivative:
             out[on], out[:, on] = 0.0, 0.0
 
     def _response(self, t: float, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """−∂a/∂(q, v), shape (nv, 2 nv): M⁻¹ ∂r/∂(q, v), with loops that of Mathew 2025 (50), (51)."""
+        """−∂a/∂(q, v) = M⁻¹ ∂r/∂(q, v), shape (nv, 2 nv); with loops by Mathew 2025 (50), (51)."""
         model = self.model
         if not model.n_rows:
             dq, dv, M, _ = residual_derivatives(model, q, v, a, u, t)

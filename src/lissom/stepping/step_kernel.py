@@ -1,11 +1,11 @@
-"""The step kernel, which takes many implicit steps in a launch, its buffers, and the arguments of a launch.
+"""The step kernel, which takes many implicit steps in one launch, its buffers, and the arguments of a launch.
 
-Equations are those of newton_stages. The matrix is made in one pass (newton_matrix) and factored in the kernel, as a
-whole or, for robots of many links, block by block (newton_blocks). A step whose iteration fails ends the run of its
-instance. Inputs, loads and prescribed motions are rows of the buffers, one for each stage of each step. Adaptive steps
-evaluate them from polynomials of time and expressions (step_sizes), and search for contacts (contact_search). If a
-force needs Python, the kernel pauses after each part of a stage: `pause` holds whether it pauses, the next part and its
-stage.
+The equations are in newton_stages. The matrix is computed in one pass (newton_matrix) and factored in the kernel, as a
+whole or, for robots with many links, block by block (newton_blocks). If Newton's method fails in a step, the run of its
+instance ends. Inputs, loads and prescribed motions are rows of the buffers, one for each stage of each step. Adaptive
+steps evaluate them from polynomials of time and expressions (step_sizes), and search for contacts (contact_search). If
+a force needs Python, the kernel pauses after each part of a stage; `pause` holds whether it pauses, the next part, and
+its stage.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -160,12 +160,12 @@ def ratio_of(h: Rows, i: int, k: int) -> wp.float64:
 
 
 def driven_steps_kernel(acting: Acting) -> Any:
-    """Kernel of many steps of a robot whose loads, motions or inputs are expressions, which it evaluates."""
+    """The step kernel of robots with loads, motions or inputs that are expressions, which the kernel evaluates."""
     return implicit_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
 
 
 def implicit_steps_kernel(act: Acting) -> Any:
-    """Kernel of many steps."""
+    """The step kernel."""
     return _kernel(act, newton_matrix_of(act), factor_matrix, solve_matrix)
 
 
@@ -175,7 +175,7 @@ def block_steps_kernel(act: Acting) -> Any:
 
 
 def driven_block_steps_kernel(acting: Acting) -> Any:
-    """`block_steps_kernel` of a robot whose loads, motions or inputs are expressions."""
+    """`block_steps_kernel` for robots with loads, motions or inputs that are expressions."""
     return block_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
 
 
@@ -185,7 +185,7 @@ def closed_steps_kernel(act: Acting) -> Any:
 
 
 def driven_closed_steps_kernel(acting: Acting) -> Any:
-    """`closed_steps_kernel` of a robot whose loads, motions or inputs are expressions."""
+    """`closed_steps_kernel` for robots with loads, motions or inputs that are expressions."""
     return closed_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
 
 
@@ -253,37 +253,38 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any) -> Any:
 
 
 STEPS_FAMILY = "implicit_steps"
-_WHOLE = 0  # in place of the room for knots, for workspaces with the matrix as a whole
-LONGEST_RUN = 512  # steps in one launch: enough to hide its cost, few enough to show progress
+_WHOLE = 0  # replaces the room for knots, for workspaces that factor the matrix as a whole
+LONGEST_RUN = 512  # largest number of steps in a launch: enough to hide its overhead, few enough to show progress
 _LEAST_RUN = 8
 _LEAST_ROOM = 64
 _MOST_BYTES = 2**26  # largest size of the results of one launch of a batch [B]
 
 
 def steps_workspace(model: Model, batch: int, knots: int = 1, drives: int = 0) -> Workspace:
-    """Buffers and launch of the kernel for a batch.
+    """Buffers and launch of the step kernel for a batch.
 
     `span` holds, for each instance, the steps to take and the offset of their rows in `load` and `motion`.
 
     Args:
-        knots: room for knots of inputs. drives: room for steps of the program that evaluates formulas of inputs.
+        knots: room for knots of inputs.
+        drives: room for steps of the program that evaluates formulas of inputs.
     """
     return workspace_with_room(model, batch, *room_for(model, knots, drives))
 
 
 def room_for(model: Model, knots: int = 1, drives: int = 0) -> tuple[int, int]:
-    """Size of the room for `knots` knots, and the length of a program with `drives` steps for inputs."""
+    """Room for `knots` knots, and the length of a program with `drives` steps for inputs."""
     return 1 if knots == 1 else _room(knots), _length(model, drives)
 
 
 def dense_room(model: Model) -> tuple[int, int]:
-    """`room_for` buffers with the matrix as a whole, also for robots of many links. The derivatives of feedback laws,
-    which Python adds to the matrix, couple all coordinates."""
+    """`room_for` of buffers that factor the matrix as a whole, also for robots with many links. They are needed for
+    feedback laws: Python adds their derivatives to the matrix, which couple all coordinates."""
     return _WHOLE if steps_by_blocks(model) or steps_closed_by_blocks(model) else 1, _length(model, 0)
 
 
 def workspace_with_room(model: Model, batch: int, room: int, length: int) -> Workspace:
-    """Buffers and launch with the sizes of `room_for` or `dense_room`."""
+    """Buffers and launch with the sizes from `room_for` or `dense_room`."""
     make = partial(_make, room=max(room, 1), length=length, is_whole=room == _WHOLE)
     return workspace(model, f"{STEPS_FAMILY} {room} {length}", batch, make)
 
@@ -303,7 +304,7 @@ def steps_kernel(model: Model, drives: int = 0) -> Any:
 
 
 def _kernels_of(model: Model, is_whole: bool = False) -> tuple[Any, Any, Any]:
-    """The step kernel, the one that evaluates formulas, and the function that makes their buffers of the matrix."""
+    """The step kernel, the step kernel that evaluates formulas, and the function that makes their matrix buffers."""
     if not is_whole and steps_by_blocks(model):
         return block_steps_kernel, driven_block_steps_kernel, newton_block_buffers
     if not is_whole and steps_closed_by_blocks(model):
@@ -313,7 +314,7 @@ def _kernels_of(model: Model, is_whole: bool = False) -> tuple[Any, Any, Any]:
 
 def recording_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
     """`steps_workspace` that stores Δ, the rate of Δ and a of all stages but the last in `left`, and the anchors at the
-    ends of steps in `anchored`. It has anchors of its own even for a batch of one."""
+    ends of steps in `anchored`. It has its own anchors even for a batch of one."""
     before = len(scheme.stages) - 1
     if not before and not model.of_row(0, 1).contacts.sticks:
         return steps_workspace(model, batch)
@@ -322,19 +323,18 @@ def recording_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
 
 
 def private_workspace(model: Model, batch: int, steps: int, rows: int = 0) -> Workspace:
-    """A `steps_workspace` for one owner, outside the cache.
+    """A `steps_workspace` for one owner, outside the cache. It has its own anchors even for a batch of one.
 
     Args:
-        steps: room for steps in a launch. rows: number of rows of loads; 0: the rows that all instances share.
-
-    It has anchors of its own even for a batch of one.
+        steps: largest number of steps in a launch.
+        rows: number of rows of loads; 0: all instances share the rows.
     """
     make = partial(_make, room=1, length=_length(model, 0), steps=steps, rows=rows)
     return unpooled_workspace(model, batch, make)
 
 
 def bytes_of_instance(model: Model) -> int:
-    """Memory of a motion in a batch without the results of its steps [B]."""
+    """Memory for one motion in a batch, without the results of its steps [B]."""
     w = steps_workspace(model.of_row(0, 1), 1)
     return max(w.buffers.nbytes - w.host["out"].nbytes - w.host["inputs"].nbytes, 1)
 
@@ -410,18 +410,19 @@ def _put_laws(model: Model, w: Buffers, length: int) -> LawsStruct:
 
 
 def program_of(model: Model, inputs: Steps) -> tuple[np.ndarray, np.ndarray]:
-    """The program of a robot's laws and of its inputs, as argument of `put_program`."""
+    """The program of a robot's laws and of its inputs, for `put_program`."""
     return linked([*steps_of_laws(model), *inputs])
 
 
 def put_program(w: Workspace, program: tuple[np.ndarray, np.ndarray]) -> None:
-    """Fill in the program that evaluates expressions."""
+    """Write the program that evaluates expressions to the buffers."""
     code, numbers = program
     w.host["code"][: len(code)], w.host["operands"][: len(numbers)] = code, numbers
 
 
 def put_times(model: Model, w: Workspace, times: list[float], rows: np.ndarray | None = None) -> None:
-    """Fill in loads and prescribed motions at the ends of stages (times [s]), in the first rows or in given ones."""
+    """Write loads and prescribed motions at the ends of stages (times [s]) to the first rows of the buffers, or to
+    given rows."""
     host, to = w.host, slice(len(times)) if rows is None else rows
     if model.n_load_rows:
         host["load"][to] = rows_of_times(model, times if model.loads.varies else [0.0])
@@ -431,7 +432,7 @@ def put_times(model: Model, w: Workspace, times: list[float], rows: np.ndarray |
 
 
 def put_inputs(w: Workspace, u: np.ndarray, stages: int) -> None:
-    """Fill in the inputs (n, n_times, nu) at the ends of all stages of the first steps."""
+    """Write the inputs (n, n_times, nu) at the ends of all stages of the first steps to the buffers."""
     rows = u.reshape(len(u), u.shape[1] // stages, stages * u.shape[2])
     w.host["inputs"][:, : rows.shape[1], : rows.shape[2]] = rows
 
@@ -439,8 +440,8 @@ def put_inputs(w: Workspace, u: np.ndarray, stages: int) -> None:
 def put_start(
     w: Workspace, numbers: np.ndarray, here: StepState, steps: int, has_matrix: bool, known: tuple[int, int]
 ) -> None:
-    """Fill in the start of `steps` fixed steps without a pause, whether there is a matrix, and the counts new_first and
-    slow_is_enough of step_rows."""
+    """Write the start of `steps` fixed steps without a pause to the buffers, with whether there is a matrix, and the
+    counts new_first and slow_is_enough of step_rows."""
     host = w.host
     host["numbers"][:], host["span"][0], host["pause"][:], host["adaptive"][:] = numbers, (0, steps, 0), 0, 0.0
     host["h"][0, 0] = here.h
@@ -451,7 +452,7 @@ def put_start(
 
 
 def stage_times(scheme: Scheme, start: float, ends: np.ndarray) -> list[float]:
-    """Ends of the stages of steps from `start` to the times `ends`, step by step [s]."""
+    """Ends of the stages [s] of steps from `start` to the times `ends`, step by step."""
     return ends_of_stages(scheme, np.append(start, ends[:-1]), ends).ravel().tolist()
 
 
@@ -464,16 +465,17 @@ def ends_of_stages(scheme: Scheme, starts: np.ndarray, ends: np.ndarray) -> np.n
 
 
 def states_follow(model: Model, project: bool, by_error: bool = False) -> bool:
-    """Whether a and λ of results are computed from q and v instead of taken from the steps.
+    """Whether a and λ of results are computed from q and v, instead of taken from the steps.
 
-    This is so with projected velocities, and with adaptive steps without loops, where the error of a exceeds that of q.
-    With contacts that stick it is not, since only the steps have the anchors.
+    This is the case with projected velocities, and with adaptive steps without loops, for which the error of a exceeds
+    the error of q. It is not the case with contacts that stick, because only the steps know the anchors.
     """
     return (project or (by_error and not model.n_rows)) and not model.of_row(0, 1).contacts.sticks
 
 
 def state_after(model: Model, here: StepState, rows: np.ndarray, t: float, h: float, is_steady: bool) -> StepState:
-    """The state at time t after steps from `here` with results `rows` (q, v, a, â, λ). h: size of the last step [s]."""
+    """The state at time t after steps from `here` with results `rows` (q, v, a, â, λ). `h` is the size of the last step
+    [s]."""
     nq, nv = model.nq, model.nv
     last, first = rows[-1].copy(), nq + nv
     q, v, a = last[:nq], last[nq:first], last[first : first + nv]

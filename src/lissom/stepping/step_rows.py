@@ -1,4 +1,5 @@
-"""The state of a step inside kernels, its prediction, prescribed motions and loops; equations of newton_stages."""
+"""The state of a step inside kernels, its prediction, prescribed motions and loops. The equations are in
+newton_stages."""
 
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
@@ -104,7 +105,8 @@ StepRows = by_reference(StepRowsStruct)
 
 
 def step_rows(w: Buffers, model: Model, left: int = 0, anchored: int = 0) -> StepRowsStruct:
-    """Rows for the instances of buffers, which the host can read. left, anchored: width of these rows."""
+    """Rows for the instances of buffers, which the host can read. `left` and `anchored` are the widths of these
+    rows."""
     nv, m = model.nv, model.n_rows
     sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "notes": NOTES}
     sizes |= dict.fromkeys(("force_before", "force_recent", "base_force", "change_force"), m)
@@ -122,7 +124,7 @@ def scheme_numbers(
     scheme: Scheme, rtol: float, atol: tuple[float, float], project: bool, share: float | None, *, damps: bool = False
 ) -> np.ndarray:
     """The numbers of a scheme for kernels: tolerances, then the weights of its stages in the order of `predict`. With
-    `damps` an iteration that fails starts again with damping; loops then close in q alone."""
+    `damps` an iteration that fails starts again with damping; then loops are closed in q only."""
     numbers = np.zeros(SCHEME_NUMBERS)
     settles = project and scheme.is_undamped
     numbers[:N_STAGES] = rtol, *atol, project, settles, -1.0 if share is None else share

@@ -1,17 +1,17 @@
 """The law of adaptive step sizes and of rejected steps, and inputs at a time, inside kernels.
 
-A step of size h with the estimated error e, over the tolerance, is accepted if e ≤ 1. The next one has the size
+A step of size h with the estimated error e, relative to the tolerance, is accepted if e ≤ 1. The next step has the size
 
-    h · min(4, 0.9 e^(−0.7/p) e₋^(0.4/p)),  e ~ h^p, e₋ that of the step before                             (1)
+    h · min(4, 0.9 e^(−0.7/p) e₋^(0.4/p)),  e ~ h^p, e₋ the error of the step before                        (1)
 
-After a rejected step the size does not grow. A step rejected for its error is cut by max(0.2, 0.9 e^(−1/p)); one for
-which Newton's method fails is cut to a quarter. If (1) gains little, the size stays, so that the matrix can be kept.
-The last two steps before a stop have equal sizes if one step would leave a short rest. So have those before an event:
-the entry of a ball into an obstacle that a step went through, or the begin or end of a contact during a rejected step
-(contact_search).
+After a rejected step the size does not increase. A step rejected for its error is shortened by the factor max(0.2, 0.9
+e^(−1/p)). A step for which Newton's method fails is shortened to a quarter. If (1) changes the size little, the size
+stays, so that the matrix can be kept. The last two steps before a stop have equal sizes if one step would leave a short
+rest. The same holds before an event: the entry of a ball into an obstacle that a step passed through, or the begin or
+end of a contact during a rejected step (contact_search).
 
-Loads, prescribed motions and inputs are polynomials of time between knots, or expressions. For others the host plans
-steps of one size, and a run ends when another size is needed.
+Loads, prescribed motions and inputs are polynomials of time between knots, or expressions. For other functions the host
+plans steps of one size, and a run ends when another size is needed.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -49,7 +49,7 @@ ADAPTIVE = 7
 SAFETY = wp.constant(wp.float64(0.9))
 SHRINK = wp.constant(wp.float64(0.2))
 GROW = wp.constant(wp.float64(4.0))
-GAIN = wp.constant(wp.float64(1.2))  # growth below which the size stays
+GAIN = wp.constant(wp.float64(1.2))  # if the size would grow by less than this factor, it stays
 CUT = wp.constant(wp.float64(0.25))
 TINY_ERROR = wp.constant(wp.float64(1e-4))
 # Shares of the exponent 1/p of the errors in (1): K. Gustafsson, ACM Trans. Math. Softw. 17, 1991.
@@ -237,6 +237,6 @@ class _Numbers:
 
 
 def of_numbers(law: Any) -> Callable[..., float]:
-    """A Warp function as a Python function of plain numbers: its code with constants and functions of Python."""
+    """A Warp function as a Python function of floats: its code with Python constants and functions."""
     known = {name: getattr(value, "value", value) for name, value in globals().items()}
     return FunctionType(law.func.__code__, known | {"wp": _Numbers})

@@ -1,13 +1,13 @@
-"""Motions that advance step by step under inputs that the caller gives: of one robot, or of many copies for learning.
+"""Motions that advance step by step with inputs that the caller gives: of one robot, or of many copies for learning.
 
-The steps are implicit (newton_stages) and of one size. `Stepper` moves one robot. Newton's matrix is kept from one call
-to the next. Inputs are those at the end of each step, which is of second order if they do not jump.
+The steps are implicit (newton_stages) and of one size. `Stepper` moves one robot. Newton's matrix is kept from call to
+call. Inputs are those at the end of each step; this is of second order if inputs do not jump.
 
-`Copies` moves many copies of a robot in one launch, each from its own start and under its own inputs. The buffers
-persist. Inputs are constant from one call to the next. A copy for which Newton's method finds no step takes it in
-parts, in further launches that do not change the others. Each copy has its own time, which is zero at `place`, and its
-own anchors of contacts that stick. Its motion depends only on its own model, start and inputs, and is equal to the last
-bit in any batch and at any place in it.
+`Copies` moves many copies of a robot in one launch, each from its own start and with its own inputs. The buffers
+persist. Inputs are constant from call to call. A copy whose step fails takes it in parts, in further launches that do
+not change the other copies. Each copy has its own time, which is zero at `place`, and its own anchors of contacts that
+stick. Its motion depends only on its own model, start and inputs. It is equal, to the last bit, in any batch and at any
+place in it.
 """
 
 from __future__ import annotations
@@ -37,26 +37,28 @@ from lissom.stepping.step_rows import scheme_numbers
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-RTOL, ATOL = 1e-5, 1e-7  # tolerances of an iteration, far below what a picture shows
-_LEAST_PART = 0.25**6 * (1.0 - 1e-9)  # least part of a step that is tried
-_LONGEST = 64  # steps in one launch of a stepper
-_TOGETHER = 64  # starts whose accelerations are computed in one launch
+RTOL, ATOL = 1e-5, 1e-7  # tolerances of Newton's iteration; such errors are not visible
+_LEAST_PART = 0.25**6 * (1.0 - 1e-9)  # smallest part of a step that is tried
+_LONGEST = 64  # largest number of steps in one launch of a stepper
+_TOGETHER = 64  # number of starts whose accelerations are computed in one launch
 
 
 @final
 class Stepper:
-    """A robot in motion, advanced step by step.
+    """A moving robot that advances step by step.
 
-    Inputs u act during a whole step. A fixed step evaluates them at its end and is of second order if they do not jump.
-    The buffers are made once, so that a step costs little more than its kernel, and Newton's matrix is kept.
+    Inputs u act during a whole step. A fixed step evaluates them at its end, which is of second order if they do not
+    jump. The buffers are allocated once, so a step costs little more than its kernel. Newton's matrix is kept.
 
     Args:
-        dt: size of the steps [s]. tolerance: relative error of a step; each step then consists of as many adaptive
-            steps as the tolerance needs. None: one implicit step, in parts only if Newton's method fails.
-        scheme: such as `sdirk()`; None is generalised-α, and with a tolerance `esdirk()`.
-        q0: start, shape (nq,); None is the neutral configuration. v0: velocity, shape (nv,); None is rest. Both are
-            moved onto loops and prescribed motions.
-        u: inputs at the start, shape (nu,); None is zero. t: time of the start [s].
+        dt: step size [s].
+        tolerance: relative error of a step; each step then consists of as many adaptive steps as the tolerance needs.
+            None: one implicit step, which is divided only if Newton's method fails.
+        scheme: such as `sdirk()`. None is generalised-α, or with a tolerance `esdirk()`.
+        q0: start, shape (nq,); None is the neutral configuration.
+        v0: start velocity, shape (nv,); None is rest. q0 and v0 are moved onto loops and prescribed motions.
+        u: inputs at the start, shape (nu,); None is zero.
+        t: time of the start [s].
     Raises:
         ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
     """
@@ -110,7 +112,7 @@ class Stepper:
 
     @property
     def matrices(self) -> int:
-        """Number of times that Newton's matrix was made."""
+        """Number of Newton matrices computed so far."""
         self._motions.count(self._f)
         return self._f.jacobians
 
@@ -122,8 +124,8 @@ class Stepper:
         *,
         t: float | None = None,
     ) -> None:
-        """Set the state of the robot; arguments as for the stepper, and None for t is the present time. Contacts that
-        touch there get new anchors.
+        """Set the state of the robot. Arguments as for the stepper; t None is the present time. Contacts that touch get
+        new anchors.
 
         Raises:
             ModelError, ShapeError: an argument is wrong, or q leaves a loop open.
@@ -141,11 +143,12 @@ class Stepper:
         self._state = self._motions.state(self._t)
 
     def step(self, u: ArrayLike | None = None, steps: int = 1) -> None:
-        """Take steps under inputs u, shape (nu,), zero for None.
+        """Take steps with inputs u, shape (nu,); None is zero.
 
         Raises:
-            ConvergenceError: the time at which no step was found; the robot stays in the state after the last step.
-            ShapeError: the expected and the received shape of u.
+            ConvergenceError: a step failed; the message gives the time. The robot stays in the state after the last
+                step.
+            ShapeError: u has a wrong shape.
         """
         row = input_rows(self.model, u)
         if row.ndim != 1:
@@ -179,7 +182,7 @@ class Stepper:
         self._t, self._state = float(ends[-1]), None
 
     def _take_adaptive(self, adaptive: AdaptiveMotion, u: np.ndarray, steps: int) -> None:
-        """Take adaptive steps over the time of `steps` fixed ones, under inputs that may have jumped."""
+        """Take adaptive steps over the duration of `steps` fixed steps, with inputs that may have jumped."""
         here, stop, taken, anchors = self.state, self._t + self.dt * steps, 0, self._motions.anchors
         jumps, self._f.held = not np.array_equal(u, self._f.inputs(here.t, here.q, here.v, here.z)), u
         if jumps:
@@ -194,11 +197,11 @@ class Stepper:
         self._t, self._state = here.t, here
 
     def snapshot(self) -> Any:
-        """All data that the next steps depend on, for `restore`; it can be pickled."""
+        """All data that the next steps depend on, for `restore`. It can be pickled."""
         return deepcopy(checkpoint_of(self.model, self._parts, self.state))
 
     def restore(self, snapshot: Any) -> None:
-        """Return to a snapshot of this stepper, or of one with the same model, dt and scheme, bit for bit."""
+        """Return, bit for bit, to a snapshot of this stepper, or of a stepper with the same model, dt and scheme."""
         self._f.checkpoint = deepcopy(snapshot)
         self._state = here = restored(self._f, self._parts)
         self._t, self._f.checkpoint = here.t, None
@@ -206,16 +209,19 @@ class Stepper:
 
 @final
 class Copies:
-    """Copies of a robot in motion.
+    """Moving copies of a robot.
 
     Args:
-        model: the robot, or the common Model of a batch. Each model of a batch has equally many copies, one model after
-            the other. copies: number of copies. dt: size of the steps [s]. steps: number of steps of `advance`.
-            scheme: None is generalised-α.
+        model: the model, or the common Model of a batch. Each model of a batch has the same number of consecutive
+            copies.
+        copies: number of copies.
+        dt: step size [s].
+        steps: number of steps of one `advance`.
+        scheme: None is generalised-α.
     Fields:
-        q, v: states of the copies, (copies, nq) and (copies, nv), which `place` and `advance` change.
+        q, v: states (copies, nq) and (copies, nv), which `place` and `advance` change.
     Raises:
-        ModelError: an argument is wrong, or the robot needs Python functions of the state.
+        ModelError: an argument is wrong, or the robot has Python functions of the state.
     """
 
     def __init__(
@@ -239,11 +245,12 @@ class Copies:
         self._together, self._taken = min(n, _TOGETHER), np.zeros(n, dtype=int)
 
     def place(self, which: Any, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
-        """Set copies `which` (k,) to states q (k, nq), v (k, nv) at time zero under inputs u (k, nu). The states are
+        """Set the copies `which` (k,) to states q (k, nq), v (k, nv) at time zero with inputs u (k, nu). The states are
         moved onto loops and prescribed motions. Contacts that stick get new anchors.
 
         Raises:
-            ShapeError: the argument, the expected and the received shape. ModelError: a state has no acceleration.
+            ShapeError: an argument has a wrong shape.
+            ModelError: a state has no acceleration.
         """
         model, which = self.model, np.asarray(which, dtype=int)
         q, v = checked_configuration(model, "q", q).copy(), stack("v", v, model.nv).copy()
@@ -259,10 +266,10 @@ class Copies:
     def _accelerations(
         self, which: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Accelerations and forces of loops of any number of states.
+        """Accelerations and forces of loops for any number of states.
 
-        The launches have one size, since each size is recorded once more. For a batch of models it is one launch of all
-        copies, in which the other copies keep their states.
+        All launches have one size, because each size must be recorded. For a batch of models one launch takes all
+        copies, and the other copies keep their states.
         """
         if self.model.models:
             return self._of_models(which, q, v, u)
@@ -286,12 +293,12 @@ class Copies:
         return w.host["a"][which], w.host["force"][which]
 
     def advance(self, u: np.ndarray, rests: np.ndarray | None = None) -> np.ndarray:
-        """Take the steps under constant inputs u (copies, nu).
+        """Take the steps with constant inputs u (copies, nu).
 
         Args:
-            rests: whether a copy stays at rest (copies,); None: no copy.
+            rests: mask (copies,) of copies that stay at rest; None: no copy.
         Returns:
-            indices (k,) of copies for which Newton's method found no step; they stay in their last state.
+            indices (k,) of copies for which Newton's method found no step. They keep their last state.
         """
         motions, taken = self._motions, self._taken
         moving = motions.all if rests is None else np.flatnonzero(~rests)

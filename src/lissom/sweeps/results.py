@@ -1,9 +1,9 @@
-"""The results of a sweep: a folder of Parquet files, one for each chunk, and how they are read.
+"""The results of a sweep: a folder of Parquet files, one for each chunk of samples.
 
-A chunk is one file. It is written under another name, flushed to the disk and then renamed, so that it is complete or
-absent whenever a process is killed or the disk is full. Parquet can mark missing values of failed samples and holds
-units and provenance; pandas, xarray and others read it without this library. Zarr would spread a chunk over one file
-for each result, and some of these might be missing.
+A chunk file is written under another name, flushed to the disk, and then renamed. So it is either complete or absent if
+a process is killed or the disk is full. Parquet marks missing values of failed samples, and stores units and
+provenance. pandas, xarray and other libraries read it without this library. Zarr would need one file for each result of
+a chunk, and some of them might be missing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OWN = {"number": "", "failure": "", "remarks": "", "seconds": "s"}
 @final
 @dataclass(frozen=True)
 class Column:
-    """A result of the samples: its shape, its type and its unit."""
+    """A result of the samples: shape, type and unit."""
 
     shape: tuple[int, ...]
     kind: str
@@ -52,10 +52,10 @@ class Store:
         self.columns: dict[str, Column] | None = None
 
     def open(self, asked: Mapping[str, str], more: Mapping[str, Any]) -> set[int]:
-        """Create the folder, or continue one of the same sweep. Returns the numbers of the samples in it.
+        """Create the folder, or continue the same sweep in it. Returns the numbers of the samples that it holds.
 
         Raises:
-            ModelError: the folder is of another sweep, and the difference.
+            ModelError: the folder holds another sweep; the message gives the difference.
         """
         (self.path / _CHUNKS).mkdir(parents=True, exist_ok=True)
         header = self.path / _HEADER
@@ -73,7 +73,7 @@ class Store:
         return self._there()
 
     def _there(self) -> set[int]:
-        """Numbers of the samples in the folder. A file that cannot be read counts as missing."""
+        """Numbers of the samples in the folder. A damaged file counts as missing."""
         found: set[int] = set()
         for file in chunk_files(self.path):
             table = read_chunk(file)
@@ -83,10 +83,10 @@ class Store:
         return found
 
     def write(self, chunk: Chunk, values: np.ndarray, unit: Callable[[str], str]) -> list[Row]:
-        """Add a chunk with the values of its parameters (n, n_parameters). Returns its rows as written.
+        """Add a chunk, with the values of its parameters (n, n_parameters). Returns the rows that were written.
 
         Raises:
-            OSError: the file cannot be written, for instance on a full disk; existing files are not changed.
+            OSError: the file cannot be written, for instance because the disk is full. Existing files are not changed.
         """
         import pyarrow.parquet as parquet
 
@@ -98,7 +98,7 @@ class Store:
         return rows
 
     def _checked(self, row: Row, unit: Callable[[str], str]) -> Row:
-        """The row; a failed row if its results differ in names, shapes or types from those of other samples."""
+        """The row. It becomes a failed row if names, shapes or types of its results differ from other samples."""
         if row.results is None:
             return row
         kinds = {name: "U" if isinstance(x, str) else x.dtype.str for name, x in row.results.items()}
@@ -155,7 +155,7 @@ def _field(name: str, kind: Any, shape: tuple[int, ...], unit: str) -> Any:
 
 
 def _columns_of(table: Any, names: tuple[str, ...]) -> dict[str, Column] | None:
-    """The results in a table of a chunk; None if it has none."""
+    """The result columns in the table of a chunk; None if there are none."""
     found = {}
     for column in table.schema:
         if column.name not in names and column.name not in OWN:
@@ -201,7 +201,7 @@ def chunk_files(path: Path) -> list[Path]:
 
 
 def read_chunk(file: Path, columns: list[str] | None = None) -> Any:
-    """The table of a chunk, or those of the given columns that it has; None if the file is damaged."""
+    """The table of a chunk, or the given columns of it. None if the file is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
@@ -219,12 +219,12 @@ def read_chunk(file: Path, columns: list[str] | None = None) -> Any:
 
 
 def digest(data: bytes) -> str:
-    """A digest of bytes, equal only for equal contents."""
+    """A hash of bytes."""
     return hashlib.sha256(data).hexdigest()[:16]
 
 
 def table_digest(sampling: Sampling) -> str:
-    """A digest of a table of samples."""
+    """A hash of a table of samples."""
     return digest(repr(sampling.names).encode() + np.ascontiguousarray(sampling.table).tobytes())
 
 
@@ -232,11 +232,12 @@ def table_digest(sampling: Sampling) -> str:
 @formatting.in_one_line
 @dataclass(frozen=True, eq=False)
 class SweepResults:
-    """The results of the finished samples of a sweep. Columns are read from the disk on use.
+    """The results of the finished samples of a sweep. Columns are read from the disk when they are used.
 
     Fields:
-        path: of the folder. count: number of samples of the whole sweep. header: arguments of the sweep, robot file,
-        versions, seed.
+        path: path of the folder.
+        count: number of samples of the whole sweep.
+        header: arguments of the sweep, robot file, versions and seed.
     """
 
     path: Path
@@ -265,16 +266,16 @@ class SweepResults:
 
     @property
     def names(self) -> list[str]:
-        """Names of parameters, of results, and of the sweep's own columns, such as the time of a sample."""
+        """Names of parameters, of results, and of the sweep's own columns, such as the computing time of a sample."""
         return list(self._fields)
 
     @cached_property
     def units(self) -> dict[str, str]:
-        """Units by parameter and result."""
+        """Units of parameters and results, by name."""
         return {name: unit_of(item) for name, item in self._fields.items() if name not in OWN}
 
     def _column(self, name: str) -> Any:
-        """A column over all finished samples, in the order of their numbers."""
+        """A column for all finished samples, in the order of their numbers."""
         import pyarrow as pa
 
         tables = [read_chunk(file, ["number", name]) for file in chunk_files(self.path)]
@@ -284,24 +285,25 @@ class SweepResults:
 
     @cached_property
     def numbers(self) -> np.ndarray:
-        """Numbers of the finished samples, shape (n,), rising."""
+        """Numbers of the finished samples in ascending order, shape (n,)."""
         files = [read_chunk(file, ["number"]) for file in chunk_files(self.path)]
         rows = [table.column("number").to_numpy() for table in files if table is not None]
         return np.unique(np.concatenate([np.zeros(0, dtype=int), *rows]))
 
     @cached_property
     def failures(self) -> dict[int, str]:
-        """The reasons of failed samples, by their numbers."""
+        """The reasons of failed samples, by number."""
         rows = zip(self.numbers.tolist(), self._column("failure").to_pylist())
         return {number: why for number, why in rows if why}
 
     @property
     def is_complete(self) -> bool:
-        """Whether every sample is finished, failed ones included."""
+        """Whether every sample is finished or failed."""
         return len(self.numbers) == self.count
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """A parameter or a result of all finished samples, shape (n, ...); NaN or an empty text for failed samples."""
+        """A parameter or a result for all finished samples, shape (n, ...). Failed samples have NaN or an empty
+        text."""
         if name not in self._fields:
             raise KeyError(f"{name!r} is none of {self.names}")
         column, shape = self._column(name), shape_of(self._fields[name])
@@ -317,7 +319,7 @@ class SweepResults:
         return out
 
     def pandas(self) -> Any:
-        """A pandas DataFrame, one row for each sample; arrays are spread over columns `q[0]`, `pose[0,3]`."""
+        """A pandas DataFrame with one row for each sample. Arrays become columns such as `q[0]` or `pose[0,3]`."""
         import pandas as pd
 
         columns = {}
@@ -333,7 +335,8 @@ class SweepResults:
         return frame
 
     def xarray(self) -> Any:
-        """An xarray Dataset along `number`, the parameters as coordinates, units and provenance as attributes."""
+        """An xarray Dataset with the dimension `number`. Parameters are coordinates; units and provenance are
+        attributes."""
         import xarray as xr
 
         variables: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The samples of a sweep: all combinations of values, or points that fill the ranges of its parameters."""
+"""The samples of a sweep: all combinations of values, or points in the ranges of the parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lissom.robot import checks
 
 KINDS = ("grid", "random", "latin_hypercube", "sobol", "listed")
 _SCALES = ("linear", "log")
-_MOST = 10_000_000  # samples of a grid
+_MOST = 10_000_000  # largest number of samples of a grid
 
 
 @final
@@ -24,11 +24,11 @@ class Span:
     """The range of a parameter of a sweep.
 
     Args:
-        low, high: ends in the unit of the parameter [-, or any other]; a grid contains both.
-        steps: number of evenly spaced values in a grid.
-        scale: "linear", or "log": evenly spaced and uniformly distributed in the logarithm.
+        low, high: ends of the range, in the unit of the parameter [-, or any other]; a grid includes both.
+        steps: number of values in a grid.
+        scale: "linear": values are evenly spaced and uniformly distributed; "log": the same in the logarithm.
     Raises:
-        ModelError: the rule that an argument breaks.
+        ModelError: an argument breaks a rule.
     """
 
     low: float
@@ -44,7 +44,7 @@ class Span:
             checks.integer(self.steps, "span: steps", least=2, most=_MOST)
 
     def at(self, part: Any) -> Any:
-        """The values at parts of the range, from 0 for `low` to 1 for `high`."""
+        """The values at fractions of the range, from 0 (`low`) to 1 (`high`)."""
         if self.scale == "log":
             return self.low * (self.high / self.low) ** part
         return self.low + (self.high - self.low) * part
@@ -64,8 +64,9 @@ class Sampling:
     """The samples of a sweep.
 
     Fields:
-        names: of the parameters. table: their values, shape (n, n_parameters). kind, seed: method and seed that made
-        them.
+        names: names of the parameters.
+        table: values of the parameters, shape (n, n_parameters).
+        kind, seed: method and seed of the sampling.
     """
 
     names: tuple[str, ...]
@@ -75,10 +76,10 @@ class Sampling:
 
 
 def sampling(parameters: Mapping[str, Any], kind: str, count: int | None, seed: int) -> Sampling:
-    """The samples of the arguments of `sweep`.
+    """The Sampling for the arguments of `sweep`.
 
     Raises:
-        ModelError: the parameter, the rule and the value.
+        ModelError: an argument breaks a rule.
     """
     checks.require(checks.among(kind, KINDS), "samples", f"must be one of {KINDS}", kind)
     known = isinstance(parameters, Mapping) and len(parameters) > 0 and all(isinstance(k, str) for k in parameters)
@@ -101,7 +102,7 @@ def sampling(parameters: Mapping[str, Any], kind: str, count: int | None, seed: 
 
 
 def _listed(values: Any, where: str) -> np.ndarray:
-    """The values of a grid or a list."""
+    """The values of a parameter of a grid or a list."""
     if isinstance(values, Span):
         return values.evenly(where)
     out = checks.array(values, (-1,), where, "must be a Span or a list of finite numbers")
@@ -110,7 +111,7 @@ def _listed(values: Any, where: str) -> np.ndarray:
 
 
 def _combined(values: list[np.ndarray]) -> np.ndarray:
-    """All combinations of values, with the last parameter varying fastest."""
+    """All combinations of the values; the last parameter varies fastest."""
     return np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(values))
 
 
@@ -122,7 +123,7 @@ def _side_by_side(names: tuple[str, ...], values: list[np.ndarray]) -> np.ndarra
 
 
 def _points(kind: str, size: int, count: int, seed: int) -> np.ndarray:
-    """Points of the unit cube, shape (count, size)."""
+    """Sample points in the unit cube, shape (count, size)."""
     from scipy.stats import qmc
 
     generator = np.random.default_rng(seed)
@@ -135,7 +136,7 @@ def _points(kind: str, size: int, count: int, seed: int) -> np.ndarray:
 
 
 def _spread(values: Any, points: np.ndarray, where: str) -> np.ndarray:
-    """The values of a parameter at points from 0 to 1."""
+    """The values of a parameter at sample points from 0 to 1."""
     if isinstance(values, Span):
         return values.at(points)
     if hasattr(values, "ppf"):

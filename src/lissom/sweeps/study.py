@@ -1,12 +1,18 @@
-"""The study of a sweep, computed for each sample: statics, a simulation, or a function of the user.
+"""The study that a sweep computes for each sample: statics, a simulation, or a user's function.
 
-A parameter is a path of the description (robot.paths); or `u.<input>`, a constant input; or `q0[k]`, `v0[k]`,
-`q0.<link>[k]`, `v0.<link>[k]`, a coordinate of the start, of the whole robot or of a link; or `extra.<name>`, a number
-for the user's function only. Without a robot every name is of this last kind.
+| parameter | value |
+|---|---|
+| a path of the description (robot.paths) | a value of the robot |
+| `u.<input>` | a constant input |
+| `q0[k]`, `v0[k]` | a coordinate of the start of the whole robot |
+| `q0.<link>[k]`, `v0.<link>[k]` | a coordinate of the start of a link |
+| `extra.<name>` | a number for the user's function only |
 
-Trials of one model are computed in one launch. Each result is equal to the last bit to that of a single trial. If one
-of them fails, they are computed one after the other. Functions import the modules that compute, so that a process that
-does not need them starts quickly.
+Without a robot every name is of the last kind.
+
+Trials of one model are computed in one launch. Each result is equal to the result of a single trial, to the last bit.
+If a trial fails, they are computed one after another. Functions of this module import the modules that compute only
+when they are called, so that processes start quickly.
 """
 
 from __future__ import annotations
@@ -31,19 +37,19 @@ if TYPE_CHECKING:
 
 _START = re.compile(r"(q0|v0)(?:\.(.+))?\[(\d+)\]")
 _EXTRA, _INPUT = "extra.", "u."
-_KEPT = 8  # models in the cache
+_KEPT = 8  # largest number of models in the cache
 
 
 def is_described(name: str) -> bool:
-    """Whether a parameter of a sweep with a robot is a value of its description."""
+    """Whether a parameter of a sweep with a robot is a path of its description."""
     return not (name.startswith((_EXTRA, _INPUT)) or _START.fullmatch(name))
 
 
 def parameter_units(robot: Robot | None, names: tuple[str, ...]) -> dict[str, str]:
-    """The units of parameters, read from docstrings where these give them.
+    """The units of parameters, read from docstrings; empty if a docstring gives no unit.
 
     Raises:
-        ModelError: the parameter that this robot does not have, and the possible ones.
+        ModelError: the robot has no such parameter; the message lists possible ones.
     """
     if robot is None:
         return dict.fromkeys(names, "")
@@ -58,7 +64,7 @@ def parameter_units(robot: Robot | None, names: tuple[str, ...]) -> dict[str, st
 
 
 def _check_value(robot: Robot, name: str) -> None:
-    """Raise ModelError if the path of a parameter does not lead to a number; every sample would fail."""
+    """Raise ModelError if the path of a parameter does not lead to a number: every sample would fail."""
     if is_value(robot, name):
         return
     what = value_at(robot, name)
@@ -68,7 +74,7 @@ def _check_value(robot: Robot, name: str) -> None:
 
 
 def _chosen(model: Model, values: Mapping[str, float], which: str) -> dict[int, float]:
-    """The entries of u, q0 or v0 that are parameters, by index."""
+    """The entries of u, q0 or v0 that are parameters: value by index."""
     found = {}
     for name, value in values.items():
         if which == "u" and name.startswith(_INPUT):
@@ -136,7 +142,9 @@ class Trial:
     """One sample of a sweep, for the function that computes its results: `trial["arm.material.young"]`.
 
     Fields:
-        number: of the sample, from 0 on. values: by parameter, in their units. designs: the robots of the sweep.
+        number: number of the sample, from 0.
+        values: values by parameter name, in their units.
+        designs: the robots of the sweep.
     """
 
     number: int
@@ -148,7 +156,7 @@ class Trial:
 
     @cached_property
     def robot(self) -> Robot:
-        """The robot of the sweep with the described values of this sample."""
+        """The robot of the sweep with the values of this sample."""
         return self.designs.robot_of(self.values)
 
     @cached_property
@@ -158,21 +166,22 @@ class Trial:
 
     @property
     def u(self) -> np.ndarray | None:
-        """Inputs, shape (nu,), with zero for those that are no parameters; None if no input is a parameter."""
+        """Inputs (nu,). Inputs that are no parameters are zero. None if no input is a parameter."""
         return self.given("u", None)
 
     @property
     def q0(self) -> np.ndarray | None:
-        """Start, shape (nq,): the neutral configuration with the coordinates that are parameters; None if none is."""
+        """Start configuration (nq,). Coordinates that are no parameters are neutral. None if no coordinate is a
+        parameter."""
         return self.given("q0", None)
 
     @property
     def v0(self) -> np.ndarray | None:
-        """Velocity at the start, shape (nv,): zero with the entries that are parameters; None if none is."""
+        """Start velocity (nv,). Entries that are no parameters are zero. None if no entry is a parameter."""
         return self.given("v0", None)
 
     def given(self, which: str, base: Any) -> Any:
-        """u, q0 or v0: `base` with the entries that are parameters. A `base` of None is zero or the neutral
+        """u, q0 or v0: `base` with the values of the parameters. If `base` is None it is zero, or the neutral
         configuration."""
         entries = _chosen(self.model, self.values, which)
         if not entries:
@@ -200,12 +209,12 @@ _ENERGIES = ("kinetic", "gravitational", "elastic", "total")
 class Study(ABC):
     """The computation of a sweep for each sample.
 
-    Law: the outcome of a trial does not depend on the other trials of the same call.
+    Law: the outcome of a trial does not depend on other trials in the same call.
     """
 
     @abstractmethod
     def run(self, trials: Sequence[Trial]) -> list[Outcome]:
-        """For each trial its results by name, or the error."""
+        """For each trial its results by name, or its error."""
 
     @abstractmethod
     def unit(self, name: str) -> str:
@@ -217,13 +226,13 @@ class Study(ABC):
 
     @abstractmethod
     def text(self) -> str:
-        """A text that is equal for equal studies."""
+        """A text that is the same for equal studies."""
 
 
 @final
 @dataclass(frozen=True)
 class StudyFunction(Study):
-    """A function of a trial that returns numbers or arrays by name, with their units."""
+    """A user's function of a Trial that returns numbers or arrays by name, with their units."""
 
     function: Callable[[Trial], Mapping[str, Any]]
     units: Mapping[str, str]
@@ -248,9 +257,9 @@ class StudyStatics(Study):
     """Static equilibrium of each sample, for `sweep`.
 
     Args:
-        results: fields of Equilibrium; `<link or frame>.position` [m] and `.pose`; `energy.total`, `.kinetic`,
-            `.gravitational` and `.elastic` [J].
-        u, q0: as of `solve_statics`; parameters replace entries of them.
+        results: names of results: fields of Equilibrium; `<link or frame>.position` [m] and `.pose`; `energy.total`,
+            `.kinetic`, `.gravitational` and `.elastic` [J].
+        u, q0: as in `solve_statics`. Parameters replace single entries.
         options: further arguments of `solve_statics`.
     """
 
@@ -288,12 +297,13 @@ class StudySimulation(Study):
     """Motion of each sample, for `sweep`.
 
     Args:
-        duration: [s].
-        results: fields of Trajectory; `<link or frame>.position` [m] and `.pose`; `energy.total`, `.kinetic`,
-            `.gravitational` and `.elastic` [J].
-        t_eval: times of the results [s], which then have a leading axis; None: only the end.
-        u, q0, v0: see `simulate`; parameters replace entries of them, in ls.Samples at all times.
-        controller, method, dt: see `simulate`. With fixed steps and no controller, samples of one model run at once.
+        duration: end time [s].
+        results: names of results: fields of Trajectory; `<link or frame>.position` [m] and `.pose`; `energy.total`,
+            `.kinetic`, `.gravitational` and `.elastic` [J].
+        t_eval: times of the results [s], which add a leading axis. None: only the end.
+        u, q0, v0: as in `simulate`. Parameters replace single entries; in ls.Samples at all times.
+        controller, method, dt: as in `simulate`. With fixed steps and no controller, samples of one model share
+            launches.
         options: further arguments of `simulate`.
     """
 
@@ -342,7 +352,7 @@ class StudySimulation(Study):
         return _each(shown, len(trials), bool(lead))
 
     def _u(self, trial: Trial) -> Any:
-        """The inputs of a trial: constants replace those of ls.Samples at all times."""
+        """The inputs of a trial. Parameters replace entries of ls.Samples at all times."""
         if _is_sampled(self.u):
             return replace(self.u, u=trial.given("u", self.u.u))
         if callable(self.u) and trial.u is not None:
@@ -368,7 +378,7 @@ def _outcome(compute: Callable[[], Any]) -> Any:
 
 
 def _in_groups(trials: Sequence[Trial], batch: Callable[[Model, Sequence[Trial]], list[Any]]) -> list[Outcome]:
-    """Outcomes of trials. Those of one model are computed as a batch; if this fails, one after the other."""
+    """Outcomes of trials. Trials of one model are computed as a batch; if it fails, one after another."""
     found: dict[int, Outcome] = {}
     for model, group in _groups(trials, found):
         rows = _outcome(lambda: batch(model, group))  # noqa: B023  (called at once)
@@ -380,7 +390,7 @@ def _in_groups(trials: Sequence[Trial], batch: Callable[[Model, Sequence[Trial]]
 
 
 def _groups(trials: Sequence[Trial], failed: dict[int, Outcome]) -> Iterator[tuple[Model, list[Trial]]]:
-    """Trials by their models. Trials whose robot cannot be built are added to `failed`."""
+    """Trials grouped by model. Trials whose robot cannot be built are added to `failed`."""
     groups: dict[int, tuple[Model, list[Trial]]] = {}
     for trial in trials:
         model = _outcome(lambda: trial.model)  # noqa: B023
@@ -397,7 +407,7 @@ def _each(arrays: Mapping[str, np.ndarray], count: int, is_batch: bool) -> list[
 
 
 def _stacked(rows: list[Any]) -> Any:
-    """Arguments of trials as one array. A single trial has no leading axis, like a call outside a sweep."""
+    """Arguments of trials as one array. A single trial has no leading axis."""
     if rows[0] is None or len(rows) == 1:
         return rows[0]
     return np.stack([np.asarray(row, dtype=np.float64) for row in rows])
@@ -451,7 +461,7 @@ def _result(name: str, model: Model, found: Any, q: np.ndarray, v: np.ndarray) -
 
 
 def _text_of(study: Any) -> str:
-    """The fields of a study; functions by their names."""
+    """The fields of a study as text; functions by their names."""
     parts = {}
     for name, value in vars(study).items():
         named = getattr(value, "__qualname__", type(value).__qualname__)
@@ -464,5 +474,5 @@ def _text_of(study: Any) -> str:
 
 
 def lasting(value: Any) -> str:
-    """The repr of a value without addresses of memory, which differ from process to process."""
+    """The repr of a value without memory addresses, which differ between processes."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))

@@ -1,11 +1,11 @@
-"""Sweeps: the same study of many samples of a robot's values, inputs and starts, over all cores or a cluster.
+"""Sweeps: a study computed for many samples of a robot's values, inputs and starts, on all cores or a cluster.
 
-Samples are computed in chunks. The first chunk is computed before the others, so that kernels are compiled once, into
-the cache that all processes of a machine share. A chunk is written as soon as it is finished. If its process dies, it
-is computed again. A chunk whose process has died twice is computed alone. This isolates the sample that ends its
-process; it is recorded as failed, and the other samples continue.
+Samples are computed in chunks. The first chunk is computed alone, so that kernels are compiled once, into the cache
+that all processes of a machine share. A finished chunk is written immediately. If its worker dies, it is computed
+again. After a second death it is computed sample by sample: the sample that kills its worker is recorded as failed, and
+the others continue.
 
-A study file is a sweep as YAML, for the command line. Nothing in a file is executed.
+A study file describes a sweep in YAML, for the command line. Nothing in a file is executed.
 
 robot: arm.yaml                       beside the study file
 parameters:
@@ -44,9 +44,9 @@ from lissom.sweeps.workers import Chunk, Row, Work, WorkerPool, end_if_imported_
 
 _LARGEST = 64  # largest number of samples of a chunk
 _LEAST = 4
-_CHUNKS_EACH = 3  # chunks of the remaining samples for each chunk that is computed or waits
+_CHUNKS_EACH = 3  # the remaining samples give this many chunks for each chunk that is computed or waits
 _LOOK = 2.0  # time between two checks of the pool [s]
-_TRIES = 2  # attempts before a chunk is computed alone
+_TRIES = 2  # number of attempts before a chunk is computed sample by sample
 
 
 def sweep(
@@ -64,32 +64,33 @@ def sweep(
     units: Mapping[str, str] | None = None,
     progress: bool = False,
 ) -> SweepResults:
-    """Results of a study for many samples of the values of a robot, its inputs and its starts.
+    """Compute a study for many samples of a robot's values, inputs and starts.
 
     An interrupted sweep continues when it is called again with the same `out`. Finished samples are never lost, even if
     a worker or this process is killed, or the disk is full.
 
     Args:
         task: a StudyStatics, a StudySimulation, or a function of a Trial that returns numbers or arrays by name.
-        parameters: a Span, a list of values, or a distribution of scipy.stats, by name: a path of the description
-            (`arm.material.young`, see `Robot.described_values`), `u.<input>`, `q0[k]`, `q0.<link>[k]`, `v0[k]`,
-            `v0.<link>[k]`, or `extra.<name>` for the function only. Without a robot all names are for the function.
-            Values have the units of the description, such as [m] or [Pa].
-        out: folder of the results, in Parquet files.
+        parameters: a Span, a list of values, or a distribution of scipy.stats, by name. A name is a path of the
+            description (`arm.material.young`, see `Robot.described_values`), `u.<input>`, `q0[k]`, `q0.<link>[k]`,
+            `v0[k]`, `v0.<link>[k]`, or `extra.<name>` for the function only. Without a robot all names are for the
+            function. Values have the units of the description, such as [m] or [Pa].
+        out: folder for the results, in Parquet files.
         robot: a Robot, or the path of a robot file.
-        samples: "grid" (all combinations, with the last parameter varying fastest), "listed" (lists of one length, one
-            value of each for a sample), "random", "latin_hypercube" or "sobol".
-        count: number of samples, except for a grid and a list. seed: of random samples.
-        workers: number of processes on this machine; None: one for each core, 1: only this one.
+        samples: "grid" (all combinations; the last parameter varies fastest); "listed" (lists of equal length; sample k
+            takes value k of each); "random", "latin_hypercube" or "sobol".
+        count: number of samples; leave it out for "grid" and "listed".
+        seed: seed of random samples.
+        workers: number of processes on this machine. None: one per core. 1: this process only.
         cluster: address of a Dask scheduler, or a client, instead of `workers`.
-        chunk: number of samples that are computed and written at once; None chooses.
-        units: units of the results of a function by name, such as {"tip": "m"}, which are stored with them.
-        progress: show a progress bar.
+        chunk: number of samples that are computed and written together; None chooses it.
+        units: units of the results of a function by name, such as {"tip": "m"}. They are stored with the results.
+        progress: True shows a progress bar.
     Returns:
-        SweepResults. A failed sample is listed in `failures` with the reason; the others continue.
+        SweepResults. Failed samples are listed in `failures` with the reasons; the others continue.
     Raises:
         ModelError: an argument is wrong, or `out` holds another sweep.
-        OSError: results cannot be written, or no worker is left; written results are kept.
+        OSError: results cannot be written, or no worker is left. Written results are kept.
     """
     end_if_imported_by_worker(workers, cluster)
     if chunk is not None:
@@ -119,7 +120,7 @@ def _robot(robot: Any) -> Robot | None:
 
 
 def _robot_text(robot: Robot | None) -> str:
-    """The text of the robot file; for a robot that a file cannot hold, a text that identifies it."""
+    """The text of the robot file. If a file cannot hold the robot, a text that identifies it."""
     if robot is None:
         return ""
     try:
@@ -130,13 +131,13 @@ def _robot_text(robot: Robot | None) -> str:
 
 
 def _shown(values: Any) -> Any:
-    """Values of a parameter in the form of the header."""
+    """Values of a parameter as the header stores them."""
     return list(map(float, values)) if isinstance(values, list | tuple | np.ndarray) else lasting(values)
 
 
 def _chunks(left: list[int], size: int | None, room: int) -> list[list[int]]:
-    """The remaining samples in chunks of neighbours. The first chunk has one sample. Chunks get smaller towards the
-    end, so that no process waits long for the last one."""
+    """The remaining samples in chunks of neighbours. The first chunk has one sample. Chunks become smaller towards the
+    end, so that no worker waits long for the last one."""
     out: list[list[int]] = []
     most = 1
     for done, k in enumerate(left):
@@ -159,10 +160,10 @@ class _Run:
     asked: Sampling
     work: Any
     advance: Callable[[list[Row]], None]
-    failed: list[Row] = field(default_factory=list)  # the first
+    failed: list[Row] = field(default_factory=list)  # the first failed row
 
     def all_of(self, chunks: list[list[int]]) -> None:
-        """Compute chunks, the first one before the others."""
+        """Compute chunks. The first one is computed before the others."""
         suspects = self._compute(chunks[:1], 1)
         for row in self.failed[: len(chunks) - 1]:
             text = f"sweep: the first sample failed ({row.failure}); the others are computed nevertheless"
@@ -173,7 +174,7 @@ class _Run:
             self._write(Chunk([Row(k, None, why, "", 0.0) for k in number], origin()), number)
 
     def _compute(self, chunks: list[list[int]], room: int) -> list[list[int]]:
-        """Compute chunks, `room` at once. Returns the chunks whose processes died too often."""
+        """Compute chunks, at most `room` of them at the same time. Returns the chunks whose workers died too often."""
         waiting, suspects = deque(chunks), []
         pending: dict[Future[Any], list[int]] = {}
         tries: dict[int, int] = {}
@@ -196,7 +197,7 @@ class _Run:
         return suspects
 
     def _awaited(self, pending: dict[Future[Any], list[int]]) -> set[Future[Any]]:
-        """Wait for at least one finished chunk, with regular checks of the pool. Returns the finished ones."""
+        """Wait for at least one finished chunk and check the pool regularly. Returns the finished chunks."""
         while not (done := wait(pending, timeout=_LOOK, return_when=FIRST_COMPLETED).done):
             self.pool.check()
         return done
@@ -212,7 +213,7 @@ class _Run:
             return lost
 
     def _taken(self, future: Future[Any], numbers: list[int]) -> bool:
-        """Write the results of a chunk. Returns False if its process died."""
+        """Write the results of a chunk. Returns False if its worker died."""
         try:
             chunk = future.result()
         except BaseException as error:
@@ -256,10 +257,10 @@ _SAMPLE_KEYS = {"kind": "samples", "count": "count", "seed": "seed"}
 
 
 def load_study(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The arguments of `sweep` in a study file.
+    """Read a study file and return the arguments of `sweep`, as a dict.
 
     Raises:
-        ModelError: the file, the line, the rule and the value.
+        ModelError: an entry is invalid; the message gives file, line, rule and value.
         OSError: the file cannot be read.
     """
     source = parse(text_of(path), os.fspath(path))
@@ -297,7 +298,7 @@ def _study_of_file(source: Source, data: dict[str, Any], kind: str) -> Any:
 
 
 def _span_of_file(source: Source, data: dict[str, Any], name: str) -> Any:
-    """The values of a parameter."""
+    """The values of a parameter in a study file."""
     given = data["parameters"][name]
     if not isinstance(given, dict):
         return given

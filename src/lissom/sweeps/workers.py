@@ -1,8 +1,8 @@
 """Worker pools that compute the chunks of a sweep: this process, processes of this machine, or a Dask cluster.
 
-The study, the robot and the names of the parameters are the same for all chunks. They are sent once as bytes. A chunk
-sends the values of its samples and receives rows of plain numbers. Functions of the user are pickled by cloudpickle if
-it is installed.
+The study, the robot and the names of the parameters are common to all chunks and sent once, as bytes. For a chunk, the
+values of its samples are sent, and rows of plain numbers come back. cloudpickle, if it is installed, pickles the user's
+functions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lissom.errors import ModelError, PlausibilityWarning
 from lissom.robot import checks
 from lissom.sweeps.study import Designs, Study, Trial
 
-_WARNINGS = Lock()  # recorded warnings are common to all threads of a process
+_WARNINGS = Lock()  # all threads of a process share the list of recorded warnings
 _PACKAGES = ("numpy", "scipy", "warp-lang", "scikit-sundae")
 _KINDS = {"f": np.float64, "i": np.int64, "u": np.int64, "b": np.bool_}
 
@@ -40,7 +40,15 @@ _KINDS = {"f": np.float64, "i": np.int64, "u": np.int64, "b": np.bool_}
 @final
 @dataclass(frozen=True)
 class Row:
-    """The outcome of one sample: its results, or the reason of its failure; remarks: warnings; seconds: its time."""
+    """The outcome of one sample.
+
+    Fields:
+        number: number of the sample.
+        results: its results by name; None for a failed sample.
+        failure: the reason of a failure; otherwise empty.
+        remarks: warnings.
+        seconds: computing time [s].
+    """
 
     number: int
     results: dict[str, Any] | None
@@ -52,14 +60,15 @@ class Row:
 @final
 @dataclass(frozen=True)
 class Chunk:
-    """The outcomes of the samples of a chunk, and the origin of the process that computed them."""
+    """The outcomes of the samples of a chunk, and the origin of the process that computed them: machine, platform and
+    library versions."""
 
     rows: list[Row]
     origin: dict[str, str]
 
 
 def origin() -> dict[str, str]:
-    """Versions of the libraries of this process, and the name of the machine."""
+    """Versions of the libraries of this process, the name of the machine, and its platform."""
     out = {"lissom": __version__, "python": platform.python_version(), "machine": platform.node()}
     for name in _PACKAGES:
         try:
@@ -72,7 +81,7 @@ def origin() -> dict[str, str]:
 @final
 @dataclass(frozen=True)
 class Work:
-    """The common data of all chunks of a sweep."""
+    """The data that all chunks of a sweep share."""
 
     study: Study
     designs: Designs
@@ -101,7 +110,12 @@ def run_packed(work: bytes, numbers: list[int], table: np.ndarray) -> Chunk:
 
 
 def run_chunk(work: Work, numbers: list[int], table: np.ndarray) -> Chunk:
-    """Compute samples. numbers: of the samples. table: values of their parameters (n, n_parameters)."""
+    """Compute samples.
+
+    Args:
+        numbers: numbers of the samples.
+        table: values of their parameters (n, n_parameters).
+    """
     trials = [Trial(k, dict(zip(work.names, row)), work.designs) for k, row in zip(numbers, table.tolist())]
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -138,8 +152,8 @@ def _plain(results: Any) -> dict[str, Any]:
 
 
 def begin_worker() -> None:
-    """Prepare a worker process: it ignores Ctrl-C, ends with its parent, and imports the modules of most studies, which
-    takes a second."""
+    """Prepare a worker process: it ignores Ctrl-C, ends with its parent, and imports the modules of most studies (which
+    takes a second)."""
     from multiprocessing import parent_process
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -150,7 +164,7 @@ def begin_worker() -> None:
 
 
 def be_there() -> None:
-    """A call without effect; one for each process of a pool makes all of them start at once."""
+    """A call without effect. One such call for each process of a pool makes all of them start immediately."""
 
 
 def _end_with(parent: Any) -> None:
@@ -160,10 +174,10 @@ def _end_with(parent: Any) -> None:
 
 _ALONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _MOST = 1024  # largest number of processes of one machine
-_AHEAD = 2  # submitted chunks that wait, so that no worker is idle
+_AHEAD = 2  # number of submitted chunks that wait, so that no worker is idle
 _PATIENCE = "10s"  # longest time to connect to the scheduler of a cluster
-_SILENCE = 10.0  # time without a worker before a warning [s]
-_GONE = 600.0  # time since the last worker was lost before the sweep ends [s]
+_SILENCE = 10.0  # time without workers after which a warning is issued [s]
+_GONE = 600.0  # time without workers after which the sweep ends [s]
 _NONE_BEGAN = (
     'workers: the processes end at their start; in a script, call sweep under `if __name__ == "__main__":`, '
     "since each process runs the script again (workers=1 needs no processes)"
@@ -173,23 +187,24 @@ _NONE_BEGAN = (
 class WorkerPool(ABC):
     """Computes chunks, in any order.
 
-    Law: the future of a chunk holds the result of `run_chunk`, or raises an error of `was_lost` if its process died.
+    Law: the future of a chunk holds the result of `run_chunk`. If its process died, it raises an error for which
+    `was_lost` is true.
     """
 
-    ends_together = False  # whether all chunks are lost when one is
+    ends_together = False  # whether all chunks are lost if one is lost
 
     @property
     @abstractmethod
     def room(self) -> int:
-        """Number of chunks that may be submitted at once."""
+        """Number of chunks that may be submitted at the same time."""
 
     @abstractmethod
     def prepared(self, work: Work) -> Any:
-        """The common data of all chunks as first argument of `submit`."""
+        """The common data of all chunks, as first argument of `submit`."""
 
     @abstractmethod
     def submit(self, *arguments: Any) -> Future[Any]:
-        """Submit a chunk: the prepared data, and the numbers and values of `run_chunk`."""
+        """Submit a chunk: the prepared data, and the arguments `numbers` and `table` of `run_chunk`."""
 
     @abstractmethod
     def renew(self) -> None:
@@ -197,32 +212,32 @@ class WorkerPool(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Check whether there are workers; called every few seconds while no chunk finishes.
+        """Check whether there are workers. It is called every few seconds while no chunk finishes.
 
         Raises:
-            OSError: there has been no worker for a long time.
+            OSError: there were no workers for a long time.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """End the processes. Their unfinished chunks are dropped."""
+        """End the processes and drop their unfinished chunks."""
 
 
 def was_lost(error: BaseException) -> bool:
-    """Whether a chunk failed because its process died, not by an error of its computation."""
+    """Whether a chunk failed because its process died, and not because its computation raised an error."""
     return isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ == "KilledWorker"
 
 
 def end_if_imported_by_worker(workers: int | None, cluster: Any) -> None:
-    """End this process if it is a worker that is just importing the user's script, which calls `sweep` again. The
-    parent raises the error."""
+    """End this process if it is a worker that imports the user's script, and the script calls `sweep` again. The parent
+    process raises the error."""
     if workers != 1 and cluster is None and getattr(current_process(), "_inheriting", False):
         os._exit(1)
 
 
 @contextmanager
 def pool_of(workers: int | None, cluster: Any) -> Iterator[WorkerPool]:
-    """The pool of the arguments of `sweep`."""
+    """The worker pool for the arguments of `sweep`."""
     checks.require(workers is None or cluster is None, "workers", "give a number or a cluster, not both", workers)
     count = cores() if workers is None else checks.integer(workers, "workers", least=1, most=_MOST)
     with _single_threaded():
@@ -234,14 +249,14 @@ def pool_of(workers: int | None, cluster: Any) -> Iterator[WorkerPool]:
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Processes that start inside this block use one thread each for linear algebra, unless the user has set the
-    number."""
+    """Processes that start inside this block use one thread for linear algebra, unless the user has set the number of
+    threads."""
     new = [name for name in _ALONE if name not in os.environ]
     os.environ.update(dict.fromkeys(new, "1"))
     try:
@@ -253,7 +268,7 @@ def _single_threaded() -> Iterator[None]:
 
 @final
 class Alone(WorkerPool):
-    """This process, which computes a chunk in `submit`."""
+    """This process. It computes a chunk in `submit`."""
 
     @property
     def room(self) -> int:
@@ -279,7 +294,7 @@ class Alone(WorkerPool):
 
 @final
 class Processes(WorkerPool):
-    """Processes of this machine, started by spawn, with one core each."""
+    """Processes of this machine with one core each, started by spawn."""
 
     ends_together = True
 
@@ -289,7 +304,7 @@ class Processes(WorkerPool):
 
     def _made(self) -> ProcessPoolExecutor:
         pool = ProcessPoolExecutor(self.count, get_context("spawn"), begin_worker)
-        # a pool starts a process only when it has no idle one for a call
+        # a pool starts a process only if none is idle when a call is submitted
         self.there = [pool.submit(be_there) for _ in range(self.count)]
         return pool
 
@@ -321,8 +336,8 @@ class Processes(WorkerPool):
 
 @final
 class Cluster(WorkerPool):
-    """The workers of a Dask cluster, given the address of its scheduler or a client. The scheduler gives the chunk of a
-    dead worker to another one."""
+    """The workers of a Dask cluster, from the address of its scheduler or a client. The scheduler gives the chunk of a
+    dead worker to another worker."""
 
     def __init__(self, cluster: Any) -> None:
         try:

@@ -22,9 +22,11 @@ class Camera:
     """Parallel projection.
 
     Fields:
-        axes: unit vectors to the right, upwards and towards the eye, rows (3, 3). centre: point in the middle of the
-        picture (3,) [m]. height: of the picture [m]. size: its width and height [pixels]. is_plane: whether it sees a
-        planar robot square on.
+        axes: unit vectors to the right, upwards and towards the eye, as rows (3, 3).
+        centre: point in the middle of the picture (3,) [m].
+        height: of the picture [m].
+        size: width and height of the picture [pixels].
+        is_plane: whether the camera sees a planar robot at right angles to its plane.
     """
 
     axes: np.ndarray
@@ -54,7 +56,7 @@ class Camera:
 
 
 def looking(view: tuple[float, float]) -> np.ndarray:
-    """Axes of a camera from elevation and azimuth of the eye [deg], z upwards."""
+    """Axes of a camera from the elevation and azimuth of the eye [deg], with z upwards."""
     e, a = np.radians(view)
     right = np.array([-np.sin(a), np.cos(a), 0.0])
     eye = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
@@ -99,7 +101,8 @@ def _find_plane(model: Model) -> np.ndarray | None:
 
 
 def plane_axes(normal: np.ndarray, up: np.ndarray) -> np.ndarray:
-    """Axes of a camera that sees a plane square on; `up` points upwards if it lies in the plane, else y or z."""
+    """Axes of a camera that looks along the normal of a plane. `up` points upwards in the picture if it lies in the
+    plane, otherwise y or z does."""
     across = [e - (e @ normal) * normal for e in (up, np.array([0.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0]))]
     top = next(e for e in across if np.linalg.norm(e) > 0.5)
     top = top / np.linalg.norm(top)
@@ -112,9 +115,9 @@ def plane_axes(normal: np.ndarray, up: np.ndarray) -> np.ndarray:
 def framed(
     axes: np.ndarray, points: np.ndarray, size: tuple[int | None, int | None], margins: Any, is_plane: bool
 ) -> Camera:
-    """Camera that has all points (n, 3) in its picture, with margins (left, right, bottom, top) as parts of the width.
+    """Camera whose picture holds all points (n, 3), with margins (left, right, bottom, top) as fractions of the width.
 
-    A size of None follows from the other one and the extent of the points.
+    A size of None is computed from the other one and from the extent of the points.
     """
     seen = points @ axes.T
     low, high = seen.min(axis=0), seen.max(axis=0)

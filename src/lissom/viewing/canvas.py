@@ -38,8 +38,9 @@ class Layer(NamedTuple):
     """Image of some surfaces in a window of a picture.
 
     Fields:
-        colors: from 0 to 1, shape (h, w, 3). near: height of each pixel towards the eye, shape (h, w) [m]; −inf where
-        nothing is drawn. window: rows and columns in the picture.
+        colors: from 0 to 1, shape (h, w, 3).
+        near: height of each pixel towards the eye, shape (h, w) [m]; −inf where nothing is drawn.
+        window: rows and columns of the picture that the layer covers.
     """
 
     colors: np.ndarray
@@ -115,7 +116,7 @@ class Canvas:
         return slice(int(y[0]), int(y[1])), slice(int(x[0]), int(x[1]))
 
     def layer(self, camera: Camera, painted: Painted, window: tuple[slice, slice] | None = None) -> Layer:
-        """Image of facets, in the window that holds them or in a given one."""
+        """Image of facets, in the window that holds them or in a given window."""
         rows, columns = self.window(camera, painted.vertices) if window is None else window
         shape = (rows.stop - rows.start, columns.stop - columns.start)
         if not len(painted.triangles) or 0 in shape:
@@ -147,7 +148,7 @@ class Canvas:
         self._shown.prop.interpolation = "Phong"
 
     def _look(self, camera: Camera, vertices: np.ndarray) -> tuple[float, float]:
-        """Point the camera of the window; returns the heights of its near and its far plane [m]."""
+        """Point the camera of the window, and return the heights of its near and its far plane [m]."""
         near = (vertices - camera.centre) @ camera.axes[2]
         size = camera.height + float(np.ptp(near))
         first, last = float(near.max()) + 0.05 * size, float(near.min()) - 0.05 * size
@@ -194,8 +195,8 @@ def loaded_pyvista() -> Any:
 
 @cache
 def check_graphics() -> None:
-    """Check that VTK finds OpenGL: where it does not, it takes its last resort, OSMesa, and without that library its
-    first picture ends the process.
+    """Check that VTK finds OpenGL. Otherwise VTK uses OSMesa, and if that library is missing, the first picture ends
+    the process.
 
     Raises:
         ModelError: there is no OpenGL.
@@ -231,7 +232,7 @@ def _has_display() -> bool:
 
 @contextmanager
 def _without_display() -> Iterator[None]:
-    """Let VTK draw by EGL at once where there is no display, instead of looking for one in vain."""
+    """Let VTK draw by EGL where there is no display, so that it does not search for one first."""
     lacks = sys.platform == "linux" and _WINDOW not in os.environ and not _has_display()
     if lacks:
         os.environ[_WINDOW] = "vtkEGLRenderWindow"
@@ -257,7 +258,8 @@ class Composition:
         colors[seen], near[seen] = layer.colors[seen], layer.near[seen]
 
     def blend(self, layer: Layer, opacity: float, ahead: float = 0.0) -> None:
-        """Add a translucent layer: its pixels nearer by `ahead` [m] are mixed in, and hide nothing drawn later."""
+        """Add a translucent layer. Its pixels that are nearer by `ahead` [m] are mixed in; they do not hide what is
+        drawn later."""
         colors, near = self.colors[layer.window], self.near[layer.window]
         seen = layer.near > near + np.float32(ahead)
         colors[seen] += np.float32(opacity) * (layer.colors[seen] - colors[seen])
@@ -279,10 +281,11 @@ class Plane(NamedTuple):
 
 
 def background_planes(model: Model, camera: Camera, points: np.ndarray) -> list[Plane]:
-    """Ground under a robot, or wall that a rod is clamped to, if the camera sees its free side.
+    """Planes behind a robot that are drawn: the ground, or a wall that a rod is clamped to if the camera sees its free
+    side.
 
     Args:
-        points: of everything that is drawn, shape (n, 3) [m].
+        points: points of everything that is drawn, shape (n, 3) [m].
     """
     if camera.is_plane:
         return []
@@ -379,7 +382,8 @@ class Background:
         return Layer(colors, near, (slice(0, height), slice(0, width)))
 
     def _seen_plane(self, plane: Plane) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Cell of its shadow (2, h, w), height towards the eye, opacity and unshaded colour at each pixel."""
+        """What each pixel shows of a plane: the cell of its shadow (2, h, w), height towards the eye (h, w) [m],
+        opacity (h, w), and the unshaded colour."""
         eye = self._camera.axes[2]
         rays = self._camera.rays() - plane.point
         depth = -(rays @ plane.normal) / (eye @ plane.normal)

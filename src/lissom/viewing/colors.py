@@ -92,7 +92,7 @@ def _tensions(geometry: Geometry, q: np.ndarray, v: np.ndarray, u: np.ndarray, t
 
 @final
 class ColorScale:
-    """Range of a quantity that colours show. It grows with the values shown; a new scale starts from nothing."""
+    """Range of a quantity that colours show. The range grows with the values shown; a new scale starts empty."""
 
     def __init__(self, quantity: str) -> None:
         self.quantity, self.unit = quantity, QUANTITIES[quantity]
@@ -125,7 +125,8 @@ class ColorScale:
 def facets_by_level(
     quads: np.ndarray, points: np.ndarray, values: np.ndarray, scale: ColorScale
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Vertices and triangles of each colour level: quadrilaterals (m, 4) over points (P, 3), by their mean values."""
+    """Vertices and triangles of each colour level, from quadrilaterals (m, 4) over points (P, 3); the mean of its
+    corners' values decides the level of a quadrilateral."""
     level = scale.levels(values[quads].mean(axis=1))
     found = []
     for k in range(COLOR_LEVELS):

@@ -1,4 +1,4 @@
-"""Controls of a viewer: sliders for coordinates and inputs, and a spring by which the mouse pulls a robot."""
+"""Controls of a viewer: sliders for coordinates and inputs, and a spring with which the mouse pulls a robot."""
 
 from __future__ import annotations
 
@@ -38,8 +38,11 @@ class Slider:
     """Slider of one coordinate or input.
 
     Fields:
-        name; unit. group: name of the link, or quantity of the input. part: strain of the link, empty for its joint.
-        low, high: ends of the range. column: index in v or u.
+        name, unit: of the coordinate or input.
+        group: name of the link, or quantity of the input.
+        part: strain of the link; empty for its joint.
+        low, high: ends of the range.
+        column: index in v or u.
     """
 
     name: str
@@ -52,7 +55,7 @@ class Slider:
 
     @property
     def step(self) -> float:
-        """Smallest change."""
+        """Smallest change of the value."""
         return nice_number((self.high - self.low) / 200.0)
 
 
@@ -136,7 +139,7 @@ def values_of(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def input_sliders(model: Model) -> list[Slider]:
-    """Sliders of all inputs, in their order, with ranges that bend or move the robot visibly."""
+    """Sliders of all inputs, in their order, with ranges over which the robot bends or moves visibly."""
     found: list[Slider] = []
     for kind, columns in inputs_by_unit(model).items():
         name, _, unit = kind.partition(" [")
@@ -171,7 +174,8 @@ class Grip:
     """Place at which the mouse pulls a robot.
 
     Fields:
-        link: name. s: abscissa on a rod, or a material point (x, y, z) of a deformable body.
+        link: name of the link.
+        s: abscissa on a rod, or a material point (x, y, z) of a deformable body.
         position: point in the frame there, shape (3,) [m].
     """
 
@@ -186,7 +190,8 @@ class Grip:
 
 
 def nearest_grip(model: Model, q: np.ndarray, link: str | None, point: np.ndarray) -> Grip | None:
-    """Place on one link, or on any, nearest to a point in the world; None for a robot without bodies."""
+    """Place nearest to a point in the world, on one link or, with None, on any link; None for a robot without
+    bodies."""
     geometry = robot_geometry(model)
     points, best = geometry.points(q), None
     for mesh in geometry.meshes:
@@ -208,7 +213,7 @@ def nearest_grip(model: Model, q: np.ndarray, link: str | None, point: np.ndarra
 
 
 def with_pull_input(model: Model, grip: Grip | None) -> Model:
-    """The same robot with three more inputs, behind the others: a force in world axes at the grip [N]."""
+    """The same robot with three more inputs after the others: a force at the grip in world axes [N]."""
     if grip is None:
         return model
     robot = copy(model.description)
@@ -229,14 +234,15 @@ class MouseSpring:
 
         F = (1 + h (c + h k) W)⁻¹ (k (x* − x − h ẋ) − c ẋ),   W = J (M + h D + h² K)⁻¹ Jᵀ                  (1)
 
-    the force at the end of an implicit step if nothing else changes. Applied step by step it excites neither a light
-    body nor a stiff spring, which it softens. x* follows the mouse with the time constant _LAG. At rest the force
-    follows the compliance C = J K⁻¹ Jᵀ instead:
+    This is the force at the end of an implicit step if nothing else changes. Applied step by step, it makes neither a
+    light body nor a stiff spring oscillate; a stiff spring becomes softer. x* follows the mouse with the time constant
+    _LAG. At rest the force is computed from the compliance C = J K⁻¹ Jᵀ instead:
 
         F = (1 + k C)⁻¹ (k (x* − x) + k C F_before)                                                       (2)
 
     Args:
-        q, u, t: state at the first pull; it sets the stiffness. target: position of the mouse [m].
+        q, u, t: state at the first pull, from which the stiffness is computed.
+        target: position of the mouse [m].
     """
 
     def __init__(self, model: Model, grip: Grip, q: np.ndarray, u: np.ndarray, t: float, target: np.ndarray) -> None:

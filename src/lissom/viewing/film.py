@@ -50,7 +50,7 @@ def film(
     checks.number(speed, "speed", above=0.0)
     checks.number(orbit, "orbit")
     if not len(trajectory.t):
-        raise ShapeError("trajectory: a film needs a motion of one time at least, got none")
+        raise ShapeError("trajectory: a film needs a motion of at least one time, got none")
     count = (trajectory.t[-1] - trajectory.t[0]) * fps / speed
     checks.require(count < _FRAMES, "film", f"must have at most {_FRAMES:,} frames; lower fps or raise speed", count)
     path = Path(path)

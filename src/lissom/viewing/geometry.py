@@ -1,12 +1,12 @@
-"""Surfaces and lines of a robot: facets that stay, and points that follow the configuration.
+"""Surfaces and lines of a robot: facets that do not change, over points that follow the configuration.
 
-Pictures, films and the live view draw these meshes. Nothing here plots; NumPy is enough. Each point stands in the frame
-of a node, of a section of a rod, or of the world,
+Pictures, films and the live view draw these meshes. Nothing is drawn here, and only NumPy and SciPy are needed. Each
+point is fixed in the frame of a node, of a section of a rod, or of the world,
 
     x_i(q) = p_k(q) + R_k(q) y_i,     k = frame of point i                                                 (1)
 
-y_i is constant, except in a body that deforms, whose kinematics gives it. Vertices are shared where a surface is smooth
-and doubled along its edges, so that each vertex has one normal.
+y_i is constant, except in a body that deforms, whose kinematics gives it. Facets share a vertex where the surface is
+smooth; along its edges vertices are doubled, so that each vertex has one normal.
 """
 
 from __future__ import annotations
@@ -42,11 +42,13 @@ class Mesh:
 
     Fields:
         kind: "rod", "rigid" or "deformable" for the body of a link, "plane" or "shape" for a contact shape.
-        name: of the link, or of the first contact. link: name of the link that carries it; None is the world.
-        rows: its vertices among all points. quads: quadrilaterals (m, 4) of these, counted from the first,
-        counterclockwise seen from outside; a triangle repeats its last corner.
-        s: abscissa of each vertex along a rod, shape (v,); NaN elsewhere.
-        color: (red, green, blue), optionally with opacity, from the description; None leaves it to the picture.
+        name: of the link, or of the first contact.
+        link: name of the link that carries the mesh; None for the world.
+        rows: the mesh's vertices among all points.
+        quads: quadrilaterals (m, 4) of vertices, numbered from the first vertex of the mesh, counterclockwise seen from
+            outside; a triangle repeats its last corner.
+        s: abscissa of each vertex along a rod, shape (v,); NaN for other bodies.
+        color: (red, green, blue), optionally with opacity, from the description; with None the picture chooses it.
     """
 
     kind: str
@@ -59,7 +61,7 @@ class Mesh:
 
     @cached_property
     def triangles(self) -> np.ndarray:
-        """Its facets as triangles (k, 3)."""
+        """The facets as triangles, shape (k, 3)."""
         a, b, c, d = self.quads.T
         both = np.concatenate([np.stack([a, b, c], axis=-1), np.stack([a, c, d], axis=-1)])
         x, y, z = both.T
@@ -75,7 +77,7 @@ class Mesh:
         return met
 
     def normals(self, vertices: np.ndarray) -> np.ndarray:
-        """Unit normals (v, 3) at its vertices (v, 3): means of the adjacent facets, weighted by area."""
+        """Unit normals (v, 3) at the vertices (v, 3): means of the normals of adjacent facets, weighted by area."""
         found = self._around @ area_vectors(vertices[self.quads])
         return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-300)
 
@@ -86,9 +88,11 @@ class Line:
     """Line through points.
 
     Fields:
-        kind: "tendon"; "spring", between its two ends; "tie", from a link to the base of a child away from it; "loop",
-        between the two places that a loop joins. name: of the tendon, spring, child link or loop.
-        rows: its points among all points. links: names of the links that it touches, without the world.
+        kind: "tendon"; "spring" between its two ends; "tie" from a link to the base of a child at some distance; "loop"
+            between the two places that a loop joins.
+        name: of the tendon, spring, child link or loop.
+        rows: the line's points among all points.
+        links: names of the links that the line touches, without the world.
     """
 
     kind: str
@@ -112,9 +116,11 @@ class Geometry:
     """Surfaces and lines of a model.
 
     Fields:
-        model; meshes; lines.
-        sections: sections of rods. Frames are numbered: nodes first, then the world, then sections, rod after rod.
-        frame: number k of the frame of each point in (1), shape (P,). local: y in it, shape (P, 3) [m].
+        model: the model.
+        meshes, lines: its surfaces and its lines.
+        sections: sections of rods. Frames are numbered in the order nodes, world, sections of one rod after the other.
+        frame: number k of the frame of each point in (1), shape (P,).
+        local: position y of each point in its frame, shape (P, 3) [m].
         moving: for each body that deforms its rows of points, its coordinates in q, and y as a function of these.
     """
 
@@ -141,14 +147,15 @@ class Geometry:
         return out
 
     def speeds(self, q: Any, v: Any) -> np.ndarray:
-        """Speeds of all points at one configuration (nq,) and velocity (nv,), shape (P,) [m/s]; central difference."""
+        """Speeds of all points at one configuration (nq,) and velocity (nv,), shape (P,) [m/s], by a central
+        difference."""
         v = np.asarray(v, dtype=np.float64)
         ahead, behind = self.points(np.stack([integrate(self.model, q, sign * _STEP * v) for sign in (1.0, -1.0)]))
         return np.linalg.norm(ahead - behind, axis=-1) / (2.0 * _STEP)
 
     def strains(self, q: Any) -> np.ndarray:
-        """Strain ξ of the section of each point, at configurations (..., nq), shape (..., P, 6) [1/m, -]; NaN for
-        points that belong to no rod."""
+        """Strain ξ of the section of each point at configurations (..., nq), shape (..., P, 6) [1/m, -]; NaN for points
+        that are not on a rod."""
         q = np.asarray(q, dtype=np.float64)
         out = np.full((*q.shape[:-1], len(self.frame), 6), np.nan)
         for part, first in zip(self.sections, self._starts):
@@ -205,7 +212,8 @@ class Geometry:
 
 @final
 class _Placed(NamedTuple):
-    """Points (n, 3) in frames (n,), see Geometry; for a body that deforms also its coordinates and y of these."""
+    """Points (n, 3) in frames (n,), see Geometry; for a body that deforms also its coordinates in q, and the function
+    from these to y."""
 
     frame: np.ndarray
     local: np.ndarray
@@ -222,8 +230,8 @@ def contact_geometry(
 ) -> Geometry:
     """Geometry of the contact shapes that are fixed to the world or to one of the links.
 
-    An unbounded shape is cut to the box from `low` to `high` at a configuration (nq,). A shape of several contacts
-    appears once.
+    Unbounded shapes are cut off at the box from `low` to `high`, at a configuration (nq,). A shape of several contacts
+    occurs once.
     """
     builder, world, known = _Builder(model), model.contacts, set()
     corners = np.array(np.meshgrid(*zip(low, high))).reshape(3, -1).T
@@ -417,7 +425,7 @@ class _Builder:
         return slice(self.size - len(placed.frame), self.size)
 
     def _add_ties(self) -> None:
-        """Add a line from the place where a link carries a child to the frame of the child."""
+        """Add a straight line from the attachment point on the parent link to the origin of the child's frame."""
         for name, link in self.robot.links.items():
             if link.parent is None:
                 continue
@@ -468,7 +476,7 @@ def as_quads(triangles: np.ndarray) -> np.ndarray:
 def rod_facets(body: Body, s: np.ndarray) -> tuple[Facets, np.ndarray]:
     """Surface of a slender body through its sections at abscissae (n,), and the number of the section of each vertex.
 
-    Vertices stand in the frames of their sections, so their x is zero.
+    The position of a vertex is given in the frame of its section, so its x is zero.
     """
     rings = np.array([body.cross_outline(x, AROUND) for x in s])
     holes = np.array([body.cross_hole(x, AROUND) for x in s])
@@ -489,7 +497,8 @@ def rod_facets(body: Body, s: np.ndarray) -> tuple[Facets, np.ndarray]:
 
 
 def _lid(ring: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Triangles that fill a ring (n, 2): around its centre if all of it is visible from there, else by ears."""
+    """Triangles that fill a ring (n, 2): a fan around its centre if all of the ring is visible from there, otherwise by
+    ear clipping."""
     centre, k = ring.mean(axis=0), np.arange(len(ring))
     from_centre, ahead = ring - centre, np.roll(ring, -1, axis=0) - centre
     if (from_centre[:, 0] * ahead[:, 1] - from_centre[:, 1] * ahead[:, 0] >= 0.0).all():
@@ -505,7 +514,7 @@ def _tube(count: int, around: int) -> np.ndarray:
 
 
 def _washers(count: int, around: int) -> list[np.ndarray]:
-    """The ends of a tube between its outer and its inner rings."""
+    """Quadrilaterals between the outer and the inner ring at both ends of a tube."""
     i = np.arange(around)
     ahead, inner, last = (i + 1) % around, count * around, (count - 1) * around
     base = np.stack([i, i + inner, ahead + inner, ahead], axis=-1)

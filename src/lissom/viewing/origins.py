@@ -51,7 +51,8 @@ def _split(text: str) -> SplitResult | None:
 
 
 def _is_ours(name: str, names: Sequence[str]) -> bool:
-    """Whether a name in lower case is of this machine; addresses are allowed, since no foreign page has this one."""
+    """Whether a name in lower case belongs to this machine. Addresses are allowed, since no foreign page has an address
+    of this machine."""
     try:
         ip_address(name)
     except ValueError:
@@ -64,8 +65,8 @@ def _lower(names: Sequence[str]) -> set[str]:
 
 
 def names_of_machine(host: str, names: Sequence[str]) -> list[str]:
-    """Names allowed in requests to a server at `host`: the given ones, and those of this machine if it listens to a
-    network."""
+    """Names allowed in requests to a server at `host`: the given names, and those of this machine if the server listens
+    to a network."""
     found = [host, *names]
     if host not in ("127.0.0.1", "::1", "localhost"):
         own = socket.gethostname()
@@ -75,9 +76,9 @@ def names_of_machine(host: str, names: Sequence[str]) -> list[str]:
 
 @contextmanager
 def checked(names: Sequence[str]) -> Iterator[list[Any]]:
-    """Make a server of viser that starts meanwhile check its requests.
+    """Make a server of viser that starts within the block check its requests.
 
-    Yields the list of servers started, which stays empty if this version of viser starts them in another way.
+    Yields the list of servers started. It stays empty if this version of viser starts its servers in another way.
     """
     from websockets.asyncio import server as sockets
 

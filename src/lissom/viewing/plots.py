@@ -1,7 +1,7 @@
-"""Figures by matplotlib: motions against time, and pictures of robots as panels of figures.
+"""Figures by matplotlib: motions against time, and pictures of robots as parts of figures.
 
 Matplotlib is imported when a figure is made. Figures belong to no window and to no backend: they are made, saved and
-returned without a display and without changing matplotlib's settings.
+returned without a display, and matplotlib's settings stay as they are.
 """
 
 from __future__ import annotations
@@ -49,21 +49,22 @@ def plot_shapes(
     obstacles: bool = True,
     axes: Any = None,
 ) -> Figure:
-    """Picture of a robot at one configuration or several, as a figure of matplotlib or in one of its axes.
+    """Draw a robot in one or several configurations, as a figure of matplotlib or in given axes.
 
-    Shows the picture of `render`. On a machine without PyVista or OpenGL the axes name what is missing instead.
+    The picture is that of `render`. On a machine without PyVista or OpenGL the axes hold a text that names what is
+    missing.
 
     Args:
-        q: configurations, shape (nq,) or (n, nq); the last one is solid.
-        path: file to write; its ending chooses the format (.png, .pdf, .svg).
-        links: names of the links to draw; None is all of them.
-        trail: a curve to draw, shape (m, 3) [m], a list of such, or the name of a link or frame whose path is drawn.
-        values: one number for each configuration, shape (n,); colours of soft bodies show it.
-        value_label: label of their scale, with its unit.
-        title: None is the name of the robot.
-        view: elevation and azimuth of the eye [deg]; None chooses a direction.
-        obstacles: whether contact shapes are drawn.
-        axes: axes of matplotlib to draw into, without projection; None makes a figure.
+        q: configurations, shape (nq,) or (n, nq); the last one is opaque.
+        path: file to write, whose ending selects the format (.png, .pdf, .svg).
+        links: names of the links to draw; None draws all of them.
+        trail: a curve to draw, shape (m, 3) [m], a list of curves, or the name of a link or frame whose path is drawn.
+        values: one number for each configuration, shape (n,), which the colours of soft bodies show.
+        value_label: label of the colour scale of `values`, with their unit.
+        title: title of the figure; None stands for the name of the robot.
+        view: elevation and azimuth of the eye [deg]; with None a direction is chosen.
+        obstacles: whether to draw contact shapes.
+        axes: axes of matplotlib to draw into, without a projection; with None a figure is made.
     Returns:
         The figure.
     Raises:
@@ -124,18 +125,21 @@ def plot_trajectory(
     joint: str | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Graphs of a motion against time: position of a tip in the world, wrenches of a section or a joint, and inputs.
+    """Plot a motion against time: the position of a frame in the world, wrenches of a section or a joint, and the
+    inputs.
 
-    Curves of very different scales have axes of their own. Inputs that are constant between samples are drawn as steps.
+    Curves of very different scales are drawn in separate axes. Inputs that are constant between samples are drawn as
+    steps.
 
     Args:
         trajectory: of one motion.
-        path: file to write; its ending chooses the format (.png, .pdf, .svg).
-        link: name of the link or frame whose position is drawn, a rod at its far end; None is the last link of the
-            tree without children.
-        internal: link and abscissa of a section whose internal_wrench is drawn, tendons and chambers included: moments,
-            then forces. joint: name of the link whose joint_wrench is drawn in the same way.
-        title: None is the name of the robot.
+        path: file to write, whose ending selects the format (.png, .pdf, .svg).
+        link: name of the link or frame whose position is drawn, for a rod that of its far end; None stands for the last
+            link of the tree without children.
+        internal: link and abscissa of a section. Its internal_wrench is drawn, tendons and chambers included: first the
+            moments, then the forces.
+        joint: name of a link. Its joint_wrench is drawn in the same way.
+        title: title of the figure; None stands for the name of the robot.
     Returns:
         The figure.
     Raises:
@@ -211,7 +215,8 @@ def _joint_force_kinds(model: Model) -> dict[int, str]:
 
 
 def _split_by_scale(panels: list[Panel]) -> list[Panel]:
-    """Panels split by scale, so that no curve looks flat beside another one; constant curves stay in the first part."""
+    """Split panels by the scale of their curves, so that no curve looks flat beside another one; constant curves stay
+    in the first part."""
     out = []
     for panel in panels:
         spans = np.ptp(panel.series, axis=0) if len(panel.series) else np.zeros(len(panel.names))
@@ -227,7 +232,7 @@ def _split_by_scale(panels: list[Panel]) -> list[Panel]:
 
 
 def _is_sampled(u: np.ndarray) -> bool:
-    """Whether an input (n,) is sampled: it jumps, and is constant after nearly every jump."""
+    """Whether an input, shape (n,), is piecewise constant: it jumps, and is constant after nearly every jump."""
     jumps = np.diff(u) != 0.0
     return bool(jumps.any() and (jumps[1:] & jumps[:-1]).sum() <= 0.1 * jumps.sum())
 
@@ -262,7 +267,8 @@ def _label_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
 
 
 def spread(places: np.ndarray, apart: float) -> np.ndarray:
-    """Sorted places from 0 to 1, moved as little as possible to be `apart`, and kept in [0, 1] if there is room."""
+    """Move sorted places from 0 to 1 as little as possible until they are `apart` from each other, within [0, 1] if
+    there is room."""
     shift = apart * np.arange(len(places))
     level = places - shift  # made monotone by pooling adjacent violators
     pools: list[list[float]] = []
@@ -277,10 +283,10 @@ def spread(places: np.ndarray, apart: float) -> np.ndarray:
 
 
 def finish(figure: Any, path: str | Path | None) -> Figure:
-    """The figure, written to `path` unless that is None.
+    """Write a figure to `path` unless that is None, and return it.
 
     Raises:
-        ModelError: matplotlib does not write files of this ending. OSError: the file cannot be written.
+        ModelError: matplotlib cannot write files of this ending. OSError: the file cannot be written.
     """
     if path is not None:
         file = Path(path)

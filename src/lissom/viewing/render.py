@@ -64,27 +64,29 @@ def render(
     obstacles: bool = True,
     size: tuple[int, int] | int = 1200,
 ) -> np.ndarray:
-    """Picture of a robot: shaded bodies that hide each other, tendons, ground or wall with shadows.
+    """Draw a robot: shaded bodies that hide each other, tendons, and the ground or a wall with shadows.
 
-    Several configurations share one picture; the last one is solid, earlier ones are more and more transparent. A
-    planar robot is seen square on. Needs no screen, but the extra `render`.
+    Several configurations share one picture: the last one is opaque, and the earlier a configuration, the more
+    transparent it is. A planar robot is seen at right angles to its plane. No screen is needed, but the extra `render`
+    is.
 
     Args:
-        motion: a configuration (nq,), several (n, nq), or a Trajectory of one motion.
-        path: file to write, .png or another format of Pillow; None writes none.
-        shapes: number of instants of a trajectory that are drawn, equally spaced.
-        links: names of the links to draw; None is all of them.
-        trail: a curve to draw, shape (m, 3) [m], a list of such, or the name of a link or frame whose path is drawn.
-        paint: quantity shown by colours of rods: "torsion", "bending_y", "bending_z", "elongation", "shear_y",
-            "shear_z", "curvature", the size of both bendings, or "strain" of the fibres along the rod at its surface.
-        values: one number for each configuration, shape (n,); colours of soft bodies show it.
-        value_label: label of their scale, with its unit.
-        title: text at the upper left.
-        view: elevation and azimuth of the eye [deg]; None chooses a direction.
-        obstacles: whether contact shapes are drawn.
+        motion: a configuration, shape (nq,), several configurations, shape (n, nq), or a Trajectory of one motion.
+        path: file to write, .png or another format of Pillow; with None no file is written.
+        shapes: number of instants of a trajectory that are drawn, equally spaced in time.
+        links: names of the links to draw; None draws all of them.
+        trail: a curve to draw, shape (m, 3) [m], a list of curves, or the name of a link or frame whose path is drawn.
+        paint: quantity that the colours of rods show: "torsion", "bending_y", "bending_z", "elongation", "shear_y",
+            "shear_z", "curvature" (the magnitude of both bendings) or "strain" (of the fibres along the rod, at its
+            surface).
+        values: one number for each configuration, shape (n,), which the colours of soft bodies show.
+        value_label: label of the colour scale of `values`, with their unit.
+        title: text in the upper left corner.
+        view: elevation and azimuth of the eye [deg]; with None a direction is chosen.
+        obstacles: whether to draw contact shapes.
         size: width and height [pixels], or the width alone.
     Returns:
-        The picture, shape (height, width, 3), whole numbers from 0 to 255.
+        The picture, shape (height, width, 3), integers from 0 to 255.
     Raises:
         ShapeError: the argument, the expected and the received shape. ModelError: no such link, or PyVista is missing.
     """
@@ -114,11 +116,12 @@ def _picture_format(path: str | Path) -> str:
 
 @final
 class Scene:
-    """Choices for pictures of one model: its parts, the camera, the background.
+    """What pictures of one model have in common: its parts, the camera, the background.
 
     Args:
-        rows: configurations (n, nq) that the picture must hold. curves: lines (m, 3) that it must hold.
-        Others: as of render.
+        rows: configurations that the picture must hold, shape (n, nq). curves: lines that it must hold, shape (m, 3)
+            each.
+        Others: as for `render`.
     """
 
     def __init__(
@@ -213,7 +216,8 @@ class Scene:
         return labels
 
     def _robot(self, drawn: Canvas, bodies: Painted, points: np.ndarray) -> Layer:
-        """Image of bodies with their tendons, which shine faintly through their own body."""
+        """Image of bodies with their tendons; where a body hides its own tendon, the tendon shows faintly through
+        it."""
         lines = self.paint.lines(points)
         window = drawn.window(self.camera, np.concatenate([bodies.vertices, lines.vertices]))
         found = drawn.layer(self.camera, bodies, window)
@@ -229,9 +233,9 @@ class Scene:
         return Layer(found.colors, np.where(np.isfinite(found.near), found.near, tendons.near), window)
 
     def _contact_shapes(self, drawn: Canvas, q: np.ndarray, points: np.ndarray) -> Iterator[tuple[Layer, float]]:
-        """Images of contact shapes with their opacity, sides that face away first.
+        """Images of contact shapes with their opacity, first of the sides that face away from the eye.
 
-        They stand a little behind their place, so that a body with the same surface hides them.
+        They are drawn slightly behind their place, so that a body whose surface is in the same place hides them.
         """
         low, high = points.min(axis=(0, 1)), points.max(axis=(0, 1))
         more = 0.15 * float((high - low).max())
@@ -295,7 +299,7 @@ def _outline(layer: Layer, step: float) -> None:
 
 
 def _configurations(model: Model, motion: Any, shapes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Configurations that are drawn, and all of the motion."""
+    """Configurations to draw, and all configurations of the motion."""
     if isinstance(motion, Trajectory):
         if motion.q.ndim != 2:
             raise ShapeError(f"motion: a picture shows one motion, got a batch of shape {motion.q.shape[:-2]}")
@@ -315,7 +319,7 @@ def configuration_rows(model: Model, q: Any) -> np.ndarray:
 
 
 def curves_of(model: Model, trail: Any, rows: np.ndarray) -> list[np.ndarray]:
-    """Curves (m, 3) of the argument `trail`; the path of a frame follows configurations (n, nq)."""
+    """Curves, shape (m, 3) each, of the argument `trail`; the path of a frame is computed at configurations (n, nq)."""
     if trail is None:
         return []
     if isinstance(trail, str):
@@ -328,7 +332,7 @@ def curves_of(model: Model, trail: Any, rows: np.ndarray) -> list[np.ndarray]:
 
 
 def _levels(values: Any, count: int) -> np.ndarray:
-    """Position of each configuration on the scale of colours, 0 to 1."""
+    """Position of the value of each configuration on the colour scale, 0 to 1."""
     numbers = np.asarray(np.zeros(count) if values is None else values, dtype=np.float64)
     if numbers.shape != (count,) or not np.isfinite(numbers).all():
         raise ShapeError(f"values: expected finite numbers of shape ({count},), got shape {numbers.shape}")
@@ -340,9 +344,9 @@ class Paint:
     """Coloured facets of a model: its bodies, and tubes for its tendons, springs and ties.
 
     Args:
-        links: names of the links that are drawn.
-        paint: one of SHAPE_QUANTITIES that colours show on rods; None is their own colour.
-        size: extent of the picture [m]; the thickness of lines follows it.
+        links: names of the links to draw.
+        paint: one of SHAPE_QUANTITIES, which the colours of rods show; with None rods have their own colour.
+        size: extent of the picture [m], to which the thickness of lines is proportional.
     """
 
     def __init__(self, model: Model, links: Sequence[str], paint: str | None, size: float) -> None:
@@ -373,8 +377,9 @@ class Paint:
         """Bodies, ties and springs at one configuration.
 
         Args:
-            points: all points at q. tint: colour of soft bodies; None is their own.
-            eye: of planar robots, direction towards the eye, along which links are stacked.
+            points: all points at q.
+            tint: colour of soft bodies; with None they have their own.
+            eye: for planar robots the direction towards the eye, along which links are stacked.
         """
         values = None if self.paint is None else self._ramp(self.painted_values(q))
         parts = []

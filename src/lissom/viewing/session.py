@@ -1,9 +1,9 @@
-"""State of a viewer, and its history: one robot, without drawing and without a browser.
+"""State of a viewer and its history: one robot, without drawing and without a browser.
 
-In every mode `update` computes the state from coordinates and inputs that were set, and from the pull of the mouse:
+In every mode `update` computes the state from the coordinates and inputs that were set, and from the pull of the mouse:
 
     pose          q is set by the coordinate sliders
-    equilibrium   q is the equilibrium under the inputs, found from the last one
+    equilibrium   q is the equilibrium under the inputs, found from the previous one
     simulate      q and v follow the equations of motion, in real time
     replay        q and v are those of a given motion
 """
@@ -63,7 +63,7 @@ class Series(NamedTuple):
 
 @final
 class History:
-    """States of one robot at rising times. Beyond _MOST_STATES the oldest are dropped."""
+    """States of one robot at increasing times. Beyond _MOST_STATES states the oldest are dropped."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -81,7 +81,7 @@ class History:
         return made
 
     def add(self, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
-        """Append a state; states at its time and later are dropped."""
+        """Append a state, after the states at its time and later are dropped."""
         self.cut(t)
         self.t.append(t)
         self.rows.append((q.copy(), v.copy(), u.copy()))
@@ -89,7 +89,7 @@ class History:
             del self.t[0], self.rows[0]
 
     def cut(self, t: float) -> None:
-        """Drop states at a time and later."""
+        """Drop the states at a time and later."""
         while self.t and self.t[-1] >= t:
             self.t.pop()
             self.rows.pop()
@@ -144,8 +144,9 @@ class Session:
     """Current state of one robot in a viewer.
 
     Args:
-        q: initial configuration, shape (nq,); None is the neutral one. u: initial inputs, shape (nu,); None is zero.
-        motion: a simulated motion to replay, of a single robot.
+        q: initial configuration, shape (nq,); None stands for the neutral one.
+        motion: a simulated motion of a single robot, to replay.
+        u: initial inputs, shape (nu,); None stands for zero.
     Raises:
         ModelError: the motion is not one of this robot.
     """
@@ -193,7 +194,7 @@ class Session:
 
     @property
     def record(self) -> History:
-        """History that `scrub` goes through: the replayed motion, or the states shown so far."""
+        """History that `scrub` moves through: the replayed motion, or the states shown so far."""
         return self.motion if self.mode == "replay" and self.motion is not None else self.history
 
     def set_values(self, values: np.ndarray) -> None:
@@ -217,12 +218,12 @@ class Session:
         self.u, self._is_due = _inputs_of(self.model, u).copy(), True
 
     def _refuse_replay(self, name: str) -> None:
-        """Raise in the mode "replay", whose motion has its own shapes and inputs."""
+        """Raise a ModelError in the mode "replay", in which the motion sets shapes and inputs."""
         if self.mode == "replay":
             raise ModelError(f"{name}: cannot be set while a motion is replayed; take another mode first")
 
     def play(self) -> None:
-        """Let time run. A simulation continues from the current state; later states of its history are dropped."""
+        """Start time. A simulation continues from the current state; later states of its history are dropped."""
         if self.mode == "replay" and self.motion is not None and self.t >= self.motion.span[1]:
             self.t = self.motion.span[0]
         if self.mode == "simulate" and not self.is_playing:
@@ -255,9 +256,10 @@ class Session:
         self.history = History(self.model)
 
     def grab(self, point: Any, link: str | None = None) -> None:
-        """Attach the mouse spring at the place nearest to a point in the world, on one link or on any.
+        """Attach the mouse spring to the robot at the place nearest to a point in the world, on one link or on any
+        link.
 
-        It pulls in equilibria and simulations.
+        The spring acts in the modes "equilibrium" and "simulate".
         """
         grip = nearest_grip(self.model, self.q, link, np.asarray(point, dtype=np.float64))
         if grip is None or self.mode not in ("equilibrium", "simulate"):
@@ -268,7 +270,7 @@ class Session:
         self.spring.target = self.spring.position(self.q)
 
     def drag(self, target: Any) -> None:
-        """Move the mouse [m]."""
+        """Set the position of the mouse [m]."""
         if self.spring is not None:
             self.spring.target, self._is_due = np.array(target, dtype=np.float64), True
 
@@ -278,7 +280,7 @@ class Session:
 
     @property
     def pulled_model(self) -> Model:
-        """The robot with a force input at the last grip; all grips share their kernels."""
+        """The robot with a force input at the last grip; models of all grips use the same kernels."""
         if self._pulled_model is None:
             self._pulled_model = with_pull_input(self.model, self._grip)
         return self._pulled_model
@@ -291,7 +293,7 @@ class Session:
         return Grip(str(meshes[-1].link), 1.0, np.zeros(3))
 
     def _all_inputs(self, force: np.ndarray | None = None) -> np.ndarray:
-        """u of the model with the pull input."""
+        """u of the model that has the force input of the grip."""
         more = self.pulled_model.nu - self.model.nu
         return np.concatenate([self.u, np.zeros(more) if force is None else force])
 
@@ -318,7 +320,8 @@ class Session:
         return True
 
     def settle(self, *, stable: bool) -> None:
-        """Find the equilibrium next to the current state; with `stable` go on from an unstable one to a stable one."""
+        """Find the equilibrium next to the current state. With `stable` the search goes on from an unstable equilibrium
+        to a stable one."""
         try:
             for _ in range(1 if self.spring is None else _PULLED_SOLVES):
                 force = None if self.spring is None else self.spring.static_force(self.q, self.u, 0.0)
@@ -360,7 +363,7 @@ class Session:
         return True
 
     def _advance(self, stepper: Stepper, steps: int) -> None:
-        """Take the pending steps, or as many as _MOST_WORK allows."""
+        """Take the steps that are due, or as many of them as _MOST_WORK allows."""
         began, done = time.perf_counter(), 0
         while done < steps and (done == 0 or time.perf_counter() - began < _MOST_WORK):
             n, force = min(4, steps - done), None

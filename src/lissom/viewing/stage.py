@@ -33,7 +33,7 @@ class Stage:
     """Scene of one robot on a server of viser.
 
     Args:
-        server: of viser. q: configuration that sets the extent of planes and grid.
+        server: of viser. q: configuration by which the extent of planes and grid is chosen.
     """
 
     def __init__(self, server: Any, model: Model, q: np.ndarray) -> None:
@@ -88,7 +88,7 @@ class Stage:
         self.scene.add_frame("/frames/world", axes_length=1.5 * length, axes_radius=0.04 * length, visible=False)
 
     def _add_surroundings(self, low: np.ndarray) -> None:
-        """Add a grid on the ground, and a surface of the fluid; in the equations the fluid is unbounded."""
+        """Add a grid on the ground, and a surface of the fluid. In the equations the fluid has no surface."""
         cell = nice_number(0.5 * self.size)
         planes = [k for k, mesh in enumerate(self.around.meshes) if mesh.kind == "plane"]
         floor = min((float(self.around.points(self.model.neutral())[self.around.meshes[k].rows, 2].min())
@@ -107,7 +107,7 @@ class Stage:
                                                     opacity=0.25, side="double", cast_shadow=False)  # fmt: skip
 
     def camera(self, server: Any) -> None:
-        """Set the initial camera, which sees the whole robot left of the panel."""
+        """Set the initial camera so that the whole robot is visible beside the panel, at its left."""
         away = np.array([0.9, -1.85, 0.65])
         right = np.cross(-away, [0.0, 0.0, 1.0])
         middle = 0.5 * (self.low + self.high) + 0.3 * self.size * right / np.linalg.norm(right)
@@ -119,12 +119,13 @@ class Stage:
         server.initial_camera.far = 100.0 * self.size
 
     def on_pull(self, react: Callable[[str, str | None, Any], Any] | None) -> None:
-        """Call a function (phase, link, point) when the mouse drags a body; with None the mouse turns the view."""
+        """Call a function (phase, link, point) when the mouse drags a body. With None the mouse turns the view
+        instead."""
         for surface in self.bodies:
             surface.on_pull(react)
 
     def paint(self, quantity: str) -> None:
-        """Show one of QUANTITIES by colours; with "" none. Its scale starts from nothing."""
+        """Show one of QUANTITIES by colours, or none with "". The colour scale starts anew."""
         self.painted, self.scale = quantity, ColorScale(quantity) if quantity else None
 
     def hide(self, names: set[str]) -> None:
@@ -173,7 +174,7 @@ class Stage:
         self._show_forces(q, v, u, t, spring)
 
     def _show_levels(self, points: np.ndarray, values: np.ndarray | None) -> None:
-        """Draw surfaces with values by colour levels, and hide their plain surfaces."""
+        """Draw surfaces with values by colour levels, in place of their plain surfaces."""
         has = [values is not None and bool(np.isfinite(values[s.mesh.rows]).any()) for s in self.bodies]
         for surface, is_painted in zip(self.bodies, has):
             surface.handle.visible = not is_painted
@@ -247,7 +248,7 @@ class _Surface:
 
 
 def _only_node(geometry: Geometry, mesh: Mesh) -> int | None:
-    """Node, or the world after the nodes, that a whole mesh is fixed to; None if it deforms."""
+    """Node that a whole mesh is fixed to, or the number after the nodes for the world; None if the mesh deforms."""
     frames = np.unique(geometry.frame[mesh.rows])
     moves = any(rows.start <= mesh.rows.start < rows.stop for rows, _, _ in geometry.moving)
     return int(frames[0]) if len(frames) == 1 and frames[0] <= geometry.model.n_nodes and not moves else None
@@ -282,7 +283,8 @@ class Forces:
         return float(max((np.linalg.norm(force) for force in self.forces), default=0.0))
 
     def arrows(self, per_newton: float) -> tuple[np.ndarray, np.ndarray]:
-        """Starts and ends (n, 2, 3), and colours: contact forces end at their points, others start there."""
+        """Starts and ends of arrows, shape (n, 2, 3), and their colours. Contact forces end at their points, others
+        start there."""
         some = [k for k, force in enumerate(self.forces) if np.linalg.norm(force) > _SMALLEST * self.largest]
         lines = []
         for k in some:
@@ -313,7 +315,8 @@ def outer_moments(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> Force
 
 
 def second_heads(lines: np.ndarray, head: float) -> np.ndarray:
-    """Arrows (n, 2, 3) shorter by a head, or by half if that is less; they give arrows of moments a second head."""
+    """Arrows, shape (n, 2, 3), shortened by one head, or by half their length if that is less. Drawn over arrows of
+    moments, they add a second head."""
     reach = lines[:, 1] - lines[:, 0]
     length = np.maximum(np.linalg.norm(reach, axis=1, keepdims=True), 1e-300)
     return np.stack([lines[:, 0], lines[:, 0] + reach * np.maximum(0.5, 1.0 - head / length)], axis=1)

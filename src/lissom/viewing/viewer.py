@@ -1,4 +1,4 @@
-"""Interactive viewer: a robot in the browser, served by viser from a thread, and the files it writes."""
+"""Interactive viewer: a robot in the browser, served by viser from a thread, and the files that the viewer writes."""
 
 from __future__ import annotations
 
@@ -59,26 +59,27 @@ def view(
     browser: bool = True,
     block: bool = True,
 ) -> Viewer:
-    """Look at a robot in the browser: set its coordinates and inputs, watch equilibria and motions live, pull it.
+    """Show a robot in the browser: set its coordinates and inputs, see equilibria and motions at once, pull it with the
+    mouse.
 
     Args:
-        q: initial configuration, shape (nq,) [rad, m, or strain units]; None is the neutral one.
-        u: initial inputs, shape (nu,) [N, N·m, Pa]; None is zero.
+        q: initial configuration, shape (nq,) [rad, m, or strain units]; None stands for the neutral one.
+        u: initial inputs, shape (nu,) [N, N·m, Pa]; None stands for zero.
         trajectory: a motion of this robot to replay.
-        mode: "pose", "equilibrium", "simulate" or "replay"; None is "replay" with a trajectory, "equilibrium" with
-            inputs, else "pose".
-        host: address at which the viewer listens. Only this machine reaches the default; "0.0.0.0" lets all of its
-            network in, without a password.
-        port: at that address; 0 takes a free one.
+        mode: "pose", "equilibrium", "simulate" or "replay". None selects "replay" if a trajectory is given,
+            "equilibrium" if inputs are given, else "pose".
+        host: address at which the viewer listens. The default can be reached only from this machine; "0.0.0.0" can be
+            reached from its whole network, without a password.
+        port: number of the port; 0 takes a free one.
         hosts: names, besides those of this machine, under which browsers reach the viewer, such as that of a proxy.
             Pages of other origins cannot connect.
-        browser: whether a browser is opened.
-        block: whether to wait for Ctrl-C; False returns at once.
+        browser: whether to open a browser.
+        block: whether to wait for Ctrl-C; with False the function returns at once.
     Returns:
         The running viewer, to control it from Python; see `url` and `stop()`.
     Raises:
         ModelError: viser is missing, the trajectory is not one of this robot, or there is no such port. ShapeError: q
-        or u is not one configuration or the inputs of one robot. OSError: the port is in use.
+            or u is not one configuration or the inputs of one robot. OSError: the port is in use.
     """
     if mode is None and u is not None and trajectory is None:
         mode = "equilibrium"
@@ -111,13 +112,13 @@ def _open(url: str) -> None:
 
 @final
 class Viewer:
-    """Running viewer of one robot, made by `view`; Python sets its shape, inputs and mode.
+    """Running viewer of one robot, made by `view`; its methods set the shape, the inputs and the mode from Python.
 
-    The browser and its sliders follow at once. Methods may be called from any thread. As a context manager
-    (`with ls.view(model, block=False) as viewer:`) it stops at the end.
+    The browser and its sliders show each change at once. Methods may be called from any thread. Used as a context
+    manager (`with ls.view(model, block=False) as viewer:`) the viewer stops at the end of the block.
 
     Args:
-        model, q, trajectory, mode, host, port, hosts, u: as of `view`.
+        model, q, trajectory, mode, host, port, hosts, u: as for `view`.
     Attributes:
         url: address of the page.
     """
@@ -151,7 +152,7 @@ class Viewer:
 
     @property
     def v(self) -> np.ndarray:
-        """Current velocity, shape (nv,)."""
+        """Current velocity, shape (nv,) [rates of q]."""
         return self.do(lambda: self.session.v.copy())
 
     @property
@@ -166,30 +167,37 @@ class Viewer:
 
     @property
     def mode(self) -> str:
-        """ "pose", "equilibrium", "simulate" or "replay"."""
+        """Current mode: "pose", "equilibrium", "simulate" or "replay"."""
         return self.session.mode
 
     def set_shape(self, q: ArrayLike) -> None:
         """Set the configuration, shape (nq,).
 
-        "equilibrium" starts its search there, "simulate" continues from there at rest, "replay" raises a ModelError.
+        In the mode "equilibrium" the search starts there, and in "simulate" the motion continues from there at rest.
+
+        Raises:
+            ModelError: the mode is "replay".
         """
         self._set(lambda: self.session.set_shape(q))
 
     def set_inputs(self, u: ArrayLike | None) -> None:
-        """Set the inputs, shape (nu,); None is zero. "replay" raises a ModelError."""
+        """Set the inputs, shape (nu,); None stands for zero.
+
+        Raises:
+            ModelError: the mode is "replay".
+        """
         self._set(lambda: self.session.set_inputs(u))
 
     def set_mode(self, mode: str) -> None:
-        """Change the mode: "pose", "equilibrium", "simulate" or "replay"; the state stays."""
+        """Change the mode to "pose", "equilibrium", "simulate" or "replay"; the state stays."""
         self.do(lambda: self.panel.set_mode(mode))
 
     def play(self) -> None:
-        """Let the time of "simulate" or "replay" run."""
+        """Start time in the modes "simulate" and "replay"."""
         self._set(self.session.play)
 
     def pause(self) -> None:
-        """Stop the time of "simulate" or "replay"."""
+        """Stop time in the modes "simulate" and "replay"."""
         self._set(self.session.pause)
 
     def reset(self) -> None:
@@ -197,7 +205,7 @@ class Viewer:
         self._set(self.session.reset)
 
     def _set(self, change: Callable[[], Any]) -> None:
-        """Make a change between two pictures, and update the sliders."""
+        """Make a change between two pictures, then update the sliders."""
 
         def made() -> None:
             change()
@@ -213,7 +221,8 @@ class Viewer:
 
     @property
     def median_update(self) -> float:
-        """Median time of the last updates, from computing to sending [s]; zero before the first."""
+        """Median time of the most recent updates, from the start of the computation until the update is sent [s]; 0
+        before the first update."""
         spent = list(self._spent)
         return float(np.median(spent)) if spent else 0.0
 
@@ -222,7 +231,8 @@ class Viewer:
         self._jobs.put(job)
 
     def do(self, job: Callable[[], Any]) -> Any:
-        """Call a function between two pictures and return its result; a ModelError once the viewer is stopped."""
+        """Call a function between two pictures and return its result. Once the viewer is stopped this raises a
+        ModelError."""
         if threading.current_thread() is self._thread:
             return job()
         done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
@@ -293,7 +303,7 @@ class Viewer:
             self.stage.on_pull(self._on_pull if self._pulled in ("equilibrium", "simulate") else None)
 
     def _update(self, elapsed: float) -> None:
-        """Update the state, and draw it unless a browser still lags."""
+        """Advance the state, and draw it unless a browser has not yet drawn the last picture."""
         began = time.perf_counter()
         changed = self.session.update(elapsed)
         self._is_stale |= changed
@@ -311,7 +321,7 @@ class Viewer:
             self.stage.show(x.q, x.v, x.u, x.t, x.spring)
 
     def _on_pull(self, phase: str, link: str | None, point: Any) -> None:
-        """React to the mouse that drags a body."""
+        """React when the mouse drags a body."""
         x = self.session
         self.post({"start": lambda: x.grab(point, link), "update": lambda: x.drag(point), "end": x.release}[phase])
 
@@ -342,7 +352,7 @@ def _shown_host(host: str) -> str:
 
 
 def _server(host: str, port: int, hosts: Sequence[str]) -> Any:
-    """Server of viser at a free address, which refuses foreign hosts and origins."""
+    """Start a server of viser at a free address. It refuses foreign hosts and origins."""
     try:
         import viser
     except ImportError:
@@ -371,12 +381,13 @@ def _server(host: str, port: int, hosts: Sequence[str]) -> Any:
 
 @final
 class BrowserLag:
-    """Lag of the browsers at a server of viser, measured by a round trip now and then.
+    """Lag of the browsers at a server of viser, measured by occasional round trips.
 
-    A browser without a graphics card may draw one picture a second; pictures sent meanwhile only delay it.
+    A browser without a graphics card may draw one picture per second; pictures that are sent in the meantime only add
+    delay.
 
     Args:
-        ends: set to stop measuring.
+        ends: event that is set to end the measurements.
     """
 
     def __init__(self, server: Any, ends: threading.Event) -> None:
@@ -385,7 +396,7 @@ class BrowserLag:
 
     @property
     def interval(self) -> float:
-        """Least time between two pictures, so that the slowest browser keeps up [s]."""
+        """Shortest time between two pictures with which the slowest browser keeps up [s]."""
         return self.lag if self.lag > _UNNOTICED else 0.0
 
     def _measure(self) -> None:
@@ -394,7 +405,7 @@ class BrowserLag:
             self.lag = max(trips, default=0.0)
 
     def _round_trip(self, client: Any) -> float:
-        """Time of a round trip to one browser [s]; zero if it has left."""
+        """Time of a round trip to one browser [s]; 0 if the browser has left."""
         began = time.perf_counter()
         try:
             client.local_storage.get_item("lissom", timeout=_PATIENCE)
@@ -432,7 +443,7 @@ def gltf(server: Any, stage: Stage, session: Session) -> bytes:
 
 
 def _recorded(session: Session) -> Iterator[tuple[float, Any]]:
-    """Times, _FPS of them a second, and states of the history; the current state if the history is empty."""
+    """Times, _FPS of them per second, and states of the history; the current state if the history is empty."""
     record = session.record
     if session.mode == "pose" or len(record) < 2:
         yield 0.0, (session.q, session.v, session.u)
@@ -457,7 +468,7 @@ def web_page(server: Any, stage: Stage, session: Session) -> bytes:
 
 
 def video(server: Any, stage: Stage, session: Session) -> bytes:
-    """History as a film, seen by the camera of the first browser."""
+    """History as a film, seen from the camera of the first browser."""
     clients = list(server.get_clients().values())
     if not clients:
         raise ModelError("film: needs a browser that looks on, whose pictures it is made of (got none)")
