@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-_DPI, _PICTURE_DPI = 200, 150  # of figures, and of pictures of robots in them
-_WIDE, _TITLE = 7.0, 0.5  # width of a picture of its own, and height of its title [in]
-_SMALLEST = 64  # pixels of a picture, along either side
-_APART = 50.0  # ratio of the spans of curves that share a panel, at most
-_INCHES = 1.9  # height of a panel, about
+_DPI, _PICTURE_DPI = 200, 150  # dots per inch of figures, and of pictures of robots in them
+_WIDE, _TITLE = 7.0, 0.5  # width of a figure with one picture, and height of its title [in]
+_SMALLEST = 64  # smallest number of pixels of a picture along each side
+_APART = 50.0  # largest ratio of the spans of curves that share a panel
+_INCHES = 1.9  # approximate height of a panel [in]
 
 
 @renamed(trace="trail")
