@@ -40,9 +40,7 @@ from lissom.robot.robot import Robot
 from lissom.robot.shapes import Shape, ShapeKind
 
 _RATE_STEP = 1e-5  # step of the difference for the rate of a current that is a function of time [s]
-_NEIGHBOURS = (
-    1.2  # balls of a link, or of a link and its parent, never touch if they are closer than this times their radii
-)
+_NEIGHBOURS = 1.2  # balls of a link, or of a link and its parent, closer than this times their radii never touch
 _CLUSTER_SIZE = 16  # balls of a cluster
 
 

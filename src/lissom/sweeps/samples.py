@@ -131,9 +131,7 @@ def _points(kind: str, size: int, count: int, seed: int) -> np.ndarray:
         return generator.random((count, size))
     make: Any = qmc.LatinHypercube if kind == "latin_hypercube" else qmc.Sobol
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # warnings about counts that are not powers of 2, which the manual explains
+        warnings.simplefilter("ignore", UserWarning)  # about counts that are not powers of 2 (see the manual)
         return make(size, seed=generator).random(count)  # later versions of SciPy call it rng and accept both
 
 

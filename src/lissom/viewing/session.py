@@ -144,9 +144,9 @@ class Session:
     """Current state of one robot in a viewer.
 
     Args:
-        q: initial configuration, shape (nq,); None stands for the neutral one.
+        q: initial configuration, shape (nq,); None is the neutral one.
         motion: a simulated motion of a single robot, to replay.
-        u: initial inputs, shape (nu,); None stands for zero.
+        u: initial inputs, shape (nu,); None is zero.
     Raises:
         ModelError: the motion is not one of this robot.
     """

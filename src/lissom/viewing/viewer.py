@@ -63,8 +63,8 @@ def view(
     mouse.
 
     Args:
-        q: initial configuration, shape (nq,) [rad, m, or strain units]; None stands for the neutral one.
-        u: initial inputs, shape (nu,) [N, N·m, Pa]; None stands for zero.
+        q: initial configuration, shape (nq,) [rad, m, or strain units]; None is the neutral one.
+        u: initial inputs, shape (nu,) [N, N·m, Pa]; None is zero.
         trajectory: a motion of this robot to replay.
         mode: "pose", "equilibrium", "simulate" or "replay". None selects "replay" if a trajectory is given,
             "equilibrium" if inputs are given, else "pose".
@@ -181,7 +181,7 @@ class Viewer:
         self._set(lambda: self.session.set_shape(q))
 
     def set_inputs(self, u: ArrayLike | None) -> None:
-        """Set the inputs, shape (nu,); None stands for zero.
+        """Set the inputs, shape (nu,); None is zero.
 
         Raises:
             ModelError: the mode is "replay".
