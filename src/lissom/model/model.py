@@ -256,9 +256,7 @@ class Model:
         columns = dict(zip(pairs[::2], map(list, pairs[1::2])))
         counts = {name: len(column) for name, column in columns.items()}
         if len(pairs) % 2 or len(set(counts.values())) != 1:
-            raise ModelError(
-                f"batch: each path must be followed by its values, equally many for all paths (got {counts})"
-            )
+            raise ModelError(f"batch: paths and as many values of each must follow each other (got {counts})")
         rows = [dict(zip(columns, row)) for row in zip(*columns.values())]
         return ModelBatch([self._as(self.description.with_(row)) for row in rows])
 

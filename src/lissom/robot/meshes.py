@@ -148,7 +148,7 @@ def _check_surface(vertices: np.ndarray, triangles: np.ndarray, where: str) -> N
     a, b, c = np.moveaxis(vertices[triangles], 1, 0)
     edges = np.cross(b - a, c - a)
     if not edges.any():
-        raise ModelError(f"{where}: must hold a triangle whose area is not zero (got {len(edges)} flat)")
+        raise ModelError(f"{where}: must hold a triangle that is more than a point or a line (got {len(edges)} flat)")
 
 
 @lru_cache(maxsize=64)
