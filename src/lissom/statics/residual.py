@@ -113,7 +113,7 @@ def moving_model(model: Model, q: np.ndarray, v: Any, t: float) -> Model:
         return moving
     name = model.loops.names[int(np.searchsorted(model.loops.row_start, rate.argmax(), side="right")) - 1]
     if v is not None:
-        raise ModelError(f"v: must not move loop {name!r} (it opens at {rate.max():.3g} rad/s or m/s)")
+        raise ModelError(f"v: must not move loop {name!r} (it parts at {rate.max():.3g} rad/s or m/s)")
     warnings.warn(
         f"robot {model.name!r}: statics takes the robot at rest, at the positions of its prescribed motions at "
         f"t = {t:g}: their velocities would open loop {name!r}; give v=np.zeros(model.nv) if rest is meant",
