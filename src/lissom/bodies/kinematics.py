@@ -228,8 +228,7 @@ class KinematicsRitz(Kinematics):
 Modes = Sequence[Sequence[float]] | Callable[[Any], Any]
 """Modes: k functions of the abscissa s = x/length, each multiplied by one coordinate. They are given as polynomials,
 each a list of coefficients by ascending power of s; or as one smooth function of s, written with jax.numpy, that
-returns
-all k values, shape (k,)."""
+returns all k values, shape (k,)."""
 
 
 def mode_count(modes: Modes) -> int:

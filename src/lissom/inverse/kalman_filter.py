@@ -372,7 +372,7 @@ class ExtendedKalmanFilter:
         checks.require(isinstance(model, Model) and not model.models, "model", "must be one Model", model)
         checks.require(len(self.sensors) > 0, "sensors", "must contain at least one", self.sensors)
         for sensor in self.sensors:
-            checks.require(isinstance(sensor, Sensor), "sensors", "must be such as ls.SensorPosition", sensor)
+            checks.require(isinstance(sensor, Sensor), "sensors", "must be a sensor such as ls.SensorPosition", sensor)
             sensor.shape(model)
             sensor.deviations(model)
         if model.loads.varies or model.n_motions > model.prescribed.n_locked:

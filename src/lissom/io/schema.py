@@ -440,7 +440,7 @@ def _deformable(kinematics: Any, domain: Any = None, **others: Any) -> Deformabl
     """A deformable body. Without a domain, its domain is the mesh of its finite elements."""
     if domain is None:
         domain = getattr(getattr(kinematics, "whole", kinematics), "mesh", None)
-        checks.require(domain is not None, "domain", "must be given but for finite elements", None)
+        checks.require(domain is not None, "domain", "must be given, except for finite elements", None)
     return DeformableBody(kinematics, domain, **others)
 
 

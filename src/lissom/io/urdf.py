@@ -527,7 +527,7 @@ class LeftOut:
         if self._fits:
             balls = [f"{link!r} {count}, up to {1e3 * gap:.2g} mm away" for link, (count, gap) in self._fits.items()]
             text = f"{self.source}: balls replace collision meshes: {_listed(balls)}"
-            warnings.warn(f"{text}; more balls come nearer, balls=0 makes none", AccuracyWarning, stacklevel=3)
+            warnings.warn(f"{text}; more balls fit closer, balls=0 makes none", AccuracyWarning, stacklevel=3)
 
 
 def _listed(places: list[str]) -> str:

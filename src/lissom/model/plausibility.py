@@ -31,11 +31,11 @@ YOUNG = (1e2, 1e13)  # [Pa]; the softest gels have 1e2, diamond 1e12
 DENSITY = (5.0, 1e5)  # [kg/m³]; light foams 10, osmium 2e4
 LENGTH = (1e-7, 100.0)  # of one rod [m]
 GRAVITY = 1e3  # [m/s²]
-THICKNESS = (1e-6, 2.0)  # reach of a section over the length of its rod
-REACH = 3.0  # of a tendon from the centreline, over the length of the rod
+THICKNESS = (1e-6, 2.0)  # reach of a section, relative to the length of its rod
+REACH = 3.0  # distance of a tendon from the centreline, relative to the length of the rod
 STRETCH = (0.1, 10.0)
 BENT = 2.0  # |κ| r / λ
-_MOTIONS = 16  # motions that are checked at once
+_MOTIONS = 16  # number of motions that are checked at once
 CAUSE = "are loads and tensions in N, young in Pa, lengths in m?"
 
 

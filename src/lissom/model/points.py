@@ -20,9 +20,9 @@ from lissom.model.nodes import Key, line_through_moments, point_before
 from lissom.robot import checks
 from lissom.robot.bases import BasisCustom
 
-_KEPT = 128  # places in the cache of a model
+_KEPT = 128  # number of places in the cache of a model
 _ONE = np.eye(4)
-_SAME = 1e-12  # abscissae that differ by less are the same
+_SAME = 1e-12  # abscissae that differ by less count as the same
 _FITS = 1e-13  # largest error of the polynomials of a basis, relative to its size
 _MOST_COEFFICIENTS = 40
 

@@ -21,7 +21,7 @@ from lissom.robot import checks
 _PSI = 6894.757293168361  # Pa
 _SMOOTH_ON = "Smooth-On, {} Series, Technical Bulletin: specific gravity {}; 100 % modulus {} psi, E by neo-Hooke"
 _NITINOL = "Johnson Matthey, Nitinol Technical Properties: {}, Poisson's ratio 0.33, 6.45 g/cm³"
-_GAUGES = (  # of needles: outer and inner diameter [mm] from 7 on
+_GAUGES = (  # needles: outer and inner diameter [mm] from gauge 7 on
     (4.572, 3.810), (4.191, 3.429), (3.759, 2.997), (3.404, 2.692), (3.048, 2.388), (2.769, 2.159), (2.413, 1.803),
     (2.108, 1.600), (1.829, 1.372), (1.651, 1.194), (1.473, 1.067), (1.270, 0.838), (1.067, 0.686), (0.9081, 0.603),
     (0.8192, 0.514), (0.7176, 0.413), (0.6414, 0.337), (0.5652, 0.311), (0.5144, 0.260), (0.4636, 0.260),

@@ -110,7 +110,7 @@ class AdaptiveKernelSteps:
 
     @property
     def w(self) -> Workspace | None:
-        """The buffers; None before the first step."""
+        """Buffers of the steps; None before the first step."""
         return None if self.motions is None else self.motions.w
 
     @w.setter

@@ -118,7 +118,7 @@ def _combined(values: list[np.ndarray]) -> np.ndarray:
 def _side_by_side(names: tuple[str, ...], values: list[np.ndarray]) -> np.ndarray:
     sizes = {len(column) for column in values}
     given = {name: len(column) for name, column in zip(names, values)}
-    checks.require(len(sizes) == 1, "parameters", "a list of samples needs as many values of each", given)
+    checks.require(len(sizes) == 1, "parameters", "a list of samples needs equally many values of each", given)
     return np.stack(values, axis=1)
 
 
@@ -131,7 +131,7 @@ def _points(kind: str, size: int, count: int, seed: int) -> np.ndarray:
         return generator.random((count, size))
     make: Any = qmc.LatinHypercube if kind == "latin_hypercube" else qmc.Sobol
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of counts that are no powers of 2, which the manual explains
+        warnings.simplefilter("ignore", UserWarning)  # about counts that are not powers of 2 (see the manual)
         return make(size, seed=generator).random(count)  # later versions of SciPy call it rng and accept both
 
 

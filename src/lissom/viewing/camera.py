@@ -12,7 +12,7 @@ from lissom.dynamics.kinematics import forward_kinematics
 from lissom.model.model import Model
 from lissom.viewing.geometry import robot_geometry
 
-_FLAT = 1e-7  # largest distance of a planar robot from its plane, over its size
+_FLAT = 1e-7  # largest distance of a planar robot from its plane, relative to its size
 _SAMPLES = 6
 
 
@@ -107,7 +107,7 @@ def plane_axes(normal: np.ndarray, up: np.ndarray) -> np.ndarray:
     top = next(e for e in across if np.linalg.norm(e) > 0.5)
     top = top / np.linalg.norm(top)
     right = np.cross(top, normal)
-    if right[np.argmax(np.abs(right))] < 0.0:  # the world's axis to the right, not to the left
+    if right[np.argmax(np.abs(right))] < 0.0:  # the axis of the world points to the right, not to the left
         normal, right = -normal, -right
     return np.array([right, top, normal])
 

@@ -19,10 +19,10 @@ from lissom.viewing.colors import rgb
 from lissom.viewing.labels import nice_number
 
 AIR, WATER, GROUND, _GRID = rgb("#ffffff"), rgb("#eaf4fa"), rgb("#eef0f3"), rgb("#dfe2e7")
-_CELLS = 512  # of a shadow, along each side
+_CELLS = 512  # number of cells of a shadow along each side
 _DARK = 0.34  # darkest part of a shadow
-_LEVEL = 0.99  # cosine between normals of a plane and the ground
-FINER = 2  # pixels drawn for each of the picture, along either side
+_LEVEL = 0.99  # smallest cosine between the normal of a plane and the vertical for which the plane is the ground
+FINER = 2  # pixels drawn for each pixel of the picture, along each side
 _RIM = 3  # pixels around a window
 _WINDOW = "VTK_DEFAULT_OPENGL_WINDOW"
 _NO_GRAPHICS = (
@@ -206,7 +206,7 @@ def check_graphics() -> None:
     from vtkmodules.vtkRenderingCore import vtkRenderWindow
 
     before = vtkLogger.GetCurrentVerbosityCutoff()
-    vtkLogger.SetStderrVerbosity(vtkLogger.VERBOSITY_OFF)  # it warns of each library that it lacks
+    vtkLogger.SetStderrVerbosity(vtkLogger.VERBOSITY_OFF)  # VTK warns of each missing library
     try:
         with _without_display():
             kind = vtkRenderWindow().GetClassName()

@@ -18,11 +18,11 @@ def rgb(color: str) -> np.ndarray:
     return np.array([int(color[k : k + 2], 16) for k in (1, 3, 5)]) / 255.0
 
 
-INK, FAINT, GRID = "#333333", "#b8bcc4", "#e6e8ec"  # of text, of frames and ticks, of grid lines
+INK, FAINT, GRID = "#333333", "#b8bcc4", "#e6e8ec"  # colours of text, of frames and ticks, of grid lines
 # Okabe and Ito's colours, distinct for colour-blind readers; neighbours differ in lightness, for print
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#8c6d00", "#6b6f76")
 PALETTE = tuple(rgb(color) for color in SERIES)
-COLOR_LEVELS = 16  # of the live view, where a mesh has one colour
+COLOR_LEVELS = 16  # number of levels in the live view, where each mesh has one colour
 # Quantity: its unit. The first group are strains of the section, whose curvature is the size of both bendings; strain
 # is that of the fibre at the vertex, along the rod, against the rod without stress; tension is that of whole sections.
 SHAPE_QUANTITIES = {

@@ -22,13 +22,13 @@ from lissom.viewing.geometry import robot_geometry
 from lissom.viewing.labels import nice_number
 from lissom.viewing.plots import inputs_by_unit
 
-_MOST_STRAIN = 0.3  # of elongation and shear
+_MOST_STRAIN = 0.3  # largest elongation and shear of a slider
 _REACH = 6.0  # rotation by which an input at the end of its range bends a rod, to first order [rad]
-_SLOWEST = 2.0 * np.pi * 0.5  # frequency that stands in for a missing stiffness [rad/s]
+_SLOWEST = 2.0 * np.pi * 0.5  # frequency that replaces a missing stiffness [rad/s]
 _STIFFER = 3.0  # stiffness of the mouse spring, relative to the robot at that place
 _DAMPING_RATIO = 0.3  # of the mouse spring
-_LAG = 0.05  # of the spring's end behind the mouse [s]
-_TOLERANCE = 1e-3  # of the spring's force at rest
+_LAG = 0.05  # time constant with which the end of the spring follows the mouse [s]
+_TOLERANCE = 1e-3  # relative tolerance of the force of the spring at rest
 _INPUT = "mouse"  # name of the wrench input, and of the frame, at the grip
 
 

@@ -23,7 +23,7 @@ from lissom.viewing.canvas import canvas
 from lissom.viewing.render import Scene
 
 _FRAMES = 1_000_000  # of a film at most
-_FRAMED = 60  # instants that the camera is fitted to
+_FRAMED = 60  # number of instants to which the camera is fitted
 
 
 def film(

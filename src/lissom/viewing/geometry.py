@@ -29,10 +29,10 @@ from lissom.robot.actuators import PathBody, PathItem, PathPoint, PathRod, Tendo
 from lissom.robot.bodies import Body, Solid
 from lissom.robot.shapes import box_faces, revolved
 
-STATIONS, AROUND = 41, 32  # of a rod, points around a section and around solids
-_ALONG = 2 * STATIONS - 1  # points of a tendon along a rod
-_SHARP = np.cos(np.radians(38.0))  # between normals of facets that meet at an edge
-_STEP = 1e-6  # of time, for speeds [s]
+STATIONS, AROUND = 41, 32  # stations of a rod; points around a section and around solids
+_ALONG = 2 * STATIONS - 1  # number of points of a tendon along a rod
+_SHARP = np.cos(np.radians(38.0))  # cosine of the angle between normals of facets above which their joint is smooth
+_STEP = 1e-6  # step of the difference in time for speeds [s]
 
 
 @final

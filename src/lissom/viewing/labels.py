@@ -12,7 +12,7 @@ from lissom.viewing.camera import Camera
 from lissom.viewing.colors import INK, ramp
 
 _AXES = ("#c0392b", "#2e7d46", "#2456a6")
-_FINER = 3  # pixels drawn for each of the picture, along either side
+_FINER = 3  # pixels drawn for each pixel of the picture, along each side
 
 
 def nice_number(most: float) -> float:

@@ -14,7 +14,7 @@ from lissom.viewing.session import Session
 from lissom.viewing.stage import SHOWN, Stage
 
 Post = Callable[[Callable[[], Any]], None]
-_MANY = 8  # sliders of an open folder
+_MANY = 8  # largest number of sliders of a folder that is open at first
 _WINDOWS = {"2 s": 2.0, "5 s": 5.0, "10 s": 10.0, "30 s": 30.0, "all": np.inf}
 _EMPTY = np.zeros(2)
 _TIME = {
@@ -267,7 +267,7 @@ class PlotPanels:
     def __init__(self, gui: Any, session: Session) -> None:
         self.session, model, self._gui = session, session.model, gui
         self._names = tuple(dict.fromkeys([*model.frames, *reversed(model.links.names)]))
-        self.frames: list[tuple[Any, Any]] = []  # a choice, and its plot
+        self.frames: list[tuple[Any, Any]] = []  # the dropdown of each frame, and its plot
         self.window = gui.add_dropdown("window", tuple(_WINDOWS), initial_value="10 s")
         self.is_live = gui.add_checkbox("live", True, hint="let the plots go on")
         self._folder = gui.add_folder("Frames")

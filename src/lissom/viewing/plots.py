@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-_DPI, _PICTURE_DPI = 200, 150  # of figures, and of pictures of robots in them
-_WIDE, _TITLE = 7.0, 0.5  # width of a picture of its own, and height of its title [in]
-_SMALLEST = 64  # pixels of a picture, along either side
-_APART = 50.0  # ratio of the spans of curves that share a panel, at most
-_INCHES = 1.9  # height of a panel, about
+_DPI, _PICTURE_DPI = 200, 150  # dots per inch of figures, and of pictures of robots in them
+_WIDE, _TITLE = 7.0, 0.5  # width of a figure with one picture, and height of its title [in]
+_SMALLEST = 64  # smallest number of pixels of a picture along each side
+_APART = 50.0  # largest ratio of the spans of curves that share a panel
+_INCHES = 1.9  # approximate height of a panel [in]
 
 
 @renamed(trace="trail")
@@ -61,7 +61,7 @@ def plot_shapes(
         trail: a curve to draw, shape (m, 3) [m], a list of curves, or the name of a link or frame whose path is drawn.
         values: one number for each configuration, shape (n,), which the colours of soft bodies show.
         value_label: label of the colour scale of `values`, with their unit.
-        title: title of the figure; None stands for the name of the robot.
+        title: title of the figure; None is the name of the robot.
         view: elevation and azimuth of the eye [deg]; with None a direction is chosen.
         obstacles: whether to draw contact shapes.
         axes: axes of matplotlib to draw into, without a projection; with None a figure is made.
@@ -134,12 +134,12 @@ def plot_trajectory(
     Args:
         trajectory: of one motion.
         path: file to write, whose ending selects the format (.png, .pdf, .svg).
-        link: name of the link or frame whose position is drawn, for a rod that of its far end; None stands for the last
+        link: name of the link or frame whose position is drawn, for a rod that of its far end; None is the last
             link of the tree without children.
         internal: link and abscissa of a section. Its internal_wrench is drawn, tendons and chambers included: first the
             moments, then the forces.
         joint: name of a link. Its joint_wrench is drawn in the same way.
-        title: title of the figure; None stands for the name of the robot.
+        title: title of the figure; None is the name of the robot.
     Returns:
         The figure.
     Raises:

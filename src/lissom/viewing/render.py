@@ -42,7 +42,7 @@ _OBSTACLE, _TRAIL = rgb("#7fa3c7"), rgb("#b5179e")
 _SIDES = 10  # of a tube
 _TURNS = 9  # of a spring
 _GHOSTS = (0.14, 0.42)  # opacity of the first and of the last but one of several configurations
-_OBSTACLE_OPACITY = (0.36, 0.16)  # of sides that face away, and of sides towards the eye
+_OBSTACLE_OPACITY = (0.36, 0.16)  # opacity of sides that face away from the eye, and of sides that face it
 _HIDDEN = 0.35  # opacity of a tendon inside a body
 _MOST_NAMED = 8  # tendons
 _MARGINS = (0.08, 0.08, 0.11, 0.06)
@@ -327,7 +327,7 @@ def curves_of(model: Model, trail: Any, rows: np.ndarray) -> list[np.ndarray]:
     curves = [np.asarray(curve, dtype=np.float64) for curve in ([trail] if np.ndim(trail[0]) == 1 else trail)]
     for curve in curves:
         if curve.ndim != 2 or curve.shape[1] != 3:
-            raise ShapeError(f"trail: expected shape (m, 3) or a list of such, got {curve.shape}")
+            raise ShapeError(f"trail: expected shape (m, 3) or a list of such arrays, got {curve.shape}")
     return curves
 
 

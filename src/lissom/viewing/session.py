@@ -39,11 +39,11 @@ from lissom.viewing.controls import (
 from lissom.viewing.geometry import robot_geometry
 
 MODES = ("pose", "equilibrium", "simulate", "replay")
-STEP = 1.0 / 240.0  # of the simulation [s]
+STEP = 1.0 / 240.0  # time step of the simulation [s]
 _MOST_WORK = 0.03  # computing time between two pictures [s]; a motion that needs more is slower than real time
 _PULLED_SOLVES = 4  # equilibria per update while the mouse pulls, until the force of its spring converges
-_MOST_STATES = 36_000  # in a history: ten minutes at sixty a second
-_MOST_PLOTTED = 600  # states of a plotted series
+_MOST_STATES = 36_000  # number of states in a history: ten minutes at sixty per second
+_MOST_PLOTTED = 600  # number of states of a plotted series
 
 
 @final
@@ -144,9 +144,9 @@ class Session:
     """Current state of one robot in a viewer.
 
     Args:
-        q: initial configuration, shape (nq,); None stands for the neutral one.
+        q: initial configuration, shape (nq,); None is the neutral one.
         motion: a simulated motion of a single robot, to replay.
-        u: initial inputs, shape (nu,); None stands for zero.
+        u: initial inputs, shape (nu,); None is zero.
     Raises:
         ModelError: the motion is not one of this robot.
     """
@@ -159,7 +159,7 @@ class Session:
         self.q, self.v, self.u = self.start.copy(), np.zeros(model.nv), self.start_inputs.copy()
         self.t, self.speed, self.is_playing = 0.0, 1.0, False
         self.mode, self.note, self.is_good = "pose", "", True
-        self.pace = 1.0  # simulated time over wanted time; below one the machine is too slow
+        self.pace = 1.0  # simulated time divided by the time that should be simulated; below 1 the machine is too slow
         self.equilibrium: Equilibrium | None = None
         self.spring: MouseSpring | None = None
         self.history = History(model)

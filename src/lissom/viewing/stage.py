@@ -21,9 +21,9 @@ from lissom.viewing.labels import nice_number
 COLORS = {"rod": (226, 158, 104), "deformable": (222, 138, 120), "rigid": (150, 155, 166), "shape": (112, 140, 173)}
 COLORS["plane"] = (196, 205, 216)
 _WATER, _TIE = (70, 140, 200), (150, 155, 166)
-_LONGEST, _HEAD = 0.35, 0.05  # arrow and its head, of the size of the robot
+_LONGEST, _HEAD = 0.35, 0.05  # sizes of an arrow and of its head, relative to the size of the robot
 _SOLID, _TRANSLUCENT = 1.0, 0.45
-_SMALLEST = 1e-9  # of the largest force: smaller ones are not drawn
+_SMALLEST = 1e-9  # forces below this fraction of the largest one are not drawn
 LOAD, CONTACT, PULL, INPUT = (209, 96, 61), (47, 109, 179), (138, 95, 176), (63, 155, 108)
 SHOWN = ("tendons", "frames", "forces", "surroundings", "grid", "shadows")  # parts that can be hidden
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 LOOPBACK, PORT = "127.0.0.1", 8080
 _TICK = 1.0 / 60.0  # time between two pictures [s]
 _REFRESH = 0.15  # time between two updates of the panel [s]
-_COUNTED = 120  # updates whose median is shown
-_UNNOTICED = 0.1  # lag of a browser that slows nothing down [s]
+_COUNTED = 120  # number of updates whose median is shown
+_UNNOTICED = 0.1  # lag of a browser up to which pictures are not delayed [s]
 _PATIENCE, _PAUSE = 10.0, 0.3  # longest wait for a browser, and time between two measurements of its lag [s]
 _FPS = 25  # of pages and films
 _LONGEST = 120.0  # of a page or film: its last part is taken [s]
@@ -63,8 +63,8 @@ def view(
     mouse.
 
     Args:
-        q: initial configuration, shape (nq,) [rad, m, or strain units]; None stands for the neutral one.
-        u: initial inputs, shape (nu,) [N, N·m, Pa]; None stands for zero.
+        q: initial configuration, shape (nq,) [rad, m, or strain units]; None is the neutral one.
+        u: initial inputs, shape (nu,) [N, N·m, Pa]; None is zero.
         trajectory: a motion of this robot to replay.
         mode: "pose", "equilibrium", "simulate" or "replay". None selects "replay" if a trajectory is given,
             "equilibrium" if inputs are given, else "pose".
@@ -181,7 +181,7 @@ class Viewer:
         self._set(lambda: self.session.set_shape(q))
 
     def set_inputs(self, u: ArrayLike | None) -> None:
-        """Set the inputs, shape (nu,); None stands for zero.
+        """Set the inputs, shape (nu,); None is zero.
 
         Raises:
             ModelError: the mode is "replay".
@@ -487,7 +487,7 @@ def video(server: Any, stage: Stage, session: Session) -> bytes:
         try:
             write_mp4(path, pictures(), _FPS, (wide, high))
         except TimeoutError:
-            raise ModelError("film: the browser hands out no pictures; keep its window in front") from None
+            raise ModelError("film: the browser returns no pictures; keep its window in front") from None
         return path.read_bytes()
 
 
