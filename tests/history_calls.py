@@ -177,7 +177,7 @@ def _motion(m, d, **more):
     method = d.one_of((*SCHEMES, "auto", "bdf", "dop853") if adaptive else (*SCHEMES, "auto"))
     size = {} if adaptive else {"dt": 0.002}
     times = np.linspace(0.0, 0.006, 4) if lead or d.flag() else None
-    more = more or {"u": d.u(lead) * d.one_of(FORCES)}
+    more = more or {"u": d.u(lead) * (1.0 if adaptive else d.one_of(FORCES))}
     q, v = d.q(lead, 0.1), 0.3 * d.v(lead)
     return ls.simulate(m, 0.006, q, v, method=method, t_eval=times, **size, **more)
 

@@ -143,7 +143,7 @@ def catalogue() -> dict[str, CatalogueEntry]:
     Use a name in `Material.named`, `SectionCircle.named` or `SectionAnnulus.named`, or as `name` in robot files.
 
     Returns:
-        CatalogueEntry by name.
+        CatalogueEntry by name. Lengths are in [m], moduli in [Pa].
     """
     return dict(_ENTRIES)
 
