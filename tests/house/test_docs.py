@@ -98,7 +98,7 @@ def test_the_manual_builds_strictly(tmp_path, monkeypatch):
     pages = {path.stem: path.read_text(encoding="utf-8") for path in (tmp_path / "reference").glob("*.html")}
     anchors = re.findall(r'<h3 id="lissom\.([\w.]+)"', "".join(pages.values()))
     assert sorted(anchors) == stub.names()
-    assert re.search(r"<li>\s*(<p>)?<code>residual</code>: largest entry", pages["statics"])
+    assert re.search(r"<li>\s*(<p>)?<code>residual</code>: largest absolute entry", pages["statics"])
     assert re.search(r'href="dynamics\.html#lissom\.assemble"><code>assemble</code>', pages["statics"])
     tutorial = (tmp_path / "tutorial.html").read_text(encoding="utf-8")
     assert 'href="reference/statics.html#lissom.solve_statics"><code>solve_statics</code>' in tutorial

@@ -228,7 +228,8 @@ def test_numbers_of_descriptions_have_units():
         for item in fields:
             at = doc(name).find(item.name)
             words = doc(name)[at : at + 160]
-            known = at >= 0 and (UNIT.search(words) or re.search("ratio|abscissa|largest .error. over", words))
+            ratio = re.search("ratio|dimensionless|abscissa|largest .error. over", words)
+            known = at >= 0 and (UNIT.search(words) or ratio)
             if item.type == "float" and not known:
                 bare.append(f"{name}.{item.name}")
     assert not bare

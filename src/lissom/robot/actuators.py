@@ -60,8 +60,8 @@ class PathRod:
         link: name of a link whose body is a Rod.
         offset: position (y, z) [m] of the path in the cross-section: a constant pair, rows (s, y, z), or a function of
             s. It may lie outside the section.
-        start, stop: s (0 at the base, 1 at the tip) where the path begins and ends. With start > stop the path runs
-            towards the base.
+        start, stop: abscissae s where the path begins and ends, 0 at the base and 1 at the tip. With start > stop the
+            path runs towards the base.
     """
 
     link: str

@@ -45,7 +45,7 @@ class Hydrodynamics:
     Args:
         drag_normal, drag_tangent, lift: dimensionless coefficients C_n, C_t and C_l of (2). On a rigid body C_n acts in
             all three directions, each with the projected area of its outline.
-        added_mass: factor of the added masses (1) or (3); 0 omits them.
+        added_mass: dimensionless factor of the added masses (1) or (3); 0 omits them.
         tail: whether the reaction force of the wake acts at the tip of a rod (Lighthill's large-amplitude
             elongated-body theory): V_x p − ½ (p·V) x, with the velocity V of the tip, the axis x, and the momentum p =
             M_A V of the fluid around the tip's section. The added mass along the rod is the other part of that theory.
