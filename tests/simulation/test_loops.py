@@ -110,7 +110,7 @@ def test_methods_agree(model):
 @pytest.mark.parametrize(("rtol", "atol"), [(1e-4, 1e-6), (1e-6, 1e-8)])
 def test_bdf_keeps_to_the_loops_by_itself(model, rtol, atol, monkeypatch):
     """Before the last correction the residual is within ten times the tolerance, on a robot of 0.2 m."""
-    monkeypatch.setattr("lissom.simulation.trajectory.onto_loops", lambda model, q, v: (q, v))
+    monkeypatch.setattr("lissom.simulation.trajectory.project_onto_loops", lambda model, q, v: (q, v))
     drive = {"u": lambda t: [4.0 * np.sin(9.0 * t) ** 2], "rtol": rtol, "atol": atol}
     motion = ls.simulate(model, 2.0, at_rest(model, [0.0]).q, method="bdf", **drive)
     assert 0.0 < np.abs(ls.loop_residual(model, motion.q)).max() < 10.0 * rtol
@@ -142,7 +142,7 @@ def test_the_pull_of_loops_follows_the_steps(monkeypatch):
     of the loops before the last correction."""
     model = slow_loop()
     start = ls.assemble(model, [0.9, 0.5, 0.9])
-    monkeypatch.setattr("lissom.simulation.trajectory.onto_loops", lambda model, q, v: (q, v))
+    monkeypatch.setattr("lissom.simulation.trajectory.project_onto_loops", lambda model, q, v: (q, v))
     free = ls.simulate(model, 20.0, start, method="dop853", rtol=1e-6)
     monkeypatch.setattr("lissom.stepping.state.StateDerivative.ended", lambda self, t: None)
     fixed = ls.simulate(model, 20.0, start, method="dop853")
