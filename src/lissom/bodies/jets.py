@@ -596,7 +596,8 @@ def _square(table: Any, across: Parts, own: list[Parts], *shape: int) -> Any:
 
 
 def _transposed(tables: list[tuple[Any, ...]]) -> list[Parts]:
-    """Tables grouped by quantity instead of by component. XLA computes these arrays once, and not once for each use."""
+    """The tables of the components of a point, regrouped: one list per quantity, with an array per component. The
+    barrier keeps XLA from computing an array again at each use."""
     import jax
 
     return [list(parts) for parts in zip(*jax.lax.optimization_barrier(tables))]

@@ -158,7 +158,7 @@ class MaterialFrame:
         return found.g[0, 0], found.S[0, 0].T
 
     def derivatives(self, q: np.ndarray) -> PoseDerivatives:
-        """The pose and the columns (1) at θ = q (m, n)."""
+        """The pose of the frame at coordinates q (m, n), and its Jacobian S with derivatives, (1)."""
         return PoseDerivatives(*(part[:, 0] for part in self.family.derivatives([self], q)))
 
     def check(self, where: str) -> None:
@@ -426,6 +426,7 @@ def _plain(x: FirstDerivatives | SecondDerivatives) -> tuple[np.ndarray, np.ndar
 
 
 def _along_rates(change: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """A ∂²S (K, n, n, n, 6) with the given Σ ∂²S_j/∂θ_c∂θ_e v_c v_e (K, n, 6), at rates v (K, n)."""
+    """An array in place of ∂²S, shape (K, n, n, n, 6), whose contraction with the rates v (K, n) twice is `change`
+    (K, n, 6). Later steps use that contraction alone, so any such array serves."""
     unit = v / np.maximum((v * v).sum(axis=1), _LEAST)[:, None]
     return change[:, :, None, None] * (unit[:, :, None] * unit[:, None])[:, None, :, :, None]

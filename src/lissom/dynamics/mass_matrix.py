@@ -110,7 +110,7 @@ def rigid_mass_matrix_kernel(act: Acting) -> Any:
 
 
 def kernel_of(model: Model) -> Any:
-    """The kernel of the mass matrix of a model."""
+    """The compiled function (kernel) that computes the mass matrix of a model."""
     return rigid_mass_matrix_kernel if is_rigid(model) else mass_matrix_kernel
 
 
