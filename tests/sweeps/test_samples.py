@@ -54,7 +54,7 @@ def test_sobol_points_go_on():
         ({"a": ls.Span(0, 1)}, {}, r"parameter 'a': a grid needs the number of steps"),
         ({"a": [1, np.nan]}, {}, r"parameter 'a': must be a Span or a list of finite numbers"),
         ({"a": []}, {}, r"parameter 'a': must"),
-        ({"a": [1, 2], "b": [1]}, {"kind": "listed"}, r"as many values of each \(got {'a': 2, 'b': 1}\)"),
+        ({"a": [1, 2], "b": [1]}, {"kind": "listed"}, r"equally many values of each \(got {'a': 2, 'b': 1}\)"),
         (
             {"a": 3.0},
             {"kind": "sobol", "count": 4},
