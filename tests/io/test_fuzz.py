@@ -133,14 +133,9 @@ def test_spoilt_files(tmp_path):
     assert not read_and_build(0, 60, tmp_path)
 
 
-def _soft(path, value):
-    tree = yaml.safe_load(SOFT)
-    value_at(tree, path[:-1])[path[-1]] = value
-    return tree
-
-
-def _sprung(path, value):
-    tree = yaml.safe_load(SPRUNG)
+def changed(text, path, value):
+    """A document with another value at a path, and a wheel on a joint."""
+    tree = yaml.safe_load(text)
     joint, body = {"type": "JointRevolute", "axis": [0, 1, 0]}, {"type": "RigidBody", "mass": 1, "inertia": [1, 1, 1]}
     tree["links"].append({"name": "wheel", "body": body, "joint": joint})
     value_at(tree, path[:-1])[path[-1]] = value
@@ -148,14 +143,17 @@ def _sprung(path, value):
 
 
 FOUND = {
-    "a tip of lists of different lengths": (_soft(("links", 0, "body", "tip"), [[["x"]], [0, 1]]), "body: tip"),
-    "a law of lengths 0.1 and 1e16 m": (_sprung(("springs", 1, "law"), [[0.1, 0], [0.2, 1.5], [1e16, 2]]), "gaps"),
+    "a tip of lists of different lengths": (changed(SOFT, ("links", 0, "body", "tip"), [[["x"]], [0, 1]]), "body: tip"),
+    "a law of lengths 0.1 and 1e16 m": (
+        changed(SPRUNG, ("springs", 1, "law"), [[0.1, 0], [0.2, 1.5], [1e16, 2]]),
+        "gaps",
+    ),
     "an infinite number in an expression": (
-        _sprung(("loads",), [{"name": "up", "link": "arm", "force": {"expression": [0, float("-inf"), 0]}}]),
+        changed(SPRUNG, ("loads",), [{"name": "up", "link": "arm", "force": {"expression": [0, float("-inf"), 0]}}]),
         "finite numbers",
     ),
     "a motion of lists of different lengths": (
-        _sprung(("motions",), [{"name": "spin", "link": "wheel", "position": [[1], [1, 2]]}]),
+        changed(SPRUNG, ("motions",), [{"name": "spin", "link": "wheel", "position": [[1], [1, 2]]}]),
         "position",
     ),
 }

@@ -64,8 +64,8 @@ def scratch_memory(model: Model, batch: int, more_nodes: int = 0) -> ScratchStru
 
 @cache
 def state_of_none(state: Any, device: str) -> Any:
-    """A struct of arrays without entries, which robots share that have nothing of a kind: making an array takes as long
-    as a small kernel."""
+    """A struct of arrays without entries. All robots without features of this kind share it, since making an array
+    takes as long as a small kernel."""
     none = state()
     for name, variable in state.vars.items():
         array = variable.type
@@ -74,6 +74,7 @@ def state_of_none(state: Any, device: str) -> Any:
 
 
 def _channel_state(model: Model, batch: int) -> ChannelState:
+    """Buffers of the lengths pulled in by channels, and of rows of elastic tendons."""
     row, state = model.nv if len(model.spools.channel) else 0, ChannelState()
     for name, size in {"size": len(model.channels.names), "row": row, "moved_row": row}.items():
         setattr(state, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
@@ -82,9 +83,9 @@ def _channel_state(model: Model, batch: int) -> ChannelState:
 
 def _contact_state(model: Model, batch: int) -> Near:
     """Buffers of near pairs, contacts and ties; empty if the model has none of these."""
-    world, near = model.contacts, Near()
     if not (model.has_surroundings or len(model.springs) or len(model.segments.channel)):
         return state_of_none(Near, model.device)
+    world, near = model.contacts, Near()
     count = batch if model.has_surroundings else 0
     clusters = len(world.cluster_start) - 1
     sizes = {"pair": world.capacity, "listed_position": len(world.ball_node), "N": model.n_dynamic}
