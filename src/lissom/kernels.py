@@ -35,7 +35,7 @@ from lissom.launch.compiling import begin_headers, build, check_target, find_pre
 from lissom.launch.cores import build_lock
 from lissom.launch.warp_private import is_compiled
 from lissom.lie import arrays
-from lissom.model.model import Model
+from lissom.model.model import Model, check_device
 from lissom.robot import formatting
 from lissom.robot.bodies import RigidBody
 from lissom.robot.joints import JointRevolute
@@ -115,7 +115,7 @@ def build_kernels(
         ModelError: there is no such device, or it compiles for no such target. OSError: the results cannot be written,
             and what to set.
     """
-    _check_device(device)
+    check_device(device)
     if (target is None) != (out is None):
         raise ModelError(f"target, out: must be given together (got {target!r}, {out!r})")
     if target is not None:
@@ -138,7 +138,7 @@ def kernel_cache(*models: Model, device: str = "cpu") -> KernelCache:
     Raises:
         ModelError: there is no such device.
     """
-    _check_device(device)
+    check_device(device)
     here = Path(str(wp.config.kernel_cache_dir))
     with build_lock():
         modules = _modules(models or (_plain(),))
@@ -146,13 +146,6 @@ def kernel_cache(*models: Model, device: str = "cpu") -> KernelCache:
         ready = sum(find_precompiled(module, device) is not None for module, there in zip(modules, known) if not there)
     size = sum(file.stat().st_size for file in here.rglob("*") if file.is_file())
     return KernelCache(here, size, None if None in known else sum(map(bool, known)), len(modules), ready)
-
-
-def _check_device(device: str) -> None:
-    try:
-        wp.get_device(device)
-    except (ValueError, RuntimeError):
-        raise ModelError(f"device: must be one of Warp's on this machine (got {device!r})") from None
 
 
 def _of(kernel: Any, model: Model) -> Any:

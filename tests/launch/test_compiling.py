@@ -250,6 +250,8 @@ def test_build_and_info_on_the_command_line(tmp_path, capsys, monkeypatch):
     assert lines[2].startswith(f"{wp.config.kernel_cache_dir}: ")
     monkeypatch.setattr(wp.config, "kernel_cache_dir", str(tmp_path))
     found = ls.kernel_cache(model)
-    with pytest.raises(ls.ModelError, match="device: must be one of Warp's on this machine"):
+    with pytest.raises(ls.ModelError, match="device: must be one of cpu"):
         ls.kernel_cache(model, device="abacus")
+    with pytest.raises(ls.ModelError, match="device: must be one of cpu"):
+        model.on("abacus")
     assert (found.folder, found.bytes, found.compiled, found.count) == (tmp_path, 0, 0, 2)

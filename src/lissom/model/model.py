@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 from weakref import finalize
 
 import numpy as np
+import warp as wp
 
 from lissom.errors import ModelError, ShapeError
 from lissom.model.actuation import Pulls
@@ -296,7 +297,14 @@ class Model:
                 total, count = total - size, count - 1
 
     def on(self, device: str) -> Model:
-        """The same model whose functions run on another Warp device, such as "cuda:0"."""
+        """The same model whose functions run on another Warp device.
+
+        Args:
+            device: name of the device, such as "cuda:0". Arguments and results of functions stay NumPy arrays.
+        Raises:
+            ModelError: this machine has no such device.
+        """
+        check_device(device)
         return replace(self, device=device, cache={})
 
     def anchored(self, anchors: ArrayLike) -> Model:
@@ -365,6 +373,15 @@ def with_groups(model: Model, **groups: Any) -> Model:
     copy = object.__new__(type(model))
     copy.__dict__.update(model.__dict__, **groups)
     return copy
+
+
+def check_device(device: str) -> None:
+    """Raise a ModelError unless this machine has a Warp device of this name."""
+    try:
+        wp.get_device(device)
+    except (ValueError, RuntimeError):
+        known = ", ".join(str(found) for found in wp.get_devices())
+        raise ModelError(f"device: must be one of {known} (got {device!r})") from None
 
 
 def _rebuilt(
