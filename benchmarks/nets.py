@@ -27,7 +27,7 @@ import numpy as np
 
 import lissom as ls
 from lissom.dynamics import forward_dynamics
-from lissom.systems import closed_blocks
+from lissom.systems import newton_blocks
 
 SIDES = (2, 3, 5, 7, 11, 15)
 LENGTH, RADIUS, DT, FEW, MANY = 0.2, 0.01, 1e-3, 4, 12
@@ -89,7 +89,7 @@ def whole_matrix(side: int) -> tuple[float, float, float]:
     """The same of a new model that solves for all coordinates together."""
     with (
         patch.object(forward_dynamics, "_LEAST_COORDINATES_CLOSED", sys.maxsize),
-        patch.object(closed_blocks, "_LEAST_COORDINATES", sys.maxsize),
+        patch.object(newton_blocks, "_LEAST_COORDINATES", sys.maxsize),
     ):
         return row(net(side))
 

@@ -42,13 +42,12 @@ from lissom.robot.joints import JointRevolute
 from lissom.robot.robot import Robot
 from lissom.statics.newton_kernel import equilibrium_kernel
 from lissom.stepping.contact_search import contact_search_kernel
-from lissom.stepping.step_kernel import block_steps_kernel, closed_steps_kernel, implicit_steps_kernel, steps_kernel
+from lissom.stepping.step_kernel import block_steps_kernel, implicit_steps_kernel, steps_kernel
 
 # One of each module but that of the Lie group's functions, those that take longest first.
 KERNELS: tuple[Any, ...] = (
     implicit_steps_kernel,
     block_steps_kernel,
-    closed_steps_kernel,
     equilibrium_kernel,
     residual_derivatives_kernel,
     forward_dynamics_kernel,
@@ -77,7 +76,7 @@ KERNELS: tuple[Any, ...] = (
 
 
 # What steps_kernel has an answer for.
-STEPS = implicit_steps_kernel, block_steps_kernel, closed_steps_kernel
+STEPS = implicit_steps_kernel, block_steps_kernel
 
 
 @final

@@ -12,8 +12,8 @@ from lissom.stepping import step_kernel
 from lissom.stepping.newton_stages import BEGIN, CORRECT
 from lissom.stepping.schemes import ORDER_SHARE, StepState, generalized_alpha
 from lissom.stepping.step_rows import scheme_numbers
-from lissom.systems import closed_blocks
-from lissom.systems.closed_blocks import steps_closed_by_blocks
+from lissom.systems import newton_blocks
+from lissom.systems.newton_blocks import steps_by_blocks
 
 
 def direction(model, q, v, a, force, h):
@@ -43,9 +43,9 @@ def test_direction_is_that_of_the_whole_matrix(monkeypatch, net):
         v, a, force = rng.normal(size=model.nv), rng.normal(size=model.nv), rng.normal(size=model.n_rows)
         found = []
         for least in (model.nv + 1, 0):
-            monkeypatch.setattr(closed_blocks, "_LEAST_COORDINATES", least)
+            monkeypatch.setattr(newton_blocks, "_LEAST_COORDINATES", least)
             one = copy(model)
-            assert steps_closed_by_blocks(one) == (least == 0)
+            assert steps_by_blocks(one) == (least == 0)
             found.append(direction(one, q, v, a, force, h))
         for whole, blocks in zip(*found):
             np.testing.assert_allclose(blocks, whole, rtol=0.0, atol=1e-9 * np.abs(whole).max())
@@ -55,7 +55,7 @@ def both_ways(monkeypatch, model, *state, **options):
     """A motion with the whole matrix, and block by block."""
     found = []
     for least in (model.nv + 1, 0):
-        monkeypatch.setattr(closed_blocks, "_LEAST_COORDINATES", least)
+        monkeypatch.setattr(newton_blocks, "_LEAST_COORDINATES", least)
         found.append(ls.simulate(copy(model), 0.02, *state, **options))
     return found
 
@@ -84,7 +84,7 @@ def test_dependent_rows_are_left_out(monkeypatch):
 
 def test_a_batch_is_its_motions(monkeypatch):
     """Block by block, to the last bit."""
-    monkeypatch.setattr(closed_blocks, "_LEAST_COORDINATES", 0)
+    monkeypatch.setattr(newton_blocks, "_LEAST_COORDINATES", 0)
     model = describe_net(1, 2).build()
     q = np.array([ls.assemble(model, row) for row in 0.05 * np.random.default_rng(4).normal(size=(3, model.nv))])
     options = {"dt": 2e-3, "method": "generalized_alpha", "t_eval": [0.0, 0.01]}
@@ -98,7 +98,7 @@ def test_memory_of_large_nets():
     taken = []
     for n in (3, 6):
         model = describe_net(n, n).build()
-        assert steps_closed_by_blocks(model)
+        assert steps_by_blocks(model)
         motion = ls.simulate(model, 0.01, dt=5e-3, method="generalized_alpha")
         assert np.abs(ls.loop_residual(model, motion.q[-1])).max() < 1e-10
         taken.append(step_kernel.steps_workspace(model, 1).buffers.nbytes)
@@ -107,8 +107,8 @@ def test_memory_of_large_nets():
 
 def test_what_else_ties_links_needs_the_whole_matrix(monkeypatch):
     """A spring between two links, beside loops."""
-    monkeypatch.setattr(closed_blocks, "_LEAST_COORDINATES", 0)
+    monkeypatch.setattr(newton_blocks, "_LEAST_COORDINATES", 0)
     robot = describe_net(1, 1, joint=HINGE)
-    assert steps_closed_by_blocks(robot.build())
+    assert steps_by_blocks(robot.build())
     robot.add_spring("tie", "h0_0", "h1_0", stiffness=10.0)
-    assert not steps_closed_by_blocks(robot.build())
+    assert not steps_by_blocks(robot.build())

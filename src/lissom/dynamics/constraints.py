@@ -13,7 +13,7 @@ links and of loops that are open at once:
 
 With K = W⁻², W weights of the coordinates, the step minimises |δ|²_K + |e + A δ|²_{1/μ}; for μ = 0 it is the smallest
 step that satisfies the rows. With K = M it is the change of velocities of least kinetic energy. The matrices A and K
-are never assembled (closed_blocks).
+are never assembled (newton_blocks).
 
 Forces λ and λ − n have the same effect if n lies in the null space of Aᵀ. The part n of λ in this null space is the
 limit of
@@ -62,23 +62,22 @@ from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.passes.traversal import place_bases
 from lissom.robot import formatting
+from lissom.systems import newton_blocks
 from lissom.systems.bordered import LoopRows, LoopRowsStruct, choose_independent, rows_from_columns
-from lissom.systems.closed_blocks import (
-    BlockMatrix,
-    BlockMatrixStruct,
-    ClosedBlocks,
-    ClosedBlocksStruct,
-    block_matrix,
-    choose_all_rows,
-    closed_blocks,
-    eliminate,
-    factor_closed_blocks,
-    make_mass_blocks,
-    solve_closed_blocks,
-)
 from lissom.systems.fronts import row_sizes
 from lissom.systems.loop_unknowns import put_forces, put_residuals
 from lissom.systems.loops import loop_rates, loop_residuals
+from lissom.systems.newton_blocks import (
+    BlockMatrix,
+    BlockMatrixStruct,
+    LoopFronts,
+    LoopFrontsStruct,
+    block_matrix,
+    choose_all_rows,
+    eliminate,
+    loop_fronts,
+    make_mass_blocks,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -417,9 +416,7 @@ def clear_inertias(t: Tables, b: BlockMatrix, i: int):
 
 
 @wp.func
-def solve_rows(
-    t: Tables, b: BlockMatrix, c: ClosedBlocks, i: int, missing: Matrix, factor: wp.float64, loops: LoopRows
-):
+def solve_rows(t: Tables, b: BlockMatrix, c: LoopFronts, i: int, missing: Matrix, factor: wp.float64, loops: LoopRows):
     """Solve (2): (δ; λ) in loops.unknown, for the right side factor · missing on the independent rows."""
     for j in range(t.nv):
         loops.unknown[i, j] = so3.ZERO
@@ -427,12 +424,12 @@ def solve_rows(
         at = loops.slot[i, row]
         if at >= 0:
             loops.unknown[i, t.nv + at] = factor * missing[i, row]
-    solve_closed_blocks(b, c, i, t.nv, loops)
+    newton_blocks.solve_blocks(b, c, i, t.nv, loops)
 
 
 @wp.func
 def iterate_null_space(
-    t: Tables, b: BlockMatrix, c: ClosedBlocks, i: int, factor: wp.float64, loops: LoopRows
+    t: Tables, b: BlockMatrix, c: LoopFronts, i: int, factor: wp.float64, loops: LoopRows
 ) -> wp.float64:
     """One iteration of (3) for n in loops.work; returns the largest change."""
     solve_rows(t, b, c, i, loops.work, factor, loops)
@@ -445,7 +442,7 @@ def iterate_null_space(
 
 
 @wp.func(inline=False)
-def remove_null_space(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, loops: LoopRows) -> int:
+def remove_null_space(t: Tables, s: Scratch, b: BlockMatrix, c: LoopFronts, i: int, loops: LoopRows) -> int:
     """Subtract from loops.force its part in the null space of Aᵀ, found by (3); returns 0 or the status of eliminate.
 
     On entry all rows take part; loops.work and the matrix of the blocks are overwritten.
@@ -472,7 +469,7 @@ def remove_null_space(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i:
 
 
 @wp.func
-def least_forces(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, loops: LoopRows) -> int:
+def least_forces(t: Tables, s: Scratch, b: BlockMatrix, c: LoopFronts, i: int, loops: LoopRows) -> int:
     """Replace loops.force by the forces of least norm; if all rows are independent, they are unique and stay."""
     choose_all_rows(i, loops)
     put_forces(t, s, c.p, i, loops)
@@ -491,7 +488,7 @@ def closing_kernel(act: Acting) -> Any:
         t: TablesStruct,
         s: ScratchStruct,
         b: BlockMatrixStruct,
-        c: ClosedBlocksStruct,
+        c: LoopFrontsStruct,
         q: Matrix,
         v: Matrix,
         task: wp.array(dtype=wp.int32),
@@ -518,13 +515,13 @@ def closing_kernel(act: Acting) -> Any:
             pivot = least_forces(t, s, b, c, i, loops)
         elif task[0] == STEP_POSITIONS:
             put_weights(t, b, i, weights)
-            pivot = factor_closed_blocks(t, s, b, c, i, so3.ZERO, loops, put_residuals)
+            pivot = newton_blocks.factor_blocks(t, s, b, c, i, so3.ZERO, loops, put_residuals)
             row_sizes(b.x, b.y, c.rows, i, b.centre, c.p.row, b.L, weights, c.work, size)
             solve_rows(t, b, c, i, loops.gap, -so3.ONE, loops)
         else:
             if task[0] == STEP_VELOCITIES:
                 put_weights(t, b, i, weights)
-            pivot = factor_closed_blocks(t, s, b, c, i, so3.ZERO, loops, put_forces)
+            pivot = newton_blocks.factor_blocks(t, s, b, c, i, so3.ZERO, loops, put_forces)
             solve_rows(t, b, c, i, loops.rate, -so3.ONE, loops)
         if pivot != 0 and s.status[i] == 0:
             s.status[i] = scratch.STATUS_SINGULAR + wp.where(pivot > 0, pivot, t.nv)
@@ -541,7 +538,7 @@ def _make_closing(model: Model, batch: int) -> Buffers:
     w = Buffers(model, batch, inputs, {"move": (model.nv,), "size": (model.n_rows,)})
     loops, task = loop_buffers(w, model, batch, dense=False), w.buffer("task", (1,), wp.int32, common=True)
     weights = w.buffer("weights", (model.nv,), common=True)
-    blocks = [partial(block_matrix, model, of_mass=True), partial(closed_blocks, model, wide=False)]
+    blocks = [partial(block_matrix, model, of_mass=True), partial(loop_fronts, model, wide=False)]
     d = w.on_device
     tables = [w.tables, w.scratch, *map(Temporary, blocks)]
     w.record(closing_kernel, [*tables, d["q"], d["v"], task, weights, d["damping"], d["size"], loops, d["move"]])

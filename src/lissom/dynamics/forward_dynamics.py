@@ -13,7 +13,7 @@ with p = 0 unless an integrator stabilises the loops (Baumgarte).
 For small robots M is factored. Robots with many coordinates and without loops solve (1) by the articulated-body
 algorithm, at a cost that grows with the number of links. Robots with many coordinates and loops eliminate the blocks of
 (2), at a cost that grows with the number of links and of loops that are open at once. These two never assemble M or A
-(closed_blocks).
+(newton_blocks).
 Source: Mathew 2025 eqs. (43)-(44), (46)-(49); R. Featherstone, Rigid Body Dynamics Algorithms, 2008, §7.3; I. S. Duff,
 J. K. Reid, ACM Trans. Math. Softw. 9, 1983, with the tree of the robot for that of the elimination.
 """
@@ -51,23 +51,22 @@ from lissom.passes.kinds import put_configuration_rate
 from lissom.passes.linear_algebra import ldl_solve
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.robot.checks import time
+from lissom.systems import newton_blocks
 from lissom.systems.articulated import ArticulatedStruct, articulated_buffers, factor_blocks, solve_blocks
 from lissom.systems.bordered import LoopRows, LoopRowsStruct, fix_prescribed, rows_from_columns, solve_constrained
-from lissom.systems.closed_blocks import (
-    BlockMatrix,
-    BlockMatrixStruct,
-    ClosedBlocks,
-    ClosedBlocksStruct,
-    block_matrix,
-    closed_blocks,
-    closes_by_blocks,
-    factor_closed_blocks,
-    make_mass_blocks,
-    solve_closed_blocks,
-)
 from lissom.systems.loop_unknowns import put_forces
 from lissom.systems.loops import loop_rates
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
+from lissom.systems.newton_blocks import (
+    BlockMatrix,
+    BlockMatrixStruct,
+    LoopFronts,
+    LoopFrontsStruct,
+    block_matrix,
+    closes_by_blocks,
+    loop_fronts,
+    make_mass_blocks,
+)
 from lissom.systems.residual import residual_of
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ Rows = wp.array2d(dtype=wp.float64)
 
 @wp.func
 def solve_accelerations(
-    t: Tables, b: BlockMatrix, c: ClosedBlocks, i: int, given: Rows, pull: wp.float64, loops: LoopRows, a: Rows
+    t: Tables, b: BlockMatrix, c: LoopFronts, i: int, given: Rows, pull: wp.float64, loops: LoopRows, a: Rows
 ):  # fmt: skip
     """Solve (2) for a and loops.force with factored blocks.
 
@@ -94,7 +93,7 @@ def solve_accelerations(
         if at >= 0:
             missing = loops.acceleration[i, row] + pull * (so3.TWO * loops.rate[i, row] + pull * loops.gap[i, row])
             loops.unknown[i, t.nv + at] = -missing
-    solve_closed_blocks(b, c, i, t.nv, loops)
+    newton_blocks.solve_blocks(b, c, i, t.nv, loops)
     for j in range(t.nv):
         a[i, j] = loops.unknown[i, j]
     for e in range(t.prescribed.dof.shape[0]):
@@ -125,7 +124,7 @@ def closed_kernel(act: Acting) -> Any:
         t: TablesStruct,
         s: ScratchStruct,
         b: BlockMatrixStruct,
-        c: ClosedBlocksStruct,
+        c: LoopFrontsStruct,
         q: Rows,
         v: Rows,
         given: Rows,
@@ -144,7 +143,7 @@ def closed_kernel(act: Acting) -> Any:
         residual(t, s, i, q, v, given, u, extra, gravity[0], load[i], loops, a)
         loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), loops.rate, loops.acceleration)
         make_mass_blocks(t, s, b, i)
-        pivot = factor_closed_blocks(t, s, b, c, i, so3.ZERO, loops, put_forces)
+        pivot = newton_blocks.factor_blocks(t, s, b, c, i, so3.ZERO, loops, put_forces)
         if pivot == 0:
             solve_accelerations(t, b, c, i, given, pull[0], loops, a)
         elif s.status[i] == 0:
@@ -161,7 +160,7 @@ def solves_closed(model: Model) -> bool:
 
 def record_closed(w: Buffers, model: Model, batch: int, loops: LoopRowsStruct, pull: Any, q_dot: Any) -> None:
     """Record the launch for the buffers of forward_dynamics."""
-    d, blocks = w.on_device, [partial(block_matrix, model, of_mass=True), partial(closed_blocks, model, wide=False)]
+    d, blocks = w.on_device, [partial(block_matrix, model, of_mass=True), partial(loop_fronts, model, wide=False)]
     tables = [w.tables, w.scratch, *map(Temporary, blocks)]
     inputs = [d[name] for name in ("q", "v", "given", "u", "extra", "gravity", "load")]
     w.record(closed_kernel, [*tables, *inputs, loops, pull, q_dot, d["a"]])

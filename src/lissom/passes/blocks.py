@@ -43,8 +43,7 @@ class BlocksStruct:
     count: number of blocks. By block: node_start, node: its nodes. parent: its parent node, −1 for the world. above:
     the block of that node. v_start, size: first coordinate and number of coordinates. width: size padded to whole
     registers. row_start: sum of the widths of the blocks before. square_start: start of its square matrix, in rows of
-    `width`. By node: inside: its parent in the same block, or −1. branch_node: its number among the nodes to which
-    blocks are attached, or −1. By coordinate: is_prescribed.
+    `width`. By node: inside: its parent in the same block, or −1. By coordinate: is_prescribed.
     """
 
     count: wp.int32
@@ -58,7 +57,6 @@ class BlocksStruct:
     row_start: wp.array(dtype=wp.int32)
     square_start: wp.array(dtype=wp.int32)
     inside: wp.array(dtype=wp.int32)
-    branch_node: wp.array(dtype=wp.int32)
     is_prescribed: wp.array(dtype=wp.int32)
 
 
@@ -103,19 +101,6 @@ def _find(model: Model) -> list[Block]:
 def squares(model: Model) -> np.ndarray:
     """Number of coordinates of each block, (n_blocks,)."""
     return np.array([block.v_stop - block.v_start for block in coordinate_blocks(model)], dtype=int)
-
-
-def branch_nodes(model: Model) -> np.ndarray:
-    """For each dynamic node its number among the nodes to which blocks are attached, or −1, (n_dynamic,)."""
-    parents = {block.parent for block in coordinate_blocks(model)} - {-1}
-    numbers = np.full(model.n_dynamic, -1)
-    numbers[sorted(parents)] = range(len(parents))
-    return numbers
-
-
-def longest_block(model: Model) -> int:
-    """Largest number of nodes from the first to the last of a block, including nodes of other blocks between them."""
-    return max((block.nodes[-1] - block.nodes[0] + 1 for block in coordinate_blocks(model)), default=0)
 
 
 def block_width(model: Model) -> int:
@@ -193,7 +178,6 @@ def _make_blocks(model: Model) -> BlocksStruct:
         "row_start": np.concatenate([[0], np.cumsum(width)]),
         "square_start": np.concatenate([[0], np.cumsum(size * width)]),
         "inside": np.where((parents >= 0) & (of_node[parents] == of_node), parents, -1),
-        "branch_node": branch_nodes(model),
         "is_prescribed": is_prescribed,
     }
     set_tables(model, "blocks", y, values)

@@ -124,10 +124,9 @@ from lissom.stepping.step_rows import (
     still_open,
     take_rates,
 )
+from lissom.systems import newton_blocks
 from lissom.systems.bordered import LoopRows, assemble_bordered, fix_prescribed, update_forces
-from lissom.systems.closed_blocks import factor_closed_blocks, solve_closed_blocks
 from lissom.systems.loop_unknowns import put_changes
-from lissom.systems.newton_blocks import solve_newton_blocks
 from lissom.systems.newton_matrix import NewtonBuffers
 
 ADD_UP = wp.constant(wp.float64(2.0))  # factor of step errors, because they accumulate, above all in vibrations
@@ -352,13 +351,6 @@ def solve_matrix(b: NewtonBuffers, x: StepRows, i: int):
 
 
 @wp.func
-def factor_blocks(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> bool:
-    """Whether the matrix has factors. Its blocks are factored while it is made."""
-    put_energy_units(t, x, i)
-    return b.blocks.pivot[i, 0] == 0
-
-
-@wp.func
 def put_energy_units(t: Tables, x: StepRows, i: int):
     """Units of r in which its rows are energies, where no matrix says how large they are."""
     for j in range(t.nv):
@@ -366,26 +358,20 @@ def put_energy_units(t: Tables, x: StepRows, i: int):
 
 
 @wp.func
-def solve_blocks(b: NewtonBuffers, x: StepRows, i: int):
-    """Solve by the factors of factor_blocks."""
-    solve_newton_blocks(b.blocks, i, b.loops.unknown)
-
-
-@wp.func
-def factor_closed(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> bool:
-    """Factor a matrix of blocks with loops. Returns whether it has factors."""
+def factor_blocks(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> bool:
+    """Factor a new matrix of blocks. Returns whether it has factors."""
     if x.notes[i, FRESH] == so3.ZERO:
         return True
     put_energy_units(t, x, i)
-    pivot = factor_closed_blocks(t, s, b.matrix_blocks, b.closed, i, so3.ONE, b.loops, put_changes)
+    pivot = newton_blocks.factor_blocks(t, s, b.blocks, b.fronts, i, so3.ONE, b.loops, put_changes)
     x.notes[i, UNKNOWNS] = wp.float64(t.nv + b.loops.rank[i])
     return pivot == 0
 
 
 @wp.func
-def solve_closed(b: NewtonBuffers, x: StepRows, i: int):
-    """Solve by the factors of factor_closed."""
-    solve_closed_blocks(b.matrix_blocks, b.closed, i, x.v.shape[1], b.loops)
+def solve_blocks(b: NewtonBuffers, x: StepRows, i: int):
+    """Solve by the factors of factor_blocks."""
+    newton_blocks.solve_blocks(b.blocks, b.fronts, i, x.v.shape[1], b.loops)
 
 
 @wp.func

@@ -49,11 +49,9 @@ from lissom.stepping.newton_stages import (
     Counts,
     conclude,
     factor_blocks,
-    factor_closed,
     factor_matrix,
     run_stage,
     solve_blocks,
-    solve_closed,
     solve_matrix,
 )
 from lissom.stepping.schemes import Scheme, StepState
@@ -83,15 +81,12 @@ from lissom.stepping.step_sizes import (
     put_polynomials,
     retry,
 )
-from lissom.systems.closed_blocks import steps_closed_by_blocks
 from lissom.systems.newton_blocks import steps_by_blocks
 from lissom.systems.newton_matrix import (
     NewtonBuffersStruct,
     newton_block_buffers,
     newton_blocks_of,
     newton_buffers,
-    newton_closed_buffers,
-    newton_closed_of,
     newton_matrix_of,
 )
 from lissom.systems.residual import residual_of
@@ -177,16 +172,6 @@ def block_steps_kernel(act: Acting) -> Any:
 def driven_block_steps_kernel(acting: Acting) -> Any:
     """`block_steps_kernel` for robots with loads, motions or inputs that are expressions."""
     return block_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
-
-
-def closed_steps_kernel(act: Acting) -> Any:
-    """The step kernel of robots with loops and many links."""
-    return _kernel(act, newton_closed_of(act), factor_closed, solve_closed)
-
-
-def driven_closed_steps_kernel(acting: Acting) -> Any:
-    """`closed_steps_kernel` for robots with loads, motions or inputs that are expressions."""
-    return closed_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
 
 
 def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any) -> Any:
@@ -280,7 +265,7 @@ def room_for(model: Model, knots: int = 1, drives: int = 0) -> tuple[int, int]:
 def dense_room(model: Model) -> tuple[int, int]:
     """`room_for` of buffers that factor the matrix as a whole, also for robots with many links. They are needed for
     feedback laws: Python adds their derivatives to the matrix, which couple all coordinates."""
-    return _WHOLE if steps_by_blocks(model) or steps_closed_by_blocks(model) else 1, _length(model, 0)
+    return _WHOLE if steps_by_blocks(model) else 1, _length(model, 0)
 
 
 def workspace_with_room(model: Model, batch: int, room: int, length: int) -> Workspace:
@@ -307,8 +292,6 @@ def _kernels_of(model: Model, is_whole: bool = False) -> tuple[Any, Any, Any]:
     """The step kernel, the step kernel that evaluates formulas, and the function that makes their matrix buffers."""
     if not is_whole and steps_by_blocks(model):
         return block_steps_kernel, driven_block_steps_kernel, newton_block_buffers
-    if not is_whole and steps_closed_by_blocks(model):
-        return closed_steps_kernel, driven_closed_steps_kernel, newton_closed_buffers
     return implicit_steps_kernel, driven_steps_kernel, newton_buffers
 
 

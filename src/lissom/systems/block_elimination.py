@@ -22,39 +22,9 @@ from lissom.passes.linear_algebra import Pivots
 native = native_functions("systems/elimination.h", STATE=STATE)
 
 
-@wp.func_native(native("columns_from"))
-def columns_from(first: int, width: int, S: Matrix) -> Matrix:
-    """A view of columns S of the nodes from `first` on, whose index is the number of the node."""
-    ...
-
-
-@wp.func_native(native("clear_columns"))
-def clear_columns(width: int, i: int, k: int, S: Matrix):
-    """S_k = 0."""
-    ...
-
-
 @wp.func_native(native("clear_row"))
 def clear_row(i: int, X: Matrix):
     """X = 0."""
-    ...
-
-
-@wp.func_native(native("add_matrix_at"))
-def add_matrix_at(i: int, place: int, X: mat6, attached: Matrix):
-    """Add X to the 6x6 matrix number `place`."""
-    ...
-
-
-@wp.func_native(native("plus_matrix_at"))
-def plus_matrix_at(i: int, place: int, X: mat6, attached: Matrix) -> mat6:
-    """X plus the 6x6 matrix number `place`."""
-    ...
-
-
-@wp.func_native(native("copy_columns"))
-def copy_columns(x: Columns, i: int, k: int, place: int, J: Matrix, out: Matrix):
-    """Copy the columns J_k to number `place` of the stored columns."""
     ...
 
 

@@ -2,49 +2,11 @@
 // systems/block_elimination describes the storage of the matrices. A row of coefficients of the motion (x, w, z) of a
 // node has STATE numbers: six each for x, w and z, and zeros.
 
-// A view of columns S of the nodes from `first` on, whose index is the number of the node.
-LISSOM_INLINE array<double> columns_from(int first, int width, array<double> S) {
-    array<double> out = S;
-    out.data = (double*)S.data - 6 * size_t(first) * size_t(width);
-    return out;
-}
-
-// S_k = 0.
-LISSOM_INLINE void clear_columns(int width, int i, int k, array<double> S) {
-    double* to = six_rows(S, i, k, width);
-    for (int j = 0; j < 6 * width; ++j)
-        to[j] = 0.0;
-}
-
 // X = 0.
 LISSOM_INLINE void clear_row(int i, array<double> X) {
     double* to = row(X, i);
     for (int n = 0; n < X.shape[1]; ++n)
         to[n] = 0.0;
-}
-
-// Add X to the 6x6 matrix number `place`.
-LISSOM_INLINE void add_matrix_at(int i, int place, mat6 X, array<double> attached) {
-    double* to = row(attached, i) + 36 * place;
-    for (int n = 0; n < 36; ++n)
-        to[n] += (&X.data[0][0])[n];
-}
-
-// X plus the 6x6 matrix number `place`.
-LISSOM_INLINE mat6 plus_matrix_at(int i, int place, mat6 X, array<double> attached) {
-    const double* from = row(attached, i) + 36 * place;
-    mat6 out = X;
-    for (int n = 0; n < 36; ++n)
-        (&out.data[0][0])[n] += from[n];
-    return out;
-}
-
-// Copy the columns J_k to number `place` of the stored columns.
-LISSOM_INLINE void copy_columns(const Columns& x, int i, int k, int place, array<double> J, array<double> out) {
-    const double* from = six_rows(J, i, k, x.width);
-    double* to = six_rows(out, i, place, x.width);
-    for (int j = 0; j < 6 * x.width; ++j)
-        to[j] = from[j];
 }
 
 // B = local + K of block e, with rows of `band`; G = V = 0.

@@ -1,4 +1,8 @@
-"""The matrix of Newton's method for robots of many links, factored by elimination of blocks, inside kernels.
+"""Elimination of blocks of coordinates in [K, −Aᵀ; A_q, 0] of robots with many links, inside kernels.
+
+K is the matrix of Newton's method of newton_matrix, A and A_q are the rows of loops of bordered (1) with σ = 1. A tree
+has no rows. With the mass matrix in place of K the system is that of accelerations, [M, −Aᵀ; A, 0]; there inertias
+replace H, and N and M are zero.
 
 A change δ of the coordinates changes the motion of the nodes by x = J δ, w = J_R' δ and z = J_P δ, which are path sums
 of the columns S T, R' and P of newton_matrix. The wrenches at the nodes change by H x + N w + M z. A block (blocks) is
@@ -12,22 +16,28 @@ S, and Ê_k = (H, N, M) of k with all blocks attached to it:
     Λ = Σ Ê_k − V B⁻¹ G,   c = Σ ĉ_k + V B⁻¹ (f − Σ L_kᵀ ĉ_k),   V = Σ Ê_k Y_k + Σ adbar_{Fᶜ_k} S_k T           (4)
     Ê_k = (H, N, M)_k + Σ Λ,   ĉ_k = Σ c   over the blocks attached to k                                    (5)
 
-This is block elimination of the matrix of newton_matrix, from the tips to the base and back. Cost and memory are
-proportional to the number of blocks. It is exact. Rows are swapped only within blocks, so that a block may be singular
-though the whole matrix is not; long steps near a limit of stability may lead there. Such a step is rejected like one
-with a singular matrix, and in a shorter step the mass matrix has more weight. Each block has an origin of its own, as
-in articulated. The columns of a block are computed just before its elimination, in buffers that all blocks share. Only
-the data for the solution are stored for each block, so that those of long chains stay in the processor's cache.
+The elimination goes from the tips to the base and back. Cost and memory are proportional to the number of blocks. It
+is exact. Rows are swapped only within blocks, so that a block may be singular though the whole matrix is not; long
+steps near a limit of stability may lead there. Such a step is rejected like one with a singular matrix, and in a
+shorter step the mass matrix has more weight. Each block has an origin of its own, as in articulated.
+
+The unknowns of loops are those of loop_unknowns, and each block is eliminated together with its front of `fronts`. The
+matrix is computed for all blocks before the elimination, since it may be factored twice: the first elimination uses
+all rows of loops; if a pivot is not larger than its rounding error, `fronts` finds independent rows and the matrix is
+factored again.
 
 Source: R. Featherstone, Rigid Body Dynamics Algorithms, 2008, §7.3, for the way of articulated bodies; F. Boyer et al.
 2023 §VI for linearised dynamics as one more pass along the links; the columns are those of Mathew 2025 §4.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
-# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false, reportReturnType=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportIndexIssue=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportReturnType=false
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import warp as wp
@@ -41,52 +51,62 @@ from lissom.model.tables import Tables
 from lissom.passes import kinds, traversal
 from lissom.passes.blocks import (
     BlocksStruct,
+    FrontsStruct,
     band_columns,
     band_size,
     block_columns,
     block_tables,
     block_width,
-    branch_nodes,
-    longest_block,
+    coordinate_blocks,
+    front_tables,
     squares,
 )
 from lissom.passes.columns import ColumnsStruct, Matrix
-from lissom.passes.features import has_stored_pose
+from lissom.passes.features import has_stored_pose, may_have_loops
 from lissom.passes.scratch import ALL_TERMS, Scratch
 from lissom.robot.joints import MotionKind
 from lissom.systems.articulated import sum_path
 from lissom.systems.block_elimination import (
-    add_matrix_at,
     block_motion,
-    clear_columns,
     clear_row,
-    columns_from,
-    copy_columns,
     factor_block,
     gather_node,
     load_band,
-    plus_matrix_at,
     reduced_response,
     solve_inward,
     solve_outward,
     subtract_projection,
 )
+from lissom.systems.bordered import LoopRows
+from lissom.systems.fronts import (
+    add_column,
+    add_row,
+    choose_by_blocks,
+    clear_front,
+    close_front,
+    front_column,
+    front_inward,
+    front_outward,
+    front_row,
+    merge_front,
+    reduce_front,
+    store_front,
+)
+from lissom.systems.loop_unknowns import LoopUnknownsStruct
+from lissom.systems.loops import loop_state, velocity_row
 from lissom.systems.mass import add_armature_rows
 
-_LEAST_COORDINATES = 64  # from here on a step is faster by blocks, on chains of rods and of rigid links
+_LEAST_COORDINATES = 64  # from here on a step is faster by blocks, on chains and nets of rods and of rigid links
 COMMON_KINDS = [kind.value for kind in MotionKind if kind.name not in RARE]
 
 
 @wp.struct
-class NewtonBlocksStruct:
-    """Buffers of the elimination of blocks.
+class BlockMatrixStruct:
+    """The matrix of all blocks and its factors.
 
-    Tables: x, band, y. Of the current block, by node counted from its first: S, S_T: columns S and S T. J, J_P, J_R, L:
-    path sums within the block. M, N: 6x6 matrices with those of attached blocks. By node: H. By branch node: attached:
-    Λ of the blocks attached to it (H, N, M). branch_columns: L, J, J_R and J_P. Of all coordinates: K: local terms + K.
-
-    By block: centre: its origin. B, pivots: LU factors of B and swapped rows. inverse_G: B⁻¹ G. V: V. wrench: Σ ĉ.
-    state: y. pivot: the result of factor_block, 0 unless a pivot vanished.
+    Tables: x, band, y. By node: S, S_T: columns S and S T. J, J_P, J_R, L: path sums within its block. M, N, H: 6x6
+    matrices. Of all coordinates: K: local terms + K. By block: centre: its origin. B, pivots: LU factors of B and
+    swapped rows. inverse_G: B⁻¹ G. V: V. wrench: Σ ĉ. state: y.
     """
 
     x: ColumnsStruct
@@ -101,8 +121,6 @@ class NewtonBlocksStruct:
     M: wp.array2d(dtype=mat6)
     N: wp.array2d(dtype=mat6)
     H: wp.array2d(dtype=mat6)
-    attached: Matrix
-    branch_columns: Matrix
     K: Matrix
     centre: wp.array2d(dtype=vec3)
     B: Matrix
@@ -111,32 +129,28 @@ class NewtonBlocksStruct:
     V: Matrix
     wrench: wp.array2d(dtype=vec6)
     state: wp.array2d(dtype=vec6)
-    pivot: wp.array2d(dtype=wp.int32)
 
 
-NewtonBlocks = by_reference(NewtonBlocksStruct)
+BlockMatrix = by_reference(BlockMatrixStruct)
 
 
-def newton_blocks(model: Model, batch: int) -> NewtonBlocksStruct:
-    """Buffers for a batch."""
-    b, size = NewtonBlocksStruct(), squares(model)
+def block_matrix(model: Model, batch: int, *, of_mass: bool = False) -> BlockMatrixStruct:
+    """Buffers for a batch; for a mass matrix, all path sums are the same array."""
+    b, size = BlockMatrixStruct(), squares(model)
     b.x, b.band, b.y = block_columns(model), band_columns(model), block_tables(model)
     width = (size + 7) // 8 * 8
-    rows, blocks, ends = int(width.sum()), len(size), int(branch_nodes(model).max(initial=-1)) + 1
-    most, columns = longest_block(model), 6 * block_width(model)
-    counts = dict.fromkeys(("S", "S_T", "J", "J_P", "J_R", "L"), most * columns)
-    counts |= {
-        "M": most,
-        "N": most,
-        "H": model.n_dynamic,
-        "attached": 3 * 36 * ends,
-        "branch_columns": 4 * ends * columns,
-    }
+    rows, blocks = int(width.sum()), len(size)
+    counts = dict.fromkeys(("S", "J"), 6 * model.n_dynamic * block_width(model))
+    if not of_mass:
+        counts |= dict.fromkeys(("S_T", "J_P", "J_R", "L"), counts["J"])
+    counts |= dict.fromkeys(("M", "N", "H"), model.n_dynamic)
     counts |= {"K": band_size(model), "B": int((size * width).sum()), "pivots": rows, "inverse_G": 24 * model.nv}
-    counts |= {"V": 6 * rows, "centre": blocks, "wrench": blocks, "state": 3 * blocks, "pivot": 1}
+    counts |= {"V": 6 * rows, "centre": blocks, "wrench": blocks, "state": 3 * blocks}
     for name, count in counts.items():
-        dtype = NewtonBlocksStruct.vars[name].type.dtype
+        dtype = BlockMatrixStruct.vars[name].type.dtype
         setattr(b, name, wp.zeros((batch, count), dtype=dtype, device=model.device))
+    if of_mass:
+        b.S_T, b.L, b.J_R, b.J_P = b.S, b.J, b.J, b.J
     return b
 
 
@@ -177,15 +191,34 @@ def restore_node(s: Scratch, i: int, k: int, p: vec3, eta: vec6, acc: vec6, F: v
     s.node[i, k].F = F
 
 
-@wp.func
-def open_node(
-    t: Tables, s: Scratch, b: NewtonBlocks, i: int, k: int, first: int, centre: vec3, v: Matrix, a: Matrix,
-    move: Matrix, c0: wp.float64, c1: wp.float64, acc_base: vec6,
-):  # fmt: skip
-    """Compute columns, path sums, M, N, H and the local term of node k about the origin `centre`.
+@wp.func(inline=False)
+def make_mass_blocks(t: Tables, s: Scratch, b: BlockMatrix, i: int):
+    """Compute the mass matrix of all blocks from the poses in s: inertias in place of H, path sums of S in place of all
+    others."""
+    for j in range(b.K.shape[1]):
+        b.K[i, j] = so3.ZERO
+    add_armature_rows(t, b.band.width, i, so3.ONE, b.K)
+    for e in range(b.y.count):
+        centre = s.node[i, b.y.node[b.y.node_start[e]]].p
+        b.centre[i, e] = centre
+        for m in range(b.y.node_start[e], b.y.node_start[e + 1]):
+            k = b.y.node[m]
+            p = s.node[i, k].p
+            s.node[i, k].p = p - centre
+            traversal.base_inertia(t, s, b.H, i, k)
+            b.N[i, k] = mat6()
+            b.M[i, k] = mat6()
+            kinds.motion_columns(t, s, b.x, i, k, b.S)
+            sum_path(b.x, b.y.width[e], b.y.inside[k], i, k, b.S, b.J)
+            s.node[i, k].p = p
 
-    `first` is the first node of its block. M, N and H include Λ of the blocks attached to the node.
-    """
+
+@wp.func(inline=False)
+def open_node(
+    t: Tables, s: Scratch, b: BlockMatrix, i: int, k: int, centre: vec3, v: Matrix, a: Matrix, move: Matrix,
+    c0: wp.float64, c1: wp.float64, acc_base: vec6,
+):  # fmt: skip
+    """Compute columns, path sums, M, N, H and the local term of node k about the origin `centre`."""
     p, eta, acc, F = shift_origin(s, i, k, centre)
     parent = t.node[k].parent
     p_below = vec3()
@@ -194,151 +227,364 @@ def open_node(
     F_below = vec6()
     if parent >= 0:
         p_below, eta_below, acc_below, F_below = shift_origin(s, i, parent, centre)
-    before = b.y.inside[k]
-    width = b.x.width
-    S = columns_from(first, width, b.S)
-    S_T = columns_from(first, width, b.S_T)
-    J = columns_from(first, width, b.J)
-    J_P = columns_from(first, width, b.J_P)
-    J_R = columns_from(first, width, b.J_R)
-    clear_columns(width, i, k, S)
-    if has_stored_pose(t.node[k].has_quaternion):
-        clear_columns(width, i, k, S_T)
     kinds.newton_columns_of_node(
-        t, s, b.x, b.band, i, k, before, v, a, move, c0, c1, acc_base, S, S_T, J, J_P, J_R, b.K
+        t, s, b.x, b.band, i, k, b.y.inside[k], v, a, move, c0, c1, acc_base, b.S, b.S_T, b.J, b.J_P, b.J_R, b.K
     )  # fmt: skip
     M = traversal.inertia_at(t, s, i, k)
-    N = rate_of_momentum(M, s.node[i, k].eta) + about(with_response(s, i, k, mat6()), -centre)
-    H = about(b.H[i, k], -centre)
-    branch = b.y.branch_node[k]
-    if branch >= 0:
-        H = plus_matrix_at(i, 3 * branch, H, b.attached)
-        N = plus_matrix_at(i, 3 * branch + 1, N, b.attached)
-        M = plus_matrix_at(i, 3 * branch + 2, M, b.attached)
-    b.H[i, k] = H
-    b.N[i, k - first] = N
-    b.M[i, k - first] = M
+    b.M[i, k] = M
+    b.N[i, k] = rate_of_momentum(M, s.node[i, k].eta) + about(with_response(s, i, k, mat6()), -centre)
+    b.H[i, k] = about(b.H[i, k], -centre)
     if parent >= 0:
         restore_node(s, i, parent, p_below, eta_below, acc_below, F_below)
     restore_node(s, i, k, p, eta, acc, F)
 
 
 @wp.func
-def open_block(
-    t: Tables, s: Scratch, b: NewtonBlocks, i: int, e: int, v: Matrix, a: Matrix, move: Matrix, c0: wp.float64,
-    c1: wp.float64, acc_base: vec6,
+def make_newton_blocks(
+    t: Tables, s: Scratch, b: BlockMatrix, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix, c0: wp.float64,
+    c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6), respond: wp.Function, stiffen: wp.Function,
 ):  # fmt: skip
-    """Compute columns and matrices of all nodes of block e, and store the columns at its branch nodes."""
-    first = b.y.node[b.y.node_start[e]]
-    for m in range(b.y.node_start[e], b.y.node_start[e + 1]):
-        k = b.y.node[m]
-        open_node(t, s, b, i, k, first, b.centre[i, e], v, a, move, c0, c1, acc_base)
-        sum_path(b.x, b.y.width[e], b.y.inside[k] - first, i, k - first, b.S, b.L)
-        if b.y.branch_node[k] >= 0:
-            copy_columns(b.x, i, k - first, 4 * b.y.branch_node[k], b.L, b.branch_columns)
-            copy_columns(b.x, i, k - first, 4 * b.y.branch_node[k] + 1, b.J, b.branch_columns)
-            copy_columns(b.x, i, k - first, 4 * b.y.branch_node[k] + 2, b.J_R, b.branch_columns)
-            copy_columns(b.x, i, k - first, 4 * b.y.branch_node[k] + 3, b.J_P, b.branch_columns)
+    """Compute the matrix of a step for all blocks, from the results of the residual at (q, v, a) in s."""
+    clear_row(i, b.K)
+    for k in range(t.n_dynamic):
+        b.H[i, k] = mat6()
+    respond(t, s, i, gravity, load, ALL_TERMS, b.H)
+    stiffen(t, s, b.band, i, q, v, move, so3.ONE, c1, ALL_TERMS, b.K)
+    add_armature_rows(t, b.band.width, i, c0, b.K)
+    acc_base = se3.join(vec3(), -gravity)
+    for e in range(b.y.count):
+        centre = s.node[i, b.y.node[b.y.node_start[e]]].p
+        b.centre[i, e] = centre
+        for m in range(b.y.node_start[e], b.y.node_start[e + 1]):
+            k = b.y.node[m]
+            open_node(t, s, b, i, k, centre, v, a, move, c0, c1, acc_base)
+            sum_path(b.x, b.y.width[e], b.y.inside[k], i, k, b.S, b.L)
+
+
+@wp.struct
+class LoopFrontsStruct:
+    """Fronts and unknowns of loops.
+
+    Tables: z: fronts. rows: fronts whose unknowns are the forces only. p: coefficients of the unknowns.
+    By block: C, R: coupling to the loops. closed_factors, swap: factors of the loops that close there, and swapped
+    rows. front: remaining fronts of eliminated blocks, as a stack. work: the current front. reflector: a Householder
+    vector. By unknown: subtracted: sum of magnitudes subtracted from its diagonal entry. right: right side. solution.
+    local: values in the order of each front. By row of loops: row: row of A in the base frame. size: its square.
+    By node: M, N, H: copies of the 6x6 matrices, for a second elimination.
+    """
+
+    z: FrontsStruct
+    rows: FrontsStruct
+    p: LoopUnknownsStruct
+    C: Matrix
+    R: Matrix
+    closed_factors: Matrix
+    swap: wp.array2d(dtype=wp.int32)
+    front: Matrix
+    work: Matrix
+    reflector: Matrix
+    subtracted: Matrix
+    right: Matrix
+    solution: Matrix
+    local: Matrix
+    row: wp.array2d(dtype=vec6)
+    size: Matrix
+    M: wp.array2d(dtype=mat6)
+    N: wp.array2d(dtype=mat6)
+    H: wp.array2d(dtype=mat6)
+
+
+LoopFronts = by_reference(LoopFrontsStruct)
+
+
+def loop_fronts(model: Model, batch: int, *, wide: bool) -> LoopFrontsStruct:
+    """Buffers for a batch; `wide` for matrices of steps, with six unknowns for each loop."""
+    b, fronts, rows = LoopFrontsStruct(), front_tables(model, wide=wide), front_tables(model, wide=False)
+    b.z, b.rows = fronts.tables, rows.tables
+    n, m = fronts.unknowns, model.n_rows
+    counts = dict.fromkeys(("subtracted", "right", "solution"), n) | dict.fromkeys(("size", "row"), m)
+    counts |= {"C": fronts.inverse_C, "R": fronts.rows, "closed_factors": fronts.closed_factors, "swap": fronts.places}
+    counts |= {"local": fronts.places, "front": max(fronts.fronts, rows.fronts), "work": max(fronts.work, rows.work)}
+    counts |= {"reflector": rows.longest_row} | dict.fromkeys(("M", "N", "H"), model.n_dynamic if m else 0)
+    _fill(model, batch, b, counts)
+    b.p = LoopUnknownsStruct()
+    _fill(model, batch, b.p, {"diagonal": n, "damping": n, "row": n, "wrench": 2 * n, "known_wrench": 2 * n})
+    return b
+
+
+def _fill(model: Model, batch: int, b: Any, counts: dict[str, int]) -> None:
+    """Set arrays of zeros (batch, count) in a struct."""
+    for name, count in counts.items():
+        dtype = b._cls.vars[name].type.dtype
+        setattr(b, name, wp.zeros((batch, count), dtype=dtype, device=model.device))
 
 
 @wp.func
-def close_block(t: Tables, s: Scratch, b: NewtonBlocks, i: int, e: int) -> int:
-    """Compute B, G and V of block e, factor B and add Λ to the parent node; 1 + the coordinate of a zero pivot, or
-    0."""
+def has_loops(c: LoopFronts) -> bool:
+    """Whether there are unknowns of loops."""
+    return may_have_loops() and c.right.shape[1] > 0
+
+
+@wp.func
+def choose_all_rows(i: int, loops: LoopRows):
+    """Treat all rows of loops as independent."""
+    for row in range(loops.force.shape[1]):
+        loops.slot[i, row] = row
+    loops.rank[i] = loops.force.shape[1]
+
+
+@wp.func(inline=False)
+def choose_independent_rows(t: Tables, s: Scratch, b: BlockMatrix, c: LoopFronts, i: int, loops: LoopRows):
+    """Find independent rows of loops: loops.slot and loops.rank."""
+    for loop in range(t.loops.node.shape[0]):
+        g = loop_state(t, s, i, loop)
+        for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
+            c.row[i, row] = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
+    loops.rank[i] = choose_by_blocks(
+        b.x, b.y, c.rows, i, b.centre, c.row, b.L, loops.scale, c.work, c.reflector, c.front, c.size, loops.slot
+    )
+
+
+@wp.func(inline=False)
+def gather_fronts(b: BlockMatrix, c: LoopFronts, i: int, e: int, by_wrench: wp.float64):
+    """Assemble the front of block e from those of its child blocks and from the ends of loops at its nodes."""
+    clear_front(b.y, c.z, i, e, c.work, c.C, c.R)
+    for m in range(c.z.child_start[e], c.z.child_start[e + 1]):
+        child = c.z.child[m]
+        merge_front(c.z, i, e, child, c.front, c.work)
+        if e < b.y.count:
+            k = b.y.parent[child]
+            r = b.centre[i, child] - b.centre[i, e]
+            first = c.z.in_parent_start[child]
+            for a in range(c.z.in_parent_start[child + 1] - first):
+                at = c.z.in_parent[first + a]
+                add_row(b.x, b.y, c.z, i, e, k, at, 0, r, front_row(c.z, i, child, a, 0, c.front), b.J, c.work, c.R)
+                if by_wrench != so3.ZERO:
+                    f = front_row(c.z, i, child, a, 1, c.front)
+                    add_row(b.x, b.y, c.z, i, e, k, at, 1, r, f, b.J_R, c.work, c.R)
+                    f = front_row(c.z, i, child, a, 2, c.front)
+                    add_row(b.x, b.y, c.z, i, e, k, at, 2, r, f, b.J_P, c.work, c.R)
+                add_column(b.x, b.y, c.z, i, e, k, at, r, front_column(c.z, i, child, a, c.front), b.L, c.work, c.C)
+    for m in range(c.z.end_start[e], c.z.end_start[e + 1]):
+        loop = c.z.end[m] / 2
+        side = c.z.end[m] % 2
+        sign = wp.float64(1 - 2 * side)
+        r = -b.centre[i, e]
+        for u in range(c.z.loop_start[loop], c.z.loop_start[loop + 1]):
+            at = c.z.end_place[m] + u - c.z.loop_start[loop]
+            add_row(b.x, b.y, c.z, i, e, c.z.end_node[m], at, 0, r, sign * c.p.row[i, u], b.J, c.work, c.R)
+            add_column(b.x, b.y, c.z, i, e, c.z.end_node[m], at, r, c.p.wrench[i, 2 * u + side], b.L, c.work, c.C)
+
+
+@wp.func
+def front_part(c: LoopFronts, i: int, e: int, part: int) -> mat6:
+    """The share of loops in Λ of block e, for one part (0, 1, 2: x, w, z) of the motion of the parent node."""
+    out = mat6()
+    open = c.z.size[e] - c.z.closed[e]
+    for k in range(6):
+        f = front_row(c.z, i, e, open + k, part, c.front)
+        for j in range(6):
+            out[k, j] = f[j]
+    return out
+
+
+@wp.func(inline=False)
+def eliminate_closing_loops(b: BlockMatrix, c: LoopFronts, i: int, e: int, is_sure: bool) -> int:
+    """Eliminate the loops that close at block e and store the remaining front; −1 if their rows may be dependent.
+
+    `is_sure`: the rows are known to be independent, so that small pivots are accepted.
+    """
+    status = close_front(c.z, i, e, c.p.diagonal, c.subtracted, c.swap, c.work)
+    if status < 0 or (status > 0 and not is_sure):
+        return -1
+    store_front(c.z, i, e, c.work, c.closed_factors, c.front)
+    return 0
+
+
+@wp.func(inline=False)
+def close_block(
+    t: Tables, s: Scratch, b: BlockMatrix, c: LoopFronts, i: int, e: int, by_wrench: wp.float64, is_sure: bool
+) -> int:  # fmt: skip
+    """Eliminate block e and the loops that close there, and add the remainder to the parent block; 1 + the coordinate
+    of a zero pivot, −1 if rows of loops may be dependent, or 0."""
+    if e == b.y.count:  # loops that close at the base
+        gather_fronts(b, c, i, e, by_wrench)
+        return eliminate_closing_loops(b, c, i, e, is_sure)
     load_band(b.y, b.band.width, i, e, b.K, b.B, b.inverse_G, b.V)
-    first = b.y.node[b.y.node_start[e]]
     H = mat6()
     N = mat6()
     M = mat6()
     for m in range(b.y.node_start[e], b.y.node_start[e + 1]):
         k = b.y.node[m]
-        at = k - first
         H += b.H[i, k]
-        N += b.N[i, at]
-        M += b.M[i, at]
-        bar = adbar_matrix(wrench_from(s.node[i, k].F, b.centre[i, e]))
-        before = b.y.inside[k] - first
+        N += b.N[i, k]
+        M += b.M[i, k]
+        bar = by_wrench * adbar_matrix(wrench_from(s.node[i, k].F, b.centre[i, e]))
+        before = b.y.inside[k]
         if has_stored_pose(t.node[k].has_quaternion):
-            gather_node(b.x, b.y, i, e, at, before, b.H[i, k], b.N[i, at], b.M[i, at], bar, b.S_T, b.J, b.J_R, b.J_P,
+            gather_node(b.x, b.y, i, e, k, before, b.H[i, k], b.N[i, k], b.M[i, k], bar, b.S_T, b.J, b.J_R, b.J_P,
                         b.L, b.B, b.inverse_G, b.V)  # fmt: skip
         else:
-            gather_node(b.x, b.y, i, e, at, before, b.H[i, k], b.N[i, at], b.M[i, at], bar, b.S, b.J, b.J_R, b.J_P,
+            gather_node(b.x, b.y, i, e, k, before, b.H[i, k], b.N[i, k], b.M[i, k], bar, b.S, b.J, b.J_R, b.J_P,
                         b.L, b.B, b.inverse_G, b.V)  # fmt: skip
     pivot = factor_block(b.y, i, e, b.B, b.pivots, b.inverse_G, b.V)
+    if pivot == 0 and has_loops(c):
+        gather_fronts(b, c, i, e, by_wrench)
+        reduce_front(b.y, c.z, i, e, b.B, b.pivots, b.inverse_G, b.V, c.C, c.R, c.work, c.subtracted)
+        pivot = eliminate_closing_loops(b, c, i, e, is_sure)
     parent = b.y.parent[e]
     if pivot == 0 and parent >= 0:
         r = b.centre[i, e] - b.centre[i, b.y.above[e]]
-        at = 3 * b.y.branch_node[parent]
-        add_matrix_at(i, at, about(reduced_response(b.y, i, e, 0, H, b.inverse_G, b.V), r), b.attached)
-        add_matrix_at(i, at + 1, about(reduced_response(b.y, i, e, 1, N, b.inverse_G, b.V), r), b.attached)
-        add_matrix_at(i, at + 2, about(reduced_response(b.y, i, e, 2, M, b.inverse_G, b.V), r), b.attached)
+        H = reduced_response(b.y, i, e, 0, H, b.inverse_G, b.V)
+        N = reduced_response(b.y, i, e, 1, N, b.inverse_G, b.V)
+        M = reduced_response(b.y, i, e, 2, M, b.inverse_G, b.V)
+        if has_loops(c):
+            H += front_part(c, i, e, 0)
+            N += front_part(c, i, e, 1)
+            M += front_part(c, i, e, 2)
+        b.H[i, parent] = b.H[i, parent] + about(H, r)
+        b.N[i, parent] = b.N[i, parent] + about(N, r)
+        b.M[i, parent] = b.M[i, parent] + about(M, r)
+    return pivot
+
+
+@wp.func(inline=False)
+def eliminate(
+    t: Tables, s: Scratch, b: BlockMatrix, c: LoopFronts, i: int, by_wrench: wp.float64, is_sure: bool
+) -> int:  # fmt: skip
+    """Eliminate all blocks and loops; returns the status of close_block."""
+    for u in range(c.subtracted.shape[1]):
+        c.subtracted[i, u] = so3.ZERO
+    pivot = wp.int32(0)
+    for step in range(b.y.count + 1):
+        e = c.z.order[step]
+        if pivot == 0 and (e < b.y.count or has_loops(c)):
+            pivot = close_block(t, s, b, c, i, e, by_wrench, is_sure)
     return pivot
 
 
 @wp.func
-def make_newton_blocks(
-    t: Tables, s: Scratch, b: NewtonBlocks, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix, c0: wp.float64,
-    c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6), respond: wp.Function, stiffen: wp.Function,
-):  # fmt: skip
-    """Factor all blocks, from the results of the residual at (q, v, a) in s; b.pivot is not 0 if a pivot vanished."""
-    clear_row(i, b.K)
-    for k in range(t.n_dynamic):
-        b.H[i, k] = mat6()
-    clear_row(i, b.attached)
-    for e in range(b.y.count):
-        b.centre[i, e] = s.node[i, b.y.node[b.y.node_start[e]]].p
-    respond(t, s, i, gravity, load, ALL_TERMS, b.H)
-    stiffen(t, s, b.band, i, q, v, move, so3.ONE, c1, ALL_TERMS, b.K)
-    add_armature_rows(t, b.band.width, i, c0, b.K)
-    acc_base = se3.join(vec3(), -gravity)
-    pivot = wp.int32(0)
-    for step in range(b.y.count):
-        e = b.y.count - 1 - step
-        if pivot == 0:
-            open_block(t, s, b, i, e, v, a, move, c0, c1, acc_base)
-            pivot = close_block(t, s, b, i, e)
-    b.pivot[i, 0] = pivot
+def factor_blocks(
+    t: Tables, s: Scratch, b: BlockMatrix, c: LoopFronts, i: int, by_wrench: wp.float64, loops: LoopRows,
+    put: wp.Function,
+) -> int:  # fmt: skip
+    """Factor the matrix of all blocks with the coefficients of unknowns that `put` writes; 1 + the coordinate of a zero
+    pivot, −1 for a pivot of loops, or 0."""
+    loops.sigma[i] = so3.ONE
+    choose_all_rows(i, loops)
+    if has_loops(c):
+        for k in range(t.n_dynamic):
+            c.M[i, k] = b.M[i, k]
+            c.N[i, k] = b.N[i, k]
+            c.H[i, k] = b.H[i, k]
+        put(t, s, c.p, i, loops)
+    pivot = eliminate(t, s, b, c, i, by_wrench, False)
+    if has_loops(c) and pivot < 0:
+        for k in range(t.n_dynamic):
+            b.M[i, k] = c.M[i, k]
+            b.N[i, k] = c.N[i, k]
+            b.H[i, k] = c.H[i, k]
+        choose_independent_rows(t, s, b, c, i, loops)
+        put(t, s, c.p, i, loops)
+        pivot = eliminate(t, s, b, c, i, by_wrench, True)
+    return pivot
 
 
 @wp.func
-def solve_newton_blocks(b: NewtonBlocks, i: int, f: Matrix):
-    """Solve with the factors of make_newton_blocks: f becomes δ, which is zero for prescribed coordinates."""
+def slot_of_unknown(c: LoopFronts, i: int, u: int, loops: LoopRows) -> int:
+    """Number of unknown u among the independent rows, or −1."""
+    row = c.z.row_of[u]
+    if row >= 0:
+        return loops.slot[i, row]
+    return -1
+
+
+@wp.func
+def right_side(c: LoopFronts, i: int, nv: int, u: int, loops: LoopRows) -> wp.float64:
+    """The right side of an unknown of a loop."""
+    at = slot_of_unknown(c, i, u, loops)
+    if at >= 0:
+        return loops.unknown[i, nv + at]
+    return so3.ZERO
+
+
+@wp.func
+def add_known_wrenches(b: BlockMatrix, c: LoopFronts, i: int, nv: int, e: int, loops: LoopRows):
+    """Add to block e the known wrenches of loops, from their right sides, on the ends there."""
+    for m in range(c.z.end_start[e], c.z.end_start[e + 1]):
+        loop = c.z.end[m] / 2
+        F = vec6()
+        for u in range(c.z.loop_start[loop], c.z.loop_start[loop + 1]):
+            F += right_side(c, i, nv, u, loops) * c.p.known_wrench[i, 2 * u + c.z.end[m] % 2]
+        F = wrench_from(F, b.centre[i, e])
+        b.wrench[i, e] = b.wrench[i, e] + F
+        subtract_projection(b.x, b.y, i, e, c.z.end_node[m], F, b.L, loops.unknown)
+
+
+@wp.func(inline=False)
+def solve_blocks_inward(b: BlockMatrix, c: LoopFronts, i: int, nv: int, loops: LoopRows):
+    """First half of the solution: from the tips to the base."""
     for e in range(b.y.count):
         b.wrench[i, e] = vec6()
-    for step in range(b.y.count):
-        e = b.y.count - 1 - step
-        c = solve_inward(b.y, i, e, b.wrench[i, e], b.B, b.pivots, b.V, f)
-        if b.y.parent[e] >= 0:
+    for u in range(c.right.shape[1]):
+        c.right[i, u] = right_side(c, i, nv, u, loops)
+    for step in range(b.y.count + 1):
+        e = c.z.order[step]
+        w = vec6()
+        parent = wp.int32(-1)
+        if e < b.y.count:
+            parent = b.y.parent[e]
+            if has_loops(c):
+                add_known_wrenches(b, c, i, nv, e, loops)
+            w = solve_inward(b.y, i, e, b.wrench[i, e], b.B, b.pivots, b.V, loops.unknown)
+        if has_loops(c):
+            w = front_inward(b.y, c.z, i, e, w, loops.unknown, c.R, c.closed_factors, c.swap, c.right, c.local)
+        if parent >= 0:
             below = b.y.above[e]
-            c = wrench_from(c, b.centre[i, below] - b.centre[i, e])
-            b.wrench[i, below] = b.wrench[i, below] + c
-            subtract_projection(b.x, b.y, i, below, 4 * b.y.branch_node[b.y.parent[e]], c, b.branch_columns, f)
-    for e in range(b.y.count):
+            w = wrench_from(w, b.centre[i, below] - b.centre[i, e])
+            b.wrench[i, below] = b.wrench[i, below] + w
+            subtract_projection(b.x, b.y, i, below, parent, w, b.L, loops.unknown)
+
+
+@wp.func(inline=False)
+def solve_blocks(b: BlockMatrix, c: LoopFronts, i: int, nv: int, loops: LoopRows):
+    """Solve for the right side in loops.unknown by the factors of factor_blocks."""
+    solve_blocks_inward(b, c, i, nv, loops)
+    for step in range(b.y.count + 1):
+        e = c.z.order[b.y.count - step]
         x = vec6()
         w = vec6()
         z = vec6()
-        if b.y.parent[e] >= 0:
-            k = 4 * b.y.branch_node[b.y.parent[e]]
-            below = b.y.above[e]
-            r = b.centre[i, e] - b.centre[i, below]
-            x = twist_from(block_motion(b.x, b.y, i, below, k + 1, b.state[i, 3 * below], b.branch_columns, f), r)
-            w = twist_from(block_motion(b.x, b.y, i, below, k + 2, b.state[i, 3 * below + 1], b.branch_columns, f), r)
-            z = twist_from(block_motion(b.x, b.y, i, below, k + 3, b.state[i, 3 * below + 2], b.branch_columns, f), r)
-        b.state[i, 3 * e] = x
-        b.state[i, 3 * e + 1] = w
-        b.state[i, 3 * e + 2] = z
-        solve_outward(b.y, i, e, x, w, z, b.inverse_G, f)
+        if e < b.y.count:
+            k = b.y.parent[e]
+            if k >= 0:
+                below = b.y.above[e]
+                r = b.centre[i, e] - b.centre[i, below]
+                x = twist_from(block_motion(b.x, b.y, i, below, k, b.state[i, 3 * below], b.J, loops.unknown), r)
+                w = twist_from(block_motion(b.x, b.y, i, below, k, b.state[i, 3 * below + 1], b.J_R, loops.unknown), r)
+                z = twist_from(block_motion(b.x, b.y, i, below, k, b.state[i, 3 * below + 2], b.J_P, loops.unknown), r)
+            b.state[i, 3 * e] = x
+            b.state[i, 3 * e + 1] = w
+            b.state[i, 3 * e + 2] = z
+            solve_outward(b.y, i, e, x, w, z, b.inverse_G, loops.unknown)
+        if has_loops(c):
+            front_outward(b.y, c.z, i, e, x, w, z, c.C, c.closed_factors, c.solution, c.local, loops.unknown)
+    for u in range(c.solution.shape[1]):
+        at = slot_of_unknown(c, i, u, loops)
+        if at >= 0:
+            loops.unknown[i, nv + at] = c.solution[i, u]
 
 
 def steps_by_blocks(model: Model) -> bool:
     """Whether implicit steps eliminate blocks.
 
-    They do for robots with many coordinates of which no single block has more than half, and if only joints couple
-    nodes: without loops, springs or straight tendon pieces between links, contacts of two moving links, and elastic
-    tendons, whose tension couples all nodes along them.
+    They do for robots with many coordinates, of which no block has more than half, and in which only joints and loops
+    couple nodes: not springs, straight tendon pieces between links, contacts of two moving links, or elastic tendons,
+    whose tension couples all nodes along them.
     """
-    few = model.nv < _LEAST_COORDINATES or squares(model).max(initial=0) > model.nv // 2
-    return not (few or model.n_rows or has_couplings(model))
+    if model.nv < _LEAST_COORDINATES or has_couplings(model):
+        return False
+    return closes_by_blocks(model) if model.n_rows else bool(squares(model).max(initial=0) <= model.nv // 2)
 
 
 def has_couplings(model: Model) -> bool:
@@ -348,3 +594,25 @@ def has_couplings(model: Model) -> bool:
         return True
     pairs = [one.segments.node, one.springs.node, one.contacts.pair_nodes]
     return any(bool((np.reshape(ends, (-1, 2)) >= 0).all(axis=1).any()) for ends in pairs)
+
+
+def closes_by_blocks(model: Model) -> bool:
+    """Whether the matrices of a robot with loops can be factored by elimination of blocks.
+
+    No block may have more than half of the coordinates. Each block at a tip must have a regular inertia; then the part
+    beyond any block has one.
+    """
+    return bool(model.n_rows) and model.cached(("closes by blocks",), lambda: _closes(model))
+
+
+def _closes(model: Model) -> bool:
+    """`closes_by_blocks` without a cache, for a model with loops."""
+    one, size = model.of_row(0, 1), squares(model)
+    if size.max(initial=0) > model.nv // 2 or int(size.sum()) != model.nv:
+        return False
+    blocks = coordinate_blocks(one)
+    parents = {one.nodes.parent[block.nodes[0]] for block in blocks}
+    tips = [block for block in blocks if not parents.intersection(block.nodes)]
+    has_common_kinds = bool(np.isin(one.nodes.kind, COMMON_KINDS).all())
+    regular = (max(map(np.linalg.matrix_rank, one.nodes.inertia[block.nodes])) == 6 for block in tips)
+    return has_common_kinds and all(regular)

@@ -35,17 +35,16 @@ from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
 from lissom.passes.features import is_body, may_have_loops
 from lissom.passes.scratch import ALL_TERMS, Scratch
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, replace_moved_columns, rows_from_sums
-from lissom.systems.closed_blocks import (
-    BlockMatrixStruct,
-    ClosedBlocksStruct,
-    block_matrix,
-    closed_blocks,
-    make_closed_matrix,
-)
 from lissom.systems.derivative_sweeps import clear_attachments, inward_node
 from lissom.systems.loops import add_loop_stiffness
 from lissom.systems.mass import add_armature_rows
-from lissom.systems.newton_blocks import NewtonBlocksStruct, make_newton_blocks, newton_blocks
+from lissom.systems.newton_blocks import (
+    BlockMatrixStruct,
+    LoopFrontsStruct,
+    block_matrix,
+    loop_fronts,
+    make_newton_blocks,
+)
 
 
 @wp.struct
@@ -56,8 +55,8 @@ class NewtonBuffersStruct:
     of (2). z: products at attachments. inertia, H: 6x6 matrices of the nodes. matrix: (1), nv x width; without loops
     its factors overwrite it. loops: rows of loops and the bordered matrix.
 
-    Elimination of blocks: `blocks`, or with loops `matrix_blocks` and `closed`, contain everything but the right side
-    and the unknowns, which are in `loops`.
+    Elimination of blocks: `blocks` and `fronts` contain everything but the right side and the unknowns, which are in
+    `loops`.
     """
 
     x: ColumnsStruct
@@ -72,9 +71,8 @@ class NewtonBuffersStruct:
     H: wp.array2d(dtype=mat6)
     matrix: Matrix
     loops: LoopRowsStruct
-    blocks: NewtonBlocksStruct
-    matrix_blocks: BlockMatrixStruct
-    closed: ClosedBlocksStruct
+    blocks: BlockMatrixStruct
+    fronts: LoopFrontsStruct
 
 
 NewtonBuffers = by_reference(NewtonBuffersStruct)
@@ -95,19 +93,11 @@ def newton_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
 
 
 def newton_block_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
-    """Buffers of the elimination of blocks for a batch, without loops."""
-    b = NewtonBuffersStruct()
-    b.matrix = wp.zeros((batch, 0), dtype=wp.float64, device=model.device)
-    b.loops, b.blocks = loop_rows(model, batch), newton_blocks(model, batch)
-    return b
-
-
-def newton_closed_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
-    """Buffers of the elimination of blocks for a batch, with loops."""
+    """Buffers of the elimination of blocks for a batch."""
     b = NewtonBuffersStruct()
     b.matrix = wp.zeros((batch, 0), dtype=wp.float64, device=model.device)
     b.loops = loop_rows(model, batch, dense=False)
-    b.matrix_blocks, b.closed = block_matrix(model, batch), closed_blocks(model, batch, wide=True)
+    b.blocks, b.fronts = block_matrix(model, batch), loop_fronts(model, batch, wide=True)
     return b
 
 
@@ -180,20 +170,5 @@ def newton_blocks_of(act: Acting) -> Any:
         c0: wp.float64, c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6),
     ):  # fmt: skip
         make_newton_blocks(t, s, b.blocks, i, q, v, a, move, c0, c1, gravity, load, respond, stiffen)
-
-    return newton_matrix
-
-
-@cache
-def newton_closed_of(act: Acting) -> Any:
-    """make_closed_matrix with the terms of a model, in the buffers of newton_matrix."""
-    respond, stiffen = act.respond, act.stiffen
-
-    @wp.func(module="unique")
-    def newton_matrix(
-        t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix,
-        c0: wp.float64, c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6),
-    ):  # fmt: skip
-        make_closed_matrix(t, s, b.matrix_blocks, i, q, v, a, move, c0, c1, gravity, load, respond, stiffen)
 
     return newton_matrix
