@@ -209,6 +209,8 @@ from lissom.statics.continuation import continuation as continuation
 from lissom.statics.equilibrium import Equilibrium as Equilibrium
 from lissom.statics.equilibrium import solve_statics as solve_statics
 from lissom.statics.residual import tangent_stiffness as tangent_stiffness
+from lissom.stepping.schemes import Scheme as Scheme
+from lissom.stepping.schemes import Stage as Stage
 from lissom.stepping.schemes import bathe as bathe
 from lissom.stepping.schemes import esdirk as esdirk
 from lissom.stepping.schemes import generalized_alpha as generalized_alpha

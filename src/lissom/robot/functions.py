@@ -53,6 +53,7 @@ _FAST |= {
 }
 
 
+_DEEPEST = 500  # nested operations; a sum of so many terms fits into the length of a text
 _MOST_UNEVEN = 1e8  # ratio of gaps between points of a spline
 
 
@@ -212,10 +213,19 @@ def _compile(text: Any, variable: str, fast: bool = False) -> Callable[[float], 
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise checks.fail("expression", "is not a valid expression", text) from None
+    checks.require(_depth(node) <= _DEEPEST, "expression", f"is nested too deeply, more than {_DEEPEST} times", text)
     try:
         return _closure(node, variable, text, fast)
-    except (OverflowError, RecursionError):
-        raise checks.fail("expression", "holds a number too large or is nested too deeply", text) from None
+    except OverflowError:
+        raise checks.fail("expression", "holds a number too large", text) from None
+
+
+def _depth(node: ast.AST) -> int:
+    """Number of operations and calls that are nested within each other, without recursion."""
+    depth, level = 0, [node]
+    while level := [child for parent in level for child in ast.iter_child_nodes(parent) if isinstance(child, ast.expr)]:
+        depth += 1
+    return depth
 
 
 def _closure(node: ast.AST, variable: str, text: str, fast: bool) -> Callable[[float], Any]:

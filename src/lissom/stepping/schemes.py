@@ -44,30 +44,34 @@ R. Alexander, SIAM J. Numer. Anal. 14, 1977. C. A. Kennedy, M. H. Carpenter, App
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.robot import checks
+from lissom.robot import checks, formatting
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+MOST_STAGES = 5
 ORDER_SHARE = 1e-4  # error of the iteration, relative to that of the step, in (6) of newton_stages
 
 
 @final
 @dataclass(frozen=True)
 class Stage:
-    """One solve for the acceleration a at a fraction of a step that starts at n. Its weights multiply
+    """One solve for the acceleration a at a fraction of a step that starts at n.
 
-        (a; vₙ, aₙ, âₙ; Δ₁, v₁, a₁; …)   each in units of h: h² a, h vₙ, h² aₙ, h² âₙ, Δ₁, h v₁, h² a₁, …
+    The weights multiply h² a, h vₙ, h² aₙ, h² âₙ, and then Δ₁, h v₁, h² a₁, …
 
     with the increments, velocities and accelerations Δ₁, v₁, a₁, … of the earlier stages.
 
     Fields:
-        end: end of the stage, as a fraction of the step.
+        end: end of the stage, its ratio to the step [-].
         position, velocity, ahead: weights in Δ, h v and h² â at the end of the stage.
         first_order: the same rule for an equation ż = r: weights in z − zₙ of (h r; h rₙ; z₁ − zₙ, h r₁; …).
     """
@@ -78,20 +82,41 @@ class Stage:
     ahead: tuple[float, ...]
     first_order: tuple[float, ...]
 
+    def check(self, where: str, earlier: int) -> None:
+        """Raise ModelError for the first wrong number. `earlier`: number of stages before this one."""
+        end = checks.number(self.end, f"{where} > end", above=0.0)
+        checks.require(end <= 1.0, f"{where} > end", "must be <= 1", end)
+        for name in ("position", "velocity", "ahead"):
+            _check_weights(getattr(self, name), f"{where} > {name}", 4 + 3 * earlier)
+        _check_weights(self.first_order, f"{where} > first_order", 2 + 2 * earlier)
+        rule = "must be > 0, since each stage solves for its acceleration; explicit stages are not possible"
+        checks.require(self.position[0] > 0.0, f"{where} > position[0]", rule, self.position[0])
+
+
+def _check_weights(weights: object, where: str, count: int) -> None:
+    rule = f"must be a tuple of {count} numbers"
+    checks.require(isinstance(weights, tuple) and len(weights) == count, where, rule, weights)
+    for k, weight in enumerate(weights if isinstance(weights, tuple) else ()):
+        checks.number(weight, f"{where}[{k}]")
+
 
 @final
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Scheme:
     """A time integration scheme, for `simulate(method=)`.
 
     Fields:
         name: name of the scheme.
-        stages: its stages.
+        stages: its stages, one to five. The last one ends the step.
         order: order of the global error.
         lead: number of steps by which â leads the acceleration.
         is_undamped: whether a step does not damp an infinitely fast vibration.
-        error: weights of the estimated error of Δ in a step, as for a further stage.
+        error: weights of the estimated error of Δ in a step, in the order of those of the last stage.
         error_power: power of h to which this estimate is proportional.
+    Raises:
+        ModelError: the number of stages or weights is wrong, a number is not finite, a stage ends outside the step, or
+            a stage does not depend on its own acceleration.
     """
 
     name: str
@@ -101,6 +126,46 @@ class Scheme:
     lead: float = 0.0
     is_undamped: bool = False
     error_power: int = 3
+
+    def __post_init__(self) -> None:
+        where = f"Scheme({self.name!r})"
+        count = len(self.stages) if isinstance(self.stages, tuple) else 0
+        rule = f"must be a tuple of one to {MOST_STAGES} stages"
+        checks.require(1 <= count <= MOST_STAGES, f"{where} > stages", rule, self.stages)
+        for k, stage in enumerate(self.stages):
+            checks.require(isinstance(stage, Stage), f"{where} > stages[{k}]", "must be a Stage", stage)
+            stage.check(f"{where} > stages[{k}]", k)
+        end = self.stages[-1].end
+        checks.require(end == 1.0, f"{where} > stages[{count - 1}] > end", "must be 1, the end of the step", end)
+        _check_weights(self.error, f"{where} > error", 1 + 3 * count)
+
+    @classmethod
+    def from_tableau(cls, name: str, A: ArrayLike, embedded: ArrayLike, order: int) -> Scheme:
+        """A diagonally implicit Runge-Kutta scheme (7) from its Butcher tableau.
+
+        Args:
+            A: weights of the stages, (n, n), lower triangular. Each stage ends at the sum of its row, and the last row
+                ends the step. The diagonal is positive. Only the first row may be zero, for the start of the step.
+            embedded: weights of the stages in a scheme of order `order` − 1, (n,), whose difference from the last row
+                estimates the error.
+            order: order of the global error.
+        Raises:
+            ModelError: a wrong shape, a number above the diagonal, or as of Scheme.
+        """
+        where = f"Scheme({name!r})"
+        A = checks.array(A, (len(np.atleast_1d(A)),) * 2, f"{where} > A", "must be a lower triangular matrix")
+        checks.require(bool((np.tril(A) == A).all()), f"{where} > A", "must be lower triangular", A.tolist())
+        rule = "must be as many numbers as A has rows"
+        weights = checks.array(embedded, (len(A),), f"{where} > embedded", rule)
+        starts = 0 if A.any(axis=1)[0] else 1  # rows for the start of the step
+        ends, misses = np.round(A.sum(axis=1), 14)[starts:], A[-1] - weights
+        start, A = A[starts:, :starts].sum(axis=1), A[starts:]
+        stages = tuple(_diagonal_stage(float(ends[i]), start[i], A[i, starts : starts + i + 1]) for i in range(len(A)))
+        last = misses[-1] * np.array(stages[-1].velocity)
+        last[1] += misses[:starts].sum()
+        for j in range(len(A) - 1):
+            last[5 + 3 * j] += misses[starts + j]
+        return cls(name, stages, tuple(last.tolist()), order=order, error_power=order)
 
     @cached_property
     def ends(self) -> np.ndarray:
@@ -285,40 +350,28 @@ def sdirk() -> Scheme:
         Scheme, for `simulate(method=)`, `rollout(method=)` and control.
     Source: Alexander 1977.
     """
-    y, rest = _SDIRK_GAMMA, 1.0 - _SDIRK_GAMMA
-    first = Stage(
-        end=y,
-        position=(y * y, y, 0.0, 0.0),
-        velocity=(y, 1.0, 0.0, 0.0),
-        ahead=(1.0, 0.0, 0.0, 0.0),
-        first_order=(y, 0.0),
+    y = _SDIRK_GAMMA
+    A = np.array([[y, 0.0], [1.0 - y, y]])
+    error = 1.0 / 6.0 - 3.0 * y**2 + 2.0 * y**3  # of h³ da/dt, in place of an embedded scheme
+    return replace(
+        Scheme.from_tableau("sdirk", A, A[-1], order=2),
+        error=(error, 0.0, 0.0, -error, 0.0, 0.0, 0.0),
+        error_power=3,
     )
-    last = Stage(
-        end=1.0,
-        position=(y * y, y, 0.0, 0.0, 0.0, rest, y * rest),
-        velocity=(y, 1.0, 0.0, 0.0, 0.0, 0.0, rest),
-        ahead=(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
-        first_order=(y, 0.0, 0.0, rest),
-    )
-    error = 1.0 / 6.0 - 3.0 * y**2 + 2.0 * y**3
-    return Scheme("sdirk", (first, last), error=(error, 0.0, 0.0, -error, 0.0, 0.0, 0.0))
 
 
-_ESDIRK_GAMMA = 0.25
-_ESDIRK_ENDS = (0.0, 1.0 / 2.0, 83.0 / 250.0, 31.0 / 50.0, 17.0 / 20.0, 1.0)
-_ESDIRK_A: tuple[tuple[float, ...], ...] = (
-    (),
-    (1.0 / 4.0,),
-    (8611.0 / 62500.0, -1743.0 / 31250.0),
-    (5012029.0 / 34652500.0, -654441.0 / 2922500.0, 174375.0 / 388108.0),
-    (
-        15267082809.0 / 155376265600.0,
-        -71443401.0 / 120774400.0,
-        730878875.0 / 902184768.0,
-        2285395.0 / 8070912.0,
-    ),
-    (82889.0 / 524892.0, 0.0, 15625.0 / 83664.0, 69875.0 / 102672.0, -2260.0 / 8211.0),
+_ESDIRK_A = np.zeros((6, 6))
+_ESDIRK_A[1:, 1:] += 0.25 * np.eye(5)
+_ESDIRK_A[1, :1] = 1.0 / 4.0
+_ESDIRK_A[2, :2] = 8611.0 / 62500.0, -1743.0 / 31250.0
+_ESDIRK_A[3, :3] = 5012029.0 / 34652500.0, -654441.0 / 2922500.0, 174375.0 / 388108.0
+_ESDIRK_A[4, :4] = (
+    15267082809.0 / 155376265600.0,
+    -71443401.0 / 120774400.0,
+    730878875.0 / 902184768.0,
+    2285395.0 / 8070912.0,
 )
+_ESDIRK_A[5, :5] = 82889.0 / 524892.0, 0.0, 15625.0 / 83664.0, 69875.0 / 102672.0, -2260.0 / 8211.0
 _EMBEDDED = (
     4586570599.0 / 29645900160.0,
     0.0,
@@ -337,25 +390,18 @@ def esdirk() -> Scheme:
         Scheme, for `simulate(method=)`.
     Source: Kennedy and Carpenter 2003; Munthe-Kaas 1999 (rotations).
     """
-    stages = tuple(_esdirk_stage(i) for i in range(1, len(_ESDIRK_A)))
-    misses = np.append(_ESDIRK_A[-1], _ESDIRK_GAMMA) - _EMBEDDED
-    error = [misses[-1] * _ESDIRK_GAMMA, misses[0] + misses[-1], misses[-1] * _ESDIRK_A[-1][0], 0.0]
-    for j in range(1, len(_ESDIRK_A) - 1):
-        error += [0.0, misses[j], misses[-1] * _ESDIRK_A[-1][j]]
-    return Scheme("esdirk", stages, tuple(error), order=4, error_power=4)
+    return Scheme.from_tableau("esdirk", _ESDIRK_A, _EMBEDDED, order=4)
 
 
-def _esdirk_stage(i: int) -> Stage:
-    """Stage i of (7), with v_i substituted into Δ_i."""
-    first, *others = _ESDIRK_A[i]
-    position, velocity = (
-        [_ESDIRK_GAMMA**2, first + _ESDIRK_GAMMA, _ESDIRK_GAMMA * first, 0.0],
-        [_ESDIRK_GAMMA, 1.0, first, 0.0],
-    )
-    first_order = [_ESDIRK_GAMMA, first]
+def _diagonal_stage(end: float, start: float, row: np.ndarray) -> Stage:
+    """A stage of (7) with the weights `row` of the stages up to itself and `start` of the start, with v_i substituted
+    into Δ_i."""
+    *others, own = row.tolist()
+    start = float(start)
+    position, velocity, first_order = [own**2, start + own, own * start, 0.0], [own, 1.0, start, 0.0], [own, start]
     for weight in others:
-        position += [0.0, weight, _ESDIRK_GAMMA * weight]
+        position += [0.0, weight, own * weight]
         velocity += [0.0, 0.0, weight]
         first_order += [0.0, weight]
-    ahead = [1.0] + [0.0] * (len(position) - 1)
-    return Stage(_ESDIRK_ENDS[i], tuple(position), tuple(velocity), tuple(ahead), tuple(first_order))
+    ahead = (1.0, *[0.0] * (len(position) - 1))
+    return Stage(end, tuple(position), tuple(velocity), ahead, tuple(first_order))

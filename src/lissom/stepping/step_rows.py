@@ -19,7 +19,7 @@ from lissom.passes import group, traversal
 from lissom.passes.features import has_stored_pose, may_have_loops
 from lissom.passes.scratch import Scratch
 from lissom.passes.traversal import place_bases
-from lissom.stepping.schemes import Scheme
+from lissom.stepping.schemes import MOST_STAGES, Scheme
 from lissom.systems.bordered import LoopRows, put_row_residuals
 from lissom.systems.loops import loop_rates, loop_residuals
 from lissom.systems.newton_matrix import NewtonBuffers
@@ -30,7 +30,6 @@ CLOSED = wp.constant(wp.float64(1e-11))  # residual of a loop [rad, m]
 AT_REST = wp.constant(wp.float64(1e-9))  # its rate [rad/s, m/s]
 
 
-MOST_STAGES = 5
 STAGE = 13 + 9 * (MOST_STAGES - 1)  # numbers of a stage
 # Indices in `scheme_numbers`, after the tolerances:
 N_STAGES = 6  # number of stages
