@@ -27,7 +27,7 @@ from lissom.lie.spatial import about, adbar_matrix, rate_of_momentum
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.passes import kinds, traversal
+from lissom.passes import kinds
 from lissom.passes.blocks import (
     BlocksStruct,
     FrontsStruct,
@@ -41,7 +41,7 @@ from lissom.passes.blocks import (
     squares,
 )
 from lissom.passes.columns import ColumnsStruct, Matrix
-from lissom.passes.features import has_stored_pose
+from lissom.passes.features import optional_kinds
 from lissom.passes.scratch import ALL_TERMS, Scratch
 from lissom.systems.articulated import sum_path
 from lissom.systems.block_elimination import (
@@ -74,7 +74,6 @@ from lissom.systems.loop_unknowns import LoopUnknownsStruct
 from lissom.systems.loops import loop_state, velocity_row
 from lissom.systems.mass import add_armature_rows
 from lissom.systems.newton_blocks import (
-    COMMON_KINDS,
     has_couplings,
     restore_node,
     shift_origin,
@@ -151,7 +150,7 @@ def make_mass_blocks(t: Tables, s: Scratch, b: BlockMatrix, i: int):
             k = b.y.node[m]
             p = s.node[i, k].p
             s.node[i, k].p = p - centre
-            traversal.base_inertia(t, s, b.H, i, k)
+            b.H[i, k] = kinds.spatial_inertia(t, s, i, k)
             b.N[i, k] = mat6()
             b.M[i, k] = mat6()
             kinds.motion_columns(t, s, b.x, i, k, b.S)
@@ -176,7 +175,7 @@ def open_matrix_node(
     kinds.newton_columns_of_node(
         t, s, b.x, b.band, i, k, b.y.inside[k], v, a, move, c0, c1, acc_base, b.S, b.S_T, b.J, b.J_P, b.J_R, b.K
     )  # fmt: skip
-    M = traversal.inertia_at(t, s, i, k)
+    M = kinds.spatial_inertia(t, s, i, k)
     b.M[i, k] = M
     b.N[i, k] = rate_of_momentum(M, s.node[i, k].eta) + about(with_response(s, i, k, mat6()), -centre)
     b.H[i, k] = about(b.H[i, k], -centre)
@@ -364,7 +363,7 @@ def close_block(
         M += b.M[i, k]
         bar = by_wrench * adbar_matrix(wrench_from(s.node[i, k].F, b.centre[i, e]))
         before = b.y.inside[k]
-        if has_stored_pose(t.node[k].has_quaternion):
+        if kinds.has_step_tangent(t, k):
             gather_node(b.x, b.y, i, e, k, before, b.H[i, k], b.N[i, k], b.M[i, k], bar, b.S_T, b.J, b.J_R, b.J_P,
                         b.L, b.B, b.inverse_G, b.V)  # fmt: skip
         else:
@@ -533,6 +532,5 @@ def _closes(model: Model) -> bool:
     blocks = coordinate_blocks(one)
     parents = {one.nodes.parent[block.nodes[0]] for block in blocks}
     tips = [block for block in blocks if not parents.intersection(block.nodes)]
-    has_common_kinds = bool(np.isin(one.nodes.kind, COMMON_KINDS).all())
     regular = (max(map(np.linalg.matrix_rank, one.nodes.inertia[block.nodes])) == 6 for block in tips)
-    return has_common_kinds and all(regular)
+    return not optional_kinds(one.nodes) and all(regular)

@@ -35,10 +35,10 @@ import warp as wp
 from lissom.forces.term import with_response
 from lissom.lie import se3, so3
 from lissom.lie.spatial import about, adbar_matrix, rate_of_momentum
-from lissom.lie.types import RARE, by_reference, mat6, vec3, vec6
+from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.passes import kinds, traversal
+from lissom.passes import kinds
 from lissom.passes.blocks import (
     BlocksStruct,
     band_columns,
@@ -51,9 +51,8 @@ from lissom.passes.blocks import (
     squares,
 )
 from lissom.passes.columns import ColumnsStruct, Matrix
-from lissom.passes.features import has_stored_pose
+from lissom.passes.features import optional_kinds
 from lissom.passes.scratch import ALL_TERMS, Scratch
-from lissom.robot.joints import MotionKind
 from lissom.systems.articulated import sum_path
 from lissom.systems.block_elimination import (
     add_matrix_at,
@@ -74,7 +73,6 @@ from lissom.systems.block_elimination import (
 from lissom.systems.mass import add_armature_rows
 
 _LEAST_COORDINATES = 64  # from here on a step is faster by blocks, on chains of rods and of rigid links
-COMMON_KINDS = [kind.value for kind in MotionKind if kind.name not in RARE]
 
 
 @wp.struct
@@ -202,12 +200,12 @@ def open_node(
     J_P = columns_from(first, width, b.J_P)
     J_R = columns_from(first, width, b.J_R)
     clear_columns(width, i, k, S)
-    if has_stored_pose(t.node[k].has_quaternion):
+    if kinds.has_step_tangent(t, k):
         clear_columns(width, i, k, S_T)
     kinds.newton_columns_of_node(
         t, s, b.x, b.band, i, k, before, v, a, move, c0, c1, acc_base, S, S_T, J, J_P, J_R, b.K
     )  # fmt: skip
-    M = traversal.inertia_at(t, s, i, k)
+    M = kinds.spatial_inertia(t, s, i, k)
     N = rate_of_momentum(M, s.node[i, k].eta) + about(with_response(s, i, k, mat6()), -centre)
     H = about(b.H[i, k], -centre)
     branch = b.y.branch_node[k]
@@ -258,7 +256,7 @@ def close_block(t: Tables, s: Scratch, b: NewtonBlocks, i: int, e: int) -> int:
         M += b.M[i, at]
         bar = adbar_matrix(wrench_from(s.node[i, k].F, b.centre[i, e]))
         before = b.y.inside[k] - first
-        if has_stored_pose(t.node[k].has_quaternion):
+        if kinds.has_step_tangent(t, k):
             gather_node(b.x, b.y, i, e, at, before, b.H[i, k], b.N[i, at], b.M[i, at], bar, b.S_T, b.J, b.J_R, b.J_P,
                         b.L, b.B, b.inverse_G, b.V)  # fmt: skip
         else:
@@ -344,7 +342,7 @@ def steps_by_blocks(model: Model) -> bool:
 def has_couplings(model: Model) -> bool:
     """Whether forces couple nodes: springs, contacts, straight tendon pieces, elastic tendons, or Python functions."""
     one = model.of_row(0, 1)
-    if model.calls_python or len(one.spools.channel) or not np.isin(one.nodes.kind, COMMON_KINDS).all():
+    if model.calls_python or len(one.spools.channel) or optional_kinds(one.nodes):
         return True
     pairs = [one.segments.node, one.springs.node, one.contacts.pair_nodes]
     return any(bool((np.reshape(ends, (-1, 2)) >= 0).all(axis=1).any()) for ends in pairs)
