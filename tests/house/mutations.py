@@ -17,9 +17,9 @@ class Mutation(NamedTuple):
 MUTATIONS = (
     Mutation(
         "the gyroscopic term of a node has the wrong sign",
-        "passes/traversal.py",
-        "inertia_apply(t, k, acc_B) + se3.coad(eta_B, inertia_apply(t, k, eta_B))",
-        "inertia_apply(t, k, acc_B) - se3.coad(eta_B, inertia_apply(t, k, eta_B))",
+        "passes/inertia.py",
+        "apply(t, k, acc_B) + se3.coad(eta_B, apply(t, k, eta_B))",
+        "apply(t, k, acc_B) - se3.coad(eta_B, apply(t, k, eta_B))",
         ("tests/reference/test_against_reference.py", "-k", "inverse"),
     ),
     Mutation(

@@ -1,9 +1,10 @@
 """Imports point downwards only as the layers of the library say, and importing the library costs nothing."""
 
+import re
 import subprocess
 import sys
 
-from house.sources import imports, package_files
+from house.sources import PACKAGE, imports, package_files, text
 
 # each layer may import itself and what stands before it
 LAYERS = ("errors", "portable", "lie", "robot", "bodies", "model", "passes", "forces", "systems", "launch",
@@ -46,6 +47,18 @@ FOREIGN = {
     "bodies": {"numpy", "scipy", "jax", "meshio"},
     "model": {"numpy", "warp"},
 }
+
+
+# the only files whose kernels may ask for the kind of a node: the dispatcher, the tests that it calls, and the kinds
+KINDS = {"passes/kinds.py", "passes/features.py", "passes/interval.py", "passes/interval.h", "passes/group.py",
+         "passes/mapped.py", "passes/deforming.py", "passes/deforming.h"}  # fmt: skip
+ASKS_FOR_KIND = re.compile(
+    r"\b(?:is_exp|is_mapped|is_body|has_stored_pose)\("  # of passes.features
+    r"|\.node(?:\.data)?\[[^\n]*?\]\.(?:kind|has_quaternion)\b"
+    r"|\bMotionKind\b|\bnodes\.kind\b"
+)
+NAMES_KINDS = ("robot", "model")  # rooms that describe and build nodes, where a kind is a value
+FILLS_ROWS = {"launch/points.py"}  # makes rows of nodes that are points
 
 
 def layer(file):
@@ -92,6 +105,18 @@ def test_exceptions_are_used_and_deferred():
         found = [top for name, _, _, top in imports(package_files()[file]) if name == module]
         assert found, f"{file} no longer imports {module}: drop the exception ({reason})"
         assert not any(found), f"{file} imports {module} at module level"
+
+
+def test_one_file_branches_on_kinds_of_nodes():
+    """Sweeps, systems and forces do not ask for the kind of a node: passes/kinds.py calls the functions of each kind,
+    which are in the file of that kind."""
+    headers = {str(path.relative_to(PACKAGE)): path for path in sorted(PACKAGE.rglob("*.h"))}
+    outside = {}
+    for file, path in (package_files() | headers).items():
+        if file not in KINDS | FILLS_ROWS and layer(file) not in NAMES_KINDS:
+            outside[file] = ASKS_FOR_KIND.findall(text(path))
+    assert not {file: found for file, found in outside.items() if found}
+    assert all(ASKS_FOR_KIND.search(text(PACKAGE / file)) for file in ("passes/kinds.py", "passes/interval.h"))
 
 
 def foreign():

@@ -14,7 +14,7 @@ from lissom.launch.over_models import over_models
 from lissom.launch.workspace import describe_quaternion, leading, stack
 from lissom.lie.arrays import se3_log, se3_tangent, se3_tangent_inverse, so3_log
 from lissom.model.model import Model
-from lissom.robot.joints import MotionKind
+from lissom.passes import group
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -76,14 +76,7 @@ def _translated(x: Any, w: Any, u: Any) -> list[Any]:
 
 def quaternion_joints(model: Model) -> list[tuple[int, int, bool]]:
     """(first index in q, first index in v, whether the joint is free) of each spherical and free joint."""
-    return model.cached(("groups",), lambda: _find_quaternion_joints(model))
-
-
-def _find_quaternion_joints(model: Model) -> list[tuple[int, int, bool]]:
-    nodes = np.flatnonzero(model.nodes.has_quaternion)
-    v = model.nodes.v_start[nodes]
-    free = model.nodes.kind[nodes] == MotionKind.FREE.value
-    return [(int(a + s), int(a), bool(f)) for a, s, f in zip(v, model.nodes.q_shift[nodes], free)]
+    return model.cached(("groups",), lambda: group.stored_poses(model.nodes))
 
 
 def unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:

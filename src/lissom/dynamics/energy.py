@@ -23,13 +23,12 @@ from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import filled_workspace
-from lissom.lie import se3, so3
+from lissom.lie import se3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables, TablesStruct
-from lissom.passes import deforming, traversal
-from lissom.passes.features import is_body
-from lissom.passes.scratch import Scratch, ScratchStruct
+from lissom.model.tables import TablesStruct
+from lissom.passes import kinds, traversal
+from lissom.passes.scratch import ScratchStruct
 from lissom.passes.traversal import origin_of, place_bases
 from lissom.robot import formatting
 from lissom.systems.mass import armature_energy
@@ -61,25 +60,6 @@ class Energy:
         return self.kinetic + self.gravitational + self.elastic
 
 
-@wp.func
-def momentum_of(t: Tables, s: Scratch, i: int, k: int, v: Rows):
-    """Momentum of node k in its own axes, about its origin, and its kinetic energy."""
-    if is_body(t.node[k].kind):
-        h, T = deforming.momentum(t, s, i, k, v)
-        return h, T
-    eta = se3.Ad_inverse(s.node[i, k].R, s.node[i, k].p, s.node[i, k].eta)
-    y = traversal.inertia_apply(t, k, eta)
-    return y, so3.HALF * wp.dot(eta, y)
-
-
-@wp.func
-def first_moments(t: Tables, s: Scratch, i: int, k: int):
-    """First moments in its own axes of the mass of node k, and of the part of its mass on which gravity acts."""
-    if is_body(t.node[k].kind):
-        return s.deforming.c[i, t.node[k].map], s.deforming.c[i, t.node[k].map]
-    return t.node[k].mass_c, t.node[k].heavy_c
-
-
 def energy_kernel(act: Acting) -> Any:
     """Kernel of the energies, the momentum and the first moment of mass."""
     elastic_energy = act.energy
@@ -101,13 +81,13 @@ def energy_kernel(act: Acting) -> Any:
             if t.node[k].has_inertia:
                 R = s.node[i, k].R
                 p = s.node[i, k].p
-                h_B, T = momentum_of(t, s, i, k, v)
+                h_B, T = kinds.momentum(t, s, i, k, v)
                 kinetic += T
                 h = se3.Ad_dual(R, p, h_B)
                 o = origin_of(t, s, i, k)
                 angular += se3.angular(h) + wp.cross(o, se3.linear(h))  # (1)
                 linear += se3.linear(h)
-                mass_c, heavy_c = first_moments(t, s, i, k)
+                mass_c, heavy_c = kinds.first_moments(t, s, i, k)
                 first_moment += R * mass_c + t.node[k].mass * (p + o)  # (2)
                 gravitational -= wp.dot(gravity[0], R * heavy_c + t.node[k].heavy * (p + o))
         elastic = elastic_energy(t, s, i, q)

@@ -67,9 +67,9 @@ from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
-from lissom.passes import columns, deforming, kinds, traversal
+from lissom.passes import columns, kinds, traversal
 from lissom.passes.columns import Matrix, column_width
-from lissom.passes.features import is_body, may_have_loops
+from lissom.passes.features import may_have_loops
 from lissom.passes.scratch import Direction, DirectionStruct, NodeChange, Scratch, ScratchStruct, acting_flags
 from lissom.passes.traversal import project
 from lissom.systems.bordered import LoopRowsStruct, choose_independent
@@ -311,27 +311,6 @@ def outward_change(
 
 
 @wp.func
-def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: Matrix, a: Matrix):
-    """δF of (10) without external loads."""
-    F = vec6()
-    if is_body(t.node[k].kind):
-        F = deforming.newton_euler_change(t, s, d, i, k, v, a)
-    elif t.node[k].has_inertia:
-        R = s.node[i, k].R
-        p = s.node[i, k].p
-        eta = s.node[i, k].eta
-        w = d.node[i, k].w
-        eta_B = se3.Ad_inverse(R, p, eta)
-        d_eta_B = se3.Ad_inverse(R, p, w)
-        d_acc_B = se3.Ad_inverse(R, p, d.node[i, k].z - se3.ad(eta, w))
-        F_B = traversal.inertia_apply(t, k, d_acc_B)
-        F_B += se3.coad(d_eta_B, traversal.inertia_apply(t, k, eta_B))
-        F_B += se3.coad(eta_B, traversal.inertia_apply(t, k, d_eta_B))
-        F = se3.Ad_dual(R, p, F_B)
-    d.node[i, k].F = F
-
-
-@wp.func
 def inward_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, tau: Matrix):
     """Add the wrench of node k and its change (11) to its parent, and project the change by (12)."""
     F = s.node[i, k].F
@@ -371,7 +350,7 @@ def inverse_dynamics_tangent_kernel(act: Acting) -> Any:
         recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[0], add)
         for k in range(t.n_dynamic):
             outward_change(t, s, d, i, k, q, v, a, se3.join(vec3(), -gravity[0]))
-            newton_euler_change(t, s, d, i, k, v, a)
+            kinds.newton_euler_change(t, s, d, i, k, v, a)
         if s.near.N.shape[0] > 0 or t.loads.node.shape[0] > 0:
             for k in range(t.n_dynamic):
                 H[i, k] = mat6()

@@ -41,14 +41,12 @@ from lissom.launch.over_models import for_models, over_models
 from lissom.launch.prepare import TableOptions
 from lissom.launch.workspace import call_of, filled_workspace
 from lissom.lie import so3
-from lissom.lie.spatial import rate_of_momentum
 from lissom.lie.types import kernel_options, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.tables import TablesStruct
-from lissom.passes import columns, deforming, kinds, traversal
+from lissom.passes import columns, kinds, traversal
 from lissom.passes.columns import ColumnsStruct, Matrix, column_tables, column_width
-from lissom.passes.features import is_body
 from lissom.passes.scratch import STATUS_NOT_FINITE, ScratchStruct, acting_flags
 from lissom.passes.traversal import place_bases
 from lissom.robot import formatting
@@ -275,11 +273,8 @@ def coriolis_kernel(act: Acting) -> Any:
         columns.clear_rows(t.nv, x.width, i, lower)
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, q, v, v, vec6())
-            traversal.base_inertia(t, s, b.composite, i, k)
-            if is_body(t.node[k].kind):
-                Y[i, k] = deforming.own_coriolis(t, s, i, k, b.composite[i, k])
-            else:
-                Y[i, k] = so3.HALF * rate_of_momentum(b.composite[i, k], s.node[i, k].eta)
+            b.composite[i, k] = kinds.spatial_inertia(t, s, i, k)
+            Y[i, k] = kinds.coriolis(t, s, i, k, b.composite[i, k])
             kinds.motion_columns(t, s, x, i, k, b.S)
             kinds.rate_columns(t, s, x, i, k, q, v, S_dot)
         columns.clear_sums(x, i, b.V)
@@ -299,8 +294,7 @@ def coriolis_kernel(act: Acting) -> Any:
             columns.add_product(x, M, v0, v1, i, k, S_dot, b.V)
             columns.add_product(x, Y[i, k], v0, v1, i, k, b.S, b.V)
             columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, b.S, b.V, b.half)
-            if is_body(t.node[k].kind):
-                deforming.couple_coriolis(t, s, x, i, k, b.V, P, Q, b.half)
+            kinds.couple_coriolis(t, s, x, i, k, b.V, P, Q, b.half)
             columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
             columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, P)
             columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, Q)

@@ -57,9 +57,9 @@ from lissom.lie.native import native_functions
 from lissom.lie.spatial import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.passes import group
+from lissom.passes import kinds
 from lissom.passes.columns import Columns, Matrix, add_point_block
-from lissom.passes.features import has_stored_pose, may_have_couplings, may_have_elastic_tendons
+from lissom.passes.features import may_have_couplings, may_have_elastic_tendons
 from lissom.passes.interval import project_at, strain_at
 from lissom.passes.scratch import INPUTS, Scratch
 from lissom.passes.traversal import origin_of, project
@@ -355,13 +355,7 @@ def move_row(t: Tables, s: Scratch, i: int, move: Matrix):
     for j in range(t.nv):
         s.channel.moved_row[i, j] = s.channel.row[i, j]
     for k in range(t.n_dynamic):
-        if has_stored_pose(t.node[k].has_quaternion):
-            A, B = group.move_tangent(t, i, k, move)
-            y = se3.apply_transpose(A, B, group.twist(t, s.channel.row, i, k))
-            start = t.node[k].v_start
-            for c in range(6):
-                if start + c < t.node[k].v_stop:
-                    s.channel.moved_row[i, start + c] = y[c]
+        kinds.pull_back(t, i, k, move, s.channel.row, s.channel.moved_row)
 
 
 @wp.func(inline=False)

@@ -27,12 +27,12 @@ from lissom.forces import (
     tendons,
 )
 from lissom.forces.term import Term, clear_responses
-from lissom.lie.types import MORE, RARE, mat6, vec3, vec6
+from lissom.lie.types import MORE, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, TermRows, device_array, device_tables
 from lissom.passes.columns import Columns, Matrix
+from lissom.passes.features import optional_kinds
 from lissom.passes.scratch import Scratch
-from lissom.robot.joints import MotionKind
 
 TERMS = (
     elasticity.TERM,
@@ -77,7 +77,7 @@ def no_terms(model: Model) -> Acting:
 def _rare_features(model: Model) -> tuple[str, ...]:
     """The rare features of a model: its rare kinds of nodes, and MORE if it has any feature of passes.features."""
     nodes = model.nodes
-    kinds = tuple(kind.name for kind in MotionKind if kind.name in RARE and (nodes.kind == kind.value).any())
+    kinds = optional_kinds(nodes)
     couples = model.has_surroundings or len(model.springs) or len(model.segments.channel)
     is_more = kinds or nodes.has_quaternion.any() or model.n_rows or couples or len(model.spools.channel)
     return (*kinds, *([MORE] if is_more else ()))

@@ -53,7 +53,7 @@ from lissom.lie.native import native_functions
 from lissom.lie.spatial import ad_matrix, in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.passes import columns
+from lissom.passes import columns, inertia
 from lissom.passes.columns import Columns, Matrix, add_to_row
 from lissom.passes.scratch import Direction, Scratch, joint_side
 
@@ -224,10 +224,18 @@ def momentum(t: Tables, s: Scratch, i: int, k: int, v: Matrix):
 
 
 @wp.func
-def inertia(t: Tables, s: Scratch, i: int, k: int):
-    """J, C and m of the inertia [[J, C], [Cᵀ, m]] of the body in its present shape, in the frame's axes."""
+def first_moment(t: Tables, s: Scratch, i: int, k: int) -> vec3:
+    """c of the body, in the frame's axes."""
+    return s.deforming.c[i, t.node[k].map]
+
+
+@wp.func
+def spatial_inertia(t: Tables, s: Scratch, i: int, k: int) -> mat6:
+    """Inertia of the body in its present shape, in the base frame."""
     b = t.node[k].map
-    return around(s.deforming.P[i, b]), so3.hat(s.deforming.c[i, b]), so3.diagonal_plus(t.deforming.mass[b], vec3())
+    J = around(s.deforming.P[i, b])
+    m = so3.diagonal_plus(t.deforming.mass[b], vec3())
+    return inertia.moved(s.node[i, k].R, s.node[i, k].p, J, so3.hat(s.deforming.c[i, b]), m)
 
 
 @wp.func

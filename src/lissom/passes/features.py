@@ -14,7 +14,13 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie.types import MORE, RARE, served
+from lissom.model.groups import Nodes
 from lissom.robot.joints import MotionKind
+
+
+def optional_kinds(nodes: Nodes) -> tuple[str, ...]:
+    """Names of the kinds among the nodes that kernels serve only with an option."""
+    return tuple(kind.name for kind in MotionKind if kind.name in RARE and (nodes.kind == kind.value).any())
 
 
 @wp.func_native(f"return !({' || '.join(map(served, RARE))}) || kind == {MotionKind.EXP.value};")

@@ -16,14 +16,25 @@ multiplies the columns of a Newton matrix by T(Δ). Columns are products with Φ
 
 from __future__ import annotations
 
+import numpy as np
 import warp as wp
 
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, vec3, vec6
+from lissom.model.groups import Nodes
 from lissom.model.tables import FREE, Tables
 from lissom.passes import columns
 from lissom.passes.columns import Columns, Matrix
 from lissom.passes.scratch import Direction, Scratch, joint_side, parent_motion
+from lissom.robot.joints import MotionKind
+
+
+def stored_poses(nodes: Nodes) -> list[tuple[int, int, bool]]:
+    """(first index in q, first index in v, whether q holds a position too) of each node with a quaternion."""
+    found = np.flatnonzero(nodes.has_quaternion)
+    v = nodes.v_start[found]
+    free = nodes.kind[found] == MotionKind.FREE.value
+    return [(int(a + s), int(a), bool(f)) for a, s, f in zip(v, nodes.q_shift[found], free)]
 
 
 @wp.func
@@ -233,6 +244,17 @@ def set_rates(
         if at + e < t.node[k].v_stop:
             v[i, at + e] = V[e]
             a[i, at + e] = bare[i, at + e] + c1 * (V[e] - rate[i, at + e])
+
+
+@wp.func
+def pull_back(t: Tables, i: int, k: int, step: Matrix, row: Matrix, out: Matrix):
+    """out = T(Δ)ᵀ row at the node's velocity coordinates."""
+    A, B = move_tangent(t, i, k, step)
+    y = se3.apply_transpose(A, B, twist(t, row, i, k))
+    at = t.node[k].v_start
+    for c in range(6):
+        if at + c < t.node[k].v_stop:
+            out[i, at + c] = y[c]
 
 
 @wp.func

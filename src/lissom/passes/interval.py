@@ -30,12 +30,13 @@ Source: Mathew 2025 §4.
 
 from __future__ import annotations
 
+import numpy as np
 import warp as wp
 
 from lissom.lie import magnus, se3, so3
 from lissom.lie.native import native_functions
 from lissom.lie.types import mat3, mat6, vec6
-from lissom.model.groups import vec6i, vec7i
+from lissom.model.groups import Nodes, vec6i, vec7i
 from lissom.model.tables import Tables
 from lissom.passes import columns
 from lissom.passes.columns import Columns, Matrix
@@ -88,6 +89,14 @@ def place_screw(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     s.node[i, k].stumpff = c
     s.node[i, k].xi1 = Omega
     s.node[i, k].xi2 = Omega
+
+
+def are_single_screws(nodes: Nodes) -> np.ndarray:
+    """Whether each node is a fixed joint at its placement, or turns about or slides along one axis."""
+    moves = nodes.h != 1.0
+    for x in (nodes.kappa, nodes.v_stop - nodes.v_start, *nodes.xi1.T, *nodes.xi2.T):
+        moves |= x != 0
+    return (nodes.kind == MotionKind.EXP.value) & (nodes.is_screw | ~moves)
 
 
 @wp.func

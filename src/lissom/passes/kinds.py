@@ -1,10 +1,11 @@
 """The functions of nodes by kind, inside kernels: the only branches on the kind of a node.
 
 `interval`: the pose is exp(Ω(q)). `group`: the pose is stored in q. `mapped`: the pose is a general function of q.
-`deforming`: the frame of a deformable body, which the coordinates of the body do not move. Other properties of a node
-are entries of its row, such as `has_quaternion`.
+`deforming`: the frame of a deformable body, which the coordinates of the body do not move. The module of a kind has
+its functions, and this module calls them. Other properties of a node are entries of its row, such as `is_plain`.
 
-Also q ⊕ Δ and dq/dt inside kernels; `integrate` of configuration is the same for arrays.
+In order: motion, columns, configurations (q ⊕ Δ and dq/dt; `integrate` of configuration is the same for arrays), and
+inertia. The inertia of a deformable body acts on the body's coordinates too; all other kinds have that of `inertia`.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -15,10 +16,10 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.lie import se3
-from lissom.lie.types import vec6
+from lissom.lie import se3, so3
+from lissom.lie.types import mat6, vec6
 from lissom.model.tables import Tables
-from lissom.passes import deforming, group, interval, mapped
+from lissom.passes import deforming, group, inertia, interval, mapped
 from lissom.passes.columns import Columns, Matrix
 from lissom.passes.features import has_stored_pose, is_body, is_exp, is_mapped
 from lissom.passes.scratch import Direction, Scratch
@@ -64,6 +65,16 @@ def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix)
         deforming.no_columns(t, x, i, k, S)
     else:
         group.motion_columns(s, x, i, k, S)
+
+
+@wp.func
+def put_block_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix):
+    """Columns S of node k in the base frame, with the column tables x of its block alone. Columns that are zero in any
+    configuration are left as they are."""
+    if is_mapped(t.node[k].kind):
+        mapped.put_block_columns(t, s, x.width, i, k, S)
+    elif not is_body(t.node[k].kind):
+        motion_columns(t, s, x, i, k, S)
 
 
 @wp.func
@@ -227,3 +238,137 @@ def put_configuration_rate(t: Tables, i: int, q: Rows, v: Rows, out: Rows):
         for k in range(t.n_nodes):
             if has_stored_pose(t.node[k].has_quaternion):
                 group.configuration_rate(t, i, k, q, v, out)
+
+
+@wp.func
+def length_error(t: Tables, i: int, k: int, q: Matrix) -> wp.float64:
+    """Difference of the length of the quaternion of node k from one; zero for nodes without a quaternion."""
+    if has_stored_pose(t.node[k].has_quaternion):
+        return group.length_error(t, i, k, q)
+    return so3.ZERO
+
+
+@wp.func
+def set_rates(
+    t: Tables, i: int, k: int, c1: wp.float64, step: Matrix, rate: Matrix, bare: Matrix, v: Matrix, a: Matrix
+):  # fmt: skip
+    """v and a of node k from the rate of a step and its derivative, if they differ: v = T(Δ) w of schemes."""
+    if has_stored_pose(t.node[k].has_quaternion):
+        group.set_rates(t, i, k, c1, step, rate, bare, v, a)
+
+
+@wp.func
+def has_step_tangent(t: Tables, k: int) -> bool:
+    """Whether a step Δ multiplies the columns of node k by T(Δ), so that S T is stored apart from S."""
+    return has_stored_pose(t.node[k].has_quaternion)
+
+
+@wp.func
+def pull_back(t: Tables, i: int, k: int, step: Matrix, row: Matrix, out: Matrix):
+    """out = T(Δ)ᵀ row on the coordinates of node k, if they have such a T."""
+    if has_stored_pose(t.node[k].has_quaternion):
+        group.pull_back(t, i, k, step, row, out)
+
+
+@wp.func
+def newton_euler(t: Tables, s: Scratch, i: int, k: int):
+    """Store the wrench that the motion of node k requires, (3) of traversal without external wrenches."""
+    F = vec6()
+    if is_body(t.node[k].kind):
+        F = deforming.newton_euler(t, s, i, k)
+    elif t.node[k].has_inertia:
+        F = inertia.newton_euler(t, s, i, k)
+    s.node[i, k].F = F
+
+
+@wp.func
+def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: Matrix, a: Matrix):
+    """Store the change of that wrench along a direction, (10) of inverse_dynamics_derivatives without H x."""
+    F = vec6()
+    if is_body(t.node[k].kind):
+        F = deforming.newton_euler_change(t, s, d, i, k, v, a)
+    elif t.node[k].has_inertia:
+        F = inertia.newton_euler_change(t, s, d, i, k)
+    d.node[i, k].F = F
+
+
+@wp.func
+def momentum(t: Tables, s: Scratch, i: int, k: int, v: Matrix):
+    """Momentum of node k in its own axes, about its origin, and its kinetic energy."""
+    if is_body(t.node[k].kind):
+        h, T = deforming.momentum(t, s, i, k, v)
+        return h, T
+    y, energy = inertia.momentum(t, s, i, k)
+    return y, energy
+
+
+@wp.func
+def first_moments(t: Tables, s: Scratch, i: int, k: int):
+    """First moments in its own axes of the mass of node k, and of the part of its mass on which gravity acts."""
+    if is_body(t.node[k].kind):
+        c = deforming.first_moment(t, s, i, k)
+        return c, c
+    return t.node[k].mass_c, t.node[k].heavy_c
+
+
+@wp.func
+def spatial_inertia(t: Tables, s: Scratch, i: int, k: int) -> mat6:
+    """Spatial inertia of node k in the base frame: Ad⁻ᵀ M Ad⁻¹."""
+    if not t.node[k].has_inertia:
+        return mat6()
+    if is_body(t.node[k].kind):
+        return deforming.spatial_inertia(t, s, i, k)
+    return inertia.spatial_inertia(t, s, i, k)
+
+
+@wp.func
+def coriolis(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
+    """Y of node k in (4) of mass_matrix, with its inertia M in the base frame."""
+    if is_body(t.node[k].kind):
+        return deforming.own_coriolis(t, s, i, k, M)
+    return inertia.coriolis(s, i, k, M)
+
+
+@wp.func
+def with_twist_response(t: Tables, s: Scratch, i: int, k: int, N: mat6) -> mat6:
+    """N plus the derivative, by the twist of node k, of inertia forces that the rates of its coordinates cause."""
+    if is_body(t.node[k].kind):
+        return N + deforming.twist_response(t, s, i, k)
+    return N
+
+
+@wp.func
+def couple_mass(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix, half: Matrix):
+    """Add the inertia of coordinates that deform node k to the running sum V and to half of the mass matrix."""
+    if is_body(t.node[k].kind):
+        deforming.couple_mass(t, s, x, i, k, V, half)
+
+
+@wp.func
+def couple_block(
+    t: Tables, s: Scratch, i: int, k: int, square: int, width: int, row: int, H: Matrix, G: Matrix, diagonal: Matrix
+):
+    """Add the inertia of coordinates that deform node k to H, G and the diagonal of its block, with the storage of
+    articulated."""
+    if is_body(t.node[k].kind):
+        deforming.couple_block(t, s, i, k, square, width, row, H, G, diagonal)
+
+
+@wp.func
+def couple_coriolis(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix, P: Matrix, Q: Matrix, half: Matrix):
+    """Add the Coriolis terms of coordinates that deform node k to the running sums V, P and Q and to half of the
+    Coriolis matrix."""
+    if is_body(t.node[k].kind):
+        deforming.couple_coriolis(t, s, x, i, k, V, P, Q, half)
+
+
+@wp.func
+def couple(
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, a: Matrix,
+    by_q: wp.float64, by_v: wp.float64, by_a: wp.float64, J_acc: Matrix, J_twist: Matrix, turns: int,
+    W: Matrix, out: Matrix,
+):  # fmt: skip
+    """Add the derivatives by q, v and a, with weights by_q, by_v and by_a, of the inertia of coordinates that deform
+    node k to the running sum W and the matrix out; the arguments are those of `couple` of deforming."""
+    if is_body(t.node[k].kind):
+        deforming.couple(t, s, x, i, k, v, a, by_q, by_v, by_a, J_acc, J_twist, turns, W, out)

@@ -21,10 +21,9 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import se3, so3
-from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
-from lissom.passes import deforming, group, kinds
-from lissom.passes.features import has_stored_pose, is_body
+from lissom.passes import kinds
 from lissom.passes.linear_algebra import is_finite
 from lissom.passes.scratch import STATUS_NOT_FINITE, STATUS_OVERFLOW, STATUS_QUATERNION, Scratch, parent_motion
 
@@ -59,79 +58,6 @@ def outward_motion(
 
 
 @wp.func
-def first_moment(t: Tables, k: int) -> vec3:
-    """d = m c of a node whose C is hat(d)."""
-    return vec3(t.node[k].C[2, 1], t.node[k].C[0, 2], t.node[k].C[1, 0])
-
-
-@wp.func
-def inertia_apply(t: Tables, k: int, y: vec6) -> vec6:
-    """M_k y in the body frame."""
-    w = se3.angular(y)
-    u = se3.linear(y)
-    if t.node[k].is_plain:
-        d = first_moment(t, k)
-        return se3.join(t.node[k].J * w + wp.cross(d, u), t.node[k].m[0, 0] * u - wp.cross(d, w))
-    C = t.node[k].C
-    return se3.join(t.node[k].J * w + C * u, wp.transpose(C) * w + t.node[k].m * u)
-
-
-@wp.func
-def newton_euler(t: Tables, s: Scratch, i: int, k: int):
-    """Wrench required by the motion of node k, (3) without external loads."""
-    F = vec6()
-    if is_body(t.node[k].kind):
-        F = deforming.newton_euler(t, s, i, k)
-    elif t.node[k].has_inertia:
-        R = s.node[i, k].R
-        p = s.node[i, k].p
-        eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
-        acc_B = se3.Ad_inverse(R, p, s.node[i, k].acc)
-        F_B = inertia_apply(t, k, acc_B) + se3.coad(eta_B, inertia_apply(t, k, eta_B))
-        F = se3.Ad_dual(R, p, F_B)
-    s.node[i, k].F = F
-
-
-@wp.func
-def moved_inertia(R: mat3, p: vec3, J_B: mat3, C_B: mat3, m_B: mat3) -> mat6:
-    """Ad⁻ᵀ [[J, C], [Cᵀ, m]] Ad⁻¹."""
-    Rt = wp.transpose(R)
-    J = R * J_B * Rt
-    C = R * C_B * Rt
-    m = R * m_B * Rt
-    C_p = C + so3.cross_columns(p, m)
-    J_p = J + so3.cross_columns(p, wp.transpose(C_p)) + wp.transpose(so3.cross_columns(p, wp.transpose(C)))
-    return se3.block(J_p, C_p, wp.transpose(C_p), m)
-
-
-@wp.func
-def inertia_at(t: Tables, s: Scratch, i: int, k: int) -> mat6:
-    """Spatial inertia of node k in the base frame: Ad⁻ᵀ M Ad⁻¹."""
-    if not t.node[k].has_inertia:
-        return mat6()
-    R = s.node[i, k].R
-    p = s.node[i, k].p
-    if is_body(t.node[k].kind):
-        J_B, C_B, m_B = deforming.inertia(t, s, i, k)
-        return moved_inertia(R, p, J_B, C_B, m_B)
-    if t.node[k].is_plain:  # J about p is J − d^p^ − p^d^ − m p^p^
-        m = t.node[k].m[0, 0]
-        d = R * first_moment(t, k)
-        half = d + (so3.HALF * m) * p
-        around = so3.diagonal_plus(so3.TWO * wp.dot(half, p), vec3()) - so3.symmetric_outer(half, p)
-        first = so3.hat(d + m * p)
-        J = R * t.node[k].J * wp.transpose(R)
-        return se3.block(J + around, first, -first, so3.diagonal_plus(m, vec3()))
-    return moved_inertia(R, p, t.node[k].J, t.node[k].C, t.node[k].m)
-
-
-@wp.func
-def base_inertia(t: Tables, s: Scratch, out: wp.array2d(dtype=mat6), i: int, k: int):
-    """Store the spatial inertia of node k in the base frame in out."""
-    out[i, k] = inertia_at(t, s, i, k)
-
-
-@wp.func
 def inward_force(t: Tables, s: Scratch, i: int, k: int, tau: wp.array2d(dtype=wp.float64)):
     """Add the wrench of node k to that of its parent, and project it on the node's own coordinates (4)."""
     F = s.node[i, k].F
@@ -157,10 +83,8 @@ def inspect(
         s.status[i] = STATUS_NOT_FINITE
     if q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if has_stored_pose(t.node[k].has_quaternion):
-                error = group.length_error(t, i, k, q)
-                if error > UNIT_TOLERANCE:
-                    s.status[i] = STATUS_QUATERNION
+            if kinds.length_error(t, i, k, q) > UNIT_TOLERANCE:
+                s.status[i] = STATUS_QUATERNION
 
 
 @wp.func

@@ -53,8 +53,7 @@ from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
-from lissom.passes import group, traversal
-from lissom.passes.features import has_stored_pose
+from lissom.passes import kinds, traversal
 from lissom.passes.kinds import move_configuration
 from lissom.passes.linear_algebra import largest
 from lissom.passes.scratch import Scratch, ScratchStruct
@@ -401,8 +400,7 @@ def put_between(
     move_configuration(t, i, x.start, m.move, m.q)
     if m.q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if has_stored_pose(t.node[k].has_quaternion):
-                group.set_rates(t, i, k, so3.ZERO, m.move, m.rate, m.a, m.v, m.a)
+            kinds.set_rates(t, i, k, so3.ZERO, m.move, m.rate, m.a, m.v, m.a)
     if knows:
         follow_laws(t, m, i, start + part * h)
 

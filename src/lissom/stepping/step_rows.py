@@ -15,8 +15,8 @@ from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, device_array
-from lissom.passes import group, traversal
-from lissom.passes.features import has_stored_pose, may_have_loops
+from lissom.passes import kinds, traversal
+from lissom.passes.features import may_have_loops
 from lissom.passes.scratch import Scratch
 from lissom.passes.traversal import place_bases
 from lissom.stepping.schemes import MOST_STAGES, Scheme
@@ -293,8 +293,7 @@ def take_rates(t: Tables, x: StepRows, i: int):
     """Set v and a of stored poses from the rate of Δ and its derivative: v = T(Δ) w of schemes."""
     if x.q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if has_stored_pose(t.node[k].has_quaternion):
-                group.set_rates(t, i, k, x.notes[i, C1], x.move, x.rate, x.bare, x.v, x.a)
+            kinds.set_rates(t, i, k, x.notes[i, C1], x.move, x.rate, x.bare, x.v, x.a)
 
 
 @wp.func

@@ -28,10 +28,9 @@ from lissom.lie.spatial import about
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.passes import deforming, kinds, mapped, traversal
+from lissom.passes import kinds
 from lissom.passes.blocks import Blocks, block_width, squares
 from lissom.passes.columns import Columns, Matrix
-from lissom.passes.features import is_body, is_mapped
 from lissom.passes.scratch import Scratch
 from lissom.systems.mass import add_armature_block
 
@@ -137,12 +136,9 @@ def open_block(t: Tables, s: Scratch, x: Columns, y: Blocks, b: Articulated, i: 
     for m in range(y.node_start[e], y.node_start[e + 1]):
         k = y.node[m]
         s.node[i, k].p = s.node[i, k].p - centre
-        traversal.base_inertia(t, s, b.inertia, i, k)
+        b.inertia[i, k] = kinds.spatial_inertia(t, s, i, k)
         b.composite[i, k] = b.inertia[i, k]
-        if is_mapped(t.node[k].kind):
-            mapped.put_block_columns(t, s, x.width, i, k, b.S)
-        elif not is_body(t.node[k].kind):  # columns of the frame of a deformable body are zero
-            kinds.motion_columns(t, s, x, i, k, b.S)
+        kinds.put_block_columns(t, s, x, i, k, b.S)
         sum_path(x, y.width[e], y.inside[k], i, k, b.S, b.J)
 
 
@@ -157,8 +153,7 @@ def close_block(t: Tables, s: Scratch, x: Columns, y: Blocks, b: Articulated, i:
         inertia += b.inertia[i, k]
         composite += b.composite[i, k]
         gather_node(x, y, i, e, k, b.inertia[i, k], b.composite[i, k], b.J, b.H, b.G, b.diagonal)
-        if is_body(t.node[k].kind):
-            deforming.couple_block(t, s, i, k, y.square_start[e], y.width[e], y.row_start[e], b.H, b.G, b.diagonal)
+        kinds.couple_block(t, s, i, k, y.square_start[e], y.width[e], y.row_start[e], b.H, b.G, b.diagonal)
     at = y.square_start[e]
     add_armature_block(t, i, y.v_start[e], y.size[e], at, y.width[e], y.row_start[e], b.H, b.diagonal)
     pivot = factor_block(y, i, e, b.H, b.G, b.inverse_G, b.diagonal)

@@ -29,8 +29,9 @@ from lissom.lie.native import native_functions
 from lissom.lie.types import by_reference, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, device_array
+from lissom.passes import kinds
 from lissom.passes.columns import Columns, Matrix, column_width
-from lissom.passes.features import has_stored_pose, may_have_loops
+from lissom.passes.features import may_have_loops
 from lissom.passes.linear_algebra import lu_factor, lu_solve
 from lissom.passes.scratch import Scratch
 from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_state, residual_row, velocity_row
@@ -272,7 +273,7 @@ def replace_on_path(t: Tables, x: Columns, node: int, i: int, y: vec6, S: Matrix
     """out[at + j] += yᵀ (S − S T) on the columns of spherical and free joints on the path to `node`."""
     k = node
     while k >= 0:
-        if has_stored_pose(t.node[k].has_quaternion):
+        if kinds.has_step_tangent(t, k):
             add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, y, S, at, out)
             add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, -y, S_T, at, out)
         k = t.node[k].parent

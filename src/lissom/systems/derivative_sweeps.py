@@ -28,7 +28,7 @@ from lissom.lie.spatial import adbar_matrix, rate_of_momentum
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.passes import columns, deforming, kinds, traversal
+from lissom.passes import columns, kinds
 from lissom.passes.attachments import (
     Attachments,
     AttachmentsStruct,
@@ -48,7 +48,7 @@ from lissom.passes.columns import (
     column_tables,
     fold_derivatives,
 )
-from lissom.passes.features import has_stored_pose, is_body, may_have_loops
+from lissom.passes.features import may_have_loops, may_have_stored_poses
 from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import LoopRows, clear_loop_rows
 from lissom.systems.loops import (
@@ -128,22 +128,20 @@ def derivative_outward(
         t, s, b.x, i, t.n_dynamic, v, a, acc_base, b.S, b.J, b.J_R, b.J_Q, b.J_E, 1, dq
     )  # fmt: skip
     for k in range(t.n_dynamic):
-        traversal.base_inertia(t, s, b.inertia, i, k)
+        b.inertia[i, k] = kinds.spatial_inertia(t, s, i, k)
         b.H[i, k] = mat6()
     respond(t, s, i, -se3.linear(acc_base), load, acting, b.H)
 
 
 @wp.func
 def twist_response(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
-    """N of node k: of the inertia M, of the terms of force, and of a deformable body."""
+    """N of node k: of the inertia M, of the terms of force, and of rates of coordinates that deform the node."""
     N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
-    if is_body(t.node[k].kind):
-        N += deforming.twist_response(t, s, i, k)
-    return N
+    return kinds.with_twist_response(t, s, i, k, N)
 
 
 @wp.func
-def couple_body(
+def couple_derivatives(
     t: Tables,
     s: Scratch,
     b: DerivativeBuffers,
@@ -155,13 +153,12 @@ def couple_body(
     dv: Matrix,
     da: Matrix,
 ):
-    """Add the coupling of the coordinates of a deformable body to the rest, to the three matrices and their running
-    sums."""
+    """Add the inertia of coordinates that deform node k to the three matrices and their running sums."""
     one = so3.ONE
     none = so3.ZERO
-    deforming.couple(t, s, b.x, i, k, v, a, none, none, one, b.J, b.J, 0, b.W_a, da)
-    deforming.couple(t, s, b.x, i, k, v, a, none, one, none, b.J_E, b.J, 1, b.W_v, dv)
-    deforming.couple(t, s, b.x, i, k, v, a, one, none, none, b.J_Q, b.J_R, 1, b.W_q, dq)
+    kinds.couple(t, s, b.x, i, k, v, a, none, none, one, b.J, b.J, 0, b.W_a, da)
+    kinds.couple(t, s, b.x, i, k, v, a, none, one, none, b.J_E, b.J, 1, b.W_v, dv)
+    kinds.couple(t, s, b.x, i, k, v, a, one, none, none, b.J_Q, b.J_R, 1, b.W_q, dq)
 
 
 @wp.func
@@ -189,7 +186,7 @@ def add_to_block(
         z.M[i, j] = z.M[i, j] + M
         z.N[i, j] = z.N[i, j] + N
         z.H[i, j] = z.H[i, j] + H
-        if has_stored_pose(z.own_stored[j] >= 0):
+        if may_have_stored_poses() and z.own_stored[j] >= 0:
             add_transposed_products(x, z, M, N, H, i, k, z.own_stored[j], S)
         else:
             add_transposed_products(x, z, M, N, H, i, k, k, J)
@@ -220,7 +217,7 @@ def fold_beyond(
     slot = x.slot[k]
     first = z.row_start[j]
     stop = z.row_stop[j]
-    if has_stored_pose(z.stored[j] >= 0):
+    if may_have_stored_poses() and z.stored[j] >= 0:
         fold_between(x, z.beyond_start, z.beyond_range, j, first, stop, i, z.stored[j], S, slot, W, out)
     else:
         fold_between(x, z.beyond_start, z.beyond_range, j, first, stop, i, t.node[k].parent, J, slot, W, out)
@@ -245,7 +242,7 @@ def add_wrench_products(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Ma
     first = t.node[k].v_start
     stop = t.node[k].v_stop
     if t.node[k].parent >= 0:
-        if has_stored_pose(t.node[k].has_quaternion):
+        if kinds.has_step_tangent(t, k):
             columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S_T, W)
         else:
             columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S, W)
@@ -328,8 +325,7 @@ def derivative_inward(
         add_derivative_products(b.x, b.z.home_start, b.z.home_range, i, k, M, N, b.H[i, k], b.J, b.J_E, b.J_R, b.J_Q,
                                 b.W_a, b.W_v, b.W_q)  # fmt: skip
         add_to_block(b.x, b.z, i, k, M, N, b.H[i, k], b.S, b.J)
-        if is_body(t.node[k].kind):
-            couple_body(t, s, b, i, k, v, a, dq, dv, da)
+        couple_derivatives(t, s, b, i, k, v, a, dq, dv, da)
         add_coupled(s, b.x, i, k, 1, b.J, b.W_v)
         add_coupled_nodes(t, s, b.x, i, k, force, b.J_R, b.J, b.W_q)
         fold_derivatives(b.x, b.z.fold_start, b.z.fold_range, t.node[k].v_start, t.node[k].v_stop, i, k, b.S,

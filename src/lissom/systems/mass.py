@@ -39,11 +39,9 @@ from lissom.lie.native import native_functions
 from lissom.lie.types import by_reference, mat6, vec3
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.passes import columns, deforming, kinds, traversal
+from lissom.passes import columns, interval, kinds
 from lissom.passes.columns import Columns, Matrix, column_width
-from lissom.passes.features import is_body
 from lissom.passes.scratch import Scratch
-from lissom.robot.joints import MotionKind
 
 
 @wp.func
@@ -143,7 +141,7 @@ def half_mass_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int):
     """Fill the half X (nv x width) of M = X + Xᵀ, without rotors, from the poses in s."""
     columns.clear_rows(t.nv, x.width, i, b.half)
     for k in range(t.n_dynamic):
-        traversal.base_inertia(t, s, b.composite, i, k)
+        b.composite[i, k] = kinds.spatial_inertia(t, s, i, k)
         kinds.motion_columns(t, s, x, i, k, b.S)
     columns.clear_sums(x, i, b.V)
     sum_over_subtrees(t, i, b.composite)
@@ -153,8 +151,7 @@ def half_mass_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int):
         stop = t.node[k].v_stop
         if stop > first:
             fold_mass(x, first, stop, i, k, b.composite, b.S, b.V, b.half)
-        if is_body(t.node[k].kind):
-            deforming.couple_mass(t, s, x, i, k, b.V, b.half)
+        kinds.couple_mass(t, s, x, i, k, b.V, b.half)
         columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
 
 
@@ -202,12 +199,8 @@ def is_rigid(model: Model) -> bool:
     """Whether all dynamic nodes are rigid bodies on fixed joints or joints of one axis; for a batch, in each model."""
     if model.models:
         return all(is_rigid(one) for one in model.models)
-    nodes, carrying = model.nodes, slice(model.n_dynamic)
-    moves = nodes.h != 1.0
-    for x in (nodes.kappa, nodes.v_stop - nodes.v_start, *nodes.xi1.T, *nodes.xi2.T):
-        moves |= x != 0
-    simple = (nodes.kind == MotionKind.EXP.value) & (nodes.is_screw | ~moves) & nodes.is_plain
-    return bool(simple[carrying].all())
+    simple = interval.are_single_screws(model.nodes) & model.nodes.is_plain
+    return bool(simple[: model.n_dynamic].all())
 
 
 @wp.func_native(native("rigid_mass"))

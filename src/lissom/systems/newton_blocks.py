@@ -45,10 +45,10 @@ import warp as wp
 from lissom.forces.term import with_response
 from lissom.lie import se3, so3
 from lissom.lie.spatial import about, adbar_matrix, rate_of_momentum
-from lissom.lie.types import RARE, by_reference, mat6, vec3, vec6
+from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.passes import kinds, traversal
+from lissom.passes import kinds
 from lissom.passes.blocks import (
     BlocksStruct,
     FrontsStruct,
@@ -62,9 +62,8 @@ from lissom.passes.blocks import (
     squares,
 )
 from lissom.passes.columns import ColumnsStruct, Matrix
-from lissom.passes.features import has_stored_pose, may_have_loops
+from lissom.passes.features import may_have_loops, optional_kinds
 from lissom.passes.scratch import ALL_TERMS, Scratch
-from lissom.robot.joints import MotionKind
 from lissom.systems.articulated import sum_path
 from lissom.systems.block_elimination import (
     block_motion,
@@ -97,7 +96,6 @@ from lissom.systems.loops import loop_state, velocity_row
 from lissom.systems.mass import add_armature_rows
 
 _LEAST_COORDINATES = 64  # from here on a step is faster by blocks, on chains and nets of rods and of rigid links
-COMMON_KINDS = [kind.value for kind in MotionKind if kind.name not in RARE]
 
 
 @wp.struct
@@ -205,7 +203,7 @@ def make_mass_blocks(t: Tables, s: Scratch, b: BlockMatrix, i: int):
             k = b.y.node[m]
             p = s.node[i, k].p
             s.node[i, k].p = p - centre
-            traversal.base_inertia(t, s, b.H, i, k)
+            b.H[i, k] = kinds.spatial_inertia(t, s, i, k)
             b.N[i, k] = mat6()
             b.M[i, k] = mat6()
             kinds.motion_columns(t, s, b.x, i, k, b.S)
@@ -230,7 +228,7 @@ def open_node(
     kinds.newton_columns_of_node(
         t, s, b.x, b.band, i, k, b.y.inside[k], v, a, move, c0, c1, acc_base, b.S, b.S_T, b.J, b.J_P, b.J_R, b.K
     )  # fmt: skip
-    M = traversal.inertia_at(t, s, i, k)
+    M = kinds.spatial_inertia(t, s, i, k)
     b.M[i, k] = M
     b.N[i, k] = rate_of_momentum(M, s.node[i, k].eta) + about(with_response(s, i, k, mat6()), -centre)
     b.H[i, k] = about(b.H[i, k], -centre)
@@ -421,7 +419,7 @@ def close_block(
         M += b.M[i, k]
         bar = by_wrench * adbar_matrix(wrench_from(s.node[i, k].F, b.centre[i, e]))
         before = b.y.inside[k]
-        if has_stored_pose(t.node[k].has_quaternion):
+        if kinds.has_step_tangent(t, k):
             gather_node(b.x, b.y, i, e, k, before, b.H[i, k], b.N[i, k], b.M[i, k], bar, b.S_T, b.J, b.J_R, b.J_P,
                         b.L, b.B, b.inverse_G, b.V)  # fmt: skip
         else:
@@ -590,7 +588,7 @@ def steps_by_blocks(model: Model) -> bool:
 def has_couplings(model: Model) -> bool:
     """Whether forces couple nodes: springs, contacts, straight tendon pieces, elastic tendons, or Python functions."""
     one = model.of_row(0, 1)
-    if model.calls_python or len(one.spools.channel) or not np.isin(one.nodes.kind, COMMON_KINDS).all():
+    if model.calls_python or len(one.spools.channel) or optional_kinds(one.nodes):
         return True
     pairs = [one.segments.node, one.springs.node, one.contacts.pair_nodes]
     return any(bool((np.reshape(ends, (-1, 2)) >= 0).all(axis=1).any()) for ends in pairs)
@@ -613,6 +611,5 @@ def _closes(model: Model) -> bool:
     blocks = coordinate_blocks(one)
     parents = {one.nodes.parent[block.nodes[0]] for block in blocks}
     tips = [block for block in blocks if not parents.intersection(block.nodes)]
-    has_common_kinds = bool(np.isin(one.nodes.kind, COMMON_KINDS).all())
     regular = (max(map(np.linalg.matrix_rank, one.nodes.inertia[block.nodes])) == 6 for block in tips)
-    return has_common_kinds and all(regular)
+    return not optional_kinds(one.nodes) and all(regular)

@@ -29,10 +29,10 @@ from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.passes import columns, deforming, kinds, traversal
+from lissom.passes import columns, kinds
 from lissom.passes.attachments import AttachmentsStruct, attachments
 from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
-from lissom.passes.features import is_body, may_have_loops
+from lissom.passes.features import may_have_loops
 from lissom.passes.scratch import ALL_TERMS, Scratch
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, replace_moved_columns, rows_from_sums
 from lissom.systems.derivative_sweeps import clear_attachments, inward_node
@@ -127,14 +127,13 @@ def make_newton_matrix(
         t, s, b.x, i, v, a, move, c0, c1, acc_base, b.S, b.S_T, b.J, b.J_P, b.J_R, b.matrix
     )  # fmt: skip
     for k in range(t.n_dynamic):
-        traversal.base_inertia(t, s, b.inertia, i, k)
+        b.inertia[i, k] = kinds.spatial_inertia(t, s, i, k)
         b.H[i, k] = mat6()
     respond(t, s, i, gravity, load, ALL_TERMS, b.H)
     add_loop_stiffness(t, s, i, b.loops.force, b.H)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
-        if is_body(t.node[k].kind):
-            deforming.couple(t, s, b.x, i, k, v, a, so3.ONE, c1, c0, b.J_P, b.J_R, 1, b.W, b.matrix)
+        kinds.couple(t, s, b.x, i, k, v, a, so3.ONE, c1, c0, b.J_P, b.J_R, 1, b.W, b.matrix)
         inward_node(t, s, b.x, b.z, i, k, b.inertia, b.H, b.S, b.S_T, b.J_P, b.J_R, b.J, b.loops.force, b.W, b.matrix)
     stiffen(t, s, b.x, i, q, v, move, so3.ONE, c1, ALL_TERMS, b.matrix)
     add_armature_rows(t, b.x.width, i, c0, b.matrix)

@@ -17,7 +17,7 @@ from lissom.lie import so3
 from lissom.lie.native import native_functions
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
-from lissom.passes import traversal
+from lissom.passes import kinds, traversal
 from lissom.passes.scratch import ALL_TERMS, Scratch
 from lissom.passes.traversal import place_bases, project
 from lissom.systems.bordered import LoopRows
@@ -44,7 +44,7 @@ def recursive_newton_euler(
     acc_base = vec6(so3.ZERO, so3.ZERO, so3.ZERO, -gravity[0], -gravity[1], -gravity[2])
     for k in range(t.n_dynamic):
         traversal.outward_motion(t, s, i, k, q, v, a, acc_base)
-        traversal.newton_euler(t, s, i, k)
+        kinds.newton_euler(t, s, i, k)
     add(t, s, i, q, gravity, load, acting)
 
 
