@@ -13,7 +13,7 @@ import pytest
 import lissom as ls
 
 WEIGHT = np.array([1.0, -2.0, -9.81])
-RTOL = (1e-5, 1e-6, 1e-7, 1e-8)
+RTOL = (1e-5, 1e-6, 1e-7)
 
 
 def pulse(t, *vector):
@@ -107,7 +107,7 @@ def test_flight_tumbles(kind):
 
 @every_robot
 def test_adaptive_steps_keep_momentum_and_energy(kind):
-    """Within 60 rtol over 4 s: some four thousand steps whose errors, each rtol at most, have no common sign."""
+    """Within 60 rtol over 4 s: some thousands of steps whose errors, each rtol at most, have no common sign."""
     assert np.all(adaptive_flights(kind) < 60 * np.array(RTOL)[:, None])
 
 
@@ -157,7 +157,9 @@ def wrenches(robot, model, motion):
 
 
 @every_robot
-@pytest.mark.parametrize("gravity", [np.zeros(3), WEIGHT], ids=["weightless", "falling"])
+@pytest.mark.parametrize(
+    "gravity", [pytest.param(np.zeros(3), id="weightless", marks=pytest.mark.slow), pytest.param(WEIGHT, id="falling")]
+)
 def test_impulse_of_loads_is_the_momentum_gained(kind, gravity):
     """∫ (x × F + C; F) dt along the path found is the change of momentum, over two pulses in the world and the body.
 
