@@ -75,7 +75,7 @@ CASES = {  # a coarse body, and a fine one
         lambda: bar((10, 2, 2), 2, GREEN, modes=14, derivatives=5),
     ),
 }
-SLOW = ("quadratic elements", "large deflection with derivatives")
+SLOW = ("quadratic elements", "modes", "large deflection with derivatives")
 
 
 def loaded(body):

@@ -214,7 +214,7 @@ def test_what_a_given_degree_leaves_is_estimated():
     robot = ls.Robot("finger", gravity=(0.0, -9.81, 0.0))
     motion = ls.KinematicsStrain.polynomial_curvature(0.3, 2, planar=True)
     law, domain = ls.HyperelasticUniaxial(1e5, 0.4), ls.DomainCylinder(0.3, 0.02, 4)
-    robot.add_link("finger", ls.DeformableBody(motion, domain, law, 1000.0, tip="tip"))
+    robot.add_link("finger", ls.DeformableBody(motion, domain, law, 1000.0))
     model = robot.build()
     rest = ls.solve_statics(model)
     own = model.description.with_({"links.finger.body.domain": ls.DomainCylinder(0.3, 0.02)}).build()

@@ -42,7 +42,7 @@ def test_balls_are_the_papers_points(pipe):
 def test_arm_in_the_pipe(pipe, tmp_path):
     """Purpose: over the first three seconds the arm is pressed into the wall; half the step of generalised-α leaves a
     quarter of its distance from BDF; the depth follows k^(−1/p); exact derivatives agree with differences."""
-    numbers = pipe.main(tmp_path, duration=3.0, states=61)
+    numbers = pipe.main(tmp_path, duration=3.0, states=16)
     assert 5e-4 < numbers["deepest"] < 2e-3 and numbers["part of the time in contact"] > 0.5
     long, short = (numbers[f"tip distance generalized_alpha {step} ms"] for step in (2, 1))
     assert long < 2e-4 and long / short == pytest.approx(4, rel=0.25)

@@ -1,6 +1,7 @@
 """The library's and the tests' sources, parsed once for the house tests."""
 
 import ast
+import gc
 from functools import cache
 from pathlib import Path
 
@@ -29,25 +30,35 @@ def text(path):
 
 @cache
 def tree(path):
-    """Syntax tree of a file."""
-    return ast.parse(text(path))
+    """Syntax tree of a file. The search for reference cycles, which takes most of the time, is off while it is made."""
+    gc.disable()
+    try:
+        return ast.parse(text(path))
+    finally:
+        gc.enable()
 
 
+@cache
 def imports(path):
     """(module, names, line, whether at module level and run) of every import in a file."""
-    for node, top in _walk(tree(path), True):
+    found = []
+    for node, top in _walk(tree(path)):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, (), node.lineno, top
+            found += [(alias.name, (), node.lineno, top) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield "." * node.level + (node.module or ""), tuple(a.name for a in node.names), node.lineno, top
+            names = tuple(alias.name for alias in node.names)
+            found.append(("." * node.level + (node.module or ""), names, node.lineno, top))
+    return found
 
 
-def _walk(node, top):
-    """All nodes with whether they run when the module is imported."""
-    for child in ast.iter_child_nodes(node):
-        deferred = isinstance(child, ast.FunctionDef | ast.Lambda) or (
-            isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+def _walk(root):
+    """All statements with whether they run when the module is imported."""
+    left = [(root, True)]
+    while left:
+        node, top = left.pop()
+        yield node, top
+        deferred = isinstance(node, ast.FunctionDef) or (
+            isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         )
-        yield child, top
-        yield from _walk(child, top and not deferred)
+        below = (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
+        left += [(child, top and not deferred) for child in below]
