@@ -50,7 +50,7 @@ def each_shape():
             yield pytest.param(place, name, marks=[pytest.mark.slow] * ((k // 2 + j) % 2))
 
 
-@pytest.mark.parametrize(("place", "name"), each_shape())
+@pytest.mark.parametrize(("place", "name"), list(each_shape()))
 def test_shapes(place, name, monkeypatch):
     """Purpose: every shape, in the world and on a moving link, away from the switch between stick and slip."""
     with_law(monkeypatch, name)
