@@ -1,5 +1,7 @@
 """The contract of a joint that closes a loop: its motions and no others leave the loop closed."""
 
+from functools import cache
+
 import families
 import numpy as np
 import pytest
@@ -33,18 +35,23 @@ def body(joint):
     return robot.build()
 
 
-def placed(joint, seed):
-    """A configuration of the free body that the joint allows, and the joint's motion subspace in body axes."""
+@cache
+def models(name):
+    """Two models of a body: free and held by a loop with the joint of a name, and on that joint."""
     robot = ls.Robot("joint")
-    robot.add_link("body", ls.RigidBody.box(0.3, 0.2, 0.1, density=500), joint)
-    model = robot.build()
+    robot.add_link("body", ls.RigidBody.box(0.3, 0.2, 0.1, density=500), JOINTS[name])
+    return body(JOINTS[name]), robot.build()
+
+
+def placed(model, seed):
+    """A configuration of the free body that its joint allows, and the joint's motion subspace in body axes."""
     far = ls.integrate(model, model.neutral(), 3.0 * np.random.default_rng(seed).uniform(-1, 1, model.nv))
     return ls.frame_pose(model, far, "body"), ls.frame_jacobian(model, far, "body")
 
 
 def stored(g):
     """q of a free joint at a pose."""
-    free = body(ls.JointFixed())
+    free = models("fixed")[0]
     q = ls.integrate(free, free.neutral(), ls.lie.se3_log(g))
     q[4:] = g[:3, 3]
     return q
@@ -54,8 +61,8 @@ def stored(g):
 @pytest.mark.parametrize("seed", range(4))
 def test_motions_of_the_joint_keep_the_loop_closed(name, seed):
     """Far along the joint, beyond half a turn, the residual is zero, and A holds all directions but the joint's."""
-    joint = JOINTS[name]
-    model, (g, S) = body(joint), placed(joint, seed)
+    joint, (model, on_joint) = JOINTS[name], models(name)
+    g, S = placed(on_joint, seed)
     q = stored(g)
     np.testing.assert_allclose(ls.frame_pose(model, q, "body"), g, rtol=0, atol=1e-14)
     assert model.n_rows == 6 - joint.nv
@@ -68,8 +75,8 @@ def test_motions_of_the_joint_keep_the_loop_closed(name, seed):
 @pytest.mark.parametrize("name", JOINTS)
 def test_other_motions_open_it(name):
     """A move across the joint's motion subspace leaves a residual of its own size."""
-    joint = JOINTS[name]
-    model, (g, S) = body(joint), placed(joint, 1)
+    joint, (model, on_joint) = JOINTS[name], models(name)
+    g, S = placed(on_joint, 1)
     across = np.linalg.svd(S.T)[2][joint.nv :]
     for move in across:
         e = ls.loop_residual(model, ls.integrate(model, stored(g), 1e-3 * move))

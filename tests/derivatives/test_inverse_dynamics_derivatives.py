@@ -1,5 +1,7 @@
 """Exact derivatives against central differences along the tangent space, on random hybrid trees."""
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 from robots import SEEDS, build, random_rigid_tree, random_state, random_tree
@@ -13,19 +15,20 @@ TIME = 0.3
 
 
 def differences(function, n):
-    """Columns of the derivative of function(d) at d = 0, by fourth-order differences.
+    """Columns of the derivative of function(d) at d = 0, by fourth-order differences; function takes and gives rows.
 
     Step 1e-5 leaves 1e-20 of truncation and about 1e-11 of rounding, relative to the largest value.
     """
-    columns = []
-    for j in range(n):
-        slopes = []
-        for h in (1e-5, 2e-5):
-            d = np.zeros(n)
-            d[j] = h
-            slopes.append((function(d) - function(-d)) / (2 * h))
-        columns.append((4 * slopes[0] - slopes[1]) / 3)
-    return np.array(columns).T
+    steps = np.array([1e-5, -1e-5, 2e-5, -2e-5])
+    ahead, behind, far_ahead, far_behind = function(np.concatenate([h * np.eye(n) for h in steps])).reshape(4, n, -1)
+    return ((4 * (ahead - behind) / 2e-5 - (far_ahead - far_behind) / 4e-5) / 3).T
+
+
+@lru_cache(maxsize=2)
+def case(seed):
+    """A tree's model and a state. Tests of one tree follow each other."""
+    robot = random_tree(seed)
+    return (build(robot), *random_state(robot, seed)[:3])
 
 
 def close(exact, numeric, tolerance=1e-7):
@@ -33,12 +36,10 @@ def close(exact, numeric, tolerance=1e-7):
     return np.abs(exact - numeric).max() <= tolerance * max(np.abs(numeric).max(), 1e-3)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS, scope="module")
 def test_derivatives_of_inverse_dynamics(seed):
     """dtau/dq, dtau/dv and dtau/da equal central differences of inverse_dynamics through integrate."""
-    robot = random_tree(seed)
-    model = build(robot)
-    q, v, a, _ = random_state(robot, seed)
+    model, q, v, a = case(seed)
     dq, dv, da = ls.inverse_dynamics_derivatives(model, q, v, a, t=TIME)
 
     def tau(q, v):
@@ -50,12 +51,10 @@ def test_derivatives_of_inverse_dynamics(seed):
     assert close(da, ls.mass_matrix(model, q), 1e-12)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS, scope="module")
 def test_derivatives_of_the_actuation(seed):
     """The derivative of ID − B u includes tendons inside rods, straight pieces, chambers and users' actuators."""
-    robot = random_tree(seed)
-    model = build(robot)
-    q, v, a, _ = random_state(robot, seed)
+    model, q, v, a = case(seed)
     u = np.random.default_rng(seed).uniform(1.0, 20.0, model.nu)
 
     def residual(d):

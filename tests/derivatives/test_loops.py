@@ -1,8 +1,11 @@
 """Derivatives of loops against central differences: every joint, open and closed, on trees and free bases."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from robots import random_placement
+from sampling import halved
 
 import lissom as ls
 
@@ -44,6 +47,12 @@ def looped(joint, seed, *, free):
     return robot.build()
 
 
+@cache
+def made(name, *, free):
+    """The same with a joint by its name."""
+    return looped(JOINTS[name], 3 + list(JOINTS).index(name), free=free)
+
+
 def state(model, seed):
     """Random q, v, a and multipliers: loops wide open."""
     rng = np.random.default_rng(seed)
@@ -69,12 +78,10 @@ def assert_near(exact, numerical):
     np.testing.assert_allclose(exact, numerical, rtol=0, atol=1e-7 * max(np.abs(numerical).max(), 1e-3))
 
 
-@pytest.mark.parametrize("free", [False, True], ids=["tree", "free base"])
-@pytest.mark.parametrize("name", JOINTS)
-@pytest.mark.parametrize("at", [state, closed_state])
+@pytest.mark.parametrize(("at", "name", "free"), halved((state, closed_state), JOINTS, (False, True)))
 def test_derivatives(at, name, free):
     """Residual, A v and A a + Ȧ v by q and v, Ȧ along v, and Aᵀ λ by q."""
-    model = looped(JOINTS[name], 3 + list(JOINTS).index(name), free=free)
+    model = made(name, free=free)
     q, v, a, force = at(model, 7)
     found = ls.constraint_derivatives(model, q, v, a)
 
@@ -99,7 +106,7 @@ def test_derivatives(at, name, free):
 @pytest.mark.parametrize("name", JOINTS)
 def test_jacobian_is_that_of_the_residual_where_loops_are_closed(name):
     """A = ∂e/∂q at closed loops, however far the joint has turned."""
-    model = looped(JOINTS[name], 3 + list(JOINTS).index(name), free=False)
+    model = made(name, free=False)
     q = closed_state(model, 7)[0]
     A = ls.constraint_jacobian(model, q)
     exact = ls.constraint_derivatives(model, q, np.zeros(model.nv), np.zeros(model.nv)).residual_q
@@ -109,7 +116,7 @@ def test_jacobian_is_that_of_the_residual_where_loops_are_closed(name):
 @pytest.mark.parametrize("name", ["revolute", "universal", "spherical"])
 def test_forward_dynamics(name):
     """The constrained acceleration by q along the loops, by v and by u: A a + Ȧ v = 0 stays."""
-    model = looped(JOINTS[name], 3 + list(JOINTS).index(name), free=False)
+    model = made(name, free=False)
     q, v, *_ = closed_state(model, 7)
     A = ls.constraint_jacobian(model, q)
     N = np.linalg.svd(A * model.dofs.scale)[2][np.linalg.matrix_rank(A) :].T * model.dofs.scale[:, None]

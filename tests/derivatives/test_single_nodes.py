@@ -82,12 +82,16 @@ def exact_inverse_dynamics(node, M):
     """τ(q, v, a) by (1) and (2), of arrays of mpmath numbers."""
     Phi1, Phi2, xi1, xi2, h, kappa = (numbers(x) for x in node)
     M, G = numbers(M), numbers((0.0, 0.0, 0.0, *GRAVITY))
+    known = {}  # S by q: most derivatives are at the same q
 
     def omega(q):
         one, two = Phi1.dot(q) + xi1, Phi2.dot(q) + xi2
         return h.item() / 2 * (one + two) + kappa.item() * ad(one).dot(two)
 
     def subspace(q):
+        return known[tuple(q)] if tuple(q) in known else known.setdefault(tuple(q), columns(q))
+
+    def columns(q):
         Z = np.array([slope(omega, q, e) for e in numbers(np.eye(len(q)))]).T
         return operator(-omega(q), 1).dot(Z)
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import warp as wp
 from forces.exact_distances import some_place
+from sampling import halved
 from touching_robots import (
     BASES,
     LAW,
@@ -99,8 +100,7 @@ def touches_clearly(model, shape, q, v):
     return True
 
 
-@pytest.mark.parametrize("moves", [False, True], ids=["in the world", "on a link"])
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(("name", "moves"), halved(SHAPES, (False, True)))
 def test_shapes(name, moves):
     """Purpose: every shape, at its faces, edges and corners, in the world and on a moving link, on every base."""
     shape, centre = SHAPES[name]

@@ -1,6 +1,6 @@
 """Custom joints for the tests: native ones written anew, curved ones of no native kind, and robots that have them."""
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -91,8 +91,9 @@ def robot_with(joint, base=None):
     return robot
 
 
+@cache
 def both(kind, base=None):
-    """The native robot and the custom one."""
+    """The native robot and the custom one, on a free base or on a joint."""
     return tuple(robot_with(joint, base).build() for joint in PAIRS[kind])
 
 

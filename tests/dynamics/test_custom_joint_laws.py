@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from dynamics.custom_joints import AXIS, CURVED, body, close, jnp, posed, robot_with, screw, spline, state, turned
+from sampling import halved
 from scipy.linalg import null_space
 from scipy.optimize import brentq
 
@@ -53,8 +54,7 @@ def test_the_same_as_on_a_native_joint(pose):
         close(ls.energy(custom, q, v).elastic, ls.energy(native, q, v).elastic)
 
 
-@seeds
-@bent
+@pytest.mark.parametrize(("seed", "kind"), halved(range(3), BENT))
 def test_derivatives(kind, seed):
     """∂τ/∂q and ∂τ/∂v against differences, the tangent against both; the laws are in them."""
     model = robot_with(BENT[kind]).build()
@@ -105,11 +105,10 @@ def shank(pose, **laws):
     return robot.build()
 
 
-@pytest.mark.parametrize("method", ["bdf", "newmark"])
-@poses
-def test_bounce_keeps_its_energy(pose, method):
+@pytest.mark.parametrize(("kind", "method"), halved(POSES, ("bdf", "newmark")))
+def test_bounce_keeps_its_energy(kind, method):
     """A knee that falls from stop to stop, without damping."""
-    model = shank(pose, limits=(-0.7, 0.4), limit_stiffness=60.0, limit_width=0.05)
+    model = shank(POSES[kind], limits=(-0.7, 0.4), limit_stiffness=60.0, limit_width=0.05)
     fixed = {"dt": 5e-4} if method == "newmark" else {"rtol": 1e-9, "atol": 1e-11}
     motion = ls.simulate(model, 1.0, q0=[0.2], v0=[5.0], method=method, **fixed)
     E = ls.energy(model, motion.q, motion.v)

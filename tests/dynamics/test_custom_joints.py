@@ -7,6 +7,7 @@ entry is some hundred roundings. What solvers end within their tolerance of is c
 import numpy as np
 import pytest
 from dynamics.custom_joints import AXIS, PAIRS, both, close, pairs, robot_with, state
+from sampling import halved
 from scipy.linalg import null_space
 
 import lissom as ls
@@ -64,8 +65,10 @@ def test_statics_and_modes(kind):
     close(ls.modes(custom, one.q, u).frequencies, ls.modes(native, one.q, u).frequencies, 1e-9)
 
 
-@pytest.mark.parametrize("method", ["generalized_alpha", "newmark", "bdf", "dop853"])
-@pytest.mark.parametrize("kind", ["helical", "helical table", "universal"])
+KINDS, METHODS = ("helical", "helical table", "universal"), ("generalized_alpha", "newmark", "bdf", "dop853")
+
+
+@pytest.mark.parametrize(("kind", "method"), halved(KINDS, METHODS))
 def test_simulations(kind, method):
     """Motions are the same, with steps driven from Python and in kernels."""
     native, custom = both(kind, ls.JointFixed())

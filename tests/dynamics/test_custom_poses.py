@@ -108,7 +108,7 @@ def test_energy_stays(kind):
     model = robot.build()
     q = np.zeros(model.nq)
     q[-1] = 0.4
-    motion = ls.simulate(model, 0.5, q, 0.2 * np.ones(model.nv), rtol=1e-10, atol=1e-12)
+    motion = ls.simulate(model, 0.06, q, 0.2 * np.ones(model.nv), rtol=1e-10, atol=1e-12)
     total = ls.energy(model, motion.q, motion.v).total
     assert np.abs(total - total[0]).max() < 1e-7 * np.abs(ls.energy(model, motion.q, motion.v).kinetic).max()
 

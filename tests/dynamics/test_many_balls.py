@@ -38,19 +38,15 @@ def every_gap(model, q):
     g = np.concatenate([g, np.eye(4)[None]])
     centre = np.einsum("kij,kj->ki", g[world.ball_node][:, :3, :3], world.ball_position) + g[world.ball_node][:, :3, 3]
     gap = np.full(len(centre), world.margin)
-    frames = g[world.obstacle_node] @ world.obstacle_placement
-    for ball, obstacle, _ in world.pair:
-        frame, size = frames[obstacle], world.obstacle_size[obstacle]
-        y = frame[:3, :3].T @ (centre[ball] - frame[:3, 3])
-        shape = world.obstacle_shape[obstacle]
-        if shape is None:
-            d = np.linalg.norm(y) - size[0]
-        elif isinstance(shape, ls.ShapePlane):
-            d = y[2]
-        else:
-            out = np.abs(y) - size
-            d = np.linalg.norm(np.maximum(out, 0.0)) + min(out.max(), 0.0)
-        gap[ball] = min(gap[ball], d - world.ball_radius[ball])
+    ball, obstacle = world.pair[:, 0], world.pair[:, 1]
+    frame, size = (g[world.obstacle_node] @ world.obstacle_placement)[obstacle], world.obstacle_size[obstacle]
+    y = np.einsum("kji,kj->ki", frame[:, :3, :3], centre[ball] - frame[:, :3, 3])
+    out = np.abs(y) - size
+    d = np.linalg.norm(np.maximum(out, 0.0), axis=1) + np.minimum(out.max(axis=1), 0.0)
+    shapes = [world.obstacle_shape[k] for k in obstacle]
+    is_ball, is_plane = np.array([(x is None, isinstance(x, ls.ShapePlane)) for x in shapes]).T
+    d = np.where(is_ball, np.linalg.norm(y, axis=1) - size[:, 0], np.where(is_plane, y[:, 2], d))
+    np.minimum.at(gap, ball, d - world.ball_radius[ball])
     return gap
 
 

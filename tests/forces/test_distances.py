@@ -53,7 +53,7 @@ def found(shape, points):
     return d.numpy(), n.numpy() @ R.T, R @ N.numpy() @ R.T
 
 
-def clear_points(shape, count=2000):
+def clear_points(shape, count=500):
     """Random points around and inside a shape, away from where its nearest feature changes, with their features."""
     rng = np.random.default_rng(3)
     points, labels = [], []
@@ -154,12 +154,12 @@ def test_distance_is_smooth_past_edges(name):
     a, b = rng.uniform(-0.6, 0.6, (2, 200, 3))
     met = 0
     for start, stop in zip(a, b):
-        low, high = 0.0, 1.0
-        if distance(shape, start)[1] == distance(shape, stop)[1]:
+        low, high, first = 0.0, 1.0, distance(shape, start)[1]
+        if first == distance(shape, stop)[1]:
             continue
         for _ in range(45):
             middle = 0.5 * (low + high)
-            same = distance(shape, start + middle * (stop - start))[1] == distance(shape, start)[1]
+            same = distance(shape, start + middle * (stop - start))[1] == first
             low, high = (middle, high) if same else (low, middle)
         at = start + np.array([[low], [high]]) * (stop - start)
         if distance(shape, at[0])[0] > 1e-2 and np.abs(at[0] - at[1]).max() < 1e-12:

@@ -33,6 +33,7 @@ def floating():
     return robot
 
 
+PLACES = np.array([1.0, -1.0, 2.0, -2.0])  # where functions are differenced, in steps
 ROBOTS = {"soft": soft, "floating": floating, "loop": driven}
 
 
@@ -46,11 +47,17 @@ def start(model, seed=1, size=0.05):
 
 def differenced(function, h):
     """Derivative of function(x) at x = 0, by differences of fourth order."""
-    return (8.0 * (function(h) - function(-h)) - function(2.0 * h) + function(-2.0 * h)) / (12.0 * h)
+    return differenced_rows([function(x) for x in PLACES * h], h)
+
+
+def differenced_rows(values, h):
+    """The same from the values of the function at PLACES times h."""
+    ahead, behind, far_ahead, far_behind = values
+    return (8.0 * (ahead - behind) - far_ahead + far_behind) / (12.0 * h)
 
 
 def changes(model, motion, other):
-    """Differences of q, v and a between two motions, (3, n, nv)."""
+    """Differences of q, v and a between two motions, (3, n, nv), or between one and those of a batch."""
     return np.array([ls.difference(model, motion.q, other.q), other.v - motion.v, other.a - motion.a])
 
 
@@ -62,15 +69,25 @@ def mismatch(model, exact, numerical):
 
 
 def redesigned(model, path, change):
-    """The model with a changed design value: a function plus a constant, a pose times an increment on its right."""
-    value = value_at(model.description, path)
+    """The model with a changed design value."""
+    return redesigns(model, path, [change])[0]
+
+
+def redesigns(model, path, increments):
+    """The models with a design value that is changed by each increment."""
+    return model.batch(path, [changed(value_at(model.description, path), x) for x in increments])
+
+
+def changed(value, change):
+    """A design value after a change: a function plus a constant, a pose times an increment on its right."""
     if callable(value):
-        return model.batch(path, [lambda s: np.asarray(value(s)) + change])[0]
+        return lambda s: np.asarray(value(s)) + change
     array = np.asarray(value, dtype=float)
     if array.shape == (4, 4):
-        return model.batch(path, [array @ ls.lie.se3_exp(change)])[0]
-    return model.batch(path, [float(array + change) if array.ndim == 0 else type(value)(list(array + change))
-                              if isinstance(value, tuple | list) else array + change])[0]  # fmt: skip
+        return array @ ls.lie.se3_exp(change)
+    if array.ndim == 0:
+        return float(array + change)
+    return type(value)(list(array + change)) if isinstance(value, tuple | list) else array + change
 
 
 def size_of(model, path):

@@ -112,7 +112,10 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("name", "stick"), [("sphere", None), ("box", None), *((name, 500.0) for name in SHAPES)])
+@pytest.mark.parametrize(
+    ("name", "stick"),
+    [("sphere", None), pytest.param("box", None, marks=pytest.mark.slow), *((name, 500.0) for name in SHAPES)],
+)
 def test_shapes(name, stick):
     """On faces, edges and ends of all shapes, derivatives of the residual and of the next anchors by sizes, places and
     constants equal differences of rebuilt robots. The balls are so deep that the differences meet no kink."""

@@ -58,7 +58,7 @@ def test_a_body_of_python_by_differences():
     from gallery.examples import example
 
     model = example("many_bodies").chain(1)
-    options = {"steps": 20, "dt": 0.01, "tolerance": 1e-13}
+    options = {"steps": 10, "dt": 0.01, "tolerance": 1e-13}
     q, v = model.neutral(), np.full(model.nv, 0.1)
     motion, direction = ls.rollout(model, q, v, **options), np.ones(model.nv)
     change = motion.forward(dv0=direction)

@@ -4,7 +4,17 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from gradients.moving_robots import ROBOTS, changes, differenced, mismatch, redesigned, size_of, start
+from gradients.moving_robots import (
+    PLACES,
+    ROBOTS,
+    changes,
+    differenced,
+    differenced_rows,
+    mismatch,
+    redesigns,
+    size_of,
+    start,
+)
 
 import lissom as ls
 
@@ -198,11 +208,7 @@ def test_design_values(name):
         exact = motion.forward(parameters={path: way})
         assert np.sum(weights * [exact.q, exact.v]) == pytest.approx(np.sum(gradient[path] * way), rel=1e-9), path
         size = MOVED[name] * size_of(model, path)
-
-        def moved(x, path=path, way=way):
-            other = redesigned(model, path, x * way)
-            q = ls.assemble(other, q0) if model.n_rows else q0
-            return ls.rollout(other, q, v0, u, dt=DT[name])
-
-        found = differenced(lambda x, moved=moved: changes(model, motion, moved(x))[:2], size)
+        others = redesigns(model, path, [x * way for x in PLACES * size])
+        moved = ls.rollout(others, ls.assemble(others, q0) if model.n_rows else q0, v0, u, dt=DT[name])
+        found = differenced_rows(changes(model, motion, moved)[:2].swapaxes(0, 1), size)
         assert mismatch(model, (exact.q, exact.v), found) < 1e-6, path

@@ -15,7 +15,7 @@ import lissom as ls
 STEP = 2e-4
 BY_DIFFERENCES, BY_ALGEBRA = 1e-8, 1e-10
 
-pytestmark = pytest.mark.parametrize("seed", range(1, 50, 4))
+pytestmark = pytest.mark.parametrize("seed", range(1, 50, 4), scope="module")  # tests of one tree follow each other
 
 
 @lru_cache(maxsize=2)

@@ -189,20 +189,36 @@ def test_the_cable_driven_manipulator_is_that_of_the_paper():
         np.testing.assert_allclose(offsets, table, rtol=0, atol=1e-16)
 
 
-@settings(max_examples=60, deadline=None)
-@given(
+any_name_and_float = given(
     name=st.text(
         st.characters(codec="utf-8", exclude_categories=("C", "Z"), include_characters=" "), min_size=1
     ).filter(str.strip),
     value=st.floats(min_value=1e-300, max_value=1e300),
 )
+
+
+def survives(folder, name, value):
+    """Assert that a name and a mass come back bit for bit."""
+    robot = ls.Robot(name)
+    robot.add_link(name, ls.RigidBody(value))
+    again = round_trip(robot, folder)
+    assert again.name == name and list(again.links) == [name] and again.links[name].body.mass == value
+
+
+@settings(max_examples=20, deadline=None)
+@any_name_and_float
 @example(name="0 # é: {名}", value=1e22)
 def test_any_name_and_any_float_survive(tmp_path_factory, name, value):
     """Purpose: names of any letters, such as look like YAML, and floats of every size come back bit for bit."""
-    robot = ls.Robot(name)
-    robot.add_link(name, ls.RigidBody(value))
-    again = round_trip(robot, tmp_path_factory.mktemp("any"))
-    assert again.name == name and list(again.links) == [name] and again.links[name].body.mass == value
+    survives(tmp_path_factory.mktemp("any"), name, value)
+
+
+@pytest.mark.slow
+@settings(max_examples=200, deadline=None)
+@any_name_and_float
+def test_many_names_and_floats_survive(tmp_path_factory, name, value):
+    """Purpose: the same, many times."""
+    survives(tmp_path_factory.mktemp("any"), name, value)
 
 
 @pytest.mark.parametrize(

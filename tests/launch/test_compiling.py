@@ -24,15 +24,13 @@ from lissom.lie.types import CPU_FLAGS, MORE
 
 ALONE = """
 import warnings
-import numpy as np
 {before}
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
-    import warp as wp
+    from launch import small_kernels
     from lissom.launch.compiling import load
-    from lissom.lie import arrays
-    load([wp.get_module(arrays.__name__)], "cpu")
-print(*arrays.so3_exp(np.array([[0.0, 0.0, 0.5 * np.pi]])).round(12).ravel())
+    load([small_kernels.rotated.module], "cpu")
+print(*small_kernels.quarter())
 print(*(f"{{w.category.__name__}}: {{w.message}}" for w in told))
 """
 QUARTER = [0.0, -1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
@@ -74,7 +72,7 @@ def test_two_processes_fill_one_cache(tmp_path):
     assert len(list(tmp_path.rglob("*.o"))) == 1 and len(list(tmp_path.rglob("*.meta"))) == 1
 
 
-@pytest.mark.parametrize("name", ["WARP_CACHE_PATH", "HOME"])
+@pytest.mark.parametrize("name", ["WARP_CACHE_PATH", pytest.param("HOME", marks=pytest.mark.slow)])
 def test_a_cache_that_cannot_be_made(tmp_path, name):
     """Where there is no folder and none can be made, a process compiles for itself, and says what to set."""
     (tmp_path / "file").touch()

@@ -8,21 +8,18 @@ import sys
 import numpy as np
 import pytest
 import warp as wp
+from launch import small_kernels
 
 import lissom as ls
 from lissom.cli.main import main
-from lissom.kernels import KERNELS
 from lissom.launch import compiling
 from lissom.launch.warp_private import name_in_cache
-from lissom.lie import arrays
 
 ALONE = """
-import numpy as np
-import warp as wp
+from launch import small_kernels
 from lissom.launch.compiling import load
-from lissom.lie import arrays
-load([wp.get_module(arrays.__name__)], "cpu")
-print(*arrays.so3_exp(np.array([[0.0, 0.0, 0.5 * np.pi]])).round(12).ravel())
+load([small_kernels.rotated.module], "cpu")
+print(*small_kernels.quarter())
 """
 TARGET = next(iter(compiling.targets_here()), "")
 needs_one = pytest.mark.skipif(
@@ -35,10 +32,11 @@ needs_one = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Kernels of the mass matrix and of the Lie group, for the first kind that this processor is of."""
+    """Small kernels, for the first kind that this processor is of."""
     out = tmp_path_factory.mktemp("compiled")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lissom.kernels.KERNELS", KERNELS[-1:])
+        patch.setattr("lissom.kernels.KERNELS", (small_kernels.doubled,))
+        patch.setattr("lissom.kernels.arrays", small_kernels)
         assert main(["kernels", "build", "--target", TARGET, "--out", str(out)]) == 0
     return out
 
@@ -65,7 +63,8 @@ def test_what_is_ready_is_not_compiled(folder, tmp_path):
 @needs_one
 def test_what_is_ready_is_told_and_compiled_anew_when_asked(folder, tmp_path, capsys, monkeypatch):
     """`info` counts it apart from what the cache has; `build` compiles it for this very processor."""
-    monkeypatch.setattr("lissom.kernels.KERNELS", KERNELS[-1:])
+    monkeypatch.setattr("lissom.kernels.KERNELS", (small_kernels.doubled,))
+    monkeypatch.setattr("lissom.kernels.arrays", small_kernels)
     monkeypatch.setattr(wp.config, "kernel_cache_dir", str(tmp_path))
     monkeypatch.setenv("LISSOM_KERNELS", str(folder))
     monkeypatch.setattr(compiling, "_loaded", set())
@@ -82,7 +81,7 @@ def test_what_is_ready_is_told_and_compiled_anew_when_asked(folder, tmp_path, ca
 @needs_one
 def test_other_processors_do_not_take_it(folder, monkeypatch):
     """A processor that lists fewer instructions, or of another architecture, finds nothing."""
-    module = wp.get_module(arrays.__name__)
+    module = small_kernels.rotated.module
     monkeypatch.setenv("LISSOM_KERNELS", str(folder))
     code, description = compiling.find_precompiled(module, "cpu")
     assert code.stem == description.stem == name_in_cache(module) and TARGET in code.parent.name

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sampling import halved
 
 import lissom as ls
 from lissom.simulation.batches import AdaptiveBatch
@@ -41,8 +42,10 @@ def given(model, kind, seed=0):
     return q0, v0, u[kind]
 
 
-@pytest.mark.parametrize("kind", ["nothing", "the same", "constants", "samples"])
-@pytest.mark.parametrize("method", ["auto", "generalized_alpha"])
+KINDS, METHODS = ("nothing", "the same", "constants", "samples"), ("auto", "generalized_alpha")
+
+
+@pytest.mark.parametrize(("kind", "method"), halved(KINDS, METHODS))
 def test_each_motion_is_as_it_is_alone(model, kind, method, monkeypatch):
     """In launches of a few steps each, which motions end at different times."""
     q0, v0, u = given(model, kind)

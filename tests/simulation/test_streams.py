@@ -96,7 +96,7 @@ CASES = {
     "feedback-adaptive": (arm, 0.05, {"method": "esdirk", "controller": integral}),
     "python-forces": (pushed, 0.05, {"method": "esdirk", "dt": 2e-3}),
     "loops": (looped, 0.1, {"method": "generalized_alpha", "dt": 1e-3, "u": [3.0]}),
-    "loops-adaptive": (looped, 0.5, {"method": "esdirk", "rtol": 1e-10, "atol": 1e-12, "u": [3.0]}),
+    "loops-adaptive": (looped, 0.15, {"method": "esdirk", "rtol": 1e-10, "atol": 1e-12, "u": [3.0]}),
     "poses": (lambda: describe_mixed().build(), 0.1, {"method": "esdirk", "dt": 1e-3}),
     "contact": (sticking, 0.2, {"method": "generalized_alpha", "dt": 1e-3, **FALL}),
     "contact-adaptive": (sticking, 0.2, {"method": "generalized_alpha", "rtol": 1e-6, **FALL}),

@@ -9,13 +9,12 @@ import lissom as ls
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.PlausibilityWarning")  # densities of 1e12 kg/m³
 UNITS = [
     (2.0**-10, 1.0, 1.0),
-    (2.0**10, 1.0, 1.0),
-    (1.0, 2.0**-20, 1.0),
     (1.0, 2.0**20, 1.0),
     (1.0, 1.0, 2.0**-10),
-    (1.0, 1.0, 2.0**10),
     (2.0**-10, 2.0**-30, 2.0**-5),  # a tenth of a millimetre, a microgram
 ]
+OTHERS = [(2.0**10, 1.0, 1.0), (1.0, 2.0**-20, 1.0), (1.0, 1.0, 2.0**10)]
+each = pytest.mark.parametrize("units", [UNITS, pytest.param(OTHERS, marks=pytest.mark.slow)], ids=["some", "others"])
 STEPS, STEP = 40, 2e-3  # [s]
 TIGHT = {"rtol": 1e-12, "atol": 1e-15}
 
@@ -105,12 +104,13 @@ def tip(robot, model, q):
     return ls.frame_pose(model, q, list(robot.links)[-1], s=1.0)[..., :3, 3]
 
 
+@each
 @pytest.mark.parametrize("describe", ROBOTS)
-def test_a_motion_is_the_same_in_other_units(describe):
+def test_a_motion_is_the_same_in_other_units(describe, units):
     """Powers of two change no digit of a number. Tolerances are in metres and seconds, and so tight here that they do
     not matter."""
     found = []
-    for length, mass, time in [(1.0, 1.0, 1.0), *UNITS]:
+    for length, mass, time in [(1.0, 1.0, 1.0), *units]:
         robot, u = describe(length, mass, time)
         model = robot.build()
         start = ls.solve_statics(model).q if model.n_rows else model.neutral()
@@ -123,11 +123,12 @@ def test_a_motion_is_the_same_in_other_units(describe):
         assert np.abs(moved - found[0]).max() < 1e-12
 
 
+@each
 @pytest.mark.parametrize("describe", [arm, closed])
-def test_an_equilibrium_is_the_same_in_other_units(describe):
+def test_an_equilibrium_is_the_same_in_other_units(describe, units):
     """After as many iterations."""
     found = []
-    for length, mass, time in [(1.0, 1.0, 1.0), *UNITS]:
+    for length, mass, time in [(1.0, 1.0, 1.0), *units]:
         robot, u = describe(length, mass, time)
         model = robot.build()
         rest = ls.solve_statics(model, u=u)

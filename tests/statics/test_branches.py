@@ -79,10 +79,10 @@ def test_each_is_as_alone(kind):
     size = {"elastic tendon": 0.02, "Python": 0.4}.get(kind, 0.5)
     u = size * rng.uniform(0.2, 1.0, (4, model.nu))
     options = {"parameter": "time"} if kind == "time" else {}
-    together = ls.branches(model, u=u, max_points=25, **options)
+    together = ls.branches(model, u=u, max_points=15, **options)
     assert len(together) == 4 and len({branch.q[-1].tobytes() for branch in together}) == 4
     for branch, row in zip(together, u):
-        assert_same_branch(branch, ls.continuation(model, u=row, max_points=25, **options))
+        assert_same_branch(branch, ls.continuation(model, u=row, max_points=15, **options))
 
 
 def test_many_take_few_launches(monkeypatch):

@@ -147,7 +147,7 @@ def test_transverse_follower_force():
     model = loaded(ls.BasisLegendre(bending_y=18), 192, force=(0, 0, 1.0), frame="body")
     branch = ls.continuation(model, factor_range=(0.0, 60.0), step=0.3)
     tips = branch_tips(model, branch)
-    np.testing.assert_allclose(tips, follower_tips(branch.factor, (0, 1), 0.0), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(tips[::3], follower_tips(branch.factor[::3], (0, 1), 0.0), rtol=0, atol=1e-6)
     assert np.abs(np.diff(tips[:, 0])).sum() > 2 * np.pi
     for periods, angle in ((2, np.pi), (4, 0.0)):
         exact = (periods * ellipk(0.5)) ** 2
@@ -156,13 +156,19 @@ def test_transverse_follower_force():
         assert branch_tips(model, there)[0, 0] == pytest.approx(angle, abs=1e-6)
 
 
+@lru_cache(maxsize=1)
+def flutter_of_a_bent_rod(basis):
+    """The only event of a rod under a transverse follower force."""
+    model = loaded(basis, force=(0, 0, 1.0), frame="body")
+    (event,) = ls.continuation(model, factor_range=(0.0, 42.0), step=0.3).events
+    return event
+
+
 @pytest.mark.parametrize("by, growing", [(1 - 1e-6, 0), (1 + 1e-6, 2)])
 def test_flutter_of_a_bent_rod(by, growing):
     """The bent rod under a transverse follower force flutters at 39.23 EI/L²; linearize sees it begin within 1e-6."""
     basis = ls.BasisLegendre(bending_y=14)
-    (event,) = ls.continuation(
-        loaded(basis, force=(0, 0, 1.0), frame="body"), factor_range=(0.0, 42.0), step=0.3
-    ).events
+    event = flutter_of_a_bent_rod(basis)
     assert (event.kind, event.count) == ("flutter", 2)
     model = loaded(basis, force=(0, 0, by * event.factor), frame="body")
     s = np.linalg.eigvals(ls.linearize(model, ls.solve_statics(model, q0=event.q, stable=False).q).A)
@@ -174,7 +180,7 @@ def test_follower_force_and_moment_wind_the_rod_up():
     model = loaded(ls.BasisLegendre(bending_y=16), force=(0, 0, 4.0), moment=(0, -14.0, 0), frame="body")
     branch = ls.continuation(model, step=0.3)
     tips = branch_tips(model, branch)
-    np.testing.assert_allclose(tips, follower_tips(branch.factor, (0, 4.0), 14.0), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(tips[::3], follower_tips(branch.factor[::3], (0, 4.0), 14.0), rtol=0, atol=1e-6)
     assert tips[-1, 0] > 4 * np.pi and branch.factor[-1] == 1.0
 
 

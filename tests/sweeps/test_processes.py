@@ -9,7 +9,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from sweeps.sweep_functions import GRID, killed, killed_once, slow_square, small, tip
+from sweeps.sweep_functions import GRID, begin_lightly, force, killed, killed_once, slow_square, small, tip
 
 import lissom as ls
 from lissom.sweeps import sweep as sweep_module
@@ -27,8 +27,8 @@ def squares(found):
 
 def test_workers_compute_what_one_process_does(tmp_path):
     """The same bits, failures and remarks, from two processes that begin afresh; the order does not matter."""
-    one, two = (ls.sweep(tip, GRID, robot=small(), out=tmp_path / str(n), workers=n, chunk=2) for n in (1, 2))
-    np.testing.assert_array_equal(one["tip"], two["tip"])
+    one, two = (ls.sweep(force, GRID, robot=small(), out=tmp_path / str(n), workers=n, chunk=2) for n in (1, 2))
+    np.testing.assert_array_equal(one["force"], two["force"])
     assert one.failures == two.failures
 
 
@@ -45,6 +45,7 @@ def test_workers_that_are_killed(tmp_path, monkeypatch):
     """A worker that ends in the middle of a sample costs nothing but time; a sample that ends whatever computes it is
     found, and none of those beside it has failed."""
     monkeypatch.setenv("LISSOM_TEST_MARKER", str(tmp_path / "marker"))
+    monkeypatch.setattr(workers, "begin_worker", begin_lightly)  # a dozen processes begin here
     found = ls.sweep(killed, {"x": list(range(8))}, out=tmp_path / "out", workers=2, chunk=2)
     assert (tmp_path / "marker").exists()
     assert found.is_complete and found.failures == {3: "the process that computed it ended each time"}
@@ -104,10 +105,10 @@ def test_a_cluster_computes_what_this_machine_does(tmp_path, monkeypatch):
         assert squares(ls.sweep(killed_once, NUMBERS, out=tmp_path / "squares", cluster=address, chunk=4))
         assert (tmp_path / "marker").exists()
         with distributed.Client(address) as client:
-            there = ls.sweep(tip, GRID, robot=small(), out=tmp_path / "there", cluster=client, chunk=2)
+            there = ls.sweep(force, GRID, robot=small(), out=tmp_path / "there", cluster=client, chunk=2)
             assert client.status == "running"
-    here = ls.sweep(tip, GRID, robot=small(), out=tmp_path / "here", workers=1)
-    np.testing.assert_array_equal(there["tip"], here["tip"])
+    here = ls.sweep(force, GRID, robot=small(), out=tmp_path / "here", workers=1)
+    np.testing.assert_array_equal(there["force"], here["force"])
     assert there.failures == here.failures
 
 

@@ -200,6 +200,7 @@ class PlacedRod(PlacedBody):
         self.node_s: list[float] = []
         self.weight: list[float] = []
         self.leaves: dict[float, Node] = {}
+        self.rule: list[tuple[float, float, np.ndarray, np.ndarray]] = []
 
     def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
         where, rod = f"link {link.name!r} > body", self.body
@@ -273,7 +274,9 @@ class PlacedRod(PlacedBody):
         return None if states else self.body.material
 
     def stretches(self, where: str) -> list[tuple[float, float, np.ndarray, np.ndarray]]:
-        return gauss_rule(self.body, where)
+        if not self.rule:
+            self.rule = gauss_rule(self.body, where)
+        return self.rule
 
     def stations(self) -> list[tuple[float, float]]:
         return [(s, weight) for s, weight in zip(self.node_s, self.weight) if weight > 0.0]

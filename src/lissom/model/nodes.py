@@ -310,9 +310,9 @@ def component_runs(bases: list[np.ndarray], v_start: list[int]) -> tuple[np.ndar
     start, v, values = np.zeros((len(bases), 7), np.int32), np.zeros((len(bases), 6), np.int32), []
     total = 0
     for k, Phi in enumerate(bases):
-        for c in range(6):
-            used = np.flatnonzero((Phi[:, c] != 0.0).any(axis=0))
-            first, stop = (used[0], used[-1] + 1) if len(used) else (0, 0)
+        for c, used in enumerate((Phi != 0.0).any(axis=0)):
+            at = used.nonzero()[0]
+            first, stop = (at[0], at[-1] + 1) if len(at) else (0, 0)
             start[k, c], v[k, c] = total, v_start[k] + first
             values.append(Phi[:, c, first:stop].T)
             total += stop - first

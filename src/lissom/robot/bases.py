@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import pi
+from operator import attrgetter
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -24,6 +25,7 @@ STRAINS = ("torsion", "bending_y", "bending_z", "elongation", "shear_y", "shear_
 MOST_ORDER = 200  # largest order of a strain; a rod that needs more must be split into several links
 MOST_DEGREE = 20
 _LOOKS = 24  # Gauss points on each smooth interval where modes are compared
+_orders_of = attrgetter(*STRAINS)  # evaluated for every point of every rod that is built
 _NEW = 1e-3  # a polynomial counts as new if this part of its norm is outside the span of the basis
 _SPANNED = 1e-8  # singular values below this part of the largest belong to linearly dependent modes
 
@@ -93,10 +95,10 @@ class StrainwiseBasis(Basis):
 
     def orders(self) -> tuple[Any, ...]:
         """The orders of the six strains."""
-        return tuple(getattr(self, name) for name in STRAINS)
+        return _orders_of(self)
 
     def modes(self) -> tuple[int, ...]:
-        return tuple(0 if order is None else self.count(order) for order in self.orders())
+        return tuple([0 if order is None else self.count(order) for order in self.orders()])
 
     @property
     def size(self) -> int:
