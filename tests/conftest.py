@@ -63,8 +63,10 @@ def pytest_runtest_setup(item):
 
 def pytest_collection_finish(session):
     """What was imported stays: from here on Python does not look for cycles in it."""
+    global _freed
     gc.collect()
     gc.freeze()
+    _freed = _resident()
 
 
 @pytest.hookimpl(trylast=True)

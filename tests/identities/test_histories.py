@@ -35,8 +35,8 @@ def sequence(made, count, seed, names=None):
 
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_histories(robot):
-    """Two hundred and fifty calls."""
-    sequence(ROBOTS[robot], -(-250 // len(ROBOTS)), 1)
+    """Five hundred calls."""
+    sequence(ROBOTS[robot], -(-500 // len(ROBOTS)), 1)
 
 
 @pytest.mark.slow

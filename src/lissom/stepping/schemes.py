@@ -157,7 +157,7 @@ class Scheme:
         checks.require(bool((np.tril(A) == A).all()), f"{where} > A", "must be lower triangular", A.tolist())
         rule = "must be as many numbers as A has rows"
         weights = checks.array(embedded, (len(A),), f"{where} > embedded", rule)
-        starts = 0 if A.any(axis=1)[0] else 1  # rows for the start of the step
+        starts = 0 if A[0].any() else 1  # rows for the start of the step
         ends, misses = np.round(A.sum(axis=1), 14)[starts:], A[-1] - weights
         start, A = A[starts:, :starts].sum(axis=1), A[starts:]
         stages = tuple(_diagonal_stage(float(ends[i]), start[i], A[i, starts : starts + i + 1]) for i in range(len(A)))
