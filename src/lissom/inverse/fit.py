@@ -169,7 +169,8 @@ def _best_values(trials: Trials, outlier: float | None, progress: bool) -> np.nd
 
         for scale in (None,) if outlier is None else (None, outlier):
             trials.count_by(scale)
-            options: dict[str, Any] = {"xtol": 1e-9, "ftol": 1e-13, "gtol": None, "f_scale": scale or 1.0}
+            least = np.finfo(float).eps  # so that a start without residual, where SciPy would divide 0 by 0, is the end
+            options: dict[str, Any] = {"xtol": 1e-9, "ftol": 1e-13, "gtol": least, "f_scale": scale or 1.0}
             options |= {"loss": "soft_l1" if scale else "linear", "jac": slopes}
             found = least_squares(residual, values / units, bounds=(low / units, high / units), **options)
             if not found.success:
