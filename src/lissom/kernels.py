@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -143,8 +144,16 @@ def kernel_cache(*models: Model, device: str = "cpu") -> KernelCache:
         modules = _modules(models or (_plain(),))
         known = [is_compiled(module, device) for module in modules]
         ready = sum(find_precompiled(module, device) is not None for module, there in zip(modules, known) if not there)
-    size = sum(file.stat().st_size for file in here.rglob("*") if file.is_file())
+    size = sum(_size(os.path.join(folder, name)) for folder, _, names in os.walk(here) for name in names)
     return KernelCache(here, size, None if None in known else sum(map(bool, known)), len(modules), ready)
+
+
+def _size(file: str) -> int:
+    """Size of a file [B]; 0 if another process, which compiles, has moved it meanwhile."""
+    try:
+        return os.stat(file).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _of(kernel: Any, model: Model) -> Any:

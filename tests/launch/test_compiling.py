@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
 from threading import Event
 
 import numpy as np
@@ -234,6 +235,24 @@ def test_all_modules_are_built_ahead():
         assert factories <= composed, (file, factories - composed)
         if not factories and file.__name__ != "lissom.lie.arrays":
             assert file.__name__ in alone
+
+
+def test_the_cache_is_measured_while_another_process_compiles(tmp_path, monkeypatch):
+    """Folders and files that are gone when it is their turn do not count."""
+    monkeypatch.setattr(wp.config, "kernel_cache_dir", str(tmp_path))
+    for name in ("gone", "stays"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(b"12345")
+    (tmp_path / "stays" / "moved").symlink_to(tmp_path / "nowhere")
+    look = os.scandir
+
+    def scandir(folder):
+        if Path(folder).name == "gone":
+            raise FileNotFoundError(folder)
+        return look(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert ls.kernel_cache(arm()).bytes == 5
 
 
 def test_build_and_info_on_the_command_line(tmp_path, capsys, monkeypatch):
