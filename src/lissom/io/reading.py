@@ -8,7 +8,7 @@ are skipped.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -30,19 +30,9 @@ from lissom.robot.actuators import (
     WrenchInput,
 )
 from lissom.robot.checks import fail, gathered, nearest, part
-from lissom.robot.robot import Link, Robot
+from lissom.robot.robot import PARTS, Link, Robot
 
-ENTITIES = {
-    "links": "link",
-    "frames": "frame",
-    "actuators": "actuator",
-    "couplings": "input",
-    "loads": "load",
-    "loops": "loop",
-    "motions": "motion",
-    "springs": "spring",
-    "contacts": "contact",
-}
+ENTITIES = {kind: part.word for kind, part in PARTS.items() if part.is_saved}
 _ROUNDS = 12  # largest number of rounds in which wrong parts are left out
 
 Keys = list[Any]
@@ -246,10 +236,14 @@ def _assembled(content: Any, reading: Reading) -> Robot:
     """The robot with all entities of the file, added in the order of the file."""
     robot = Robot(content.name, gravity=content.gravity, near_pairs=content.near_pairs)
 
-    def each(section: str, add: Callable[[Any], Any]) -> None:
+    def add_all(section: str) -> None:
         for item in getattr(content, section):
             try:
-                add(item)
+                if isinstance(item, Actuator):
+                    _add_actuator(robot, item)
+                else:
+                    given = {field.name: getattr(item, field.name) for field in fields(item)}
+                    getattr(robot, PARTS[section].add)(**given)
             except ModelError as error:
                 items = reading.data.get(section, [])
                 same = [
@@ -259,24 +253,15 @@ def _assembled(content: Any, reading: Reading) -> Robot:
                 where = entity([section, same[-1]], reading.data) if same else section
                 reading.add(line, f"{where}: {error}")
 
-    each("links", lambda k: robot.add_link(k.name, k.body, k.joint, k.parent, k.at, k.placement))
+    add_all("links")
     listed = reading.data.get("links")
     for item in listed if isinstance(listed, list) else ():  # others may still name links that were left out
         name = item.get("name") if isinstance(item, dict) else None
         if isinstance(name, str) and name in reading.hidden and name not in robot.links:
             robot.links[name] = Link(name)
-    each("frames", lambda k: robot.add_frame(k.name, k.link, s=k.s, placement=k.placement))
-    each("actuators", lambda k: _add_actuator(robot, k))
-    each("couplings", lambda k: robot.couple_inputs(k.name, k.gains))
-    each("loads", lambda k: robot.add_point_load(
-        k.name, k.link, s=k.s, force=k.force, moment=k.moment, frame=k.frame, position=k.position))  # fmt: skip
-    each("loops", lambda k: robot.add_loop(
-        k.name, k.link_a, k.link_b, s_a=k.s_a, s_b=k.s_b, placement_a=k.placement_a, placement_b=k.placement_b,
-        joint=k.joint))  # fmt: skip
-    each("motions", lambda k: robot.add_joint_motion(
-        k.name, k.link, position=k.position, velocity=k.velocity, acceleration=k.acceleration))  # fmt: skip
-    each("springs", lambda k: robot.add_spring(**{field.name: getattr(k, field.name) for field in fields(k)}))
-    each("contacts", lambda k: robot.add_contact(**{field.name: getattr(k, field.name) for field in fields(k)}))
+    for section in ENTITIES:
+        if section != "links":
+            add_all(section)
     robot.fluid = content.fluid
     return robot
 

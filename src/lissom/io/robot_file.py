@@ -33,7 +33,7 @@ from lissom.robot.functions import Expression, Tabulated, is_compiled
 from lissom.robot.loops import Loop
 from lissom.robot.materials import Material
 from lissom.robot.meshes import Mesh
-from lissom.robot.robot import Link, Robot
+from lissom.robot.robot import PARTS, Link, Robot
 
 _SOLID = ("mass", "com", "inertia", "outline", "balls")
 _AGAIN = "add it again after loading the rest"
@@ -51,20 +51,22 @@ def document(robot: Robot, folder: Path | None = None) -> dict[str, Any]:
     out: dict[str, Any] = {"format": FORMAT, "name": robot.name, "gravity": _plain(robot.gravity, "robot: gravity")}
     if robot.near_pairs != Robot().near_pairs:
         out["near_pairs"] = robot.near_pairs
-    out["links"] = [_link(link, folder) for link in robot.links.values()]
-    out["frames"] = [_fields(frame, f"frame {name!r}") for name, frame in robot.frames.items()]
-    out["actuators"] = [_actuator(actuator, f"actuator {name!r}") for name, actuator in robot.actuators.items()]
-    out["couplings"] = [_fields(coupling, f"input {name!r}") for name, coupling in robot.couplings.items()]
-    out["loads"] = [_fields(load, f"load {name!r}", variable="t") for name, load in robot.loads.items()]
-    out["loops"] = [_loop(loop) for loop in robot.loops.values()]
-    out["motions"] = [_fields(motion, f"motion {name!r}", variable="t") for name, motion in robot.motions.items()]
-    out["springs"] = [_fields(spring, f"spring {name!r}") for name, spring in robot.springs.items()]
-    out["contacts"] = [_fields(contact, f"contact {name!r}") for name, contact in robot.contacts.items()]
+    for kind, part in PARTS.items():
+        named = getattr(robot, kind).items()
+        for name in () if part.is_saved else getattr(robot, kind):
+            raise _unsaved(f"{part.word} {name!r}: function", "of the pose and the twist", _AGAIN)
+        out[kind] = [_part(item, f"{part.word} {name!r}", part.variable, folder) for name, item in named]
     if robot.fluid is not None:
         out["fluid"] = _fluid(robot.fluid)
-    for name in robot.forces:
-        raise _unsaved(f"force {name!r}: function", "of the pose and the twist", _AGAIN)
     return {key: value for key, value in out.items() if value != []}
+
+
+def _part(item: Any, where: str, variable: str, folder: Path | None) -> dict[str, Any]:
+    if isinstance(item, Link):
+        return _link(item, folder)
+    if isinstance(item, Actuator):
+        return _actuator(item, where)
+    return _loop(item) if isinstance(item, Loop) else _fields(item, where, variable=variable)
 
 
 def _fluid(fluid: Fluid) -> dict[str, Any]:

@@ -45,23 +45,18 @@ from lissom.robot import (
     bases,
     bodies,
     checks,
-    contacts,
     fluid,
     joints,
-    loads,
-    loops,
     materials,
     meshes,
-    motions,
     poses,
     sections,
     shapes,
-    springs,
 )
 from lissom.robot.fields import FUNCTION_OF_S, FUNCTION_OF_T, NAMES, NUMBERS, PLACE, PLACEMENT, POSE, members
 from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.materials import named_values
-from lissom.robot.robot import Link, Robot
+from lissom.robot.robot import PARTS, Link, Robot
 
 
 class Schema(BaseModel):
@@ -530,6 +525,8 @@ def _entries(cls: type) -> Any:
     return _list_of(_class(cls, typed=False))
 
 
+_LISTS: dict[str, Any] = {kind: (_entries(part.cls), []) for kind, part in PARTS.items() if part.is_saved and part.add}
+_LISTS |= {"links": (_entries(Link), ...), "actuators": (_list_of(Actuator), [])}
 Document: Any = create_model(
     "Document",
     __base__=Schema,
@@ -537,15 +534,7 @@ Document: Any = create_model(
     name=(str, "robot"),
     gravity=(Constant, (0.0, 0.0, -9.81)),
     near_pairs=(int, Robot().near_pairs),
-    links=(_entries(Link), ...),
-    frames=(_entries(loads.Frame), []),
-    actuators=(_list_of(Actuator), []),
-    couplings=(_entries(actuators.InputCoupling), []),
-    loads=(_entries(loads.PointLoad), []),
-    loops=(_entries(loops.Loop), []),
-    motions=(_entries(motions.JointMotion), []),
-    springs=(_entries(springs.Spring), []),
-    contacts=(_entries(contacts.Contact), []),
+    **_LISTS,
     fluid=(_Fluid, None),
 )
 Document.__doc__ = "A robot file. Coordinates in q and inputs in u have the order of the lists."

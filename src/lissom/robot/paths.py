@@ -25,10 +25,9 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.actuators import Chamber, Tendon
-from lissom.robot.robot import Link, Robot
+from lissom.robot.robot import PARTS, Link, Robot
 
 _OWN = ("gravity", "near_pairs", "fluid")
-_KINDS = ("links", "frames", "actuators", "couplings", "loads", "motions", "loops", "springs", "contacts", "forces")
 _EVERY = "*"
 _SHOWN = 12  # words that an error lists
 
@@ -39,7 +38,7 @@ def described_values(robot: Robot) -> dict[str, Any]:
     """The values of a description by path, in the order of its parts. Names of parts are not included."""
     out: dict[str, Any] = {}
     for word, steps in _words(robot).items():
-        if word not in _KINDS:
+        if word not in PARTS:
             out |= dict(_leaves(word, _read(robot, steps)))
     return out
 
@@ -65,7 +64,7 @@ def _check_kind(robot: Robot, path: str, steps: Steps, value: Any) -> None:
     is_entry = len(steps) > 1 and isinstance(steps[-1], list)
     if _has_parts(old) and not _has_parts(value) and (value is not None or is_entry):
         rule = f"is a {type(old).__name__}, which another part may replace"
-        words = [word for word in _words(old) if word not in _KINDS]
+        words = [word for word in _words(old) if word not in PARTS]
         rule += f"; a value of it may be meant, such as {path}.{words[0]}" if words else ""
         raise checks.fail(f"{_title(robot)} > {path}", rule, value)
 
@@ -102,7 +101,7 @@ def _found(robot: Robot, path: Any) -> list[Steps]:
     found = []
     for name in _words(robot):
         try:
-            found += [_steps(robot, name + path[1:])] if name not in (*_KINDS, *_OWN) else []
+            found += [_steps(robot, name + path[1:])] if name not in (*PARTS, *_OWN) else []
         except ModelError:
             continue  # this part has no such value
     rest = path[2:]
@@ -113,7 +112,7 @@ def _found(robot: Robot, path: Any) -> list[Steps]:
 
 def _after_every(robot: Robot) -> list[str]:
     """The paths that may follow `*.`."""
-    parts = [word for word in _words(robot) if word not in (*_KINDS, *_OWN)]
+    parts = [word for word in _words(robot) if word not in (*PARTS, *_OWN)]
     return [path[len(word) + 1 :] for word in parts for path in described_values(robot) if path.startswith(word + ".")]
 
 
@@ -145,7 +144,7 @@ def _first(rest: str, words: Mapping[str, Steps], where: str, robot: Robot) -> s
     if fitting:
         return max(fitting, key=len)
     asked = rest.split(".")[0].split("[")[0]
-    kinds = [kind for kind in _KINDS if asked in getattr(robot, kind)] if where == _title(robot) else []
+    kinds = [kind for kind in PARTS if asked in getattr(robot, kind)] if where == _title(robot) else []
     if len(kinds) > 1:
         both = " or ".join(f"{kind}.{asked}" for kind in kinds)
         raise checks.fail(where, f"parts of several kinds have this name; write {both}", asked)
@@ -182,7 +181,7 @@ def _entry(here: Any, rest: str, where: str) -> tuple[Any, str]:
 def _words(here: Any) -> dict[str, Steps]:
     """The words that may come next in a path, and the place of each."""
     if isinstance(here, Robot):
-        kinds = {kind: getattr(here, kind) for kind in _KINDS}
+        kinds = {kind: getattr(here, kind) for kind in PARTS}
         names = [name for parts in kinds.values() for name in parts]
         of_kinds = [(kind, name) for kind, parts in kinds.items() for name in parts]
         parts = {name if names.count(name) == 1 else f"{kind}.{name}": (kind, [name]) for kind, name in of_kinds}

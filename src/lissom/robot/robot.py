@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from lissom.robot.springs import Spring
 if TYPE_CHECKING:
     from lissom.model.model import Model
 
+_WITHOUT_EFFECT = ("frames", "couplings")  # parts that are not counted in the repr of a robot
 _WORLD = ("world", "World", "ground", "base", "fixed", "none", "None", "null", "")  # wrong names for the world
 
 
@@ -83,6 +84,38 @@ class Link:
             checks.place(self.at, f"{where}: at")
         with checks.part(where):
             checks.pose(self.placement, f"{where}: placement")
+
+
+class Part(NamedTuple):
+    """A kind of part of a robot.
+
+    Fields:
+        cls: its class, or a base class. word: what messages call it. add: the method of Robot that adds one; it takes
+            the fields of the class by name, but that of actuators.
+        variable: argument of functions in its fields.
+        is_saved: whether robot files have a list of it.
+    """
+
+    cls: type
+    word: str
+    add: str
+    variable: str = "s"
+    is_saved: bool = True
+
+
+# The parts of a robot by the attribute that holds them, which is also their list in robot files.
+PARTS = {
+    "links": Part(Link, "link", "add_link"),
+    "frames": Part(Frame, "frame", "add_frame"),
+    "actuators": Part(Actuator, "actuator", ""),
+    "couplings": Part(InputCoupling, "input", "couple_inputs"),
+    "loads": Part(PointLoad, "load", "add_point_load", "t"),
+    "loops": Part(Loop, "loop", "add_loop"),
+    "motions": Part(JointMotion, "motion", "add_joint_motion", "t"),
+    "springs": Part(Spring, "spring", "add_spring"),
+    "contacts": Part(Contact, "contact", "add_contact"),
+    "forces": Part(Force, "force", "add_force", is_saved=False),
+}
 
 
 @final
@@ -130,8 +163,8 @@ class Robot:
     def __repr__(self) -> str:
         from lissom.robot.formatting import counted
 
-        kinds = ("links", "actuators", "loads", "loops", "motions", "springs", "contacts", "forces")
-        parts = [counted(kind, getattr(self, kind)) for kind in kinds if kind == "links" or getattr(self, kind)]
+        kinds = [kind for kind in PARTS if kind == "links" or (getattr(self, kind) and kind not in _WITHOUT_EFFECT)]
+        parts = [counted(kind, getattr(self, kind)) for kind in kinds]
         return f"Robot({self.name!r}: {'; '.join(parts)}{'; in a fluid' if self.fluid is not None else ''})"
 
     def _repr_html_(self) -> str:
