@@ -29,7 +29,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock, get_ident
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.integrate import DOP853, Radau
@@ -43,9 +43,28 @@ from lissom.stepping.contact_search import ContactSearch
 from lissom.stepping.driver import LEG, restored, with_checkpoint
 from lissom.stepping.state import StateDerivative
 
+
+class ScipyMethod(NamedTuple):
+    """A solver of SciPy as a method of `simulate`.
+
+    Fields:
+        solver: the class, an OdeSolver.
+        most: number of steps that a motion should not exceed, extrapolated from the last ones.
+        takes_jacobian: whether it is implicit.
+    """
+
+    solver: Any
+    most: int
+    takes_jacobian: bool = False
+
+
+SCIPY_METHODS = {
+    "radau": ScipyMethod(Radau, 5_000, takes_jacobian=True),
+    "dop853": ScipyMethod(DOP853, 50_000),
+}
+_TOO_MANY = {"bdf": 20_000} | {name: method.most for name, method in SCIPY_METHODS.items()}
 _FIRST_CHECK = 1000  # number of steps before the first check of their size
 _LEAST_SHARE = 0.25  # fraction of _TOO_MANY before which there is no warning: closing contacts need many steps
-_TOO_MANY = {"bdf": 20_000, "radau": 5_000, "dop853": 50_000}  # steps in all, extrapolated from the last ones
 _TRIAL = 500  # steps of the trial of order 2
 _FASTER = 1.5
 _PER_TURN = 30.0  # steps from one extreme to the next, at rtol = 1e-6
@@ -316,9 +335,8 @@ def _scipy_solver(
         return out
 
     options: dict[str, Any] = {"rtol": rtol, "atol": f.absolute(atol), "max_step": largest}
-    if method == "radau":
-        return Radau(rate, t, x, stop, jac=jacobian, **options)
-    return DOP853(rate, t, x, stop, **options)
+    found = SCIPY_METHODS[method]
+    return found.solver(rate, t, x, stop, **options, **({"jac": jacobian} if found.takes_jacobian else {}))
 
 
 def _scipy_step(f: StateDerivative, solver: Any, method: str, t: float, steps: int) -> None:

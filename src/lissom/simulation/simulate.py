@@ -43,7 +43,7 @@ from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import warn_of_shapes
 from lissom.robot.expression_programs import Steps
 from lissom.simulation.batches import Batch, reason_to_separate, simulate_batch
-from lissom.simulation.external_integrators import integrate_bdf, integrate_scipy, quiet_sundials
+from lissom.simulation.external_integrators import SCIPY_METHODS, integrate_bdf, integrate_scipy, quiet_sundials
 from lissom.simulation.implicit_methods import integrate_implicit
 from lissom.simulation.inputs import Controller, InputRows, control_law
 from lissom.simulation.streams import Stream
@@ -60,11 +60,8 @@ if TYPE_CHECKING:
 
 
 _MOST_STEPS = 1e15  # largest number of steps, which are counted by integers
-METHODS: dict[str, Callable[..., Iterator[Any]]] = {
-    "bdf": integrate_bdf,
-    "radau": partial(integrate_scipy, method="radau"),
-    "dop853": partial(integrate_scipy, method="dop853"),
-}
+METHODS: dict[str, Callable[..., Iterator[Any]]] = {"bdf": integrate_bdf}
+METHODS |= {name: partial(integrate_scipy, method=name) for name in SCIPY_METHODS}
 METHODS |= {
     make.__name__: partial(integrate_implicit, scheme=make())
     for make in (generalized_alpha, newmark, hht, implicit_euler, bathe, esdirk, sdirk)
