@@ -398,7 +398,7 @@ MUTATIONS = (
         "statics/equilibrium.py",
         "np.hstack([left[:, driven], minimum_norm",
         "np.hstack([-left[:, driven], minimum_norm",
-        ("tests/integration/test_joint_motions.py", "-k", "statics"),
+        ("tests/simulation/test_joint_motions.py", "-k", "statics"),
     ),
     Mutation(
         "a limit point is told at the end of its step",

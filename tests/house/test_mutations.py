@@ -15,7 +15,9 @@ every = pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.fault.rep
 
 @every
 def test_the_fault_can_be_made(mutation):
-    """The text that is replaced stands where the list says, once."""
+    """The text that is replaced stands where the list says, once, and so do the tests that catch it."""
+    files = [ROOT / name.split("::")[0] for name in mutation.tests if name.startswith("tests/")]
+    assert files and all(file.exists() for file in files)
     text = (ROOT / "src" / "lissom" / mutation.file).read_text(encoding="utf-8")
     assert text.count(mutation.old) == 1 and mutation.new != mutation.old
 
