@@ -274,20 +274,17 @@ def _surface_shift(kind: np.ndarray, size: np.ndarray, y: np.ndarray, n: np.ndar
     first, second = np.imag(size)[..., :1], np.imag(size)[..., 1:2] * _E_Z
     out, side = np.zeros_like(y), np.where(y < 0.0, -1.0, 1.0)
     outwards, end = first * _around(y), side[..., 2:] * second
-    moves = (
-        (ShapeKind.PLANE, out),
-        (ShapeKind.SPHERE, first * n),
-        (ShapeKind.BOX, side * np.imag(size)),
-        (ShapeKind.CYLINDER, outwards + end),
-        (ShapeKind.HOLLOW, outwards),
-        (ShapeKind.CAPSULE, first * n + end),
-        (ShapeKind.CONE, np.where(_along_side(np.real(size), y)[1] > 1.0, second, outwards - second)),
-    )
-    for known, moved in moves:
-        out = np.where(kind == known.value, moved, out)
-    without = set(np.unique(kind)) - {known.value for known, _ in moves}
-    if without:
-        raise NotImplementedError(f"no displacement of the surface by its sizes for the shapes of kinds {without}")
+    moves = {
+        ShapeKind.PLANE: out,  # has no size
+        ShapeKind.SPHERE: first * n,
+        ShapeKind.BOX: side * np.imag(size),
+        ShapeKind.CYLINDER: outwards + end,
+        ShapeKind.HOLLOW: outwards,
+        ShapeKind.CAPSULE: first * n + end,
+        ShapeKind.CONE: np.where(_along_side(np.real(size), y)[1] > 1.0, second, outwards - second),
+    }
+    for known in ShapeKind:
+        out = np.where(kind == known.value, moves[known], out)
     return out
 
 

@@ -52,10 +52,10 @@ def document(robot: Robot, folder: Path | None = None) -> dict[str, Any]:
     if robot.near_pairs != Robot().near_pairs:
         out["near_pairs"] = robot.near_pairs
     for kind, part in PARTS.items():
-        named = getattr(robot, kind).items()
-        for name in () if part.is_saved else getattr(robot, kind):
-            raise _unsaved(f"{part.word} {name!r}: function", "of the pose and the twist", _AGAIN)
-        out[kind] = [_part(item, f"{part.word} {name!r}", part.variable, folder) for name, item in named]
+        items = getattr(robot, kind)
+        if items and not part.is_saved:
+            raise _unsaved(f"{part.word} {next(iter(items))!r}: function", "of the pose and the twist", _AGAIN)
+        out[kind] = [_part(item, f"{part.word} {name!r}", part.variable, folder) for name, item in items.items()]
     if robot.fluid is not None:
         out["fluid"] = _fluid(robot.fluid)
     return {key: value for key, value in out.items() if value != []}
