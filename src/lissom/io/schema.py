@@ -53,7 +53,20 @@ from lissom.robot import (
     sections,
     shapes,
 )
-from lissom.robot.fields import FUNCTION_OF_S, FUNCTION_OF_T, NAMES, NUMBERS, PLACE, PLACEMENT, POSE, members
+from lissom.robot.fields import (
+    ACTUATOR,
+    FUNCTION_OF_S,
+    FUNCTION_OF_T,
+    JOINT,
+    LINK,
+    LINK_OR_WORLD,
+    LINKS,
+    NUMBERS,
+    PLACE,
+    PLACEMENT,
+    POSE,
+    members,
+)
 from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.materials import named_values
 from lissom.robot.robot import PARTS, Link, Robot
@@ -380,7 +393,11 @@ def _list_of(kind: Any) -> Any:
 
 _KINDS = {
     NUMBERS: Constant,
-    NAMES: Names,
+    LINK: str,
+    LINK_OR_WORLD: str | None,
+    LINKS: Names,
+    JOINT: str,
+    ACTUATOR: str,
     PLACE: Place,
     PLACEMENT: Placement,
     FUNCTION_OF_S: FunctionOfS,
