@@ -54,10 +54,14 @@ from lissom.robot import (
     shapes,
 )
 from lissom.robot.fields import (
+    ACTUATOR,
     FUNCTION_OF_Q,
     FUNCTION_OF_S,
     FUNCTION_OF_T,
-    NAMES,
+    JOINT,
+    LINK,
+    LINK_OR_WORLD,
+    LINKS,
     NUMBERS,
     PLACE,
     PLACEMENT,
@@ -391,7 +395,11 @@ def _list_of(kind: Any) -> Any:
 
 _KINDS = {
     NUMBERS: Constant,
-    NAMES: Names,
+    LINK: str,
+    LINK_OR_WORLD: str | None,
+    LINKS: Names,
+    JOINT: str,
+    ACTUATOR: str,
     PLACE: Place,
     PLACEMENT: Placement,
     FUNCTION_OF_S: FunctionOfS,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.robot import checks
-from lissom.robot.fields import FunctionOfQ, Names, Numbers
+from lissom.robot.fields import FunctionOfQ, JointName, Numbers
 from lissom.robot.functions import fitted_polynomial, polynomial_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class JointCoupling:
     """
 
     name: str
-    joints: Names
+    joints: tuple[JointName, ...]
     ratios: tuple[FunctionOfQ, ...]
     offset: float = 0.0
     span: Numbers = None
