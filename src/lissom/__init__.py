@@ -62,7 +62,7 @@ _PUBLIC = {
         "JointUniversal",
     ),
     "robot.poses": ("PoseSpline",),
-    "robot.actuators": ("PathBody", "PathPoint", "PathRod"),
+    "robot.actuators": ("PathBody", "PathPoint", "PathRod", "PathWrap"),
     "robot.fluid": ("Hydrodynamics",),
     "robot.shapes": ("ShapeBox", "ShapeCapsule", "ShapeCone", "ShapeCylinder", "ShapePlane", "ShapeSphere"),
     "bodies.body": ("DeformableBody",),

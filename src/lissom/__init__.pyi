@@ -148,6 +148,7 @@ from lissom.model.model_batch import ModelBatch as ModelBatch
 from lissom.robot.actuators import PathBody as PathBody
 from lissom.robot.actuators import PathPoint as PathPoint
 from lissom.robot.actuators import PathRod as PathRod
+from lissom.robot.actuators import PathWrap as PathWrap
 from lissom.robot.bases import BasisBSpline as BasisBSpline
 from lissom.robot.bases import BasisChebyshev as BasisChebyshev
 from lissom.robot.bases import BasisCustom as BasisCustom

@@ -476,7 +476,7 @@ Body = _one_of(
 )
 
 _stretch = _fields(actuators.PathRod)
-_PathItem = _one_of(_classes(actuators.PathRod, actuators.PathPoint, actuators.PathBody))
+_PathItem = _one_of(_classes(actuators.PathRod, actuators.PathPoint, actuators.PathBody, actuators.PathWrap))
 
 
 def _tendon(
@@ -561,6 +561,6 @@ Document.__doc__ = "A robot file. Coordinates in q and inputs in u have the orde
 
 _RIGID_OR_RODS = tuple(family for family in _FAMILIES if family not in _OF_DEFORMABLE)
 _OTHERS = {bodies.Rod, bodies.RigidBody, materials.Material, actuators.PathRod, poses.PoseSpline}
-_OTHERS |= {actuators.PathPoint, actuators.PathBody, meshes.Mesh}
+_OTHERS |= {actuators.PathPoint, actuators.PathBody, actuators.PathWrap, meshes.Mesh}
 TYPES = _OTHERS.union(*map(members, _RIGID_OR_RODS))  # the classes of fields,
 DEFORMABLE = {DeformableBody}.union(*map(members, _OF_DEFORMABLE))  # and those of deformable bodies

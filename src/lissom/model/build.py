@@ -107,7 +107,7 @@ class _Assembly:
         loops, segments = self._loops(), self.actuation.straight()
         contacts, fluid, forces = self.world.tables(tree.wet, tree.tails)
         springs = spring_tables(robot, self.spring_ends)
-        bases, base = base_tables(nodes, np.vstack([loops.node, segments.node, contacts.pair_nodes, springs.node]))
+        bases, base = base_tables(nodes, np.vstack([loops.node, segments.coupled(), contacts.pair_nodes, springs.node]))
         node_rows, runs = node_tables(nodes, base)
         points, paths = self.actuation.points()
         channels, inputs = self.actuation.channels()
@@ -220,9 +220,9 @@ class _Assembly:
                 f = coupling.term(
                     k, range_of(self.robot.links[link].joint, f"link {link!r} > joint"), f"coupling {name!r}"
                 )
-                ratio.append(f if isinstance(f, float) else 1.0)
+                ratio.append(f if isinstance(f, float | int) else 1.0)
                 counts.append(0)
-                if not isinstance(f, float):
+                if not isinstance(f, float | int):
                     knots, c = stacked_polynomials([f])
                     where, rule = f"coupling {name!r}: ratio of joint {link!r}", "must have polynomials of degree <= 7"
                     checks.require(c.shape[1] <= 8, where, rule, c.shape[1] - 1)

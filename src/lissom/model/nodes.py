@@ -234,14 +234,17 @@ def number(nodes: list[Node], pulled: Iterable[Node | None]) -> tuple[list[Node]
 
 def distance(ends: tuple[Point, Point]) -> float:
     """Distance between two points in the neutral configuration [m]."""
-    places = []
-    for node, x in ends:
-        place, here = np.append(x, 1.0), node
-        while here is not None:
-            place = here.G @ _neutral_motion(here) @ place
-            here = here.parent
-        places.append(place[:3])
-    return float(np.linalg.norm(places[1] - places[0]))
+    a, b = ((neutral_pose(node) @ np.append(x, 1.0))[:3] for node, x in ends)
+    return float(np.linalg.norm(b - a))
+
+
+def neutral_pose(node: Node | None) -> np.ndarray:
+    """Pose of a node in the neutral configuration, 4x4; the identity for the world."""
+    g = np.eye(4)
+    while node is not None:
+        g = node.G @ _neutral_motion(node) @ g
+        node = node.parent
+    return g
 
 
 def _neutral_motion(node: Node) -> np.ndarray:

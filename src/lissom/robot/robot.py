@@ -26,6 +26,7 @@ from lissom.robot.actuators import (
     PathItem,
     PathPoint,
     PathRod,
+    PathWrap,
     SurfacePressure,
     Tendon,
     WrenchInput,
@@ -221,7 +222,7 @@ class Robot:
             checks.require(link is None and offset is None, f"tendon {name!r}",
                            "takes a link and an offset, or a path, not both", (link, offset))  # fmt: skip
             checks.require(isinstance(path, Sequence), f"tendon {name!r}: path",
-                           "must be a list of PathRod, PathPoint and PathBody items", path)  # fmt: skip
+                           "must be a list of PathRod, PathPoint, PathBody and PathWrap items", path)  # fmt: skip
         return self._add_actuator("tendon", Tendon(name, tuple(path), stiffness, slack_length))
 
     def add_chamber(
@@ -694,14 +695,14 @@ def _check_actuator_links(robot: Robot, actuator: Actuator, where: str) -> None:
     path = actuator.path if isinstance(actuator, Tendon | Chamber) else ()
     for k, item in enumerate(path if isinstance(path, tuple) else (path,)):
         here = f"{where} > path[{k}]: link"
-        if item.link is None and isinstance(item, PathPoint):
+        if item.link is None and isinstance(item, PathPoint | PathWrap):
             continue
         link = _check_link(robot, item.link, here)
         if isinstance(item, PathRod):
             if link.body is None or not link.body.is_slender:
                 cure = "; name a link whose body is a Rod, or a path of PathPoints"
                 raise checks.fail(here, "must carry a Rod", item.link, cure)
-        elif isinstance(item, PathPoint):
+        elif isinstance(item, PathPoint | PathWrap):
             check_point(link, item.s, f"{where} > path[{k}]: s")
 
 
