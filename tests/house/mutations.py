@@ -449,4 +449,11 @@ MUTATIONS = (
         "changes |= {} if parent is None or names.pose == 'position' else {name: parent, names.place: at}",
         ("tests/robot/test_edits.py", "-k", "at_once"),
     ),
+    Mutation(
+        "each spring looks up the neutral poses of all links below it",
+        "model/nodes.py",
+        "        g = here.neutral = g @ here.G @ _neutral_motion(here)\n",
+        "        g = g @ here.G @ _neutral_motion(here)\n",
+        ("tests/robot/test_many_links.py", "-k", "chain"),
+    ),
 )

@@ -167,11 +167,11 @@ class PlacedRigidBody(PlacedBody):
         self.frame = WORLD
 
     def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
-        inertia = self.body.spatial_inertia("body")
+        inertia = self.body.spatial_inertia()
         node, _ = base
         if node is None or link.joint.nv == 0:
             block, shift = tree.body_coordinates(link.name)
-            node = Node(*base, tree.names.index(link.name), 0.0, block.start, shift)
+            node = Node(*base, tree.index[link.name], 0.0, block.start, shift)
             base = tree.add(node)
         tree.put_inertia(node, inertia)
         felt = felt_by(tree.robot, link.name)
@@ -206,7 +206,7 @@ class PlacedRod(PlacedBody):
         where, rod = f"link {link.name!r} > body", self.body
         block, shift = tree.body_coordinates(link.name)
         tree.dof_q[block] = np.arange(block.start, block.stop) + shift
-        self.tree, self.link, self.base = tree, tree.names.index(link.name), base
+        self.tree, self.link, self.base = tree, tree.index[link.name], base
         self.felt = felt_by(tree.robot, link.name)
         reference, points = rod.strain_reference(where), interval_points(rod)
         self.strain = RodStrain(rod.length, rod.basis.evaluate, reference, points, block.start, shift, rod.basis)
@@ -359,7 +359,7 @@ class PlacedDeformableBody(PlacedBody):
             tree.put_elasticity(block.start, known.K2, D, has_rows=known.K3 is None)  # other bodies keep K2 with K3, K4
         none = np.zeros((6, n))
         self.behind, self.q_start = base, block.start + shift
-        self.tree, self.link = tree, tree.names.index(link.name)
+        self.tree, self.link = tree, tree.index[link.name]
         node = Node(*base, self.link, 0.0, block.start, shift, MotionKind.BODY, none, none)
         node.flesh = Flesh(integrals, known, self.leaves)
         self.base = tree.add(node)

@@ -272,21 +272,26 @@ class RigidBody(Body):
         ends, sides = {"box": (4.0, 4.0), "cylinder": (pi, 4.0), "sphere": (pi, pi)}[self.form or "box"]
         return np.array([ends * y * z, sides * x * z, sides * x * y])
 
-    def spatial_inertia(self, where: str) -> np.ndarray:
-        """Inertia (6, 6) at the origin of the body frame, angular first [kg·m², kg·m, kg]."""
-        m = checks.number(self.mass, f"{where}: mass", least=0.0)
-        c = checks.array(self.com, (3,), f"{where}: com", "must be a finite 3-vector")
-        rule = "must be symmetric positive semi-definite"
-        I = checks.symmetric(self.inertia, 3, f"{where}: inertia", rule=rule)  # noqa: E741
-        moments = np.linalg.eigvalsh(I)
-        triangle = moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9)
-        checks.require(bool(triangle), f"{where}: inertia", "its largest principal moment must not exceed the sum of "
-                       "the others", self.inertia)  # fmt: skip
+    def spatial_inertia(self) -> np.ndarray:
+        """Inertia (6, 6) of a checked body at the origin of its frame, angular first [kg·m², kg·m, kg]."""
+        m, c = float(self.mass), np.asarray(self.com, dtype=np.float64)
+        I = np.asarray(self.inertia, dtype=np.float64)  # noqa: E741
+        I = I if I.ndim == 2 else I * np.eye(3)  # noqa: E741
         C = np.array([[0, -c[2], c[1]], [c[2], 0, -c[0]], [-c[1], c[0], 0]])
-        return np.block([[I - m * C @ C, m * C], [-m * C, m * np.eye(3)]])
+        out = np.zeros((6, 6))
+        out[:3, :3], out[:3, 3:], out[3:, :3] = I - m * C @ C, m * C, -m * C
+        out[3, 3] = out[4, 4] = out[5, 5] = m
+        return out
 
     def check(self, where: str) -> None:
-        self.spatial_inertia(where)
+        checks.number(self.mass, f"{where}: mass", least=0.0)
+        checks.array(self.com, (3,), f"{where}: com", "must be a finite 3-vector")
+        rule = "must be symmetric positive semi-definite"
+        I = checks.symmetric(self.inertia, 3, f"{where}: inertia", rule=rule)  # noqa: E741
+        moments = np.linalg.eigvalsh(I) if checks.shape(self.inertia) == (3, 3) else np.sort(I.diagonal())
+        triangle = moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9)
+        rule = "its largest principal moment must not exceed the sum of the others"
+        checks.require(bool(triangle), f"{where}: inertia", rule, self.inertia)
         if self.outline is not None:
             size = checks.array(self.outline, (3,), f"{where}: outline", "must be a finite 3-vector")
             checks.require(bool((size > 0).all()), f"{where}: outline", "must be > 0", self.outline)
