@@ -285,3 +285,27 @@ def test_drives_of_a_locked_joint_are_removed():
     assert robot.lock("left") == ["actuator 'left motor'", "input 'close'"]
     assert set(robot.frames) | set(robot.springs) | set(robot.contacts) == before
     robot.build()
+
+
+def geared():
+    """Two wheels and their gear."""
+    robot = ls.Robot("geared")
+    for name in ("motor", "wheel"):
+        robot.add_link(name, ls.RigidBody.sphere(0.1, density=500.0), ls.JointRevolute((0, 0, 1)))
+    robot.add_coupling("gear", ["motor", "wheel"], [1.0, -3.0])
+    return robot
+
+
+def test_couplings_follow_their_joints():
+    """An attached robot keeps its couplings under the prefix; a coupled joint is not locked, and a removed one takes
+    its coupling along."""
+    robot = geared()
+    robot.attach(geared(), "wheel", prefix="second_")
+    assert robot.joint_couplings["second_gear"].joints == ("second_motor", "second_wheel")
+    assert ls.constraint_jacobian(robot.build(), np.zeros(4)).tolist() == [[1, -3, 0, 0], [0, 0, 1, -3]]
+    with pytest.raises(ls.ModelError, match=r"must not be locked while other parts need it.*coupling 'gear'"):
+        robot.lock("wheel")
+    with pytest.raises(ls.ModelError, match=r"must carry no link and no other part.*coupling 'second_gear'"):
+        robot.remove_link("second_wheel")
+    robot.remove_link("second_wheel", with_children=True)
+    assert list(robot.joint_couplings) == ["gear"]

@@ -55,6 +55,7 @@ from lissom.robot import (
 )
 from lissom.robot.fields import (
     ACTUATOR,
+    FUNCTION_OF_Q,
     FUNCTION_OF_S,
     FUNCTION_OF_T,
     JOINT,
@@ -227,6 +228,7 @@ Constant = Annotated[Any, PlainValidator(_numbers)]
 Names = Annotated[Any, PlainValidator(_names)]
 FunctionOfS = _function_of("s")
 FunctionOfT = _function_of("t")
+FunctionOfQ = _function_of("q")
 Placement = Annotated[
     Annotated[Any, PlainValidator(_numbers), Tag("a 4x4 matrix")]
     | Annotated[_Placement, AfterValidator(_pose), Tag("a position and a rotation")],
@@ -402,6 +404,7 @@ _KINDS = {
     PLACEMENT: Placement,
     FUNCTION_OF_S: FunctionOfS,
     FUNCTION_OF_T: FunctionOfT,
+    FUNCTION_OF_Q: FunctionOfQ,
 }
 _OF_DEFORMABLE = (Domain, Inflation, Kinematics, Hyperelastic, Primitive)
 _FAMILIES = (bases.Basis, joints.Joint, sections.Section, shapes.Shape, *_OF_DEFORMABLE)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar
 
 NUMBERS, PLACE, PLACEMENT, POSE = "numbers", "place", "placement", "pose"
 LINK, LINK_OR_WORLD, LINKS, JOINT, ACTUATOR = "link", "link or world", "links", "joint", "actuator"
-FUNCTION_OF_S, FUNCTION_OF_T = "function of s", "function of t"
+FUNCTION_OF_S, FUNCTION_OF_T, FUNCTION_OF_Q = "function of s", "function of t", "function of q"
 
 Numbers = Annotated[Any, NUMBERS]  # a number, or an array of numbers as nested sequences
 LinkName = Annotated[str, LINK]  # the name of a link
@@ -30,6 +30,7 @@ Place = Annotated[Any, PLACE]  # an abscissa; on a deformable body also a materi
 Placement = Annotated[Any, PLACEMENT]  # 4x4; None is the identity
 FunctionOfS = Annotated[Any, FUNCTION_OF_S]  # numbers, or a function of the abscissa that returns them
 FunctionOfT = Annotated[Any, FUNCTION_OF_T]  # the same in time
+FunctionOfQ = Annotated[Any, FUNCTION_OF_Q]  # the same in a coordinate of a joint
 Profile = Annotated[float | tuple[float, float] | Callable[[float], float], FUNCTION_OF_S]  # positive, along a rod
 Pose = Annotated[Any, POSE]  # a function of the coordinates that returns a 4x4 pose, or a PoseSpline
 Member = TypeVar("Member")

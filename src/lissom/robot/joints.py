@@ -237,6 +237,12 @@ def coordinate_laws(joint: Joint, where: str) -> list[tuple[int, CoordinateLaw]]
             if joint.limits is not None or spring[0] is not None]  # fmt: skip
 
 
+def range_of(joint: Joint, where: str) -> tuple[float, float]:
+    """Least and largest coordinate of a joint with one coordinate, by its stops [rad, m]; infinite without stops."""
+    low, high = _stops(joint, 1, where)[0, :2].tolist()
+    return low, high
+
+
 def _stops(joint: Joint, n: int, where: str) -> np.ndarray:
     """Low, high, k, c and w of each coordinate, shape (n, 5)."""
     out = np.tile([-np.inf, np.inf, 0.0, 0.0, 1.0], (n, 1))

@@ -32,6 +32,7 @@ from lissom.robot.actuators import (
 )
 from lissom.robot.bodies import Body
 from lissom.robot.contacts import Contact
+from lissom.robot.couplings import JointCoupling
 from lissom.robot.fields import LINK_OR_WORLD, FunctionOfS, Place, Placement
 from lissom.robot.fluid import Fluid, Hydrodynamics
 from lissom.robot.joints import Joint, JointFixed
@@ -111,6 +112,7 @@ PARTS = {
     "couplings": Part(InputCoupling, "input", "couple_inputs"),
     "loads": Part(PointLoad, "load", "add_point_load", "t"),
     "loops": Part(Loop, "loop", "add_loop"),
+    "joint_couplings": Part(JointCoupling, "coupling", "add_coupling", "q"),
     "motions": Part(JointMotion, "motion", "add_joint_motion", "t"),
     "springs": Part(Spring, "spring", "add_spring"),
     "contacts": Part(Contact, "contact", "add_contact"),
@@ -144,6 +146,7 @@ class Robot:
         self.loads: dict[str, PointLoad] = {}
         self.motions: dict[str, JointMotion] = {}
         self.loops: dict[str, Loop] = {}
+        self.joint_couplings: dict[str, JointCoupling] = {}
         self.springs: dict[str, Spring] = {}
         self.contacts: dict[str, Contact] = {}
         self.forces: dict[str, Force] = {}
@@ -314,6 +317,16 @@ class Robot:
         closing = JointFixed() if joint is None else joint
         self.loops[name] = Loop(name, link_a, link_b, s_a, s_b, placement_a, placement_b, closing)
         return self.loops[name]
+
+    def add_coupling(
+        self, name: str, joints: Sequence[str], ratios: Sequence[Any], offset: float = 0.0, *, span: Any = None
+    ) -> JointCoupling:
+        """Couple joints by gears, a differential, a transmission or as a mimic joint; see JointCoupling."""
+        self._new_name(name, "coupling", self.joint_couplings)
+        names: Any = tuple(joints) if isinstance(joints, list) else joints
+        given: Any = tuple(ratios) if isinstance(ratios, list | np.ndarray) else ratios
+        self.joint_couplings[name] = JointCoupling(name, names, given, offset, span)
+        return self.joint_couplings[name]
 
     def add_spring(
         self,
@@ -584,8 +597,9 @@ def check_parts(robot: Robot) -> None:
                     _check_place(robot, point.link, point.s, f"{where} > {end}")
     _check_surroundings(robot)
     _check_cycles(robot)
-    _check_couplings(robot)
+    _check_input_couplings(robot)
     _check_motions(robot)
+    _check_joint_couplings(robot)
 
 
 def _check_surroundings(robot: Robot) -> None:
@@ -691,7 +705,7 @@ def _check_actuator_links(robot: Robot, actuator: Actuator, where: str) -> None:
             check_point(link, item.s, f"{where} > path[{k}]: s")
 
 
-def _check_couplings(robot: Robot) -> None:
+def _check_input_couplings(robot: Robot) -> None:
     driven: dict[str, str] = {}
     for name, coupling in robot.couplings.items():
         with checks.part(f"input {name!r}"):
@@ -725,3 +739,39 @@ def _check_motions(robot: Robot) -> None:
             checks.require(motion.link not in moved, f"{where}: link", rule, motion.link)
             moved[motion.link] = name
             motion.check(where, joint.nv)
+
+
+def _check_joint_couplings(robot: Robot) -> None:
+    """Check each coupling, and that the linear ones do not depend on each other."""
+    moved = {motion.link for motion in robot.motions.values()}
+    found: list[dict[str, float]] = []  # coefficients of the linear couplings without prescribed joints, eliminated
+    for name, coupling in robot.joint_couplings.items():
+        where = f"coupling {name!r}"
+        with checks.part(where):
+            coupling.check(where)
+            for link in coupling.joints:
+                joint = _check_link(robot, link, f"{where}: joints").joint
+                rule = "each joint must have one coordinate"
+                checks.require(joint.nq == joint.nv == 1, f"{where}: joint {link!r}", rule, joint.nv)
+            free = [link for link in coupling.joints if link not in moved]
+            rule = "must not have prescribed motions for all of its joints"
+            checks.require(bool(free), where, rule, ", ".join(map(repr, coupling.joints)))
+            if not any(map(callable, coupling.ratios)):
+                row = {link: float(r) for link, r in zip(coupling.joints, coupling.ratios) if link in free}
+                _eliminate(row, found)
+                rule = "must not follow from the couplings before it; remove one of this cycle"
+                checks.require(bool(row), where, rule, ", ".join(map(repr, coupling.joints)))
+                found.append(row)
+
+
+def _eliminate(row: dict[str, float], found: list[dict[str, float]]) -> None:
+    """Subtract multiples of the rows of `found` from a row so that it has no entry at the first key of any of them."""
+    largest = max(map(abs, row.values()))
+    for other in found:
+        pivot = next(iter(other))
+        factor = row.pop(pivot, 0.0) / other[pivot]
+        for key, value in other.items() if factor else ():
+            if key != pivot:
+                row[key] = row.get(key, 0.0) - factor * value
+    for key in [key for key, value in row.items() if abs(value) <= 1e-12 * largest]:
+        del row[key]
