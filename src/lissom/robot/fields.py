@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
-NUMBERS, NAMES, PLACE, PLACEMENT, POSE = "numbers", "names", "place", "placement", "pose"
+NUMBERS, NAMES, PLACE, PLACEMENT, POSE, BALLS = "numbers", "names", "place", "placement", "pose", "balls"
 FUNCTION_OF_S, FUNCTION_OF_T = "function of s", "function of t"
 
 Numbers = Annotated[Any, NUMBERS]  # a number, or an array of numbers as nested sequences
@@ -25,6 +25,7 @@ Placement = Annotated[Any, PLACEMENT]  # 4x4; None is the identity
 FunctionOfS = Annotated[Any, FUNCTION_OF_S]  # numbers, or a function of the abscissa that returns them
 FunctionOfT = Annotated[Any, FUNCTION_OF_T]  # the same in time
 Profile = Annotated[float | tuple[float, float] | Callable[[float], float], FUNCTION_OF_S]  # positive, along a rod
+Balls = Annotated[Any, BALLS]  # rows (x, y, z, radius), or MeshBalls
 Pose = Annotated[Any, POSE]  # a function of the coordinates that returns a 4x4 pose, or a PoseSpline
 Member = TypeVar("Member")
 
