@@ -26,6 +26,7 @@ from lissom.robot.contacts import Contact
 from lissom.robot.functions import profile
 from lissom.robot.joints import MotionKind
 from lissom.robot.materials import Material
+from lissom.robot.meshes import FittedBalls, MeshBalls, check_balls
 from lissom.robot.poses import PoseFunction
 from lissom.robot.robot import Link
 from lissom.robot.sections import Section, SectionGeneral
@@ -112,6 +113,12 @@ class PlacedBody(ABC):
         """Place, centre and radius [m] of the balls that represent it in contacts."""
         yield from ()
 
+    @property
+    def gap(self) -> float | None:
+        """Largest distance [m] of its balls from the meshes that they fill; None if they fill none, or are not in
+        use."""
+        return None
+
     def refined(self, *, enriched: bool) -> Refined | None:
         """A finer body for estimates of its errors: one with more points, or also with more coordinates if it is
         `enriched` and more coordinates are known. None if there is no finer body."""
@@ -165,8 +172,11 @@ class PlacedRigidBody(PlacedBody):
     def __init__(self, body: RigidBody) -> None:
         self.body = body
         self.frame = WORLD
+        self.fit: FittedBalls | None = None
+        self.name = ""
 
     def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
+        self.name = link.name
         inertia = self.body.spatial_inertia()
         node, _ = base
         if node is None or link.joint.nv == 0:
@@ -182,10 +192,17 @@ class PlacedRigidBody(PlacedBody):
     def anchor(self, s: float) -> Frame:
         return self.frame
 
+    @property
+    def gap(self) -> float | None:
+        return None if self.fit is None else self.fit.gap
+
     def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, float]]:
         node, G = self.frame
-        rows = checks.array(self.body.balls, (-1, 4), where, "must be rows (x, y, z, radius)")
-        for *x, radius in rows.tolist():
+        rows = self.body.balls
+        if isinstance(rows, MeshBalls):
+            self.fit = self.fit or rows.fit(f"link {self.name!r} > body > balls")
+            rows = self.fit.balls
+        for *x, radius in check_balls(rows, where).tolist():
             yield 1.0, (node, (G @ [*x, 1.0])[:3]), float(radius)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.bases import Basis
-from lissom.robot.fields import FunctionOfS, Numbers
+from lissom.robot.fields import Balls, FunctionOfS, Numbers
 from lissom.robot.materials import Material
-from lissom.robot.meshes import Mesh
+from lissom.robot.meshes import Mesh, MeshBalls, check_balls
 from lissom.robot.sections import Section
 
 STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
@@ -178,7 +178,8 @@ class RigidBody(Body):
             inertia.
         form: shape on which a fluid acts: "box", "cylinder" (along x) or "sphere", with the half-sizes of `outline`.
             With None the fluid needs given matrices, see Hydrodynamics.
-        balls: contact spheres, rows (x, y, z, radius), shape (n, 4) [m], in the body frame; None: the body has none.
+        balls: contact spheres, rows (x, y, z, radius), shape (n, 4) [m], in the body frame, or MeshBalls; None: the
+            body has none.
         meshes: meshes that are drawn instead of the solid.
     """
 
@@ -187,7 +188,7 @@ class RigidBody(Body):
     inertia: Numbers = (0.0, 0.0, 0.0)
     outline: Numbers = None
     form: str | None = None
-    balls: Numbers = None
+    balls: Balls = None
     meshes: tuple[Mesh, ...] = ()
 
     @classmethod
@@ -300,10 +301,10 @@ class RigidBody(Body):
         checks.require(
             self.form is None or self.outline is not None, f"{where}: outline", "must be given if there is a form", None
         )
-        if self.balls is not None:
-            rule = "must be rows (x, y, z, radius)"
-            balls = checks.array(self.balls, (-1, 4), f"{where}: balls", rule)
-            checks.require(bool((balls[:, 3] >= 0).all()), f"{where}: balls", "must have radii >= 0", self.balls)
+        if isinstance(self.balls, MeshBalls):
+            self.balls.check(f"{where} > balls")
+        elif self.balls is not None:
+            check_balls(self.balls, f"{where}: balls")
         rule = "must be a list of Mesh"
         checks.require(isinstance(self.meshes, list | tuple), f"{where}: meshes", rule, self.meshes)
         for k, mesh in enumerate(self.meshes):
