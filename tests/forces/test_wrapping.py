@@ -86,7 +86,7 @@ def test_derivatives_of_accelerations(name):
     q, v = states(model, 4, seed=1)
     u = [3.0]
     for k in range(4):
-        by_q, by_v, by_u = ls.forward_dynamics_derivatives(model, q[k], v[k], u)
+        by_q, _, by_u = ls.forward_dynamics_derivatives(model, q[k], v[k], u)
         found = along(model, lambda x, k=k: ls.forward_dynamics(model, x, v[k], u), q[k])
         np.testing.assert_allclose(by_q, found, rtol=0, atol=2e-7 * np.abs(by_q).max())
         pull = ls.forward_dynamics(model, q[k], v[k], [1.0]) - ls.forward_dynamics(model, q[k], v[k], [0.0])

@@ -449,4 +449,26 @@ MUTATIONS = (
         "changes |= {} if parent is None or names.pose == 'position' else {name: parent, names.place: at}",
         ("tests/robot/test_edits.py", "-k", "at_once"),
     ),
+    Mutation(
+        "each spring looks up the neutral poses of all links below it",
+        "model/nodes.py",
+        "        g = here.neutral = g @ here.G @ _neutral_motion(here)\n",
+        "        g = g @ here.G @ _neutral_motion(here)\n",
+        ("tests/robot/test_many_links.py", "-k", "chain"),
+    ),
+    Mutation(
+        "an unphysical inertia loses its negative moments and keeps the others",
+        "io/imports.py",
+        "    second, gap = nnls(_SUMS, moments)\n    nearest = (axes * (_SUMS @ second)) @ axes.T\n",
+        "    second, gap = nnls(_SUMS, moments)\n    nearest = (axes * np.maximum(moments, 0.0)) @ axes.T\n",
+        ("tests/io/test_awkward_urdf.py", "-k", "nearest"),
+    ),
+    Mutation(
+        "balls of meshes are made for links that touch nothing",
+        "model/surroundings.py",
+        "        for contact in robot.contacts.values():\n            self._add_contact(contact)\n        warn_of_gaps",
+        "        for link in bodies:\n            list(bodies[link].balls(None, link))\n"
+        "        for contact in robot.contacts.values():\n            self._add_contact(contact)\n        warn_of_gaps",
+        ("tests/io/test_awkward_urdf.py", "-k", "balls_of_meshes"),
+    ),
 )

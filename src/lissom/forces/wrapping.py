@@ -8,7 +8,9 @@ of a point from the centre in this plane, and Θ the angle of the path about the
 
 The path touches if the straight line would cut the obstacle, and Θ > acos(r/ρ_a) + acos(r/ρ_b); otherwise l is the
 distance of a and b. With a point `side` it also touches where the straight line passes on the side opposite to this
-point, and it takes that of both ways round the obstacle whose middle is nearer to the point. On a cylinder, whose surface unrolls, the path is a straight line of length L over the height z,
+point, and it takes that of both ways round the obstacle whose middle is nearer to the point.
+
+On a cylinder, whose surface unrolls, the path is a straight line of length L over the height z,
 
     L = √(l² + (z_b − z_a)²)                                                                              (2)
 

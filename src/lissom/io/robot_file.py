@@ -32,7 +32,7 @@ from lissom.robot.fluid import Fluid
 from lissom.robot.functions import Expression, Tabulated, is_compiled
 from lissom.robot.loops import Loop
 from lissom.robot.materials import Material
-from lissom.robot.meshes import Mesh
+from lissom.robot.meshes import Mesh, MeshBalls
 from lissom.robot.robot import PARTS, Link, Robot
 
 _SOLID = ("mass", "com", "inertia", "outline", "balls")
@@ -82,7 +82,9 @@ def _fluid(fluid: Fluid) -> dict[str, Any]:
 
 def _link(link: Link, folder: Path | None) -> dict[str, Any]:
     fields = _fields(link, f"link {link.name!r}")
-    for mesh in fields.get("body", {}).get("meshes", ()):
+    body = fields.get("body", {})
+    filled = body["balls"].get("meshes", ()) if isinstance(body.get("balls"), dict) else ()
+    for mesh in (*body.get("meshes", ()), *filled):
         if "file" in mesh and folder is not None:
             mesh["file"] = Path(os.path.relpath(mesh["file"], folder)).as_posix()
     order = ("name", "parent", "at", "placement", "joint", "body")
@@ -178,7 +180,7 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
         drawn = {"meshes": _plain(value.meshes, f"{where} > meshes")} if value.meshes else {}
         return {"type": "RigidBody"} | solid | drawn
     if type(value) in TYPES | DEFORMABLE:
-        kind = {} if isinstance(value, Material | Mesh) else {"type": type(value).__name__}
+        kind = {} if isinstance(value, Material | Mesh | MeshBalls) else {"type": type(value).__name__}
         return kind | _fields(value, where, variable=variable)
     if is_compiled(value):
         raise ModelError(f"{where}: a Warp function cannot be saved in a robot file; {_AGAIN}")

@@ -6,7 +6,7 @@ A tendon and a chamber have one channel, a wrench input has one for each of its 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -17,6 +17,7 @@ from lissom.model.bodies import PlacedBody, PlacedDeformableBody, anchor, point
 from lissom.model.groups import Channels, Inputs, Ints, Paths, Points, Segments, Spools, Wrenches
 from lissom.model.maps import starts
 from lissom.model.nodes import Frame, Node, Point, component_runs, distance, index_of, neutral_pose
+from lissom.model.tree import TreeBuilder
 from lissom.robot import checks
 from lissom.robot.actuators import (
     Actuator,
@@ -114,11 +115,12 @@ class ActuationBuilder:
     """Collects tendons, chambers and wrenches while a robot is built. Once the nodes have numbers, its other methods
     return the frozen tables."""
 
-    def __init__(self, robot: Robot, bodies: dict[str, PlacedBody], v_start: list[int]) -> None:
-        self.robot, self.bodies, self.v_start = robot, bodies, v_start
+    def __init__(self, robot: Robot, bodies: dict[str, PlacedBody], tree: TreeBuilder) -> None:
+        self.robot, self.bodies, self.tree = robot, bodies, tree
         owners = [a for a in robot.actuators.values() if isinstance(a, _WITH_CHANNELS)]
         self.owners = [actuator for actuator in owners for _ in range(robot.input_size(actuator))]
         self.names = [actuator.name for actuator in self.owners]
+        self.first = _first_of(self.names)
         self.rows: dict[tuple[str, float], list[tuple[int, float, np.ndarray, np.ndarray, bool]]] = {}
         self.segments: list[tuple[int, Point, Point, tuple[PathWrap, Frame] | None]] = []
         self.pulls: list[tuple[int, PlacedDeformableBody, PathBody | BodyChamber | SurfacePressure]] = []
@@ -161,7 +163,7 @@ class ActuationBuilder:
     def _add_wrench(self, channel: int, actuator: WrenchInput) -> None:
         """Add a wrench input. An input on a link without nodes moves nothing and is left out. A wrench that turns with
         its body is stored in the axes of the node."""
-        unit = actuator.columns("directions")[:, channel - self.names.index(actuator.name)]
+        unit = actuator.columns("directions")[:, channel - self.first[actuator.name]]
         parts = [word for word, part in (("moment [N·m]", unit[:3]), ("force [N]", unit[3:])) if part.any()]
         self.units[channel] = parts[0] if len(parts) == 1 else "input"
         in_body = actuator.frame == "body"
@@ -249,7 +251,7 @@ class ActuationBuilder:
 
     def channels(self) -> tuple[Channels, Inputs]:
         """The channels, and the inputs that drive them."""
-        gain, inputs = _inputs(self.robot, self.names, self.v_start)
+        gain, inputs = _inputs(self.robot, self.first, len(self.names), self.tree)
         return Channels(
             names=tuple(self.names),
             actuator=tuple(self.owners),
@@ -356,27 +358,34 @@ def _wrapped(item: Any, bodies: dict[str, PlacedBody], a: Point, b: Point, where
     return item, frame
 
 
-def _inputs(robot: Robot, channels: list[str], v_start: list[int]) -> tuple[np.ndarray, Inputs]:
+def _first_of(names: Sequence[str]) -> dict[str, int]:
+    """The first index of each name."""
+    return {name: len(names) - 1 - k for k, name in enumerate(reversed(names))}
+
+
+def _inputs(robot: Robot, first_channel: dict[str, int], channels: int, tree: TreeBuilder) -> tuple[np.ndarray, Inputs]:
     """The gains from u to channels, and the names of the inputs with their gains to joints and custom actuators."""
     coupled = {member: c for c in robot.couplings.values() for member in c.gains}
     names: list[str] = []
     columns: dict[str, list[tuple[int, float]]] = {}
+    column_of: dict[str, int] = {}  # of couplings
     for name, actuator in robot.actuators.items():
         size = robot.input_size(actuator)
         if name in coupled:
             coupling = coupled[name]
-            if coupling.name not in names:
+            if coupling.name not in column_of:
+                column_of[coupling.name] = len(names)
                 names.append(coupling.name)
-            columns[name] = [(names.index(coupling.name), float(coupling.gains[name]))]
+            columns[name] = [(column_of[coupling.name], float(coupling.gains[name]))]
         else:
             first = len(names)
             names += [name] if size == 1 else [f"{name}[{k}]" for k in range(size)]
             columns[name] = [(first + k, 1.0) for k in range(size)]
-    channel_gain, joint_gain = np.zeros((len(channels), len(names))), np.zeros((v_start[-1], len(names)))
+    channel_gain, joint_gain = np.zeros((channels, len(names))), np.zeros((tree.nv, len(names)))
     custom = []
     for name, actuator in robot.actuators.items():
         if isinstance(actuator, JointActuator):
-            v = v_start[list(robot.links).index(actuator.link)]
+            v = tree.v_start[tree.index[actuator.link]]
             for k, (column, gain) in enumerate(columns[name]):
                 joint_gain[v + k, column] += gain
         elif isinstance(actuator, CustomActuator):
@@ -386,5 +395,5 @@ def _inputs(robot: Robot, channels: list[str], v_start: list[int]) -> tuple[np.n
             custom.append((actuator, gains))
         else:
             for k, (column, gain) in enumerate(columns[name]):
-                channel_gain[channels.index(name) + k, column] += gain
+                channel_gain[first_channel[name] + k, column] += gain
     return channel_gain, Inputs(tuple(names), joint_gain, tuple(custom))

@@ -26,6 +26,7 @@ from lissom.robot.contacts import Contact
 from lissom.robot.functions import profile
 from lissom.robot.joints import MotionKind
 from lissom.robot.materials import Material
+from lissom.robot.meshes import FittedBalls, MeshBalls, check_balls
 from lissom.robot.poses import PoseFunction
 from lissom.robot.robot import Link
 from lissom.robot.sections import Section, SectionGeneral
@@ -112,6 +113,12 @@ class PlacedBody(ABC):
         """Place, centre and radius [m] of the balls that represent it in contacts."""
         yield from ()
 
+    @property
+    def gap(self) -> float | None:
+        """Largest distance [m] of its balls from the meshes that they fill; None if they fill none, or are not in
+        use."""
+        return None
+
     def refined(self, *, enriched: bool) -> Refined | None:
         """A finer body for estimates of its errors: one with more points, or also with more coordinates if it is
         `enriched` and more coordinates are known. None if there is no finer body."""
@@ -165,13 +172,16 @@ class PlacedRigidBody(PlacedBody):
     def __init__(self, body: RigidBody) -> None:
         self.body = body
         self.frame = WORLD
+        self.fit: FittedBalls | None = None
+        self.name = ""
 
     def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
-        inertia = self.body.spatial_inertia("body")
+        self.name = link.name
+        inertia = self.body.spatial_inertia()
         node, _ = base
         if node is None or link.joint.nv == 0:
             block, shift = tree.body_coordinates(link.name)
-            node = Node(*base, tree.names.index(link.name), 0.0, block.start, shift)
+            node = Node(*base, tree.index[link.name], 0.0, block.start, shift)
             base = tree.add(node)
         tree.put_inertia(node, inertia)
         felt = felt_by(tree.robot, link.name)
@@ -182,10 +192,17 @@ class PlacedRigidBody(PlacedBody):
     def anchor(self, s: float) -> Frame:
         return self.frame
 
+    @property
+    def gap(self) -> float | None:
+        return None if self.fit is None else self.fit.gap
+
     def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, float]]:
         node, G = self.frame
-        rows = checks.array(self.body.balls, (-1, 4), where, "must be rows (x, y, z, radius)")
-        for *x, radius in rows.tolist():
+        rows = self.body.balls
+        if isinstance(rows, MeshBalls):
+            self.fit = self.fit or rows.fit(f"link {self.name!r} > body > balls")
+            rows = self.fit.balls
+        for *x, radius in check_balls(rows, where).tolist():
             yield 1.0, (node, (G @ [*x, 1.0])[:3]), float(radius)
 
 
@@ -206,7 +223,7 @@ class PlacedRod(PlacedBody):
         where, rod = f"link {link.name!r} > body", self.body
         block, shift = tree.body_coordinates(link.name)
         tree.dof_q[block] = np.arange(block.start, block.stop) + shift
-        self.tree, self.link, self.base = tree, tree.names.index(link.name), base
+        self.tree, self.link, self.base = tree, tree.index[link.name], base
         self.felt = felt_by(tree.robot, link.name)
         reference, points = rod.strain_reference(where), interval_points(rod)
         self.strain = RodStrain(rod.length, rod.basis.evaluate, reference, points, block.start, shift, rod.basis)
@@ -359,7 +376,7 @@ class PlacedDeformableBody(PlacedBody):
             tree.put_elasticity(block.start, known.K2, D, has_rows=known.K3 is None)  # other bodies keep K2 with K3, K4
         none = np.zeros((6, n))
         self.behind, self.q_start = base, block.start + shift
-        self.tree, self.link = tree, tree.names.index(link.name)
+        self.tree, self.link = tree, tree.index[link.name]
         node = Node(*base, self.link, 0.0, block.start, shift, MotionKind.BODY, none, none)
         node.flesh = Flesh(integrals, known, self.leaves)
         self.base = tree.add(node)

@@ -73,7 +73,7 @@ class _Assembly:
         self.ends = [self._loop_ends(loop) for loop in robot.loops.values()]
         self.world = SurroundingsBuilder(robot, self.bodies)
         self.spring_ends = [(self._point(a), self._point(b)) for a, b in map(Spring.ends, robot.springs.values())]
-        self.actuation = ActuationBuilder(robot, self.bodies, self.tree.v_start)
+        self.actuation = ActuationBuilder(robot, self.bodies, self.tree)
         self.frames = {name: self._at(x.link, x.s, x.placement, "placement") for name, x in robot.frames.items()}
 
     def _add_link(self, link: Link) -> None:
@@ -156,7 +156,7 @@ class _Assembly:
         parents = [robot.links[name].parent for name in tree.names]
         return Links(
             names=tuple(tree.names),
-            parent=np.array([-1 if p is None else tree.names.index(p) for p in parents]),
+            parent=np.array([-1 if p is None else tree.index[p] for p in parents]),
             q_start=np.array(tree.q_start),
             v_start=np.array(tree.v_start),
             mass=tree.mass,
@@ -184,7 +184,7 @@ class _Assembly:
         names, dofs, functions = [], [], []
         for name, motion in self.robot.motions.items():
             n = self.robot.links[motion.link].joint.nv
-            v = self.tree.v_start[self.tree.names.index(motion.link)]
+            v = self.tree.v_start[self.tree.index[motion.link]]
             names += [name] if n == 1 else [f"{name}[{k}]" for k in range(n)]
             dofs += range(v, v + n)
             functions.append(motion.kinematics(f"motion {name!r}", n))
@@ -214,7 +214,7 @@ class _Assembly:
         q, v, ratio, counts, pieces = [], [], [], [], [(np.zeros((2, 0)), np.zeros((0, 8)))]
         for name, coupling in couplings.items():
             for k, link in enumerate(coupling.joints):
-                at = tree.names.index(link)
+                at = tree.index[link]
                 q.append(tree.q_start[at])
                 v.append(tree.v_start[at])
                 f = coupling.term(

@@ -6,12 +6,14 @@ cluster with those of another, or with one shape. If the two are far apart, all 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
+from lissom.errors import AccuracyWarning
 from lissom.lie.types import mat3, vec3
 from lissom.model.bodies import PlacedBody, anchor
 from lissom.model.groups import (
@@ -203,6 +205,7 @@ class SurroundingsBuilder:
         self.called_is_spread: list[bool] = []
         for contact in robot.contacts.values():
             self._add_contact(contact)
+        warn_of_gaps(bodies)
         for force in robot.forces.values():
             self._add_force(force)
 
@@ -337,6 +340,18 @@ class SurroundingsBuilder:
             called_is_spread=np.array(self.called_is_spread, dtype=bool),
         )
         return contacts, fluid, forces
+
+
+def warn_of_gaps(bodies: dict[str, PlacedBody]) -> None:
+    """Issue one AccuracyWarning about all links whose contact balls fill meshes."""
+    gaps = {name: body.gap for name, body in bodies.items() if body.gap is not None}
+    if gaps:
+        worst = max(gaps, key=lambda name: gaps[name])
+        many = f"{len(gaps)} links" if len(gaps) > 1 else f"link {worst!r}"
+        text = f"balls fill the collision meshes of {many}, up to {1e3 * gaps[worst]:.2g} mm from the surface"
+        text = f"{text} ({worst!r})" if len(gaps) > 1 else text
+        rows = [f"{name!r}: up to {1e3 * gap:.2g} mm" for name, gap in gaps.items()]
+        warnings.warn(AccuracyWarning(f"{text}; more balls fit closer", "\n".join(rows)), stacklevel=5)
 
 
 def _current_rule(t: float) -> str:

@@ -13,9 +13,9 @@ import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.bases import Basis
-from lissom.robot.fields import FunctionOfS, Numbers
+from lissom.robot.fields import Balls, FunctionOfS, Numbers
 from lissom.robot.materials import Material
-from lissom.robot.meshes import Mesh
+from lissom.robot.meshes import Mesh, MeshBalls, check_balls
 from lissom.robot.sections import Section
 
 STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
@@ -178,7 +178,8 @@ class RigidBody(Body):
             inertia.
         form: shape on which a fluid acts: "box", "cylinder" (along x) or "sphere", with the half-sizes of `outline`.
             With None the fluid needs given matrices, see Hydrodynamics.
-        balls: contact spheres, rows (x, y, z, radius), shape (n, 4) [m], in the body frame; None: the body has none.
+        balls: contact spheres, rows (x, y, z, radius), shape (n, 4) [m], in the body frame, or MeshBalls; None: the
+            body has none.
         meshes: meshes that are drawn instead of the solid.
     """
 
@@ -187,7 +188,7 @@ class RigidBody(Body):
     inertia: Numbers = (0.0, 0.0, 0.0)
     outline: Numbers = None
     form: str | None = None
-    balls: Numbers = None
+    balls: Balls = None
     meshes: tuple[Mesh, ...] = ()
 
     @classmethod
@@ -272,21 +273,26 @@ class RigidBody(Body):
         ends, sides = {"box": (4.0, 4.0), "cylinder": (pi, 4.0), "sphere": (pi, pi)}[self.form or "box"]
         return np.array([ends * y * z, sides * x * z, sides * x * y])
 
-    def spatial_inertia(self, where: str) -> np.ndarray:
-        """Inertia (6, 6) at the origin of the body frame, angular first [kg·m², kg·m, kg]."""
-        m = checks.number(self.mass, f"{where}: mass", least=0.0)
-        c = checks.array(self.com, (3,), f"{where}: com", "must be a finite 3-vector")
-        rule = "must be symmetric positive semi-definite"
-        I = checks.symmetric(self.inertia, 3, f"{where}: inertia", rule=rule)  # noqa: E741
-        moments = np.linalg.eigvalsh(I)
-        triangle = moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9)
-        checks.require(bool(triangle), f"{where}: inertia", "its largest principal moment must not exceed the sum of "
-                       "the others", self.inertia)  # fmt: skip
+    def spatial_inertia(self) -> np.ndarray:
+        """Inertia (6, 6) of a checked body at the origin of its frame, angular first [kg·m², kg·m, kg]."""
+        m, c = float(self.mass), np.asarray(self.com, dtype=np.float64)
+        I = np.asarray(self.inertia, dtype=np.float64)  # noqa: E741
+        I = I if I.ndim == 2 else I * np.eye(3)  # noqa: E741
         C = np.array([[0, -c[2], c[1]], [c[2], 0, -c[0]], [-c[1], c[0], 0]])
-        return np.block([[I - m * C @ C, m * C], [-m * C, m * np.eye(3)]])
+        out = np.zeros((6, 6))
+        out[:3, :3], out[:3, 3:], out[3:, :3] = I - m * C @ C, m * C, -m * C
+        out[3, 3] = out[4, 4] = out[5, 5] = m
+        return out
 
     def check(self, where: str) -> None:
-        self.spatial_inertia(where)
+        checks.number(self.mass, f"{where}: mass", least=0.0)
+        checks.array(self.com, (3,), f"{where}: com", "must be a finite 3-vector")
+        rule = "must be symmetric positive semi-definite"
+        I = checks.symmetric(self.inertia, 3, f"{where}: inertia", rule=rule)  # noqa: E741
+        moments = np.linalg.eigvalsh(I) if checks.shape(self.inertia) == (3, 3) else np.sort(I.diagonal())
+        triangle = moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9)
+        rule = "its largest principal moment must not exceed the sum of the others"
+        checks.require(bool(triangle), f"{where}: inertia", rule, self.inertia)
         if self.outline is not None:
             size = checks.array(self.outline, (3,), f"{where}: outline", "must be a finite 3-vector")
             checks.require(bool((size > 0).all()), f"{where}: outline", "must be > 0", self.outline)
@@ -295,10 +301,10 @@ class RigidBody(Body):
         checks.require(
             self.form is None or self.outline is not None, f"{where}: outline", "must be given if there is a form", None
         )
-        if self.balls is not None:
-            rule = "must be rows (x, y, z, radius)"
-            balls = checks.array(self.balls, (-1, 4), f"{where}: balls", rule)
-            checks.require(bool((balls[:, 3] >= 0).all()), f"{where}: balls", "must have radii >= 0", self.balls)
+        if isinstance(self.balls, MeshBalls):
+            self.balls.check(f"{where} > balls")
+        elif self.balls is not None:
+            check_balls(self.balls, f"{where}: balls")
         rule = "must be a list of Mesh"
         checks.require(isinstance(self.meshes, list | tuple), f"{where}: meshes", rule, self.meshes)
         for k, mesh in enumerate(self.meshes):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
-NUMBERS, PLACE, PLACEMENT, POSE = "numbers", "place", "placement", "pose"
+NUMBERS, PLACE, PLACEMENT, POSE, BALLS = "numbers", "place", "placement", "pose", "balls"
 LINK, LINK_OR_WORLD, LINKS, JOINT, ACTUATOR = "link", "link or world", "links", "joint", "actuator"
 FUNCTION_OF_S, FUNCTION_OF_T, FUNCTION_OF_Q = "function of s", "function of t", "function of q"
 
@@ -32,6 +32,7 @@ FunctionOfS = Annotated[Any, FUNCTION_OF_S]  # numbers, or a function of the abs
 FunctionOfT = Annotated[Any, FUNCTION_OF_T]  # the same in time
 FunctionOfQ = Annotated[Any, FUNCTION_OF_Q]  # the same in a coordinate of a joint
 Profile = Annotated[float | tuple[float, float] | Callable[[float], float], FUNCTION_OF_S]  # positive, along a rod
+Balls = Annotated[Any, BALLS]  # rows (x, y, z, radius), or MeshBalls
 Pose = Annotated[Any, POSE]  # a function of the coordinates that returns a 4x4 pose, or a PoseSpline
 Member = TypeVar("Member")
 
