@@ -450,4 +450,18 @@ MUTATIONS = (
         "        for contact in robot.contacts.values():\n            self._add_contact(contact)\n        warn_of_gaps",
         ("tests/io/test_awkward_urdf.py", "-k", "balls_of_meshes"),
     ),
+    Mutation(
+        "a locked joint keeps the placement of its link",
+        "robot/edits.py",
+        "placement=placement.tolist())",
+        "placement=link.placement)",
+        ("tests/robot/test_edits.py", "-k", "pinocchio"),
+    ),
+    Mutation(
+        "points in the world of an attached robot stay in the world",
+        "robot/edits.py",
+        "changes |= {} if parent is None else {name: parent, names.place: at}",
+        "changes |= {} if parent is None or names.pose == 'position' else {name: parent, names.place: at}",
+        ("tests/robot/test_edits.py", "-k", "at_once"),
+    ),
 )
