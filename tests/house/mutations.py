@@ -464,6 +464,13 @@ MUTATIONS = (
         ("tests/io/test_awkward_urdf.py", "-k", "nearest"),
     ),
     Mutation(
+        "a mimic joint follows against its multiplier",
+        "io/urdf.py",
+        "[1.0, -multiplier]",
+        "[1.0, multiplier]",
+        ("tests/io/test_awkward_urdf.py", "-k", "mimic"),
+    ),
+    Mutation(
         "balls of meshes are made for links that touch nothing",
         "model/surroundings.py",
         "        for contact in robot.contacts.values():\n            self._add_contact(contact)\n        warn_of_gaps",
