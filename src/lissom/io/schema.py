@@ -53,7 +53,17 @@ from lissom.robot import (
     sections,
     shapes,
 )
-from lissom.robot.fields import FUNCTION_OF_S, FUNCTION_OF_T, NAMES, NUMBERS, PLACE, PLACEMENT, POSE, members
+from lissom.robot.fields import (
+    FUNCTION_OF_POINT,
+    FUNCTION_OF_S,
+    FUNCTION_OF_T,
+    NAMES,
+    NUMBERS,
+    PLACE,
+    PLACEMENT,
+    POSE,
+    members,
+)
 from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.materials import named_values
 from lissom.robot.robot import PARTS, Link, Robot
@@ -385,6 +395,7 @@ _KINDS = {
     PLACEMENT: Placement,
     FUNCTION_OF_S: FunctionOfS,
     FUNCTION_OF_T: FunctionOfT,
+    FUNCTION_OF_POINT: str,
 }
 _OF_DEFORMABLE = (Domain, Inflation, Kinematics, Hyperelastic, Primitive)
 _FAMILIES = (bases.Basis, joints.Joint, sections.Section, shapes.Shape, *_OF_DEFORMABLE)

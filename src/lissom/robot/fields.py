@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
 NUMBERS, NAMES, PLACE, PLACEMENT, POSE = "numbers", "names", "place", "placement", "pose"
-FUNCTION_OF_S, FUNCTION_OF_T = "function of s", "function of t"
+FUNCTION_OF_S, FUNCTION_OF_T, FUNCTION_OF_POINT = "function of s", "function of t", "function of a point"
 
 Numbers = Annotated[Any, NUMBERS]  # a number, or an array of numbers as nested sequences
 Names = Annotated[Any, NAMES]  # a name, or a sequence of names
@@ -24,6 +24,7 @@ Place = Annotated[Any, PLACE]  # an abscissa; on a deformable body also a materi
 Placement = Annotated[Any, PLACEMENT]  # 4x4; None is the identity
 FunctionOfS = Annotated[Any, FUNCTION_OF_S]  # numbers, or a function of the abscissa that returns them
 FunctionOfT = Annotated[Any, FUNCTION_OF_T]  # the same in time
+FunctionOfPoint = Annotated[Any, FUNCTION_OF_POINT]  # an expression of x, y and z as text, or a function of them
 Profile = Annotated[float | tuple[float, float] | Callable[[float], float], FUNCTION_OF_S]  # positive, along a rod
 Pose = Annotated[Any, POSE]  # a function of the coordinates that returns a 4x4 pose, or a PoseSpline
 Member = TypeVar("Member")
