@@ -58,6 +58,13 @@ MUTATIONS = (
         ("tests/dynamics/test_contacts.py", "tests/closed_form/test_contact.py"),
     ),
     Mutation(
+        "the curvature of a height field is that of its foot alone",
+        "forces/rare_shapes.h",
+        "H[0] = 1 + f[1] * f[1] - over * f[3];",
+        "H[0] = 1 + f[1] * f[1];",
+        ("tests/forces/test_sampled_shapes.py",),
+    ),
+    Mutation(
         "N of a node lacks adbar of its momentum",
         "lie/spatial.py",
         "return adbar_matrix(M * eta) - Y - wp.transpose(Y)",

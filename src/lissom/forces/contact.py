@@ -47,13 +47,15 @@ from __future__ import annotations
 
 import warp as wp
 
+from lissom.forces.rare_shapes import ellipsoid_distance, grid_distance, heights_distance, torus_distance
 from lissom.forces.term import Term, couple_nodes
 from lissom.lie import se3, so3
 from lissom.lie.spatial import ad_matrix, adbar_matrix
-from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.lie.types import mat3, mat4, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import traversal
 from lissom.passes.columns import Matrix
+from lissom.passes.features import is_rare_shape
 from lissom.passes.scratch import LOADS, STATUS_TOO_MANY_PAIRS, Scratch
 from lissom.passes.traversal import origin_between, origin_of, place_bases
 from lissom.robot.shapes import ShapeKind
@@ -64,6 +66,9 @@ BOX = wp.constant(wp.int32(ShapeKind.BOX.value))
 CYLINDER = wp.constant(wp.int32(ShapeKind.CYLINDER.value))
 HOLLOW = wp.constant(wp.int32(ShapeKind.HOLLOW.value))
 CONE = wp.constant(wp.int32(ShapeKind.CONE.value))
+TORUS = wp.constant(wp.int32(ShapeKind.TORUS.value))
+ELLIPSOID = wp.constant(wp.int32(ShapeKind.ELLIPSOID.value))
+HEIGHTS = wp.constant(wp.int32(ShapeKind.HEIGHTS.value))
 TINY = wp.constant(wp.float64(1e-30))
 SHORT = wp.constant(wp.float64(1e-12))  # length below which a line has no direction [m]
 SMALL = wp.constant(wp.float64(0.02))  # 1 − cos φ below which G and G' are computed by series
@@ -198,6 +203,39 @@ def signed_distance(kind: int, size: vec3, y: vec3):
         return d, n, N
     end = wp.where(y[2] < so3.ZERO, -size[1], size[1])
     d, n, N = sphere_distance(y - vec3(so3.ZERO, so3.ZERO, end), size[0])
+    return d, n, N
+
+
+@wp.func(inline=False)
+def rare_distance(t: Tables, obstacle: int, y: vec3) -> mat4:
+    """The matrix [[N, n], [nᵀ, d]] of forces.rare_shapes for the shape of an obstacle."""
+    kind = t.contacts.obstacle_kind[obstacle]
+    size = t.contacts.obstacle_size[obstacle]
+    if kind == TORUS:
+        return torus_distance(size, y)
+    if kind == ELLIPSOID:
+        return ellipsoid_distance(size, y)
+    k = t.contacts.obstacle_grid[obstacle]
+    low = t.contacts.grid_low[k]
+    spacing = t.contacts.grid_spacing[k]
+    n_x = t.contacts.grid_count[k, 0]
+    n_y = t.contacts.grid_count[k, 1]
+    n_z = t.contacts.grid_count[k, 2]
+    start = t.contacts.grid_count[k, 3]
+    if kind == HEIGHTS:
+        return heights_distance(size, y, low, spacing, n_x, n_y, start, t.contacts.grid_coefficient)
+    return grid_distance(y, low, spacing, n_x, n_y, n_z, start, t.contacts.grid_coefficient)
+
+
+@wp.func
+def obstacle_distance(t: Tables, obstacle: int, y: vec3):
+    """signed_distance of the shape of an obstacle; y, n and N in the obstacle's frame."""
+    kind = t.contacts.obstacle_kind[obstacle]
+    if is_rare_shape(kind):
+        x = rare_distance(t, obstacle, y)
+        n = vec3(x[0, 3], x[1, 3], x[2, 3])
+        return x[3, 3], n, mat3(x[0, 0], x[0, 1], x[0, 2], x[1, 0], x[1, 1], x[1, 2], x[2, 0], x[2, 1], x[2, 2])
+    d, n, N = signed_distance(kind, t.contacts.obstacle_size[obstacle], y)
     return d, n, N
 
 
@@ -446,7 +484,7 @@ def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
     R, p = pose_of(s, i, b, origin)
     x = wp.transpose(R) * (ball_centre(t, s, i, ball, origin) - p) - t.contacts.obstacle_p[obstacle]
     y = wp.transpose(t.contacts.obstacle_R[obstacle]) * x
-    d, _n, _N = signed_distance(t.contacts.obstacle_kind[obstacle], t.contacts.obstacle_size[obstacle], y)
+    d, _n, _N = obstacle_distance(t, obstacle, y)
     return d - t.contacts.ball_radius[ball]
 
 
@@ -496,7 +534,7 @@ def gap_of_block(t: Tables, s: Scratch, i: int, k: int) -> wp.float64:
     R, p = pose_of(s, i, node, origin)
     x = wp.transpose(R) * (centre - origin - p) - t.contacts.obstacle_p[obstacle]
     y = wp.transpose(t.contacts.obstacle_R[obstacle]) * x
-    d, _n, _N = signed_distance(t.contacts.obstacle_kind[obstacle], t.contacts.obstacle_size[obstacle], y)
+    d, _n, _N = obstacle_distance(t, obstacle, y)
     return d - s.near.radius[i, mine]
 
 
@@ -574,7 +612,7 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
     x.c = ball_centre(t, s, i, ball, origin)
     R, p = obstacle_pose(t, s, i, obstacle, origin)
     y = wp.transpose(R) * (x.c - p)
-    d, n, N = signed_distance(t.contacts.obstacle_kind[obstacle], t.contacts.obstacle_size[obstacle], y)
+    d, n, N = obstacle_distance(t, obstacle, y)
     x.depth = x.radius - d
     if x.depth > so3.ZERO:
         x.n = R * n

@@ -266,6 +266,10 @@ def _distance(
     if (kind == ShapeKind.CONE.value).any():
         on_side, beyond, across = _side_of_cone(kind, size, y, n)
         turn, away = np.where(on_side, across, turn), np.where(on_side, beyond, away)
+    if (kind == ShapeKind.ELLIPSOID.value).any():
+        is_one = kind == ShapeKind.ELLIPSOID.value
+        beyond, across = _ellipsoid(np.where(is_one, size, 1.0), y)
+        turn, away = np.where(is_one, across, turn), np.where(is_one, beyond, away)
     return x.depth[:, None, None] + 1j * (np.imag(radius) - away), _applied(R, n + 1j * turn)
 
 
@@ -281,6 +285,10 @@ def _surface_shift(kind: np.ndarray, size: np.ndarray, y: np.ndarray, n: np.ndar
         ShapeKind.CYLINDER: outwards + end,
         ShapeKind.HOLLOW: outwards,
         ShapeKind.CAPSULE: first * n + end,
+        ShapeKind.TORUS: outwards + np.imag(size)[..., 1:2] * n,
+        ShapeKind.ELLIPSOID: out,  # see _ellipsoid
+        ShapeKind.HEIGHTS: out,  # Designs refuses sizes of sampled shapes
+        ShapeKind.GRID: out,
         ShapeKind.CONE: np.where(_along_side(np.real(size), y)[1] > 1.0, second, outwards - second),
     }
     for known in ShapeKind:
@@ -304,6 +312,23 @@ def _side_of_cone(
     rim = (outside > 0.0) & (along < 0.0)
     on_side = (kind == ShapeKind.CONE.value) & ~rim & (along <= 1.0) & (n[..., 2:] > -1.0 + 1e-9)
     return on_side, np.imag(beyond), np.imag(out * round_it + up * _E_Z)
+
+
+def _ellipsoid(size: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Derivatives of distance and normal of an ellipsoid, by the complex step through (1) and (2) of
+    forces.rare_shapes."""
+    sign = np.where(np.real(y) < 0.0, -1.0, 1.0)
+    y, least = y * sign, np.take_along_axis(size, np.argmin(np.real(size), axis=-1, keepdims=True), axis=-1)
+    above = (size - least) * (size + least)
+    s = np.max(np.real(size * y - above), axis=-1, keepdims=True).clip(min=1e-300)
+    for k in range(60):
+        of = np.real if k < 57 else np.asarray  # the last steps give the imaginary part
+        part = of(size) * of(y) / (s + of(above))
+        slope = -2.0 * (part * part / (s + of(above))).sum(axis=-1, keepdims=True)
+        s = s - (_dot(part, part) - 1.0) / slope
+    g = y / (s + above)
+    length = np.sqrt(_dot(g, g))
+    return np.imag((s - least * least) * length), np.imag(sign * g / length)
 
 
 def _along_side(size: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

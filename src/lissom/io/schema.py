@@ -56,6 +56,7 @@ from lissom.robot import (
 from lissom.robot.fields import (
     ACTUATOR,
     BALLS,
+    FUNCTION_OF_POINT,
     FUNCTION_OF_Q,
     FUNCTION_OF_S,
     FUNCTION_OF_T,
@@ -406,6 +407,7 @@ _KINDS = {
     FUNCTION_OF_S: FunctionOfS,
     FUNCTION_OF_T: FunctionOfT,
     FUNCTION_OF_Q: FunctionOfQ,
+    FUNCTION_OF_POINT: str,
 }
 _OF_DEFORMABLE = (Domain, Inflation, Kinematics, Hyperelastic, Primitive)
 _FAMILIES = (bases.Basis, joints.Joint, sections.Section, shapes.Shape, *_OF_DEFORMABLE)

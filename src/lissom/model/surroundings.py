@@ -16,6 +16,7 @@ import numpy as np
 from lissom.errors import AccuracyWarning
 from lissom.lie.types import mat3, vec3
 from lissom.model.bodies import PlacedBody, anchor
+from lissom.model.distance_grids import Grid, grid_of
 from lissom.model.groups import (
     POSITION,
     ROTATION,
@@ -39,6 +40,7 @@ from lissom.robot.expression_programs import jet, programs_of
 from lissom.robot.fluid import Fluid
 from lissom.robot.functions import is_compiled
 from lissom.robot.robot import Robot
+from lissom.robot.sampled_shapes import GRIDDED
 from lissom.robot.shapes import Shape, ShapeKind
 
 _RATE_STEP = 1e-5  # step of the difference for the rate of a current that is a function of time [s]
@@ -67,6 +69,7 @@ class Obstacle(NamedTuple):
         kind, size: kind and sizes of the shape, for kernels.
         shape: the shape; None for a ball.
         ball: number of the ball; None for a shape.
+        grid: samples of the shape; None for a shape or a ball whose distance has a formula.
     """
 
     link: str | None
@@ -77,6 +80,7 @@ class Obstacle(NamedTuple):
     size: tuple[float, float, float]
     shape: Shape | None
     ball: int | None
+    grid: Grid | None = None
 
 
 @final
@@ -100,6 +104,8 @@ class Contacts:
     obstacle_size: Vectors3  # sizes as in robot.shapes.Surface [m]
     obstacle_shape: tuple[Shape | None, ...]  # None for a ball
     obstacle_roams: Ints  # whether it is a shape on a link
+    obstacle_grid: Ints  # index in `grids`, -1 for none
+    grids: tuple[Grid, ...]
     pair: IntRows  # ball, obstacle and row of `law` (n, 3)
     block: IntRows  # of pairs, see in_blocks (n, 4)
     cluster_start: Ints  # first ball of each cluster, then the number of balls
@@ -113,6 +119,33 @@ class Contacts:
     def pair_nodes(self) -> np.ndarray:
         """The two nodes of each pair, shape (n, 2); -1 is the world."""
         return np.column_stack([self.ball_node[self.pair[:, 0]], self.obstacle_node[self.pair[:, 1]]])
+
+    @property
+    def has_rare_shapes(self) -> bool:
+        """Whether an obstacle has one of the shapes of forces/rare_shapes."""
+        return any(ShapeKind(kind).is_rare for kind in set(self.obstacle_kind.tolist()))
+
+    @property
+    def grid_low(self) -> Vectors3:
+        """Position of the first sample of each grid [m]."""
+        return np.array([grid.low for grid in self.grids]).reshape(-1, 3)
+
+    @property
+    def grid_spacing(self) -> Vectors3:
+        """Distances of the samples of each grid [m]."""
+        return np.array([grid.spacing for grid in self.grids]).reshape(-1, 3)
+
+    @property
+    def grid_count(self) -> IntRows:
+        """Numbers of coefficients of each grid along its axes, and the index of its first coefficient (n, 4)."""
+        start = np.cumsum([0, *(grid.coefficient.size for grid in self.grids)])
+        rows = [(*grid.coefficient.shape, first) for grid, first in zip(self.grids, start.tolist())]
+        return np.array(rows, dtype=np.int32).reshape(-1, 4)
+
+    @property
+    def grid_coefficient(self) -> Floats:
+        """Coefficients of the splines of all grids."""
+        return np.concatenate([np.zeros(0), *(grid.coefficient.ravel() for grid in self.grids)])
 
     @property
     def anchor(self) -> Vectors3Rows:
@@ -233,7 +266,12 @@ class SurroundingsBuilder:
             frame = np.eye(4)
             frame[:3, :3] = rotation
             g = G @ checks.pose(contact.placement, where) @ frame
-            self.obstacles.append(Obstacle(contact.on, contact.s, node, g, kind, size, contact.shape, None))
+            grid = None
+            if isinstance(contact.shape, GRIDDED):
+                reach = max((self.balls[k].radius for at in ours.values() for k in at), default=0.0)
+                grid = grid_of(contact.shape, reach, f"{where} > shape")
+                size = grid.size
+            self.obstacles.append(Obstacle(contact.on, contact.s, node, g, kind, size, contact.shape, None, grid))
             obstacle = len(self.obstacles) - 1
             met = [(k, obstacle, row) for at in ours.values() for k in at if self.balls[k].node is not node]
             self.pairs.append(np.array(met, dtype=np.int32).reshape(-1, 3))
@@ -287,7 +325,10 @@ class SurroundingsBuilder:
     ) -> tuple[Contacts, FluidNodes, UserForces]:
         """Tables of contacts, of the fluid and of users' forces; `wet` are the nodes in the fluid, `tails` the nodes
         with a wake."""
-        links, places, nodes, frames, kinds, sizes, shapes, _ = zip(*self.obstacles) if self.obstacles else ((),) * 8
+        found = zip(*self.obstacles) if self.obstacles else ((),) * 9
+        links, places, nodes, frames, kinds, sizes, shapes, _, of_obstacle = found
+        grids = tuple({id(grid): grid for grid in of_obstacle if grid is not None}.values())
+        place = {id(grid): k for k, grid in enumerate(grids)}
         cluster = clusters(self.balls)
         theirs = np.array(
             [-1 - k if o.ball is None else cluster[o.ball] for k, o in enumerate(self.obstacles)], dtype=int
@@ -310,6 +351,8 @@ class SurroundingsBuilder:
             obstacle_roams=np.array(
                 [o.shape is not None and o.node is not None for o in self.obstacles], dtype=np.int32
             ),
+            obstacle_grid=np.array([place.get(id(grid), -1) for grid in of_obstacle], dtype=np.int32),
+            grids=grids,
             obstacle_size=np.array(sizes, dtype=np.float64).reshape(-1, 3),
             pair=pairs,
             block=blocks,

@@ -248,6 +248,7 @@ def contact_geometry(
     for k, (shape, link) in enumerate(zip(world.obstacle_shape, world.obstacle_link)):
         node, placement = int(world.obstacle_node[k]), world.obstacle_placement[k]
         key = int(world.obstacle_kind[k]), node, placement.tobytes(), world.obstacle_size[k].tobytes()
+        key = *key, int(world.obstacle_grid[k])
         if shape is None or key in known or (link is not None and links is not None and link not in links):
             continue
         known.add(key)
