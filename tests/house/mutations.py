@@ -51,6 +51,27 @@ MUTATIONS = (
         ("tests/native/test_native_systems.py", "tests/simulation/test_loops.py"),
     ),
     Mutation(
+        "the projected area of surface points does not turn with the body in derivatives",
+        "forces/contact.py",
+        "    D_turn += wp.outer(along, -push * wp.cross(facing, n))  # (11)\n",
+        "",
+        ("tests/derivatives/test_surface_contact.py",),
+    ),
+    Mutation(
+        "the list of near pairs is not renewed when a shape moves",
+        "model/surroundings.py",
+        "        for n, corner in enumerate(_CORNERS):",
+        "        for n, corner in enumerate(_CORNERS[:0]):",
+        ("tests/robot/test_mutual_contacts.py",),
+    ),
+    Mutation(
+        "the effective modulus is that of springs in parallel",
+        "robot/contact_laws.py",
+        "    return 1.0 / (_compliance(a) + _compliance(b))",
+        "    return 1.0 / max(_compliance(a), _compliance(b))",
+        ("tests/closed_form/test_chosen_laws.py",),
+    ),
+    Mutation(
         "the list of near pairs is never renewed",
         "forces/contact.py",
         "        if not (wp.dot(moved, moved) < limit):\n            return 1",

@@ -71,7 +71,8 @@ class _Assembly:
         anchors = [(load, *anchor(self.bodies, load.link, load.s, turned=load.turns)) for load in loads]
         self.loads = [(load, node, G) for load, node, G in anchors if node is not None]  # the world does not move
         self.ends = [self._loop_ends(loop) for loop in robot.loops.values()]
-        self.world = SurroundingsBuilder(robot, self.bodies)
+        masses = dict(zip(self.tree.names, self.tree.mass.tolist()))
+        self.world = SurroundingsBuilder(robot, self.bodies, masses)
         self.spring_ends = [(self._point(a), self._point(b)) for a, b in map(Spring.ends, robot.springs.values())]
         self.actuation = ActuationBuilder(robot, self.bodies, self.tree)
         self.frames = {name: self._at(x.link, x.s, x.placement, "placement") for name, x in robot.frames.items()}
