@@ -44,7 +44,6 @@ _ON_DISK = 2**30  # largest size of the cache on disk [B]
 _FORMAT = b"1"  # of the files in the cache
 _BESIDE = 2  # cells between the farthest point that contacts need and the end of the grid
 _CHECKED = 20_000  # random points at which the grid of a function is compared with it
-_DEFAULT_TOLERANCE = 1e-3  # of a grid of a function, relative to the longest side
 _NEAR = 2.0  # cells from the surface where the slope of a function is checked
 
 
@@ -181,7 +180,7 @@ def _check_function(shape: ShapeFunction, grid: Grid, where: str) -> None:
     if fault:
         raise ModelError(f"{where}: distance: {fault}")
     error = float(np.abs(found[near] - shape.values(points[near], where)).max())
-    tolerance = shape.tolerance or _DEFAULT_TOLERANCE * float((high - low).max())
+    tolerance = shape.tolerance or 0.5 * cell
     if error > tolerance:
         raise ModelError(f"{where}: tolerance: the grid must be within {tolerance:.3g} m of the function (got "
                          f"{error:.3g} m); give a larger resolution than {shape.resolution}")  # fmt: skip
