@@ -54,10 +54,15 @@ from lissom.robot import (
     shapes,
 )
 from lissom.robot.fields import (
+    ACTUATOR,
     FUNCTION_OF_POINT,
+    FUNCTION_OF_Q,
     FUNCTION_OF_S,
     FUNCTION_OF_T,
-    NAMES,
+    JOINT,
+    LINK,
+    LINK_OR_WORLD,
+    LINKS,
     NUMBERS,
     PLACE,
     PLACEMENT,
@@ -224,6 +229,7 @@ Constant = Annotated[Any, PlainValidator(_numbers)]
 Names = Annotated[Any, PlainValidator(_names)]
 FunctionOfS = _function_of("s")
 FunctionOfT = _function_of("t")
+FunctionOfQ = _function_of("q")
 Placement = Annotated[
     Annotated[Any, PlainValidator(_numbers), Tag("a 4x4 matrix")]
     | Annotated[_Placement, AfterValidator(_pose), Tag("a position and a rotation")],
@@ -390,11 +396,16 @@ def _list_of(kind: Any) -> Any:
 
 _KINDS = {
     NUMBERS: Constant,
-    NAMES: Names,
+    LINK: str,
+    LINK_OR_WORLD: str | None,
+    LINKS: Names,
+    JOINT: str,
+    ACTUATOR: str,
     PLACE: Place,
     PLACEMENT: Placement,
     FUNCTION_OF_S: FunctionOfS,
     FUNCTION_OF_T: FunctionOfT,
+    FUNCTION_OF_Q: FunctionOfQ,
     FUNCTION_OF_POINT: str,
 }
 _OF_DEFORMABLE = (Domain, Inflation, Kinematics, Hyperelastic, Primitive)
