@@ -11,6 +11,7 @@ O(h⁴) up to the ends. Distances of a mesh are those of float32, about 1e-7 of 
 
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportAssignmentType=false
 
 from __future__ import annotations
 
@@ -44,7 +45,6 @@ _ON_DISK = 2**30  # largest size of the cache on disk [B]
 _FORMAT = b"1"  # of the files in the cache
 _BESIDE = 2  # cells between the farthest point that contacts need and the end of the grid
 _CHECKED = 20_000  # random points at which the grid of a function is compared with it
-_DEFAULT_TOLERANCE = 1e-3  # of a grid of a function, relative to the longest side
 _NEAR = 2.0  # cells from the surface where the slope of a function is checked
 
 
@@ -65,7 +65,7 @@ class Grid:
     coefficient: np.ndarray
 
 
-_meshes: WeakValueDictionary[bytes, Grid] = WeakValueDictionary()  # by content; grids of models in use
+_in_use: WeakValueDictionary[bytes, Grid] = WeakValueDictionary()  # grids of models in use, by content
 _functions: WeakKeyDictionary[ShapeFunction, dict[int, Grid]] = WeakKeyDictionary()
 
 
@@ -162,7 +162,10 @@ def _function_grid(shape: ShapeFunction, low: np.ndarray, spacing: float, count:
         f = shape.values(_nodes(low, spacing, count), where).reshape(count)
         grid = Grid(low, np.full(3, spacing), (0.0, 0.0, 0.0), coefficients(f))
         _check_function(shape, grid, where)
-        known[key] = grid
+        content = blake2b(b"function", digest_size=20)
+        for part in (grid.low, grid.spacing, grid.coefficient):
+            content.update(part.tobytes())
+        known[key] = _in_use.setdefault(content.digest(), grid)
     return known[key]
 
 
@@ -181,7 +184,7 @@ def _check_function(shape: ShapeFunction, grid: Grid, where: str) -> None:
     if fault:
         raise ModelError(f"{where}: distance: {fault}")
     error = float(np.abs(found[near] - shape.values(points[near], where)).max())
-    tolerance = shape.tolerance or _DEFAULT_TOLERANCE * float((high - low).max())
+    tolerance = shape.tolerance or 0.5 * cell
     if error > tolerance:
         raise ModelError(f"{where}: tolerance: the grid must be within {tolerance:.3g} m of the function (got "
                          f"{error:.3g} m); give a larger resolution than {shape.resolution}")  # fmt: skip
@@ -197,7 +200,7 @@ def _mesh_grid(solid: Solid, low: np.ndarray, spacing: float, count: np.ndarray)
     key = blake2b(_FORMAT, digest_size=20)
     for part in (solid.vertices, solid.triangles, np.array([solid.thickness, spacing]), low, count):
         key.update(np.ascontiguousarray(part).tobytes())
-    grid = _meshes.get(key.digest())
+    grid = _in_use.get(key.digest())
     if grid is None:
         file = _folder() / f"{key.hexdigest()}.npy"
         c = _from_disk(file, count)
@@ -205,7 +208,7 @@ def _mesh_grid(solid: Solid, low: np.ndarray, spacing: float, count: np.ndarray)
             c = coefficients(_mesh_distances(solid, low, spacing, count))
             _put_on_disk(file, c)
         grid = Grid(low, np.full(3, spacing), (0.0, 0.0, 0.0), c)
-        _meshes[key.digest()] = grid
+        _in_use[key.digest()] = grid
     return grid
 
 
