@@ -86,6 +86,7 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict = {}  # noqa: RUF012  (PyYAML's own protocol)
 
 
+@final
 class _FastLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     """The parser of libyaml, ten times as fast, where PyYAML has it."""
 
@@ -99,6 +100,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+@final
 class _FastDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):
     """The same by libyaml, where PyYAML has it."""
 
