@@ -104,6 +104,8 @@ def everything():
     law |= {"stick_damping": 2e-3, "radius": (0.02, 0.01), "per_interval": 2, "s": 0.5, "placement": turn, "on": "ball"}
     robot.add_contact("lid", ["arm"], ls.ShapeSphere(0.1), **law)
     robot.add_contact("push", "arm", others="ball")
+    robot.add_coupling("gear", ["arm", "ball"], [1.0, ls.Expression("0.1*q**2", "q")], offset=0.2, span=(-1.0, 1.0))
+    robot.add_state("home", {"arm": 0.3, "ball": [0.2]}, {"ball": 1.5}, {"pull": 2.0})
     felt = {
         "arm": ls.Hydrodynamics(1.2, 0.02, 0.3, 0.9, True, np.eye(6), 2 * np.eye(6)),
         "ball": ls.Hydrodynamics(volume=1.0),

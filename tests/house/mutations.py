@@ -485,4 +485,11 @@ MUTATIONS = (
         "        force = bias[0] * ratio\n",
         ("tests/io/test_mjcf_constraints.py", "-k", "servos"),
     ),
+    Mutation(
+        "the velocity of a free body in a keyframe keeps the axes of the world",
+        "io/mjcf.py",
+        "                velocities[link] = [*v[3:6].tolist(), *(R.T @ v[:3]).tolist()]\n",
+        "                velocities[link] = [*v[3:6].tolist(), *v[:3].tolist()]\n",
+        ("tests/robot/test_named_states.py", "-k", "keyframes"),
+    ),
 )

@@ -251,7 +251,6 @@ def test_what_is_left_out_is_listed(tmp_path):
         "armature of a joint that moves freely of joint 'f'",
         "<sensor> of 'angle'",
         "<tendon> of 'cord'",
-        "<key> of 'home'",
         "<camera> of 'eye'",
         "law (its input is the force before its gear) of actuator 'filter'",
         "limits of ctrl of actuator 'servo'",

@@ -75,7 +75,6 @@ _LEFT_OUT = {  # parts that are not imported, and the names of their counts in a
     "exclude": "nexclude",
     "plugin": "nplugin",
     "skin": "nskin",
-    "key": "nkey",
 }
 _NO_LAW = "law (its input is the force before its gear)"
 _SPEEDS = ("density", "viscosity", "wind")  # options of MuJoCo's fluid
@@ -102,6 +101,7 @@ def load_mjcf(
     | geoms | drawn meshes and contact balls |
     | sites | frames |
     | actuators | inputs; the springs and dampers of servos act on their joints |
+    | keyframes | named states |
     | equality | loops, and couplings of joints |
     | limits | stops |
 
@@ -219,6 +219,8 @@ class _Reader:
                 self._add_motor(robot, self._name("joint", j), link)
         for t in range(m.ntendon):
             self._look_at_tendon(t)
+        for k in range(m.nkey):
+            self._add_state(robot, k)
         flags = self.mujoco.mjtDisableBit
         held = not off & (int(flags.mjDSBL_EQUALITY) | int(flags.mjDSBL_CONSTRAINT))
         for k in range(m.neq):
@@ -468,6 +470,35 @@ class _Reader:
             found[j] = found.get(j, 0.0) + float(m.wrap_prm[w])
         return found
 
+    def _add_state(self, robot: Robot, k: int) -> None:
+        """Add a keyframe as a named state. Free joints are relative to the pose of their body in the file."""
+        m, positions, velocities = self.m, {}, {}
+        numbers = np.concatenate([m.key_qpos[k], m.key_qvel[k], m.key_ctrl[k]])
+        if not np.isfinite(numbers).all():
+            self._note("numbers that are not finite", "key", k)
+            return
+        if m.na and np.any(m.key_act[k]):
+            self._note("states of actuators", "key", k)
+        for j in range(m.njnt):
+            if j in self.gone:
+                continue
+            kind, link = self.kinds[int(m.jnt_type[j])], self._joint_link(robot, j)
+            q, v = m.key_qpos[k, m.jnt_qposadr[j] :], m.key_qvel[k, m.jnt_dofadr[j] :]
+            if kind == "free":
+                b, turn, back = m.jnt_bodyid[j], np.zeros(4), np.zeros(4)
+                start, R = self._pose(m.body_pos[b], m.body_quat[b]), self._rotation(_unit(q[3:7]))
+                self.mujoco.mju_negQuat(back, m.body_quat[b])
+                self.mujoco.mju_mulQuat(turn, back, _unit(q[3:7]))
+                positions[link] = [*turn.tolist(), *(start[:3, :3].T @ (q[:3] - start[:3, 3])).tolist()]
+                velocities[link] = [*v[3:6].tolist(), *(R.T @ v[:3]).tolist()]
+            else:
+                positions[link] = _unit(q[:4]).tolist() if kind == "ball" else float(q[0])
+                velocities[link] = v[:3].tolist() if kind == "ball" else float(v[0])
+        inputs = {self._name("actuator", i): u for i, u in enumerate(m.key_ctrl[k].tolist())}
+        velocities = {link: v for link, v in velocities.items() if np.any(v)}
+        inputs = {name: u for name, u in inputs.items() if u and name in robot.actuators | robot.couplings}
+        robot.add_state(self._name("key", k), positions, velocities, inputs)
+
     def _look_at_tendon(self, t: int) -> None:
         """Note a spatial tendon as left out, and the forces of a fixed tendon that is no mere transmission."""
         m = self.m
@@ -590,6 +621,12 @@ class _Reader:
         g = _moved(position)
         g[:3, :3] = self._rotation(quaternion)
         return g
+
+
+def _unit(quaternion: np.ndarray) -> np.ndarray:
+    """A quaternion of unit length; the neutral one for zeros."""
+    length = float(np.linalg.norm(quaternion))
+    return quaternion / length if length else np.array([1.0, 0.0, 0.0, 0.0])
 
 
 def _moved(position: Any) -> np.ndarray:
