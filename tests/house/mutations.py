@@ -506,4 +506,25 @@ MUTATIONS = (
         "        for contact in robot.contacts.values():\n            self._add_contact(contact)\n        warn_of_gaps",
         ("tests/io/test_awkward_urdf.py", "-k", "balls_of_meshes"),
     ),
+    Mutation(
+        "the anchor of a weld is that of the first body",
+        "io/mjcf.py",
+        "            second = _moved(data[:3] if is_weld else data[3:6])\n",
+        "            second = _moved(data[3:6])\n",
+        ("tests/io/test_mjcf_constraints.py", "-k", "weld"),
+    ),
+    Mutation(
+        "a servo forgets the spring of its joint",
+        "io/mjcf.py",
+        '        force = old.stiffness * float(old.rest_configuration("joint")[0]) + bias[0] * ratio\n',
+        "        force = bias[0] * ratio\n",
+        ("tests/io/test_mjcf_constraints.py", "-k", "servos"),
+    ),
+    Mutation(
+        "the velocity of a free body in a keyframe keeps the axes of the world",
+        "io/mjcf.py",
+        "                velocities[link] = [*v[3:6].tolist(), *(R.T @ v[:3]).tolist()]\n",
+        "                velocities[link] = [*v[3:6].tolist(), *v[:3].tolist()]\n",
+        ("tests/robot/test_named_states.py", "-k", "keyframes"),
+    ),
 )

@@ -187,20 +187,19 @@ def test_limits_are_stops(tmp_path, head, joint, limits):
 
 
 def test_inputs(tmp_path):
-    """Purpose: forces of inputs are MuJoCo's, with gears and gains; a servo's input is its force before the gear."""
+    """Purpose: forces of inputs are MuJoCo's, with gears and gains; a servo's spring is that of its joint."""
     more = """<actuator><motor name="m" joint="j" gear="50"/><general name="g" joint="j" gainprm="3" gear="2"/>
       <position name="p" joint="j" kp="7" gear="4"/><motor name="s" site="end" gear="1 2 3 0.1 0.2 0.3"/></actuator>"""
     body = '<geom size="0.1" pos="0.3 0 0"/><site name="end" pos="0.2 0.1 0" euler="10 20 30"/>'
     robot, compiled = written(tmp_path, one(body=body, more=more))
     model, (_, _, data) = robot.build(), theirs(compiled, [0.4], [0.0])
     assert model.inputs.names == ("m", "g", "p", "s")
-    for k, name in enumerate("mg s"):
-        if name != " ":
-            data.ctrl[:] = np.eye(4)[k]
-            mujoco.mj_forward(compiled, data)
-            without = 7 * 4 * (0.0 - 4 * 0.4)  # which the servo does
-            assert ls.actuation_matrix(model, [0.4])[0, k] == pytest.approx(data.qfrc_actuator[0] - without)
-    assert ls.actuation_matrix(model, [0.4])[0, 2] == pytest.approx(4.0)
+    without = 7 * 4 * (0.0 - 4 * 0.4)  # which the servo does
+    for k in range(4):
+        data.ctrl[:] = np.eye(4)[k]
+        mujoco.mj_forward(compiled, data)
+        assert ls.actuation_matrix(model, [0.4])[0, k] == pytest.approx(data.qfrc_actuator[0] - without)
+    assert -ls.stiffness_matrix(model)[0, 0] * 0.4 == pytest.approx(without)
 
 
 def test_geoms_are_drawn_and_touch(tmp_path):
@@ -232,7 +231,8 @@ def test_geoms_are_drawn_and_touch(tmp_path):
 
 def test_what_is_left_out_is_listed(tmp_path):
     """Purpose: nothing goes unsaid, each by its name."""
-    more = """<actuator><position name="servo" joint="j" ctrlrange="0 1"/></actuator><sensor><jointpos name="angle"
+    more = """<actuator><position name="servo" joint="j" ctrlrange="0 1"/><position name="filter" joint="j"
+      timeconst="0.1"/></actuator><sensor><jointpos name="angle"
       joint="j"/></sensor><tendon><spatial name="cord"><site site="e"/><site site="w"/></spatial></tendon>
       <keyframe><key name="home" qpos="1"/></keyframe>"""
     body = """<geom size="0.1"/><site name="e"/><camera name="eye"/></body>
@@ -251,9 +251,8 @@ def test_what_is_left_out_is_listed(tmp_path):
         "armature of a joint that moves freely of joint 'f'",
         "<sensor> of 'angle'",
         "<tendon> of 'cord'",
-        "<key> of 'home'",
         "<camera> of 'eye'",
-        "law (its input is the force before its gear) of actuator 'servo'",
+        "law (its input is the force before its gear) of actuator 'filter'",
         "limits of ctrl of actuator 'servo'",
         "what stands in the world of site 'w', geom 'floor'",
         "prescribed motion (mocap) of body 'hand'",
@@ -265,9 +264,9 @@ def test_what_is_left_out_is_listed(tmp_path):
         assert part in text, part
 
 
-EQUAL = '<equality><connect name="pin" body1="b" anchor="0 0 1"/></equality>'
+SOFT = '<flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" mass="1"/>'
 WRONG = {
-    "equality": (one(more=EQUAL), "equality 'pin': is not supported and cannot be left out"),
+    "soft": (one(more=f"<worldbody>{SOFT}</worldbody>"), "flex 'cloth': is not rigid and cannot be left out"),
     "keyword": (one('stiffness="a"'), "Element 'joint'.*line 2"),
     "mass": (one(body=""), "mass and inertia of moving bodies"),
     "syntax": ("<mujoco>", "XML"),

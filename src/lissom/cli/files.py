@@ -250,6 +250,9 @@ def _info(arguments: argparse.Namespace) -> int:
         console.print(f"frame {name!r} on {frame.link!r} at s={place(frame.s)}", highlight=False)
     for name, load in robot.loads.items():
         console.print(f"load {name!r} on {load.link!r} at s={place(load.s)}", highlight=False)
+    for name, state in robot.states.items():
+        numbers = f"{len(state.positions)} positions, {len(state.velocities)} velocities, {len(state.inputs)} inputs"
+        console.print(f"state {name!r} of {numbers}", highlight=False)
     for line in [*deformable_bodies(robot), *surroundings(model)]:
         console.print(line, highlight=False, soft_wrap=True)
     console.print(

@@ -7,14 +7,18 @@ and move it one after another from the values ref_k. The pose of the body in its
     g = g_body Π_k T(p_k) exp(Φ_k (q_k − ref_k)) T(−p_k)                                                   (1)
 
 The coordinates are those of MuJoCo, except for free joints.
+
+An actuator with the affine law F = a u + b₀ + b₁ l + b₂ l̇ and the length l = r q is an input with the gain r a. To its
+joint it adds the stiffness −b₁ r², the damping −b₂ r² and the constant force r b₀                         (2)
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
 
@@ -23,7 +27,9 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.io.imports import Findings, body_balls, shape_balls
 from lissom.robot import checks
+from lissom.robot.actuators import JointActuator
 from lissom.robot.bodies import RigidBody
+from lissom.robot.functions import Expression
 from lissom.robot.joints import Joint, JointFixed, JointFree, JointPrismatic, JointRevolute, JointSpherical
 from lissom.robot.meshes import Mesh, MeshBalls
 from lissom.robot.robot import Robot
@@ -62,7 +68,6 @@ def logged_warnings(mujoco: Any, name: str) -> Iterator[None]:
 
 _ALONG_Z = (0.0, 0.0, 1.0)
 _LEFT_OUT = {  # parts that are not imported, and the names of their counts in a compiled model
-    "tendon": "ntendon",
     "sensor": "nsensor",
     "camera": "ncam",
     "light": "nlight",
@@ -70,14 +75,21 @@ _LEFT_OUT = {  # parts that are not imported, and the names of their counts in a
     "exclude": "nexclude",
     "plugin": "nplugin",
     "skin": "nskin",
-    "key": "nkey",
 }
-_REFUSED = {"equality": "neq", "flex": "nflex"}
+_NO_LAW = "law (its input is the force before its gear)"
 _SPEEDS = ("density", "viscosity", "wind")  # options of MuJoCo's fluid
 
 
 def load_mjcf(
-    path: str | os.PathLike[str], *, balls: int = 24, limit_stiffness: float = 1e4, limit_damping: float = 0.0
+    path: str | os.PathLike[str],
+    *,
+    base: Joint | None = None,
+    motors: bool = False,
+    balls: int = 24,
+    limit_stiffness: float = 1e4,
+    limit_damping: float = 0.0,
+    packages: Mapping[str, str | os.PathLike[str]] | None = None,
+    strict: bool = False,
 ) -> Robot:
     """Read an MJCF file of rigid bodies as a Robot.
 
@@ -88,7 +100,9 @@ def load_mjcf(
     |---|---|
     | geoms | drawn meshes and contact balls |
     | sites | frames |
-    | actuators | inputs |
+    | actuators | inputs; the springs and dampers of servos act on their joints |
+    | keyframes | named states |
+    | equality | loops, and couplings of joints |
     | limits | stops |
 
     The coordinates are those of MuJoCo, in its order. Free joints have lissom's coordinates and start at the pose in
@@ -96,13 +110,18 @@ def load_mjcf(
 
     Args:
         path: path of the file.
+        base: joint between the world and the root body, in place of the joints that the file has there. None keeps
+            those.
+        motors: True adds a motor, named after the joint, to each moving joint that no actuator drives.
         balls: largest number of balls of a colliding mesh, which `build` makes if a contact names its link (see
             MeshBalls). 0: no balls at all, also none for simple shapes.
         limit_stiffness, limit_damping: stiffness [N·m/rad, N/m] and damping [N·m·s/rad, N·s/m] of the stops, which
             replace MuJoCo's limit constraints.
+        packages: folders of packages in `package://`, by name, for meshes.
+        strict: True refuses inertias that no body has, which are repaired otherwise.
     Raises:
         ModelError: the file cannot be converted (the message gives file, element and rule), for example because of
-            equality constraints or flexible parts; or mujoco is not installed.
+            flexible parts or an equality of spatial tendons; or mujoco is not installed.
         OSError: the file cannot be read.
     """
     name = os.fspath(path)
@@ -112,13 +131,13 @@ def load_mjcf(
         pass  # raises the errors of the file itself
     with logged_warnings(mujoco, name):
         try:
-            compiled = mujoco.MjModel.from_xml_path(name)
+            compiled = _compiled(mujoco, name, packages or {})
         except ValueError as error:
             raise ModelError(f"{name}: {' '.join(str(error).split())}") from None
     stops = {"limit_stiffness": limit_stiffness, "limit_damping": limit_damping}
     try:
-        reader = _Reader(mujoco, compiled, name, balls, stops)
-        robot = reader.robot()
+        reader = _Reader(mujoco, compiled, name, balls, stops, base, strict)
+        robot = reader.robot(motors)
     except UnicodeDecodeError as error:
         raise ModelError(f"{name}: names must be UTF-8 text (got {error.object!r})") from None
     try:
@@ -129,16 +148,44 @@ def load_mjcf(
     return robot
 
 
+def _compiled(mujoco: Any, name: str, packages: Mapping[str, str | os.PathLike[str]]) -> Any:
+    """The compiled model of a file, whose meshes may be in packages."""
+    if not packages:
+        return mujoco.MjModel.from_xml_path(name)
+    spec = mujoco.MjSpec.from_file(name)
+    for mesh in spec.meshes:
+        package, _, rest = mesh.file.removeprefix("package:").lstrip("/").partition("/")
+        if mesh.file.startswith("package:") and package in packages:
+            mesh.file = os.path.abspath(Path(packages[package]) / rest)
+    return spec.compile()
+
+
 @final
 class _Reader:
     """Conversion of a compiled model of MuJoCo to a Robot."""
 
-    def __init__(self, mujoco: Any, compiled: Any, source: str, balls: int, stops: dict[str, float]) -> None:
-        self.mujoco, self.m, self.balls, self.stops = mujoco, compiled, balls, stops
-        self.findings = Findings(source)
-        for tag, count in _REFUSED.items():
-            if getattr(compiled, count, 0):
-                raise ModelError(f"{source}: {tag} {self._name(tag, 0)!r}: is not supported and cannot be left out")
+    def __init__(
+        self,
+        mujoco: Any,
+        compiled: Any,
+        source: str,
+        balls: int,
+        stops: dict[str, float],
+        base: Joint | None,
+        strict: bool,
+    ) -> None:
+        self.mujoco, self.m, self.balls, self.stops, self.base = mujoco, compiled, balls, stops, base
+        self.findings = Findings(source, strict)
+        if getattr(compiled, "nflex", 0):
+            raise self._error("flex", 0, "is not rigid and cannot be left out")
+        roots = [b for b in range(1, compiled.nbody) if compiled.body_parentid[b] == 0]
+        if base is not None and len(roots) != 1:
+            names = [self._name("body", b) for b in roots]
+            raise ModelError(f"{source}: needs one body in the world for base= (got {names})")
+        self.gone = set()  # joints that `base` replaces
+        if base is not None:
+            first = compiled.body_jntadr[roots[0]]
+            self.gone = set(range(first, first + compiled.body_jntnum[roots[0]]))
         kinds = mujoco.mjtJoint
         self.kinds = {int(kinds.mjJNT_FREE): "free", int(kinds.mjJNT_BALL): "ball",
                       int(kinds.mjJNT_SLIDE): "slide", int(kinds.mjJNT_HINGE): "hinge"}  # fmt: skip
@@ -148,11 +195,14 @@ class _Reader:
         kind = getattr(self.mujoco.mjtObj, f"mjOBJ_{tag.upper()}", None)
         return (kind is not None and self.mujoco.mj_id2name(self.m, kind, k)) or f"{tag} {k}"
 
+    def _error(self, tag: str, k: int, rule: str) -> ModelError:
+        return ModelError(f"{self.findings.source}: {tag} {self._name(tag, k)!r}: {rule}")
+
     def _note(self, kind: str, tag: str, k: int) -> None:
         self.findings.left_out(kind, f"{tag} {self._name(tag, k)!r}")
 
-    def robot(self) -> Robot:
-        """The robot that the file describes."""
+    def robot(self, motors: bool) -> Robot:
+        """The robot that the file describes, with `motors` on all joints that nothing drives."""
         m, title = self.m, self.m.names.split(b"\0")[0].decode()
         off = int(m.opt.disableflags)
         weightless = off & int(self.mujoco.mjtDisableBit.mjDSBL_GRAVITY)
@@ -163,6 +213,21 @@ class _Reader:
             self._add_site(robot, k)
         for k in range(m.nu):
             self._add_input(robot, k)
+        driven = {actuator.link for actuator in robot.actuators.values() if isinstance(actuator, JointActuator)}
+        for j in range(m.njnt if motors else 0):
+            if j not in self.gone and (link := self._joint_link(robot, j)) not in driven:
+                self._add_motor(robot, self._name("joint", j), link)
+        for t in range(m.ntendon):
+            self._look_at_tendon(t)
+        for k in range(m.nkey):
+            self._add_state(robot, k)
+        flags = self.mujoco.mjtDisableBit
+        held = not off & (int(flags.mjDSBL_EQUALITY) | int(flags.mjDSBL_CONSTRAINT))
+        for k in range(m.neq):
+            if held and m.eq_active0[k]:
+                self._add_equality(robot, k)
+            else:
+                self._note("inactive constraint", "equality", k)
         for tag, count in _LEFT_OUT.items():
             for k in range(getattr(m, count, 0)):
                 self.findings.left_out(f"<{tag}>", repr(self._name(tag, k)))
@@ -189,6 +254,8 @@ class _Reader:
         if m.body_gravcomp[b]:
             self._note("compensation of gravity", "body", b)
         joints = range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b])
+        if self.base is not None and parent is None:
+            joint, joints = self.base, range(0)
         for j in joints:
             made, anchor, start = self._joint(j)
             g = g @ _moved(anchor) @ start
@@ -273,10 +340,11 @@ class _Reader:
             return None
         R = self._rotation(m.body_iquat[b])
         inertia = R @ np.diag(m.body_inertia[b]) @ R.T
+        largest = float(m.body_inertia.max())
         return RigidBody(
             float(m.body_mass[b]),
             m.body_ipos[b].tolist(),
-            (0.5 * (inertia + inertia.T)).tolist(),
+            self.findings.inertia(0.5 * (inertia + inertia.T), str(self._link(b)), largest).tolist(),
             balls=balls,
             meshes=tuple(meshes),
         )
@@ -344,47 +412,192 @@ class _Reader:
         robot.add_frame(name, link, placement=self._pose(self.m.site_pos[k], self.m.site_quat[k]).tolist())
 
     def _add_input(self, robot: Robot, k: int) -> None:
-        """Add an actuator: a motor on a joint with one coordinate, or a wrench at a site."""
+        """Add an actuator: motors on hinges and slides, or a wrench at a site."""
         m, name, kinds = self.m, self._name("actuator", k), self.mujoco.mjtTrn
         gear, target = m.actuator_gear[k], int(m.actuator_trnid[k, 0])
-        of_joint = self._drives_joint(k)
         of_site = m.actuator_trntype[k] == int(kinds.mjTRN_SITE) and m.actuator_trnid[k, 1] < 0
-        turns = of_joint and self.kinds[int(m.jnt_type[target])] in ("ball", "free")
         link = self._link(m.site_bodyid[target]) if of_site else None
-        if turns or not (of_joint or link):
+        ratios = self._transmission(k)
+        if not (ratios or link):
             self._note("transmission of its kind", "actuator", k)
             return
-        if of_site and self._rotor(k):
+        if self._rotor(k) and not self._drives_joint(k):
             self._note("armature", "actuator", k)
-        law = self._law(k)
-        if of_site:
+        gain, bias = self._law(k)
+        if bias.any() and not (ratios and self._add_servo(robot, ratios, bias)):
+            self._note(_NO_LAW, "actuator", k)
+            gain = 1.0
+        if not ratios:
             R = self._rotation(m.site_quat[target])
-            wrench = np.concatenate([R @ gear[3:], R @ gear[:3]]) * law
+            wrench = np.concatenate([R @ gear[3:], R @ gear[:3]]) * gain
             robot.add_wrench_input(name, str(link), directions=wrench.tolist(), position=m.site_pos[target].tolist())
             return
-        driven = self._joint_link(robot, target)
-        if gear[0] * law == 1.0:
-            robot.add_joint_actuator(name, driven)
+        gains = {self._joint_link(robot, j): ratio * gain for j, ratio in ratios.items()}
+        if list(gains.values()) == [1.0]:
+            robot.add_joint_actuator(name, *gains)
             return
-        behind = self._name("joint", target)
-        while behind in (name, *robot.actuators, *robot.couplings):
-            behind = f"{behind} behind its gear"
-        robot.add_joint_actuator(behind, driven)
-        robot.couple_inputs(name, {behind: float(gear[0] * law)})
+        of = {link: self._name("joint", j) for link, j in zip(gains, ratios, strict=True)}
+        members = {self._add_motor(robot, of[link], link, name): gain for link, gain in gains.items()}
+        robot.couple_inputs(name, members)
 
-    def _law(self, k: int) -> float:
-        """The gain of the input of an actuator. Laws of MuJoCo that depend on the state are noted as left out."""
-        m, plain = self.m, True
-        for word, none in (("gaintype", "mjtGain.mjGAIN_FIXED"), ("biastype", "mjtBias.mjBIAS_NONE"),
-                           ("dyntype", "mjtDyn.mjDYN_NONE")):  # fmt: skip
-            kind, value = none.split(".")
-            plain = plain and getattr(m, f"actuator_{word}")[k] == int(getattr(getattr(self.mujoco, kind), value))
-        if not plain:
-            self._note("law (its input is the force before its gear)", "actuator", k)
+    def _add_motor(self, robot: Robot, name: str, link: str, taken: str = "") -> str:
+        """Add a motor on a joint, with a new name that begins with the name of the joint, and is not `taken`."""
+        while name in (taken, *robot.actuators, *robot.couplings):
+            name = f"{name} behind its gear"
+        return robot.add_joint_actuator(name, link).name
+
+    def _transmission(self, k: int) -> dict[int, float]:
+        """The length of an actuator as a sum of ratios times coordinates, by joint; empty if it is no such sum."""
+        m, target, gear = self.m, int(self.m.actuator_trnid[k, 0]), float(self.m.actuator_gear[k, 0])
+        if self._drives_joint(k):
+            ratios = {target: 1.0} if self._is_scalar(target) else {}
+        elif m.actuator_trntype[k] == int(self.mujoco.mjtTrn.mjTRN_TENDON):
+            ratios = self._fixed_tendon(target)
+        else:
+            ratios = {}
+        return {} if ratios.keys() & self.gone else {j: gear * ratio for j, ratio in ratios.items() if gear * ratio}
+
+    def _is_scalar(self, j: int) -> bool:
+        return self.kinds[int(self.m.jnt_type[j])] in ("hinge", "slide")
+
+    def _fixed_tendon(self, t: int) -> dict[int, float]:
+        """The coefficients of a fixed tendon by joint; empty for a spatial tendon."""
+        m, found = self.m, {}
+        for w in range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t]):
+            if m.wrap_type[w] != int(self.mujoco.mjtWrap.mjWRAP_JOINT):
+                return {}
+            j = int(m.wrap_objid[w])
+            found[j] = found.get(j, 0.0) + float(m.wrap_prm[w])
+        return found
+
+    def _add_state(self, robot: Robot, k: int) -> None:
+        """Add a keyframe as a named state. Free joints are relative to the pose of their body in the file."""
+        m, positions, velocities = self.m, {}, {}
+        numbers = np.concatenate([m.key_qpos[k], m.key_qvel[k], m.key_ctrl[k]])
+        if not np.isfinite(numbers).all():
+            self._note("numbers that are not finite", "key", k)
+            return
+        if m.na and np.any(m.key_act[k]):
+            self._note("states of actuators", "key", k)
+        for j in range(m.njnt):
+            if j in self.gone:
+                continue
+            kind, link = self.kinds[int(m.jnt_type[j])], self._joint_link(robot, j)
+            q, v = m.key_qpos[k, m.jnt_qposadr[j] :], m.key_qvel[k, m.jnt_dofadr[j] :]
+            if kind == "free":
+                b, turn, back = m.jnt_bodyid[j], np.zeros(4), np.zeros(4)
+                start, R = self._pose(m.body_pos[b], m.body_quat[b]), self._rotation(_unit(q[3:7]))
+                self.mujoco.mju_negQuat(back, m.body_quat[b])
+                self.mujoco.mju_mulQuat(turn, back, _unit(q[3:7]))
+                positions[link] = [*turn.tolist(), *(start[:3, :3].T @ (q[:3] - start[:3, 3])).tolist()]
+                velocities[link] = [*v[3:6].tolist(), *(R.T @ v[:3]).tolist()]
+            else:
+                positions[link] = _unit(q[:4]).tolist() if kind == "ball" else float(q[0])
+                velocities[link] = v[:3].tolist() if kind == "ball" else float(v[0])
+        inputs = {self._name("actuator", i): u for i, u in enumerate(m.key_ctrl[k].tolist())}
+        velocities = {link: v for link, v in velocities.items() if np.any(v)}
+        inputs = {name: u for name, u in inputs.items() if u and name in robot.actuators | robot.couplings}
+        robot.add_state(self._name("key", k), positions, velocities, inputs)
+
+    def _look_at_tendon(self, t: int) -> None:
+        """Note a spatial tendon as left out, and the forces of a fixed tendon that is no mere transmission."""
+        m = self.m
+        if not self._fixed_tendon(t):
+            self.findings.left_out("<tendon>", repr(self._name("tendon", t)))
+            return
+        for word in ("stiffness", "damping", "limited", "frictionloss", "armature", "actfrclimited"):
+            if np.any(getattr(m, f"tendon_{word}", np.zeros(m.ntendon))[t]):
+                kind = {"frictionloss": "dry friction", "limited": "limits", "actfrclimited": "limits of force"}
+                self._note(kind.get(word, word), "tendon", t)
+
+    def _law(self, k: int) -> tuple[float, np.ndarray]:
+        """The gain a and the bias (b₀, b₁, b₂) of (2). Other laws are noted as left out."""
+        m, u = self.m, self.mujoco
         for word in ("ctrl", "force"):
             if getattr(m, f"actuator_{word}limited")[k]:
                 self._note(f"limits of {word}", "actuator", k)
-        return float(m.actuator_gainprm[k, 0]) if plain else 1.0
+        bias = int(m.actuator_biastype[k])
+        affine = bias in (int(u.mjtBias.mjBIAS_NONE), int(u.mjtBias.mjBIAS_AFFINE))
+        fixed = m.actuator_gaintype[k] == int(u.mjtGain.mjGAIN_FIXED)
+        if not (affine and fixed and m.actuator_dyntype[k] == int(u.mjtDyn.mjDYN_NONE)):
+            self._note(_NO_LAW, "actuator", k)
+            return 1.0, np.zeros(3)
+        is_biased = bias == int(u.mjtBias.mjBIAS_AFFINE)
+        return float(m.actuator_gainprm[k, 0]), m.actuator_biasprm[k, :3] * is_biased
+
+    def _add_servo(self, robot: Robot, ratios: dict[int, float], bias: np.ndarray) -> bool:
+        """Add the bias of an actuator to the spring of its joint by (2). Returns False if it is no such spring."""
+        if len(ratios) != 1:
+            return False
+        ((j, ratio),) = ratios.items()
+        link = robot.links[self._joint_link(robot, j)]
+        old: Any = link.joint
+        stiffness, damping = old.stiffness - bias[1] * ratio**2, old.damping - bias[2] * ratio**2
+        force = old.stiffness * float(old.rest_configuration("joint")[0]) + bias[0] * ratio
+        if stiffness < 0.0 or damping < 0.0 or (force and not stiffness):
+            return False
+        spring = {"stiffness": float(stiffness), "rest": (float(force / stiffness),)} if stiffness else {}
+        robot.links[link.name] = replace(link, joint=replace(old, damping=float(damping), **spring))
+        return True
+
+    def _add_equality(self, robot: Robot, k: int) -> None:
+        """Add a constraint: a loop for bodies, a coupling for joints and fixed tendons."""
+        m, u = self.m, self.mujoco
+        kind = u.mjtEq(int(m.eq_type[k])).name.removeprefix("mjEQ_").lower()
+        if kind in ("connect", "weld"):
+            self._add_loop(robot, k, kind == "weld")
+        elif kind in ("joint", "tendon"):
+            self._add_coupling(robot, k, kind)
+        else:
+            raise self._error("equality", k, f"of the kind {kind!r} is not rigid and cannot be left out")
+
+    def _add_loop(self, robot: Robot, k: int, is_weld: bool) -> None:
+        m, data = self.m, self.m.eq_data[k]
+        ids, ends = (int(m.eq_obj1id[k]), int(m.eq_obj2id[k])), []
+        if m.eq_objtype[k] == int(self.mujoco.mjtObj.mjOBJ_SITE):
+            ends = [(self._link(m.site_bodyid[s]), self._pose(m.site_pos[s], m.site_quat[s])) for s in ids]
+        else:
+            first = self._pose(data[3:6], data[6:10]) if is_weld else _moved(data[:3])
+            second = _moved(data[:3] if is_weld else data[3:6])
+            ends = [(self._link(b), pose) for b, pose in zip(ids, (first, second), strict=True)]
+        if ends[0][0] == ends[1][0]:
+            self._note("constraint of a body to itself", "equality", k)
+            return
+        (link_a, a), (link_b, b) = ends if ends[0][0] is not None else ends[::-1]
+        joint = JointFixed() if is_weld else JointSpherical()
+        places = {"placement_a": a.tolist(), "placement_b": b.tolist()}
+        robot.add_loop(self._name("equality", k), str(link_a), link_b, joint=joint, **places)
+
+    def _add_coupling(self, robot: Robot, k: int, kind: str) -> None:
+        """y₁ = Σ c_n y₂ⁿ with y the coordinate of a joint, or the length of a fixed tendon, less its reference."""
+        m, c = self.m, self.m.eq_data[k, :5]
+        sides, references = [], []
+        for x in (int(m.eq_obj1id[k]), int(m.eq_obj2id[k])):
+            sides.append({} if x < 0 else {x: 1.0} if kind == "joint" else self._fixed_tendon(x))
+            of_joint = float(m.qpos0[m.jnt_qposadr[x]]) if kind == "joint" else float(m.tendon_length0[x])
+            references.append(of_joint if x >= 0 else 0.0)
+            if x >= 0 and not sides[-1]:
+                raise self._error("equality", k, "must be of joints or fixed tendons; a spatial tendon cannot be held")
+            if sides[-1].keys() & self.gone:
+                raise self._error("equality", k, "must not need the joint that base= replaces")
+        one, two = sides
+        linear = not c[2:].any() or not two
+        if not linear and (len(two) != 1 or two.keys() & one.keys()):
+            raise self._error("equality", k, "must be linear in a tendon of several joints")
+        ratios: dict[int, Any] = dict(one)
+        offset = references[0] + float(c[0])
+        if linear and two:
+            offset -= float(c[1]) * references[1]
+            for j, ratio in two.items():
+                ratios[j] = ratios.get(j, 0.0) - float(c[1]) * ratio
+        elif two:
+            ((j, ratio),) = two.items()
+            powers = np.polynomial.Polynomial([0.0, *c[1:]])(np.polynomial.Polynomial([-references[1], ratio])).coef
+            offset += float(powers[0])
+            ratios[j] = Expression(" ".join(f"- ({x!r})*q**{n}" for n, x in enumerate(powers.tolist()) if n), "q")
+        ratios = {j: ratio for j, ratio in ratios.items() if not isinstance(ratio, float) or ratio}
+        joints = [self._joint_link(robot, j) for j in ratios]
+        robot.add_coupling(self._name("equality", k), joints, list(ratios.values()), offset)
 
     def _joint_link(self, robot: Robot, j: int) -> str:
         """The name of the link of a joint."""
@@ -408,6 +621,12 @@ class _Reader:
         g = _moved(position)
         g[:3, :3] = self._rotation(quaternion)
         return g
+
+
+def _unit(quaternion: np.ndarray) -> np.ndarray:
+    """A quaternion of unit length; the neutral one for zeros."""
+    length = float(np.linalg.norm(quaternion))
+    return quaternion / length if length else np.array([1.0, 0.0, 0.0, 0.0])
 
 
 def _moved(position: Any) -> np.ndarray:

@@ -39,10 +39,10 @@ from lissom.model.groups import (
 from lissom.model.maps import Deforming, Maps
 from lissom.model.nodes import RodTable
 from lissom.model.surroundings import Contacts, FluidNodes, Springs, UserForces
-from lissom.robot.checks import require
+from lissom.robot.checks import named, require
 from lissom.robot.formatting import html_inputs, html_table
 from lissom.robot.functions import still
-from lissom.robot.robot import Robot
+from lissom.robot.robot import Robot, state_values
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -101,6 +101,26 @@ class Model:
         for item in fields(self):
             if item.name != "models":
                 _freeze(getattr(self, item.name))
+
+    def state(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The vectors q (nq,), v (nv,) and u (nu,) of a named state of the description (see Robot.add_state).
+
+        Raises:
+            ModelError: no state has this name.
+        """
+        named(name, self.description.states, f"model {self.name!r}: state", "states")
+        values = state_values(self.description, self.description.states[name])
+        q, v, u = self.neutral(), np.zeros(self.nv), np.zeros(self.nu)
+        of_link = {link: k for k, link in enumerate(self.links.names)}
+        for vector, start, parts in ((q, self.links.q_start, values[0]), (v, self.links.v_start, values[1])):
+            for link, part in parts.items():
+                first = int(start[of_link[link]])
+                vector[first : first + len(part)] = part
+        names = {name: k for k, name in enumerate(self.inputs.names)}
+        for name, part in values[2].items():
+            first = names[name] if len(part) == 1 else names[f"{name}[0]"]
+            u[first : first + len(part)] = part
+        return q, v, u
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, nq={self.nq}, nv={self.nv}, nu={self.nu}, n_nodes={self.n_nodes})"

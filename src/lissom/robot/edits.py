@@ -59,6 +59,12 @@ def _names_in(hint: Any) -> _Names | None:
     return max(inner, key=lambda names: names.kind, default=None)
 
 
+@cache
+def _optional(cls: type) -> set[str]:
+    """The fields of a class that may be empty mappings."""
+    return {field.name for field in fields(cls) if field.default_factory is dict}
+
+
 def _renamed(value: Any, kind: str, new: Renaming) -> Any:
     """A part, or the value of a field with names of a kind, with new names. The own name of a part stays."""
     if isinstance(value, str):
@@ -124,7 +130,7 @@ def _without(part: Any, gone: set[str], kinds: tuple[str, ...]) -> Any:
             changes[name] = {key: item for key, item in value.items() if key not in gone}
         elif names.kind == LINKS and not isinstance(value, str):
             changes[name] = type(value)(item for item in value if item not in gone)
-        if not changes.get(name):
+        if not changes.get(name) and name not in _optional(type(part)):
             return None
     return replace(part, **changes) if changes else part
 
@@ -154,8 +160,7 @@ def remove_link(robot: Robot, name: str, with_children: bool) -> list[str]:
     _refuse_functions_of_q(robot, where, ", whose number changes; remove it first")
     gone = _branch(robot, name)
     left = {kind: {key: _without(part, gone, _OF_LINKS) for key, part in _others(robot, kind, gone)} for kind in PARTS}
-    unused = {key for key, part in left["actuators"].items() if part is None}
-    left["couplings"] = {key: part and _without(part, unused, (ACTUATOR,)) for key, part in left["couplings"].items()}
+    _drop_inputs(left)
     removed = [_title("links", link) for link in robot.links if link in gone]
     removed += [_title(kind, key) for kind, parts in left.items() for key, part in parts.items() if part is None]
     if not with_children and len(removed) > 1:
@@ -188,6 +193,14 @@ def _branch(robot: Robot, name: str) -> set[str]:
     return found
 
 
+def _drop_inputs(parts: dict[str, dict[str, Any]]) -> None:
+    """Remove the names of removed actuators and inputs from the other parts, which are given by kind and name."""
+    for removed in ("actuators", "couplings"):
+        gone = {name for name, part in parts[removed].items() if part is None}
+        for kind, items in parts.items():
+            parts[kind] = {name: part and _without(part, gone, (ACTUATOR,)) for name, part in items.items()}
+
+
 def _replace_parts(robot: Robot, parts: dict[str, dict[str, Any]]) -> None:
     """Set the parts of a robot by kind and name, without those that are None."""
     for kind, items in parts.items():
@@ -207,8 +220,7 @@ def lock(robot: Robot, name: str, q: Any) -> list[str]:
     for kind, parts in left.items():
         needed = [_title(kind, key) for key, part in parts.items() if part is None and kind not in _DRIVES]
         checks.require(not needed, where, "must not be locked while other parts need it; remove them first", needed)
-    unused = {key for key, part in left["actuators"].items() if part is None}
-    left["couplings"] = {key: _without(part, unused, (ACTUATOR,)) for key, part in left["couplings"].items()}
+    _drop_inputs(left)
     placement = turned if link.placement is None else np.asarray(link.placement, dtype=np.float64) @ turned
     left["links"][name] = replace(link, joint=JointFixed(), placement=placement.tolist())
     removed = [_title(kind, key) for kind, parts in left.items() for key, part in parts.items() if part is None]

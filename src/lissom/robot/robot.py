@@ -44,11 +44,12 @@ from lissom.robot.motions import JointMotion
 from lissom.robot.mutual_contacts import MutualContacts, are_parted, mutual_contacts, without_pairs
 from lissom.robot.shapes import Shape
 from lissom.robot.springs import Spring
+from lissom.robot.states import NamedState
 
 if TYPE_CHECKING:
     from lissom.model.model import Model
 
-_WITHOUT_EFFECT = ("frames", "couplings")  # parts that are not counted in the repr of a robot
+_WITHOUT_EFFECT = ("frames", "couplings", "states")  # parts that are not counted in the repr of a robot
 _WORLD = ("world", "World", "ground", "base", "fixed", "none", "None", "null", "")  # wrong names for the world
 
 
@@ -119,6 +120,7 @@ PARTS = {
     "motions": Part(JointMotion, "motion", "add_joint_motion", "t"),
     "springs": Part(Spring, "spring", "add_spring"),
     "contacts": Part(Contact, "contact", "add_contact"),
+    "states": Part(NamedState, "state", "add_state"),
     "forces": Part(Force, "force", "add_force", is_saved=False),
 }
 # Kinds of parts whose names must differ from each other.
@@ -152,6 +154,7 @@ class Robot:
         self.joint_couplings: dict[str, JointCoupling] = {}
         self.springs: dict[str, Spring] = {}
         self.contacts: dict[str, Contact] = {}
+        self.states: dict[str, NamedState] = {}
         self.forces: dict[str, Force] = {}
         self.fluid: Fluid | None = None
 
@@ -488,6 +491,22 @@ class Robot:
         self.contacts |= {contact.name: contact for contact in kept}
         return found._replace(contacts=kept, overlapping=tuple(overlapping))
 
+    def add_state(
+        self,
+        name: str,
+        positions: Mapping[str, Any] | None = None,
+        velocities: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> NamedState:
+        """Add a named state, such as a home pose; see NamedState."""
+        self._new_name(name, "state", self.states)
+        given = {"positions": positions, "velocities": velocities, "inputs": inputs}
+        for word, values in given.items():
+            is_mapping = values is None or isinstance(values, Mapping)
+            checks.require(is_mapping, f"state {name!r}: {word}", "must be numbers by name", values)
+        self.states[name] = NamedState(name, *(dict(values or {}) for values in given.values()))
+        return self.states[name]
+
     def add_force(self, name: str, link: str, function: Any, *, s: Any = None) -> Force:
         """Add a user-defined force that depends on the pose and the twist of a link; see Force."""
         self._new_name(name, "force", self.forces)
@@ -683,6 +702,7 @@ def check_parts(robot: Robot) -> None:
     _check_input_couplings(robot)
     _check_motions(robot)
     _check_joint_couplings(robot)
+    _check_states(robot)
 
 
 def _check_surroundings(robot: Robot) -> None:
@@ -822,6 +842,42 @@ def _check_motions(robot: Robot) -> None:
             checks.require(motion.link not in moved, f"{where}: link", rule, motion.link)
             moved[motion.link] = name
             motion.check(where, joint.nv)
+
+
+def _check_states(robot: Robot) -> None:
+    for name, state in robot.states.items():
+        with checks.part(f"state {name!r}"):
+            state_values(robot, state)
+
+
+def state_values(robot: Robot, state: NamedState) -> tuple[dict[str, np.ndarray], ...]:
+    """Positions, velocities and inputs of a state as arrays by name.
+
+    Raises:
+        ModelError: a name is unknown, or numbers have a wrong shape.
+    """
+    where = f"state {state.name!r}"
+    sizes: dict[str, dict[str, int]] = {"positions": {}, "velocities": {}, "inputs": {}}
+    for word in ("positions", "velocities"):
+        for name in getattr(state, word):
+            joint = _check_link(robot, name, f"{where}: {word}").joint
+            checks.require(joint.nv > 0, f"{where}: {word}", "must be of joints that move", name)
+            sizes[word][name] = joint.nq if word == "positions" else joint.nv
+    coupled = {name for coupling in robot.couplings.values() for name in coupling.gains}
+    known = {name: x for name, x in (robot.actuators | robot.couplings).items() if name not in coupled}
+    for name in state.inputs:
+        checks.named(name, known, f"{where}: inputs", "inputs")
+        sizes["inputs"][name] = 1 if name in robot.couplings else robot.input_size(robot.actuators[name])
+    found: dict[str, dict[str, np.ndarray]] = {word: {} for word in sizes}
+    for word, counts in sizes.items():
+        for name, size in counts.items():
+            here, value = f"{where} > {name}: {word}", getattr(state, word)[name]
+            if word == "positions":
+                found[word][name] = robot.links[name].joint.configuration(value, here)
+            else:
+                given = value if -1 in checks.shape(value) else np.atleast_1d(value)
+                found[word][name] = checks.array(given, (size,), here, f"must have shape ({size},)")
+    return tuple(found.values())
 
 
 def _check_joint_couplings(robot: Robot) -> None:
