@@ -40,14 +40,21 @@ def nearest_inertia(inertia: np.ndarray) -> tuple[np.ndarray, float]:
         The nearest matrix with the moments (1), the same array if it has them already, and the Frobenius norm of the
         difference [kg·m²].
     """
-    moments, axes = np.linalg.eigh(inertia)
-    if (0.5 * moments.sum() - moments >= 0.0).all():
+    low, middle, high = np.linalg.eigvalsh(inertia).tolist()
+    if low + middle >= high:
         return inertia, 0.0
     from scipy.optimize import nnls
 
+    moments, axes = np.linalg.eigh(inertia)
     second, gap = nnls(_SUMS, moments)
     nearest = (axes * (_SUMS @ second)) @ axes.T
     return 0.5 * (nearest + nearest.T), float(gap)
+
+
+@lru_cache(maxsize=_SHAPES)
+def check_shape(shape: Shape, where: str) -> None:
+    """Raise ModelError where a shape breaks a rule."""
+    shape.surface(where)
 
 
 def shape_balls(shape: Shape, placement: Any = None) -> list[list[float]]:
@@ -135,6 +142,8 @@ class Findings:
             largest: largest moment of all bodies of the file [kg·m²].
         """
         nearest, gap = nearest_inertia(matrix)
+        if gap == 0.0:
+            return nearest
         size = float(np.abs(matrix).max())
         if gap <= max(_ROUNDING * size, _NOTHING * largest):
             return nearest

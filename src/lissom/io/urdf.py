@@ -20,7 +20,7 @@ from xml.parsers import expat
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.io.imports import Findings, body_balls, shape_balls, shape_mesh
+from lissom.io.imports import Findings, body_balls, check_shape, shape_balls, shape_mesh
 from lissom.io.text_files import bytes_of
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
@@ -31,7 +31,7 @@ from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, Sh
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Element:
     """One element of an XML file.
 
@@ -67,7 +67,10 @@ class Element:
 
     def find(self, tag: str) -> Element | None:
         """The first child element with a tag; None if there is none."""
-        return next(self.all(tag), None)
+        for element in self.inside:
+            if element.tag == tag:
+                return element
+        return None
 
     def need(self, tag: str) -> Element:
         """The first child element with a tag. Raises ModelError if there is none."""
@@ -78,9 +81,10 @@ class Element:
 
     def attribute(self, name: str) -> str:
         """The text of a required attribute."""
-        if not self.given.get(name, "").strip():
+        text = self.given.get(name, "").strip()
+        if not text:
             raise self.error(f"the attribute {name!r} is required")
-        return self.given[name].strip()
+        return text
 
     def numbers(self, name: str, count: int, default: tuple[float, ...] | None = None) -> np.ndarray:
         """`count` finite numbers of an attribute. Without a default the attribute is required."""
@@ -533,13 +537,14 @@ def _reduction(element: Element) -> float:
 def _pose(origin: Element | None) -> np.ndarray:
     """The pose (4, 4) of an <origin>; the identity if there is none."""
     g = np.eye(4)
-    if origin is not None:
+    if origin is not None and "rpy" in origin.given:
         (cr, cp, cy), (sr, sp, sy) = (f(origin.numbers("rpy", 3, (0.0, 0.0, 0.0))) for f in (np.cos, np.sin))
         g[:3, :3] = [  # (1)
             [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
             [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
             [-sp, cp * sr, cp * cr],
         ]
+    if origin is not None:
         g[:3, 3] = origin.numbers("xyz", 3, (0.0, 0.0, 0.0))
     return g
 
@@ -573,7 +578,7 @@ def _shape(part: Element) -> Shape:
         kind = ShapeCapsule if part.tag == "capsule" else ShapeCylinder
         shape = kind(part.number("radius"), part.number("length"), axis=_ALONG_Z)
     try:
-        shape.surface(part.tag)
+        check_shape(shape, part.tag)
     except ModelError as error:
         raise part.error(str(error)) from None
     return shape
