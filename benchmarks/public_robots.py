@@ -5,8 +5,9 @@
 The first run downloads about 1 GB of packages into the cache. For each package the table lists the files that the other
 program reads, those of them that lissom reads, and the largest relative differences of the mass matrix M, of inverse
 dynamics ID and of gravity g at random states. Robots whose inertias lissom repairs have tables of their own: the other
-program keeps the numbers of the file. Below the tables stand the reasons of refusals. Stops, and friction, are left out
-of the comparison.
+program keeps the numbers of the file. The accelerations of robots with mimic joints are compared with those of the
+reduced coordinates of Pinocchio. Below the tables stand the reasons of refusals. Stops, and friction, are left out of
+the comparison.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Result:
         reason: why lissom refuses it; empty if it reads it.
         repairs: number of inertias that are repaired.
         differences: of M, ID and g, relative to the largest entry; None if they are not compared.
+        coupled: difference of the accelerations of a robot with couplings; None if they are not compared.
     """
 
     package: str
@@ -67,6 +69,7 @@ class Result:
     reason: str = ""
     repairs: int = 0
     differences: Differences | None = None
+    coupled: float | None = None
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
@@ -156,12 +159,12 @@ def compared(model: ls.Model, theirs: Callable[..., tuple[np.ndarray, np.ndarray
 # -- Pinocchio --------------------------------------------------------------------------------------------------------
 
 
-def of_pinocchio(path: Path) -> Any:
-    """The model of Pinocchio, None if it cannot read the file."""
+def of_pinocchio(path: Path, mimic: bool = False) -> Any:
+    """The model of Pinocchio, None if it cannot read the file. `mimic` reduces it by the mimic joints."""
     import pinocchio as pin
 
     try:
-        return pin.buildModelFromUrdf(str(path), mimic=True)
+        return pin.buildModelFromUrdf(str(path), mimic=mimic)
     except Exception:  # each kind of mistake has an error of its own
         return None
 
@@ -200,6 +203,37 @@ def beside_pinocchio(robot: ls.Robot, model: ls.Model, theirs: Any) -> Differenc
         return T.T @ M @ T, ID, T.T @ pin.computeGeneralizedGravity(theirs, data, q_pin)
 
     return compared(model, of_state)
+
+
+def accelerations_beside_pinocchio(robot: ls.Robot, model: ls.Model, path: Path) -> float | None:
+    """Largest difference of the accelerations of a robot with mimic joints, None without them, or if Pinocchio cannot
+    reduce the robot, or if it has joints of several coordinates."""
+    import pinocchio as pin
+
+    theirs = of_pinocchio(path, mimic=True) if robot.joint_couplings else None
+    if theirs is None or any(link.joint.nv > 1 for link in robot.links.values()):
+        return None
+    data, at, frames = theirs.createData(), starts(robot), theirs.frames
+    G, start, worst = np.zeros((model.nv, theirs.nv)), np.zeros(model.nv), 0.0
+    for frame in frames:
+        above = frames[frame.parentFrame]
+        if frame.type == pin.FrameType.BODY and above.type == pin.FrameType.JOINT:
+            joint, row = theirs.joints[above.parentJoint], at[frame.name][1]
+            follows = joint.shortname() == "JointModelMimic"
+            own = joint.extract() if follows else None
+            G[row, joint.idx_v], start[row] = (own.scaling, own.offset) if follows else (1.0, 0.0)
+    rng = np.random.default_rng(2)
+    for _ in range(STATES):
+        x, x_dot = rng.uniform(-0.9, 0.9, (2, theirs.nv))
+        q_pin = pin.integrate(theirs, pin.neutral(theirs), x)
+        M = pin.crba(theirs, data, q_pin)
+        M = np.triu(M) + np.triu(M, 1).T
+        if np.linalg.cond(M) > 1e10:
+            return None  # links without mass: no accelerations
+        q, v = G @ x + start, G @ x_dot
+        force = pin.nonLinearEffects(theirs, data, q_pin, x_dot) + G.T @ (ls.damping_matrix(model) @ v)
+        worst = max(worst, difference(ls.forward_dynamics(model, q, v), -G @ np.linalg.solve(M, force)))
+    return worst
 
 
 # -- MuJoCo -----------------------------------------------------------------------------------------------------------
@@ -271,7 +305,8 @@ def result(kind: str, package: str, path: Path) -> Result | None:
     if not out.moves or theirs.nv > MOST_COORDINATES:
         return out
     compare = beside_pinocchio if kind == "urdf" else beside_mujoco
-    return replace(out, differences=compare(robot, model, theirs))
+    coupled = accelerations_beside_pinocchio(robot, model, path) if kind == "urdf" else None
+    return replace(out, differences=compare(robot, model, theirs), coupled=coupled)
 
 
 def general(message: str, path: Path) -> str:
@@ -299,6 +334,10 @@ def report(kind: str, results: list[Result]) -> None:
             print("   ", *(f"{x:.1e}" for x in worst.max(axis=0)))
         for r in sorted(rows, key=lambda r: -max(r.differences))[:8]:
             print("   ", *(f"{x:.1e}" for x in r.differences), r.repairs or "", *r.path.parts[-3:])
+    rows = [r for r in results if r.coupled is not None]
+    print(f"\nrobots with mimic joints: {len(rows)}; largest relative differences of accelerations:")
+    for r in sorted(rows, key=lambda r: -float(r.coupled or 0.0))[:8]:
+        print(f"    {r.coupled:.1e}", "repaired" if r.repairs else "", *r.path.parts[-3:])
     print("\nreasons of refusals:")
     for only in (True, False):
         found = Counter(r.reason for r in results if r.reason and r.moves == only)

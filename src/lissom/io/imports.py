@@ -12,6 +12,7 @@ A body of density ρ with the second moments s_k = ∫ ρ x_k² dV >= 0 about it
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -25,6 +26,7 @@ from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, Sh
 _SUMS = 1.0 - np.eye(3)  # (1)
 _ROUNDING = 1e-9  # a change of an inertia that is no finding, relative to its largest moment
 _NOTHING = 1e-12  # the same, relative to the largest moment of all bodies of a file
+_SHAPES = 1024  # number of shapes whose balls and meshes are cached
 _SHOWN_PLACES = 3  # largest number of places that a warning names for each kind
 _SHOWN_REPAIRS = 8  # largest number of repairs that a warning names
 
@@ -38,14 +40,21 @@ def nearest_inertia(inertia: np.ndarray) -> tuple[np.ndarray, float]:
         The nearest matrix with the moments (1), the same array if it has them already, and the Frobenius norm of the
         difference [kg·m²].
     """
+    low, middle, high = np.linalg.eigvalsh(inertia).tolist()
+    if low + middle >= high:
+        return inertia, 0.0
     from scipy.optimize import nnls
 
     moments, axes = np.linalg.eigh(inertia)
-    if (0.5 * moments.sum() - moments >= 0.0).all():
-        return inertia, 0.0
     second, gap = nnls(_SUMS, moments)
     nearest = (axes * (_SUMS @ second)) @ axes.T
     return 0.5 * (nearest + nearest.T), float(gap)
+
+
+@lru_cache(maxsize=_SHAPES)
+def check_shape(shape: Shape, where: str) -> None:
+    """Raise ModelError where a shape breaks a rule."""
+    shape.surface(where)
 
 
 def shape_balls(shape: Shape, placement: Any = None) -> list[list[float]]:
@@ -55,7 +64,14 @@ def shape_balls(shape: Shape, placement: Any = None) -> list[list[float]]:
         shape: its axis, if it has one, is z.
         placement: pose (4, 4) of the shape in the body's frame; None is the identity.
     """
-    rows: Any
+    rows, g = _own_balls(shape), checks.pose(placement, "placement")
+    return np.column_stack([rows[:, :3] @ g[:3, :3].T + g[:3, 3], rows[:, 3]]).tolist()
+
+
+@lru_cache(maxsize=_SHAPES)
+def _own_balls(shape: Shape) -> np.ndarray:
+    """Contact balls of a shape in its own frame, shape (n, 4)."""
+    rows: Any = np.zeros((0, 4))
     if isinstance(shape, ShapeSphere):
         rows = [(0.0, 0.0, 0.0, shape.radius)]
     elif isinstance(shape, ShapeBox):
@@ -66,10 +82,18 @@ def shape_balls(shape: Shape, placement: Any = None) -> list[list[float]]:
     elif isinstance(shape, ShapeCylinder) and shape.length is not None:
         rows = RigidBody.cylinder(shape.length, shape.radius, density=1.0).balls
         rows = np.array(rows)[:, [2, 1, 0, 3]]  # from the axis x to the axis z
-    else:
-        return []
-    rows, g = np.array(rows, dtype=np.float64), checks.pose(placement, "placement")
-    return np.column_stack([rows[:, :3] @ g[:3, :3].T + g[:3, 3], rows[:, 3]]).tolist()
+    return np.array(rows, dtype=np.float64)
+
+
+def shape_mesh(shape: Shape, placement: Any = None, color: Any = None) -> Mesh:
+    """The mesh that is drawn for a shape at a pose (4, 4) in the body's frame."""
+    drawn = _own_mesh(shape)
+    return Mesh(vertices=drawn.vertices, triangles=drawn.triangles, placement=placement, color=color)
+
+
+@lru_cache(maxsize=_SHAPES)
+def _own_mesh(shape: Shape) -> Mesh:
+    return Mesh.of_shape(shape)
 
 
 def body_balls(rows: list[list[float]], meshes: list[Mesh], count: int) -> list[list[float]] | MeshBalls | None:
@@ -118,6 +142,8 @@ class Findings:
             largest: largest moment of all bodies of the file [kg·m²].
         """
         nearest, gap = nearest_inertia(matrix)
+        if gap == 0.0:
+            return nearest
         size = float(np.abs(matrix).max())
         if gap <= max(_ROUNDING * size, _NOTHING * largest):
             return nearest

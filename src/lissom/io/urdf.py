@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, final
 from xml.parsers import expat
@@ -20,7 +20,7 @@ from xml.parsers import expat
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.io.imports import Findings, body_balls, shape_balls
+from lissom.io.imports import Findings, body_balls, check_shape, shape_balls, shape_mesh
 from lissom.io.text_files import bytes_of
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
@@ -31,7 +31,7 @@ from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, Sh
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Element:
     """One element of an XML file.
 
@@ -67,7 +67,10 @@ class Element:
 
     def find(self, tag: str) -> Element | None:
         """The first child element with a tag; None if there is none."""
-        return next(self.all(tag), None)
+        for element in self.inside:
+            if element.tag == tag:
+                return element
+        return None
 
     def need(self, tag: str) -> Element:
         """The first child element with a tag. Raises ModelError if there is none."""
@@ -78,9 +81,10 @@ class Element:
 
     def attribute(self, name: str) -> str:
         """The text of a required attribute."""
-        if not self.given.get(name, "").strip():
+        text = self.given.get(name, "").strip()
+        if not text:
             raise self.error(f"the attribute {name!r} is required")
-        return self.given[name].strip()
+        return text
 
     def numbers(self, name: str, count: int, default: tuple[float, ...] | None = None) -> np.ndarray:
         """`count` finite numbers of an attribute. Without a default the attribute is required."""
@@ -92,13 +96,21 @@ class Element:
         except ValueError:
             out = []
         if len(out) != count or not all(map(isfinite, out)):
-            many = "a finite number" if count == 1 else f"{count} finite numbers"
-            raise self.error(f"the attribute {name!r} must be {many} (got {self.given[name]!r})")
+            raise self.error(f"the attribute {name!r} must be {count} finite numbers (got {self.given[name]!r})")
         return np.array(out)
 
     def number(self, name: str, default: float | None = None) -> float:
         """A finite number of an attribute. Without a default the attribute is required."""
-        return float(self.numbers(name, 1, None if default is None else (default,))[0])
+        if default is not None and name not in self.given:
+            return default
+        text = self.attribute(name)
+        try:
+            out = float(text)
+        except ValueError:
+            out = inf
+        if not isfinite(out):
+            raise self.error(f"the attribute {name!r} must be a finite number (got {self.given[name]!r})")
+        return out
 
 
 def parse_xml(raw: bytes, name: str) -> Element:
@@ -200,7 +212,10 @@ def load_urdf(
     stops = {"limit_stiffness": limit_stiffness, "limit_damping": limit_damping}
     reader = _Reader(root, Path(name).resolve(), balls, stops, dict(packages or {}), strict)
     robot = reader.robot(base or JointFixed(), motors)
-    robot.check()
+    try:
+        robot.check()
+    except ModelError as error:
+        raise reader.located(robot, error) from None
     reader.findings.warn()
     return robot
 
@@ -221,10 +236,9 @@ class _Reader:
         for material in root.all("material"):
             with self._unless_wrong(material):
                 self.colors[material.attribute("name")] = _color(material)
-        given = [
-            part for link in root.all("link") for inertial in link.all("inertial") for part in inertial.all("inertia")
-        ]
-        self.largest = max((float(np.abs(_symmetric(part)).max()) for part in given), default=0.0)
+        inertials = [inertial for link in self.links.values() for inertial in link.all("inertial")]
+        self.inertias = {id(part): _symmetric(part) for inertial in inertials for part in inertial.all("inertia")}
+        self.largest = max((float(np.abs(matrix).max()) for matrix in self.inertias.values()), default=0.0)
         self.below: dict[str, list[str]] = {name: [] for name in self.links}  # the links that hang on each link
         self.above: dict[str, Element] = {}  # the joint above each link
         for joint in self.joints.values():
@@ -267,6 +281,17 @@ class _Reader:
         self._add_couplings(robot)
         self._add_inputs(robot, motors)
         return robot
+
+    def located(self, robot: Robot, error: ModelError) -> ModelError:
+        """An error of the robot with the file, and with the line of the body that is wrong."""
+        for name, link in robot.links.items():
+            element = self.links[name]
+            try:
+                if link.body is not None:
+                    link.body.check("body")
+            except ModelError as wrong:
+                return (element.find("inertial") or element).error(f"{element.title}: {wrong}")
+        return ModelError(f"{self.root.source}: {error}")
 
     def _add(self, robot: Robot, name: str, base: Joint) -> None:
         """Add a link with its joint and body."""
@@ -351,12 +376,7 @@ class _Reader:
         balls = body_balls(rows, fills, self.balls)
         if inertial is None and not meshes and balls is None:
             return None
-        body = RigidBody(mass, com.tolist(), inertia.tolist(), balls=balls, meshes=tuple(meshes))
-        try:
-            body.check("body")
-        except ModelError as error:
-            raise (inertial or element).error(f"{element.title}: {error}") from None
-        return body
+        return RigidBody(mass, com.tolist(), inertia.tolist(), balls=balls, meshes=tuple(meshes))
 
     def _inertia(self, element: Element) -> tuple[float, np.ndarray, np.ndarray]:
         """Mass, centre of mass (3,) and inertia (3, 3) of a link. Without <mass> it has no inertia, as in Pinocchio;
@@ -371,7 +391,7 @@ class _Reader:
         mass = inertial.need("mass").number("value")
         g, given = _pose(inertial.find("origin")), inertial.find("inertia")
         if given is not None:
-            own = self.findings.inertia(_symmetric(given), element.given["name"], self.largest)
+            own = self.findings.inertia(self.inertias[id(given)], element.given["name"], self.largest)
             inertia = g[:3, :3] @ own @ g[:3, :3].T
         if mass < 0.0:
             error = inertial.error(f"{element.title}: body: mass: must be >= 0 (got {mass!r})")
@@ -388,7 +408,7 @@ class _Reader:
                 color = self.colors.get(material.given.get("name", ""))
         part = _geometry(visual)
         if part.tag != "mesh":
-            return [Mesh.of_shape(_shape(part), placement=_placement(visual), color=color)]
+            return [shape_mesh(_shape(part), _placement(visual), color)]
         return self._mesh(visual, color)
 
     def _mesh(self, element: Element, color: tuple[float, ...] | None = None) -> list[Mesh]:
@@ -517,13 +537,14 @@ def _reduction(element: Element) -> float:
 def _pose(origin: Element | None) -> np.ndarray:
     """The pose (4, 4) of an <origin>; the identity if there is none."""
     g = np.eye(4)
-    if origin is not None:
+    if origin is not None and "rpy" in origin.given:
         (cr, cp, cy), (sr, sp, sy) = (f(origin.numbers("rpy", 3, (0.0, 0.0, 0.0))) for f in (np.cos, np.sin))
         g[:3, :3] = [  # (1)
             [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
             [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
             [-sp, cp * sr, cp * cr],
         ]
+    if origin is not None:
         g[:3, 3] = origin.numbers("xyz", 3, (0.0, 0.0, 0.0))
     return g
 
@@ -557,7 +578,7 @@ def _shape(part: Element) -> Shape:
         kind = ShapeCapsule if part.tag == "capsule" else ShapeCylinder
         shape = kind(part.number("radius"), part.number("length"), axis=_ALONG_Z)
     try:
-        shape.surface(part.tag)
+        check_shape(shape, part.tag)
     except ModelError as error:
         raise part.error(str(error)) from None
     return shape
