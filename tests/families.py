@@ -277,7 +277,7 @@ SHAPES = {
     ls.ShapeEllipsoid: [lambda rng: ls.ShapeEllipsoid(length(rng), length(rng), length(rng))],
     ls.ShapeTorus: [lambda rng: ls.ShapeTorus(length(rng), 0.4 * length(rng), axis(rng))],
     ls.ShapeMesh: [
-        lambda rng: ls.ShapeMesh(ls.Mesh.of_shape(ls.ShapeSphere(length(rng))), 16),
+        lambda rng: ls.ShapeMesh(ls.Mesh.of_shape(ls.ShapeCone(length(rng), 2 * length(rng))), 16),
         lambda rng: ls.ShapeMesh(ls.Mesh.of_shape(ls.ShapeBox(length(rng), length(rng), length(rng))), 16, 0.1),
     ],
     ls.ShapeHull: [lambda rng: ls.ShapeHull(rng.uniform(-0.3, 0.3, (12, 3)).tolist(), 16)],

@@ -44,6 +44,31 @@ def test_every_shape_is_read_as_it_was_written(shape, options, tmp_path):
     assert len(assert_same_world(robot, again).pair) > 10
 
 
+def test_the_path_of_a_mesh_is_relative_to_the_robot_file(tmp_path):
+    """Purpose: a robot file and the mesh beside it can be moved together."""
+    trimesh = pytest.importorskip("trimesh")
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    trimesh.creation.box((0.2, 0.3, 0.4)).export(first / "block.stl")
+    robot = one_rod()
+    robot.add_contact("block", "arm", ls.ShapeMesh(ls.Mesh(file=str(first / "block.stl")), 16))
+    ls.save_robot(robot, first / "robot.yaml")
+    assert "file: block.stl" in (first / "robot.yaml").read_text()
+    first.rename(second)
+    again = ls.load_robot(second / "robot.yaml")
+    assert again.contacts["block"].shape.mesh.file == str(second / "block.stl")
+    assert len(again.build().contacts.grids) == 1
+
+
+def test_a_python_function_of_a_point_is_not_saved(tmp_path):
+    """Purpose: the error names the field and says what to give."""
+    robot = one_rod()
+    shape = ls.ShapeFunction(lambda x, y, z: z, [-0.1] * 3, [0.1] * 3, 16)
+    robot.add_contact("ground", "arm", shape)
+    with pytest.raises(ls.ModelError, match="distance: a Python function of a point cannot be saved in a robot file"):
+        ls.save_robot(robot, tmp_path / "robot.yaml")
+
+
 def test_balls_against_balls_and_their_number_are_read_as_they_were_written(tmp_path):
     """Purpose: contacts between links, of a link with itself, radii that vary, and the room for near pairs."""
     robot = one_rod(gauss_points=6)
