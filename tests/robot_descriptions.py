@@ -71,3 +71,47 @@ def one_rod(**fields):
     robot = ls.Robot("one")
     robot.add_link("arm", rod(**fields))
     return robot
+
+
+def everything():
+    """A robot in which each field of each part is given somewhere."""
+    turn = np.array([[0.0, -1, 0, 0.1], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+    robot = ls.Robot("all", near_pairs=7)
+    stops = {"limits": (-1.0, 2.0), "limit_stiffness": 50.0, "limit_damping": 0.1, "limit_width": 2e-3}
+    own = {"damping": 0.2, "rest": 0.1}
+    wheel = ls.JointRevolute((0, 1, 0), spring=[(-1.0, -2.0), (0.0, 0.0), (1.0, 3.0)], **own, **stops)
+    hinge = ls.JointRevolute((1, 0, 0), stiffness=3.0, armature=0.02)
+    mesh = ls.Mesh(vertices=[[0, 0, 0], [1, 0, 0], [0, 1, 0]], triangles=[[0, 1, 2]])
+    skin = ls.Material(young=1e6, density=900.0, friction=0.7, restitution=0.6)
+    solid = dataclasses.replace(
+        ls.RigidBody.sphere(0.1, density=100.0), com=(0.01, 0, 0), meshes=(mesh,), material=skin
+    )
+    points = {"gauss_points": 6, "interval_points": 3, "exponentials": 1}
+    robot.add_link("arm", rod(reference_strain=(0, 1, 0, 1, 0, 0), **points), wheel)
+    robot.add_link("ball", solid,
+                   hinge, parent="arm", at=0.5, placement=turn)  # fmt: skip
+    robot.add_frame("eye", "arm", s=0.3, placement=turn)
+    robot.add_tendon("t", "arm", (0.0, 0.01))
+    robot.couple_inputs("pull", {"t": 2.0})
+    wrench = {"force": (0, 0, 1), "moment": ls.Expression(["t", "0", "0"], "t"), "position": (0, 0.1, 0)}
+    robot.add_point_load("push", "arm", s=0.5, frame="body", **wrench)
+    robot.add_loop(
+        "pin", "arm", "ball", s_a=0.9, s_b=0.8, placement_a=turn, placement_b=turn, joint=ls.JointSpherical()
+    )
+    sine = [ls.Expression(text, "t") for text in ("sin(t)", "cos(t)", "-sin(t)")]
+    robot.add_joint_motion("swing", "arm", position=sine[0], velocity=sine[1], acceleration=sine[2])
+    law = {"stiffness": 3.0, "damping": 0.1, "rest": 0.2, "preload": 0.5, "slack": True}
+    robot.add_spring("stay", ls.PathPoint("arm", (0, 0.1, 0), 0.4), ls.PathPoint(None, (0, 0, 1)), **law)
+    robot.add_spring("band", "arm", "ball", law=ls.Tabulated([0.1, 0.2, 0.4], [0.0, 1.0, 5.0], "linear"))
+    law = {"stiffness": 1e3, "exponent": 2, "damping": 0.3, "friction": 0.5, "slip_speed": 0.01, "stick_stiffness": 2e4}
+    law |= {"stick_damping": 2e-3, "radius": (0.02, 0.01), "per_interval": 2, "s": 0.5, "placement": turn, "on": "ball"}
+    robot.add_contact("lid", ["arm"], ls.ShapeSphere(0.1), **law)
+    robot.add_contact("push", "arm", others="ball", restitution=0.4, impact_speed=0.3)
+    robot.add_contact("bed", "ball", ls.ShapePlane(), material=skin, surface=4)
+    felt = {
+        "arm": ls.Hydrodynamics(1.2, 0.02, 0.3, 0.9, True, np.eye(6), 2 * np.eye(6)),
+        "ball": ls.Hydrodynamics(volume=1.0),
+    }
+    flow = ls.Expression(["sin(t)", "0", "0"], "t")
+    robot.set_fluid(998.0, current=flow, default=ls.Hydrodynamics(lift=0.3), links=felt)
+    return robot

@@ -456,4 +456,18 @@ MUTATIONS = (
         "    freedom = len(r)\n",
         ("tests/inverse/test_fit.py", "-k", "those_of_the_jacobian"),
     ),
+    Mutation(
+        "a locked joint keeps the placement of its link",
+        "robot/edits.py",
+        "placement=placement.tolist())",
+        "placement=link.placement)",
+        ("tests/robot/test_edits.py", "-k", "pinocchio"),
+    ),
+    Mutation(
+        "points in the world of an attached robot stay in the world",
+        "robot/edits.py",
+        "changes |= {} if parent is None else {name: parent, names.place: at}",
+        "changes |= {} if parent is None or names.pose == 'position' else {name: parent, names.place: at}",
+        ("tests/robot/test_edits.py", "-k", "at_once"),
+    ),
 )

@@ -39,6 +39,9 @@ GOOD = {
     "add_contact": {"name": "floor", "links": "arm", "shape": ls.ShapePlane(), "others": None, "friction": 0.5,
                     "per_interval": 1, "radius": 0.01},
     "add_force": {"name": "own", "link": "arm", "function": lambda t, g, eta: np.zeros(6), "s": 1.0},
+    "attach": {"other": ls.Robot("other"), "parent": "arm", "placement": None, "prefix": "x", "at": 0.5},
+    "lock": {"joint": "base", "q": 0.1},
+    "remove_link": {"name": "arm", "with_children": True},
     "set_fluid": {"density": 1000.0, "current": None, "default": ls.Hydrodynamics(), "links": {"arm": None}},
 }  # fmt: skip
 PARTS = {

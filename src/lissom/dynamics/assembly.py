@@ -232,23 +232,35 @@ def _rows(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _row_units(model: Model, sizes: np.ndarray) -> np.ndarray:
-    """Units of the rows (n_rows,): 1 for rotations; for displacements the largest `sizes` (n_rows,) among them."""
+    """Units of the rows (n_rows,): 1 for rotations and couplings; for displacements the largest `sizes` (n_rows,) among
+    them."""
     turns = np.abs(model.loops.row_direction[:, :3]).max(axis=1, initial=0.0) + model.loops.row_is_hinge > 0.0
+    turns = np.append(turns, np.ones(len(model.joint_couplings.names), dtype=bool))
     size = float(sizes[~turns].max(initial=0.0)) or 1.0
     return np.where(turns, 1.0, size)
 
 
 def describe_gap(model: Model, e: np.ndarray) -> str:
-    """Text with the name of the loop of the largest residual in e (n_rows,), and this residual."""
-    first, stop = model.loops.row_start[:-1], model.loops.row_start[1:]
-    worst = max(range(len(first)), key=lambda k: np.abs(e[first[k] : stop[k]]).max())
-    rows = slice(first[worst], stop[worst])
+    """Text with the name of the loop or coupling of the largest residual in e (n_rows,), and this residual."""
+    row = int(np.abs(e).argmax())
+    worst = int(np.searchsorted(model.loops.row_start, row, side="right")) - 1
+    if worst == len(model.loops.names):
+        return f"{row_owner(model, row)} is off by {abs(e[row]):.3g} rad or m"
+    rows = slice(*model.loops.row_start[worst : worst + 2])
     turns = (model.loops.row_direction[rows, 3:] == 0.0).all(axis=1)
     texts = []
     for chosen, unit in ((~turns, "m"), (turns, "rad")):
         if chosen.any():
             texts.append(f"{np.linalg.norm(e[rows][chosen]):.3g} {unit}")
-    return f"loop {model.loops.names[worst]!r} stays open by {' and '.join(texts)}"
+    return f"{row_owner(model, row)} stays open by {' and '.join(texts)}"
+
+
+def row_owner(model: Model, row: int) -> str:
+    """Text with the name of the loop or coupling that a row belongs to."""
+    loops = model.loops
+    if row >= loops.row_start[-1]:
+        return f"coupling {model.joint_couplings.names[row - loops.row_start[-1]]!r}"
+    return f"loop {loops.names[int(np.searchsorted(loops.row_start, row, side='right')) - 1]!r}"
 
 
 def consistent_start(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -108,11 +108,11 @@ def constraint_kernel(act: Acting) -> Any:
             traversal.outward_motion(t, s, i, k, q, v, v, vec6())
             if S.shape[1] > 0:
                 kinds.motion_columns(t, s, x, i, k, S)
-        loop_residuals(t, s, i, loops.gap)
-        loop_rates(t, s, i, vec6(), loops.rate, loops.acceleration)
+        loop_residuals(t, s, i, q, loops.gap)
+        loop_rates(t, s, i, q, v, v, vec6(), loops.rate, loops.acceleration)
         if S.shape[1] > 0:
-            rows_from_columns(t, s, x, i, S, 0, loops.A)
-            rows_from_columns(t, s, x, i, S, 1, loops.A_q)
+            rows_from_columns(t, s, x, i, q, S, 0, loops.A)
+            rows_from_columns(t, s, x, i, q, S, 1, loops.A_q)
         if find_independent[0] != 0:
             choose_independent(x, i, loops)
 
@@ -504,8 +504,8 @@ def closing_kernel(act: Acting) -> Any:
         place_bases(t, s, i, q)
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, q, v, v, vec6())
-        loop_residuals(t, s, i, loops.gap)
-        loop_rates(t, s, i, vec6(), loops.rate, loops.acceleration)
+        loop_residuals(t, s, i, q, loops.gap)
+        loop_rates(t, s, i, q, v, v, vec6(), loops.rate, loops.acceleration)
         make_mass_blocks(t, s, b, i)
         for row in range(loops.force.shape[1]):
             c.p.damping[i, row] = damping[i, row]

@@ -54,6 +54,7 @@ from lissom.robot.checks import time
 from lissom.systems import newton_blocks
 from lissom.systems.articulated import ArticulatedStruct, articulated_buffers, factor_blocks, solve_blocks
 from lissom.systems.bordered import LoopRows, LoopRowsStruct, fix_prescribed, rows_from_columns, solve_constrained
+from lissom.systems.couplings import row_count
 from lissom.systems.loop_unknowns import put_forces
 from lissom.systems.loops import loop_rates
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
@@ -141,7 +142,7 @@ def closed_kernel(act: Acting) -> Any:
         i = first + wp.tid()
         begin_acceleration(t, s, i, q, v, given, q_dot, loops)
         residual(t, s, i, q, v, given, u, extra, gravity[0], load[i], loops, a)
-        loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), loops.rate, loops.acceleration)
+        loop_rates(t, s, i, q, v, given, se3.join(vec3(), -gravity[0]), loops.rate, loops.acceleration)
         make_mass_blocks(t, s, b, i)
         pivot = newton_blocks.factor_blocks(t, s, b, c, i, so3.ZERO, loops, put_forces)
         if pivot == 0:
@@ -289,9 +290,9 @@ def forward_dynamics_kernel(act: Acting) -> Any:
             a[i, j] = -a[i, j]
         mass_matrix_sweep(t, s, x, b, i, M)
         pivot = wp.int32(0)
-        if may_have_loops() and t.loops.node.shape[0] > 0:
-            loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), loops.rate, loops.acceleration)
-            rows_from_columns(t, s, x, i, b.S, 0, loops.A)
+        if may_have_loops() and row_count(t) > 0:
+            loop_rates(t, s, i, q, v, given, se3.join(vec3(), -gravity[0]), loops.rate, loops.acceleration)
+            rows_from_columns(t, s, x, i, q, b.S, 0, loops.A)
             pivot = solve_constrained(t, x, i, given, pull[0], M, loops, a)
         else:
             fix_prescribed(t, t.nv, x.width, i, given, M, a)
@@ -474,7 +475,7 @@ def forward_dynamics(
 def _depends_on_state_only(model: Model) -> bool:
     """Whether a kernel computes accelerations from q, v and u only, and there are no tendons, whose push gives a
     warning."""
-    others = model.n_motions or model.n_rows or model.loads.varies or model.inputs.custom or model.forces.called
+    others = model.n_motions or model.loads.varies or model.inputs.custom or model.forces.called
     return not others and not model.channels.is_tendon.any()
 
 

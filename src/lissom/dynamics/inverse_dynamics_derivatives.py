@@ -73,6 +73,7 @@ from lissom.passes.features import may_have_loops
 from lissom.passes.scratch import Direction, DirectionStruct, NodeChange, Scratch, ScratchStruct, acting_flags
 from lissom.passes.traversal import project
 from lissom.systems.bordered import LoopRowsStruct, choose_independent
+from lissom.systems.couplings import add_coupling_forces, add_coupling_stiffness
 from lissom.systems.derivative_sweeps import (
     DerivativeBuffersStruct,
     LoopDerivativesStruct,
@@ -123,15 +124,17 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         columns.clear_rows(t.nv, b.x.width, i, dv)
         columns.clear_rows(t.nv, b.x.width, i, da)
         project(t, s, i, tau)
+        add_coupling_forces(t, i, q, loops.force, loops.gap, tau)
         derivative_outward(t, s, b, i, v, a, se3.join(vec3(), -G), load[i], terms[0], respond, dq)
         add_loop_stiffness(t, s, i, loops.force, b.H)
         if may_have_loops():
             acc_base = se3.join(vec3(), -G)
-            loop_rates(t, s, i, acc_base, loops.rate, loops.acceleration)
-            add_loop_derivatives(t, s, b, i, acc_base, loops, rates)
+            loop_rates(t, s, i, q, v, a, acc_base, loops.rate, loops.acceleration)
+            add_loop_derivatives(t, s, b, i, q, v, a, acc_base, loops, rates)
             choose_independent(b.x, i, loops)
         derivative_inward(t, s, b, i, v, a, loops.force, dq, dv, da)
         add_armature_rows(t, b.x.width, i, so3.ONE, da)
+        add_coupling_stiffness(t, i, b.x.width, q, loops.force, dq)
         stiffen(t, s, b.x, i, q, v, b.no_move, so3.ONE, so3.ZERO, terms[0], dq)
         stiffen(t, s, b.x, i, q, v, b.no_move, so3.ZERO, so3.ONE, terms[0], dv)
 

@@ -53,7 +53,21 @@ from lissom.robot import (
     sections,
     shapes,
 )
-from lissom.robot.fields import FUNCTION_OF_S, FUNCTION_OF_T, NAMES, NUMBERS, PLACE, PLACEMENT, POSE, members
+from lissom.robot.fields import (
+    ACTUATOR,
+    FUNCTION_OF_Q,
+    FUNCTION_OF_S,
+    FUNCTION_OF_T,
+    JOINT,
+    LINK,
+    LINK_OR_WORLD,
+    LINKS,
+    NUMBERS,
+    PLACE,
+    PLACEMENT,
+    POSE,
+    members,
+)
 from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.materials import named_values
 from lissom.robot.robot import PARTS, Link, Robot
@@ -214,6 +228,7 @@ Constant = Annotated[Any, PlainValidator(_numbers)]
 Names = Annotated[Any, PlainValidator(_names)]
 FunctionOfS = _function_of("s")
 FunctionOfT = _function_of("t")
+FunctionOfQ = _function_of("q")
 Placement = Annotated[
     Annotated[Any, PlainValidator(_numbers), Tag("a 4x4 matrix")]
     | Annotated[_Placement, AfterValidator(_pose), Tag("a position and a rotation")],
@@ -380,11 +395,16 @@ def _list_of(kind: Any) -> Any:
 
 _KINDS = {
     NUMBERS: Constant,
-    NAMES: Names,
+    LINK: str,
+    LINK_OR_WORLD: str | None,
+    LINKS: Names,
+    JOINT: str,
+    ACTUATOR: str,
     PLACE: Place,
     PLACEMENT: Placement,
     FUNCTION_OF_S: FunctionOfS,
     FUNCTION_OF_T: FunctionOfT,
+    FUNCTION_OF_Q: FunctionOfQ,
 }
 _OF_DEFORMABLE = (Domain, Inflation, Kinematics, Hyperelastic, Primitive)
 _FAMILIES = (bases.Basis, joints.Joint, sections.Section, shapes.Shape, *_OF_DEFORMABLE)

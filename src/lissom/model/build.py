@@ -11,7 +11,7 @@ import numpy as np
 
 from lissom.model.actuation import ActuationBuilder, pull_tables
 from lissom.model.bodies import anchor, placed, point, shifted
-from lissom.model.groups import Dofs, Links, Loads, Loops, Prescribed
+from lissom.model.groups import Dofs, JointCouplings, Links, Loads, Loops, Prescribed
 from lissom.model.maps import deforming_tables, map_tables
 from lissom.model.model import Model
 from lissom.model.nodes import Frame, Point, base_tables, index_of, node_tables, number, numbered
@@ -20,6 +20,8 @@ from lissom.model.surroundings import Contacts, FluidNodes, Springs, Surrounding
 from lissom.model.tree import TreeBuilder, place_joint
 from lissom.robot import checks
 from lissom.robot.actuators import PathPoint
+from lissom.robot.functions import stacked_polynomials
+from lissom.robot.joints import range_of
 from lissom.robot.loops import Loop
 from lissom.robot.robot import Link, Robot
 from lissom.robot.springs import Spring
@@ -100,6 +102,8 @@ class _Assembly:
         robot, tree = self.robot, self.tree
         pulled = [node for _, node, _ in self.loads] + self.actuation.pulled() + self.world.pulled()
         pulled += [node for ends in (*self.ends, *self.spring_ends, tree.wet, tree.tails) for node, _ in ends]
+        coupled = [link for coupling in robot.joint_couplings.values() for link in coupling.joints]
+        pulled += [anchor(self.bodies, link, 0.0)[0] for link in coupled]
         nodes, dynamic = number(tree.nodes, pulled)
         loops, segments = self._loops(), self.actuation.straight()
         contacts, fluid, forces = self.world.tables(tree.wet, tree.tails)
@@ -135,6 +139,7 @@ class _Assembly:
             forces=forces,
             prescribed=self._prescribed(),
             loops=loops,
+            joint_couplings=self._joint_couplings(),
             points=points,
             paths=paths,
             segments=segments,
@@ -202,6 +207,40 @@ class _Assembly:
             hinge=np.array([c.hinge for c in made]).reshape(-1, 2, 3),
             row_direction=np.vstack([np.zeros((0, 6)), *(c.rows for c in made)]),
             row_is_hinge=np.concatenate([np.zeros(0), *(c.is_hinge for c in made)]).astype(np.int32),
+        )
+
+    def _joint_couplings(self) -> JointCouplings:
+        """Couplings of joints in the order added."""
+        tree, couplings = self.tree, self.robot.joint_couplings
+        q, v, ratio, counts, pieces = [], [], [], [], [(np.zeros((2, 0)), np.zeros((0, 8)))]
+        for name, coupling in couplings.items():
+            for k, link in enumerate(coupling.joints):
+                at = tree.names.index(link)
+                q.append(tree.q_start[at])
+                v.append(tree.v_start[at])
+                f = coupling.term(
+                    k, range_of(self.robot.links[link].joint, f"link {link!r} > joint"), f"coupling {name!r}"
+                )
+                ratio.append(f if isinstance(f, float) else 1.0)
+                counts.append(0)
+                if not isinstance(f, float):
+                    knots, c = stacked_polynomials([f])
+                    where, rule = f"coupling {name!r}: ratio of joint {link!r}", "must have polynomials of degree <= 7"
+                    checks.require(c.shape[1] <= 8, where, rule, c.shape[1] - 1)
+                    pieces.append((knots, np.pad(c[..., 0], ((0, 0), (8 - c.shape[1], 0)))))
+                    counts[-1] = len(c)
+        knots = np.hstack([knots for knots, _ in pieces])
+        return JointCouplings(
+            names=tuple(couplings),
+            offset=np.array([float(x.offset) for x in couplings.values()]),
+            term_start=np.cumsum([0] + [len(x.joints) for x in couplings.values()]).astype(np.int32),
+            q=np.array(q, dtype=np.int32),
+            v=np.array(v, dtype=np.int32),
+            ratio=np.array(ratio, dtype=np.float64),
+            piece_start=np.cumsum([0, *counts]).astype(np.int32),
+            begin=np.maximum(knots[0], np.finfo(np.float64).min),
+            origin=knots[1],
+            coefficients=np.vstack([c for _, c in pieces]),
         )
 
 

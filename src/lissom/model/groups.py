@@ -2,8 +2,9 @@
 
 The annotation of a field states how kernels read it (`Read`); model.tables makes the struct of a group on a device from
 these annotations, so that each field is written once. The groups here hold links, nodes, coordinates, elasticity,
-loads, prescribed motions, loops, and the tables of actuation. A tendon and a chamber have one channel, a wrench input
-has one for each of its inputs. Index sets come first; `*_start` end with a sentinel; SI units, 6-vectors angular first.
+loads, prescribed motions, loops, couplings of joints, and the tables of actuation. A tendon and a chamber have one
+channel, a wrench input has one for each of its inputs. Index sets come first; `*_start` end with a sentinel; SI units,
+6-vectors angular first.
 """
 
 # Warp's vectors and matrices are no Python types.
@@ -282,6 +283,24 @@ class Loops:
     hinge: Vectors3Rows
     row_direction: Vectors6  # Φ⊥ᵀ, of all loops
     row_is_hinge: Ints
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class JointCouplings:
+    """Couplings of joints, Σ ratio f(q) = offset, their terms, and the pieces of the functions f of these terms. A term
+    without pieces has f(q) = q."""
+
+    names: tuple[str, ...]
+    offset: Floats  # [rad, m]
+    term_start: Ints  # index of its first term
+    q: Ints  # index in q of the coordinate of a term
+    v: Ints  # and in v
+    ratio: Floats
+    piece_start: Ints  # index of the first piece of a term
+    begin: Floats  # coordinate at which a piece begins, −∞ for the first piece
+    origin: Floats  # origin of its powers
+    coefficients: FloatRows  # the highest power first (n, 8)
 
 
 @final

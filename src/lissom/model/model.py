@@ -22,6 +22,7 @@ from lissom.model.groups import (
     Elasticity,
     Inputs,
     Int,
+    JointCouplings,
     Links,
     Loads,
     Loops,
@@ -82,6 +83,7 @@ class Model:
     forces: UserForces
     prescribed: Prescribed
     loops: Loops
+    joint_couplings: JointCouplings
     points: Points
     paths: Paths
     segments: Segments
@@ -116,7 +118,8 @@ class Model:
 
     @cached_property
     def n_multipliers(self) -> int:
-        """Number of constraint forces: one for each prescribed coordinate, then one for each row of each loop."""
+        """Number of constraint forces: one for each prescribed coordinate, for each row of each loop, and for each
+        coupling of joints, in this order."""
         return self.n_motions + self.n_rows
 
     @cached_property
@@ -126,8 +129,9 @@ class Model:
 
     @cached_property
     def n_rows(self) -> int:
-        """Number of directions that loops constrain, dependent ones included."""
-        return len(self.loops.row_direction)
+        """Number of rows of loops and couplings: the directions that loops constrain, dependent ones included, then one
+        for each coupling of joints."""
+        return len(self.loops.row_direction) + len(self.joint_couplings.names)
 
     @cached_property
     def n_load_rows(self) -> int:

@@ -169,6 +169,7 @@ def _check_links(models: Sequence[Model]) -> None:
         ("actuators", lambda model: model.channels.names),
         ("inputs", lambda model: model.inputs.names),
         ("loops", lambda model: model.loops.names),
+        ("couplings of joints", lambda model: model.joint_couplings.names),
         ("springs", lambda model: model.springs.names),
         ("contacts", lambda model: model.contacts.names),
         ("numbers of nodes", lambda model: model.n_nodes),

@@ -14,6 +14,7 @@ from lissom.model.nodes import Frame, Node
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
 from lissom.robot.fluid import Hydrodynamics, Immersion
+from lissom.robot.joints import stored_pose
 from lissom.robot.robot import Link, Robot
 from lissom.robot.sections import Section
 
@@ -228,15 +229,4 @@ def _add_spring(tree: TreeBuilder, link: Link, v: int, node: Node | None, where:
     elif K.any() and node is not None:
         wide = np.zeros((6, 6))
         wide[:n, :n] = K
-        tree.groups.append((node, _pose_of(rest), wide))
-
-
-def _pose_of(rest: np.ndarray) -> np.ndarray:
-    """4x4 of a stored pose: quaternion (w, x, y, z), then position for a free joint."""
-    w, x, y, z = rest[:4]
-    v = rest[1:4]
-    W = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    g = np.eye(4)
-    g[:3, :3] = (w * w - v @ v) * np.eye(3) + 2 * (w * W + np.outer(v, v))
-    g[:3, 3] = rest[4:7] if len(rest) == 7 else 0.0
-    return g
+        tree.groups.append((node, stored_pose(rest), wide))

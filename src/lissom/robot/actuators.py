@@ -6,13 +6,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Annotated, Any, final
 
 import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.fields import FunctionOfS, Numbers, Place
+from lissom.robot.fields import LINK_OR_WORLD, ActuatorName, FunctionOfS, JointName, LinkName, Numbers, Place
 from lissom.robot.functions import Tabulated, derivative, profile
 
 
@@ -64,7 +64,7 @@ class PathRod:
             path runs towards the base.
     """
 
-    link: str
+    link: LinkName
     offset: FunctionOfS
     start: float = 0.0
     stop: float = 1.0
@@ -81,7 +81,7 @@ class PathPoint:
         s: abscissa on a rod (0 to 1), or a place on a deformable body (see DeformableBody).
     """
 
-    link: str | None
+    link: Annotated[str | None, LINK_OR_WORLD, "s", "position"]
     position: Numbers = (0.0, 0.0, 0.0)
     s: Place = 1.0
 
@@ -100,7 +100,7 @@ class PathBody:
             eyelets.
     """
 
-    link: str
+    link: LinkName
     points: Numbers | Callable[[float], Any]
     gauss_points: int | None = 8
 
@@ -219,7 +219,7 @@ class JointActuator(Actuator):
         link: name of the link whose joint is driven.
     """
 
-    link: str
+    link: JointName
 
     def check(self, where: str) -> None:
         checks.require(isinstance(self.link, str), f"{where}: link", "must be the name of a link", self.link)
@@ -240,7 +240,7 @@ class WrenchInput(Actuator):
         position: point of application in the frame of the link at s, shape (3,) [m].
     """
 
-    link: str
+    link: LinkName
     s: Place = 1.0
     directions: Numbers = None
     frame: str = "body"
@@ -293,7 +293,7 @@ class InputCoupling:
     """
 
     name: str
-    gains: dict[str, float]
+    gains: dict[ActuatorName, float]
 
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
@@ -339,7 +339,7 @@ class BodyChamber(Actuator):
         volume: instead of a surface: V [m³] as a function of the body's own coordinates (n,), written with jax.numpy.
     """
 
-    link: str
+    link: LinkName
     surface: Any = None
     volume: Callable[[Any], Any] | None = None
 
@@ -367,7 +367,7 @@ class SurfacePressure(Actuator):
             from outside.
     """
 
-    link: str
+    link: LinkName
     surface: Any
 
     def check(self, where: str) -> None:

@@ -13,10 +13,10 @@ Source: Mathew 2025 (57), (58); the factor with c is the law of Hunt and Crossle
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 from lissom.robot import checks
-from lissom.robot.fields import FunctionOfS, Names, Place, Placement
+from lissom.robot.fields import LINK_OR_WORLD, FunctionOfS, LinkNames, Place, Placement
 from lissom.robot.functions import profile
 from lissom.robot.materials import Material, check_surface
 from lissom.robot.shapes import Shape
@@ -73,12 +73,12 @@ class Contact:
     """
 
     name: str
-    links: Names
+    links: LinkNames
     shape: Shape | None = None
-    on: str | None = None
+    on: Annotated[str | None, LINK_OR_WORLD, "s", "placement"] = None
     s: Place = 1.0
     placement: Placement = None
-    others: Names | None = None
+    others: LinkNames | None = None
     stiffness: float | None = None
     exponent: float | None = None
     damping: float | None = None

@@ -1,6 +1,6 @@
 """Type annotations of the fields of descriptions, and the members of families of classes.
 
-io/schema derives the schema of robot files from these annotations.
+io/schema derives the schema of robot files from these annotations, and robot/edits the names that parts hold.
 
 A family is an abstract class such as Basis, Joint, Section or Shape. Its members are the concrete subclasses defined in
 the folder of the family. Robot files, their errors and the contract tests find them with `members`, so no list of them
@@ -15,15 +15,22 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
-NUMBERS, NAMES, PLACE, PLACEMENT, POSE = "numbers", "names", "place", "placement", "pose"
-FUNCTION_OF_S, FUNCTION_OF_T = "function of s", "function of t"
+NUMBERS, PLACE, PLACEMENT, POSE = "numbers", "place", "placement", "pose"
+LINK, LINK_OR_WORLD, LINKS, JOINT, ACTUATOR = "link", "link or world", "links", "joint", "actuator"
+FUNCTION_OF_S, FUNCTION_OF_T, FUNCTION_OF_Q = "function of s", "function of t", "function of q"
 
 Numbers = Annotated[Any, NUMBERS]  # a number, or an array of numbers as nested sequences
-Names = Annotated[Any, NAMES]  # a name, or a sequence of names
+LinkName = Annotated[str, LINK]  # the name of a link
+LinkNames = Annotated[Any, LINKS]  # the name of a link, or a sequence of names, whose order has no meaning
+JointName = Annotated[str, JOINT]  # the name of a link whose joint is meant
+ActuatorName = Annotated[str, ACTUATOR]
+# The name of a link, or None for the world, is Annotated[str | None, LINK_OR_WORLD, place, pose] with the names of the
+# fields that hold the place on the link and the pose, or the position, there.
 Place = Annotated[Any, PLACE]  # an abscissa; on a deformable body also a material point (3,) or the name of a place
 Placement = Annotated[Any, PLACEMENT]  # 4x4; None is the identity
 FunctionOfS = Annotated[Any, FUNCTION_OF_S]  # numbers, or a function of the abscissa that returns them
 FunctionOfT = Annotated[Any, FUNCTION_OF_T]  # the same in time
+FunctionOfQ = Annotated[Any, FUNCTION_OF_Q]  # the same in a coordinate of a joint
 Profile = Annotated[float | tuple[float, float] | Callable[[float], float], FUNCTION_OF_S]  # positive, along a rod
 Pose = Annotated[Any, POSE]  # a function of the coordinates that returns a 4x4 pose, or a PoseSpline
 Member = TypeVar("Member")

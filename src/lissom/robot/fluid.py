@@ -17,7 +17,7 @@ import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
-from lissom.robot.fields import FunctionOfS, FunctionOfT
+from lissom.robot.fields import FunctionOfS, FunctionOfT, LinkName
 from lissom.robot.sections import Section
 
 
@@ -143,7 +143,7 @@ class Fluid:
     density: float
     current: FunctionOfT = None
     default: Hydrodynamics | None = field(default_factory=Hydrodynamics)
-    links: dict[str, Hydrodynamics | None] = field(default_factory=dict)
+    links: dict[LinkName, Hydrodynamics | None] = field(default_factory=dict)
 
     def felt_by(self, link: str) -> Hydrodynamics | None:
         """The coefficients of a link; None if the fluid does not act on it."""

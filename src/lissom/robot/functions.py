@@ -54,6 +54,7 @@ _FAST |= {
 
 
 _DEEPEST = 500  # nested operations; a sum of so many terms fits into the length of a text
+_DEGREE, _MOST_PIECES = 7, 1024  # of polynomials that replace a function
 _MOST_UNEVEN = 1e8  # ratio of gaps between points of a spline
 
 
@@ -394,6 +395,49 @@ def polynomial_of(value: Any, size: int) -> PPoly | None:
     if not goes_on or np.iscomplexobj(found.c) or found.c[0, 0].size != size or found.x[-1] < found.x[0]:
         return None
     return PPoly.construct_fast(found.c.reshape(*found.c.shape[:2], size).astype(float), found.x)
+
+
+def fitted_polynomial(function: Callable[[float], Any], low: float, high: float, where: str) -> PPoly:
+    """A smooth function as polynomials of degree 7 between knots, with coefficients of shape (8, pieces, 1).
+
+    A polynomial of degree up to 7 is one piece, which is valid everywhere. Any other function has straight lines below
+    `low` and above `high`.
+
+    Accuracy: about 1e-14 of the largest value in [low, high].
+    Raises:
+        ModelError: the function fails or is not finite in [low, high], or 1024 pieces do not fit it.
+    """
+    from scipy.interpolate import PPoly
+
+    nodes, tests = np.polynomial.chebyshev.chebpts1(_DEGREE + 1), np.linspace(-0.97, 0.97, 12)
+    powers = np.linalg.inv(np.vander(nodes))  # values at the nodes of [−1, 1] to coefficients, the highest power first
+    pieces, fits = 1, False
+    while pieces <= _MOST_PIECES:
+        knots = np.linspace(low, high, pieces + 1)
+        middle, half = 0.5 * (knots[1:] + knots[:-1]), 0.5 * (high - low) / pieces
+        values, seen = (np.array([[float(checks.call(function, float(m + half * y), (), where)) for m in middle]
+                                  for y in at]) for at in (nodes, tests))  # fmt: skip
+        c = powers @ values
+        bound = 1e-12 * max(float(np.abs(seen).max()), 1e-300)
+        fitted = np.abs(np.vander(tests, _DEGREE + 1) @ c - seen).max() <= bound
+        if fits or (fitted and pieces == 1):
+            break
+        fits = fitted  # pieces of half the size follow: they miss the function by rounding only
+        pieces *= 2
+    else:
+        raise ModelError(f"{where}: must be smooth between {low:g} and {high:g}: {_MOST_PIECES} polynomials of degree "
+                         f"{_DEGREE} miss it by more than 1e-12; give its smooth part by span=(low, high)")  # fmt: skip
+    c = (c / half ** np.arange(_DEGREE, -1, -1)[:, None])[:, :, None]
+    c = np.swapaxes(_moved(c, np.full(pieces, -half), _DEGREE + 1), 0, 1)
+    inner = PPoly.construct_fast(c, knots)
+    if pieces == 1:
+        return inner
+    ends = np.zeros((_DEGREE + 1, 2, 1))
+    for k, x in enumerate((low, high)):
+        ends[-2:, k] = inner(x, 1), inner(x)
+    ends[-1, 0] -= ends[-2, 0] * (high - low)  # this line begins below `low`
+    knots = np.concatenate([[low - (high - low)], knots, [high + (high - low)]])
+    return PPoly.construct_fast(np.concatenate([ends[:, :1], c, ends[:, 1:]], axis=1), knots)
 
 
 def is_exact(value: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from lissom.robot import checks
 from lissom.robot.fields import FunctionOfS, Numbers, Pose
 from lissom.robot.functions import cubic_pieces, is_compiled
-from lissom.robot.poses import PoseFunction, PoseSpline
+from lissom.robot.poses import PoseFunction, PoseSpline, exponential
 
 SpringLaw = FunctionOfS | tuple[FunctionOfS | None, ...] | None  # one for all coordinates, or one for each
 
@@ -127,16 +127,34 @@ class Joint(ABC):
 
     def rest_configuration(self, where: str) -> np.ndarray:
         """The configuration where the spring is relaxed, shape (nq,), with its quaternion normalised."""
-        if self.rest is None:
+        return self.configuration(self.rest, f"{where}: rest")
+
+    def configuration(self, value: Any, where: str) -> np.ndarray:
+        """The coordinates `value` of the joint, shape (nq,), with their quaternion normalised. None is the neutral
+        configuration; a single coordinate may be a number."""
+        if value is None:
             return self.neutral()
         if self.nq == 0:
-            raise checks.fail(f"{where}: rest", "a joint without coordinates has none", self.rest)
-        q = checks.array(np.atleast_1d(self.rest), (self.nq,), f"{where}: rest", f"must have shape ({self.nq},)")
+            raise checks.fail(where, "a joint without coordinates has none", value)
+        given = value if -1 in checks.shape(value) else np.atleast_1d(value)
+        q = checks.array(given, (self.nq,), where, f"must have shape ({self.nq},)")
         if self.nq != self.nv:
             length = float(np.linalg.norm(q[:4]))
-            checks.require(abs(length - 1.0) <= 1e-6, f"{where}: rest", "its quaternion must have unit length", q)
+            checks.require(abs(length - 1.0) <= 1e-6, where, "its quaternion must have unit length", q)
             q[:4] /= length
         return q
+
+    def displacement(self, q: np.ndarray, where: str) -> np.ndarray:
+        """Pose (4, 4) of the child's joint frame in the parent's at the coordinates q, shape (nq,)."""
+        g, first = np.eye(4), 0
+        for motion in self.motions(where):
+            n = motion.Phi.shape[1] + motion.kind.has_quaternion
+            here, first = q[first : first + n], first + n
+            if motion.pose is not None:
+                g = g @ motion.pose.motion(here)[0]
+            else:
+                g = g @ (stored_pose(here) if motion.kind.has_quaternion else exponential(motion.Phi @ here))
+        return g
 
     def armatures(self, where: str) -> np.ndarray:
         """Rotor inertia of each coordinate, shape (nv,) [kg·m², kg]."""
@@ -160,6 +178,18 @@ class Joint(ABC):
         self.armatures(where)
         self.rest_configuration(where)
         coordinate_laws(self, where)
+
+
+def stored_pose(q: np.ndarray) -> np.ndarray:
+    """Pose (4, 4) of the coordinates of a spherical joint, a quaternion (w, x, y, z), or of a free joint, a quaternion
+    and a position."""
+    w, x, y, z = q[:4]
+    v = q[1:4]
+    W = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    g = np.eye(4)
+    g[:3, :3] = (w * w - v @ v) * np.eye(3) + 2 * (w * W + np.outer(v, v))
+    g[:3, 3] = q[4:7] if len(q) == 7 else 0.0
+    return g
 
 
 class CoordinateLaw(NamedTuple):
@@ -198,6 +228,12 @@ def coordinate_laws(joint: Joint, where: str) -> list[tuple[int, CoordinateLaw]]
     rows = [(*map(float, stops[c]), float(rest[c])) for c in range(n)]
     return [(c, CoordinateLaw(row, *spring)) for c, (row, spring) in enumerate(zip(rows, springs))
             if joint.limits is not None or spring[0] is not None]  # fmt: skip
+
+
+def range_of(joint: Joint, where: str) -> tuple[float, float]:
+    """Least and largest coordinate of a joint with one coordinate, by its stops [rad, m]; infinite without stops."""
+    low, high = _stops(joint, 1, where)[0, :2].tolist()
+    return low, high
 
 
 def _stops(joint: Joint, n: int, where: str) -> np.ndarray:

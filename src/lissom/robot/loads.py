@@ -11,7 +11,7 @@ import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.expression_programs import programs_of
-from lissom.robot.fields import FunctionOfT, Numbers, Place, Placement
+from lissom.robot.fields import FunctionOfT, LinkName, Numbers, Place, Placement
 from lissom.robot.functions import RowsOfTime, still
 
 
@@ -31,7 +31,7 @@ class PointLoad:
     """
 
     name: str
-    link: str
+    link: LinkName
     s: Place = 1.0
     force: FunctionOfT = None
     moment: FunctionOfT = None
@@ -101,7 +101,7 @@ class Frame:
     """
 
     name: str
-    link: str
+    link: LinkName
     s: Place = 1.0
     placement: Placement = None
 
@@ -127,7 +127,7 @@ class Force:
     """
 
     name: str
-    link: str
+    link: LinkName
     function: Callable[..., Any]
     s: Place | None = None
 

@@ -13,13 +13,13 @@ its rotational residual is a₁ᵀR a₂ − a₁ᵀa₂, with the axis a₁ fix
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, final
+from typing import Annotated, NamedTuple, final
 
 import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.fields import Place, Placement
+from lissom.robot.fields import LINK_OR_WORLD, LinkName, Place, Placement
 from lissom.robot.joints import Joint, JointFixed, MotionKind, acting_fields
 
 _SMALL = 1e-9
@@ -71,8 +71,8 @@ class Loop:
     """
 
     name: str
-    link_a: str
-    link_b: str | None = None
+    link_a: LinkName
+    link_b: Annotated[str | None, LINK_OR_WORLD, "s_b", "placement_b"] = None
     s_a: Place = 1.0
     s_b: Place = 1.0
     placement_a: Placement = None

@@ -10,7 +10,7 @@ import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.expression_programs import Steps, has_corners, jet, programs_of
-from lissom.robot.fields import FunctionOfT
+from lissom.robot.fields import FunctionOfT, JointName
 from lissom.robot.functions import Expression, RowsOfTime, Tabulated, constant, is_exact, polynomial_of, still
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class JointMotion:
     """
 
     name: str
-    link: str
+    link: JointName
     position: FunctionOfT
     velocity: FunctionOfT = None
     acceleration: FunctionOfT = None

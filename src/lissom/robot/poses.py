@@ -115,6 +115,14 @@ def _turned(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.eye(3) + first * W + second * W @ W, np.eye(3) - second * W + third * W @ W
 
 
+def exponential(twist: np.ndarray) -> np.ndarray:
+    """The pose (4, 4) after a motion with the constant twist (6,), angular first, for a unit of time."""
+    g = np.eye(4)
+    g[:3, :3], T = _turned(twist[:3])
+    g[:3, 3] = T.T @ twist[3:]
+    return g
+
+
 @final
 @dataclass(frozen=True)
 class PoseFunction:

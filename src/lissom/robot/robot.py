@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, final
 
 import numpy as np
 
@@ -32,7 +32,8 @@ from lissom.robot.actuators import (
 )
 from lissom.robot.bodies import Body
 from lissom.robot.contacts import Contact
-from lissom.robot.fields import FunctionOfS, Place, Placement
+from lissom.robot.couplings import JointCoupling
+from lissom.robot.fields import LINK_OR_WORLD, FunctionOfS, Place, Placement
 from lissom.robot.fluid import Fluid, Hydrodynamics
 from lissom.robot.joints import Joint, JointFixed
 from lissom.robot.loads import Force, Frame, PointLoad
@@ -68,7 +69,7 @@ class Link:
     name: str
     body: Body | None = None
     joint: Joint = field(default_factory=JointFixed)
-    parent: str | None = None
+    parent: Annotated[str | None, LINK_OR_WORLD, "at", "placement"] = None
     at: Place = 1.0
     placement: Placement = None
 
@@ -113,11 +114,14 @@ PARTS = {
     "couplings": Part(InputCoupling, "input", "couple_inputs"),
     "loads": Part(PointLoad, "load", "add_point_load", "t"),
     "loops": Part(Loop, "loop", "add_loop"),
+    "joint_couplings": Part(JointCoupling, "coupling", "add_coupling", "q"),
     "motions": Part(JointMotion, "motion", "add_joint_motion", "t"),
     "springs": Part(Spring, "spring", "add_spring"),
     "contacts": Part(Contact, "contact", "add_contact"),
     "forces": Part(Force, "force", "add_force", is_saved=False),
 }
+# Kinds of parts whose names must differ from each other.
+SHARED_NAMES = {"links": "frames", "frames": "links", "actuators": "couplings", "couplings": "actuators"}
 
 
 @final
@@ -144,6 +148,7 @@ class Robot:
         self.loads: dict[str, PointLoad] = {}
         self.motions: dict[str, JointMotion] = {}
         self.loops: dict[str, Loop] = {}
+        self.joint_couplings: dict[str, JointCoupling] = {}
         self.springs: dict[str, Spring] = {}
         self.contacts: dict[str, Contact] = {}
         self.forces: dict[str, Force] = {}
@@ -314,6 +319,16 @@ class Robot:
         closing = JointFixed() if joint is None else joint
         self.loops[name] = Loop(name, link_a, link_b, s_a, s_b, placement_a, placement_b, closing)
         return self.loops[name]
+
+    def add_coupling(
+        self, name: str, joints: Sequence[str], ratios: Sequence[Any], offset: float = 0.0, *, span: Any = None
+    ) -> JointCoupling:
+        """Couple joints by gears, a differential, a transmission or as a mimic joint; see JointCoupling."""
+        self._new_name(name, "coupling", self.joint_couplings)
+        names: Any = tuple(joints) if isinstance(joints, list) else joints
+        given: Any = tuple(ratios) if isinstance(ratios, list | np.ndarray) else ratios
+        self.joint_couplings[name] = JointCoupling(name, names, given, offset, span)
+        return self.joint_couplings[name]
 
     def add_spring(
         self,
@@ -492,6 +507,68 @@ class Robot:
         self.fluid = Fluid(density, current, default, dict(links or {}))
         return self.fluid
 
+    def remove_link(self, name: str, *, with_children: bool = False) -> list[str]:
+        """Remove a link that carries no other link and no other part.
+
+        Args:
+            name: name of the link.
+            with_children: True also removes the links that hang on it, and every part that needs a removed link, such
+                as a frame, a motor, a loop or a tendon. The links of a contact, the gains of an input and the
+                coefficients of the fluid lose the removed names; a contact or an input with no other name is removed.
+        Returns:
+            the parts that were removed, such as "frame 'tip'".
+        Raises:
+            ModelError: the link is unknown; other parts need it (the message names them); an actuator is a function of
+                all coordinates.
+        """
+        from lissom.robot.edits import remove_link
+
+        return remove_link(self, name, with_children)
+
+    def lock(self, joint: str, q: Any = None) -> list[str]:
+        """Replace the joint of a link by a fixed joint at a configuration.
+
+        Springs, damping, stops and rotors of the joint disappear. So do motors and prescribed motions of the joint;
+        inputs that drive other actuators too lose its gain.
+
+        Args:
+            joint: name of the link whose joint is locked.
+            q: coordinates of the joint, shape (nq,) [rad, m]; a single coordinate may be a number. None is the neutral
+                configuration.
+        Returns:
+            the parts that were removed, such as "actuator 'motor'".
+        Raises:
+            ModelError: the link is unknown or its joint does not move; q has a wrong shape; another part needs the
+                joint (the message names it).
+        """
+        from lissom.robot.edits import lock
+
+        return lock(self, joint, q)
+
+    def attach(
+        self, other: Robot, parent: str | None, placement: Placement = None, *, prefix: str = "", at: Place = 1.0
+    ) -> None:
+        """Copy all parts of another robot into this one.
+
+        The world of the other robot becomes a frame on `parent`. Its links, points, loops and shapes that are fixed to
+        the world are then fixed to this frame. Directions given in world axes, and functions of the pose, keep the axes
+        of the world. Gravity and fluid are those of this robot; those of the other robot are ignored. `near_pairs`
+        becomes the larger one of the two. The coordinates and inputs of the copies follow those of this robot.
+
+        Args:
+            other: the robot that is copied; it does not change.
+            parent: name of a link or a frame of this robot; None is the world.
+            placement: pose (4, 4) of the other robot's world in the parent's frame at `at`; None is the identity.
+            prefix: text put before the names of all copies, also where parts name each other.
+            at: abscissa on a parent rod, or a place on a deformable parent; left out for a frame.
+        Raises:
+            ModelError: the parent is unknown; a name is taken already; an actuator of the other robot is a function of
+                all coordinates. This robot has then not changed.
+        """
+        from lissom.robot.edits import attach
+
+        attach(self, other, parent, placement, prefix, at)
+
     if not TYPE_CHECKING:  # else every misspelt attribute would pass
 
         def __getattr__(self, name: str) -> Any:
@@ -602,8 +679,9 @@ def check_parts(robot: Robot) -> None:
                     _check_place(robot, point.link, point.s, f"{where} > {end}")
     _check_surroundings(robot)
     _check_cycles(robot)
-    _check_couplings(robot)
+    _check_input_couplings(robot)
     _check_motions(robot)
+    _check_joint_couplings(robot)
 
 
 def _check_surroundings(robot: Robot) -> None:
@@ -616,7 +694,7 @@ def _check_surroundings(robot: Robot) -> None:
                 rule = "must carry a Rod, or a RigidBody with balls"
                 checks.require(body is not None and body.carries_balls, f"{where}: links", rule, link)
             if contact.on is not None:
-                _check_point(_check_link(robot, contact.on, f"{where}: on"), contact.s, f"{where}: s")
+                check_point(_check_link(robot, contact.on, f"{where}: on"), contact.s, f"{where}: s")
     for name, force in robot.forces.items():
         with checks.part(f"force {name!r}"):
             force.check(f"force {name!r}")
@@ -643,10 +721,11 @@ def _check_link(robot: Robot, name: Any, where: str) -> Link:
 
 def _check_place(robot: Robot, name: Any, s: Any, where: str, side: str = "") -> None:
     """Check the name of a link and a place on it. The place may be a material point of a deformable body."""
-    _check_point(_check_link(robot, name, f"{where}: link{side}"), s, f"{where}: s{side}")
+    check_point(_check_link(robot, name, f"{where}: link{side}"), s, f"{where}: s{side}")
 
 
-def _check_point(link: Link, s: Any, where: str) -> None:
+def check_point(link: Link, s: Any, where: str) -> None:
+    """Raise ModelError unless s is a place on a link."""
     if isinstance(s, str | list | tuple) or bool(checks.shape(s)):
         point = link.body.material_point(s, where) if isinstance(link.body, Body) else None
         rule = "must be an abscissa in [0, 1]; material points and places are those of a DeformableBody"
@@ -663,7 +742,7 @@ def _check_parent(robot: Robot, link: Link) -> None:
                 raise checks.fail(where, f"must be one of the links {sorted(others)}", link.parent, cure)
             checks.named(link.parent, dict.fromkeys(others), where, "links")
         parent = robot.links[link.parent]
-        _check_point(parent, link.at, f"link {link.name!r}: at")
+        check_point(parent, link.at, f"link {link.name!r}: at")
 
 
 def _check_cycles(robot: Robot) -> None:
@@ -705,10 +784,10 @@ def _check_actuator_links(robot: Robot, actuator: Actuator, where: str) -> None:
                 cure = "; name a link whose body is a Rod, or a path of PathPoints"
                 raise checks.fail(here, "must carry a Rod", item.link, cure)
         elif isinstance(item, PathPoint):
-            _check_point(link, item.s, f"{where} > path[{k}]: s")
+            check_point(link, item.s, f"{where} > path[{k}]: s")
 
 
-def _check_couplings(robot: Robot) -> None:
+def _check_input_couplings(robot: Robot) -> None:
     driven: dict[str, str] = {}
     for name, coupling in robot.couplings.items():
         with checks.part(f"input {name!r}"):
@@ -742,3 +821,39 @@ def _check_motions(robot: Robot) -> None:
             checks.require(motion.link not in moved, f"{where}: link", rule, motion.link)
             moved[motion.link] = name
             motion.check(where, joint.nv)
+
+
+def _check_joint_couplings(robot: Robot) -> None:
+    """Check each coupling, and that the linear ones do not depend on each other."""
+    moved = {motion.link for motion in robot.motions.values()}
+    found: list[dict[str, float]] = []  # coefficients of the linear couplings without prescribed joints, eliminated
+    for name, coupling in robot.joint_couplings.items():
+        where = f"coupling {name!r}"
+        with checks.part(where):
+            coupling.check(where)
+            for link in coupling.joints:
+                joint = _check_link(robot, link, f"{where}: joints").joint
+                rule = "each joint must have one coordinate"
+                checks.require(joint.nq == joint.nv == 1, f"{where}: joint {link!r}", rule, joint.nv)
+            free = [link for link in coupling.joints if link not in moved]
+            rule = "must not have prescribed motions for all of its joints"
+            checks.require(bool(free), where, rule, ", ".join(map(repr, coupling.joints)))
+            if not any(map(callable, coupling.ratios)):
+                row = {link: float(r) for link, r in zip(coupling.joints, coupling.ratios) if link in free}
+                _eliminate(row, found)
+                rule = "must not follow from the couplings before it; remove one of this cycle"
+                checks.require(bool(row), where, rule, ", ".join(map(repr, coupling.joints)))
+                found.append(row)
+
+
+def _eliminate(row: dict[str, float], found: list[dict[str, float]]) -> None:
+    """Subtract multiples of the rows of `found` from a row so that it has no entry at the first key of any of them."""
+    largest = max(map(abs, row.values()))
+    for other in found:
+        pivot = next(iter(other))
+        factor = row.pop(pivot, 0.0) / other[pivot]
+        for key, value in other.items() if factor else ():
+            if key != pivot:
+                row[key] = row.get(key, 0.0) - factor * value
+    for key in [key for key, value in row.items() if abs(value) <= 1e-12 * largest]:
+        del row[key]

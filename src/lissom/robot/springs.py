@@ -14,7 +14,7 @@ import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.actuators import PathPoint
-from lissom.robot.fields import FunctionOfS
+from lissom.robot.fields import FunctionOfS, LinkName
 from lissom.robot.functions import cubic_pieces, is_compiled
 
 
@@ -39,8 +39,8 @@ class Spring:
     """
 
     name: str
-    a: str | PathPoint
-    b: str | PathPoint
+    a: LinkName | PathPoint
+    b: LinkName | PathPoint
     stiffness: float = 0.0
     damping: float = 0.0
     rest: float | None = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lissom.dynamics.actuation import input_rows
+from lissom.dynamics.assembly import row_owner
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.forward_dynamics import run_residual
@@ -111,12 +112,12 @@ def moving_model(model: Model, q: np.ndarray, v: Any, t: float) -> Model:
     rate = np.abs(w.host["rate"]).max(axis=0)
     if rate.max(initial=0.0) <= _UNMOVED * np.abs(moving.prescribed.steady).max():
         return moving
-    name = model.loops.names[int(np.searchsorted(model.loops.row_start, rate.argmax(), side="right")) - 1]
+    owner = row_owner(model, int(rate.argmax()))
     if v is not None:
-        raise ModelError(f"v: must not move loop {name!r} (it parts at {rate.max():.3g} rad/s or m/s)")
+        raise ModelError(f"v: must not move {owner} (it parts at {rate.max():.3g} rad/s or m/s)")
     warnings.warn(
         f"robot {model.name!r}: statics takes the robot at rest, at the positions of its prescribed motions at "
-        f"t = {t:g}: their velocities would open loop {name!r}; give v=np.zeros(model.nv) if rest is meant",
+        f"t = {t:g}: their velocities would open {owner}; give v=np.zeros(model.nv) if rest is meant",
         AccuracyWarning, stacklevel=3,
     )  # fmt: skip
     return model

@@ -126,6 +126,7 @@ from lissom.stepping.step_rows import (
 )
 from lissom.systems import newton_blocks
 from lissom.systems.bordered import LoopRows, assemble_bordered, fix_prescribed, update_forces
+from lissom.systems.couplings import row_count
 from lissom.systems.loop_unknowns import put_changes
 from lissom.systems.newton_matrix import NewtonBuffers
 
@@ -403,7 +404,7 @@ def correct_stage(
     if c.follows_rates != so3.ZERO:
         take_rates(t, x, i)
     update_forces(t.nv, i, b.loops)
-    if may_have_loops() and c.project != so3.ZERO and t.loops.node.shape[0] > 0:
+    if may_have_loops() and c.project != so3.ZERO and row_count(t) > 0:
         close_loops(t, b, x, i, c1, solve)
     move_configuration(t, i, x.start, x.move, x.q)
     return decided(t, s, b, x, c, i, size, closes, counts)
@@ -509,7 +510,7 @@ def conclude(
         counts[i, DAMPED] = counts[i, DAMPED] + 1
     if c.share < so3.ZERO:  # only adaptive steps; fixed ones have a share
         estimate_error(t, x, c, i, h, numbers)
-    if may_have_loops() and c.settle != so3.ZERO and t.loops.node.shape[0] > 0:
+    if may_have_loops() and c.settle != so3.ZERO and row_count(t) > 0:
         settle_acceleration(t, b, x, i, x.notes[i, C0], solve)
 
 

@@ -21,6 +21,7 @@ from lissom.passes.scratch import Scratch
 from lissom.passes.traversal import place_bases
 from lissom.stepping.schemes import MOST_STAGES, Scheme
 from lissom.systems.bordered import LoopRows, put_row_residuals
+from lissom.systems.couplings import row_count
 from lissom.systems.loops import loop_rates, loop_residuals
 from lissom.systems.newton_matrix import NewtonBuffers
 
@@ -352,12 +353,12 @@ def still_open(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops:
     AT_REST."""
     kept = wp.float64(0.0)
     others = wp.float64(0.0)
-    if may_have_loops() and t.loops.node.shape[0] > 0:
+    if may_have_loops() and row_count(t) > 0:
         place_bases(t, s, i, x.q)
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, x.q, x.v, x.a, vec6())
-        loop_residuals(t, s, i, loops.gap)
-        loop_rates(t, s, i, vec6(), loops.rate, loops.acceleration)
+        loop_residuals(t, s, i, x.q, loops.gap)
+        loop_rates(t, s, i, x.q, x.v, x.a, vec6(), loops.rate, loops.acceleration)
         for row in range(loops.gap.shape[1]):
             missing = wp.max(wp.abs(loops.gap[i, row]) / CLOSED, c.project * wp.abs(loops.rate[i, row]) / AT_REST)
             if loops.slot[i, row] >= 0:
@@ -375,7 +376,7 @@ def ask_loops(
     if c.project == so3.ZERO:
         put_row_residuals(t.nv, i, loops, so3.ONE, loops.gap)
     else:
-        loop_rates(t, s, i, se3.join(vec3(), -gravity), loops.rate, loops.acceleration)
+        loop_rates(t, s, i, x.q, x.v, x.a, se3.join(vec3(), -gravity), loops.rate, loops.acceleration)
         put_row_residuals(t.nv, i, loops, so3.ONE / c1, loops.rate)
 
 

@@ -34,6 +34,7 @@ from lissom.passes.columns import Columns, Matrix, column_width
 from lissom.passes.features import may_have_loops
 from lissom.passes.linear_algebra import lu_factor, lu_solve
 from lissom.passes.scratch import Scratch
+from lissom.systems.couplings import put_coupling_rows, row_count
 from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_state, residual_row, velocity_row
 
 native = native_functions("systems/loops.h")
@@ -191,7 +192,7 @@ def clear_loop_rows(narrow: int, m: int, i: int, rows: Matrix):
 @wp.func
 def assemble_bordered(t: Tables, x: Columns, i: int, K: Matrix, A_q: Matrix, loops: LoopRows) -> int:
     """Find independent rows and assemble (1) from K, loops.A and A_q; returns the size of (1)."""
-    m = t.loops.row_is_hinge.shape[0]
+    m = row_count(t)
     kept = wp.int32(0)
     if may_have_loops() and m > 0:
         kept = choose_independent(x, i, loops)
@@ -220,10 +221,11 @@ def update_forces(nv: int, i: int, loops: LoopRows):
 
 
 @wp.func
-def rows_from_columns(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, of_residual: int, out: Matrix):
-    """Rows A, or A_q if `of_residual`, from the columns S of each node."""
-    clear_loop_rows(x.width, t.loops.row_is_hinge.shape[0], i, out)
+def rows_from_columns(t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, S: Matrix, of_residual: int, out: Matrix):
+    """Rows A, or A_q if `of_residual`, from the columns S of each node, and those of couplings."""
+    clear_loop_rows(x.width, row_count(t), i, out)
     if may_have_loops():
+        put_coupling_rows(t, i, x.width, q, out)
         for loop in range(t.loops.node.shape[0]):
             g = loop_state(t, s, i, loop)
             for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
@@ -237,11 +239,13 @@ def rows_from_columns(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, of_r
 
 
 @wp.func
-def rows_from_sums(t: Tables, s: Scratch, x: Columns, i: int, J: Matrix, loops: LoopRows):
-    """Rows A and A_q from path sums J of the columns."""
-    m = t.loops.row_is_hinge.shape[0]
+def rows_from_sums(t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, J: Matrix, loops: LoopRows):
+    """Rows A and A_q from path sums J of the columns, and those of couplings."""
+    m = row_count(t)
     clear_loop_rows(x.width, m, i, loops.A)
     clear_loop_rows(x.width, m, i, loops.A_q)
+    put_coupling_rows(t, i, x.width, q, loops.A)
+    put_coupling_rows(t, i, x.width, q, loops.A_q)
     for loop in range(t.loops.node.shape[0]):
         g = loop_state(t, s, i, loop)
         a = t.loops.node[loop, 0]

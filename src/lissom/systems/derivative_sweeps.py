@@ -51,6 +51,7 @@ from lissom.passes.columns import (
 from lissom.passes.features import may_have_loops, may_have_stored_poses
 from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import LoopRows, clear_loop_rows
+from lissom.systems.couplings import put_coupling_derivatives, put_coupling_rows, row_count
 from lissom.systems.loops import (
     LoopState,
     add_path_row,
@@ -373,12 +374,15 @@ def add_loop_derivatives(
     s: Scratch,
     b: DerivativeBuffers,
     i: int,
+    q: Matrix,
+    v: Matrix,
+    a: Matrix,
     acc_base: vec6,
     loops: LoopRows,
     d: LoopDerivatives,
 ):
-    """Compute rows A and A_q, and (1)-(4), from the path sums in b and the motion in s."""
-    m = t.loops.row_is_hinge.shape[0]
+    """Compute rows A and A_q, and (1)-(4), from the path sums in b and the motion in s; those of couplings too."""
+    m = row_count(t)
     x = b.x
     clear_loop_rows(x.width, m, i, loops.A)
     clear_loop_rows(x.width, m, i, loops.A_q)
@@ -386,6 +390,9 @@ def add_loop_derivatives(
     clear_loop_rows(x.width, m, i, d.rate_q)
     clear_loop_rows(x.width, m, i, d.acceleration_q)
     clear_loop_rows(x.width, m, i, d.acceleration_v)
+    put_coupling_rows(t, i, x.width, q, loops.A)
+    put_coupling_rows(t, i, x.width, q, loops.A_q)
+    put_coupling_derivatives(t, i, x.width, q, v, a, d.A_dot, d.rate_q, d.acceleration_q, d.acceleration_v)
     for loop in range(t.loops.node.shape[0]):
         g = loop_state(t, s, i, loop)
         node_A = t.loops.node[loop, 0]
@@ -411,15 +418,15 @@ def add_loop_derivatives(
             add_difference(x, node_A, node_B, i, y, b.J_E, at, d.acceleration_v)
             add_difference(x, node_A, node_B, i, both, b.J, at, d.acceleration_v)
             if t.loops.row_is_hinge[row] != 0:
-                a = t.loops.hinge[loop, 0]
+                hinge = t.loops.hinge[loop, 0]
                 across = eta_A - eta_B
                 w = se3.angular(se3.Ad_inverse(g.R_B, g.p_B, across))
                 alpha = se3.angular(se3.Ad_inverse(g.R_B, g.p_B, acc_A - acc_B - se3.ad(eta_B, across)))
-                n_dot = in_base(g, wp.cross(a, wp.cross(g.b, w)))
-                onto_w = n_dot + in_base(g, wp.cross(g.b, wp.cross(a, w)))
-                turned = wp.cross(a, alpha) + wp.cross(w, wp.cross(w, a))
+                n_dot = in_base(g, wp.cross(hinge, wp.cross(g.b, w)))
+                onto_w = n_dot + in_base(g, wp.cross(g.b, wp.cross(hinge, w)))
+                turned = wp.cross(hinge, alpha) + wp.cross(w, wp.cross(w, hinge))
                 add_difference(x, node_A, node_B, i, n_dot, b.J, at, d.A_dot)
-                add_difference(x, node_A, node_B, i, in_base(g, wp.cross(g.b, wp.cross(a, w))), b.J, at, d.rate_q)
+                add_difference(x, node_A, node_B, i, in_base(g, wp.cross(g.b, wp.cross(hinge, w))), b.J, at, d.rate_q)
                 onto_turn = in_base(g, wp.cross(g.b, turned)) + se3.coad(eta_A, onto_w)
                 add_difference(x, node_A, node_B, i, onto_turn, b.J, at, d.acceleration_q)
                 add_difference(x, node_A, node_B, i, onto_w, b.J_R, at, d.acceleration_q)

@@ -28,6 +28,7 @@ from lissom.passes.columns import Columns, Matrix
 from lissom.passes.features import may_have_loops
 from lissom.passes.scratch import Scratch
 from lissom.passes.traversal import origin_of
+from lissom.systems.couplings import coupling_rates, coupling_residuals
 
 native = native_functions("systems/loops.h")
 
@@ -177,7 +178,7 @@ def loop_wrench(t: Tables, g: LoopState, i: int, loop: int, force: Matrix) -> ve
 
 @wp.func
 def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, gap: Matrix):
-    """F −= W on A and F += W on B for all loops; residuals are written to gap."""
+    """F −= W on A and F += W on B for all loops; their residuals are written to gap."""
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
             g = loop_state(t, s, i, loop)
@@ -193,8 +194,9 @@ def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, gap: Matrix)
 
 
 @wp.func
-def loop_residuals(t: Tables, s: Scratch, i: int, gap: Matrix):
-    """e of all rows, from the poses in s."""
+def loop_residuals(t: Tables, s: Scratch, i: int, q: Matrix, gap: Matrix):
+    """e of all rows of loops, from the poses in s, and of couplings."""
+    coupling_residuals(t, i, q, gap)
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
             g = loop_state(t, s, i, loop)
@@ -203,8 +205,11 @@ def loop_residuals(t: Tables, s: Scratch, i: int, gap: Matrix):
 
 
 @wp.func
-def loop_rates(t: Tables, s: Scratch, i: int, acc_base: vec6, rate: Matrix, acceleration: Matrix):
-    """P y = A v and P ẏ + Ṗ y = A a + Ȧ v of all rows, from the motion in s."""
+def loop_rates(
+    t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6, rate: Matrix, acceleration: Matrix
+):
+    """P y = A v and P ẏ + Ṗ y = A a + Ȧ v of all rows of loops, from the motion in s, and of couplings."""
+    coupling_rates(t, i, q, v, a, rate, acceleration)
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
             g = loop_state(t, s, i, loop)

@@ -597,8 +597,8 @@ def has_couplings(model: Model) -> bool:
 def closes_by_blocks(model: Model) -> bool:
     """Whether the matrices of a robot with loops can be factored by elimination of blocks.
 
-    No block may have more than half of the coordinates. Each block at a tip must have a regular inertia; then the part
-    beyond any block has one.
+    There must be no couplings of joints. No block may have more than half of the coordinates. Each block at a tip must
+    have a regular inertia; then the part beyond any block has one.
     """
     return bool(model.n_rows) and model.cached(("closes by blocks",), lambda: _closes(model))
 
@@ -606,7 +606,7 @@ def closes_by_blocks(model: Model) -> bool:
 def _closes(model: Model) -> bool:
     """`closes_by_blocks` without a cache, for a model with loops."""
     one, size = model.of_row(0, 1), squares(model)
-    if size.max(initial=0) > model.nv // 2 or int(size.sum()) != model.nv:
+    if one.joint_couplings.names or size.max(initial=0) > model.nv // 2 or int(size.sum()) != model.nv:
         return False
     blocks = coordinate_blocks(one)
     parents = {one.nodes.parent[block.nodes[0]] for block in blocks}

@@ -35,6 +35,7 @@ from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
 from lissom.passes.features import may_have_loops
 from lissom.passes.scratch import ALL_TERMS, Scratch
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, replace_moved_columns, rows_from_sums
+from lissom.systems.couplings import add_coupling_stiffness, row_count
 from lissom.systems.derivative_sweeps import clear_attachments, inward_node
 from lissom.systems.loops import add_loop_stiffness
 from lissom.systems.mass import add_armature_rows
@@ -137,8 +138,9 @@ def make_newton_matrix(
         inward_node(t, s, b.x, b.z, i, k, b.inertia, b.H, b.S, b.S_T, b.J_P, b.J_R, b.J, b.loops.force, b.W, b.matrix)
     stiffen(t, s, b.x, i, q, v, move, so3.ONE, c1, ALL_TERMS, b.matrix)
     add_armature_rows(t, b.x.width, i, c0, b.matrix)
-    if may_have_loops() and t.loops.node.shape[0] > 0:
-        rows_from_sums(t, s, b.x, i, b.J, b.loops)
+    if may_have_loops() and row_count(t) > 0:
+        add_coupling_stiffness(t, i, b.x.width, q, b.loops.force, b.matrix)
+        rows_from_sums(t, s, b.x, i, q, b.J, b.loops)
         if q.shape[1] != t.nv:
             replace_moved_columns(t, s, b.x, i, b.S, b.S_T, b.loops)
 

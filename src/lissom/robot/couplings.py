@@ -1,0 +1,91 @@
+"""Couplings of joints: gears, differentials, mimic joints, and mechanisms that are replaced by their transmission.
+
+A coupling holds a sum of functions of single joint coordinates constant,
+
+    Σ_i f_i(q_i) = offset,   f_i(q) = r_i q for a ratio r_i                                               (1)
+
+by a Lagrange multiplier λ, so that joint i feels the force f_i'(q_i) λ. Kernels evaluate the functions as polynomials
+between knots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from lissom.robot import checks
+from lissom.robot.fields import FunctionOfQ, JointName, Numbers
+from lissom.robot.functions import fitted_polynomial, polynomial_of
+
+if TYPE_CHECKING:
+    from scipy.interpolate import PPoly
+
+_SPAN = 4.0 * np.pi  # functions of joints without stops are fitted from −_SPAN to _SPAN [rad, m]
+
+
+@final
+@dataclass(frozen=True)
+class JointCoupling:
+    """A relation between the coordinates of joints: (1).
+
+    A mimic joint q_a = m q_b + o has joints (a, b), ratios (1, −m) and offset o. A differential whose case c turns at
+    the mean of its shafts a and b has ratios (1, 1, −2). A joint that follows a function, q_a = f(q_b), has ratios
+    (1, −f).
+
+    Args:
+        name: unique among the couplings.
+        joints: names of the links whose joints are coupled; each joint has one coordinate.
+        ratios: for each joint a number, or a function of its coordinate: ls.Expression(..., "q"), ls.Tabulated, a
+            polynomial of SciPy, or a Python function.
+        offset: value of the sum [rad, m].
+        span: (low, high), the interval of the coordinates in which functions are fitted [rad, m]. Beyond it they
+            continue as straight lines, but polynomials continue. None is the range of the joint between its stops, and
+            two turns to each side if it has none.
+    Accuracy: linear terms, polynomials up to degree 7, cubic tables and SciPy's polynomials are exact. Other functions
+    are fitted to about 1e-14 of their largest value.
+    """
+
+    name: str
+    joints: tuple[JointName, ...]
+    ratios: tuple[FunctionOfQ, ...]
+    offset: float = 0.0
+    span: Numbers = None
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+        listed = isinstance(self.joints, list | tuple) and all(isinstance(x, str) for x in self.joints)
+        checks.require(listed and bool(self.joints), f"{where}: joints", "must be a list of names", self.joints)
+        twice = [name for k, name in enumerate(self.joints) if name in self.joints[:k]]
+        checks.require(not twice, f"{where}: joints", "must not name a joint twice", ", ".join(map(repr, twice)))
+        several = isinstance(self.ratios, Sequence | np.ndarray) and not isinstance(self.ratios, str)
+        rule = f"must hold {len(self.joints)} numbers or functions, one for each joint"
+        checks.require(several and len(self.ratios) == len(self.joints), f"{where}: ratios", rule, self.ratios)
+        checks.number(self.offset, f"{where}: offset")
+        if self.span is not None:
+            low, high = checks.array(self.span, (2,), f"{where}: span", "must be (low, high)")
+            checks.require(low < high, f"{where}: span", "must rise", self.span)
+        for ratio, joint in zip(self.ratios, self.joints):
+            if not callable(ratio):
+                here = f"{where}: ratio of joint {joint!r}"
+                checks.require(checks.number(ratio, here) != 0.0, here, "must not be zero", ratio)
+
+    def term(self, k: int, stops: tuple[float, float], where: str) -> float | PPoly:
+        """f_k of (1): its ratio, or its polynomials.
+
+        Args:
+            k: number of the joint in the coupling. stops: least and largest coordinate of the joint, or infinite.
+        Raises:
+            ModelError: the function is not smooth, or not finite.
+        """
+        ratio: Any = self.ratios[k]
+        if not callable(ratio):
+            return float(ratio)
+        found = polynomial_of(ratio, 1)
+        if found is not None:
+            return found
+        bounds = np.where(np.isfinite(stops), stops, (-_SPAN, _SPAN)) if self.span is None else np.asarray(self.span)
+        return fitted_polynomial(ratio, float(bounds[0]), float(bounds[1]), f"{where}: ratio of joint "
+                                 f"{self.joints[k]!r}")  # fmt: skip

@@ -1,0 +1,253 @@
+"""Changes of a whole description: remove a link, lock a joint, attach another robot.
+
+Parts name links, joints and actuators in fields whose annotations say so (`LinkName`, `JointName`, ... of
+robot/fields). The functions below find the names by these annotations, so that a new kind of part needs no code here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from lissom.robot import checks
+from lissom.robot.actuators import CustomActuator
+from lissom.robot.contacts import Contact
+from lissom.robot.fields import ACTUATOR, JOINT, LINK, LINK_OR_WORLD, LINKS, Place, Placement
+from lissom.robot.joints import JointFixed
+from lissom.robot.robot import PARTS, SHARED_NAMES, Robot, check_point
+
+_OF_LINKS = (LINK, LINK_OR_WORLD, LINKS, JOINT)  # kinds of fields that hold names of links
+_DRIVES = ("actuators", "motions")  # parts that drive a joint; a locked joint does not need them
+_SHOWN = 8  # largest number of parts that an error lists
+
+Renaming = Callable[[str, str], str]  # the new name, from the kind of the field and the old name
+Named = set[tuple[str, str]]  # parts by kind and name
+
+
+class _Names(NamedTuple):
+    """Names in a field of a part.
+
+    Fields:
+        kind: what they name; empty for a field whose parts have fields with names.
+        place, pose: fields with the place and the pose on the link, if the field may be None for the world.
+    """
+
+    kind: str
+    place: str = ""
+    pose: str = ""
+
+
+@cache
+def _fields_with_names(cls: type) -> dict[str, _Names]:
+    """The fields of a description class that hold names."""
+    hints = get_type_hints(cls, include_extras=True)
+    found = {field.name: _names_in(hints[field.name]) for field in fields(cls)}
+    return {name: names for name, names in found.items() if names is not None}
+
+
+def _names_in(hint: Any) -> _Names | None:
+    if get_origin(hint) is Annotated:
+        kind, *places = hint.__metadata__
+        return _Names(kind, *places) if kind in (*_OF_LINKS, ACTUATOR) else None
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _Names("") if _fields_with_names(hint) else None
+    inner = [names for part in get_args(hint) if (names := _names_in(part)) is not None]
+    return max(inner, key=lambda names: names.kind, default=None)
+
+
+def _renamed(value: Any, kind: str, new: Renaming) -> Any:
+    """A part, or the value of a field with names of a kind, with new names. The own name of a part stays."""
+    if isinstance(value, str):
+        return new(kind, value)
+    if isinstance(value, list | tuple):
+        return type(value)(_renamed(item, kind, new) for item in value)
+    if isinstance(value, dict):
+        return {_renamed(key, kind, new): item for key, item in value.items()}
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    found = _fields_with_names(type(value)).items()
+    return replace(value, **{name: _renamed(getattr(value, name), names.kind, new) for name, names in found})
+
+
+def _names(value: Any, kind: str = "") -> list[tuple[str, str]]:
+    """The names in a part or in the value of a field, each with the kind of its field."""
+    found: list[tuple[str, str]] = []
+
+    def noted(kind: str, name: str) -> str:
+        found.append((kind, name))
+        return name
+
+    _renamed(value, kind, noted)
+    return found
+
+
+def _grounded(value: Any, parent: str | None, at: Place, g: np.ndarray | None) -> Any:
+    """A part whose places in the world are moved to a frame: `parent` at the place `at`, displaced by g (4, 4)."""
+    if isinstance(value, list | tuple):
+        return type(value)(_grounded(item, parent, at, g) for item in value)
+    if not is_dataclass(value) or isinstance(value, type) or (isinstance(value, Contact) and value.shape is None):
+        return value
+    changes: dict[str, Any] = {}
+    for name, names in _fields_with_names(type(value)).items():
+        inner = getattr(value, name)
+        if names.kind == LINK_OR_WORLD and inner is None:
+            changes[names.pose] = _displaced(getattr(value, names.pose), g)
+            changes |= {} if parent is None else {name: parent, names.place: at}
+        elif not names.kind or names.kind == LINK:
+            changes[name] = _grounded(inner, parent, at, g)
+    return replace(value, **changes)
+
+
+def _displaced(pose: Any, g: np.ndarray | None) -> Any:
+    """A pose (4, 4), a position (3,) or None for the identity, displaced by g."""
+    if g is None:
+        return pose
+    if pose is None:
+        return g.tolist()
+    given = np.asarray(pose, dtype=np.float64)
+    return (g @ given if given.ndim == 2 else g[:3, :3] @ given + g[:3, 3]).tolist()
+
+
+def _without(part: Any, gone: set[str], kinds: tuple[str, ...]) -> Any:
+    """The part that is left after what has the names `gone`, of the given kinds, is removed; None if the part needs it.
+    Lists of links, and numbers by name, lose these names and stay if they have others."""
+    changes: dict[str, Any] = {}
+    for name, names in _fields_with_names(type(part)).items():
+        value = getattr(part, name)
+        if not any(kind in kinds and item in gone for kind, item in _names(value, names.kind)):
+            continue
+        if isinstance(value, dict):
+            changes[name] = {key: item for key, item in value.items() if key not in gone}
+        elif names.kind == LINKS and not isinstance(value, str):
+            changes[name] = type(value)(item for item in value if item not in gone)
+        if not changes.get(name):
+            return None
+    return replace(part, **changes) if changes else part
+
+
+def _title(kind: str, name: str) -> str:
+    return f"{PARTS[kind].word} {name!r}"
+
+
+def _listed(parts: list[str]) -> str:
+    more = len(parts) - _SHOWN
+    return ", ".join(parts[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _refuse_functions_of_q(robot: Robot, where: str, cure: str) -> None:
+    """Raise ModelError if a user-defined actuator is a function of all coordinates, whose number changes."""
+    for name, actuator in robot.actuators.items():
+        if isinstance(actuator, CustomActuator):
+            raise checks.fail(where, f"no actuator may be a function of all coordinates{cure}", name)
+
+
+def remove_link(robot: Robot, name: str, with_children: bool) -> list[str]:
+    """See Robot.remove_link."""
+    checks.named(name, robot.links, "remove_link", "links")
+    is_choice = isinstance(with_children, bool)
+    checks.require(is_choice, "remove_link: with_children", "must be true or false", with_children)
+    where = f"link {name!r}"
+    _refuse_functions_of_q(robot, where, ", whose number changes; remove it first")
+    gone = _branch(robot, name)
+    left = {kind: {key: _without(part, gone, _OF_LINKS) for key, part in _others(robot, kind, gone)} for kind in PARTS}
+    unused = {key for key, part in left["actuators"].items() if part is None}
+    left["couplings"] = {key: part and _without(part, unused, (ACTUATOR,)) for key, part in left["couplings"].items()}
+    removed = [_title("links", link) for link in robot.links if link in gone]
+    removed += [_title(kind, key) for kind, parts in left.items() for key, part in parts.items() if part is None]
+    if not with_children and len(removed) > 1:
+        cure = "; with_children=True removes them too"
+        parts = [part for part in removed if part != where]
+        raise checks.fail(where, f"must carry no link and no other part{cure}", _listed(parts))
+    _replace_parts(robot, left)
+    if robot.fluid is not None:
+        felt = {link: feels for link, feels in robot.fluid.links.items() if link not in gone}
+        robot.fluid = replace(robot.fluid, links=felt)
+    return removed
+
+
+def _others(robot: Robot, kind: str, gone: set[str]) -> list[tuple[str, Any]]:
+    """The parts of a kind; of the links those that stay."""
+    return [(key, part) for key, part in getattr(robot, kind).items() if kind != "links" or key not in gone]
+
+
+def _branch(robot: Robot, name: str) -> set[str]:
+    """A link and the links that hang on it."""
+    children: dict[str, list[str]] = {}
+    for link in robot.links.values():
+        if link.parent is not None:
+            children.setdefault(link.parent, []).append(link.name)
+    found, waiting = {name}, [name]
+    while waiting:
+        new = [child for child in children.get(waiting.pop(), []) if child not in found]
+        found.update(new)
+        waiting += new
+    return found
+
+
+def _replace_parts(robot: Robot, parts: dict[str, dict[str, Any]]) -> None:
+    """Set the parts of a robot by kind and name, without those that are None."""
+    for kind, items in parts.items():
+        setattr(robot, kind, {key: part for key, part in items.items() if part is not None})
+
+
+def lock(robot: Robot, name: str, q: Any) -> list[str]:
+    """See Robot.lock."""
+    checks.named(name, robot.links, "lock", "links")
+    link, where = robot.links[name], f"link {name!r} > joint"
+    link.check(f"link {name!r}")
+    checks.require(link.joint.nv > 0, where, "must move before it is locked", type(link.joint).__name__)
+    turned = link.joint.displacement(link.joint.configuration(q, f"{where}: q"), where)
+    _refuse_functions_of_q(robot, where, ", whose number changes; remove it first")
+    left = {kind: {key: _without(part, {name}, (JOINT,)) for key, part in getattr(robot, kind).items()}
+            for kind in PARTS}  # fmt: skip
+    for kind, parts in left.items():
+        needed = [_title(kind, key) for key, part in parts.items() if part is None and kind not in _DRIVES]
+        checks.require(not needed, where, "must not be locked while other parts need it; remove them first", needed)
+    unused = {key for key, part in left["actuators"].items() if part is None}
+    left["couplings"] = {key: _without(part, unused, (ACTUATOR,)) for key, part in left["couplings"].items()}
+    placement = turned if link.placement is None else np.asarray(link.placement, dtype=np.float64) @ turned
+    left["links"][name] = replace(link, joint=JointFixed(), placement=placement.tolist())
+    removed = [_title(kind, key) for kind, parts in left.items() for key, part in parts.items() if part is None]
+    _replace_parts(robot, left)
+    return removed
+
+
+def attach(robot: Robot, other: Robot, parent: str | None, placement: Placement, prefix: str, at: Place) -> None:
+    """See Robot.attach."""
+    checks.require(isinstance(other, Robot), "attach", "expected a Robot, the description and not its Model", other)
+    checks.title(prefix, "attach: prefix", may_be_empty=True)
+    where = f"attach robot {other.name!r}"
+    checks.pose(placement, f"{where}: placement")
+    g = None if placement is None else np.array(placement, dtype=np.float64)
+    if parent is not None:
+        checks.named(parent, robot.links | robot.frames, f"{where}: parent", "links and frames")
+        if parent in robot.frames:
+            checks.require(
+                checks.shape(at) == () and at == 1.0,
+                f"{where}: at",
+                "must be left out where the parent is a frame, which has it",
+                at,
+            )
+            frame = robot.frames[parent]
+            parent, at = frame.link, frame.s
+            g = g if frame.placement is None else np.array(_displaced(placement, np.array(frame.placement)))
+        checks.place(at, f"{where}: at")
+        check_point(robot.links[parent], at, f"{where}: at")
+    _refuse_functions_of_q(other, where, "; add it after attaching")
+    new: dict[str, dict[str, Any]] = {}
+    for kind in PARTS:
+        copies = [_grounded(_renamed(part, "", lambda _, name: prefix + name), parent, at, g)
+                  for part in getattr(other, kind).values()]  # fmt: skip
+        new[kind] = {prefix + part.name: replace(part, name=prefix + part.name) for part in copies}
+    for kind, copies in new.items():
+        taken = getattr(robot, kind).keys() | getattr(robot, SHARED_NAMES.get(kind, kind)).keys()
+        rule = "must not be taken already; give another prefix"
+        for name in copies:
+            checks.require(name not in taken, f"{where} > {PARTS[kind].word} name", rule, name)
+    for kind, parts in new.items():
+        getattr(robot, kind).update(parts)
+    robot.near_pairs = max(robot.near_pairs, other.near_pairs)
