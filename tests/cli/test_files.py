@@ -112,9 +112,9 @@ def test_info_says_what_the_robot_touches_and_what_it_swims_in(tmp_path, capsys)
     ball = "  - {name: ball, body: {type: RigidBody, shape: sphere, radius: 0.1, density: 1e3}}\n"
     world = """\
 contacts:
-  - {name: floor, links: [arm, ball], shape: {type: ShapePlane}, friction: 0.5}
+  - {name: floor, links: [arm, ball], shape: {type: ShapePlane}, stiffness: 1e5, friction: 0.5}
   - {name: lid, links: arm, shape: {type: ShapeSphere, radius: 0.1}, on: ball, stiffness: 2e3, exponent: 2}
-  - {name: push, links: arm, others: ball}
+  - {name: push, links: arm, others: ball, stiffness: 1e5}
 fluid: {density: 1000, current: [0.1, 0, 0], links: {ball: null}}
 """
     text = SMALL.replace("actuators:", f"{ball}actuators:") + world
@@ -127,6 +127,24 @@ fluid: {density: 1000, current: [0.1, 0, 0], links: {ball: null}}
         f"contact 'push' of 'arm' with links 'ball': {law}, friction 0",
         "fluid of 1000 kg/m³, with a current, felt by 'arm'",
     ]
+
+
+def test_info_says_which_contact_laws_are_chosen(tmp_path, capsys):
+    """`info` prints the modulus of both sides and the numbers that follow from it, for each law of a contact."""
+    text = """\
+format: 1
+links:
+  - name: ball
+    joint: {type: JointFree}
+    body: {type: RigidBody, shape: sphere, radius: 0.03, material: {young: 2e6, poisson: 0.45, density: 900}}
+contacts:
+  - {name: floor, links: ball, shape: {type: ShapePlane}, friction: 0.4, restitution: 0.6}
+"""
+    assert main(["info", str(write(tmp_path / "r.yaml", text))]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("contact 'floor'"))
+    E = 2e6 / (1 - 0.45**2)
+    assert f"chosen from effective modulus {E:.4g} Pa: stiffness {4 / 3 * E * 0.03**0.5:.4g} N/m^1.5" in line
+    assert "exponent 1.5, friction 0.4, damping " in line and "stick_stiffness " in line
 
 
 def test_info_says_what_deformable_bodies_are(tmp_path, capsys):

@@ -423,25 +423,19 @@ _KINDS[BALLS] = Annotated[
 ]
 
 
-def _box(size: Any, density: float, shape: str = "box") -> bodies.RigidBody:
+def _box(size: Any, **stuff: Any) -> bodies.RigidBody:
     sides = checks.array(size, (3,), "size", "must be 3 finite numbers")
-    return bodies.RigidBody.box(*map(float, sides), density=density)
-
-
-def _cylinder(length: float, radius: float, density: float, shape: str = "cylinder") -> bodies.RigidBody:
-    return bodies.RigidBody.cylinder(length, radius, density=density)
-
-
-def _sphere(radius: float, density: float, shape: str = "sphere") -> bodies.RigidBody:
-    return bodies.RigidBody.sphere(radius, density=density)
+    return bodies.RigidBody.box(*map(float, sides), **stuff)
 
 
 def _solid(shape: str, make: Callable[..., Any], sizes: dict[str, Any]) -> Any:
+    """Type annotation of a RigidBody with a shape; a material may state the density."""
     fixed = {"type": (Literal["RigidBody"], ...), "shape": (Literal[shape], ...)}
-    fields = fixed | {name: (kind, ...) for name, kind in sizes.items()} | {"density": (float, ...)}
+    stuff = {"density": (float | None, None), "material": (_kind(materials.Material, ()) | None, None)}
+    fields = fixed | {name: (kind, ...) for name, kind in sizes.items()} | stuff
     drawn: dict[str, Any] = {"meshes": (_list_of(_Mesh), None)}
 
-    def made(meshes: Any = (), **given: Any) -> bodies.RigidBody:
+    def made(meshes: Any = (), shape: str = "", **given: Any) -> bodies.RigidBody:
         return dataclasses.replace(make(**given), meshes=tuple(meshes))
 
     return _mapping(f"RigidBody {shape}", made, fields | drawn)
@@ -477,8 +471,8 @@ Body = _one_of(
     | {
         "DeformableBody": _mapping("DeformableBody", _deformable, _deformable_fields()),
         "RigidBody box": _solid("box", _box, {"size": Constant}),
-        "RigidBody cylinder": _solid("cylinder", _cylinder, {"length": float, "radius": float}),
-        "RigidBody sphere": _solid("sphere", _sphere, {"radius": float}),
+        "RigidBody cylinder": _solid("cylinder", bodies.RigidBody.cylinder, {"length": float, "radius": float}),
+        "RigidBody sphere": _solid("sphere", bodies.RigidBody.sphere, {"radius": float}),
     },
     _body_tag,
 )
