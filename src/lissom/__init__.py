@@ -21,6 +21,7 @@ _PUBLIC = {
         "ModelError",
         "PlausibilityWarning",
         "RedundancyWarning",
+        "RepairWarning",
         "ShapeError",
         "StabilityWarning",
         "StepWarning",
@@ -28,7 +29,7 @@ _PUBLIC = {
     "robot.robot": ("Link", "Robot"),
     "robot.bodies": ("RigidBody", "Rod"),
     "robot.materials": ("CatalogueEntry", "Material", "catalogue"),
-    "robot.meshes": ("FittedBalls", "Mesh", "fit_balls"),
+    "robot.meshes": ("FittedBalls", "Mesh", "MeshBalls", "fit_balls"),
     "robot.sections": (
         "SectionAnnulus",
         "SectionCircle",
@@ -62,7 +63,7 @@ _PUBLIC = {
         "JointUniversal",
     ),
     "robot.poses": ("PoseSpline",),
-    "robot.actuators": ("PathBody", "PathPoint", "PathRod"),
+    "robot.actuators": ("PathBody", "PathPoint", "PathRod", "PathWrap"),
     "robot.fluid": ("Hydrodynamics",),
     "robot.shapes": (
         "ShapeBox",

@@ -103,6 +103,7 @@ from lissom.errors import LeftOutWarning as LeftOutWarning
 from lissom.errors import ModelError as ModelError
 from lissom.errors import PlausibilityWarning as PlausibilityWarning
 from lissom.errors import RedundancyWarning as RedundancyWarning
+from lissom.errors import RepairWarning as RepairWarning
 from lissom.errors import ShapeError as ShapeError
 from lissom.errors import StabilityWarning as StabilityWarning
 from lissom.errors import StepWarning as StepWarning
@@ -148,6 +149,7 @@ from lissom.model.model_batch import ModelBatch as ModelBatch
 from lissom.robot.actuators import PathBody as PathBody
 from lissom.robot.actuators import PathPoint as PathPoint
 from lissom.robot.actuators import PathRod as PathRod
+from lissom.robot.actuators import PathWrap as PathWrap
 from lissom.robot.bases import BasisBSpline as BasisBSpline
 from lissom.robot.bases import BasisChebyshev as BasisChebyshev
 from lissom.robot.bases import BasisCustom as BasisCustom
@@ -178,6 +180,7 @@ from lissom.robot.materials import Material as Material
 from lissom.robot.materials import catalogue as catalogue
 from lissom.robot.meshes import FittedBalls as FittedBalls
 from lissom.robot.meshes import Mesh as Mesh
+from lissom.robot.meshes import MeshBalls as MeshBalls
 from lissom.robot.meshes import fit_balls as fit_balls
 from lissom.robot.poses import PoseSpline as PoseSpline
 from lissom.robot.robot import Link as Link

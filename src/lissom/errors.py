@@ -76,8 +76,20 @@ def keeping(so_far: Callable[[], Any]) -> Iterator[None]:
         raise
 
 
+class PartsWarning(UserWarning):
+    """A warning in one line.
+
+    Attributes:
+        report: all parts that the warning is about, one in each line; empty if the message names them all.
+    """
+
+    def __init__(self, message: str, report: str = "") -> None:
+        super().__init__(message)
+        self.report = report
+
+
 @final
-class AccuracyWarning(UserWarning):
+class AccuracyWarning(PartsWarning):
     """The model was built as asked, but a stated choice costs accuracy."""
 
 
@@ -87,8 +99,8 @@ class CacheWarning(UserWarning):
 
 
 @final
-class LeftOutWarning(UserWarning):
-    """A file describes what the robot that was made of it has not; the message lists it."""
+class LeftOutWarning(PartsWarning):
+    """A file contains parts that the robot does not have. The message names the first of each kind, `report` all."""
 
 
 @final
@@ -99,6 +111,12 @@ class PlausibilityWarning(UserWarning):
 @final
 class RedundancyWarning(UserWarning):
     """Some rows of the loops follow from the others; the motion is unique, the forces in the loops are not."""
+
+
+@final
+class RepairWarning(PartsWarning):
+    """A file contains numbers that no body has, such as a negative moment of inertia. The robot has the nearest numbers
+    that a body can have. The message gives the size of the first changes, `report` of all."""
 
 
 @final

@@ -51,6 +51,27 @@ MUTATIONS = (
         ("tests/native/test_native_systems.py", "tests/simulation/test_loops.py"),
     ),
     Mutation(
+        "the projected area of surface points does not turn with the body in derivatives",
+        "forces/contact.py",
+        "    D_turn += wp.outer(along, -push * wp.cross(facing, n))  # (11)\n",
+        "",
+        ("tests/derivatives/test_surface_contact.py",),
+    ),
+    Mutation(
+        "the list of near pairs is not renewed when a shape moves",
+        "model/surroundings.py",
+        "        for n, corner in enumerate(_CORNERS):",
+        "        for n, corner in enumerate(_CORNERS[:0]):",
+        ("tests/robot/test_mutual_contacts.py",),
+    ),
+    Mutation(
+        "the effective modulus is that of springs in parallel",
+        "robot/contact_laws.py",
+        "    return 1.0 / (_compliance(a) + _compliance(b))",
+        "    return 1.0 / max(_compliance(a), _compliance(b))",
+        ("tests/closed_form/test_chosen_laws.py",),
+    ),
+    Mutation(
         "the list of near pairs is never renewed",
         "forces/contact.py",
         "        if not (wp.dot(moved, moved) < limit):\n            return 1",
@@ -455,5 +476,34 @@ MUTATIONS = (
         "changes |= {} if parent is None else {name: parent, names.place: at}",
         "changes |= {} if parent is None or names.pose == 'position' else {name: parent, names.place: at}",
         ("tests/robot/test_edits.py", "-k", "at_once"),
+    ),
+    Mutation(
+        "each spring looks up the neutral poses of all links below it",
+        "model/nodes.py",
+        "        g = here.neutral = g @ here.G @ _neutral_motion(here)\n",
+        "        g = g @ here.G @ _neutral_motion(here)\n",
+        ("tests/robot/test_many_links.py", "-k", "chain"),
+    ),
+    Mutation(
+        "an unphysical inertia loses its negative moments and keeps the others",
+        "io/imports.py",
+        "    second, gap = nnls(_SUMS, moments)\n    nearest = (axes * (_SUMS @ second)) @ axes.T\n",
+        "    second, gap = nnls(_SUMS, moments)\n    nearest = (axes * np.maximum(moments, 0.0)) @ axes.T\n",
+        ("tests/io/test_awkward_urdf.py", "-k", "nearest"),
+    ),
+    Mutation(
+        "a mimic joint follows against its multiplier",
+        "io/urdf.py",
+        "[1.0, -multiplier]",
+        "[1.0, multiplier]",
+        ("tests/io/test_awkward_urdf.py", "-k", "mimic"),
+    ),
+    Mutation(
+        "balls of meshes are made for links that touch nothing",
+        "model/surroundings.py",
+        "        for contact in robot.contacts.values():\n            self._add_contact(contact)\n        warn_of_gaps",
+        "        for link in bodies:\n            list(bodies[link].balls(None, link))\n"
+        "        for contact in robot.contacts.values():\n            self._add_contact(contact)\n        warn_of_gaps",
+        ("tests/io/test_awkward_urdf.py", "-k", "balls_of_meshes"),
     ),
 )

@@ -34,7 +34,10 @@ NO_ARRAYS |= {"targets", "task", "velocity", "y"}
 UNIT = re.compile(r"\[(rad|m|s|N|Pa|J|kg|W|-|1/m|per )[^\]]*\]")
 # classes that cannot be or need not be final: their bases give them their form
 FOREIGN_BASES = {"NamedTuple", "Enum", "BaseModel", "Schema", "yaml.SafeLoader", "yaml.SafeDumper"}
-BASES_WITHOUT_A_LAW = {"Spring": "the fields every joint has; JointFixed and the others add the law"}
+BASES_WITHOUT_A_LAW = {
+    "Spring": "the fields every joint has; JointFixed and the others add the law",
+    "PartsWarning": "a warning with a report; its members say of which parts",
+}
 
 
 def defined_in(file):

@@ -222,8 +222,11 @@ def test_geoms_are_drawn_and_touch(tmp_path):
     assert mesh.surface()[0].min(axis=0) == pytest.approx([0, 0, 5], abs=1e-6) and len(mesh.surface()[1]) == 4
     path = tmp_path / "mesh.xml"
     path.write_text(one(body='<geom type="mesh" mesh="k"/>', head=head), encoding="utf-8")
-    with pytest.warns(ls.AccuracyWarning, match="'b' 6, up to .* mm away") as told:
-        balls = np.array(ls.load_mjcf(path, balls=6).links["b"].body.balls)
+    robot = ls.load_mjcf(path, balls=6)
+    robot.add_contact("ground", "b", ls.ShapePlane(), stiffness=1e3)
+    with pytest.warns(ls.AccuracyWarning, match="meshes of link 'b', up to .* mm from the surface") as told:
+        contacts = robot.build().contacts
+    balls = np.column_stack([contacts.ball_position, contacts.ball_radius])
     assert len(balls) == 6 and (balls[:, :3].sum(axis=1) + np.sqrt(3) * balls[:, 3] < 1 + 1e-6).all() and len(told) == 1
 
 

@@ -198,7 +198,7 @@ def cube(path, side):
 
 def test_files_of_meshes(tmp_path):
     """Purpose: a visual names its file, found beside the robot, in packages above it or where it is said; a collision
-    becomes balls that fill it, and the warning says how far they are from it."""
+    becomes balls that fill it once a contact names its link, and the warning says how far they are from it."""
     cube(tmp_path / "robots" / "mine" / "a.obj", 200.0)
     cube(tmp_path / "elsewhere" / "b.obj", 0.1)
     mesh = '<{0}><origin xyz="0 0 1"/><geometry><mesh filename="{1}" scale="{2}"/></geometry></{0}>'
@@ -209,12 +209,15 @@ def test_files_of_meshes(tmp_path):
     path.write_text(text, encoding="utf-8")
     with pytest.warns() as told:
         robot = ls.load_urdf(path, balls=10, packages={"other": tmp_path / "elsewhere"})
+        robot.build()
+        robot.add_contact("ground", "b", ls.ShapePlane(), stiffness=1e3)
+        contacts = robot.build().contacts
     assert [w.category for w in told] == [ls.LeftOutWarning, ls.AccuracyWarning]
     assert "left out: missing mesh file of 'none.stl' (line 3)" in str(told[0].message)
-    assert "'b' 10, up to" in str(told[1].message) and str(path) in str(told[1].message)
+    assert "meshes of link 'b', up to" in str(told[1].message) and told[1].message.report.startswith("'b': up to")
     body = robot.links["b"].body
     assert [Path(m.file).name for m in body.meshes] == ["a.obj", "a.obj", "b.obj"]
-    balls = np.array(body.balls)
+    balls = np.column_stack([contacts.ball_position, contacts.ball_radius])
     assert len(balls) == 10 and (np.abs(balls[:, :3] - [0, 0, 1]).max(axis=1) + balls[:, 3] < 0.1 + 1e-12).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error", ls.AccuracyWarning)
@@ -257,7 +260,10 @@ MOTOR = '<transmission name="t"><joint name="j"/><actuator name="m"/></transmiss
 SPHERE = '<visual><geometry><sphere radius="-1"/></geometry></visual>'
 CONE = "<collision><geometry><cone/></geometry></collision>"
 WRONG = {
-    "mimic": (two(("continuous", '\n<mimic joint="k"/>')), "line 5: mimic: joint 'j' must not mimic another joint"),
+    "mimic": (
+        two(("continuous", '\n<mimic joint="k"/>')),
+        r"line 5: mimic: joint 'j': must mimic one of .*\(got 'k'\)",
+    ),
     "type": (two(("screw", "")), r"line 4: joint 'j': the type must be one of revolute, .* \(got 'screw'\)"),
     "no limit": (two(("revolute", "")), "joint 'j': a revolute joint must hold <limit>"),
     "empty range": (two(("revolute", '<limit lower="1" upper="1"/>')), "limit: joint 'j': lower must be < upper"),
@@ -273,7 +279,7 @@ WRONG = {
     "no mass": (FIXED.replace('<mass value="1"/>', ""), "line 1: inertial: must hold <mass>"),
     "no inertia": (FIXED.replace('ixy="0" ', ""), "inertia: the attribute 'ixy' is required"),
     "no body": (FIXED.replace('ixx="1"', 'ixx="9"'), "inertial: link 'a': body: inertia: its largest"),
-    "shape": (two(("fixed", ""), CONE), "geometry: must hold one of box, cylinder, mesh, sphere"),
+    "shape": (two(("fixed", ""), CONE), "geometry: must hold one of box, capsule, cylinder, mesh, sphere"),
     "radius": (two(("fixed", ""), SPHERE), "sphere: sphere: radius: must be > 0"),
     "transmission": (two(("fixed", ""), more=MOTOR), "joint 'j': must be a joint that moves"),
     "root": ("<mujoco/>", "a URDF file begins with <robot>"),
@@ -284,10 +290,10 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_mistakes_name_file_line_and_element(tmp_path, name):
-    """Purpose: a file that cannot be read as it stands says where and why; mimic joints are not supported."""
+    """Purpose: a file that cannot be read as it stands says where and why."""
     text, rule = WRONG[name]
     with pytest.raises(ls.ModelError, match=rule) as raised:
-        written(tmp_path, text)
+        written(tmp_path, text, strict=True)
     assert str(raised.value).startswith(f"{tmp_path / 'robot.urdf'}, line ")
 
 

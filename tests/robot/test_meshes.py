@@ -138,10 +138,16 @@ BROKEN = {
 }
 
 
+def touching(robot):
+    """A robot whose link a touches the ground, so that its contact balls are made."""
+    robot.add_contact("ground", "a", ls.ShapePlane(), stiffness=1e3)
+    return robot
+
+
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize("use", ["surface", "urdf", "picture"])
 def test_files_without_a_surface_are_named(name, use, tmp_path):
-    """Wherever they are used: an error of the library that names the file."""
+    """Wherever they are used, for an imported robot by a contact: an error of the library that names the file."""
     text, rule = BROKEN[name]
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
@@ -152,7 +158,7 @@ def test_files_without_a_surface_are_named(name, use, tmp_path):
             body = f'<collision><geometry><mesh filename="{path}"/></geometry></collision>'
             urdf = tmp_path / "robot.urdf"
             urdf.write_text(f'<robot name="r"><link name="a">{body}</link></robot>', encoding="utf-8")
-            ls.load_urdf(urdf)
+            touching(ls.load_urdf(urdf)).build()
         else:
             ls.render(with_meshes(ls.Mesh(file=str(path))).build(), [0.0], size=(64, 48))
 
@@ -163,8 +169,10 @@ def test_collision_meshes_that_no_balls_fit_are_named(tmp_path):
     path.write_text(stl([P, Q, R]), encoding="utf-8")
     body = f'<collision><geometry><mesh filename="{path}"/></geometry></collision>'
     (tmp_path / "r.urdf").write_text(f'<robot name="r"><link name="a">{body}</link></robot>', encoding="utf-8")
-    with pytest.raises(ls.ModelError, match=r"r\.urdf, line 1: mesh: mesh '.*flat\.stl': .* balls=0 leaves it out"):
-        ls.load_urdf(tmp_path / "r.urdf")
+    robot = touching(ls.load_urdf(tmp_path / "r.urdf"))
+    rule = r"link 'a' > body > balls > meshes\[0\]: mesh '.*flat\.stl': .* leave out this mesh"
+    with pytest.raises(ls.ModelError, match=rule):
+        robot.build()
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,11 @@ of each of the two nodes, for changes δ of poses and δη of twists, and with W
 H and N are those of an obstacle at rest, at the relative twist. A new list of near pairs is made whenever a ball has
 moved by half the margin since the last one, so that no contact is missed.
 
+A point of a surface has an outward normal m that turns with its body. It carries the pressure on its projected area:
+its k has the factor
+
+    a = (−m·n)₊,   δa = −(m × n)·θ − m·N δc        for a rotation θ of the body and a displacement δc         (11)
+
 Source: Mathew 2025 (57)-(61) and §6.2, with the shape's Hessian in place of that of a cylinder, damping and friction.
 K. L. Johnson, Contact Mechanics, 1985, ch. 7 (a tangential spring below the limit of friction); the return to the cone
 is that of J. C. Simo, T. J. R. Hughes, Computational Inelasticity, 1998, ch. 1.
@@ -373,7 +378,15 @@ def contact_force(
 
 @wp.func
 def contact_derivatives(
-    law: ContactLaw, anchored: Anchor, radius: wp.float64, depth: wp.float64, n: vec3, N: mat3, u: vec3, spin: vec3
+    law: ContactLaw,
+    anchored: Anchor,
+    facing: vec3,
+    radius: wp.float64,
+    depth: wp.float64,
+    n: vec3,
+    N: mat3,
+    u: vec3,
+    spin: vec3,
 ):
     """D_c, D_u, D_ω and D_θ of f, with u and ω held fixed under D_c and D_θ."""
     push, by_depth, by_rate = pressure(law, depth, -wp.dot(n, u))
@@ -395,7 +408,8 @@ def contact_derivatives(
             by_centre, by_turn = elastic_slip_derivatives(anchored, radius, n, N)
             D_c += G * by_centre
             D_turn += G * by_turn
-    D_c += wp.outer(along, -by_depth * n - by_rate * (N * u))
+    D_c += wp.outer(along, -by_depth * n - by_rate * (N * u) - push * (N * facing))
+    D_turn += wp.outer(along, -push * wp.cross(facing, n))  # (11)
     D_u += wp.outer(along, -by_rate * n)
     return D_c, D_u, D_spin, D_turn
 
@@ -582,12 +596,14 @@ def put_anchor(t: Tables, i: int, e: int, on_obstacle: vec3, on_ball: vec3):
 class Contact:
     """The arguments of the contact law for a pair, in the base frame.
 
-    law. anchored: the anchor. radius and depth of the ball. c: centre. n, N: normal and Hessian. u, spin: velocity of
-    the centre and angular velocity relative to the obstacle. a, b: nodes of ball and obstacle.
+    law. anchored: the anchor. facing: m/a of (11), zero for balls. radius and depth of the ball. c: centre. n, N:
+    normal and Hessian. u, spin: velocity of the centre and angular velocity relative to the obstacle. a, b: nodes of
+    ball and obstacle.
     """
 
     law: ContactLaw
     anchored: Anchor
+    facing: vec3
     radius: wp.float64
     depth: wp.float64
     c: vec3
@@ -601,7 +617,8 @@ class Contact:
 
 @wp.func(inline=False)
 def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
-    """The contact of pair e; all but nodes, radius, centre and depth is zero if it is open."""
+    """The contact of pair e; all but nodes, radius, centre and depth is zero if it is open. A pair of a surface point
+    that faces away counts as open."""
     ball = t.contacts.pair[e, 0]
     obstacle = t.contacts.pair[e, 1]
     x = Contact()
@@ -614,6 +631,16 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
     y = wp.transpose(R) * (x.c - p)
     d, n, N = obstacle_distance(t, obstacle, y)
     x.depth = x.radius - d
+    share = so3.ONE
+    normal = t.contacts.ball_normal[ball]
+    if x.depth > so3.ZERO and wp.dot(normal, normal) > so3.ZERO:
+        R_a, _p_a = pose_of(s, i, x.a, origin)
+        facing = R_a * normal
+        share = -wp.dot(facing, R * n)
+        if share > so3.ZERO:
+            x.facing = facing / share
+        else:
+            x.depth = so3.ZERO
     if x.depth > so3.ZERO:
         x.n = R * n
         x.N = R * N * wp.transpose(R)
@@ -621,12 +648,13 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
         x.spin = se3.angular(rho)
         x.u = se3.linear(rho) + wp.cross(x.spin, x.c)
         row = t.contacts.pair[e, 2]
-        x.law.stiffness = t.contacts.law[row, 0]
+        weight = t.contacts.pair_weight[e]
+        x.law.stiffness = share * weight * t.contacts.law[row, 0]
         x.law.exponent = t.contacts.law[row, 1]
         x.law.damping = t.contacts.law[row, 2]
         x.law.friction = t.contacts.law[row, 3]
         x.law.slip_speed = t.contacts.law[row, 4]
-        x.law.stick_stiffness = t.contacts.law[row, 5]
+        x.law.stick_stiffness = weight * t.contacts.law[row, 5]
         x.law.stick_damping = t.contacts.law[row, 6]
         anchor = anchor_at(t, i, e)
         if x.law.stick_stiffness > so3.ZERO and not wp.isnan(anchor[0]):
@@ -709,7 +737,9 @@ def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)
         x = contact_of(t, s, i, s.near.pair[i, j])
         if x.depth > so3.ZERO:
             f, m = contact_force(x.law, x.anchored, x.radius, x.depth, x.n, x.u, x.spin)
-            D_c, D_u, D_spin, D_turn = contact_derivatives(x.law, x.anchored, x.radius, x.depth, x.n, x.N, x.u, x.spin)
+            D_c, D_u, D_spin, D_turn = contact_derivatives(
+                x.law, x.anchored, x.facing, x.radius, x.depth, x.n, x.N, x.u, x.spin
+            )
             H_c, N_c = contact_response(x.radius, x.n, x.N, x.u, x.spin, f, m, D_c, D_u, D_spin, D_turn)
             put_response(s, i, x.a, x.b, x.c, m, f, H_c, N_c, H)
 

@@ -21,11 +21,11 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.io.urdf import LeftOut
+from lissom.io.imports import Findings, body_balls, shape_balls
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
 from lissom.robot.joints import Joint, JointFixed, JointFree, JointPrismatic, JointRevolute, JointSpherical
-from lissom.robot.meshes import Mesh, fit_balls
+from lissom.robot.meshes import Mesh, MeshBalls
 from lissom.robot.robot import Robot
 from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, ShapeSphere
 
@@ -92,12 +92,12 @@ def load_mjcf(
     | limits | stops |
 
     The coordinates are those of MuJoCo, in its order. Free joints have lissom's coordinates and start at the pose in
-    the file. A LeftOutWarning lists the parts of the file that the robot does not have. An AccuracyWarning gives the
-    distances between balls and meshes.
+    the file. A LeftOutWarning lists the parts of the file that the robot does not have.
 
     Args:
         path: path of the file.
-        balls: largest number of balls of a colliding mesh. 0: no balls at all, also none for simple shapes.
+        balls: largest number of balls of a colliding mesh, which `build` makes if a contact names its link (see
+            MeshBalls). 0: no balls at all, also none for simple shapes.
         limit_stiffness, limit_damping: stiffness [N·m/rad, N/m] and damping [N·m·s/rad, N·s/m] of the stops, which
             replace MuJoCo's limit constraints.
     Raises:
@@ -125,7 +125,7 @@ def load_mjcf(
         robot.check()
     except ModelError as error:
         raise ModelError(f"{name}: {error}") from None
-    reader.left_out.warn()
+    reader.findings.warn()
     return robot
 
 
@@ -135,7 +135,7 @@ class _Reader:
 
     def __init__(self, mujoco: Any, compiled: Any, source: str, balls: int, stops: dict[str, float]) -> None:
         self.mujoco, self.m, self.balls, self.stops = mujoco, compiled, balls, stops
-        self.left_out = LeftOut(source)
+        self.findings = Findings(source)
         for tag, count in _REFUSED.items():
             if getattr(compiled, count, 0):
                 raise ModelError(f"{source}: {tag} {self._name(tag, 0)!r}: is not supported and cannot be left out")
@@ -149,7 +149,7 @@ class _Reader:
         return (kind is not None and self.mujoco.mj_id2name(self.m, kind, k)) or f"{tag} {k}"
 
     def _note(self, kind: str, tag: str, k: int) -> None:
-        self.left_out.add(kind, f"{tag} {self._name(tag, k)!r}")
+        self.findings.left_out(kind, f"{tag} {self._name(tag, k)!r}")
 
     def robot(self) -> Robot:
         """The robot that the file describes."""
@@ -165,12 +165,12 @@ class _Reader:
             self._add_input(robot, k)
         for tag, count in _LEFT_OUT.items():
             for k in range(getattr(m, count, 0)):
-                self.left_out.add(f"<{tag}>", repr(self._name(tag, k)))
+                self.findings.left_out(f"<{tag}>", repr(self._name(tag, k)))
         for word in _SPEEDS:
             if np.any(getattr(m.opt, word)):
-                self.left_out.add(word, "<option>")
+                self.findings.left_out(word, "<option>")
         if off & ~weightless:
-            self.left_out.add("flags that disable parts of the physics", "<option>")
+            self.findings.left_out("flags that disable parts of the physics", "<option>")
         for g in range(m.body_geomnum[0]):
             self._note("what stands in the world", "geom", g)
         return robot
@@ -268,8 +268,8 @@ class _Reader:
         touching = [g for g in geoms if m.geom_contype[g] or m.geom_conaffinity[g]]
         seen = [g for g in geoms if g not in touching] or touching
         meshes = [mesh for g in seen for mesh in self._mesh(g)]
-        rows = [row for g in touching for row in self._balls(g, b)]
-        if not m.body_mass[b] and not meshes and not rows:
+        balls = self._balls(touching) if self.balls else None
+        if not m.body_mass[b] and not meshes and balls is None:
             return None
         R = self._rotation(m.body_iquat[b])
         inertia = R @ np.diag(m.body_inertia[b]) @ R.T
@@ -277,7 +277,7 @@ class _Reader:
             float(m.body_mass[b]),
             m.body_ipos[b].tolist(),
             (0.5 * (inertia + inertia.T)).tolist(),
-            balls=rows or None,
+            balls=balls,
             meshes=tuple(meshes),
         )
 
@@ -298,34 +298,17 @@ class _Reader:
         else:
             self._note(f"{kind} of a body", "geom", g)
 
-    def _balls(self, g: int, b: int) -> list[list[float]]:
-        """Contact balls (x, y, z, radius) of a geom in its body's frame."""
-        kind, shape, pose = self._kind(g), self._shape(g), self._place(g)
-        if not self.balls:
-            return []
-        if kind in ("mesh", "ellipsoid"):
-            (mesh,) = self._mesh(g)
-            try:
-                fit = fit_balls(*mesh.surface(), self.balls)
-            except ModelError as error:
-                where = f"{self.left_out.source}: geom {self._name('geom', g)!r}"
-                raise ModelError(f"{where}: {error}; balls=0 leaves it out") from None
-            self.left_out.fitted(str(self._link(b)), len(fit.balls), fit.gap)
-            return fit.balls.tolist()
-        if isinstance(shape, ShapeSphere):
-            rows: Any = [(0.0, 0.0, 0.0, shape.radius)]
-        elif isinstance(shape, ShapeCapsule):
-            ends = np.linspace(-0.5, 0.5, 1 + int(np.ceil(shape.length / shape.radius))) * shape.length
-            rows = [(0.0, 0.0, z, shape.radius) for z in ends.tolist()]
-        elif isinstance(shape, ShapeBox):
-            rows = RigidBody.box(shape.size_x, shape.size_y, shape.size_z, density=1.0).balls
-        elif isinstance(shape, ShapeCylinder):
-            whole = RigidBody.cylinder(2.0 * float(self.m.geom_size[g, 1]), shape.radius, density=1.0)
-            rows = np.array(whole.balls)[:, [2, 1, 0, 3]]  # from the axis x to the axis z
-        else:
-            return []
-        rows = np.array(rows, dtype=np.float64)
-        return np.column_stack([rows[:, :3] @ pose[:3, :3].T + pose[:3, 3], rows[:, 3]]).tolist()
+    def _balls(self, geoms: list[int]) -> list[list[float]] | MeshBalls | None:
+        """The contact balls of geoms in their body's frame."""
+        rows: list[list[float]] = []
+        fills: list[Mesh] = []
+        for g in geoms:
+            shape = self._shape(g)
+            if shape is not None:
+                rows += shape_balls(shape, self._place(g))
+            elif self._kind(g) in ("mesh", "ellipsoid"):
+                fills += self._mesh(g)
+        return body_balls(rows, fills, self.balls)
 
     def _kind(self, g: int) -> str:
         """The type of a geom: sphere, capsule, ..."""

@@ -33,7 +33,7 @@ from lissom.robot.fluid import Fluid
 from lissom.robot.functions import Expression, Tabulated, is_compiled
 from lissom.robot.loops import Loop
 from lissom.robot.materials import Material
-from lissom.robot.meshes import Mesh
+from lissom.robot.meshes import Mesh, MeshBalls
 from lissom.robot.robot import PARTS, Link, Robot
 from lissom.robot.sampled_shapes import ShapeFunction, ShapeMesh
 
@@ -89,7 +89,9 @@ def _fluid(fluid: Fluid) -> dict[str, Any]:
 
 def _link(link: Link, folder: Path | None) -> dict[str, Any]:
     fields = _fields(link, f"link {link.name!r}")
-    for mesh in fields.get("body", {}).get("meshes", ()):
+    body = fields.get("body", {})
+    filled = body["balls"].get("meshes", ()) if isinstance(body.get("balls"), dict) else ()
+    for mesh in (*body.get("meshes", ()), *filled):
         _put_beside(mesh, folder)
     order = ("name", "parent", "at", "placement", "joint", "body")
     fixed = fields.get("joint") == {"type": "JointFixed"}
@@ -192,7 +194,7 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
         drawn = {"meshes": _plain(value.meshes, f"{where} > meshes")} if value.meshes else {}
         return {"type": "RigidBody"} | solid | drawn
     if type(value) in TYPES | DEFORMABLE:
-        kind = {} if isinstance(value, Material | Mesh) else {"type": type(value).__name__}
+        kind = {} if isinstance(value, Material | Mesh | MeshBalls) else {"type": type(value).__name__}
         return kind | _fields(value, where, variable=variable)
     if is_compiled(value):
         raise ModelError(f"{where}: a Warp function cannot be saved in a robot file; {_AGAIN}")

@@ -55,6 +55,7 @@ from lissom.robot import (
 )
 from lissom.robot.fields import (
     ACTUATOR,
+    BALLS,
     FUNCTION_OF_POINT,
     FUNCTION_OF_Q,
     FUNCTION_OF_S,
@@ -415,6 +416,11 @@ IN_PYTHON = {cls for family in _OF_DEFORMABLE for cls in members(family) if cls.
 _drawn: Any = create_model("Mesh", __base__=Schema, **_fields(meshes.Mesh))
 _Mesh = Annotated[_drawn, AfterValidator(_beside)]
 _KINDS[POSE] = _class(poses.PoseSpline, typed=False)
+_KINDS[BALLS] = Annotated[
+    Annotated[Any, PlainValidator(_numbers), Tag("rows")]
+    | Annotated[_class(meshes.MeshBalls, typed=False), Tag("fill")],
+    Discriminator(lambda value: "fill" if isinstance(value, dict) else "rows"),
+]
 
 
 def _box(size: Any, density: float, shape: str = "box") -> bodies.RigidBody:
@@ -478,7 +484,7 @@ Body = _one_of(
 )
 
 _stretch = _fields(actuators.PathRod)
-_PathItem = _one_of(_classes(actuators.PathRod, actuators.PathPoint, actuators.PathBody))
+_PathItem = _one_of(_classes(actuators.PathRod, actuators.PathPoint, actuators.PathBody, actuators.PathWrap))
 
 
 def _tendon(
@@ -563,6 +569,6 @@ Document.__doc__ = "A robot file. Coordinates in q and inputs in u have the orde
 
 _RIGID_OR_RODS = tuple(family for family in _FAMILIES if family not in _OF_DEFORMABLE)
 _OTHERS = {bodies.Rod, bodies.RigidBody, materials.Material, actuators.PathRod, poses.PoseSpline}
-_OTHERS |= {actuators.PathPoint, actuators.PathBody, meshes.Mesh}
+_OTHERS |= {actuators.PathPoint, actuators.PathBody, actuators.PathWrap, meshes.Mesh, meshes.MeshBalls}
 TYPES = _OTHERS.union(*map(members, _RIGID_OR_RODS))  # the classes of fields,
 DEFORMABLE = {DeformableBody}.union(*map(members, _OF_DEFORMABLE))  # and those of deformable bodies

@@ -9,8 +9,8 @@ numbers for errors. Nothing in a file is executed. trimesh reads the meshes.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -19,14 +19,15 @@ from xml.parsers import expat
 
 import numpy as np
 
-from lissom.errors import AccuracyWarning, LeftOutWarning, ModelError
+from lissom.errors import ModelError
+from lissom.io.imports import Findings, body_balls, shape_balls
 from lissom.io.text_files import bytes_of
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
 from lissom.robot.joints import Joint, JointFixed, JointFree, JointPlanar, JointPrismatic, JointRevolute
-from lissom.robot.meshes import Mesh, fit_balls
+from lissom.robot.meshes import Mesh
 from lissom.robot.robot import Robot
-from lissom.robot.shapes import Shape, ShapeBox, ShapeCylinder, ShapeSphere
+from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, ShapeSphere
 
 
 @final
@@ -65,14 +66,11 @@ class Element:
         return (element for element in self.inside if element.tag == tag)
 
     def find(self, tag: str) -> Element | None:
-        """The only child element with a tag; None if there is none. Raises ModelError if there are several."""
-        found = list(self.all(tag))
-        if len(found) > 1:
-            raise found[1].error(f"occurs twice in {self.title}")
-        return found[0] if found else None
+        """The first child element with a tag; None if there is none."""
+        return next(self.all(tag), None)
 
     def need(self, tag: str) -> Element:
-        """The only child element with a tag. Raises ModelError if there is none."""
+        """The first child element with a tag. Raises ModelError if there is none."""
         found = self.find(tag)
         if found is None:
             raise self.error(f"must hold <{tag}>")
@@ -110,9 +108,11 @@ def parse_xml(raw: bytes, name: str) -> Element:
         ModelError: wrong syntax; the message gives file and line.
     """
     parser, open_elements, roots = expat.ParserCreate(), [], []
+    inside = raw.lstrip()  # some files begin with an empty line, which XML forbids before its declaration
+    above = raw[: len(raw) - len(inside)].count(b"\n")
 
     def start(tag: str, given: dict[str, str]) -> None:
-        element = Element(name, parser.CurrentLineNumber, tag, given)
+        element = Element(name, parser.CurrentLineNumber + above, tag, given)
         (open_elements[-1].inside if open_elements else roots).append(element)
         open_elements.append(element)
 
@@ -124,12 +124,12 @@ def parse_xml(raw: bytes, name: str) -> Element:
     parser.EndElementHandler = lambda tag: open_elements.pop()
     parser.CharacterDataHandler = text
     try:
-        parser.Parse(raw, True)
+        parser.Parse(inside, True)
     except expat.ExpatError as error:
         why = expat.errors.messages[error.code]
-        raise ModelError(f"{name}, line {error.lineno}: the XML is broken or cut off: {why}") from None
+        raise ModelError(f"{name}, line {error.lineno + above}: the XML is broken or cut off: {why}") from None
     except (ValueError, LookupError) as error:  # unknown encodings
-        raise ModelError(f"{name}, line {parser.CurrentLineNumber}: the XML cannot be read ({error})") from None
+        raise ModelError(f"{name}, line {parser.CurrentLineNumber + above}: the XML cannot be read ({error})") from None
     return roots[0]
 
 
@@ -139,13 +139,14 @@ _KNOWN = {  # the child elements that are read, by element
     "inertial": {"origin", "mass", "inertia"},
     "visual": {"origin", "geometry", "material"},
     "collision": {"origin", "geometry"},
-    "geometry": {"box", "cylinder", "sphere", "mesh"},
+    "geometry": {"box", "capsule", "cylinder", "sphere", "mesh"},
     "material": {"color"},
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
     "transmission": {"type", "joint", "actuator", "mechanicalReduction"},
     "transmission joint": {"hardwareInterface"},
     "actuator": {"mechanicalReduction", "hardwareInterface"},
 }
+_MANY = {"link", "joint", "material", "transmission", "visual", "collision", "actuator"}  # may occur several times
 _TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 _ALONG_Z = (0.0, 0.0, 1.0)
 
@@ -159,31 +160,36 @@ def load_urdf(
     limit_stiffness: float = 1e4,
     limit_damping: float = 0.0,
     packages: Mapping[str, str | os.PathLike[str]] | None = None,
+    strict: bool = False,
 ) -> Robot:
     """Read a URDF file as a Robot. Each link of the file becomes a link with its parent joint.
 
     | URDF | Robot |
     |---|---|
     | visual meshes | drawn meshes |
-    | collision meshes | contact balls (see `fit_balls`) |
+    | collision meshes | contact balls (see MeshBalls) |
     | transmissions | inputs |
     | limits | stops |
+    | joints that mimic others | couplings |
 
-    A LeftOutWarning lists the parts of the file that the robot does not have. An AccuracyWarning gives the distances
-    between balls and meshes.
+    A LeftOutWarning lists the parts of the file that the robot does not have, among them wrong parts that the mechanism
+    does not need. A RepairWarning lists numbers that no body has, such as a negative moment of inertia: the robot has
+    the nearest inertia of a body.
 
     Args:
         path: path of the file.
         base: joint between the world and the root link; None fixes the root.
-        motors: True adds a motor, named after the joint, to each moving joint without a transmission.
-        balls: largest number of balls of a collision mesh. 0: no balls at all, also none for simple shapes.
+        motors: True adds a motor, named after the joint, to each moving joint that has no transmission and mimics no
+            other.
+        balls: largest number of balls of a collision mesh, which `build` makes if a contact names its link. 0: no balls
+            at all, also none for simple shapes.
         limit_stiffness, limit_damping: stiffness [N·m/rad, N/m] and damping [N·m·s/rad, N·s/m] of the stops, which URDF
             does not specify.
         packages: folders of packages in `package://`, by name. Other packages are searched in the parent folders of the
             file.
+        strict: True makes wrong parts and wrong numbers errors. Nothing is repaired.
     Raises:
-        ModelError: the file has a mistake, or a joint that mimics another; the message gives file, line, element and
-            rule.
+        ModelError: the file has a mistake; the message gives file, line, element and rule.
         OSError: the file cannot be read.
     """
     name = os.fspath(path)
@@ -192,10 +198,10 @@ def load_urdf(
         raise root.error("a URDF file begins with <robot>")
     checks.integer(balls, "load_urdf: balls", least=0, most=10_000)
     stops = {"limit_stiffness": limit_stiffness, "limit_damping": limit_damping}
-    reader = _Reader(root, Path(name).resolve().parent, balls, stops, dict(packages or {}))
+    reader = _Reader(root, Path(name).resolve(), balls, stops, dict(packages or {}), strict)
     robot = reader.robot(base or JointFixed(), motors)
     robot.check()
-    reader.left_out.warn()
+    reader.findings.warn()
     return robot
 
 
@@ -203,12 +209,23 @@ def load_urdf(
 class _Reader:
     """Conversion of a URDF file to a Robot."""
 
-    def __init__(self, root: Element, folder: Path, balls: int, stops: dict[str, float], packages: dict) -> None:
-        self.root, self.folder, self.balls, self.stops, self.packages = root, folder, balls, stops, packages
-        self.left_out = LeftOut(root.source)
+    def __init__(
+        self, root: Element, path: Path, balls: int, stops: dict[str, float], packages: dict, strict: bool
+    ) -> None:
+        self.root, self.path, self.folder = root, path, path.parent
+        self.balls, self.stops, self.packages = balls, stops, packages
+        self.findings = Findings(root.source, strict)
         self.links = _by_name(root, "link")
         self.joints = _by_name(root, "joint")
-        self.colors = {m.attribute("name"): _color(m) for m in root.all("material")}
+        self.colors: dict[str, tuple[float, ...] | None] = {}
+        for material in root.all("material"):
+            with self._unless_wrong(material):
+                self.colors[material.attribute("name")] = _color(material)
+        given = [
+            part for link in root.all("link") for inertial in link.all("inertial") for part in inertial.all("inertia")
+        ]
+        self.largest = max((float(np.abs(_symmetric(part)).max()) for part in given), default=0.0)
+        self.below: dict[str, list[str]] = {name: [] for name in self.links}  # the links that hang on each link
         self.above: dict[str, Element] = {}  # the joint above each link
         for joint in self.joints.values():
             parent, child = (joint.need(end).attribute("link") for end in ("parent", "child"))
@@ -218,22 +235,36 @@ class _Reader:
             if child in self.above:
                 raise joint.error(f"link {child!r} hangs on {self.above[child].title} already; chains must not close")
             self.above[child] = joint
+            self.below[parent].append(child)
+
+    @contextmanager
+    def _unless_wrong(self, element: Element) -> Iterator[None]:
+        """Inside this block a mistake leaves out an element that the mechanism does not need."""
+        try:
+            yield
+        except ModelError as error:
+            self.findings.overlooked(error, f"wrong <{element.tag}>", f"line {element.line}")
 
     def robot(self, base: Joint, motors: bool) -> Robot:
         """The robot that the file describes."""
-        robot = Robot(self.root.attribute("name"))
+        title = self.root.given.get("name", "").strip()
+        if not title:
+            title = self.path.stem
+            self.findings.overlooked(self.root.error("the attribute 'name' is required"), "name", "<robot>")
+        robot = Robot(title)
         roots = [name for name in self.links if name not in self.above]
         if len(roots) != 1:
             raise self.root.error(f"must have one link that hangs on no joint (got {roots or 'none'})")
         self._look(self.root, "robot")
         waiting = roots
         while waiting:
-            name = waiting.pop(0)
+            name = waiting.pop()
             self._add(robot, name, base)
-            waiting = [c for c, j in self.above.items() if j.need("parent").attribute("link") == name] + waiting
+            waiting += reversed(self.below[name])
         if len(robot.links) < len(self.links):
             lost = next(link for name, link in self.links.items() if name not in robot.links)
             raise lost.error("hangs on itself: a chain of joints leads back to it")
+        self._add_couplings(robot)
         self._add_inputs(robot, motors)
         return robot
 
@@ -254,9 +285,6 @@ class _Reader:
         kind = element.attribute("type")
         if kind not in _TYPES:
             raise element.error(f"the type must be one of {', '.join(_TYPES)} (got {kind!r})")
-        mimic = element.find("mimic")
-        if mimic is not None:
-            raise mimic.error(f"{element.title} must not mimic another joint: that is not supported")
         axis = (1.0, 0.0, 0.0)
         given = element.find("axis")
         if given is not None and kind not in ("fixed", "floating"):
@@ -277,9 +305,12 @@ class _Reader:
         if dynamics is None:
             return {}
         if dynamics.number("friction", 0.0):
-            self.left_out.add("dry friction", f"{element.title} (line {dynamics.line})")
+            self.findings.left_out("dry friction", f"{element.title} (line {dynamics.line})")
         damping = dynamics.number("damping", 0.0)
-        return {"damping": damping} if damping else {}
+        if damping < 0.0:
+            error = dynamics.error(f"{element.title}: damping must be >= 0 (got {damping:g})")
+            self.findings.overlooked(error, "negative damping", f"{element.title} (line {dynamics.line})")
+        return {"damping": damping} if damping > 0.0 else {}
 
     def _limits(self, element: Element, kind: str) -> dict[str, Any]:
         """The fields of the stops at the limits of a joint; empty without limits."""
@@ -290,82 +321,84 @@ class _Reader:
             return {}
         for key in ("effort", "velocity"):
             if limit.number(key, 0.0):
-                self.left_out.add(f"limits of {key}", element.title)
+                self.findings.left_out(f"limits of {key}", element.title)
         low, high = limit.number("lower", 0.0), limit.number("upper", 0.0)
         if not has_stops:
             if low or high:
-                self.left_out.add(f"limits of a {kind} joint", f"{element.title} (line {limit.line})")
+                self.findings.left_out(f"limits of a {kind} joint", f"{element.title} (line {limit.line})")
             return {}
         if not low < high:
-            raise limit.error(f"{element.title}: lower must be < upper (got {low:g} and {high:g})")
+            error = limit.error(f"{element.title}: lower must be < upper (got {low:g} and {high:g})")
+            self.findings.overlooked(error, "limits without a range", f"{element.title} (line {limit.line})")
+            return {}
         return {"limits": (low, high), **self.stops}
 
     def _body(self, element: Element) -> RigidBody | None:
-        mass, com, inertia = 0.0, np.zeros(3), np.zeros((3, 3))
         inertial = element.find("inertial")
-        if inertial is not None:
-            mass = inertial.need("mass").number("value")
-            g, given = _pose(inertial.find("origin")), inertial.need("inertia")
-            xx, xy, xz, yy, yz, zz = (given.number(key) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
-            com = g[:3, 3]
-            inertia = g[:3, :3] @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ g[:3, :3].T
-            inertia = 0.5 * (inertia + inertia.T)
-        meshes = [mesh for visual in element.all("visual") if (mesh := self._visual(visual)) is not None]
-        balls = [row for part in element.all("collision") for row in self._collision(element, part)]
-        if inertial is None and not meshes and not balls:
+        mass, com, inertia = (0.0, np.zeros(3), np.zeros((3, 3))) if inertial is None else self._inertia(element)
+        meshes: list[Mesh] = []
+        rows: list[list[float]] = []
+        fills: list[Mesh] = []
+        for part in (*element.all("visual"), *element.all("collision")):
+            with self._unless_wrong(part):
+                if part.tag == "visual":
+                    meshes += self._visual(part)
+                elif self.balls:
+                    if (shape := _geometry(part)).tag == "mesh":
+                        fills += self._mesh(part)
+                    else:
+                        rows += shape_balls(_shape(shape), _placement(part))
+        balls = body_balls(rows, fills, self.balls)
+        if inertial is None and not meshes and balls is None:
             return None
-        touches = np.array(balls).tolist() if balls else None
-        body = RigidBody(mass, com.tolist(), inertia.tolist(), balls=touches, meshes=tuple(meshes))
+        body = RigidBody(mass, com.tolist(), inertia.tolist(), balls=balls, meshes=tuple(meshes))
         try:
             body.check("body")
         except ModelError as error:
             raise (inertial or element).error(f"{element.title}: {error}") from None
         return body
 
-    def _visual(self, visual: Element) -> Mesh | None:
+    def _inertia(self, element: Element) -> tuple[float, np.ndarray, np.ndarray]:
+        """Mass, centre of mass (3,) and inertia (3, 3) of a link. Without <mass> it has no inertia, as in Pinocchio;
+        without <inertia> it is a point mass."""
+        inertial, com, inertia = element.need("inertial"), np.zeros(3), np.zeros((3, 3))
+        for tag in ("mass", "inertia"):
+            if inertial.find(tag) is None:
+                error, place = inertial.error(f"must hold <{tag}>"), f"{element.title} (line {inertial.line})"
+                self.findings.overlooked(error, f"<inertial> without <{tag}>", place)
+        if inertial.find("mass") is None:
+            return 0.0, com, inertia
+        mass = inertial.need("mass").number("value")
+        g, given = _pose(inertial.find("origin")), inertial.find("inertia")
+        if given is not None:
+            own = self.findings.inertia(_symmetric(given), element.given["name"], self.largest)
+            inertia = g[:3, :3] @ own @ g[:3, :3].T
+        if mass < 0.0:
+            error = inertial.error(f"{element.title}: body: mass: must be >= 0 (got {mass!r})")
+            self.findings.repaired(error, f"mass of {element.given['name']!r} by {-mass:.2g} kg")
+        return max(mass, 0.0), g[:3, 3], 0.5 * (inertia + inertia.T)
+
+    def _visual(self, visual: Element) -> list[Mesh]:
+        """What is drawn for a visual element."""
         material = visual.find("material")
         color = None
         if material is not None:
             color = _color(material)
             if color is None:
                 color = self.colors.get(material.given.get("name", ""))
-        placement, part = _placement(visual), _geometry(visual)
+        part = _geometry(visual)
         if part.tag != "mesh":
-            return Mesh.of_shape(_shape(part), placement=placement, color=color)
+            return [Mesh.of_shape(_shape(part), placement=_placement(visual), color=color)]
+        return self._mesh(visual, color)
+
+    def _mesh(self, element: Element, color: tuple[float, ...] | None = None) -> list[Mesh]:
+        """The mesh of a visual or collision element whose geometry is a file; none if the file does not exist."""
+        part = _geometry(element)
         file = self._file(part)
         if file is None:
-            self.left_out.add("missing mesh file", f"{part.given['filename']!r} (line {part.line})")
-            return None
-        return Mesh(file=file, scale=tuple(_scale(part).tolist()), placement=placement, color=color)
-
-    def _collision(self, link: Element, collision: Element) -> list[list[float]]:
-        """Balls of a shape or a mesh: rows (x, y, z, radius) in the body's frame."""
-        if not self.balls:
+            self.findings.left_out("missing mesh file", f"{part.given['filename']!r} (line {part.line})")
             return []
-        part, placement = _geometry(collision), _placement(collision)
-        g = checks.pose(placement, "origin")
-        if part.tag == "mesh":
-            file = self._file(part)
-            if file is None:
-                self.left_out.add("missing mesh file", f"{part.given['filename']!r} (line {part.line})")
-                return []
-            try:
-                fit = fit_balls(*Mesh(file=file, scale=_scale(part), placement=placement).surface(), self.balls)
-            except ModelError as error:
-                why = str(error) if file in str(error) else f"mesh {file!r}: {error}"
-                raise part.error(f"{why}; balls=0 leaves it out") from None
-            self.left_out.fitted(link.attribute("name"), len(fit.balls), fit.gap)
-            return fit.balls.tolist()
-        shape = _shape(part)
-        if isinstance(shape, ShapeSphere):
-            rows = [(0.0, 0.0, 0.0, shape.radius)]
-        elif isinstance(shape, ShapeBox):
-            rows = RigidBody.box(shape.size_x, shape.size_y, shape.size_z, density=1.0).balls
-        else:
-            rows = RigidBody.cylinder(part.number("length"), part.number("radius"), density=1.0).balls
-            rows = np.array(rows)[:, [2, 1, 0, 3]]  # from the axis x to the axis z
-        rows = np.array(rows, dtype=np.float64)
-        return np.column_stack([rows[:, :3] @ g[:3, :3].T + g[:3, 3], rows[:, 3]]).tolist()
+        return [Mesh(file=file, scale=tuple(_scale(part).tolist()), placement=_placement(element), color=color)]
 
     def _file(self, part: Element) -> str | None:
         """The path of a mesh file; None if it does not exist."""
@@ -380,36 +413,77 @@ class _Reader:
             tries = [self.folder / text.removeprefix("file://")]
         return next((os.fspath(file) for file in tries if file.is_file()), None)
 
+    def _add_couplings(self, robot: Robot) -> None:
+        """Add a coupling q = multiplier q_leader + offset for each joint that mimics another, its leader. A leader that
+        is fixed has q = 0."""
+        moving = {name: robot.links[joint.need("child").attribute("link")] for name, joint in self.joints.items()}
+        leaders: dict[str, str] = {}
+        for name, joint in self.joints.items():
+            mimic = joint.find("mimic")
+            if mimic is None:
+                continue
+            with self._unless_wrong(mimic):
+                leader = mimic.attribute("joint")
+                multiplier, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
+                if leader not in self.joints:
+                    raise mimic.error(f"{joint.title}: must mimic one of the joints of the file (got {leader!r})")
+                for one in (name, leader):
+                    if moving[one].joint.nv > 1:
+                        raise mimic.error(f"{joint.title}: joint {one!r} must have one coordinate to be coupled")
+                if moving[name].joint.nv == 0:
+                    raise mimic.error(f"{joint.title}: must be a joint that moves")
+                leaders[name] = leader
+                if moving[leader].joint.nv and multiplier:
+                    links, ratios = [moving[name].name, moving[leader].name], [1.0, -multiplier]
+                else:
+                    links, ratios = [moving[name].name], [1.0]
+                if name != leader:
+                    robot.add_coupling(name, links, ratios, offset)
+        for name in leaders:
+            chain = [name]
+            while chain[-1] in leaders and leaders[chain[-1]] not in chain:
+                chain.append(leaders[chain[-1]])
+            if leaders.get(chain[-1]) == name:
+                way = " > ".join(map(repr, [*chain, name]))
+                raise self.joints[name].need("mimic").error(f"joint {name!r} must not mimic itself ({way})")
+
     def _add_inputs(self, robot: Robot, motors: bool) -> None:
-        """Add the motors of transmissions; with `motors` also of all other moving joints."""
+        """Add the motors of transmissions; with `motors` also of all other moving joints that mimic none."""
         driven = set()
         for transmission in self.root.all("transmission"):
             joints, actuators = list(transmission.all("joint")), list(transmission.all("actuator"))
             if len(joints) != 1 or len(actuators) != 1:
                 rule = f"{len(joints)} joints and {len(actuators)} actuators"
-                self.left_out.add(f"transmission of {rule}", f"{transmission.title} (line {transmission.line})")
+                self.findings.left_out(f"transmission of {rule}", f"{transmission.title} (line {transmission.line})")
                 continue
-            name, actuator = joints[0].attribute("name"), actuators[0]
-            if name not in self.joints:
-                raise joints[0].error("is none of the joints of the file")
-            link = self.joints[name].need("child").attribute("link")
-            if robot.links[link].joint.nv == 0:
-                raise joints[0].error("must be a joint that moves")
-            driven.add(name)
-            gear = actuator.find("mechanicalReduction") or transmission.find("mechanicalReduction")
-            _add_motor(robot, actuator.attribute("name"), name, link, 1.0 if gear is None else _reduction(gear))
+            with self._unless_wrong(transmission):
+                name, actuator = joints[0].attribute("name"), actuators[0]
+                if name not in self.joints:
+                    raise joints[0].error("is none of the joints of the file")
+                link = self.joints[name].need("child").attribute("link")
+                if robot.links[link].joint.nv == 0:
+                    raise joints[0].error("must be a joint that moves")
+                gear = actuator.find("mechanicalReduction") or transmission.find("mechanicalReduction")
+                _add_motor(robot, actuator.attribute("name"), name, link, 1.0 if gear is None else _reduction(gear))
+                driven.add(name)
         for name, joint in self.joints.items():
             link = joint.need("child").attribute("link")
-            if motors and name not in driven and robot.links[link].joint.nv:
+            if motors and name not in {*driven, *robot.joint_couplings} and robot.links[link].joint.nv:
                 robot.add_joint_actuator(name, link)
 
     def _look(self, element: Element, kind: str) -> None:
         """Note child elements that are not read as left out. Links and joints are checked when they are added."""
+        seen = set()
         for part in element.inside:
             if part.tag not in _KNOWN.get(kind, ()):
-                self.left_out.add(f"<{part.tag}>", f"{element.title} (line {part.line})")
+                self.findings.left_out(f"<{part.tag}>", f"{element.title} (line {part.line})")
+            elif part.tag in seen:
+                error = part.error(f"occurs twice in {element.title}")
+                self.findings.overlooked(error, f"second <{part.tag}>", f"{element.title} (line {part.line})")
             elif part.tag not in ("link", "joint") or kind == "transmission":
                 self._look(part, "transmission joint" if part.tag == "joint" else part.tag)
+            if part.tag not in _MANY:
+                seen.add(part.tag)
 
 
 def _add_motor(robot: Robot, name: str, joint: str, link: str, gear: float) -> None:
@@ -454,6 +528,12 @@ def _pose(origin: Element | None) -> np.ndarray:
     return g
 
 
+def _symmetric(inertia: Element) -> np.ndarray:
+    """The matrix (3, 3) of an <inertia>."""
+    xx, xy, xz, yy, yz, zz = (inertia.number(key) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
 def _placement(element: Element) -> list[list[float]] | None:
     origin = element.find("origin")
     return None if origin is None else _pose(origin).tolist()
@@ -474,7 +554,8 @@ def _shape(part: Element) -> Shape:
     elif part.tag == "sphere":
         shape = ShapeSphere(part.number("radius"))
     else:
-        shape = ShapeCylinder(part.number("radius"), part.number("length"), axis=_ALONG_Z)
+        kind = ShapeCapsule if part.tag == "capsule" else ShapeCylinder
+        shape = kind(part.number("radius"), part.number("length"), axis=_ALONG_Z)
     try:
         shape.surface(part.tag)
     except ModelError as error:
@@ -489,47 +570,3 @@ def _scale(part: Element) -> np.ndarray:
 def _color(material: Element) -> tuple[float, ...] | None:
     color = material.find("color")
     return None if color is None else tuple(color.numbers("rgba", 4).tolist())
-
-
-# -- parts of files that the imports of URDF and MJCF leave out -------------------------------------------------------
-
-_SHOWN_PLACES = 8  # largest number of places that a warning names for each kind
-
-
-@final
-class LeftOut:
-    """Parts of a file that the robot does not have, by kind and place.
-
-    Args:
-        source: name of the file.
-    """
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self._places: dict[str, list[str]] = {}
-        self._fits: dict[str, tuple[int, float]] = {}
-
-    def add(self, kind: str, place: str) -> None:
-        """Add a part of a kind, at a place in the file."""
-        self._places.setdefault(kind, []).append(place)
-
-    def fitted(self, link: str, count: int, gap: float) -> None:
-        """Add a link whose collision mesh was replaced by `count` balls, with the largest distance `gap` [m] from the
-        mesh."""
-        before = self._fits.get(link, (0, 0.0))
-        self._fits[link] = (before[0] + count, max(before[1], gap))
-
-    def warn(self) -> None:
-        """Issue one warning about the parts that were left out, and one about balls that replace meshes."""
-        if self._places:
-            kinds = [f"{kind} of {_listed(places)}" for kind, places in self._places.items()]
-            warnings.warn(f"{self.source}: left out: {'; '.join(kinds)}", LeftOutWarning, stacklevel=3)
-        if self._fits:
-            balls = [f"{link!r} {count}, up to {1e3 * gap:.2g} mm away" for link, (count, gap) in self._fits.items()]
-            text = f"{self.source}: balls replace collision meshes: {_listed(balls)}"
-            warnings.warn(f"{text}; more balls fit closer, balls=0 makes none", AccuracyWarning, stacklevel=3)
-
-
-def _listed(places: list[str]) -> str:
-    more = len(places) - _SHOWN_PLACES
-    return ", ".join(places[:_SHOWN_PLACES]) + (f" and {more} more" if more > 0 else "")

@@ -11,6 +11,7 @@ O(h⁴) up to the ends. Distances of a mesh are those of float32, about 1e-7 of 
 
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportAssignmentType=false
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ class Grid:
         return key.digest()
 
 
-_meshes: WeakValueDictionary[bytes, Grid] = WeakValueDictionary()  # by content; grids of models in use
+_in_use: WeakValueDictionary[bytes, Grid] = WeakValueDictionary()  # grids of models in use, by content
 _functions: WeakKeyDictionary[ShapeFunction, dict[int, Grid]] = WeakKeyDictionary()
 
 
@@ -170,7 +171,10 @@ def _function_grid(shape: ShapeFunction, low: np.ndarray, spacing: float, count:
         f = shape.values(_nodes(low, spacing, count), where).reshape(count)
         grid = Grid(low, np.full(3, spacing), (0.0, 0.0, 0.0), coefficients(f))
         _check_function(shape, grid, where)
-        known[key] = grid
+        content = blake2b(b"function", digest_size=20)
+        for part in (grid.low, grid.spacing, grid.coefficient):
+            content.update(part.tobytes())
+        known[key] = _in_use.setdefault(content.digest(), grid)
     return known[key]
 
 
@@ -205,7 +209,7 @@ def _mesh_grid(solid: Solid, low: np.ndarray, spacing: float, count: np.ndarray)
     key = blake2b(_FORMAT, digest_size=20)
     for part in (solid.vertices, solid.triangles, np.array([solid.thickness, spacing]), low, count):
         key.update(np.ascontiguousarray(part).tobytes())
-    grid = _meshes.get(key.digest())
+    grid = _in_use.get(key.digest())
     if grid is None:
         file = _folder() / f"{key.hexdigest()}.npy"
         c = _from_disk(file, count)
@@ -213,7 +217,7 @@ def _mesh_grid(solid: Solid, low: np.ndarray, spacing: float, count: np.ndarray)
             c = coefficients(_mesh_distances(solid, low, spacing, count))
             _put_on_disk(file, c)
         grid = Grid(low, np.full(3, spacing), (0.0, 0.0, 0.0), c)
-        _meshes[key.digest()] = grid
+        _in_use[key.digest()] = grid
     return grid
 
 

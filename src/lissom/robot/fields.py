@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
-NUMBERS, PLACE, PLACEMENT, POSE = "numbers", "place", "placement", "pose"
+NUMBERS, PLACE, PLACEMENT, POSE, BALLS = "numbers", "place", "placement", "pose", "balls"
 LINK, LINK_OR_WORLD, LINKS, JOINT, ACTUATOR = "link", "link or world", "links", "joint", "actuator"
 FUNCTION_OF_S, FUNCTION_OF_T, FUNCTION_OF_Q = "function of s", "function of t", "function of q"
 FUNCTION_OF_POINT = "function of a point"
@@ -34,6 +34,7 @@ FunctionOfT = Annotated[Any, FUNCTION_OF_T]  # the same in time
 FunctionOfQ = Annotated[Any, FUNCTION_OF_Q]  # the same in a coordinate of a joint
 FunctionOfPoint = Annotated[Any, FUNCTION_OF_POINT]  # an expression of x, y and z as text, or a function of them
 Profile = Annotated[float | tuple[float, float] | Callable[[float], float], FUNCTION_OF_S]  # positive, along a rod
+Balls = Annotated[Any, BALLS]  # rows (x, y, z, radius), or MeshBalls
 Pose = Annotated[Any, POSE]  # a function of the coordinates that returns a 4x4 pose, or a PoseSpline
 Member = TypeVar("Member")
 

@@ -230,7 +230,7 @@ def _depth(node: ast.AST) -> int:
     return depth
 
 
-def _closure(node: ast.AST, variable: str, text: str, fast: bool) -> Callable[[float], Any]:
+def _closure(node: ast.AST, variable: str, text: str, fast: bool) -> Callable[[Any], Any]:
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
         constant = float(node.value)
         return lambda value: constant
@@ -287,7 +287,7 @@ def at_points(function: Any, points: np.ndarray, where: str) -> np.ndarray:
     try:
         with np.errstate(all="ignore"):  # values that are not finite are refused below
             x = points.T.copy()
-            found = _compile(function, POINT)(x) if isinstance(function, str) else function(*x)
+            found: Any = _compile(function, POINT)(x) if isinstance(function, str) else function(*x)
             found = np.broadcast_to(found, len(points)) if np.ndim(found) == 0 else found
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from None

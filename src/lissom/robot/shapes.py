@@ -47,6 +47,22 @@ class Surface(NamedTuple):
     rotation: np.ndarray
 
 
+def reach_of(kind: ShapeKind, size: tuple[float, float, float]) -> float | None:
+    """Radius of a sphere about the frame of a shape that contains the shape [m]; None if none is known."""
+    if kind is ShapeKind.CYLINDER and size[1] < 0.0:
+        return None
+    known = {
+        ShapeKind.SPHERE: size[0],
+        ShapeKind.BOX: float(np.linalg.norm(size)),
+        ShapeKind.CYLINDER: float(np.hypot(size[0], size[1])),
+        ShapeKind.CAPSULE: size[0] + size[1],
+        ShapeKind.CONE: float(np.hypot(size[0], size[1])),
+        ShapeKind.TORUS: size[0] + size[1],
+        ShapeKind.ELLIPSOID: max(size),
+    }
+    return known.get(kind)
+
+
 class Shape(ABC):
     """A region that repels bodies by contact.
 

