@@ -130,7 +130,7 @@ def test_sizes_of_shapes_on_grids():
         q = np.tile(model.neutral(), (1, 1))
         q[:, -3:] = 0.06, 0.08, 0.07
         designs, v = Designs(model, ("touch.placement",), 1), 0.3 * np.ones((1, 6))
-        states = StageStates(q, v, v, np.zeros((1, 0)), np.zeros(1), None, None, None, None)
+        states = StageStates(q, v, v, np.zeros((1, 0)), None, np.zeros(1), None, None, None)
         found.append(designs.slopes(states))
     np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-4 * np.abs(found[0]).max())
     with pytest.raises(ls.ModelError, match="must not lead into a ShapeFunction, which is sampled on a grid"):
