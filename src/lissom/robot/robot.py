@@ -883,7 +883,7 @@ def state_values(robot: Robot, state: NamedState) -> tuple[dict[str, np.ndarray]
 def _check_joint_couplings(robot: Robot) -> None:
     """Check each coupling, and that the linear ones do not depend on each other."""
     moved = {motion.link for motion in robot.motions.values()}
-    found: list[dict[str, float]] = []  # coefficients of the linear couplings without prescribed joints, eliminated
+    found: dict[str, dict[str, float]] = {}  # eliminated coefficients of linear couplings by their first joint
     for name, coupling in robot.joint_couplings.items():
         where = f"coupling {name!r}"
         with checks.part(where):
@@ -900,17 +900,18 @@ def _check_joint_couplings(robot: Robot) -> None:
                 _eliminate(row, found)
                 rule = "must not follow from the couplings before it; remove one of this cycle"
                 checks.require(bool(row), where, rule, ", ".join(map(repr, coupling.joints)))
-                found.append(row)
+                found[next(iter(row))] = row
 
 
-def _eliminate(row: dict[str, float], found: list[dict[str, float]]) -> None:
-    """Subtract multiples of the rows of `found` from a row so that it has no entry at the first key of any of them."""
-    largest = max(map(abs, row.values()))
-    for other in found:
-        pivot = next(iter(other))
-        factor = row.pop(pivot, 0.0) / other[pivot]
-        for key, value in other.items() if factor else ():
-            if key != pivot:
+def _eliminate(row: dict[str, float], found: dict[str, dict[str, float]]) -> None:
+    """Subtract multiples of the rows of `found` from a row so that it has no entry at the pivot of any of them. The
+    pivots are the keys of `found`."""
+    least = 1e-12 * max(map(abs, row.values()))
+    while pivots := [key for key in row if key in found]:
+        other = found[pivots[0]]
+        factor = row.pop(pivots[0]) / other[pivots[0]]
+        for key, value in other.items():
+            if key != pivots[0]:
                 row[key] = row.get(key, 0.0) - factor * value
-    for key in [key for key, value in row.items() if abs(value) <= 1e-12 * largest]:
-        del row[key]
+                if abs(row[key]) <= least:
+                    del row[key]
