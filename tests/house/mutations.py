@@ -51,11 +51,39 @@ MUTATIONS = (
         ("tests/native/test_native_systems.py", "tests/simulation/test_loops.py"),
     ),
     Mutation(
+        "the projected area of surface points does not turn with the body in derivatives",
+        "forces/contact.py",
+        "    D_turn += wp.outer(along, -push * wp.cross(facing, n))  # (11)\n",
+        "",
+        ("tests/derivatives/test_surface_contact.py",),
+    ),
+    Mutation(
+        "the list of near pairs is not renewed when a shape moves",
+        "model/surroundings.py",
+        "        for n, corner in enumerate(_CORNERS):",
+        "        for n, corner in enumerate(_CORNERS[:0]):",
+        ("tests/robot/test_mutual_contacts.py",),
+    ),
+    Mutation(
+        "the effective modulus is that of springs in parallel",
+        "robot/contact_laws.py",
+        "    return 1.0 / (_compliance(a) + _compliance(b))",
+        "    return 1.0 / max(_compliance(a), _compliance(b))",
+        ("tests/closed_form/test_chosen_laws.py",),
+    ),
+    Mutation(
         "the list of near pairs is never renewed",
         "forces/contact.py",
         "        if not (wp.dot(moved, moved) < limit):\n            return 1",
         "        if not (wp.dot(moved, moved) < limit):\n            return 0",
         ("tests/dynamics/test_contacts.py", "tests/closed_form/test_contact.py"),
+    ),
+    Mutation(
+        "the curvature of a height field is that of its foot alone",
+        "forces/rare_shapes.h",
+        "H[0] = 1 + f[1] * f[1] - over * f[3];",
+        "H[0] = 1 + f[1] * f[1];",
+        ("tests/forces/test_sampled_shapes.py",),
     ),
     Mutation(
         "N of a node lacks adbar of its momentum",
@@ -436,6 +464,27 @@ MUTATIONS = (
         ("tests/inverse/test_fit.py", "-k", "those_of_the_jacobian"),
     ),
     Mutation(
+        "a locked joint keeps the placement of its link",
+        "robot/edits.py",
+        "placement=placement.tolist())",
+        "placement=link.placement)",
+        ("tests/robot/test_edits.py", "-k", "pinocchio"),
+    ),
+    Mutation(
+        "points in the world of an attached robot stay in the world",
+        "robot/edits.py",
+        "changes |= {} if parent is None else {name: parent, names.place: at}",
+        "changes |= {} if parent is None or names.pose == 'position' else {name: parent, names.place: at}",
+        ("tests/robot/test_edits.py", "-k", "at_once"),
+    ),
+    Mutation(
+        "each spring looks up the neutral poses of all links below it",
+        "model/nodes.py",
+        "        g = here.neutral = g @ here.G @ _neutral_motion(here)\n",
+        "        g = g @ here.G @ _neutral_motion(here)\n",
+        ("tests/robot/test_many_links.py", "-k", "chain"),
+    ),
+    Mutation(
         "an unphysical inertia loses its negative moments and keeps the others",
         "io/imports.py",
         "    second, gap = nnls(_SUMS, moments)\n    nearest = (axes * (_SUMS @ second)) @ axes.T\n",
@@ -456,19 +505,5 @@ MUTATIONS = (
         "        for link in bodies:\n            list(bodies[link].balls(None, link))\n"
         "        for contact in robot.contacts.values():\n            self._add_contact(contact)\n        warn_of_gaps",
         ("tests/io/test_awkward_urdf.py", "-k", "balls_of_meshes"),
-    ),
-    Mutation(
-        "a locked joint keeps the placement of its link",
-        "robot/edits.py",
-        "placement=placement.tolist())",
-        "placement=link.placement)",
-        ("tests/robot/test_edits.py", "-k", "pinocchio"),
-    ),
-    Mutation(
-        "points in the world of an attached robot stay in the world",
-        "robot/edits.py",
-        "changes |= {} if parent is None else {name: parent, names.place: at}",
-        "changes |= {} if parent is None or names.pose == 'position' else {name: parent, names.place: at}",
-        ("tests/robot/test_edits.py", "-k", "at_once"),
     ),
 )

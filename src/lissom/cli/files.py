@@ -250,7 +250,7 @@ def _info(arguments: argparse.Namespace) -> int:
         console.print(f"frame {name!r} on {frame.link!r} at s={place(frame.s)}", highlight=False)
     for name, load in robot.loads.items():
         console.print(f"load {name!r} on {load.link!r} at s={place(load.s)}", highlight=False)
-    for line in [*deformable_bodies(robot), *surroundings(robot)]:
+    for line in [*deformable_bodies(robot), *surroundings(model)]:
         console.print(line, highlight=False, soft_wrap=True)
     console.print(
         f"nq {model.nq}, nv {model.nv}, nu {model.nu}, nodes {model.n_nodes}, mass {sum(model.links.mass):.6g} kg",

@@ -5,7 +5,8 @@ A tendon and a chamber have one channel, a wrench input has one for each of its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -15,7 +16,8 @@ from lissom.bodies.pulls import BodyPulls, LengthPulls, check_pull, pulls_on
 from lissom.model.bodies import PlacedBody, PlacedDeformableBody, anchor, point
 from lissom.model.groups import Channels, Inputs, Ints, Paths, Points, Segments, Spools, Wrenches
 from lissom.model.maps import starts
-from lissom.model.nodes import Node, Point, component_runs, distance, index_of
+from lissom.model.nodes import Frame, Node, Point, component_runs, distance, index_of, neutral_pose
+from lissom.model.tree import TreeBuilder
 from lissom.robot import checks
 from lissom.robot.actuators import (
     Actuator,
@@ -25,6 +27,7 @@ from lissom.robot.actuators import (
     JointActuator,
     PathBody,
     PathRod,
+    PathWrap,
     SurfacePressure,
     Tendon,
     WrenchInput,
@@ -112,13 +115,14 @@ class ActuationBuilder:
     """Collects tendons, chambers and wrenches while a robot is built. Once the nodes have numbers, its other methods
     return the frozen tables."""
 
-    def __init__(self, robot: Robot, bodies: dict[str, PlacedBody], v_start: list[int]) -> None:
-        self.robot, self.bodies, self.v_start = robot, bodies, v_start
+    def __init__(self, robot: Robot, bodies: dict[str, PlacedBody], tree: TreeBuilder) -> None:
+        self.robot, self.bodies, self.tree = robot, bodies, tree
         owners = [a for a in robot.actuators.values() if isinstance(a, _WITH_CHANNELS)]
         self.owners = [actuator for actuator in owners for _ in range(robot.input_size(actuator))]
         self.names = [actuator.name for actuator in self.owners]
+        self.first = _first_of(self.names)
         self.rows: dict[tuple[str, float], list[tuple[int, float, np.ndarray, np.ndarray, bool]]] = {}
-        self.segments: list[tuple[int, Point, Point]] = []
+        self.segments: list[tuple[int, Point, Point, tuple[PathWrap, Frame] | None]] = []
         self.pulls: list[tuple[int, PlacedDeformableBody, PathBody | BodyChamber | SurfacePressure]] = []
         for channel, actuator in enumerate(self.owners):
             if isinstance(actuator, Tendon | Chamber):
@@ -133,7 +137,9 @@ class ActuationBuilder:
 
     def pulled(self) -> list[Node | None]:
         """Nodes with tendons or wrenches."""
-        return [end[0] for _, *ends in self.segments for end in ends] + [row[1] for row in self.pushes]
+        ends = [end[0] for _, a, b, _ in self.segments for end in (a, b)]
+        shapes = [wrap[1][0] for *_, wrap in self.segments if wrap is not None]
+        return ends + shapes + [row[1] for row in self.pushes]
 
     def _add_path(self, channel: int, actuator: Tendon | Chamber) -> None:
         where = f"actuator {actuator.name!r}"
@@ -144,7 +150,7 @@ class ActuationBuilder:
                 for s, row in _path_rows(self.bodies[item.link], actuator, item, channel, where):
                     self.rows.setdefault((item.link, s), []).append(row)
         if isinstance(actuator, Tendon):
-            self.segments += [(channel, a, b) for a, b in _segments(actuator, self.bodies, where)]
+            self.segments += [(channel, *piece) for piece in _segments(actuator, self.bodies, where)]
 
     def _add_pull(self, channel: int, item: PathBody | BodyChamber | SurfacePressure, where: str) -> None:
         """Add an actuator that acts on the coordinates of a deformable body."""
@@ -157,7 +163,7 @@ class ActuationBuilder:
     def _add_wrench(self, channel: int, actuator: WrenchInput) -> None:
         """Add a wrench input. An input on a link without nodes moves nothing and is left out. A wrench that turns with
         its body is stored in the axes of the node."""
-        unit = actuator.columns("directions")[:, channel - self.names.index(actuator.name)]
+        unit = actuator.columns("directions")[:, channel - self.first[actuator.name]]
         parts = [word for word, part in (("moment [N·m]", unit[:3]), ("force [N]", unit[3:])) if part.any()]
         self.units[channel] = parts[0] if len(parts) == 1 else "input"
         in_body = actuator.frame == "body"
@@ -191,12 +197,22 @@ class ActuationBuilder:
         )
 
     def straight(self) -> Segments:
-        """The straight pieces of tendons."""
-        ends = [(index_of(a), index_of(b)) for _, (a, _), (b, _) in self.segments]
+        """The pieces of tendons between two points."""
+        ends = [(index_of(a), index_of(b)) for _, (a, _), (b, _), _ in self.segments]
+        wraps = [wrap for *_, wrap in self.segments if wrap is not None]
+        number = np.cumsum([wrap is not None for *_, wrap in self.segments]) - 1
+        sides = [item.own_side() for item, _ in wraps]
         return Segments(
-            channel=np.array([channel for channel, _, _ in self.segments], dtype=np.int32),
+            channel=np.array([channel for channel, *_ in self.segments], dtype=np.int32),
             node=np.array(ends, dtype=np.int32).reshape(-1, 2),
-            position=np.array([(a[1], b[1]) for _, a, b in self.segments]).reshape(-1, 2, 3),
+            position=np.array([(a[1], b[1]) for _, a, b, _ in self.segments]).reshape(-1, 2, 3),
+            wrap=np.where([wrap is not None for *_, wrap in self.segments], number, -1).astype(np.int32),
+            wrap_node=np.array([index_of(node) for _, (node, _) in wraps], dtype=np.int32),
+            wrap_placement=np.array([G for _, (_, G) in wraps]).reshape(-1, 4, 4),
+            wrap_radius=np.array([item.shape.surface("shape").size[0] for item, _ in wraps], dtype=np.float64),
+            wrap_is_sphere=np.array([item.is_sphere for item, _ in wraps], dtype=np.int32),
+            wrap_has_side=np.array([side is not None for side in sides], dtype=np.int32),
+            wrap_side=np.array([np.zeros(3) if side is None else side for side in sides]).reshape(-1, 3),
         )
 
     def spools(self, points: Points, paths: Paths, pulls: Pulls) -> Spools:
@@ -217,9 +233,9 @@ class ActuationBuilder:
         xi = points.xi[np.searchsorted(points.path_start, rows, side="right") - 1]
         tangent = xi[:, 3:] + np.cross(xi[:, :3], paths.offset[rows]) + paths.slope[rows]
         total = -float(paths.weight[rows] @ np.linalg.norm(tangent, axis=1)) - pulls.neutral_work(channel)
-        for owner, a, b in self.segments:
+        for owner, a, b, wrap in self.segments:
             if owner == channel:
-                total += distance((a, b))
+                total += distance((a, b)) if wrap is None else wrap[0].course(*_ends_on(a, b, wrap[1]), 2)[0]
         return total
 
     def wrenches(self) -> Wrenches:
@@ -235,7 +251,7 @@ class ActuationBuilder:
 
     def channels(self) -> tuple[Channels, Inputs]:
         """The channels, and the inputs that drive them."""
-        gain, inputs = _inputs(self.robot, self.names, self.v_start)
+        gain, inputs = _inputs(self.robot, self.first, len(self.names), self.tree)
         return Channels(
             names=tuple(self.names),
             actuator=tuple(self.owners),
@@ -292,8 +308,19 @@ def path_on_rod(
     return at
 
 
-def _segments(tendon: Tendon, bodies: dict[str, PlacedBody], where: str) -> Iterator[tuple[Point, Point]]:
-    """Straight pieces between consecutive items of a path, as pairs of (node, position).
+def _ends_on(a: Point, b: Point, shape: Frame) -> tuple[np.ndarray, np.ndarray]:
+    """Two points (3,) in the frame of a shape, in the neutral configuration."""
+    node, G = shape
+    inward = np.linalg.inv(neutral_pose(node) @ G)
+    one, two = ((inward @ neutral_pose(end) @ np.append(x, 1.0))[:3] for end, x in (a, b))
+    return one, two
+
+
+def _segments(
+    tendon: Tendon, bodies: dict[str, PlacedBody], where: str
+) -> Iterator[tuple[Point, Point, tuple[PathWrap, Frame] | None]]:
+    """Pieces between consecutive items of a path, as pairs of (node, position), each with the shape between them and
+    its frame, whose axis is z.
 
     Two rods fixed to each other at the same point of the path have no piece between them, since it has no length,
     direction or force.
@@ -307,33 +334,58 @@ def _segments(tendon: Tendon, bodies: dict[str, PlacedBody], where: str) -> Iter
             return point(bodies, item.link, s, [0.0, *offset_function(item.offset, f"{where}: offset")(s)])
         return point(bodies, item.link, item.s, item.position)
 
-    for one, two in zip(tendon.path[:-1], tendon.path[1:]):
+    passed = [k for k, item in enumerate(tendon.path) if not isinstance(item, PathWrap)]
+    for k, m in itertools.pairwise(passed):
+        one, two = tendon.path[k], tendon.path[m]
         a, b = end(one, getattr(one, "stop", 1.0)), end(two, getattr(two, "start", 0.0))
-        if a[0] is not b[0] or np.linalg.norm(b[1] - a[1]) > 1e-12:
-            yield a, b
+        if m > k + 1:
+            yield a, b, _wrapped(tendon.path[k + 1], bodies, a, b, f"{where} > path[{k + 1}]")
+        elif a[0] is not b[0] or np.linalg.norm(b[1] - a[1]) > 1e-12:
+            yield a, b, None
 
 
-def _inputs(robot: Robot, channels: list[str], v_start: list[int]) -> tuple[np.ndarray, Inputs]:
+def _wrapped(item: Any, bodies: dict[str, PlacedBody], a: Point, b: Point, where: str) -> tuple[PathWrap, Frame]:
+    """A shape round which a path runs from a to b, and its frame, whose axis is z."""
+    node, G = anchor(bodies, item.link, item.s)
+    surface, turn = item.shape.surface(f"{where} > shape"), np.eye(4)
+    turn[:3, :3] = surface.rotation
+    frame = node, G @ checks.pose(item.placement, f"{where}: placement") @ turn
+    across = slice(None) if item.is_sphere else slice(2)
+    for x in _ends_on(a, b, frame):
+        far = float(np.linalg.norm(x[across]))
+        rule = f"must not contain an end of the path before or after it; its radius is {surface.size[0]:g} m"
+        checks.require(far >= surface.size[0], f"{where}: shape", rule, f"a distance of {far:.4g} m")
+    return item, frame
+
+
+def _first_of(names: Sequence[str]) -> dict[str, int]:
+    """The first index of each name."""
+    return {name: len(names) - 1 - k for k, name in enumerate(reversed(names))}
+
+
+def _inputs(robot: Robot, first_channel: dict[str, int], channels: int, tree: TreeBuilder) -> tuple[np.ndarray, Inputs]:
     """The gains from u to channels, and the names of the inputs with their gains to joints and custom actuators."""
     coupled = {member: c for c in robot.couplings.values() for member in c.gains}
     names: list[str] = []
     columns: dict[str, list[tuple[int, float]]] = {}
+    column_of: dict[str, int] = {}  # of couplings
     for name, actuator in robot.actuators.items():
         size = robot.input_size(actuator)
         if name in coupled:
             coupling = coupled[name]
-            if coupling.name not in names:
+            if coupling.name not in column_of:
+                column_of[coupling.name] = len(names)
                 names.append(coupling.name)
-            columns[name] = [(names.index(coupling.name), float(coupling.gains[name]))]
+            columns[name] = [(column_of[coupling.name], float(coupling.gains[name]))]
         else:
             first = len(names)
             names += [name] if size == 1 else [f"{name}[{k}]" for k in range(size)]
             columns[name] = [(first + k, 1.0) for k in range(size)]
-    channel_gain, joint_gain = np.zeros((len(channels), len(names))), np.zeros((v_start[-1], len(names)))
+    channel_gain, joint_gain = np.zeros((channels, len(names))), np.zeros((tree.nv, len(names)))
     custom = []
     for name, actuator in robot.actuators.items():
         if isinstance(actuator, JointActuator):
-            v = v_start[list(robot.links).index(actuator.link)]
+            v = tree.v_start[tree.index[actuator.link]]
             for k, (column, gain) in enumerate(columns[name]):
                 joint_gain[v + k, column] += gain
         elif isinstance(actuator, CustomActuator):
@@ -343,5 +395,5 @@ def _inputs(robot: Robot, channels: list[str], v_start: list[int]) -> tuple[np.n
             custom.append((actuator, gains))
         else:
             for k, (column, gain) in enumerate(columns[name]):
-                channel_gain[channels.index(name) + k, column] += gain
+                channel_gain[first_channel[name] + k, column] += gain
     return channel_gain, Inputs(tuple(names), joint_gain, tuple(custom))

@@ -77,6 +77,7 @@ class Node:
         link, s: index of the link, and abscissa on it. index: number of the node, given once all nodes exist.
         pose: of a MAP; its Phi1 and Phi2 are the columns at q = 0, or zero on a deformable body.
         flesh: of a BODY, whose Phi1 and Phi2 are zero.
+        neutral: pose (4, 4) in the world in the neutral configuration, once it is needed.
     """
 
     parent: Node | None
@@ -98,6 +99,7 @@ class Node:
     index: int = -1
     pose: PoseFunction | PoseSpline | MaterialFrame | None = None
     flesh: Flesh | None = None
+    neutral: np.ndarray | None = None
 
 
 @final
@@ -234,14 +236,20 @@ def number(nodes: list[Node], pulled: Iterable[Node | None]) -> tuple[list[Node]
 
 def distance(ends: tuple[Point, Point]) -> float:
     """Distance between two points in the neutral configuration [m]."""
-    places = []
-    for node, x in ends:
-        place, here = np.append(x, 1.0), node
-        while here is not None:
-            place = here.G @ _neutral_motion(here) @ place
-            here = here.parent
-        places.append(place[:3])
-    return float(np.linalg.norm(places[1] - places[0]))
+    a, b = ((neutral_pose(node) @ [*x, 1.0])[:3] for node, x in ends)
+    return float(np.linalg.norm(b - a))
+
+
+def neutral_pose(node: Node | None) -> np.ndarray:
+    """Pose (4, 4) of a node in the world in the neutral configuration. Each node of the chain keeps its own."""
+    chain = []
+    while node is not None and node.neutral is None:
+        chain.append(node)
+        node = node.parent
+    g = np.eye(4) if node is None or node.neutral is None else node.neutral
+    for here in reversed(chain):
+        g = here.neutral = g @ here.G @ _neutral_motion(here)
+    return g
 
 
 def _neutral_motion(node: Node) -> np.ndarray:
@@ -261,7 +269,7 @@ def _screw(node: Node) -> np.ndarray:
     Phi, rounding = node.Phi1[:, 0], 4.0 * np.finfo(float).eps
     w, u = Phi[:3], Phi[3:]
     is_unit = not w.any() or abs(w @ w - 1.0) <= rounding
-    along = np.abs(np.cross(w, u)).max() <= rounding * np.abs(u).max()
+    along = not u.any() or not w.any() or np.abs(np.cross(w, u)).max() <= rounding * np.abs(u).max()
     fits = is_unit and along and (node.Phi2[:, 0] == Phi).all() and not node.xi1.any() and not node.xi2.any()
     return Phi if fits else np.zeros(6)
 
@@ -335,11 +343,13 @@ def base_tables(nodes: list[Node], ties: np.ndarray) -> tuple[Bases, np.ndarray]
             root[k] = root[node.parent.index]
     roots = np.flatnonzero([node.parent is None for node in nodes])
     mass = np.array([node.inertia[3:, 3:].trace() for node in nodes])
-    weight = {int(r): float(mass[root == r].sum()) for r in roots}
+    of_tree = np.bincount(root, mass, minlength=len(nodes))
+    weight = {int(r): float(of_tree[r]) for r in roots}
     leader = _leaders(weight, {tuple(pair) for pair in root[ties[(ties >= 0).all(axis=1)]].tolist()})
     bases = sorted(set(leader.values()))
     number = {b: k for k, b in enumerate(bases)}
-    slides = [_sliding_joint(nodes, b) for b in bases]
+    next_of = {id(node.parent): node for node in reversed(nodes) if node.parent and node.parent.link == node.link}
+    slides = [_sliding_joint(nodes[b], next_of) for b in bases]
     tables = Bases(
         position=np.array([nodes[b].G[:3, 3] for b in bases]).reshape(-1, 3),
         slide_start=np.cumsum([0] + [len(chain) for chain in slides]).astype(np.int32),
@@ -359,13 +369,13 @@ def _leaders(weight: dict[int, float], tied: set[tuple[int, ...]]) -> dict[int, 
     return {r: max(sorted(group), key=lambda x: weight[x]) for r, group in groups.items()}
 
 
-def _sliding_joint(nodes: list[Node], root: int) -> list[int]:
-    """The nodes of a root's joint, from the root to the last node that allows sliding."""
-    chain, node = [], nodes[root]
+def _sliding_joint(root: Node, next_of: dict[int, Node]) -> list[int]:
+    """The nodes of a root's joint, from the root to the last node that allows sliding. `next_of` has the first child of
+    a node, by the node's id, on the same link."""
+    chain, node = [], root
     while node is not None and _is_joint(node):
         chain.append(node)
-        after = (other for other in nodes[node.index + 1 :] if other.parent is node and other.link == node.link)
-        node = next(after, None)
+        node = next_of.get(id(node))
     while chain and not _slides(chain[-1]):
         chain.pop()
     return [node.index for node in chain]

@@ -83,7 +83,7 @@ class TreeBuilder:
     """Collects nodes, coordinates and elasticity of joints and bodies. Nodes are objects, which have no numbers yet.
 
     Fields:
-        names: of the links, in the order added.
+        names: of the links, in the order added. index: number of each link by name.
         nodes: parents before children.
         q_start, v_start: first coordinate of each link; the coordinates of its joint precede those of its body.
         neutral: the neutral configuration, shape (nq,).
@@ -102,6 +102,7 @@ class TreeBuilder:
         """
         self.robot = robot
         self.names = list(robot.links)
+        self.index = {name: k for k, name in enumerate(self.names)}
         self.sizes = sizes
         self.nodes: list[Node] = []
         self.mass = np.zeros(len(self.names))
@@ -133,7 +134,7 @@ class TreeBuilder:
 
     def body_coordinates(self, link: str) -> tuple[slice, int]:
         """The coordinates of a link's body: their range in v, and their shift from v to q."""
-        k, joint = self.names.index(link), self.robot.links[link].joint
+        k, joint = self.index[link], self.robot.links[link].joint
         v = self.v_start[k] + joint.nv
         return slice(v, v + self.sizes[link]), self.q_start[k] + joint.nq - v
 
@@ -205,7 +206,7 @@ def place_joint(tree: TreeBuilder, link: Link, here: Frame) -> Frame:
         the frame on the child's side.
     """
     where = f"link {link.name!r} > joint"
-    k = tree.names.index(link.name)
+    k = tree.index[link.name]
     v, q = tree.v_start[k], tree.q_start[k]
     for motion in link.joint.motions(where):
         n = motion.Phi.shape[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -103,6 +103,7 @@ class Joint(ABC):
     limit_damping: Numbers
     limit_width: Numbers
     spring: SpringLaw
+    sizes: ClassVar[tuple[int, int] | None] = None  # nq and nv, if all joints of the class have the same
 
     @abstractmethod
     def motions(self, where: str) -> list[Motion]:
@@ -111,11 +112,15 @@ class Joint(ABC):
     @property
     def nv(self) -> int:
         """Number of velocity coordinates."""
+        if self.sizes is not None:
+            return self.sizes[1]
         return sum(motion.Phi.shape[1] for motion in self.motions("joint"))
 
     @property
     def nq(self) -> int:
         """Number of configuration coordinates: nv, or nv + 1 for a joint with a quaternion."""
+        if self.sizes is not None:
+            return self.sizes[0]
         return self.nv + sum(motion.kind.has_quaternion for motion in self.motions("joint"))
 
     def neutral(self) -> np.ndarray:
@@ -158,6 +163,8 @@ class Joint(ABC):
 
     def armatures(self, where: str) -> np.ndarray:
         """Rotor inertia of each coordinate, shape (nv,) [kg·m², kg]."""
+        if type(self.armature) is float and self.armature == 0.0:
+            return np.zeros(self.nv)
         shapes = [(), (self.nv,)] if self.nq == self.nv else [()]  # rotations of a spherical joint have no fixed axes
         rule = "must be >= 0, a number" + " or one for each coordinate" * (len(shapes) - 1)
         try:
@@ -302,6 +309,8 @@ def _slide(axis: np.ndarray) -> np.ndarray:
 class JointFixed(Joint, Spring):
     """A joint without motion: the link is fixed to its parent."""
 
+    sizes: ClassVar = (0, 0)
+
     def motions(self, where: str) -> list[Motion]:
         return []
 
@@ -310,6 +319,8 @@ class JointFixed(Joint, Spring):
 @dataclass(frozen=True)
 class JointRevolute(Joint, Spring):
     """Rotates about an axis through the joint's origin; q = angle [rad]."""
+
+    sizes: ClassVar = (1, 1)
 
     axis: Numbers = (0.0, 0.0, 1.0)
 
@@ -322,6 +333,8 @@ class JointRevolute(Joint, Spring):
 class JointPrismatic(Joint, Spring):
     """Slides along an axis; q = displacement [m]."""
 
+    sizes: ClassVar = (1, 1)
+
     axis: Numbers = (1.0, 0.0, 0.0)
 
     def motions(self, where: str) -> list[Motion]:
@@ -332,6 +345,8 @@ class JointPrismatic(Joint, Spring):
 @dataclass(frozen=True)
 class JointHelical(Joint, Spring):
     """Rotates about an axis and advances along it by `pitch` [m/rad]; q = angle [rad]."""
+
+    sizes: ClassVar = (1, 1)
 
     axis: Numbers = (0.0, 0.0, 1.0)
     pitch: float = 0.0
@@ -347,6 +362,8 @@ class JointHelical(Joint, Spring):
 class JointCylindrical(Joint, Spring):
     """Rotates about an axis and slides along it; q = (angle [rad], displacement [m])."""
 
+    sizes: ClassVar = (2, 2)
+
     axis: Numbers = (0.0, 0.0, 1.0)
 
     def motions(self, where: str) -> list[Motion]:
@@ -358,6 +375,8 @@ class JointCylindrical(Joint, Spring):
 @dataclass(frozen=True)
 class JointUniversal(Joint, Spring):
     """Rotates about axis_1, then about axis_2, which turns with the first rotation; q = two angles [rad]."""
+
+    sizes: ClassVar = (2, 2)
 
     axis_1: Numbers = (0.0, 1.0, 0.0)
     axis_2: Numbers = (0.0, 0.0, 1.0)
@@ -380,6 +399,8 @@ class JointPlanar(Joint, Spring):
     x.
     """
 
+    sizes: ClassVar = (3, 3)
+
     normal: Numbers = (0.0, 0.0, 1.0)
 
     def motions(self, where: str) -> list[Motion]:
@@ -398,6 +419,8 @@ class JointSpherical(Joint, Spring):
     A spring acts on the rotation vector from `rest` to the present rotation.
     """
 
+    sizes: ClassVar = (4, 3)
+
     def motions(self, where: str) -> list[Motion]:
         return [Motion(MotionKind.SPHERICAL, np.eye(6)[:, :3])]
 
@@ -409,6 +432,8 @@ class JointFree(Joint, Spring):
 
     A spring acts on the logarithm (6,) of the pose relative to `rest`.
     """
+
+    sizes: ClassVar = (7, 6)
 
     def motions(self, where: str) -> list[Motion]:
         return [Motion(MotionKind.FREE, np.eye(6))]
