@@ -3,6 +3,8 @@
 Each file below stands for files of packages on PyPI, which benchmarks/public_robots.py reads.
 """
 
+import cProfile
+import pstats
 import warnings
 
 import numpy as np
@@ -364,3 +366,25 @@ def test_wrong_balls_of_meshes(given, rule):
     """Purpose: a wrong description of balls is refused when the robot is built, by its place."""
     with pytest.raises(ls.ModelError, match=rule):
         ls.RigidBody(1.0, balls=ls.MeshBalls(**given)).check("body")
+
+
+# -- many links -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_chain", [True, False])
+def test_reading_is_linear_in_links(tmp_path, is_chain):
+    """Purpose: four times as many links, in a row or on one link, take four times as many calls."""
+    calls = []
+    for count in (100, 400):
+        links = "".join(f'<link name="l{k}">{WHOLE}</link>' for k in range(count))
+        joints = "".join(
+            f'<joint name="j{k}" type="revolute"><parent link="l{k - 1 if is_chain else 0}"/><child link="l{k}"/>'
+            f"{LIMIT}{mimic(f'j{k - 1}') if 1 < k < 9 else ''}</joint>"
+            for k in range(1, count)
+        )
+        path = tmp_path / "many.urdf"
+        path.write_text(f'<robot name="many">{links}{joints}</robot>', encoding="utf-8")
+        with cProfile.Profile() as profile:
+            ls.load_urdf(path)
+        calls.append(pstats.Stats(profile).total_calls)
+    assert calls[1] < 4.4 * calls[0]

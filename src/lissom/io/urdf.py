@@ -459,13 +459,15 @@ class _Reader:
                     links, ratios = [moving[name].name], [1.0]
                 if name != leader:
                     robot.add_coupling(name, links, ratios, offset)
+        free: set[str] = set()  # joints whose leaders are known to end at one that mimics none
         for name in leaders:
-            chain = [name]
-            while chain[-1] in leaders and leaders[chain[-1]] not in chain:
-                chain.append(leaders[chain[-1]])
-            if leaders.get(chain[-1]) == name:
-                way = " > ".join(map(repr, [*chain, name]))
-                raise self.joints[name].need("mimic").error(f"joint {name!r} must not mimic itself ({way})")
+            chain, last = {name: None}, name
+            while last in leaders and (last := leaders[last]) not in free:
+                if last in chain:
+                    way = " > ".join(map(repr, [*list(chain)[list(chain).index(last) :], last]))
+                    raise self.joints[last].need("mimic").error(f"joint {last!r} must not mimic itself ({way})")
+                chain[last] = None
+            free.update(chain)
 
     def _add_inputs(self, robot: Robot, motors: bool) -> None:
         """Add the motors of transmissions; with `motors` also of all other moving joints that mimic none."""
@@ -486,9 +488,10 @@ class _Reader:
                 gear = actuator.find("mechanicalReduction") or transmission.find("mechanicalReduction")
                 _add_motor(robot, actuator.attribute("name"), name, link, 1.0 if gear is None else _reduction(gear))
                 driven.add(name)
+        driven |= set(robot.joint_couplings)
         for name, joint in self.joints.items():
             link = joint.need("child").attribute("link")
-            if motors and name not in {*driven, *robot.joint_couplings} and robot.links[link].joint.nv:
+            if motors and name not in driven and robot.links[link].joint.nv:
                 robot.add_joint_actuator(name, link)
 
     def _look(self, element: Element, kind: str) -> None:
