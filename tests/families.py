@@ -274,6 +274,19 @@ SHAPES = {
     ],
     ls.ShapeCone: [lambda rng: ls.ShapeCone(length(rng), 2 * length(rng), axis(rng))],
     ls.ShapeCapsule: [lambda rng: ls.ShapeCapsule(length(rng), 2 * length(rng), axis(rng))],
+    ls.ShapeEllipsoid: [lambda rng: ls.ShapeEllipsoid(length(rng), length(rng), length(rng))],
+    ls.ShapeTorus: [lambda rng: ls.ShapeTorus(length(rng), 0.4 * length(rng), axis(rng))],
+    ls.ShapeMesh: [
+        lambda rng: ls.ShapeMesh(ls.Mesh.of_shape(ls.ShapeSphere(length(rng))), 16),
+        lambda rng: ls.ShapeMesh(ls.Mesh.of_shape(ls.ShapeBox(length(rng), length(rng), length(rng))), 16, 0.1),
+    ],
+    ls.ShapeHull: [lambda rng: ls.ShapeHull(rng.uniform(-0.3, 0.3, (12, 3)).tolist(), 16)],
+    ls.ShapeFunction: [
+        lambda rng: ls.ShapeFunction(
+            f"sqrt(x**2 + y**2 + (z - minimum(maximum(z, -0.1), 0.1))**2) - {length(rng)}", [-0.4] * 3, [0.4] * 3, 24
+        )
+    ],
+    ls.ShapeHeightField: [lambda rng: ls.ShapeHeightField(rng.uniform(-0.02, 0.02, (8, 7)).tolist(), 1.4, 1.6)],
 }
 
 MAKERS = BASES | JOINTS | SECTIONS | SHAPES

@@ -82,7 +82,10 @@ def everything():
     wheel = ls.JointRevolute((0, 1, 0), spring=[(-1.0, -2.0), (0.0, 0.0), (1.0, 3.0)], **own, **stops)
     hinge = ls.JointRevolute((1, 0, 0), stiffness=3.0, armature=0.02)
     mesh = ls.Mesh(vertices=[[0, 0, 0], [1, 0, 0], [0, 1, 0]], triangles=[[0, 1, 2]])
-    solid = dataclasses.replace(ls.RigidBody.sphere(0.1, density=100.0), com=(0.01, 0, 0), meshes=(mesh,))
+    skin = ls.Material(young=1e6, density=900.0, friction=0.7, restitution=0.6)
+    solid = dataclasses.replace(
+        ls.RigidBody.sphere(0.1, density=100.0), com=(0.01, 0, 0), meshes=(mesh,), material=skin
+    )
     points = {"gauss_points": 6, "interval_points": 3, "exponentials": 1}
     robot.add_link("arm", rod(reference_strain=(0, 1, 0, 1, 0, 0), **points), wheel)
     robot.add_link("ball", solid,
@@ -103,7 +106,8 @@ def everything():
     law = {"stiffness": 1e3, "exponent": 2, "damping": 0.3, "friction": 0.5, "slip_speed": 0.01, "stick_stiffness": 2e4}
     law |= {"stick_damping": 2e-3, "radius": (0.02, 0.01), "per_interval": 2, "s": 0.5, "placement": turn, "on": "ball"}
     robot.add_contact("lid", ["arm"], ls.ShapeSphere(0.1), **law)
-    robot.add_contact("push", "arm", others="ball")
+    robot.add_contact("push", "arm", others="ball", restitution=0.4, impact_speed=0.3)
+    robot.add_contact("bed", "ball", ls.ShapePlane(), material=skin, surface=4)
     robot.add_coupling("gear", ["arm", "ball"], [1.0, ls.Expression("0.1*q**2", "q")], offset=0.2, span=(-1.0, 1.0))
     robot.add_state("home", {"arm": 0.3, "ball": [0.2]}, {"ball": 1.5}, {"pull": 2.0})
     felt = {

@@ -149,6 +149,7 @@ from lissom.model.model_batch import ModelBatch as ModelBatch
 from lissom.robot.actuators import PathBody as PathBody
 from lissom.robot.actuators import PathPoint as PathPoint
 from lissom.robot.actuators import PathRod as PathRod
+from lissom.robot.actuators import PathWrap as PathWrap
 from lissom.robot.bases import BasisBSpline as BasisBSpline
 from lissom.robot.bases import BasisChebyshev as BasisChebyshev
 from lissom.robot.bases import BasisCustom as BasisCustom
@@ -184,6 +185,10 @@ from lissom.robot.meshes import fit_balls as fit_balls
 from lissom.robot.poses import PoseSpline as PoseSpline
 from lissom.robot.robot import Link as Link
 from lissom.robot.robot import Robot as Robot
+from lissom.robot.sampled_shapes import ShapeFunction as ShapeFunction
+from lissom.robot.sampled_shapes import ShapeHeightField as ShapeHeightField
+from lissom.robot.sampled_shapes import ShapeHull as ShapeHull
+from lissom.robot.sampled_shapes import ShapeMesh as ShapeMesh
 from lissom.robot.sections import SectionAnnulus as SectionAnnulus
 from lissom.robot.sections import SectionCircle as SectionCircle
 from lissom.robot.sections import SectionEllipse as SectionEllipse
@@ -194,8 +199,10 @@ from lissom.robot.shapes import ShapeBox as ShapeBox
 from lissom.robot.shapes import ShapeCapsule as ShapeCapsule
 from lissom.robot.shapes import ShapeCone as ShapeCone
 from lissom.robot.shapes import ShapeCylinder as ShapeCylinder
+from lissom.robot.shapes import ShapeEllipsoid as ShapeEllipsoid
 from lissom.robot.shapes import ShapePlane as ShapePlane
 from lissom.robot.shapes import ShapeSphere as ShapeSphere
+from lissom.robot.shapes import ShapeTorus as ShapeTorus
 from lissom.simulation.energy_balance import EnergyBalance as EnergyBalance
 from lissom.simulation.energy_balance import energy_balance as energy_balance
 from lissom.simulation.inputs import Controller as Controller

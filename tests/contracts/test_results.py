@@ -32,7 +32,7 @@ def arm():
     robot.add_tendon("up", "arm", (0.0, 0.015))
     g = np.eye(4)
     g[2, 3] = -0.05
-    robot.add_contact("floor", "arm", ls.ShapePlane(), placement=g)
+    robot.add_contact("floor", "arm", ls.ShapePlane(), placement=g, stiffness=1e5)
     return robot.build()
 
 

@@ -105,5 +105,5 @@ def test_neighbours_never_meet(model):
 
 def test_no_pairs_make_no_blocks():
     """Where nothing meets there is no block."""
-    pairs, blocks = in_blocks(np.zeros((0, 3), np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32))
+    pairs, blocks, _ = in_blocks(np.zeros((0, 3), np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32))
     assert pairs.shape == (0, 3) and blocks.shape == (0, 4)

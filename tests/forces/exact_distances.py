@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
+from scipy.interpolate import NdBSpline, RectBivariateSpline, make_interp_spline
+from scipy.optimize import brentq, fsolve
 
 import lissom as ls
+from lissom.model import distance_grids
+from lissom.robot.sampled_shapes import SampledShape
+
+REACH = 0.05  # of the grids of shapes that are sampled [m]
 
 
 def distance(shape, y):
@@ -17,12 +25,22 @@ def distance(shape, y):
         return float(np.linalg.norm(y)) - shape.radius, ()
     if isinstance(shape, ls.ShapeBox):
         return _box(np.abs(y) - 0.5 * np.array([shape.size_x, shape.size_y, shape.size_z]), np.sign(y))
+    if isinstance(shape, ls.ShapeEllipsoid):
+        return _ellipsoid(np.array([shape.radius_x, shape.radius_y, shape.radius_z]), y)
+    if isinstance(shape, ls.ShapeHeightField):
+        return _over_heights(_height_spline(shape), y), ()
+    if isinstance(shape, SampledShape):
+        spline, low, high = _spline(shape)
+        inside = np.clip(y, low, high)
+        return float(np.hypot(np.linalg.norm(y - inside), spline(inside[None])[0])) * _sign(y, inside, spline), ()
     axis = np.asarray(shape.axis, dtype=np.float64) / np.linalg.norm(shape.axis)
     along = float(y @ axis)
     across = float(np.linalg.norm(y - along * axis))
     if isinstance(shape, ls.ShapeCapsule):
         beyond = max(abs(along) - 0.5 * shape.length, 0.0)
         return float(np.hypot(across, beyond)) - shape.radius, (float(np.sign(along)) * (beyond > 0.0),)
+    if isinstance(shape, ls.ShapeTorus):
+        return float(np.hypot(across - shape.radius, along)) - shape.tube, ()
     if isinstance(shape, ls.ShapeCone):
         return _cone(shape.radius, 0.5 * shape.length, np.array([across, along]))
     if shape.inside:
@@ -31,6 +49,65 @@ def distance(shape, y):
         return across - shape.radius, ()
     d, label = _box(np.array([across - shape.radius, abs(along) - 0.5 * shape.length]), np.array([1.0, np.sign(along)]))
     return d, label
+
+
+def _ellipsoid(half, y):
+    """From the multiplier of the nearest point x, which solves y − x = m x/half². The label says on which side of the
+    flat middle a point inside is, if it is above or below it."""
+    y2, h2 = y * y, half * half
+    least = int(np.argmin(half))
+
+    def excess(m):
+        return float((h2 * y2 / (m + h2) ** 2).sum()) - 1.0
+
+    low = -h2.min() + half[least] * abs(y[least]) * (1.0 - 1e-12)
+    m = brentq(excess, low, float(np.linalg.norm(half * y)) + 1e-9, xtol=1e-300, rtol=9e-16, maxiter=500)
+    x = y * h2 / (m + h2)
+    far = float(np.sign(m) * np.linalg.norm(y - x))
+    others = np.arange(3) != least
+    above = float((y2[others] / (1.2 * half[others] * (1.0 - h2[least] / h2[others]) + 0.02) ** 2).sum()) < 1.0
+    return far, (float(np.sign(y[least])),) if above and far < 0.0 else ()
+
+
+@lru_cache(maxsize=32)
+def _spline(shape):
+    """The tensor-product spline of SciPy through the samples of a shape, and the corners of its grid."""
+    grid = distance_grids.grid_of(shape, REACH, "shape")
+    f = grid.coefficient
+    for axis in range(3):
+        f = np.moveaxis(f, axis, 0)
+        f = np.moveaxis((f[:-2] + 4.0 * f[1:-1] + f[2:]) / 6.0, 0, axis)
+    axes = [x + h * np.arange(n) for x, h, n in zip(grid.low, grid.spacing, f.shape)]
+    knots = []
+    for axis, x in enumerate(axes):
+        one = make_interp_spline(x, f, k=3, axis=axis)
+        knots.append(one.t)
+        f = np.moveaxis(one.c, 0, axis)
+    return NdBSpline(tuple(knots), f, 3), grid.low, np.array([x[-1] for x in axes])
+
+
+def _sign(y, inside, spline):
+    return 1.0 if (y != inside).any() else float(np.sign(spline(inside[None])[0]))
+
+
+@lru_cache(maxsize=32)
+def _height_spline(shape):
+    """The spline of SciPy through heights."""
+    z = np.asarray(shape.heights)
+    axes = [np.linspace(-0.5 * size, 0.5 * size, n) for size, n in zip((shape.size_x, shape.size_y), z.shape)]
+    return RectBivariateSpline(*axes, z)
+
+
+def _over_heights(height, point):
+    """From the foot of the perpendicular. An error of the foot is of second order in the distance."""
+
+    def miss(at):
+        over = point[2] - height.ev(*at)
+        return [at[0] - point[0] - over * height.ev(*at, dx=1), at[1] - point[1] - over * height.ev(*at, dy=1)]
+
+    foot = fsolve(miss, point[:2], xtol=1e-10)
+    gap = np.array([*foot, height.ev(*foot)]) - point
+    return float(np.linalg.norm(gap)) * (1.0 if point[2] > height.ev(*foot) else -1.0)
 
 
 def _cone(radius, half, point):
@@ -56,6 +133,8 @@ def features(shape):
         return 5 + 3
     if isinstance(shape, ls.ShapeCone):
         return 4 + 2
+    if isinstance(shape, ls.ShapeEllipsoid):
+        return 3
     return 3 if isinstance(shape, ls.ShapeCapsule) else 1
 
 

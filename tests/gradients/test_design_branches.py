@@ -105,11 +105,36 @@ SHAPES = {
     "cylinder": (ls.ShapeCylinder(0.1, 0.2), [(0.02, 0.11, 0.06), (0.127, 0.03, 0.02), (0.115, 0.09, 0.07)]),
     "hole": (ls.ShapeCylinder(0.1, None, inside=True), [(0.02, 0.05, 0.06)]),
     "capsule": (ls.ShapeCapsule(0.1, 0.2), [(0.02, 0.11, 0.06), (-0.18, 0.07, 0.06)]),
+    "torus": (ls.ShapeTorus(0.1, 0.04), [(0.02, 0.11, 0.06), (0.05, 0.03, 0.08)]),
+    "ellipsoid": (ls.ShapeEllipsoid(0.1, 0.06, 0.08), [(0.02, 0.06, 0.05), (-0.1, 0.03, -0.02), (0.07, -0.04, 0.04)]),
     "cone": (
         ls.ShapeCone(0.1, 0.2),
         [(0.01, 0.04, 0.06), (0.121, 0.01, 0.01), (-0.122, 0.03, 0.02), (-0.11, 0.08, 0.08)],
     ),
 }
+
+
+def test_sizes_of_shapes_on_grids():
+    """A shape on a grid has derivatives by its placement, as for a smooth shape of the same form, and none by its
+    sizes, in one clear line."""
+    shapes = {
+        "exact": ls.ShapeSphere(0.1),
+        "grid": ls.ShapeFunction("sqrt(x**2 + y**2 + z**2) - 0.1", [-0.11] * 3, [0.11] * 3, 64),
+    }
+    found = []
+    for shape in shapes.values():
+        robot = ls.Robot("ball", gravity=(0.0, 0.0, 0.0))
+        robot.add_link("ball", ls.RigidBody.sphere(0.03, density=500), ls.JointFree())
+        robot.add_contact("touch", "ball", shape, placement=np.eye(4), stiffness=1e4, exponent=1.4, damping=0.3)
+        model = robot.build()
+        q = np.tile(model.neutral(), (1, 1))
+        q[:, -3:] = 0.06, 0.08, 0.07
+        designs, v = Designs(model, ("touch.placement",), 1), 0.3 * np.ones((1, 6))
+        states = StageStates(q, v, v, np.zeros((1, 0)), np.zeros(1), None, None, None, None)
+        found.append(designs.slopes(states))
+    np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-4 * np.abs(found[0]).max())
+    with pytest.raises(ls.ModelError, match="must not lead into a ShapeFunction, which is sampled on a grid"):
+        Designs(model, ("touch.shape.low",), 1)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +152,11 @@ def test_shapes(name, stick):
     law = {"damping": 0.3, "friction": 0.4, "stick_stiffness": stick, "stick_damping": 0.01}
     robot.add_contact("touch", "ball", shape, on="base", placement=tilt, stiffness=1e4, exponent=1.4, **law)
     model = robot.build()
-    sizes = [f"shape.{x}" for x in ("radius", "length", "size_x", "size_y", "size_z") if getattr(shape, x, None)]
+    sizes = [
+        f"shape.{x}"
+        for x in ("radius", "length", "size_x", "size_y", "size_z", "tube", "radius_x", "radius_y", "radius_z")
+        if getattr(shape, x, None)
+    ]
     constants = [*CONSTANTS, "stick_stiffness" if stick else "slip_speed", "stick_damping"] if name == "sphere" else []
     paths = [f"touch.{x}" for x in ("placement", *constants, *sizes)]
     base, n = ls.frame_pose(model, model.neutral(), "base") @ tilt, len(places)

@@ -51,11 +51,39 @@ MUTATIONS = (
         ("tests/native/test_native_systems.py", "tests/simulation/test_loops.py"),
     ),
     Mutation(
+        "the projected area of surface points does not turn with the body in derivatives",
+        "forces/contact.py",
+        "    D_turn += wp.outer(along, -push * wp.cross(facing, n))  # (11)\n",
+        "",
+        ("tests/derivatives/test_surface_contact.py",),
+    ),
+    Mutation(
+        "the list of near pairs is not renewed when a shape moves",
+        "model/surroundings.py",
+        "        for n, corner in enumerate(_CORNERS):",
+        "        for n, corner in enumerate(_CORNERS[:0]):",
+        ("tests/robot/test_mutual_contacts.py",),
+    ),
+    Mutation(
+        "the effective modulus is that of springs in parallel",
+        "robot/contact_laws.py",
+        "    return 1.0 / (_compliance(a) + _compliance(b))",
+        "    return 1.0 / max(_compliance(a), _compliance(b))",
+        ("tests/closed_form/test_chosen_laws.py",),
+    ),
+    Mutation(
         "the list of near pairs is never renewed",
         "forces/contact.py",
         "        if not (wp.dot(moved, moved) < limit):\n            return 1",
         "        if not (wp.dot(moved, moved) < limit):\n            return 0",
         ("tests/dynamics/test_contacts.py", "tests/closed_form/test_contact.py"),
+    ),
+    Mutation(
+        "the curvature of a height field is that of its foot alone",
+        "forces/rare_shapes.h",
+        "H[0] = 1 + f[1] * f[1] - over * f[3];",
+        "H[0] = 1 + f[1] * f[1];",
+        ("tests/forces/test_sampled_shapes.py",),
     ),
     Mutation(
         "N of a node lacks adbar of its momentum",
@@ -462,6 +490,13 @@ MUTATIONS = (
         "    second, gap = nnls(_SUMS, moments)\n    nearest = (axes * (_SUMS @ second)) @ axes.T\n",
         "    second, gap = nnls(_SUMS, moments)\n    nearest = (axes * np.maximum(moments, 0.0)) @ axes.T\n",
         ("tests/io/test_awkward_urdf.py", "-k", "nearest"),
+    ),
+    Mutation(
+        "a mimic joint follows against its multiplier",
+        "io/urdf.py",
+        "[1.0, -multiplier]",
+        "[1.0, multiplier]",
+        ("tests/io/test_awkward_urdf.py", "-k", "mimic"),
     ),
     Mutation(
         "balls of meshes are made for links that touch nothing",

@@ -26,6 +26,7 @@ ONLY = {
 # (file, imported module): why this import may point upwards
 UPWARDS = {
     ("robot/robot.py", "lissom.model.build"): "Robot.build() is the public door to the build; imported when called",
+    ("robot/robot.py", "lissom.dynamics.contacts"): "Robot.add_mutual_contacts() asks which links overlap; when called",
     ("simulation/trajectory.py", "lissom.viewing.film"): "Trajectory.animate() is the public door; imported late",
     ("robot/robot.py", "lissom.model.model"): "the type of what Robot.build() returns; for type checkers only",
 }

@@ -212,6 +212,114 @@ def test_long_lists_are_short_in_the_message(tmp_path):
         assert f"'x{shown - 1}'" in text and f"'x{shown}'" not in text
 
 
+# -- joints that mimic others -----------------------------------------------------------------------------------------
+
+LIMIT = '<limit lower="-30" upper="30" effort="0" velocity="0"/>'
+
+
+def gripper(second="", third="", kinds=("revolute", "revolute", "prismatic"), more=""):
+    """A file of three joints on one another. Parts of the second and the third are given."""
+    links = "".join(f'<link name="l{k}">{WHOLE}</link>' for k in range(4))
+    joints = "".join(
+        f'''<joint name="j{k + 1}" type="{kind}"><parent link="l{k}"/><child link="l{k + 1}"/>
+           <origin xyz="0.3 0.1 0" rpy="0.2 0.1 {0.4 + k}"/><axis xyz="0 0.6 0.8"/>{LIMIT}{part}</joint>'''
+        for k, (kind, part) in enumerate(zip(kinds, ("", second, third)))
+    )
+    return f'<robot name="gripper">{links}{joints}{more}</robot>'
+
+
+def mimic(leader, multiplier=1.0, offset=0.0):
+    """The element of a joint that mimics another."""
+    return f'<mimic joint="{leader}" multiplier="{multiplier}" offset="{offset}"/>'
+
+
+COUPLED = {  # parts of the joints 2 and 3; q = G q_independent + q_0
+    "one": (mimic("j1", 2.0, 0.3), "", [[1, 0], [2, 0], [0, 1]], [0, 0.3, 0]),
+    "plain": ('<mimic joint="j1"/>', "", [[1, 0], [1, 0], [0, 1]], [0, 0, 0]),
+    "leader below": (mimic("j3", -0.5, 0.1), "", [[1, 0], [0, -0.5], [0, 1]], [0, 0.1, 0]),
+    "two of one": (mimic("j1", 2.0), mimic("j1", -1.0, 0.2), [[1], [2], [-1]], [0, 0, 0.2]),
+    "chain": (mimic("j1", 2.0, 0.3), mimic("j2", -1.5, 0.1), [[1], [2], [-3]], [0, 0.3, -0.35]),
+    "multiplier 0": (mimic("j1", 0.0, 0.3), "", [[1, 0], [0, 0], [0, 1]], [0, 0.3, 0]),
+}
+
+
+@pytest.mark.parametrize("name", COUPLED)
+def test_mimic_joints_move_as_in_pinocchio(tmp_path, name):
+    """Purpose: with multiplier, offset and leaders that mimic others, accelerations are those of Pinocchio's tree
+    whose coordinates are q = G q_independent + q_0."""
+    second, third, G, start = COUPLED[name]
+    G, start = np.array(G, dtype=float), np.array(start, dtype=float)
+    text = gripper(second, third)
+    robot, told = read(tmp_path, text)
+    assert not told
+    model, theirs = robot.build(), pin.buildModelFromXML(text)
+    data, rng = theirs.createData(), np.random.default_rng(4)
+    for _ in range(3):
+        x, x_dot = rng.uniform(-0.8, 0.8, (2, G.shape[1]))
+        q, v = G @ x + start, G @ x_dot
+        M = pin.crba(theirs, data, q)
+        M = np.triu(M) + np.triu(M, 1).T
+        expected = G @ np.linalg.solve(G.T @ M @ G, -G.T @ pin.nonLinearEffects(theirs, data, q, v))
+        np.testing.assert_allclose(ls.forward_dynamics(model, q, v), expected, atol=1e-9 * np.abs(expected).max())
+
+
+def test_mimic_joint_is_that_of_pinocchio(tmp_path):
+    """Purpose: Pinocchio, asked for mimic joints, has the same multiplier and offset, and the same reduced dynamics."""
+    text = gripper(mimic("j1", 2.0, 0.3), mimic("j1", -1.0, 0.2))
+    robot, _ = read(tmp_path, text)
+    model, theirs = robot.build(), pin.buildModelFromXML(text, mimic=True)
+    data, G = theirs.createData(), np.array([1.0, 2.0, -1.0])
+    M = pin.crba(theirs, data, np.array([0.4]))[0, 0]
+    force = pin.nonLinearEffects(theirs, data, np.array([0.4]), np.array([0.7]))[0]
+    ours = ls.forward_dynamics(model, 0.4 * G + [0.0, 0.3, 0.2], 0.7 * G)
+    np.testing.assert_allclose(ours, -force / M * G, rtol=1e-9)
+
+
+def test_mimic_of_a_fixed_joint_stands_still(tmp_path):
+    """Purpose: the position of a fixed joint is 0, so that the follower stays at its offset."""
+    robot, told = read(tmp_path, gripper(mimic("j1", 2.0, 0.3), kinds=("fixed", "revolute", "prismatic")))
+    (coupling,) = robot.joint_couplings.values()
+    assert not told and (coupling.joints, coupling.ratios, coupling.offset) == (("l2",), (1.0,), 0.3)
+
+
+def test_motors_drive_no_mimic_joint(tmp_path):
+    """Purpose: the motors on request are those of the joints that move by themselves."""
+    robot, _ = read(tmp_path, gripper(mimic("j1")), motors=True)
+    assert list(robot.actuators) == ["j1", "j3"] and list(robot.joint_couplings) == ["j2"]
+
+
+@pytest.mark.parametrize(
+    "text, rule",
+    [
+        (gripper(mimic("none")), r"joint 'j2': must mimic one of the joints of the file \(got 'none'\)"),
+        (gripper('<mimic multiplier="2"/>'), "the attribute 'joint' is required"),
+        (gripper(mimic("j1", "two")), "'multiplier' must be a finite number"),
+        (gripper(mimic("j1"), kinds=("planar", "revolute", "prismatic")), "joint 'j1' must have one coordinate"),
+        (gripper(mimic("j1"), kinds=("revolute", "floating", "prismatic")), "joint 'j2' must have one coordinate"),
+        (gripper(mimic("j1"), kinds=("revolute", "fixed", "prismatic")), "joint 'j2': must be a joint that moves"),
+    ],
+)
+def test_wrong_mimic_elements_are_left_out(tmp_path, text, rule):
+    """Purpose: a joint that cannot follow moves by itself, which one warning says; a strict reader refuses it."""
+    robot, told = read(tmp_path, text)
+    assert not robot.joint_couplings and "wrong <mimic> of line" in str(told[ls.LeftOutWarning])
+    with pytest.raises(ls.ModelError, match=rule):
+        read(tmp_path, text, strict=True)
+
+
+@pytest.mark.parametrize(
+    "text, way",
+    [
+        (gripper(mimic("j2")), "joint 'j2' must not mimic itself .'j2' > 'j2'."),
+        (gripper(mimic("j3"), mimic("j2")), "joint 'j2' must not mimic itself .'j2' > 'j3' > 'j2'."),
+    ],
+)
+def test_cyclic_mimics_are_refused(tmp_path, text, way):
+    """Purpose: joints that mimic one another in a circle are one clear error."""
+    with pytest.raises(ls.ModelError, match=f"arm.urdf, line . *: mimic: {way}".replace(" *", "*")):
+        read(tmp_path, text)
+
+
 # -- contact balls ----------------------------------------------------------------------------------------------------
 
 

@@ -260,7 +260,10 @@ MOTOR = '<transmission name="t"><joint name="j"/><actuator name="m"/></transmiss
 SPHERE = '<visual><geometry><sphere radius="-1"/></geometry></visual>'
 CONE = "<collision><geometry><cone/></geometry></collision>"
 WRONG = {
-    "mimic": (two(("continuous", '\n<mimic joint="k"/>')), "line 5: mimic: joint 'j' must not mimic another joint"),
+    "mimic": (
+        two(("continuous", '\n<mimic joint="k"/>')),
+        r"line 5: mimic: joint 'j': must mimic one of .*\(got 'k'\)",
+    ),
     "type": (two(("screw", "")), r"line 4: joint 'j': the type must be one of revolute, .* \(got 'screw'\)"),
     "no limit": (two(("revolute", "")), "joint 'j': a revolute joint must hold <limit>"),
     "empty range": (two(("revolute", '<limit lower="1" upper="1"/>')), "limit: joint 'j': lower must be < upper"),
@@ -287,7 +290,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_mistakes_name_file_line_and_element(tmp_path, name):
-    """Purpose: a file that cannot be read as it stands says where and why; mimic joints are not supported."""
+    """Purpose: a file that cannot be read as it stands says where and why."""
     text, rule = WRONG[name]
     with pytest.raises(ls.ModelError, match=rule) as raised:
         written(tmp_path, text, strict=True)

@@ -236,11 +236,11 @@ CHECKED = {
     "start before the rod": (tendon("arm", (0, 0), start=-0.1), "path[0]: start: must lie in [0, 1] (got -0.1)"),
     "path empty": (
         tendon(path=[]),
-        "actuator 'x': path: must be a list of PathRod, PathPoint and PathBody items (got ())",
+        "actuator 'x': path: must be a list of PathRod, PathPoint, PathBody and PathWrap items (got ())",
     ),
     "path of names": (
         tendon(path=["arm"]),
-        "actuator 'x' > path[0]: must be a PathRod, a PathPoint or a PathBody (got 'arm')",
+        "actuator 'x' > path[0]: must be a PathRod, a PathPoint, a PathBody or a PathWrap (got 'arm')",
     ),
     "path of a point": (tendon(path=[ls.PathPoint("base")]), "path: one point alone has no length"),
     "point of two": (tendon(path=[ls.PathPoint("base", (0, 0))] * 2), "path[0]: position: must be a finite 3-vector"),
@@ -372,7 +372,7 @@ REFUSED = {
     ),
     "path that is no list": (
         tendon(path=ls.PathRod("arm", (0, 0))),
-        "tendon 'x': path: must be a list of PathRod, PathPoint and PathBody items",
+        "tendon 'x': path: must be a list of PathRod, PathPoint, PathBody and PathWrap items",
     ),
     "box side negative": (body(ls.RigidBody.box, 1, -1, 1, density=1), "RigidBody.box > size_y: must be > 0 (got -1)"),
     "cylinder nan": (

@@ -101,7 +101,7 @@ def test_equilibria_in_motion_and_on_anchors():
     robot = ls.Robot("block", gravity=(0.5, 0, -9.81))
     corners = [(x, y, -0.05, 0.01) for x in (-0.05, 0.05) for y in (-0.05, 0.05)]
     robot.add_link("block", ls.RigidBody(1.0, inertia=np.eye(3) * 1e-3, balls=corners), ls.JointPlanar((0, 1, 0)))
-    robot.add_contact("floor", "block", ls.ShapePlane(), friction=0.5, stick_stiffness=1e5, exponent=1.0,
+    robot.add_contact("floor", "block", ls.ShapePlane(), friction=0.5, stick_stiffness=1e5, stiffness=1e5, exponent=1.0,
                       placement=[[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, -0.0599], [0, 0, 0, 1]])  # fmt: skip
     held = ls.solve_statics(robot.build())
     other = again(held)

@@ -165,7 +165,7 @@ def test_a_ball_on_the_floor_is_silent(capfd):
     the output is as it was afterwards, also where several motions run at once."""
     robot = ls.Robot("ball")
     robot.add_link("ball", ls.RigidBody.sphere(0.1, density=500), ls.JointFree())
-    robot.add_contact("floor", "ball", ls.ShapePlane())
+    robot.add_contact("floor", "ball", ls.ShapePlane(), stiffness=1e5)
     model = robot.build()
     start, before, variable = np.array([1.0, 0, 0, 0, 0, 0, 0.1]), sys.stdout, "SUNLOGGER_WARNING_FILENAME"
 

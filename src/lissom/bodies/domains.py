@@ -35,6 +35,12 @@ class Surface(NamedTuple):
     vertices: np.ndarray
     triangles: np.ndarray
 
+    @property
+    def area(self) -> float:
+        """Area of all triangles [m²]."""
+        a, b, c = np.moveaxis(self.vertices[self.triangles], 1, 0)
+        return 0.5 * float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum())
+
 
 class Domain(ABC):
     """The material points of a body in the undeformed shape.

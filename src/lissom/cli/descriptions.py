@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from lissom.bodies.body import DeformableBody
+from lissom.model.model import Model
 from lissom.robot.actuators import BodyChamber, Chamber, JointActuator, SurfacePressure, Tendon
 from lissom.robot.bases import STRAINS, Basis
 from lissom.robot.bodies import RigidBody, Rod
+from lissom.robot.contacts import Contact
 from lissom.robot.materials import Material
 from lissom.robot.robot import Robot
 from lissom.robot.sections import Section, SectionGeneral, SectionPolygon
@@ -66,6 +68,7 @@ def _material(material: Material | None) -> list[str]:
     if material is None:
         return []
     units = {"young": "Pa", "poisson": "", "density": "kg/m³", "viscosity": "Pa·s", "damping_time": "s"}
+    units |= {"friction": "", "restitution": ""}
     values = {name: getattr(material, name) for name in units}
     return [f"{name} {values[name]:g} {unit}".rstrip() for name, unit in units.items() if values[name]]
 
@@ -94,21 +97,37 @@ def unit_of_input(robot: Robot, name: str) -> str:
     return ""
 
 
-def surroundings(robot: Robot) -> list[str]:
-    """One line for each contact, and one for the fluid."""
-    lines = []
+def surroundings(model: Model) -> list[str]:
+    """One line for each contact law, with the numbers chosen, and one for the fluid."""
+    robot, world, lines = model.description, model.contacts, []
+    row = world.pair[:, 2]
     for name, contact in robot.contacts.items():
         if contact.shape is None:
             touched = f"links {_listed(contact.touched())}"
         else:
             touched = f"{type(contact.shape).__name__} on {'the world' if contact.on is None else repr(contact.on)}"
-        law = f"stiffness {contact.stiffness:g}, exponent {contact.exponent:g}, friction {contact.friction:g}"
-        lines.append(f"contact {name!r} of {_listed(contact.carriers())} with {touched}: {law}")
+        head = f"contact {name!r} of {_listed(contact.carriers())} with {touched}"
+        laws = [k for k, owner in enumerate(world.names) if owner == name]
+        lines += [f"{head}: {_law(contact, world.law[k], world.pair_weight[row == k])}" for k in laws]
     if robot.fluid is not None:
         felt = [name for name in robot.links if robot.fluid.felt_by(name) is not None]
         flow = "still" if robot.fluid.current is None else "with a current"
         lines.append(f"fluid of {robot.fluid.density:g} kg/m³, {flow}, felt by {_listed(felt) or 'no link'}")
     return lines
+
+
+def _law(contact: Contact, law: np.ndarray, weights: np.ndarray) -> str:
+    k, p, c, friction, slip_speed, stick, lag = law.tolist()
+    words = [f"stiffness {k:g}", f"exponent {p:g}", f"friction {friction:g}"]
+    if contact.stiffness is None:
+        least, most = weights.min(initial=np.inf), weights.max(initial=0.0)
+        spread = f"{k * most:.4g}" if least > 0.999 * most else f"{k * least:.4g} to {k * most:.4g}"
+        words = [f"chosen from effective modulus {k:.4g} Pa: stiffness {spread} N/m^{p:g}", *words[1:]]
+        words += [f"damping {c:.4g} s/m"]
+        if friction > 0.0:
+            sticks = f"stick_stiffness {stick * weights.mean():.4g} N/m, stick_damping {lag:.3g} s"
+            words += [sticks if stick else f"slip_speed {slip_speed:g} m/s"]
+    return ", ".join(words)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -253,7 +253,7 @@ def _info(arguments: argparse.Namespace) -> int:
     for name, state in robot.states.items():
         numbers = f"{len(state.positions)} positions, {len(state.velocities)} velocities, {len(state.inputs)} inputs"
         console.print(f"state {name!r} of {numbers}", highlight=False)
-    for line in [*deformable_bodies(robot), *surroundings(robot)]:
+    for line in [*deformable_bodies(robot), *surroundings(model)]:
         console.print(line, highlight=False, soft_wrap=True)
     console.print(
         f"nq {model.nq}, nv {model.nv}, nu {model.nu}, nodes {model.n_nodes}, mass {sum(model.links.mass):.6g} kg",

@@ -45,6 +45,7 @@ from lissom.forces.tendons import (
     path_length,
     path_tangent,
     segment_end,
+    wrapped_piece,
 )
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
@@ -303,21 +304,50 @@ def input_response(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 @wp.func
+def carried_rates(s: Scratch, i: int, k: int, x: vec3):
+    """Velocity and acceleration of the point of node k, or of the world, that is at x in the base frame."""
+    if k < 0:
+        return vec3(), vec3()
+    turn = se3.angular(s.node[i, k].eta)
+    rate = wp.cross(turn, x) + se3.linear(s.node[i, k].eta)
+    return rate, wp.cross(se3.angular(s.node[i, k].acc), x) + se3.linear(s.node[i, k].acc) + wp.cross(turn, rate)
+
+
+@wp.func
 def end_rates(t: Tables, s: Scratch, i: int, j: int, side: int):
     """Position, velocity and acceleration of end `side` (0 or 1) of straight piece j in the base frame."""
     x = segment_end(t, s, i, j, side)
-    k = t.segments.node[j, side]
-    if k < 0:
-        return x, vec3(), vec3()
-    turn = se3.angular(s.node[i, k].eta)
-    rate = wp.cross(turn, x) + se3.linear(s.node[i, k].eta)
-    bend = wp.cross(se3.angular(s.node[i, k].acc), x) + se3.linear(s.node[i, k].acc) + wp.cross(turn, rate)
+    rate, bend = carried_rates(s, i, t.segments.node[j, side], x)
     return x, rate, bend
 
 
 @wp.func
+def wrapped_length_acceleration(t: Tables, s: Scratch, i: int, j: int) -> wp.float64:
+    """L̈ of piece j round a shape: ∂l/∂x · ẍ + ẋᵀ ∂²l/∂x² ẋ with the motion of both ends relative to the shape."""
+    w = t.segments.wrap_node[t.segments.wrap[j]]
+    piece = wrapped_piece(t, s, i, j)
+    turn = vec3()
+    if w >= 0:
+        turn = se3.angular(s.node[i, w].eta)
+    inward = wp.transpose(piece.R)
+    a1, a2 = carried_rates(s, i, t.segments.node[j, 0], piece.a)
+    at_a1, at_a2 = carried_rates(s, i, w, piece.a)
+    b1, b2 = carried_rates(s, i, t.segments.node[j, 1], piece.b)
+    at_b1, at_b2 = carried_rates(s, i, w, piece.b)
+    ra = inward * (a1 - at_a1)
+    rb = inward * (b1 - at_b1)
+    bend_a = inward * (a2 - at_a2 - so3.TWO * wp.cross(turn, a1 - at_a1))
+    bend_b = inward * (b2 - at_b2 - so3.TWO * wp.cross(turn, b1 - at_b1))
+    total = wp.dot(piece.path.by_a, bend_a) + wp.dot(piece.path.by_b, bend_b)
+    total += wp.dot(ra, piece.path.aa * ra) + wp.dot(rb, piece.path.bb * rb)
+    return total + so3.TWO * wp.dot(ra, piece.path.ab * rb)
+
+
+@wp.func
 def segment_length_acceleration(t: Tables, s: Scratch, i: int, j: int) -> wp.float64:
-    """L̈ of straight piece j by (7)."""
+    """L̈ of piece j between two points, by (7) for a straight one."""
+    if t.segments.wrap[j] >= 0:
+        return wrapped_length_acceleration(t, s, i, j)
     a, a1, a2 = end_rates(t, s, i, j, 0)
     b, b1, b2 = end_rates(t, s, i, j, 1)
     length = wp.length(b - a)

@@ -208,6 +208,12 @@ def _nested(found: list[Contacts], lead: tuple[int, ...]) -> Any:
     return tuple(_nested(found[k * size : (k + 1) * size], lead[1:]) for k in range(lead[0]))
 
 
+def overlapping_links(model: Model) -> list[tuple[str, str]]:
+    """Pairs of links that touch at the neutral configuration, each pair once."""
+    found = contact_forces(model, model.neutral())
+    return sorted({(min(a, b), max(a, b)) for a, b in zip(found.link, found.other) if b is not None})
+
+
 def contact_geometry(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pairs in contact at states (n, nq), with the derivatives of their normals.
 

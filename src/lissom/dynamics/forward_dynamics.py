@@ -473,9 +473,9 @@ def forward_dynamics(
 
 
 def _depends_on_state_only(model: Model) -> bool:
-    """Whether a kernel computes accelerations from q, v and u only, and there are no tendons, whose push gives a
-    warning."""
-    others = model.n_motions or model.loads.varies or model.inputs.custom or model.forces.called
+    """Whether one kernel computes accelerations from q, v and u only, and there are no tendons, whose push gives a
+    warning. Robots that eliminate blocks of loops have another kernel for states where that fails."""
+    others = model.n_motions or solves_closed(model) or model.loads.varies or model.inputs.custom or model.forces.called
     return not others and not model.channels.is_tendon.any()
 
 

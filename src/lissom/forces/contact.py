@@ -33,6 +33,11 @@ of each of the two nodes, for changes δ of poses and δη of twists, and with W
 H and N are those of an obstacle at rest, at the relative twist. A new list of near pairs is made whenever a ball has
 moved by half the margin since the last one, so that no contact is missed.
 
+A point of a surface has an outward normal m that turns with its body. It carries the pressure on its projected area:
+its k has the factor
+
+    a = (−m·n)₊,   δa = −(m × n)·θ − m·N δc        for a rotation θ of the body and a displacement δc         (11)
+
 Source: Mathew 2025 (57)-(61) and §6.2, with the shape's Hessian in place of that of a cylinder, damping and friction.
 K. L. Johnson, Contact Mechanics, 1985, ch. 7 (a tangential spring below the limit of friction); the return to the cone
 is that of J. C. Simo, T. J. R. Hughes, Computational Inelasticity, 1998, ch. 1.
@@ -47,13 +52,15 @@ from __future__ import annotations
 
 import warp as wp
 
+from lissom.forces.rare_shapes import ellipsoid_distance, grid_distance, heights_distance, torus_distance
 from lissom.forces.term import Term, couple_nodes
 from lissom.lie import se3, so3
 from lissom.lie.spatial import ad_matrix, adbar_matrix
-from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.lie.types import mat3, mat4, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import traversal
 from lissom.passes.columns import Matrix
+from lissom.passes.features import is_rare_shape
 from lissom.passes.scratch import LOADS, STATUS_TOO_MANY_PAIRS, Scratch
 from lissom.passes.traversal import origin_between, origin_of, place_bases
 from lissom.robot.shapes import ShapeKind
@@ -64,6 +71,9 @@ BOX = wp.constant(wp.int32(ShapeKind.BOX.value))
 CYLINDER = wp.constant(wp.int32(ShapeKind.CYLINDER.value))
 HOLLOW = wp.constant(wp.int32(ShapeKind.HOLLOW.value))
 CONE = wp.constant(wp.int32(ShapeKind.CONE.value))
+TORUS = wp.constant(wp.int32(ShapeKind.TORUS.value))
+ELLIPSOID = wp.constant(wp.int32(ShapeKind.ELLIPSOID.value))
+HEIGHTS = wp.constant(wp.int32(ShapeKind.HEIGHTS.value))
 TINY = wp.constant(wp.float64(1e-30))
 SHORT = wp.constant(wp.float64(1e-12))  # length below which a line has no direction [m]
 SMALL = wp.constant(wp.float64(0.02))  # 1 − cos φ below which G and G' are computed by series
@@ -201,6 +211,39 @@ def signed_distance(kind: int, size: vec3, y: vec3):
     return d, n, N
 
 
+@wp.func(inline=False)
+def rare_distance(t: Tables, obstacle: int, y: vec3) -> mat4:
+    """The matrix [[N, n], [nᵀ, d]] of forces.rare_shapes for the shape of an obstacle."""
+    kind = t.contacts.obstacle_kind[obstacle]
+    size = t.contacts.obstacle_size[obstacle]
+    if kind == TORUS:
+        return torus_distance(size, y)
+    if kind == ELLIPSOID:
+        return ellipsoid_distance(size, y)
+    k = t.contacts.obstacle_grid[obstacle]
+    low = t.contacts.grid_low[k]
+    spacing = t.contacts.grid_spacing[k]
+    n_x = t.contacts.grid_count[k, 0]
+    n_y = t.contacts.grid_count[k, 1]
+    n_z = t.contacts.grid_count[k, 2]
+    start = t.contacts.grid_count[k, 3]
+    if kind == HEIGHTS:
+        return heights_distance(size, y, low, spacing, n_x, n_y, start, t.contacts.grid_coefficient)
+    return grid_distance(y, low, spacing, n_x, n_y, n_z, start, t.contacts.grid_coefficient)
+
+
+@wp.func
+def obstacle_distance(t: Tables, obstacle: int, y: vec3):
+    """signed_distance of the shape of an obstacle; y, n and N in the obstacle's frame."""
+    kind = t.contacts.obstacle_kind[obstacle]
+    if is_rare_shape(kind):
+        x = rare_distance(t, obstacle, y)
+        n = vec3(x[0, 3], x[1, 3], x[2, 3])
+        return x[3, 3], n, mat3(x[0, 0], x[0, 1], x[0, 2], x[1, 0], x[1, 1], x[1, 2], x[2, 0], x[2, 1], x[2, 2])
+    d, n, N = signed_distance(kind, t.contacts.obstacle_size[obstacle], y)
+    return d, n, N
+
+
 @wp.struct
 class ContactLaw:
     """k, p, c, μ, v_s, k_t (0 for the smooth law) and τ of robot.contacts.Contact."""
@@ -335,7 +378,15 @@ def contact_force(
 
 @wp.func
 def contact_derivatives(
-    law: ContactLaw, anchored: Anchor, radius: wp.float64, depth: wp.float64, n: vec3, N: mat3, u: vec3, spin: vec3
+    law: ContactLaw,
+    anchored: Anchor,
+    facing: vec3,
+    radius: wp.float64,
+    depth: wp.float64,
+    n: vec3,
+    N: mat3,
+    u: vec3,
+    spin: vec3,
 ):
     """D_c, D_u, D_ω and D_θ of f, with u and ω held fixed under D_c and D_θ."""
     push, by_depth, by_rate = pressure(law, depth, -wp.dot(n, u))
@@ -357,7 +408,8 @@ def contact_derivatives(
             by_centre, by_turn = elastic_slip_derivatives(anchored, radius, n, N)
             D_c += G * by_centre
             D_turn += G * by_turn
-    D_c += wp.outer(along, -by_depth * n - by_rate * (N * u))
+    D_c += wp.outer(along, -by_depth * n - by_rate * (N * u) - push * (N * facing))
+    D_turn += wp.outer(along, -push * wp.cross(facing, n))  # (11)
     D_u += wp.outer(along, -by_rate * n)
     return D_c, D_u, D_spin, D_turn
 
@@ -446,7 +498,7 @@ def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
     R, p = pose_of(s, i, b, origin)
     x = wp.transpose(R) * (ball_centre(t, s, i, ball, origin) - p) - t.contacts.obstacle_p[obstacle]
     y = wp.transpose(t.contacts.obstacle_R[obstacle]) * x
-    d, _n, _N = signed_distance(t.contacts.obstacle_kind[obstacle], t.contacts.obstacle_size[obstacle], y)
+    d, _n, _N = obstacle_distance(t, obstacle, y)
     return d - t.contacts.ball_radius[ball]
 
 
@@ -496,7 +548,7 @@ def gap_of_block(t: Tables, s: Scratch, i: int, k: int) -> wp.float64:
     R, p = pose_of(s, i, node, origin)
     x = wp.transpose(R) * (centre - origin - p) - t.contacts.obstacle_p[obstacle]
     y = wp.transpose(t.contacts.obstacle_R[obstacle]) * x
-    d, _n, _N = signed_distance(t.contacts.obstacle_kind[obstacle], t.contacts.obstacle_size[obstacle], y)
+    d, _n, _N = obstacle_distance(t, obstacle, y)
     return d - s.near.radius[i, mine]
 
 
@@ -544,12 +596,14 @@ def put_anchor(t: Tables, i: int, e: int, on_obstacle: vec3, on_ball: vec3):
 class Contact:
     """The arguments of the contact law for a pair, in the base frame.
 
-    law. anchored: the anchor. radius and depth of the ball. c: centre. n, N: normal and Hessian. u, spin: velocity of
-    the centre and angular velocity relative to the obstacle. a, b: nodes of ball and obstacle.
+    law. anchored: the anchor. facing: m/a of (11), zero for balls. radius and depth of the ball. c: centre. n, N:
+    normal and Hessian. u, spin: velocity of the centre and angular velocity relative to the obstacle. a, b: nodes of
+    ball and obstacle.
     """
 
     law: ContactLaw
     anchored: Anchor
+    facing: vec3
     radius: wp.float64
     depth: wp.float64
     c: vec3
@@ -563,7 +617,8 @@ class Contact:
 
 @wp.func(inline=False)
 def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
-    """The contact of pair e; all but nodes, radius, centre and depth is zero if it is open."""
+    """The contact of pair e; all but nodes, radius, centre and depth is zero if it is open. A pair of a surface point
+    that faces away counts as open."""
     ball = t.contacts.pair[e, 0]
     obstacle = t.contacts.pair[e, 1]
     x = Contact()
@@ -574,8 +629,18 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
     x.c = ball_centre(t, s, i, ball, origin)
     R, p = obstacle_pose(t, s, i, obstacle, origin)
     y = wp.transpose(R) * (x.c - p)
-    d, n, N = signed_distance(t.contacts.obstacle_kind[obstacle], t.contacts.obstacle_size[obstacle], y)
+    d, n, N = obstacle_distance(t, obstacle, y)
     x.depth = x.radius - d
+    share = so3.ONE
+    normal = t.contacts.ball_normal[ball]
+    if x.depth > so3.ZERO and wp.dot(normal, normal) > so3.ZERO:
+        R_a, _p_a = pose_of(s, i, x.a, origin)
+        facing = R_a * normal
+        share = -wp.dot(facing, R * n)
+        if share > so3.ZERO:
+            x.facing = facing / share
+        else:
+            x.depth = so3.ZERO
     if x.depth > so3.ZERO:
         x.n = R * n
         x.N = R * N * wp.transpose(R)
@@ -583,12 +648,13 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
         x.spin = se3.angular(rho)
         x.u = se3.linear(rho) + wp.cross(x.spin, x.c)
         row = t.contacts.pair[e, 2]
-        x.law.stiffness = t.contacts.law[row, 0]
+        weight = t.contacts.pair_weight[e]
+        x.law.stiffness = share * weight * t.contacts.law[row, 0]
         x.law.exponent = t.contacts.law[row, 1]
         x.law.damping = t.contacts.law[row, 2]
         x.law.friction = t.contacts.law[row, 3]
         x.law.slip_speed = t.contacts.law[row, 4]
-        x.law.stick_stiffness = t.contacts.law[row, 5]
+        x.law.stick_stiffness = weight * t.contacts.law[row, 5]
         x.law.stick_damping = t.contacts.law[row, 6]
         anchor = anchor_at(t, i, e)
         if x.law.stick_stiffness > so3.ZERO and not wp.isnan(anchor[0]):
@@ -671,7 +737,9 @@ def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)
         x = contact_of(t, s, i, s.near.pair[i, j])
         if x.depth > so3.ZERO:
             f, m = contact_force(x.law, x.anchored, x.radius, x.depth, x.n, x.u, x.spin)
-            D_c, D_u, D_spin, D_turn = contact_derivatives(x.law, x.anchored, x.radius, x.depth, x.n, x.N, x.u, x.spin)
+            D_c, D_u, D_spin, D_turn = contact_derivatives(
+                x.law, x.anchored, x.facing, x.radius, x.depth, x.n, x.N, x.u, x.spin
+            )
             H_c, N_c = contact_response(x.radius, x.n, x.N, x.u, x.spin, f, m, D_c, D_u, D_spin, D_turn)
             put_response(s, i, x.a, x.b, x.c, m, f, H_c, N_c, H)
 

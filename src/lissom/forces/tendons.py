@@ -11,6 +11,9 @@ A chamber has −wA in place of w, and t = x if its pressure acts normal to the 
     inside a rod:   ∂(B u)/∂q = −Σ w f/|𝒯| Φᵀ [d^; 1] (1 − ttᵀ) [−d^, 1] Φ                                 (3)
     straight piece: the force f on its end at x_a changes by (f/l) (1 − nnᵀ)(δx_b − δx_a)                  (4)
 
+A piece that runs round a shape on node w has the length l of forces/wrapping, with derivatives by its ends in the axes
+of the shape. With T the tension, f_a = −T ∂l/∂a acts on a, f_b on b, and −f_a − f_b at these points on w.
+
 From (4) the recursion needs the change of −F_ext relative to a wrench that moves along with its node:
 
     H_a = [x_a^; 1] (K [−x_a^, 1] − f^ [1, 0]) = [x_a^; 1] K [−x_b^, 1],   K = (f/l)(1 − nnᵀ)               (5)
@@ -19,6 +22,13 @@ The derivatives of the wrenches on both nodes are contact (9) and (10), with H_a
 direction in the world has
 
     H = −[[x^ f^ + m^, 0], [f^, 0]],   a follower wrench has H = 0                                         (6)
+
+For a piece round a shape let δF_a = P α + Q β, δF_b = R α + S β with α = δ_a − δ_w, β = δ_b − δ_w, where
+
+    P = [x_a^; 1] (T l_aa [−x_a^, 1] − f_a^ [1, 0]),   Q = [x_a^; 1] T l_ab [−x_b^, 1],   S and R alike       (10)
+
+These are couplings of three pairs, in the form of contact (9) and (10): of a and w with K = P + Q and W̄ = W̄_a + Q − R,
+of b and w with K = R + S and W̄ = W̄_b + R − Q, and of a and b with K = −Q and W̄ = R − Q.
 
 An elastic tendon of length L(q) along its path, stiffness k and slack length L₀, of which a length u is pulled in, has
 the tension
@@ -52,6 +62,7 @@ import warp as wp
 
 from lissom.forces.contact import SHORT
 from lissom.forces.term import Term, couple_nodes
+from lissom.forces.wrapping import PathLength, path_round
 from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
 from lissom.lie.spatial import adbar_matrix
@@ -62,7 +73,7 @@ from lissom.passes.columns import Columns, Matrix, add_point_block
 from lissom.passes.features import may_have_couplings, may_have_elastic_tendons
 from lissom.passes.interval import project_at, strain_at
 from lissom.passes.scratch import INPUTS, Scratch
-from lissom.passes.traversal import origin_of, project
+from lissom.passes.traversal import origin_between, origin_of, project
 
 native = native_functions("passes/linear_algebra.h")
 
@@ -131,6 +142,127 @@ def add_segment_wrench(t: Tables, s: Scratch, i: int, j: int, tension: wp.float6
         s.node[i, k].F = s.node[i, k].F + se3.join(wp.cross(b, f), f)
 
 
+@wp.struct
+class WrappedPiece:
+    """A piece round a shape in the base frame: its ends, the rotation of the shape, and its length with derivatives in
+    the axes of the shape."""
+
+    a: vec3
+    b: vec3
+    R: mat3
+    path: PathLength
+
+
+@wp.func
+def placed_point(s: Scratch, i: int, k: int, x: vec3, origin: vec3) -> vec3:
+    """A point of node k, or of the world, in the base frame."""
+    if k < 0:
+        return x - origin
+    return s.node[i, k].R * x + s.node[i, k].p
+
+
+@wp.func
+def wrapped_piece(t: Tables, s: Scratch, i: int, j: int) -> WrappedPiece:
+    """Piece j, which runs round a shape."""
+    w = t.segments.wrap[j]
+    a = t.segments.node[j, 0]
+    b = t.segments.node[j, 1]
+    k = t.segments.wrap_node[w]
+    origin = origin_between(t, s, i, a, b)
+    if a < 0 and b < 0:
+        origin = origin_of(t, s, i, k)
+    x = WrappedPiece()
+    x.a = placed_point(s, i, a, t.segments.position[j, 0], origin)
+    x.b = placed_point(s, i, b, t.segments.position[j, 1], origin)
+    x.R = t.segments.wrap_R[w]
+    centre = placed_point(s, i, k, t.segments.wrap_p[w], origin)
+    if k >= 0:
+        x.R = s.node[i, k].R * x.R
+    inward = wp.transpose(x.R)
+    x.path = path_round(
+        inward * (x.a - centre), inward * (x.b - centre), t.segments.wrap_radius[w], t.segments.wrap_side[w],
+        t.segments.wrap_has_side[w], t.segments.wrap_is_sphere[w],
+    )  # fmt: skip
+    return x
+
+
+@wp.func(inline=False)
+def add_wrapped_wrench(t: Tables, s: Scratch, i: int, j: int, tension: wp.float64):
+    """Subtract from F the wrenches of piece j round a shape."""
+    x = wrapped_piece(t, s, i, j)
+    f = -tension * (x.R * x.path.by_a)
+    g = -tension * (x.R * x.path.by_b)
+    on_a = se3.join(wp.cross(x.a, f), f)
+    on_b = se3.join(wp.cross(x.b, g), g)
+    k = t.segments.node[j, 0]
+    if k >= 0:
+        s.node[i, k].F = s.node[i, k].F - on_a
+    k = t.segments.node[j, 1]
+    if k >= 0:
+        s.node[i, k].F = s.node[i, k].F - on_b
+    k = t.segments.wrap_node[t.segments.wrap[j]]
+    if k >= 0:
+        s.node[i, k].F = s.node[i, k].F + on_a + on_b
+
+
+@wp.func
+def couple_pair(s: Scratch, i: int, a: int, b: int, K: mat6, bar: mat6, H: wp.array2d(dtype=mat6)):
+    """Add K and K − W̄ to H of nodes a and b, and list their coupling."""
+    if a >= 0:
+        H[i, a] = H[i, a] + K
+    if b >= 0:
+        H[i, b] = H[i, b] + K - bar
+    couple_nodes(s, i, a, b, K, mat6(), bar, 0)
+
+
+@wp.func
+def at_points(x: vec3, K: mat3, y: vec3) -> mat6:
+    """[x^; 1] K [−y^, 1]: derivative of the wrench of a force at x by the position of y."""
+    left = -(K * so3.hat(y))
+    return se3.block(so3.cross_columns(x, left), so3.cross_columns(x, K), left, K)
+
+
+@wp.func(inline=False)
+def respond_to_wrapped(t: Tables, s: Scratch, i: int, j: int, H: wp.array2d(dtype=mat6)):
+    """Add the derivatives (10) of piece j round a shape to H of its three nodes, and list their couplings."""
+    x = wrapped_piece(t, s, i, j)
+    T = s.channel.size[i, t.segments.channel[j]]
+    f = -T * (x.R * x.path.by_a)
+    g = -T * (x.R * x.path.by_b)
+    turn = wp.transpose(x.R)
+    cross = T * (x.R * x.path.ab * turn)
+    P = at_point(x.a, T * (x.R * x.path.aa * turn), -so3.hat(f))
+    S = at_point(x.b, T * (x.R * x.path.bb * turn), -so3.hat(g))
+    Q = at_points(x.a, cross, x.b)
+    R = at_points(x.b, wp.transpose(cross), x.a)
+    bar_a = adbar_matrix(se3.join(wp.cross(x.a, f), f))
+    bar_b = adbar_matrix(se3.join(wp.cross(x.b, g), g))
+    a = t.segments.node[j, 0]
+    b = t.segments.node[j, 1]
+    w = t.segments.wrap_node[t.segments.wrap[j]]
+    couple_pair(s, i, a, w, P + Q, bar_a + Q - R, H)
+    couple_pair(s, i, b, w, R + S, bar_b + R - Q, H)
+    couple_pair(s, i, a, b, -Q, R - Q, H)
+
+
+@wp.func
+def piece_length(t: Tables, s: Scratch, i: int, j: int) -> wp.float64:
+    """Length of piece j."""
+    if t.segments.wrap[j] >= 0:
+        x = wrapped_piece(t, s, i, j)
+        return x.path.length
+    return wp.length(segment_end(t, s, i, j, 1) - segment_end(t, s, i, j, 0))
+
+
+@wp.func
+def add_piece_wrench(t: Tables, s: Scratch, i: int, j: int, tension: wp.float64):
+    """Subtract from F the wrenches of piece j."""
+    if t.segments.wrap[j] >= 0:
+        add_wrapped_wrench(t, s, i, j, tension)
+    else:
+        add_segment_wrench(t, s, i, j, tension)
+
+
 @wp.func(inline=False)
 def path_length(t: Tables, s: Scratch, i: int, c: int, q: Matrix) -> wp.float64:
     """L of (1) of tendon c, with its length inside deformable bodies, from the poses in s; −V for a chamber."""
@@ -144,7 +276,7 @@ def path_length(t: Tables, s: Scratch, i: int, c: int, q: Matrix) -> wp.float64:
     if may_have_couplings():
         for j in range(t.segments.channel.shape[0]):
             if t.segments.channel[j] == c:
-                total += wp.length(segment_end(t, s, i, j, 1) - segment_end(t, s, i, j, 0))
+                total += piece_length(t, s, i, j)
     for e in range(t.pulls.channel.shape[0]):
         if t.pulls.channel[e] == c:
             total -= s.pulls.work[i, e]
@@ -169,7 +301,7 @@ def add_channel_wrenches(t: Tables, s: Scratch, i: int, sign: wp.float64):
     """F −= sign · (wrenches of the straight pieces of tendons, and controlled wrenches)."""
     if may_have_couplings():
         for j in range(t.segments.channel.shape[0]):
-            add_segment_wrench(t, s, i, j, sign * s.channel.size[i, t.segments.channel[j]])
+            add_piece_wrench(t, s, i, j, sign * s.channel.size[i, t.segments.channel[j]])
     for j in range(t.wrenches.channel.shape[0]):
         m, f, x = input_wrench(t, s, i, j)
         k = t.wrenches.node[j]
@@ -202,27 +334,29 @@ def add_path_derivatives(t: Tables, x: Columns, i: int, q: Matrix, size: Matrix,
 
 
 @wp.func
+def respond_to_straight(t: Tables, s: Scratch, i: int, j: int, H: wp.array2d(dtype=mat6)):
+    """Add (5) of straight piece j to H of its two nodes, and list their coupling in s.near."""
+    x_a = segment_end(t, s, i, j, 0)
+    x_b = segment_end(t, s, i, j, 1)
+    length = wp.max(wp.length(x_b - x_a), SHORT)
+    n = (x_b - x_a) / length
+    tension = s.channel.size[i, t.segments.channel[j]]
+    pull = tension * n
+    stiffness = wp.where(length > SHORT, tension / length, so3.ZERO)
+    K = so3.quadratic(stiffness, vec3(), -stiffness * n, n)
+    bar = adbar_matrix(se3.join(wp.cross(x_a, pull), pull))
+    couple_pair(s, i, t.segments.node[j, 0], t.segments.node[j, 1], at_point(x_a, K, -so3.hat(pull)), bar, H)
+
+
+@wp.func
 def respond_to_segments(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
-    """Add (5) of every straight piece to H of its two nodes, and list their coupling in s.near."""
+    """Add the derivatives of every piece between two points to H of its nodes, and list their couplings in s.near."""
     if may_have_couplings():
         for j in range(t.segments.channel.shape[0]):
-            x_a = segment_end(t, s, i, j, 0)
-            x_b = segment_end(t, s, i, j, 1)
-            length = wp.max(wp.length(x_b - x_a), SHORT)
-            n = (x_b - x_a) / length
-            tension = s.channel.size[i, t.segments.channel[j]]
-            pull = tension * n
-            stiffness = wp.where(length > SHORT, tension / length, so3.ZERO)
-            K = so3.quadratic(stiffness, vec3(), -stiffness * n, n)
-            on_a = at_point(x_a, K, -so3.hat(pull))
-            bar = adbar_matrix(se3.join(wp.cross(x_a, pull), pull))
-            a = t.segments.node[j, 0]
-            b = t.segments.node[j, 1]
-            if a >= 0:
-                H[i, a] = H[i, a] + on_a
-            if b >= 0:
-                H[i, b] = H[i, b] + on_a - bar
-            couple_nodes(s, i, a, b, on_a, mat6(), bar, 0)
+            if t.segments.wrap[j] >= 0:
+                respond_to_wrapped(t, s, i, j, H)
+            else:
+                respond_to_straight(t, s, i, j, H)
 
 
 @wp.func
@@ -328,7 +462,7 @@ def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix):
         s.deforming.own[i, j] = so3.ZERO
     for j in range(t.segments.channel.shape[0]):
         if t.segments.channel[j] == c:
-            add_segment_wrench(t, s, i, j, -so3.ONE)
+            add_piece_wrench(t, s, i, j, -so3.ONE)
     project(t, s, i, s.channel.row)
     for k in range(t.points.xi.shape[0]):
         for e in range(t.points.path_start[k], t.points.path_start[k + 1]):

@@ -133,7 +133,7 @@ def _contact_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndar
     sticks = world.law[world.pair[rows[:, 0].astype(int), 2], 5] > 0.0
     state, rows = state[sticks], rows[sticks]
     pair = rows[:, 0].astype(int)
-    ball, obstacle, law = world.pair[pair].T
+    ball, obstacle, _ = world.pair[pair].T
     node, columns = np.unique([world.ball_node[ball], world.obstacle_node[obstacle]], return_inverse=True)
     mine, other = columns.reshape(2, -1)
     if not len(rows):
@@ -146,7 +146,8 @@ def _contact_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndar
     c = rows[:, 2:5] + radius[:, None] * rows[:, 5:8]
     ours, theirs = (_points(g[state, k], J[state, k], twist_q[state, k], c, speed) for k in (mine, other))
     place = g[state, other] @ world.obstacle_placement[obstacle]
-    found = _anchor_slopes(world.law[law], place, radius, rows, anchors[state, pair], ours.relative_to(theirs), speed)
+    x, facing = ours.relative_to(theirs), _applied(ours.R, world.ball_normal[ball])
+    found = _anchor_slopes(world.laws_of(pair), place, radius, facing, rows, anchors[state, pair], x, speed)
     return state, pair, *found
 
 
@@ -172,14 +173,14 @@ def _points(g: np.ndarray, J: np.ndarray, twist_q: np.ndarray, c: np.ndarray, v:
 
 
 def _anchor_slopes(
-    laws: np.ndarray, place: np.ndarray, radius: np.ndarray, rows: np.ndarray, anchor: np.ndarray, x: _Points,
-    v: np.ndarray,
+    laws: np.ndarray, place: np.ndarray, radius: np.ndarray, facing: np.ndarray, rows: np.ndarray, anchor: np.ndarray,
+    x: _Points, v: np.ndarray,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """−(2), and the derivatives of (3) by q, v and the anchor."""
     friction, stick, lag = laws[:, 3], laws[:, 5], laws[:, 6]
     n, N, R_o = rows[:, 5:8], rows[:, 8:17].reshape(-1, 3, 3), place[:, :3, :3]
     n_q = N @ x.J_c
-    push, push_q, push_v = _pressure(laws, rows[:, 1], n, n_q, x)
+    push, push_q, push_v = _pressure(laws, facing, rows[:, 1], n, n_q, x)
     slip, slip_q, slip_a = _slip(place, radius, n, N, anchor, x)
     P, identity = np.eye(3) - _outer(n, n), np.eye(3)
     W = P @ x.J_c + _as_matrices(radius) * _hat(n) @ x.J_w
@@ -204,16 +205,19 @@ def _anchor_slopes(
 
 
 def _pressure(
-    laws: np.ndarray, depth: np.ndarray, n: np.ndarray, n_q: np.ndarray, x: _Points
+    laws: np.ndarray, facing: np.ndarray, depth: np.ndarray, n: np.ndarray, n_q: np.ndarray, x: _Points
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """N_p, and its derivatives by q and v."""
-    stiffness, exponent, damping = laws[:, 0], laws[:, 1], laws[:, 2]
+    """N_p, and its derivatives by q and v. facing: m of contact (11), zero for balls."""
+    share = np.where(facing.any(axis=1), -np.einsum("ri,ri->r", facing, n), 1.0)
+    share_q = -_applied(_transposed(x.J_w), np.cross(facing, n)) - _applied(_transposed(n_q), facing)
+    stiffness, exponent, damping = share * laws[:, 0], laws[:, 1], laws[:, 2]
     static, swell = stiffness * depth**exponent, 1.0 - damping * np.einsum("ri,ri->r", n, x.u)
     push = np.maximum(static * swell, 0.0)
     by_depth = np.where(push > 0.0, exponent * static / depth * swell, 0.0)
     by_rate = np.where(push > 0.0, static * damping, 0.0)
     along, rate = _applied(_transposed(x.J_c), n), _applied(_transposed(n_q), x.u) + _applied(_transposed(x.u_q), n)
-    return push, -by_depth[:, None] * along - by_rate[:, None] * rate, -by_rate[:, None] * along
+    by_share = (push / share)[:, None] * share_q
+    return push, by_share - by_depth[:, None] * along - by_rate[:, None] * rate, -by_rate[:, None] * along
 
 
 def _slip(

@@ -49,19 +49,21 @@ class ContactPairs(NamedTuple):
     """Pairs of balls and obstacles in contact, one in each row.
 
     Fields:
-        state: its index. ball, obstacle, law, kind: indices of the two, of the row of the law, and of the kind of
-        shape. depth, n, N: penetration, normal and Hessian, in the world. anchor: NaN for pairs without one.
+        state: its index. pair: its number. ball, obstacle, kind: indices of the two, and of the kind of shape. depth,
+        n, N: penetration, normal and Hessian, in the world. anchor: NaN for pairs without one. facing: outward normal
+        of a surface point in its node, zero for balls.
     """
 
     state: np.ndarray
+    pair: np.ndarray
     ball: np.ndarray
     obstacle: np.ndarray
-    law: np.ndarray
     kind: np.ndarray
     depth: np.ndarray
     n: np.ndarray
     N: np.ndarray
     anchor: np.ndarray
+    facing: np.ndarray
 
     def take(self, which: np.ndarray) -> ContactPairs:
         """Chosen rows."""
@@ -76,8 +78,8 @@ class _PairDerivatives(NamedTuple):
     anchor: np.ndarray
 
 
-def contact_pairs(model: Model, q: np.ndarray, anchors: np.ndarray | None) -> tuple[ContactPairs, np.ndarray]:
-    """The pairs in contact at states (n, nq) of one model, and their numbers.
+def contact_pairs(model: Model, q: np.ndarray, anchors: np.ndarray | None) -> ContactPairs:
+    """The pairs in contact at states (n, nq) of one model.
 
     Args:
         anchors: of each state, (n, n_pairs, 6); None takes those of the model.
@@ -85,11 +87,11 @@ def contact_pairs(model: Model, q: np.ndarray, anchors: np.ndarray | None) -> tu
     world = model.contacts
     state, rows = contact_geometry(model, q)
     pair = rows[:, 0].astype(int)
-    ball, obstacle, law = world.pair[pair].T
+    ball, obstacle, _ = world.pair[pair].T
     anchor = world.anchors[pair] if anchors is None or not anchors.size else anchors[state, pair]
     N = rows[:, 8:17].reshape(-1, 3, 3)
     kind = world.obstacle_kind[obstacle]
-    return ContactPairs(state, ball, obstacle, law, kind, rows[:, 1], rows[:, 5:8], N, anchor), pair
+    return ContactPairs(state, pair, ball, obstacle, kind, rows[:, 1], rows[:, 5:8], N, anchor, world.ball_normal[ball])
 
 
 def contact_slopes(
@@ -102,7 +104,7 @@ def contact_slopes(
     """
     out = np.zeros((len(q), count, model.nv))
     if len(model.contacts.pair):
-        x, _ = contact_pairs(model, q, anchors)
+        x = contact_pairs(model, q, anchors)
         np.add.at(out, x.state, _pair_derivatives(model, batches, count, x, q, v).residual)
     return out
 
@@ -116,10 +118,9 @@ def anchor_design_slopes(
         batches, count: as contact_slopes. anchors: before, (n, n_pairs, 6).
     """
     out = np.zeros((len(q), anchors.shape[1], count, 6))
-    x, pair = contact_pairs(model, q, anchors)
-    sticks = model.contacts.law[x.law, 5] > 0.0
-    x, pair = x.take(sticks), pair[sticks]
-    out[x.state, pair] = _pair_derivatives(model, batches, count, x, q, v).anchor
+    x = contact_pairs(model, q, anchors)
+    x = x.take(model.contacts.law[model.contacts.pair[x.pair, 2], 5] > 0.0)
+    out[x.state, x.pair] = _pair_derivatives(model, batches, count, x, q, v).anchor
     return np.swapaxes(out, 1, 2).reshape(len(q), count, anchors[0].size)
 
 
@@ -185,8 +186,9 @@ def _smooth_variables(
     J_c, J_w = a_c - b_c, a_w - b_w
     speed = v[x.state]
     parts_of_X = {
-        "law": each("law", x.law), "radius": each("ball_radius", x.ball)[..., None],
-        "size": each("obstacle_size", x.obstacle), "c": c, "R": _flat(obstacle[..., :3, :3]), "p": obstacle[..., :3, 3],
+        "law": np.array([one.contacts.laws_of(x.pair) for one in models]),
+        "radius": each("ball_radius", x.ball)[..., None], "size": each("obstacle_size", x.obstacle), "c": c,
+        "R": _flat(obstacle[..., :3, :3]), "p": obstacle[..., :3, 3],
         "R_a": _flat(g_a[..., :3, :3]), "u": np.einsum("mrij,rj->mri", J_c, speed),
         "spin": np.einsum("mrij,rj->mri", J_w, speed),
     }  # fmt: skip
@@ -206,6 +208,8 @@ def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray
     k, power, damping, friction, slip_speed, stick, lag = (law[..., j : j + 1] for j in range(7))
     R, R_a = (y.reshape(*y.shape[:-1], 3, 3) for y in (R, R_a))
     depth, n = _distance(x, radius, size, _applied(_transposed(R), c - p), R)
+    facing = x.facing[:, None]
+    k = k * np.where(facing.any(axis=-1, keepdims=True), -_dot(_applied(R_a, facing), n), 1.0)  # (11) of contact
     swell = 1.0 - damping * _dot(n, u)
     push = np.where(np.real(swell) > 0.0, k * depth**power * swell, 0.0)
     slip = u - _dot(n, u) * n - radius * np.cross(spin, n)
@@ -266,6 +270,10 @@ def _distance(
     if (kind == ShapeKind.CONE.value).any():
         on_side, beyond, across = _side_of_cone(kind, size, y, n)
         turn, away = np.where(on_side, across, turn), np.where(on_side, beyond, away)
+    if (kind == ShapeKind.ELLIPSOID.value).any():
+        is_one = kind == ShapeKind.ELLIPSOID.value
+        beyond, across = _ellipsoid(np.where(is_one, size, 1.0), y)
+        turn, away = np.where(is_one, across, turn), np.where(is_one, beyond, away)
     return x.depth[:, None, None] + 1j * (np.imag(radius) - away), _applied(R, n + 1j * turn)
 
 
@@ -281,6 +289,10 @@ def _surface_shift(kind: np.ndarray, size: np.ndarray, y: np.ndarray, n: np.ndar
         ShapeKind.CYLINDER: outwards + end,
         ShapeKind.HOLLOW: outwards,
         ShapeKind.CAPSULE: first * n + end,
+        ShapeKind.TORUS: outwards + np.imag(size)[..., 1:2] * n,
+        ShapeKind.ELLIPSOID: out,  # see _ellipsoid
+        ShapeKind.HEIGHTS: out,  # Designs refuses sizes of sampled shapes
+        ShapeKind.GRID: out,
         ShapeKind.CONE: np.where(_along_side(np.real(size), y)[1] > 1.0, second, outwards - second),
     }
     for known in ShapeKind:
@@ -304,6 +316,23 @@ def _side_of_cone(
     rim = (outside > 0.0) & (along < 0.0)
     on_side = (kind == ShapeKind.CONE.value) & ~rim & (along <= 1.0) & (n[..., 2:] > -1.0 + 1e-9)
     return on_side, np.imag(beyond), np.imag(out * round_it + up * _E_Z)
+
+
+def _ellipsoid(size: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Derivatives of distance and normal of an ellipsoid, by the complex step through (1) and (2) of
+    forces.rare_shapes."""
+    sign = np.where(np.real(y) < 0.0, -1.0, 1.0)
+    y, least = y * sign, np.take_along_axis(size, np.argmin(np.real(size), axis=-1, keepdims=True), axis=-1)
+    above = (size - least) * (size + least)
+    s = np.max(np.real(size * y - above), axis=-1, keepdims=True).clip(min=1e-300)
+    for k in range(60):
+        of = np.real if k < 57 else np.asarray  # the last steps give the imaginary part
+        part = of(size) * of(y) / (s + of(above))
+        slope = -2.0 * (part * part / (s + of(above))).sum(axis=-1, keepdims=True)
+        s = s - (_dot(part, part) - 1.0) / slope
+    g = y / (s + above)
+    length = np.sqrt(_dot(g, g))
+    return np.imag((s - least * least) * length), np.imag(sign * g / length)
 
 
 def _along_side(size: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

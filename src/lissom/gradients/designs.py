@@ -35,6 +35,7 @@ from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot.paths import value_at
+from lissom.robot.sampled_shapes import GRIDDED
 
 SHARE = 1e-4  # step of the differences over a value, or over the largest number of its array
 CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
@@ -70,6 +71,7 @@ class Designs:
         first = model.of_row(0, 1)
         self.shapes = {path: _shape(first, path) for path in paths}
         self.count = sum(int(np.prod(shape)) for shape in self.shapes.values())
+        _check_shapes(first, paths)
         self.stencils = [_stencils(one, paths) for one in (model.models or (model,))]
 
     def split(self, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -171,6 +173,18 @@ class Designs:
                         found[part] = np.einsum("pm,mrj->rpj", weights, values.reshape(n_models, -1, size))
                 out[own] += found
         return out
+
+
+def _check_shapes(model: Model, paths: tuple[str, ...]) -> None:
+    """Raise ModelError if a path leads into a shape on a grid."""
+    for path in paths:
+        name, _, field = path.partition(".")
+        contact = model.description.contacts.get(name)
+        if contact is not None and field.startswith("shape.") and isinstance(contact.shape, GRIDDED):
+            raise ModelError(
+                f"parameters > {path}: must not lead into a {type(contact.shape).__name__}, which is sampled on a grid "
+                "and has no derivatives by its sizes; its placement has (got a shape on a grid)"
+            )
 
 
 def _stencil_batches(model: Model, paths: tuple[str, ...]) -> list[tuple[Model, np.ndarray, tuple[Model, ...]]]:

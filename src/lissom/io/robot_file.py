@@ -28,12 +28,14 @@ from lissom.robot.actuators import (
 )
 from lissom.robot.bodies import RigidBody
 from lissom.robot.checks import require
+from lissom.robot.contacts import Contact
 from lissom.robot.fluid import Fluid
 from lissom.robot.functions import Expression, Tabulated, is_compiled
 from lissom.robot.loops import Loop
 from lissom.robot.materials import Material
 from lissom.robot.meshes import Mesh, MeshBalls
 from lissom.robot.robot import PARTS, Link, Robot
+from lissom.robot.sampled_shapes import ShapeFunction, ShapeMesh
 
 _SOLID = ("mass", "com", "inertia", "outline", "balls")
 _AGAIN = "add it again after loading the rest"
@@ -66,7 +68,12 @@ def _part(item: Any, where: str, variable: str, folder: Path | None) -> dict[str
         return _link(item, folder)
     if isinstance(item, Actuator):
         return _actuator(item, where)
-    return _loop(item) if isinstance(item, Loop) else _fields(item, where, variable=variable)
+    if isinstance(item, Loop):
+        return _loop(item)
+    fields = _fields(item, where, variable=variable)
+    if isinstance(item, Contact) and isinstance(item.shape, ShapeMesh):
+        _put_beside(fields["shape"]["mesh"], folder)
+    return fields
 
 
 def _fluid(fluid: Fluid) -> dict[str, Any]:
@@ -85,11 +92,16 @@ def _link(link: Link, folder: Path | None) -> dict[str, Any]:
     body = fields.get("body", {})
     filled = body["balls"].get("meshes", ()) if isinstance(body.get("balls"), dict) else ()
     for mesh in (*body.get("meshes", ()), *filled):
-        if "file" in mesh and folder is not None:
-            mesh["file"] = Path(os.path.relpath(mesh["file"], folder)).as_posix()
+        _put_beside(mesh, folder)
     order = ("name", "parent", "at", "placement", "joint", "body")
     fixed = fields.get("joint") == {"type": "JointFixed"}
     return {key: fields[key] for key in order if key in fields and not (key == "joint" and fixed)}
+
+
+def _put_beside(mesh: dict[str, Any], folder: Path | None) -> None:
+    """Make the path of the file of a mesh relative to the folder."""
+    if "file" in mesh and folder is not None:
+        mesh["file"] = Path(os.path.relpath(mesh["file"], folder)).as_posix()
 
 
 def _loop(loop: Loop) -> dict[str, Any]:
@@ -127,6 +139,8 @@ def _fields(item: Any, where: str, *, variable: str = "s") -> dict[str, Any]:
         value = getattr(item, field.name)
         if type(item) in DEFORMABLE and (callable(value) or type(value) in IN_PYTHON):
             raise _unsaved(f"{where}: {field.name}", "made of jax.numpy", "give it as one of the library's classes")
+        if isinstance(item, ShapeFunction) and callable(value):
+            raise _unsaved(f"{where}: distance", "of a point", "give it as an expression of x, y and z")
         if isinstance(item, PathBody) and callable(value):
             raise _unsaved(f"{where}: points", "of a number", "give it as rows of points")
         if isinstance(item, DeformableBody) and field.name == "domain" and value is _mesh(item.kinematics):

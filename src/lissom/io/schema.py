@@ -56,6 +56,7 @@ from lissom.robot import (
 from lissom.robot.fields import (
     ACTUATOR,
     BALLS,
+    FUNCTION_OF_POINT,
     FUNCTION_OF_Q,
     FUNCTION_OF_S,
     FUNCTION_OF_T,
@@ -406,6 +407,7 @@ _KINDS = {
     FUNCTION_OF_S: FunctionOfS,
     FUNCTION_OF_T: FunctionOfT,
     FUNCTION_OF_Q: FunctionOfQ,
+    FUNCTION_OF_POINT: str,
 }
 _OF_DEFORMABLE = (Domain, Inflation, Kinematics, Hyperelastic, Primitive)
 _FAMILIES = (bases.Basis, joints.Joint, sections.Section, shapes.Shape, *_OF_DEFORMABLE)
@@ -482,7 +484,7 @@ Body = _one_of(
 )
 
 _stretch = _fields(actuators.PathRod)
-_PathItem = _one_of(_classes(actuators.PathRod, actuators.PathPoint, actuators.PathBody))
+_PathItem = _one_of(_classes(actuators.PathRod, actuators.PathPoint, actuators.PathBody, actuators.PathWrap))
 
 
 def _tendon(
@@ -567,6 +569,6 @@ Document.__doc__ = "A robot file. Coordinates in q and inputs in u have the orde
 
 _RIGID_OR_RODS = tuple(family for family in _FAMILIES if family not in _OF_DEFORMABLE)
 _OTHERS = {bodies.Rod, bodies.RigidBody, materials.Material, actuators.PathRod, poses.PoseSpline}
-_OTHERS |= {actuators.PathPoint, actuators.PathBody, meshes.Mesh, meshes.MeshBalls}
+_OTHERS |= {actuators.PathPoint, actuators.PathBody, actuators.PathWrap, meshes.Mesh, meshes.MeshBalls}
 TYPES = _OTHERS.union(*map(members, _RIGID_OR_RODS))  # the classes of fields,
 DEFORMABLE = {DeformableBody}.union(*map(members, _OF_DEFORMABLE))  # and those of deformable bodies

@@ -86,8 +86,12 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict = {}  # noqa: RUF012  (PyYAML's own protocol)
 
 
+_CLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
 @final
-class _FastLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+class _FastLoader(_CLoader):
     """The parser of libyaml, ten times as fast, where PyYAML has it."""
 
     yaml_implicit_resolvers: dict = {}  # noqa: RUF012
@@ -101,7 +105,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 @final
-class _FastDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):
+class _FastDumper(_CDumper):
     """The same by libyaml, where PyYAML has it."""
 
     def ignore_aliases(self, data: Any) -> bool:

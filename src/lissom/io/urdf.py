@@ -170,6 +170,7 @@ def load_urdf(
     | collision meshes | contact balls (see MeshBalls) |
     | transmissions | inputs |
     | limits | stops |
+    | joints that mimic others | couplings |
 
     A LeftOutWarning lists the parts of the file that the robot does not have, among them wrong parts that the mechanism
     does not need. A RepairWarning lists numbers that no body has, such as a negative moment of inertia: the robot has
@@ -178,18 +179,17 @@ def load_urdf(
     Args:
         path: path of the file.
         base: joint between the world and the root link; None fixes the root.
-        motors: True adds a motor, named after the joint, to each moving joint without a transmission.
+        motors: True adds a motor, named after the joint, to each moving joint that has no transmission and mimics no
+            other.
         balls: largest number of balls of a collision mesh, which `build` makes if a contact names its link. 0: no balls
             at all, also none for simple shapes.
         limit_stiffness, limit_damping: stiffness [N·m/rad, N/m] and damping [N·m·s/rad, N·s/m] of the stops, which URDF
             does not specify.
         packages: folders of packages in `package://`, by name. Other packages are searched in the parent folders of the
             file.
-        strict: True makes wrong parts and numbers errors: nothing is repaired or left out unless a robot has no such
-            part.
+        strict: True makes wrong parts and wrong numbers errors. Nothing is repaired.
     Raises:
-        ModelError: the file has a mistake, or a joint that mimics another; the message gives file, line, element and
-            rule.
+        ModelError: the file has a mistake; the message gives file, line, element and rule.
         OSError: the file cannot be read.
     """
     name = os.fspath(path)
@@ -264,6 +264,7 @@ class _Reader:
         if len(robot.links) < len(self.links):
             lost = next(link for name, link in self.links.items() if name not in robot.links)
             raise lost.error("hangs on itself: a chain of joints leads back to it")
+        self._add_couplings(robot)
         self._add_inputs(robot, motors)
         return robot
 
@@ -284,9 +285,6 @@ class _Reader:
         kind = element.attribute("type")
         if kind not in _TYPES:
             raise element.error(f"the type must be one of {', '.join(_TYPES)} (got {kind!r})")
-        mimic = element.find("mimic")
-        if mimic is not None:
-            raise mimic.error(f"{element.title} must not mimic another joint: that is not supported")
         axis = (1.0, 0.0, 0.0)
         given = element.find("axis")
         if given is not None and kind not in ("fixed", "floating"):
@@ -415,8 +413,42 @@ class _Reader:
             tries = [self.folder / text.removeprefix("file://")]
         return next((os.fspath(file) for file in tries if file.is_file()), None)
 
+    def _add_couplings(self, robot: Robot) -> None:
+        """Add a coupling q = multiplier q_leader + offset for each joint that mimics another, its leader. A leader that
+        is fixed has q = 0."""
+        moving = {name: robot.links[joint.need("child").attribute("link")] for name, joint in self.joints.items()}
+        leaders: dict[str, str] = {}
+        for name, joint in self.joints.items():
+            mimic = joint.find("mimic")
+            if mimic is None:
+                continue
+            with self._unless_wrong(mimic):
+                leader = mimic.attribute("joint")
+                multiplier, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
+                if leader not in self.joints:
+                    raise mimic.error(f"{joint.title}: must mimic one of the joints of the file (got {leader!r})")
+                for one in (name, leader):
+                    if moving[one].joint.nv > 1:
+                        raise mimic.error(f"{joint.title}: joint {one!r} must have one coordinate to be coupled")
+                if moving[name].joint.nv == 0:
+                    raise mimic.error(f"{joint.title}: must be a joint that moves")
+                leaders[name] = leader
+                if moving[leader].joint.nv and multiplier:
+                    links, ratios = [moving[name].name, moving[leader].name], [1.0, -multiplier]
+                else:
+                    links, ratios = [moving[name].name], [1.0]
+                if name != leader:
+                    robot.add_coupling(name, links, ratios, offset)
+        for name in leaders:
+            chain = [name]
+            while chain[-1] in leaders and leaders[chain[-1]] not in chain:
+                chain.append(leaders[chain[-1]])
+            if leaders.get(chain[-1]) == name:
+                way = " > ".join(map(repr, [*chain, name]))
+                raise self.joints[name].need("mimic").error(f"joint {name!r} must not mimic itself ({way})")
+
     def _add_inputs(self, robot: Robot, motors: bool) -> None:
-        """Add the motors of transmissions; with `motors` also of all other moving joints."""
+        """Add the motors of transmissions; with `motors` also of all other moving joints that mimic none."""
         driven = set()
         for transmission in self.root.all("transmission"):
             joints, actuators = list(transmission.all("joint")), list(transmission.all("actuator"))
@@ -436,7 +468,7 @@ class _Reader:
                 driven.add(name)
         for name, joint in self.joints.items():
             link = joint.need("child").attribute("link")
-            if motors and name not in driven and robot.links[link].joint.nv:
+            if motors and name not in {*driven, *robot.joint_couplings} and robot.links[link].joint.nv:
                 robot.add_joint_actuator(name, link)
 
     def _look(self, element: Element, kind: str) -> None:

@@ -18,6 +18,7 @@ typedef wp::vec_t<6, double> vec6;
 typedef wp::vec_t<6, int> vec6i;
 typedef wp::vec_t<7, int> vec7i;
 typedef wp::mat_t<3, 3, double> mat3;
+typedef wp::mat_t<4, 4, double> mat4;
 typedef wp::mat_t<6, 6, double> mat6;
 
 // The numbers of array a for instance i.

@@ -17,6 +17,7 @@ vec10 = wp.types.vector(length=10, dtype=wp.float64)
 mat6 = wp.types.matrix(shape=(6, 6), dtype=wp.float64)
 vec3 = wp.vec3d
 mat3 = wp.mat33d
+mat4 = wp.mat44d
 
 
 # The search for vectors in straight code (SLP) takes a fifth of the compile time, and no kernel gained from it: code
@@ -44,7 +45,8 @@ def by_reference(struct: Any) -> Any:
 
 
 MORE = "MORE"  # the further features that plain robots lack, listed in passes/features, except kinds of nodes
-RARE = ("MAP", "BODY", MORE)  # kinds of nodes that few robots have, and MORE
+SHAPES = "SHAPES"  # contact shapes that few robots touch
+RARE = ("MAP", "BODY", SHAPES, MORE)  # kinds of nodes and shapes that few robots have, and MORE
 
 
 def served(kind: str) -> str:

@@ -5,6 +5,7 @@ A tendon and a chamber have one channel, a wrench input has one for each of its 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
@@ -15,7 +16,7 @@ from lissom.bodies.pulls import BodyPulls, LengthPulls, check_pull, pulls_on
 from lissom.model.bodies import PlacedBody, PlacedDeformableBody, anchor, point
 from lissom.model.groups import Channels, Inputs, Ints, Paths, Points, Segments, Spools, Wrenches
 from lissom.model.maps import starts
-from lissom.model.nodes import Node, Point, component_runs, distance, index_of
+from lissom.model.nodes import Frame, Node, Point, component_runs, distance, index_of, neutral_pose
 from lissom.model.tree import TreeBuilder
 from lissom.robot import checks
 from lissom.robot.actuators import (
@@ -26,6 +27,7 @@ from lissom.robot.actuators import (
     JointActuator,
     PathBody,
     PathRod,
+    PathWrap,
     SurfacePressure,
     Tendon,
     WrenchInput,
@@ -120,7 +122,7 @@ class ActuationBuilder:
         self.names = [actuator.name for actuator in self.owners]
         self.first = _first_of(self.names)
         self.rows: dict[tuple[str, float], list[tuple[int, float, np.ndarray, np.ndarray, bool]]] = {}
-        self.segments: list[tuple[int, Point, Point]] = []
+        self.segments: list[tuple[int, Point, Point, tuple[PathWrap, Frame] | None]] = []
         self.pulls: list[tuple[int, PlacedDeformableBody, PathBody | BodyChamber | SurfacePressure]] = []
         for channel, actuator in enumerate(self.owners):
             if isinstance(actuator, Tendon | Chamber):
@@ -135,7 +137,9 @@ class ActuationBuilder:
 
     def pulled(self) -> list[Node | None]:
         """Nodes with tendons or wrenches."""
-        return [end[0] for _, *ends in self.segments for end in ends] + [row[1] for row in self.pushes]
+        ends = [end[0] for _, a, b, _ in self.segments for end in (a, b)]
+        shapes = [wrap[1][0] for *_, wrap in self.segments if wrap is not None]
+        return ends + shapes + [row[1] for row in self.pushes]
 
     def _add_path(self, channel: int, actuator: Tendon | Chamber) -> None:
         where = f"actuator {actuator.name!r}"
@@ -146,7 +150,7 @@ class ActuationBuilder:
                 for s, row in _path_rows(self.bodies[item.link], actuator, item, channel, where):
                     self.rows.setdefault((item.link, s), []).append(row)
         if isinstance(actuator, Tendon):
-            self.segments += [(channel, a, b) for a, b in _segments(actuator, self.bodies, where)]
+            self.segments += [(channel, *piece) for piece in _segments(actuator, self.bodies, where)]
 
     def _add_pull(self, channel: int, item: PathBody | BodyChamber | SurfacePressure, where: str) -> None:
         """Add an actuator that acts on the coordinates of a deformable body."""
@@ -193,12 +197,22 @@ class ActuationBuilder:
         )
 
     def straight(self) -> Segments:
-        """The straight pieces of tendons."""
-        ends = [(index_of(a), index_of(b)) for _, (a, _), (b, _) in self.segments]
+        """The pieces of tendons between two points."""
+        ends = [(index_of(a), index_of(b)) for _, (a, _), (b, _), _ in self.segments]
+        wraps = [wrap for *_, wrap in self.segments if wrap is not None]
+        number = np.cumsum([wrap is not None for *_, wrap in self.segments]) - 1
+        sides = [item.own_side() for item, _ in wraps]
         return Segments(
-            channel=np.array([channel for channel, _, _ in self.segments], dtype=np.int32),
+            channel=np.array([channel for channel, *_ in self.segments], dtype=np.int32),
             node=np.array(ends, dtype=np.int32).reshape(-1, 2),
-            position=np.array([(a[1], b[1]) for _, a, b in self.segments]).reshape(-1, 2, 3),
+            position=np.array([(a[1], b[1]) for _, a, b, _ in self.segments]).reshape(-1, 2, 3),
+            wrap=np.where([wrap is not None for *_, wrap in self.segments], number, -1).astype(np.int32),
+            wrap_node=np.array([index_of(node) for _, (node, _) in wraps], dtype=np.int32),
+            wrap_placement=np.array([G for _, (_, G) in wraps]).reshape(-1, 4, 4),
+            wrap_radius=np.array([item.shape.surface("shape").size[0] for item, _ in wraps], dtype=np.float64),
+            wrap_is_sphere=np.array([item.is_sphere for item, _ in wraps], dtype=np.int32),
+            wrap_has_side=np.array([side is not None for side in sides], dtype=np.int32),
+            wrap_side=np.array([np.zeros(3) if side is None else side for side in sides]).reshape(-1, 3),
         )
 
     def spools(self, points: Points, paths: Paths, pulls: Pulls) -> Spools:
@@ -219,9 +233,9 @@ class ActuationBuilder:
         xi = points.xi[np.searchsorted(points.path_start, rows, side="right") - 1]
         tangent = xi[:, 3:] + np.cross(xi[:, :3], paths.offset[rows]) + paths.slope[rows]
         total = -float(paths.weight[rows] @ np.linalg.norm(tangent, axis=1)) - pulls.neutral_work(channel)
-        for owner, a, b in self.segments:
+        for owner, a, b, wrap in self.segments:
             if owner == channel:
-                total += distance((a, b))
+                total += distance((a, b)) if wrap is None else wrap[0].course(*_ends_on(a, b, wrap[1]), 2)[0]
         return total
 
     def wrenches(self) -> Wrenches:
@@ -294,8 +308,19 @@ def path_on_rod(
     return at
 
 
-def _segments(tendon: Tendon, bodies: dict[str, PlacedBody], where: str) -> Iterator[tuple[Point, Point]]:
-    """Straight pieces between consecutive items of a path, as pairs of (node, position).
+def _ends_on(a: Point, b: Point, shape: Frame) -> tuple[np.ndarray, np.ndarray]:
+    """Two points (3,) in the frame of a shape, in the neutral configuration."""
+    node, G = shape
+    inward = np.linalg.inv(neutral_pose(node) @ G)
+    one, two = ((inward @ neutral_pose(end) @ np.append(x, 1.0))[:3] for end, x in (a, b))
+    return one, two
+
+
+def _segments(
+    tendon: Tendon, bodies: dict[str, PlacedBody], where: str
+) -> Iterator[tuple[Point, Point, tuple[PathWrap, Frame] | None]]:
+    """Pieces between consecutive items of a path, as pairs of (node, position), each with the shape between them and
+    its frame, whose axis is z.
 
     Two rods fixed to each other at the same point of the path have no piece between them, since it has no length,
     direction or force.
@@ -309,10 +334,28 @@ def _segments(tendon: Tendon, bodies: dict[str, PlacedBody], where: str) -> Iter
             return point(bodies, item.link, s, [0.0, *offset_function(item.offset, f"{where}: offset")(s)])
         return point(bodies, item.link, item.s, item.position)
 
-    for one, two in zip(tendon.path[:-1], tendon.path[1:]):
+    passed = [k for k, item in enumerate(tendon.path) if not isinstance(item, PathWrap)]
+    for k, m in itertools.pairwise(passed):
+        one, two = tendon.path[k], tendon.path[m]
         a, b = end(one, getattr(one, "stop", 1.0)), end(two, getattr(two, "start", 0.0))
-        if a[0] is not b[0] or np.linalg.norm(b[1] - a[1]) > 1e-12:
-            yield a, b
+        if m > k + 1:
+            yield a, b, _wrapped(tendon.path[k + 1], bodies, a, b, f"{where} > path[{k + 1}]")
+        elif a[0] is not b[0] or np.linalg.norm(b[1] - a[1]) > 1e-12:
+            yield a, b, None
+
+
+def _wrapped(item: Any, bodies: dict[str, PlacedBody], a: Point, b: Point, where: str) -> tuple[PathWrap, Frame]:
+    """A shape round which a path runs from a to b, and its frame, whose axis is z."""
+    node, G = anchor(bodies, item.link, item.s)
+    surface, turn = item.shape.surface(f"{where} > shape"), np.eye(4)
+    turn[:3, :3] = surface.rotation
+    frame = node, G @ checks.pose(item.placement, f"{where}: placement") @ turn
+    across = slice(None) if item.is_sphere else slice(2)
+    for x in _ends_on(a, b, frame):
+        far = float(np.linalg.norm(x[across]))
+        rule = f"must not contain an end of the path before or after it; its radius is {surface.size[0]:g} m"
+        checks.require(far >= surface.size[0], f"{where}: shape", rule, f"a distance of {far:.4g} m")
+    return item, frame
 
 
 def _first_of(names: Sequence[str]) -> dict[str, int]:

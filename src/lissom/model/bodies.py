@@ -30,8 +30,14 @@ from lissom.robot.meshes import FittedBalls, MeshBalls, check_balls
 from lissom.robot.poses import PoseFunction
 from lissom.robot.robot import Link
 from lissom.robot.sections import Section, SectionGeneral
+from lissom.robot.surface_points import end_points, section_points, skin_points
 
 WORLD: Frame = (None, np.eye(4))
+
+
+def turned(G: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """Radius, extent and normal (5,) of a row of surface_points, with the normal in axes of the node by the pose G."""
+    return np.concatenate([row[3:5], G[:3, :3] @ row[5:8]])
 
 
 class Refined(NamedTuple):
@@ -109,8 +115,14 @@ class PlacedBody(ABC):
         """Largest distance of its outline from the line of its frames [m]; 0 if that is not known."""
         return 0.0
 
-    def balls(self, contact: Contact, where: str) -> Iterator[tuple[Any, Point, float]]:
-        """Place, centre and radius [m] of the balls that represent it in contacts."""
+    @property
+    def surface_material(self) -> Material | None:
+        """The material of its surface in contacts; None is rigid."""
+        return self.material
+
+    def balls(self, contact: Contact, where: str) -> Iterator[tuple[Any, Point, np.ndarray]]:
+        """Place, centre, and radius [m], extent and normal (5,) of the balls that represent it in contacts; see
+        robot.surface_points. Normals are in axes of the node."""
         yield from ()
 
     @property
@@ -118,6 +130,11 @@ class PlacedBody(ABC):
         """Largest distance [m] of its balls from the meshes that they fill; None if they fill none, or are not in
         use."""
         return None
+
+    @property
+    def layer(self) -> float:
+        """Thickness of the elastic layer for contacts of its surface [m]."""
+        return self.reach(0.5) or 1.0
 
     def refined(self, *, enriched: bool) -> Refined | None:
         """A finer body for estimates of its errors: one with more points, or also with more coordinates if it is
@@ -196,14 +213,28 @@ class PlacedRigidBody(PlacedBody):
     def gap(self) -> float | None:
         return None if self.fit is None else self.fit.gap
 
-    def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, float]]:
+    @property
+    def surface_material(self) -> Material | None:
+        return self.body.material
+
+    def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, np.ndarray]]:
         node, G = self.frame
-        rows = self.body.balls
-        if isinstance(rows, MeshBalls):
-            self.fit = self.fit or rows.fit(f"link {self.name!r} > body > balls")
-            rows = self.fit.balls
-        for *x, radius in check_balls(rows, where).tolist():
-            yield 1.0, (node, (G @ [*x, 1.0])[:3]), float(radius)
+        rows = self.body.surface_points(contact.count) if contact.surface else None
+        if rows is None:
+            given = self.body.balls
+            if isinstance(given, MeshBalls):
+                self.fit = self.fit or given.fit(f"link {self.name!r} > body > balls")
+                given = self.fit.balls
+            balls = check_balls(given, where)
+            extents = self.body.ball_extents(balls)
+            area = np.where(balls[:, 3] > 0.0, 0.0, extents**2 * np.pi / 4.0) if contact.surface else extents
+            rows = np.column_stack([balls, area, np.zeros((len(balls), 3))])
+        for row in rows:
+            yield 1.0, (node, G[:3, :3] @ row[:3] + G[:3, 3]), turned(G, row)
+
+    @property
+    def layer(self) -> float:
+        return self.body.half_thickness
 
 
 @final
@@ -302,15 +333,32 @@ class PlacedRod(PlacedBody):
         section = self.body.section
         return 0.0 if isinstance(section, SectionGeneral) and section.shape is None else Section.radius(section, s)
 
-    def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, float]]:
-        """Balls at the rod's ends, at its Gauss points, and evenly between them."""
+    @property
+    def surface_material(self) -> Material | None:
+        return self.body.material
+
+    def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, np.ndarray]]:
+        """Balls at the rod's ends, at its Gauss points, and evenly between them, or points on its outline there. Each
+        stands for half the ways to its neighbours."""
         ends = np.unique(np.concatenate([[0.0], self.node_s]))
         inner = [np.linspace(a, b, contact.per_interval, endpoint=False) for a, b in pairwise(ends)]
-        for s in [*np.concatenate(inner).tolist(), 1.0]:
-            node, G = self.anchor(s)
+        s = np.append(np.concatenate(inner), 1.0)
+        middle = np.concatenate([[0.0], 0.5 * (s[1:] + s[:-1]), [1.0]])
+        for at, extent in zip(s.tolist(), (self.length * np.diff(middle)).tolist()):
+            node, G = self.anchor(at)
+            if contact.surface:
+                rows = [section_points(self.body.section, at, contact.count, extent)]
+                rows += [end_points(self.body.section, at, contact.count)] if at in (0.0, 1.0) else []
+                for row in np.concatenate(rows):
+                    yield at, (node, G[:3, :3] @ row[:3] + G[:3, 3]), turned(G, row)
+                continue
             given = contact.radius
-            radius = self.body.section.inner_radius(s) if given is None else profile(given, where)(s)
-            yield s, (node, G[:3, 3]), radius
+            radius = self.body.section.inner_radius(at) if given is None else profile(given, where)(at)
+            yield at, (node, G[:3, 3]), np.array([radius, extent, 0.0, 0.0, 0.0])
+
+    @property
+    def layer(self) -> float:
+        return self.body.section.inner_radius(0.5)
 
     def refined(self, *, enriched: bool) -> Refined:
         rod = self.body
@@ -408,10 +456,29 @@ class PlacedDeformableBody(PlacedBody):
         node, _ = self._leaf((False, *x.tolist()), 1.0, lambda _: self.body.frames.at(x, turns=False))
         return node, np.zeros(3)
 
-    def balls(self, contact: Contact, where: str) -> Iterator[tuple[Any, Point, float]]:
-        for *x, radius in self.body.ball_rows.tolist():
+    @property
+    def surface_material(self) -> Material:
+        moduli = self.body.material.moduli()
+        shear, first = float(moduli[1, 1]), float(moduli[0, 4])
+        poisson = getattr(self.body.material, "poisson", 0.5 * first / (first + shear) if first else 0.5)
+        return Material(young=2.0 * shear * (1.0 + poisson), poisson=poisson, density=1.0)
+
+    def balls(self, contact: Contact, where: str) -> Iterator[tuple[Any, Point, np.ndarray]]:
+        surface = self.body.domain.surface()
+        if contact.surface:
+            for row in skin_points(*surface, contact.count**2):
+                node, G = self.anchor(row[:3].tolist())
+                yield tuple(row[:3].tolist()), (node, G[:3, 3]), turned(G, row)
+            return
+        rows = self.body.ball_rows
+        width = 2.0 * np.sqrt(surface.area / (np.pi * max(len(rows), 1)))
+        for *x, radius in rows.tolist():
             node, _ = self.point(x)
-            yield tuple(x), (node, np.zeros(3)), radius
+            yield tuple(x), (node, np.zeros(3)), np.array([radius, 0.0 if radius > 0.0 else width, 0.0, 0.0, 0.0])
+
+    @property
+    def layer(self) -> float:
+        return self.body.domain.volume / self.body.domain.surface().area
 
     def along(self, s: Any) -> float:
         """The abscissa of s. For a material point it is that of the nearest point on the line from base to tip."""

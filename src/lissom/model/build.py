@@ -71,7 +71,8 @@ class _Assembly:
         anchors = [(load, *anchor(self.bodies, load.link, load.s, turned=load.turns)) for load in loads]
         self.loads = [(load, node, G) for load, node, G in anchors if node is not None]  # the world does not move
         self.ends = [self._loop_ends(loop) for loop in robot.loops.values()]
-        self.world = SurroundingsBuilder(robot, self.bodies)
+        masses = dict(zip(self.tree.names, self.tree.mass.tolist()))
+        self.world = SurroundingsBuilder(robot, self.bodies, masses)
         self.spring_ends = [(self._point(a), self._point(b)) for a, b in map(Spring.ends, robot.springs.values())]
         self.actuation = ActuationBuilder(robot, self.bodies, self.tree)
         self.frames = {name: self._at(x.link, x.s, x.placement, "placement") for name, x in robot.frames.items()}
@@ -107,7 +108,7 @@ class _Assembly:
         loops, segments = self._loops(), self.actuation.straight()
         contacts, fluid, forces = self.world.tables(tree.wet, tree.tails)
         springs = spring_tables(robot, self.spring_ends)
-        bases, base = base_tables(nodes, np.vstack([loops.node, segments.node, contacts.pair_nodes, springs.node]))
+        bases, base = base_tables(nodes, np.vstack([loops.node, segments.coupled(), contacts.pair_nodes, springs.node]))
         node_rows, runs = node_tables(nodes, base)
         points, paths = self.actuation.points()
         channels, inputs = self.actuation.channels()
@@ -214,15 +215,15 @@ class _Assembly:
         q, v, ratio, counts, pieces = [], [], [], [], [(np.zeros((2, 0)), np.zeros((0, 8)))]
         for name, coupling in couplings.items():
             for k, link in enumerate(coupling.joints):
-                at = tree.names.index(link)
+                at = tree.index[link]
                 q.append(tree.q_start[at])
                 v.append(tree.v_start[at])
                 f = coupling.term(
                     k, range_of(self.robot.links[link].joint, f"link {link!r} > joint"), f"coupling {name!r}"
                 )
-                ratio.append(f if isinstance(f, float) else 1.0)
+                ratio.append(f if isinstance(f, float | int) else 1.0)
                 counts.append(0)
-                if not isinstance(f, float):
+                if not isinstance(f, float | int):
                     knots, c = stacked_polynomials([f])
                     where, rule = f"coupling {name!r}: ratio of joint {link!r}", "must have polynomials of degree <= 7"
                     checks.require(c.shape[1] <= 8, where, rule, c.shape[1] - 1)

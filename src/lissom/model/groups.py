@@ -331,11 +331,28 @@ class Paths:
 @final
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Straight pieces of tendons between two points."""
+    """Pieces of tendons between two points, straight or round a shape; then these shapes, spheres and cylinders."""
 
     channel: Ints
     node: IntRows  # of both ends, -1 for the world
     position: Vectors3Rows  # in these (n, 2, 3)
+    wrap: Ints  # the shape round which it runs; -1 for a straight piece
+    wrap_node: Ints  # -1 for the world
+    wrap_placement: Annotated[
+        np.ndarray, Read(mat3, name="wrap_R", part=ROTATION), Read(vec3, name="wrap_p", part=POSITION)
+    ]  # of the shape in the node, its axis along z (n, 4, 4)
+    wrap_radius: Floats  # [m]
+    wrap_is_sphere: Ints
+    wrap_has_side: Ints
+    wrap_side: Vectors3  # a point on the side on which it passes, in the shape's frame [m]
+
+    def coupled(self) -> np.ndarray:
+        """Pairs of nodes whose relative motion changes a piece, −1 for the world, shape (n, 2)."""
+        a, b = self.node.T
+        round_it = self.wrap >= 0
+        shape = self.wrap_node[self.wrap[round_it]]
+        more = [np.stack([end[round_it], shape], axis=1) for end in (a, b)]
+        return np.concatenate([self.node, *more])
 
 
 @final

@@ -236,11 +236,11 @@ def number(nodes: list[Node], pulled: Iterable[Node | None]) -> tuple[list[Node]
 
 def distance(ends: tuple[Point, Point]) -> float:
     """Distance between two points in the neutral configuration [m]."""
-    a, b = ((_neutral_pose(node) @ [*x, 1.0])[:3] for node, x in ends)
+    a, b = ((neutral_pose(node) @ [*x, 1.0])[:3] for node, x in ends)
     return float(np.linalg.norm(b - a))
 
 
-def _neutral_pose(node: Node | None) -> np.ndarray:
+def neutral_pose(node: Node | None) -> np.ndarray:
     """Pose (4, 4) of a node in the world in the neutral configuration. Each node of the chain keeps its own."""
     chain = []
     while node is not None and node.neutral is None:

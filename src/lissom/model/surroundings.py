@@ -16,6 +16,7 @@ import numpy as np
 from lissom.errors import AccuracyWarning
 from lissom.lie.types import mat3, vec3
 from lissom.model.bodies import PlacedBody, anchor
+from lissom.model.distance_grids import Grid, grid_of
 from lissom.model.groups import (
     POSITION,
     ROTATION,
@@ -34,21 +35,37 @@ from lissom.model.groups import (
 from lissom.model.nodes import Node, Point, distance, index_of
 from lissom.model.tree import Wet
 from lissom.robot import checks
+from lissom.robot.contact_laws import (
+    Geometry,
+    Law,
+    chosen_law,
+    effective_modulus,
+    factors,
+    geometry_of_balls,
+    geometry_of_shape,
+    given_law,
+    layer_stiffness,
+)
 from lissom.robot.contacts import Contact
 from lissom.robot.expression_programs import jet, programs_of
 from lissom.robot.fluid import Fluid
 from lissom.robot.functions import is_compiled
+from lissom.robot.materials import Material
 from lissom.robot.robot import Robot
-from lissom.robot.shapes import Shape, ShapeKind
+from lissom.robot.sampled_shapes import GRIDDED
+from lissom.robot.shapes import Shape, ShapeKind, reach_of
 
 _RATE_STEP = 1e-5  # step of the difference for the rate of a current that is a function of time [s]
 _NEIGHBOURS = 1.2  # balls of a link, or of a link and its parent, closer than this times their radii never touch
 _CLUSTER_SIZE = 16  # balls of a cluster
+_SHARE = 0.1  # radius for the margin, as a part of the largest moving shape, if no ball has a radius
+_CORNERS = np.sqrt(3.0) * np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])  # of a tetrahedron around the
+# unit sphere
 
 
 class Ball(NamedTuple):
     """One ball of a link: name of the link, place s on it, number of the ball on the link, node, position in the node
-    [m], radius [m]."""
+    [m], radius [m], extent, and outward normal in the node; see robot.surface_points."""
 
     link: str
     s: Any
@@ -56,6 +73,8 @@ class Ball(NamedTuple):
     node: Node | None
     position: np.ndarray
     radius: float
+    extent: float
+    normal: np.ndarray
 
 
 class Obstacle(NamedTuple):
@@ -67,6 +86,7 @@ class Obstacle(NamedTuple):
         kind, size: kind and sizes of the shape, for kernels.
         shape: the shape; None for a ball.
         ball: number of the ball; None for a shape.
+        grid: samples of the shape; None for a shape or a ball whose distance has a formula.
     """
 
     link: str | None
@@ -77,6 +97,7 @@ class Obstacle(NamedTuple):
     size: tuple[float, float, float]
     shape: Shape | None
     ball: int | None
+    grid: Grid | None = None
 
 
 @final
@@ -89,7 +110,8 @@ class Contacts:
     ball_node: Ints
     ball_position: Vectors3  # in the node [m]
     ball_radius: Floats  # [m]
-    names: tuple[str, ...]
+    ball_normal: Vectors3  # outward normal of a surface point, in the node; zero for other balls
+    names: tuple[str, ...]  # of the contact of each row of `law`
     obstacle_link: tuple[str | None, ...]  # link of each shape or ball that balls may touch; None is the world
     obstacle_s: np.ndarray
     obstacle_kind: Ints  # of ShapeKind
@@ -99,20 +121,50 @@ class Contacts:
     ]  # in the node (n, 4, 4)
     obstacle_size: Vectors3  # sizes as in robot.shapes.Surface [m]
     obstacle_shape: tuple[Shape | None, ...]  # None for a ball
-    obstacle_roams: Ints  # whether it is a shape on a link
+    obstacle_roams: Ints  # whether it is an unbounded shape on a link, all pairs of which count as near
+    obstacle_grid: Ints  # index in `grids`, -1 for none
+    grids: tuple[Grid, ...]
     pair: IntRows  # ball, obstacle and row of `law` (n, 3)
+    pair_weight: Floats  # factor of both stiffnesses of the law, for each pair
     block: IntRows  # of pairs, see in_blocks (n, 4)
     cluster_start: Ints  # first ball of each cluster, then the number of balls
     law: FloatRows  # k, p, c, μ, v_s, k_t (0 for None) and τ of robot.contacts.Contact (n, 7)
     anchors: np.ndarray  # anchor of each pair (n, 6): point in the obstacle's frame [m], direction from the ball's
     # centre in its node; NaN for pairs that do not stick
-    capacity: int  # largest number of pairs that may be near each other at once
+    capacity: int  # largest number of pairs that may be near each other at once: near_pairs and all of surface points
     margin: Float  # distance below which a pair counts as near [m]
 
     @property
     def pair_nodes(self) -> np.ndarray:
         """The two nodes of each pair, shape (n, 2); -1 is the world."""
         return np.column_stack([self.ball_node[self.pair[:, 0]], self.obstacle_node[self.pair[:, 1]]])
+
+    @property
+    def has_rare_shapes(self) -> bool:
+        """Whether an obstacle has one of the shapes of forces/rare_shapes."""
+        return any(ShapeKind(kind).is_rare for kind in set(self.obstacle_kind.tolist()))
+
+    @property
+    def grid_low(self) -> Vectors3:
+        """Position of the first sample of each grid [m]."""
+        return np.array([grid.low for grid in self.grids]).reshape(-1, 3)
+
+    @property
+    def grid_spacing(self) -> Vectors3:
+        """Distances of the samples of each grid [m]."""
+        return np.array([grid.spacing for grid in self.grids]).reshape(-1, 3)
+
+    @property
+    def grid_count(self) -> IntRows:
+        """Numbers of coefficients of each grid along its axes, and the index of its first coefficient (n, 4)."""
+        start = np.cumsum([0, *(grid.coefficient.size for grid in self.grids)])
+        rows = [(*grid.coefficient.shape, first) for grid, first in zip(self.grids, start.tolist())]
+        return np.array(rows, dtype=np.int32).reshape(-1, 4)
+
+    @property
+    def grid_coefficient(self) -> Floats:
+        """Coefficients of the splines of all grids."""
+        return np.concatenate([np.zeros(0), *(grid.coefficient.ravel() for grid in self.grids)])
 
     @property
     def anchor(self) -> Vectors3Rows:
@@ -127,7 +179,13 @@ class Contacts:
     @property
     def sticking(self) -> tuple[str, ...]:
         """Names of the contacts that have friction with anchors."""
-        return tuple(name for name, law in zip(self.names, self.law) if law[3] > 0.0 and law[5] > 0.0)
+        return tuple(dict.fromkeys(name for name, law in zip(self.names, self.law) if law[3] > 0.0 and law[5] > 0.0))
+
+    def laws_of(self, pairs: np.ndarray) -> np.ndarray:
+        """Laws of pairs by their numbers, with their weights in both stiffnesses, shape (n, 7)."""
+        law = self.law[self.pair[pairs, 2]]
+        law[:, [0, 5]] *= self.pair_weight[pairs, None]
+        return law
 
 
 @final
@@ -192,13 +250,15 @@ class Springs:
 class SurroundingsBuilder:
     """Collects contacts and forces during the build; `tables` freezes them once the nodes have numbers."""
 
-    def __init__(self, robot: Robot, bodies: dict[str, PlacedBody]) -> None:
-        self.robot, self.bodies = robot, bodies
+    def __init__(self, robot: Robot, bodies: dict[str, PlacedBody], masses: Mapping[str, float]) -> None:
+        self.robot, self.bodies, self.masses = robot, bodies, masses
         self.names: list[str] = []
         self.balls: list[Ball] = []
         self.obstacles: list[Obstacle] = []
+        self.made: list[tuple[str, Contact, range]] = []  # links whose balls exist, the first contact that has them
         self.pairs: list[np.ndarray] = []
-        self.laws: list[tuple[float, ...]] = []
+        self.weights: list[np.ndarray] = []
+        self.laws: list[Law] = []
         self.forces: list[tuple[Node | None, int, float, float, bool]] = []
         self.compiled: list[Any] = []
         self.called: list[tuple[str, Any, Node | None, np.ndarray, float]] = []
@@ -206,6 +266,7 @@ class SurroundingsBuilder:
         for contact in robot.contacts.values():
             self._add_contact(contact)
         warn_of_gaps(bodies)
+        self.reach = [self._follow(obstacle) for obstacle in self.obstacles]  # after the balls
         for force in robot.forces.values():
             self._add_force(force)
 
@@ -222,21 +283,27 @@ class SurroundingsBuilder:
 
     def _add_contact(self, contact: Contact) -> None:
         where = f"contact {contact.name!r}"
-        row = len(self.laws)
-        self.names.append(contact.name)
-        law = (contact.stiffness, contact.exponent, contact.damping, contact.friction, contact.slip_speed)
-        self.laws.append((*law, contact.stick_stiffness or 0.0, contact.stick_damping))
         ours = self._balls(contact.carriers(), contact, where)
+        shared: dict[Law, int] = {}  # rows of laws of this contact
         if contact.shape is not None:
             kind, size, rotation = contact.shape.surface(where)
             node, G = anchor(self.bodies, contact.on, contact.s)
             frame = np.eye(4)
             frame[:3, :3] = rotation
             g = G @ checks.pose(contact.placement, where) @ frame
-            self.obstacles.append(Obstacle(contact.on, contact.s, node, g, kind, size, contact.shape, None))
+            grid = None
+            if isinstance(contact.shape, GRIDDED):
+                reach = max((self.balls[k].radius for at in ours.values() for k in at), default=0.0)
+                grid = grid_of(contact.shape, reach, f"{where} > shape")
+                size = grid.size
+            self.obstacles.append(Obstacle(contact.on, contact.s, node, g, kind, size, contact.shape, None, grid))
             obstacle = len(self.obstacles) - 1
-            met = [(k, obstacle, row) for at in ours.values() for k in at if self.balls[k].node is not node]
-            self.pairs.append(np.array(met, dtype=np.int32).reshape(-1, 3))
+            material = contact.material
+            if material is None and contact.on is not None:
+                material = self.bodies[contact.on].surface_material
+            for link, at in ours.items():
+                met = np.array([(k, obstacle) for k in at if self.balls[k].node is not node], dtype=int).reshape(-1, 2)
+                self._add_pairs(contact, link, met, material, geometry_of_shape(kind, size), shared)
             return
         theirs, first = self._balls(contact.touched(), contact, where), {}
         for link, at in theirs.items():
@@ -249,18 +316,79 @@ class SurroundingsBuilder:
                 self.obstacles.append(Obstacle(ball.link, ball.s, ball.node, frame, ShapeKind.SPHERE, size, None, k))
         some, others = ({link: self.balls[at.start : at.stop] for link, at in x.items()} for x in (ours, theirs))
         for (a, b), met in possible_pairs(self.robot, self.bodies, contact, some, others).items():
+            geometry = self._geometry(theirs[b].start + met[:, 1])
             rows = met + np.array([ours[a].start, first[b]])
-            self.pairs.append(np.column_stack([rows, np.full(len(rows), row)]).astype(np.int32))
+            self._add_pairs(contact, a, rows, self.bodies[b].surface_material, geometry, shared)
+
+    def _geometry(self, balls: np.ndarray) -> Geometry:
+        """Geometry of balls by their numbers."""
+        first, last = balls.min(initial=0), balls.max(initial=-1) + 1
+        numbers = np.array([(ball.radius, ball.extent) for ball in self.balls[first:last]]).reshape(-1, 2)
+        return geometry_of_balls(*numbers[balls - first].T)
+
+    def _add_pairs(
+        self, contact: Contact, link: str, met: np.ndarray, other: Material | None, geometry: Geometry,
+        shared: dict[Law, int],
+    ) -> None:  # fmt: skip
+        """Add pairs (n, 2) of balls of a link and obstacles, with their laws.
+
+        Args:
+            other: material of the obstacles. geometry: of the obstacles, in n rows or in one.
+            shared: rows of the laws with given numbers, which pairs of other links share.
+        """
+        body = self.bodies[link]
+        own = body.surface_material
+        if contact.stiffness is not None and not contact.surface:
+            law = given_law(contact, own, other)
+            if law not in shared:
+                shared[law] = self._add_law(contact, law)
+            self.pairs.append(np.column_stack([met, np.full(len(met), shared[law])]).astype(np.int32))
+            self.weights.append(np.ones(len(met)))
+            return
+        modulus = effective_modulus(own, other)
+        if contact.surface:
+            layer = body.layer if contact.on is None else self.bodies[contact.on].layer
+            modulus = contact.stiffness or layer_stiffness(own, other, body.layer, layer)
+        exponents, weights = factors(self._geometry(met[:, 0]), geometry, on_layer=bool(contact.surface))
+        for exponent in np.unique(exponents).tolist():
+            rows = exponents == exponent
+            factor, mass = float(weights[rows].mean()), self.masses[link]
+            row = self._add_law(contact, chosen_law(contact, own, other, modulus, exponent, factor, mass))
+            self.pairs.append(np.column_stack([met[rows], np.full(rows.sum(), row)]).astype(np.int32))
+            self.weights.append(weights[rows])
+
+    def _add_law(self, contact: Contact, law: Law) -> int:
+        """The number of a new row of the laws."""
+        self.names.append(contact.name)
+        self.laws.append(law)
+        return len(self.laws) - 1
 
     def _balls(self, links: tuple[str, ...], contact: Contact, where: str) -> dict[str, range]:
-        """The numbers of the balls of each link."""
+        """The numbers of the balls of each link. Contacts with the same balls share them."""
         found = {}
         for link in links:
+            known = [at for name, other, at in self.made if name == link and other.same_balls(contact)]
+            if known:
+                found[link] = known[0]
+                continue
             first = len(self.balls)
-            for n, (at, (node, position), radius) in enumerate(self.bodies[link].balls(contact, where)):
-                self.balls.append(Ball(link, at, n, node, position, radius))
+            for n, (at, (node, position), row) in enumerate(self.bodies[link].balls(contact, where)):
+                self.balls.append(Ball(link, at, n, node, position, float(row[0]), float(row[1]), row[2:]))
             found[link] = range(first, len(self.balls))
+            self.made.append((link, contact, found[link]))
         return found
+
+    def _follow(self, obstacle: Obstacle) -> float | None:
+        """Add four points around a bounded shape on a link, which move as far as any of its points, so that the list of
+        near pairs is renewed when the shape moves. Returns the radius of the shape about its frame [m], None if it is
+        unbounded."""
+        reach = None if obstacle.shape is None else reach_of(obstacle.kind, obstacle.size)
+        if reach is None or obstacle.node is None or obstacle.link is None:
+            return None
+        for n, corner in enumerate(_CORNERS):
+            position = obstacle.frame[:3, 3] + reach * corner
+            self.balls.append(Ball(obstacle.link, obstacle.s, n, obstacle.node, position, 0.0, 0.0, np.zeros(3)))
+        return reach
 
     def _add_force(self, force: Any) -> None:
         where = f"force {force.name!r}"
@@ -287,19 +415,24 @@ class SurroundingsBuilder:
     ) -> tuple[Contacts, FluidNodes, UserForces]:
         """Tables of contacts, of the fluid and of users' forces; `wet` are the nodes in the fluid, `tails` the nodes
         with a wake."""
-        links, places, nodes, frames, kinds, sizes, shapes, _ = zip(*self.obstacles) if self.obstacles else ((),) * 8
+        found = zip(*self.obstacles) if self.obstacles else ((),) * 9
+        links, places, nodes, frames, kinds, sizes, shapes, _, of_obstacle = found
+        grids = tuple({id(grid): grid for grid in of_obstacle if grid is not None}.values())
+        place = {id(grid): k for k, grid in enumerate(grids)}
         cluster = clusters(self.balls)
         theirs = np.array(
             [-1 - k if o.ball is None else cluster[o.ball] for k, o in enumerate(self.obstacles)], dtype=int
         )
-        pairs, blocks = in_blocks(np.vstack([np.zeros((0, 3), np.int32), *self.pairs]), cluster, theirs)
+        pairs, blocks, order = in_blocks(np.vstack([np.zeros((0, 3), np.int32), *self.pairs]), cluster, theirs)
         radii = np.array([ball.radius for ball in self.balls])
+        normals = np.array([ball.normal for ball in self.balls]).reshape(-1, 3)
         contacts = Contacts(
             ball_link=tuple(ball.link for ball in self.balls),
             ball_s=np.array([self.bodies[ball.link].along(ball.s) for ball in self.balls]),
             ball_node=np.array([index_of(ball.node) for ball in self.balls], dtype=np.int32),
             ball_position=np.array([ball.position for ball in self.balls]).reshape(-1, 3),
             ball_radius=radii,
+            ball_normal=normals,
             names=tuple(self.names),
             obstacle_link=links,
             obstacle_s=np.array([1.0 if x is None else self.bodies[x].along(s) for x, s in zip(links, places)]),
@@ -308,16 +441,23 @@ class SurroundingsBuilder:
             obstacle_placement=np.array(frames).reshape(-1, 4, 4),
             obstacle_shape=tuple(shapes),
             obstacle_roams=np.array(
-                [o.shape is not None and o.node is not None for o in self.obstacles], dtype=np.int32
+                [
+                    o.shape is not None and o.node is not None and reach is None
+                    for o, reach in zip(self.obstacles, self.reach)
+                ],
+                dtype=np.int32,
             ),
+            obstacle_grid=np.array([place.get(id(grid), -1) for grid in of_obstacle], dtype=np.int32),
+            grids=grids,
             obstacle_size=np.array(sizes, dtype=np.float64).reshape(-1, 3),
             pair=pairs,
+            pair_weight=np.concatenate([np.zeros(0), *self.weights])[order],
             block=blocks,
             cluster_start=np.append(np.flatnonzero(np.diff(cluster, prepend=-1)), len(cluster)).astype(np.int32),
             law=np.array(self.laws).reshape(-1, 7),
             anchors=np.full((len(pairs), 6), np.nan),
-            capacity=min(len(pairs), self.robot.near_pairs),
-            margin=2.0 * float(radii.max(initial=0.0)) + 1e-3,
+            capacity=min(len(pairs), self.robot.near_pairs + int(normals[pairs[:, 0]].any(axis=1).sum())),
+            margin=2.0 * (float(radii.max(initial=0.0)) or _SHARE * max(filter(None, self.reach), default=0.0)) + 1e-3,
         )
         fluid = FluidNodes(
             node=np.array([node.index for node, _ in wet], dtype=np.int32),
@@ -384,14 +524,15 @@ def clusters(balls: Sequence[Ball]) -> np.ndarray:
     return np.cumsum([ball.number % _CLUSTER_SIZE == 0 for ball in balls], dtype=np.int32) - 1
 
 
-def in_blocks(pairs: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def in_blocks(pairs: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pairs (ball, obstacle, law), shape (n, 3), sorted by blocks, and the blocks.
 
     Args:
         ours: cluster of each ball. theirs: cluster of each obstacle that is a ball; −1 − k for a shape with number k.
 
     Returns:
-        pairs (n, 3) and blocks (m, 4): cluster, other cluster or −1 for a shape, first pair and end of its pairs.
+        pairs (n, 3); blocks (m, 4): cluster, other cluster or −1 for a shape, first pair and end of its pairs; and the
+        former numbers of the pairs (n,).
     """
     a, b = ours[pairs[:, 0]], theirs[pairs[:, 1]]
     order = np.lexsort((b, a, pairs[:, 2]))
@@ -400,7 +541,7 @@ def in_blocks(pairs: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> tuple[
     begins[1:] = (np.diff(a) != 0) | (np.diff(b) != 0) | (np.diff(pairs[:, 2]) != 0)
     first = np.flatnonzero(begins)
     ends = np.append(first[1:], len(pairs))[: len(first)]
-    return pairs, np.column_stack([a[first], np.maximum(b[first], -1), first, ends]).astype(np.int32)
+    return pairs, np.column_stack([a[first], np.maximum(b[first], -1), first, ends]).astype(np.int32), order
 
 
 def possible_pairs(

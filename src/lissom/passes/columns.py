@@ -185,7 +185,7 @@ def coupled_pairs(model: Model) -> list[np.ndarray]:
     """Pairs of nodes, −1 for the world, coupled by straight tendon pieces, loops, springs or possible contacts."""
     world = model.contacts
     contacts = np.stack([world.ball_node[world.pair[:, 0]], world.obstacle_node[world.pair[:, 1]]], axis=1)
-    return [*model.segments.node, *model.loops.node, *model.springs.node, *np.unique(contacts, axis=0)]
+    return [*model.segments.coupled(), *model.loops.node, *model.springs.node, *np.unique(contacts, axis=0)]
 
 
 def sum_blocks(model: Model) -> np.ndarray:

@@ -1,9 +1,11 @@
-"""Features that only some robots have, inside kernels: kinds of nodes, loops, couplings of nodes, elastic tendons.
+"""Features that only some robots have, inside kernels: kinds of nodes, loops, couplings of nodes, elastic tendons, and
+contact shapes.
 
-Kernels are composed for a model by compiler options (kernel_options): one for each rare kind of nodes, and one for all
-other features together. Without the option a function here returns a constant, and the compiler removes the code that
-depends on it. Kernels of robots without these features are faster, and compile in two thirds of the time. One option
-stands for several features, so that a robot that gets another one of them needs no new kernels.
+Kernels are composed for a model by compiler options (kernel_options): one for each rare kind of nodes, one for the
+rare contact shapes, and one for all other features together. Without the option a function here returns a constant, and
+the compiler removes the code that depends on it. Kernels of robots without these features are faster, and compile in
+two thirds of the time. One option stands for several features, so that a robot that gets another one of them needs no
+new kernels.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -13,9 +15,10 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.lie.types import MORE, RARE, served
+from lissom.lie.types import MORE, RARE, SHAPES, served
 from lissom.model.groups import Nodes
 from lissom.robot.joints import MotionKind
+from lissom.robot.shapes import ShapeKind
 
 
 def optional_kinds(nodes: Nodes) -> tuple[str, ...]:
@@ -38,6 +41,12 @@ def is_mapped(kind: int) -> bool:
 @wp.func_native(f"return {served('BODY')} && kind == {MotionKind.BODY.value};")
 def is_body(kind: int) -> bool:
     """Whether a node is the frame of a deformable body."""
+    ...
+
+
+@wp.func_native(f"return {served(SHAPES)} && kind >= {ShapeKind.TORUS.value};")
+def is_rare_shape(kind: int) -> bool:
+    """Whether the shape of an obstacle is one of forces/rare_shapes."""
     ...
 
 

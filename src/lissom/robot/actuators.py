@@ -12,8 +12,18 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.fields import LINK_OR_WORLD, ActuatorName, FunctionOfS, JointName, LinkName, Numbers, Place
+from lissom.robot.fields import (
+    LINK_OR_WORLD,
+    ActuatorName,
+    FunctionOfS,
+    JointName,
+    LinkName,
+    Numbers,
+    Place,
+    Placement,
+)
 from lissom.robot.functions import Tabulated, derivative, profile
+from lissom.robot.shapes import Shape, ShapeCylinder, ShapeKind, ShapeSphere
 
 
 def offset_function(value: Any, where: str) -> Callable[[float], np.ndarray]:
@@ -128,7 +138,95 @@ class PathBody:
         return rows[0], rows[-1]
 
 
-PathItem = PathRod | PathPoint | PathBody
+@final
+@dataclass(frozen=True)
+class PathWrap:
+    """A sphere or a cylinder round which a path runs without friction, between the ends of the items before and after
+    it. The path is the shortest one outside the shape, and straight while it does not touch.
+
+    Args:
+        link: name of the link that carries the shape; None is the world.
+        shape: ShapeSphere, or an infinitely long ShapeCylinder.
+        s: abscissa on a rod, or a place on a deformable body.
+        placement: pose (4, 4) of the shape's frame in the frame of the link at s, or in the world; None is the
+            identity.
+        side: a point (3,) in the shape's frame [m]. The path passes the shape on the side of this point, also where the
+            straight line would pass on the other side. None is the shortest path.
+    """
+
+    link: Annotated[str | None, LINK_OR_WORLD, "s", "placement"]
+    shape: Shape
+    s: Place = 1.0
+    placement: Placement = None
+    side: Numbers = None
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+        checks.place(self.s, f"{where}: s")
+        checks.pose(self.placement, f"{where}: placement")
+        rule = "must be a ShapeSphere or an infinitely long ShapeCylinder"
+        checks.require(isinstance(self.shape, ShapeSphere | ShapeCylinder), f"{where}: shape", rule, self.shape)
+        surface = self.shape.surface(f"{where} > shape")
+        round_it = surface.kind is ShapeKind.SPHERE or (surface.kind is ShapeKind.CYLINDER and surface.size[1] < 0.0)
+        checks.require(round_it, f"{where}: shape", rule, self.shape)
+        if self.side is not None:
+            side = checks.array(self.side, (3,), f"{where}: side", "must be a finite 3-vector")
+            across = np.linalg.norm(surface.rotation.T[: 3 if self.is_sphere else 2] @ side)
+            checks.require(
+                bool(across > 0.0), f"{where}: side", "must not lie on the axis, or in the centre", self.side
+            )
+
+    @property
+    def is_sphere(self) -> bool:
+        """Whether the shape is a sphere."""
+        return isinstance(self.shape, ShapeSphere)
+
+    def own_side(self) -> np.ndarray | None:
+        """`side` in the frame in which the axis is z, shape (3,)."""
+        return None if self.side is None else self.shape.surface("shape").rotation.T @ np.asarray(self.side, float)
+
+    def course(self, a: np.ndarray, b: np.ndarray, count: int) -> tuple[float, np.ndarray]:
+        """The path from a to b, both (3,) in the frame in which the axis is z.
+
+        Returns:
+            Its length [m], and `count` points (count, 3) on the shape; they lie on the straight line if the path does
+            not touch.
+        Source: forces/wrapping (1), (2).
+        """
+        r, side = self.shape.surface("shape").size[0], self.own_side()
+        only = np.ones(3) if self.is_sphere else np.array([1.0, 1.0, 0.0])
+        u, w = a * only, b * only
+        at = np.clip(-(u @ (w - u)) / max((w - u) @ (w - u), 1e-300), 0.0, 1.0)
+        straight = a + np.linspace(0.0, 1.0, count)[:, None] * (b - a)
+        near = u + at * (w - u)
+        if np.linalg.norm(near) >= r and (side is None or near @ (side * only) >= 0.0):
+            return float(np.linalg.norm(b - a)), straight
+        ends = np.maximum([np.linalg.norm(u), np.linalg.norm(w)], r)
+        x = u / np.linalg.norm(u)
+        across = w - (w @ x) * x
+        if np.linalg.norm(across) < 1e-12 * ends[1]:
+            seed = np.roll(x, 1) if side is None else side * only
+            across = seed - (seed @ x) * x
+        y = across / np.linalg.norm(across)
+        theta = float(np.arctan2(w @ y, w @ x))
+        touch = np.arccos(np.minimum(r / ends, 1.0))
+        if side is not None:
+            ways = 0.5 * (np.array([theta, 2.0 * np.pi - theta]) + touch[0] - touch[1])
+            short, long = (side @ (np.cos(m) * x + turn * np.sin(m) * y) for m, turn in zip(ways, (1.0, -1.0)))
+            if long > short or theta <= touch.sum():
+                y, theta = -y, 2.0 * np.pi - theta
+        if theta <= touch.sum():
+            return float(np.linalg.norm(b - a)), straight
+        flat = np.sqrt(ends**2 - r**2)
+        angle = np.linspace(touch[0], theta - touch[1], count)
+        gone = flat[0] + r * (angle - touch[0])
+        whole = gone[-1] + flat[1]
+        rise = (b - a) * (1.0 - only)
+        points = r * (np.cos(angle)[:, None] * x + np.sin(angle)[:, None] * y) + a * (1.0 - only)
+        return float(np.hypot(whole, np.linalg.norm(rise))), points + (gone / whole)[:, None] * rise
+
+
+PathItem = PathRod | PathPoint | PathBody | PathWrap
 
 
 @dataclass(frozen=True)
@@ -159,7 +257,8 @@ class Tendon(Actuator):
         T = max(0, k (L − L₀ + u))
 
     Args:
-        path: PathRod, PathPoint and PathBody items in order; straight lines join one item to the next.
+        path: PathRod, PathPoint, PathBody and PathWrap items in order; straight lines join one item to the next, round
+            a PathWrap between them.
         stiffness: k of the whole tendon [N/m]. None: the tendon is inextensible and u is its tension.
         slack_length: L₀, the length [m] up to which an elastic tendon has no tension at u = 0. None is the length in
             the neutral configuration.
@@ -305,11 +404,13 @@ class InputCoupling:
 
 def check_path(path: Any, where: str) -> None:
     """Raise ModelError unless `path` is a list of valid path items."""
-    rule = "must be a list of PathRod, PathPoint and PathBody items"
+    rule = "must be a list of PathRod, PathPoint, PathBody and PathWrap items"
     checks.require(isinstance(path, tuple) and len(path) > 0, f"{where}: path", rule, path)
     for k, item in enumerate(path):
         here = f"{where} > path[{k}]"
-        checks.require(isinstance(item, PathItem), here, "must be a PathRod, a PathPoint or a PathBody", item)
+        checks.require(
+            isinstance(item, PathItem), here, "must be a PathRod, a PathPoint, a PathBody or a PathWrap", item
+        )
         if isinstance(item, PathRod):
             ends = checks.abscissa(item.start, f"{here}: start"), checks.abscissa(item.stop, f"{here}: stop")
             checks.require(ends[0] != ends[1], here, "start and stop must differ", ends)
@@ -318,6 +419,10 @@ def check_path(path: Any, where: str) -> None:
                 offset(s)
         elif isinstance(item, PathBody):
             item.check(here)
+        elif isinstance(item, PathWrap):
+            item.check(here)
+            between = 0 < k < len(path) - 1 and not isinstance(path[k - 1], PathWrap)
+            checks.require(between, here, "a PathWrap must lie between two items that are none", type(item).__name__)
         else:
             checks.array(item.position, (3,), f"{here}: position", "must be a finite 3-vector")
             checks.place(item.s, f"{here}: s")

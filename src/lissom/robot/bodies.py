@@ -17,6 +17,8 @@ from lissom.robot.fields import Balls, FunctionOfS, Numbers
 from lissom.robot.materials import Material
 from lissom.robot.meshes import Mesh, MeshBalls, check_balls
 from lissom.robot.sections import Section
+from lissom.robot.shapes import Shape, ShapeBox, ShapeCylinder, ShapeSphere
+from lissom.robot.surface_points import box_points, cylinder_points, skin_points
 
 STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
 
@@ -46,6 +48,11 @@ class Body(ABC):
     def carries_balls(self) -> bool:
         """Whether the body has contact spheres (balls)."""
         return False
+
+    def contact_shape(self) -> tuple[Shape, np.ndarray] | None:
+        """The shape of a rigid body for the balls of other links, and its pose (4, 4) in the body's frame; None for a
+        body that is touched by its balls."""
+        return None
 
     def cross_outline(self, s: float, count: int) -> np.ndarray:
         """Points (y, z) on the outline of the cross-section at s, shape (count, 2) [m]; shape (0, 2) for a body without
@@ -181,6 +188,7 @@ class RigidBody(Body):
         balls: contact spheres, rows (x, y, z, radius), shape (n, 4) [m], in the body frame, or MeshBalls; None: the
             body has none.
         meshes: meshes that are drawn instead of the solid.
+        material: material of its surface, from which contacts choose their laws. None is rigid.
     """
 
     mass: float
@@ -190,25 +198,34 @@ class RigidBody(Body):
     form: str | None = None
     balls: Balls = None
     meshes: tuple[Mesh, ...] = ()
+    material: Material | None = None
 
     @classmethod
-    def box(cls, size_x: float, size_y: float, size_z: float, *, density: float) -> RigidBody:
-        """Homogeneous box with its frame at the centre; sizes [m], density [kg/m³]. The contact balls are its eight
-        corners."""
+    def box(
+        cls, size_x: float, size_y: float, size_z: float, *, density: float | None = None,
+        material: Material | None = None,
+    ) -> RigidBody:  # fmt: skip
+        """Homogeneous box with its frame at the centre; sizes [m], density [kg/m³], by default that of the material.
+        The contact balls are its eight corners."""
+        density = _density(density, material, "RigidBody.box")
         for name, value in (("size_x", size_x), ("size_y", size_y), ("size_z", size_z), ("density", density)):
             checks.number(value, f"RigidBody.box > {name}", above=0.0)
         m = density * size_x * size_y * size_z
         moments = m / 12 * np.array([size_y**2 + size_z**2, size_x**2 + size_z**2, size_x**2 + size_y**2])
         half = (size_x / 2, size_y / 2, size_z / 2)
         corners = tuple((x, y, z, 0.0) for x, y, z in product(*((-h, h) for h in half)))
-        return cls(m, inertia=tuple(moments), outline=half, form="box", balls=corners)
+        return cls(m, inertia=tuple(moments), outline=half, form="box", balls=corners, material=material)
 
     @classmethod
-    def cylinder(cls, length: float, radius: float, *, density: float) -> RigidBody:
-        """Homogeneous cylinder along x with its frame at the centre; sizes [m], density [kg/m³].
+    def cylinder(
+        cls, length: float, radius: float, *, density: float | None = None, material: Material | None = None
+    ) -> RigidBody:
+        """Homogeneous cylinder along x with its frame at the centre; sizes [m], density [kg/m³], by default that of the
+        material.
 
         The contact balls lie on its axis. If the length is less than the diameter, they lie on the two rims.
         """
+        density = _density(density, material, "RigidBody.cylinder")
         for name, value in (("length", length), ("radius", radius), ("density", density)):
             checks.number(value, f"RigidBody.cylinder > {name}", above=0.0)
         m = density * pi * radius**2 * length
@@ -219,20 +236,74 @@ class RigidBody(Body):
             turns = np.linspace(0.0, 2 * pi, 16, endpoint=False)
             balls = [(x, radius * np.cos(a), radius * np.sin(a), 0.0) for x in (-half, half) for a in turns.tolist()]
         moments = (m * radius**2 / 2, across, across)
-        return cls(m, inertia=moments, outline=(half, radius, radius), form="cylinder", balls=tuple(balls))
+        return cls(m, inertia=moments, outline=(half, radius, radius), form="cylinder", balls=tuple(balls),
+                   material=material)  # fmt: skip
 
     @classmethod
-    def sphere(cls, radius: float, *, density: float) -> RigidBody:
-        """Homogeneous sphere with its frame at the centre; radius [m], density [kg/m³]."""
+    def sphere(cls, radius: float, *, density: float | None = None, material: Material | None = None) -> RigidBody:
+        """Homogeneous sphere with its frame at the centre; radius [m], density [kg/m³], by default that of the
+        material."""
+        density = _density(density, material, "RigidBody.sphere")
         for name, value in (("radius", radius), ("density", density)):
             checks.number(value, f"RigidBody.sphere > {name}", above=0.0)
         m = density * 4 / 3 * pi * radius**3
         ball = ((0.0, 0.0, 0.0, radius),)
-        return cls(m, inertia=(0.4 * m * radius**2,) * 3, outline=(radius,) * 3, form="sphere", balls=ball)
+        return cls(
+            m, inertia=(0.4 * m * radius**2,) * 3, outline=(radius,) * 3, form="sphere", balls=ball, material=material
+        )
 
     @property
     def carries_balls(self) -> bool:
         return self.balls is not None
+
+    def contact_shape(self) -> tuple[Shape, np.ndarray] | None:
+        if self.form is None:
+            return None
+        x, y, z = np.asarray(self.outline, dtype=np.float64).tolist()
+        shapes = {"box": lambda: ShapeBox(2 * x, 2 * y, 2 * z), "cylinder": lambda: ShapeCylinder(y, 2 * x),
+                  "sphere": lambda: ShapeSphere(x)}  # fmt: skip
+        place = np.eye(4)
+        place[:3, 3] = self.com
+        return shapes[self.form](), place
+
+    def surface_points(self, n: int) -> np.ndarray | None:
+        """Quadrature points on the surface, rows (x, y, z, radius, extent, normal) as in robot.surface_points, with n
+        along an edge: of the form, otherwise of the meshes. None if the body has neither, only balls."""
+        half, meshes = self._half_sizes(), self.drawn_meshes()
+        if self.form == "box":
+            rows = box_points(half, n)
+        elif self.form == "cylinder":
+            rows = cylinder_points(half[0], half[1], n)
+        elif self.form == "sphere":
+            rows = np.array([[0.0, 0.0, 0.0, half[0], 0.0, 0.0, 0.0, 0.0]])
+        elif meshes:
+            return np.concatenate([skin_points(*mesh.surface(), n * n) for mesh in meshes])
+        else:
+            return None
+        rows[:, :3] += np.asarray(self.com, dtype=np.float64)
+        return rows
+
+    @property
+    def half_thickness(self) -> float:
+        """Half the smallest size of the body [m]."""
+        return float(self._half_sizes().min())
+
+    def ball_extents(self, rows: np.ndarray) -> np.ndarray:
+        """Length of the line or width of the facet for which each ball of rows (n, 4) stands, shape (n,) [m]; 0 for a
+        sphere.
+
+        Balls on the axis of a cylinder share its length. Balls of radius zero are corners, four on each face, or lie on
+        the rims of a cylinder. They share the width of the flat punch with the area of the face.
+        """
+        (x, y, z), points = self._half_sizes(), rows[:, 3] == 0.0
+        is_cylinder = self.form == "cylinder"
+        area, count = pi * y * z if is_cylinder else 4.0 / 3.0 * (x * y + y * z + z * x), 4.0
+        out = np.zeros(len(rows))
+        if is_cylinder:
+            on_axis, count = rows[:, 3] == y, max(points.sum() / 2.0, 1.0)
+            out[on_axis] = 2.0 * x / max(on_axis.sum(), 1)
+        out[points] = 2.0 * np.sqrt(area / pi) / count
+        return out
 
     def drawn_meshes(self) -> tuple[Mesh, ...]:
         return tuple(self.meshes)
@@ -310,3 +381,16 @@ class RigidBody(Body):
         for k, mesh in enumerate(self.meshes):
             checks.require(isinstance(mesh, Mesh), f"{where} > meshes[{k}]", "must be a Mesh", mesh)
             mesh.check(f"{where} > meshes[{k}]")
+        is_material = self.material is None or isinstance(self.material, Material)
+        checks.require(is_material, f"{where}: material", "must be a Material", self.material)
+        if self.material is not None:
+            self.material.check(f"{where} > material")
+
+
+def _density(density: float | None, material: Material | None, where: str) -> float:
+    """The density of a body [kg/m³], or that of its material."""
+    if density is None and isinstance(material, Material):
+        return material.density
+    rule = "must be given, or a material that has one"
+    checks.require(density is not None, f"{where} > density", rule, density)
+    return density  # type: ignore[return-value]

@@ -18,7 +18,15 @@ from typing import Annotated, final
 from lissom.robot import checks
 from lissom.robot.fields import LINK_OR_WORLD, FunctionOfS, LinkNames, Place, Placement
 from lissom.robot.functions import profile
+from lissom.robot.materials import Material, check_surface
 from lissom.robot.shapes import Shape
+from lissom.robot.surface_points import DEFAULT
+
+GIVEN = {"exponent": 1.5, "slip_speed": 1e-3, "stick_damping": 1e-3}  # with a stiffness, for what is None
+_BOUNDS: dict[str, dict[str, float]] = {
+    "stiffness": {"above": 0.0}, "exponent": {"least": 1.0}, "damping": {"least": 0.0}, "slip_speed": {"above": 0.0},
+    "stick_stiffness": {"above": 0.0}, "stick_damping": {"least": 0.0}, "impact_speed": {"above": 0.0},
+}  # fmt: skip
 
 
 @final
@@ -37,17 +45,28 @@ class Contact:
         others: names of the links whose balls are touched; they may be the same as `links`. Balls of a
             link, or of a link and its parent, never touch if their distance along the links is below 1.2 times the sum
             of their radii.
-        stiffness: k of (1) [N/m^p].
-        exponent: p >= 1. 1.5 is Hertz's law. With 1 the force is not differentiable at first touch.
+        stiffness: k of (1) [N/m^p]. None is chosen from the materials of both sides by Hertz's laws, with the exponent,
+            the damping and the friction that are None; see the manual and `lissom info`.
+        exponent: p >= 1. 1.5 is Hertz's law. With 1 the force is not differentiable at first touch. It needs a
+            stiffness, with which None is 1.5.
         damping: c [s/m]. A ball that hits a wall at speed v bounces with a coefficient of restitution of about 1 −
-            2cv/3.
-        friction: friction coefficient μ.
+            2cv/3. None follows from `restitution`; with a stiffness and without any restitution it is 0.
+        friction: friction coefficient μ. None is that of the materials: the geometric mean of both sides, or that of
+            the only side that states one. If none does, it is 0 with a stiffness, otherwise 0.5.
         slip_speed: v_s, the slip speed at which smooth friction reaches 0.7 μ N [m/s]. A body held by smooth friction
-            creeps at a fraction of this speed. Ignored if `stick_stiffness` is given.
+            creeps at a fraction of this speed. Ignored if `stick_stiffness` is given. None is 1e-3 with a stiffness;
+            without one it is law (3) with a chosen k_t.
         stick_stiffness: k_t of (3) [N/m]. A spring ties the ball to its anchor: the point of first touch, or the point
             to which it has slipped. A robot at rest does not creep, and statics includes friction. None is the smooth
-            law (2).
-        stick_damping: τ of (3) [s].
+            law (2) if there is a stiffness or a slip speed, otherwise chosen.
+        stick_damping: τ of (3) [s]. None is 1e-3 if there is a stiffness, otherwise chosen.
+        restitution: coefficient of restitution e in (0, 1] at the impact speed, in place of `damping`. None is that of
+            the materials, each with the share of its compliance, or 0.5 if neither states one.
+        impact_speed: speed at which the restitution holds [m/s]. Faster impacts return a smaller share.
+        material: material of the shape; None is that of the link `on`, and rigid in the world.
+        surface: whether a pressure is integrated over the surfaces of `links`, in place of forces on balls; a number is
+            that of quadrature points along an edge, True is 16. The pressure is that of an elastic layer (Winkler),
+            p = K δ, with `stiffness` K [N/m³]; None is chosen from the materials. `stick_stiffness` is K_t [N/m³] then.
         radius: radius of the balls on rods [m]: a number, (base, tip), or a function of s. None is half the smallest
             width of the section.
         per_interval: number of balls on each integration interval of a rod.
@@ -60,15 +79,25 @@ class Contact:
     s: Place = 1.0
     placement: Placement = None
     others: LinkNames | None = None
-    stiffness: float = 1e5
-    exponent: float = 1.5
-    damping: float = 0.0
-    friction: float = 0.0
-    slip_speed: float = 1e-3
+    stiffness: float | None = None
+    exponent: float | None = None
+    damping: float | None = None
+    friction: float | None = None
+    slip_speed: float | None = None
     stick_stiffness: float | None = None
-    stick_damping: float = 1e-3
+    stick_damping: float | None = None
     radius: FunctionOfS = None
     per_interval: int = 1
+    restitution: float | None = None
+    impact_speed: float = 0.1
+    material: Material | None = None
+    surface: bool | int = False
+
+    def __post_init__(self) -> None:
+        """Fill in the numbers that a stiffness brings, whatever the materials."""
+        for name, value in GIVEN.items() if self.stiffness is not None else ():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, 1.0 if self.surface and name == "exponent" else value)
 
     def carriers(self) -> tuple[str, ...]:
         """Names of the links in `links`."""
@@ -79,6 +108,15 @@ class Contact:
         if self.others is None:
             return ()
         return (self.others,) if isinstance(self.others, str) else tuple(self.others)
+
+    def same_balls(self, other: Contact) -> bool:
+        """Whether links have the same balls in both contacts."""
+        return self.radius is other.radius and self.per_interval == other.per_interval and self.count == other.count
+
+    @property
+    def count(self) -> int:
+        """Number of quadrature points along an edge; 0 for balls."""
+        return DEFAULT if self.surface is True else int(self.surface)
 
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
@@ -93,14 +131,29 @@ class Contact:
             self.shape.surface(f"{where} > shape")
         checks.place(self.s, f"{where}: s")
         checks.pose(self.placement, f"{where}: placement")
-        checks.number(self.stiffness, f"{where}: stiffness", above=0.0)
-        checks.number(self.exponent, f"{where}: exponent", least=1.0)
-        checks.number(self.damping, f"{where}: damping", least=0.0)
-        checks.number(self.friction, f"{where}: friction", least=0.0)
-        checks.number(self.slip_speed, f"{where}: slip_speed", above=0.0)
-        if self.stick_stiffness is not None:
-            checks.number(self.stick_stiffness, f"{where}: stick_stiffness", above=0.0)
-        checks.number(self.stick_damping, f"{where}: stick_damping", least=0.0)
+        for name, bound in _BOUNDS.items():
+            if getattr(self, name) is not None:
+                checks.number(getattr(self, name), f"{where}: {name}", **bound)
+        alone = self.stiffness is None and self.exponent is not None
+        checks.require(not alone, f"{where}: exponent", "needs a stiffness", self.exponent)
+        check_surface(self, where)
+        twice = self.damping is not None and self.restitution is not None
+        rule = "must be None with a damping, which states it already"
+        checks.require(not twice, f"{where}: restitution", rule, self.restitution)
+        if not isinstance(self.surface, bool):
+            checks.integer(self.surface, f"{where}: surface", least=2, most=200)
+        if self.surface:
+            checks.require(self.shape is not None, f"{where}: surface", "needs a shape, not others", self.surface)
+            rule = "must be None or 1 with a surface, whose pressure is K δ"
+            checks.require(self.exponent in (None, 1, 1.0), f"{where}: exponent", rule, self.exponent)
+            checks.require(self.radius is None, f"{where}: radius", "must be None with a surface", self.radius)
+        is_material = self.material is None or isinstance(self.material, Material)
+        checks.require(is_material, f"{where}: material", "must be a Material", self.material)
+        if self.material is not None:
+            checks.require(
+                self.shape is not None, f"{where}: material", "needs a shape, whose material it is", "others"
+            )
+            self.material.check(f"{where} > material")
         checks.integer(self.per_interval, f"{where}: per_interval", least=1, most=1000)
         if self.radius is not None:
             size = profile(self.radius, f"{where}: radius", least=0.0)

@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeVar
 NUMBERS, PLACE, PLACEMENT, POSE, BALLS = "numbers", "place", "placement", "pose", "balls"
 LINK, LINK_OR_WORLD, LINKS, JOINT, ACTUATOR = "link", "link or world", "links", "joint", "actuator"
 FUNCTION_OF_S, FUNCTION_OF_T, FUNCTION_OF_Q = "function of s", "function of t", "function of q"
+FUNCTION_OF_POINT = "function of a point"
 
 Numbers = Annotated[Any, NUMBERS]  # a number, or an array of numbers as nested sequences
 LinkName = Annotated[str, LINK]  # the name of a link
@@ -31,6 +32,7 @@ Placement = Annotated[Any, PLACEMENT]  # 4x4; None is the identity
 FunctionOfS = Annotated[Any, FUNCTION_OF_S]  # numbers, or a function of the abscissa that returns them
 FunctionOfT = Annotated[Any, FUNCTION_OF_T]  # the same in time
 FunctionOfQ = Annotated[Any, FUNCTION_OF_Q]  # the same in a coordinate of a joint
+FunctionOfPoint = Annotated[Any, FUNCTION_OF_POINT]  # an expression of x, y and z as text, or a function of them
 Profile = Annotated[float | tuple[float, float] | Callable[[float], float], FUNCTION_OF_S]  # positive, along a rod
 Balls = Annotated[Any, BALLS]  # rows (x, y, z, radius), or MeshBalls
 Pose = Annotated[Any, POSE]  # a function of the coordinates that returns a 4x4 pose, or a PoseSpline

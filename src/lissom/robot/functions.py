@@ -23,6 +23,7 @@ from lissom.robot import checks
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
 
+POINT = "x, y, z"  # the variables of a function of a point
 CONSTANTS = {"pi": math.pi, "e": math.e}
 _FUNCTIONS = {
     name: getattr(np, name)
@@ -229,12 +230,15 @@ def _depth(node: ast.AST) -> int:
     return depth
 
 
-def _closure(node: ast.AST, variable: str, text: str, fast: bool) -> Callable[[float], Any]:
+def _closure(node: ast.AST, variable: str, text: str, fast: bool) -> Callable[[Any], Any]:
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
         constant = float(node.value)
         return lambda value: constant
     if isinstance(node, ast.Name) and node.id == variable:
         return lambda value: value
+    if isinstance(node, ast.Name) and variable == POINT and node.id in POINT.split(", "):
+        axis = POINT.split(", ").index(node.id)
+        return lambda value: value[axis]
     if isinstance(node, ast.Name) and node.id in CONSTANTS:
         known = CONSTANTS[node.id]
         return lambda value: known
@@ -268,6 +272,28 @@ def _closure(node: ast.AST, variable: str, text: str, fast: bool) -> Callable[[f
         f"expression {text!r}: only numbers, {variable!r}, + - * / **, pi, e and the functions "
         f"{', '.join(sorted(_FUNCTIONS))} are allowed (got {piece!r})"
     )
+
+
+def at_points(function: Any, points: np.ndarray, where: str) -> np.ndarray:
+    """Values (n,) of a function of a point at points (n, 3).
+
+    Args:
+        function: an expression of x, y and z as text, or a Python function of arrays x, y and z (n,).
+    Raises:
+        ModelError: the function fails, or returns anything but n finite numbers.
+    """
+    rule = "must be an expression of x, y and z, or a function of them"
+    checks.require(isinstance(function, str) or callable(function), where, rule, function)
+    try:
+        with np.errstate(all="ignore"):  # values that are not finite are refused below
+            x = points.T.copy()
+            found: Any = _compile(function, POINT)(x) if isinstance(function, str) else function(*x)
+            found = np.broadcast_to(found, len(points)) if np.ndim(found) == 0 else found
+    except ModelError as error:
+        raise ModelError(f"{where}: {error}") from None
+    except Exception as error:
+        raise ModelError(f"{where}: the function failed ({type(error).__name__}: {error})") from error
+    return checks.array(found, (len(points),), where, f"must return {len(points)} finite numbers for so many points")
 
 
 def profile(value: Any, where: str, *, least: float = 0.0) -> Callable[[float], float]:

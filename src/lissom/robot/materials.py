@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import final
+from typing import Any, final
 
 from lissom.errors import ModelError
 from lissom.robot import checks
@@ -41,6 +41,9 @@ class Material:
         viscosity: η [Pa·s]. The section damping is η diag(Jx, 3Jy, 3Jz, 3A, A, A) (SoRoSim 2022, eq. (22)).
         damping_time: μ [s]. The section damping μΣ (Kelvin-Voigt, Boyer 2023) is added to the one of `viscosity`; Σ is
             the section stiffness.
+        friction: friction coefficient of its surface in contacts that give none; see Contact. None: not stated.
+        restitution: coefficient of restitution e in (0, 1] of its impacts in contacts that give none. None: not
+            stated.
     """
 
     young: float
@@ -48,6 +51,8 @@ class Material:
     poisson: float = 0.5
     viscosity: float = 0.0
     damping_time: float = 0.0
+    friction: float | None = None
+    restitution: float | None = None
 
     @classmethod
     def named(
@@ -59,6 +64,8 @@ class Material:
         poisson: float | None = None,
         viscosity: float | None = None,
         damping_time: float | None = None,
+        friction: float | None = None,
+        restitution: float | None = None,
     ) -> Material:
         """A material of the catalogue, such as "Ecoflex 00-30". Other arguments replace its properties, or add
         properties that the catalogue does not hold, such as viscosity. See `catalogue` and Material.
@@ -67,7 +74,7 @@ class Material:
             ModelError: the catalogue has no material of this name; the message lists similar names.
         """
         given = {"young": young, "density": density, "poisson": poisson, "viscosity": viscosity,
-                 "damping_time": damping_time}  # fmt: skip
+                 "damping_time": damping_time, "friction": friction, "restitution": restitution}  # fmt: skip
         return cls(**(named_values(cls.__name__, name) | {key: x for key, x in given.items() if x is not None}))
 
     @property
@@ -83,6 +90,16 @@ class Material:
         checks.require(-1.0 < poisson <= 0.5, f"{where}: poisson", "must lie in (-1, 0.5]", self.poisson)
         checks.number(self.viscosity, f"{where}: viscosity", least=0.0)
         checks.number(self.damping_time, f"{where}: damping_time", least=0.0)
+        check_surface(self, where)
+
+
+def check_surface(described: Any, where: str) -> None:
+    """Raise ModelError where the friction or the restitution of a material or of a contact breaks its rule."""
+    if described.friction is not None:
+        checks.number(described.friction, f"{where}: friction", least=0.0)
+    if described.restitution is not None:
+        e = checks.number(described.restitution, f"{where}: restitution", above=0.0)
+        checks.require(e <= 1.0, f"{where}: restitution", "must be <= 1", described.restitution)
 
 
 @final

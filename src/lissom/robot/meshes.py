@@ -278,7 +278,7 @@ def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> Fit
     rule = f"must be apart, by {_SMALLEST:g} m to {1.0 / _SMALLEST:g} m"
     checks.require(_SMALLEST <= size <= 1.0 / _SMALLEST, "fit_balls: vertices", rule, size)
     if not _is_closed(corners):
-        corners = _hull(points)
+        corners = convex_hull(points, "fit_balls: vertices")
     if np.linalg.det(corners - corners.mean(axis=(0, 1))).sum() < 0.0:
         corners = corners[:, ::-1]  # its triangles are counter-clockwise seen from inside
     x, n = _samples(corners)
@@ -300,14 +300,18 @@ def _is_closed(corners: np.ndarray) -> bool:
     return len(ahead[0]) == len(back[0]) and all(np.array_equal(a, b) for a, b in zip(ahead, back))
 
 
-def _hull(points: np.ndarray) -> np.ndarray:
-    """Triangles of the convex hull, counter-clockwise seen from outside, shape (m, 3, 3)."""
+def convex_hull(points: np.ndarray, where: str) -> np.ndarray:
+    """Triangles of the convex hull of points (n, 3), counter-clockwise seen from outside, shape (m, 3, 3).
+
+    Raises:
+        ModelError: the points lie in one plane.
+    """
     from scipy.spatial import ConvexHull, QhullError
 
     try:
         hull = ConvexHull(points)
     except QhullError:
-        raise ModelError("fit_balls: vertices: must span a volume (all lie in one plane)") from None
+        raise ModelError(f"{where}: must span a volume (all lie in one plane)") from None
     corners = points[hull.simplices]
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     inward = np.einsum("mi,mi->m", normal, hull.equations[:, :3]) < 0.0

@@ -26,6 +26,7 @@ from lissom.robot.actuators import (
     PathItem,
     PathPoint,
     PathRod,
+    PathWrap,
     SurfacePressure,
     Tendon,
     WrenchInput,
@@ -38,7 +39,9 @@ from lissom.robot.fluid import Fluid, Hydrodynamics
 from lissom.robot.joints import Joint, JointFixed
 from lissom.robot.loads import Force, Frame, PointLoad
 from lissom.robot.loops import Loop
+from lissom.robot.materials import Material
 from lissom.robot.motions import JointMotion
+from lissom.robot.mutual_contacts import MutualContacts, are_parted, mutual_contacts, without_pairs
 from lissom.robot.shapes import Shape
 from lissom.robot.springs import Spring
 from lissom.robot.states import NamedState
@@ -224,7 +227,7 @@ class Robot:
             checks.require(link is None and offset is None, f"tendon {name!r}",
                            "takes a link and an offset, or a path, not both", (link, offset))  # fmt: skip
             checks.require(isinstance(path, Sequence), f"tendon {name!r}: path",
-                           "must be a list of PathRod, PathPoint and PathBody items", path)  # fmt: skip
+                           "must be a list of PathRod, PathPoint, PathBody and PathWrap items", path)  # fmt: skip
         return self._add_actuator("tendon", Tendon(name, tuple(path), stiffness, slack_length))
 
     def add_chamber(
@@ -359,17 +362,23 @@ class Robot:
         on: str | None = None,
         s: Place = 1.0,
         placement: Placement = None,
-        stiffness: float = 1e5,
-        exponent: float = 1.5,
-        damping: float = 0.0,
-        friction: float = 0.0,
-        slip_speed: float = 1e-3,
+        stiffness: float | None = None,
+        exponent: float | None = None,
+        damping: float | None = None,
+        friction: float | None = None,
+        slip_speed: float | None = None,
         stick_stiffness: float | None = None,
-        stick_damping: float = 1e-3,
+        stick_damping: float | None = None,
         radius: FunctionOfS = None,
         per_interval: int = 1,
+        restitution: float | None = None,
+        impact_speed: float = 0.1,
+        material: Material | None = None,
+        surface: bool | int = False,
     ) -> Contact:
         """Add contacts of links with a shape, or with the balls of other links; see Contact.
+
+        The law follows from the materials of both sides. Each number that is given replaces the chosen one.
 
         Args:
             name: unique among contacts.
@@ -386,6 +395,11 @@ class Robot:
             stick_stiffness, stick_damping: k_t [N/m] and τ [s] of friction that sticks; None is smooth friction.
             radius: radius of the balls on rods [m]; None is half the smallest width of the section.
             per_interval: number of balls on each integration interval of a rod.
+            restitution, impact_speed: coefficient of restitution in place of the damping, and the speed at which it
+                holds [m/s].
+            material: material of the shape; None is that of the link `on`, and rigid in the world.
+            surface: whether to integrate a pressure over surfaces instead of forces on balls; a number is that of
+                points along an edge. `stiffness` is K [N/m³] then.
         """
         self._new_name(name, "contact", self.contacts)
         self.contacts[name] = Contact(
@@ -405,6 +419,10 @@ class Robot:
             stick_damping=stick_damping,
             radius=radius,
             per_interval=per_interval,
+            restitution=restitution,
+            impact_speed=impact_speed,
+            material=material,
+            surface=surface,
         )
         return self.contacts[name]
 
@@ -423,6 +441,71 @@ class Robot:
             checks.require(is_mapping, f"state {name!r}: {word}", "must be numbers by name", values)
         self.states[name] = NamedState(name, *(dict(values or {}) for values in given.values()))
         return self.states[name]
+
+    def add_mutual_contacts(
+        self,
+        name: str = "mutual",
+        links: Sequence[str] | None = None,
+        *,
+        stiffness: float | None = None,
+        exponent: float | None = None,
+        damping: float | None = None,
+        friction: float | None = None,
+        slip_speed: float | None = None,
+        stick_stiffness: float | None = None,
+        stick_damping: float | None = None,
+        radius: FunctionOfS = None,
+        per_interval: int = 1,
+        restitution: float | None = None,
+        impact_speed: float = 0.1,
+        surface: bool | int = False,
+    ) -> MutualContacts:
+        """Let links touch each other: robots, fingers and objects, each pair that joints do not connect.
+
+        A box, a cylinder or a sphere is touched as a shape on its link, other bodies by their balls. A link adds the
+        contact "<name> <link>" in which others touch it. Pairs that are far apart cost nothing. If two links have
+        shapes, the balls of each touch the other, except that a sphere has one ball only.
+
+        Args:
+            name: first part of the names of the contacts.
+            links: names of the links; None is every link with a body that can touch.
+            stiffness, exponent, damping, friction, slip_speed, stick_stiffness, stick_damping, radius, per_interval,
+                restitution, impact_speed: of all these contacts, as in `add_contact`.
+            surface: whether to integrate pressures over surfaces that touch shapes; see `add_contact`.
+        Returns:
+            MutualContacts: the contacts, and the pairs left out. These are neighbours: links between which there is one
+            joint, or a loop, or none. Links that overlap at the neutral configuration are left out too, unless a free
+            joint separates them.
+        Raises:
+            ModelError: a name is unknown, or a body cannot touch; or the robot cannot be built.
+        """
+        from lissom.dynamics.contacts import overlapping_links
+
+        law = Contact(
+            name,
+            (),
+            stiffness=stiffness,
+            exponent=exponent,
+            damping=damping,
+            friction=friction,
+            slip_speed=slip_speed,
+            stick_stiffness=stick_stiffness,
+            stick_damping=stick_damping,
+            radius=radius,
+            per_interval=per_interval,
+            restitution=restitution,
+            impact_speed=impact_speed,
+            surface=surface,
+        )
+        found = mutual_contacts(self, links, law)
+        for contact in found.contacts:
+            self._new_name(contact.name, "contact", self.contacts)
+        apart = copy(self)
+        apart.contacts, apart.near_pairs = {contact.name: contact for contact in found.contacts}, 10**7
+        overlapping = [pair for pair in overlapping_links(apart.build()) if not are_parted(self, *pair)]
+        kept = without_pairs(found.contacts, overlapping)
+        self.contacts |= {contact.name: contact for contact in kept}
+        return found._replace(contacts=kept, overlapping=tuple(overlapping))
 
     def add_force(self, name: str, link: str, function: Any, *, s: Any = None) -> Force:
         """Add a user-defined force that depends on the pose and the twist of a link; see Force."""
@@ -714,14 +797,14 @@ def _check_actuator_links(robot: Robot, actuator: Actuator, where: str) -> None:
     path = actuator.path if isinstance(actuator, Tendon | Chamber) else ()
     for k, item in enumerate(path if isinstance(path, tuple) else (path,)):
         here = f"{where} > path[{k}]: link"
-        if item.link is None and isinstance(item, PathPoint):
+        if item.link is None and isinstance(item, PathPoint | PathWrap):
             continue
         link = _check_link(robot, item.link, here)
         if isinstance(item, PathRod):
             if link.body is None or not link.body.is_slender:
                 cure = "; name a link whose body is a Rod, or a path of PathPoints"
                 raise checks.fail(here, "must carry a Rod", item.link, cure)
-        elif isinstance(item, PathPoint):
+        elif isinstance(item, PathPoint | PathWrap):
             check_point(link, item.s, f"{where} > path[{k}]: s")
 
 

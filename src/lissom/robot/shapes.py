@@ -12,6 +12,7 @@ import numpy as np
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
 
+_LONGEST = 1e4  # ratio of the half-axes of an ellipsoid
 AROUND = 48  # vertices of a ring
 _TURN = np.linspace(-np.pi / 2, np.pi / 2, 17)  # latitudes of the drawn rings of a sphere [rad]
 
@@ -26,6 +27,15 @@ class ShapeKind(Enum):
     HOLLOW = 4
     CAPSULE = 5
     CONE = 6
+    TORUS = 7
+    ELLIPSOID = 8
+    HEIGHTS = 9
+    GRID = 10
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether kernels know the shape only by an option (passes/features)."""
+        return self.value >= ShapeKind.TORUS.value
 
 
 class Surface(NamedTuple):
@@ -35,6 +45,22 @@ class Surface(NamedTuple):
     kind: ShapeKind
     size: tuple[float, float, float]
     rotation: np.ndarray
+
+
+def reach_of(kind: ShapeKind, size: tuple[float, float, float]) -> float | None:
+    """Radius of a sphere about the frame of a shape that contains the shape [m]; None if none is known."""
+    if kind is ShapeKind.CYLINDER and size[1] < 0.0:
+        return None
+    known = {
+        ShapeKind.SPHERE: size[0],
+        ShapeKind.BOX: float(np.linalg.norm(size)),
+        ShapeKind.CYLINDER: float(np.hypot(size[0], size[1])),
+        ShapeKind.CAPSULE: size[0] + size[1],
+        ShapeKind.CONE: float(np.hypot(size[0], size[1])),
+        ShapeKind.TORUS: size[0] + size[1],
+        ShapeKind.ELLIPSOID: max(size),
+    }
+    return known.get(kind)
 
 
 class Shape(ABC):
@@ -206,6 +232,56 @@ class ShapeCone(Shape):
     def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         ends = 0.5 * self.length * np.array([-1.0, -1.0, 1.0])
         return revolved(ends, self.radius * np.array([0.0, 1.0, 0.0]))
+
+
+@final
+@dataclass(frozen=True)
+class ShapeEllipsoid(Shape):
+    """Solid ellipsoid.
+
+    Args:
+        radius_x, radius_y, radius_z: half-axes along x, y and z [m].
+    """
+
+    radius_x: float
+    radius_y: float
+    radius_z: float
+
+    def surface(self, where: str) -> Surface:
+        names = ("radius_x", "radius_y", "radius_z")
+        x, y, z = (checks.number(getattr(self, name), f"{where}: {name}", above=0.0) for name in names)
+        rule = f"must be at most {_LONGEST:g} times as long as the shortest"
+        checks.require(max(x, y, z) <= _LONGEST * min(x, y, z), f"{where}: half-axes", rule, (x, y, z))
+        return Surface(ShapeKind.ELLIPSOID, (x, y, z), np.eye(3))
+
+    def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        return revolved(np.sin(_TURN), np.cos(_TURN)) * np.array([self.radius_x, self.radius_y, self.radius_z])
+
+
+@final
+@dataclass(frozen=True)
+class ShapeTorus(Shape):
+    """Solid torus: a ring with a round section.
+
+    Args:
+        radius: radius of the circle at its middle [m].
+        tube: radius of the section [m], less than `radius`.
+        axis: direction of the axis, shape (3,).
+    """
+
+    radius: float
+    tube: float
+    axis: Numbers = (1.0, 0.0, 0.0)
+
+    def surface(self, where: str) -> Surface:
+        radius = checks.number(self.radius, f"{where}: radius", above=0.0)
+        tube = checks.number(self.tube, f"{where}: tube", above=0.0)
+        checks.require(tube < radius, f"{where}: tube", f"must be less than the radius {radius:g}", tube)
+        return Surface(ShapeKind.TORUS, (radius, tube, 0.0), _along_z(self.axis, f"{where}: axis"))
+
+    def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        turn = 2 * np.pi * np.arange(25) / 24
+        return revolved(self.tube * np.sin(turn), self.radius + self.tube * np.cos(turn))
 
 
 def _between(rings: np.ndarray) -> np.ndarray:

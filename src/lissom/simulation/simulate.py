@@ -328,8 +328,8 @@ def _check_anchors(model: Model, run: Callable[..., Iterator[Any]], method: str)
     if model.contacts.sticks and getattr(run, "func", None) is not integrate_implicit:
         raise ModelError(
             f"contact {model.contacts.sticking[0]!r}: stick_stiffness needs a method that stores the anchors of "
-            f"contacts: take 'generalized_alpha', 'newmark', 'hht', 'implicit_euler', 'bathe', 'sdirk' or 'esdirk' "
-            f"(got {method!r})"
+            f"contacts: take 'generalized_alpha', 'newmark', 'hht', 'implicit_euler', 'bathe', 'sdirk' or 'esdirk', or "
+            f"give the contact a slip_speed (got {method!r})"
         )
 
 

@@ -46,7 +46,7 @@ import warp as wp
 
 from lissom.dynamics.assembly import prescribed_state
 from lissom.dynamics.configuration import difference, integrate, unit_quaternions
-from lissom.forces.contact import ball_centre, pose_of, signed_distance, twist_of
+from lissom.forces.contact import ball_centre, obstacle_distance, pose_of, twist_of
 from lissom.launch.buffers import Buffers
 from lissom.launch.workspace import workspace
 from lissom.lie import se3, so3
@@ -92,7 +92,7 @@ def approach(t: Tables, s: Scratch, i: int, e: int) -> vec3:
     R_b, p_b = pose_of(s, i, b, origin)
     R = R_b * t.contacts.obstacle_R[obstacle]
     y = wp.transpose(R) * (c - R_b * t.contacts.obstacle_p[obstacle] - p_b)
-    d, n, _N = signed_distance(t.contacts.obstacle_kind[obstacle], t.contacts.obstacle_size[obstacle], y)
+    d, n, _N = obstacle_distance(t, obstacle, y)
     rho = twist_of(s, i, a) - twist_of(s, i, b)
     u = se3.linear(rho) + wp.cross(se3.angular(rho), c)
     return vec3(d - t.contacts.ball_radius[ball], wp.dot(R * n, u), wp.length(u))

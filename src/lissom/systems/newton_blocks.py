@@ -590,7 +590,7 @@ def has_couplings(model: Model) -> bool:
     one = model.of_row(0, 1)
     if model.calls_python or len(one.spools.channel) or optional_kinds(one.nodes):
         return True
-    pairs = [one.segments.node, one.springs.node, one.contacts.pair_nodes]
+    pairs = [one.segments.coupled(), one.springs.node, one.contacts.pair_nodes]
     return any(bool((np.reshape(ends, (-1, 2)) >= 0).all(axis=1).any()) for ends in pairs)
 
 

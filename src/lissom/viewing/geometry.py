@@ -25,7 +25,7 @@ from lissom.dynamics.configuration import integrate
 from lissom.dynamics.kinematics import forward_kinematics, poses_at
 from lissom.model.model import Model
 from lissom.model.points import place_of_point, places_of
-from lissom.robot.actuators import PathBody, PathItem, PathPoint, PathRod, Tendon, offset_function
+from lissom.robot.actuators import PathBody, PathItem, PathPoint, PathRod, PathWrap, Tendon, offset_function
 from lissom.robot.bodies import Body, Solid
 from lissom.robot.shapes import box_faces, revolved
 
@@ -122,6 +122,8 @@ class Geometry:
         frame: number k of the frame of each point in (1), shape (P,).
         local: position y of each point in its frame, shape (P, 3) [m].
         moving: for each body that deforms its rows of points, its coordinates in q, and y as a function of these.
+        wraps: for each shape round which a tendon runs the rows of the points along it, whose frame has the axis of the
+            shape along z, and the item of the path. The path comes from the point before and leads to the one after.
     """
 
     model: Model
@@ -131,13 +133,21 @@ class Geometry:
     frame: np.ndarray
     local: np.ndarray
     moving: tuple[tuple[slice, slice, Callable[[np.ndarray], np.ndarray]], ...]
+    wraps: tuple[tuple[slice, np.ndarray, PathWrap], ...]
 
     def points(self, q: Any) -> np.ndarray:
         """All points at configurations (..., nq), shape (..., P, 3) [m]; `rows` of a mesh or line index them."""
         q = np.asarray(q, dtype=np.float64)
         g = self._frames(q)
         R, p = g[..., :3, :3][..., self.frame, :, :], g[..., :3, 3][..., self.frame, :]
-        return np.einsum("...pij,...pj->...pi", R, self._local(q)) + p
+        x = np.einsum("...pij,...pj->...pi", R, self._local(q)) + p
+        for rows, placement, item in self.wraps:
+            shape = g[..., self.frame[rows.start], :, :] @ placement
+            for k in np.ndindex(q.shape[:-1]):
+                turn, centre = shape[k][:3, :3], shape[k][:3, 3]
+                a, b = ((x[(*k, end)] - centre) @ turn for end in (rows.start - 1, rows.stop))
+                x[(*k, rows)] = item.course(a, b, rows.stop - rows.start)[1] @ turn.T + centre
+        return x
 
     def normals(self, points: np.ndarray) -> np.ndarray:
         """Unit normals of all meshes at points (P, 3), shape (P, 3); zero on lines."""
@@ -238,6 +248,7 @@ def contact_geometry(
     for k, (shape, link) in enumerate(zip(world.obstacle_shape, world.obstacle_link)):
         node, placement = int(world.obstacle_node[k]), world.obstacle_placement[k]
         key = int(world.obstacle_kind[k]), node, placement.tobytes(), world.obstacle_size[k].tobytes()
+        key = *key, int(world.obstacle_grid[k])
         if shape is None or key in known or (link is not None and links is not None and link not in links):
             continue
         known.add(key)
@@ -261,6 +272,7 @@ class _Builder:
         self.meshes: list[Mesh] = []
         self.lines: list[Line] = []
         self.placed: list[_Placed] = []
+        self.wraps: list[tuple[slice, np.ndarray, PathWrap]] = []
         self.size = 0
         self.sections: list[RodSections] = []
         self.first: dict[str, int] = {}
@@ -273,7 +285,7 @@ class _Builder:
                 self._add_body(name, body)
         for actuator in self.robot.actuators.values():
             if isinstance(actuator, Tendon):
-                self._add_line("tendon", actuator.name, [self._along(item) for item in actuator.path], actuator.path)
+                self._add_tendon(actuator)
         for spring in self.robot.springs.values():
             self._add_line("spring", spring.name, [self._point(end) for end in spring.ends()], spring.ends())
         self._add_ties()
@@ -293,7 +305,7 @@ class _Builder:
                 moving.append((slice(start, start + len(part.frame)), *part.moved))
             start += len(part.frame)
         return Geometry(self.model, tuple(self.meshes), tuple(self.lines), tuple(self.sections), frame, local,
-                        tuple(moving))  # fmt: skip
+                        tuple(moving), tuple(self.wraps))  # fmt: skip
 
     def _collect_sections(self) -> None:
         """Collect the abscissae at which meshes, paths, springs and children need sections of rods."""
@@ -352,6 +364,8 @@ class _Builder:
         """Points of one item of a path."""
         if isinstance(item, PathPoint):
             return self._point(item)
+        if isinstance(item, PathWrap):
+            return self.node(int(self.model.segments.wrap_node[len(self.wraps)]), np.zeros((AROUND, 3)))
         if isinstance(item, PathRod):
             offset = offset_function(item.offset, "tendon: offset")
             s = _abscissae(item)
@@ -411,6 +425,17 @@ class _Builder:
         at = np.full(len(old), np.nan) if s is None else s[old]
         painted = None if color is None else tuple(float(part) for part in color)
         self.meshes.append(Mesh(kind, name, link, rows, quads, at, painted))
+
+    def _add_tendon(self, tendon: Tendon) -> None:
+        """Add the line of a tendon, and the shapes round which it runs."""
+        start, parts = self.size, []
+        for item in tendon.path:
+            parts.append(self._along(item))
+            if isinstance(item, PathWrap):
+                placement = self.model.segments.wrap_placement[len(self.wraps)]
+                self.wraps.append((slice(start, start + AROUND), placement, item))
+            start += len(parts[-1].frame)
+        self._add_line("tendon", tendon.name, parts, tendon.path)
 
     def _add_line(self, kind: str, name: str, parts: Sequence[_Placed], items: Sequence[PathItem]) -> None:
         start = self.size

@@ -1,0 +1,178 @@
+"""Contact laws chosen from materials: Hertz in statics, the restitution of a bounce, and rules for friction."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import fsolve
+
+import lissom as ls
+
+RUBBER = ls.Material(young=2e6, poisson=0.45, density=1100.0, friction=0.8, restitution=0.7)
+STEEL = ls.Material(young=210e9, poisson=0.3, density=7850.0, friction=0.2, restitution=0.9)
+BALL = ls.Material(young=5e6, poisson=0.3, density=900.0)
+
+
+def modulus(*sides):
+    """E* of two sides by Johnson (4.6)."""
+    return 1.0 / sum((1.0 - x.poisson**2) / x.young for x in sides)
+
+
+def hertz_depth(force, E, low, high):
+    """The approach of two bodies with relative curvatures low <= high under a force, from the potential of an elliptic
+    pressure (Johnson section 4.2), by quadrature."""
+
+    def integral(a, b, by_a, by_b):
+        # ∫ dw / (√(a² + w) √(b² + w) √w) over w from 0, with further factors, by w = t²
+        return quad(lambda t: 2.0 * (a * a + t * t) ** (-0.5 - by_a) * (b * b + t * t) ** (-0.5 - by_b), 0, np.inf)[0]
+
+    def gap(x):
+        a, b = np.exp(x)
+        load = 3.0 * force / (2.0 * np.pi * E)
+        return np.log([load * integral(a, b, 1, 0) / low, load * integral(a, b, 0, 1) / high])
+
+    size = (0.75 * force / E / np.sqrt(low * high)) ** (1 / 3)
+    a, b = np.exp(fsolve(gap, np.log([size * (high / low) ** 0.3, size * (low / high) ** 0.3]), xtol=1e-12))
+    return 0.75 * force / (np.pi * E) * integral(a, b, 0, 0)
+
+
+def resting(shape, radius=0.03, **contact):
+    """How deep a ball of BALL that moves up and down rests on a shape, and its weight."""
+    robot = ls.Robot("rest")
+    lift = np.eye(4)
+    lift[2, 3] = radius
+    robot.add_link("ball", ls.RigidBody.sphere(radius, material=BALL), ls.JointPrismatic((0, 0, 1)), placement=lift)
+    down = np.eye(4)
+    down[2, 3] = -getattr(shape, "radius", 0.0)
+    robot.add_contact("floor", "ball", shape, placement=down, **contact)
+    model = robot.build()
+    return -float(ls.solve_statics(model, q0=[-1e-5]).q[0]), 9.81 * 900.0 * 4 / 3 * np.pi * radius**3
+
+
+def test_a_ball_rests_as_deep_as_hertz_says():
+    """A ball on a plane, on a sphere and on a cylinder along x, with the modulus of both sides."""
+    E, radius, other = modulus(RUBBER, BALL), 0.03, 0.05
+    cases = [(ls.ShapePlane(), 1 / radius, 1 / radius), (ls.ShapeSphere(other), 1 / radius + 20, 1 / radius + 20),
+             (ls.ShapeCylinder(other), 1 / radius, 1 / radius + 20), (ls.ShapeCapsule(other, 0.5), 1 / radius,
+             1 / radius + 20)]  # fmt: skip
+    for shape, low, high in cases:
+        depth, weight = resting(shape, radius, material=RUBBER)
+        assert depth == pytest.approx(hertz_depth(weight, E, low, high), rel=1e-6)
+        if low == high:
+            assert depth == pytest.approx((9 * weight**2 * low / 16 / E**2) ** (1 / 3), rel=1e-8)  # Johnson (4.23)
+
+
+def test_rods_that_cross_press_as_hertz_says():
+    """Two rods of different radii that cross at right angles press with the force of crossed cylinders."""
+    robot, apart = ls.Robot("cross", gravity=(0, 0, 0)), 0.0299
+    for name, radius in (("a", 0.02), ("b", 0.01)):
+        rod = ls.Rod(0.5, ls.SectionCircle(radius), ls.BasisLegendre(bending_z=0), RUBBER, gauss_points=3)
+        across = np.array([[0.0, -1, 0, 0.25], [1, 0, 0, -0.25], [0, 0, 1, -apart], [0, 0, 0, 1]])
+        robot.add_link(name, rod, placement=None if name == "a" else across)
+    robot.add_contact("touch", "a", others="b")
+    model = robot.build()
+    found = ls.contact_forces(model, model.neutral())
+    assert len(found.depth) == 1 and found.depth[0] == pytest.approx(0.03 - apart)
+    force = np.linalg.norm(found.force[0])
+    assert hertz_depth(force, modulus(RUBBER, RUBBER), 50.0, 100.0) == pytest.approx(1e-4, rel=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_rod_presses_on_a_plane_by_its_length(count):
+    """A straight rod pressed flat by δ carries π/4 E* δ per metre, however many balls it has, and its law shows it."""
+    robot = ls.Robot("flat", gravity=(0, 0, 0))
+    robot.add_link("rod", ls.Rod(0.4, ls.SectionCircle(0.01), ls.BasisLegendre(bending_z=1), RUBBER), ls.JointFree())
+    down = np.eye(4)
+    down[2, 3] = -0.0098
+    robot.add_contact("floor", "rod", ls.ShapePlane(), placement=down, per_interval=count)
+    model = robot.build()
+    force = ls.contact_forces(model, model.neutral()).force.sum(axis=0)
+    np.testing.assert_allclose(force, [0, 0, np.pi / 4 * modulus(RUBBER) * 0.4 * 2e-4], rtol=1e-9, atol=1e-12)
+
+
+def test_a_box_presses_as_a_flat_punch():
+    """A box pressed flat into a soft floor carries 2 E* a δ, with the radius a of a circle of its mean face."""
+    robot = ls.Robot("punch", gravity=(0, 0, 0))
+    robot.add_link("box", ls.RigidBody.box(0.1, 0.1, 0.1, material=STEEL), ls.JointFree())
+    down = np.eye(4)
+    down[2, 3] = -0.0499
+    robot.add_contact("floor", "box", ls.ShapePlane(), placement=down, material=RUBBER)
+    model = robot.build()
+    force = ls.contact_forces(model, model.neutral()).force.sum(axis=0)
+    expected = 2 * modulus(STEEL, RUBBER) * np.sqrt(0.01 / np.pi) * 1e-4
+    np.testing.assert_allclose(force, [0, 0, expected], rtol=1e-9, atol=1e-9)
+
+
+def test_a_ball_bounces_by_its_restitution():
+    """An impact at the stated speed returns the coefficient of restitution of the pair, given or of the materials."""
+    for given, e in (({"restitution": 0.4}, 0.4), ({}, 0.7)):
+        robot, speed = ls.Robot("bounce", gravity=(0, 0, 0)), 0.3
+        robot.add_link("ball", ls.RigidBody.sphere(0.03, material=RUBBER), ls.JointPrismatic((0, 0, 1)))
+        wall = np.eye(4)
+        wall[2, 3] = -0.0301
+        robot.add_contact("wall", "ball", ls.ShapePlane(), placement=wall, impact_speed=speed, friction=0.0, **given)
+        motion = ls.simulate(robot.build(), 0.1, v0=[-speed], rtol=1e-9, atol=1e-11)
+        assert motion.v[-1, 0] == pytest.approx(e * speed, rel=1e-6)
+
+
+def law_of(a, b, **contact):
+    """The row of the law of a ball of material a on a plate of material b."""
+    robot = ls.Robot("pair")
+    robot.add_link("ball", ls.RigidBody.sphere(0.03, density=1000, material=a), ls.JointFree())
+    robot.add_contact("touch", "ball", ls.ShapePlane(), material=b, **contact)
+    world = robot.build().contacts
+    return dict(zip(("k", "p", "c", "mu", "v_s", "k_t", "tau"), world.laws_of(np.array([0]))[0]))
+
+
+def test_what_materials_say_is_combined_by_rules():
+    """Friction is the geometric mean, or that of one side; restitution weighs the compliances; given numbers win."""
+    assert law_of(RUBBER, STEEL)["mu"] == pytest.approx(np.sqrt(0.8 * 0.2))
+    assert law_of(RUBBER, None)["mu"] == law_of(None, RUBBER)["mu"] == 0.8
+    assert law_of(BALL, None)["mu"] == 0.5 and law_of(RUBBER, STEEL, friction=0.1)["mu"] == 0.1
+    soft = law_of(RUBBER, None)["c"]
+    assert law_of(RUBBER, STEEL)["c"] == pytest.approx(soft, rel=1e-4) and law_of(STEEL, STEEL)["c"] < soft
+    assert law_of(RUBBER, None, damping=0.3)["c"] == 0.3
+    smooth = law_of(RUBBER, None, slip_speed=0.01)
+    assert smooth["k_t"] == 0.0 and smooth["v_s"] == 0.01 and law_of(RUBBER, None)["k_t"] > 0.0
+    assert law_of(RUBBER, None, friction=0.0)["k_t"] == 0.0
+
+
+def test_numbers_that_are_given_keep_their_meaning():
+    """With a stiffness, what is not given is what it was before materials chose laws, or what a material states."""
+    before = {"k": 1e5, "p": 1.5, "c": 0.0, "mu": 0.0, "v_s": 1e-3, "k_t": 0.0, "tau": 1e-3}
+    assert law_of(BALL, None, stiffness=1e5) == before
+    assert law_of(None, None, stiffness=1e5) == before
+    stated = law_of(STEEL, RUBBER, stiffness=1e5)
+    assert stated == before | {"mu": stated["mu"], "c": stated["c"]} and stated["mu"] == pytest.approx(0.4)
+    assert law_of(None, None)["k"] == pytest.approx(4 / 3 * 3e9 / (1 - 0.35**2) * np.sqrt(0.03))
+
+
+WRONG = {
+    "exponent": ({"exponent": 2.0}, "contact 'touch': exponent: needs a stiffness (got 2.0)"),
+    "twice": (
+        {"damping": 1.0, "restitution": 0.5},
+        "restitution: must be None with a damping, which states it already",
+    ),
+    "lively": ({"restitution": 1.5}, "contact 'touch': restitution: must be <= 1 (got 1.5)"),
+    "dead": ({"restitution": 0.0}, "contact 'touch': restitution: must be > 0 (got 0.0)"),
+    "speed": ({"impact_speed": 0.0}, "contact 'touch': impact_speed: must be > 0 (got 0.0)"),
+    "friction": ({"friction": -1.0}, "contact 'touch': friction: must be >= 0 (got -1.0)"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_choices(name):
+    """Numbers that contradict each other are refused by name."""
+    given, message = WRONG[name]
+    with pytest.raises(ls.ModelError) as caught:
+        law_of(None, None, **given)
+    assert message in str(caught.value)
+
+
+def test_wrong_materials():
+    """A material of a shape, of a body and of a surface is checked."""
+    with pytest.raises(ls.ModelError, match="contact 'touch': material: must be a Material"):
+        law_of(None, "steel")
+    with pytest.raises(ls.ModelError, match="material: friction: must be >= 0"):
+        law_of(ls.Material(young=1.0, density=1.0, friction=-0.1), None)
+    with pytest.raises(ls.ModelError, match=r"RigidBody.sphere > density: must be given, or a material that has one"):
+        ls.RigidBody.sphere(0.1)

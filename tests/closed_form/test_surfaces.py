@@ -1,0 +1,191 @@
+"""Pressures on surfaces: a punch on a foundation, rods of all sections, blocks that tip, slide, spin and stand."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+import lissom as ls
+
+SOFT = ls.Material(young=2e6, poisson=0.45, density=1000.0, friction=0.5)
+G = 9.81
+
+
+def pressed(body, depth, reach, tilt=0.0, joint=None, **contact):
+    """Force and moment about the origin on a body at the origin from a plane at `reach` − `depth` below it."""
+    robot = ls.Robot("pressed", gravity=(0, 0, 0))
+    robot.add_link("body", body, ls.JointFree() if joint is None else joint)
+    floor = np.eye(4)
+    floor[:3, :3] = ls.lie.so3_exp([0.0, tilt, 0.0])
+    floor[2, 3] = depth - reach
+    robot.add_contact("floor", "body", ls.ShapePlane(), placement=floor, **{"surface": True, "friction": 0.0} | contact)
+    model = robot.build()
+    found = ls.contact_forces(model, model.neutral())
+    return found.force.sum(axis=0), np.cross(found.point, found.force).sum(axis=0)
+
+
+def test_a_punch_on_a_foundation():
+    """A rigid box sinks by F/(K A) and turns by M/(K I) under a load off its centre; K is that of its material."""
+    sides, load, arm = (0.2, 0.1, 0.06), 50.0, 0.02
+    K = SOFT.young / (1 - SOFT.poisson**2) / 0.03
+    robot = ls.Robot("punch", gravity=(0, 0, 0))
+    robot.add_link("box", ls.RigidBody.box(*sides, material=SOFT), ls.JointPlanar((0, 1, 0)))
+    robot.add_point_load("load", "box", force=(0, 0, -load), position=(arm, 0, 0))
+    floor = np.eye(4)
+    floor[2, 3] = -0.03
+    robot.add_contact("floor", "box", ls.ShapePlane(), placement=floor, surface=True, stick_damping=0.1)
+    model = robot.build()
+    found = ls.solve_statics(model, q0=1e-4 * model.neutral() - 1e-6)
+    pose = ls.frame_pose(model, found.q, "box")
+    assert -pose[2, 3] == pytest.approx(load / (K * 0.2 * 0.1), rel=2e-3)
+    assert np.arcsin(-pose[2, 0]) == pytest.approx(load * arm / (K * 0.1 * 0.2**3 / 12), rel=1e-2)
+
+
+def cap(a, b, depth):
+    """∫ δ across an ellipse of semi-axes a and b that is pressed flat by a depth along b, by quadrature."""
+    half = a * np.sqrt(1.0 - (1.0 - depth / b) ** 2)
+    return 2.0 * quad(lambda y: b * np.sqrt(1.0 - (y / a) ** 2) - b + depth, 0.0, half)[0]
+
+
+PLATE = [(-0.01, -0.005), (0.01, -0.005), (0.01, 0.005), (-0.01, 0.005)]
+SECTIONS = {
+    "round": (ls.SectionCircle(0.01), 0.01, lambda d: cap(0.01, 0.01, d)),
+    "tube": (ls.SectionAnnulus(0.01, 0.008), 0.01, lambda d: cap(0.01, 0.01, d)),
+    "elliptic": (ls.SectionEllipse(0.01, 0.005), 0.005, lambda d: cap(0.01, 0.005, d)),
+    "rectangular": (ls.SectionRectangle(0.02, 0.01), 0.005, lambda d: 0.02 * d),
+    "polygon": (ls.SectionPolygon(PLATE), 0.005, lambda d: 0.02 * d),
+}
+
+
+def sink(name, depth, **contact):
+    """The force on a rod of 0.4 m that is pressed flat, over that of the closed form."""
+    section, reach, integral = SECTIONS[name]
+    rod = ls.Rod(0.4, section, ls.BasisLegendre(bending_z=1), SOFT)
+    return pressed(rod, depth, reach, stiffness=1e8, **contact)[0][2] / (1e8 * 0.4 * integral(depth))
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_rods_of_every_section(name):
+    """A rod pressed flat carries the integral of K δ around its section, with the default number of points within 1 %
+    where the patch holds six of them."""
+    assert sink(name, 1e-3 if name == "elliptic" else 2e-4) == pytest.approx(1.0, rel=0.01)
+
+
+def test_the_force_converges_with_the_number_of_points():
+    """Around an ellipse and across a face that touches in part, the error falls at a fitted order of at least 1.5."""
+    box = ls.RigidBody.box(0.2, 0.1, 0.06, density=1000)
+
+    def tilted(n):
+        return pressed(box, 0.0, 0.03, tilt=0.05, stiffness=1e7, surface=n)[0][2]
+
+    limit = tilted(80)
+    cases = [(lambda n: sink("elliptic", 4e-4, surface=n) - 1.0, [6, 8, 12, 16, 24, 32]),
+             (lambda n: tilted(n) / limit - 1.0, [6, 8, 12, 16, 24, 32])]  # fmt: skip
+    for error, counts in cases:
+        errors = np.abs([error(n) for n in counts])
+        order = -np.polyfit(np.log(counts), np.log(errors), 1)[0]
+        assert order > 1.5 and errors[counts.index(16)] < 1e-2, (order, errors)
+
+
+def test_bodies_of_every_form_carry_their_area():
+    """A box, a cylinder on its end, a cylinder on its side, a sphere and a mesh, pressed into a plane."""
+    K, depth = 1e7, 2e-4
+    cube = ls.Mesh.of_shape(ls.ShapeBox(0.1, 0.1, 0.1))
+    upright, lying = ls.RigidBody.cylinder(0.04, 0.05, density=1000), ls.RigidBody.cylinder(0.4, 0.05, density=1000)
+    turned = ls.lie.se3_exp([0.0, np.pi / 2, 0.0, 0.0, 0.0, 0.0])
+    cases = [
+        (ls.RigidBody.box(0.2, 0.1, 0.06, density=1000), 0.03, 0.02 * depth),
+        (lying, 0.05, 4 / 3 * np.sqrt(2 * 0.05) * 0.4 * depth**1.5),
+        (ls.RigidBody.sphere(0.05, density=1000), 0.05, np.pi * 0.05 * depth**2),
+        (ls.RigidBody(1.0, inertia=np.eye(3) * 1e-3, meshes=(cube,), balls=[(0, 0, 0, 0.05)]), 0.05, 0.01 * depth),
+    ]
+    for body, reach, expected in cases:
+        force, moment = pressed(body, depth, reach, stiffness=K)
+        np.testing.assert_allclose(force, [0, 0, K * expected], rtol=3e-3, atol=1e-9 * K * expected)
+        assert np.abs(moment).max() < 1e-9 * K * expected
+    robot = ls.Robot("upright", gravity=(0, 0, 0))
+    robot.add_link("disc", upright, placement=turned, joint=ls.JointFree())
+    floor = np.eye(4)
+    floor[2, 3] = depth - 0.02
+    robot.add_contact("floor", "disc", ls.ShapePlane(), placement=floor, surface=True, stiffness=K)
+    model = robot.build()
+    force = ls.contact_forces(model, model.neutral()).force.sum(axis=0)
+    np.testing.assert_allclose(force, [0, 0, K * np.pi * 0.05**2 * depth], rtol=3e-3, atol=1e-6)
+
+
+def block(angle, size=(0.2, 0.1, 0.1), friction=0.5, **contact):
+    """A block on a slope that falls along x by an angle, and its place at rest."""
+    robot = ls.Robot("slope", gravity=(G * np.sin(angle), 0, -G * np.cos(angle)))
+    robot.add_link("block", ls.RigidBody.box(*size, material=SOFT), ls.JointFree())
+    robot.add_contact("slope", "block", ls.ShapePlane(), friction=friction, surface=True, **contact)
+    model = robot.build()
+    return model, np.array([1.0, 0, 0, 0, 0, 0, 0.5 * size[2] - 1e-5])
+
+
+def stays(model, q):
+    """Whether a block from rest is at rest after two seconds, and how far it went along the slope [m]."""
+    motion = ls.simulate(model, 2.0, q, rtol=1e-4, atol=1e-6)
+    return np.linalg.norm(motion.v[-1]) < 1e-3, abs(motion.q[-1, 4])
+
+
+def test_a_block_slides_at_its_angle():
+    """A low block holds 1 % below the angle of friction and slides 1 % above it, in dynamics as in statics."""
+    for factor, holds in ((0.99, True), (1.01, False)):
+        model, q = block(np.arctan(0.5 * factor))
+        assert stays(model, q)[0] == holds
+    found = ls.solve_statics(block(np.arctan(0.5 * 0.99))[0], q0=q)
+    assert np.abs(found.q - q).max() < 2e-3
+    with pytest.raises(ls.ConvergenceError):
+        ls.solve_statics(block(np.arctan(0.5 * 1.01))[0], q0=q)
+
+
+def test_a_tall_block_tips_at_its_edge():
+    """A block of width 1 and height 3 stands 2 % below the slope 1/3 and tips 2 % above it, for friction that holds."""
+    stiff = {"stiffness": 1e12, "stick_stiffness": 1e12, "damping": 1e4}
+    for factor, stands in ((0.98, True), (1.02, False)):
+        model, q = block(np.arctan(factor / 3.0), (0.1, 0.1, 0.3), friction=2.0, **stiff)
+        q[6] = 0.15 - 3.0 * G / (1e12 * 0.01)
+        motion = ls.simulate(model, 2.0, q, rtol=1e-4, atol=1e-6)
+        up = ls.frame_pose(model, motion.q[-1], "block")[2, 2]
+        assert (up > 0.999) == stands, (factor, up)
+
+
+def test_a_patch_resists_spin():
+    """A disc on its end that spins under its weight stops by the torque 2/3 μ N r of a uniform pressure."""
+    robot, radius, speed = ls.Robot("top"), 0.05, 5.0
+    turned = ls.lie.se3_exp([0.0, np.pi / 2, 0.0, 0.0, 0.0, 0.0])
+    robot.add_link("slide", None, ls.JointPrismatic((0, 0, 1)))
+    robot.add_link("disc", ls.RigidBody.cylinder(0.02, radius, material=SOFT), ls.JointRevolute((1, 0, 0)), "slide",
+                   placement=turned)  # fmt: skip
+    floor = np.eye(4)
+    floor[2, 3] = -0.01
+    robot.add_contact("floor", "disc", ls.ShapePlane(), placement=floor, surface=True, friction=0.3)
+    model = robot.build()
+    K = SOFT.young / (1 - SOFT.poisson**2) / 0.01
+    depth = model.links.mass[1] * G / (K * np.pi * radius**2)
+    time = 0.5 * speed / (2 / 3 * 0.3 * G / (0.5 * radius))
+    motion = ls.simulate(model, time, [-depth, 0.0], v0=[0.0, speed], rtol=1e-6, atol=1e-8)
+    assert motion.v[-1, 1] == pytest.approx(0.5 * speed, rel=1e-2)
+
+
+def tower(count):
+    """Bricks on each other, each touched by the one above, and their places at rest."""
+    robot, size = ls.Robot("tower"), (0.2, 0.1, 0.06)
+    for k in range(count):
+        robot.add_link(f"brick {k}", ls.RigidBody.box(*size, material=SOFT), ls.JointFree())
+    robot.add_contact("floor", "brick 0", ls.ShapePlane(), surface=4)
+    for k in range(1, count):
+        robot.add_contact(f"joint {k}", f"brick {k}", ls.ShapeBox(*size), on=f"brick {k - 1}", surface=4)
+    q = np.zeros((count, 7))
+    q[:, 0], q[:, 6] = 1.0, 0.06 * np.arange(count) + 0.03
+    return robot, q.ravel()
+
+
+@pytest.mark.parametrize("count", [3, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_tower_of_bricks_stands(count):
+    """Bricks settle under their weight and stay where they are for 100 s."""
+    robot, q = tower(count)
+    model = robot.build()
+    motion = ls.simulate(model, 100.0, q, t_eval=[0.0, 5.0, 100.0])
+    moved = (motion.q[-1] - motion.q[1]).reshape(count, 7)
+    assert np.abs(moved[:, 4:]).max() < 1e-6
+    np.testing.assert_allclose(motion.q[-1].reshape(count, 7)[:, 4:6], 0.0, atol=1e-4)

@@ -1,0 +1,74 @@
+"""Derivatives by design values of contacts with pressures on surfaces, and of laws that follow from materials."""
+
+import numpy as np
+import pytest
+from gradients.moving_robots import redesigned, size_of
+
+import lissom as ls
+from lissom.dynamics.contacts import anchors_after
+from lissom.dynamics.forward_dynamics import run_residual
+from lissom.gradients.anchors import anchor_moves, anchor_rows
+from lissom.gradients.designs import Designs
+from lissom.gradients.stage_systems import StageStates
+
+SOFT = ls.Material(young=2e6, poisson=0.45, density=1000.0)
+H, WEIGHTS = (-2e-5, -1e-5, 1e-5, 2e-5), np.array([1, -8, 8, -1]) / 12e-5
+PATHS = ("touch.placement", "touch.shape.radius", "touch.friction", "touch.damping", "pad.material.young",
+         "pad.material.poisson", "touch.material.young")  # fmt: skip
+
+
+def pad(slip_speed):
+    """A pad on a dome that turns on its base, and states in which the middle of one face is deep in the dome."""
+    robot, rng = ls.Robot("pad", gravity=(0.0, 0.0, 0.0)), np.random.default_rng(1)
+    robot.add_link("base", ls.RigidBody.sphere(0.03, density=500), ls.JointSpherical())
+    robot.add_link("pad", ls.RigidBody.box(0.06, 0.05, 0.02, material=SOFT), ls.JointFree())
+    tilt = ls.lie.se3_exp([0.1, -0.2, 0.3, 0.01, 0.02, 0.0])
+    law = {"damping": 0.3, "friction": 0.4, "slip_speed": slip_speed, "material": SOFT, "surface": 3}
+    robot.add_contact("touch", "pad", ls.ShapeSphere(0.1), on="base", placement=tilt, **law)
+    model, n = robot.build(), 2
+    g = ls.frame_pose(model, model.neutral(), "base") @ tilt
+    q, (v, a) = np.tile(model.neutral(), (n, 1)), 0.3 * rng.normal(size=(2, n, model.nv))
+    q[:, -3:] = np.array([[0.003, 0.002, 0.104], [0.01, -0.004, 0.1]]) @ g[:3, :3].T + g[:3, 3]
+    before = ls.integrate(model, q, 0.01 * rng.normal(size=(n, model.nv)))
+    assert all(len(x.depth) > 0 for x in ls.contact_forces(model, q))
+    held = np.array([ls.contact_anchors(model, x) for x in before]) if slip_speed is None else None
+    return model, q, v, a, held
+
+
+@pytest.mark.parametrize("slip_speed", [None, 0.1])
+def test_design_values(slip_speed):
+    """Derivatives of the residual and of the next anchors equal differences of rebuilt robots."""
+    model, q, v, a, held = pad(slip_speed)
+    rng, n, t, u = np.random.default_rng(2), len(q), np.zeros(len(q)), np.zeros((len(q), 0))
+    designs = Designs(model, PATHS, n)
+    found = [designs.slopes(StageStates(q, v, a, u, None, t, None, None, held))]
+    found += [designs.anchor_slopes(held, q, v)] if held is not None else []
+
+    def values(one):
+        yield run_residual(one, q, v, a, u, t, 1.0, 0.0, held).host["tau"].copy()
+        if held is not None:
+            yield np.nan_to_num(anchors_after(one, held, q, v)).reshape(n, -1)
+
+    for path in PATHS:
+        way = rng.normal(size=designs.shapes[path]) * (1.0 if path.endswith("placement") else size_of(model, path))
+        along = designs.joined({one: way if one == path else np.zeros(shape) for one, shape in designs.shapes.items()})
+        moved = zip(*(values(redesigned(model, path, h * way)) for h in H))
+        for exact, rows in zip(found, moved):
+            wanted = np.tensordot(WEIGHTS, rows, 1)
+            assert np.abs(along @ exact - wanted).max() < 1e-6 * np.abs(wanted).max() + 1e-9, path
+
+
+def test_anchors_by_the_motion():
+    """Derivatives of the next anchors by positions and velocities equal differences."""
+    model, q, v, _, held = pad(None)
+    moves = anchor_moves(anchor_rows(model, held, q, v), model.nv, np.arange(len(q)))
+    rng = np.random.default_rng(3)
+    ways = rng.normal(size=(2, *v.shape))
+    for k, way in enumerate(ways):
+        rows = []
+        for h in H:
+            moved = (ls.integrate(model, q, h * way), v) if k == 0 else (q, v + h * way)
+            rows.append(np.nan_to_num(anchors_after(model, held, *moved)).reshape(len(q), -1))
+        wanted = np.tensordot(WEIGHTS, np.array(rows), 1)
+        exact = np.einsum("sai,si->sa", moves[:, :, k * model.nv : (k + 1) * model.nv], way)
+        assert np.abs(exact - wanted).max() < 1e-6 * np.abs(wanted).max() + 1e-9, k
