@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -64,14 +63,6 @@ class Grid:
     spacing: np.ndarray
     size: tuple[float, float, float]
     coefficient: np.ndarray
-
-    @cached_property
-    def content(self) -> bytes:
-        """Hash of all fields."""
-        key = blake2b(digest_size=20)
-        for part in (self.low, self.spacing, np.array(self.size), self.coefficient, self.coefficient.shape):
-            key.update(np.ascontiguousarray(part).tobytes())
-        return key.digest()
 
 
 _in_use: WeakValueDictionary[bytes, Grid] = WeakValueDictionary()  # grids of models in use, by content

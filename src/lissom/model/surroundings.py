@@ -417,8 +417,8 @@ class SurroundingsBuilder:
         with a wake."""
         found = zip(*self.obstacles) if self.obstacles else ((),) * 9
         links, places, nodes, frames, kinds, sizes, shapes, _, of_obstacle = found
-        own = {grid.content: grid for grid in of_obstacle if grid is not None}
-        place = {content: k for k, content in enumerate(own)}
+        grids = tuple({id(grid): grid for grid in of_obstacle if grid is not None}.values())
+        place = {id(grid): k for k, grid in enumerate(grids)}
         cluster = clusters(self.balls)
         theirs = np.array(
             [-1 - k if o.ball is None else cluster[o.ball] for k, o in enumerate(self.obstacles)], dtype=int
@@ -447,10 +447,8 @@ class SurroundingsBuilder:
                 ],
                 dtype=np.int32,
             ),
-            obstacle_grid=np.array(
-                [-1 if grid is None else place[grid.content] for grid in of_obstacle], dtype=np.int32
-            ),
-            grids=tuple(own.values()),
+            obstacle_grid=np.array([place.get(id(grid), -1) for grid in of_obstacle], dtype=np.int32),
+            grids=grids,
             obstacle_size=np.array(sizes, dtype=np.float64).reshape(-1, 3),
             pair=pairs,
             pair_weight=np.concatenate([np.zeros(0), *self.weights])[order],
