@@ -42,5 +42,5 @@ def test_a_box_pressed_into_shapes(shape, moves, law):
     """Purpose: the projected area of surface points, in the derivatives by positions, turns and velocities."""
     model, q, v, a = pressed(shape, moves=moves, **LAWS[law])
     found = ls.contact_forces(model, q, v)
-    assert len(found.depth) > 3
+    assert len(found.depth) > 1
     check(model if law == "smooth" else displaced(model, q, v, law), q, v, a)

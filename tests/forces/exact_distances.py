@@ -60,7 +60,7 @@ def _ellipsoid(half, y):
     def excess(m):
         return float((h2 * y2 / (m + h2) ** 2).sum()) - 1.0
 
-    low = -h2.min() + half[least] * abs(y[least]) * (1.0 - 1e-12)
+    low = -h2.min() * (1.0 - 1e-15) + half[least] * abs(y[least]) * (1.0 - 1e-12)
     m = brentq(excess, low, float(np.linalg.norm(half * y)) + 1e-9, xtol=1e-300, rtol=9e-16, maxiter=500)
     x = y * h2 / (m + h2)
     far = float(np.sign(m) * np.linalg.norm(y - x))

@@ -13,7 +13,7 @@ DECLARED = re.compile(r"^LISSOM_INLINE (\w+(?:<\w+>)?)\s+(\w+)\(([^{};]*)\) \{$"
 SCALARS = {"wp.float64": "double", "wp.int32": "int", "int": "int", "bool": "bool", "None": "void"}
 ARRAYS = {"Matrix": "array<double>", "Rows": "array<double>", "Integers": "array<int>", "Numbers": "array<int>",
           "Pivots": "array<int>"}  # fmt: skip
-VECTORS = ("vec3", "vec6", "mat3", "mat6", "vec6i", "vec7i")
+VECTORS = ("vec3", "vec6", "mat3", "mat4", "mat6", "vec6i", "vec7i")
 
 
 def headers():

@@ -8,6 +8,7 @@ import pytest
 from forces.exact_distances import distance, gradient, some_place
 
 import lissom as ls
+from lissom.robot.sampled_shapes import SampledShape
 from lissom.robot.shapes import Shape
 from lissom.stepping.contact_search import ContactSearch
 
@@ -114,7 +115,8 @@ def test_some_side_of_every_shape_is_met(form, seed):
     shape = families.made(form, seed)
     g, where = facing(shape, seed)
     motion = ls.simulate(ball_and(shape, placement=g), 1.6 * where, v0=along(1.0))
-    np.testing.assert_allclose(motion.v[-1], along(-1.0), rtol=0, atol=1e-3)
+    coarse = isinstance(shape, SampledShape)  # normals of 16 cells along a mesh are off by some 1e-3
+    np.testing.assert_allclose(motion.v[-1], along(-1.0), rtol=0, atol=5e-3 if coarse else 1e-3)
 
 
 @pytest.mark.parametrize("method", ["bdf", "dop853"])

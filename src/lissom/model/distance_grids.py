@@ -28,7 +28,7 @@ import numpy as np
 import warp as wp
 
 from lissom.errors import ModelError
-from lissom.lie.types import vec3
+from lissom.lie.types import kernel_options, vec3
 from lissom.robot.sampled_shapes import (
     SampledShape,
     ShapeFunction,
@@ -38,7 +38,7 @@ from lissom.robot.sampled_shapes import (
     slope_fault,
 )
 
-wp.set_module_options({"enable_backward": False})
+wp.set_module_options(kernel_options())
 
 MOST = 2**24  # largest number of samples of a grid; its coefficients take 128 MiB
 _ON_DISK = 2**30  # largest size of the cache on disk [B]
