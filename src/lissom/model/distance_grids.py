@@ -42,7 +42,7 @@ wp.set_module_options(kernel_options())
 
 MOST = 2**24  # largest number of samples of a grid; its coefficients take 128 MiB
 _ON_DISK = 2**30  # largest size of the cache on disk [B]
-_FORMAT = b"1"  # of the files in the cache
+_FORMAT = b"2"  # of the files in the cache
 _BESIDE = 2  # cells between the farthest point that contacts need and the end of the grid
 _CHECKED = 20_000  # random points at which the grid of a function is compared with it
 _NEAR = 2.0  # cells from the surface where the slope of a function is checked
