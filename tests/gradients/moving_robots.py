@@ -6,6 +6,10 @@ from touching_robots import LAW, RADIUS, hybrid, moved
 
 import lissom as ls
 from lissom.dynamics.assembly import consistent_start, prescribed_state
+from lissom.dynamics.contacts import anchors_after
+from lissom.dynamics.forward_dynamics import run_residual
+from lissom.gradients.designs import Designs
+from lissom.gradients.stage_systems import StageStates
 from lissom.robot.paths import value_at
 
 
@@ -94,3 +98,27 @@ def size_of(model, path):
     """The largest number of a design value."""
     value = value_at(model.description, path)
     return float(np.abs(value(0.0) if callable(value) else value).max())
+
+
+def assert_design_slopes(model, paths, states, h, rng):
+    """Derivatives of the residual by design values, and of the next anchors of contacts, equal differences of rebuilt
+    robots with steps h along random directions. The states are q, v, a (n, ...) and the anchors, or None."""
+    q, v, a, held = states
+    n, t, u = len(q), np.zeros(len(q)), np.zeros((len(q), 0))
+    designs = Designs(model, tuple(paths), n)
+    found = [designs.slopes(StageStates(q, v, a, u, None, t, None, None, held))]
+    found += [designs.anchor_slopes(held, q, v)] if held is not None else []
+    is_open = None if held is None else np.isnan(anchors_after(model, held, q, v))
+
+    def values(one):
+        yield run_residual(one, q, v, a, u, t, 1.0, 0.0, held).host["tau"].copy()
+        if held is not None:
+            yield np.where(is_open, 0.0, anchors_after(one, held, q, v)).reshape(n, -1)
+
+    for path in paths:
+        way = rng.normal(size=designs.shapes[path]) * (1.0 if path.endswith("placement") else size_of(model, path))
+        along = designs.joined({one: way if one == path else np.zeros(shape) for one, shape in designs.shapes.items()})
+        moved = zip(*(values(redesigned(model, path, h * x * way)) for x in PLACES))
+        for exact, rows in zip(found, moved):
+            wanted = differenced_rows(rows, h)
+            assert np.abs(along @ exact - wanted).max() < 1e-6 * np.abs(wanted).max() + 1e-9, path

@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from gradients.moving_robots import differenced, redesigned, size_of
+from gradients.moving_robots import assert_design_slopes, differenced, redesigned
 
 import lissom as ls
-from lissom.dynamics.contacts import anchors_after
-from lissom.dynamics.forward_dynamics import run_residual
 from lissom.gradients.designs import Designs
 from lissom.gradients.stage_systems import StageStates
 
@@ -96,7 +94,6 @@ def test_a_tendon_at_its_slack_length(pulled):
     assert by_length == pytest.approx((longer - shorter) / (2.0 * h), abs=1e-5 * np.abs(by_length).max())
 
 
-H, WEIGHTS = 1e-6 * np.array([-2, -1, 1, 2]), np.array([1.0, -8.0, 8.0, -1.0]) / 12.0e-6
 CONSTANTS = ("stiffness", "exponent", "friction", "damping")
 SHAPES = {
     "plane": (ls.ShapePlane((0.2, 0.1, 1.0)), [(0.02, 0.01, 0.02)]),
@@ -165,19 +162,4 @@ def test_shapes(name, stick):
     assert all(len(x.depth) == 1 and x.depth > 1e-3 for x in ls.contact_forces(model, q))
     before = ls.integrate(model, q, 0.02 * rng.normal(size=(n, model.nv)))
     held = np.array([ls.contact_anchors(model, x) for x in before]) if stick else None
-    designs, t, u = Designs(model, tuple(paths), n), np.zeros(n), np.zeros((n, 0))
-    found = [designs.slopes(StageStates(q, v, a, u, None, t, None, None, held))]
-    found += [designs.anchor_slopes(held, q, v)] if stick else []
-
-    def values(one):
-        yield run_residual(one, q, v, a, u, t, 1.0, 0.0, held).host["tau"].copy()
-        if stick:
-            yield anchors_after(one, held, q, v).reshape(n, -1)
-
-    for path in paths:
-        way = rng.normal(size=designs.shapes[path]) * (1.0 if path.endswith("placement") else size_of(model, path))
-        along = designs.joined({one: way if one == path else np.zeros(shape) for one, shape in designs.shapes.items()})
-        moved = zip(*(values(redesigned(model, path, h * way)) for h in H))
-        for exact, rows in zip(found, moved):
-            wanted = np.tensordot(WEIGHTS, rows, 1)
-            assert np.abs(along @ exact - wanted).max() < 1e-6 * np.abs(wanted).max() + 1e-9, path
+    assert_design_slopes(model, paths, (q, v, a, held), 1e-6, rng)

@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-from gradients.moving_robots import redesigned, size_of
+from gradients.moving_robots import assert_design_slopes
 
 import lissom as ls
 from lissom.dynamics.contacts import anchors_after
-from lissom.dynamics.forward_dynamics import run_residual
 from lissom.gradients.anchors import anchor_moves, anchor_rows
-from lissom.gradients.designs import Designs
-from lissom.gradients.stage_systems import StageStates
 
 SOFT = ls.Material(young=2e6, poisson=0.45, density=1000.0)
 H, WEIGHTS = (-2e-5, -1e-5, 1e-5, 2e-5), np.array([1, -8, 8, -1]) / 12e-5
@@ -39,23 +36,7 @@ def pad(slip_speed):
 def test_design_values(slip_speed):
     """Derivatives of the residual and of the next anchors equal differences of rebuilt robots."""
     model, q, v, a, held = pad(slip_speed)
-    rng, n, t, u = np.random.default_rng(2), len(q), np.zeros(len(q)), np.zeros((len(q), 0))
-    designs = Designs(model, PATHS, n)
-    found = [designs.slopes(StageStates(q, v, a, u, None, t, None, None, held))]
-    found += [designs.anchor_slopes(held, q, v)] if held is not None else []
-
-    def values(one):
-        yield run_residual(one, q, v, a, u, t, 1.0, 0.0, held).host["tau"].copy()
-        if held is not None:
-            yield np.nan_to_num(anchors_after(one, held, q, v)).reshape(n, -1)
-
-    for path in PATHS:
-        way = rng.normal(size=designs.shapes[path]) * (1.0 if path.endswith("placement") else size_of(model, path))
-        along = designs.joined({one: way if one == path else np.zeros(shape) for one, shape in designs.shapes.items()})
-        moved = zip(*(values(redesigned(model, path, h * way)) for h in H))
-        for exact, rows in zip(found, moved):
-            wanted = np.tensordot(WEIGHTS, rows, 1)
-            assert np.abs(along @ exact - wanted).max() < 1e-6 * np.abs(wanted).max() + 1e-9, path
+    assert_design_slopes(model, PATHS, (q, v, a, held), 1e-5, np.random.default_rng(2))
 
 
 def test_anchors_by_the_motion():
