@@ -399,7 +399,7 @@ class _Reader:
         return max(mass, 0.0), g[:3, 3], 0.5 * (inertia + inertia.T)
 
     def _visual(self, visual: Element) -> list[Mesh]:
-        """What is drawn for a visual element."""
+        """The drawn mesh of a visual element."""
         material = visual.find("material")
         color = None
         if material is not None:

@@ -22,7 +22,7 @@ from lissom.robot.materials import Material, check_surface
 from lissom.robot.shapes import Shape
 from lissom.robot.surface_points import DEFAULT
 
-GIVEN = {"exponent": 1.5, "slip_speed": 1e-3, "stick_damping": 1e-3}  # with a stiffness, for what is None
+GIVEN = {"exponent": 1.5, "slip_speed": 1e-3, "stick_damping": 1e-3}  # defaults of a contact with a stiffness
 _BOUNDS: dict[str, dict[str, float]] = {
     "stiffness": {"above": 0.0}, "exponent": {"least": 1.0}, "damping": {"least": 0.0}, "slip_speed": {"above": 0.0},
     "stick_stiffness": {"above": 0.0}, "stick_damping": {"least": 0.0}, "impact_speed": {"above": 0.0},
