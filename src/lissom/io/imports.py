@@ -159,8 +159,8 @@ class Findings:
             rows = [f"{kind} of {place}" for kind, places in self._places.items() for place in places]
             self._warn(LeftOutWarning, f"left out: {'; '.join(kinds)}", rows)
         if self._repairs:
-            text = f"repaired numbers that no body has: {listed(self._repairs, _SHOWN_REPAIRS)}; strict=True refuses it"
-            self._warn(RepairWarning, text, self._repairs)
+            text = f"repaired numbers that no body has: {listed(self._repairs, _SHOWN_REPAIRS)}"
+            self._warn(RepairWarning, f"{text}; strict=True refuses them", self._repairs)
 
     def _warn(self, kind: type[PartsWarning], text: str, rows: list[str]) -> None:
         warnings.warn(kind(f"{self.source}: {text}", "\n".join(rows)), stacklevel=4)
