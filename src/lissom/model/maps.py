@@ -7,15 +7,15 @@ before each launch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import final
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import numpy as np
 
 from lissom.bodies.integrals import LinearCoefficients, ShapeIntegrals
 from lissom.bodies.material_frames import MaterialFrame
-from lissom.model.groups import Floats, Ints, Matrices3, Vectors3, Vectors6Rows
+from lissom.model.groups import Addresses, Floats, Ints, Matrices3, Vectors3, Vectors6Rows
 from lissom.model.nodes import Flesh, Key, Node
 from lissom.robot.poses import PoseFunction, PoseSpline
 
@@ -40,6 +40,8 @@ class Maps:
     piece_start: Ints  # start of the pieces of its spline; a function has none
     knot: Floats  # start of each piece
     coefficient: Vectors6Rows  # of each power of the distance from the start of a piece (pieces, 6, 6)
+    place_function: Addresses  # native function of R, p, S and S_q, and that of S_qq; 0 where there is none
+    curve_function: Addresses
 
     def __len__(self) -> int:
         return len(self.node)
@@ -56,8 +58,14 @@ class Maps:
             yield from group
 
     def functions(self) -> Iterator[tuple[int, PoseFunction]]:
-        """Index and pose of each mapped node with a user's function."""
-        return ((m, pose) for m, pose in enumerate(self.pose) if isinstance(pose, PoseFunction))
+        """Index and pose of each mapped node with a user's function that is not native."""
+        called = np.flatnonzero(self.place_function == 0).tolist()
+        return ((m, pose) for m, pose in zip(called, map(self.pose.__getitem__, called)) if isinstance(pose, PoseFunction))
+
+    def on(self, device: str) -> Maps:
+        """The same tables for a device. Native functions exist on the CPU only; Python computes them elsewhere."""
+        native = _addresses(self.pose) * (device == "cpu")
+        return replace(self, place_function=native[0], curve_function=native[1])
 
 
 def map_tables(nodes: list[Node]) -> Maps:
@@ -68,6 +76,7 @@ def map_tables(nodes: list[Node]) -> Maps:
     straight = [_straight(node) for _, node in found]
     pieces = [node.pose.pieces() for _, node in found if isinstance(node.pose, PoseSpline)]
     counts = iter([len(knot) for knot, _ in pieces])
+    native = _addresses([node.pose for _, node in found])
     room = [next(counts) if isinstance(node.pose, PoseSpline) else 0 for _, node in found]
     return Maps(
         node=np.array([k for k, _ in found], dtype=np.int32),
@@ -83,7 +92,16 @@ def map_tables(nodes: list[Node]) -> Maps:
         piece_start=starts(np.array(room, dtype=int)),
         knot=np.concatenate([np.zeros(0), *(knot for knot, _ in pieces)]),
         coefficient=np.concatenate([np.zeros((0, 6, 6)), *(c for _, c in pieces)]),
+        place_function=native[0],
+        curve_function=native[1],
     )
+
+
+def _addresses(poses: Iterable[Any]) -> np.ndarray:
+    """Addresses of the two native functions of poses, shape (2, m); zeros for those that have none."""
+    native = [pose.native if isinstance(pose, PoseFunction) else None for pose in poses]
+    rows = [(0, 0) if functions is None else functions.address for functions in native]
+    return np.array(rows, dtype=np.uint64).reshape(-1, 2).T.copy()
 
 
 def _straight(node: Node) -> tuple[np.ndarray, np.ndarray]:

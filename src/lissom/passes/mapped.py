@@ -2,8 +2,9 @@
 
 Tables contain, at the node's q, the pose and the columns S_j = (g⁻¹ ∂g/∂q_j)^∨ in the child's frame with their first
 and second derivatives (Maps). Those of a spline are computed here, and those of points that move on straight lines,
-whose columns (0; slope_j) are constant. All others are filled by Python before a launch (launch/prepare). They depend
-on q only, so that v and a may change inside a kernel:
+whose columns (0; slope_j) are constant. Functions of a user are native code that JAX has traced (tracing/native). All
+others are filled by Python before a launch (launch/prepare). The tables depend on q only, so that v and a may change
+inside a kernel:
 
     Ṡ_j = Σ_c ∂S_j/∂q_c v_c,   S̈_j = Σ_c ∂S_j/∂q_c a_c + Σ_ce ∂²S_j/∂q_c∂q_e v_c v_e                       (1)
     V = Σ S_j v_j,   A = Σ S_j a_j + Σ Ṡ_j v_j                                                            (2)
@@ -28,6 +29,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import se3, so3
+from lissom.lie.native import native_functions
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import columns
@@ -36,6 +38,20 @@ from lissom.passes.scratch import Direction, Scratch, joint_side
 
 THREE, FOUR, FIVE, SIX = (wp.constant(wp.float64(x)) for x in (3.0, 4.0, 5.0, 6.0))
 TWELVE, TWENTY, SIXTY = (wp.constant(wp.float64(x)) for x in (12.0, 20.0, 60.0))
+
+native = native_functions("passes/mapped.h")
+
+
+@wp.func_native(native("follow_function"))
+def follow_function(t: Tables, s: Scratch, i: int, m: int, q: Matrix, first: int):
+    """Fill R, p, S and S_q of map m by its native function; its coordinates begin at `first` in q."""
+    ...
+
+
+@wp.func_native(native("curve_function"))
+def curve_function(t: Tables, s: Scratch, i: int, m: int):
+    """Fill S_qq of map m by its native function, at the q of `follow_function`."""
+    ...
 
 
 @wp.func
@@ -94,6 +110,13 @@ def follow_line(t: Tables, s: Scratch, i: int, k: int, m: int, q: Matrix):
 
 
 @wp.func
+def curve(t: Tables, s: Scratch, i: int, k: int):
+    """Fill S_qq of the node, if it has a native function; the other tables have it from `place` on."""
+    if t.maps.curve_function[t.node[k].map] != wp.uint64(0):
+        curve_function(t, s, i, t.node[k].map)
+
+
+@wp.func
 def column(t: Tables, s: Scratch, i: int, k: int, j: int) -> vec6:
     """S_j."""
     return s.maps.S[i, t.maps.column_start[t.node[k].map] + j]
@@ -137,12 +160,14 @@ def second_column(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix, a: M
 
 @wp.func(inline=False)
 def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
-    """Pose of the node; fills the tables of a spline or a straight line."""
+    """Pose of the node; fills the tables of a spline, a straight line or a native function."""
     m = t.node[k].map
     if t.maps.piece_start[m + 1] > t.maps.piece_start[m]:
         follow_spline(t, s, i, m, q[i, t.node[k].v_start + t.node[k].q_shift])
     elif t.maps.is_linear[m] != 0:
         follow_line(t, s, i, k, m, q)
+    elif t.maps.place_function[m] != wp.uint64(0):
+        follow_function(t, s, i, m, q, t.node[k].v_start + t.node[k].q_shift)
     R0, p0 = joint_side(t, s, i, k)
     s.node[i, k].R = R0 * s.maps.R[i, m]
     s.node[i, k].p = R0 * s.maps.p[i, m] + p0
@@ -211,6 +236,7 @@ def derivative_columns(
     S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix,
 ):  # fmt: skip
     """Columns S, and the path sums with S, R, Q and E = Ṡ + R."""
+    curve(t, s, i, k)
     parent = t.node[k].parent
     columns.copy_path(x, parent, i, k, J)
     columns.copy_path(x, parent, i, k, J_R)
@@ -232,6 +258,7 @@ def newton_columns(
     c0: wp.float64, c1: wp.float64, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
 ):  # fmt: skip
     """Columns S, and the path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S."""
+    curve(t, s, i, k)
     columns.copy_path(x, parent, i, k, J)
     columns.copy_path(x, parent, i, k, J_P)
     columns.copy_path(x, parent, i, k, J_R)
@@ -266,6 +293,7 @@ def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, f: vec6, dq: M
 @wp.func(inline=False)
 def change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: Matrix, a: Matrix):
     """The terms of the node in x, w and z of inverse_dynamics_derivatives: S dq, Ṡ dq + S dv, S̈ dq + 2 Ṡ dv + S da."""
+    curve(t, s, i, k)
     e = vec6()
     w = vec6()
     z = vec6()

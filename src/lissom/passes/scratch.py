@@ -77,13 +77,15 @@ class Near:
 @wp.struct
 class MapState:
     """Tables of mapped nodes: poses R, p in their parents' frames, by (instance, map); columns S and their first and
-    second derivatives in their own frames, by (instance, index in Maps)."""
+    second derivatives in their own frames, by (instance, index in Maps). x: the coordinates of native functions, by
+    (instance, column)."""
 
     R: wp.array2d(dtype=mat3)
     p: wp.array2d(dtype=vec3)
     S: wp.array2d(dtype=vec6)
     S_q: wp.array2d(dtype=vec6)
     S_qq: wp.array2d(dtype=vec6)
+    x: wp.array2d(dtype=wp.float64)
 
 
 @wp.struct

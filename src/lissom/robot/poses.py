@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import factorial
 from typing import Any, NamedTuple, final
 
@@ -19,9 +19,12 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
+from lissom.tracing.graph import Refused, trace
+from lissom.tracing.native import Traced, native_code
 
 _RIGID = 1e-9  # largest allowed deviation of a pose from a rigid transform
 _CHECKED = 5  # configurations at which a user's function is checked
+_MOST_TRACED = 8  # largest number of coordinates of a pose that becomes native code
 _ROOM = 64  # configurations that are evaluated in one call
 
 
@@ -127,10 +130,14 @@ def exponential(twist: np.ndarray) -> np.ndarray:
 @dataclass(frozen=True)
 class PoseFunction:
     """The pose of a joint as a user-defined function of its n coordinates, written with jax.numpy. JAX computes its
-    derivatives."""
+    derivatives; they become native code where the function can be traced to scalar operations."""
 
     function: Callable[[Any], Any]
     n: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: native code belongs to one process."""
+        return {"function": self.function, "n": self.n}
 
     def check(self, where: str) -> None:
         """Raise ModelError if `function` is no function, does not run under JAX, or returns no rigid transform."""
@@ -142,21 +149,34 @@ class PoseFunction:
         samples = np.random.default_rng(0).uniform(-0.1, 0.1, (_CHECKED, self.n))
         samples[0] = 0.0
         try:
-            g = np.asarray(_compiled(self.function, self.n)[0](samples))
+            shape = _shape(self.function, self.n)
+            checks.require(shape == (4, 4), where, "must return a 4x4 matrix, got shape", shape)
+            found = self.derivatives(samples)
+        except ModelError:
+            raise
         except Exception as error:
             text = str(error).partition("\n")[0]
             rule = "must be a function of an array (n,) made of jax.numpy"
             raise ModelError(f"{where}: {rule}; it failed ({type(error).__name__}: {text})") from error
-        checks.require(g.shape == (_CHECKED, 4, 4), where, "must return a 4x4 matrix, got shape", g.shape[1:])
-        R = g[:, :3, :3]
+        g, R = found.g, found.g[:, :3, :3]
         checks.require(bool(np.isfinite(g[0]).all()), where, "must be finite where all coordinates are zero", g[0])
         for k in np.flatnonzero(np.isfinite(g).all(axis=(1, 2))):
             off = np.abs(R[k] @ R[k].T - np.eye(3)).max() + np.abs(g[k, 3] - (0.0, 0.0, 0.0, 1.0)).max()
             rule = f"must be a rigid transform, its rotation orthonormal, its last row (0, 0, 0, 1), at {samples[k]}"
             checks.require(bool(off < _RIGID and np.linalg.det(R[k]) > 0.0), where, rule, g[k].tolist())
-        slopes = self.derivatives(np.zeros((1, self.n)))
-        smooth = all(np.isfinite(part).all() for part in slopes)
+        smooth = all(np.isfinite(part[0]).all() for part in found)
         checks.require(smooth, where, "must have three derivatives where all coordinates are zero", self.function)
+
+    @cached_property
+    def native(self) -> Traced | None:
+        """The functions of q of passes/mapped, (R, p, S, S_q) and S_qq, as native code; None if `why_python` gives a
+        reason."""
+        return _traced(self.function, self.n)[0]
+
+    @property
+    def why_python(self) -> str:
+        """The reason for which the pose is no native code; empty if it is."""
+        return _traced(self.function, self.n)[1]
 
     def motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Pose g (4, 4) and motion subspace S (6, n) at one configuration."""
@@ -165,18 +185,38 @@ class PoseFunction:
 
     def derivatives(self, q: np.ndarray) -> PoseDerivatives:
         """The pose and the derivatives (1) at configurations q (m, n)."""
+        if self.native is not None:
+            return self._from_native(self.native, q)
         room = 1 if len(q) == 1 else _ROOM  # only two sizes, since the compilation of each takes seconds
         parts = []
         for first in range(0, max(len(q), 1), room):
             rows, count = np.zeros((room, self.n)), len(q[first : first + room])
             rows[:count] = q[first : first + room]
-            parts.append([np.asarray(part)[:count] for part in _compiled(self.function, self.n)[1](rows)])
+            parts.append([np.asarray(part)[:count] for part in _compiled(self.function, self.n)(rows)])
         return PoseDerivatives(*(np.concatenate(part) for part in zip(*parts)))
 
+    def _from_native(self, native: Traced, q: np.ndarray) -> PoseDerivatives:
+        m, n = q.shape
+        R, p, g = np.empty((3, 3)), np.empty(3), np.zeros((m, 4, 4))
+        S, S_q, S_qq = np.empty((m, n, 6)), np.empty((m, n, n, 6)), np.empty((m, n, n, n, 6))
+        g[:, 3, 3] = 1.0
+        for k, row in enumerate(np.ascontiguousarray(q, dtype=np.float64)):
+            native.call(0, [row], [R, p, S[k], S_q[k]])
+            native.call(1, [row], [S_qq[k]])
+            g[k, :3, :3], g[k, :3, 3] = R, p
+        return PoseDerivatives(g, S, S_q, S_qq)
 
-@lru_cache(maxsize=64)
-def _compiled(function: Callable[[Any], Any], n: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Two functions of configurations (m, n), in float64: the pose, and the pose with its derivatives (1)."""
+
+def _shape(function: Callable[[Any], Any], n: int) -> tuple[int, ...]:
+    """The shape of the result of a function of n numbers."""
+    import jax
+
+    found = in_double(jax.eval_shape)(function, jax.ShapeDtypeStruct((n,), np.float64))
+    return tuple(getattr(found, "shape", ()))
+
+
+def _derivatives(function: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Functions of q: the pose, and the pose with its derivatives (1)."""
     import jax
     import jax.numpy as jnp
 
@@ -194,7 +234,27 @@ def _compiled(function: Callable[[Any], Any], n: int) -> tuple[Callable[..., Any
         once = jax.jacfwd(columns)
         return pose(q), columns(q), jnp.moveaxis(once(q), 1, -1), jnp.moveaxis(jax.jacfwd(once)(q), 1, -1)
 
-    return compiled(jax.vmap(pose)), compiled(jax.vmap(everything))
+    return pose, everything
+
+
+@lru_cache(maxsize=64)
+def _compiled(function: Callable[[Any], Any], n: int) -> Callable[..., Any]:
+    """The pose with its derivatives (1) as a function of configurations (m, n), in float64."""
+    import jax
+
+    return compiled(jax.vmap(_derivatives(function)[1]))
+
+
+@lru_cache(maxsize=64)
+def _traced(function: Callable[[Any], Any], n: int) -> tuple[Traced | None, str]:
+    """The native functions of a pose, or the reason for which there are none."""
+    if n > _MOST_TRACED:
+        return None, f"has {n} coordinates, more than {_MOST_TRACED}"
+    try:
+        graph, (g, S, S_q, S_qq) = trace(_derivatives(function)[1], [(n,)])
+    except Refused as error:
+        return None, str(error)
+    return native_code(graph, [n], [(g[:3, :3], g[:3, 3], S, S_q), (S_qq,)]), ""
 
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:

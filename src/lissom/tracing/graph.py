@@ -1,0 +1,485 @@
+"""Scalar operations of a JAX function, found by tracing it once.
+
+JAX traces a user's function, and its own derivatives of it, to a jaxpr: a list of operations on small arrays. Here each
+entry of an array becomes a node of a graph of scalar operations. Equal operations share one node, and operations on
+known numbers are done at once: the zeros and ones of derivatives along unit vectors vanish. The nodes that remain are
+few enough to become straight-line code (`tracing/native.py`).
+
+Loops of a known length are unrolled. What depends on values in other ways, such as the length of a loop, random numbers
+or calls of Python, is refused with the name of the operation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import numpy as np
+
+MOST_NODES = 400_000  # largest number of scalar operations, of which most compilers need minutes
+
+_COMMUTATIVE = frozenset({"add", "mul", "max", "min", "eq", "ne", "and", "or", "xor"})
+
+# Functions of numbers for each operation on nodes. Names are those of JAX where it has the operation.
+_FOLDS: dict[str, Callable[..., Any]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "pow": np.power,
+    "rem": np.fmod, "max": np.maximum, "min": np.minimum, "atan2": np.arctan2,
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+    "exp": np.exp, "exp2": np.exp2, "log": np.log, "log1p": np.log1p, "expm1": np.expm1, "sqrt": np.sqrt,
+    "cbrt": np.cbrt, "erf": np.vectorize(math.erf), "erfc": np.vectorize(math.erfc),
+    "abs": np.abs, "sign": np.sign, "floor": np.floor, "ceil": np.ceil, "round": np.round, "trunc": np.trunc,
+    "is_finite": np.isfinite, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
+    "gt": np.greater, "ge": np.greater_equal, "and": np.logical_and, "or": np.logical_or, "not": np.logical_not,
+    "xor": np.logical_xor, "where": np.where,
+}  # fmt: skip
+LOGICAL = frozenset({"is_finite", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "xor"})
+
+
+class Refused(Exception):
+    """A function that has no graph: the operation, and a way to write it that has one."""
+
+
+@final
+class Graph:
+    """Nodes of scalar operations.
+
+    A node is a number k with `nodes[k] = (operation, *operands)`: ("number", value), ("input", place) or an operation
+    on earlier nodes. Operands precede the node, so `nodes` is in an order of evaluation.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[tuple[Any, ...]] = []
+        self._known: dict[tuple[Any, ...], int] = {}
+
+    def _node(self, key: tuple[Any, ...]) -> int:
+        found = self._known.get(key)
+        if found is None:
+            if len(self.nodes) >= MOST_NODES:
+                raise Refused(f"needs more than {MOST_NODES} scalar operations; write it with fewer or smaller arrays")
+            found = self._known[key] = len(self.nodes)
+            self.nodes.append(key)
+        return found
+
+    def number(self, value: float) -> int:
+        """The node of a number. NaN and −0 have nodes of their own, too."""
+        value = float(value)
+        return self._node(("number", value, math.copysign(1.0, value) if value == 0.0 else repr(value)))
+
+    def input(self, place: int) -> int:
+        """The node of the input number `place`."""
+        return self._node(("input", place))
+
+    def value(self, k: int) -> float | None:
+        """The number of node k, or None."""
+        node = self.nodes[k]
+        return node[1] if node[0] == "number" else None
+
+    def apply(self, operation: str, *operands: int) -> int:
+        """The node of an operation, simplified if operands are numbers."""
+        values = [self.value(k) for k in operands]
+        if all(value is not None for value in values):
+            with np.errstate(all="ignore"):
+                return self.number(float(_FOLDS[operation](*values)))
+        simpler = self._simplified(operation, operands, values)
+        if simpler is not None:
+            return simpler
+        return self._node((operation, *(sorted(operands) if operation in _COMMUTATIVE else operands)))
+
+    def _simplified(self, operation: str, operands: Sequence[int], values: list[float | None]) -> int | None:
+        """A node that equals the operation for all finite operands, or None."""
+        if operation in ("add", "mul") and values[0] is None:
+            operands, values = operands[::-1], values[::-1]
+        if operation == "add":
+            if values[0] == 0.0:
+                return operands[1]
+            for a, b in (operands, operands[::-1]):
+                if self.nodes[a][0] == "neg":
+                    return self.apply("sub", b, self.nodes[a][1])
+        elif operation == "sub":
+            if values[1] == 0.0:
+                return operands[0]
+            if values[0] == 0.0:
+                return self.apply("neg", operands[1])
+            if operands[0] == operands[1]:
+                return self.number(0.0)
+            if self.nodes[operands[1]][0] == "neg":
+                return self.apply("add", operands[0], self.nodes[operands[1]][1])
+        elif operation == "mul":
+            if values[0] == 0.0:
+                return self.number(0.0)
+            if values[0] == 1.0:
+                return operands[1]
+            if values[0] == -1.0:
+                return self.apply("neg", operands[1])
+            negative = [self.nodes[k][0] == "neg" for k in operands]
+            if any(negative):
+                inner = [self.nodes[k][1] if is_negative else k for k, is_negative in zip(operands, negative)]
+                product = self.apply("mul", *inner)
+                return product if all(negative) else self.apply("neg", product)
+        elif operation == "div":
+            if values[0] == 0.0:
+                return self.number(0.0)
+            if values[1] == 1.0:
+                return operands[0]
+        elif operation == "neg" and self.nodes[operands[0]][0] == "neg":
+            return self.nodes[operands[0]][1]
+        elif operation == "where":
+            if values[0] is not None:
+                return operands[1] if values[0] else operands[2]
+            if operands[1] == operands[2]:
+                return operands[1]
+        elif operation == "pow" and values[1] is not None and values[1] == int(values[1]) and abs(values[1]) <= 64:
+            return self.power(operands[0], int(values[1]))
+        return None
+
+    def power(self, k: int, exponent: int) -> int:
+        """The node of an integer power, by multiplication."""
+        if exponent < 0:
+            return self.apply("div", self.number(1.0), self.power(k, -exponent))
+        if exponent == 0:
+            return self.number(1.0)
+        half = self.power(k, exponent // 2) if exponent > 1 else k
+        if exponent == 1:
+            return k
+        square = self.apply("mul", half, half)
+        return self.apply("mul", square, k) if exponent % 2 else square
+
+    def sum(self, terms: Sequence[int]) -> int:
+        """The node of a sum."""
+        total = self.number(0.0)
+        for k in terms:
+            total = self.apply("add", total, k)
+        return total
+
+
+def trace(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> tuple[Graph, list[np.ndarray]]:
+    """The graph of a JAX function of arrays in float64.
+
+    Args:
+        function: function of arrays of the given shapes. It returns arrays, nested as JAX allows.
+        shapes: shapes of its arguments. Their entries are the inputs 0, 1, 2, ... in this order.
+    Returns:
+        The graph, and the nodes of the entries of each returned array.
+    Raises:
+        Refused: an operation that has no scalar form.
+    """
+    import jax
+
+    with jax.enable_x64(True):
+        arguments = [jax.ShapeDtypeStruct(shape, np.float64) for shape in shapes]
+        closed = jax.make_jaxpr(function)(*arguments)
+    graph, inputs, start = Graph(), [], 0
+    for shape in shapes:
+        count = math.prod(shape)
+        inputs.append(np.array([graph.input(start + k) for k in range(count)], dtype=np.int64).reshape(shape))
+        start += count
+    return graph, _Interpreter(graph).run(closed, inputs)
+
+
+def _elementwise(operation: str) -> Callable[..., Any]:
+    def run(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
+        return self.each(operation, *operands)
+
+    return run
+
+
+class _Interpreter:
+    """Runs the operations of a jaxpr on arrays of nodes."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def numbers(self, values: Any) -> np.ndarray:
+        """The nodes of an array of numbers."""
+        values = np.asarray(values)
+        if values.dtype.kind not in "biuf":
+            raise Refused(f"has values of type {values.dtype}; only real numbers can be compiled")
+        flat = [self.graph.number(value) for value in values.ravel().astype(np.float64).tolist()]
+        return np.array(flat, dtype=np.int64).reshape(values.shape)
+
+    def known(self, nodes: np.ndarray) -> np.ndarray | None:
+        """The numbers of nodes, or None if one depends on an input."""
+        values = [self.graph.value(k) for k in nodes.ravel().tolist()]
+        return None if None in values else np.array(values, dtype=np.float64).reshape(nodes.shape)
+
+    def each(self, operation: str, *operands: np.ndarray) -> np.ndarray:
+        """An operation on each entry of arrays that broadcast."""
+        arrays = np.broadcast_arrays(*operands)
+        apply = self.graph.apply
+        flat = [apply(operation, *entries) for entries in zip(*(array.ravel().tolist() for array in arrays))]
+        return np.array(flat, dtype=np.int64).reshape(arrays[0].shape)
+
+    def run(self, closed: Any, arguments: list[np.ndarray]) -> list[np.ndarray]:
+        """The results of a closed jaxpr."""
+        jaxpr = closed.jaxpr
+        found = dict(zip(jaxpr.constvars, map(self.numbers, closed.consts)))
+        found |= dict(zip(jaxpr.invars, arguments))
+
+        def read(atom: Any) -> np.ndarray:
+            return self.numbers(atom.val) if hasattr(atom, "val") else found[atom]
+
+        for equation in jaxpr.eqns:
+            operands = [read(atom) for atom in equation.invars]
+            for variable, result in zip(equation.outvars, self.results(equation, operands)):
+                found[variable] = result
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def results(self, equation: Any, operands: list[np.ndarray]) -> list[np.ndarray]:
+        """The results of one operation of a jaxpr."""
+        name, parameters = equation.primitive.name, equation.params
+        if name == "scan":
+            return self.unrolled(operands, parameters)
+        if name == "while":
+            raise Refused("has a loop whose length depends on values; give lax.fori_loop a constant length")
+        if name == "cond":
+            return self.chosen(operands, parameters)
+        for key in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
+            if key in parameters:
+                inner = parameters[key]
+                inner = inner if hasattr(inner, "consts") else _closed(inner)
+                return self.run(inner, operands)
+        method = _OPERATIONS.get(name)
+        if name in ("div", "rem", "pow", "sign") and equation.outvars[0].aval.dtype.kind in "iu":
+            result = method(self, operands, parameters)  # integers
+            return [self.each("trunc", result)]
+        if method is not None:
+            result = method(self, operands, parameters)
+            return result if isinstance(result, list) else [result]
+        known = [self.known(operand) for operand in operands]
+        if all(value is not None for value in known):
+            return self.evaluated(equation, known)
+        if name in _MOVES:
+            return self.moved(equation, operands, known)
+        if name == "scatter-add":
+            return self.added(equation, operands, known)
+        raise Refused(f"uses the operation '{name}', which has no compiled form; {_ADVICE.get(name, _OTHERWISE)}")
+
+    def unrolled(self, operands: list[np.ndarray], parameters: dict[str, Any]) -> list[np.ndarray]:
+        """A loop of known length."""
+        n_consts, n_carry, length = (parameters[key] for key in ("num_consts", "num_carry", "length"))
+        fixed, carry = operands[:n_consts], operands[n_consts : n_consts + n_carry]
+        rows, stacked = operands[n_consts + n_carry :], []
+        order = range(length - 1, -1, -1) if parameters["reverse"] else range(length)
+        for k in order:
+            out = self.run(parameters["jaxpr"], [*fixed, *carry, *(row[k] for row in rows)])
+            carry = out[:n_carry]
+            stacked.append(out[n_carry:])
+        if parameters["reverse"]:
+            stacked.reverse()
+        return [*carry, *(np.stack(parts) for parts in zip(*stacked))]
+
+    def chosen(self, operands: list[np.ndarray], parameters: dict[str, Any]) -> list[np.ndarray]:
+        """A branch: the one of a known index; otherwise all of them, and a choice between their results."""
+        index, *others = operands
+        known = self.known(index)
+        branches = parameters["branches"]
+        if known is not None:
+            return self.run(branches[int(np.clip(known, 0, len(branches) - 1))], others)
+        results = self.run(branches[-1], others)
+        for k in range(len(branches) - 2, -1, -1):
+            here = self.each("le", index, self.numbers(float(k)))
+            results = [self.each("where", here, a, b) for a, b in zip(self.run(branches[k], others), results)]
+        return results
+
+    def evaluated(self, equation: Any, known: list[Any]) -> list[np.ndarray]:
+        """An operation on numbers, done by JAX."""
+        import jax
+
+        with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+            typed = [value.astype(atom.aval.dtype) for value, atom in zip(known, equation.invars)]
+            found = equation.primitive.bind(*typed, **equation.params)
+        return [self.numbers(part) for part in (found if equation.primitive.multiple_results else [found])]
+
+    def moved(self, equation: Any, operands: list[np.ndarray], known: list[Any]) -> list[np.ndarray]:
+        """An operation that moves entries without changing them, done by JAX on the numbers of nodes."""
+        import jax
+
+        entries = _MOVES[equation.primitive.name]
+        numbered = [k for k in range(len(operands)) if k in entries or entries == "all"]
+        if any(known[k] is None for k in range(len(operands)) if k not in numbered):
+            raise Refused(f"chooses entries of an array ('{equation.primitive.name}') by an index that depends on values; use where")
+        with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+            typed = [
+                operands[k] if k in numbered else known[k].astype(atom.aval.dtype)
+                for k, atom in enumerate(equation.invars)
+            ]
+            found = np.asarray(equation.primitive.bind(*map(jax.numpy.asarray, typed), **equation.params))
+        if found.size and (found.min() < 0 or found.max() >= len(self.graph.nodes)):
+            raise Refused(f"reads outside an array ('{equation.primitive.name}')")
+        return [found.astype(np.int64)]
+
+    def added(self, equation: Any, operands: list[np.ndarray], known: list[Any]) -> list[np.ndarray]:
+        """Numbers added to entries of an array at known places (scatter-add)."""
+        import jax
+
+        target, where, updates = operands
+        if known[1] is None:
+            raise Refused("adds to entries of an array at an index that depends on values; use where")
+        types = [atom.aval.dtype for atom in equation.invars]
+        with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+            index = jax.numpy.asarray(known[1].astype(types[1]))
+            units = np.eye(updates.size).reshape(updates.size, *updates.shape)
+            blank = jax.numpy.zeros(target.shape)
+            spread = jax.vmap(lambda unit: equation.primitive.bind(blank, index, unit, **equation.params))(units)
+        out = target.ravel().copy()
+        for k, row in enumerate(np.asarray(spread).reshape(updates.size, -1)):
+            for place in np.flatnonzero(row):
+                out[place] = self.graph.apply("add", int(out[place]), int(updates.ravel()[k]))
+        return [out.reshape(target.shape)]
+
+    def reduced(self, operation: str, operand: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+        """An operation that is applied along axes."""
+        kept = [k for k in range(operand.ndim) if k not in axes]
+        rows = operand.transpose([*axes, *kept]).reshape(-1, *(operand.shape[k] for k in kept))
+        if len(rows) == 0:
+            empty = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf, "and": 1.0, "or": 0.0}[operation]
+            return self.numbers(np.full(rows.shape[1:], empty))
+        out = rows[0]
+        for row in rows[1:]:
+            out = self.each(operation, out, row)
+        return out
+
+    def cumulated(self, operation: str, operand: np.ndarray, parameters: dict[str, Any]) -> np.ndarray:
+        """The running results of an operation along an axis."""
+        rows = np.moveaxis(operand, parameters["axis"], 0)
+        rows = rows[::-1] if parameters["reverse"] else rows
+        found = [rows[0]] if len(rows) else []
+        for row in rows[1:]:
+            found.append(self.each(operation, found[-1], row))
+        stacked = np.stack(found) if found else rows
+        return np.moveaxis(stacked[::-1] if parameters["reverse"] else stacked, 0, parameters["axis"])
+
+    def product(self, a: np.ndarray, b: np.ndarray, parameters: dict[str, Any]) -> np.ndarray:
+        """Sums of products of two arrays over contracted axes."""
+        (over_a, over_b), (batch_a, batch_b) = parameters["dimension_numbers"]
+        own_a = [k for k in range(a.ndim) if k not in (*over_a, *batch_a)]
+        own_b = [k for k in range(b.ndim) if k not in (*over_b, *batch_b)]
+        sizes = [a.shape[k] for k in batch_a], [a.shape[k] for k in own_a], [b.shape[k] for k in own_b]
+        count = math.prod(a.shape[k] for k in over_a)
+        rows_a = a.transpose([*batch_a, *own_a, *over_a]).reshape(math.prod(sizes[0]), -1, count).tolist()
+        rows_b = b.transpose([*batch_b, *own_b, *over_b]).reshape(math.prod(sizes[0]), -1, count).tolist()
+        apply, total = self.graph.apply, self.graph.sum
+        out = [
+            total([apply("mul", x, y) for x, y in zip(row, column)])
+            for left, right in zip(rows_a, rows_b)
+            for row in left
+            for column in right
+        ]
+        return np.array(out, dtype=np.int64).reshape(sum(map(tuple, sizes), ()))
+
+
+def _closed(jaxpr: Any) -> Any:
+    from jax.extend.core import ClosedJaxpr
+
+    return ClosedJaxpr(jaxpr, ())
+
+
+def _same(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> Any:
+    return operands if len(operands) > 1 else operands[0]
+
+
+def _converted(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
+    kind = np.dtype(parameters["new_dtype"]).kind
+    if kind == "f":
+        return operands[0]
+    if kind == "b":
+        return self.each("ne", operands[0], self.numbers(0.0))
+    return self.each("trunc", operands[0])
+
+
+def _broadcast(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
+    shape = [1] * len(parameters["shape"])
+    for size, axis in zip(operands[0].shape, parameters["broadcast_dimensions"]):
+        shape[axis] = size
+    return np.broadcast_to(operands[0].reshape(shape), parameters["shape"])
+
+
+def _slice(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
+    strides = parameters["strides"] or [1] * operands[0].ndim
+    cut = zip(parameters["start_indices"], parameters["limit_indices"], strides)
+    return operands[0][tuple(slice(*part) for part in cut)]
+
+
+def _selected(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
+    which, *cases = operands
+    if len(cases) > 2:
+        raise Refused("chooses among more than two arrays (select_n); use where")
+    return self.each("where", which, cases[1], cases[0]) if len(cases) == 2 else cases[0]
+
+
+def _power(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
+    flat = [self.graph.power(k, int(parameters["y"])) for k in operands[0].ravel().tolist()]
+    return np.array(flat, dtype=np.int64).reshape(operands[0].shape)
+
+
+def _reduction(operation: str) -> Callable[..., Any]:
+    return lambda self, operands, parameters: self.reduced(operation, operands[0], parameters["axes"])
+
+
+def _cumulation(operation: str) -> Callable[..., Any]:
+    return lambda self, operands, parameters: self.cumulated(operation, operands[0], parameters)
+
+
+def _split(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> list[np.ndarray]:
+    return np.split(operands[0], np.cumsum(parameters["sizes"])[:-1], axis=parameters["axis"])
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    **{name: _elementwise(name) for name in _FOLDS if name not in ("where", "pow", "trunc")},
+    **dict.fromkeys(("copy", "copy_p", "reduce_precision", "optimization_barrier", "real", "device_put"), _same),
+    "pow": _elementwise("pow"),
+    "stop_gradient": _same,
+    "integer_pow": _power,
+    "square": lambda self, operands, parameters: self.each("mul", operands[0], operands[0]),
+    "rsqrt": lambda self, operands, parameters: self.each("div", self.numbers(1.0), self.each("sqrt", operands[0])),
+    "logistic": lambda self, operands, parameters: self.each(
+        "div", self.numbers(1.0), self.each("add", self.numbers(1.0), self.each("exp", self.each("neg", operands[0])))
+    ),
+    "clamp": lambda self, operands, parameters: self.each("min", self.each("max", operands[1], operands[0]), operands[2]),
+    "add_any": _elementwise("add"),
+    "select_n": _selected,
+    "convert_element_type": _converted,
+    "broadcast_in_dim": _broadcast,
+    "reshape": lambda self, operands, parameters: operands[0].reshape(parameters["new_sizes"]),
+    "squeeze": lambda self, operands, parameters: operands[0].squeeze(tuple(parameters["dimensions"])),
+    "expand_dims": lambda self, operands, parameters: np.expand_dims(operands[0], parameters["dimensions"]),
+    "transpose": lambda self, operands, parameters: operands[0].transpose(parameters["permutation"]),
+    "rev": lambda self, operands, parameters: np.flip(operands[0], parameters["dimensions"]),
+    "slice": _slice,
+    "concatenate": lambda self, operands, parameters: np.concatenate(operands, axis=parameters["dimension"]),
+    "stack": lambda self, operands, parameters: np.stack(operands, axis=parameters["axis"]),
+    "split": _split,
+    "dot_general": lambda self, operands, parameters: self.product(*operands, parameters),
+    "reduce_sum": _reduction("add"),
+    "reduce_prod": _reduction("mul"),
+    "reduce_max": _reduction("max"),
+    "reduce_min": _reduction("min"),
+    "reduce_and": _reduction("and"),
+    "reduce_or": _reduction("or"),
+    "cumsum": _cumulation("add"),
+    "cumprod": _cumulation("mul"),
+    "cummax": _cumulation("max"),
+    "cummin": _cumulation("min"),
+}
+# Operations that move entries, with the operands that hold entries; the others are indices.
+_MOVES: dict[str, Any] = {
+    "gather": (0,), "dynamic_slice": (0,), "dynamic_update_slice": (0, 1), "scatter": (0, 2), "pad": "all",
+}  # fmt: skip
+_OTHERWISE = "write it with arithmetic, functions of jax.numpy and where"
+_ADVICE = {
+    "lu": "write small systems out by Cramer's rule",
+    "triangular_solve": "write small systems out by Cramer's rule",
+    "cholesky": "write small systems out by Cramer's rule",
+    "eigh": "use a form without eigenvalues",
+    "svd": "use a form without singular values",
+    "sort": "use minimum and maximum",
+    "argmax": "use where",
+    "argmin": "use where",
+    "pure_callback": "write the function with jax.numpy",
+    "io_callback": "write the function with jax.numpy",
+    "debug_callback": "take the print out",
+    "random_bits": "draw random numbers outside the function",
+    "threefry2x32": "draw random numbers outside the function",
+}
