@@ -268,8 +268,8 @@ class ShapeIntegrals:
             return (*self._linear_inertia(q, v), *forces)
 
         def values(w: Any, m: Any, x: FirstDerivatives, v: Any) -> Any:
-            forces = _forces(self.material, moduli, w, x.F, x.F_j, v)
-            return (*_inertia(m, x, v), *forces)
+            forces = material_forces(self.material, moduli, w, x.F, x.F_j, v)
+            return (*inertia(m, x, v), *forces)
 
         def any_other(x: Any, w: Any, m: Any, q: Any, v: Any) -> Any:
             return values(w, m, self.kinematics.first_derivatives(x, q, v), v)
@@ -305,8 +305,8 @@ class ShapeIntegrals:
         moduli = self.material.moduli()
 
         def derivatives(w: Any, m: Any, x: SecondDerivatives, v: Any) -> Any:
-            forces = _material_slopes(self.material, moduli, w, x, v)
-            return (*_inertia_slopes(m, x, v), *forces)
+            forces = material_slopes(self.material, moduli, w, x, v)
+            return (*inertia_slopes(m, x, v), *forces)
 
         def any_other(x: Any, w: Any, m: Any, q: Any, v: Any) -> Any:
             return derivatives(w, m, self.kinematics.second_derivatives(x, q, v), v)
@@ -430,7 +430,7 @@ def _crossed(X: Any) -> Any:
     return jnp.stack(parts, axis=-1)
 
 
-def _inertia(m: Any, x: FirstDerivatives, v: Any) -> tuple[Any, ...]:
+def inertia(m: Any, x: FirstDerivatives, v: Any) -> tuple[Any, ...]:
     """The integrals of ShapeValues from c to e_v."""
     import jax.numpy as jnp
 
@@ -453,7 +453,7 @@ class _ByAcceleration(NamedTuple):
     HJ: Any
 
 
-def _inertia_slopes(m: Any, x: SecondDerivatives, v: Any) -> tuple[Any, ...]:
+def inertia_slopes(m: Any, x: SecondDerivatives, v: Any) -> tuple[Any, ...]:
     """The integrals of ShapeDerivatives from c_q to w_v at θ̈ = 0, followed by those of _ByAcceleration after JxJ."""
     import jax.numpy as jnp
 
@@ -503,7 +503,7 @@ def _viscous(law: Hyperelastic, moduli: np.ndarray, w: Any, F: Any, F_dot: Any) 
     return w * jax.vmap(one, -1, -1)(F, F_dot)
 
 
-def _forces(law: Hyperelastic, moduli: np.ndarray, w: Any, F: Any, F_j: Any, v: Any) -> tuple[Any, ...]:
+def material_forces(law: Hyperelastic, moduli: np.ndarray, w: Any, F: Any, F_j: Any, v: Any) -> tuple[Any, ...]:
     """U, g, d and d_v of ShapeValues from F and F_j of points, with ℂ as `moduli`."""
     import jax
     import jax.numpy as jnp
@@ -519,7 +519,7 @@ def _forces(law: Hyperelastic, moduli: np.ndarray, w: Any, F: Any, F_j: Any, v: 
     return U, g, d_v @ v, d_v
 
 
-def _material_slopes(law: Hyperelastic, moduli: np.ndarray, w: Any, x: SecondDerivatives, v: Any) -> tuple[Any, Any]:
+def material_slopes(law: Hyperelastic, moduli: np.ndarray, w: Any, x: SecondDerivatives, v: Any) -> tuple[Any, Any]:
     """K and d_q of ShapeDerivatives by (5), with ℂ as `moduli`."""
     import jax
     import jax.numpy as jnp
@@ -539,7 +539,7 @@ def _material_slopes(law: Hyperelastic, moduli: np.ndarray, w: Any, x: SecondDer
 
 def _linear_forces(law: Hyperelastic, moduli: np.ndarray, w: Any, F_j: Any, q: Any, v: Any) -> tuple[Any, ...]:
     """U, g, d and d_v of ShapeValues for ∂f/∂x = 1 + Σ F_j θ_j, with F_j of shape (n, 3, 3, N)."""
-    return _forces(law, moduli, w, _linear_slope(F_j, q), F_j, v)
+    return material_forces(law, moduli, w, _linear_slope(F_j, q), F_j, v)
 
 
 def _linear_slopes(law: Hyperelastic, moduli: np.ndarray, w: Any, F_j: Any, q: Any, v: Any) -> tuple[Any, Any]:

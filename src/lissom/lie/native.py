@@ -55,6 +55,11 @@ def shared_code() -> str:
     return _COMMENT.sub("", "\n".join([first, *parts]))
 
 
+def own_code(header: str) -> str:
+    """The whole code of a header that is used alone."""
+    return _COMMENT.sub("", _text(header))
+
+
 def native_functions(header: str, **constants: int) -> Callable[[str], str]:
     """The bodies of the functions in a header, by name, as arguments of `warp.func_native`.
 

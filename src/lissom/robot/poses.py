@@ -254,7 +254,7 @@ def _traced(function: Callable[[Any], Any], n: int) -> tuple[Traced | None, str]
         graph, (g, S, S_q, S_qq) = trace(_derivatives(function)[1], [(n,)])
     except Refused as error:
         return None, str(error)
-    return native_code(graph, [n], [(g[:3, :3], g[:3, 3], S, S_q), (S_qq,)]), ""
+    return native_code([(graph, (g[:3, :3], g[:3, 3], S, S_q)), (graph, (S_qq,))], [n]), ""
 
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:

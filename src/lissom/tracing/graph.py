@@ -34,7 +34,6 @@ _FOLDS: dict[str, Callable[..., Any]] = {
     "gt": np.greater, "ge": np.greater_equal, "and": np.logical_and, "or": np.logical_or, "not": np.logical_not,
     "xor": np.logical_xor, "where": np.where,
 }  # fmt: skip
-LOGICAL = frozenset({"is_finite", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "xor"})
 
 
 class Refused(Exception):
@@ -152,6 +151,18 @@ class Graph:
         for k in terms:
             total = self.apply("add", total, k)
         return total
+
+
+    def count(self, results: Sequence[np.ndarray]) -> int:
+        """The number of operations that results need."""
+        pending = [k for nodes in results for k in nodes.ravel().tolist()]
+        seen: set[int] = set()
+        while pending:
+            k = pending.pop()
+            if k not in seen and self.nodes[k][0] not in ("number", "input"):
+                seen.add(k)
+                pending.extend(self.nodes[k][1:])
+        return len(seen)
 
 
 def trace(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> tuple[Graph, list[np.ndarray]]:
