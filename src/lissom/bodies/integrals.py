@@ -149,6 +149,22 @@ class ShapeIntegrals:
         return self.domain.weights * self.density
 
     @cached_property
+    def native(self) -> Any:
+        """The integrals as native code (bodies/native_integrals), or None if `why_python` gives a reason."""
+        return self._native_or_reason[0]
+
+    @property
+    def why_python(self) -> str:
+        """The reason for which kernels do not evaluate the body; empty if they do."""
+        return "" if self.kinematics.is_linear else self._native_or_reason[1]
+
+    @cached_property
+    def _native_or_reason(self) -> tuple[Any, str]:
+        from lissom.bodies.native_integrals import native_integrals
+
+        return native_integrals(self)
+
+    @cached_property
     def _mass(self) -> float:
         return float(self.masses.sum())
 

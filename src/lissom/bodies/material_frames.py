@@ -32,10 +32,11 @@ import numpy as np
 
 from lissom.bodies.evaluation import EvaluatedPoints, Places
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, unpacked
-from lissom.bodies.kinematics import Kinematics
+from lissom.bodies.kinematics import Kinematics, KinematicsFunction
 from lissom.bodies.twists import cross
 from lissom.robot import checks
-from lissom.robot.poses import PoseDerivatives, compiled
+from lissom.robot.poses import PoseDerivatives, compiled, traced_pose
+from lissom.tracing.native import Traced
 
 _RIGID = 1e-9  # largest deviation of axes from orthonormality
 _SAMPLES = 4  # number of θ at which orthonormality is checked
@@ -139,6 +140,28 @@ class MaterialFrame:
     def is_linear(self) -> bool:
         """Whether the pose is linear in θ. Kernels evaluate such poses themselves."""
         return self.family.kinematics.is_linear and not self.turns
+
+    @property
+    def native(self) -> Traced | None:
+        """The native functions of the pose, as those of PoseFunction; None for poses that Python computes."""
+        key = "native", self.point.tobytes(), self.turns
+        if key not in self.family.compiled:
+            self.family.compiled[key] = self._traced()
+        return self.family.compiled[key]
+
+    def _traced(self) -> Traced | None:
+        import jax.numpy as jnp
+
+        kinematics = self.family.kinematics
+        if self.is_linear or not isinstance(kinematics, KinematicsFunction):
+            return None
+        poses = _poses(kinematics, self.point[None], np.array([self.turns]))
+
+        def pose(q: Any) -> Any:
+            (R,), (p,) = poses(q)
+            return jnp.eye(4).at[:3, :3].set(R).at[:3, 3].set(p)
+
+        return traced_pose(pose, self.n)[0]
 
     @property
     def slopes(self) -> np.ndarray:

@@ -7,15 +7,15 @@ time. Numbers that depend on θ only are computed once for a state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from lissom.bodies.integrals import ShapeIntegrals, inertia, inertia_slopes, material_forces, material_slopes
+from lissom.bodies.jets import FirstDerivatives, SecondDerivatives
 from lissom.bodies.kinematics import KinematicsFunction
-from lissom.tracing.graph import Graph, Refused, trace
+from lissom.tracing.graph import Graph, Refused, derivative, inputs, run
 from lissom.tracing.native import Traced, native_code, table_of_rows
 
 _MOST_COORDINATES = 8
@@ -47,38 +47,52 @@ def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None,
         return None, f"has {n} coordinates, more than {_MOST_COORDINATES}"
     moduli = law.moduli()
 
-    def values(q: Any, v: Any, row: Any) -> Any:
-        x = motion.first_derivatives(row[None, :3], q, v)
-        U, g, d, d_v = material_forces(law, moduli, row[3:4], x.F, x.F_j, v)
-        return *inertia(row[4:5], x, v), U, g + d, d_v
+    def values(*given: Any) -> Any:
+        p, F, J, F_j, h, v, w, m = given
+        x = FirstDerivatives(p[:, None], F[..., None], J[..., None], F_j[..., None], h[:, None], None)
+        U, g, d, d_v = material_forces(law, moduli, w, x.F, x.F_j, v)
+        return *inertia(m, x, v), U, g + d, d_v
 
-    def derivatives(q: Any, v: Any, row: Any) -> Any:
-        x = motion.second_derivatives(row[None, :3], q, v)
-        x = x._replace(H=_symmetric(x.H), F_jl=_symmetric(x.F_jl))
-        K, d_q = material_slopes(law, moduli, row[3:4], x, v)
-        *found, pxH, HJ = inertia_slopes(row[4:5], x, v)
+    def derivatives(*given: Any) -> Any:
+        p, F, J, F_j, H, F_jl, h_q, v, w, m = given
+        ends = H[..., None], F_jl[..., None], h_q[..., None]
+        x = SecondDerivatives(p[:, None], F[..., None], J[..., None], F_j[..., None], *ends)
+        K, d_q = material_slopes(law, moduli, w, x, v)
+        *found, pxH, HJ = inertia_slopes(m, x, v)
         return *found, K + d_q, pxH, HJ
 
-    sizes = [n, n, 5]
+    sizes, graph = [n, n, 5], Graph()
+    q, v, row = inputs(graph, [(size,) for size in sizes])
+
+    def by(nodes: np.ndarray, variables: np.ndarray) -> np.ndarray:
+        return derivative(graph, nodes, variables.tolist())
+
+    def along(nodes: np.ndarray) -> np.ndarray:
+        return derivative(graph, nodes, q.tolist(), [v.tolist()])[..., 0]
+
     try:
-        functions = [_traced(function, sizes) for function in (values, derivatives)]
+        (p,) = run(graph, motion.map, [row[:3], q])
+        F, J, h = by(p, row[:3]), by(p, q), along(along(p))
+        F_j = by(F, q)
+        H, F_jl = _symmetric(np.moveaxis(by(J, q), 0, -1)), _symmetric(np.moveaxis(by(F_j, q), (2, 3), (0, 1)))
+        J, F_j, h_q = J.T, np.moveaxis(F_j, -1, 0), by(h, q).T
+        ends = [v, row[3:4], row[4:5]]
+        functions = [
+            (graph, run(graph, values, [p, F, J, F_j, h, *ends])),
+            (graph, run(graph, derivatives, [p, F, J, F_j, H, F_jl, h_q, *ends])),
+        ]
     except Refused as error:
         return None, str(error)
+    count = max(graph.count(results) for _, results in functions)
+    if count > _MOST_OPERATIONS:
+        return None, f"needs {count} operations at a point, more than {_MOST_OPERATIONS}"
     compiled = native_code(functions, sizes, rows=2)
     points, weights, masses = integrals.domain.points, integrals.domain.weights, integrals.masses
-    table = table_of_rows(np.column_stack([points, weights, masses]), (3, 4))
-    return NativeIntegrals(compiled, table), ""
+    return NativeIntegrals(compiled, table_of_rows(np.column_stack([points, weights, masses]), (3, 4))), ""
 
 
-def _symmetric(x: Any) -> Any:
-    """An array (n, n, ...) with its lower triangle in place of the upper one, to which it is equal."""
-    j, k = np.indices(x.shape[:2])
-    return x[np.maximum(j, k), np.minimum(j, k)]
-
-
-def _traced(function: Callable[..., Any], sizes: list[int]) -> tuple[Graph, list[np.ndarray]]:
-    graph, results = trace(function, [(size,) for size in sizes])
-    count = graph.count(results)
-    if count > _MOST_OPERATIONS:
-        raise Refused(f"needs {count} operations at a point, more than {_MOST_OPERATIONS}")
-    return graph, results
+def _symmetric(nodes: np.ndarray) -> np.ndarray:
+    """Nodes of second derivatives (n, n, ...), with the lower triangle in place of the upper one, to which it is
+    equal."""
+    j, k = np.indices(nodes.shape[:2])
+    return nodes[np.maximum(j, k), np.minimum(j, k)]

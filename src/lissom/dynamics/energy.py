@@ -91,8 +91,6 @@ def energy_kernel(act: Acting) -> Any:
                 first_moment += R * mass_c + t.node[k].mass * (p + o)  # (2)
                 gravitational -= wp.dot(gravity[0], R * heavy_c + t.node[k].heavy * (p + o))
         elastic = elastic_energy(t, s, i, q)
-        for b in range(s.deforming.energy.shape[1]):
-            elastic += s.deforming.energy[i, b]
         out[i, 0] = kinetic
         out[i, 1] = gravitational
         out[i, 2] = elastic

@@ -18,6 +18,7 @@ import numpy as np
 import warp as wp
 
 from lissom.forces import (
+    body_elasticity,
     contact,
     elasticity,
     fluid,
@@ -37,6 +38,7 @@ from lissom.passes.scratch import Scratch
 TERMS = (
     elasticity.TERM,
     green_strains.TERM,
+    body_elasticity.TERM,
     springs.JOINT_TERM,
     loads.LOAD_TERM,
     fluid.TERM,

@@ -112,13 +112,13 @@ def _map_state(model: Model, batch: int) -> MapState:
 
 
 def _deforming_state(model: Model, batch: int) -> DeformingState:
-    """Buffers of integrals over deformable bodies; those by pair of coordinates are empty unless Python fills them."""
+    """Buffers of integrals over deformable bodies; those by pair of coordinates are empty if all bodies are linear."""
     bodies, state = model.deforming, DeformingState()
-    called = bodies.calls_python
+    is_general = not bool(np.all(bodies.is_linear))
     for name, variable in DeformingState.vars.items():
         size = len(bodies) if name in BY_BODY else bodies.column_start[-1]
         if name in BY_PAIR:
-            size = bodies.pair_start[-1] * called
+            size = bodies.pair_start[-1] * is_general
         setattr(state, name, wp.zeros((batch, int(size)), dtype=variable.type.dtype, device=model.device))
     return state
 

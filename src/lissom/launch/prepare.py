@@ -389,11 +389,10 @@ def _fill_integrals(model: Model, views: Views, host: dict[str, Any], derivative
     q = host["q"][: len(rows["c"])]
     zeros = np.zeros((len(q), model.nv))
     v, a = (host.get(name, zeros)[: len(q)] for name in ("v", "a"))
-    elastic = "terms" not in host or bool(int(host["terms"].flat[0]) & int(SPRINGS))
     parts = [(_values, VALUES, (q, v))] + [(_derivatives, DERIVATIVES, (q, v, a))] * derivatives
     for function, names, state in parts:
-        key = (names, elastic, *(part.tobytes() for part in state))
-        make = partial(_put_integrals, model, rows, partial(function, elastic=elastic), state)
+        key = (names, *(part.tobytes() for part in state))
+        make = partial(_put_integrals, model, rows, function, state)
         table_cache(model).fill([key], rows, names, make)
     views.copy_to_device("deforming")
 
@@ -438,14 +437,14 @@ def _put_pulls(model: Model, rows: dict[str, np.ndarray], q: np.ndarray, derived
             rows["B"][: len(q), part.by_column] = B.reshape(len(q), -1)
 
 
-def _values(integrals: Any, q: np.ndarray, v: np.ndarray, elastic: bool) -> dict[str, np.ndarray]:
+def _values(integrals: Any, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
     x = integrals.values(q, v, q.shape[1])
     inertia = {name: getattr(x, name) for name in ("c", "P", "c_j", "P_j", "M", "c_v", "b_v", "w_j", "e_v")}
-    return inertia | {"energy": x.U, "force": elastic * (x.g + x.d), "D": elastic * x.d_v}
+    return inertia | {"energy": x.U, "force": x.g + x.d, "D": x.d_v}
 
 
-def _derivatives(integrals: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, elastic: bool) -> dict[str, np.ndarray]:
+def _derivatives(integrals: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, np.ndarray]:
     x = integrals.derivatives(q, v, a, q.shape[1])
     inertia = {name: getattr(x, name) for name in ("c_q", "b_q", "e_q", "c_jl", "P_jl", "w_q")}
     by_speed = {"c_qdot": x.c_v, "b_qdot": x.b_v, "e_qdot": x.e_v, "w_qdot": x.w_v}
-    return inertia | by_speed | {"K": elastic * (x.K + x.d_q)}
+    return inertia | by_speed | {"K": x.K + x.d_q}

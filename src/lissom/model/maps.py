@@ -55,7 +55,7 @@ class Maps:
         """Indices of the mapped nodes whose tables Python computes."""
         yield from (m for m, _ in self.functions())
         for group in self.group:
-            yield from group
+            yield from (m for m in group if self.place_function[m] == 0)
 
     def functions(self) -> Iterator[tuple[int, PoseFunction]]:
         """Index and pose of each mapped node with a user's function that is not native."""
@@ -99,7 +99,7 @@ def map_tables(nodes: list[Node]) -> Maps:
 
 def _addresses(poses: Iterable[Any]) -> np.ndarray:
     """Addresses of the two native functions of poses, shape (2, m); zeros for those that have none."""
-    native = [pose.native if isinstance(pose, PoseFunction) else None for pose in poses]
+    native = [None if isinstance(pose, PoseSpline) else pose.native for pose in poses]
     rows = [(0, 0) if functions is None else functions.address for functions in native]
     return np.array(rows, dtype=np.uint64).reshape(-1, 2).T.copy()
 
@@ -143,7 +143,7 @@ class Stretched:
 class Deforming:
     """The deformable bodies, in the order of the nodes of kind BODY."""
 
-    node: np.ndarray
+    node: Ints
     q_start: np.ndarray  # first coordinate in q
     integrals: tuple[ShapeIntegrals, ...]
     stretched: tuple[Stretched | None, ...]  # elasticity of Green strains that kernels evaluate; None for other bodies
@@ -161,6 +161,10 @@ class Deforming:
     Q_dot: Floats  # ∫ρ φ_j·φ_k by pair
     pair_row_start: Ints  # start of the rows of each body in `pair_rows`
     pair_rows: Floats  # the same constants in the order of function `pair_rows`, in which sums of rows are fast
+    values_function: Addresses  # native functions of the integrals and of their derivatives; 0 where there are none
+    derivatives_function: Addresses
+    points_start: Ints  # start of the table of each body for its native functions
+    points: Floats
 
     def __len__(self) -> int:
         return len(self.node)
@@ -168,7 +172,25 @@ class Deforming:
     @property
     def calls_python(self) -> bool:
         """Whether integrals come from Python functions, which kernels cannot call."""
-        return not bool(np.all(self.is_linear))
+        return bool(np.any((self.is_linear == 0) & (self.values_function == 0)))
+
+    def on(self, device: str) -> Deforming:
+        """The same tables for a device. Native functions exist on the CPU only; Python computes them elsewhere."""
+        native, points, points_start = _native_functions(self.integrals if device == "cpu" else ())
+        if device != "cpu":
+            native = np.zeros((2, len(self)), dtype=np.uint64)
+        return replace(self, values_function=native[0], derivatives_function=native[1], points=points,
+                       points_start=points_start)
+
+
+def _native_functions(bodies: Iterable[ShapeIntegrals]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Addresses of the two native functions of bodies, shape (2, m), zeros for those that have none; and their tables
+    of points in one, with the start of each."""
+    native = [body.native for body in bodies]
+    rows = [(0, 0) if known is None else known.functions.address for known in native]
+    tables = [np.zeros(0) if known is None else known.table for known in native]
+    address = np.array(rows, dtype=np.uint64).reshape(-1, 2).T.copy()
+    return address, np.concatenate([np.zeros(0), *tables]), starts(np.array([len(table) for table in tables], dtype=int))
 
 
 def deforming_tables(nodes: list[Node]) -> Deforming:
@@ -178,6 +200,7 @@ def deforming_tables(nodes: list[Node]) -> Deforming:
     constants = [_constants(flesh.coefficients, flesh.integrals, n) for (_, _, flesh), n in zip(found, sizes.tolist())]
     Q = np.concatenate([np.zeros((0, 3, 3)), *(c.Q_jk.reshape(-1, 3, 3) for c in constants)])
     rows = [pair_rows(c) for c in constants]
+    native, points, points_start = _native_functions([flesh.integrals for _, _, flesh in found])
     return Deforming(
         node=np.array([k for k, _, _ in found], dtype=np.int32),
         q_start=np.array([node.v_start + node.q_shift for _, node, _ in found], dtype=np.int32),
@@ -197,6 +220,10 @@ def deforming_tables(nodes: list[Node]) -> Deforming:
         Q_dot=np.trace(Q, axis1=1, axis2=2),
         pair_row_start=starts(np.array([part.size for part in rows], dtype=int))[:-1],
         pair_rows=np.concatenate([np.zeros(0), *rows]),
+        values_function=native[0],
+        derivatives_function=native[1],
+        points_start=points_start,
+        points=points,
     )
 
 

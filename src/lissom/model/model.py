@@ -329,7 +329,7 @@ class Model:
             ModelError: this machine has no such device.
         """
         check_device(device)
-        return replace(self, device=device, maps=self.maps.on(device), cache={})
+        return replace(self, device=device, maps=self.maps.on(device), deforming=self.deforming.on(device), cache={})
 
     def anchored(self, anchors: ArrayLike) -> Model:
         """Same model, with given anchors at which contacts stick.

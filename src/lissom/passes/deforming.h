@@ -218,20 +218,20 @@ LISSOM_INLINE void integrate_motion(
     to[2] = b_v[2] + turned[1] - turned[3];
 }
 
-// Generalised forces (3) of the coordinates of body b: c_j·a + A : P_j + 2 ω·w_j + e_j + f_j, with A of `turning`.
+// Generalised forces (3) of the coordinates of body b: c_j·a + A : P_j + 2 ω·w_j + e_j, with A of `turning`.
 LISSOM_INLINE void put_own_forces(const Tables& t, const Scratch& s, int b, int n, int i, vec3 acc, vec3 w, mat3 A) {
     const int at = t.deforming.column_start.data[b];
     const double* c_j = (const double*)(row(s.deforming.c_j, i) + at);
     const double* P_j = (const double*)(row(s.deforming.P_j, i) + at);
     const double* w_j = (const double*)(row(s.deforming.w_j, i) + at);
-    const double *e_j = row(s.deforming.e, i) + at, *f_j = row(s.deforming.force, i) + at;
+    const double *e_j = row(s.deforming.e, i) + at;
     double* to = row(s.deforming.own, i) + at;
     const double a0 = acc.c[0], a1 = acc.c[1], a2 = acc.c[2], w0 = 2.0 * w.c[0], w1 = 2.0 * w.c[1], w2 = 2.0 * w.c[2];
     const double A0 = A.data[0][0], A1 = A.data[0][1], A2 = A.data[0][2], A3 = A.data[1][0], A4 = A.data[1][1];
     const double A5 = A.data[1][2], A6 = A.data[2][0], A7 = A.data[2][1], A8 = A.data[2][2];
     for (int j = 0; j < n; ++j) {
         const double *c = c_j + 3 * j, *P = P_j + 9 * j, *x = w_j + 3 * j;
-        to[j] = (e_j[j] + f_j[j] + a0 * c[0] + a1 * c[1] + a2 * c[2]) + (w0 * x[0] + w1 * x[1] + w2 * x[2])
+        to[j] = (e_j[j] + a0 * c[0] + a1 * c[1] + a2 * c[2]) + (w0 * x[0] + w1 * x[1] + w2 * x[2])
             + (A0 * P[0] + A1 * P[1] + A2 * P[2] + A3 * P[3])
             + (A4 * P[4] + A5 * P[5] + A6 * P[6] + A7 * P[7] + A8 * P[8]);
     }
@@ -294,4 +294,60 @@ LISSOM_INLINE void add_own_block(
                     + (turn[6] * from[6] + turn[7] * from[7] + turn[8] * from[8]);
             }
     }
+}
+
+// The integrals of body b at θ and θ̇ by its native function (bodies/native_integrals): the tables of c to D.
+LISSOM_INLINE void call_values(const Tables& t, const Scratch& s, int b, int i) {
+#if !defined(__CUDACC__) && !defined(__CUDA_ARCH__)
+    typedef void (*Function)(const double* const*, double* const*);
+    const int at = t.deforming.column_start.data[b], pair = t.deforming.pair_start.data[b];
+    const double* in[] = {
+        row(s.deforming.theta, i) + at, row(s.deforming.theta_dot, i) + at,
+        t.deforming.points.data + t.deforming.points_start.data[b]
+    };
+    double* out[] = {
+        (double*)(row(s.deforming.c, i) + b), (double*)(row(s.deforming.P, i) + b),
+        (double*)(row(s.deforming.c_j, i) + at), (double*)(row(s.deforming.P_j, i) + at),
+        row(s.deforming.M, i) + pair, (double*)(row(s.deforming.c_v, i) + b),
+        (double*)(row(s.deforming.b_v, i) + b), (double*)(row(s.deforming.w_j, i) + at),
+        row(s.deforming.e_v, i) + at, row(s.deforming.energy, i) + b, row(s.deforming.force, i) + at,
+        row(s.deforming.D, i) + pair
+    };
+    ((Function)t.deforming.values_function.data[b])(in, out);
+#endif
+}
+
+// The derivatives of the integrals of body b at θ, θ̇ and θ̈ by its native function: the tables of c_q to K.
+LISSOM_INLINE void call_derivatives(const Tables& t, const Scratch& s, int b, int n, int i) {
+#if !defined(__CUDACC__) && !defined(__CUDA_ARCH__)
+    typedef void (*Function)(const double* const*, double* const*);
+    enum { MOST = 8 };  // coordinates, as in bodies/native_integrals
+    double pxH[3 * MOST * MOST], HJ[MOST * MOST * MOST];
+    const int at = t.deforming.column_start.data[b], pair = t.deforming.pair_start.data[b];
+    const double* in[] = {
+        row(s.deforming.theta, i) + at, row(s.deforming.theta_dot, i) + at,
+        t.deforming.points.data + t.deforming.points_start.data[b]
+    };
+    double *c_q = (double*)(row(s.deforming.c_q, i) + at), *b_q = (double*)(row(s.deforming.b_q, i) + at);
+    double *e_q = row(s.deforming.e_q, i) + pair, *c_jl = (double*)(row(s.deforming.c_jl, i) + pair);
+    double* JxJ = (double*)(row(s.deforming.w_qdot, i) + pair);
+    double* out[] = {
+        c_q, b_q, e_q, c_jl, (double*)(row(s.deforming.P_jl, i) + pair), (double*)(row(s.deforming.w_q, i) + pair),
+        (double*)(row(s.deforming.c_qdot, i) + at), (double*)(row(s.deforming.b_qdot, i) + at),
+        row(s.deforming.e_qdot, i) + pair, JxJ, row(s.deforming.K, i) + pair, pxH, HJ
+    };
+    ((Function)t.deforming.derivatives_function.data[b])(in, out);
+    // The parts with θ̈: Σ ∂²f/∂θ_l∂θ_k θ̈_k of (4) of bodies/integrals in c̈, b and e_j.
+    const double* a = row(s.deforming.theta_ddot, i) + at;
+    for (int l = 0; l < n; ++l)
+        for (int k = 0; k < n; ++k) {
+            const int lk = n * l + k, kl = n * k + l;
+            for (int r = 0; r < 3; ++r) {
+                c_q[3 * l + r] += c_jl[3 * kl + r] * a[k];
+                b_q[3 * l + r] += (JxJ[3 * kl + r] + pxH[3 * lk + r]) * a[k];
+            }
+            for (int j = 0; j < n; ++j)
+                e_q[n * j + l] += (HJ[n * (n * j + l) + k] + HJ[n * lk + j]) * a[k];
+        }
+#endif
 }

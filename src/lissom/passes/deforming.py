@@ -2,15 +2,17 @@
 
 The inertia forces of such a body follow from integrals over it that depend on θ and its rates only, in the body's
 frame: c = ∫ρp, P = ∫ρ ppᵀ and, with J_j = ∂p/∂θ_j, c_j = ∫ρJ_j, P_j = ∫ρ pJ_jᵀ, M_jl = ∫ρ J_j·J_l. If p is linear in θ
-they are computed here from constants; otherwise Python fills them before a launch (launch/prepare). With the twist
+they are computed here from constants. For other functions they are sums over points by native code
+(bodies/native_integrals), made once for a state, when they are first needed; or Python fills them before a launch
+(launch/prepare). With the twist
 (ω; v) of the frame, its acceleration minus gravity (ω̇; v̇), and a = v̇ + ω×v, the wrench on the frame and the
 generalised forces of θ are
 
     force  = m a + ω̇×c + ω×(ω×c) + 2 ω×ċ + c̈                                                           (1)
     moment = c×a + I ω̇ + ω×Iω + 2 L ω + b,   I = tr P − P,   L = tr Π − Πᵀ,   Π = Σ P_j θ̇_j              (2)
-    τ_j    = c_j·a + β_j·ω̇ + ωᵀP_jω − ω² tr P_j + 2 ω·w_j + e_j + f_j,   β_j = ∫ρ p×J_j                  (3)
+    τ_j    = c_j·a + β_j·ω̇ + ωᵀP_jω − ω² tr P_j + 2 ω·w_j + e_j,   β_j = ∫ρ p×J_j                  (3)
 
-with c̈ = ∫ρp̈, b = ∫ρ p×p̈, e_j = ∫ρ J_j·p̈, w_j = ∫ρ ṗ×J_j and f_j the force of elasticity and damping of the material.
+with c̈ = ∫ρp̈, b = ∫ρ p×p̈, e_j = ∫ρ J_j·p̈ and w_j = ∫ρ ṗ×J_j. Elasticity and damping are terms of force.
 
 At fixed θ the derivatives by the motion of the frame are those of a rigid body, plus N for its twist:
 
@@ -57,6 +59,8 @@ from lissom.passes import columns, inertia
 from lissom.passes.columns import Columns, Matrix, add_to_row
 from lissom.passes.scratch import Direction, Scratch, joint_side
 
+VALUES, DERIVATIVES = wp.constant(wp.int32(1)), wp.constant(wp.int32(2))  # of the integrals that are known
+
 native = native_functions("passes/deforming.h")
 
 
@@ -82,8 +86,20 @@ def integrate_motion(t: Tables, s: Scratch, b: int, first: int, n: int, i: int, 
 
 @wp.func_native(native("put_own_forces"))
 def put_own_forces(t: Tables, s: Scratch, b: int, n: int, i: int, acc: vec3, w: vec3, A: mat3):
-    """Generalised forces (3) of the coordinates of body b: c_j·a + A : P_j + 2 ω·w_j + e_j + f_j, with A of
+    """Generalised forces (3) of the coordinates of body b: c_j·a + A : P_j + 2 ω·w_j + e_j, with A of
     `turning`."""
+    ...
+
+
+@wp.func_native(native("call_values"))
+def call_values(t: Tables, s: Scratch, b: int, i: int):
+    """The integrals of body b at θ and θ̇ by its native function."""
+    ...
+
+
+@wp.func_native(native("call_derivatives"))
+def call_derivatives(t: Tables, s: Scratch, b: int, n: int, i: int):
+    """The derivatives of the integrals of body b at θ, θ̇ and θ̈ by its native function."""
     ...
 
 
@@ -132,6 +148,44 @@ def slope_of_P(t: Tables, s: Scratch, i: int, b: int, j: int, n: int, c: int) ->
 
 
 @wp.func
+def is_native(t: Tables, b: int) -> bool:
+    """Whether body b has native functions of its integrals."""
+    return t.deforming.values_function[b] != wp.uint64(0)
+
+
+@wp.func(inline=False)
+def integrate(t: Tables, s: Scratch, i: int, k: int):
+    """Compute the integrals of a body with native functions, unless they are known at its state."""
+    b = t.node[k].map
+    if is_native(t, b) and s.deforming.known[i, b] & VALUES == 0:
+        s.deforming.known[i, b] = s.deforming.known[i, b] | VALUES
+        call_values(t, s, b, i)
+        finish_rates(t, s, i, b, t.deforming.column_start[b], s.deforming.theta_dot, s.deforming.theta_ddot)
+
+
+@wp.func(inline=False)
+def integrate_derivatives(t: Tables, s: Scratch, i: int, k: int):
+    """Compute the derivatives of the integrals of a body with native functions, unless they are known at its state."""
+    b = t.node[k].map
+    if is_native(t, b) and s.deforming.known[i, b] & DERIVATIVES == 0:
+        s.deforming.known[i, b] = s.deforming.known[i, b] | DERIVATIVES
+        call_derivatives(t, s, b, t.node[k].v_stop - t.node[k].v_start, i)
+
+
+@wp.func
+def finish_rates(t: Tables, s: Scratch, i: int, b: int, first: int, v: Matrix, a: Matrix):
+    """(11) and e_j of a body that is not linear in θ; θ̇ and θ̈ begin at `first` in v and a."""
+    at = t.deforming.column_start[b]
+    n = t.deforming.column_start[b + 1] - at
+    integrate_motion(t, s, b, first, n, i, v, a)
+    for j in range(n):
+        e_j = s.deforming.e_v[i, at + j]
+        for c in range(n):
+            e_j += gram(t, s, i, b, j, n, c) * a[i, first + c]
+        s.deforming.e[i, at + j] = e_j
+
+
+@wp.func
 def put_frame(t: Tables, s: Scratch, i: int, k: int):
     """Pose of the frame."""
     R, p = joint_side(t, s, i, k)
@@ -144,9 +198,16 @@ def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     """Pose of the frame, and the integrals that depend on θ only."""
     put_frame(t, s, i, k)
     b = t.node[k].map
+    first = t.node[k].v_start
     if t.deforming.is_linear[b] != 0:
-        first = t.node[k].v_start
         integrate_positions(t, s, b, first + t.node[k].q_shift, t.node[k].v_stop - first, i, q)
+    elif is_native(t, b):
+        s.deforming.known[i, b] = 0
+        at = t.deforming.column_start[b]
+        for j in range(t.node[k].v_stop - first):
+            s.deforming.theta[i, at + j] = q[i, first + t.node[k].q_shift + j]
+            s.deforming.theta_dot[i, at + j] = so3.ZERO
+            s.deforming.theta_ddot[i, at + j] = so3.ZERO
 
 
 @wp.func(inline=False)
@@ -158,14 +219,15 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
     n = t.node[k].v_stop - first
     if t.deforming.is_linear[b] != 0:
         integrate_rates(t, s, b, first + t.node[k].q_shift, first, n, i, q, v, a)
-    else:
-        integrate_motion(t, s, b, first, n, i, v, a)
+    elif is_native(t, b):
+        s.deforming.known[i, b] = 0
         at = t.deforming.column_start[b]
         for j in range(n):
-            e_j = s.deforming.e_v[i, at + j]
-            for c in range(n):
-                e_j += gram(t, s, i, b, j, n, c) * a[i, first + c]
-            s.deforming.e[i, at + j] = e_j
+            s.deforming.theta[i, at + j] = q[i, first + t.node[k].q_shift + j]
+            s.deforming.theta_dot[i, at + j] = v[i, first + j]
+            s.deforming.theta_ddot[i, at + j] = a[i, first + j]
+    else:
+        finish_rates(t, s, i, b, first, v, a)
     return vec6(), vec6()
 
 
@@ -190,6 +252,7 @@ def turning(w: vec3, w_dot: vec3) -> mat3:
 @wp.func(inline=False)
 def newton_euler(t: Tables, s: Scratch, i: int, k: int) -> vec6:
     """Wrench (1), (2) on the frame, in the base frame; the generalised forces (3) are stored in s."""
+    integrate(t, s, i, k)
     b = t.node[k].map
     w, _u, w_dot, acc = own_motion(s, i, k)
     c = s.deforming.c[i, b]
@@ -205,6 +268,7 @@ def newton_euler(t: Tables, s: Scratch, i: int, k: int) -> vec6:
 @wp.func(inline=False)
 def momentum(t: Tables, s: Scratch, i: int, k: int, v: Matrix):
     """Momentum of the body in the frame's axes, about its origin, and its kinetic energy."""
+    integrate(t, s, i, k)
     b = t.node[k].map
     R = s.node[i, k].R
     p = s.node[i, k].p
@@ -226,12 +290,14 @@ def momentum(t: Tables, s: Scratch, i: int, k: int, v: Matrix):
 @wp.func
 def first_moment(t: Tables, s: Scratch, i: int, k: int) -> vec3:
     """c of the body, in the frame's axes."""
+    integrate(t, s, i, k)
     return s.deforming.c[i, t.node[k].map]
 
 
 @wp.func
 def spatial_inertia(t: Tables, s: Scratch, i: int, k: int) -> mat6:
     """Inertia of the body in its present shape, in the base frame."""
+    integrate(t, s, i, k)
     b = t.node[k].map
     J = around(s.deforming.P[i, b])
     m = so3.diagonal_plus(t.deforming.mass[b], vec3())
@@ -285,6 +351,7 @@ def acceleration_row(s: Scratch, i: int, at: int) -> vec6:
 @wp.func(inline=False)
 def couple_mass(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix, half: Matrix):
     """Add the coupling of θ to the frame to the running sum V, and half of the block of θ to the half of M."""
+    integrate(t, s, i, k)
     b = t.node[k].map
     at = t.deforming.column_start[b]
     first = t.node[k].v_start
@@ -302,6 +369,7 @@ def couple_block(
     t: Tables, s: Scratch, i: int, k: int, square: int, width: int, row: int, H: Matrix, G: Matrix, diagonal: Matrix
 ):
     """Add the terms of the body to H, G and the diagonal of its block, with the storage of `articulated`."""
+    integrate(t, s, i, k)
     b = t.node[k].map
     at = t.deforming.column_start[b]
     n = t.node[k].v_stop - t.node[k].v_start
@@ -326,6 +394,7 @@ def project_change(t: Tables, s: Scratch, i: int, k: int, tau: Matrix):
 @wp.func(inline=False)
 def twist_response(t: Tables, s: Scratch, i: int, k: int) -> mat6:
     """N of (4), in the base frame."""
+    integrate(t, s, i, k)
     b = t.node[k].map
     L = wp.transpose(around(s.deforming.Pi[i, b]))
     N = se3.block(so3.TWO * L, mat3(), -so3.TWO * so3.hat(s.deforming.c_dot[i, b]), mat3())
@@ -359,7 +428,7 @@ def wrench_by_q(s: Scratch, i: int, at: int, w: vec3, w_dot: vec3, acc: vec3) ->
 
 @wp.func(inline=False)
 def slopes_of_rates(t: Tables, s: Scratch, i: int, k: int, v: Matrix, a: Matrix):
-    """Compute ∂ċ/∂θ_e and ∂Π/∂θ_e, and ∂b/∂θ_e if the points are linear in θ."""
+    """Compute ∂ċ/∂θ_e and ∂Π/∂θ_e, and ∂b/∂θ_e if the points are linear in θ. integrate_derivatives must have run."""
     b = t.node[k].map
     at = t.deforming.column_start[b]
     pair = t.deforming.pair_start[b]
@@ -392,7 +461,7 @@ def own_by_q(t: Tables, s: Scratch, i: int, b: int, j: int, n: int, e: int, A: m
     if t.deforming.is_linear[b] == 0:
         at = t.deforming.pair_start[b] + n * j + e
         y += wp.dot(s.deforming.c_jl[i, at], acc) + so3.TWO * wp.dot(w, s.deforming.w_q[i, at])
-        y += s.deforming.e_q[i, at] + s.deforming.K[i, at]
+        y += s.deforming.e_q[i, at]
     return y
 
 
@@ -402,7 +471,7 @@ def own_by_v(t: Tables, s: Scratch, i: int, b: int, j: int, n: int, e: int, w: v
     at = t.deforming.pair_start[b] + n * j + e
     if t.deforming.is_linear[b] != 0:
         return so3.TWO * wp.dot(w, t.deforming.Q_cross[t.deforming.pair_start[b] + n * e + j])
-    return so3.TWO * wp.dot(w, s.deforming.w_qdot[i, at]) + s.deforming.e_qdot[i, at] + s.deforming.D[i, at]
+    return so3.TWO * wp.dot(w, s.deforming.w_qdot[i, at]) + s.deforming.e_qdot[i, at]
 
 
 @wp.func(inline=False)
@@ -425,6 +494,7 @@ def couple(
     p = s.node[i, k].p
     w, u, w_dot, acc = own_motion(s, i, k)
     A = turning(w, w_dot)
+    integrate_derivatives(t, s, i, k)
     if by_q != so3.ZERO:
         slopes_of_rates(t, s, i, k, v, a)
     if t.deforming.is_linear[b] != 0:
@@ -480,6 +550,7 @@ def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: 
     )
     y = se3.join(moment, force)
     A = turning(w, w_dot)
+    integrate_derivatives(t, s, i, k)
     slopes_of_rates(t, s, i, k, v, a)
     for j in range(n):
         row = acceleration_row(s, i, at + j)
@@ -498,6 +569,7 @@ def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: 
 def own_coriolis(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
     """Y of coriolis_matrix for the frame, in the base frame: the block of (8) minus M ad_η, with the inertia M
     there."""
+    integrate(t, s, i, k)
     b = t.node[k].map
     w, _u, _w_dot, _acc = own_motion(s, i, k)
     P = s.deforming.P[i, b]
@@ -512,6 +584,7 @@ def own_coriolis(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
 def couple_coriolis(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix, P: Matrix, Q: Matrix, half: Matrix):
     """Add the coupling of θ to the frame in (8) to the running sums V, P and Q of coriolis_matrix, and the block of θ
     to half."""
+    integrate_derivatives(t, s, i, k)
     b = t.node[k].map
     at = t.deforming.column_start[b]
     first = t.node[k].v_start

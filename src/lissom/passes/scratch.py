@@ -106,6 +106,8 @@ class DeformingState:
     Names are those of the equations of deforming. Names that end in _v are values for θ̈ = 0. Names that end in _q and
     _qdot are derivatives by θ and θ̇; those of ċ and Π are at fixed θ̇. force, K, D and energy belong to the material:
     its generalised force, stiffness, damping and energy. own, own_change: generalised forces (3) and their changes.
+    theta, theta_dot, theta_ddot: the state of bodies with native functions; known: which of their integrals belong to
+    it, a sum of deforming.VALUES and deforming.DERIVATIVES.
     """
 
     c: wp.array2d(dtype=vec3)
@@ -140,6 +142,10 @@ class DeformingState:
     e_qdot: wp.array2d(dtype=wp.float64)
     K: wp.array2d(dtype=wp.float64)
     D: wp.array2d(dtype=wp.float64)
+    theta: wp.array2d(dtype=wp.float64)
+    theta_dot: wp.array2d(dtype=wp.float64)
+    theta_ddot: wp.array2d(dtype=wp.float64)
+    known: wp.array2d(dtype=wp.int32)
 
 
 @wp.struct
@@ -159,7 +165,7 @@ class PullState:
     response: wp.array2d(dtype=vec6)
 
 
-BY_BODY = ("c", "P", "c_v", "b_v", "c_dot", "Pi", "c_ddot", "b", "energy")
+BY_BODY = ("c", "P", "c_v", "b_v", "c_dot", "Pi", "c_ddot", "b", "energy", "known")
 BY_PAIR = ("M", "c_jl", "P_jl", "w_q", "w_qdot", "e_q", "e_qdot", "K", "D")
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
-from lissom.tracing.graph import Refused, trace
+from lissom.tracing.graph import Refused, derivative, run, trace
 from lissom.tracing.native import Traced, native_code
 
 _RIGID = 1e-9  # largest allowed deviation of a pose from a rigid transform
@@ -215,46 +215,60 @@ def _shape(function: Callable[[Any], Any], n: int) -> tuple[int, ...]:
     return tuple(getattr(found, "shape", ()))
 
 
-def _derivatives(function: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """Functions of q: the pose, and the pose with its derivatives (1)."""
+def _columns(g: Any, slope: Any) -> Any:
+    """S of (1) from a pose (4, 4) and its derivatives (4, 4, n)."""
+    import jax.numpy as jnp
+
+    W = jnp.einsum("ki,kjn->nij", g[:3, :3], slope[:3, :3])
+    u = jnp.einsum("ki,kn->ni", g[:3, :3], slope[:3, 3])
+    turn = (W[:, 2, 1] - W[:, 1, 2], W[:, 0, 2] - W[:, 2, 0], W[:, 1, 0] - W[:, 0, 1])
+    return jnp.concatenate([0.5 * jnp.stack(turn, axis=1), u], axis=1)
+
+
+def _in_double(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A pose function whose result is an array of float64."""
+    import jax.numpy as jnp
+
+    return lambda q: jnp.asarray(function(q), dtype=jnp.float64)
+
+
+@lru_cache(maxsize=64)
+def _compiled(function: Callable[[Any], Any], n: int) -> Callable[..., Any]:
+    """The pose with its derivatives (1) as a function of configurations (m, n), in float64, compiled by JAX."""
     import jax
     import jax.numpy as jnp
 
-    def pose(q: Any) -> Any:
-        return jnp.asarray(function(q), dtype=jnp.float64)
+    pose = _in_double(function)
 
     def columns(q: Any) -> Any:
-        g, slope = pose(q), jax.jacfwd(pose)(q)
-        W = jnp.einsum("ki,kjn->nij", g[:3, :3], slope[:3, :3])
-        u = jnp.einsum("ki,kn->ni", g[:3, :3], slope[:3, 3])
-        turn = (W[:, 2, 1] - W[:, 1, 2], W[:, 0, 2] - W[:, 2, 0], W[:, 1, 0] - W[:, 0, 1])
-        return jnp.concatenate([0.5 * jnp.stack(turn, axis=1), u], axis=1)
+        return _columns(pose(q), jax.jacfwd(pose)(q))
 
     def everything(q: Any) -> Any:
         once = jax.jacfwd(columns)
         return pose(q), columns(q), jnp.moveaxis(once(q), 1, -1), jnp.moveaxis(jax.jacfwd(once)(q), 1, -1)
 
-    return pose, everything
+    return compiled(jax.vmap(everything))
 
 
-@lru_cache(maxsize=64)
-def _compiled(function: Callable[[Any], Any], n: int) -> Callable[..., Any]:
-    """The pose with its derivatives (1) as a function of configurations (m, n), in float64."""
-    import jax
-
-    return compiled(jax.vmap(_derivatives(function)[1]))
-
-
-@lru_cache(maxsize=64)
-def _traced(function: Callable[[Any], Any], n: int) -> tuple[Traced | None, str]:
-    """The native functions of a pose, or the reason for which there are none."""
+def traced_pose(function: Callable[[Any], Any], n: int) -> tuple[Traced | None, str]:
+    """The native functions of a pose as a function of n coordinates, or the reason for which there are none."""
     if n > _MOST_TRACED:
         return None, f"has {n} coordinates, more than {_MOST_TRACED}"
     try:
-        graph, (g, S, S_q, S_qq) = trace(_derivatives(function)[1], [(n,)])
+        graph, (g,) = trace(_in_double(function), [(n,)])
+        q = [graph.input(j) for j in range(n)]
+        (S,) = run(graph, _columns, [g, derivative(graph, g, q)])
+        S_q = derivative(graph, S, q)  # (n, 6, n), indexed [j, :, c]
+        S_qq = derivative(graph, S_q, q)
     except Refused as error:
         return None, str(error)
-    return native_code([(graph, (g[:3, :3], g[:3, 3], S, S_q)), (graph, (S_qq,))], [n]), ""
+    functions = [
+        (graph, (g[:3, :3], g[:3, 3], S, np.moveaxis(S_q, 1, -1))), (graph, (np.moveaxis(S_qq, 1, -1),))
+    ]
+    return native_code(functions, [n]), ""
+
+
+_traced = lru_cache(maxsize=64)(traced_pose)
 
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, final
 
 import numpy as np
@@ -34,6 +35,8 @@ _FOLDS: dict[str, Callable[..., Any]] = {
     "gt": np.greater, "ge": np.greater_equal, "and": np.logical_and, "or": np.logical_or, "not": np.logical_not,
     "xor": np.logical_xor, "where": np.where,
 }  # fmt: skip
+_FLAT = frozenset({"is_finite", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "xor", "sign", "floor", "ceil",
+                   "round", "trunc"})  # operations with derivatives zero  # fmt: skip
 
 
 class Refused(Exception):
@@ -176,24 +179,118 @@ def trace(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> tu
     Raises:
         Refused: an operation that has no scalar form.
     """
+    graph = Graph()
+    return graph, run(graph, function, inputs(graph, shapes))
+
+
+def inputs(graph: Graph, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+    """Arrays of input nodes of the given shapes, numbered from 0 on."""
+    ends = np.cumsum([0, *map(math.prod, shapes)]).tolist()
+    found = [[graph.input(k) for k in range(first, end)] for first, end in zip(ends, ends[1:])]
+    return [np.array(nodes, dtype=np.int64).reshape(shape) for nodes, shape in zip(found, shapes)]
+
+
+def run(graph: Graph, function: Callable[..., Any], arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The nodes of the arrays that a JAX function returns for arrays of nodes.
+
+    Raises:
+        Refused: an operation that has no scalar form.
+    """
     import jax
 
     with jax.enable_x64(True):
-        arguments = [jax.ShapeDtypeStruct(shape, np.float64) for shape in shapes]
-        closed = jax.make_jaxpr(function)(*arguments)
-    graph, inputs, start = Graph(), [], 0
-    for shape in shapes:
-        count = math.prod(shape)
-        inputs.append(np.array([graph.input(start + k) for k in range(count)], dtype=np.int64).reshape(shape))
-        start += count
-    return graph, _Interpreter(graph).run(closed, inputs)
+        closed = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(nodes.shape, np.float64) for nodes in arguments))
+    return _Interpreter(graph).run(closed, list(arguments))
+
+
+@cache
+def _slope(operation: str, place: int, count: int) -> tuple[Graph, int]:
+    """The derivative of an operation by its operand `place` of `count`, as a graph of its operands, by JAX."""
+    import jax
+
+    primitive = getattr(jax.lax, operation)
+    graph, (found,) = trace(jax.grad(primitive, argnums=place), [()] * count)
+    return graph, int(found)
+
+
+def derivative(
+    graph: Graph, nodes: np.ndarray, by: Sequence[int], rates: Sequence[Sequence[int]] | None = None
+) -> np.ndarray:
+    """The nodes of derivatives of nodes, by the chain rule, with the derivatives of operations from JAX.
+
+    Args:
+        by: input nodes.
+        rates: directions, each with one node for each of `by`. None: the derivatives by each of them.
+    Returns:
+        Nodes of shape nodes.shape + (number of directions,).
+    """
+    zero = graph.number(0.0)
+    one = graph.number(1.0)
+    rates = [[one if j == k else zero for j in range(len(by))] for k in range(len(by))] if rates is None else rates
+    slopes: dict[int, list[int] | None] = {k: [rate[j] for rate in rates] for j, k in enumerate(by)}
+    pending = nodes.ravel().tolist()
+    while pending:
+        k = pending[-1]
+        operation, *operands = graph.nodes[k]
+        if k in slopes or operation in ("number", "input"):
+            slopes.setdefault(k, None)
+            pending.pop()
+            continue
+        missing = [x for x in operands if x not in slopes]
+        if missing:
+            pending.extend(missing)
+            continue
+        pending.pop()
+        slopes[k] = _chain(graph, k, operation, operands, [slopes[x] for x in operands])
+    flat = [slopes[k] or [zero] * len(rates) for k in nodes.ravel().tolist()]
+    return np.array(flat, dtype=np.int64).reshape(*nodes.shape, len(rates))
+
+
+def _chain(
+    graph: Graph, k: int, operation: str, operands: list[int], slopes: list[list[int] | None]
+) -> list[int] | None:
+    """The derivatives of node k along all directions from those of its operands; None if all are zero."""
+    apply, zero = graph.apply, graph.number(0.0)
+    if all(slope is None for slope in slopes) or operation in _FLAT:
+        return None
+    count = next(len(slope) for slope in slopes if slope is not None)
+    given = [slope or [zero] * count for slope in slopes]
+    if operation in ("add", "sub", "neg"):
+        return [apply(operation, *parts) for parts in zip(*given)]
+    if operation == "mul":
+        x, y = operands
+        return [apply("add", apply("mul", a, y), apply("mul", x, b)) for a, b in zip(*given)]
+    if operation == "div":
+        return [apply("div", apply("sub", a, apply("mul", k, b)), operands[1]) for a, b in zip(*given)]
+    if operation in ("where", "max", "min"):
+        which = operands[0] if operation == "where" else apply({"max": "ge", "min": "le"}[operation], *operands)
+        return [apply("where", which, a, b) for a, b in zip(*given[-2:])]
+    total = [zero] * count
+    for place, slope in enumerate(given):
+        if slopes[place] is not None:
+            factor = _substituted(graph, *_slope(operation, place, len(operands)), operands)
+            total = [apply("add", whole, apply("mul", factor, part)) for whole, part in zip(total, slope)]
+    return total
+
+
+def _substituted(graph: Graph, other: Graph, result: int, operands: list[int]) -> int:
+    """A node of another graph, with nodes of this one for its inputs."""
+    found: list[int] = []
+    for operation, *parts in other.nodes[: result + 1]:
+        if operation == "number":
+            found.append(graph.number(parts[0]))
+        elif operation == "input":
+            found.append(operands[parts[0]])
+        else:
+            found.append(graph.apply(operation, *(found[part] for part in parts)))
+    return found[result]
 
 
 def _elementwise(operation: str) -> Callable[..., Any]:
-    def run(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
+    def run_each(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
         return self.each(operation, *operands)
 
-    return run
+    return run_each
 
 
 class _Interpreter:
@@ -308,7 +405,7 @@ class _Interpreter:
         import jax
 
         entries = _MOVES[equation.primitive.name]
-        numbered = [k for k in range(len(operands)) if k in entries or entries == "all"]
+        numbered = [k for k in range(len(operands)) if entries == "all" or k in entries]
         if any(known[k] is None for k in range(len(operands)) if k not in numbered):
             raise Refused(f"chooses entries of an array ('{equation.primitive.name}') by an index that depends on values; use where")
         with jax.ensure_compile_time_eval(), jax.enable_x64(True):
