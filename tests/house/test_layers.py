@@ -7,7 +7,7 @@ import sys
 from house.sources import PACKAGE, imports, package_files, text
 
 # each layer may import itself and what stands before it
-LAYERS = ("errors", "portable", "lie", "robot", "bodies", "model", "passes", "forces", "systems", "launch",
+LAYERS = ("errors", "portable", "lie", "tracing", "robot", "bodies", "model", "passes", "forces", "systems", "launch",
           "dynamics", "statics", "stepping", "simulation", "gradients", "control", "inverse", "bridges", "io", "sweeps",
           "kernels", "viewing", "gym", "cli")  # fmt: skip
 # what a layer may see, where that is less than everything below it
@@ -15,8 +15,9 @@ ONLY = {
     "errors": (),
     "portable": ("errors",),
     "lie": ("errors",),
-    "robot": ("errors", "portable"),  # plain data: no numerics of ours
-    "bodies": ("errors", "portable", "robot"),  # integrals over bodies, by NumPy and JAX alone
+    "tracing": ("lie",),  # user functions to native code
+    "robot": ("errors", "portable", "tracing"),  # plain data: no numerics of ours
+    "bodies": ("errors", "portable", "robot", "tracing"),  # integrals over bodies, by NumPy and JAX alone
     "model": ("errors", "portable", "lie", "robot", "bodies"),
     "passes": ("errors", "lie", "robot", "model"),  # traversals, columns, moves and small linear algebra, in kernels
     "forces": ("errors", "lie", "robot", "model", "passes"),  # everything that acts, with its derivatives and energy
@@ -37,6 +38,7 @@ OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "vtkmodules", "PIL
 FOREIGN = {
     "errors": set(),
     "lie": {"numpy", "warp"},
+    "tracing": {"numpy", "jax", "warp"},
     "robot": {
         "numpy",
         "scipy",

@@ -78,8 +78,7 @@ class Body:
         known = LinearCoefficients(0.0, self.c_0, self.P_0, self.c_j, self.P0_j, self.Q, None, None, None)
         rows, shift = pair_rows(known), 8
         t.pair_row_start, t.pair_rows = device([0, shift], wp.int32), device(np.concatenate([random(shift), rows]))
-        self.force, self.c_v, self.b_v = random(COUNT, first + n), *random(2, COUNT, 2, 3)
-        self.s.deforming.force = device(self.force)
+        self.c_v, self.b_v = random(2, COUNT, 2, 3)
         self.s.deforming.c_v, self.s.deforming.b_v = device(self.c_v, vec3), device(self.b_v, vec3)
 
     def put(self, name, value):
@@ -141,10 +140,10 @@ def test_motion(n):
 
 @pytest.mark.parametrize("n", [1, 9])
 def test_own_forces(n):
-    """Purpose: each coordinate needs the sum of three products, with its own integrals and forces."""
+    """Purpose: each coordinate needs the sum of three products, with its own integrals."""
     body, acc, w, A = Body(n), random(3), random(3), random(3, 3)
     c_j, P_j, w_j = (body.put(name, random(n, *shape)) for name, shape in (("c_j", [3]), ("P_j", [3, 3]), ("w_j", [3])))
-    expected = body.put("e", random(n)) + body.force[HERE, BEFORE:] + c_j @ acc + 2.0 * w_j @ w
+    expected = body.put("e", random(n)) + c_j @ acc + 2.0 * w_j @ w
     wp.launch(own_forces, dim=1, inputs=[body.t, body.s, n, vec3(*acc), vec3(*w), mat3(A), HERE], device="cpu")
     expected += np.einsum("ab,jab->j", A, P_j)
     np.testing.assert_allclose(body.found("own"), expected, rtol=0, atol=1e-12)

@@ -96,8 +96,11 @@ def test_an_unknown_name_is_an_error():
 
 
 def test_python_holds_no_cpp():
-    """Native code in Python is one line long, and longer code comes from a header under the name of its stub."""
-    for path in package_files().values():
+    """Native code in Python is one line long, and longer code comes from a header under the name of its stub. The code
+    of traced functions is generated."""
+    for name, path in package_files().items():
+        if name == "tracing/native.py":
+            continue
         for node in (node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef)):
             for decorator in (d for d in decorators(node) if d.startswith("wp.func_native")):
                 assert decorator == f"wp.func_native(native('{node.name}'))" or "return" in decorator, (path, node.name)

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -36,7 +36,9 @@ from lissom.bodies.kinematics import Kinematics, KinematicsFunction
 from lissom.bodies.twists import cross
 from lissom.robot import checks
 from lissom.robot.poses import PoseDerivatives, compiled, traced_pose
-from lissom.tracing.native import Traced
+
+if TYPE_CHECKING:
+    from lissom.tracing.native import Traced
 
 _RIGID = 1e-9  # largest deviation of axes from orthonormality
 _SAMPLES = 4  # number of θ at which orthonormality is checked

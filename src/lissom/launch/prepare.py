@@ -25,7 +25,7 @@ from lissom.bodies.material_frames import MaterialFrame
 from lissom.bodies.pulls import BodyPulls, LengthPulls
 from lissom.model.maps import Maps
 from lissom.model.model import Model
-from lissom.passes.scratch import BY_BODY, BY_PAIR, INPUTS, SPRINGS, DeformingState, Scratch
+from lissom.passes.scratch import BY_BODY, BY_PAIR, INPUTS, DeformingState, Scratch
 from lissom.robot.poses import PoseDerivatives
 
 _CACHED_STATES = 32  # per thread

@@ -60,7 +60,9 @@ class Maps:
     def functions(self) -> Iterator[tuple[int, PoseFunction]]:
         """Index and pose of each mapped node with a user's function that is not native."""
         called = np.flatnonzero(self.place_function == 0).tolist()
-        return ((m, pose) for m, pose in zip(called, map(self.pose.__getitem__, called)) if isinstance(pose, PoseFunction))
+        return (
+            (m, pose) for m, pose in zip(called, map(self.pose.__getitem__, called)) if isinstance(pose, PoseFunction)
+        )
 
     def on(self, device: str) -> Maps:
         """The same tables for a device. Native functions exist on the CPU only; Python computes them elsewhere."""
@@ -179,8 +181,9 @@ class Deforming:
         native, points, points_start = _native_functions(self.integrals if device == "cpu" else ())
         if device != "cpu":
             native = np.zeros((2, len(self)), dtype=np.uint64)
-        return replace(self, values_function=native[0], derivatives_function=native[1], points=points,
-                       points_start=points_start)
+        return replace(
+            self, values_function=native[0], derivatives_function=native[1], points=points, points_start=points_start
+        )
 
 
 def _native_functions(bodies: Iterable[ShapeIntegrals]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -190,7 +193,11 @@ def _native_functions(bodies: Iterable[ShapeIntegrals]) -> tuple[np.ndarray, np.
     rows = [(0, 0) if known is None else known.functions.address for known in native]
     tables = [np.zeros(0) if known is None else known.table for known in native]
     address = np.array(rows, dtype=np.uint64).reshape(-1, 2).T.copy()
-    return address, np.concatenate([np.zeros(0), *tables]), starts(np.array([len(table) for table in tables], dtype=int))
+    return (
+        address,
+        np.concatenate([np.zeros(0), *tables]),
+        starts(np.array([len(table) for table in tables], dtype=int)),
+    )
 
 
 def deforming_tables(nodes: list[Node]) -> Deforming:

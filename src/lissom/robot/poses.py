@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import factorial
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
 from lissom.tracing.graph import Refused, derivative, run, trace
-from lissom.tracing.native import Traced, native_code
+
+if TYPE_CHECKING:
+    from lissom.tracing.native import Traced
 
 _RIGID = 1e-9  # largest allowed deviation of a pose from a rigid transform
 _CHECKED = 5  # configurations at which a user's function is checked
@@ -187,6 +189,10 @@ class PoseFunction:
         """The pose and the derivatives (1) at configurations q (m, n)."""
         if self.native is not None:
             return self._from_native(self.native, q)
+        return self.by_jax(q)
+
+    def by_jax(self, q: np.ndarray) -> PoseDerivatives:
+        """`derivatives` by functions that XLA compiles."""
         room = 1 if len(q) == 1 else _ROOM  # only two sizes, since the compilation of each takes seconds
         parts = []
         for first in range(0, max(len(q), 1), room):
@@ -252,6 +258,8 @@ def _compiled(function: Callable[[Any], Any], n: int) -> Callable[..., Any]:
 
 def traced_pose(function: Callable[[Any], Any], n: int) -> tuple[Traced | None, str]:
     """The native functions of a pose as a function of n coordinates, or the reason for which there are none."""
+    from lissom.tracing.native import native_code  # describing a robot needs no Warp
+
     if n > _MOST_TRACED:
         return None, f"has {n} coordinates, more than {_MOST_TRACED}"
     try:
@@ -262,9 +270,7 @@ def traced_pose(function: Callable[[Any], Any], n: int) -> tuple[Traced | None, 
         S_qq = derivative(graph, S_q, q)
     except Refused as error:
         return None, str(error)
-    functions = [
-        (graph, (g[:3, :3], g[:3, 3], S, np.moveaxis(S_q, 1, -1))), (graph, (np.moveaxis(S_qq, 1, -1),))
-    ]
+    functions = [(graph, (g[:3, :3], g[:3, 3], S, np.moveaxis(S_q, 1, -1))), (graph, (np.moveaxis(S_qq, 1, -1),))]
     return native_code(functions, [n]), ""
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
@@ -39,6 +40,7 @@ _FLAT = frozenset({"is_finite", "eq", "ne", "lt", "le", "gt", "ge", "and", "or",
                    "round", "trunc"})  # operations with derivatives zero  # fmt: skip
 
 
+@final
 class Refused(Exception):
     """A function that has no graph: the operation, and a way to write it that has one."""
 
@@ -155,7 +157,6 @@ class Graph:
             total = self.apply("add", total, k)
         return total
 
-
     def count(self, results: Sequence[np.ndarray]) -> int:
         """The number of operations that results need."""
         pending = [k for nodes in results for k in nodes.ravel().tolist()]
@@ -186,7 +187,7 @@ def trace(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> tu
 def inputs(graph: Graph, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
     """Arrays of input nodes of the given shapes, numbered from 0 on."""
     ends = np.cumsum([0, *map(math.prod, shapes)]).tolist()
-    found = [[graph.input(k) for k in range(first, end)] for first, end in zip(ends, ends[1:])]
+    found = [[graph.input(k) for k in range(first, end)] for first, end in pairwise(ends)]
     return [np.array(nodes, dtype=np.int64).reshape(shape) for nodes, shape in zip(found, shapes)]
 
 
@@ -293,6 +294,7 @@ def _elementwise(operation: str) -> Callable[..., Any]:
     return run_each
 
 
+@final
 class _Interpreter:
     """Runs the operations of a jaxpr on arrays of nodes."""
 
@@ -407,7 +409,7 @@ class _Interpreter:
         entries = _MOVES[equation.primitive.name]
         numbered = [k for k in range(len(operands)) if entries == "all" or k in entries]
         if any(known[k] is None for k in range(len(operands)) if k not in numbered):
-            raise Refused(f"chooses entries of an array ('{equation.primitive.name}') by an index that depends on values; use where")
+            raise Refused("takes an entry of an array by an index that depends on values; use where")
         with jax.ensure_compile_time_eval(), jax.enable_x64(True):
             typed = [
                 operands[k] if k in numbered else known[k].astype(atom.aval.dtype)
@@ -422,7 +424,7 @@ class _Interpreter:
         """Numbers added to entries of an array at known places (scatter-add)."""
         import jax
 
-        target, where, updates = operands
+        target, _, updates = operands
         if known[1] is None:
             raise Refused("adds to entries of an array at an index that depends on values; use where")
         types = [atom.aval.dtype for atom in equation.invars]
@@ -545,7 +547,9 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "logistic": lambda self, operands, parameters: self.each(
         "div", self.numbers(1.0), self.each("add", self.numbers(1.0), self.each("exp", self.each("neg", operands[0])))
     ),
-    "clamp": lambda self, operands, parameters: self.each("min", self.each("max", operands[1], operands[0]), operands[2]),
+    "clamp": lambda self, operands, parameters: self.each(
+        "min", self.each("max", operands[1], operands[0]), operands[2]
+    ),
     "add_any": _elementwise("add"),
     "select_n": _selected,
     "convert_element_type": _converted,

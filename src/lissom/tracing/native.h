@@ -1,6 +1,6 @@
 // Functions of traced code (tracing/native.py), of one number and of LANES numbers at once.
 
-namespace lissom {
+namespace traced {
 
 typedef double vector __attribute__((ext_vector_type(4)));
 typedef decltype(vector{} == vector{}) flags;
@@ -101,4 +101,4 @@ static inline vector f_where(flags is, vector x, vector y) {
     return is ? x : y;
 }
 
-}  // namespace lissom
+}  // namespace traced

@@ -34,6 +34,8 @@ _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
     "ge": ">=", "and": "&", "or": "|", "xor": "^",
 }  # fmt: skip
+# Operations that take vectors alone; others mix vectors with numbers.
+_OF_VECTORS = frozenset({"where", "max", "min", "pow", "rem", "atan2", "and", "or", "xor"})
 
 
 @final
@@ -56,6 +58,7 @@ class Traced:
         _Function(self.address[k])(*ends)
 
 
+@final
 class _Writer:
     """Writes straight-line code for nodes of a graph, each once."""
 
@@ -98,7 +101,7 @@ class _Writer:
             return
         given = [self.names[operand] for operand in operands]
         by_row = any(operand in self.of_rows for operand in operands)
-        if by_row and operation in ("where", "max", "min", "pow", "rem", "atan2", "and", "or", "xor"):  # functions of vectors alone
+        if by_row and operation in _OF_VECTORS:
             given = [x if y in self.of_rows else f"every({x})" for x, y in zip(given, operands)]
         infix = _INFIX.get(operation)
         text = f"{given[0]} {infix} {given[1]}" if infix else f"f_{operation}({', '.join(given)})"
@@ -169,7 +172,7 @@ def native_code(
     head = "static void run{}(const double* const* in, double* const* out) {{"
     parts = "\n".join(f"{head.format(k)}\n{body}\n}}" for k, (body, _) in enumerate(made))
     ends = "\n".join(f"address[{k}] = (unsigned long long)(void*)&Functions::run{k};" for k in range(len(made)))
-    snippet = f"using namespace lissom;\nstruct Functions {{\n{parts}\n}};\n{ends}"
+    snippet = f"using namespace traced;\nstruct Functions {{\n{parts}\n}};\n{ends}"
 
     @wp.func_native(snippet)
     def put_addresses(address: wp.array(dtype=wp.uint64)): ...

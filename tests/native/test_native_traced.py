@@ -1,0 +1,87 @@
+"""Calls of traced functions from kernels: the addresses, arguments and results that headers pass."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+import lissom as ls
+from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
+from lissom.launch.workspace import Workspace
+from lissom.lie.types import kernel_options
+from lissom.model.tables import TablesStruct
+from lissom.passes import deforming, mapped
+from lissom.passes.scratch import ScratchStruct
+
+jnp = pytest.importorskip("jax.numpy")
+wp.set_module_options(kernel_options())
+Matrix = wp.array2d(dtype=wp.float64)
+
+
+@wp.kernel
+def pose_tables(t: TablesStruct, s: ScratchStruct, q: Matrix):
+    mapped.follow_function(t, s, 0, 0, q, 0)
+    mapped.curve_function(t, s, 0, 0)
+
+
+@wp.kernel
+def body_tables(t: TablesStruct, s: ScratchStruct):
+    deforming.call_values(t, s, 0, 0)
+    deforming.call_derivatives(t, s, 0, 2, 0)
+
+
+def pose(q):
+    """A screw whose pitch changes, and a slide."""
+    c, s = jnp.cos(q[0]), jnp.sin(q[0])
+    R = jnp.stack([jnp.stack([c, -s, 0.0 * c]), jnp.stack([s, c, 0.0 * c]), jnp.array([0.0, 0.0, 1.0])])
+    p = jnp.stack([0.2 * c, q[1] * jnp.exp(0.1 * q[0]), 0.1 * q[0] ** 3])
+    return jnp.concatenate([jnp.concatenate([R, p[:, None]], axis=1), jnp.array([[0.0, 0.0, 0.0, 1.0]])])
+
+
+def bent(x, q):
+    """A block that bends and stretches, with no integral that vanishes by symmetry."""
+    y, z = x[1] + 0.02, x[2] + 0.01
+    along = q[1] * x[0] - y * q[0] * x[0] * (1.0 + q[1])
+    return x + jnp.stack([along, 0.5 * q[0] ** 2 * x[0] ** 2 + q[0] * q[1] * y, q[1] ** 2 * z + q[0] ** 2 * y])
+
+
+def scratch_at(model: ls.Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> Workspace:
+    """Buffers of inverse dynamics after a launch at one state."""
+    return run_inverse_dynamics(model, q[None], v[None], a[None], True, True, False, 0.0)[0]
+
+
+def test_pose():
+    """Purpose: R, p, S, S_q and S_qq of a joint's function stand in the tables where JAX has them."""
+    robot = ls.Robot("r")
+    robot.add_link("a", ls.RigidBody.sphere(0.1, density=1e3), joint=ls.JointCustom(pose, 2))
+    model, q = robot.build(), np.array([0.4, -0.3])
+    w = scratch_at(model, q, np.zeros(2), np.zeros(2))
+    rows = wp.array(q[None], dtype=wp.float64, device="cpu")
+    wp.launch(pose_tables, 1, [w.buffers.tables, w.buffers.scratch, rows], device="cpu")
+    s, expected = w.buffers.scratch.maps, model.maps.pose[0].by_jax(q[None])
+    np.testing.assert_allclose(s.R.numpy()[0, 0], expected.g[0, :3, :3], atol=1e-15)
+    np.testing.assert_allclose(s.p.numpy()[0, 0], expected.g[0, :3, 3], atol=1e-15)
+    for name in ("S", "S_q", "S_qq"):
+        np.testing.assert_allclose(getattr(s, name).numpy()[0], getattr(expected, name).reshape(-1, 6), atol=1e-14)
+
+
+def test_body():
+    """Purpose: all integrals of a body and their derivatives stand in the tables where JAX has them."""
+    body = ls.DeformableBody(
+        ls.KinematicsFunction(bent, 2), ls.DomainBox(0.1, 0.02, 0.03),
+        ls.HyperelasticSaintVenantKirchhoff(young=1e5, poisson=0.3, damping_time=0.01), 1e3,
+    )  # fmt: skip
+    robot = ls.Robot("r")
+    robot.add_link("a", body)
+    model, (q, v, a) = robot.build(), np.array([[0.4, -0.1], [1.2, 0.7], [-2.0, 3.0]])
+    assert not model.calls_python
+    w = scratch_at(model, q, v, a)
+    wp.launch(body_tables, 1, [w.buffers.tables, w.buffers.scratch], device="cpu")
+    values, slopes = body.integrals.values(q, v), body.integrals.derivatives(q, v, a)
+    expected = {name: getattr(values, name) for name in ("c", "P", "c_j", "P_j", "M", "c_v", "b_v", "w_j", "e_v")}
+    expected |= {"energy": values.U, "force": values.g + values.d, "D": values.d_v, "K": slopes.K + slopes.d_q}
+    expected |= {name: getattr(slopes, name) for name in ("c_q", "b_q", "e_q", "c_jl", "P_jl", "w_q")}
+    expected |= {f"{name}dot": getattr(slopes, f"{name[0]}_v") for name in ("c_q", "b_q", "e_q", "w_q")}
+    for name, value in expected.items():
+        found = getattr(w.buffers.scratch.deforming, name).numpy()[0]
+        scale = np.abs(value).max() + 1e-12
+        np.testing.assert_allclose(found.ravel() / scale, np.ravel(value) / scale, atol=1e-12, err_msg=name)

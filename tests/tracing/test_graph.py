@@ -1,0 +1,141 @@
+"""Traced functions against JAX: values, derivatives by the chain rule, native code, and what is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lissom.robot.poses import in_double
+from lissom.tracing.graph import Refused, derivative, inputs, run, trace
+from lissom.tracing.native import LANES, native_code, table_of_rows
+
+RNG = np.random.default_rng(0)
+
+
+def both_ways(function, *values):
+    """The results of a function by JAX and by native code, as lists of arrays."""
+    shapes = [np.shape(value) for value in values]
+    graph, nodes = trace(function, shapes)
+    found = [np.full(part.shape, np.nan) for part in nodes]
+    native_code([(graph, nodes)], [int(np.prod(shape)) for shape in shapes]).call(0, values, found)
+    return [np.asarray(part) for part in jax.tree.leaves(in_double(function)(*values))], found
+
+
+def assert_same(function, *values):
+    for expected, found in zip(*both_ways(function, *values), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-14)
+
+
+def test_elementary_functions():
+    """Purpose: each elementary function and comparison of jax.numpy, at several numbers."""
+    x = np.array([-0.7, -0.2, 0.3, 0.9])
+    names = [
+        *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arctanh", "exp"),
+        *("exp2", "expm1", "abs", "sign", "floor", "ceil", "round", "square", "cbrt", "negative", "trunc", "isfinite"),
+    ]
+    positive = ["sqrt", "log", "log1p", "log2", "log10", "reciprocal"]
+
+    def everything(x):
+        y = jnp.abs(x) + 0.1
+        values = [getattr(jnp, name)(x) for name in names] + [getattr(jnp, name)(y) for name in positive]
+        values += [jnp.arccosh(1.0 + y), jax.scipy.special.erf(x), jax.lax.rsqrt(y), jax.nn.sigmoid(x), jax.nn.relu(x)]
+        values += [y**x, x**3, x**-2, jnp.arctan2(x, y), jnp.maximum(x, 0.1), jnp.minimum(x, 0.1), jnp.fmod(x, 0.4)]
+        values += [jnp.where((x > 0.0) & ~(x > 0.5) | (x < -0.5), x, -y), jnp.clip(x, -0.3, 0.3), x / y - 2.0 * x]
+        return [jnp.asarray(value, dtype=jnp.float64) for value in values]
+
+    assert_same(everything, x)
+
+
+def test_arrays():
+    """Purpose: products, reductions, moves and writes of arrays, loops of known length and branches."""
+
+    def everything(A, x):
+        B = jnp.zeros((3, 3)).at[0, 1].set(x[0]).at[1].add(x).at[jnp.array([0, 0])].add(A[:2])
+        loop = jax.lax.fori_loop(0, 4, lambda k, y: jnp.sin(y) + k * x, x)
+        _, rows = jax.lax.scan(lambda carry, row: (carry + row, carry * row), x, A)
+        branch = jax.lax.cond(x[0] > 0.0, lambda: x**2, lambda: -x)
+        parts = [jnp.split(x, 3)[1], jnp.concatenate([A, B])[::-1, ::2], jnp.stack([x, x[::-1]]), jnp.pad(x, 1)]
+        sums = [A.sum(), A.prod(axis=0), A.max(axis=1), A.min(), jnp.cumsum(A, axis=0), jnp.cumprod(x), A.mean()]
+        products = [A @ B @ x, jnp.einsum("ij,kj,i->k", A, B, x), jnp.cross(x, A[0]), jnp.outer(x, x), jnp.trace(A)]
+        return [
+            B,
+            loop,
+            rows,
+            branch,
+            *parts,
+            *sums,
+            *products,
+            A.T.reshape(-1)[jnp.array([0, 5, 2])],
+            jnp.linalg.norm(x),
+        ]
+
+    assert_same(everything, RNG.normal(size=(3, 3)), np.array([0.4, -0.3, 0.7]))
+
+
+def test_derivatives_are_those_of_jax():
+    """Purpose: first to third derivatives, and one along a direction, of a function with kinks."""
+
+    def function(x):
+        r = jnp.sqrt(1.0 + x @ x)
+        smooth = [jnp.sin(x[0] * r) / r, jnp.exp(-x[1]) ** 1.5, jnp.abs(x[2]) ** x[0], jnp.arctan2(x[0], x[1])]
+        kinks = [jnp.maximum(x[2], 0.1) * jnp.tanh(x[0]), jnp.where(x[0] > 0.0, x[1] ** 3, x[2])]
+        return jnp.stack([*smooth, *kinks])
+
+    x, rate = np.array([0.3, 0.8, -0.4]), np.array([0.2, -1.0, 0.5])
+    graph, (nodes,) = trace(lambda x, v: function(x), [(3,), (3,)])
+    by, along = range(3), [[graph.input(3 + j) for j in range(3)]]
+    first = derivative(graph, nodes, by)
+    parts = [nodes, first, derivative(graph, first, by), derivative(graph, derivative(graph, first, by), by),
+             derivative(graph, nodes, by, along)]  # fmt: skip
+    found = [np.full(part.shape, np.nan) for part in parts]
+    native_code([(graph, parts)], [3, 3]).call(0, [x, rate], found)
+    slopes = [function]
+    for _ in range(3):
+        slopes.append(jax.jacfwd(slopes[-1]))
+    expected = [np.asarray(in_double(slope)(x)) for slope in slopes]
+    expected.append(expected[1] @ rate[:, None])
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+
+
+def test_sums_over_rows():
+    """Purpose: sums over rows of a table, whose number is no multiple of LANES, with a part that no row changes."""
+
+    def function(q, row):
+        return jnp.sin(q[0]) * row[2] * jnp.stack([row[0] ** 2, jnp.where(row[1] > q[1], row[1], 0.0), jnp.exp(row[0])])
+
+    rows, q = RNG.normal(size=(2 * LANES + 1, 3)), np.array([0.4, 0.1])
+    graph, nodes = trace(function, [(2,), (3,)])
+    out = np.zeros(3)
+    native_code([(graph, nodes)], [2, 3], rows=1).call(0, [q, table_of_rows(rows, (2,))], [out])
+    expected = np.asarray(in_double(jax.vmap(function, (None, 0)))(q, rows)).sum(axis=0)
+    np.testing.assert_allclose(out, expected, rtol=1e-13)
+
+
+def test_nodes_of_one_graph_join():
+    """Purpose: a second function takes nodes of the first, and equal operations share a node."""
+    graph, (squares,) = trace(lambda x: x * x, [(2,)])
+    before = len(graph.nodes)
+    (again,) = run(graph, lambda x: x * x, inputs(graph, [(2,)]))
+    assert len(graph.nodes) == before and (again == squares).all()
+    (total,) = run(graph, jnp.sum, [squares])
+    assert graph.count([total]) == 3
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (lambda x: jax.lax.while_loop(lambda y: y[0] < 9.0, lambda y: y + 1.0, x), "loop whose length depends"),
+        (lambda x: jnp.sort(x), "'sort'.*minimum and maximum"),
+        (lambda x: jnp.linalg.solve(jnp.outer(x, x) + jnp.eye(3), x), "Cramer"),
+        (lambda x: x[jnp.argmax(x)], "'argmax'"),
+        (lambda x: x[(x[0] * 2.0).astype(int)], "index that depends on values"),
+        (lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct((3,), np.float64), x), "'pure_callback'"),
+        (lambda x: x + 1j, "complex"),
+    ],
+)  # fmt: skip
+def test_refused(function, says):
+    """Purpose: one line names the operation and what to write instead."""
+    with pytest.raises(Refused, match=says) as error:
+        trace(function, [(3,)])
+    assert "\n" not in str(error.value)
