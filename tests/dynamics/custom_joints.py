@@ -44,6 +44,11 @@ def universal(q):
     return posed(turned(AXIS, q[0]) @ turned(OTHER, q[1]), jnp.zeros(3))
 
 
+def in_python(function):
+    """The same function, with a loop that cannot be compiled, so that Python evaluates it at every state."""
+    return lambda q: function(jax.lax.while_loop(lambda s: s[1] < 1, lambda s: (s[0], s[1] + 1), (q, 0))[0])
+
+
 def spline(pitch):
     """A screw as a table: its rotation vector and its position are straight lines."""
     points = np.array([-2.0, -1.1, -0.3, 0.4, 1.0, 1.9, 2.5])
@@ -56,6 +61,14 @@ PAIRS = {
     "helical": (ls.JointHelical(AXIS, PITCH, **SPRING), ls.JointCustom(partial(screw, pitch=PITCH), **SPRING)),
     "helical table": (ls.JointHelical(AXIS, PITCH, **SPRING), ls.JointCustom(spline(PITCH), **SPRING)),
     "cylindrical": (ls.JointCylindrical(AXIS, **SPRINGS), ls.JointCustom(cylinder, 2, **SPRINGS)),
+    "helical in Python": (
+        ls.JointHelical(AXIS, PITCH, **SPRING),
+        ls.JointCustom(in_python(partial(screw, pitch=PITCH)), **SPRING),
+    ),
+    "universal in Python": (
+        ls.JointUniversal(AXIS, OTHER, **SPRINGS),
+        ls.JointCustom(in_python(universal), 2, **SPRINGS),
+    ),
     "universal": (ls.JointUniversal(AXIS, OTHER, **SPRINGS), ls.JointCustom(universal, 2, **SPRINGS)),
 }
 pairs = pytest.mark.parametrize("kind", PAIRS)

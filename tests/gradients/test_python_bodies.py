@@ -19,7 +19,7 @@ def moved(model, scheme, steps=20, dt=0.01):
 @pytest.mark.parametrize("scheme", ["generalized_alpha", "esdirk"])
 def test_motions_are_those_of_kernels(scheme):
     """A custom joint has the motion of the native one, and the same forward and backward derivatives."""
-    native, custom = (moved(model, scheme) for model in both("helical"))
+    native, custom = (moved(model, scheme) for model in both("helical in Python"))
     np.testing.assert_allclose(custom.q, native.q, rtol=0.0, atol=1e-9 * np.abs(native.q).max())
     rng, nv = np.random.default_rng(1), native.model.nv
     direction = {"dq0": rng.normal(size=nv), "dv0": rng.normal(size=nv), "du": rng.normal(size=native.u.shape)}
@@ -34,7 +34,7 @@ def test_motions_are_those_of_kernels(scheme):
 
 def test_motions_between_kept_states():
     """Derivatives of a batch with every=5, also by a design value, equal those of single motions with all states."""
-    model = both("universal")[1]
+    model = both("universal in Python")[1]
     q, v, _, u = state(model, 3, 0.3)
     u, options = np.stack([u, 0.5 * u])[:, None] * np.ones((10, 1)), {"dt": 0.01, "tolerance": 1e-12}
     sparse = ls.rollout(model, q, v, u, every=5, **options)

@@ -41,7 +41,7 @@ def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None,
     """The native functions of a body, or the reason for which there are none."""
     motion, law = integrals.kinematics, integrals.material
     if not isinstance(motion, KinematicsFunction):
-        return None, f"{type(motion).__name__} is evaluated by JAX"
+        return None, f"is a {type(motion).__name__}, and only a KinematicsFunction is traced"
     n = motion.n
     if n > _MOST_COORDINATES:
         return None, f"has {n} coordinates, more than {_MOST_COORDINATES}"

@@ -116,6 +116,19 @@ def surroundings(model: Model) -> list[str]:
     return lines
 
 
+def python_functions(model: Model) -> list[str]:
+    """One line for each function of the state that kernels cannot call, with the reason."""
+    links, bodies = model.links.names, model.deforming
+    lines = [
+        f"pose of link {links[model.nodes.link[model.maps.node[m]]]!r} is evaluated in Python: it {pose.why_python}"
+        for m, pose in model.maps.functions()
+    ]
+    for b in np.flatnonzero((bodies.is_linear == 0) & (bodies.values_function == 0)).tolist():
+        name = links[model.nodes.link[bodies.node[b]]]
+        lines.append(f"deformable body {name!r} is evaluated in Python: it {bodies.integrals[b].why_python}")
+    return lines
+
+
 def _law(contact: Contact, law: np.ndarray, weights: np.ndarray) -> str:
     k, p, c, friction, slip_speed, stick, lag = law.tolist()
     words = [f"stiffness {k:g}", f"exponent {p:g}", f"friction {friction:g}"]

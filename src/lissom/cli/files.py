@@ -224,7 +224,15 @@ def _info(arguments: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from lissom.cli.descriptions import bodies, deformable_bodies, driven_by, place, surroundings, unit_of_input
+    from lissom.cli.descriptions import (
+        bodies,
+        deformable_bodies,
+        driven_by,
+        place,
+        python_functions,
+        surroundings,
+        unit_of_input,
+    )
 
     robot, model = loaded(arguments.robot)
     links = Table("link", "parent", "joint", "body", title=robot.name, title_justify="left")
@@ -253,7 +261,7 @@ def _info(arguments: argparse.Namespace) -> int:
     for name, state in robot.states.items():
         numbers = f"{len(state.positions)} positions, {len(state.velocities)} velocities, {len(state.inputs)} inputs"
         console.print(f"state {name!r} of {numbers}", highlight=False)
-    for line in [*deformable_bodies(robot), *surroundings(model)]:
+    for line in [*deformable_bodies(robot), *python_functions(model), *surroundings(model)]:
         console.print(line, highlight=False, soft_wrap=True)
     console.print(
         f"nq {model.nq}, nv {model.nv}, nu {model.nu}, nodes {model.n_nodes}, mass {sum(model.links.mass):.6g} kg",

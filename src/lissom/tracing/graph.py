@@ -351,7 +351,7 @@ class _Interpreter:
                 inner = inner if hasattr(inner, "consts") else _closed(inner)
                 return self.run(inner, operands)
         method = _OPERATIONS.get(name)
-        if name in ("div", "rem", "pow", "sign") and equation.outvars[0].aval.dtype.kind in "iu":
+        if method is not None and name in ("div", "rem", "pow", "sign") and equation.outvars[0].aval.dtype.kind in "iu":
             result = method(self, operands, parameters)  # integers
             return [self.each("trunc", result)]
         if method is not None:
