@@ -156,7 +156,7 @@ class ShapeIntegrals:
     @property
     def why_python(self) -> str:
         """The reason for which kernels do not evaluate the body; empty if they do."""
-        return "" if self.kinematics.is_linear else self._native_or_reason[1]
+        return self._native_or_reason[1]
 
     @cached_property
     def _native_or_reason(self) -> tuple[Any, str]:

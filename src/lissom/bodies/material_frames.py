@@ -32,7 +32,7 @@ import numpy as np
 
 from lissom.bodies.evaluation import EvaluatedPoints, Places
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, unpacked
-from lissom.bodies.kinematics import Kinematics, KinematicsFunction
+from lissom.bodies.kinematics import Kinematics, KinematicsFunction, KinematicsRitz
 from lissom.bodies.twists import cross
 from lissom.robot import checks
 from lissom.robot.poses import PoseDerivatives, compiled, traced_pose
@@ -155,7 +155,7 @@ class MaterialFrame:
         import jax.numpy as jnp
 
         kinematics = self.family.kinematics
-        if self.is_linear or not isinstance(kinematics, KinematicsFunction):
+        if self.is_linear or not isinstance(kinematics, KinematicsFunction | KinematicsRitz):
             return None
         poses = _poses(kinematics, self.point[None], np.array([self.turns]))
 

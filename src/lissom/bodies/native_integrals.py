@@ -14,7 +14,7 @@ import numpy as np
 
 from lissom.bodies.integrals import ShapeIntegrals, inertia, inertia_slopes, material_forces, material_slopes
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives
-from lissom.bodies.kinematics import KinematicsFunction
+from lissom.bodies.kinematics import KinematicsFunction, KinematicsRitz
 from lissom.tracing.graph import Graph, Refused, derivative, inputs, run
 from lissom.tracing.native import Traced, native_code, table_of_rows
 
@@ -40,8 +40,8 @@ class NativeIntegrals:
 def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None, str]:
     """The native functions of a body, or the reason for which there are none."""
     motion, law = integrals.kinematics, integrals.material
-    if not isinstance(motion, KinematicsFunction):
-        return None, f"is a {type(motion).__name__}, and only a KinematicsFunction is traced"
+    if not isinstance(motion, KinematicsFunction | KinematicsRitz):
+        return None, f"is a {type(motion).__name__}, which is not traced"
     n = motion.n
     if n > _MOST_COORDINATES:
         return None, f"has {n} coordinates, more than {_MOST_COORDINATES}"

@@ -149,7 +149,7 @@ def pulls(model: Model) -> tuple[StackPulls, ...]:
 def _stacks(model: Model) -> Iterable[Stack]:
     bodies = model.deforming
     groups: dict[int, list[int]] = {}
-    for b in np.flatnonzero(bodies.is_linear == 0).tolist():
+    for b in np.flatnonzero((bodies.is_linear == 0) & (bodies.values_function == 0)).tolist():
         groups.setdefault(id(bodies.integrals[b]), []).append(b)
     for members in groups.values():
         integrals = bodies.integrals[members[0]]

@@ -178,18 +178,19 @@ class Deforming:
 
     def on(self, device: str) -> Deforming:
         """The same tables for a device. Native functions exist on the CPU only; Python computes them elsewhere."""
-        native, points, points_start = _native_functions(self.integrals if device == "cpu" else ())
-        if device != "cpu":
-            native = np.zeros((2, len(self)), dtype=np.uint64)
+        there = (self.is_linear == 0) & (device == "cpu")
+        native, points, points_start = _native_functions(self.integrals, there.tolist())
         return replace(
             self, values_function=native[0], derivatives_function=native[1], points=points, points_start=points_start
         )
 
 
-def _native_functions(bodies: Iterable[ShapeIntegrals]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Addresses of the two native functions of bodies, shape (2, m), zeros for those that have none; and their tables
-    of points in one, with the start of each."""
-    native = [body.native for body in bodies]
+def _native_functions(
+    bodies: Iterable[ShapeIntegrals], wanted: Iterable[bool]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Addresses of the two native functions of those bodies that are `wanted`, shape (2, m), zeros for others; and
+    their tables of points in one, with the start of each."""
+    native = [body.native if is_wanted else None for body, is_wanted in zip(bodies, wanted)]
     rows = [(0, 0) if known is None else known.functions.address for known in native]
     tables = [np.zeros(0) if known is None else known.table for known in native]
     address = np.array(rows, dtype=np.uint64).reshape(-1, 2).T.copy()
@@ -207,7 +208,9 @@ def deforming_tables(nodes: list[Node]) -> Deforming:
     constants = [_constants(flesh.coefficients, flesh.integrals, n) for (_, _, flesh), n in zip(found, sizes.tolist())]
     Q = np.concatenate([np.zeros((0, 3, 3)), *(c.Q_jk.reshape(-1, 3, 3) for c in constants)])
     rows = [pair_rows(c) for c in constants]
-    native, points, points_start = _native_functions([flesh.integrals for _, _, flesh in found])
+    native, points, points_start = _native_functions(
+        [flesh.integrals for _, _, flesh in found], [flesh.coefficients is None for _, _, flesh in found]
+    )
     return Deforming(
         node=np.array([k for k, _, _ in found], dtype=np.int32),
         q_start=np.array([node.v_start + node.q_shift for _, node, _ in found], dtype=np.int32),
