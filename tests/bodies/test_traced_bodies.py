@@ -1,0 +1,146 @@
+"""Bodies of user functions: native code in kernels against the same bodies evaluated by JAX, and what only kernels do."""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lissom as ls
+from lissom.cli.descriptions import python_functions
+
+LENGTH = 0.1
+
+
+def pad(x, q):
+    """A block that bends, stretches and bulges."""
+    s = x[0] / LENGTH
+    bend = jnp.stack([-x[2] * s, 0.0 * s, 0.5 * LENGTH * s**2]) * jnp.sin(q[0])
+    return x + bend + jnp.stack([q[1] * x[0], -0.3 * q[1] * s * x[1], 0.2 * jnp.tanh(q[1]) * s * x[2]])
+
+
+def in_python(function):
+    """The same function, with a loop that cannot be compiled."""
+    return lambda x, q: function(x, jax.lax.while_loop(lambda s: s[1] < 1, lambda s: (s[0], s[1] + 1), (q, 0))[0])
+
+
+@cache
+def arm(native: bool) -> ls.Model:
+    """Two such blocks in a row on a hinge, with a rigid body at the end and a rod beside."""
+    function = pad if native else in_python(pad)
+    law = ls.HyperelasticSaintVenantKirchhoff(young=2e5, poisson=0.3, damping_time=0.01)
+    block = ls.DeformableBody(ls.KinematicsFunction(function, 2), ls.DomainBox(LENGTH, 0.03, 0.02), law, 1e3)
+    robot = ls.Robot("arm")
+    robot.add_link("near", block, ls.JointRevolute((0.0, 1.0, 0.0), damping=0.01))
+    robot.add_link("far", block, parent="near")
+    robot.add_link("tip", ls.RigidBody.sphere(0.015, density=1e3), parent="far")
+    material = ls.Material(young=1e6, density=1e3, damping_time=0.01)
+    robot.add_link("rod", ls.Rod(0.1, ls.SectionCircle(0.005), ls.BasisLegendre(bending_y=1), material), parent="near")
+    robot.add_joint_actuator("motor", "near")
+    return robot.build()
+
+
+def state(model: ls.Model, rows: tuple[int, ...] = ()) -> list[np.ndarray]:
+    return list(np.random.default_rng(1).uniform(-0.4, 0.4, (3, *rows, model.nv)))
+
+
+def assert_close(found, expected):
+    scale = np.abs(expected).max() + 1e-300
+    np.testing.assert_allclose(np.asarray(found) / scale, np.asarray(expected) / scale, rtol=0.0, atol=2e-11)
+
+
+def test_kernels_have_the_functions_of_python():
+    """Purpose: forces, matrices, derivatives, energy and accelerations equal those with integrals by JAX."""
+    native, python = arm(True), arm(False)
+    assert not native.calls_python and python.calls_python
+    q, v, a = state(native)
+    for call, values in (
+        (ls.inverse_dynamics, (q, v, a)), (ls.inverse_dynamics_derivatives, (q, v, a)), (ls.mass_matrix, (q,)),
+        (ls.coriolis_matrix, (q, v)), (ls.forward_dynamics, (q, v)), (ls.forward_dynamics_derivatives, (q, v)),
+        (ls.tangent_stiffness, (q,)), (ls.frame_pose, (q, "tip")), (ls.frame_jacobian, (q, "tip")),
+    ):  # fmt: skip
+        found, expected = call(native, *values), call(python, *values)
+        for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (found, expected)), strict=True):
+            assert_close(one, other)
+    found, expected = ls.energy(native, q, v), ls.energy(python, q, v)
+    for name in ("kinetic", "gravitational", "elastic"):
+        assert_close(getattr(found, name), getattr(expected, name))
+    assert_close(
+        ls.inverse_dynamics(native, q, v, a, elastic=False), ls.inverse_dynamics(python, q, v, a, elastic=False)
+    )
+    found, expected = ls.solve_statics(native), ls.solve_statics(python)
+    np.testing.assert_allclose(found.q, expected.q, atol=1e-10)
+
+
+def test_motions_and_gradients_are_those_of_python():
+    """Purpose: rollouts and their backward passes are the same."""
+    q, v, _ = state(arm(True))
+    found, expected = (
+        ls.rollout(model, q, 0.3 * v, np.full((8, 1), 0.02), dt=0.01, tolerance=1e-12)
+        for model in (arm(True), arm(False))
+    )
+    np.testing.assert_allclose(found.q, expected.q, atol=1e-9)
+    weights = np.random.default_rng(2).normal(size=(2, *found.q.shape))
+    found, expected = found.backward(*weights), expected.backward(*weights)
+    for name in ("q0", "v0", "u"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-6, atol=1e-8)
+
+
+def test_batches_are_single_motions():
+    """Purpose: a batch of motions, and of models, has the bits of single ones; JAX took one state after the other."""
+    model = arm(True)
+    q, v, a = state(model, (5,))
+    together = ls.inverse_dynamics(model, q, v, a)
+    np.testing.assert_array_equal(together, [ls.inverse_dynamics(model, *row) for row in zip(q, v, a)])
+    batch = ls.rollout(model, q, 0.2 * v, np.zeros((5, 6, 1)), dt=0.01)
+    for k in range(5):
+        np.testing.assert_array_equal(batch.q[k], ls.rollout(model, q[k], 0.2 * v[k], np.zeros((6, 1)), dt=0.01).q)
+    models = model.batch("rod.material.young", [1e6, 3e6])
+    for k in range(2):
+        np.testing.assert_array_equal(ls.inverse_dynamics(models, q[:2], v[:2], a[:2])[k],
+                                      ls.inverse_dynamics(models[k], q[k], v[k], a[k]))  # fmt: skip
+
+
+def test_adaptive_steps_run_in_kernels():
+    """Purpose: the default method takes its steps in kernels and conserves the energy of undamped bodies."""
+    law = ls.HyperelasticSaintVenantKirchhoff(young=2e5, poisson=0.3)
+    robot = ls.Robot("free")
+    robot.add_link("pad", ls.DeformableBody(ls.KinematicsFunction(pad, 2), ls.DomainBox(LENGTH, 0.03, 0.02), law, 1e3))
+    model = robot.build()
+    motion = ls.simulate(model, 0.2, q0=np.array([0.2, 0.05]), rtol=1e-8, atol=1e-10)
+    energies = [ls.energy(model, q, v) for q, v in zip(motion.q, motion.v)]
+    total = np.array([e.kinetic + e.gravitational + e.elastic for e in energies])
+    assert np.abs(total - total[0]).max() < 1e-5 * max(e.kinetic for e in energies)
+
+
+def test_reasons_are_given():
+    """Purpose: `lissom info` names the body and the operation."""
+    assert python_functions(arm(True)) == []
+    lines = python_functions(arm(False))
+    assert len(lines) == 2 and "'near' is evaluated in Python: it has a loop whose length" in lines[0]
+
+
+def test_large_bodies_stay_with_jax():
+    """Purpose: a body of more coordinates than native code has is evaluated as before."""
+
+    def many(x, q):
+        return x + jnp.stack([q[:3].sum() * x[0], q[3:6].sum() * x[0], q[6:].sum() * x[0]])  # fmt: skip
+
+    law = ls.HyperelasticSaintVenantKirchhoff(young=2e5, poisson=0.3)
+    body = ls.DeformableBody(ls.KinematicsFunction(many, 9), ls.DomainBox(LENGTH, 0.03, 0.02, degree=4), law, 1e3)
+    assert body.integrals.native is None and "9 coordinates, more than 8" in body.integrals.why_python
+
+
+@pytest.mark.parametrize("law", ["HyperelasticLinear", "HyperelasticCompressibleNeoHookean", "HyperelasticUniaxial"])
+def test_laws(law):
+    """Purpose: values and derivatives for other laws, by both ways."""
+    material = getattr(ls, law)(young=2e5, poisson=0.3, damping_time=0.02)
+    body = ls.DeformableBody(ls.KinematicsFunction(pad, 2), ls.DomainBox(LENGTH, 0.03, 0.02, degree=6), material, 1e3)
+    q, v, integrals = np.array([0.3, 0.1]), np.array([-1.0, 2.0]), body.integrals
+    shapes = [(3,), (3, 3), (2, 3), (2, 3, 3), (2, 2), (3,), (3,), (2, 3), (2,), (), (2,), (2, 2)]
+    found = [np.zeros(shape) for shape in shapes]
+    integrals.native.functions.call(0, [q, v, integrals.native.table], found)
+    x = integrals.values(q, v)
+    for one, other in zip(found[-3:], (x.U, x.g + x.d, x.d_v)):
+        assert_close(one, other)
