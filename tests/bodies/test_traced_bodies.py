@@ -1,4 +1,4 @@
-"""Bodies of user functions: native code in kernels against the same bodies evaluated by JAX, and what only kernels do."""
+"""Bodies of user functions: native code in kernels against the same bodies by JAX, and what only kernels do."""
 
 from functools import cache
 
