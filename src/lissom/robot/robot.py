@@ -6,6 +6,7 @@ parents is a cycle.
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
@@ -49,6 +50,7 @@ from lissom.robot.states import NamedState
 if TYPE_CHECKING:
     from lissom.model.model import Model
 
+_MARSHAL = 2  # the last version of marshal whose output depends on the contents only
 _WITHOUT_EFFECT = ("frames", "couplings", "states")  # parts that are not counted in the repr of a robot
 _WORLD = ("world", "World", "ground", "base", "fixed", "none", "None", "null", "")  # wrong names for the world
 
@@ -76,7 +78,32 @@ class Link:
     placement: Placement = None
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError where the description breaks a rule.
+
+        A link of plain numbers and texts that passes keeps a copy of them; its next check only compares them.
+        """
+        contents = self._contents()
+        if contents is not None and contents == self.__dict__.get("_passed"):
+            return
+        faults = checks.faults()
+        self._check(where)
+        if contents is not None and checks.faults() == faults:
+            object.__setattr__(self, "_passed", contents)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_passed"}
+
+    def _contents(self) -> bytes | None:
+        """All numbers and texts of the link; None if it has other contents, such as functions and meshes."""
+        if not (isinstance(self.joint, Joint) and (self.body is None or isinstance(self.body, Body))):
+            return None
+        contents: Any = [self.at, self.placement, vars(self.joint), None if self.body is None else vars(self.body)]
+        try:
+            return marshal.dumps(contents, _MARSHAL)
+        except ValueError:
+            return None
+
+    def _check(self, where: str) -> None:
         is_body = self.body is None or isinstance(self.body, Body)
         checks.require(is_body, f"{where} > body", "must be a Rod, a RigidBody or a DeformableBody", self.body)
         checks.require(isinstance(self.joint, Joint), f"{where} > joint", "must be a Joint", self.joint)
