@@ -16,6 +16,13 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "branches of spatial tendons of files are not divided by their pulleys",
+        "io/mjcf.py",
+        "gains[own] = -gear * gain / divisor",
+        "gains[own] = -gear * gain",
+        ("tests/io/test_mjcf_tendons.py", "-k", "pulleys"),
+    ),
+    Mutation(
         "a link that passed its check is not checked again, whatever changes in it",
         "robot/robot.py",
         'contents is not None and contents == self.__dict__.get("_passed")',

@@ -10,6 +10,10 @@ The coordinates are those of MuJoCo, except for free joints.
 
 An actuator with the affine law F = a u + b₀ + b₁ l + b₂ l̇ and the length l = r q is an input with the gain r a. To its
 joint it adds the stiffness −b₁ r², the damping −b₂ r² and the constant force r b₀                         (2)
+
+The length of a spatial tendon is L = Σ_k L_k / d_k, with the lengths L_k of the branches between its pulleys and their
+divisors d_k. An actuator with l = g L pulls branch k by the tension −g a u / d_k. Where the tendon is one straight
+line, a Spring has the rest of the law: its tension is −g b₀ − b₁ g² L − b₂ g² L̇                            (3)
 """
 
 from __future__ import annotations
@@ -27,9 +31,9 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.io.imports import Findings, body_balls, shape_balls
 from lissom.robot import checks
-from lissom.robot.actuators import JointActuator
+from lissom.robot.actuators import JointActuator, PathItem, PathPoint, PathWrap
 from lissom.robot.bodies import RigidBody
-from lissom.robot.functions import Expression
+from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.joints import Joint, JointFixed, JointFree, JointPrismatic, JointRevolute, JointSpherical
 from lissom.robot.meshes import Mesh, MeshBalls
 from lissom.robot.robot import Robot
@@ -218,7 +222,7 @@ class _Reader:
             if j not in self.gone and (link := self._joint_link(robot, j)) not in driven:
                 self._add_motor(robot, self._name("joint", j), link)
         for t in range(m.ntendon):
-            self._look_at_tendon(t)
+            self._look_at_tendon(robot, t)
         for k in range(m.nkey):
             self._add_state(robot, k)
         flags = self.mujoco.mjtDisableBit
@@ -418,12 +422,17 @@ class _Reader:
         of_site = m.actuator_trntype[k] == int(kinds.mjTRN_SITE) and m.actuator_trnid[k, 1] < 0
         link = self._link(m.site_bodyid[target]) if of_site else None
         ratios = self._transmission(k)
-        if not (ratios or link):
+        on_tendon = m.actuator_trntype[k] == int(kinds.mjTRN_TENDON)
+        branches = self._branches(target) if on_tendon and not ratios else []
+        if not (ratios or link or branches):
             self._note("transmission of its kind", "actuator", k)
             return
         if self._rotor(k) and not self._drives_joint(k):
             self._note("armature", "actuator", k)
         gain, bias = self._law(k)
+        if branches:
+            self._add_spatial(robot, k, branches, gain, bias)
+            return
         if bias.any() and not (ratios and self._add_servo(robot, ratios, bias)):
             self._note(_NO_LAW, "actuator", k)
             gain = 1.0
@@ -439,6 +448,74 @@ class _Reader:
         of = {link: self._name("joint", j) for link, j in zip(gains, ratios, strict=True)}
         members = {self._add_motor(robot, of[link], link, name): gain for link, gain in gains.items()}
         robot.couple_inputs(name, members)
+
+    def _add_spatial(
+        self, robot: Robot, k: int, branches: list[tuple[float, list[PathItem]]], gain: float, bias: np.ndarray
+    ) -> None:
+        """Add an actuator of a spatial tendon by (3): one tendon for each branch, coupled by their divisors."""
+        name, t, gear = self._name("actuator", k), int(self.m.actuator_trnid[k, 0]), float(self.m.actuator_gear[k, 0])
+        if bias.any():
+            law = {"stiffness": -bias[1] * gear**2, "damping": -bias[2] * gear**2, "preload": -gear * bias[0]}
+            if not self._add_spring(robot, name, branches, {"rest": 0.0, **law}):
+                self._note(_NO_LAW, "actuator", k)
+                gain = 1.0
+        gains: dict[str, float] = {}
+        for divisor, path in branches:
+            own = self._name("tendon", t)
+            while own in (name, *robot.actuators, *robot.couplings):
+                own = f"{own} of {name}" if own == self._name("tendon", t) else f"{own}, next branch"
+            robot.add_tendon(own, path=path)
+            gains[own] = -gear * gain / divisor
+        robot.couple_inputs(name, gains)
+
+    def _add_spring(
+        self, robot: Robot, name: str, branches: list[tuple[float, list[PathItem]]], law: dict[str, Any]
+    ) -> bool:
+        """Add a Spring along a tendon. Returns False unless the tendon is one straight line and the law pulls back."""
+        ends = branches[0][1] if len(branches) == 1 else []
+        free = len(ends) == 2 and all(isinstance(end, PathPoint) for end in ends)
+        if not free or law["stiffness"] < 0.0 or law["damping"] < 0.0 or all(end.link is None for end in ends):
+            return False
+        if ends[0].link == ends[1].link:
+            return True  # its length is constant
+        while name in robot.springs:
+            name = f"{name} of its tendon"
+        law = {key: value if callable(value) else float(value) for key, value in law.items()}
+        robot.add_spring(name, *ends, **law)  # type: ignore[arg-type]
+        return True
+
+    def _branches(self, t: int) -> list[tuple[float, list[PathItem]]]:
+        """The branches of a spatial tendon: the divisor and the path of each. Empty if it has a part that a path of
+        lissom does not have, which is noted as left out."""
+        m, kinds, out = self.m, self.mujoco.mjtWrap, [(1.0, [])]
+        for w in range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t]):
+            kind, k = int(m.wrap_type[w]), int(m.wrap_objid[w])
+            if kind == int(kinds.mjWRAP_PULLEY):
+                out.append((float(m.wrap_prm[w]), []))
+            elif kind == int(kinds.mjWRAP_SITE):
+                out[-1][1].append(PathPoint(self._link(m.site_bodyid[k]), tuple(m.site_pos[k].tolist())))
+            elif (item := self._wrap(k, round(float(m.wrap_prm[w])), kind == int(kinds.mjWRAP_SPHERE))) is not None:
+                out[-1][1].append(item)
+            else:
+                self._note("path inside a shape, or on a side that moves against it", "tendon", t)
+                return []
+        return [(divisor, path) for divisor, path in out if len(path) > 1]
+
+    def _wrap(self, g: int, site: int, is_sphere: bool) -> PathWrap | None:
+        """The sphere or cylinder of a geom in a path, on the side of a site (-1: none); None if there is no such
+        PathWrap."""
+        m, side = self.m, None
+        if site >= 0:
+            place = self._place(g)
+            side = place[:3, :3].T @ (m.site_pos[site] - place[:3, 3])
+            across = float(np.linalg.norm(side[: 3 if is_sphere else 2]))
+            inside = float(np.linalg.norm(side)) < m.geom_size[g, 0]
+            if m.site_bodyid[site] != m.geom_bodyid[g] or inside or across == 0.0:
+                return None
+            side = tuple(side.tolist())
+        radius = float(m.geom_size[g, 0])
+        shape = ShapeSphere(radius) if is_sphere else ShapeCylinder(radius, axis=_ALONG_Z)
+        return PathWrap(self._link(m.geom_bodyid[g]), shape, placement=self._place(g).tolist(), side=side)
 
     def _add_motor(self, robot: Robot, name: str, link: str, taken: str = "") -> str:
         """Add a motor on a joint, with a new name that begins with the name of the joint, and is not `taken`."""
@@ -499,15 +576,30 @@ class _Reader:
         inputs = {name: u for name, u in inputs.items() if u and name in robot.actuators | robot.couplings}
         robot.add_state(self._name("key", k), positions, velocities, inputs)
 
-    def _look_at_tendon(self, t: int) -> None:
-        """Note a spatial tendon as left out, and the forces of a fixed tendon that is no mere transmission."""
-        m = self.m
+    def _look_at_tendon(self, robot: Robot, t: int) -> None:
+        """Add the spring and damper of a spatial tendon that is one straight line, and note all other forces of a
+        tendon as left out."""
+        m, done = self.m, ()
         if not self._fixed_tendon(t):
-            self.findings.left_out("<tendon>", repr(self._name("tendon", t)))
-            return
-        for word in ("stiffness", "damping", "limited", "frictionloss", "armature", "actfrclimited"):
-            if np.any(getattr(m, f"tendon_{word}", np.zeros(m.ntendon))[t]):
-                kind = {"frictionloss": "dry friction", "limited": "limits", "actfrclimited": "limits of force"}
+            low, high = m.tendon_lengthspring[t].tolist()
+            k, c = float(m.tendon_stiffness[t]), float(np.ravel(m.tendon_damping[t])[0])
+            law: dict[str, Any] = {"stiffness": k, "damping": c}
+            if k and low < high:  # no force in between
+                rows = [(0.0, -k * low), (low, 0.0), (high, 0.0), (high + 1.0, k)][low == 0.0 :]
+                lengths, tensions = np.transpose(rows).tolist()
+                law = {"stiffness": 0.0, "damping": c, "law": Tabulated(lengths, tensions, "linear")}
+            elif k:
+                law["rest"] = low
+            if (k or c) and self._add_spring(robot, self._name("tendon", t), self._branches(t), law):
+                done = ("stiffness", "damping")
+            pulls = m.actuator_trntype == int(self.mujoco.mjtTrn.mjTRN_TENDON)
+            if not done and t not in m.actuator_trnid[pulls, 0]:
+                self.findings.left_out("<tendon>", repr(self._name("tendon", t)))
+        for word in ("stiffness", "damping", "stiffnesspoly", "dampingpoly", "limited", "frictionloss", "armature",
+                     "actfrclimited"):  # fmt: skip
+            if word not in done and np.any(getattr(m, f"tendon_{word}", np.zeros(m.ntendon))[t]):
+                kind = {"frictionloss": "dry friction", "limited": "limits", "actfrclimited": "limits of force",
+                        "stiffnesspoly": "nonlinear stiffness", "dampingpoly": "nonlinear damping"}  # fmt: skip
                 self._note(kind.get(word, word), "tendon", t)
 
     def _law(self, k: int) -> tuple[float, np.ndarray]:
