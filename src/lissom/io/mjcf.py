@@ -103,8 +103,8 @@ def load_mjcf(
     | MJCF | Robot |
     |---|---|
     | geoms | drawn meshes and contact balls |
-    | sites | frames |
-    | actuators | inputs; the springs and dampers of servos act on their joints |
+    | sites | frames; in the world, fixed links without a body |
+    | actuators | inputs with their limits; the springs and dampers of servos act on their joints |
     | keyframes | named states |
     | equality | loops, and couplings of joints |
     | limits | stops |
@@ -406,14 +406,15 @@ class _Reader:
         return vertices.astype(np.float64), m.mesh_face[face : face + m.mesh_facenum[k]].astype(np.int64)
 
     def _add_site(self, robot: Robot, k: int) -> None:
-        """Add a site as a frame, with a name that no link has."""
-        link = self._link(self.m.site_bodyid[k])
-        if link is None:
-            self._note("what stands in the world", "site", k)
-            return
-        name = self._name("site", k)
+        """Add a site as a frame, with a name that no link has. A site in the world becomes a fixed link without a body,
+        since frames are those of links."""
+        link, name = self._link(self.m.site_bodyid[k]), self._name("site", k)
         name = name if name not in self._taken(robot) else f"{name} site"
-        robot.add_frame(name, link, placement=self._pose(self.m.site_pos[k], self.m.site_quat[k]).tolist())
+        placement = self._pose(self.m.site_pos[k], self.m.site_quat[k]).tolist()
+        if link is None:
+            robot.add_link(name, placement=placement)
+        else:
+            robot.add_frame(name, link, placement=placement)
 
     def _add_input(self, robot: Robot, k: int) -> None:
         """Add an actuator: motors on hinges and slides, or a wrench at a site."""
@@ -430,12 +431,15 @@ class _Reader:
         if self._rotor(k) and not self._drives_joint(k):
             self._note("armature", "actuator", k)
         gain, bias = self._law(k)
-        if branches:
-            self._add_spatial(robot, k, branches, gain, bias)
-            return
-        if bias.any() and not (ratios and self._add_servo(robot, ratios, bias)):
+        held = self._add_spatial_servo(robot, k, branches, bias) if branches else self._add_servo(robot, ratios, bias)
+        if not held:
             self._note(_NO_LAW, "actuator", k)
-            gain = 1.0
+            gain, bias = None, np.zeros(3)
+        self._add_limits(robot, k, gain, bias)
+        gain = 1.0 if gain is None else gain
+        if branches:
+            self._add_spatial(robot, k, branches, gain)
+            return
         if not ratios:
             R = self._rotation(m.site_quat[target])
             wrench = np.concatenate([R @ gear[3:], R @ gear[:3]]) * gain
@@ -449,16 +453,39 @@ class _Reader:
         members = {self._add_motor(robot, of[link], link, name): gain for link, gain in gains.items()}
         robot.couple_inputs(name, members)
 
-    def _add_spatial(
-        self, robot: Robot, k: int, branches: list[tuple[float, list[PathItem]]], gain: float, bias: np.ndarray
-    ) -> None:
+    def _add_limits(self, robot: Robot, k: int, gain: float | None, bias: np.ndarray) -> None:
+        """Add the limits of an input: those of its control, and those of its force where this is the gain times the
+        input. Without a gain the input is the force."""
+        m, low, high = self.m, -np.inf, np.inf
+        if m.actuator_ctrllimited[k]:
+            if gain is None:
+                self._note("limits of ctrl", "actuator", k)
+            else:
+                low, high = m.actuator_ctrlrange[k].tolist()
+        if m.actuator_forcelimited[k]:
+            factor = 1.0 if gain is None else gain
+            if bias.any() or not factor:
+                self._note("limits of force", "actuator", k)
+            else:
+                ends = sorted((m.actuator_forcerange[k] / factor).tolist())
+                low, high = max(low, ends[0]), min(high, ends[1])
+        if low > high:
+            self._note("limits of ctrl and force that exclude each other", "actuator", k)
+        elif np.isfinite([low, high]).any():
+            robot.limit_input(self._name("actuator", k), *(x if np.isfinite(x) else None for x in (low, high)))
+
+    def _add_spatial_servo(
+        self, robot: Robot, k: int, branches: list[tuple[float, list[PathItem]]], bias: np.ndarray
+    ) -> bool:
+        """Add the bias of an actuator of a spatial tendon as a spring by (3). Returns False if it is no such spring."""
+        gear = float(self.m.actuator_gear[k, 0])
+        law = {"stiffness": -bias[1] * gear**2, "damping": -bias[2] * gear**2, "preload": -gear * bias[0]}
+        name = self._name("actuator", k)
+        return not bias.any() or self._add_spring(robot, name, branches, {"rest": 0.0, **law})
+
+    def _add_spatial(self, robot: Robot, k: int, branches: list[tuple[float, list[PathItem]]], gain: float) -> None:
         """Add an actuator of a spatial tendon by (3): one tendon for each branch, coupled by their divisors."""
         name, t, gear = self._name("actuator", k), int(self.m.actuator_trnid[k, 0]), float(self.m.actuator_gear[k, 0])
-        if bias.any():
-            law = {"stiffness": -bias[1] * gear**2, "damping": -bias[2] * gear**2, "preload": -gear * bias[0]}
-            if not self._add_spring(robot, name, branches, {"rest": 0.0, **law}):
-                self._note(_NO_LAW, "actuator", k)
-                gain = 1.0
         gains: dict[str, float] = {}
         for divisor, path in branches:
             own = self._name("tendon", t)
@@ -602,25 +629,22 @@ class _Reader:
                         "stiffnesspoly": "nonlinear stiffness", "dampingpoly": "nonlinear damping"}  # fmt: skip
                 self._note(kind.get(word, word), "tendon", t)
 
-    def _law(self, k: int) -> tuple[float, np.ndarray]:
-        """The gain a and the bias (b₀, b₁, b₂) of (2). Other laws are noted as left out."""
+    def _law(self, k: int) -> tuple[float | None, np.ndarray]:
+        """The gain a and the bias (b₀, b₁, b₂) of (2). Other laws are noted as left out; they have no gain."""
         m, u = self.m, self.mujoco
-        for word in ("ctrl", "force"):
-            if getattr(m, f"actuator_{word}limited")[k]:
-                self._note(f"limits of {word}", "actuator", k)
         bias = int(m.actuator_biastype[k])
         affine = bias in (int(u.mjtBias.mjBIAS_NONE), int(u.mjtBias.mjBIAS_AFFINE))
         fixed = m.actuator_gaintype[k] == int(u.mjtGain.mjGAIN_FIXED)
         if not (affine and fixed and m.actuator_dyntype[k] == int(u.mjtDyn.mjDYN_NONE)):
             self._note(_NO_LAW, "actuator", k)
-            return 1.0, np.zeros(3)
+            return None, np.zeros(3)
         is_biased = bias == int(u.mjtBias.mjBIAS_AFFINE)
         return float(m.actuator_gainprm[k, 0]), m.actuator_biasprm[k, :3] * is_biased
 
     def _add_servo(self, robot: Robot, ratios: dict[int, float], bias: np.ndarray) -> bool:
         """Add the bias of an actuator to the spring of its joint by (2). Returns False if it is no such spring."""
-        if len(ratios) != 1:
-            return False
+        if len(ratios) != 1 or not bias.any():
+            return not bias.any()
         ((j, ratio),) = ratios.items()
         link = robot.links[self._joint_link(robot, j)]
         old: Any = link.joint
