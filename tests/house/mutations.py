@@ -16,6 +16,20 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "branches of spatial tendons of files are not divided by their pulleys",
+        "io/mjcf.py",
+        "gains[own] = -gear * gain / divisor",
+        "gains[own] = -gear * gain",
+        ("tests/io/test_mjcf_tendons.py", "-k", "pulleys"),
+    ),
+    Mutation(
+        "a link that passed its check is not checked again, whatever changes in it",
+        "robot/robot.py",
+        'contents is not None and contents == self.__dict__.get("_passed")',
+        'contents is not None and "_passed" in self.__dict__',
+        ("tests/robot/test_many_links.py", "-k", "changes or change"),
+    ),
+    Mutation(
         "the gyroscopic term of a node has the wrong sign",
         "passes/inertia.py",
         "apply(t, k, acc_B) + se3.coad(eta_B, apply(t, k, eta_B))",

@@ -243,9 +243,10 @@ def test_what_is_left_out_is_listed(tmp_path):
     path = tmp_path / "robot.xml"
     path.write_text(one('frictionloss="0.1"', body, head, more), encoding="utf-8")
     with pytest.warns(ls.LeftOutWarning) as told:
-        ls.load_mjcf(path)
+        robot = ls.load_mjcf(path)
     text = str(told[0].message)
     assert text.startswith(f"{path}: left out: ") and len(told) == 1
+    assert robot.build().input_limits[1].tolist() == [1.0, np.inf] and robot.links["w"].parent is None
     listed = [
         "dry friction (frictionloss) of joint 'j'",
         "armature of a joint that moves freely of joint 'f'",
@@ -253,8 +254,7 @@ def test_what_is_left_out_is_listed(tmp_path):
         "<tendon> of 'cord'",
         "<camera> of 'eye'",
         "law (its input is the force before its gear) of actuator 'filter'",
-        "limits of ctrl of actuator 'servo'",
-        "what stands in the world of site 'w', geom 'floor'",
+        "what stands in the world of geom 'floor'",
         "prescribed motion (mocap) of body 'hand'",
         "compensation of gravity of body 'light'",
         "density of <option>",
@@ -262,6 +262,24 @@ def test_what_is_left_out_is_listed(tmp_path):
     ]
     for part in listed:
         assert part in text, part
+
+
+def test_limits_of_inputs(tmp_path):
+    """Limits of the control, and those of the force over the gain, are those of the input; others are left out."""
+    limits = 'ctrllimited="true" ctrlrange="-2 3" forcelimited="true" forcerange="-4 8"'
+    actuators = {
+        "both": f'<general name="both" joint="j" gainprm="4" {limits}/>',
+        "turned": '<general name="turned" joint="j" gainprm="-2" forcelimited="true" forcerange="-4 8"/>',
+        "servo": f'<position name="servo" joint="j" kp="5" {limits}/>',
+        "free": '<motor name="free" joint="j"/>',
+    }
+    path = tmp_path / "robot.xml"
+    path.write_text(one(more=f"<actuator>{''.join(actuators.values())}</actuator>"), encoding="utf-8")
+    with pytest.warns(ls.LeftOutWarning, match="limits of force of actuator 'servo'"):
+        model = ls.load_mjcf(path).build()
+    assert model.inputs.names == tuple(actuators)
+    low, high = model.input_limits
+    assert low.tolist() == [-1.0, -4.0, -2.0, -np.inf] and high.tolist() == [2.0, 2.0, 3.0, np.inf]
 
 
 SOFT = '<flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" mass="1"/>'

@@ -1,11 +1,13 @@
 """Robots of many links: the work to describe, build, write and read them grows with their number, not its square."""
 
+import pickle
 import sys
 
 import numpy as np
 import pytest
 
 import lissom as ls
+from lissom.robot import checks
 
 
 class Counted(str):
@@ -103,3 +105,39 @@ def test_thousands_of_links_take_seconds(tmp_path):
         robot.build()
         times.append(time.process_time() - began)
     assert times[1] < 15.0 * times[0]
+
+
+def test_a_passed_link_is_checked_again_once_its_numbers_change():
+    """A link that passed keeps its contents; numbers that a user changes in place are found, copies are checked."""
+    placement, inertia = np.eye(4).tolist(), np.diag([1e-3, 2e-3, 2e-3])
+    for changed in (lambda: placement[0].__setitem__(0, 3.0), lambda: inertia.__setitem__((0, 0), -1.0)):
+        placement[0][0], inertia[0, 0] = 1.0, 1e-3
+        robot = ls.Robot("one")
+        robot.add_link("body", ls.RigidBody(1.0, inertia=inertia), ls.JointRevolute(), placement=placement)
+        robot.check()
+        robot.check()
+        assert "_passed" not in pickle.loads(pickle.dumps(robot)).links["body"].__dict__
+        changed()
+        with pytest.raises(ls.ModelError, match=r"orthonormal|positive semi-definite"):
+            robot.build()
+
+
+def test_a_built_robot_is_not_checked_twice(monkeypatch):
+    """The second check of an unchanged link compares its contents only, also inside the reading of a file."""
+    robot = many(5, "chain")
+    robot.check()
+    monkeypatch.setattr(ls.RigidBody, "check", lambda body, where: pytest.fail(where))
+    robot.check()
+    robot.links["link 0"].__dict__["_passed"] = b""
+    with pytest.raises(pytest.fail.Exception):
+        robot.check()
+
+
+def test_links_that_fail_are_not_kept():
+    """A wrong link fails at each check, also where a reader gathers the mistakes."""
+    robot = ls.Robot("one")
+    robot.add_link("body", ls.RigidBody(-1.0), ls.JointRevolute())
+    for _ in range(2):
+        with checks.gathered() as found:
+            robot.check()
+        assert len(found) == 1

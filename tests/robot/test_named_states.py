@@ -129,3 +129,45 @@ def test_keyframes_are_states(tmp_path):
         assert g[:3, :3].ravel() == pytest.approx(data.xmat[b], abs=1e-12)
         mujoco.mj_objectVelocity(compiled, data, int(mujoco.mjtObj.mjOBJ_XBODY), b, velocity, 1)
         assert ls.frame_jacobian(model, q, name) @ v == pytest.approx(velocity, abs=1e-12)
+
+
+def test_limits_of_inputs(tmp_path):
+    """Vectors of limits, robot files, attached robots, removed inputs, and mistakes."""
+    made = robot()
+    made.limit_input("turn", [-1, -2, -3], 4.0)
+    made.limit_input("both", high=2.0)
+    low, high = made.build().input_limits
+    names = made.build().inputs.names
+    assert dict(zip(names, low.tolist())) == {"turn[0]": -1, "turn[1]": -2, "turn[2]": -3, "both": -np.inf}
+    assert dict(zip(names, high.tolist())) == {"turn[0]": 4, "turn[1]": 4, "turn[2]": 4, "both": 2}
+    assert_same(made, round_trip(made, tmp_path))
+    whole = robot()
+    whole.attach(made, "b", prefix="x ")
+    assert whole.build().input_limits[1].tolist() == [np.inf] * 4 + high.tolist()
+    assert made.lock("b") == ["actuator 'turn'", "limits of input 'turn'"]
+    assert made.build().input_limits[1].tolist() == [2.0]
+    for given, message in (
+        (("bth", 0, 1), "limits of input 'bth': name: must be one of the inputs ['both', 'turn'] (got 'bth'); did you"),
+        (("left", 0, 1), "limits of input 'left': name: must be one of the inputs"),
+        (("both", 1, 0), "limits of input 'both': must be low <= high (got (1, 0))"),
+        (("turn", [1, 2], 5), "limits of input 'turn': low: must be a finite number, or 3 of them (got [1, 2])"),
+        (("both", "a"), "limits of input 'both': low: must be a finite number, or 1 of them (got 'a')"),
+    ):
+        wrong = robot()
+        wrong.limit_input(*given)
+        with pytest.raises(ls.ModelError, match=re.escape(message)):
+            wrong.build()
+
+
+def test_controllers_keep_to_the_limits_of_the_robot():
+    """A linear-quadratic regulator clips its inputs to them unless it gets others."""
+    made = ls.Robot("one", gravity=(0, 0, 0))
+    made.add_link("a", ls.RigidBody(1.0, inertia=(0.1, 0.1, 0.1)), ls.JointRevolute())
+    made.add_joint_actuator("motor", "a")
+    made.limit_input("motor", -0.1, 0.2)
+    model = made.build()
+    regulator = ls.lqr(model, [0.0], state=1.0, inputs=1.0)
+    q = np.array([5.0])
+    for limits, expected in ((None, -0.1), ((-0.4, 0.4), -0.4)):
+        u = regulator.controller(limits).output(0.0, q, np.zeros(1), np.zeros(0))
+        assert u.tolist() == [expected]

@@ -91,7 +91,7 @@ class ModelPredictiveControl:
         cost: cost of its motion.
         dt: step size [s].
         steps: number of steps of the horizon.
-        limits: (low, high) of the inputs, numbers or shape (nu,); None: no limits.
+        limits: (low, high) of the inputs, numbers or shape (nu,); None: those of the robot (`Robot.limit_input`).
         iterations: largest number of iterations per sample. 1, starting from the last plan, is the real-time iteration.
         method: scheme of the steps, see `rollout`. "sdirk" is of second order for inputs that jump from step to step.
             "implicit_euler" takes half the time and adds numerical damping.
@@ -123,7 +123,7 @@ class ModelPredictiveControl:
             raise ModelError(f"robot {self.model.name!r}: {rule} (got some)")
         forbid_anchors(self.model)
         chosen_scheme(self.method, self.dt)
-        low, high = checks.limits((-np.inf, np.inf) if self.limits is None else self.limits, self.model.nu)
+        low, high = checks.limits(self.model.input_limits if self.limits is None else self.limits, self.model.nu)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 

@@ -76,13 +76,14 @@ class Regulator:
         """The law for `simulate`. Pass the regulator's `period` to `simulate` as well.
 
         Args:
-            limits: (low, high) of the inputs, numbers or shape (nu,); infinite entries are no limits. Inputs are
-                clipped. The gains do not account for limits, so a robot far from q_e may not return.
+            limits: (low, high) of the inputs, numbers or shape (nu,); infinite entries are no limits. None: those of
+                the robot (`Robot.limit_input`). Inputs are clipped. The gains do not account for limits, so a robot far
+                from q_e may not return.
         Raises:
             ModelError: u_e is outside the limits.
             ShapeError: limits have a wrong shape.
         """
-        low, high = (-np.inf, np.inf) if limits is None else _limits(limits, self.u)
+        low, high = _limits(self.model.input_limits if limits is None else limits, self.u)
         law = _Law(self.model, self.q, self.u, self.gain, low, high)
         return Controller(law, derivatives=law.derivatives)
 

@@ -10,6 +10,10 @@ The coordinates are those of MuJoCo, except for free joints.
 
 An actuator with the affine law F = a u + b₀ + b₁ l + b₂ l̇ and the length l = r q is an input with the gain r a. To its
 joint it adds the stiffness −b₁ r², the damping −b₂ r² and the constant force r b₀                         (2)
+
+The length of a spatial tendon is L = Σ_k L_k / d_k, with the lengths L_k of the branches between its pulleys and their
+divisors d_k. An actuator with l = g L pulls branch k by the tension −g a u / d_k. Where the tendon is one straight
+line, a Spring has the rest of the law: its tension is −g b₀ − b₁ g² L − b₂ g² L̇                            (3)
 """
 
 from __future__ import annotations
@@ -27,9 +31,9 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.io.imports import Findings, body_balls, shape_balls
 from lissom.robot import checks
-from lissom.robot.actuators import JointActuator
+from lissom.robot.actuators import JointActuator, PathItem, PathPoint, PathWrap
 from lissom.robot.bodies import RigidBody
-from lissom.robot.functions import Expression
+from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.joints import Joint, JointFixed, JointFree, JointPrismatic, JointRevolute, JointSpherical
 from lissom.robot.meshes import Mesh, MeshBalls
 from lissom.robot.robot import Robot
@@ -99,8 +103,8 @@ def load_mjcf(
     | MJCF | Robot |
     |---|---|
     | geoms | drawn meshes and contact balls |
-    | sites | frames |
-    | actuators | inputs; the springs and dampers of servos act on their joints |
+    | sites | frames; in the world, fixed links without a body |
+    | actuators | inputs with their limits; the springs and dampers of servos act on their joints |
     | keyframes | named states |
     | equality | loops, and couplings of joints |
     | limits | stops |
@@ -218,7 +222,7 @@ class _Reader:
             if j not in self.gone and (link := self._joint_link(robot, j)) not in driven:
                 self._add_motor(robot, self._name("joint", j), link)
         for t in range(m.ntendon):
-            self._look_at_tendon(t)
+            self._look_at_tendon(robot, t)
         for k in range(m.nkey):
             self._add_state(robot, k)
         flags = self.mujoco.mjtDisableBit
@@ -402,14 +406,15 @@ class _Reader:
         return vertices.astype(np.float64), m.mesh_face[face : face + m.mesh_facenum[k]].astype(np.int64)
 
     def _add_site(self, robot: Robot, k: int) -> None:
-        """Add a site as a frame, with a name that no link has."""
-        link = self._link(self.m.site_bodyid[k])
-        if link is None:
-            self._note("what stands in the world", "site", k)
-            return
-        name = self._name("site", k)
+        """Add a site as a frame, with a name that no link has. A site in the world becomes a fixed link without a body,
+        since frames are those of links."""
+        link, name = self._link(self.m.site_bodyid[k]), self._name("site", k)
         name = name if name not in self._taken(robot) else f"{name} site"
-        robot.add_frame(name, link, placement=self._pose(self.m.site_pos[k], self.m.site_quat[k]).tolist())
+        placement = self._pose(self.m.site_pos[k], self.m.site_quat[k]).tolist()
+        if link is None:
+            robot.add_link(name, placement=placement)
+        else:
+            robot.add_frame(name, link, placement=placement)
 
     def _add_input(self, robot: Robot, k: int) -> None:
         """Add an actuator: motors on hinges and slides, or a wrench at a site."""
@@ -418,15 +423,23 @@ class _Reader:
         of_site = m.actuator_trntype[k] == int(kinds.mjTRN_SITE) and m.actuator_trnid[k, 1] < 0
         link = self._link(m.site_bodyid[target]) if of_site else None
         ratios = self._transmission(k)
-        if not (ratios or link):
+        on_tendon = m.actuator_trntype[k] == int(kinds.mjTRN_TENDON)
+        branches = self._branches(target) if on_tendon and not ratios else []
+        if not (ratios or link or branches):
             self._note("transmission of its kind", "actuator", k)
             return
         if self._rotor(k) and not self._drives_joint(k):
             self._note("armature", "actuator", k)
         gain, bias = self._law(k)
-        if bias.any() and not (ratios and self._add_servo(robot, ratios, bias)):
+        held = self._add_spatial_servo(robot, k, branches, bias) if branches else self._add_servo(robot, ratios, bias)
+        if not held:
             self._note(_NO_LAW, "actuator", k)
-            gain = 1.0
+            gain, bias = None, np.zeros(3)
+        self._add_limits(robot, k, gain, bias)
+        gain = 1.0 if gain is None else gain
+        if branches:
+            self._add_spatial(robot, k, branches, gain)
+            return
         if not ratios:
             R = self._rotation(m.site_quat[target])
             wrench = np.concatenate([R @ gear[3:], R @ gear[:3]]) * gain
@@ -439,6 +452,97 @@ class _Reader:
         of = {link: self._name("joint", j) for link, j in zip(gains, ratios, strict=True)}
         members = {self._add_motor(robot, of[link], link, name): gain for link, gain in gains.items()}
         robot.couple_inputs(name, members)
+
+    def _add_limits(self, robot: Robot, k: int, gain: float | None, bias: np.ndarray) -> None:
+        """Add the limits of an input: those of its control, and those of its force where this is the gain times the
+        input. Without a gain the input is the force."""
+        m, low, high = self.m, -np.inf, np.inf
+        if m.actuator_ctrllimited[k]:
+            if gain is None:
+                self._note("limits of ctrl", "actuator", k)
+            else:
+                low, high = m.actuator_ctrlrange[k].tolist()
+        if m.actuator_forcelimited[k]:
+            factor = 1.0 if gain is None else gain
+            if bias.any() or not factor:
+                self._note("limits of force", "actuator", k)
+            else:
+                ends = sorted((m.actuator_forcerange[k] / factor).tolist())
+                low, high = max(low, ends[0]), min(high, ends[1])
+        if low > high:
+            self._note("limits of ctrl and force that exclude each other", "actuator", k)
+        elif np.isfinite([low, high]).any():
+            robot.limit_input(self._name("actuator", k), *(x if np.isfinite(x) else None for x in (low, high)))
+
+    def _add_spatial_servo(
+        self, robot: Robot, k: int, branches: list[tuple[float, list[PathItem]]], bias: np.ndarray
+    ) -> bool:
+        """Add the bias of an actuator of a spatial tendon as a spring by (3). Returns False if it is no such spring."""
+        gear = float(self.m.actuator_gear[k, 0])
+        law = {"stiffness": -bias[1] * gear**2, "damping": -bias[2] * gear**2, "preload": -gear * bias[0]}
+        name = self._name("actuator", k)
+        return not bias.any() or self._add_spring(robot, name, branches, {"rest": 0.0, **law})
+
+    def _add_spatial(self, robot: Robot, k: int, branches: list[tuple[float, list[PathItem]]], gain: float) -> None:
+        """Add an actuator of a spatial tendon by (3): one tendon for each branch, coupled by their divisors."""
+        name, t, gear = self._name("actuator", k), int(self.m.actuator_trnid[k, 0]), float(self.m.actuator_gear[k, 0])
+        gains: dict[str, float] = {}
+        for divisor, path in branches:
+            own = self._name("tendon", t)
+            while own in (name, *robot.actuators, *robot.couplings):
+                own = f"{own} of {name}" if own == self._name("tendon", t) else f"{own}, next branch"
+            robot.add_tendon(own, path=path)
+            gains[own] = -gear * gain / divisor
+        robot.couple_inputs(name, gains)
+
+    def _add_spring(
+        self, robot: Robot, name: str, branches: list[tuple[float, list[PathItem]]], law: dict[str, Any]
+    ) -> bool:
+        """Add a Spring along a tendon. Returns False unless the tendon is one straight line and the law pulls back."""
+        ends = branches[0][1] if len(branches) == 1 else []
+        free = len(ends) == 2 and all(isinstance(end, PathPoint) for end in ends)
+        if not free or law["stiffness"] < 0.0 or law["damping"] < 0.0 or all(end.link is None for end in ends):
+            return False
+        if ends[0].link == ends[1].link:
+            return True  # its length is constant
+        while name in robot.springs:
+            name = f"{name} of its tendon"
+        law = {key: value if callable(value) else float(value) for key, value in law.items()}
+        robot.add_spring(name, *ends, **law)  # type: ignore[arg-type]
+        return True
+
+    def _branches(self, t: int) -> list[tuple[float, list[PathItem]]]:
+        """The branches of a spatial tendon: the divisor and the path of each. Empty if it has a part that a path of
+        lissom does not have, which is noted as left out."""
+        m, kinds, out = self.m, self.mujoco.mjtWrap, [(1.0, [])]
+        for w in range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t]):
+            kind, k = int(m.wrap_type[w]), int(m.wrap_objid[w])
+            if kind == int(kinds.mjWRAP_PULLEY):
+                out.append((float(m.wrap_prm[w]), []))
+            elif kind == int(kinds.mjWRAP_SITE):
+                out[-1][1].append(PathPoint(self._link(m.site_bodyid[k]), tuple(m.site_pos[k].tolist())))
+            elif (item := self._wrap(k, round(float(m.wrap_prm[w])), kind == int(kinds.mjWRAP_SPHERE))) is not None:
+                out[-1][1].append(item)
+            else:
+                self._note("path inside a shape, or on a side that moves against it", "tendon", t)
+                return []
+        return [(divisor, path) for divisor, path in out if len(path) > 1]
+
+    def _wrap(self, g: int, site: int, is_sphere: bool) -> PathWrap | None:
+        """The sphere or cylinder of a geom in a path, on the side of a site (-1: none); None if there is no such
+        PathWrap."""
+        m, side = self.m, None
+        if site >= 0:
+            place = self._place(g)
+            side = place[:3, :3].T @ (m.site_pos[site] - place[:3, 3])
+            across = float(np.linalg.norm(side[: 3 if is_sphere else 2]))
+            inside = float(np.linalg.norm(side)) < m.geom_size[g, 0]
+            if m.site_bodyid[site] != m.geom_bodyid[g] or inside or across == 0.0:
+                return None
+            side = tuple(side.tolist())
+        radius = float(m.geom_size[g, 0])
+        shape = ShapeSphere(radius) if is_sphere else ShapeCylinder(radius, axis=_ALONG_Z)
+        return PathWrap(self._link(m.geom_bodyid[g]), shape, placement=self._place(g).tolist(), side=side)
 
     def _add_motor(self, robot: Robot, name: str, link: str, taken: str = "") -> str:
         """Add a motor on a joint, with a new name that begins with the name of the joint, and is not `taken`."""
@@ -499,36 +603,48 @@ class _Reader:
         inputs = {name: u for name, u in inputs.items() if u and name in robot.actuators | robot.couplings}
         robot.add_state(self._name("key", k), positions, velocities, inputs)
 
-    def _look_at_tendon(self, t: int) -> None:
-        """Note a spatial tendon as left out, and the forces of a fixed tendon that is no mere transmission."""
-        m = self.m
+    def _look_at_tendon(self, robot: Robot, t: int) -> None:
+        """Add the spring and damper of a spatial tendon that is one straight line, and note all other forces of a
+        tendon as left out."""
+        m, done = self.m, ()
         if not self._fixed_tendon(t):
-            self.findings.left_out("<tendon>", repr(self._name("tendon", t)))
-            return
-        for word in ("stiffness", "damping", "limited", "frictionloss", "armature", "actfrclimited"):
-            if np.any(getattr(m, f"tendon_{word}", np.zeros(m.ntendon))[t]):
-                kind = {"frictionloss": "dry friction", "limited": "limits", "actfrclimited": "limits of force"}
+            low, high = m.tendon_lengthspring[t].tolist()
+            k, c = float(m.tendon_stiffness[t]), float(np.ravel(m.tendon_damping[t])[0])
+            law: dict[str, Any] = {"stiffness": k, "damping": c}
+            if k and low < high:  # no force in between
+                rows = [(0.0, -k * low), (low, 0.0), (high, 0.0), (high + 1.0, k)][low == 0.0 :]
+                lengths, tensions = np.transpose(rows).tolist()
+                law = {"stiffness": 0.0, "damping": c, "law": Tabulated(lengths, tensions, "linear")}
+            elif k:
+                law["rest"] = low
+            if (k or c) and self._add_spring(robot, self._name("tendon", t), self._branches(t), law):
+                done = ("stiffness", "damping")
+            pulls = m.actuator_trntype == int(self.mujoco.mjtTrn.mjTRN_TENDON)
+            if not done and t not in m.actuator_trnid[pulls, 0]:
+                self.findings.left_out("<tendon>", repr(self._name("tendon", t)))
+        for word in ("stiffness", "damping", "stiffnesspoly", "dampingpoly", "limited", "frictionloss", "armature",
+                     "actfrclimited"):  # fmt: skip
+            if word not in done and np.any(getattr(m, f"tendon_{word}", np.zeros(m.ntendon))[t]):
+                kind = {"frictionloss": "dry friction", "limited": "limits", "actfrclimited": "limits of force",
+                        "stiffnesspoly": "nonlinear stiffness", "dampingpoly": "nonlinear damping"}  # fmt: skip
                 self._note(kind.get(word, word), "tendon", t)
 
-    def _law(self, k: int) -> tuple[float, np.ndarray]:
-        """The gain a and the bias (b₀, b₁, b₂) of (2). Other laws are noted as left out."""
+    def _law(self, k: int) -> tuple[float | None, np.ndarray]:
+        """The gain a and the bias (b₀, b₁, b₂) of (2). Other laws are noted as left out; they have no gain."""
         m, u = self.m, self.mujoco
-        for word in ("ctrl", "force"):
-            if getattr(m, f"actuator_{word}limited")[k]:
-                self._note(f"limits of {word}", "actuator", k)
         bias = int(m.actuator_biastype[k])
         affine = bias in (int(u.mjtBias.mjBIAS_NONE), int(u.mjtBias.mjBIAS_AFFINE))
         fixed = m.actuator_gaintype[k] == int(u.mjtGain.mjGAIN_FIXED)
         if not (affine and fixed and m.actuator_dyntype[k] == int(u.mjtDyn.mjDYN_NONE)):
             self._note(_NO_LAW, "actuator", k)
-            return 1.0, np.zeros(3)
+            return None, np.zeros(3)
         is_biased = bias == int(u.mjtBias.mjBIAS_AFFINE)
         return float(m.actuator_gainprm[k, 0]), m.actuator_biasprm[k, :3] * is_biased
 
     def _add_servo(self, robot: Robot, ratios: dict[int, float], bias: np.ndarray) -> bool:
         """Add the bias of an actuator to the spring of its joint by (2). Returns False if it is no such spring."""
-        if len(ratios) != 1:
-            return False
+        if len(ratios) != 1 or not bias.any():
+            return not bias.any()
         ((j, ratio),) = ratios.items()
         link = robot.links[self._joint_link(robot, j)]
         old: Any = link.joint

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from lissom.errors import ModelError
 from lissom.io.schema import Document
-from lissom.io.text_files import Source, parse
+from lissom.io.text_files import Source, collection_paused, parse
 from lissom.robot.actuators import (
     Actuator,
     BodyChamber,
@@ -81,6 +81,11 @@ def read(text: str, name: str) -> tuple[Robot | None, list[Fault]]:
     Raises:
         ModelError: the text is not YAML.
     """
+    with collection_paused():
+        return _read(text, name)
+
+
+def _read(text: str, name: str) -> tuple[Robot | None, list[Fault]]:
     source = parse(text, name)
     found: list[tuple[int, str]] = []
     data = source.data(found)
@@ -100,7 +105,7 @@ def read(text: str, name: str) -> tuple[Robot | None, list[Fault]]:
 
 def _content(reading: Reading) -> Any:
     """The document without its wrong parts; None if too little is left."""
-    data, dropped = deepcopy(reading.data), set()
+    data, dropped = reading.data, set()
     for _ in range(_ROUNDS):
         lists = {key: [k for k in range(len(items)) if (key, k) not in dropped] for key, items in data.items()
                  if key in ENTITIES and isinstance(items, list)}  # fmt: skip
@@ -111,6 +116,8 @@ def _content(reading: Reading) -> Any:
             errors = []
         except ValidationError as error:
             content, errors = None, error.errors(include_url=False)
+        if data is reading.data and (errors or unknown):
+            data = deepcopy(data)
         renamed = _add_unknown(reading, data, left, lists, unknown)
         if not errors and not renamed:
             return content

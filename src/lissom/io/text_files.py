@@ -6,11 +6,14 @@ Nothing in a file is executed. Files without an end, such as devices, are refuse
 from __future__ import annotations
 
 import csv
+import gc
 import math
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -51,9 +54,23 @@ def text_of(path: str | os.PathLike[str], most: int = _MOST_BYTES) -> str:
         raise ModelError(f"{where}: the file is not UTF-8 text; save it as UTF-8 in your editor") from None
 
 
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Pause Python's search for cyclic garbage. Reading makes many objects that stay; the search through them would
+    take as long as the reading."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 # -- YAML -------------------------------------------------------------------------------------------------------------
 
 _TAG = "tag:yaml.org,2002:"
+_TEXT = _TAG + "str"
 _RESOLVED = (  # the core schema of YAML 1.2: 1e6 is a number, `yes` is a text
     (_TAG + "null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     (_TAG + "bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
@@ -95,6 +112,21 @@ class _FastLoader(_CLoader):
     """The parser of libyaml, ten times as fast, where PyYAML has it."""
 
     yaml_implicit_resolvers: dict = {}  # noqa: RUF012
+
+    def resolve(self, kind: type, value: Any, implicit: tuple[bool, bool]) -> str:
+        """The tag of a node. Tags of texts without quotes are cached, since keys and numbers repeat."""
+        if kind is yaml.ScalarNode and implicit[0]:
+            return _plain_tag(value)
+        return super().resolve(kind, value, implicit)
+
+
+@lru_cache(maxsize=4096)
+def _plain_tag(text: str) -> str:
+    """The tag of a text without quotes."""
+    for tag, pattern in _FastLoader.yaml_implicit_resolvers.get(text[:1], ()):
+        if pattern.match(text):
+            return tag
+    return _TEXT
 
 
 class _Dumper(yaml.SafeDumper):
@@ -229,6 +261,8 @@ def dump(data: dict[str, Any]) -> str:
 
 
 def _scalar(tag: str, text: str) -> Any:
+    if tag == _TEXT:
+        return text
     kind = tag.removeprefix(_TAG)
     if kind == "null":
         return None
@@ -236,7 +270,7 @@ def _scalar(tag: str, text: str) -> Any:
         return {"true": True, "false": False}[text.lower()]
     if kind == "float" and text.lstrip("+-").startswith((".i", ".I", ".n", ".N")):
         return float(text.replace(".", ""))
-    return {"int": int, "float": float, "str": str}[kind](text)
+    return {"int": int, "float": float}[kind](text)
 
 
 def _child(node: yaml.Node, key: str | int) -> tuple[int, yaml.Node] | None:

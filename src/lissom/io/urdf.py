@@ -21,7 +21,7 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.io.imports import Findings, body_balls, check_shape, shape_balls, shape_mesh
-from lissom.io.text_files import bytes_of
+from lissom.io.text_files import bytes_of, collection_paused
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
 from lissom.robot.joints import Joint, JointFixed, JointFree, JointPlanar, JointPrismatic, JointRevolute
@@ -205,17 +205,18 @@ def load_urdf(
         OSError: the file cannot be read.
     """
     name = os.fspath(path)
-    root = parse_xml(bytes_of(path), name)
-    if root.tag != "robot":
-        raise root.error("a URDF file begins with <robot>")
     checks.integer(balls, "load_urdf: balls", least=0, most=10_000)
     stops = {"limit_stiffness": limit_stiffness, "limit_damping": limit_damping}
-    reader = _Reader(root, Path(name).resolve(), balls, stops, dict(packages or {}), strict)
-    robot = reader.robot(base or JointFixed(), motors)
-    try:
-        robot.check()
-    except ModelError as error:
-        raise reader.located(robot, error) from None
+    with collection_paused():
+        root = parse_xml(bytes_of(path), name)
+        if root.tag != "robot":
+            raise root.error("a URDF file begins with <robot>")
+        reader = _Reader(root, Path(name).resolve(), balls, stops, dict(packages or {}), strict)
+        robot = reader.robot(base or JointFixed(), motors)
+        try:
+            robot.check()
+        except ModelError as error:
+            raise reader.located(robot, error) from None
     reader.findings.warn()
     return robot
 

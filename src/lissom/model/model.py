@@ -42,7 +42,7 @@ from lissom.model.surroundings import Contacts, FluidNodes, Springs, UserForces
 from lissom.robot.checks import named, require
 from lissom.robot.formatting import html_inputs, html_table
 from lissom.robot.functions import still
-from lissom.robot.robot import Robot, state_values
+from lissom.robot.robot import Robot, limit_values, state_values
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -101,6 +101,18 @@ class Model:
         for item in fields(self):
             if item.name != "models":
                 _freeze(getattr(self, item.name))
+
+    @property
+    def input_limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest value of each input, shape (nu,) each; infinite without a limit (see
+        Robot.limit_input)."""
+        low, high = np.full(self.nu, -np.inf), np.full(self.nu, np.inf)
+        for name, limits in self.description.input_limits.items():
+            ends = limit_values(self.description, limits)
+            first = self.inputs.names.index(name if len(ends[0]) == 1 else f"{name}[0]")
+            for vector, values in zip((low, high), ends):
+                vector[first : first + len(values)] = values
+        return low, high
 
     def state(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The vectors q (nq,), v (nv,) and u (nu,) of a named state of the description (see Robot.add_state).

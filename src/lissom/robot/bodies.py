@@ -359,8 +359,7 @@ class RigidBody(Body):
         checks.number(self.mass, f"{where}: mass", least=0.0)
         checks.array(self.com, (3,), f"{where}: com", "must be a finite 3-vector")
         rule = "must be symmetric positive semi-definite"
-        I = checks.symmetric(self.inertia, 3, f"{where}: inertia", rule=rule)  # noqa: E741
-        moments = np.linalg.eigvalsh(I) if checks.shape(self.inertia) == (3, 3) else np.sort(I.diagonal())
+        _, moments = checks.symmetric_spectrum(self.inertia, 3, f"{where}: inertia", rule)
         triangle = moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9)
         rule = "its largest principal moment must not exceed the sum of the others"
         checks.require(bool(triangle), f"{where}: inertia", rule, self.inertia)

@@ -252,9 +252,9 @@ def attach(robot: Robot, other: Robot, parent: str | None, placement: Placement,
     _refuse_functions_of_q(other, where, "; add it after attaching")
     new: dict[str, dict[str, Any]] = {}
     for kind in PARTS:
-        copies = [_grounded(_renamed(part, "", lambda _, name: prefix + name), parent, at, g)
-                  for part in getattr(other, kind).values()]  # fmt: skip
-        new[kind] = {prefix + part.name: replace(part, name=prefix + part.name) for part in copies}
+        copies = {prefix + name: _grounded(_renamed(part, "", lambda _, name: prefix + name), parent, at, g)
+                  for name, part in getattr(other, kind).items()}  # fmt: skip
+        new[kind] = {name: replace(part, name=name) for name, part in copies.items()}
     for kind, copies in new.items():
         taken = getattr(robot, kind).keys() | getattr(robot, SHARED_NAMES.get(kind, kind)).keys()
         rule = "must not be taken already; give another prefix"

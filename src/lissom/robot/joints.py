@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
+from math import isfinite
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -245,7 +246,8 @@ def range_of(joint: Joint, where: str) -> tuple[float, float]:
 
 def _stops(joint: Joint, n: int, where: str) -> np.ndarray:
     """Low, high, k, c and w of each coordinate, shape (n, 5)."""
-    out = np.tile([-np.inf, np.inf, 0.0, 0.0, 1.0], (n, 1))
+    out = np.empty((n, 5))
+    out[:] = -np.inf, np.inf, 0.0, 0.0, 1.0
     if joint.limits is None:
         return out
     rule = "must be (low, high), low < high, each a number or one for each coordinate"
@@ -254,7 +256,8 @@ def _stops(joint: Joint, n: int, where: str) -> np.ndarray:
             out[:, side] = value
     except (TypeError, ValueError):
         raise checks.fail(f"{where}: limits", rule, joint.limits) from None
-    checks.require(bool((out[:, 0] < out[:, 1]).all()), f"{where}: limits", rule, joint.limits)
+    rising = all(low < high for low, high in out[:, :2].tolist())
+    checks.require(rising, f"{where}: limits", rule, joint.limits)
     for side, name, least in ((2, "limit_stiffness", True), (3, "limit_damping", False), (4, "limit_width", True)):
         value = getattr(joint, name)
         rule = f"must be {'> 0' if least else '>= 0'}, a number or one for each coordinate"
@@ -262,8 +265,8 @@ def _stops(joint: Joint, n: int, where: str) -> np.ndarray:
             out[:, side] = value
         except (TypeError, ValueError):
             raise checks.fail(f"{where}: {name}", rule, value) from None
-        good = np.isfinite(out[:, side]) & ((out[:, side] > 0.0) | ((out[:, side] == 0.0) & (not least)))
-        checks.require(bool(good.all()), f"{where}: {name}", rule, value)
+        good = all(isfinite(x) and (x > 0.0 or (x == 0.0 and not least)) for x in out[:, side].tolist())
+        checks.require(good, f"{where}: {name}", rule, value)
     return out
 
 

@@ -6,6 +6,7 @@ parents is a cycle.
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
@@ -44,12 +45,13 @@ from lissom.robot.motions import JointMotion
 from lissom.robot.mutual_contacts import MutualContacts, are_parted, mutual_contacts, without_pairs
 from lissom.robot.shapes import Shape
 from lissom.robot.springs import Spring
-from lissom.robot.states import NamedState
+from lissom.robot.states import InputLimits, NamedState
 
 if TYPE_CHECKING:
     from lissom.model.model import Model
 
-_WITHOUT_EFFECT = ("frames", "couplings", "states")  # parts that are not counted in the repr of a robot
+_MARSHAL = 2  # the last version of marshal whose output depends on the contents only
+_WITHOUT_EFFECT = ("frames", "couplings", "states", "input_limits")  # parts that are not counted in the repr of a robot
 _WORLD = ("world", "World", "ground", "base", "fixed", "none", "None", "null", "")  # wrong names for the world
 
 
@@ -76,7 +78,32 @@ class Link:
     placement: Placement = None
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError where the description breaks a rule.
+
+        A link of plain numbers and texts that passes keeps a copy of them; its next check only compares them.
+        """
+        contents = self._contents()
+        if contents is not None and contents == self.__dict__.get("_passed"):
+            return
+        faults = checks.faults()
+        self._check(where)
+        if contents is not None and checks.faults() == faults:
+            object.__setattr__(self, "_passed", contents)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_passed"}
+
+    def _contents(self) -> bytes | None:
+        """All numbers and texts of the link; None if it has other contents, such as functions and meshes."""
+        if not (isinstance(self.joint, Joint) and (self.body is None or isinstance(self.body, Body))):
+            return None
+        contents: Any = [self.at, self.placement, vars(self.joint), None if self.body is None else vars(self.body)]
+        try:
+            return marshal.dumps(contents, _MARSHAL)
+        except ValueError:
+            return None
+
+    def _check(self, where: str) -> None:
         is_body = self.body is None or isinstance(self.body, Body)
         checks.require(is_body, f"{where} > body", "must be a Rod, a RigidBody or a DeformableBody", self.body)
         checks.require(isinstance(self.joint, Joint), f"{where} > joint", "must be a Joint", self.joint)
@@ -121,6 +148,7 @@ PARTS = {
     "springs": Part(Spring, "spring", "add_spring"),
     "contacts": Part(Contact, "contact", "add_contact"),
     "states": Part(NamedState, "state", "add_state"),
+    "input_limits": Part(InputLimits, "limits of input", "limit_input"),
     "forces": Part(Force, "force", "add_force", is_saved=False),
 }
 # Kinds of parts whose names must differ from each other.
@@ -155,6 +183,7 @@ class Robot:
         self.springs: dict[str, Spring] = {}
         self.contacts: dict[str, Contact] = {}
         self.states: dict[str, NamedState] = {}
+        self.input_limits: dict[str, InputLimits] = {}
         self.forces: dict[str, Force] = {}
         self.fluid: Fluid | None = None
 
@@ -507,6 +536,12 @@ class Robot:
         self.states[name] = NamedState(name, *(dict(values or {}) for values in given.values()))
         return self.states[name]
 
+    def limit_input(self, name: str, low: Any = None, high: Any = None) -> InputLimits:
+        """Set the least and the largest value of an input, for controllers; see InputLimits."""
+        self._new_name(name, "limits of input", self.input_limits)
+        self.input_limits[name] = InputLimits(name, low, high)
+        return self.input_limits[name]
+
     def add_force(self, name: str, link: str, function: Any, *, s: Any = None) -> Force:
         """Add a user-defined force that depends on the pose and the twist of a link; see Force."""
         self._new_name(name, "force", self.forces)
@@ -703,6 +738,9 @@ def check_parts(robot: Robot) -> None:
     _check_motions(robot)
     _check_joint_couplings(robot)
     _check_states(robot)
+    for name, limits in robot.input_limits.items():
+        with checks.part(f"limits of input {name!r}"):
+            limit_values(robot, limits)
 
 
 def _check_surroundings(robot: Robot) -> None:
@@ -863,11 +901,8 @@ def state_values(robot: Robot, state: NamedState) -> tuple[dict[str, np.ndarray]
             joint = _check_link(robot, name, f"{where}: {word}").joint
             checks.require(joint.nv > 0, f"{where}: {word}", "must be of joints that move", name)
             sizes[word][name] = joint.nq if word == "positions" else joint.nv
-    coupled = {name for coupling in robot.couplings.values() for name in coupling.gains}
-    known = {name: x for name, x in (robot.actuators | robot.couplings).items() if name not in coupled}
     for name in state.inputs:
-        checks.named(name, known, f"{where}: inputs", "inputs")
-        sizes["inputs"][name] = 1 if name in robot.couplings else robot.input_size(robot.actuators[name])
+        sizes["inputs"][name] = _size_of_input(robot, name, f"{where}: inputs")
     found: dict[str, dict[str, np.ndarray]] = {word: {} for word in sizes}
     for word, counts in sizes.items():
         for name, size in counts.items():
@@ -878,6 +913,30 @@ def state_values(robot: Robot, state: NamedState) -> tuple[dict[str, np.ndarray]
                 given = value if -1 in checks.shape(value) else np.atleast_1d(value)
                 found[word][name] = checks.array(given, (size,), here, f"must have shape ({size},)")
     return tuple(found.values())
+
+
+def _size_of_input(robot: Robot, name: Any, where: str) -> int:
+    """Number of values of an input, the name of an actuator or of a coupled input."""
+    coupled = {actuator for coupling in robot.couplings.values() for actuator in coupling.gains}
+    known = {key: x for key, x in (robot.actuators | robot.couplings).items() if key not in coupled}
+    checks.named(name, known, where, "inputs")
+    return 1 if name in robot.couplings else robot.input_size(robot.actuators[name])
+
+
+def limit_values(robot: Robot, limits: InputLimits) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the largest values of an input, shape (size,) each; infinite without a limit.
+
+    Raises:
+        ModelError: no input has this name, or numbers have a wrong shape or order.
+    """
+    where = f"limits of input {limits.name!r}"
+    size, ends = _size_of_input(robot, limits.name, f"{where}: name"), []
+    for word, value, none in (("low", limits.low, -np.inf), ("high", limits.high, np.inf)):
+        rule = f"must be a finite number, or {size} of them"
+        ends.append(np.full(size, none) if value is None else checks.each(value, size, f"{where}: {word}", rule))
+    low, high = ends
+    checks.require(bool((low <= high).all()), where, "must be low <= high", (limits.low, limits.high))
+    return low, high
 
 
 def _check_joint_couplings(robot: Robot) -> None:

@@ -1,4 +1,4 @@
-"""Named states: coordinates and velocities of joints, and inputs."""
+"""Named states (coordinates and velocities of joints, and inputs), and limits of inputs."""
 
 from __future__ import annotations
 
@@ -27,3 +27,19 @@ class NamedState:
     positions: dict[JointName, Numbers] = field(default_factory=dict)
     velocities: dict[JointName, Numbers] = field(default_factory=dict)
     inputs: dict[ActuatorName, Numbers] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True)
+class InputLimits:
+    """The least and the largest value of an input. Controllers keep to it (see `Model.input_limits`); simulations take
+    the inputs that they are given.
+
+    Args:
+        name: name of the actuator or of the coupled input.
+        low, high: its least and its largest value, a number or (size,) each [N, N·m, Pa, m]. None: no limit.
+    """
+
+    name: ActuatorName
+    low: Numbers | None = None
+    high: Numbers | None = None
