@@ -52,7 +52,7 @@ from lissom.robot.fluid import Fluid
 from lissom.robot.functions import is_compiled
 from lissom.robot.materials import Material
 from lissom.robot.robot import Robot
-from lissom.robot.sampled_shapes import GRIDDED
+from lissom.robot.sampled_shapes import GRIDDED, SampledShape
 from lissom.robot.shapes import Shape, ShapeKind, reach_of
 
 _RATE_STEP = 1e-5  # step of the difference for the rate of a current that is a function of time [s]
@@ -380,13 +380,18 @@ class SurroundingsBuilder:
 
     def _follow(self, obstacle: Obstacle) -> float | None:
         """Add four points around a bounded shape on a link, which move as far as any of its points, so that the list of
-        near pairs is renewed when the shape moves. Returns the radius of the shape about its frame [m], None if it is
+        near pairs is renewed when the shape moves. Returns the radius of a sphere around the shape [m], None if it is
         unbounded."""
-        reach = None if obstacle.shape is None else reach_of(obstacle.kind, obstacle.size)
-        if reach is None or obstacle.node is None or obstacle.link is None:
+        if obstacle.shape is None or obstacle.node is None or obstacle.link is None:
+            return None
+        centre, reach = np.zeros(3), reach_of(obstacle.kind, obstacle.size)
+        if isinstance(obstacle.shape, SampledShape):
+            low, high = obstacle.shape.bounds("shape")
+            centre, reach = 0.5 * (low + high), 0.5 * float(np.linalg.norm(high - low))
+        if reach is None:
             return None
         for n, corner in enumerate(_CORNERS):
-            position = obstacle.frame[:3, 3] + reach * corner
+            position = obstacle.frame[:3, 3] + obstacle.frame[:3, :3] @ centre + reach * corner
             self.balls.append(Ball(obstacle.link, obstacle.s, n, obstacle.node, position, 0.0, 0.0, np.zeros(3)))
         return reach
 
