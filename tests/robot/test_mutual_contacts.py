@@ -107,11 +107,11 @@ def test_a_shape_that_comes_is_seen():
 def test_a_mesh_or_a_function_that_comes_is_seen():
     """Shapes on grids that move are listed where balls are near them, wherever their frame is, and hit what they
     meet."""
-    mesh, size = ls.Mesh.of_shape(ls.ShapeBox(0.1, 0.1, 0.1)), 0.3
-    vertices = mesh.vertices + [size, 0.0, 0.0]
+    mesh, low, high = ls.Mesh.of_shape(ls.ShapeBox(0.1, 0.1, 0.1)), [0.15, -0.15, -0.15], [0.45, 0.15, 0.15]
+    vertices = np.asarray(mesh.vertices) + np.array([0.3, 0.0, 0.0])
     shapes = {
         "mesh": ls.ShapeMesh(ls.Mesh(vertices=vertices, triangles=mesh.triangles), 12),
-        "function": ls.ShapeFunction("sqrt((x - 0.3)**2 + y**2 + z**2) - 0.1", [0.15, -0.15, -0.15], [0.45, 0.15, 0.15]),
+        "function": ls.ShapeFunction("sqrt((x - 0.3)**2 + y**2 + z**2) - 0.1", low, high),
     }
     for shape in shapes.values():
         robot = ls.Robot("hit", gravity=(0, 0, 0))

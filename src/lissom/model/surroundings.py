@@ -7,8 +7,8 @@ cluster with those of another, or with one shape. If the two are far apart, all 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
@@ -35,6 +35,7 @@ from lissom.model.groups import (
 from lissom.model.nodes import Node, Point, distance, index_of
 from lissom.model.tree import Wet
 from lissom.robot import checks
+from lissom.robot.bodies import Body
 from lissom.robot.contact_laws import (
     Geometry,
     Law,
@@ -264,7 +265,8 @@ class SurroundingsBuilder:
         self.called: list[tuple[str, Any, Node | None, np.ndarray, float]] = []
         self.called_is_spread: list[bool] = []
         for contact in robot.contacts.values():
-            self._add_contact(contact)
+            for one in _with_shapes(robot, contact):
+                self._add_contact(one)
         warn_of_gaps(bodies)
         self.reach = [self._follow(obstacle) for obstacle in self.obstacles]  # after the balls
         for force in robot.forces.values():
@@ -485,6 +487,20 @@ class SurroundingsBuilder:
             called_is_spread=np.array(self.called_is_spread, dtype=bool),
         )
         return contacts, fluid, forces
+
+
+def _with_shapes(robot: Robot, contact: Contact) -> Iterator[Contact]:
+    """A contact, or if surfaces touch other links, contacts of the surfaces with the shape of each of these links."""
+    if not (contact.surface and contact.others):
+        yield contact
+        return
+    for other in contact.touched():
+        body = robot.links[other].body
+        form = body.contact_shape() if isinstance(body, Body) else None
+        links = tuple(link for link in contact.carriers() if link != other)
+        if form is not None and links:
+            shape, place = form
+            yield replace(contact, links=links, shape=shape, on=other, placement=place.tolist(), others=None)
 
 
 def warn_of_gaps(bodies: dict[str, PlacedBody]) -> None:
