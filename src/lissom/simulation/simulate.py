@@ -276,7 +276,7 @@ def _load_ahead(model: Model, is_fused: bool, is_adaptive: bool, formulas: list[
     contacts = (contact_search_kernel,) if len(model.contacts.pair) and not searches else ()
     if model.contacts.sticks:
         contacts = *contacts, contacts_kernel
-    kernels = (accelerations_kernel(model), steps, *loops, *contacts)
+    kernels = (steps, accelerations_kernel(model), *loops, *contacts)
     load_kernels(model, f"simulate by {steps.__name__}", *kernels, then=(frames_kernel, motion_kernel))
 
 
