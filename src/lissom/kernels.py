@@ -39,8 +39,9 @@ from lissom.lie import arrays
 from lissom.model.model import Model, check_device
 from lissom.robot import formatting
 from lissom.robot.bodies import RigidBody
-from lissom.robot.joints import JointRevolute
+from lissom.robot.joints import JointFree, JointRevolute
 from lissom.robot.robot import Robot
+from lissom.robot.shapes import ShapePlane
 from lissom.statics.newton_kernel import equilibrium_kernel
 from lissom.stepping.contact_search import contact_search_kernel
 from lissom.stepping.step_kernel import block_steps_kernel, implicit_steps_kernel, steps_kernel
@@ -107,7 +108,7 @@ def build_kernels(
     Args:
         models: robots; kernels are composed of what acts on a robot, and those of each are compiled. None: a robot of
             links and rods with tendons along them, on which nothing else acts; for other machines the same with and
-            without loops, spherical and free joints, straight and elastic tendons.
+            without loops, spherical and free joints, straight and elastic tendons, and with contacts.
         device: a Warp device.
         target, out: compile for all processors of a kind, `"x86-64-v3"` (AVX2), `"x86-64-v4"` (AVX-512) or `"aarch64"`,
             into a folder that other machines can use: the environment variable LISSOM_KERNELS names it to them.
@@ -125,7 +126,7 @@ def build_kernels(
             begin_headers(wp.get_module(arrays.__name__), device, recompile=True)
             load(_modules(models or (_plain(),)), device, recompile=True)
         else:
-            build(_modules(models or (_plain(), _plain(is_prescribed=True))), target, Path(out))
+            build(_modules(models or (_plain(), _plain(is_prescribed=True), _touching())), target, Path(out))
 
 
 def kernel_cache(*models: Model, device: str = "cpu") -> KernelCache:
@@ -185,4 +186,12 @@ def _plain(is_prescribed: bool = False) -> Model:
     robot.add_link("body", body=RigidBody.sphere(0.1, density=1e3), joint=JointRevolute())
     if is_prescribed:
         robot.add_loop("hold", "body", None, joint=JointRevolute())
+    return robot.build()
+
+
+def _touching() -> Model:
+    """A robot with a contact and no loops."""
+    robot = Robot("touching")
+    robot.add_link("body", body=RigidBody.sphere(0.1, density=1e3), joint=JointFree())
+    robot.add_contact("ground", "body", ShapePlane())
     return robot.build()

@@ -167,6 +167,27 @@ def test_a_patch_resists_spin():
     assert motion.v[-1, 1] == pytest.approx(0.5 * speed, rel=1e-2)
 
 
+def test_a_soft_layer_resists_rolling():
+    """A rod that rolls on a damped layer is braked by the moment 4/15 K c ω l d a³ of its patch of the half-width a:
+    the pressure is larger where the layer is being pressed."""
+    radius, length, depth, speed, K, c = 0.05, 0.2, 2e-3, 0.3, 1e7, 2.0
+    rod = ls.Rod(length, ls.SectionEllipse(radius, radius), ls.BasisLegendre(bending_z=1), SOFT)
+    floor = np.eye(4)
+    floor[2, 3] = depth - radius
+    robot = ls.Robot("roll", gravity=(0, 0, 0))
+    robot.add_link("rod", rod, ls.JointFree())
+    law = {"stiffness": K, "damping": c, "surface": 64}
+    robot.add_contact("floor", "rod", ls.ShapePlane(), placement=floor, friction=0.0, **law)
+    model = robot.build()
+    v = np.zeros(model.nv)
+    v[0] = speed
+    found = ls.contact_forces(model, model.neutral(), v)
+    moment = np.cross(found.point, found.force).sum(axis=0)[0]
+    half = np.sqrt(2.0 * radius * depth)
+    assert moment == pytest.approx(-4 / 15 * K * c * speed * length * depth * half**3, rel=0.03)
+    assert found.force.sum(axis=0)[2] == pytest.approx(K * length * cap(radius, radius, depth), rel=0.01)
+
+
 def tower(count):
     """Bricks on each other, each touched by the one above, and their places at rest."""
     robot, size = ls.Robot("tower"), (0.2, 0.1, 0.06)
@@ -178,6 +199,26 @@ def tower(count):
     q = np.zeros((count, 7))
     q[:, 0], q[:, 6] = 1.0, 0.06 * np.arange(count) + 0.03
     return robot, q.ravel()
+
+
+def test_surfaces_touch_the_shapes_of_other_links():
+    """A brick on `others` carries the same force as on the shape of that link by hand; bodies without a form are
+    refused by name."""
+    size, forces = (0.2, 0.1, 0.06), []
+    for given in ({"others": ["stand", "brick"]}, {"shape": ls.ShapeBox(*size), "on": "stand"}):
+        robot = ls.Robot("pile", gravity=(0, 0, 0))
+        robot.add_link("stand", ls.RigidBody.box(*size, material=SOFT), ls.JointRevolute((0, 0, 1)))
+        robot.add_link("brick", ls.RigidBody.box(*size, material=SOFT), ls.JointFree())
+        robot.add_link("rod", ls.Rod(0.1, ls.SectionCircle(0.01), ls.BasisLegendre(bending_z=1), SOFT))
+        robot.add_contact("touch", "brick", surface=8, friction=0.0, **given)
+        q = robot.build().neutral()
+        q[:8] = [0.1, 1.0, 0, 0, 0, 0.02, 0.0, 0.0599]
+        forces.append(ls.contact_forces(robot.build(), q).force.sum(axis=0))
+    np.testing.assert_array_equal(*forces)
+    assert forces[0][2] > 1.0
+    robot.add_contact("wrong", "brick", others="rod", surface=True)
+    with pytest.raises(ls.ModelError, match="contact 'wrong': others: must carry a rigid box, cylinder or sphere"):
+        robot.build()
 
 
 @pytest.mark.parametrize("count", [3, pytest.param(10, marks=pytest.mark.slow)])

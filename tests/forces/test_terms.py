@@ -9,7 +9,7 @@ import lissom as ls
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
 from lissom.forces.terms import TERMS, acting_on
 from lissom.launch.compiling import kernel_for
-from lissom.lie.types import MORE
+from lissom.lie.types import MORE, TOUCH
 from lissom.passes.scratch import INPUTS
 
 STOPS = {"limits": (-1.0, 1.0), "limit_stiffness": 3.0}
@@ -64,6 +64,19 @@ def test_robots_beyond_plain_ones_share_their_kernels():
     robots[3].add_tendon("elastic", "rod", (0.0, 0.005), stiffness=1e3)
     shared = {acting_on(robot.build()).kinds for robot in robots}
     assert shared == {(MORE,)} and acting_on(ball(ls.JointRevolute()).build()).kinds == ()
+
+
+def test_robots_that_only_touch_get_kernels_of_their_own():
+    """A loop, a straight tendon, a spring or a fluid beside the contact gets those that serve all robots."""
+    robots = [ball(ls.JointFree()) for _ in range(5)]
+    for robot in robots:
+        robot.add_contact("ground", "ball", ls.ShapePlane())
+    robots[1].add_loop("hold", "ball", None, joint=ls.JointPlanar())
+    robots[2].add_tendon("straight", path=[ls.PathPoint(None, (0.0, 0.0, 1.0)), ls.PathPoint("ball", (0.0, 0.0, 0.1))])
+    robots[3].add_spring("spring", ls.PathPoint(None, (0.0, 0.0, 1.0)), "ball", stiffness=1.0)
+    robots[4].set_fluid(density=1e3)
+    found = [acting_on(robot.build()).kinds for robot in robots]
+    assert found[0] == (TOUCH,) and set(found[1:]) == {(MORE,)}
 
 
 def test_another_process_finds_the_same_module():

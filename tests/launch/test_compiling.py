@@ -145,6 +145,19 @@ def test_an_algorithm_loads_its_kernels_together(loaded, make, method):
     assert len(loaded) == 1, loaded
 
 
+def test_a_motion_with_contact_loads_its_kernels_together(loaded):
+    """With that of the first anchors; nothing is left to compile after that."""
+    robot = ls.Robot("ball")
+    robot.add_link("ball", ls.RigidBody.sphere(0.05, density=1e3), ls.JointFree())
+    robot.add_contact("ground", "ball", ls.ShapePlane())
+    model = robot.build()
+    assert model.contacts.sticks
+    ls.simulate(model, 1e-3, [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.06])
+    assert len(loaded) == 1, loaded
+    assert any("contacts_kernel" in name for name in loaded[0])
+    assert not any("contact_search" in name for name in loaded[0])
+
+
 @pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize("there", [True, False, None])
 def test_what_is_mostly_asked_next_is_compiled_along(loaded, monkeypatch, there, cores):

@@ -12,8 +12,12 @@ from launch import small_kernels
 
 import lissom as ls
 from lissom.cli.main import main
+from lissom.dynamics.contacts import contacts_kernel
+from lissom.dynamics.forward_dynamics import accelerations_kernel
+from lissom.dynamics.kinematics import frames_kernel
 from lissom.launch import compiling
 from lissom.launch.warp_private import name_in_cache
+from lissom.stepping.step_kernel import steps_kernel
 
 ALONE = """
 from launch import small_kernels
@@ -110,6 +114,20 @@ def test_kinds_of_processors(monkeypatch):
         monkeypatch.setattr(compiling.platform, "machine", lambda machine=machine: machine)
         monkeypatch.setattr(compiling, "_processor_features", lambda listed=listed: listed)
         assert compiling.targets_here() == expected
+
+
+def test_kernels_for_other_machines_serve_contacts(monkeypatch, tmp_path):
+    """A robot that touches finds all its kernels among those compiled for a class of processors."""
+    made = []
+    monkeypatch.setattr("lissom.kernels.build", lambda modules, target, out: made.extend(modules))
+    monkeypatch.setattr("lissom.kernels.check_target", lambda target: None)
+    ls.build_kernels(target="x86-64-v3", out=tmp_path)
+    robot = ls.Robot("disc")
+    robot.add_link("disc", ls.RigidBody.cylinder(0.02, 0.1, density=1e3), ls.JointFree())
+    robot.add_contact("hill", "disc", ls.ShapeSphere(1.0), surface=4)
+    model = robot.build()
+    kernels = steps_kernel(model), accelerations_kernel(model), contacts_kernel, frames_kernel
+    assert {compiling.kernel_for(kernel, model).module for kernel in kernels} <= set(made)
 
 
 def test_targets_that_cannot_be(tmp_path):

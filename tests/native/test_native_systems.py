@@ -11,7 +11,7 @@ from native.native_calls import COUNT, HERE, MODEL, NODES, NV, RNG, SITES, TABLE
 
 from lissom.forces.elasticity import add_weighted_elastic_rows, changed_elastic_rows, elastic_rows
 from lissom.forces.tendons import add_outer_product
-from lissom.lie.types import kernel_options, vec6
+from lissom.lie.types import TOUCH, kernel_options, vec6
 from lissom.passes import linear_algebra
 from lissom.passes.columns import Matrix
 from lissom.passes.features import (
@@ -23,6 +23,7 @@ from lissom.passes.features import (
     may_have_elastic_tendons,
     may_have_loops,
     may_have_stored_poses,
+    may_have_straight_tendons,
 )
 from lissom.robot.joints import MotionKind
 from lissom.systems.bordered import choose_rows, put_border, put_constrained
@@ -63,10 +64,16 @@ def rarities(out: Row, kind: int, has_quaternion: bool):
     out[5] = wp.where(may_have_loops(), one, none)
     out[6] = wp.where(may_have_couplings(), one, none)
     out[7] = wp.where(may_have_elastic_tendons(), one, none)
+    out[8] = wp.where(may_have_straight_tendons(), one, none)
 
 
 @wp.kernel
 def k_rarities(out: Row, kind: int, has_quaternion: bool, i: int):
+    rarities(out, kind, has_quaternion)
+
+
+@wp.kernel(module="unique", module_options=kernel_options((TOUCH,)))
+def k_touching(out: Row, kind: int, has_quaternion: bool, i: int):
     rarities(out, kind, has_quaternion)
 
 
@@ -76,14 +83,16 @@ def k_plain(out: Row, kind: int, has_quaternion: bool, i: int):
 
 
 def test_further_kinds_of_nodes():
-    """is_exp(, is_mapped(, is_body(, has_stored_pose(, may_have_stored_poses(, may_have_loops(, may_have_couplings( and
-    may_have_elastic_tendons( of
-    kernels that serve all robots, and of those that serve plain ones."""
+    """is_exp(, is_mapped(, is_body(, has_stored_pose(, may_have_stored_poses(, may_have_loops(, may_have_couplings(,
+    may_have_elastic_tendons( and may_have_straight_tendons( of kernels that serve all robots, of those that serve
+    robots with contacts and nothing else, and of those that serve plain ones."""
     for kind in MotionKind:
         stored = kind.has_quaternion
         own = [kind.name == "EXP", kind.name == "MAP", kind.name == "BODY", stored]
-        for kernel, want in ((k_rarities, own + [True] * 4), (k_plain, [True] + [False] * 7)):
-            out = wp.zeros(8, dtype=wp.float64, device="cpu")
+        touching = [kind.name == "EXP", False, False, stored, True, False, True, False, False]
+        answers = (k_rarities, own + [True] * 5), (k_touching, touching), (k_plain, [True] + [False] * 8)
+        for kernel, want in answers:
+            out = wp.zeros(9, dtype=wp.float64, device="cpu")
             wp.launch(kernel, dim=1, inputs=[out, kind.value, stored, 0], device="cpu")
             assert out.numpy().tolist() == want
 

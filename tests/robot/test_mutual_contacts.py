@@ -104,6 +104,28 @@ def test_a_shape_that_comes_is_seen():
         np.testing.assert_allclose(motion.v[-1], expected, rtol=2e-3)
 
 
+def test_a_mesh_or_a_function_that_comes_is_seen():
+    """Shapes on grids that move are listed where balls are near them, wherever their frame is, and hit what they
+    meet."""
+    mesh, low, high = ls.Mesh.of_shape(ls.ShapeBox(0.1, 0.1, 0.1)), [0.15, -0.15, -0.15], [0.45, 0.15, 0.15]
+    vertices = np.asarray(mesh.vertices) + np.array([0.3, 0.0, 0.0])
+    shapes = {
+        "mesh": ls.ShapeMesh(ls.Mesh(vertices=vertices, triangles=mesh.triangles), 12),
+        "function": ls.ShapeFunction("sqrt((x - 0.3)**2 + y**2 + z**2) - 0.1", low, high),
+    }
+    for shape in shapes.values():
+        robot = ls.Robot("hit", gravity=(0, 0, 0))
+        robot.add_link("box", ls.RigidBody.box(0.2, 0.2, 0.2, density=1000), ls.JointPrismatic((1, 0, 0)))
+        body = ls.RigidBody.sphere(0.05, density=1000)
+        robot.add_link("ball", body, ls.JointPrismatic((1, 0, 0)), placement=moved(1, 0, 0))
+        robot.add_contact("hit", "ball", shape, on="box", stiffness=1e6)
+        model = robot.build()
+        assert not model.contacts.obstacle_roams.any()
+        motion = ls.simulate(model, 1.0, v0=[1.0, 0.0])
+        box, ball = 8.0, 4 / 3 * np.pi * 0.05**3 * 1000
+        np.testing.assert_allclose(motion.v[-1], [(box - ball) / (box + ball), 2 * box / (box + ball)], rtol=2e-3)
+
+
 WRONG = {
     "name": ({"links": ["box 0", "bux 2"]}, "mutual contacts 'mutual': links: must be one of the links"),
     "twice": ({"links": ["box 0", "box 0"]}, "links: must be a list of names of different links"),

@@ -15,7 +15,9 @@ import warp as wp
 
 from lissom.errors import ShapeError
 from lissom.forces.contact import contact_force, contact_of, gap_of_pair, has_moved, list_near, new_anchor
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
+from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import batch_of, filled_workspace, flat, leading, row_slices, stack, workspace
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -29,7 +31,6 @@ from lissom.robot import formatting
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-wp.set_module_options(kernel_options())
 
 Rows = wp.array2d(dtype=wp.float64)
 NUMBERS_PER_PAIR = wp.constant(17)  # of a pair in contact: its number, depth, point, normal, force, anchor if it sticks
@@ -75,56 +76,62 @@ def put_gaps(t: Tables, s: Scratch, i: int, gap: Rows):
         gap[i, ball] = wp.min(gap[i, ball], gap_of_pair(t, s, i, e))
 
 
-@wp.kernel
-def contacts_kernel(
-    t: TablesStruct,
-    s: ScratchStruct,
-    q: Rows,
-    v: Rows,
-    with_forces: wp.array(dtype=wp.int32),
-    gap: Rows,
-    pairs: Rows,
-    first: int,
-):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, v, v)
-    place_bases(t, s, i, q)
-    for k in range(t.n_dynamic):
+@free_of_forces
+def contacts_kernel(act: Acting) -> Any:
+    """Kernel of gaps, or of the pairs in contact with their forces and anchors."""
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def contacts_of_states(
+        t: TablesStruct,
+        s: ScratchStruct,
+        q: Rows,
+        v: Rows,
+        with_forces: wp.array(dtype=wp.int32),
+        gap: Rows,
+        pairs: Rows,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, v)
+        place_bases(t, s, i, q)
+        for k in range(t.n_dynamic):
+            if with_forces[0] == 0:
+                traversal.outward_pose(t, s, i, k, q)
+            else:
+                traversal.outward_motion(t, s, i, k, q, v, v, vec6())
+        if has_moved(t, s, i) == 1:
+            list_near(t, s, i)
         if with_forces[0] == 0:
-            traversal.outward_pose(t, s, i, k, q)
-        else:
-            traversal.outward_motion(t, s, i, k, q, v, v, vec6())
-    if has_moved(t, s, i) == 1:
-        list_near(t, s, i)
-    if with_forces[0] == 0:
-        put_gaps(t, s, i, gap)
-        return
-    count = wp.int32(0)
-    for j in range(s.near.count[i]):
-        e = s.near.pair[i, j]
-        x = contact_of(t, s, i, e)
-        if x.depth > wp.float64(0.0):
-            f, _m = contact_force(x.law, x.anchored, x.radius, x.depth, x.n, x.u, x.spin)
-            on_obstacle = vec3()
-            on_ball = vec3()
-            if x.law.stick_stiffness > wp.float64(0.0):
-                on_obstacle, on_ball = new_anchor(t, s, i, e, x)
-            point = x.c - x.radius * x.n + origin_between(t, s, i, x.a, x.b)
-            at = NUMBERS_PER_PAIR * count
-            pairs[i, at] = wp.float64(e)
-            pairs[i, at + 1] = x.depth
-            for r in range(3):
-                pairs[i, at + 2 + r] = point[r]
-                pairs[i, at + 5 + r] = x.n[r]
-                pairs[i, at + 8 + r] = f[r]
-                pairs[i, at + 11 + r] = on_obstacle[r]
-                pairs[i, at + 14 + r] = on_ball[r]
-            if with_forces[0] == WITH_CURVATURE:
-                for r in range(9):
-                    pairs[i, at + 8 + r] = x.N[r / 3, r % 3]
-            count += 1
-    if count < s.near.pair.shape[1]:
-        pairs[i, NUMBERS_PER_PAIR * count] = wp.float64(-1.0)
+            put_gaps(t, s, i, gap)
+            return
+        count = wp.int32(0)
+        for j in range(s.near.count[i]):
+            e = s.near.pair[i, j]
+            x = contact_of(t, s, i, e)
+            if x.depth > wp.float64(0.0):
+                f, _m = contact_force(x.law, x.anchored, x.radius, x.depth, x.n, x.u, x.spin)
+                on_obstacle = vec3()
+                on_ball = vec3()
+                if x.law.stick_stiffness > wp.float64(0.0):
+                    on_obstacle, on_ball = new_anchor(t, s, i, e, x)
+                point = x.c - x.radius * x.n + origin_between(t, s, i, x.a, x.b)
+                at = NUMBERS_PER_PAIR * count
+                pairs[i, at] = wp.float64(e)
+                pairs[i, at + 1] = x.depth
+                for r in range(3):
+                    pairs[i, at + 2 + r] = point[r]
+                    pairs[i, at + 5 + r] = x.n[r]
+                    pairs[i, at + 8 + r] = f[r]
+                    pairs[i, at + 11 + r] = on_obstacle[r]
+                    pairs[i, at + 14 + r] = on_ball[r]
+                if with_forces[0] == WITH_CURVATURE:
+                    for r in range(9):
+                        pairs[i, at + 8 + r] = x.N[r / 3, r % 3]
+                count += 1
+        if count < s.near.pair.shape[1]:
+            pairs[i, NUMBERS_PER_PAIR * count] = wp.float64(-1.0)
+
+    return contacts_of_states
 
 
 def _make(model: Model, batch: int, *, anchored: bool = False) -> Buffers:

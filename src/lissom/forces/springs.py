@@ -539,7 +539,7 @@ def _spring_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
 SPRING_TERM = Term(
     "springs between points",
     int(SPRINGS),
-    lambda model: model.has_surroundings,
+    lambda model: model.has_surroundings and not model.only_touches,
     users=_spring_laws_of_users,
     bind=_bound_to_springs,
     tables=_spring_tables,

@@ -70,7 +70,7 @@ from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import kinds
 from lissom.passes.columns import Columns, Matrix, add_point_block
-from lissom.passes.features import may_have_couplings, may_have_elastic_tendons
+from lissom.passes.features import may_have_elastic_tendons, may_have_straight_tendons
 from lissom.passes.interval import project_at, strain_at
 from lissom.passes.scratch import INPUTS, Scratch
 from lissom.passes.traversal import origin_between, origin_of, project
@@ -273,7 +273,7 @@ def path_length(t: Tables, s: Scratch, i: int, c: int, q: Matrix) -> wp.float64:
                 phi_q = strain_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, t.points.q_shift[k], q)
                 _direction, stretch = path_tangent(t, t.points.xi[k] + phi_q, e)
                 total -= t.paths.weight[e] * stretch
-    if may_have_couplings():
+    if may_have_straight_tendons():
         for j in range(t.segments.channel.shape[0]):
             if t.segments.channel[j] == c:
                 total += piece_length(t, s, i, j)
@@ -299,7 +299,7 @@ def input_wrench(t: Tables, s: Scratch, i: int, j: int):
 @wp.func
 def add_channel_wrenches(t: Tables, s: Scratch, i: int, sign: wp.float64):
     """F −= sign · (wrenches of the straight pieces of tendons, and controlled wrenches)."""
-    if may_have_couplings():
+    if may_have_straight_tendons():
         for j in range(t.segments.channel.shape[0]):
             add_piece_wrench(t, s, i, j, sign * s.channel.size[i, t.segments.channel[j]])
     for j in range(t.wrenches.channel.shape[0]):
@@ -351,7 +351,7 @@ def respond_to_straight(t: Tables, s: Scratch, i: int, j: int, H: wp.array2d(dty
 @wp.func
 def respond_to_segments(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
     """Add the derivatives of every piece between two points to H of its nodes, and list their couplings in s.near."""
-    if may_have_couplings():
+    if may_have_straight_tendons():
         for j in range(t.segments.channel.shape[0]):
             if t.segments.wrap[j] >= 0:
                 respond_to_wrapped(t, s, i, j, H)

@@ -28,7 +28,7 @@ from lissom.forces import (
     tendons,
 )
 from lissom.forces.term import Term, clear_responses
-from lissom.lie.types import MORE, SHAPES, mat6, vec3, vec6
+from lissom.lie.types import MORE, SHAPES, TOUCH, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, TermRows, device_array, device_tables
 from lissom.passes.columns import Columns, Matrix
@@ -78,13 +78,13 @@ def no_terms(model: Model) -> Acting:
 
 def _rare_features(model: Model) -> tuple[str, ...]:
     """The rare features of a model: its rare kinds of nodes and shapes, and MORE if it has another feature of
-    passes.features."""
+    passes.features, or TOUCH if contacts are the only one of its surroundings."""
     nodes = model.nodes
     kinds = optional_kinds(nodes)
     couples = model.has_surroundings or len(model.springs) or len(model.segments.channel)
     is_more = kinds or nodes.has_quaternion.any() or model.n_rows or couples or len(model.spools.channel)
     shapes = (SHAPES,) if model.contacts.has_rare_shapes else ()
-    return (*kinds, *shapes, *([MORE] if is_more else ()))
+    return (*kinds, *shapes, *([TOUCH if model.only_touches else MORE] if is_more else ()))
 
 
 @cache

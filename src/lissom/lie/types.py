@@ -46,7 +46,8 @@ def by_reference(struct: Any) -> Any:
 
 MORE = "MORE"  # the further features that plain robots lack, listed in passes/features, except kinds of nodes
 SHAPES = "SHAPES"  # contact shapes that few robots touch
-RARE = ("MAP", "BODY", SHAPES, MORE)  # kinds of nodes and shapes that few robots have, and MORE
+TOUCH = "TOUCH"  # contacts and stored poses, which take less time to compile than MORE
+RARE = ("MAP", "BODY", SHAPES, TOUCH, MORE)  # kinds of nodes and shapes that few robots have, TOUCH and MORE
 
 
 def served(kind: str) -> str:

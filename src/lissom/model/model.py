@@ -177,6 +177,13 @@ class Model:
         return any(len(rows) > 0 for rows in own)
 
     @cached_property
+    def only_touches(self) -> bool:
+        """Whether contacts act on the robot, and neither fluid, springs between points, loops, couplings of joints nor
+        tendons with straight or elastic pieces."""
+        others = self.fluid.node, self.fluid.tail_node, self.springs, self.segments.channel, self.spools.channel
+        return len(self.contacts.pair) > 0 and not self.n_rows and not any(len(rows) > 0 for rows in others)
+
+    @cached_property
     def calls_python(self) -> bool:
         """Whether Python functions of the state, which kernels cannot call, give forces or the poses of nodes with
         masses or forces."""

@@ -7,8 +7,8 @@ cluster with those of another, or with one shape. If the two are far apart, all 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
@@ -35,6 +35,7 @@ from lissom.model.groups import (
 from lissom.model.nodes import Node, Point, distance, index_of
 from lissom.model.tree import Wet
 from lissom.robot import checks
+from lissom.robot.bodies import Body
 from lissom.robot.contact_laws import (
     Geometry,
     Law,
@@ -52,7 +53,7 @@ from lissom.robot.fluid import Fluid
 from lissom.robot.functions import is_compiled
 from lissom.robot.materials import Material
 from lissom.robot.robot import Robot
-from lissom.robot.sampled_shapes import GRIDDED
+from lissom.robot.sampled_shapes import GRIDDED, SampledShape
 from lissom.robot.shapes import Shape, ShapeKind, reach_of
 
 _RATE_STEP = 1e-5  # step of the difference for the rate of a current that is a function of time [s]
@@ -264,7 +265,8 @@ class SurroundingsBuilder:
         self.called: list[tuple[str, Any, Node | None, np.ndarray, float]] = []
         self.called_is_spread: list[bool] = []
         for contact in robot.contacts.values():
-            self._add_contact(contact)
+            for one in _with_shapes(robot, contact):
+                self._add_contact(one)
         warn_of_gaps(bodies)
         self.reach = [self._follow(obstacle) for obstacle in self.obstacles]  # after the balls
         for force in robot.forces.values():
@@ -380,13 +382,18 @@ class SurroundingsBuilder:
 
     def _follow(self, obstacle: Obstacle) -> float | None:
         """Add four points around a bounded shape on a link, which move as far as any of its points, so that the list of
-        near pairs is renewed when the shape moves. Returns the radius of the shape about its frame [m], None if it is
+        near pairs is renewed when the shape moves. Returns the radius of a sphere around the shape [m], None if it is
         unbounded."""
-        reach = None if obstacle.shape is None else reach_of(obstacle.kind, obstacle.size)
-        if reach is None or obstacle.node is None or obstacle.link is None:
+        if obstacle.shape is None or obstacle.node is None or obstacle.link is None:
+            return None
+        centre, reach = np.zeros(3), reach_of(obstacle.kind, obstacle.size)
+        if isinstance(obstacle.shape, SampledShape):
+            low, high = obstacle.shape.bounds("shape")
+            centre, reach = 0.5 * (low + high), 0.5 * float(np.linalg.norm(high - low))
+        if reach is None:
             return None
         for n, corner in enumerate(_CORNERS):
-            position = obstacle.frame[:3, 3] + reach * corner
+            position = obstacle.frame[:3, 3] + obstacle.frame[:3, :3] @ centre + reach * corner
             self.balls.append(Ball(obstacle.link, obstacle.s, n, obstacle.node, position, 0.0, 0.0, np.zeros(3)))
         return reach
 
@@ -480,6 +487,20 @@ class SurroundingsBuilder:
             called_is_spread=np.array(self.called_is_spread, dtype=bool),
         )
         return contacts, fluid, forces
+
+
+def _with_shapes(robot: Robot, contact: Contact) -> Iterator[Contact]:
+    """A contact, or if surfaces touch other links, contacts of the surfaces with the shape of each of these links."""
+    if not (contact.surface and contact.others):
+        yield contact
+        return
+    for other in contact.touched():
+        body = robot.links[other].body
+        form = body.contact_shape() if isinstance(body, Body) else None
+        links = tuple(link for link in contact.carriers() if link != other)
+        if form is not None and links:
+            shape, place = form
+            yield replace(contact, links=links, shape=shape, on=other, placement=place.tolist(), others=None)
 
 
 def warn_of_gaps(bodies: dict[str, PlacedBody]) -> None:

@@ -5,7 +5,8 @@ Kernels are composed for a model by compiler options (kernel_options): one for e
 rare contact shapes, and one for all other features together. Without the option a function here returns a constant, and
 the compiler removes the code that depends on it. Kernels of robots without these features are faster, and compile in
 two thirds of the time. One option stands for several features, so that a robot that gets another one of them needs no
-new kernels.
+new kernels. Robots that touch and have no loops, springs, fluid, nor straight or elastic tendons have an option of
+their own, since kernels with all of these compile much longer.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.lie.types import MORE, RARE, SHAPES, served
+from lissom.lie.types import MORE, RARE, SHAPES, TOUCH, served
 from lissom.model.groups import Nodes
 from lissom.robot.joints import MotionKind
 from lissom.robot.shapes import ShapeKind
@@ -50,13 +51,13 @@ def is_rare_shape(kind: int) -> bool:
     ...
 
 
-@wp.func_native(f"return {served(MORE)} && has_quaternion;")
+@wp.func_native(f"return ({served(MORE)} || {served(TOUCH)}) && has_quaternion;")
 def has_stored_pose(has_quaternion: bool) -> bool:
     """Whether a node's pose is stored in q with a quaternion: those of spherical and free joints."""
     ...
 
 
-@wp.func_native(f"return {served(MORE)};")
+@wp.func_native(f"return {served(MORE)} || {served(TOUCH)};")
 def may_have_stored_poses() -> bool:
     """Whether some nodes may have poses that are stored in q."""
     ...
@@ -68,9 +69,15 @@ def may_have_loops() -> bool:
     ...
 
 
-@wp.func_native(f"return {served(MORE)};")
+@wp.func_native(f"return {served(MORE)} || {served(TOUCH)};")
 def may_have_couplings() -> bool:
     """Whether contacts, springs or straight pieces of tendons may couple two nodes."""
+    ...
+
+
+@wp.func_native(f"return {served(MORE)};")
+def may_have_straight_tendons() -> bool:
+    """Whether tendons may have straight pieces between links."""
     ...
 
 

@@ -67,6 +67,7 @@ class Contact:
         surface: whether a pressure is integrated over the surfaces of `links`, in place of forces on balls; a number is
             that of quadrature points along an edge, True is 16. The pressure is that of an elastic layer (Winkler),
             p = K δ, with `stiffness` K [N/m³]; None is chosen from the materials. `stick_stiffness` is K_t [N/m³] then.
+            The surfaces touch the shape, or the shapes of the rigid boxes, cylinders and spheres of `others`.
         radius: radius of the balls on rods [m]: a number, (base, tip), or a function of s. None is half the smallest
             width of the section.
         per_interval: number of balls on each integration interval of a rod.
@@ -143,7 +144,6 @@ class Contact:
         if not isinstance(self.surface, bool):
             checks.integer(self.surface, f"{where}: surface", least=2, most=200)
         if self.surface:
-            checks.require(self.shape is not None, f"{where}: surface", "needs a shape, not others", self.surface)
             rule = "must be None or 1 with a surface, whose pressure is K δ"
             checks.require(self.exponent in (None, 1, 1.0), f"{where}: exponent", rule, self.exponent)
             checks.require(self.radius is None, f"{where}: radius", "must be None with a surface", self.radius)

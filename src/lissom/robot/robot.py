@@ -748,10 +748,16 @@ def _check_surroundings(robot: Robot) -> None:
         with checks.part(f"contact {name!r}"):
             where = f"contact {name!r}"
             contact.check(where)
-            for link in (*contact.carriers(), *contact.touched()):
+            by_balls = contact.carriers() if contact.surface else (*contact.carriers(), *contact.touched())
+            for link in by_balls:
                 body = _check_link(robot, link, f"{where}: links").body
                 rule = "must carry a Rod, or a RigidBody with balls"
                 checks.require(body is not None and body.carries_balls, f"{where}: links", rule, link)
+            for link in contact.touched() if contact.surface else ():
+                body = _check_link(robot, link, f"{where}: others").body
+                has_shape = isinstance(body, Body) and body.contact_shape() is not None
+                rule = "must carry a rigid box, cylinder or sphere, whose shape a surface touches"
+                checks.require(has_shape, f"{where}: others", rule, link)
             if contact.on is not None:
                 check_point(_check_link(robot, contact.on, f"{where}: on"), contact.s, f"{where}: s")
     for name, force in robot.forces.items():

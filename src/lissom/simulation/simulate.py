@@ -26,7 +26,7 @@ from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import consistent_start, prescribed_state
 from lissom.dynamics.configuration import checked_configuration, difference
 from lissom.dynamics.constraints import constraint_kernel
-from lissom.dynamics.contacts import contact_anchors, present_anchors
+from lissom.dynamics.contacts import contact_anchors, contacts_kernel, present_anchors
 from lissom.dynamics.forward_dynamics import accelerations_kernel
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_kernel
 from lissom.dynamics.kinematics import frames_kernel, motion_kernel
@@ -190,7 +190,7 @@ def _simulated(
     _check_anchors(model.of_row(0, 1), run, method)
     given = InputRows(model, u)
     is_fused = controller is None and _is_fused(model, run)
-    _load_ahead(model.of_row(0, 1), is_fused, given.programs if dt is None else [])
+    _load_ahead(model.of_row(0, 1), is_fused, dt is None, given.programs if dt is None else [])
     wanted = _times(t_eval, float(duration))
     times = wanted if wanted is None or wanted[0] == 0.0 else np.concatenate([[0.0], wanted])
     lead = lead_of_models(model, leading(q0=start, v0=speed, u=np.zeros((*given.lead, model.nu))))
@@ -267,13 +267,16 @@ def _is_fused(model: Model, run: Callable[..., Iterator[Any]]) -> bool:
     return getattr(run, "func", None) is integrate_implicit and not model.calls_python
 
 
-def _load_ahead(model: Model, is_fused: bool, formulas: list[Steps]) -> None:
+def _load_ahead(model: Model, is_fused: bool, is_adaptive: bool, formulas: list[Steps]) -> None:
     """Load all kernels of a motion together. `formulas` are inputs that the step kernel evaluates."""
     drives = len(steps_of_inputs(model, formulas))
     steps = steps_kernel(model, drives) if is_fused else residual_derivatives_kernel
     loops = (constraint_kernel, kernel_of(model)) if model.n_rows else ()
-    contacts = (contact_search_kernel,) if len(model.contacts.pair) else ()
-    kernels = (accelerations_kernel(model), steps, *loops, *contacts)
+    searches = is_fused and is_adaptive and not model.n_motions  # whether the step kernel searches for contacts
+    contacts = (contact_search_kernel,) if len(model.contacts.pair) and not searches else ()
+    if model.contacts.sticks:
+        contacts = *contacts, contacts_kernel
+    kernels = (steps, accelerations_kernel(model), *loops, *contacts)
     load_kernels(model, f"simulate by {steps.__name__}", *kernels, then=(frames_kernel, motion_kernel))
 
 

@@ -39,7 +39,7 @@ the tolerance:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import warp as wp
@@ -47,7 +47,9 @@ import warp as wp
 from lissom.dynamics.assembly import prescribed_state
 from lissom.dynamics.configuration import difference, integrate, unit_quaternions
 from lissom.forces.contact import ball_centre, obstacle_distance, pose_of, twist_of
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
+from lissom.launch.compiling import free_of_forces
 from lissom.launch.workspace import workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, kernel_options, vec3, vec6
@@ -61,8 +63,6 @@ from lissom.passes.traversal import origin_between, place_bases
 from lissom.stepping.newton_stages import CONVERGED
 from lissom.stepping.step_rows import ERROR, StepRows, Tolerances
 from lissom.stepping.step_sizes import LawsStruct, put_laws
-
-wp.set_module_options(kernel_options())
 
 Rows = wp.array2d(dtype=wp.float64)
 _ROWS = 64  # number of states evaluated in one launch
@@ -120,39 +120,46 @@ def may_touch(h: wp.float64, x: vec3, y: vec3, limit: wp.float64) -> int:
     return 0
 
 
-@wp.kernel
-def contact_search_kernel(
-    t: TablesStruct,
-    s: ScratchStruct,
-    count: wp.array(dtype=wp.int32),
-    times: wp.array(dtype=wp.float64),
-    share: wp.array(dtype=wp.float64),
-    q: Rows,
-    v: Rows,
-    q_now: Rows,
-    v_now: Rows,
-    pairs: wp.array2d(dtype=vec3),
-    doubtful: wp.array(dtype=wp.int32),
-    first: int,
-):
-    i = first + wp.tid()
-    for row in range(count[0]):
-        for j in range(q.shape[1]):
-            q_now[i, j] = q[row, j]
-        for j in range(v.shape[1]):
-            v_now[i, j] = v[row, j]
-        place_bases(t, s, i, q_now)
-        for k in range(t.n_dynamic):
-            traversal.outward_motion(t, s, i, k, q_now, v_now, v_now, vec6())
-        doubtful[row] = 0
-        for e in range(t.contacts.pair.shape[0]):
-            x = approach(t, s, i, e)
-            pairs[row, e] = x
-            if row > 0:
-                h = times[row] - times[row - 1]
-                limit = limit_of(pairs[row - 1, e], x, least_radius(t, e), share[0], share[1])
-                if may_touch(h, pairs[row - 1, e], x, limit) == 1:
-                    doubtful[row] = 1
+@free_of_forces
+def contact_search_kernel(act: Acting) -> Any:
+    """Kernel of gaps, rates and speeds of all pairs at many states, and of the states before which balls may have
+    touched."""
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def approaches_of_states(
+        t: TablesStruct,
+        s: ScratchStruct,
+        count: wp.array(dtype=wp.int32),
+        times: wp.array(dtype=wp.float64),
+        share: wp.array(dtype=wp.float64),
+        q: Rows,
+        v: Rows,
+        q_now: Rows,
+        v_now: Rows,
+        pairs: wp.array2d(dtype=vec3),
+        doubtful: wp.array(dtype=wp.int32),
+        first: int,
+    ):
+        i = first + wp.tid()
+        for row in range(count[0]):
+            for j in range(q.shape[1]):
+                q_now[i, j] = q[row, j]
+            for j in range(v.shape[1]):
+                v_now[i, j] = v[row, j]
+            place_bases(t, s, i, q_now)
+            for k in range(t.n_dynamic):
+                traversal.outward_motion(t, s, i, k, q_now, v_now, v_now, vec6())
+            doubtful[row] = 0
+            for e in range(t.contacts.pair.shape[0]):
+                x = approach(t, s, i, e)
+                pairs[row, e] = x
+                if row > 0:
+                    h = times[row] - times[row - 1]
+                    limit = limit_of(pairs[row - 1, e], x, least_radius(t, e), share[0], share[1])
+                    if may_touch(h, pairs[row - 1, e], x, limit) == 1:
+                        doubtful[row] = 1
+
+    return approaches_of_states
 
 
 def _make(model: Model, batch: int) -> Buffers:
