@@ -75,7 +75,7 @@ def test_the_edge_of_slipping():
     """At 0.99 of the closed form the cable holds in statics and in dynamics, at 1.01 of it there is no equilibrium and
     it runs away."""
     friction, angle = CASES[0]
-    model, motion = drawn(friction, angle)
+    _, motion = drawn(friction, angle)
     q = motion.q[-1]
     for factor, holds in ((0.99, True), (1.01, False)):
         pulled = capstan(friction, angle, factor * edge(friction, angle)).build().anchored(motion.anchors)
