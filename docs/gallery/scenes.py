@@ -133,6 +133,8 @@ def described(file: str, u: Sequence[float] | None = None, q: Sequence[float] | 
 
 POSTURE = (0.4, -1.1, 1.5, -2.0, -1.57, 0.0)  # of the industrial arms [rad]
 
+MUG = {"links": ("palm", "mug", "in the handle", "low", "high"), "view": (25.0, 35.0), "obstacles": False}
+
 SCENES = {
     "cdm": Scene(motion(span=(0.0, 0.45), trail="arm"), ("largest z", "least z", "energy balance residual")),
     "cdm_contact": Scene(motion(shapes=4, span=(0.0, 0.4), trail="arm"), ("deepest", "exponent at rest")),
@@ -175,6 +177,10 @@ SCENES = {
     "mechanisms": Scene(
         motion(-1, shapes=3), ("Stewart platform > position error [m]", "four-bar > torque error [N·m]")
     ),
+    "mug": Scene(
+        motion(shapes=1, span=(1.0, 1.0), **MUG),
+        ("rise [m]", "drift while it is held [m]", "deepest touch [m]", "rise without friction [m]"),
+    ),
     "obstacle_path": Scene(
         past_a_wall,
         ("mismatch of the sensitivity", "clearance around the wall [m]", "planned tip to the goal's centre [m]"),
@@ -216,6 +222,7 @@ FILMS = {
     "cdm_tracking": Film(options={"trail": "arm", "speed": 0.5}),
     "drones": Film(options={"speed": 0.5}),
     "fin_ray_finger": Film(part=0.5, options={"trail": "clamped 6"}),
+    "mug": Film(options=MUG),
     "swing_up": Film(options={"trail": "arm"}),
     "tendon_swimmer": Film(part=0.6, size=(640, 200), options={"trail": "passive", "speed": 0.5}),
 }

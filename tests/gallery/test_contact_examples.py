@@ -1,4 +1,5 @@
-"""The examples with contact: a soft arm in a pipe (Mathew 2025 §6.2), three soft fingers that hold a ball."""
+"""The examples with contact: a soft arm in a pipe (Mathew 2025 §6.2), three soft fingers that hold a ball, and
+three that lift a mug."""
 
 import numpy as np
 import pytest
@@ -135,3 +136,20 @@ def test_one_motor_pulls_all_fingers(gripper):
     arm = 0.8 * np.mean(gripper.THICK) * np.cos(lean)
     np.testing.assert_allclose(np.abs(rows).max(axis=1), gripper.LENGTH * arm, rtol=1e-10)
     np.testing.assert_allclose(rows - rows[0], 0.0, atol=1e-15)
+
+
+# ---- the mug
+
+
+def test_three_fingers_lift_a_mug(tmp_path):
+    """Purpose: the mug, whose mesh is closed, rises with the hand by 12 cm and stays within 0.1 mm of its place in the
+    hand; no ball is deeper than 0.5 mm in it, a tenth of the handle. Without friction it slips out of the hand."""
+    mug = example("mug")
+    assert mug.mug_mesh().is_watertight
+    numbers = mug.main(tmp_path)
+    assert numbers["rise [m]"] > 0.11 and numbers["fingers that touch"] == 3
+    assert numbers["drift while it is held [m]"] < 1e-4 and numbers["tilt [deg]"] < 3.0
+    assert 0.0 < numbers["deepest touch [m]"] < 5e-4
+    assert numbers["slip in the hand while it rises [m]"] < 0.01
+    assert numbers["rise without friction [m]"] < 0.05
+    assert drawn(tmp_path / "mug.png")
