@@ -187,6 +187,7 @@ _PUBLIC = {
         "SensorTwist",
     ),
     "inverse.kinematics": ("InverseKinematics", "inverse_kinematics"),
+    "inverse.minimize": ("Minimum", "minimize"),
     "inverse.prescribed": ("PrescribedEquilibrium", "prescribed_actuation", "prescribed_equilibrium"),
     "robot.functions": ("Expression", "Tabulated"),
     "io.mjcf": ("load_mjcf",),

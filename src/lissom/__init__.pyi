@@ -134,6 +134,8 @@ from lissom.inverse.kalman_filter import SensorStrain as SensorStrain
 from lissom.inverse.kalman_filter import SensorTwist as SensorTwist
 from lissom.inverse.kinematics import InverseKinematics as InverseKinematics
 from lissom.inverse.kinematics import inverse_kinematics as inverse_kinematics
+from lissom.inverse.minimize import Minimum as Minimum
+from lissom.inverse.minimize import minimize as minimize
 from lissom.inverse.prescribed import PrescribedEquilibrium as PrescribedEquilibrium
 from lissom.inverse.prescribed import prescribed_actuation as prescribed_actuation
 from lissom.inverse.prescribed import prescribed_equilibrium as prescribed_equilibrium

@@ -464,6 +464,13 @@ MUTATIONS = (
         ("tests/inverse/test_fit.py", "-k", "those_of_the_jacobian"),
     ),
     Mutation(
+        "derivatives by a pose are taken for those by its numbers",
+        "inverse/numbers.py",
+        "parts |= {name: parts[name] @ se3_tangent(at[name]) for name in self.poses}",
+        "parts |= {name: parts[name] for name in self.poses}",
+        ("tests/inverse/test_minimize.py", "-k", "turns_and_moves"),
+    ),
+    Mutation(
         "a locked joint keeps the placement of its link",
         "robot/edits.py",
         "placement=placement.tolist())",
