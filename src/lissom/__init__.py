@@ -160,6 +160,7 @@ _PUBLIC = {
     "simulation.energy_balance": ("EnergyBalance", "energy_balance"),
     "gradients.rollout": ("Rollout", "Step", "rollout", "step_derivatives"),
     "gradients.check": ("GradientCheck", "check_gradient"),
+    "gradients.design_derivatives": ("design_derivatives",),
     "gradients.equilibria": (
         "EquilibriumDerivatives",
         "ModeDerivatives",

@@ -464,6 +464,27 @@ MUTATIONS = (
         ("tests/inverse/test_fit.py", "-k", "those_of_the_jacobian"),
     ),
     Mutation(
+        "constants of an expression are lost in kernels",
+        "robot/expression_programs.py",
+        "[program(text, expression.variable, expression.constants) for text in texts]",
+        "[program(text, expression.variable, dict.fromkeys(expression.constants, 0.0)) for text in texts]",
+        ("tests/gradients/test_design_paths.py", "-k", "files_and_kernels"),
+    ),
+    Mutation(
+        "derivatives of fields of a result by design values are not summed over the stencil",
+        "gradients/design_derivatives.py",
+        "parts = [weight * np.asarray(one, dtype=np.float64)",
+        "parts = [np.asarray(one, dtype=np.float64)",
+        ("tests/gradients/test_design_derivatives.py",),
+    ),
+    Mutation(
+        "a path with a star stands for the first value of several",
+        "robot/paths.py",
+        "if any(not same(value, values[0]) for value in values):",
+        "if False:",
+        ("tests/gradients/test_design_paths.py", "-k", "different_values"),
+    ),
+    Mutation(
         "derivatives by a pose are taken for those by its numbers",
         "inverse/numbers.py",
         "parts |= {name: parts[name] @ se3_tangent(at[name]) for name in self.poses}",

@@ -24,7 +24,7 @@ from scipy.optimize import minimize as scipy_minimize
 from scipy.optimize import nnls
 
 from lissom.errors import ConvergenceError, ModelError, ShapeError
-from lissom.inverse.numbers import Numbers, is_pose, number_at, numbers_from
+from lissom.inverse.numbers import Numbers, array_at, is_pose, numbers_from
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.model.model import Model
 from lissom.robot import checks, formatting
@@ -173,7 +173,7 @@ def _begin(name: str, start: dict[str, Any], model: Model | None) -> np.ndarray:
         return checks.pose(array, f"start > {name}") if is_pose(array) else array
     checks.require(model is not None, f"start > {name}", "must be given without a model", None)
     assert model is not None
-    return number_at(model, name)
+    return array_at(model, name)
 
 
 def _checked(k: int, given: Any) -> tuple[Any, float | np.ndarray, float | np.ndarray]:

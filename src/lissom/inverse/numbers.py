@@ -12,7 +12,7 @@ from lissom.errors import ModelError, ShapeError
 from lissom.lie.arrays import se3_exp, se3_tangent
 from lissom.model.model import Model
 from lissom.robot import checks
-from lissom.robot.paths import value_at
+from lissom.robot.paths import number_at
 
 _POSE_UNIT = 0.3  # [rad, m] of the changes of a pose
 
@@ -104,20 +104,20 @@ def numbers_of(model: Model, paths: tuple[str, ...], bounds: Mapping[str, Any]) 
         ModelError: a path leads to no number or array of numbers, or a value is outside its bounds.
         ShapeError: bounds have a wrong shape.
     """
-    parts = {path: number_at(model, path) for path in paths}
+    parts = {path: array_at(model, path) for path in paths}
     for path, array in parts.items():
         rule = "must be a number or an array of numbers"
         checks.require(not is_pose(array), f"robot {model.name!r} > {path}", rule, array)
     return numbers_from(parts, bounds, "values of the model")
 
 
-def number_at(model: Model, path: str) -> np.ndarray:
+def array_at(model: Model, path: str) -> np.ndarray:
     """The number, array of numbers or pose at a path of a model.
 
     Raises:
         ModelError: there is none.
     """
-    value = value_at(model.description, path)
+    value = number_at(model.description, path)
     try:
         array = np.asarray(None if callable(value) or isinstance(value, bool) else value, dtype=np.float64)
     except (TypeError, ValueError):
