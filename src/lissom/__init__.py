@@ -160,6 +160,7 @@ _PUBLIC = {
     "simulation.energy_balance": ("EnergyBalance", "energy_balance"),
     "gradients.rollout": ("Rollout", "Step", "rollout", "step_derivatives"),
     "gradients.check": ("GradientCheck", "check_gradient"),
+    "gradients.design_derivatives": ("design_derivatives",),
     "gradients.equilibria": (
         "EquilibriumDerivatives",
         "ModeDerivatives",
@@ -187,6 +188,7 @@ _PUBLIC = {
         "SensorTwist",
     ),
     "inverse.kinematics": ("InverseKinematics", "inverse_kinematics"),
+    "inverse.minimize": ("Minimum", "minimize"),
     "inverse.prescribed": ("PrescribedEquilibrium", "prescribed_actuation", "prescribed_equilibrium"),
     "robot.functions": ("Expression", "Tabulated"),
     "io.mjcf": ("load_mjcf",),

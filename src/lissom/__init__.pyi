@@ -109,6 +109,7 @@ from lissom.errors import StabilityWarning as StabilityWarning
 from lissom.errors import StepWarning as StepWarning
 from lissom.gradients.check import GradientCheck as GradientCheck
 from lissom.gradients.check import check_gradient as check_gradient
+from lissom.gradients.design_derivatives import design_derivatives as design_derivatives
 from lissom.gradients.equilibria import EquilibriumDerivatives as EquilibriumDerivatives
 from lissom.gradients.equilibria import ModeDerivatives as ModeDerivatives
 from lissom.gradients.equilibria import equilibrium_derivatives as equilibrium_derivatives
@@ -134,6 +135,8 @@ from lissom.inverse.kalman_filter import SensorStrain as SensorStrain
 from lissom.inverse.kalman_filter import SensorTwist as SensorTwist
 from lissom.inverse.kinematics import InverseKinematics as InverseKinematics
 from lissom.inverse.kinematics import inverse_kinematics as inverse_kinematics
+from lissom.inverse.minimize import Minimum as Minimum
+from lissom.inverse.minimize import minimize as minimize
 from lissom.inverse.prescribed import PrescribedEquilibrium as PrescribedEquilibrium
 from lissom.inverse.prescribed import prescribed_actuation as prescribed_actuation
 from lissom.inverse.prescribed import prescribed_equilibrium as prescribed_equilibrium

@@ -172,5 +172,5 @@ def test_refusals(arm):
         ls.fit(model, PATHS, u[0], seen, dt=DT)
     with pytest.raises(ls.ShapeError, match=r"q0: expected shape \(3,\)"):
         ls.fit(model, PATHS, u, seen, q0=np.zeros((2, 3)), dt=DT, t=T)
-    with pytest.raises(ls.ModelError, match="bounds > q0: must be of a fitted value"):
+    with pytest.raises(ls.ModelError, match="bounds > q0: must be of one of the values"):
         ls.fit(model, [*PATHS, "q0"], u, seen, dt=DT, t=T, bounds={"q0": (0.0, 1.0)})

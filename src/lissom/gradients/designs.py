@@ -34,7 +34,7 @@ from lissom.launch.workspace import row_slices
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.robot.paths import value_at
+from lissom.robot.paths import number_at
 from lissom.robot.sampled_shapes import GRIDDED
 
 SHARE = 1e-4  # step of the differences over a value, or over the largest number of its array
@@ -265,7 +265,7 @@ def _start_residuals(
 
 def _value(model: Model, path: str) -> tuple[Any, np.ndarray]:
     """The value at a path, and the same as an array. The array of a function is its value at 0."""
-    value = value_at(model.description, path)
+    value = number_at(model.description, path)
     try:
         array = np.asarray(value(0.0) if callable(value) else value, dtype=np.float64)
     except (TypeError, ValueError):

@@ -30,9 +30,9 @@ from lissom.inverse.fit_residuals import (
     ShapesAtRest,
     Trials,
     measured_points,
-    numbers_of,
     times_among_steps,
 )
+from lissom.inverse.numbers import numbers_of
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import stack
 from lissom.model.model import Model

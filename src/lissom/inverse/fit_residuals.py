@@ -37,10 +37,10 @@ from lissom.errors import ConvergenceError, ModelError, ShapeError, check_kept
 from lissom.gradients.designs import Designs
 from lissom.gradients.equilibria import equilibrium_derivatives
 from lissom.gradients.rollout import Rollout, rollout
+from lissom.inverse.numbers import Numbers
 from lissom.model.model import Model
 from lissom.model.points import places_of
 from lissom.robot import checks
-from lissom.robot.paths import value_at
 from lissom.statics.equilibrium import Equilibrium, solve_statics
 
 _PLACING = ("nodes", "runs", "bases", "dofs", "maps", "deforming")  # tables that determine positions of points
@@ -77,43 +77,6 @@ class Measured:
         return {name: (at, np.array([self.points[k][1] for k in at])) for name, at in own.items()}
 
 
-@final
-@dataclass(frozen=True)
-class Numbers:
-    """Design values, concatenated to a vector of k numbers.
-
-    Fields:
-        shapes: shape of each value, by path.
-        start, low, high: start and bounds of the numbers (k,).
-    """
-
-    shapes: dict[str, tuple[int, ...]]
-    start: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """Paths of the values."""
-        return tuple(self.shapes)
-
-    @property
-    def units(self) -> np.ndarray:
-        """For each number, the largest absolute entry of its value at the start, shape (k,)."""
-        parts = self.split(self.start).values()
-        return np.concatenate([np.zeros(0), *(np.full(x.size, np.abs(x).max() or 1.0) for x in parts)])
-
-    def split(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        """Values by path, from numbers (k,)."""
-        ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes.values())])
-        return {path: x[a:b].reshape(shape) for (path, shape), a, b in zip(self.shapes.items(), ends, ends[1:])}
-
-    def model(self, model: Model, x: np.ndarray) -> Model:
-        """The model with values x."""
-        values = {path: value.tolist() for path, value in self.split(x).items()}
-        return model.with_(values) if values else model
-
-
 def have_same_points(models: tuple[Model, ...], model: Model, measured: Measured) -> bool:
     """Whether the measured points have the same positions in all models as in `model`, at any q. This is so if the
     models differ only in values such as moduli and tendon offsets. False if it cannot be decided."""
@@ -137,47 +100,6 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, tuple | list) and isinstance(b, tuple | list):
         return len(a) == len(b) and all(map(_same, a, b))
     return isinstance(a, int | float | str) and type(a) is type(b) and a == b
-
-
-def numbers_of(model: Model, paths: tuple[str, ...], bounds: Mapping[str, Any]) -> Numbers:
-    """Values of a model at paths, with their bounds.
-
-    Raises:
-        ModelError: a path leads to no number or array of numbers, or a value is outside its bounds.
-        ShapeError: bounds have a wrong shape.
-    """
-    parts = []
-    for path in paths:
-        value = value_at(model.description, path)
-        try:
-            array = np.asarray(None if callable(value) or isinstance(value, bool) else value, dtype=np.float64)
-        except (TypeError, ValueError):
-            array = np.full((), np.nan)
-        good = bool(np.isfinite(array).all()) and array.shape != (4, 4)
-        checks.require(good, f"robot {model.name!r} > {path}", "must be a number or an array of numbers", value)
-        parts.append(array)
-    start = np.concatenate([np.zeros(0), *(x.ravel() for x in parts)])
-    shapes = {path: x.shape for path, x in zip(paths, parts)}
-    low, high = _bounds(bounds, shapes)
-    if not (low <= start).all() or not (start <= high).all():
-        raise ModelError(f"bounds: must contain the values of the model, {start!r} (got {bounds!r})")
-    return Numbers(shapes, start, low, high)
-
-
-def _bounds(bounds: Mapping[str, Any], shapes: dict[str, tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper bounds of all numbers, (k,) each."""
-    for path in bounds:
-        checks.require(path in shapes, f"bounds > {path}", f"must be of a fitted value, {list(shapes)}", path)
-    ends: tuple[list[np.ndarray], list[np.ndarray]] = ([np.zeros(0)], [np.zeros(0)])
-    for path, shape in shapes.items():
-        try:
-            low, high = (np.asarray(x, dtype=np.float64) for x in bounds.get(path, (-np.inf, np.inf)))
-            for side, x in zip(ends, (low, high)):
-                side.append(np.broadcast_to(x, shape).ravel())
-        except (TypeError, ValueError):
-            got = f"got {bounds[path]!r}"
-            raise ShapeError(f"bounds > {path}: expected (low, high), numbers or shape {shape}, {got}") from None
-    return np.concatenate(ends[0]), np.concatenate(ends[1])
 
 
 def measured_points(measured: Mapping[Any, Any], lead: tuple[int, ...]) -> Measured:

@@ -185,7 +185,8 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
     if isinstance(value, dict):
         return {key: _plain(item, where, variable) for key, item in value.items()}
     if isinstance(value, Expression):
-        other = {} if value.variable == variable else {"variable": value.variable}
+        other: dict[str, Any] = {} if value.variable == variable else {"variable": value.variable}
+        other |= {"constants": _plain(dict(value.constants), where)} if value.constants else {}
         return {"expression": _plain(value.source, where)} | other
     if isinstance(value, Tabulated):
         table = {"points": _plain(value.points, where), "values": _plain(value.values, where)}

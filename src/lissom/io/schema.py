@@ -134,6 +134,7 @@ def _function_kind(value: Any) -> str:
 class _ExpressionText(Schema):
     expression: Any
     variable: str | None = None
+    constants: dict[str, float] = {}
 
 
 class _Table(Schema):
@@ -150,7 +151,7 @@ def _function_of(variable: str) -> Any:
     """Type annotation of a field that holds numbers or a function of `variable`."""
 
     def expression(data: _ExpressionText) -> Expression:
-        return Expression(data.expression, data.variable or variable)
+        return Expression(data.expression, data.variable or variable, data.constants)
 
     return Annotated[
         Annotated[Any, PlainValidator(_numbers), Tag("a constant")]

@@ -14,8 +14,9 @@ passes/expressions. A value on the stack is a jet (x, ẋ, ẍ). Functions act o
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import IntEnum, auto
+from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -96,12 +97,14 @@ def programs_of(expression: Any, size: int) -> list[Steps] | None:
     if not isinstance(expression, Expression):
         return None
     texts = np.ravel(np.array(expression.source, dtype=object)).tolist()
-    return [program(text, expression.variable) for text in texts] if len(texts) == size else None
+    if len(texts) != size:
+        return None
+    return [program(text, expression.variable, expression.constants) for text in texts]
 
 
-def program(text: Any, variable: str) -> Steps:
+def program(text: Any, variable: str, constants: Mapping[str, float] = MappingProxyType({})) -> Steps:
     """The program of one expression whose text has passed the checks of Expression."""
-    return _steps(ast.parse(str(text).strip(), mode="eval").body, variable)[0]
+    return _steps(ast.parse(str(text).strip(), mode="eval").body, variable, {**CONSTANTS, **constants})[0]
 
 
 def linked(steps: Steps) -> tuple[np.ndarray, np.ndarray]:
@@ -175,20 +178,20 @@ def _times(factor: Any, x: Any) -> Any:
     return np.where(factor == 0.0, 0.0, factor * x)
 
 
-def _steps(node: Any, variable: str) -> tuple[Steps, int]:
+def _steps(node: Any, variable: str, known: Mapping[str, float]) -> tuple[Steps, int]:
     """The program of a node of the syntax tree, and the stack depth that it needs."""
     if isinstance(node, ast.Constant):
         return [(Operation.NUMBER, float(node.value))], 1  # type: ignore[arg-type]
     if isinstance(node, ast.Name):
-        return [(Operation.TIME, 0.0) if node.id == variable else (Operation.NUMBER, CONSTANTS[node.id])], 1
+        return [(Operation.TIME, 0.0) if node.id == variable else (Operation.NUMBER, float(known[node.id]))], 1
     if isinstance(node, ast.UnaryOp):
-        steps, depth = _steps(node.operand, variable)
+        steps, depth = _steps(node.operand, variable, known)
         return (steps, depth) if isinstance(node.op, ast.UAdd) else _folded([*steps, (Operation.NEGATE, 0.0)], depth)
     if isinstance(node, ast.BinOp):
         operands, step = [node.left, node.right], _PAIRS[type(node.op)]
     else:
         operands, step = node.args, Operation[node.func.id.upper()]
-    parts = [_steps(operand, variable) for operand in operands]
+    parts = [_steps(operand, variable, known) for operand in operands]
     if len(parts) == 1:
         return _folded([*parts[0][0], (step, 0.0)], parts[0][1])
     (first, room), (second, more) = parts

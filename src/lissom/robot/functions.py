@@ -10,9 +10,10 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -70,17 +71,28 @@ class Expression:
     Args:
         source: one expression, or a (nested) list of them. The value has the same shape.
         variable: name of the variable: ``"s"`` along a rod, ``"t"`` for time.
+        constants: numbers by the names that the text uses for them. Paths lead to them, such as
+            ``arm.section.radius.taper``, and design values may be among them.
     Raises:
-        ModelError: the text holds something that is not allowed.
+        ModelError: the text holds something that is not allowed, or a constant breaks a rule.
     """
 
     source: Any
     variable: str = "s"
+    constants: Mapping[str, float] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Expression, (self.source, self.variable)
+        return Expression, (self.source, self.variable, dict(self.constants))
 
     def __post_init__(self) -> None:
+        checks.require(isinstance(self.constants, Mapping), "expression > constants", "must be numbers by name",
+                       self.constants)  # fmt: skip
+        for name, number in self.constants.items():
+            taken = (self.variable, *CONSTANTS, *_FUNCTIONS, *POINT.split(", "))
+            good = isinstance(name, str) and name.isidentifier() and name not in taken
+            rule = "a name must be a word that is no variable, function or known constant"
+            checks.require(good, "expression > constants", rule, name)
+            checks.number(number, f"expression > constants > {name}")
         _ = self._program
 
     @cached_property
@@ -89,11 +101,11 @@ class Expression:
         complex number where NumPy returns infinity or NaN."""
         if isinstance(self.source, list | tuple):
             return None
-        return _compile(self.source, self.variable, fast=True)
+        return _compile(self.source, self.variable, fast=True, constants=self.constants)
 
     @cached_property
     def _program(self) -> Any:
-        program = _map_nested(self.source, lambda text: _compile(text, self.variable))
+        program = _map_nested(self.source, lambda text: _compile(text, self.variable, constants=self.constants))
         try:
             np.array(_map_nested(program, lambda leaf: 0.0))
         except ValueError:
@@ -200,7 +212,9 @@ def _map_nested(tree: Any, leaf: Callable[[Any], Any]) -> Any:
     return leaf(tree)
 
 
-def _compile(text: Any, variable: str, fast: bool = False) -> Callable[[float], float]:
+def _compile(
+    text: Any, variable: str, fast: bool = False, constants: Mapping[str, float] = MappingProxyType({})
+) -> Callable[[float], float]:
     """A closure that evaluates one expression. Raises ModelError at the first node that is not on the whitelist."""
     if isinstance(text, int | float) and not isinstance(text, bool):
         try:
@@ -217,7 +231,7 @@ def _compile(text: Any, variable: str, fast: bool = False) -> Callable[[float], 
         raise checks.fail("expression", "is not a valid expression", text) from None
     checks.require(_depth(node) <= _DEEPEST, "expression", f"is nested too deeply, more than {_DEEPEST} times", text)
     try:
-        return _closure(node, variable, text, fast)
+        return _closure(node, variable, text, fast, constants)
     except OverflowError:
         raise checks.fail("expression", "holds a number too large", text) from None
 
@@ -230,7 +244,9 @@ def _depth(node: ast.AST) -> int:
     return depth
 
 
-def _closure(node: ast.AST, variable: str, text: str, fast: bool) -> Callable[[Any], Any]:
+def _closure(
+    node: ast.AST, variable: str, text: str, fast: bool, constants: Mapping[str, float]
+) -> Callable[[Any], Any]:
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
         constant = float(node.value)
         return lambda value: constant
@@ -239,17 +255,17 @@ def _closure(node: ast.AST, variable: str, text: str, fast: bool) -> Callable[[A
     if isinstance(node, ast.Name) and variable == POINT and node.id in POINT.split(", "):
         axis = POINT.split(", ").index(node.id)
         return lambda value: value[axis]
-    if isinstance(node, ast.Name) and node.id in CONSTANTS:
-        known = CONSTANTS[node.id]
+    if isinstance(node, ast.Name) and (node.id in CONSTANTS or node.id in constants):
+        known = CONSTANTS[node.id] if node.id in CONSTANTS else float(constants[node.id])
         return lambda value: known
     if isinstance(node, ast.UnaryOp) and type(node.op) in _SIGNS:
-        sign, operand = _SIGNS[type(node.op)], _closure(node.operand, variable, text, fast)
+        sign, operand = _SIGNS[type(node.op)], _closure(node.operand, variable, text, fast, constants)
         sign = _FAST[sign] if fast else sign
         return lambda value: sign(operand(value))
     if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
         operation = _BINARY[type(node.op)]
         operation = _FAST[operation] if fast else operation
-        left, right = _closure(node.left, variable, text, fast), _closure(node.right, variable, text, fast)
+        left, right = (_closure(side, variable, text, fast, constants) for side in (node.left, node.right))
         if isinstance(node.left, ast.Constant):  # shortcuts: a constant or the variable itself needs no call
             first = left(0.0)
             if isinstance(node.right, ast.Name) and node.right.id == variable:
@@ -262,14 +278,15 @@ def _closure(node: ast.AST, variable: str, text: str, fast: bool) -> Callable[[A
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
         function = _FUNCTIONS[node.func.id]
         if not node.keywords and len(node.args) == function.nin:
-            arguments = [_closure(argument, variable, text, fast) for argument in node.args]
+            arguments = [_closure(argument, variable, text, fast, constants) for argument in node.args]
             called = _FAST[function] if fast else function
             if len(arguments) == 1:
                 return lambda value: called(arguments[0](value))
             return lambda value: called(*(argument(value) for argument in arguments))
     piece = ast.unparse(node)
     raise ModelError(
-        f"expression {text!r}: only numbers, {variable!r}, + - * / **, pi, e and the functions "
+        f"expression {text!r}: only numbers, {', '.join(map(repr, (variable, *constants)))}, + - * / **, pi, e and the "
+        f"functions "
         f"{', '.join(sorted(_FUNCTIONS))} are allowed (got {piece!r})"
     )
 

@@ -6,9 +6,15 @@
 | name of a part, then fields | `arm.material.young`, `t1.offset` | a value of a link, an actuator, ... |
 | index in brackets | `gravity[2]` | an entry of a list |
 | `*` | `*.material.young` | the value of every part that has such a value |
+| name with `*` or `?` | `rod*.section.radius` | the value of every part whose name fits; all must have such a value |
 | kind, then name | `loops.arm.s_a` | needed if parts of two kinds have the same name |
+| words of a function | `arm.section.radius.values[2]` | a number of a function, see below |
 
-Three words may be left out: `body` of a link, `path` of a chamber, and `path[0]` of a tendon with a single path item.
+The numbers of functions are `values` and `points` of a `Tabulated`, the constants of an `Expression` by name, and the
+control points `c` of a B-spline of SciPy. A path with `*` or `?` stands for one value, which all places get. It has
+derivatives only if they all have this value.
+Four words may be left out: `body` of a link, `path` of a chamber, `path[0]` of a tendon with a single path item, and
+`constants` of an expression.
 """
 
 from __future__ import annotations
@@ -18,6 +24,7 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass, replace
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -25,6 +32,7 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.actuators import Chamber, Tendon
+from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.robot import PARTS, Link, Robot
 
 _OWN = ("gravity", "near_pairs", "fluid")
@@ -89,15 +97,53 @@ def value_at(robot: Robot, path: str) -> Any:
     return _read(robot, _found(robot, path)[0])
 
 
+def number_at(robot: Robot, path: str) -> Any:
+    """The value at a path as a starting point for changes. None for a pose is the identity (4, 4).
+
+    Raises:
+        ModelError: a word of the path is unknown; or a path with `*` or `?` leads to different values, which are given.
+    """
+    places = _found(robot, path)
+    values = [_read(robot, steps) for steps in places]
+    values = [np.eye(4) if value is None and _holds_pose(steps) else value for value, steps in zip(values, places)]
+    if any(not same(value, values[0]) for value in values):
+        listed = {_written(steps): value for value, steps in zip(values, places)}
+        raise checks.fail(f"{_title(robot)} > {path}", "must lead to equal values, since it stands for one", listed)
+    return values[0]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values of a description are equal."""
+    if a is b:
+        return True
+    if callable(a) or callable(b):
+        return type(a) is type(b) and is_dataclass(a) and same(vars(a), vars(b))
+    try:
+        return bool(np.array_equal(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)))
+    except (TypeError, ValueError):
+        return bool(a == b)
+
+
+def _holds_pose(steps: Steps) -> bool:
+    """Whether a place is a field with a pose, where None is the identity."""
+    return isinstance(steps[-1], str) and steps[-1].split("_")[0] == "placement"
+
+
+def _written(steps: Steps) -> str:
+    """A place as a path, without the kind of the part."""
+    words = [f"[{step[0]}]" if isinstance(step, list) else f".{step}" for step in steps[2:]]
+    return str(steps[1][0]) + "".join(words)
+
+
 def _title(robot: Robot) -> str:
     return f"robot {robot.name!r}"
 
 
 def _found(robot: Robot, path: Any) -> list[Steps]:
-    """The places of a path: one place, or with `*` the place in each part that has the value."""
+    """The places of a path: one place, or with `*` or `?` the place in each part that has the value."""
     checks.require(isinstance(path, str) and path != "", _title(robot), "a path must be a text", path)
     if not path.startswith(_EVERY + "."):
-        return [_steps(robot, path)]
+        return _fitting(robot, path) or [_steps(robot, path)]
     found = []
     for name in _words(robot):
         try:
@@ -108,6 +154,24 @@ def _found(robot: Robot, path: Any) -> list[Steps]:
     rule = f"a path after {_EVERY} must name a value of some part{_nearest(rest, _after_every(robot))}"
     checks.require(bool(found), _title(robot), rule, rest)
     return found
+
+
+def _fitting(robot: Robot, path: str) -> list[Steps]:
+    """The places of a path that begins with a name with `*` or `?`, at most one dot after another; none for others."""
+    names = [word for word in _words(robot) if word not in (*PARTS, *_OWN)]
+    if not re.search(r"[*?]", path.split("[")[0]) or any(path == name or path.startswith(name + ".") for name in names):
+        return []
+    words = path.split(".")
+    for count in range(1, len(words)):  # names may contain dots
+        pattern, rest = ".".join(words[:count]), ".".join(words[count:])
+        fitting = [name for name in names if fnmatchcase(name, pattern.replace("[", "[[]"))]
+        if fitting:
+            try:
+                return [_steps(robot, f"{name}.{rest}") for name in fitting]
+            except ModelError as error:
+                raise ModelError(f"{error}; {pattern!r} fits {', '.join(fitting)}") from None
+    shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    raise checks.fail(_title(robot), f"a name with * or ? must fit a part, such as {shown}", words[0])
 
 
 def _after_every(robot: Robot) -> list[str]:
@@ -188,6 +252,12 @@ def _words(here: Any) -> dict[str, Steps]:
         return parts | {word: (word,) for word in (*_OWN, *kinds)}
     if isinstance(here, Mapping):
         return {str(key): ([key],) for key in here}
+    if isinstance(here, Tabulated):
+        return {"points": ("points",), "values": ("values",)}
+    if isinstance(here, Expression):
+        return {name: ("constants", [name]) for name in here.constants} | {"constants": ("constants",)}
+    if _is_spline(here):
+        return {"c": ("c",)}
     if not _has_parts(here):
         return {}
     own = {item.name: (item.name,) for item in fields(here) if item.init and item.name != "name"}
@@ -210,6 +280,11 @@ def _has_parts(value: Any) -> bool:
     return is_dataclass(value) and not isinstance(value, type) and not callable(value)
 
 
+def _is_spline(value: Any) -> bool:
+    """Whether a value is a B-spline of SciPy."""
+    return type(value).__name__ == "BSpline" and type(value).__module__.startswith("scipy.interpolate")
+
+
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """The values below a path, with their paths."""
     if isinstance(value, list | tuple) and any(map(_has_parts, value)):
@@ -222,6 +297,11 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
                 yield from _leaves(f"{path}.{word}", _read(value, more))
     else:
         yield path, value
+        if isinstance(value, Expression):
+            yield from ((f"{path}.{name}", number) for name, number in value.constants.items())
+        elif isinstance(value, Tabulated) or _is_spline(value):
+            word = "values" if isinstance(value, Tabulated) else "c"
+            yield f"{path}.{word}", getattr(value, word)
 
 
 def _read(here: Any, steps: Steps) -> Any:
@@ -241,6 +321,9 @@ def _replaced(here: Any, steps: Steps, value: Any) -> Any:
     if not steps:
         return value
     step, rest = steps[0], steps[1:]
+    if not isinstance(step, list) and _is_spline(here):
+        points = np.asarray(_replaced(here.c, rest, value), dtype=np.float64)
+        return type(here)(here.t, points, here.k, here.extrapolate)
     if not isinstance(step, list):
         return replace(here, **{step: _replaced(getattr(here, step), rest, value)})
     key = step[0]
