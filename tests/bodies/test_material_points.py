@@ -1,5 +1,6 @@
 """Material points of deformable bodies as places for tendons, loads, springs, loops, contacts and frames."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ def shapes(x):
 
 
 def moved(x, theta):
-    """The same motion, as a function that is not known to be linear."""
+    """The same motion, as a function that is not known to be linear, with a loop that cannot be compiled."""
+    theta, _ = jax.lax.while_loop(lambda s: s[1] < 1, lambda s: (s[0], s[1] + 1), (theta, 0))
     return x + shapes(x) @ theta
 
 

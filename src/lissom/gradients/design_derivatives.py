@@ -77,13 +77,14 @@ def _is_array(value: Any) -> bool:
 
 def _stacked(slopes: list[Any], shape: tuple[int, ...]) -> Any:
     """Derivatives by the numbers of a value of a shape, which become the last axes."""
-    first = slopes[0]
+    first: Any = slopes[0]
     if isinstance(first, tuple):
         return tuple(_stacked(list(parts), shape) for parts in zip(*slopes))
     if is_dataclass(first) and not isinstance(first, type):
         names = [item.name for item in fields(first) if item.init and _is_array(getattr(first, item.name))]
         return replace(first, **{name: _stacked([getattr(one, name) for one in slopes], shape) for name in names})
-    out = np.zeros((*np.shape(first), *shape))
+    rows: Any = first
+    out = np.zeros((*np.shape(rows), *shape))
     for index, slope in zip(product(*map(range, shape)), slopes):
         out[(..., *index)] = slope
     return out
