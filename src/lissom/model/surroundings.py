@@ -52,7 +52,7 @@ from lissom.robot.fluid import Fluid
 from lissom.robot.functions import is_compiled
 from lissom.robot.materials import Material
 from lissom.robot.robot import Robot
-from lissom.robot.sampled_shapes import GRIDDED
+from lissom.robot.sampled_shapes import GRIDDED, SampledShape
 from lissom.robot.shapes import Shape, ShapeKind, reach_of
 
 _RATE_STEP = 1e-5  # step of the difference for the rate of a current that is a function of time [s]
@@ -383,6 +383,9 @@ class SurroundingsBuilder:
         near pairs is renewed when the shape moves. Returns the radius of the shape about its frame [m], None if it is
         unbounded."""
         reach = None if obstacle.shape is None else reach_of(obstacle.kind, obstacle.size)
+        if isinstance(obstacle.shape, SampledShape):
+            low, high = obstacle.shape.bounds("shape")
+            reach = float(np.linalg.norm(np.maximum(-low, high)))
         if reach is None or obstacle.node is None or obstacle.link is None:
             return None
         for n, corner in enumerate(_CORNERS):
