@@ -107,3 +107,20 @@ def test_no_pairs_make_no_blocks():
     """Where nothing meets there is no block."""
     pairs, blocks, _ = in_blocks(np.zeros((0, 3), np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32))
     assert pairs.shape == (0, 3) and blocks.shape == (0, 4)
+
+
+def test_bodies_on_grids_are_near_only_where_they_are():
+    """A hull on a moving link is listed where balls are near it: with room for one pair, one pair is listed, and none
+    after the hull has moved away."""
+    robot = ls.Robot("two", gravity=(0, 0, 0), near_pairs=1)
+    robot.add_link("hull", ls.RigidBody.sphere(0.1, density=1000), ls.JointFree())
+    spots = [(0.0, 0.0, z, 0.01) for z in (0.0, 1.0, 2.0)]
+    robot.add_link("balls", ls.RigidBody(1.0, inertia=(1.0, 1.0, 1.0), balls=spots), ls.JointFree())
+    corners = 0.05 * np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1.0]])
+    robot.add_contact("touch", "balls", ls.ShapeHull(corners, 16), on="hull", stiffness=1e4)
+    model = robot.build()
+    assert not model.contacts.obstacle_roams.any()
+    q = model.neutral()
+    for x, count in ((0.0, 1), (0.08, 0), (0.5, 0), (0.0, 1)):
+        q[4], q[6] = x, 1.0
+        assert len(ls.contact_forces(model, q).depth) == count
