@@ -332,7 +332,7 @@ MUTATIONS = (
     ),
     Mutation(
         "contacts are differenced with the tables",
-        "gradients/designs.py",
+        "gradients/design_changes.py",
         "    law[:, 0] = 0.0\n",
         "    law[:0, 0] = 0.0\n",
         ("tests/gradients/test_design_branches.py", "-k", "hardly"),
@@ -340,8 +340,8 @@ MUTATIONS = (
     Mutation(
         "a slack tendon has the design derivatives of a taut one",
         "gradients/designs.py",
-        "taut * (k_p * stretch + k * stretch_p)",
-        "(k_p * stretch + k * stretch_p)",
+        "taut * (k_p * stretch + k * (length_p - slack_p))",
+        "(k_p * stretch + k * (length_p - slack_p))",
         ("tests/gradients/test_design_branches.py", "-k", "slack_length"),
     ),
     Mutation(

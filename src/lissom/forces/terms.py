@@ -30,7 +30,7 @@ from lissom.forces import (
 from lissom.forces.term import Term, clear_responses
 from lissom.lie.types import MORE, SHAPES, TOUCH, mat6, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables, TablesStruct, TermRows, device_array, device_tables
+from lissom.model.tables import Tables, TablesStruct, TermRows, device_array, device_tables, write_tables
 from lissom.passes.columns import Columns, Matrix
 from lissom.passes.features import optional_kinds
 from lissom.passes.scratch import Scratch
@@ -127,6 +127,24 @@ def tables_with_terms(model: Model) -> TablesStruct:
         model.cache.setdefault("terms", made)  # atomic: all threads use the tables of the first
     t.terms, _ = model.cache["terms"]
     return t
+
+
+def write_tables_with_terms(model: Model, changed: Model) -> bool:
+    """`write_tables`, with the tables of all terms."""
+    same = all(getattr(model, name) is getattr(changed, name) for name in ("springs", "deforming"))
+    is_new = not same or model.links.joint is not changed.links.joint
+    tables_with_terms(model)
+    found = [(k, term.tables(changed)) for k, term in enumerate(TERMS) if is_new and term.tables is not None]
+    rows = model.cache["terms"][1]
+    shapes = [(rows[k].index.shape, rows[k].number.shape) == tuple(map(np.shape, parts)) for k, parts in found]
+    if not all(shapes) or not write_tables(model, changed):
+        return False
+    for k, (index, number) in found:
+        if np.size(index):
+            rows[k].index.assign(np.ascontiguousarray(index, np.int32))
+        if np.size(number):
+            rows[k].number.assign(np.ascontiguousarray(number, np.float64))
+    return True
 
 
 def _rows(k: int, term: Term, model: Model) -> TermRows:

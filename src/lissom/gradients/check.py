@@ -11,7 +11,7 @@ import numpy as np
 from lissom.dynamics.assembly import assemble
 from lissom.dynamics.configuration import integrate
 from lissom.errors import ShapeError
-from lissom.gradients.designs import changed_model
+from lissom.gradients.design_changes import changed_model
 from lissom.gradients.propagation import Gradient
 from lissom.gradients.rollout import Rollout, rollout
 from lissom.model.model import Model

@@ -27,6 +27,7 @@ import numpy as np
 
 from lissom.dynamics.contacts import contact_geometry
 from lissom.dynamics.kinematics import jacobians_at, poses_at
+from lissom.gradients.design_changes import Change, changed_tables
 from lissom.launch.workspace import row_slices
 from lissom.model.model import Model
 from lissom.model.points import on_node
@@ -39,9 +40,6 @@ _ROWS = 256  # states of all models in one launch
 _SIZES = {"law": 7, "radius": 1, "size": 3, "c": 3, "R": 9, "p": 3, "R_a": 9, "u": 3, "spin": 3}  # of X
 _ENDS = np.cumsum(list(_SIZES.values()))
 _E_Z, _ACROSS = np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
-
-# batches of models with changed design values: the common model, weights in the derivatives (count, models), the models
-_Batches = list[tuple[Model, np.ndarray, tuple[Model, ...]]]
 
 
 @final
@@ -95,66 +93,69 @@ def contact_pairs(model: Model, q: np.ndarray, anchors: np.ndarray | None) -> Co
 
 
 def contact_slopes(
-    model: Model, batches: _Batches, count: int, q: np.ndarray, v: np.ndarray, anchors: np.ndarray | None
+    model: Model, changes: list[Change], q: np.ndarray, v: np.ndarray, anchors: np.ndarray | None
 ) -> np.ndarray:
-    """The part of contacts in ∂r/∂p at states (n, ...) of one model by (1), shape (n, count, nv).
+    """The part of contacts in ∂r/∂p at states (n, ...) of one model by (1), shape (n, len(changes), nv).
 
     Args:
-        batches: of models with changed design values. count: number of design values.
+        changes: of the model by the design values.
     """
-    out = np.zeros((len(q), count, model.nv))
+    out = np.zeros((len(q), len(changes), model.nv))
     if len(model.contacts.pair):
         x = contact_pairs(model, q, anchors)
-        np.add.at(out, x.state, _pair_derivatives(model, batches, count, x, q, v).residual)
+        np.add.at(out, x.state, _pair_derivatives(model, changes, x, q, v).residual)
     return out
 
 
 def anchor_design_slopes(
-    model: Model, batches: _Batches, count: int, q: np.ndarray, v: np.ndarray, anchors: np.ndarray
+    model: Model, changes: list[Change], q: np.ndarray, v: np.ndarray, anchors: np.ndarray
 ) -> np.ndarray:
     """Derivatives of the anchors after states (n, ...), (n, count, 6 n_pairs); zero for pairs without contact.
 
     Args:
-        batches, count: as contact_slopes. anchors: before, (n, n_pairs, 6).
+        changes: as contact_slopes. anchors: before, (n, n_pairs, 6).
     """
+    count = len(changes)
     out = np.zeros((len(q), anchors.shape[1], count, 6))
     x = contact_pairs(model, q, anchors)
     x = x.take(model.contacts.law[model.contacts.pair[x.pair, 2], 5] > 0.0)
-    out[x.state, x.pair] = _pair_derivatives(model, batches, count, x, q, v).anchor
+    out[x.state, x.pair] = _pair_derivatives(model, changes, x, q, v).anchor
     return np.swapaxes(out, 1, 2).reshape(len(q), count, anchors[0].size)
 
 
 def _pair_derivatives(
-    model: Model, batches: _Batches, count: int, x: ContactPairs, q: np.ndarray, v: np.ndarray
+    model: Model, changes: list[Change], x: ContactPairs, q: np.ndarray, v: np.ndarray
 ) -> _PairDerivatives:
     """Derivatives of all rows, with a limited number of states in one launch."""
+    count = len(changes)
     out = _PairDerivatives(np.zeros((len(x.state), count, model.nv)), np.zeros((len(x.state), count, 6)))
     if not len(x.state):
         return out
-    most = max(weights.shape[1] for _, weights, _ in batches)
-    for part in row_slices(len(q), max(1, _ROWS // most)):
+    for part in row_slices(len(q), _ROWS):
         rows = np.flatnonzero((x.state >= part.start) & (x.state < part.stop))
         if len(rows):
             pairs = x.take(rows)
             states, own = np.unique(pairs.state, return_inverse=True)
-            found = _derivatives_of_part(model, batches, count, pairs._replace(state=own), q[states], v[states])
+            found = _derivatives_of_part(model, changes, pairs._replace(state=own), q[states], v[states])
             out.residual[rows], out.anchor[rows] = found
     return out
 
 
 def _derivatives_of_part(
-    model: Model, batches: _Batches, count: int, x: ContactPairs, q: np.ndarray, v: np.ndarray
+    model: Model, changes: list[Change], x: ContactPairs, q: np.ndarray, v: np.ndarray
 ) -> _PairDerivatives:
     """Derivatives of the rows of a few states."""
-    own, J_c, J_w = (y[0] for y in _smooth_variables(model, (model,), x, q, v))
+    own, J_c, J_w = _smooth_variables(model, model, x, q, v)
     f, m, _ = (np.real(y) for y in _contact_law(own[:, None].astype(complex), x))
     f, m = f[:, 0], m[:, 0]
-    slopes = np.zeros((len(x.state), count, own.shape[1] + model.nv))
-    for common, weights, models in batches:
-        with common.temporary_buffers():
-            X, by_c, by_w = _smooth_variables(common, models, x, q, v)
-        pushed = np.einsum("mrij,ri->mrj", by_c, f) + np.einsum("mrij,ri->mrj", by_w, m)
-        slopes += np.einsum("pm,mrj->rpj", weights, np.concatenate([X - own, pushed], axis=-1))
+    slopes = np.zeros((len(x.state), len(changes), own.shape[1] + model.nv))
+    with changed_tables(model) as tables:
+        for p, change in enumerate(changes):
+            rows = zip(change.stencil.models, change.smooth, change.stencil.weights) if change.touches else ()
+            for changed, smooth, weight in rows:
+                X, by_c, by_w = _smooth_variables(tables.of(smooth), changed, x, q, v)
+                pushed = np.einsum("rij,ri->rj", by_c, f) + np.einsum("rij,ri->rj", by_w, m)
+                slopes[:, p] += weight * np.concatenate([X - own, pushed], axis=-1)
     by_X, pushed = np.split(slopes, [own.shape[1]], axis=-1)
     f_p, m_p, anchor_p = (np.imag(y) / _STEP for y in _contact_law(own[:, None] + 1j * _STEP * by_X, x))
     force = np.einsum("rij,rpi->rpj", J_c, f_p) + np.einsum("rij,rpi->rpj", J_w, m_p)
@@ -164,33 +165,28 @@ def _derivatives_of_part(
 
 
 def _smooth_variables(
-    common: Model, models: tuple[Model, ...], x: ContactPairs, q: np.ndarray, v: np.ndarray
+    moving: Model, model: Model, x: ContactPairs, q: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X (models, rows, 41), J_c and J_ω (models, rows, 3, nv) of the models of a batch."""
-    world, n_models, n = common.contacts, len(models), len(q)
+    """X (rows, 41), J_c and J_ω (rows, 3, nv) of a model, whose launches are those of `moving`."""
+    world = model.contacts
     nodes = world.ball_node[x.ball], world.obstacle_node[x.obstacle]
     node, columns = np.unique(nodes, return_inverse=True)
     places = replace(on_node(-1, np.eye(4), len(node), False), node=node.astype(np.int32))
-    states = np.concatenate([q] * n_models), np.concatenate([v] * n_models)
-    g = poses_at(common, states[0], places).reshape(n_models, n, -1, 4, 4)
-    J = jacobians_at(common, *states, places)[0].reshape(n_models, n, -1, 6, common.nv)
+    g = poses_at(moving, q, places).reshape(len(q), -1, 4, 4)
+    J = jacobians_at(moving, q, v, places)[0].reshape(len(q), -1, 6, model.nv)
     mine, other = columns.reshape(2, -1)
-    (g_a, J_a), (g_b, J_b) = ((g[:, x.state, k], J[:, x.state, k]) for k in (mine, other))
-
-    def each(name: str, which: np.ndarray) -> np.ndarray:
-        return np.array([getattr(one.contacts, name)[which] for one in models])
-
-    obstacle = g_b @ each("obstacle_placement", x.obstacle)
-    c = np.einsum("mrij,mrj->mri", g_a[..., :3, :3], each("ball_position", x.ball)) + g_a[..., :3, 3]
+    (g_a, J_a), (g_b, J_b) = ((g[x.state, k], J[x.state, k]) for k in (mine, other))
+    obstacle = g_b @ world.obstacle_placement[x.obstacle]
+    c = np.einsum("rij,rj->ri", g_a[..., :3, :3], world.ball_position[x.ball]) + g_a[..., :3, 3]
     (a_c, a_w), (b_c, b_w) = _point_jacobians(g_a, J_a, c), _point_jacobians(g_b, J_b, c)
     J_c, J_w = a_c - b_c, a_w - b_w
     speed = v[x.state]
     parts_of_X = {
-        "law": np.array([one.contacts.laws_of(x.pair) for one in models]),
-        "radius": each("ball_radius", x.ball)[..., None], "size": each("obstacle_size", x.obstacle), "c": c,
+        "law": world.laws_of(x.pair),
+        "radius": world.ball_radius[x.ball, None], "size": world.obstacle_size[x.obstacle], "c": c,
         "R": _flat(obstacle[..., :3, :3]), "p": obstacle[..., :3, 3],
-        "R_a": _flat(g_a[..., :3, :3]), "u": np.einsum("mrij,rj->mri", J_c, speed),
-        "spin": np.einsum("mrij,rj->mri", J_w, speed),
+        "R_a": _flat(g_a[..., :3, :3]), "u": np.einsum("rij,rj->ri", J_c, speed),
+        "spin": np.einsum("rij,rj->ri", J_w, speed),
     }  # fmt: skip
     return np.concatenate([parts_of_X[name] for name in _SIZES], axis=-1), J_c, J_w
 

@@ -26,7 +26,8 @@ from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.linearization import modes
 from lissom.errors import ConvergenceError, ShapeError
-from lissom.gradients.designs import CENTRAL, SHARE, Designs, Stencil
+from lissom.gradients.design_changes import CENTRAL, SHARE, Stencil
+from lissom.gradients.designs import Designs
 from lissom.gradients.stage_systems import StageStates
 from lissom.launch.workspace import batch_of, independent_rows
 from lissom.model.model import Model

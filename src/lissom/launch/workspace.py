@@ -22,10 +22,12 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.errors import ModelError, ShapeError, check_kept
+from lissom.forces.terms import write_tables_with_terms
 from lissom.launch.buffers import Buffers
 from lissom.launch.cores import build_lock, cores
 from lissom.launch.warp_private import holding_interpreter
 from lissom.model.model import Model
+from lissom.model.tables import device_tables
 from lissom.passes.scratch import (
     STATUS_FULL_TURN,
     STATUS_NOT_FINITE,
@@ -285,6 +287,23 @@ def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int]
         model.cache.pop(key, None)
         model.cached(key, lambda: pool)  # insert it again, so that the cache counts its memory and its last use
     return Workspace(buffers if has_own_pool else buffers.resized(batch), pool)
+
+
+def write_model(model: Model, changed: Model) -> bool:
+    """Make a model, in place, that of a changed description: on the host, in its tables, and in its pooled buffers.
+
+    Its arrays on the device must be its own, on the CPU, and nothing else may compute with it meanwhile.
+
+    Returns:
+        False if the structure differs. Then nothing was written.
+    """
+    if model.runs is not changed.runs or not write_tables_with_terms(model, changed):
+        return False
+    nodes = device_tables(model).node
+    for pool in [pool for pool in model.cache.values() if isinstance(pool, Pool)]:
+        for rows in [buffers.host["rows of nodes"] for buffers in pool.buffers if "rows of nodes" in buffers.host]:
+            rows[: model.n_nodes] = nodes.numpy()
+    return True
 
 
 def unpooled_workspace(model: Model, batch: int, make: Callable[[Model, int], Buffers]) -> Workspace:

@@ -71,6 +71,10 @@ class PlacedBody(ABC):
     def anchor(self, s: Any) -> Frame:
         """The body's frame at s. A node is added for it if there is none."""
 
+    def follow(self, other: PlacedBody) -> None:
+        """Take over what does not change from the body in its place before the values of the description changed."""
+        return None
+
     def point(self, s: Any) -> Frame:
         """A frame with its origin at s; its axes may differ from those at s."""
         return self.anchor(s)
@@ -249,6 +253,19 @@ class PlacedRod(PlacedBody):
         self.weight: list[float] = []
         self.leaves: dict[float, Node] = {}
         self.rule: list[tuple[float, float, np.ndarray, np.ndarray]] = []
+        self.known: dict[Any, Any] = {}
+
+    def follow(self, other: PlacedBody) -> None:
+        old, new = other.body if isinstance(other, PlacedRod) else None, self.body
+        if not isinstance(other, PlacedRod) or old is None:
+            return
+        same = {name for name in vars(new) if getattr(new, name) is getattr(old, name)}
+        if {"basis", "reference_strain", "interval_points"} <= same:
+            self.known = other.known
+        if {"basis", "section", "reference_strain", "gauss_points"} <= same and (
+            new.reference_strain is None or "length" in same
+        ):
+            self.rule = other.rule
 
     def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
         where, rod = f"link {link.name!r} > body", self.body
@@ -257,9 +274,10 @@ class PlacedRod(PlacedBody):
         self.tree, self.link, self.base = tree, tree.index[link.name], base
         self.felt = felt_by(tree.robot, link.name)
         reference, points = rod.strain_reference(where), interval_points(rod)
-        self.strain = RodStrain(rod.length, rod.basis.evaluate, reference, points, block.start, shift, rod.basis)
+        known = self.known
+        self.strain = RodStrain(rod.length, rod.basis.evaluate, reference, points, block.start, shift, rod.basis, known)
         K, D = self._add_intervals(where)
-        turning = np.any([self.strain.basis(s)[:3].any(axis=0) for s in np.linspace(0.013, 0.987, 7)], axis=0)
+        turning = np.any([self.strain.modes(s)[:3].any(axis=0) for s in np.linspace(0.013, 0.987, 7).tolist()], axis=0)
         tree.scale[block] = np.where(turning, 1.0 / rod.length, 1.0)
         tree.put_elasticity(block.start, (K + K.T) / 2, (D + D.T) / 2)
         warn_inexact(rod, where)
@@ -288,7 +306,7 @@ class PlacedRod(PlacedBody):
                 self.weight.append(float(weight))
                 if weight > 0.0:
                     section = self.body.section.constitution(s0, self.body.material, f"{where} > section")
-                    Phi = self.body.basis.evaluate(s0)
+                    Phi = self.strain.modes(s0)
                     self.tree.put_inertia(node, weight * section.inertia)
                     if self.felt is not None:
                         self.tree.put_in_fluid(node, self.felt.by_rod(self.body.section, s0, weight))

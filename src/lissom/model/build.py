@@ -11,10 +11,10 @@ import numpy as np
 
 from lissom.model.actuation import ActuationBuilder, pull_tables
 from lissom.model.bodies import anchor, placed, point, shifted
-from lissom.model.groups import Dofs, JointCouplings, Links, Loads, Loops, Prescribed
+from lissom.model.groups import Dofs, JointCouplings, Links, Loads, Loops, Prescribed, Segments
 from lissom.model.maps import deforming_tables, map_tables
 from lissom.model.model import Model
-from lissom.model.nodes import Frame, Point, base_tables, index_of, node_tables, number, numbered
+from lissom.model.nodes import Frame, Node, Point, base_tables, index_of, node_tables, number, numbered
 from lissom.model.plausibility import warn_of_units
 from lissom.model.surroundings import Contacts, FluidNodes, Springs, SurroundingsBuilder, UserForces, spring_tables
 from lissom.model.tree import TreeBuilder, place_joint
@@ -36,50 +36,92 @@ def build(robot: Robot) -> Model:
     """
     robot.check()
     warn_of_units(robot)
-    model = _Assembly(robot).model()
-    for group, name, table in _numbers(model):
-        if not np.isfinite(table).all():
-            rule = f"{checks.SIZE}; {name} of {group} is not finite"
-            raise checks.fail(f"robot {robot.name!r}", rule, table[~np.isfinite(table)][0])
+    assembly = Assembly(robot)
+    model = assembly.model()
+    check_finite(robot, {group.name: getattr(model, group.name) for group in fields(model)})
+    model.cache["assembly"] = assembly
     return model
 
 
-def _numbers(model: Model) -> Iterator[tuple[str, str, np.ndarray]]:
+def check_finite(robot: Robot, groups: dict[str, Any]) -> None:
+    """Raise ModelError at the first number of groups of tables that is not finite."""
+    for group, name, table in _numbers(groups):
+        if not np.isfinite(table).all():
+            rule = f"{checks.SIZE}; {name} of {group} is not finite"
+            raise checks.fail(f"robot {robot.name!r}", rule, table[~np.isfinite(table)][0])
+
+
+def _numbers(groups: dict[str, Any]) -> Iterator[tuple[str, str, np.ndarray]]:
     """Arrays that must be finite, each with the name of its group and of itself."""
-    for group in fields(model):
-        table = getattr(model, group.name)
+    for group, table in groups.items():
         if is_dataclass(table) and not isinstance(table, Contacts | FluidNodes | UserForces | Springs | Robot):
             for item in fields(table):
                 value = getattr(table, item.name)
                 if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-                    yield group.name, item.name, value
+                    yield group, item.name, value
 
 
 @final
-class _Assembly:
+class Assembly:
     """The parts of one robot on nodes, which are objects here. The method `model` numbers the nodes and freezes the
-    tables."""
+    tables.
+
+    Fields:
+        bodies: of the links, by name, in the order of their number of ancestors. tree: the nodes of joints and bodies.
+        here: frames at which joints begin, by name of the link.
+    """
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
         self.bodies = {name: placed(robot.links[name].body) for name in _ordered(robot)}
         self.tree = TreeBuilder(robot, {name: body.size for name, body in self.bodies.items()})
+        self.here: dict[str, Frame] = {}
         for name in self.bodies:
             with checks.sized(f"link {name!r}"):
-                self._add_link(robot.links[name])
-        loads = robot.loads.values()
-        anchors = [(load, *anchor(self.bodies, load.link, load.s, turned=load.turns)) for load in loads]
-        self.loads = [(load, node, G) for load, node, G in anchors if node is not None]  # the world does not move
-        self.ends = [self._loop_ends(loop) for loop in robot.loops.values()]
-        masses = dict(zip(self.tree.names, self.tree.mass.tolist()))
-        self.world = SurroundingsBuilder(robot, self.bodies, masses)
-        self.spring_ends = [(self._point(a), self._point(b)) for a, b in map(Spring.ends, robot.springs.values())]
-        self.actuation = ActuationBuilder(robot, self.bodies, self.tree)
-        self.frames = {name: self._at(x.link, x.s, x.placement, "placement") for name, x in robot.frames.items()}
+                self.place(robot.links[name])
+        self.attach_loads()
+        self.attach_loops()
+        self.attach_surroundings()
+        self.attach_springs()
+        self.attach_actuators()
+        self.attach_frames()
 
-    def _add_link(self, link: Link) -> None:
-        here = self._at(link.parent, link.at, link.placement, "placement")
+    def place(self, link: Link) -> None:
+        """Add the nodes of a link's joint and body."""
+        here = self.here[link.name] = self.base(link)
         self.bodies[link.name].place(self.tree, link, place_joint(self.tree, link, here))
+
+    def base(self, link: Link) -> Frame:
+        """The frame at which the joint of a link begins."""
+        return self._at(link.parent, link.at, link.placement, "placement")
+
+    def attach_loads(self) -> None:
+        """Place the point loads, but those on the world, which does not move."""
+        loads = self.robot.loads.values()
+        anchors = [(load, *anchor(self.bodies, load.link, load.s, turned=load.turns)) for load in loads]
+        self.loads = [(load, node, G) for load, node, G in anchors if node is not None]
+
+    def attach_loops(self) -> None:
+        """Place the ends of loops."""
+        self.ends = [self._loop_ends(loop) for loop in self.robot.loops.values()]
+
+    def attach_surroundings(self) -> None:
+        """Place contacts and users' forces."""
+        masses = dict(zip(self.tree.names, self.tree.mass.tolist()))
+        self.world = SurroundingsBuilder(self.robot, self.bodies, masses)
+
+    def attach_springs(self) -> None:
+        """Place the ends of springs."""
+        ends = map(Spring.ends, self.robot.springs.values())
+        self.spring_ends = [(self._point(a), self._point(b)) for a, b in ends]
+
+    def attach_actuators(self) -> None:
+        """Place the actuators."""
+        self.actuation = ActuationBuilder(self.robot, self.bodies, self.tree)
+
+    def attach_frames(self) -> None:
+        """Place the named frames."""
+        self.frames = {name: self._at(x.link, x.s, x.placement, "placement") for name, x in self.robot.frames.items()}
 
     def _at(self, link: str | None, s: Any, placement: Any, where: str, *, turned: bool = True) -> Frame:
         """The frame at `placement` in the frame of a link at s, or in the world."""
@@ -100,56 +142,79 @@ class _Assembly:
     def model(self) -> Model:
         """Number the nodes, with those that carry masses or forces first, and freeze all tables."""
         robot, tree = self.robot, self.tree
-        pulled = [node for _, node, _ in self.loads] + self.actuation.pulled() + self.world.pulled()
-        pulled += [node for ends in (*self.ends, *self.spring_ends, tree.wet, tree.tails) for node, _ in ends]
-        coupled = [link for coupling in robot.joint_couplings.values() for link in coupling.joints]
-        pulled += [anchor(self.bodies, link, 0.0)[0] for link in coupled]
-        nodes, dynamic = number(tree.nodes, pulled)
-        loops, segments = self._loops(), self.actuation.straight()
+        nodes, dynamic = self.numbered()
+        loops, springs = self.loop_tables(), spring_tables(robot, self.spring_ends)
         contacts, fluid, forces = self.world.tables(tree.wet, tree.tails)
-        springs = spring_tables(robot, self.spring_ends)
-        bases, base = base_tables(nodes, np.vstack([loops.node, segments.coupled(), contacts.pair_nodes, springs.node]))
+        actuators = self.actuator_tables()
+        bases, base = base_tables(nodes, ties(loops, actuators["segments"], contacts, springs))
         node_rows, runs = node_tables(nodes, base)
-        points, paths = self.actuation.points()
-        channels, inputs = self.actuation.channels()
-        pulls = pull_tables(self.actuation.pulls)
         rods = {name: body.table() for name, body in self.bodies.items()}
         return Model(
             name=robot.name,
             gravity=np.array(robot.gravity, dtype=np.float64),
             nq=tree.q_start[-1],
             nv=tree.nv,
-            nu=len(inputs.names),
+            nu=len(actuators["inputs"].names),
             n_dynamic=dynamic,
-            links=self._links(),
-            frames={name: numbered(frame) for name, frame in self.frames.items()},
             rods={name: rod for name, rod in rods.items() if rod is not None},
             nodes=node_rows,
             runs=runs,
             bases=bases,
-            dofs=Dofs(tree.dof_q, tree.rest, tree.armatures(), tree.scale, tree.neutral),
-            elasticity=tree.elasticity(),
-            pose_springs=tree.pose_springs(),
+            **self.link_tables(),
             maps=map_tables(nodes),
             deforming=deforming_tables(nodes),
+            frames=self.frame_tables(),
             springs=springs,
-            loads=self._loads(),
+            loads=self.load_tables(),
             contacts=contacts,
             fluid=fluid,
             forces=forces,
-            prescribed=self._prescribed(),
+            prescribed=self.prescribed(),
             loops=loops,
-            joint_couplings=self._joint_couplings(),
-            points=points,
-            paths=paths,
-            segments=segments,
-            pulls=pulls,
-            spools=self.actuation.spools(points, paths, pulls),
-            wrenches=self.actuation.wrenches(),
-            channels=channels,
-            inputs=inputs,
+            joint_couplings=self.joint_couplings(),
+            **actuators,
             description=copy(robot),
         )
+
+    def numbered(self) -> tuple[list[Node], int]:
+        """The nodes in the order of their numbers, and the count of those that carry masses or forces."""
+        tree = self.tree
+        pulled = [node for _, node, _ in self.loads] + self.actuation.pulled() + self.world.pulled()
+        pulled += [node for ends in (*self.ends, *self.spring_ends, tree.wet, tree.tails) for node, _ in ends]
+        coupled = [link for coupling in self.robot.joint_couplings.values() for link in coupling.joints]
+        pulled += [anchor(self.bodies, link, 0.0)[0] for link in coupled]
+        return number(tree.nodes, pulled)
+
+    def link_tables(self) -> dict[str, Any]:
+        """The tables of links, coordinates and elasticity."""
+        tree = self.tree
+        return {
+            "links": self._links(),
+            "dofs": Dofs(tree.dof_q, tree.rest, tree.armatures(), tree.scale, tree.neutral),
+            "elasticity": tree.elasticity(),
+            "pose_springs": tree.pose_springs(),
+        }
+
+    def actuator_tables(self) -> dict[str, Any]:
+        """The tables of actuators."""
+        made = self.actuation
+        points, paths = made.points()
+        channels, inputs = made.channels()
+        pulls = pull_tables(made.pulls)
+        return {
+            "points": points,
+            "paths": paths,
+            "segments": made.straight(),
+            "pulls": pulls,
+            "spools": made.spools(points, paths, pulls),
+            "wrenches": made.wrenches(),
+            "channels": channels,
+            "inputs": inputs,
+        }
+
+    def frame_tables(self) -> dict[str, tuple[int, np.ndarray]]:
+        """The named frames, with the numbers of their nodes."""
+        return {name: numbered(frame) for name, frame in self.frames.items()}
 
     def _links(self) -> Links:
         """The table of links."""
@@ -166,7 +231,7 @@ class _Assembly:
             body=tuple(robot.links[name].body for name in tree.names),
         )
 
-    def _loads(self) -> Loads:
+    def load_tables(self) -> Loads:
         """Point loads, then users' Python forces."""
         called = self.world.called
         nodes = [node for _, node, _ in self.loads] + [call[2] for call in called]
@@ -180,7 +245,7 @@ class _Assembly:
             varies=any(load.varies for load, _, _ in self.loads) or self.world.varies,
         )
 
-    def _prescribed(self) -> Prescribed:
+    def prescribed(self) -> Prescribed:
         """Prescribed coordinates in the order added, and their functions of time."""
         names, dofs, functions = [], [], []
         for name, motion in self.robot.motions.items():
@@ -191,7 +256,7 @@ class _Assembly:
             functions.append(motion.kinematics(f"motion {name!r}", n))
         return Prescribed(tuple(names), np.array(dofs, dtype=np.int32), tuple(functions))
 
-    def _loops(self) -> Loops:
+    def loop_tables(self) -> Loops:
         """Ends and closures of the loops in the order added."""
         loops = self.robot.loops
         made = [loop.closure(f"loop {name!r}") for name, loop in loops.items()]
@@ -209,7 +274,7 @@ class _Assembly:
             row_is_hinge=np.concatenate([np.zeros(0), *(c.is_hinge for c in made)]).astype(np.int32),
         )
 
-    def _joint_couplings(self) -> JointCouplings:
+    def joint_couplings(self) -> JointCouplings:
         """Couplings of joints in the order added."""
         tree, couplings = self.tree, self.robot.joint_couplings
         q, v, ratio, counts, pieces = [], [], [], [], [(np.zeros((2, 0)), np.zeros((0, 8)))]
@@ -242,6 +307,11 @@ class _Assembly:
             origin=knots[1],
             coefficients=np.vstack([c for _, c in pieces]),
         )
+
+
+def ties(loops: Loops, segments: Segments, contacts: Contacts, springs: Springs) -> np.ndarray:
+    """Pairs of nodes (n, 2) between which forces act; -1 is the world."""
+    return np.vstack([loops.node, segments.coupled(), contacts.pair_nodes, springs.node])
 
 
 def _ordered(robot: Robot) -> list[str]:

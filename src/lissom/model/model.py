@@ -100,7 +100,7 @@ class Model:
     def __post_init__(self) -> None:
         for item in fields(self):
             if item.name != "models":
-                _freeze(getattr(self, item.name))
+                freeze(getattr(self, item.name))
 
     @property
     def input_limits(self) -> tuple[np.ndarray, np.ndarray]:
@@ -291,6 +291,7 @@ class Model:
                 have different structures.
         """
         from lissom.model.model_batch import ModelBatch
+        from lissom.model.redesign import described
 
         pairs = [path, values, *more]
         for name, given in zip(pairs[::2], pairs[1::2]):
@@ -302,7 +303,7 @@ class Model:
         if len(pairs) % 2 or len(set(counts.values())) != 1:
             raise ModelError(f"batch: paths and as many values of each must follow each other (got {counts})")
         rows = [dict(zip(columns, row)) for row in zip(*columns.values())]
-        return ModelBatch([self._as(self.description.with_(row)) for row in rows])
+        return ModelBatch([described(self, self.description.with_(row)) for row in rows])
 
     def with_(self, values: Mapping[str, Any] | None = None, **more: Any) -> Model:
         """Model of the same robot with other values at paths of its description, as in `Robot.with_`:
@@ -318,13 +319,7 @@ class Model:
         Raises:
             ModelError: the unknown word of a path with the nearest known one, or the rule that a value breaks.
         """
-        return self._as(self.description.with_(values, **more), warns=True)
-
-    def _as(self, description: Robot, warns: bool = False) -> Model:
-        """The model of another description, on the same device, with the same locked coordinates and anchors. `warns`:
-        whether to show the warnings of the build."""
-        locked = self.prescribed.dof[self.n_motions - self.prescribed.n_locked :].copy()
-        return _rebuilt(description, self.device, locked, self.prescribed.steady, self.contacts.anchors, warns)
+        return rebuilt(self, self.description.with_(values, **more), warns=True)
 
     def _forget(self) -> None:
         """Remove the values that have not been used for longest until the cache is within its limits; the last value
@@ -427,6 +422,13 @@ def check_device(device: str) -> None:
         raise ModelError(f"device: must be one of {known} (got {device!r})") from None
 
 
+def rebuilt(model: Model, description: Robot, warns: bool = False) -> Model:
+    """The model of another description, on the same device, with the same locked coordinates and anchors. `warns`:
+    whether to show the warnings of the build."""
+    locked = model.prescribed.dof[model.n_motions - model.prescribed.n_locked :].copy()
+    return _rebuilt(description, model.device, locked, model.prescribed.steady, model.contacts.anchors, warns)
+
+
 def _rebuilt(
     description: Robot,
     device: str,
@@ -445,13 +447,13 @@ def _rebuilt(
     return model.anchored(anchors) if fits else model
 
 
-def _freeze(value: Any) -> None:
+def freeze(value: Any) -> None:
     """Make every array of a table read-only, those inside groups, frames and rods too."""
     if isinstance(value, np.ndarray):
         value.setflags(write=False)
     elif isinstance(value, tuple | dict):
         for part in value.values() if isinstance(value, dict) else value:
-            _freeze(part)
+            freeze(part)
     elif type(value).__module__.startswith("lissom.model.") and is_dataclass(value):
         for item in fields(value):
-            _freeze(getattr(value, item.name))
+            freeze(getattr(value, item.name))

@@ -141,7 +141,9 @@ def common_model(models: Sequence[Model]) -> Model:
         if item.name in _NOT_COMPARED:
             continue
         values = [getattr(model, item.name) for model in models]
-        if is_dataclass(values[0]) and not isinstance(values[0], Robot):
+        if all(value is values[0] for value in values):
+            found[item.name] = values[0]
+        elif is_dataclass(values[0]) and not isinstance(values[0], Robot):
             parts = {part.name: _shared(item.name, part.name, [getattr(value, part.name) for value in values])
                      for part in fields(values[0])}  # fmt: skip
             found[item.name] = replace(getattr(first, item.name), **parts)
@@ -217,11 +219,12 @@ def sharing(model: Model, first: Model, store: dict[Any, Any]) -> Model:
     for item in fields(Model) if model is not first else ():
         group: Any = getattr(model, item.name)
         other = getattr(first, item.name)
-        if is_dataclass(other) and not isinstance(other, Robot):
+        if group is not other and is_dataclass(other) and not isinstance(other, Robot):
             pairs = {part.name: (getattr(group, part.name), getattr(other, part.name)) for part in fields(group)}
             same = {name: b for name, (a, b) in pairs.items() if isinstance(a, np.ndarray) and _same(a, b)}
             found[item.name] = replace(group, **same)
-    return replace(model, **found, cache={"store": store})
+    kept = {name: model.cache[name] for name in ("redesign",) if name in model.cache}
+    return replace(model, **found, cache={"store": store, **kept})
 
 
 def _shared(group: str, name: str, values: list[Any]) -> Any:

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -113,6 +113,7 @@ class RodStrain:
         interval_points: number of points of (1) in an interval.
         v_start, q_shift: first coordinate in v, and the shift from there to its index in q.
         family: the Basis itself.
+        known: cache of basis and reference strain by interval, which rods of the same basis and reference share.
     """
 
     length: float
@@ -122,29 +123,45 @@ class RodStrain:
     v_start: int
     q_shift: int
     family: Basis
+    known: dict[Any, Any] = field(default_factory=dict)
 
     def interval(self, link: int, parent: Frame, s0: float, s1: float) -> Node:
         """The node that carries the rod's frame from s0 to s1."""
-        h = (s1 - s0) * self.length
-        Phi, xi = (interval_ends(function, s0, s1, self.interval_points) for function in (self.basis, self.reference))
-        return self._node(link, parent, s1, h, Phi, xi)
+        Phi, xi = self._ends(interval_ends, s0, s1)
+        return self._node(link, parent, s1, (s1 - s0) * self.length, Phi, xi)
 
     def varies(self, s0: float, s1: float) -> bool:
         """Whether (1) is inexact on [s0, s1]: the strains rotate the rod there and are not constant."""
-        x, _ = line_through_moments(self.interval_points)
-        at = (s0 + (s1 - s0) * (x + 1) / 2).tolist()
-        values = np.array([np.column_stack([self.basis(s), self.reference(s)]) for s in at])
-        return bool(values[:, :3].any() and np.ptp(values, axis=0).max() > 1e-12 * np.abs(values).max())
+        if (s0, s1) not in self.known:
+            x, _ = line_through_moments(self.interval_points)
+            at = (s0 + (s1 - s0) * (x + 1) / 2).tolist()
+            values = np.array([np.column_stack([self.basis(s), self.reference(s)]) for s in at])
+            differs = np.ptp(values, axis=0).max() > 1e-12 * np.abs(values).max()
+            self.known[s0, s1] = bool(values[:, :3].any() and differs)
+        return self.known[s0, s1]
+
+    def modes(self, s: float) -> np.ndarray:
+        """The basis at s, shape (6, n)."""
+        if s not in self.known:
+            self.known[s] = self.basis(s)
+        return self.known[s]
 
     def halves(self, link: int, parent: Frame, s0: float, s1: float) -> tuple[Node, Node]:
         """The two nodes of (3), which carry the rod's frame from s0 to s1."""
-        functions = (self.basis, self.reference)
-        basis, reference = (pair_ends(function, s0, s1, self.interval_points) for function in functions)
+        basis, reference = self._ends(pair_ends, s0, s1)
         h = (s1 - s0) * self.length / 2.0
         first = self._node(link, parent, (s0 + s1) / 2.0, h, basis[:2], reference[:2])
         return first, self._node(link, (first, np.eye(4)), s1, h, basis[2:], reference[2:])
 
-    def _node(self, link: int, parent: Frame, s: float, h: float, Phi: np.ndarray, xi: np.ndarray) -> Node:
+    def _ends(self, ends: Callable[..., np.ndarray], s0: float, s1: float) -> tuple[list[Any], list[Any]]:
+        """Basis and reference strain at the points of (2) or (3) on [s0, s1], which the function `ends` computes."""
+        key = ends, s0, s1
+        if key not in self.known:
+            points = self.interval_points
+            self.known[key] = tuple(list(ends(x, s0, s1, points)) for x in (self.basis, self.reference))
+        return self.known[key]
+
+    def _node(self, link: int, parent: Frame, s: float, h: float, Phi: list[Any], xi: list[Any]) -> Node:
         node, G = parent
         return Node(node, G, link, s, self.v_start, self.q_shift, MotionKind.EXP, Phi[0], Phi[1], xi[0], xi[1], h,
                     np.sqrt(3.0) * h**2 / 12.0)  # fmt: skip

@@ -51,6 +51,7 @@ def _groups() -> dict[str, type]:
 _GROUPS = _groups()
 _STRUCTS = {name: _struct(group, f"{group.__name__}Table") for name, group in _GROUPS.items()}
 NodeRow = _struct(Nodes, "NodeRow", is_row=True)
+_NODE_ROW = NodeRow.numpy_dtype()
 TablesStruct = _struct(Model, "Tables", node=wp.array(dtype=NodeRow), terms=wp.array(dtype=TermRows), **_STRUCTS)
 Tables = by_reference(TablesStruct)
 _WRITTEN = "contacts.anchor"  # the only array that steps write; each model needs its own
@@ -85,6 +86,40 @@ def _array_of_none(shape: tuple[int, ...], dtype: Any, device: str) -> Any:
     return wp.array(np.zeros(shape), dtype=dtype, device=device)
 
 
+def write_tables(model: Model, changed: Model) -> bool:
+    """Write the tables of another model of the same structure into those of a model, whose launches then read them.
+
+    The model takes over the groups of tables on the host too. Its arrays on the device must be its own.
+
+    Returns:
+        False if a table has another shape, or a number that launches copy differs. Then nothing was written.
+    """
+    t, pairs, views = device_tables(model), [], model.cache.setdefault("views of tables", {})
+    for name in (*_STRUCTS, "nodes"):
+        old, new = getattr(model, name), getattr(changed, name)
+        for field, read in read_by_kernels(type(new)) if old is not new else ():
+            before, value = getattr(old, field), getattr(new, field)
+            if before is value:
+                continue
+            if np.shape(before) != np.shape(value) or (read.axes == 0 and before != value and name != "nodes"):
+                return False
+            if np.size(value):
+                pairs.append((name, field, read, value))
+    for name, field, read, value in pairs:
+        at, column = ("nodes", "") if name == "nodes" else (name, read.name or field)
+        if (at, column) not in views:
+            views[at, column] = (getattr(getattr(t, name), column) if column else t.node).numpy()
+        if column:
+            views[at, column][...] = _entries(value[read.part], read)
+        else:
+            views[at, column][read.name or field] = value[read.part]
+    own = ("cache", "models", "device")
+    model.__dict__.update({name: value for name, value in vars(changed).items() if name not in own})
+    for key in ("motions", ("steady loads",), ("laws of time",)):
+        model.cache.pop(key, None)
+    return True
+
+
 def with_anchors(tables: TablesStruct, anchor: Any) -> TablesStruct:
     """The same tables with other anchors of contacts, one row for each instance."""
     return altered(tables, contacts=altered(tables.contacts, anchor=anchor))
@@ -112,10 +147,20 @@ def _filled(model: Model, name: str, table: Any, group: Any) -> Any:
     for field, read in read_by_kernels(type(group)):
         value = getattr(group, field)
         if read.axes > 0:
-            field_name = f"{name}.{read.name or field}"
-            value = device_array(model, field_name, _entries(value[read.part], read), read.dtype)
+            value = _shared_array(model, f"{name}.{read.name or field}", value, read)
         setattr(table, read.name or field, value)
     return table
+
+
+def _shared_array(model: Model, name: str, value: np.ndarray, read: Read) -> Any:
+    """The array of a field on the device. Models of a batch that share the array of the host share this one too."""
+    store = model.cache.get("store")
+    if store is None or name == _WRITTEN:
+        return device_array(model, name, _entries(value[read.part], read), read.dtype)
+    key = name, id(value)
+    if key not in store:
+        store[key] = device_array(model, name, _entries(value[read.part], read), read.dtype), value
+    return store[key][0]
 
 
 def _entries(value: np.ndarray, read: Read) -> np.ndarray:
@@ -127,7 +172,7 @@ def _entries(value: np.ndarray, read: Read) -> np.ndarray:
 
 def _node_rows(nodes: Nodes) -> np.ndarray:
     """The fields of the nodes as one structured array."""
-    rows: Any = np.zeros(len(nodes.parent), dtype=NodeRow.numpy_dtype())
+    rows: Any = np.zeros(len(nodes.parent), dtype=_NODE_ROW)
     for field, read in read_by_kernels(Nodes):
         rows[read.name or field] = getattr(nodes, field)[read.part]
     return rows

@@ -31,7 +31,7 @@ import warp as wp
 
 from lissom.lie.types import by_reference
 from lissom.model.model import Model
-from lissom.passes.columns import ColumnsStruct, all_sites, node_rows, set_tables, site_values
+from lissom.passes.columns import ColumnsStruct, all_sites, kept_columns, node_rows, set_tables, site_values
 
 STATE = 24  # length of a row of coefficients of the motion of a node: 18 numbers, padded to whole registers
 
@@ -119,20 +119,23 @@ def block_columns(model: Model) -> ColumnsStruct:
     """Column tables in which the columns of each node are counted from the first one of its block; made once. A batch
     of models uses those of its first model."""
     model = model.models[0] if model.models else model
-    if "block columns" not in model.cache:
-        x = ColumnsStruct()
-        x.width = block_width(model)
-        first = model.nodes.v_start[: model.n_dynamic]
-        sites = [node_rows(model, k) for k in range(model.n_dynamic)]
-        values = site_values(sites, first)
-        stop = np.zeros(model.n_dynamic, dtype=int)
-        for block in coordinate_blocks(model):
-            stop[block.nodes] = (block.v_stop - block.v_start + 7) // 8 * 8
-        values["path_start"] = 2 * np.arange(model.n_dynamic + 1)
-        values["path_range"] = np.stack([0 * stop, stop], axis=1).ravel()
-        set_tables(model, "block columns", x, values)
-        model.cache["block columns"] = x
-    return model.cache["block columns"]
+    return kept_columns(model, "block columns", _make_block_columns)
+
+
+def _make_block_columns(model: Model) -> ColumnsStruct:
+    """`block_columns` without a cache."""
+    x = ColumnsStruct()
+    x.width = block_width(model)
+    first = model.nodes.v_start[: model.n_dynamic]
+    sites = [node_rows(model, k) for k in range(model.n_dynamic)]
+    values = site_values(sites, first)
+    stop = np.zeros(model.n_dynamic, dtype=int)
+    for block in coordinate_blocks(model):
+        stop[block.nodes] = (block.v_stop - block.v_start + 7) // 8 * 8
+    values["path_start"] = 2 * np.arange(model.n_dynamic + 1)
+    values["path_range"] = np.stack([0 * stop, stop], axis=1).ravel()
+    set_tables(model, "block columns", x, values)
+    return x
 
 
 def band_columns(model: Model) -> ColumnsStruct:
@@ -142,12 +145,15 @@ def band_columns(model: Model) -> ColumnsStruct:
     it. Rows overlap, but entries of blocks do not: those of a later row or block have larger numbers.
     """
     model = model.models[0] if model.models else model
-    if "band columns" not in model.cache:
-        x, sites = ColumnsStruct(), all_sites(model)
-        x.width, x.n_slots = block_width(model), -1
-        set_tables(model, "band columns", x, site_values(sites, np.zeros(len(sites), int)))
-        model.cache["band columns"] = x
-    return model.cache["band columns"]
+    return kept_columns(model, "band columns", _make_band_columns)
+
+
+def _make_band_columns(model: Model) -> ColumnsStruct:
+    """`band_columns` without a cache."""
+    x, sites = ColumnsStruct(), all_sites(model)
+    x.width, x.n_slots = block_width(model), -1
+    set_tables(model, "band columns", x, site_values(sites, np.zeros(len(sites), int)))
+    return x
 
 
 def band_size(model: Model) -> int:

@@ -18,6 +18,7 @@ array indexing would cost more than the products.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -78,9 +79,17 @@ def column_width(model: Model) -> int:
 def column_tables(model: Model) -> ColumnsStruct:
     """The column tables of a model on its device; made once. A batch of models uses those of its first model."""
     model = model.models[0] if model.models else model
-    if "columns" not in model.cache:
-        model.cache["columns"] = _make(model)
-    return model.cache["columns"]
+    return kept_columns(model, "columns", _make)
+
+
+def kept_columns(model: Model, name: str, make: Callable[[Model], ColumnsStruct]) -> ColumnsStruct:
+    """Column tables from the cache of a model. Models of a batch whose bases are the same share them."""
+    if name not in model.cache:
+        store, key = model.cache.get("store", {}), (name, id(model.runs), id(model.points))
+        if key not in store:
+            store[key] = make(model), model.runs, model.points  # keeps their ids
+        model.cache[name] = store[key][0]
+    return model.cache[name]
 
 
 def _make(model: Model) -> ColumnsStruct:

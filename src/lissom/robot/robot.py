@@ -694,14 +694,19 @@ def _from_parts(parts: dict[str, Any]) -> Robot:
 
 
 @np.errstate(all="ignore")  # checks refuse numbers that overflow
-def check_parts(robot: Robot) -> None:
+def check_parts(robot: Robot, known: Robot | None = None) -> None:
     """Raise ModelError at the first rule that the description breaks. Inside checks.gathered, collect the errors of all
-    parts."""
+    parts.
+
+    Args:
+        known: a description of the same structure that breaks no rule. Links and actuators that it shares are not
+            checked.
+    """
     checks.title(robot.name, "robot: name", may_be_empty=True)
     checks.integer(robot.near_pairs, f"robot {robot.name!r}: near_pairs", least=1, most=10**7)
     checks.require(bool(robot.links), f"robot {robot.name!r}", "needs at least one link", "no links")
     checks.array(robot.gravity, (3,), f"robot {robot.name!r}: gravity", "must be a finite 3-vector")
-    for name, link in robot.links.items():
+    for name, link in _unknown(robot, known, "links"):
         with checks.part(f"link {name!r}"):
             link.check(f"link {name!r}")
             _check_parent(robot, link)
@@ -709,7 +714,7 @@ def check_parts(robot: Robot) -> None:
         with checks.part(f"frame {name!r}"):
             frame.check(f"frame {name!r}")
             _check_place(robot, frame.link, frame.s, f"frame {name!r}")
-    for name, actuator in robot.actuators.items():
+    for name, actuator in _unknown(robot, known, "actuators"):
         with checks.part(f"actuator {name!r}"):
             where = f"actuator {name!r}"
             actuator.check(where)
@@ -741,6 +746,12 @@ def check_parts(robot: Robot) -> None:
     for name, limits in robot.input_limits.items():
         with checks.part(f"limits of input {name!r}"):
             limit_values(robot, limits)
+
+
+def _unknown(robot: Robot, known: Robot | None, kind: str) -> list[tuple[str, Any]]:
+    """The parts of a kind, with their names, that a known description does not share."""
+    given = {} if known is None else getattr(known, kind)
+    return [(name, part) for name, part in getattr(robot, kind).items() if part is not given.get(name)]
 
 
 def _check_surroundings(robot: Robot) -> None:
