@@ -98,12 +98,104 @@ def test_derivatives_of_rollouts_forwards_are_those_of_forward(moving):
     np.testing.assert_allclose(jax.vmap(jax.jacrev(ends))(speeds), ahead, atol=size)
 
 
-def test_second_derivatives_are_refused(arm):
-    """A gradient of a gradient of a rollout says that there is none."""
+DESIGN = ("arm.material.young", "arm.length")
+
+
+def designs(model):
+    """Two design values of the soft arm by path."""
+    known = model.description.described_values()
+    return {path: np.asarray(known[path], dtype=float) for path in DESIGN}
+
+
+def test_designs_have_the_derivatives_of_the_library(arm):
+    """Gradients by design values, of motions and equilibria, forwards and backwards, also mapped over designs."""
+    model, u = arm
+    x = designs(model)
+    last = lambda x: ls.jax.rollout(model, u=u, dt=1e-3, design=x)[1][-1]  # noqa: E731
+    motion = ls.rollout(model, u=u, dt=1e-3)
+    weights = np.zeros_like(motion.v)
+    weights[-1] = 1.0
+    exact = motion.backward(dL_dv=weights, parameters=DESIGN).parameters
+    found = jax.jit(jax.grad(lambda x: last(x).sum()))(x)
+    ahead = jax.jacfwd(last)(x)
+    for path in DESIGN:
+        np.testing.assert_allclose(found[path], exact[path], rtol=1e-9)
+        np.testing.assert_allclose(np.sum(ahead[path]), exact[path], rtol=1e-8)
+    shorter = {path: np.stack([value, 0.9 * value]) for path, value in x.items()}
+    many = jax.vmap(jax.grad(lambda x: last(x).sum()))(shorter)
+    own = jax.grad(lambda x: last(x).sum())({path: value[1] for path, value in shorter.items()})
+    for path in DESIGN:
+        np.testing.assert_allclose(many[path], [exact[path], own[path]], rtol=1e-8)
+    pulls = np.stack([u, 0.5 * u])
+    rows = jax.vmap(jax.jacfwd(lambda x, u: ls.jax.rollout(model, u=u, dt=1e-3, design=x)[1][-1]), (None, 0))(x, pulls)
+    for path in DESIGN:
+        np.testing.assert_allclose(rows[path][0], ahead[path], rtol=1e-7, atol=1e-9 * np.abs(ahead[path]).max())
+    rest = ls.equilibrium_derivatives(ls.solve_statics(model, u[0]), parameters=DESIGN).parameters
+    for mode in (jax.jacfwd, jax.jacrev):
+        slopes = mode(lambda x: ls.jax.solve_statics(model, u[0], design=x))(x)
+        for path in DESIGN:
+            np.testing.assert_allclose(slopes[path], rest[path], rtol=1e-9, atol=1e-12 * np.abs(rest[path]).max())
+
+
+def test_second_derivatives_are_those_of_differences(arm):
+    """Hessian-vector products of motions and equilibria, forwards over backwards and backwards twice, by inputs and
+    design values together."""
+    model, u = arm
+    x = designs(model)
+    scaled = {"u": np.ones_like(u), **{path: np.ones(()) for path in DESIGN}}
+    rng = np.random.default_rng(3)
+    way = {name: rng.normal(size=value.shape) for name, value in scaled.items()}
+
+    def along(slopes, way):
+        return sum(jax.numpy.sum(slopes[name] * way[name]) for name in way)
+
+    def moving(y):
+        design = {path: y[path] * x[path] for path in DESIGN}
+        q, v, _ = ls.jax.rollout(model, u=y["u"] * u, dt=1e-3, design=design)
+        return jax.numpy.sum(v[-1] ** 2) + jax.numpy.sum(q[-1])
+
+    def resting(y):
+        design = {path: y[path] * x[path] for path in DESIGN}
+        return jax.numpy.sum(ls.jax.solve_statics(model, y["u"][0] * u[0], design=design) ** 2)
+
+    for loss in (moving, resting):
+        slope = jax.grad(loss)
+        _, found = jax.jvp(slope, (scaled,), (way,))
+        twice = jax.grad(lambda y, slope=slope: along(slope(y), way))(scaled)
+        h = 1e-3
+        places = [{name: scaled[name] + k * h * way[name] for name in scaled} for k in (2, 1, -1, -2)]
+        ends = [slope(place) for place in places]
+        size = max(float(np.abs(part).max()) for part in jax.tree.leaves(found))
+        for name in scaled:
+            wanted = (8 * (ends[1][name] - ends[2][name]) - ends[0][name] + ends[3][name]) / (12 * h)
+            np.testing.assert_allclose(found[name], wanted, atol=1e-6 * size)
+            np.testing.assert_allclose(twice[name], found[name], atol=1e-6 * size)
+
+
+def test_second_derivatives_with_quaternions():
+    """Along a direction of the start, the derivative of the gradient is that of differences; a gradient of a gradient
+    is refused."""
+    model = floating().build()
+    q, v = start(model)
+    u = np.ones((3, model.nu))
+    slope = jax.grad(lambda q: ls.jax.rollout(model, q, v, u, dt=1e-3)[1][-1].sum())
+    way = np.random.default_rng(2).normal(size=model.nq)
+    _, found = jax.jvp(slope, (q,), (way,))
+    h = 1e-5
+    ends = [slope(q + k * h * way) for k in (2, 1, -1, -2)]
+    wanted = (8 * (ends[1] - ends[2]) - ends[0] + ends[3]) / (12 * h)
+    np.testing.assert_allclose(found, wanted, atol=1e-6 * np.abs(wanted).max())
+    with pytest.raises(Exception, match=r"need jax\.jvp of jax\.grad"):
+        jax.grad(lambda q: slope(q) @ way)(q)
+
+
+def test_third_derivatives_are_refused(arm):
+    """Dynamics have no second, motions no third derivatives, and the error says so."""
     model, u = arm
     slope = jax.grad(lambda u: ls.jax.rollout(model, u=u, dt=1e-3)[1].sum())
-    with pytest.raises(ls.ModelError, match="have no second derivatives in JAX"):
-        jax.grad(lambda u: slope(u).sum())(u)
+    twice = jax.grad(lambda u: slope(u).sum())
+    with pytest.raises(ls.ModelError, match="no second or third derivatives in JAX"):
+        jax.grad(lambda u: twice(u).sum())(u)
 
 
 def test_what_is_wrong_is_told(arm):

@@ -20,10 +20,11 @@ with δ = (ω, w) for a free joint. Changes of the length of x do not change the
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from threading import Lock
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from lissom.errors import ModelError, ShapeError, renamed
 from lissom.gradients import rollout as rollouts
 from lissom.gradients.equilibria import equilibrium_derivatives
 from lissom.gradients.rollout import Rollout
+from lissom.inverse.numbers import Numbers, numbers_of
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
@@ -43,6 +45,8 @@ from lissom.statics import equilibrium
 from lissom.stepping.schemes import Scheme
 
 _COPIED_AT_ONCE = 100_000  # JAX copies arrays with more bytes in a thread of its pool
+_SHARE = 3e-5  # step of (2) over the size of the numbers that it changes
+_CENTRAL = ((1.0, 2.0 / 3.0), (-1.0, -2.0 / 3.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
 _LOCK = Lock()  # JAX may call from several threads at once, and a model has one set of buffers
 
 
@@ -179,12 +183,70 @@ Function = Callable[..., tuple[np.ndarray, ...]]
 Shapes = tuple[tuple[int, ...], ...]
 
 
-def linear(function: Function, transpose: Function, shapes: Any, at: tuple[Any, ...], along: tuple[Any, ...]) -> Any:
+@final
+@dataclass(frozen=True, eq=False)
+class Second:
+    """Second derivatives of a function of x by (2).
+
+    Fields:
+        ahead: L dx as a function of (*x, *dx). back: Lᵀ w as a function of (*x, *w). sizes: sizes of the numbers of
+        each array of x, (n,) each; None: its largest number. axes: number of trailing axes of each array of x.
+        symmetric: False with quaternions. is_back: whether `bent` differentiates `back`.
+    """
+
+    ahead: Function
+    back: Function
+    sizes: tuple[np.ndarray | None, ...]
+    axes: tuple[int, ...]
+    symmetric: bool
+    is_back: bool = False
+
+    def transposed(self) -> Second:
+        """The second derivatives of the transpose."""
+        return replace(self, is_back=not self.is_back)
+
+    def bent(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        """(2) of `ahead` or `back` at (*x, *along, *d)."""
+        return self._difference(self.back if self.is_back else self.ahead, arrays)
+
+    def bent_transposed(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The transpose of `bent` by d, at (*x, *along, *weights)."""
+        if not self.symmetric:
+            raise ModelError(
+                "second derivatives of a robot with quaternions need jax.jvp of jax.grad, not jax.grad twice"
+            )
+        n = len(self.axes)
+        if self.is_back:
+            return self._difference(self.back, arrays)
+        x, along, weights = arrays[:n], arrays[n : 2 * n], arrays[2 * n :]
+        return self._difference(self.back, (*x, *weights, *along))
+
+    def _difference(self, function: Function, arrays: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        n = len(self.axes)
+        x, along, d = arrays[:n], arrays[n:-n], arrays[-n:]
+        sizes = [np.max(np.abs(y), initial=0.0) or 1.0 if size is None else size for y, size in zip(x, self.sizes)]
+        shares = [np.max(np.abs(y) / size, axis=tuple(range(-axes, 0)), initial=0.0)
+                  for y, size, axes in zip(d, sizes, self.axes)]  # fmt: skip
+        share = np.max(np.broadcast_arrays(*shares), axis=0)
+        h = _SHARE / np.where(share > 0.0, share, 1.0)
+        wide = [h.reshape(h.shape + (1,) * axes) for axes in self.axes]
+        out: list[Any] = []
+        for place, weight in _CENTRAL:
+            found = function(*(a + place * step * b for a, step, b in zip(x, wide, d)), *along)
+            parts = [weight * y / h.reshape(h.shape + (1,) * (y.ndim - h.ndim)) for y in found]
+            out = [a + b for a, b in zip(out, parts)] if out else parts
+        return tuple(out)
+
+
+def linear(
+    function: Function, transpose: Function, shapes: Any, at: tuple[Any, ...], along: tuple[Any, ...],
+    second: Second | None = None,
+) -> Any:  # fmt: skip
     """function(*at, *along), arrays with the given shapes, linear in `along`. transpose(*at, *weights) is its transpose
     and returns arrays with the shapes of `along`. `jax.vmap` adds leading axes; their size is 1 for arrays in `at` that
-    are not mapped."""
+    are not mapped. second: derivatives by `at`; None: there are none."""
     options = {"function": function, "transpose": transpose, "shapes": tuple(map(tuple, shapes)), "n_at": len(at)}
-    return tuple(_operation().bind(*at, *along, **options))
+    return tuple(_operation().bind(*at, *along, **options, second=second))
 
 
 @lru_cache(maxsize=1)
@@ -198,22 +260,32 @@ def _operation() -> Any:
     made = Primitive("lissom_linear")
     made.multiple_results = True
 
-    def call(*x: Any, function: Function, transpose: Function, shapes: Shapes, n_at: int) -> Any:
+    def call(*x: Any, function: Function, transpose: Function, shapes: Shapes, n_at: int, second: Second | None) -> Any:
         return called(function, list(shapes), *x)
 
     def described(*x: Any, shapes: Shapes, **_: Any) -> Any:
         return [ShapedArray(shape, np.dtype(np.float64)) for shape in shapes]
 
-    def pushed(primals: Any, tangents: Any, *, n_at: int, **more: Any) -> Any:
-        if not all(isinstance(x, ad.Zero) for x in tangents[:n_at]):
-            raise ModelError("functions of the library have no second derivatives in JAX, since it has none itself")
+    def pushed(primals: Any, tangents: Any, *, n_at: int, second: Second | None, **more: Any) -> Any:
         changes = [ad.instantiate_zeros(x) for x in tangents[n_at:]]
-        return made.bind(*primals, n_at=n_at, **more), made.bind(*primals[:n_at], *changes, n_at=n_at, **more)
+        out = made.bind(*primals, n_at=n_at, second=second, **more)
+        change = made.bind(*primals[:n_at], *changes, n_at=n_at, second=second, **more)
+        if all(isinstance(x, ad.Zero) for x in tangents[:n_at]):
+            return out, change
+        if second is None:
+            raise ModelError("this function of the library has no second or third derivatives in JAX")
+        ways = [ad.instantiate_zeros(x) for x in tangents[:n_at]]
+        both = {"function": second.bent, "transpose": second.bent_transposed, "shapes": more["shapes"]}
+        bent = made.bind(*primals, *ways, n_at=len(primals), second=None, **both)
+        return out, [a + b for a, b in zip(change, bent)]
 
-    def pulled(weights: Any, *x: Any, function: Function, transpose: Function, shapes: Shapes, n_at: int) -> Any:
+    def pulled(
+        weights: Any, *x: Any, function: Function, transpose: Function, shapes: Shapes, n_at: int, second: Second | None
+    ) -> Any:
         ready = [ad.instantiate_zeros(w) for w in weights]
         own = tuple(tuple(y.aval.shape) for y in x[n_at:])
-        back = made.bind(*x[:n_at], *ready, function=transpose, transpose=function, shapes=own, n_at=n_at)
+        other = second and second.transposed()
+        back = made.bind(*x[:n_at], *ready, function=transpose, transpose=function, shapes=own, n_at=n_at, second=other)
         return [None] * n_at + list(back)
 
     def mapped(x: Any, axes: Any, *, shapes: Shapes, n_at: int, **more: Any) -> Any:
@@ -290,22 +362,25 @@ def solve_statics(
     t: float = 0.0,
     tolerance: float = 1e-11,
     max_iterations: int = 100,
+    design: Mapping[str, Any] | None = None,
 ) -> Any:
-    """The equilibrium configuration of solve_statics as a JAX function, with derivatives with respect to u.
+    """The equilibrium configuration of solve_statics as a JAX function, with derivatives with respect to u and design
+    values.
 
     Args:
         u: inputs, shape (..., nu); None is zero.
         q0: start, shape (..., nq); None is the neutral configuration. Derivatives with respect to q0 are zero.
         v, stable, t, tolerance, max_iterations: as in solve_statics; Python values.
+        design: values by path, numbers or arrays of numbers, (..., *shape of the value).
     Returns:
         q, shape (..., nq) [rad, m, or strain units].
     Raises:
-        ModelError, ShapeError: as in inverse_dynamics.
-    Accuracy: as solve_statics and equilibrium_derivatives. There are no second derivatives.
+        ModelError, ShapeError: as in inverse_dynamics, or a path leads to no number.
+    Accuracy: as solve_statics and equilibrium_derivatives. Second derivatives are differences (2) of these, 1e-6 of
+    their largest terms. Cost: a batch of different designs is computed one after the other.
     """
     require_jax(model)
     import jax
-    import jax.numpy as jnp
 
     options: dict[str, Any] = {
         "v": v,
@@ -316,22 +391,83 @@ def solve_statics(
     }
     u = rows("u", np.zeros(model.nu) if u is None else u, model.nu)
     q0 = jax.lax.stop_gradient(unit(model, rows("q0", model.neutral() if q0 is None else q0, model.nq)))
-    lead, (u, q0) = broadcast((u, 1), (q0, 1))
+    known, x = _designs(model, design)
+    lead, (u, q0, x) = broadcast((u, 1), (q0, 1), (x, 1))
+    paths = known.paths
 
-    def both(u: np.ndarray, q0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = equilibrium.solve_statics(model, u, q0, **options)
-        return found.q, equilibrium_derivatives(found).u
+    def solved(own: Model, u: np.ndarray, q0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = equilibrium.solve_statics(own, u, q0, **options)
+        slopes = equilibrium_derivatives(found, parameters=paths)
+        parts = [slopes.parameters[path].reshape(*found.q.shape[:-1], model.nv, -1) for path in paths]
+        return found.q, np.concatenate([slopes.u, *parts], axis=-1)
+
+    both = _keeping_last(_over_designs(model, known, solved, 2, (1, 1)))
+    values = _over_designs(model, known, lambda own, *z: (equilibrium.solve_statics(own, *z, **options).q,), 2, (1, 1))
+
+    def ahead(u: np.ndarray, q0: np.ndarray, x: np.ndarray, du: np.ndarray, _: Any, dx: np.ndarray) -> Any:
+        matrix = both(u, q0, x)[1]
+        return (np.einsum("...ij,...j->...i", matrix, np.concatenate([du, dx], axis=-1)),)
+
+    def back(u: np.ndarray, q0: np.ndarray, x: np.ndarray, w: np.ndarray) -> Any:
+        found = np.einsum("...ij,...i->...j", both(u, q0, x)[1], w)
+        none = np.zeros((*found.shape[:-1], model.nq))
+        return found[..., : model.nu], none, found[..., model.nu :]
+
+    sizes = None, np.ones(model.nq), known.units
+    second = Second(ahead, back, sizes, (1, 1, 1), not quaternion_joints(model))
 
     @jax.custom_jvp
-    def rest(u: Any, q0: Any) -> Any:
-        return called(lambda *x: (equilibrium.solve_statics(model, *x, **options).q,), [(*lead, model.nq)], u, q0)[0]
+    def rest(*y: Any) -> Any:
+        return called(values, [(*lead, model.nq)], *y)[0]
 
     @rest.defjvp
-    def _(x: Any, dx: Any) -> Any:
-        q, q_u = called(both, [(*lead, model.nq), (*lead, model.nv, model.nu)], *x)
-        return q, numbers(model, q, jnp.einsum("...ij,...j->...i", q_u, dx[0]))
+    def _(y: Any, dy: Any) -> Any:
+        q = rest(*y)
+        return q, numbers(model, q, linear(ahead, back, [(*lead, model.nv)], y, dy, second)[0])
 
-    return rest(u, q0)
+    return rest(u, q0, x)
+
+
+def _designs(model: Model, design: Mapping[str, Any] | None) -> tuple[Numbers, Any]:
+    """Design values by path as Numbers, and as one JAX array (..., k)."""
+    import jax.numpy as jnp
+
+    given = dict(design or {})
+    known = numbers_of(model, tuple(given), {})
+    parts = [rows(f"design > {path}", given[path], *shape) for path, shape in known.shapes.items()]
+    _, parts = broadcast(*((x, len(shape)) for x, shape in zip(parts, known.shapes.values())))
+    flat = [x.reshape(*x.shape[: x.ndim - len(shape)], -1) for x, shape in zip(parts, known.shapes.values())]
+    return known, jnp.concatenate(flat, axis=-1) if flat else jnp.zeros(0)
+
+
+def _over_designs(
+    model: Model, known: Numbers, function: Callable[..., Any], place: int, axes: tuple[int, ...]
+) -> Function:
+    """function(model, *arrays) as a function of arrays among which the designs (..., k) are at index `place`. axes:
+    numbers of trailing axes of the other arrays. Different designs of a batch are computed one after the other."""
+    last: list[Any] = []
+
+    def changed(x: np.ndarray) -> Model:
+        if not known.shapes:
+            return model
+        if not last or not np.array_equal(last[0], x):
+            last[:] = [x.copy(), known.model(model, x)]
+        return last[1]
+
+    def call(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        x, given = arrays[place], [*arrays[:place], *arrays[place + 1 :]]
+        flat = x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1])
+        lead = np.broadcast_shapes(x.shape[:-1], *(y.shape[: y.ndim - n] for y, n in zip(given, axes)))
+        if not known.shapes or len(flat) == 1:
+            return function(changed(flat[0]), *given)
+        given = [np.broadcast_to(y, (*lead, *y.shape[y.ndim - n :])) for y, n in zip(given, axes)]
+        if not (flat != flat[0]).any():
+            return function(changed(flat[0]), *given)
+        x = np.broadcast_to(x, (*lead, x.shape[-1]))
+        found = [function(changed(x[k]), *(y[k] for y in given)) for k in np.ndindex(*lead)]
+        return tuple(np.reshape(np.stack(y), (*lead, *y[0].shape)) for y in zip(*found))
+
+    return call
 
 
 def _smooth(model: Model, value: Callable[..., Any], slopes: Callable[..., Any], given: Any) -> Any:
@@ -376,8 +512,9 @@ def rollout(
     method: str | Scheme = "generalized_alpha",
     every: int = 1,
     tolerance: float = 1e-11,
+    design: Mapping[str, Any] | None = None,
 ) -> tuple[Any, Any, Any]:
-    """rollout as a JAX function, with forward and backward derivatives with respect to q0, v0 and u.
+    """rollout as a JAX function, with forward and backward derivatives with respect to q0, v0, u and design values.
 
     Args:
         q0: start, shape (..., nq); None is the neutral configuration. Quaternions are normalised.
@@ -385,12 +522,14 @@ def rollout(
         u: inputs of each step, shape (..., steps, nu), or constant, (nu,); None is zero.
         dt: step size [s], a Python number.
         steps, method, every, tolerance: as in rollout; Python values.
+        design: values by path, numbers or arrays of numbers, (..., *shape of the value).
     Returns:
         (q, v, a) at the times of the rollout, shapes (..., n, nq), (..., n, nv) and (..., n, nv).
     Raises:
-        ModelError, ShapeError: as in inverse_dynamics.
-    Accuracy: as Rollout.backward and Rollout.forward. There are no second derivatives. Cost: as rollout and these. Only
-    the last motion is cached for its derivatives; other motions are computed again.
+        ModelError, ShapeError: as in inverse_dynamics, or a path leads to no number.
+    Accuracy: as Rollout.backward and Rollout.forward. Second derivatives are differences (2) of these, 1e-6 of their
+    largest terms. Cost: as rollout and these. Only the last motion is cached for its derivatives; other motions are
+    computed again. A batch of different designs is computed one after the other.
     """
     require_jax(model)
     import jax
@@ -398,23 +537,29 @@ def rollout(
     q0 = unit(model, rows("q0", model.neutral() if q0 is None else q0, model.nq))
     v0 = rows("v0", np.zeros(model.nv) if v0 is None else v0, model.nv)
     u = _inputs(model, u, steps)
-    lead, given = broadcast((q0, 1), (v0, 1), (u, 2))
+    known, x = _designs(model, design)
+    lead, given = broadcast((q0, 1), (v0, 1), (u, 2), (x, 1))
     checks.integer(every, "every", least=1)
     times = u.shape[-2] // every + 1
     moved = _keeping_last(
-        lambda *x: rollouts.rollout(model, *x, dt=dt, method=method, every=every, tolerance=tolerance)
+        lambda own, *y: rollouts.rollout(own, *y, dt=dt, method=method, every=every, tolerance=tolerance)
     )
 
-    def found(*x: np.ndarray) -> tuple[np.ndarray, ...]:
-        motion = moved(*x)
+    def states(own: Model, *y: np.ndarray) -> tuple[np.ndarray, ...]:
+        motion = moved(own, _unit(model, y[0]), *y[1:])
         return motion.q, motion.v, motion.a
 
-    def ahead(*x: np.ndarray) -> tuple[np.ndarray, ...]:
-        return _carried_ahead(moved(*x[:3]), x[3:])
+    def carried_ahead(own: Model, *y: np.ndarray) -> tuple[np.ndarray, ...]:
+        return _carried_ahead(moved(own, _unit(model, y[0]), *y[1:3]), known, y[3:])
 
-    def back(*x: np.ndarray) -> tuple[np.ndarray, ...]:
-        return _carried_back(moved(*x[:3]), x[3:])
+    def carried_back(own: Model, *y: np.ndarray) -> tuple[np.ndarray, ...]:
+        return _carried_back(moved(own, _unit(model, y[0]), *y[1:3]), known, y[3:])
 
+    found = _over_designs(model, known, states, 3, (1, 1, 2))
+    ahead = _over_designs(model, known, carried_ahead, 3, (1, 1, 2, 1, 1, 2, 1))
+    back = _over_designs(model, known, carried_back, 3, (1, 1, 2, 2, 2, 2))
+    sizes = np.ones(model.nq), np.ones(model.nv), None, known.units
+    second = Second(ahead, back, sizes, (1, 1, 2, 1), not quaternion_joints(model))
     shapes = [(*lead, times, size) for size in (model.nq, model.nv, model.nv)]
 
     @jax.custom_jvp
@@ -425,7 +570,7 @@ def rollout(
     def _(x: Any, dx: Any) -> Any:
         q, v, a = motion(*x)
         change = increment(model, x[0], dx[0]), *dx[1:]
-        dq, dv, da = linear(ahead, back, [(*shape[:-1], model.nv) for shape in shapes], x, change)
+        dq, dv, da = linear(ahead, back, [(*shape[:-1], model.nv) for shape in shapes], x, change, second)
         return (q, v, a), (numbers(model, q, dq), dv, da)
 
     q, v, a = motion(*given)
@@ -444,31 +589,54 @@ def _inputs(model: Model, u: Any, steps: int | None) -> Any:
     return jnp.broadcast_to(inputs, (steps, model.nu))
 
 
-def _keeping_last(function: Callable[..., Rollout]) -> Callable[..., Rollout]:
+def _unit(model: Model, q: np.ndarray) -> np.ndarray:
+    """q (..., nq) with its quaternions normalised; the same array if it has none."""
+    joints = quaternion_joints(model)
+    q = q.copy() if joints else q
+    for at, _, _ in joints:
+        q[..., at : at + 4] /= np.linalg.norm(q[..., at : at + 4], axis=-1, keepdims=True)
+    return q
+
+
+def _keeping_last(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with a cache of its last result, because gradients mostly belong to the last motion."""
     last: list[Any] = []
 
-    def call(*x: np.ndarray) -> Rollout:
-        if not last or any(a.shape != b.shape or a.tobytes() != b.tobytes() for a, b in zip(last[0], x)):
-            last[:] = [[np.array(a) for a in x], function(*x)]
+    def same(a: Any, b: Any) -> bool:
+        return a is b or (isinstance(a, np.ndarray) and a.shape == b.shape and a.tobytes() == b.tobytes())
+
+    def call(*x: Any) -> Any:
+        if not last or not all(map(same, last[0], x)):
+            last[:] = [[np.array(a) if isinstance(a, np.ndarray) else a for a in x], function(*x)]
         return last[1]
 
     return call
 
 
-def _carried_ahead(motion: Rollout, changes: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Changes of q, v and a, (..., n, nv) each, for changes of q0 and v0, (..., nv), and of u, (..., steps, nu)."""
-    axes, ready = _mapped_first(motion, changes, (1, 1, 2))
+def _carried_ahead(motion: Rollout, known: Numbers, changes: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Changes of q, v and a, (..., n, nv) each, for changes of q0 and v0, (..., nv), of u, (..., steps, nu), and of the
+    design values, (..., k)."""
+    axes, (*ready, dx) = _mapped_first(motion, changes, (1, 1, 2, 1))
+    if np.prod(motion.lead, dtype=int) == 1:
+        along = known.split(dx.reshape(*dx.shape[: len(axes)], dx.shape[-1]))
+        found = motion.forward(*ready, parameters=along)
+        return tuple(_moved_back(x, axes) for x in (found.q, found.v, found.a))
     found = motion.forward(*ready)
-    return tuple(_moved_back(x, axes) for x in (found.q, found.v, found.a))
+    by_design = motion.forward(parameters=known.split(np.eye(dx.shape[-1]))) if known.shapes else found
+    out = []
+    for x, slopes in ((found.q, by_design.q), (found.v, by_design.v), (found.a, by_design.a)):
+        x = x + (dx[..., None, None] * np.moveaxis(slopes, 0, -3)).sum(axis=-3) if known.shapes else x
+        out.append(_moved_back(x, axes))
+    return tuple(out)
 
 
-def _carried_back(motion: Rollout, weights: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Derivatives of functions with respect to q0, v0 and u, from their derivatives with respect to q, v and a, (...,
-    n, nv)."""
+def _carried_back(motion: Rollout, known: Numbers, weights: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Derivatives of functions with respect to q0, v0, u and the design values, from their derivatives with respect to
+    q, v and a, (..., n, nv)."""
     axes, ready = _mapped_first(motion, weights, (2, 2, 2))
-    found = motion.backward(*ready)
-    return tuple(_moved_back(x, axes) for x in (found.q0, found.v0, found.u))
+    found = motion.backward(*ready, parameters=known.paths)
+    by_design = known.joined(found.parameters, "design", found.q0.shape[:-1])
+    return tuple(_moved_back(x, axes) for x in (found.q0, found.v0, found.u, by_design))
 
 
 def _mapped_first(

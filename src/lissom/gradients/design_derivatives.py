@@ -83,8 +83,7 @@ def _stacked(slopes: list[Any], shape: tuple[int, ...]) -> Any:
     if is_dataclass(first) and not isinstance(first, type):
         names = [item.name for item in fields(first) if item.init and _is_array(getattr(first, item.name))]
         return replace(first, **{name: _stacked([getattr(one, name) for one in slopes], shape) for name in names})
-    rows: Any = first
-    out = np.zeros((*np.shape(rows), *shape))
+    out = np.zeros((*np.shape(slopes[0]), *shape))
     for index, slope in zip(product(*map(range, shape)), slopes):
         out[(..., *index)] = slope
     return out
