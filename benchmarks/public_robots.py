@@ -6,8 +6,9 @@ The first run downloads about 1 GB of packages into the cache. For each package 
 program reads, those of them that lissom reads, and the largest relative differences of the mass matrix M, of inverse
 dynamics ID and of gravity g at random states. Robots whose inertias lissom repairs have tables of their own: the other
 program keeps the numbers of the file. The accelerations of robots with mimic joints are compared with those of the
-reduced coordinates of Pinocchio. Below the tables stand the reasons of refusals. Stops, and friction, are left out of
-the comparison.
+reduced coordinates of Pinocchio, those of robots with equalities with MuJoCo's mass matrix and Jacobians. `--motion`
+compares one second of motion of ten robots with MuJoCo's integrators. Below the tables stand the reasons of refusals.
+Stops, and friction, are left out of the comparison.
 """
 
 from __future__ import annotations
@@ -48,6 +49,14 @@ PACKAGES = {
 }  # fmt: skip
 OTHERS = {"urdf": "Pinocchio", "mjcf": "MuJoCo"}
 STATES, MOST_COORDINATES = 3, 300
+MOTIONS = (  # package and file of the robots whose motion is compared
+    ("dm_control", "suite/acrobot.xml"), ("dm_control", "suite/cheetah.xml"), ("dm_control", "suite/hopper.xml"),
+    ("dm_control", "suite/walker.xml"), ("dm_control", "suite/humanoid.xml"), ("dm_control", "suite/reacher.xml"),
+    ("dm_control", "suite/ball_in_cup.xml"), ("gymnasium-robotics", "mujoco/assets/ant.xml"),
+    ("gymnasium-robotics", "mujoco/assets/pusher.xml"),
+    ("gymnasium-robotics", "mujoco/assets/inverted_double_pendulum.xml"),
+)  # fmt: skip
+INTEGRATORS = {"EULER": (1000, 2000, 4000), "IMPLICIT": (1000, 2000, 4000), "RK4": (125, 250, 500)}  # steps a second
 Differences = tuple[float, float, float]
 
 
@@ -241,7 +250,8 @@ def accelerations_beside_pinocchio(robot: ls.Robot, model: ls.Model, path: Path)
 
 
 def of_mujoco(path: Path) -> Any:
-    """The model of MuJoCo without constraints, None if it cannot read the file or has bodies that bend."""
+    """The model of MuJoCo without constraints, None if it cannot read the file, or if the file has bodies that bend, or
+    no bodies."""
     import mujoco
 
     try:
@@ -249,7 +259,98 @@ def of_mujoco(path: Path) -> Any:
     except Exception:
         return None
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
-    return None if model.nflex else model
+    return None if model.nflex or model.nbody == 1 else model
+
+
+def in_mujoco(theirs: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The coordinates of MuJoCo at our q, T and its rate: T v are the velocities of MuJoCo."""
+    import mujoco
+
+    n, qpos = theirs.nv, q.copy()
+    T, T_dot = np.eye(n), np.zeros((n, n))
+    for j in np.flatnonzero(theirs.jnt_type == int(mujoco.mjtJoint.mjJNT_FREE)):
+        jq, jv = theirs.jnt_qposadr[j], theirs.jnt_dofadr[j]
+        p0, q0 = theirs.qpos0[jq : jq + 3], theirs.qpos0[jq + 3 : jq + 7]
+        turn = product(q0, q[jq : jq + 4])
+        qpos[jq : jq + 7] = [*(p0 + rotation(q0) @ q[jq + 4 : jq + 7]), *turn]
+        R, (x, y, z) = rotation(turn), v[jv : jv + 3]
+        T[jv : jv + 6, jv : jv + 6] = np.block([[np.zeros((3, 3)), R], [np.eye(3), np.zeros((3, 3))]])
+        T_dot[jv : jv + 3, jv + 3 : jv + 6] = R @ np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return qpos, T, T_dot
+
+
+def accelerations_beside_mujoco(robot: ls.Robot, model: ls.Model, path: Path) -> float | None:
+    """Largest difference of the accelerations at rest of a robot with couplings or loops from those of MuJoCo's mass
+    matrix, forces and Jacobian of equality constraints, which hold exactly. None for a robot without, with joints that
+    move freely, or with other states."""
+    import mujoco
+
+    theirs = mujoco.MjModel.from_xml_path(str(path))
+    free = theirs.nv != theirs.nq or theirs.nv != model.nv or theirs.nv > MOST_COORDINATES
+    if free or not (robot.joint_couplings or robot.loops):
+        return None
+    flags = mujoco.mjtDisableBit
+    theirs.opt.disableflags |= int(flags.mjDSBL_CONTACT) | int(flags.mjDSBL_LIMIT) | int(flags.mjDSBL_FRICTIONLOSS)
+    theirs.opt.jacobian = int(mujoco.mjtJacobian.mjJAC_DENSE)
+    data, n, worst, rng = mujoco.MjData(theirs), model.nv, 0.0, np.random.default_rng(2)
+    for _ in range(STATES):
+        q = ls.assemble(model, model.neutral() + rng.uniform(-0.2, 0.2, n))
+        data.qpos[:], data.qvel[:], M = q, 0.0, np.zeros((n, n))
+        mujoco.mj_forward(theirs, data)
+        J = data.efc_J.reshape(-1, n)
+        for k, unit in enumerate(np.eye(n)):
+            mujoco.mj_mulM(theirs, data, M[k], unit)
+        K = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
+        force = np.append(data.qfrc_passive + data.qfrc_actuator - data.qfrc_bias, np.zeros(len(J)))
+        a = np.linalg.lstsq(K, force, rcond=1e-12)[0][:n]
+        worst = max(worst, difference(ls.forward_dynamics(model, q, np.zeros(n)), a))
+    return worst
+
+
+def motion(path: Path) -> tuple[int, dict[str, list[float]]]:
+    """One second of motion of a robot without contacts, limits and inputs, beside MuJoCo.
+
+    Returns:
+        number of coordinates; by integrator of MuJoCo, the largest difference of its final coordinates from ours for
+        each of its time steps.
+    """
+    import mujoco
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = without_stops(ls.load_mjcf(path)).build()
+    theirs = of_mujoco(path)
+    rng = np.random.default_rng(3)
+    q = ls.integrate(model, model.neutral(), rng.uniform(-0.2, 0.2, model.nv))
+    v = rng.uniform(-0.5, 0.5, model.nv)
+    ours = ls.simulate(model, 1.0, q, v, method="dop853", rtol=1e-11, atol=1e-12, t_eval=[0.0, 1.0])
+    end = in_mujoco(theirs, ours.q[-1], ours.v[-1])[0]
+    out: dict[str, list[float]] = {}
+    for name, steps in INTEGRATORS.items():
+        theirs.opt.integrator = int(getattr(mujoco.mjtIntegrator, f"mjINT_{name}"))
+        for count in steps:
+            theirs.opt.timestep, data = 1.0 / count, mujoco.MjData(theirs)
+            data.qpos[:], T, _ = in_mujoco(theirs, q, v)
+            data.qvel[:] = T @ v
+            for _ in range(count):
+                mujoco.mj_step(theirs, data)
+            apart = np.zeros(theirs.nv)
+            mujoco.mj_differentiatePos(theirs, apart, 1.0, data.qpos, end)
+            out.setdefault(name, []).append(float(np.abs(apart).max()))
+    return model.nv, out
+
+
+def report_motions(cache: Path) -> None:
+    """Print the differences of one second of motion of some robots, and the order of the last two."""
+    print("\none second of motion: differences from MuJoCo [rad, m] for halved steps, and the fitted order")
+    for package, name in MOTIONS:
+        (path,) = unpacked(package, cache).rglob(name)
+        size, found = motion(path)
+        for integrator, gaps in found.items():
+            order = np.log2(gaps[-2] / gaps[-1])
+            print(
+                f"{path.stem:26s}{size:4d} {integrator:9s}", *(f"{x:.1e}" for x in gaps), f"  {order:.2f}", flush=True
+            )
 
 
 def beside_mujoco(robot: ls.Robot, model: ls.Model, theirs: Any) -> Differences | None:
@@ -261,15 +362,7 @@ def beside_mujoco(robot: ls.Robot, model: ls.Model, theirs: Any) -> Differences 
     data, n = mujoco.MjData(theirs), model.nv
 
     def of_state(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, ...]:
-        T, T_dot, data.qpos[:] = np.eye(n), np.zeros((n, n)), q
-        for j in np.flatnonzero(theirs.jnt_type == int(mujoco.mjtJoint.mjJNT_FREE)):
-            jq, jv = theirs.jnt_qposadr[j], theirs.jnt_dofadr[j]
-            p0, q0 = theirs.qpos0[jq : jq + 3], theirs.qpos0[jq + 3 : jq + 7]
-            turn = product(q0, q[jq : jq + 4])
-            data.qpos[jq : jq + 7] = [*(p0 + rotation(q0) @ q[jq + 4 : jq + 7]), *turn]
-            R, (x, y, z) = rotation(turn), v[jv : jv + 3]
-            T[jv : jv + 6, jv : jv + 6] = np.block([[np.zeros((3, 3)), R], [np.eye(3), np.zeros((3, 3))]])
-            T_dot[jv : jv + 3, jv + 3 : jv + 6] = R @ np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+        data.qpos[:], T, T_dot = in_mujoco(theirs, q, v)
         M, g = np.zeros((n, n)), np.zeros(n)
         for speed, pull, force in ((v, a, None), (0.0 * v, 0.0 * a, g)):
             data.qvel[:], data.qacc[:] = T @ speed, T @ pull + T_dot @ speed
@@ -306,7 +399,8 @@ def result(kind: str, package: str, path: Path) -> Result | None:
     if not out.moves or theirs.nv > MOST_COORDINATES:
         return out
     compare = beside_pinocchio if kind == "urdf" else beside_mujoco
-    coupled = accelerations_beside_pinocchio(robot, model, path) if kind == "urdf" else None
+    accelerations = accelerations_beside_pinocchio if kind == "urdf" else accelerations_beside_mujoco
+    coupled = accelerations(robot, model, path)
     return replace(out, differences=compare(robot, model, theirs), coupled=coupled)
 
 
@@ -315,19 +409,19 @@ class TooLong(Exception):
 
 
 def limited(kind: str, package: str, path: Path, seconds: int) -> Result | None:
-    """`result`, which may take some seconds."""
+    """`result`, which may take some seconds of CPU time."""
 
     def stop(number: int, frame: Any) -> None:
         raise TooLong
 
-    signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         return result(kind, package, path)
     except TooLong:
         return Result(package, path, True, f"takes more than {seconds} s")
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def general(message: str, path: Path) -> str:
@@ -356,7 +450,7 @@ def report(kind: str, results: list[Result]) -> None:
         for r in sorted(rows, key=lambda r: -max(r.differences))[:8]:
             print("   ", *(f"{x:.1e}" for x in r.differences), r.repairs or "", *r.path.parts[-3:])
     rows = [r for r in results if r.coupled is not None]
-    print(f"\nrobots with mimic joints: {len(rows)}; largest relative differences of accelerations:")
+    print(f"\nrobots with couplings: {len(rows)}; largest relative differences of accelerations:")
     for r in sorted(rows, key=lambda r: -float(r.coupled or 0.0))[:8]:
         print(f"    {r.coupled:.1e}", "repaired" if r.repairs else "", *r.path.parts[-3:])
     print("\nreasons of refusals:")
@@ -373,9 +467,13 @@ def main() -> None:
     parser.add_argument("--kind", action="append", choices=list(PACKAGES))
     parser.add_argument("--match", default="", help="only files whose path contains this text")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "lissom-public-robots")
-    parser.add_argument("--seconds", type=int, default=120, help="longest time for one file")
+    parser.add_argument("--motion", action="store_true", help="compare one second of motion, and nothing else")
+    parser.add_argument("--seconds", type=int, default=120, help="longest CPU time for one file")
     parser.add_argument("--verbose", action="store_true", help="print each file")
     given = parser.parse_args()
+    if given.motion:
+        report_motions(given.cache)
+        return
     for kind in given.kind or PACKAGES:
         results, began = [], time.perf_counter()
         for package in PACKAGES[kind]:

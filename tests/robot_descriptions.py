@@ -110,6 +110,7 @@ def everything():
     robot.add_contact("bed", "ball", ls.ShapePlane(), material=skin, surface=4)
     robot.add_coupling("gear", ["arm", "ball"], [1.0, ls.Expression("0.1*q**2", "q")], offset=0.2, span=(-1.0, 1.0))
     robot.add_state("home", {"arm": 0.3, "ball": [0.2]}, {"ball": 1.5}, {"pull": 2.0})
+    robot.exclude_contacts("apart", ["arm"], ["ball"])
     robot.limit_input("pull", -1.0, 5.0)
     felt = {
         "arm": ls.Hydrodynamics(1.2, 0.02, 0.3, 0.9, True, np.eye(6), 2 * np.eye(6)),

@@ -16,6 +16,20 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "mutual contacts ignore contact exclusions",
+        "robot/mutual_contacts.py",
+        " or {link, other} in excluded",
+        "",
+        ("tests/io/test_mjcf.py", "-k", "do_not_touch"),
+    ),
+    Mutation(
+        "the limits of an input are those of another input",
+        "model/model.py",
+        'first = self.inputs.names.index(name if len(ends[0]) == 1 else f"{name}[0]")',
+        "first = 0",
+        ("tests/robot/test_named_states.py", "-k", "limits_of_inputs"),
+    ),
+    Mutation(
         "branches of spatial tendons of files are not divided by their pulleys",
         "io/mjcf.py",
         "gains[own] = -gear * gain / divisor",

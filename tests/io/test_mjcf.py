@@ -1,6 +1,7 @@
 """MJCF files: against MuJoCo, which runs the same files, where importers go wrong, and what is refused or left out."""
 
 import warnings
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -280,6 +281,31 @@ def test_limits_of_inputs(tmp_path):
     assert model.inputs.names == tuple(actuators)
     low, high = model.input_limits
     assert low.tolist() == [-1.0, -4.0, -2.0, -np.inf] and high.tolist() == [2.0, 2.0, 3.0, np.inf]
+
+
+def test_bodies_that_do_not_touch(tmp_path):
+    """Pairs of <exclude>, and those that contype and conaffinity keep apart, are left out of mutual contacts."""
+    masks = {"a": (1, 1), "b": (1, 1), "c": (2, 2), "d": (0, 3), "e": (0, 3)}
+    bodies = "".join(
+        f'<body name="{name}" pos="{k} 0 0"><freejoint/><geom size="0.1" contype="{one}" conaffinity="{two}"/></body>'
+        for k, (name, (one, two)) in enumerate(masks.items())
+    )
+    text = f'<mujoco><worldbody>{bodies}</worldbody><contact><exclude body1="a" body2="d"/></contact></mujoco>'
+    robot, compiled = written(tmp_path, text)
+    contacts = robot.add_mutual_contacts(stiffness=1e3).contacts
+    pairs = {frozenset((contact.on or contact.touched()[0], link)) for contact in contacts
+             for link in contact.carriers()}  # fmt: skip
+    expected = {frozenset(p) for p in combinations(masks, 2)
+                if masks[p[0]][0] & masks[p[1]][1] or masks[p[1]][0] & masks[p[0]][1]} - {frozenset("ad")}  # fmt: skip
+    assert {pair for pair in pairs if len(pair) == 2} == expected and len(expected) == 6
+    data = mujoco.MjData(compiled)
+    data.qpos.reshape(5, 7)[:, 0] = 0.0
+    mujoco.mj_forward(compiled, data)
+    names = [compiled.body(int(compiled.geom_bodyid[g])).name for g in data.contact.geom.ravel()]
+    assert {frozenset(pair) for pair in zip(names[::2], names[1::2])} == expected
+    with pytest.raises(ls.ModelError, match=r"contact exclusion 'x': links: must be one of the links .*got 'f'"):
+        robot.exclude_contacts("x", ["a", "f"])
+        robot.build()
 
 
 SOFT = '<flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" mass="1"/>'

@@ -256,6 +256,8 @@ def _info(arguments: argparse.Namespace) -> int:
         console.print(line, highlight=False, soft_wrap=True)
     for name, frame in robot.frames.items():
         console.print(f"frame {name!r} on {frame.link!r} at s={place(frame.s)}", highlight=False)
+    for name, apart in robot.contact_exclusions.items():
+        console.print(f"contact exclusion {name!r} of {len(apart.pairs())} pairs of links", highlight=False)
     for name, limits in robot.input_limits.items():
         console.print(f"limits of input {name!r}: low {limits.low}, high {limits.high}", highlight=False)
     for name, load in robot.loads.items():

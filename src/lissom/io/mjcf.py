@@ -76,7 +76,6 @@ _LEFT_OUT = {  # parts that are not imported, and the names of their counts in a
     "camera": "ncam",
     "light": "nlight",
     "pair": "npair",
-    "exclude": "nexclude",
     "plugin": "nplugin",
     "skin": "nskin",
 }
@@ -108,6 +107,7 @@ def load_mjcf(
     | keyframes | named states |
     | equality | loops, and couplings of joints |
     | limits | stops |
+    | `exclude`, `contype`, `conaffinity` | pairs that `Robot.add_mutual_contacts` leaves out |
 
     The coordinates are those of MuJoCo, in its order. Free joints have lissom's coordinates and start at the pose in
     the file. A LeftOutWarning lists the parts of the file that the robot does not have.
@@ -232,6 +232,7 @@ class _Reader:
                 self._add_equality(robot, k)
             else:
                 self._note("inactive constraint", "equality", k)
+        self._add_exclusions(robot)
         for tag, count in _LEFT_OUT.items():
             for k in range(getattr(m, count, 0)):
                 self.findings.left_out(f"<{tag}>", repr(self._name(tag, k)))
@@ -655,6 +656,26 @@ class _Reader:
         spring = {"stiffness": float(stiffness), "rest": (float(force / stiffness),)} if stiffness else {}
         robot.links[link.name] = replace(link, joint=replace(old, damping=float(damping), **spring))
         return True
+
+    def _add_exclusions(self, robot: Robot) -> None:
+        """Add the pairs of <exclude>, and the groups of bodies whose contype and conaffinity do not let them touch."""
+        m, masks = self.m, {}
+        for k in range(m.nexclude):
+            ends = [self._link(int(m.exclude_signature[k]) >> 16), self._link(int(m.exclude_signature[k]) & 0xFFFF)]
+            if None not in ends:
+                robot.exclude_contacts(self._name("exclude", k), ends)
+        for b in range(1, m.nbody):
+            geoms = slice(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b])
+            mask = (int(np.bitwise_or.reduce(m.geom_contype[geoms], initial=0)),
+                    int(np.bitwise_or.reduce(m.geom_conaffinity[geoms], initial=0)))  # fmt: skip
+            if any(mask):
+                masks.setdefault(mask, []).append(self._link(b))
+        groups = list(masks.items())
+        for k, (mask, links) in enumerate(groups):
+            for other, others in groups[k:]:
+                if not (mask[0] & other[1] or other[0] & mask[1]) and len({*links, *others}) > 1:
+                    name = f"contype {mask[0]}, {other[0]} and conaffinity {mask[1]}, {other[1]}"
+                    robot.exclude_contacts(name, links, None if others is links else others)
 
     def _add_equality(self, robot: Robot, k: int) -> None:
         """Add a constraint: a loop for bodies, a coupling for joints and fixed tendons."""

@@ -159,3 +159,25 @@ class Contact:
             size = profile(self.radius, f"{where}: radius", least=0.0)
             for s in (0.0, 0.5, 1.0):
                 size(s)
+
+
+@final
+@dataclass(frozen=True)
+class ContactExclusion:
+    """Links that `Robot.add_mutual_contacts` does not let touch each other.
+
+    Args:
+        name: unique among contact exclusions.
+        links: names of links.
+        others: names of links that `links` do not touch; None are `links` themselves.
+    """
+
+    name: str
+    links: LinkNames
+    others: LinkNames | None = None
+
+    def pairs(self) -> set[frozenset[str]]:
+        """The pairs of links that do not touch each other."""
+        first = (self.links,) if isinstance(self.links, str) else self.links
+        second = first if self.others is None else (self.others,) if isinstance(self.others, str) else self.others
+        return {frozenset((a, b)) for a in first for b in second if a != b}

@@ -25,7 +25,8 @@ class MutualContacts(NamedTuple):
 
     Fields:
         contacts: the contacts that were added.
-        neighbours: pairs of links that were left out since a joint or a loop connects them.
+        neighbours: pairs of links that were left out since a joint or a loop connects them, or a ContactExclusion names
+            them.
         overlapping: pairs of links that were left out since they overlap at the neutral configuration.
     """
 
@@ -59,12 +60,14 @@ def mutual_contacts(robot: Robot, links: Sequence[str] | None, law: Contact) -> 
     groups = {link: _group(robot, link) for link in links}
     bearers = {link: _bearer(robot, group) for link, group in groups.items()}
     closed = [{_group(robot, x.link_a), x.link_b and _group(robot, x.link_b)} for x in robot.loops.values()]
+    excluded = {pair for exclusion in robot.contact_exclusions.values() for pair in exclusion.pairs()}
     found, neighbours = [], []
     for k, link in enumerate(links):
         shape, others = shapes[link], []
         for n, other in enumerate(links):
             joined = groups[other] in (groups[link], bearers[link]) or groups[link] == bearers[other]
-            if other != link and (joined or {groups[link], groups[other]} in closed):
+            joined = joined or {groups[link], groups[other]} in closed or {link, other} in excluded
+            if other != link and joined:
                 neighbours += [(link, other)] if k < n else []
             elif bodies[other].carries_balls and _takes(shape, shapes[other], other == link, n > k):
                 others.append(other)

@@ -33,7 +33,7 @@ from lissom.robot.actuators import (
     WrenchInput,
 )
 from lissom.robot.bodies import Body
-from lissom.robot.contacts import Contact
+from lissom.robot.contacts import Contact, ContactExclusion
 from lissom.robot.couplings import JointCoupling
 from lissom.robot.fields import LINK_OR_WORLD, FunctionOfS, Place, Placement
 from lissom.robot.fluid import Fluid, Hydrodynamics
@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from lissom.model.model import Model
 
 _MARSHAL = 2  # the last version of marshal whose output depends on the contents only
-_WITHOUT_EFFECT = ("frames", "couplings", "states", "input_limits")  # parts that are not counted in the repr of a robot
+# parts that are not counted in the repr of a robot
+_WITHOUT_EFFECT = ("frames", "couplings", "contact_exclusions", "states", "input_limits")
 _WORLD = ("world", "World", "ground", "base", "fixed", "none", "None", "null", "")  # wrong names for the world
 
 
@@ -147,6 +148,7 @@ PARTS = {
     "motions": Part(JointMotion, "motion", "add_joint_motion", "t"),
     "springs": Part(Spring, "spring", "add_spring"),
     "contacts": Part(Contact, "contact", "add_contact"),
+    "contact_exclusions": Part(ContactExclusion, "contact exclusion", "exclude_contacts"),
     "states": Part(NamedState, "state", "add_state"),
     "input_limits": Part(InputLimits, "limits of input", "limit_input"),
     "forces": Part(Force, "force", "add_force", is_saved=False),
@@ -182,6 +184,7 @@ class Robot:
         self.joint_couplings: dict[str, JointCoupling] = {}
         self.springs: dict[str, Spring] = {}
         self.contacts: dict[str, Contact] = {}
+        self.contact_exclusions: dict[str, ContactExclusion] = {}
         self.states: dict[str, NamedState] = {}
         self.input_limits: dict[str, InputLimits] = {}
         self.forces: dict[str, Force] = {}
@@ -487,8 +490,8 @@ class Robot:
             surface: whether to integrate pressures over surfaces that touch shapes; see `add_contact`.
         Returns:
             MutualContacts: the contacts, and the pairs left out. These are neighbours: links between which there is one
-            joint, or a loop, or none. Links that overlap at the neutral configuration are left out too, unless a free
-            joint separates them.
+            joint, or a loop, or none; and pairs of `exclude_contacts`. Links that overlap at the neutral configuration
+            are left out too, unless a free joint separates them.
         Raises:
             ModelError: a name is unknown, or a body cannot touch; or the robot cannot be built.
         """
@@ -519,6 +522,13 @@ class Robot:
         kept = without_pairs(found.contacts, overlapping)
         self.contacts |= {contact.name: contact for contact in kept}
         return found._replace(contacts=kept, overlapping=tuple(overlapping))
+
+    def exclude_contacts(self, name: str, links: Any, others: Any = None) -> ContactExclusion:
+        """Keep links from touching each other, or from touching `others`, in mutual contacts that are added later; see
+        ContactExclusion."""
+        self._new_name(name, "contact exclusion", self.contact_exclusions)
+        self.contact_exclusions[name] = ContactExclusion(name, links, others)
+        return self.contact_exclusions[name]
 
     def add_state(
         self,
@@ -743,6 +753,13 @@ def check_parts(robot: Robot, known: Robot | None = None) -> None:
     _check_motions(robot)
     _check_joint_couplings(robot)
     _check_states(robot)
+    for name, exclusion in robot.contact_exclusions.items():
+        with checks.part(f"contact exclusion {name!r}"):
+            for word, links in (("links", exclusion.links), ("others", exclusion.others or ())):
+                where, is_list = f"contact exclusion {name!r}: {word}", isinstance(links, str | list | tuple)
+                checks.require(is_list, where, "must be the name of a link, or a list of names", links)
+                for link in (links,) if isinstance(links, str) else links:
+                    _check_link(robot, link, where)
     for name, limits in robot.input_limits.items():
         with checks.part(f"limits of input {name!r}"):
             limit_values(robot, limits)
