@@ -164,10 +164,12 @@ def _value(model: Model, path: str) -> tuple[Any, np.ndarray]:
 
 
 def is_pose(array: np.ndarray) -> bool:
+    """Whether an array is a pose (4, 4)."""
     return array.shape == (4, 4) and bool(np.array_equal(array[3], (0.0, 0.0, 0.0, 1.0)))
 
 
 def shape_of(model: Model, path: str) -> tuple[int, ...]:
+    """The shape of a design value; that of an increment, (6,), for a pose."""
     array = _value(model, path)[1]
     return (6,) if is_pose(array) else array.shape
 
