@@ -20,7 +20,7 @@ FUNCTIONS = [name for name in NAMES if inspect.isfunction(attrgetter(name)(ls))]
 CLASSES = [name for name in NAMES if inspect.isclass(attrgetter(name)(ls))]
 # results in the units of the coordinates, or of no unit: there is no one unit to state
 NO_UNIT = {
-    "mass_matrix", "coriolis_matrix", "integrate", "difference", "frame_jacobian", "frame_jacobian_derivative",
+    "design_derivatives", "mass_matrix", "coriolis_matrix", "integrate", "difference", "frame_jacobian", "frame_jacobian_derivative",
     "tangent_stiffness", "load_robot", "save_robot", "energy", "energy_balance", "plot_trajectory",
     "bathe", "sdirk", "build_kernels", "kernel_cache",
     "esdirk",
@@ -86,7 +86,7 @@ def test_type_checkers_see_every_name():
 
 def test_options_are_written_out():
     """Tab completion and signatures show every option: `**` stands only for values by their paths."""
-    free = {"Model.with_", "Robot.with_"}
+    free = {"Model.with_", "Robot.with_", "design_derivatives"}  # and for arguments of a given function
     found = {
         f"{name}.{key}": getattr(attrgetter(name)(ls), key) for name in CLASSES for key in vars(attrgetter(name)(ls))
     }
@@ -114,7 +114,13 @@ def test_arrays_are_typed_as_arrays():
     for name in FUNCTIONS:
         if not name.startswith(("jax.", "torch.")):
             own = inspect.signature(attrgetter(name)(ls)).parameters.values()
-            bare |= {(name, p.name) for p in own if p.annotation == "Any" and p.name not in NO_ARRAYS}
+            bare |= {
+                (name, p.name)
+                for p in own
+                if p.annotation == "Any"
+                and p.name not in NO_ARRAYS
+                and p.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+            }
     assert not bare
     q = inspect.signature(ls.solve_statics).parameters["q0"]
     assert q.annotation == "ArrayLike | None"
