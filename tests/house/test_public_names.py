@@ -20,7 +20,8 @@ FUNCTIONS = [name for name in NAMES if inspect.isfunction(attrgetter(name)(ls))]
 CLASSES = [name for name in NAMES if inspect.isclass(attrgetter(name)(ls))]
 # results in the units of the coordinates, or of no unit: there is no one unit to state
 NO_UNIT = {
-    "design_derivatives", "mass_matrix", "coriolis_matrix", "integrate", "difference", "frame_jacobian", "frame_jacobian_derivative",
+    "design_derivatives",
+    "mass_matrix", "coriolis_matrix", "integrate", "difference", "frame_jacobian", "frame_jacobian_derivative",
     "tangent_stiffness", "load_robot", "save_robot", "energy", "energy_balance", "plot_trajectory",
     "bathe", "sdirk", "build_kernels", "kernel_cache",
     "esdirk",

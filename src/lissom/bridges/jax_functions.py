@@ -6,9 +6,9 @@ directions; JAX transposes them for gradients. The gradient of a rollout is one 
 derivative is one forward pass.
 
 The derivative y = L(x) dx of a rollout is a JAX primitive (`linear`) with the operands x and dx. Its transpose Lᵀ is
-the same primitive with its two functions exchanged. The derivative of L(x) y with respect to x along d is the difference
+the same primitive with its two functions exchanged. The derivative of L(x) y by x along d is the difference
 
-    (8 (L(x + h d) − L(x − h d)) − L(x + 2h d) + L(x − 2h d)) y / 12 h                                                (2)
+    (8 (L(x + h d) − L(x − h d)) − L(x + 2h d) + L(x − 2h d)) y / 12 h                                           (2)
 
 The library differentiates along increments δ of `integrate`, JAX with respect to the stored entries of q. JAX
 normalises quaternions x to x/|x| and differentiates this too. At unit length
