@@ -379,6 +379,8 @@ LEFT_OUT = {
     "plot_": "draws",
     "render": "draws",
     "view": "draws",
+    "design_derivatives": "calls functions that are called here",
+    "minimize": "calls a function of the user",
     "fit": "made of equilibria and motions of other models",
     "static_reference": "made of equilibria",
     "prescribed_actuation": "made of prescribed equilibria",

@@ -19,7 +19,8 @@ LINE = [(0.0, 0.01, 0.0), (L, 0.01, 0.0)]
 
 
 def swaying(x, q):
-    """A user's motion, of one coordinate."""
+    """A user's motion, of one coordinate, with a loop that cannot be compiled."""
+    q, _ = jax.lax.while_loop(lambda s: s[1] < 1, lambda s: (s[0], s[1] + 1), (q, 0))
     return x + jax.numpy.array([0.0, 0.0, jax.numpy.sin(q[0] * x[0] / L) * x[0]])
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from dynamics.custom_joints import universal
+from dynamics.custom_joints import in_python, universal
 from simulation.test_loops import SILICONE, at_rest, driven, shift
 
 import lissom as ls
@@ -173,7 +173,9 @@ def test_auto_for_joints_of_python(viscosity, method):
     material = ls.Material(young=1e6, poisson=0.5, density=1000.0, viscosity=viscosity)
     rod = ls.Rod(0.3, ls.SectionCircle(0.02), ls.BasisLegendre(bending_y=1, bending_z=1), material)
     robot.add_link("arm", rod, parent="base")
-    robot.add_link("hand", ls.RigidBody.box(0.1, 0.05, 0.05, density=800.0), ls.JointCustom(universal, 2), "arm")
+    robot.add_link(
+        "hand", ls.RigidBody.box(0.1, 0.05, 0.05, density=800.0), ls.JointCustom(in_python(universal), 2), "arm"
+    )
     model = robot.build()
     v0 = 2.0 * np.random.default_rng(1).normal(size=model.nv) * model.dofs.scale
     motion = ls.simulate(model, 0.02, v0=v0)
