@@ -262,6 +262,30 @@ def of_mujoco(path: Path) -> Any:
     return None if model.nflex or model.nbody == 1 else model
 
 
+def without_lost_laws(theirs: Any, left: str) -> None:
+    """Remove from MuJoCo's model the limits of inputs, the armature of free joints, and the laws that lissom lists as
+    left out."""
+    import mujoco
+
+    theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CLAMPCTRL)
+    theirs.actuator_forcelimited[:] = 0
+    theirs.jnt_actfrclimited[:] = 0
+    theirs.tendon_actfrclimited[:] = 0
+    for j in np.flatnonzero(theirs.jnt_type == int(mujoco.mjtJoint.mjJNT_FREE)):
+        theirs.dof_armature[theirs.jnt_dofadr[j] : theirs.jnt_dofadr[j] + 6] = 0.0
+    for k in range(theirs.nu):
+        name = theirs.actuator(k).name or f"actuator {k}"
+        if f"law (its input is the force before its gear) of actuator {name!r}" in left:
+            theirs.actuator_gaintype[k] = theirs.actuator_biastype[k] = theirs.actuator_dyntype[k] = 0
+        if f"transmission of its kind of actuator {name!r}" in left:
+            theirs.actuator_gear[k] = 0.0
+    for k in range(theirs.ntendon):
+        name = theirs.tendon(k).name or f"tendon {k}"
+        for word, numbers in (("stiffness", theirs.tendon_stiffness), ("damping", theirs.tendon_damping)):
+            if f"{word} of tendon {name!r}" in left:
+                numbers[k] = 0.0
+
+
 def in_mujoco(theirs: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The coordinates of MuJoCo at our q, T and its rate: T v are the velocities of MuJoCo."""
     import mujoco
@@ -279,7 +303,7 @@ def in_mujoco(theirs: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np
     return qpos, T, T_dot
 
 
-def accelerations_beside_mujoco(robot: ls.Robot, model: ls.Model, path: Path) -> float | None:
+def accelerations_beside_mujoco(robot: ls.Robot, model: ls.Model, path: Path, left: str) -> float | None:
     """Largest difference of the accelerations at rest of a robot with couplings or loops from those of MuJoCo's mass
     matrix, forces and Jacobian of equality constraints, which hold exactly. None for a robot without, with joints that
     move freely, or with other states."""
@@ -291,6 +315,7 @@ def accelerations_beside_mujoco(robot: ls.Robot, model: ls.Model, path: Path) ->
         return None
     flags = mujoco.mjtDisableBit
     theirs.opt.disableflags |= int(flags.mjDSBL_CONTACT) | int(flags.mjDSBL_LIMIT) | int(flags.mjDSBL_FRICTIONLOSS)
+    without_lost_laws(theirs, left)
     theirs.opt.jacobian = int(mujoco.mjtJacobian.mjJAC_DENSE)
     data, n, worst, rng = mujoco.MjData(theirs), model.nv, 0.0, np.random.default_rng(2)
     for _ in range(STATES):
@@ -367,6 +392,8 @@ def beside_mujoco(robot: ls.Robot, model: ls.Model, theirs: Any) -> Differences 
         for speed, pull, force in ((v, a, None), (0.0 * v, 0.0 * a, g)):
             data.qvel[:], data.qacc[:] = T @ speed, T @ pull + T_dot @ speed
             mujoco.mj_inverse(theirs, data)
+            mujoco.mj_fwdActuation(theirs, data)
+            data.qfrc_inverse -= data.qfrc_actuator
             if force is None:
                 ID = T.T @ data.qfrc_inverse
             else:
@@ -398,10 +425,13 @@ def result(kind: str, package: str, path: Path) -> Result | None:
     out = replace(out, repairs=repairs)
     if not out.moves or theirs.nv > MOST_COORDINATES:
         return out
-    compare = beside_pinocchio if kind == "urdf" else beside_mujoco
-    accelerations = accelerations_beside_pinocchio if kind == "urdf" else accelerations_beside_mujoco
-    coupled = accelerations(robot, model, path)
-    return replace(out, differences=compare(robot, model, theirs), coupled=coupled)
+    if kind == "urdf":
+        gaps, coupled = beside_pinocchio(robot, model, theirs), accelerations_beside_pinocchio(robot, model, path)
+    else:
+        left = "\n".join(w.message.report for w in told if w.category.__name__ == "LeftOutWarning")
+        without_lost_laws(theirs, left)
+        gaps, coupled = beside_mujoco(robot, model, theirs), accelerations_beside_mujoco(robot, model, path, left)
+    return replace(out, differences=gaps, coupled=coupled)
 
 
 class TooLong(Exception):
