@@ -215,6 +215,34 @@ def test_a_grid_is_made_once(monkeypatch):
     np.testing.assert_array_equal(grid_of(ls.ShapeMesh(mesh_of_box(), 23), 0.031, "shape").coefficient, first)
 
 
+def test_signs_are_those_of_winding_numbers():
+    """Purpose: each sample has the sign of its own winding number: of overlapping parts, of a cavity, and of a plate
+    thinner than a cell, which no sample inside is far from."""
+    points, rows = outwards(*sphere(rings=8, around=16))
+    box = mesh_of_box().surface()
+    plate = (np.array([1.0, 1.0, 0.01]) * box[0] + [0.0, 0.0, 0.31], box[1])
+    parts = [(points, rows), (0.4 * points, rows[:, ::-1]), (points + np.array([0.15, 0.0, 0.0]), rows), plate]
+    start = np.cumsum([0] + [len(part[0]) for part in parts])
+    mesh = ls.Mesh(
+        vertices=np.concatenate([part[0] for part in parts]),
+        triangles=np.concatenate([part[1] + k for part, k in zip(parts, start)]),
+    )
+    solid = ls.ShapeMesh(mesh).solid("shape")
+    low, high = solid.vertices.min(axis=0) - 0.05, solid.vertices.max(axis=0) + 0.05
+    spacing = float((high - low).max()) / 30
+    count = np.ceil((high - low) / spacing).astype(int)
+    sign = np.sign(distance_grids._mesh_distances(solid, low, spacing, count)).ravel()
+    at = low + spacing * np.stack(np.unravel_index(np.arange(len(sign)), count), axis=-1)
+    a, b, c = (solid.vertices[solid.triangles[:, k]][:, None] - at[::7] for k in range(3))
+    x, y, z = (np.linalg.norm(corner, axis=-1) for corner in (a, b, c))
+    dots = [(p * q).sum(axis=-1) for p, q in ((a, b), (b, c), (c, a))]
+    over = np.einsum("mni,mni->mn", a, np.cross(b, c))
+    winding = 2.0 * np.arctan2(over, x * y * z + dots[0] * z + dots[1] * x + dots[2] * y).sum(axis=0) / (4.0 * np.pi)
+    clear = np.abs(np.abs(winding) - 0.5) > 0.4
+    assert (winding > 0.5).any() and clear.mean() > 0.99
+    np.testing.assert_array_equal(sign[::7][clear] < 0.0, winding[clear] > 0.5)
+
+
 def two_sheets():
     """Two triangles side by side, which are turned against each other, four times around a tetrahedron."""
     points = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
