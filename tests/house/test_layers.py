@@ -19,7 +19,13 @@ ONLY = {
     "robot": ("errors", "portable", "tracing"),  # plain data: no numerics of ours
     "bodies": ("errors", "portable", "robot", "tracing"),  # integrals over bodies, by NumPy and JAX alone
     "model": ("errors", "portable", "lie", "robot", "bodies"),
-    "passes": ("errors", "lie", "robot", "model"),  # traversals, columns, moves and small linear algebra, in kernels
+    "passes": (
+        "errors",
+        "lie",
+        "tracing",
+        "robot",
+        "model",
+    ),  # traversals, columns, moves and small linear algebra, in kernels
     "forces": ("errors", "lie", "robot", "model", "passes"),  # everything that acts, with its derivatives and energy
     "systems": ("errors", "lie", "robot", "model", "passes", "forces"),  # residuals, Newton matrices, bordered systems
     "io": ("errors", "portable", "robot", "bodies", "model"),  # files describe robots; they compute nothing

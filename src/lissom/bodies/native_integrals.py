@@ -15,10 +15,9 @@ import numpy as np
 from lissom.bodies.integrals import ShapeIntegrals, inertia, inertia_slopes, material_forces, material_slopes
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives
 from lissom.bodies.kinematics import KinematicsFunction, KinematicsRitz
-from lissom.tracing.graph import Graph, Refused, derivative, inputs, run
+from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, derivative, inputs, run
 from lissom.tracing.native import Traced, native_code, table_of_rows
 
-_MOST_COORDINATES = 8
 _MOST_OPERATIONS = 40_000  # of one point; the compiler needs about a second for 4000
 
 
@@ -43,8 +42,8 @@ def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None,
     if not isinstance(motion, KinematicsFunction | KinematicsRitz):
         return None, f"is a {type(motion).__name__}, which is not traced"
     n = motion.n
-    if n > _MOST_COORDINATES:
-        return None, f"has {n} coordinates, more than {_MOST_COORDINATES}"
+    if n > MOST_COORDINATES:
+        return None, f"has {n} coordinates, more than {MOST_COORDINATES}"
     moduli = law.moduli()
 
     def values(*given: Any) -> Any:

@@ -23,6 +23,15 @@ from lissom.passes.scratch import SPRINGS, Scratch
 
 
 @wp.func
+def node_with_stiffness(t: Tables, s: Scratch, i: int, b: int) -> int:
+    """The node of body b, after its force, stiffness and damping are computed."""
+    k = t.deforming.node[b]
+    deforming.integrate(t, s, i, k)
+    deforming.integrate_derivatives(t, s, i, k)
+    return k
+
+
+@wp.func
 def force(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, tau: Matrix):
     """tau += the forces of all bodies."""
     for b in range(t.deforming.node.shape[0]):
@@ -43,9 +52,7 @@ def stiffen(
     """out += by_q K + by_v D of all bodies, in rows of x."""
     for b in range(t.deforming.node.shape[0]):
         if t.deforming.is_linear[b] == 0:
-            k = t.deforming.node[b]
-            deforming.integrate(t, s, i, k)
-            deforming.integrate_derivatives(t, s, i, k)
+            k = node_with_stiffness(t, s, i, b)
             pair = t.deforming.pair_start[b]
             first = t.node[k].v_start
             n = t.node[k].v_stop - first
@@ -61,9 +68,7 @@ def change(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: 
     """tau += K dq + D dv of all bodies."""
     for b in range(t.deforming.node.shape[0]):
         if t.deforming.is_linear[b] == 0:
-            k = t.deforming.node[b]
-            deforming.integrate(t, s, i, k)
-            deforming.integrate_derivatives(t, s, i, k)
+            k = node_with_stiffness(t, s, i, b)
             pair = t.deforming.pair_start[b]
             first = t.node[k].v_start
             n = t.node[k].v_stop - first

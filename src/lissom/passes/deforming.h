@@ -321,7 +321,6 @@ LISSOM_INLINE void call_values(const Tables& t, const Scratch& s, int b, int i) 
 LISSOM_INLINE void call_derivatives(const Tables& t, const Scratch& s, int b, int n, int i) {
 #if !defined(__CUDACC__) && !defined(__CUDA_ARCH__)
     typedef void (*Function)(const double* const*, double* const*);
-    enum { MOST = 8 };  // coordinates, as in bodies/native_integrals
     double pxH[3 * MOST * MOST], HJ[MOST * MOST * MOST];
     const int at = t.deforming.column_start.data[b], pair = t.deforming.pair_start.data[b];
     const double* in[] = {

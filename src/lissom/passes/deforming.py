@@ -58,10 +58,11 @@ from lissom.model.tables import Tables
 from lissom.passes import columns, inertia
 from lissom.passes.columns import Columns, Matrix, add_to_row
 from lissom.passes.scratch import Direction, Scratch, joint_side
+from lissom.tracing.graph import MOST_COORDINATES
 
 VALUES, DERIVATIVES = wp.constant(wp.int32(1)), wp.constant(wp.int32(2))  # of the integrals that are known
 
-native = native_functions("passes/deforming.h")
+native = native_functions("passes/deforming.h", MOST=MOST_COORDINATES)
 
 
 @wp.func_native(native("integrate_positions"))

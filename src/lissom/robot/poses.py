@@ -19,14 +19,13 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
-from lissom.tracing.graph import Refused, derivative, run, trace
+from lissom.tracing.graph import MOST_COORDINATES, Refused, derivative, run, trace
 
 if TYPE_CHECKING:
     from lissom.tracing.native import Traced
 
 _RIGID = 1e-9  # largest allowed deviation of a pose from a rigid transform
 _CHECKED = 5  # configurations at which a user's function is checked
-_MOST_TRACED = 8  # largest number of coordinates of a pose that becomes native code
 _ROOM = 64  # configurations that are evaluated in one call
 
 
@@ -260,8 +259,8 @@ def traced_pose(function: Callable[[Any], Any], n: int) -> tuple[Traced | None, 
     """The native functions of a pose as a function of n coordinates, or the reason for which there are none."""
     from lissom.tracing.native import native_code  # describing a robot needs no Warp
 
-    if n > _MOST_TRACED:
-        return None, f"has {n} coordinates, more than {_MOST_TRACED}"
+    if n > MOST_COORDINATES:
+        return None, f"has {n} coordinates, more than {MOST_COORDINATES}"
     try:
         graph, (g,) = trace(_in_double(function), [(n,)])
         q = [graph.input(j) for j in range(n)]

@@ -19,6 +19,7 @@ from typing import Any, final
 
 import numpy as np
 
+MOST_COORDINATES = 8  # largest number of coordinates of a body or a pose that becomes native code
 MOST_NODES = 400_000  # largest number of scalar operations, of which most compilers need minutes
 
 _COMMUTATIVE = frozenset({"add", "mul", "max", "min", "eq", "ne", "and", "or", "xor"})
