@@ -357,10 +357,11 @@ def _solve(search: Search, method: str, tolerance: float, iterations: int, optio
     first = search.at(search.numbers.start / search.units).y.copy()
     common = {"jac": True, "bounds": list(zip(search.low, search.high)), "constraints": _constraints(search)}
     if method == "ipopt":
-        found = _ipopt()(value, first, **common, callback=count, tol=tolerance,
-                         options={"max_iter": iterations, **options})  # fmt: skip
+        ends = {"max_iter": iterations, **options}
+        found = _ipopt()(value, first, **common, tol=tolerance, options=ends)  # it calls nothing after a step
+        search.iterations = int(found.nit)
     else:
-        ends: dict[str, Any] = {"maxiter": iterations, "ftol": tolerance**2}
+        ends = {"maxiter": iterations, "ftol": tolerance**2}
         ends |= {"gtol": tolerance, "maxfun": 20 * iterations} if method == "L-BFGS-B" else {}
         found = scipy_minimize(value, first, **common, method=method, callback=count, options=ends | options)
     message = found.message.decode() if isinstance(found.message, bytes) else str(found.message)
