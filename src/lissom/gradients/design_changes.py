@@ -26,7 +26,7 @@ from lissom.launch.workspace import write_model
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model, with_groups
 from lissom.model.redesign import described
-from lissom.robot.paths import number_at
+from lissom.robot.paths import number_at, with_each
 
 SHARE = 1e-4  # step of the differences over a value, or over the largest number of its array
 CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
@@ -182,18 +182,21 @@ def _sized(array: np.ndarray, index: tuple[int, ...]) -> float:
 def _models(model: Model, path: str, index: tuple[int, ...], steps: tuple[float, ...]) -> tuple[Model, ...]:
     """The models with one number changed by each of some steps."""
     value, array = _value(model, path)
-    return tuple(
-        described(model, model.description.with_({path: _changed(value, array, index, step)})) for step in steps
-    )
+    values = [_changed(value, array, index, step) for step in steps]
+    return tuple(described(model, robot) for robot in with_each(model.description, path, values))
 
 
-def _stencil(model: Model, path: str, index: tuple[int, ...]) -> Stencil:
-    """The stencil of one number, central or one-sided."""
+def _stencil(model: Model, path: str, index: tuple[int, ...], near: tuple[Model, ...] | None = None) -> Stencil:
+    """The stencil of one number, central or one-sided. near: its models at ∓ one step, if they are known."""
     size, tried = _sized(_value(model, path)[1], index), []
     for side, (places, weights) in ((1.0, CENTRAL), (1.0, _ONE_SIDED), (-1.0, _ONE_SIDED)):
         h = side * SHARE * size
         try:
-            models = _models(model, path, index, tuple(c * h for c in places))
+            if near is not None and places is CENTRAL[0]:
+                far = _models(model, path, index, (places[0] * h, places[-1] * h))
+                models = (far[0], *near, far[1])
+            else:
+                models = _models(model, path, index, tuple(c * h for c in places))
         except ModelError as error:
             tried.append(error)
             continue
@@ -203,29 +206,34 @@ def _stencil(model: Model, path: str, index: tuple[int, ...]) -> Stencil:
 
 def _change(model: Model, path: str, index: tuple[int, ...]) -> Change:
     size = _sized(_value(model, path)[1], index)
-    stencil = _affine_stencil(model, path, index, SHARE * size) or _stencil(model, path, index)
+    (below, above), weights = _NEAR
+    try:
+        near: tuple[Model, ...] | None = _models(model, path, index, (below * SHARE * size, above * SHARE * size))
+    except ModelError:
+        near = None  # a rule of the description allows values on one side only
+    if near is not None and _is_affine(model, near):
+        h = SHARE * size
+        stencil = Stencil(near, tuple(weight / h for weight in weights), (below * h, above * h))
+    else:
+        stencil = _stencil(model, path, index, near)
     moves = any(_moves(model, one) for one in stencil.models)
     touches = moves or any(one.contacts is not model.contacts for one in stencil.models)
     linear = None if moves else _with_slopes(model, stencil, size)
     return Change(stencil, size, moves, touches, linear)
 
 
-def _affine_stencil(model: Model, path: str, index: tuple[int, ...], h: float) -> Stencil | None:
-    """The stencil of two models of a number in which all changed tables are affine; None for other numbers."""
-    places, weights = _NEAR
-    try:
-        models = _models(model, path, index, tuple(c * h for c in places))
-    except ModelError:
-        return None
-    for one in models:
+def _is_affine(model: Model, near: tuple[Model, ...]) -> bool:
+    """Whether all tables that differ in two models on both sides of a model are affine in the number that differs. The
+    residual must be linear in them."""
+    for one in near:
         if one.contacts is not model.contacts or one.spools is not model.spools or _moves(model, one):
-            return None
-    below, above = models
-    for name, field in _linear_fields(model, models):
+            return False
+    below, above = near
+    for name, field in _linear_fields(model, near):
         a, b, c = (_table(one, name, field) for one in (below, model, above))
         if np.abs(a - 2.0 * b + c).max(initial=0.0) > _STRAIGHT * np.abs(b).max(initial=0.0):
-            return None
-    return Stencil(models, tuple(weight / h for weight in weights), tuple(c * h for c in places))
+            return False
+    return True
 
 
 def _table(model: Model, name: str, field: str) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 from lissom.bodies.body import DeformableBody
 from lissom.bodies.material_frames import MaterialFrame
 from lissom.model.maps import MOST_IN_KERNELS
-from lissom.model.nodes import Flesh, Frame, Key, Node, Point, RodStrain, RodTable, numbered, point_before
+from lissom.model.nodes import IDENTITY, Flesh, Frame, Key, Node, Point, RodStrain, RodTable, numbered, point_before
 from lissom.model.quadrature import exponentials, gauss_rule, interval_points, warn_inexact
 from lissom.model.tree import TreeBuilder, felt_by
 from lissom.robot import checks
@@ -29,10 +29,10 @@ from lissom.robot.materials import Material
 from lissom.robot.meshes import FittedBalls, MeshBalls, check_balls
 from lissom.robot.poses import PoseFunction
 from lissom.robot.robot import Link
-from lissom.robot.sections import Section, SectionGeneral
+from lissom.robot.sections import Constitution, Section, SectionGeneral
 from lissom.robot.surface_points import end_points, section_points, skin_points
 
-WORLD: Frame = (None, np.eye(4))
+WORLD: Frame = (None, IDENTITY)
 
 
 def turned(G: np.ndarray, row: np.ndarray) -> np.ndarray:
@@ -291,39 +291,42 @@ class PlacedRod(PlacedBody):
         Returns:
             K and D of the rod, shape (size, size) each.
         """
-        K, D = np.zeros((self.size, self.size)), np.zeros((self.size, self.size))
         here, s0, in_two = self.base, 0.0, exponentials(self.body) == 2
+        rows: list[tuple[np.ndarray, float, Constitution]] = []
+        section: Constitution | None = None
         for _, stop, points, weights in self.stretches(where):
-            for s, weight in [*zip(points, weights * self.length), (stop, 0.0)]:
-                if in_two and self.strain.varies(s0, float(s)):
-                    first, node = self.strain.halves(self.link, here, s0, float(s))
+            for s, weight in [*zip(points.tolist(), (weights * self.length).tolist()), (stop, 0.0)]:
+                if in_two and self.strain.varies(s0, s):
+                    first, node = self.strain.halves(self.link, here, s0, s)
                     self.tree.add(first)
                 else:
-                    node = self.strain.interval(self.link, here, s0, float(s))
-                here, s0 = self.tree.add(node), float(s)
+                    node = self.strain.interval(self.link, here, s0, s)
+                here, s0 = self.tree.add(node), s
                 self.nodes.append(node)
-                self.node_s.append(s0)
-                self.weight.append(float(weight))
+                self.node_s.append(s)
+                self.weight.append(weight)
                 if weight > 0.0:
-                    section = self.body.section.constitution(s0, self.body.material, f"{where} > section")
-                    Phi = self.strain.modes(s0)
+                    if section is None or not self.body.section.is_uniform:
+                        section = self.body.section.constitution(s, self.body.material, f"{where} > section")
+                    rows.append((self.strain.modes(s), weight, section))
                     self.tree.put_inertia(node, weight * section.inertia)
                     if self.felt is not None:
-                        self.tree.put_in_fluid(node, self.felt.by_rod(self.body.section, s0, weight))
-                    K += weight * Phi.T @ section.stiffness @ Phi
-                    D += weight * Phi.T @ section.damping @ Phi
-        return K, D
+                        self.tree.put_in_fluid(node, self.felt.by_rod(self.body.section, s, weight))
+        Phi = np.array([modes for modes, _, _ in rows])
+        K = np.array([weight * found.stiffness for _, weight, found in rows])
+        D = np.array([weight * found.damping for _, weight, found in rows])
+        return np.tensordot(Phi, K @ Phi, ([0, 1], [0, 1])), np.tensordot(Phi, D @ Phi, ([0, 1], [0, 1]))
 
     def anchor(self, s: float) -> Frame:
         """The frame at s: that of a node there, or of a massless leaf on the last node before s."""
         k = point_before(self.node_s, s)
-        before, s0 = ((self.nodes[k], np.eye(4)), self.node_s[k]) if k >= 0 else (self.base, 0.0)
+        before, s0 = ((self.nodes[k], IDENTITY), self.node_s[k]) if k >= 0 else (self.base, 0.0)
         if s - s0 <= 1e-12:
             return before
         if s not in self.leaves:
             self.leaves[s] = self.strain.interval(self.link, before, s0, s)
             self.tree.add(self.leaves[s])
-        return self.leaves[s], np.eye(4)
+        return self.leaves[s], IDENTITY
 
     @property
     def size(self) -> int:
@@ -526,7 +529,7 @@ class PlacedDeformableBody(PlacedBody):
             leaf.pose = pose(s)
             self.leaves[key] = leaf
             self.tree.add(leaf)
-        return self.leaves[key], np.eye(4)
+        return self.leaves[key], IDENTITY
 
     def _straight(self, s: float) -> np.ndarray:
         """The material point at s on the line from base to tip."""

@@ -43,22 +43,26 @@ def build(robot: Robot) -> Model:
     return model
 
 
-def check_finite(robot: Robot, groups: dict[str, Any]) -> None:
-    """Raise ModelError at the first number of groups of tables that is not finite."""
-    for group, name, table in _numbers(groups):
+def check_finite(robot: Robot, groups: dict[str, Any], known: Model | None = None) -> None:
+    """Raise ModelError at the first number of groups of tables that is not finite. Arrays of the model `known` are not
+    checked once more."""
+    for group, name, table in _numbers(groups, known):
         if not np.isfinite(table).all():
             rule = f"{checks.SIZE}; {name} of {group} is not finite"
             raise checks.fail(f"robot {robot.name!r}", rule, table[~np.isfinite(table)][0])
 
 
-def _numbers(groups: dict[str, Any]) -> Iterator[tuple[str, str, np.ndarray]]:
+def _numbers(groups: dict[str, Any], known: Model | None) -> Iterator[tuple[str, str, np.ndarray]]:
     """Arrays that must be finite, each with the name of its group and of itself."""
     for group, table in groups.items():
-        if is_dataclass(table) and not isinstance(table, Contacts | FluidNodes | UserForces | Springs | Robot):
-            for item in fields(table):
-                value = getattr(table, item.name)
-                if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-                    yield group, item.name, value
+        first = getattr(known, group, None)
+        if table is first or not is_dataclass(table):
+            continue
+        if isinstance(table, Contacts | FluidNodes | UserForces | Springs | Robot):
+            continue
+        for name, value in vars(table).items():
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value is not getattr(first, name, None):
+                yield group, name, value
 
 
 @final

@@ -448,12 +448,14 @@ def _rebuilt(
 
 
 def freeze(value: Any) -> None:
-    """Make every array of a table read-only, those inside groups, frames and rods too."""
+    """Make every array of a table read-only, those inside groups, frames and rods too. Arrays in the cache `known` of a
+    rod are read-only already."""
     if isinstance(value, np.ndarray):
         value.setflags(write=False)
     elif isinstance(value, tuple | dict):
         for part in value.values() if isinstance(value, dict) else value:
             freeze(part)
-    elif type(value).__module__.startswith("lissom.model.") and is_dataclass(value):
-        for item in fields(value):
-            freeze(getattr(value, item.name))
+    elif type(value) not in (float, int, str) and type(value).__module__.startswith("lissom.model."):
+        for name, part in vars(value).items() if is_dataclass(value) else ():
+            if name != "known":
+                freeze(part)

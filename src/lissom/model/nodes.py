@@ -62,6 +62,17 @@ class Flesh:
     places: dict[Key, Node]
 
 
+def _constant(array: np.ndarray) -> np.ndarray:
+    """A read-only array, which many nodes share."""
+    array.setflags(write=False)
+    return array
+
+
+IDENTITY = _constant(np.eye(4))
+_NO_BASIS, _NO_STRAIN = _constant(np.zeros((6, 0))), _constant(np.zeros(6))
+_NO_INERTIA, _NO_MASS = _constant(np.zeros((6, 6))), _constant(np.zeros(4))
+
+
 @final
 @dataclass(eq=False)
 class Node:
@@ -87,15 +98,15 @@ class Node:
     v_start: int
     q_shift: int
     kind: MotionKind = MotionKind.EXP
-    Phi1: np.ndarray = field(default_factory=lambda: np.zeros((6, 0)))
-    Phi2: np.ndarray = field(default_factory=lambda: np.zeros((6, 0)))
-    xi1: np.ndarray = field(default_factory=lambda: np.zeros(6))
-    xi2: np.ndarray = field(default_factory=lambda: np.zeros(6))
+    Phi1: np.ndarray = field(default_factory=lambda: _NO_BASIS)
+    Phi2: np.ndarray = field(default_factory=lambda: _NO_BASIS)
+    xi1: np.ndarray = field(default_factory=lambda: _NO_STRAIN)
+    xi2: np.ndarray = field(default_factory=lambda: _NO_STRAIN)
     h: float = 1.0
     kappa: float = 0.0
-    inertia: np.ndarray = field(default_factory=lambda: np.zeros((6, 6)))
-    dry: np.ndarray = field(default_factory=lambda: np.zeros(4))
-    heavy: np.ndarray = field(default_factory=lambda: np.zeros(4))
+    inertia: np.ndarray = field(default_factory=lambda: _NO_INERTIA)
+    dry: np.ndarray = field(default_factory=lambda: _NO_MASS)
+    heavy: np.ndarray = field(default_factory=lambda: _NO_MASS)
     index: int = -1
     pose: PoseFunction | PoseSpline | MaterialFrame | None = None
     flesh: Flesh | None = None
@@ -143,7 +154,7 @@ class RodStrain:
     def modes(self, s: float) -> np.ndarray:
         """The basis at s, shape (6, n)."""
         if s not in self.known:
-            self.known[s] = self.basis(s)
+            self.known[s] = _constant(np.array(self.basis(s)))
         return self.known[s]
 
     def halves(self, link: int, parent: Frame, s0: float, s1: float) -> tuple[Node, Node]:
@@ -151,7 +162,7 @@ class RodStrain:
         basis, reference = self._ends(pair_ends, s0, s1)
         h = (s1 - s0) * self.length / 2.0
         first = self._node(link, parent, (s0 + s1) / 2.0, h, basis[:2], reference[:2])
-        return first, self._node(link, (first, np.eye(4)), s1, h, basis[2:], reference[2:])
+        return first, self._node(link, (first, IDENTITY), s1, h, basis[2:], reference[2:])
 
     def _ends(self, ends: Callable[..., np.ndarray], s0: float, s1: float) -> tuple[list[Any], list[Any]]:
         """Basis and reference strain at the points of (2) or (3) on [s0, s1], which the function `ends` computes."""
@@ -241,7 +252,7 @@ def number(nodes: list[Node], pulled: Iterable[Node | None]) -> tuple[list[Node]
     Returns:
         the nodes in the order of their numbers; the count of those that come first.
     """
-    carries = {node for node in pulled if node is not None} | {node for node in nodes if node.inertia.any()}
+    carries = {node for node in pulled if node is not None} | {node for node in nodes if node.inertia is not _NO_INERTIA and node.inertia.any()}
     for node in reversed(nodes):
         if node in carries and node.parent is not None:
             carries.add(node.parent)
@@ -263,7 +274,7 @@ def neutral_pose(node: Node | None) -> np.ndarray:
     while node is not None and node.neutral is None:
         chain.append(node)
         node = node.parent
-    g = np.eye(4) if node is None or node.neutral is None else node.neutral
+    g = IDENTITY if node is None or node.neutral is None else node.neutral
     for here in reversed(chain):
         g = here.neutral = g @ here.G @ _neutral_motion(here)
     return g

@@ -53,11 +53,13 @@ def default_gauss_points(rod: Rod, where: str) -> int:
         return np.stack([found.stiffness, found.inertia])
 
     stretches = _stretches(rod)
-    fitted = [_degrees(matrices, *stretch) for stretch in stretches]
-    stiffness, mass, turning = (
-        max(int(degree[part].max()) for degree in fitted)
-        for part in (np.s_[0], np.s_[1, 3:, 3:], np.s_[1, :3, :])
-    )  # fmt: skip
+    stiffness = mass = turning = 0
+    if not rod.section.is_uniform:
+        fitted = [_degrees(matrices, *stretch) for stretch in stretches]
+        stiffness, mass, turning = (
+            max(int(degree[part].max()) for degree in fitted)
+            for part in (np.s_[0], np.s_[1, 3:, 3:], np.s_[1, :3, :])
+        )  # fmt: skip
     exact = p + max(1 + stiffness // 2, 3 + mass // 2, 2 + (turning + 1) // 2)
     least = ceil(max(rod.basis.modes()) / len(stretches))
     count = max(exact + _for_bends(rod, where) + _for_own_bend(rod), least)

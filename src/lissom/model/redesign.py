@@ -87,14 +87,14 @@ class Redesign:
                 if not self.order:
                     self.order, _ = self.assembly.numbered()
                 groups = self._groups(self.assembly, robot)
-                check_finite(robot, groups)
+                groups = {name: _shared(group, getattr(self.first, name)) for name, group in groups.items()}
+                check_finite(robot, groups, self.first)
             except _OtherStructure:
                 self.assembly, self.order = None, []
                 return None
             except BaseException:
                 self.assembly, self.order = None, []
                 raise
-            groups = {name: _shared(group, getattr(self.first, name)) for name, group in groups.items()}
             self.last = with_groups(self.first, **groups, description=copy(robot), cache={"redesign": self})
             return self.last
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from lissom.model.groups import Elasticity, PoseSprings
-from lissom.model.nodes import Frame, Node
+from lissom.model.nodes import IDENTITY, Frame, Node
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
 from lissom.robot.fluid import Hydrodynamics, Immersion
@@ -130,7 +130,7 @@ class TreeBuilder:
             the frame of the node.
         """
         self.nodes.append(node)
-        return node, np.eye(4)
+        return node, IDENTITY
 
     def body_coordinates(self, link: str) -> tuple[slice, int]:
         """The coordinates of a link's body: their range in v, and their shift from v to q."""

@@ -163,6 +163,7 @@ class Rod(Body):
             reference = self.strain_reference(where)
             for s in (0.0, 0.5, 1.0):
                 reference(s)
+            for s in (0.0,) if self.section.is_uniform else (0.0, 0.5, 1.0):
                 self.section.constitution(s, material, f"{where} > section")
         if self.gauss_points is not None:
             checks.integer(self.gauss_points, f"{where}: gauss_points", least=1, most=1000)

@@ -327,6 +327,11 @@ def profile(value: Any, where: str, *, least: float = 0.0) -> Callable[[float], 
     return lambda s: constant
 
 
+def is_constant(*profiles: Any) -> bool:
+    """Whether profiles are numbers, the same at every s."""
+    return all(isinstance(value, float | int) for value in profiles)
+
+
 def derivative(function: Callable[[float], Any], s: float, shape: tuple[int, ...], where: str) -> np.ndarray:
     """Derivative of a smooth function at s in [0, 1], by eighth-order central differences with points in [0, 1].
 

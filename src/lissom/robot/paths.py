@@ -20,7 +20,7 @@ Four words may be left out: `body` of a link, `path` of a chamber, `path[0]` of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass, replace
 from difflib import get_close_matches
@@ -63,6 +63,21 @@ def with_values(robot: Robot, values: Mapping[str, Any], more: Mapping[str, Any]
         for steps in _found(out, path):
             _check_kind(out, path, steps, value)
             _put(out, steps, value)
+    return out
+
+
+def with_each(robot: Robot, path: str, values: Iterable[Any]) -> list[Robot]:
+    """Copies of a description, each with one of some values at a path. As `with_values`, but the path is read once.
+
+    Raises:
+        ModelError: as `with_values`.
+    """
+    places, out = _found(robot, path), []
+    for value in values:
+        out.append(copy(robot))
+        for steps in places:
+            _check_kind(robot, path, steps, value)
+            _put(out[-1], steps, value)
     return out
 
 

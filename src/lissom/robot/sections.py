@@ -31,7 +31,7 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import FunctionOfS, Numbers, Profile
-from lissom.robot.functions import profile
+from lissom.robot.functions import is_constant, profile
 from lissom.robot.materials import Material, named_values
 
 MOST_CORNERS = 1000
@@ -68,6 +68,11 @@ class Section(ABC):
     def constitution(self, s: float, material: Material | None, where: str) -> Constitution:
         """The section's matrices at s: Σ [N·m², N], inertia [kg·m, kg/m], Υ [N·m²·s, N·s]."""
 
+    @property
+    def is_uniform(self) -> bool:
+        """Whether the matrices are known to be the same at every s. They are then computed once for a rod."""
+        return False
+
     @abstractmethod
     def outline(self, s: float, count: int = 24) -> np.ndarray:
         """Points (y, z) [m] around the section, shape (count, 2)."""
@@ -95,9 +100,10 @@ def from_geometry(g: Geometry, material: Material | None, where: str) -> Constit
         raise checks.fail(where, "needs a material", None)
     E, G, rho, eta = material.young, material.shear, material.density, material.viscosity
     polar = g.J_y + g.J_z
-    stiffness = np.diag([G * g.J_torsion, E * g.J_y, E * g.J_z, E * g.area, G * g.area, G * g.area])
-    inertia = rho * np.diag([polar, g.J_y, g.J_z, g.area, g.area, g.area])
-    viscous = np.diag([g.J_torsion, 3 * g.J_y, 3 * g.J_z, 3 * g.area, g.area, g.area])
+    stiffness, inertia, viscous = np.zeros((3, 6, 6))
+    stiffness.flat[::7] = G * g.J_torsion, E * g.J_y, E * g.J_z, E * g.area, G * g.area, G * g.area
+    inertia.flat[::7] = rho * polar, rho * g.J_y, rho * g.J_z, rho * g.area, rho * g.area, rho * g.area
+    viscous.flat[::7] = g.J_torsion, 3 * g.J_y, 3 * g.J_z, 3 * g.area, g.area, g.area
     return Constitution(stiffness, inertia, eta * viscous + material.damping_time * stiffness)
 
 
@@ -127,6 +133,10 @@ class SectionCircle(Section):
         J = pi * r**4 / 4
         return from_geometry(Geometry(pi * r**2, J, J, 2 * J), material, where)
 
+    @property
+    def is_uniform(self) -> bool:
+        return is_constant(self.radius)
+
     def outline(self, s: float, count: int = 24) -> np.ndarray:
         r = profile(self.radius, "section: radius")(s)
         return _ellipse_points(r, r, count)
@@ -154,6 +164,10 @@ class SectionAnnulus(Section):
         checks.require(hole < r, f"{where}: inner", f"must be < outer ({r:g}) at s={s:g}", hole)
         J = pi * (r**4 - hole**4) / 4
         return from_geometry(Geometry(pi * (r**2 - hole**2), J, J, 2 * J), material, where)
+
+    @property
+    def is_uniform(self) -> bool:
+        return is_constant(self.outer, self.inner)
 
     def outline(self, s: float, count: int = 24) -> np.ndarray:
         r = profile(self.outer, "section: outer")(s)
@@ -185,6 +199,10 @@ class SectionEllipse(Section):
         torsion = pi * a**3 * b**3 / (a**2 + b**2) if self.saint_venant else J_y + J_z
         return from_geometry(Geometry(pi * a * b, J_y, J_z, torsion), material, where)
 
+    @property
+    def is_uniform(self) -> bool:
+        return is_constant(self.semi_axis_y, self.semi_axis_z)
+
     def outline(self, s: float, count: int = 24) -> np.ndarray:
         a, b = (profile(v, "section: semi_axis")(s) for v in (self.semi_axis_y, self.semi_axis_z))
         return _ellipse_points(a, b, count)
@@ -209,6 +227,10 @@ class SectionRectangle(Section):
         J_y, J_z = b * h**3 / 12, b**3 * h / 12
         torsion = _rectangle_torsion(max(b, h), min(b, h)) if self.saint_venant else J_y + J_z
         return from_geometry(Geometry(b * h, J_y, J_z, torsion), material, where)
+
+    @property
+    def is_uniform(self) -> bool:
+        return is_constant(self.width_y, self.width_z)
 
     def outline(self, s: float, count: int = 24) -> np.ndarray:
         b, h = (profile(v, "section: width")(s) for v in (self.width_y, self.width_z))
@@ -332,6 +354,10 @@ class SectionPolygon(Section):
         stiffness = _polygon_matrix(m, twist, k, E, G)
         damping = _polygon_matrix(m, twist, k, 3 * eta, eta) + material.damping_time * stiffness
         return Constitution(stiffness, _polygon_matrix(m, plain, k, rho, rho), damping)
+
+    @property
+    def is_uniform(self) -> bool:
+        return is_constant(self.scale)
 
     def outline(self, s: float, count: int = 24) -> np.ndarray:
         points = profile(self.scale, "section: scale")(s) * np.array(self._corners("section"))
