@@ -11,6 +11,7 @@ Further arguments are passed to `environment` and `vector_environment`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -24,10 +25,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from lissom.errors import ModelError, ShapeError
-from lissom.gym.tasks import Task, TaskBalance, TaskHold, TaskReach, TaskState, TaskSwim
+from lissom.gym.tasks import Task, TaskBalance, TaskHold, TaskMemory, TaskReach, TaskState, TaskSwim
+from lissom.launch.redraw import changeable
 from lissom.launch.workspace import stack
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
+from lissom.robot.robot import Robot
 from lissom.stepping.stepper import Copies
 from lissom.viewing.render import render
 
@@ -74,17 +77,24 @@ class Episodes:
 
     def __init__(self, task: Task, copies: int, random: list[np.random.Generator]) -> None:
         task.check()
+        given = list(task.model) if isinstance(task.model, ModelBatch) else [task.model]
+        if copies % len(given):
+            raise ModelError(f"copies: must be a multiple of the {len(given)} models of the task (got {copies})")
+        self._robots: list[Robot] = []  # of the copies, if their designs are drawn
+        if type(task).design is not Task.design:
+            own = [given[k * len(given) // copies] for k in range(copies)]
+            self._robots = [model.description for model in own]
+            task = replace(task, model=changeable(own))
         self.task, self.random = task, random
         model = task.model
         self._tasks = [replace(task, model=one) for one in model] if isinstance(model, ModelBatch) else [task]
-        if copies % len(self._tasks):
-            raise ModelError(f"copies: must be a multiple of the {len(self._tasks)} models of the task (got {copies})")
         common = model.common if isinstance(model, ModelBatch) else model
         self.copies = Copies(common, copies, dt=task.period / task.steps, steps=task.steps)
         self.n, n = copies, copies
         self._count = np.zeros(n, dtype=int)
         self._u, self._action, self._goal = np.zeros((n, model.nu)), np.zeros((n, task.n_actions)), np.zeros((n, 0))
-        self._goal = self._begin(np.arange(n), np.random.default_rng(0))
+        self._memory: TaskMemory | None = None
+        self._goal = self._begin(np.arange(n), [np.random.default_rng(0)] * n)
         limits = task.observation_limits()
         size = self._see(self.state()).shape[1]
         self.least, self.most = (np.broadcast_to(np.asarray(x, dtype=np.float64), size).copy() for x in limits)
@@ -94,7 +104,7 @@ class Episodes:
         task = self.task
         own = (self.copies.q, self.copies.v, self._u, self._action, self._goal)
         q, v, u, action, goal = (x.copy() for x in own)
-        return TaskState(self._count * task.period, q, v, u, action, goal, task.model)
+        return TaskState(self._count * task.period, q, v, u, action, goal, task.model, _memory=self._memory)
 
     def task_of(self, copy: int) -> Task:
         """The task with the model of one copy."""
@@ -106,7 +116,7 @@ class Episodes:
 
     def begin(self, which: np.ndarray) -> None:
         """Begin new episodes of the copies with indices `which` (k,)."""
-        self._goal[which] = self._begin(which)
+        self._goal[which] = self._begin(which, [self.random[k] for k in which.tolist()])
 
     def act(self, action: Any, rests: np.ndarray | None = None) -> Outcome:
         """Apply actions (n, n_actions), clipped to −1 and 1, for one period. Copies in the mask `rests` (n,) do not
@@ -125,6 +135,8 @@ class Episodes:
         lost = self.copies.advance(self._u, rests)
         self._count[moves] += 1
         state = self.state()
+        if self._memory is not None:
+            self._memory.add(state, np.ones(self.n, dtype=bool) if rests is None else ~rests)
         info = {name: self._rows(f"told[{name!r}]", value) for name, value in task.told(state).items()}
         truncated = self._count >= task.limit
         if len(lost):
@@ -145,17 +157,33 @@ class Episodes:
     def _see(self, state: TaskState) -> np.ndarray:
         return self._rows("observe", self.task.observe(state), axes=2).astype(np.float64)
 
-    def _begin(self, which: np.ndarray, random: np.random.Generator | None = None) -> np.ndarray:
+    def _begin(self, which: np.ndarray, random: list[np.random.Generator]) -> np.ndarray:
         """Put the copies with indices `which` (k,) at starts of episodes. Returns their goals (k, ...)."""
         model = self.task.model
-        starts = [self.task_of(k).start(self.random[k] if random is None else random) for k in which.tolist()]
+        for k, own in zip(which.tolist(), random) if self._robots else ():
+            self._draw(k, own)
+        starts = [self.task_of(k).start(own) for k, own in zip(which.tolist(), random)]
         rest, none = np.zeros(model.nv), np.zeros(model.nu)
         q = np.array([model.neutral() if x.q is None else x.q for x in starts]).reshape(len(which), model.nq)
         v = np.array([rest if x.v is None else x.v for x in starts]).reshape(len(which), model.nv)
         u = np.array([none if x.u is None else x.u for x in starts]).reshape(len(which), model.nu)
         self.copies.place(which, q, v, u)
         self._count[which], self._action[which], self._u[which] = 0, 0.0, u
+        state = self.state()
+        if self._memory is None:
+            self._memory = TaskMemory(state, checks.integer(self.task.memory, "memory", least=0))
+        self._memory.begin(which, state, random)
         return np.array([np.zeros(0) if x.goal is None else np.asarray(x.goal, dtype=np.float64) for x in starts])
+
+    def _draw(self, k: int, random: np.random.Generator) -> None:
+        """Give copy k the design of its next episode."""
+        values = self.task_of(k).design(random)
+        where = f"{type(self.task).__name__}.design"
+        checks.require(isinstance(values, Mapping), where, "must return values by path", values)
+        self.copies.redraw(k, self._robots[k], values)
+        self._tasks[k] = task = replace(self.task, model=self._tasks[k].model)
+        if not np.array_equal(task.configuration_limits, self.task.configuration_limits):
+            raise ModelError(f"{where}: must not change limits of joints (got {', '.join(values)})")
 
 
 # -- environments of Gymnasium ----------------------------------------------------------------------------------------

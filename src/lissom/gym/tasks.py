@@ -62,6 +62,8 @@ class TaskState:
         action: last action (n, ...), zero at the start.
         goal: goals of the episodes (n, ...).
         model: the model; or a batch of models, each with the same number of consecutive copies.
+
+    `before` and `noise` are for observations by real sensors, which are late and inexact.
     """
 
     t: np.ndarray
@@ -72,6 +74,30 @@ class TaskState:
     goal: np.ndarray
     model: Model | ModelBatch = field(repr=False)
     _known: dict[Any, np.ndarray] = field(default_factory=dict, repr=False)
+    _memory: TaskMemory | None = field(default=None, repr=False)
+
+    def before(self, actions: int | np.ndarray) -> TaskState:
+        """The state a number of actions ago, at most `Task.memory`; the first state of the episode if it is shorter.
+
+        Args:
+            actions: a number for all copies, or one for each, (n,).
+        Raises:
+            ModelError: the number is not an integer from 0 to `Task.memory`.
+        """
+        ago, most = np.broadcast_to(np.asarray(actions), len(self.t)), 0 if self._memory is None else self._memory.length
+        if ago.dtype.kind not in "iu" or (ago < 0).any() or (ago > most).any():
+            rule = f"must be integers from 0 to the memory of the task, {most}"
+            raise ModelError(f"actions: {rule} (got {actions!r})")
+        if self._memory is None:
+            return self
+        return replace(self, **self._memory.states(ago), _known={})
+
+    def noise(self, size: int) -> np.ndarray:
+        """Random numbers (n, size) of standard normal distribution. Each copy has its own generator, whose seed follows
+        from that of the copy. The numbers of one state stay the same."""
+        if ("noise", str(size)) not in self._known and self._memory is None:
+            raise ModelError("noise: needs a state of an environment (got another one)")
+        return self._once(("noise", str(size)), lambda: self._memory.noise(size))  # type: ignore[union-attr]
 
     def pose(self, name: str) -> np.ndarray:
         """Poses (n, 4, 4) of the tip of a link, or of a frame, in the world. They are cached."""
@@ -91,10 +117,12 @@ class TaskState:
 
         return self._once((name, "velocity"), made)
 
-    def _by_model(self, compute: Callable[[Model, slice], np.ndarray]) -> np.ndarray:
-        """The results of a function of each model and the slice of its rows, concatenated."""
+    def _by_model(self, compute: Callable[[Model, int | slice], np.ndarray]) -> np.ndarray:
+        """The results of a function of each model and its rows, concatenated."""
         if not isinstance(self.model, ModelBatch):
             return compute(self.model, slice(None))
+        if len(self.model) == len(self.t):
+            return np.array([compute(one, k) for k, one in enumerate(self.model)])
         ends = np.linspace(0, len(self.t), len(self.model) + 1).astype(int).tolist()
         return np.concatenate([compute(one, slice(*span)) for one, span in zip(self.model, pairwise(ends))])
 
@@ -104,13 +132,58 @@ class TaskState:
         return self._known[key]
 
 
+@final
+class TaskMemory:
+    """The last states of n copies, and the random numbers of their present state.
+
+    Args:
+        state: the present state of all copies. length: number of states before it that are stored.
+    """
+
+    def __init__(self, state: TaskState, length: int) -> None:
+        self.length = length
+        self._rows = {name: np.array([getattr(state, name)] * (length + 1)) for name in _REMEMBERED}
+        self._random: list[np.random.Generator | None] = [None] * len(state.t)
+        self._noise: list[list[float]] = [[] for _ in state.t]
+
+    def begin(self, which: np.ndarray, state: TaskState, random: list[np.random.Generator]) -> None:
+        """Begin episodes of the copies `which` (k,), whose generators of random numbers are given."""
+        for name, rows in self._rows.items():
+            rows[:, which] = getattr(state, name)[which]
+        for k, generator in zip(which.tolist(), random):
+            self._random[k], self._noise[k] = generator.spawn(1)[0], []
+
+    def add(self, state: TaskState, moves: np.ndarray) -> None:
+        """Add the states of the copies in the mask `moves` (n,)."""
+        for name, rows in self._rows.items():
+            rows[1:, moves] = rows[:-1, moves]
+            rows[0, moves] = getattr(state, name)[moves]
+        for k in np.flatnonzero(moves).tolist():
+            self._noise[k] = []
+
+    def states(self, ago: np.ndarray) -> dict[str, np.ndarray]:
+        """Fields of TaskState a number of actions ago, (n,)."""
+        return {name: rows[ago, np.arange(len(ago))] for name, rows in self._rows.items()}
+
+    def noise(self, size: int) -> np.ndarray:
+        """The first `size` random numbers of the present states, (n, size)."""
+        for random, known in zip(self._random, self._noise):
+            if random is not None and len(known) < size:
+                known += random.standard_normal(size - len(known)).tolist()
+        return np.array([known[:size] or [0.0] * size for known in self._noise]).reshape(-1, size)
+
+
+_REMEMBERED = ("t", "q", "v", "u", "action")
+
+
 @dataclass(frozen=True, eq=False)
 class Task(ABC):
     """A task of a robot, for `environment` and `vector_environment`.
 
     A subclass defines starts of episodes (`start`), observations (`observe`) and rewards (`reward`), and may override
     other methods. All of them except `start` and `drawn` work on n copies, each row independently. Random numbers must
-    come from the argument of `start`. Time-dependent loads and motions begin at time zero with each episode.
+    come from the argument of `start` or `design`, or from
+    `TaskState.noise`. Time-dependent loads and motions begin at time zero with each episode.
 
     Args:
         model: the model, without Python functions of the state; or a batch of models, for vector environments. Then
@@ -141,6 +214,20 @@ class Task(ABC):
     @abstractmethod
     def reward(self, state: TaskState) -> np.ndarray:
         """Rewards of states, shape (n,)."""
+
+    def design(self, random: np.random.Generator) -> dict[str, Any]:
+        """Values of the description of the robot in the next episode of one copy, by path (`Robot.with_`). Other values
+        are those of `model`. By default every episode has the robot of `model`.
+
+        The structure of the robot, point loads and motions of joints stay. `start` is called afterwards, on the task
+        with the robot of the copy. A task that overrides this gives each copy a model of its own.
+        """
+        return {}
+
+    @property
+    def memory(self) -> int:
+        """Largest number of actions for `TaskState.before`. By default 0."""
+        return 0
 
     def terminated(self, state: TaskState) -> np.ndarray:
         """Whether each state ends its episode, shape (n,). By default none does."""

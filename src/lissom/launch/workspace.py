@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.errors import ModelError, ShapeError, check_kept
-from lissom.forces.terms import write_tables_with_terms
+from lissom.forces.terms import acting_on, write_tables_with_terms
 from lissom.launch.buffers import Buffers
 from lissom.launch.cores import build_lock, cores
 from lissom.launch.warp_private import holding_interpreter
@@ -36,6 +36,7 @@ from lissom.passes.scratch import (
     STATUS_TOO_MANY_PAIRS,
     ScratchStruct,
 )
+from lissom.systems.mass import is_rigid
 
 Call = Callable[..., np.ndarray | None]
 
@@ -289,21 +290,43 @@ def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int]
     return Workspace(buffers if has_own_pool else buffers.resized(batch), pool)
 
 
+# Cached values of a model that stay right when other numbers are written into its tables.
+_OF_STRUCTURE = ("tables", "views of tables", "terms", "derived arrays", "columns", "block columns", "band columns",
+                 "blocks", "store", "redesign")  # fmt: skip
+
+
 def write_model(model: Model, changed: Model) -> bool:
     """Make a model, in place, that of a changed description: on the host, in its tables, and in its pooled buffers.
 
     Its arrays on the device must be its own, on the CPU, and nothing else may compute with it meanwhile.
 
     Returns:
-        False if the structure differs. Then nothing was written.
+        False if the structure differs, or the kernels for the two models. Then nothing was written.
     """
-    if model.runs is not changed.runs or not write_tables_with_terms(model, changed):
+    if model.runs is not changed.runs or acting_on(model) is not acting_on(changed):
+        return False
+    if is_rigid(model) != is_rigid(changed) or not write_tables_with_terms(model, changed):
         return False
     nodes = device_tables(model).node
-    for pool in [pool for pool in model.cache.values() if isinstance(pool, Pool)]:
-        for rows in [buffers.host["rows of nodes"] for buffers in pool.buffers if "rows of nodes" in buffers.host]:
-            rows[: model.n_nodes] = nodes.numpy()
+    for buffers in buffers_of(model):
+        if "rows of nodes" in buffers.host:
+            buffers.host["rows of nodes"][: model.n_nodes] = nodes.numpy()
+        if "gravity" in buffers.host:
+            buffers.host["gravity"][:] = model.gravity
+    forget_numbers(model)
     return True
+
+
+def forget_numbers(model: Model) -> None:
+    """Remove the cached values of a model that depend on its numbers."""
+    for key, value in list(model.cache.items()):
+        if key not in _OF_STRUCTURE and not isinstance(value, Pool):
+            del model.cache[key]
+
+
+def buffers_of(model: Model) -> list[Buffers]:
+    """All pooled buffers of a model."""
+    return [buffers for pool in list(model.cache.values()) if isinstance(pool, Pool) for buffers in pool.buffers]
 
 
 def unpooled_workspace(model: Model, batch: int, make: Callable[[Model, int], Buffers]) -> Workspace:

@@ -110,13 +110,22 @@ def _check_finite(pulls: BodyPulls | LengthPulls, items: list[PathBody | BodyCha
         checks.require(finite, f"link {item.link!r} > {type(item).__name__}", rule, parts[1])
 
 
+# Weight, offset, slope and direction of a path at s, by the ids of actuator and path, with the two.
+Courses = dict[tuple[int, int, float], tuple[Any, Any, tuple[float, np.ndarray, np.ndarray, bool]]]
+_MOST_COURSES = 10_000  # more are discarded
+
+
 @final
 class ActuationBuilder:
     """Collects tendons, chambers and wrenches while a robot is built. Once the nodes have numbers, its other methods
-    return the frozen tables."""
+    return the frozen tables. `courses` is a cache, which later builders of the same robot use."""
 
-    def __init__(self, robot: Robot, bodies: dict[str, PlacedBody], tree: TreeBuilder) -> None:
-        self.robot, self.bodies, self.tree = robot, bodies, tree
+    def __init__(
+        self, robot: Robot, bodies: dict[str, PlacedBody], tree: TreeBuilder, courses: Courses
+    ) -> None:
+        self.robot, self.bodies, self.tree, self.courses = robot, bodies, tree, courses
+        if len(courses) > _MOST_COURSES:
+            courses.clear()
         owners = [a for a in robot.actuators.values() if isinstance(a, _WITH_CHANNELS)]
         self.owners = [actuator for actuator in owners for _ in range(robot.input_size(actuator))]
         self.names = [actuator.name for actuator in self.owners]
@@ -147,7 +156,7 @@ class ActuationBuilder:
             if isinstance(item, PathBody):
                 self._add_pull(channel, item, f"{where} > path[{k}]")
             elif isinstance(item, PathRod):
-                for s, row in _path_rows(self.bodies[item.link], actuator, item, channel, where):
+                for s, row in _path_rows(self.bodies[item.link], actuator, item, channel, where, self.courses):
                     self.rows.setdefault((item.link, s), []).append(row)
         if isinstance(actuator, Tendon):
             self.segments += [(channel, *piece) for piece in _segments(actuator, self.bodies, where)]
@@ -272,14 +281,14 @@ def _unit_of(actuator: Actuator) -> str:
 
 
 def _path_rows(
-    body: PlacedBody, actuator: Tendon | Chamber, item: PathRod, channel: int, where: str
+    body: PlacedBody, actuator: Tendon | Chamber, item: PathRod, channel: int, where: str, courses: Courses
 ) -> Iterator[tuple[float, Any]]:
     """Quadrature points of a path along a body: s and (channel, signed weight, offset, slope, normal).
 
     The weight is −w for a tendon, which shortens, and +wA for a chamber. Each smooth stretch of the basis, clipped to
-    the path, has the rod's number of Gauss points.
+    the path, has the rod's number of Gauss points. Functions of s are called once for each point.
     """
-    path = path_on_rod(actuator, item, body.length)
+    path = path_on_rod(actuator, item, 1.0)
     low, high = sorted((item.start, item.stop))
     for start, stop, points, weights in body.stretches(where):
         a, b = max(start, low), min(stop, high)
@@ -287,8 +296,11 @@ def _path_rows(
             continue
         for fraction, weight in zip((points - start) / (stop - start), weights / (stop - start)):
             s = float(a + (b - a) * fraction)
-            size, d, slope, normal = path(s)
-            yield s, (channel, weight * (b - a) * body.length * size, d, slope, normal)
+            known = courses.get((id(actuator), id(item), s))
+            if known is None:
+                known = courses[id(actuator), id(item), s] = (actuator, item, path(s))
+            size, d, slope, normal = known[2]
+            yield s, (channel, weight * (b - a) * body.length * size, d, slope / body.length, normal)
 
 
 def path_on_rod(

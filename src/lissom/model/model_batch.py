@@ -25,6 +25,7 @@ _PACKED = {
     "points": ("run_start", "run_v", "phi"),
     "runs": ("phi1", "phi2"),
 }
+FUNCTIONS_OF_TIME = {"loads": "wrench", "prescribed": "functions", "fluid": "current"}  # fields by group
 
 
 @final
@@ -196,20 +197,24 @@ def _of_time(models: Sequence[Model], found: dict[str, Any]) -> dict[str, Any]:
     """The groups with functions of time whose descriptions are the same in all models, with the first model's
     functions."""
     first, out = models[0], {}
-    robots = [model.description for model in models]
-    if _all_same([[(x.force, x.moment) for x in robot.loads.values()] for robot in robots]):
-        out["loads"] = replace(found["loads"], wrench=first.loads.wrench)
-    if _all_same([[(x.position, x.velocity, x.acceleration) for x in robot.motions.values()] for robot in robots]):
-        out["prescribed"] = replace(found["prescribed"], functions=first.prescribed.functions)
-    if _all_same([[(robot.fluid and robot.fluid.current,)] for robot in robots]):
-        out["fluid"] = replace(found["fluid"], current=first.fluid.current)
+    for group, name in FUNCTIONS_OF_TIME.items():
+        if all(act_alike(model.description, first.description, group) for model in models):
+            out[group] = replace(found[group], **{name: getattr(getattr(first, group), name)})
     return out
 
 
-def _all_same(described: list[list[tuple[Any, ...]]]) -> bool:
-    """Whether numbers and functions of time are the same in all descriptions."""
-    first = described[0]
-    return all(len(x) == len(first) and all(map(_same, x, first)) for x in described)
+def _functions_of_time(robot: Robot, group: str) -> list[Any]:
+    """The numbers and functions of time of a description for a group of tables."""
+    if group == "loads":
+        return [(x.force, x.moment) for x in robot.loads.values()]
+    if group == "prescribed":
+        return [(x.position, x.velocity, x.acceleration) for x in robot.motions.values()]
+    return [robot.fluid and robot.fluid.current]
+
+
+def act_alike(a: Robot, b: Robot, group: str) -> bool:
+    """Whether two descriptions are known to give the same functions of time for a group of tables."""
+    return _same(_functions_of_time(a, group), _functions_of_time(b, group))
 
 
 def sharing(model: Model, first: Model, store: dict[Any, Any]) -> Model:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import is_dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -117,7 +118,18 @@ def write_tables(model: Model, changed: Model) -> bool:
     model.__dict__.update({name: value for name, value in vars(changed).items() if name not in own})
     for key in ("motions", ("steady loads",), ("laws of time",)):
         model.cache.pop(key, None)
+    for array, compute in model.cache.get("derived arrays", {}).values():
+        array.numpy()[...] = compute(model)
     return True
+
+
+def derived_array(model: Model, name: str, compute: Callable[[Model], np.ndarray]) -> Any:
+    """An array on the device of numbers that are computed from tables of a model, made once. `write_tables` computes
+    them again."""
+    known = model.cache.setdefault("derived arrays", {})
+    if name not in known:
+        known[name] = device_array(model, name, compute(model), wp.float64), compute
+    return known[name][0]
 
 
 def with_anchors(tables: TablesStruct, anchor: Any) -> TablesStruct:

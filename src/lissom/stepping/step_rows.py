@@ -14,7 +14,7 @@ from lissom.launch.buffers import Buffers
 from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables, device_array
+from lissom.model.tables import Tables, derived_array
 from lissom.passes import kinds, traversal
 from lissom.passes.features import may_have_loops
 from lissom.passes.scratch import Scratch
@@ -115,9 +115,13 @@ def step_rows(w: Buffers, model: Model, left: int = 0, anchored: int = 0) -> Ste
     for name in StepRowsStruct.vars:
         if name != "inverse_scale":
             setattr(x, name, w.buffer(name, (w.batch, sizes.get(name, nv))))
-    scales = [device_array(one, "inverse scale", 1.0 / one.dofs.scale, wp.float64) for one in model.models or (model,)]
+    scales = [derived_array(one, "inverse scale", _inverse_scales) for one in model.models or (model,)]
     x.inverse_scale = w.per_model(scales[0], scales)
     return x
+
+
+def _inverse_scales(model: Model) -> np.ndarray:
+    return 1.0 / model.dofs.scale
 
 
 def scheme_numbers(

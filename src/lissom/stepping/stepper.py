@@ -12,6 +12,7 @@ place in it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, final
 
@@ -23,9 +24,11 @@ from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.contacts import contact_anchors
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.errors import ConvergenceError, ShapeError
+from lissom.launch.redraw import redraw
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks
+from lissom.robot.robot import Robot
 from lissom.stepping.adaptive import AdaptiveMotion
 from lissom.stepping.driver import Motions, TimeRows, accelerations, checkpoint_of, restored
 from lissom.stepping.python_stages import ImplicitSteps
@@ -262,6 +265,17 @@ class Copies:
         self.w.host["counts"][which], self._taken[which] = 0, 0
         for k, one in enumerate(own if "anchor" in self.w.host else ()):
             self.w.host["anchor"][which[k]] = contact_anchors(one, q[k], v[k]).reshape(-1, 3)
+
+    def redraw(self, k: int, robot: Robot, values: Mapping[str, Any]) -> None:
+        """Give copy k the model of a description with other values by path. Its state stays; `place` sets a start.
+
+        The model must be the common Model of a `changeable` batch with one model for each copy.
+
+        Raises:
+            ModelError: as redraw.
+        """
+        redraw(self.model, k, robot, values)
+        self.w.put_gravity()
 
     def _accelerations(
         self, which: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray

@@ -28,7 +28,7 @@ from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
 from lissom.lie.types import by_reference, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables, device_array
+from lissom.model.tables import Tables, derived_array
 from lissom.passes import kinds
 from lissom.passes.columns import Columns, Matrix, column_width
 from lissom.passes.features import may_have_loops
@@ -84,13 +84,14 @@ def bordered_width(model: Model) -> int:
 
 def scale_array(model: Model) -> Any:
     """Units of the coordinates on the device, zero for prescribed ones; made once."""
-    model = model.models[0] if model.models else model
-    if "scale of loops" not in model.cache:
-        scale = np.zeros(column_width(model))
-        scale[: model.nv] = model.dofs.scale
-        scale[model.prescribed.dof] = 0.0
-        model.cache["scale of loops"] = device_array(model, "scale of loops", scale, wp.float64)
-    return model.cache["scale of loops"]
+    return derived_array(model.models[0] if model.models else model, "scale of loops", _scales)
+
+
+def _scales(model: Model) -> np.ndarray:
+    scale = np.zeros(column_width(model))
+    scale[: model.nv] = model.dofs.scale
+    scale[model.prescribed.dof] = 0.0
+    return scale
 
 
 def loop_rows(model: Model, batch: int, square: Any = None, *, dense: bool = True) -> LoopRowsStruct:
