@@ -30,10 +30,7 @@ def arm():
 class Lift(ls.gym.Task):
     """Bend an arm of unknown stiffness and length by a tendon, seen late and inexactly."""
 
-    @property
-    def memory(self):
-        """Three actions."""
-        return 3
+    memory = 3
 
     def design(self, random):
         """Another stiffness, length, tip and gravity in each episode."""
@@ -118,7 +115,9 @@ def test_past_states_and_noise():
         seen.append(state)
         for ago in range(4):
             then = seen[max(len(seen) - 1 - ago, 0)]
-            assert all(np.array_equal(getattr(state.before(ago), x), getattr(then, x)) for x in ("t", "q", "v", "action"))
+            assert all(
+                np.array_equal(getattr(state.before(ago), x), getattr(then, x)) for x in ("t", "q", "v", "action")
+            )
         mixed = state.before(np.arange(4))
         assert all(np.array_equal(mixed.q[ago], state.before(ago).q[ago]) for ago in range(4))
         first = state.noise(200)
@@ -149,5 +148,5 @@ def test_wrong_designs_and_delays_get_one_line():
             """No values by path."""
             return [1.0]
 
-    with pytest.raises(ls.ModelError, match="Wrong.design: must return values by path"):
+    with pytest.raises(ls.ModelError, match=r"Wrong\.design: must return values by path"):
         ls.gym.environment(Wrong(arm(), most=3.0))

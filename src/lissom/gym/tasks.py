@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -84,7 +84,10 @@ class TaskState:
         Raises:
             ModelError: the number is not an integer from 0 to `Task.memory`.
         """
-        ago, most = np.broadcast_to(np.asarray(actions), len(self.t)), 0 if self._memory is None else self._memory.length
+        ago, most = (
+            np.broadcast_to(np.asarray(actions), len(self.t)),
+            0 if self._memory is None else self._memory.length,
+        )
         if ago.dtype.kind not in "iu" or (ago < 0).any() or (ago > most).any():
             rule = f"must be integers from 0 to the memory of the task, {most}"
             raise ModelError(f"actions: {rule} (got {actions!r})")
@@ -194,8 +197,11 @@ class Task(ABC):
         period: duration of an action [s].
         steps: number of time steps of an action.
         limit: number of actions after which an episode is truncated.
+    Fields of the class:
+        memory: largest number of actions for `TaskState.before`.
     """
 
+    memory: ClassVar[int] = 0
     model: Model | ModelBatch
     most: Numbers = 1.0
     least: Numbers | None = None
@@ -223,11 +229,6 @@ class Task(ABC):
         with the robot of the copy. A task that overrides this gives each copy a model of its own.
         """
         return {}
-
-    @property
-    def memory(self) -> int:
-        """Largest number of actions for `TaskState.before`. By default 0."""
-        return 0
 
     def terminated(self, state: TaskState) -> np.ndarray:
         """Whether each state ends its episode, shape (n,). By default none does."""

@@ -58,12 +58,13 @@ def redraw(common: Model, k: int, robot: Robot, values: Mapping[str, Any]) -> No
         if "gravity" in buffers.host:
             buffers.host["gravity"][k] = model.gravity
     forget_numbers(common)
-    groups = common.__dict__
+    groups: dict[str, Any] = common.__dict__
     for item in fields(Model):
         name = item.name
         if name in ("cache", "models", "description") or getattr(model, name) is before[name]:
             continue
-        group, shared = getattr(model, name), groups[name]
+        group: Any = getattr(model, name)
+        shared: Any = groups[name]
         if isinstance(group, int | str):
             continue  # the structure, which is the same
         if not is_dataclass(shared):

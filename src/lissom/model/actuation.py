@@ -120,9 +120,7 @@ class ActuationBuilder:
     """Collects tendons, chambers and wrenches while a robot is built. Once the nodes have numbers, its other methods
     return the frozen tables. `courses` is a cache, which later builders of the same robot use."""
 
-    def __init__(
-        self, robot: Robot, bodies: dict[str, PlacedBody], tree: TreeBuilder, courses: Courses
-    ) -> None:
+    def __init__(self, robot: Robot, bodies: dict[str, PlacedBody], tree: TreeBuilder, courses: Courses) -> None:
         self.robot, self.bodies, self.tree, self.courses = robot, bodies, tree, courses
         if len(courses) > _MOST_COURSES:
             courses.clear()

@@ -252,7 +252,9 @@ def number(nodes: list[Node], pulled: Iterable[Node | None]) -> tuple[list[Node]
     Returns:
         the nodes in the order of their numbers; the count of those that come first.
     """
-    carries = {node for node in pulled if node is not None} | {node for node in nodes if node.inertia is not _NO_INERTIA and node.inertia.any()}
+    carries = {node for node in pulled if node is not None} | {
+        node for node in nodes if node.inertia is not _NO_INERTIA and node.inertia.any()
+    }
     for node in reversed(nodes):
         if node in carries and node.parent is not None:
             carries.add(node.parent)
