@@ -75,7 +75,7 @@ def redraw(common: Model, k: int, robot: Robot, values: Mapping[str, Any]) -> No
         apart = {part: Differs(f"{name} > {part}", x) for part, (x, y) in parts.items()
                  if x is not y and not isinstance(y, Differs | int | str)}  # fmt: skip
         if apart:
-            groups[name] = replace(shared, **apart)
+            groups[name] = replace(groups[name], **apart)
 
 
 def _refuse(robot: Robot, values: Mapping[str, Any], what: str) -> None:
