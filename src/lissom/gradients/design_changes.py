@@ -5,9 +5,8 @@ value p changes only these tables T, the derivative
 
     r_p = (r(T + P T') − r(T)) / P                                                                        (1)
 
-is exact for any P, here the size of p. T' is the derivative of the tables alone, by a difference of third order in the
-error, or of all orders if the tables are affine in p. Other tables, such as lengths and placements, move the robot:
-r is then differenced over p.
+is exact for any P, here the size of p. T' is the derivative of the tables alone, by a central difference with an error
+of 1e-10. Other tables, such as lengths and placements, move the robot: r is then differenced over p.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from lissom.errors import ModelError
 from lissom.launch.workspace import write_model
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model, with_groups
-from lissom.model.redesign import described
+from lissom.model.redesign import described, redesign_of
 from lissom.robot.paths import number_at, with_each
 
 SHARE = 1e-4  # step of the differences over a value, or over the largest number of its array
 CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
 _NEAR = ((-1.0, 1.0), (-0.5, 0.5))
 _ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
-_STRAIGHT = 1e-13  # largest second difference of tables that are affine in a value, relative to the largest number
+_SMALL_SHARE = 1e-5  # the same for tables alone, whose differences lose no digits in sums
 # tables in which the residual is linear, by group
 _LINEAR = {
     "nodes": ("inertia", "dry", "heavy"),
@@ -70,7 +69,7 @@ class Change:
     """How one number of the description changes the tables of a model.
 
     Fields:
-        stencil: of the number; two models suffice if all changed tables are affine in it.
+        stencil: of the number; two models suffice if the residual is linear in all changed tables.
         size: P of (1).
         moves: whether tables change in which the residual is not linear.
         touches: whether the tables of contacts change, or tables that move the robot.
@@ -186,17 +185,13 @@ def _models(model: Model, path: str, index: tuple[int, ...], steps: tuple[float,
     return tuple(described(model, robot) for robot in with_each(model.description, path, values))
 
 
-def _stencil(model: Model, path: str, index: tuple[int, ...], near: tuple[Model, ...] | None = None) -> Stencil:
-    """The stencil of one number, central or one-sided. near: its models at ∓ one step, if they are known."""
+def _stencil(model: Model, path: str, index: tuple[int, ...]) -> Stencil:
+    """The stencil of one number, central or one-sided."""
     size, tried = _sized(_value(model, path)[1], index), []
     for side, (places, weights) in ((1.0, CENTRAL), (1.0, _ONE_SIDED), (-1.0, _ONE_SIDED)):
         h = side * SHARE * size
         try:
-            if near is not None and places is CENTRAL[0]:
-                far = _models(model, path, index, (places[0] * h, places[-1] * h))
-                models = (far[0], *near, far[1])
-            else:
-                models = _models(model, path, index, tuple(c * h for c in places))
+            models = _models(model, path, index, tuple(c * h for c in places))
         except ModelError as error:
             tried.append(error)
             continue
@@ -206,34 +201,29 @@ def _stencil(model: Model, path: str, index: tuple[int, ...], near: tuple[Model,
 
 def _change(model: Model, path: str, index: tuple[int, ...]) -> Change:
     size = _sized(_value(model, path)[1], index)
-    (below, above), weights = _NEAR
-    try:
-        near: tuple[Model, ...] | None = _models(model, path, index, (below * SHARE * size, above * SHARE * size))
-    except ModelError:
-        near = None  # a rule of the description allows values on one side only
-    if near is not None and _is_affine(model, near):
-        h = SHARE * size
-        stencil = Stencil(near, tuple(weight / h for weight in weights), (below * h, above * h))
-    else:
-        stencil = _stencil(model, path, index, near)
+    stencil = _stencil_of_tables(model, path, index, _SMALL_SHARE * size) or _stencil(model, path, index)
     moves = any(_moves(model, one) for one in stencil.models)
     touches = moves or any(one.contacts is not model.contacts for one in stencil.models)
     linear = None if moves else _with_slopes(model, stencil, size)
     return Change(stencil, size, moves, touches, linear)
 
 
-def _is_affine(model: Model, near: tuple[Model, ...]) -> bool:
-    """Whether all tables that differ in two models on both sides of a model are affine in the number that differs. The
-    residual must be linear in them."""
-    for one in near:
+def _stencil_of_tables(model: Model, path: str, index: tuple[int, ...], h: float) -> Stencil | None:
+    """The stencil of two models of a number that changes only tables in which the residual is linear. None for other
+    numbers; a number that had none for an earlier model of the same structure is not tried."""
+    known = redesign_of(model).others
+    if (path, index) in known:
+        return None
+    places, weights = _NEAR
+    try:
+        models = _models(model, path, index, tuple(c * h for c in places))
+    except ModelError:
+        return None  # a rule of the description allows values on one side only
+    for one in models:
         if one.contacts is not model.contacts or one.spools is not model.spools or _moves(model, one):
-            return False
-    below, above = near
-    for name, field in _linear_fields(model, near):
-        a, b, c = (_table(one, name, field) for one in (below, model, above))
-        if np.abs(a - 2.0 * b + c).max(initial=0.0) > _STRAIGHT * np.abs(b).max(initial=0.0):
-            return False
-    return True
+            known.add((path, index))
+            return None
+    return Stencil(models, tuple(weight / h for weight in weights), tuple(c * h for c in places))
 
 
 def _table(model: Model, name: str, field: str) -> np.ndarray:

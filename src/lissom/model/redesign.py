@@ -58,7 +58,12 @@ def redesign_of(model: Model) -> Redesign:
 
 @final
 class Redesign:
-    """Makes models of descriptions that differ from that of a model in values."""
+    """Makes models of descriptions that differ from that of a model in values.
+
+    Fields:
+        others: numbers of the description, by path and index, that change more than tables in which the residual is
+            linear.
+    """
 
     def __init__(self, model: Model, assembly: Assembly | None) -> None:
         self.first = with_groups(model, cache={})
@@ -67,6 +72,7 @@ class Redesign:
         self.last = self.first
         self.assembly = assembly
         self.order: list[Node] = []
+        self.others: set[tuple[str, tuple[int, ...]]] = set()
         self.lock = RLock()
 
     @np.errstate(all="ignore")  # numbers that overflow are refused at the end
