@@ -280,7 +280,8 @@ class PlacedRod(PlacedBody):
         turning = np.any([self.strain.modes(s)[:3].any(axis=0) for s in np.linspace(0.013, 0.987, 7).tolist()], axis=0)
         tree.scale[block] = np.where(turning, 1.0 / rod.length, 1.0)
         tree.put_elasticity(block.start, (K + K.T) / 2, (D + D.T) / 2)
-        warn_inexact(rod, where)
+        if tree.warns:
+            warn_inexact(rod, where)
         wake = None if self.felt is None else self.felt.wake(rod.section)
         if wake is not None:
             tree.tails.append((self.nodes[-1], wake))

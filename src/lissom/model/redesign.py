@@ -29,6 +29,10 @@ from lissom.robot import checks
 from lissom.robot.robot import PARTS, Link, Robot, check_parts
 
 
+# Kinds of parts that read sections and materials of links, besides their places.
+_OF_SECTIONS = ("contacts", "forces")
+
+
 @final
 class _OtherStructure(Exception):
     """The structure of the robot changes."""
@@ -111,9 +115,12 @@ class Redesign:
         for name in ("description", "cache"):
             groups.pop(name, None)
         assembly.robot = assembly.tree.robot = robot
-        count, moved = len(assembly.tree.nodes), _place_links(assembly, before)
+        assembly.tree.warns = False  # the first build has shown its warnings
+        count = len(assembly.tree.nodes)
+        moved, stays = _place_links(assembly, before)
         changed = {kind for kind in PARTS if not _same_parts(getattr(before, kind), getattr(robot, kind))}
-        changed |= {kind for kind in PARTS if moved and getattr(robot, kind)}
+        on_links = _OF_SECTIONS if stays else PARTS
+        changed |= {kind for kind in on_links if moved and getattr(robot, kind)}
         wet = bool(moved) and bool(assembly.tree.wet or assembly.tree.tails)
         for kinds, attach in (
             ({"loads"}, assembly.attach_loads),
@@ -254,13 +261,13 @@ def _alike_links(a: Link, b: Link) -> bool:
     return basis[0] is basis[1]
 
 
-def _place_links(assembly: Assembly, before: Robot) -> dict[str, bool]:
+def _place_links(assembly: Assembly, before: Robot) -> tuple[dict[str, bool], bool]:
     """Place the links that differ from an earlier description, and those whose joints begin elsewhere.
 
     Returns:
-        their names, each with whether the bases of its nodes differ.
+        their names, each with whether the bases of its nodes differ; and whether all places on links stay.
     """
-    robot, moved = assembly.robot, {}
+    robot, moved, stays = assembly.robot, {}, True
     for name in assembly.bodies:
         link = robot.links[name]
         if link is not before.links[name] or (
@@ -268,11 +275,11 @@ def _place_links(assembly: Assembly, before: Robot) -> dict[str, bool]:
         ):
             if not moved:
                 _unlock(assembly)
-            moved[name] = _place(assembly, link)
-    if moved:
-        for node in assembly.tree.nodes:
-            node.neutral = None
-    return moved
+            moved[name], at_place = _place(assembly, link)
+            stays = stays and at_place and link.joint is before.links[name].joint
+    for node in assembly.tree.nodes if not stays else ():
+        node.neutral = None
+    return moved, stays
 
 
 def _same_frames(a: Frame, b: Frame) -> bool:
@@ -286,11 +293,14 @@ def _unlock(assembly: Assembly) -> None:
         setattr(tree, name, getattr(tree, name).copy())
 
 
-def _place(assembly: Assembly, link: Link) -> bool:
-    """Place a link once more, and copy its new nodes to the nodes that it had. Returns whether their bases or poses
-    differ."""
+def _place(assembly: Assembly, link: Link) -> tuple[bool, bool]:
+    """Place a link once more, and copy its new nodes to the nodes that it had.
+
+    Returns:
+        whether their bases or poses differ, and whether all places on the link stay.
+    """
     tree, old = assembly.tree, assembly.bodies[link.name]
-    k = tree.index[link.name]
+    k, begin = tree.index[link.name], old.anchor(0.0)
     known = [node for node in tree.nodes if node.link == k]
     if isinstance(link.body, DeformableBody):
         raise _OtherStructure
@@ -312,9 +322,10 @@ def _place(assembly: Assembly, link: Link) -> bool:
     place = {id(new): node for new, node in zip(made["nodes"], known)}
     for name in ("groups", "wet", "tails"):
         _put_rows(lists[name], [(place[id(row[0])], *row[1:]) for row in made[name]], k)
-    differ = False
+    differ, stays = False, True
     for new, node in zip(made["nodes"], known):
         differ = differ or not _same_bases(new, node)
+        stays = stays and _same_place(new, node)
         parent = None if new.parent is None else place.get(id(new.parent), new.parent)
         if parent is not node.parent:
             raise _OtherStructure
@@ -322,7 +333,14 @@ def _place(assembly: Assembly, link: Link) -> bool:
     for name, value in vars(body).items():
         if name != "known":
             setattr(body, name, _renamed(value, place))
-    return differ
+    return differ, stays and not differ and _same_frames(begin, body.anchor(0.0))
+
+
+def _same_place(a: Node, b: Node) -> bool:
+    """Whether two nodes carry the same frame if their parents do."""
+    if (a.h, a.kappa, a.s) != (b.h, b.kappa, b.s) or a.pose is not b.pose:
+        return False
+    return all(x is y or _same_arrays(x, y) for x, y in ((a.G, b.G), (a.xi1, b.xi1), (a.xi2, b.xi2)))
 
 
 def _same_bases(a: Node, b: Node) -> bool:

@@ -100,7 +100,7 @@ class TreeBuilder:
         Args:
             sizes: number of coordinates of each link's body.
         """
-        self.robot = robot
+        self.robot, self.warns = robot, True
         self.names = list(robot.links)
         self.index = {name: k for k, name in enumerate(self.names)}
         self.sizes = sizes
