@@ -91,3 +91,63 @@ def loss(model: ls.Model, x: dict[str, Any]) -> tuple[float, dict[str, np.ndarra
         "routes": routes,
         "tensions": weights.T @ found.u + effort,
     }
+
+
+def designed(model: ls.Model, iterations: int = 150) -> ls.Minimum:
+    """The design and the tensions found."""
+
+    def inside(x: dict[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Share of the radius at the places of both tendons less their distances from the axis [m], (2, 4)."""
+        at = np.array(
+            [np.interp(np.linspace(0.0, 1.0, 4), np.linspace(0.0, 1.0, POINTS), row) for row in np.eye(POINTS)]
+        )
+        sides, apart = np.array([1.0, -1.0]), np.zeros((2, 4, 4, 2))
+        for side, sign in enumerate(sides):
+            apart[side, range(4), range(4), side] = -sign
+        by_radii = np.broadcast_to(INSIDE * at.T, (2, 4, POINTS))
+        return (INSIDE * x["radii"] @ at - sides[:, None] * x["routes"].T), {
+            "radii": by_radii,
+            "routes": apart,
+            "tensions": np.zeros((2, 4, KNOTS, 2)),
+        }
+
+    least = np.tile((0.002, -INSIDE * THICKEST), (4, 1))
+    bounds = {"radii": (THINNEST, THICKEST), "routes": (least, -least[:, ::-1]), "tensions": (0.0, STRONGEST)}
+    limits = [(inside, 0.0, None)]
+    options = {"bounds": bounds, "constraints": limits, "iterations": iterations, "tolerance": 1e-5}
+    return ls.minimize(lambda x: loss(model, x), start=start(), **options)
+
+
+def simulated(model: ls.Model, x: dict[str, Any], **options: Any) -> ls.Trajectory:
+    """The motion of a design by `simulate`."""
+    tensions = ls.Tabulated(np.linspace(0.0, DURATION, KNOTS), x["tensions"], interpolation="linear")
+    times = np.linspace(0.0, DURATION, STEPS + 1)
+    return ls.simulate(model.with_(design(x)), DURATION, u=tensions, t_eval=times, **options)
+
+
+def distances(motion: ls.Trajectory) -> np.ndarray:
+    """Distances of the tip from its target at all times [m]."""
+    return np.linalg.norm(ls.frame_pose(motion.model, motion.q, "finger")[:, :3, 3] - TARGET, axis=1)
+
+
+def main(folder: str | Path | None = None, iterations: int = 150) -> dict[str, float]:
+    """Find the finger; the numbers, pictures of it and a film of its motion."""
+    model = build()
+    found = designed(model, iterations)
+    numbers = {"gradients": float(found.calls), "time of the search [s]": found.seconds}
+    late = np.arange(STEPS + 1) > STEPS // 2
+    for name, x in (("before", start()), ("after", found.values)):
+        motion = simulated(model, x, rtol=1e-8, atol=1e-10)
+        numbers[f"distance from the point, {name} [mm]"] = 1e3 * float(np.sqrt(np.mean(distances(motion)[late] ** 2)))
+        if folder is not None:
+            shown = motion.q[[0, STEPS // 4, STEPS // 2, STEPS]]
+            ls.render(motion.model, shown, Path(folder) / f"{name}.png", title=name)
+            motion.animate(Path(folder) / f"{name}.mp4", trail="finger")
+    if folder is not None:
+        print(found.report)
+    return numbers
+
+
+if __name__ == "__main__":
+    for name, value in main(*sys.argv[1:]).items():
+        print(f"{name:44s}{value:12.4f}")

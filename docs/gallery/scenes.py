@@ -147,6 +147,10 @@ SCENES = {
     ),
     "custom_cable": Scene(rests(0), ("tip error", "cable taken in")),
     "designed_arm": Scene(rests(-1), ("height before [mm]", "height after [mm]")),
+    "designed_finger": Scene(
+        motion(-1, shapes=5, trail="finger"),
+        ("distance from the point, before [mm]", "distance from the point, after [mm]"),
+    ),
     "drones": Scene(motion(shapes=4), ("momentum against impulse, CVODE [-]", "out of the plane [m]")),
     "fin_ray_finger": Scene(motion(shapes=4, span=(0.0, 0.25)), ("drive > tip travel", "dynamics > mismatch of d/dq")),
     "flagellum_propeller": Scene(motion(shapes=3), ("speed, swimming [m/s]", "thrust [N]", "drag of the body [N]")),
