@@ -5,9 +5,9 @@
 All in units of the calibration, the inverse dynamics of a chain of four rods (48 degrees of freedom) inside a kernel.
 "ID" is inverse dynamics, "M" the mass matrix, "ID'" inverse dynamics with its three derivatives; each of one launch for
 one state ("single"), and per state of a launch for eight ("batch"). Neither counts the few µs of the public function.
-Bodies whose points move linearly run in kernels, beside the rod with as many coordinates; of the others JAX gives the
-integrals before each launch, beside the native rod that moves as they do, where there is one. The first call is of ID,
-JAX's compiling included, with the kernels compiled before.
+Bodies whose points move linearly run in kernels, beside the rod with as many coordinates. The integrals of others are
+native code in kernels, or JAX gives them before each launch; they stand beside the native rod that moves as they do,
+where there is one. The first call is of ID, JAX's compiling included, with the kernels compiled before.
 
 The peers are timed in the same run: scikit-fem assembles internal forces and tangent of the same finite elements with
 the same law, undamped, soromox does forward dynamics of the same segments of constant strain. lissom's ID' has the
@@ -130,8 +130,8 @@ def _beside_rods(name: str, function: Any, n: int, domain: Any) -> Iterator[Case
     yield Case(f"{name}, linear", robot(body), 1e-2, f"rod of {n}")
 
 
-def by_jax() -> Iterator[Case]:
-    """Bodies whose integrals JAX gives, each after the native rod that moves as they do."""
+def other_motions() -> Iterator[Case]:
+    """Bodies whose integrals are native code or come from JAX, each after the native rod that moves as they do."""
     cylinder = ls.DomainCylinder(LENGTH, RADIUS)
     strains: list[tuple[str, Any, Any]] = [
         ("constant curvature, planar", ls.KinematicsStrain.constant_curvature(LENGTH, planar=True),
@@ -323,8 +323,8 @@ def main() -> None:
     for name in ("linear", "Saint Venant-Kirchhoff"):
         ratio = (found[f"finite elements in 20 modes, {name}"] / found["rod of 20"]).max(axis=0)
         print(f"  {name:24s}ID {ratio[0]:.2f}, M {ratio[1]:.2f}, ID with derivatives {ratio[2]:.2f}")
-    print(f"\n{'other motions, by JAX':{WIDTH}s}{ends}\n{HEAD}")
-    table(by_jax(), calibration, first=True)
+    print(f"\n{'other motions, by native code or JAX':{WIDTH}s}{ends}\n{HEAD}")
+    table(other_motions(), calibration, first=True)
     scikit_fem(calibration)
     soromox(calibration)
     again = in_kernel(rod_chain())

@@ -125,7 +125,7 @@ def test_large_bodies_stay_with_jax():
     """Purpose: a body of more coordinates than native code has is evaluated as before."""
 
     def many(x, q):
-        return x + jnp.stack([q[:3].sum() * x[0], q[3:6].sum() * x[0], q[6:].sum() * x[0]])  # fmt: skip
+        return x + jnp.stack([q[:3].sum() * x[0], q[3:6].sum() * x[0], q[6:].sum() * x[0]])
 
     law = ls.HyperelasticSaintVenantKirchhoff(young=2e5, poisson=0.3)
     body = ls.DeformableBody(ls.KinematicsFunction(many, 9), ls.DomainBox(LENGTH, 0.03, 0.02, degree=4), law, 1e3)
@@ -144,3 +144,70 @@ def test_laws(law):
     x = integrals.values(q, v)
     for one, other in zip(found[-3:], (x.U, x.g + x.d, x.d_v)):
         assert_close(one, other)
+
+
+BUMPS = ls.InflationBumps(angles=(0.0, np.pi), sharpness_along=2.0)
+PARTS = ls.BasisPiecewiseConstant(bending_y=2, elongation=1)
+CURVED = ls.KinematicsStrain.constant_curvature(LENGTH, elongation=True)
+PRIMITIVES = [
+    ls.PrimitiveStretch([[0.0, 1.0]]), ls.PrimitiveSource([[0.0, 1e-5]]), ls.PrimitiveBending([[3.0]], "y"),
+    ls.PrimitiveTwist([[0.0, 1.0]]),
+]  # fmt: skip
+MOTIONS = {
+    "pieces": (ls.KinematicsStrain(LENGTH, PARTS), 1.0),
+    "inflation": (ls.KinematicsStrain.constant_curvature(LENGTH, planar=True, inflation=BUMPS), 0.3),
+    "volume": (ls.KinematicsVolumePreserving(LENGTH, PRIMITIVES), 0.5),
+}
+
+
+@pytest.mark.parametrize("name", list(MOTIONS))
+def test_compositions(name):
+    """Purpose: integrals, their derivatives and frames of the library's motions equal those of JAX."""
+    motion, size = MOTIONS[name]
+    law = ls.HyperelasticSaintVenantKirchhoff(young=2e5, poisson=0.3, damping_time=0.02)
+    body = ls.DeformableBody(motion, ls.DomainCylinder(LENGTH, 0.01, degree=4), law, 1e3)
+    integrals, n, native = body.integrals, motion.n, body.integrals.native
+    q, v = size * np.random.default_rng(3).uniform(-1.0, 1.0, (2, n))
+    vectors, square, cube = [(n, 3)], (n, n), (n, n, 3)
+    shapes = [(3,), (3, 3), (n, 3), (n, 3, 3), square, (3,), (3,), (n, 3), (n,), (), (n,), square]
+    found = [np.zeros(shape) for shape in shapes]
+    native.functions.call(0, [q, v, native.table], found)
+    x = integrals.values(q, v)
+    for one, other in zip(found, (*x[1:10], x.U, x.g + x.d, x.d_v), strict=True):
+        assert np.isfinite(other).all()
+        assert_close(one, other)
+    shapes = [*vectors, *vectors, square, cube, (n, n, 3, 3), cube, *vectors, *vectors, square, cube, square, cube]
+    found = [np.zeros(shape) for shape in [*shapes, (n, n, n)]]
+    native.functions.call(1, [q, v, native.table], found)
+    y = integrals.derivatives(q, v, np.zeros(n))
+    for one, other in zip(found[:11], (*y[:10], y.K + y.d_q), strict=True):
+        assert_close(one, other)
+    for turns in (True, False):
+        frame = body.frames.at((0.8 * LENGTH, 0.004, 0.002), turns=turns)
+        found = [np.zeros(shape) for shape in ((3, 3), (3,), (n, 6), (n, n, 6))]
+        frame.native.call(0, [q], found)
+        curved = np.zeros((n, n, n, 6))
+        frame.native.call(1, [q], [curved])
+        x = frame.derivatives(q[None])
+        for one, other in zip(found, (x.g[0, :3, :3], x.g[0, :3, 3], x.S[0], x.S_q[0]), strict=True):
+            assert_close(one, other)
+        slopes = [np.zeros((n, n, 6)) for _ in range(2 * n)]
+        for slope, move in zip(slopes, np.concatenate([np.eye(n), -np.eye(n)])):
+            frame.native.call(0, [q + 1e-5 * move], [*found[:3], slope])
+        expected = np.stack([(slopes[e] - slopes[n + e]) / 2e-5 for e in range(n)], axis=2)
+        np.testing.assert_allclose(curved, expected, rtol=0.0, atol=1e-7 * np.abs(expected).max())
+
+
+def test_arms_of_compositions_stay_in_kernels():
+    """Purpose: a robot of such bodies, one behind the other, needs no Python."""
+    law, domain = ls.HyperelasticUniaxial(young=2e5, poisson=0.3), ls.DomainCylinder(LENGTH, 0.01)
+    soft, robot = ls.DeformableBody(CURVED, domain, law, 1e3, tip="tip"), ls.Robot("arm")
+    for name, parent in (("near", None), ("far", "near")):
+        robot.add_link(name, soft, parent=parent)
+    model = robot.build()
+    assert not model.calls_python
+    q, v, a = state(model)
+    h, axes = 1e-6, np.eye(model.nv)
+    by_q = ls.inverse_dynamics_derivatives(model, q, v, a)[0]
+    both = [ls.inverse_dynamics(model, q + sign * h * axes, v + 0 * axes, a + 0 * axes) for sign in (1, -1)]
+    np.testing.assert_allclose(by_q, (both[0] - both[1]).T / (2 * h), rtol=1e-5, atol=1e-7 * np.abs(by_q).max())

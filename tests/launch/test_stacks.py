@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
+from lissom.bodies import material_frames, native_integrals
 from lissom.launch import prepare
 
 jax = pytest.importorskip("jax")
@@ -45,8 +46,17 @@ def arm(*densities):
     return robot.build()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def in_python():
+    """No motion becomes native code."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (native_integrals, material_frames):
+            patch.setattr(module, "MOST_COORDINATES", 0)
+        yield
+
+
 @pytest.fixture(scope="module")
-def models():
+def models(in_python):
     """Bodies of which two have one description, and the same ones that share nothing."""
     return arm(*[1e3] * 3), arm(*(lambda x: alike(x) for _ in range(3)))
 

@@ -5,9 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from lissom.bodies.twists import exp
 from lissom.robot.poses import in_double
-from lissom.tracing.graph import Refused, derivative, inputs, run, trace
-from lissom.tracing.native import LANES, native_code, table_of_rows
+from lissom.tracing import native
+from lissom.tracing.graph import Graph, Refused, derivative, inputs, integral, run, trace
+from lissom.tracing.native import LANES, native_code, table_of
 
 RNG = np.random.default_rng(0)
 
@@ -102,14 +104,21 @@ def test_sums_over_rows():
     """Purpose: sums over rows of a table, whose number is no multiple of LANES, with a part that no row changes."""
 
     def function(q, row):
-        return jnp.sin(q[0]) * row[2] * jnp.stack([row[0] ** 2, jnp.where(row[1] > q[1], row[1], 0.0), jnp.exp(row[0])])
+        ends = row[0] ** 2, jnp.where(row[1] > q[1], row[1], 0.0), jnp.exp(q[1] * row[0])
+        return jnp.sin(q[0]) * row[2] * jnp.stack(ends)
 
     rows, q = RNG.normal(size=(2 * LANES + 1, 3)), np.array([0.4, 0.1])
     graph, nodes = trace(function, [(2,), (3,)])
-    out = np.zeros(3)
-    native_code([(graph, nodes)], [2, 3], rows=1).call(0, [q, table_of_rows(rows, (2,))], [out])
-    expected = np.asarray(in_double(jax.vmap(function, (None, 0)))(q, rows)).sum(axis=0)
-    np.testing.assert_allclose(out, expected, rtol=1e-13)
+    table = table_of(graph, [nodes], [2, 3, 4], (2,))
+    assert [len(part) for part in (table.outer, table.inner)] == [2, 2]  # x², x; y, w
+    code = native_code([(graph, nodes)], [2, 3], table)
+    groups = np.repeat(rows[: 2 * LANES], 7, axis=0) * np.linspace((1.0, 1.0, 1.0), (1.0, 2.0, -1.0), 14 * LANES)
+    for given in (rows, groups[:-1]):
+        out, filled = np.zeros(3), table.filled(given)
+        code.call(0, [q, filled], [out])
+        expected = np.asarray(in_double(jax.vmap(function, (None, 0)))(q, given)).sum(axis=0)
+        np.testing.assert_allclose(out, expected, rtol=1e-13)
+    assert filled[1] == 7.0  # members of a group
 
 
 def test_nodes_of_one_graph_join():
@@ -139,3 +148,55 @@ def test_refused(function, says):
     with pytest.raises(Refused, match=says) as error:
         trace(function, [(3,)])
     assert "\n" not in str(error.value)
+
+
+def swept(q, x):
+    """A point on a line that bends: an integral of an integral, Stumpff functions, and comparisons."""
+    along = integral(lambda q, s: jnp.stack([jnp.cos(q[0] * s + integral(lambda q, r: q[1] * r**2, q, s)), s]), q, x[0])
+    turned = exp(jnp.stack([q[0], q[1] * x[0], x[1], x[0], 0.1, 0.0]))
+    return jnp.where(q[0] > x[1], along[0], along[1]) * turned
+
+
+@pytest.mark.parametrize("lines", [None, 15])
+def test_integrals_and_twists(lines, monkeypatch):
+    """Purpose: integrals with nested ones, and exponentials, with derivatives, equal closed forms; also in parts."""
+    if lines:
+        monkeypatch.setattr(native, "_MOST_IN_ONE", 0)
+        monkeypatch.setattr(native, "_LINES", lines)
+    graph = Graph()
+    q, row = inputs(graph, [(2,), (3,)])
+    (values,) = run(graph, lambda q, x: x[2] * swept(q, x), [q, row])
+    slopes = derivative(graph, values, q.tolist())
+    results = [values, slopes, derivative(graph, slopes, q.tolist())]
+    table = table_of(graph, [results], row.tolist(), (2,))
+    at, rows = np.array([0.7, -0.4]), np.array([[0.5, 0.2, 1.0], [0.3, 4.9, 2.0], [0.5, -0.3, 0.5], [4.0, 0.1, 1.0]])
+    out = [np.zeros(part.shape) for part in results]
+    native_code([(graph, results)], [2, 3], table).call(0, [at, table.filled(rows)], out)
+
+    def plain(q):
+        total = 0.0
+        for x, y, w in rows:
+            s, weights = (0.5 * x * (np.polynomial.legendre.leggauss(60)[k] + (1 - k)) for k in (0, 1))
+            along = (weights * jnp.cos(q[0] * s + q[1] * s**3 / 3)).sum(), 0.5 * x**2
+            turned = exp(
+                jnp.stack([q[0], q[1] * x, jnp.asarray(y), jnp.asarray(x), jnp.asarray(0.1), jnp.asarray(0.0)])
+            )
+            total += w * jnp.where(q[0] > y, *along) * turned
+        return total
+
+    for function, found in zip((plain, jax.jacfwd(plain), jax.jacfwd(jax.jacfwd(plain))), out):
+        expected = np.asarray(in_double(function)(at))
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12 * np.abs(expected).max())
+
+
+def test_sines_of_four_numbers():
+    """Purpose: sine and cosine of small, usual and large arguments, to the last bits."""
+    graph = Graph()
+    q, row = inputs(graph, [(1,), (2,)])
+    (values,) = run(graph, lambda q, x: x[1] * jnp.stack([jnp.sin(q[0] * x[0]), jnp.cos(q[0] * x[0])]), [q, row])
+    table = table_of(graph, [[values]], row.tolist(), (1,))
+    code = native_code([(graph, [values])], [1, 2], table)
+    for x in np.concatenate([RNG.uniform(-1e4, 1e4, 50), RNG.uniform(-4, 4, 50), [0.0, 1e-9, 3e5, -1e300]]):
+        out = np.zeros(2)
+        code.call(0, [np.ones(1), table.filled(np.array([[x, 1.0]]))], [out])
+        np.testing.assert_allclose(out, [np.sin(x), np.cos(x)], rtol=0.0, atol=3e-16)

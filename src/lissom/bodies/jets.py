@@ -31,6 +31,8 @@ from typing import Any, NamedTuple, TypeVar, final
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from lissom.tracing.graph import integral, is_tracing
+
 ORDER = 3
 Key = tuple[int, ...]  # indices of variables in ascending order
 _NODES = 32  # resolves bending by three turns to rounding error
@@ -277,7 +279,7 @@ def antiderivative(function: Callable[[Any, Any], Any], q: Any, x: Any) -> Any:
     """
     import jax.numpy as jnp
 
-    return _integral_with_rule()(function, q, jnp.asarray(x))
+    return (integral if is_tracing() else _integral_with_rule())(function, q, jnp.asarray(x))
 
 
 def antiderivatives(functions: Callable[[Any, Any], tuple[Any, ...]], q: Any, x: Any) -> tuple[Any, ...]:

@@ -40,6 +40,9 @@ class Kinematics(ABC):
     is_of_cells: bool = False  # whether f is defined on the cells of one mesh
     chooses_steps: bool = False  # whether f has an integrator whose number of steps the body chooses
 
+    axes: Callable[[Any, Any], Any] | None = None  # axes of the cross-section at a point; None: those of ∂map/∂x
+    strained: Callable[[Any, Any], Any] | None = None  # ∂f/∂x at a point, up to a rotation from the left; None: ∂map/∂x
+
     @abstractmethod
     def map(self, x: Any, q: Any) -> Any:
         """f of one point x, shape (3,), at θ = q, shape (n,): position, shape (3,)."""

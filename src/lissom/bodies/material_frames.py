@@ -32,10 +32,11 @@ import numpy as np
 
 from lissom.bodies.evaluation import EvaluatedPoints, Places
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, unpacked
-from lissom.bodies.kinematics import Kinematics, KinematicsFunction, KinematicsRitz
+from lissom.bodies.kinematics import Kinematics, area_axes
 from lissom.bodies.twists import cross
 from lissom.robot import checks
-from lissom.robot.poses import PoseDerivatives, compiled, traced_pose
+from lissom.robot.poses import PoseDerivatives, compiled, native_pose
+from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, copied, derivative, inputs, run
 
 if TYPE_CHECKING:
     from lissom.tracing.native import Traced
@@ -154,16 +155,24 @@ class MaterialFrame:
     def _traced(self) -> Traced | None:
         import jax.numpy as jnp
 
-        kinematics = self.family.kinematics
-        if self.is_linear or not isinstance(kinematics, KinematicsFunction | KinematicsRitz):
+        kinematics, n = self.family.kinematics, self.n
+        if self.is_linear or kinematics.is_of_cells or n > MOST_COORDINATES:
             return None
-        poses = _poses(kinematics, self.point[None], np.array([self.turns]))
-
-        def pose(q: Any) -> Any:
-            (R,), (p,) = poses(q)
-            return jnp.eye(4).at[:3, :3].set(R).at[:3, 3].set(p)
-
-        return traced_pose(pose, self.n)[0]
+        whole, graph = Graph(), Graph()
+        x, theta = inputs(whole, [(3,), (n,)])
+        (q,) = inputs(graph, [(n,)])
+        try:
+            (p,) = run(whole, kinematics.map, [x, theta])
+            if not self.turns:
+                R = run(whole, lambda: jnp.eye(3), [])[0]
+            elif kinematics.axes is None:
+                (R,) = run(whole, area_axes, [derivative(whole, p, x.tolist())])
+            else:
+                (R,) = run(whole, kinematics.axes, [x, theta])
+            at = [*map(graph.number, self.point.tolist()), *q.tolist()]
+            return native_pose(graph, copied(graph, whole, np.column_stack([R, p]), at), q, few=True)
+        except Refused:
+            return None
 
     @property
     def slopes(self) -> np.ndarray:

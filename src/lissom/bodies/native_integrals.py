@@ -14,11 +14,9 @@ import numpy as np
 
 from lissom.bodies.integrals import ShapeIntegrals, inertia, inertia_slopes, material_forces, material_slopes
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives
-from lissom.bodies.kinematics import KinematicsFunction, KinematicsRitz
-from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, derivative, inputs, run
-from lissom.tracing.native import Traced, native_code, table_of_rows
-
-_MOST_OPERATIONS = 40_000  # of one point; the compiler needs about a second for 4000
+from lissom.bodies.kinematics import Kinematics
+from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, derivative, inputs, require_few, run
+from lissom.tracing.native import Traced, native_code, table_of
 
 
 @final
@@ -39,8 +37,8 @@ class NativeIntegrals:
 def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None, str]:
     """The native functions of a body, or the reason for which there are none."""
     motion, law = integrals.kinematics, integrals.material
-    if not isinstance(motion, KinematicsFunction | KinematicsRitz):
-        return None, f"is a {type(motion).__name__}, which is not traced"
+    if motion.is_of_cells:
+        return None, "moves by functions of the cells of a mesh"
     n = motion.n
     if n > MOST_COORDINATES:
         return None, f"has {n} coordinates, more than {MOST_COORDINATES}"
@@ -71,23 +69,31 @@ def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None,
 
     try:
         (p,) = run(graph, motion.map, [row[:3], q])
-        F, J, h = by(p, row[:3]), by(p, q), along(along(p))
+        J = by(p, q)
+        require_few(graph.count([J]) * (n + 1) // 2)  # about as many as H has
+        H = _symmetric(np.moveaxis(by(J, q), 0, -1))
+        require_few(graph.count([H]))
+        F, h = _gradient(graph, motion, p, row[:3], q), along(along(p))
         F_j = by(F, q)
-        H, F_jl = _symmetric(np.moveaxis(by(J, q), 0, -1)), _symmetric(np.moveaxis(by(F_j, q), (2, 3), (0, 1)))
+        F_jl = _symmetric(np.moveaxis(by(F_j, q), (2, 3), (0, 1)))
         J, F_j, h_q = J.T, np.moveaxis(F_j, -1, 0), by(h, q).T
         ends = [v, row[3:4], row[4:5]]
         functions = [
             (graph, run(graph, values, [p, F, J, F_j, h, *ends])),
             (graph, run(graph, derivatives, [p, F, J, F_j, H, F_jl, h_q, *ends])),
         ]
+        require_few(max(graph.count(results) for _, results in functions))
     except Refused as error:
         return None, str(error)
-    count = max(graph.count(results) for _, results in functions)
-    if count > _MOST_OPERATIONS:
-        return None, f"needs {count} operations at a point, more than {_MOST_OPERATIONS}"
-    compiled = native_code(functions, sizes, rows=2)
+    table = table_of(graph, [results for _, results in functions], row.tolist(), (3, 4))
     points, weights, masses = integrals.domain.points, integrals.domain.weights, integrals.masses
-    return NativeIntegrals(compiled, table_of_rows(np.column_stack([points, weights, masses]), (3, 4))), ""
+    filled = table.filled(np.column_stack([points, weights, masses]))
+    return NativeIntegrals(native_code(functions, sizes, table), filled), ""
+
+
+def _gradient(graph: Graph, motion: Kinematics, p: np.ndarray, x: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The nodes of ∂p/∂x, up to a rotation from the left."""
+    return derivative(graph, p, x.tolist()) if motion.strained is None else run(graph, motion.strained, [x, q])[0]
 
 
 def _symmetric(nodes: np.ndarray) -> np.ndarray:

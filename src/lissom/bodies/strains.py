@@ -447,6 +447,32 @@ class KinematicsStrain(Kinematics):
         g = self.pose(x[0], q)
         return g[:, 3] + g[:, :3] @ self._section(x, q)
 
+    def strained(self, x: Any, q: Any) -> Any:
+        """Rᵀ ∂f/∂x at a point x, shape (3, 3)."""
+        import jax
+
+        xi, rho = self._strains_at(x[0], q), self._section(x, q)
+        return jax.jacfwd(self._section)(x, q).at[:, 0].add(xi[3:] + twists.cross(xi[:3], rho))
+
+    def axes(self, x: Any, q: Any) -> Any:
+        """R of the section at a point x, shape (3, 3)."""
+        return self.pose(x[0], q)[:, :3]
+
+    def _strains_at(self, x: Any, q: Any) -> Any:
+        """ξ (6,) of the section at x [m], from the series of its piece."""
+        import jax.numpy as jnp
+
+        starts, ends, coefficients = self._pieces
+        s, total = x / self.length, jnp.zeros(6)
+        for start, end, rows in zip(starts, ends, coefficients):
+            u = 2.0 * (s - start) / (end - start) - 1.0
+            T = [jnp.ones_like(u), u]
+            while len(T) < len(rows):
+                T.append(2.0 * u * T[-1] - T[-2])
+            own = sum(value * (row @ q[: self.basis.size]) for value, row in zip(T, rows))
+            total = jnp.where(s >= start, own, total) if start > 0.0 else own
+        return total + _STRAIGHT
+
     def positions(self, points: np.ndarray, q: Any) -> Any:
         """f at constant points (N, 3). Each section is evaluated once."""
         return self.frames(points, q)[1]

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from lissom.tracing.graph import is_tracing, stumpff
+
 _SWITCH = 16.0  # below this t: series and downward recursion; above it: sine, cosine and upward recursion
 _TERMS = 20  # 16^20/41! is 4e-26
 
@@ -87,7 +89,7 @@ def exp(twist: Any) -> Any:
     xp = _library(twist)
     w, v = twist[..., :3], twist[..., 3:]
     t = (w * w).sum(axis=-1)
-    first, second, third = (_stumpff if xp is np else _family())(t, 1, 3)[..., None]
+    first, second, third = (_stumpff if xp is np else stumpff if is_tracing() else _family())(t, 1, 3)[..., None]
     one = xp.eye(3)
     columns = []
     for k in range(3):  # R e_k = e_k + c_1 w×e_k + c_2 (w w_k − t e_k)

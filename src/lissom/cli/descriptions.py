@@ -126,6 +126,8 @@ def python_functions(model: Model) -> list[str]:
     for b in np.flatnonzero((bodies.is_linear == 0) & (bodies.values_function == 0)).tolist():
         name = links[model.nodes.link[bodies.node[b]]]
         lines.append(f"deformable body {name!r} is evaluated in Python: it {bodies.integrals[b].why_python}")
+    pulled = dict.fromkeys(links[model.nodes.link[k]] for k in model.pulls.node)
+    lines += [f"tendons and chambers in deformable body {name!r} are evaluated in Python" for name in pulled]
     return lines
 
 

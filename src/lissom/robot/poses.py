@@ -19,7 +19,7 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
-from lissom.tracing.graph import MOST_COORDINATES, Refused, derivative, run, trace
+from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, derivative, inputs, require_few, run
 
 if TYPE_CHECKING:
     from lissom.tracing.native import Traced
@@ -257,20 +257,33 @@ def _compiled(function: Callable[[Any], Any], n: int) -> Callable[..., Any]:
 
 def traced_pose(function: Callable[[Any], Any], n: int) -> tuple[Traced | None, str]:
     """The native functions of a pose as a function of n coordinates, or the reason for which there are none."""
-    from lissom.tracing.native import native_code  # describing a robot needs no Warp
-
     if n > MOST_COORDINATES:
         return None, f"has {n} coordinates, more than {MOST_COORDINATES}"
+    graph = Graph()
+    (q,) = inputs(graph, [(n,)])
     try:
-        graph, (g,) = trace(_in_double(function), [(n,)])
-        q = [graph.input(j) for j in range(n)]
-        (S,) = run(graph, _columns, [g, derivative(graph, g, q)])
-        S_q = derivative(graph, S, q)  # (n, 6, n), indexed [j, :, c]
-        S_qq = derivative(graph, S_q, q)
+        (g,) = run(graph, _in_double(function), [q])
+        return native_pose(graph, g, q), ""
     except Refused as error:
         return None, str(error)
+
+
+def native_pose(graph: Graph, g: np.ndarray, q: np.ndarray, *, few: bool = False) -> Traced:
+    """The native functions of q of a pose with nodes g (3 or 4, 4): R, p, S, S_q; and S_qq.
+
+    Raises:
+        Refused: too many operations; with `few`, more than MOST_OPERATIONS.
+    """
+    from lissom.tracing.native import native_code  # describing a robot needs no Warp
+
+    by = q.tolist()
+    (S,) = run(graph, _columns, [g, derivative(graph, g, by)])
+    S_q = derivative(graph, S, by)  # (n, 6, n), indexed [j, :, c]
+    if few:
+        require_few(graph.count([S_q]) * len(q))  # about as many as S_qq has
+    S_qq = derivative(graph, S_q, by)
     functions = [(graph, (g[:3, :3], g[:3, 3], S, np.moveaxis(S_q, 1, -1))), (graph, (np.moveaxis(S_qq, 1, -1),))]
-    return native_code(functions, [n]), ""
+    return native_code(functions, [len(q)])
 
 
 _traced = lru_cache(maxsize=64)(traced_pose)

@@ -12,7 +12,9 @@ or calls of Python, is refused with the name of the operation.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from typing import Any, final
@@ -20,8 +22,13 @@ from typing import Any, final
 import numpy as np
 
 MOST_COORDINATES = 8  # largest number of coordinates of a body or a pose that becomes native code
+_UNIT, _WEIGHTS = np.polynomial.legendre.leggauss(24)  # resolves bending by three turns to rounding error
+GAUSS = 0.5 * (_UNIT + 1.0), 0.5 * _WEIGHTS  # places and weights of the nodes of an integral, on [0, 1]
+_SWITCH, _TERMS = 16.0, 20  # of Stumpff functions: series of that many terms below this t, closed forms above
+MOST_OPERATIONS = 40_000  # of a row or of a pose; the compiler needs half a minute for as many
 MOST_NODES = 400_000  # largest number of scalar operations, of which most compilers need minutes
 
+LEAVES = frozenset({"number", "input", "variable"})  # nodes without operands
 _COMMUTATIVE = frozenset({"add", "mul", "max", "min", "eq", "ne", "and", "or", "xor"})
 
 # Functions of numbers for each operation on nodes. Names are those of JAX where it has the operation.
@@ -35,7 +42,7 @@ _FOLDS: dict[str, Callable[..., Any]] = {
     "abs": np.abs, "sign": np.sign, "floor": np.floor, "ceil": np.ceil, "round": np.round, "trunc": np.trunc,
     "is_finite": np.isfinite, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
     "gt": np.greater, "ge": np.greater_equal, "and": np.logical_and, "or": np.logical_or, "not": np.logical_not,
-    "xor": np.logical_xor, "where": np.where,
+    "xor": np.logical_xor, "where": np.where, "stumpff": lambda t, k: stumpff_values(t, int(k), 1)[0],
 }  # fmt: skip
 _FLAT = frozenset({"is_finite", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "xor", "sign", "floor", "ceil",
                    "round", "trunc"})  # operations with derivatives zero  # fmt: skip
@@ -46,17 +53,25 @@ class Refused(Exception):
     """A function that has no graph: the operation, and a way to write it that has one."""
 
 
+def require_few(count: int) -> None:
+    """Raise Refused unless a number of operations is at most MOST_OPERATIONS."""
+    if count > MOST_OPERATIONS:
+        raise Refused(f"needs about {count} operations at a point, more than {MOST_OPERATIONS}")
+
+
 @final
 class Graph:
     """Nodes of scalar operations.
 
-    A node is a number k with `nodes[k] = (operation, *operands)`: ("number", value), ("input", place) or an operation
-    on earlier nodes. Operands precede the node, so `nodes` is in an order of evaluation.
+    A node is a number k with `nodes[k] = (operation, *operands)`: ("number", value), ("input", place), ("variable",
+    number) or an operation on earlier nodes. Operands precede the node, so `nodes` is in an order of evaluation.
+    ("integral", x, h, s) is ∫₀ˣ h ds, with a node h that depends on the variable s of the integral.
     """
 
     def __init__(self) -> None:
         self.nodes: list[tuple[Any, ...]] = []
         self._known: dict[tuple[Any, ...], int] = {}
+        self._replaced: dict[tuple[int, int], dict[int, int]] = {}
 
     def _node(self, key: tuple[Any, ...]) -> int:
         found = self._known.get(key)
@@ -75,6 +90,36 @@ class Graph:
     def input(self, place: int) -> int:
         """The node of the input number `place`."""
         return self._node(("input", place))
+
+    def variable(self) -> int:
+        """The node of a new variable of an integral."""
+        return self._node(("variable", len(self.nodes)))
+
+    def integral(self, x: int, h: int, s: int) -> int:
+        """The node of ∫₀ˣ h ds."""
+        if self.value(h) is not None:
+            return self.apply("mul", h, x)
+        return self.number(0.0) if self.value(x) == 0.0 else self._node(("integral", x, h, s))
+
+    def replaced(self, k: int, old: int, new: int) -> int:
+        """Node k with the node `new` in place of the leaf `old`."""
+        found = self._replaced.setdefault((old, new), {old: new})
+        pending = [k]
+        while pending:
+            k = pending[-1]
+            operation, *operands = self.nodes[k]
+            missing = [] if operation in LEAVES else [x for x in operands if x not in found]
+            if missing and k not in found:
+                pending.extend(missing)
+                continue
+            pending.pop()
+            if k not in found:
+                found[k] = k if operation in LEAVES else self.again(operation, [found[x] for x in operands])
+        return found[k]
+
+    def again(self, operation: str, operands: Sequence[int]) -> int:
+        """The node of any operation that is no leaf."""
+        return self.integral(*operands) if operation == "integral" else self.apply(operation, *operands)
 
     def value(self, k: int) -> float | None:
         """The number of node k, or None."""
@@ -158,16 +203,131 @@ class Graph:
             total = self.apply("add", total, k)
         return total
 
+    def reached(self, results: Sequence[int], stops: Container[int] = ()) -> list[int]:
+        """The nodes that results need, each after its operands; operands of `stops` are left out."""
+        found: dict[int, None] = {}
+        pending = list(results)
+        while pending:
+            k = pending.pop()
+            if k not in found:
+                found[k] = None
+                if self.nodes[k][0] not in LEAVES and k not in stops:
+                    pending.extend(self.nodes[k][1:])
+        return sorted(found)
+
+    def evaluated(self, results: Sequence[int], inputs: dict[int, np.ndarray]) -> list[np.ndarray]:
+        """The values of nodes for arrays of values of the input nodes."""
+        shape = next(iter(inputs.values())).shape
+        with np.errstate(all="ignore"):
+            known = self._evaluated(results, dict(inputs))
+        return [np.broadcast_to(np.asarray(known[k], dtype=np.float64), shape) for k in results]
+
+    def _evaluated(self, results: Sequence[int], known: dict[int, Any]) -> dict[int, Any]:
+        for k in self.reached(results, known):
+            operation, *operands = self.nodes[k]
+            if k in known or operation == "variable":
+                continue
+            if operation == "number":
+                known[k] = operands[0]
+            elif operation == "integral":
+                x, h, s = operands
+                total = 0.0
+                for at, weight in zip(*GAUSS):
+                    total = total + weight * self._evaluated([h], {**known, s: known[x] * at})[h]
+                known[k] = total * known[x]
+            elif all(x in known for x in operands):
+                known[k] = _FOLDS[operation](*(known[x] for x in operands))
+        return known
+
     def count(self, results: Sequence[np.ndarray]) -> int:
         """The number of operations that results need."""
         pending = [k for nodes in results for k in nodes.ravel().tolist()]
         seen: set[int] = set()
         while pending:
             k = pending.pop()
-            if k not in seen and self.nodes[k][0] not in ("number", "input"):
+            if k not in seen and self.nodes[k][0] not in LEAVES:
                 seen.add(k)
                 pending.extend(self.nodes[k][1:])
         return len(seen)
+
+
+_INTEGRAL, _STUMPFF = "lissom_integral", "lissom_stumpff"
+_STATE = threading.local()
+
+
+@contextmanager
+def _tracing() -> Iterator[None]:
+    """Makes `is_tracing` true in this thread."""
+    before, _STATE.traces = is_tracing(), True
+    try:
+        yield
+    finally:
+        _STATE.traces = before
+
+
+def is_tracing() -> bool:
+    """Whether `run` traces a function in this thread, so that integrals must be those of `integral`."""
+    return getattr(_STATE, "traces", False)
+
+
+def integral(function: Callable[[Any, Any], Any], q: Any, x: Any) -> Any:
+    """∫₀ˣ h(q, s) ds as one operation of a traced function.
+
+    Args:
+        function: h of q and of s, shape (m,), with values of shape (..., m).
+        q: parameters, nested as JAX allows.
+        x: upper limits, any shape.
+    Returns:
+        Integrals of shape (...) + x.shape.
+    """
+    import jax
+
+    leaves, tree = jax.tree.flatten(q)
+
+    def flat(*operands: Any) -> Any:
+        return function(tree.unflatten(operands[:-1]), operands[-1])
+
+    integrand = jax.make_jaxpr(flat)(*leaves, jax.numpy.zeros(1))
+    return _primitive(_INTEGRAL).bind(*leaves, x, integrand=integrand)
+
+
+def stumpff(t: Any, first: int, count: int) -> Any:
+    """Stumpff functions c_k(t) = Σ (−t)^j/(2j + k)! for `count` values of k from `first`, stacked along a new first
+    axis, as operations of a traced function. dc_k/dt = ½ (k c_(k+2) − c_(k+1))."""
+    return _primitive(_STUMPFF).bind(t, first=first, count=count)
+
+
+def stumpff_values(t: Any, first: int, count: int) -> Any:
+    """The numbers of `stumpff`."""
+    t = np.asarray(t, dtype=np.float64)
+    small = t < _SWITCH
+    low, root = np.where(small, t, 0.0), np.sqrt(np.where(small, _SWITCH, t))
+    series, closed = [], [np.cos(root), np.sin(root) / root]
+    for k in range(first + count):
+        total = np.zeros_like(t)
+        for j in reversed(range(_TERMS)):
+            total = (-1.0) ** j / math.factorial(2 * j + k) + low * total
+        series.append(total)
+    for k in range(2, first + count):
+        closed.append((1.0 / math.factorial(k - 2) - closed[k - 2]) / root**2)
+    return np.stack([np.where(small, series[k], closed[k]) for k in range(first, first + count)])
+
+
+@cache
+def _primitive(name: str) -> Any:
+    """A primitive of JAX that exists in traced functions only."""
+    from jax.core import ShapedArray
+    from jax.extend.core import Primitive
+
+    primitive = Primitive(name)
+
+    def shaped(*operands: Any, **parameters: Any) -> Any:
+        x = operands[-1]
+        rows = parameters["integrand"].out_avals[0].shape[:-1] if name == _INTEGRAL else (parameters["count"],)
+        return ShapedArray((*rows, *x.shape), x.dtype)
+
+    primitive.def_abstract_eval(shaped)
+    return primitive
 
 
 def trace(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> tuple[Graph, list[np.ndarray]]:
@@ -200,7 +360,7 @@ def run(graph: Graph, function: Callable[..., Any], arguments: Sequence[np.ndarr
     """
     import jax
 
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), _tracing():
         closed = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(nodes.shape, np.float64) for nodes in arguments))
     return _Interpreter(graph).run(closed, list(arguments))
 
@@ -234,7 +394,7 @@ def derivative(
     while pending:
         k = pending[-1]
         operation, *operands = graph.nodes[k]
-        if k in slopes or operation in ("number", "input"):
+        if k in slopes or operation in LEAVES:
             slopes.setdefault(k, None)
             pending.pop()
             continue
@@ -264,6 +424,16 @@ def _chain(
         return [apply("add", apply("mul", a, y), apply("mul", x, b)) for a, b in zip(*given)]
     if operation == "div":
         return [apply("div", apply("sub", a, apply("mul", k, b)), operands[1]) for a, b in zip(*given)]
+    if operation == "stumpff":
+        t, order = operands
+        after = [apply("stumpff", t, apply("add", order, graph.number(k))) for k in (1.0, 2.0)]
+        factor = apply("sub", apply("mul", order, after[1]), after[0])
+        half = graph.number(0.5)
+        return [apply("mul", apply("mul", half, factor), a) for a in given[0]]
+    if operation == "integral":
+        x, h, s = operands
+        here = graph.replaced(h, s, x)
+        return [apply("add", apply("mul", here, a), graph.integral(x, b, s)) for a, b, _ in zip(*given)]
     if operation in ("where", "max", "min"):
         which = operands[0] if operation == "where" else apply({"max": "ge", "min": "le"}[operation], *operands)
         return [apply("where", which, a, b) for a, b in zip(*given[-2:])]
@@ -277,15 +447,23 @@ def _chain(
 
 def _substituted(graph: Graph, other: Graph, result: int, operands: list[int]) -> int:
     """A node of another graph, with nodes of this one for its inputs."""
-    found: list[int] = []
-    for operation, *parts in other.nodes[: result + 1]:
+    return int(copied(graph, other, np.array(result), operands))
+
+
+def copied(graph: Graph, other: Graph, nodes: np.ndarray, operands: Sequence[int]) -> np.ndarray:
+    """Nodes of another graph, with nodes of this one for its inputs."""
+    found: dict[int, int] = {}
+    for k in other.reached(nodes.ravel().tolist()):
+        operation, *parts = other.nodes[k]
         if operation == "number":
-            found.append(graph.number(parts[0]))
+            found[k] = graph.number(parts[0])
         elif operation == "input":
-            found.append(operands[parts[0]])
+            found[k] = operands[parts[0]]
         else:
-            found.append(graph.apply(operation, *(found[part] for part in parts)))
-    return found[result]
+            found[k] = (
+                graph.variable() if operation == "variable" else graph.again(operation, [found[x] for x in parts])
+            )
+    return np.array([found[k] for k in nodes.ravel().tolist()], dtype=np.int64).reshape(nodes.shape)
 
 
 def _elementwise(operation: str) -> Callable[..., Any]:
@@ -346,6 +524,11 @@ class _Interpreter:
             raise Refused("has a loop whose length depends on values; give lax.fori_loop a constant length")
         if name == "cond":
             return self.chosen(operands, parameters)
+        if name == _INTEGRAL:
+            return [self.integrated(operands, parameters["integrand"])]
+        if name == _STUMPFF:
+            orders = range(parameters["first"], parameters["first"] + parameters["count"])
+            return [np.stack([self.each("stumpff", operands[0], self.numbers(float(k))) for k in orders])]
         for key in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
             if key in parameters:
                 inner = parameters[key]
@@ -380,6 +563,14 @@ class _Interpreter:
         if parameters["reverse"]:
             stacked.reverse()
         return [*carry, *(np.stack(parts) for parts in zip(*stacked))]
+
+    def integrated(self, operands: list[np.ndarray], integrand: Any) -> np.ndarray:
+        """Integrals from 0 to each of the last operand."""
+        *fixed, x = operands
+        s = self.graph.variable()
+        (h,) = self.run(integrand, [*fixed, np.array([s])])
+        flat = [self.graph.integral(end, k, s) for k in h.ravel().tolist() for end in x.ravel().tolist()]
+        return np.array(flat, dtype=np.int64).reshape(*h.shape[:-1], *x.shape)
 
     def chosen(self, operands: list[np.ndarray], parameters: dict[str, Any]) -> list[np.ndarray]:
         """A branch: the one of a known index; otherwise all of them, and a choice between their results."""
@@ -443,7 +634,8 @@ class _Interpreter:
     def reduced(self, operation: str, operand: np.ndarray, axes: Sequence[int]) -> np.ndarray:
         """An operation that is applied along axes."""
         kept = [k for k in range(operand.ndim) if k not in axes]
-        rows = operand.transpose([*axes, *kept]).reshape(-1, *(operand.shape[k] for k in kept))
+        count = math.prod(operand.shape[k] for k in axes)
+        rows = operand.transpose([*axes, *kept]).reshape(count, *(operand.shape[k] for k in kept))
         if len(rows) == 0:
             empty = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf, "and": 1.0, "or": 0.0}[operation]
             return self.numbers(np.full(rows.shape[1:], empty))
@@ -468,9 +660,9 @@ class _Interpreter:
         own_a = [k for k in range(a.ndim) if k not in (*over_a, *batch_a)]
         own_b = [k for k in range(b.ndim) if k not in (*over_b, *batch_b)]
         sizes = [a.shape[k] for k in batch_a], [a.shape[k] for k in own_a], [b.shape[k] for k in own_b]
-        count = math.prod(a.shape[k] for k in over_a)
-        rows_a = a.transpose([*batch_a, *own_a, *over_a]).reshape(math.prod(sizes[0]), -1, count).tolist()
-        rows_b = b.transpose([*batch_b, *own_b, *over_b]).reshape(math.prod(sizes[0]), -1, count).tolist()
+        count, batch = math.prod(a.shape[k] for k in over_a), math.prod(sizes[0])
+        rows_a = a.transpose([*batch_a, *own_a, *over_a]).reshape(batch, math.prod(sizes[1]), count).tolist()
+        rows_b = b.transpose([*batch_b, *own_b, *over_b]).reshape(batch, math.prod(sizes[2]), count).tolist()
         apply, total = self.graph.apply, self.graph.sum
         out = [
             total([apply("mul", x, y) for x, y in zip(row, column)])

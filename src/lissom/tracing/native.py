@@ -16,16 +16,16 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import warp as wp
 
 from lissom.lie.native import own_code
 from lissom.lie.types import CPU_FLAGS
-from lissom.tracing.graph import Graph
+from lissom.tracing.graph import GAUSS, LEAVES, Graph
 
 _Number = ctypes.POINTER(ctypes.c_double)
 _Function = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Number), ctypes.POINTER(_Number))
@@ -34,6 +34,13 @@ _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
     "ge": ">=", "and": "&", "or": "|", "xor": "^",
 }  # fmt: skip
+_LOGICAL = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "is_finite"})
+_MOST_IN_ONE, _LINES = 3000, 500  # operations of a function that is not split, and lines of a part of one that is
+_PARAMETERS = (
+    "const double* const* in, double* const* out, const vector* outer, const vector* row, vector* w, vector* sum"
+)
+_MOST_IN_HASTE = 8000  # operations that are optimised at the compiler's usual level, which takes twice the time
+STUMPFF = 12  # length of an array of Stumpff functions, as in the header
 # Operations that take vectors alone; others mix vectors with numbers.
 _OF_VECTORS = frozenset({"where", "max", "min", "pow", "rem", "atan2", "and", "or", "xor"})
 
@@ -59,55 +66,313 @@ class Traced:
 
 
 @final
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows over which a function is a sum, in groups of equal `outer` columns (such as cross-sections of a body).
+
+    Numbers that depend on the entries of a row alone are columns, computed once. A function evaluates LANES groups at a
+    time; numbers that depend on the state and on outer columns alone are computed once for a group.
+
+    Fields:
+        graph: graph of the function.
+        rows: input nodes of the entries of a row. The first one distinguishes groups.
+        weights: indices of the entries that are zero in a row without effect.
+        outer, inner: nodes of the columns.
+        operations: numbers of operations of a group and of a row.
+    """
+
+    graph: Graph
+    rows: tuple[int, ...]
+    weights: tuple[int, ...]
+    outer: tuple[int, ...]
+    inner: tuple[int, ...]
+    operations: tuple[int, int]
+
+    def filled(self, values: np.ndarray) -> np.ndarray:
+        """The argument of the function for rows of entries (m, k): the number of loops over groups and of members,
+        then columns of LANES groups and their members."""
+        _, group = np.unique(values[:, 0], return_inverse=True)
+        count = int(np.bincount(group).max())
+        alone, together = (-(-size // LANES) for size in (len(values), int(group.max()) + 1))
+        per_group, per_row = self.operations
+        if alone * (per_group + per_row) <= together * (per_group + count * per_row):
+            group, count, together = np.arange(len(values)), 1, alone
+        order = np.argsort(group, kind="stable")
+        member = np.arange(len(values)) - np.searchsorted(group[order], group[order])
+        blank = values[0].copy()
+        blank[list(self.weights)] = 0.0
+        padded = np.tile(blank, (together * LANES, count, 1))
+        for g in range(int(group.max()) + 1):  # of one group, so that all have the same outer columns
+            padded[g, :, 0] = values[group == g][0, 0]
+        padded[group[order], member] = values[order]
+        flat = padded.reshape(-1, values.shape[1])
+        known = self.graph.evaluated([*self.outer, *self.inner], dict(zip(self.rows, flat.T)))
+        columns = np.array(known).reshape(-1, together, LANES, count).transpose(1, 3, 0, 2)
+        n = len(self.outer)
+        parts = np.concatenate([
+            columns[:, 0, :n].reshape(together, -1), columns[:, :, n:].reshape(together, -1)
+        ], axis=1)  # fmt: skip
+        return np.concatenate([[together, count, 0.0, 0.0], parts.ravel()])
+
+
+def table_of(
+    graph: Graph, results: Sequence[Sequence[np.ndarray]], rows: Sequence[int], weights: Sequence[int]
+) -> Table:
+    """The table for functions of the same rows.
+
+    Args:
+        results: nodes of the results of each function.
+        rows, weights: fields of Table.
+    """
+    bits: dict[int, int] = {}
+    outer, inner, count = {}, {}, [0, 0]
+    state, free = 4, 8
+    wanted = [k for nodes in results for part in nodes for k in part.ravel().tolist()]
+    for k in graph.reached(wanted):
+        operation, *operands = graph.nodes[k]
+        if operation == "input":
+            bits[k] = state if k not in rows else _OUTER if k == rows[0] else _INNER
+        elif operation == "variable":
+            bits[k] = free << k
+        elif operation == "number":
+            bits[k] = 0
+        elif operation == "integral":
+            x, h, s = operands
+            bits[k] = bits[x] | (bits[h] & ~bits[s])
+        else:
+            bits[k] = 0
+            for operand in operands:
+                bits[k] |= bits[operand]
+        if 0 < bits[k] < state:
+            continue
+        for operand in operands if operation not in LEAVES else ():
+            if 0 < bits[operand] < state:
+                (inner if bits[operand] & _INNER else outer).setdefault(operand)
+        if bits[k] & (_OUTER | _INNER):
+            count[1 if bits[k] & _INNER else 0] += 1
+    for k in wanted:
+        if 0 < bits[k] < state:
+            (inner if bits[k] & _INNER else outer).setdefault(k)
+    return Table(graph, tuple(rows), tuple(weights), tuple(outer), tuple(inner), (count[0], count[1]))
+
+
+class _Line(NamedTuple):
+    """A statement: its code, the names that it defines, and those that it uses."""
+
+    text: str
+    makes: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+
+
+@final
+class _Scope:
+    """A place of code: before the loop over rows, in it, or in the loop of an integral.
+
+    Fields:
+        parent: the scope around it.
+        own: bit of the inputs or of the variable whose nodes it holds.
+        lines: its code.
+        names: name of each of its nodes, and whether it is a vector.
+    """
+
+    def __init__(self, parent: _Scope | None, own: int) -> None:
+        self.parent, self.own = parent, own
+        self.lines: list[_Line] = []
+        self.names: dict[int, tuple[str, bool]] = {}
+
+    def holds(self, bits: int) -> bool:
+        """Whether a node that depends on the inputs and variables `bits` is computed here."""
+        return self.parent is None or bool(bits & self.own)
+
+
+_STATE, _OUTER, _INNER, _VARIABLE = 0, 1, 2, 2  # bits: none for the state, columns of rows; variables have higher ones
+
+
+@final
 class _Writer:
-    """Writes straight-line code for nodes of a graph, each once."""
+    """Writes code for nodes of a graph, each once.
 
-    def __init__(self, graph: Graph, sizes: Sequence[int], rows: int | None) -> None:
-        self.graph, self.rows = graph, rows
-        self.starts = np.cumsum([0, *sizes])
-        self.names: dict[int, str] = {}
-        self.of_rows: set[int] = set()  # nodes that differ from row to row
-        self.before: list[str] = []  # code before the loop over rows, and in it
-        self.inside: list[str] = []
+    Args:
+        graph: the nodes.
+        leaf: code of an input.
+        columns: code of the nodes that are columns of a table, and the bit of the rows that they belong to.
+        results: nodes that are wanted.
+    """
 
-    def name(self, wanted: int) -> str:
-        """The name of a node, after the code that computes it is written."""
+    def __init__(
+        self, graph: Graph, leaf: Callable[[int], str], columns: dict[int, tuple[str, int]], results: Sequence[int]
+    ) -> None:
+        self.graph, self.leaf, self.columns = graph, leaf, columns
+        self.before = _Scope(None, _STATE)
+        self.outer = _Scope(self.before, _OUTER)
+        self.inner = _Scope(self.outer, _INNER)
+        self.operations = 0
+        self.kinds: dict[str, str] = {}  # type of each name
+        self.bits: dict[int, int] = {}  # of each node, the inputs and variables that it depends on
+        self.integrals: dict[tuple[int, int, int], list[int]] = {}  # those with one limit and one variable
+        for k in graph.reached(results, columns):
+            self._classify(k, *graph.nodes[k])
+
+    def _classify(self, k: int, operation: str, *operands: Any) -> None:
+        if k in self.columns:
+            self.bits[k] = self.columns[k][1]
+        elif operation in ("number", "input"):
+            self.bits[k] = 0
+        elif operation == "variable":
+            self.bits[k] = 1 << (_VARIABLE + operands[0])
+        elif operation == "integral":
+            x, h, s = operands
+            self.bits[k] = self.bits[x] | (self.bits[h] & ~self.bits[s])
+            self.integrals.setdefault((x, s, self.bits[k]), []).append(k)
+        else:
+            self.bits[k] = 0
+            for operand in operands:
+                self.bits[k] |= self.bits[operand]
+
+    def name(self, wanted: int, scope: _Scope) -> tuple[str, bool]:
+        """The name of a node in a scope, after the code that computes it is written."""
         pending = [wanted]
         while pending:
             k = pending[-1]
             operation, *operands = self.graph.nodes[k]
-            is_leaf = operation in ("number", "input")
-            missing = [] if is_leaf else [x for x in operands if x not in self.names]
-            if missing and k not in self.names:
+            if operation == "integral":
+                operands = operands[:1]
+            missing = (
+                []
+                if operation in LEAVES or k in self.columns
+                else [x for x in operands if self._found(x, scope) is None]
+            )
+            if missing and self._found(k, scope) is None:
                 pending.extend(reversed(missing))
                 continue
             pending.pop()
-            if k not in self.names:
-                self.define(k, operation, operands)
-        return self.names[wanted]
+            if self._found(k, scope) is None:
+                self._define(k, self._owner(k, scope), operation)
+        found = self._found(wanted, scope)
+        assert found is not None
+        return found
 
-    def define(self, k: int, operation: str, operands: list[Any]) -> None:
-        if operation == "number":
-            self.names[k] = _literal(operands[0])
+    def _owner(self, k: int, scope: _Scope) -> _Scope:
+        while not scope.holds(self.bits[k]):
+            assert scope.parent is not None
+            scope = scope.parent
+        return scope
+
+    def _found(self, k: int, scope: _Scope) -> tuple[str, bool] | None:
+        return self._owner(k, scope).names.get(k)
+
+    def _define(self, k: int, scope: _Scope, operation: str) -> None:
+        operands = self.graph.nodes[k][1:]
+        if k in self.columns:
+            scope.names[k] = self.columns[k][0], True
             return
-        if operation == "input":
-            argument = int(np.searchsorted(self.starts, operands[0], side="right")) - 1
-            place = operands[0] - self.starts[argument]
-            if argument == self.rows:
-                self.of_rows.add(k)
-                self.names[k] = f"row[{place}]"
-            else:
-                self.names[k] = f"in[{argument}][{place}]"
+        if operation in ("number", "input"):
+            scope.names[k] = (_literal if operation == "number" else self.leaf)(operands[0]), False
             return
-        given = [self.names[operand] for operand in operands]
-        by_row = any(operand in self.of_rows for operand in operands)
-        if by_row and operation in _OF_VECTORS:
-            given = [x if y in self.of_rows else f"every({x})" for x, y in zip(given, operands)]
+        if operation == "integral":
+            self._integrate(k, scope)
+            return
+        self.operations += 1
+        if operation == "stumpff":
+            scope.names[k] = self._stumpff(scope, *operands)
+            return
+        given = [self.name(operand, scope) for operand in operands]
+        is_vector = any(vector for _, vector in given)
+        names = [name if vector or not is_vector or operation not in _OF_VECTORS else f"every({name})"
+                 for name, vector in given]  # fmt: skip
         infix = _INFIX.get(operation)
-        text = f"{given[0]} {infix} {given[1]}" if infix else f"f_{operation}({', '.join(given)})"
-        self.names[k] = f"x{k}"
-        self.of_rows |= {k} if by_row else set()
-        (self.inside if by_row else self.before).append(f"const auto x{k} = {text};")
+        text = f"{names[0]} {infix} {names[1]}" if infix else f"f_{operation}({', '.join(names)})"
+        scope.names[k] = f"x{k}", is_vector
+        logical = operation in _LOGICAL
+        self.kinds[f"x{k}"] = ("flags" if logical else "vector") if is_vector else "bool" if logical else "double"
+        scope.lines.append(_Line(f"const auto x{k} = {text};", (f"x{k}",), tuple(name for name, _ in given)))
+
+    def _stumpff(self, scope: _Scope, t: int, order: int) -> tuple[str, bool]:
+        name, is_vector = self.name(t, scope)
+        key = -1 - t  # of the array, which belongs to no node
+        if key not in scope.names:
+            array = f"c{t}"
+            scope.names[key] = array, is_vector
+            self.kinds[array] = "vector*" if is_vector else "double*"
+            scope.lines.append(_Line(f"f_stumpff({name}, {array});", (array,), (name,)))
+        x = f"c{t}_{int(self.graph.nodes[order][1])}"
+        self.kinds[x] = "vector" if is_vector else "double"
+        scope.lines.append(_Line(f"const auto {x} = c{t}[{x.rpartition('_')[2]}];", (x,), (f"c{t}",)))
+        return x, is_vector
+
+    def _integrate(self, k: int, scope: _Scope) -> None:
+        """A loop for all integrals with the limit and the variable of node k."""
+        x, _, s = self.graph.nodes[k][1:]
+        members = self.integrals[x, s, self.bits[k]]
+        limit, is_vector = self.name(x, scope)
+        loop = _Scope(scope, self.bits[s])
+        loop.names[s] = f"s{k}", is_vector
+        sums, heads = [], []
+        for member in members:
+            h, is_h_vector = self.name(self.graph.nodes[member][2], loop)
+            kind = "vector" if is_vector or is_h_vector else "double"
+            heads.append(f"{kind} sum{member} = {{}};")
+            sums.append(_Line(f"sum{member} += {h} * gauss_weight[r{k}];", (), (h,)))
+            scope.names[member] = f"x{member}", kind == "vector"
+            self.kinds[f"x{member}"] = kind
+        inside = [*loop.lines, *sums]
+        made = {name for line in inside for name in line.makes} | {f"s{k}"}
+        text = [
+            *heads,
+            f"for (int r{k} = 0; r{k} < GAUSS; ++r{k}) {{",
+            f"const auto s{k} = {limit} * gauss_at[r{k}];",
+            *_code(inside, self.kinds),
+            "}",
+            *(f"const auto x{member} = sum{member} * {limit};" for member in members),
+        ]
+        takes = dict.fromkeys([limit, *(name for line in inside for name in line.takes if name not in made)])
+        scope.lines.append(_Line("\n".join(text), tuple(f"x{member}" for member in members), tuple(takes)))
+
+
+def _code(lines: Sequence[_Line], kinds: dict[str, str]) -> list[str]:
+    """The code of lines, with the arrays that they fill."""
+    arrays = [name for line in lines for name in line.makes if kinds[name].endswith("*")]
+    return [*(f"{kinds[name][:-1]} {name}[STUMPFF];" for name in arrays), *(line.text for line in lines)]
+
+
+def _split(scopes: Sequence[_Scope], kinds: dict[str, str], prefix: str) -> tuple[str, list[list[str]], int]:
+    """Functions of some lines each, since compilers need more than twice the time for a function of twice the length.
+    Numbers that more than one of them needs are in an array w of vectors.
+
+    Returns:
+        The code of the functions, their calls in each scope, and the length of w.
+    """
+    parts = [(level, scope.lines[k : k + _LINES]) for level, scope in enumerate(scopes)
+             for k in range(0, len(scope.lines), _LINES)]  # fmt: skip
+    home = {name: e for e, (_, lines) in enumerate(parts) for line in lines for name in line.makes}
+    last: dict[str, int] = {}  # part after which a number is not needed; those of outer loops are kept
+    for e, (level, lines) in enumerate(parts):
+        for name in (name for line in lines for name in line.takes if name in home and home[name] < e):
+            last[name] = max(last.get(name, 0), e if parts[home[name]][0] == level else len(parts))
+    shared = [name for name in home if name in last or kinds[name].endswith("*")]
+    place, size, free = {}, 0, {1: [], STUMPFF: []}
+    functions, calls = [], [[] for _ in scopes]
+    for e, (level, lines) in enumerate(parts):
+        for name in (name for name in shared if home[name] == e):
+            room = STUMPFF if kinds[name].endswith("*") else 1
+            place[name], size = (free[room].pop(), size) if free[room] else (size, size + room)
+        taken = dict.fromkeys(name for line in lines for name in (*line.takes, *line.makes) if name in place)
+        heads, tails = [], []
+        for name in taken:
+            kind, at = kinds[name], f"w + {place[name]}"
+            if kind.endswith("*"):
+                heads.append(f"{kind} const {name} = ({kind})({at});")
+            elif home[name] < e:
+                heads.append(f"{kind} {name};\n__builtin_memcpy(&{name}, {at}, sizeof({name}));")
+            else:
+                tails.append(f"__builtin_memcpy({at}, &{name}, sizeof({name}));")
+        for name in [name for name in place if last.get(name, home[name]) == e]:
+            free[STUMPFF if kinds[name].endswith("*") else 1].append(place[name])
+        text = "\n".join([*heads, *(line.text for line in lines), *tails])
+        functions.append(f"static __attribute__((noinline)) void {prefix}_{e}({_PARAMETERS}) {{\n{text}\n}}")
+        calls[level].append(f"{prefix}_{e}(in, out, outer, row, w, sum);")
+        place = {name: slot for name, slot in place.items() if last.get(name, home[name]) > e}
+    return "\n".join(functions), calls, size
 
 
 def _literal(value: float) -> str:
@@ -118,69 +383,102 @@ def _literal(value: float) -> str:
     return f"({value!r})" if math.copysign(1.0, value) < 0 else repr(value)
 
 
-def source(graph: Graph, sizes: Sequence[int], results: Sequence[np.ndarray], rows: int | None) -> tuple[str, int]:
-    """The body of a function (1) and its number of operations.
+def source(
+    name: str, graph: Graph, sizes: Sequence[int], results: Sequence[np.ndarray], table: Table | None
+) -> tuple[str, int]:
+    """The code of a function (1) and its number of operations.
 
     Args:
         sizes: numbers of entries of the arguments.
         results: nodes of the entries of the results.
-        rows: number of the argument that is a table of rows (`table_of_rows`). The results are then sums over its rows.
+        table: rows over which the results are sums; they are the last argument. None: the results are no sums.
     """
-    writer = _Writer(graph, sizes, rows)
-    entries = [(f"out[{r}][{e}]", k) for r, nodes in enumerate(results) for e, k in enumerate(nodes.ravel().tolist())]
-    if rows is None:
-        ends = [f"{place} = {writer.name(k)};" for place, k in entries]
-        return "\n".join([*writer.before, *ends]), len(writer.before)
-    sums = {k: n for n, k in enumerate(dict.fromkeys(k for _, k in entries))}
-    for k, n in sums.items():
-        writer.inside.append(f"sum[{n}] += {writer.name(k)};")
-    parts = [
-        *writer.before,
-        f"vector sum[{len(sums)}] = {{}};",
-        f"const int count = (int)in[{rows}][0];",
-        "for (int r = 0; r < count; ++r) {",
-        f"vector row[{sizes[rows]}];",
-        f"__builtin_memcpy(row, in[{rows}] + {LANES} + r * {LANES * sizes[rows]}, sizeof(row));",
-        *writer.inside,
-        "}",
-        *(f"{place} = total(sum[{sums[k]}]);" for place, k in entries),
-    ]
-    return "\n".join(parts), len(writer.before) + len(writer.inside) - len(sums)
+    starts = np.cumsum([0, *sizes])
 
+    def leaf(place: int) -> str:
+        argument = int(np.searchsorted(starts, place, side="right")) - 1
+        return f"in[{argument}][{place - starts[argument]}]"
 
-def table_of_rows(rows: np.ndarray, weighs: Sequence[int]) -> np.ndarray:
-    """The table of a function that sums over rows (m, k): the number of passes of its loop, then the entries of LANES
-    rows each. The last pass is filled up with the first row, whose columns `weighs` are zero there."""
-    count = -(-len(rows) // LANES)
-    filled = np.repeat(rows[:1], count * LANES, axis=0)
-    filled[:, list(weighs)] = 0.0
-    filled[: len(rows)] = rows
-    return np.concatenate([np.full(LANES, float(count)), filled.reshape(count, LANES, -1).swapaxes(1, 2).ravel()])
+    columns: dict[int, tuple[str, int]] = {}
+    if table is not None:
+        for array, bit, nodes in (("outer", _OUTER, table.outer), ("row", _INNER, table.inner)):
+            for c, k in enumerate(nodes):
+                test = " != 0.0" if graph.nodes[k][0] in _LOGICAL else ""
+                columns[k] = f"({array}[{c}]{test})" if test else f"{array}[{c}]", bit
+    entries = [(r, e, k) for r, nodes in enumerate(results) for e, k in enumerate(nodes.ravel().tolist())]
+    writer = _Writer(graph, leaf, columns, [k for _, _, k in entries])
+    scopes = [writer.before, writer.outer, writer.inner]
+    sums = {k: n for n, k in enumerate(dict.fromkeys(k for _, _, k in entries))}
+    if table is None:
+        for r, e, k in entries:
+            value, _ = writer.name(k, scopes[0])
+            scopes[0].lines.append(_Line(f"out[{r}][{e}] = {value};", (), (value,)))
+    else:
+        for k, n in sums.items():
+            value, _ = writer.name(k, scopes[-1])
+            scopes[-1].lines.append(_Line(f"sum[{n}] += {value};", (), (value,)))
+    if writer.operations > _MOST_IN_ONE:
+        helpers, calls, size = _split(scopes, writer.kinds, name)
+    else:
+        helpers, calls, size = "", [_code(scope.lines, writer.kinds) for scope in scopes], 0
+    if table is None:
+        loops, ends = calls[0], []
+    else:
+        columns_of = (len(table.outer), len(table.inner))
+        loops = [
+            *calls[0],
+            f"const double* at = in[{len(sizes) - 1}];",
+            "const int groups = (int)at[0], members = (int)at[1];",
+            f"at += {LANES};",
+            "for (int g = 0; g < groups; ++g) {",
+            f"__builtin_memcpy(outer, at, {columns_of[0] * LANES} * sizeof(double));",
+            f"at += {columns_of[0] * LANES};",
+            *calls[1],
+            "for (int r = 0; r < members; ++r) {",
+            f"__builtin_memcpy(row, at, {columns_of[1] * LANES} * sizeof(double));",
+            f"at += {columns_of[1] * LANES};",
+            *calls[2],
+            'asm volatile("" : : "r"(sum) : "memory");',  # keeps the compiler from holding all sums in registers
+            "}\n}",
+        ]
+        ends = [f"out[{r}][{e}] = total(sum[{sums[k]}]);" for r, e, k in entries]
+    counts = [len(sums) if table else 1, size + 1, *((len(table.outer) + 1, len(table.inner) + 1) if table else (1, 1))]
+    arrays = [f"vector {array}[{count}];" for array, count in zip(("sum", "w", "outer", "row"), counts)]
+    body = "\n".join([*arrays, "__builtin_memset(sum, 0, sizeof(sum));", *loops, *ends])
+    return (
+        f"{helpers}\nstatic void {name}(const double* const* in, double* const* out) {{\n{body}\n}}",
+        writer.operations,
+    )
 
 
 def native_code(
-    functions: Sequence[tuple[Graph, Sequence[np.ndarray]]], sizes: Sequence[int], rows: int | None = None
+    functions: Sequence[tuple[Graph, Sequence[np.ndarray]]], sizes: Sequence[int], table: Table | None = None
 ) -> Traced:
     """Compile functions (1) of the same arguments.
 
     Args:
         functions: for each function its graph, and the nodes of the entries of its results.
         sizes: numbers of entries of the arguments.
-        rows: number of the argument that is a table of rows, over which the results are sums.
+        table: rows over which the results are sums; they are the last argument. None: the results are no sums.
     """
-    made = [source(graph, sizes, results, rows) for graph, results in functions]
-    head = "static void run{}(const double* const* in, double* const* out) {{"
-    parts = "\n".join(f"{head.format(k)}\n{body}\n}}" for k, (body, _) in enumerate(made))
+    made = [source(f"run{k}", graph, sizes, results, table) for k, (graph, results) in enumerate(functions)]
+    parts = "\n".join(text for text, _ in made)
     ends = "\n".join(f"address[{k}] = (unsigned long long)(void*)&Functions::run{k};" for k in range(len(made)))
-    snippet = f"using namespace traced;\nstruct Functions {{\n{parts}\n}};\n{ends}"
+    rules = "\n".join(
+        f"constexpr double gauss_{name}[GAUSS] = {{{', '.join(map(repr, values.tolist()))}}};"
+        for name, values in zip(("at", "weight"), GAUSS)
+    )
+    head = f"using namespace traced;\nconstexpr int GAUSS = {len(GAUSS[0])};\n{rules}"
+    snippet = f"{head}\nstruct Functions {{\n{parts}\n}};\n{ends}"
 
     @wp.func_native(snippet)
     def put_addresses(address: wp.array(dtype=wp.uint64)): ...
 
     options = {
         "enable_backward": False,
-        "cpu_compiler_flags": CPU_FLAGS,
+        "cpu_compiler_flags": CPU_FLAGS + " -relaxed-aliasing",
         "fast_math": False,
+        "optimization_level": 2 if sum(count for _, count in made) < _MOST_IN_HASTE else 1,
         "extra_build_options": wp.ModuleBuildOptions(extra_cpu_preamble=own_code("tracing/native.h")),
     }
 
