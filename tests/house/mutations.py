@@ -16,6 +16,20 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "the damper of an elastic coupling is missing from derivatives",
+        "forces/springs.py",
+        "    return f + rows.number[e, 6] * rate, f_x, f_rate + rows.number[e, 6]",
+        "    return f + rows.number[e, 6] * rate, f_x, f_rate",
+        ("tests/dynamics/test_elastic_couplings.py", "-k", "differences"),
+    ),
+    Mutation(
+        "the spring of a fixed tendon is relaxed at zero",
+        "io/mjcf.py",
+        '                law["offset"] = low',
+        '                law["offset"] = 0.0',
+        ("tests/io/test_mjcf_tendons.py", "-k", "fixed"),
+    ),
+    Mutation(
         "mutual contacts ignore contact exclusions",
         "robot/mutual_contacts.py",
         " or {link, other} in excluded",

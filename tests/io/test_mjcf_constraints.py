@@ -165,6 +165,7 @@ def test_constraints_that_cannot_be_held_are_named(tmp_path, name):
 SERVOS = """<actuator><position name="p" joint="l1" kp="30" kv="2" gear="3"/><velocity name="v" joint="r1" kv="5"/>
   <motor name="m" joint="l3" gear="4"/><general name="g" joint="r2" gainprm="3" gear="2" biastype="affine"
   biasprm="0.7 -5 -0.2"/><motor name="t" tendon="one" gear="2"/><position name="pt" tendon="three" kp="8" gear="0.5"/>
+  <general name="both" tendon="one" gear="-2" gainprm="5" biastype="affine" biasprm="0.4 -7 -0.3"/>
   <general name="two laws" joint="l1" gainprm="1.5" biastype="affine" biasprm="0.3 -2 0"/></actuator>"""
 
 
@@ -185,8 +186,10 @@ def test_servos_are_those_of_mujoco(tmp_path):
 
 
 def test_laws_that_are_no_springs_are_listed(tmp_path):
-    """A servo over two joints, one that pushes away and one with a state; their inputs are forces before the gear."""
-    more = """<actuator><position name="two" tendon="one" kp="3" gear="2"/><general name="away" joint="r1" gear="4"
+    """A constant force over two joints, a servo that pushes away, one with a state; the input is a force before the
+    gear."""
+    more = """<actuator><general name="two" tendon="one" gear="2" biastype="affine"
+      biasprm="3 0 0"/><general name="away" joint="r1" gear="4"
       biastype="affine" biasprm="0 5 0"/><intvelocity name="state" joint="l1" actrange="-1 1"/>
       <general name="push" joint="r2" biastype="affine" biasprm="3 0 0"/></actuator>"""
     with pytest.warns(ls.LeftOutWarning) as told:

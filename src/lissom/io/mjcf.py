@@ -10,6 +10,8 @@ The coordinates are those of MuJoCo, except for free joints.
 
 An actuator with the affine law F = a u + b₀ + b₁ l + b₂ l̇ and the length l = r q is an input with the gain r a. To its
 joint it adds the stiffness −b₁ r², the damping −b₂ r² and the constant force r b₀                         (2)
+With several joints, l = Σ r_i q_i, the rest of the law is an elastic coupling of the stiffness −b₁ and the damping −b₂.
+So are the spring, the damper and the limits of a fixed tendon.
 
 The length of a spatial tendon is L = Σ_k L_k / d_k, with the lengths L_k of the branches between its pulleys and their
 divisors d_k. An actuator with l = g L pulls branch k by the tension −g a u / d_k. Where the tendon is one straight
@@ -107,6 +109,7 @@ def load_mjcf(
     | keyframes | named states |
     | equality | loops, and couplings of joints |
     | limits | stops |
+    | springs, dampers and limits of tendons | elastic couplings of joints, or springs between points |
     | `exclude`, `contype`, `conaffinity` | pairs that `Robot.add_mutual_contacts` leaves out |
 
     The coordinates are those of MuJoCo, in its order. Free joints have lissom's coordinates and start at the pose in
@@ -222,7 +225,7 @@ class _Reader:
             if j not in self.gone and (link := self._joint_link(robot, j)) not in driven:
                 self._add_motor(robot, self._name("joint", j), link)
         for t in range(m.ntendon):
-            self._look_at_tendon(robot, t)
+            self._add_tendon_laws(robot, t)
         for k in range(m.nkey):
             self._add_state(robot, k)
         flags = self.mujoco.mjtDisableBit
@@ -432,7 +435,9 @@ class _Reader:
         if self._rotor(k) and not self._drives_joint(k):
             self._note("armature", "actuator", k)
         gain, bias = self._law(k)
-        held = self._add_spatial_servo(robot, k, branches, bias) if branches else self._add_servo(robot, ratios, bias)
+        is_spatial = bool(branches)
+        held = (self._add_spatial_servo(robot, k, branches, bias) if is_spatial
+                else self._add_servo(robot, name, ratios, bias))  # fmt: skip
         if not held:
             self._note(_NO_LAW, "actuator", k)
             gain, bias = None, np.zeros(3)
@@ -508,7 +513,7 @@ class _Reader:
             return True  # its length is constant
         while name in robot.springs:
             name = f"{name} of its tendon"
-        law = {key: value if callable(value) else float(value) for key, value in law.items()}
+        law = {key: float(x) if isinstance(x, int | float) and x is not True else x for key, x in law.items()}
         robot.add_spring(name, *ends, **law)  # type: ignore[arg-type]
         return True
 
@@ -604,14 +609,28 @@ class _Reader:
         inputs = {name: u for name, u in inputs.items() if u and name in robot.actuators | robot.couplings}
         robot.add_state(self._name("key", k), positions, velocities, inputs)
 
-    def _look_at_tendon(self, robot: Robot, t: int) -> None:
-        """Add the spring and damper of a spatial tendon that is one straight line, and note all other forces of a
-        tendon as left out."""
+    def _add_tendon_laws(self, robot: Robot, t: int) -> None:
+        """Add the spring, the damper and the limits of a tendon that is fixed or one straight line, and note all other
+        forces of a tendon as left out."""
         m, done = self.m, ()
-        if not self._fixed_tendon(t):
-            low, high = m.tendon_lengthspring[t].tolist()
-            k, c = float(m.tendon_stiffness[t]), float(np.ravel(m.tendon_damping[t])[0])
+        low, high = m.tendon_lengthspring[t].tolist()
+        k, c = float(m.tendon_stiffness[t]), float(np.ravel(m.tendon_damping[t])[0])
+        if ratios := self._fixed_tendon(t):
             law: dict[str, Any] = {"stiffness": k, "damping": c}
+            if k and low < high:  # no force in between
+                rows = [(low - 1.0, -k), (low, 0.0), (high, 0.0), (high + 1.0, k)]
+                law = {"damping": c, "spring": Tabulated(*np.transpose(rows).tolist(), "linear")}
+            elif k:
+                law["offset"] = low
+            if m.tendon_limited[t]:
+                law |= {"limits": tuple(m.tendon_range[t].tolist()), **self.stops}
+            if ratios.keys() & self.gone:
+                self._note("forces on a joint that base= replaces", "tendon", t)
+            elif k or c or m.tendon_limited[t]:
+                self._add_elastic_coupling(robot, self._name("tendon", t), ratios, law)
+            done = ("stiffness", "damping", "limited")
+        else:
+            law = {"stiffness": k, "damping": c}
             if k and low < high:  # no force in between
                 rows = [(0.0, -k * low), (low, 0.0), (high, 0.0), (high + 1.0, k)][low == 0.0 :]
                 lengths, tensions = np.transpose(rows).tolist()
@@ -620,6 +639,8 @@ class _Reader:
                 law["rest"] = low
             if (k or c) and self._add_spring(robot, self._name("tendon", t), self._branches(t), law):
                 done = ("stiffness", "damping")
+            if m.tendon_limited[t] and self._add_spatial_limits(robot, t):
+                done = (*done, "limited")
             pulls = m.actuator_trntype == int(self.mujoco.mjtTrn.mjTRN_TENDON)
             if not done and t not in m.actuator_trnid[pulls, 0]:
                 self.findings.left_out("<tendon>", repr(self._name("tendon", t)))
@@ -629,6 +650,26 @@ class _Reader:
                 kind = {"frictionloss": "dry friction", "limited": "limits", "actfrclimited": "limits of force",
                         "stiffnesspoly": "nonlinear stiffness", "dampingpoly": "nonlinear damping"}  # fmt: skip
                 self._note(kind.get(word, word), "tendon", t)
+
+    def _add_elastic_coupling(self, robot: Robot, name: str, ratios: dict[int, float], law: dict[str, Any]) -> None:
+        """Add an elastic coupling of joints, with a name that no coupling has."""
+        while name in robot.joint_couplings:
+            name = f"{name} of its tendon"
+        robot.add_coupling(name, [self._joint_link(robot, j) for j in ratios], list(ratios.values()), **law)
+
+    def _add_spatial_limits(self, robot: Robot, t: int) -> bool:
+        """Add the limits of the length of a spatial tendon that is one straight line, as a Spring. Returns False for
+        other tendons."""
+        low, high = self.m.tendon_range[t].tolist()
+        k, c = self.stops["limit_stiffness"], self.stops["limit_damping"]
+        if high <= 0.0:
+            return False
+        law: dict[str, Any] = {"stiffness": 0.0, "damping": c, "slack": True}
+        law["law"] = Tabulated([high, high + 1.0], [0.0, k], "linear")
+        if low > 0.0:  # it pushes too, without a damper
+            law = {"stiffness": 0.0, "damping": 0.0}
+            law["law"] = Tabulated([0.0, low, high, high + 1.0], [-k * low, 0.0, 0.0, k], "linear")
+        return self._add_spring(robot, f"limits of {self._name('tendon', t)}", self._branches(t), law)
 
     def _law(self, k: int) -> tuple[float | None, np.ndarray]:
         """The gain a and the bias (b₀, b₁, b₂) of (2). Other laws are noted as left out; they have no gain."""
@@ -642,10 +683,18 @@ class _Reader:
         is_biased = bias == int(u.mjtBias.mjBIAS_AFFINE)
         return float(m.actuator_gainprm[k, 0]), m.actuator_biasprm[k, :3] * is_biased
 
-    def _add_servo(self, robot: Robot, ratios: dict[int, float], bias: np.ndarray) -> bool:
-        """Add the bias of an actuator to the spring of its joint by (2). Returns False if it is no such spring."""
-        if len(ratios) != 1 or not bias.any():
+    def _add_servo(self, robot: Robot, name: str, ratios: dict[int, float], bias: np.ndarray) -> bool:
+        """Add the bias of an actuator to the spring of its joint by (2), or as an elastic coupling of several joints.
+        Returns False if it is no such spring."""
+        if not ratios or not bias.any():
             return not bias.any()
+        if len(ratios) > 1:
+            k, c = float(-bias[1]), float(-bias[2])
+            if k < 0.0 or c < 0.0 or (bias[0] and not k):
+                return False
+            law = {"stiffness": k, "damping": c, "offset": float(bias[0] / k) if k else 0.0}
+            self._add_elastic_coupling(robot, name, ratios, law)
+            return True
         ((j, ratio),) = ratios.items()
         link = robot.links[self._joint_link(robot, j)]
         old: Any = link.joint

@@ -275,8 +275,9 @@ class Assembly:
         )
 
     def joint_couplings(self) -> JointCouplings:
-        """Couplings of joints in the order added."""
-        tree, couplings = self.tree, self.robot.joint_couplings
+        """Rigid couplings of joints in the order added."""
+        tree = self.tree
+        couplings = {name: x for name, x in self.robot.joint_couplings.items() if not x.is_elastic}
         q, v, ratio, counts, pieces = [], [], [], [], [(np.zeros((2, 0)), np.zeros((0, 8)))]
         for name, coupling in couplings.items():
             for k, link in enumerate(coupling.joints):

@@ -357,13 +357,28 @@ class Robot:
         return self.loops[name]
 
     def add_coupling(
-        self, name: str, joints: Sequence[str], ratios: Sequence[Any], offset: float = 0.0, *, span: Any = None
+        self,
+        name: str,
+        joints: Sequence[str],
+        ratios: Sequence[Any],
+        offset: float = 0.0,
+        *,
+        span: Any = None,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        spring: Any = None,
+        limits: Any = None,
+        limit_stiffness: float = 0.0,
+        limit_damping: float = 0.0,
+        limit_width: float = 1e-3,
     ) -> JointCoupling:
-        """Couple joints by gears, a differential, a transmission or as a mimic joint; see JointCoupling."""
+        """Couple joints by gears, a differential, a transmission or as a mimic joint, rigidly or by a spring, a damper
+        and stops; see JointCoupling."""
         self._new_name(name, "coupling", self.joint_couplings)
         names: Any = tuple(joints) if isinstance(joints, list) else joints
         given: Any = tuple(ratios) if isinstance(ratios, list | np.ndarray) else ratios
-        self.joint_couplings[name] = JointCoupling(name, names, given, offset, span)
+        law: Any = (stiffness, damping, spring, limits, limit_stiffness, limit_damping, limit_width)
+        self.joint_couplings[name] = JointCoupling(name, names, given, offset, span, *law)
         return self.joint_couplings[name]
 
     def add_spring(
@@ -987,8 +1002,8 @@ def _check_joint_couplings(robot: Robot) -> None:
                 checks.require(joint.nq == joint.nv == 1, f"{where}: joint {link!r}", rule, joint.nv)
             free = [link for link in coupling.joints if link not in moved]
             rule = "must not have prescribed motions for all of its joints"
-            checks.require(bool(free), where, rule, ", ".join(map(repr, coupling.joints)))
-            if not any(map(callable, coupling.ratios)):
+            checks.require(bool(free) or coupling.is_elastic, where, rule, ", ".join(map(repr, coupling.joints)))
+            if not coupling.is_elastic and not any(map(callable, coupling.ratios)):
                 row = {link: float(r) for link, r in zip(coupling.joints, coupling.ratios) if link in free}
                 _eliminate(row, found)
                 rule = "must not follow from the couplings before it; remove one of this cycle"
