@@ -114,6 +114,7 @@ def everything():
     robot.add_coupling("band", ["arm", "ball"], [1.0, 2.0], spring=ls.Tabulated([0.1, 0.4], [0.0, 5.0], "linear"))
     robot.add_state("home", {"arm": 0.3, "ball": [0.2]}, {"ball": 1.5}, {"pull": 2.0})
     robot.exclude_contacts("apart", ["arm"], ["ball"])
+    robot.pair_contacts("near", ["arm"], ["ball"], friction=0.8)
     robot.limit_input("pull", -1.0, 5.0)
     felt = {
         "arm": ls.Hydrodynamics(1.2, 0.02, 0.3, 0.9, True, np.eye(6), 2 * np.eye(6)),

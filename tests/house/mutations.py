@@ -16,6 +16,13 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "the friction of a contact pair is that of all contacts",
+        "robot/mutual_contacts.py",
+        "friction = paired.get(pair)",
+        "friction = None",
+        ("tests/io/test_mjcf.py", "-k", "pairs_of_geoms"),
+    ),
+    Mutation(
         "the damper of an elastic coupling is missing from derivatives",
         "forces/springs.py",
         "    return f + rows.number[e, 6] * rate, f_x, f_rate + rows.number[e, 6]",

@@ -77,11 +77,11 @@ _LEFT_OUT = {  # parts that are not imported, and the names of their counts in a
     "sensor": "nsensor",
     "camera": "ncam",
     "light": "nlight",
-    "pair": "npair",
     "plugin": "nplugin",
     "skin": "nskin",
 }
 _NO_LAW = "law (its input is the force before its gear)"
+_DEFAULT_SOFTNESS = (0.02, 1.0, 0.9, 0.95, 0.001, 0.5, 2.0, 0.0, 0.0, 0.0, 0.0)  # of a pair, as MuJoCo orders it
 _SPEEDS = ("density", "viscosity", "wind")  # options of MuJoCo's fluid
 
 
@@ -111,6 +111,7 @@ def load_mjcf(
     | limits | stops |
     | springs, dampers and limits of tendons | elastic couplings of joints, or springs between points |
     | `exclude`, `contype`, `conaffinity` | pairs that `Robot.add_mutual_contacts` leaves out |
+    | `pair` | pairs that `Robot.add_mutual_contacts` adds in any case, with their friction |
 
     The coordinates are those of MuJoCo, in its order. Free joints have lissom's coordinates and start at the pose in
     the file. A LeftOutWarning lists the parts of the file that the robot does not have.
@@ -189,6 +190,7 @@ class _Reader:
         if base is not None and len(roots) != 1:
             names = [self._name("body", b) for b in roots]
             raise ModelError(f"{source}: needs one body in the world for base= (got {names})")
+        self.paired = {*compiled.pair_geom1.tolist(), *compiled.pair_geom2.tolist()}  # geoms of <pair>
         self.gone = set()  # joints that `base` replaces
         if base is not None:
             first = compiled.body_jntadr[roots[0]]
@@ -236,6 +238,7 @@ class _Reader:
             else:
                 self._note("inactive constraint", "equality", k)
         self._add_exclusions(robot)
+        self._add_pairs(robot)
         for tag, count in _LEFT_OUT.items():
             for k in range(getattr(m, count, 0)):
                 self.findings.left_out(f"<{tag}>", repr(self._name(tag, k)))
@@ -340,7 +343,7 @@ class _Reader:
     def _body(self, b: int) -> RigidBody | None:
         m = self.m
         geoms = range(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b])
-        touching = [g for g in geoms if m.geom_contype[g] or m.geom_conaffinity[g]]
+        touching = [g for g in geoms if m.geom_contype[g] or m.geom_conaffinity[g] or g in self.paired]
         seen = [g for g in geoms if g not in touching] or touching
         meshes = [mesh for g in seen for mesh in self._mesh(g)]
         balls = self._balls(touching) if self.balls else None
@@ -717,7 +720,7 @@ class _Reader:
             geoms = slice(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b])
             mask = (int(np.bitwise_or.reduce(m.geom_contype[geoms], initial=0)),
                     int(np.bitwise_or.reduce(m.geom_conaffinity[geoms], initial=0)))  # fmt: skip
-            if any(mask):
+            if any(mask) or self.paired.intersection(range(geoms.start, geoms.stop)):
                 masks.setdefault(mask, []).append(self._link(b))
         groups = list(masks.items())
         for k, (mask, links) in enumerate(groups):
@@ -725,6 +728,27 @@ class _Reader:
                 if not (mask[0] & other[1] or other[0] & mask[1]) and len({*links, *others}) > 1:
                     name = f"contype {mask[0]}, {other[0]} and conaffinity {mask[1]}, {other[1]}"
                     robot.exclude_contacts(name, links, None if others is links else others)
+
+    def _add_pairs(self, robot: Robot) -> None:
+        """Add the pairs of bodies whose geoms are a <pair>, and note what contact in lissom does not have."""
+        m = self.m
+        found: dict[tuple[str, str, float], str] = {}
+        for k in range(m.npair):
+            a, b = (self._link(int(m.geom_bodyid[g])) for g in (m.pair_geom1[k], m.pair_geom2[k]))
+            if a is None or b is None or a == b:
+                self._note("contact with what stands in the world" if a != b else "contact inside a body", "pair", k)
+                continue
+            along, across, *others = m.pair_friction[k].tolist()
+            if m.pair_dim[k] > 1 and along != across:
+                self._note("friction that depends on the direction", "pair", k)
+            if m.pair_dim[k] > 3 and any(others):
+                self._note("torsional and rolling friction", "pair", k)
+            numbers = [*m.pair_solref[k], *m.pair_solimp[k], *m.pair_solreffriction[k], m.pair_margin[k], m.pair_gap[k]]
+            if not np.allclose(numbers, _DEFAULT_SOFTNESS):
+                self._note("softness (solref, solimp, margin, gap)", "pair", k)
+            found.setdefault((a, b, along if m.pair_dim[k] > 1 else 0.0), self._name("pair", k))
+        for (a, b, friction), name in found.items():
+            robot.pair_contacts(name, a, b, friction=friction)
 
     def _add_equality(self, robot: Robot, k: int) -> None:
         """Add a constraint: a loop for bodies, a coupling for joints and fixed tendons."""
