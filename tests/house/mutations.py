@@ -16,6 +16,13 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "no warning says that an open mesh counts as its hull",
+        "robot/meshes.py",
+        "is_hull = max(gap, found.gap), is_hull or found.is_hull",
+        "is_hull = max(gap, found.gap), is_hull",
+        ("tests/io/test_awkward_inputs.py", "-k", "open_or_inside"),
+    ),
+    Mutation(
         "the friction of a contact pair is that of all contacts",
         "robot/mutual_contacts.py",
         "friction = paired.get(pair)",

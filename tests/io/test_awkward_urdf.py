@@ -84,6 +84,7 @@ AWKWARD = {  # a file, and the parts of it that the warning names
         arm(joint='<limit lower="1" upper="-1" effort="1" velocity="1"/>', kind="prismatic"),
         "limits without a range of joint 'elbow'",
     ),
+    "no name": (arm(head="<robot>"), "name of <robot>"),
     "empty name": (arm(head='<robot name="">'), "name of <robot>"),
     "motor of a fixed joint": (arm(kind="fixed", more=MOTOR.format("elbow")), "wrong <transmission> of line 7"),
     "motor of no joint": (arm(more=MOTOR.format("wrist")), "wrong <transmission> of line 7"),
@@ -113,7 +114,7 @@ def test_awkward_file_is_the_robot_of_pinocchio(tmp_path, name):
     if part:
         assert part in str(told[ls.LeftOutWarning]) and part in told[ls.LeftOutWarning].report
     assert robot.name == "arm"
-    beside_pinocchio(robot, text)
+    beside_pinocchio(robot, text.replace("<robot>", '<robot name="arm">'))  # which Pinocchio needs
     kept = name in ("line before the head", "unbound prefix", "scale of one number") or not part
     if not kept:
         with pytest.raises(ls.ModelError, match=r"arm\.urdf, line \d+: "):
@@ -198,6 +199,8 @@ def test_rounding_is_no_finding(tmp_path, moments):
     for strict in (False, True):
         robot, told = read(tmp_path, arm(inertial(moments)), strict=strict)
         assert not told
+        light, told = read(tmp_path, arm(inertial((0.0, 0.0, 0.0), mass=-1e-20)), strict=strict)
+        assert not told and light.links["lower"].body.mass == 0.0
     beside_pinocchio(robot, arm(inertial(moments)), 1e-10)
 
 

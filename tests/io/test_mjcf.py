@@ -265,6 +265,33 @@ def test_what_is_left_out_is_listed(tmp_path):
         assert part in text, part
 
 
+IGNORED = {
+    "limits of force of joint 'j'": one('actuatorfrcrange="-1 1"'),
+    "friction of contacts of geom 'g'": one(body='<geom name="g" size="0.1" friction="0.5"/>'),
+    "softness (solref, solimp, margin, gap) of contacts of geom 'g'": one(
+        body='<geom name="g" size="0.1" margin="1"/>'
+    ),
+    "softness (solref, solimp) of equality 'e'": one(
+        more='<equality><joint name="e" joint1="j" solref="0.1 1"/></equality>'
+    ),
+    "<numeric> of 'n'": one(more='<custom><numeric name="n" data="1"/></custom>'),
+    "<text> of 't'": one(more='<custom><text name="t" data="x"/></custom>'),
+    "group that is switched off (disableactuator) of actuator 'a'": one(
+        head='<option actuatorgroupdisable="2"/>', more='<actuator><motor name="a" joint="j" group="2"/></actuator>'
+    ),
+}
+
+
+@pytest.mark.parametrize("part", IGNORED)
+def test_physics_that_is_ignored_is_named(tmp_path, part):
+    """Purpose: each number of the file that MuJoCo uses and the robot does not have is in the one warning."""
+    path = tmp_path / "robot.xml"
+    path.write_text(IGNORED[part], encoding="utf-8")
+    with pytest.warns(ls.LeftOutWarning) as told:
+        ls.load_mjcf(path)
+    assert len(told) == 1 and part in told[0].message.report.splitlines()
+
+
 def test_limits_of_inputs(tmp_path):
     """Limits of the control, and those of the force over the gain, are those of the input; others are left out."""
     limits = 'ctrllimited="true" ctrlrange="-2 3" forcelimited="true" forcerange="-4 8"'

@@ -231,3 +231,21 @@ def test_packages(tmp_path):
     assert robot.links["b"].body.mass == pytest.approx(1000 / 6)
     with pytest.raises(ls.ModelError, match=r"m\.obj"):
         ls.load_mjcf(path)
+
+
+def test_dampers_of_actuators(tmp_path):
+    """They act on joints and on tendons of several joints, beside the law of the actuator."""
+    more = """<actuator><general name="one" joint="l1" gear="2" damping="3"/>
+      <position name="several" tendon="one" kp="2" damping="0.7"/></actuator>"""
+    try:
+        robot, compiled = load(file(tmp_path, "", more))
+    except ls.ModelError:
+        pytest.skip("MuJoCo is older than dampers of actuators")
+    model, rng = robot.build(), np.random.default_rng(6)
+    for _ in range(3):
+        q, v, u = rng.uniform(-1, 1, model.nq), rng.uniform(-1, 1, model.nv), rng.uniform(-2, 2, model.nu)
+        data = mujoco.MjData(compiled)
+        data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, u
+        mujoco.mj_forward(compiled, data)
+        found, expected = ls.forward_dynamics(model, q, v, u), data.qacc_smooth
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())

@@ -10,6 +10,7 @@ The coordinates are those of MuJoCo, except for free joints.
 
 An actuator with the affine law F = a u + b₀ + b₁ l + b₂ l̇ and the length l = r q is an input with the gain r a. To its
 joint it adds the stiffness −b₁ r², the damping −b₂ r² and the constant force r b₀                         (2)
+The damper of an actuator adds to −b₂.
 With several joints, l = Σ r_i q_i, the rest of the law is an elastic coupling of the stiffness −b₁ and the damping −b₂.
 So are the spring, the damper and the limits of a fixed tendon.
 
@@ -79,9 +80,13 @@ _LEFT_OUT = {  # parts that are not imported, and the names of their counts in a
     "light": "nlight",
     "plugin": "nplugin",
     "skin": "nskin",
+    "numeric": "nnumeric",
+    "text": "ntext",
+    "tuple": "ntuple",
 }
 _NO_LAW = "law (its input is the force before its gear)"
 _DEFAULT_SOFTNESS = (0.02, 1.0, 0.9, 0.95, 0.001, 0.5, 2.0, 0.0, 0.0, 0.0, 0.0)  # of a pair, as MuJoCo orders it
+_DEFAULT_FRICTION = (1.0, 0.005, 0.0001)  # of a geom
 _SPEEDS = ("density", "viscosity", "wind")  # options of MuJoCo's fluid
 
 
@@ -304,6 +309,10 @@ class _Reader:
                 options["stiffness"] = float(m.jnt_stiffness[j])
                 rest = m.qpos_spring[at : at + (4 if kind == "ball" else 1)]
                 options["rest"] = tuple(rest.tolist())
+        if m.jnt_actfrclimited[j]:
+            self._note("limits of force", "joint", j)
+        if getattr(m, "jnt_springyield", np.zeros(m.njnt))[j]:
+            self._note("plastic spring", "joint", j)
         for name, word in (("jnt_stiffnesspoly", "stiffness"), ("dof_dampingpoly", "damping")):
             if np.any(getattr(m, name, np.zeros((m.nv, 1)))[j if name.startswith("jnt") else dof]):
                 self._note(f"nonlinear {word}", "joint", j)
@@ -344,6 +353,8 @@ class _Reader:
         m = self.m
         geoms = range(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b])
         touching = [g for g in geoms if m.geom_contype[g] or m.geom_conaffinity[g] or g in self.paired]
+        for g in touching:
+            self._note_contact_parameters(g)
         seen = [g for g in geoms if g not in touching] or touching
         meshes = [mesh for g in seen for mesh in self._mesh(g)]
         balls = self._balls(touching) if self.balls else None
@@ -359,6 +370,20 @@ class _Reader:
             balls=balls,
             meshes=tuple(meshes),
         )
+
+    def _note_contact_parameters(self, g: int) -> None:
+        """Note the parameters of contact of a geom that are not the default; contacts of lissom have their own."""
+        m = self.m
+        softness = [*m.geom_solref[g], *m.geom_solimp[g], m.geom_margin[g], m.geom_gap[g]]
+        kinds = {
+            "friction": not np.allclose(m.geom_friction[g], _DEFAULT_FRICTION) or m.geom_condim[g] != 3,
+            "softness (solref, solimp, margin, gap)": not np.allclose(softness, [*_DEFAULT_SOFTNESS[:7], 0.0, 0.0]),
+            "adhesion": np.any(getattr(m, "geom_adhesion", np.zeros(m.ngeom))[g]),
+            "speed of the surface": np.any(getattr(m, "geom_surfacevel", np.zeros(m.ngeom))[g]),
+        }
+        for kind, differs in kinds.items():
+            if differs:
+                self._note(f"{kind} of contacts", "geom", g)
 
     def _mesh(self, g: int) -> Iterator[Mesh]:
         """The drawn mesh of a geom."""
@@ -438,11 +463,14 @@ class _Reader:
         if self._rotor(k) and not self._drives_joint(k):
             self._note("armature", "actuator", k)
         gain, bias = self._law(k)
-        is_spatial = bool(branches)
-        held = (self._add_spatial_servo(robot, k, branches, bias) if is_spatial
-                else self._add_servo(robot, name, ratios, bias))  # fmt: skip
+        for damper in (np.array([0.0, 0.0, self._damper(k)]), np.zeros(3)):  # without the damper if it is no spring
+            rest = bias - damper
+            held = (self._add_spatial_servo(robot, k, branches, rest) if branches
+                    else self._add_servo(robot, name, ratios, rest))  # fmt: skip
+            if held:
+                break
+            self._note("damping" if damper.any() else _NO_LAW, "actuator", k)
         if not held:
-            self._note(_NO_LAW, "actuator", k)
             gain, bias = None, np.zeros(3)
         self._add_limits(robot, k, gain, bias)
         gain = 1.0 if gain is None else gain
@@ -648,10 +676,11 @@ class _Reader:
             if not done and t not in m.actuator_trnid[pulls, 0]:
                 self.findings.left_out("<tendon>", repr(self._name("tendon", t)))
         for word in ("stiffness", "damping", "stiffnesspoly", "dampingpoly", "limited", "frictionloss", "armature",
-                     "actfrclimited"):  # fmt: skip
+                     "actfrclimited", "springyield"):  # fmt: skip
             if word not in done and np.any(getattr(m, f"tendon_{word}", np.zeros(m.ntendon))[t]):
                 kind = {"frictionloss": "dry friction", "limited": "limits", "actfrclimited": "limits of force",
-                        "stiffnesspoly": "nonlinear stiffness", "dampingpoly": "nonlinear damping"}  # fmt: skip
+                        "stiffnesspoly": "nonlinear stiffness", "dampingpoly": "nonlinear damping",
+                        "springyield": "plastic spring"}  # fmt: skip
                 self._note(kind.get(word, word), "tendon", t)
 
     def _add_elastic_coupling(self, robot: Robot, name: str, ratios: dict[int, float], law: dict[str, Any]) -> None:
@@ -673,6 +702,16 @@ class _Reader:
             law = {"stiffness": 0.0, "damping": 0.0}
             law["law"] = Tabulated([0.0, low, high, high + 1.0], [-k * low, 0.0, 0.0, k], "linear")
         return self._add_spring(robot, f"limits of {self._name('tendon', t)}", self._branches(t), law)
+
+    def _damper(self, k: int) -> float:
+        """Damping of the damper of an actuator; zero before MuJoCo 4. Notes what else acts on it as left out."""
+        m = self.m
+        for kind, name in (("nonlinear damping", "dampingpoly"), ("delay", "delay")):
+            if np.any(getattr(m, f"actuator_{name}", np.zeros(m.nu))[k]):
+                self._note(kind, "actuator", k)
+        if m.actuator_group[k] >= 0 and m.opt.disableactuator & (1 << int(m.actuator_group[k])):
+            self._note("group that is switched off (disableactuator)", "actuator", k)
+        return float(np.ravel(getattr(m, "actuator_damping", np.zeros(m.nu))[k])[0])
 
     def _law(self, k: int) -> tuple[float | None, np.ndarray]:
         """The gain a and the bias (b₀, b₁, b₂) of (2). Other laws are noted as left out; they have no gain."""
@@ -754,6 +793,8 @@ class _Reader:
         """Add a constraint: a loop for bodies, a coupling for joints and fixed tendons."""
         m, u = self.m, self.mujoco
         kind = u.mjtEq(int(m.eq_type[k])).name.removeprefix("mjEQ_").lower()
+        if not np.allclose([*m.eq_solref[k], *m.eq_solimp[k]], _DEFAULT_SOFTNESS[:7]):
+            self._note("softness (solref, solimp)", "equality", k)
         if kind in ("connect", "weld"):
             self._add_loop(robot, k, kind == "weld")
         elif kind in ("joint", "tendon"):
