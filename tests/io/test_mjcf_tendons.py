@@ -216,3 +216,23 @@ def test_limits_of_straight_tendons_are_springs(tmp_path, limits):
         tension = 1e4 * (max(length - high, 0.0) - max(low - length, 0.0))
         gap = ls.inverse_dynamics(model, q, 0 * v, 0 * v) - (data.qfrc_bias - force)
         np.testing.assert_allclose(gap, J[0] * tension, rtol=0, atol=1e-8 * max(abs(tension), 1.0))
+
+
+def test_armature_of_a_fixed_tendon(tmp_path):
+    """That of one joint is the armature of the joint; that of several is named in the warning."""
+    file, one = tmp_path / "limb.xml", '<fixed name="t" armature="0.3"><joint joint="a" coef="0.7"/></fixed>'
+    for tendon, is_named in ((one, False), (one.replace("/></", '/><joint joint="b" coef="1"/></'), True)):
+        inside = f"<worldbody>{WORLD}{LIMB}</worldbody><tendon>{tendon}</tendon>"
+        file.write_text(f"<mujoco>{inside}</mujoco>", encoding="utf-8")
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model = ls.load_mjcf(file).build()
+        assert ("armature of tendon 't'" in " ".join(str(w.message) for w in told)) == is_named
+        compiled = mujoco.MjModel.from_xml_path(str(file))
+        data, M = mujoco.MjData(compiled), np.zeros((compiled.nv, compiled.nv))
+        data.qpos[:] = q = next(states(model))[0]
+        mujoco.mj_forward(compiled, data)
+        for k, unit in enumerate(np.eye(compiled.nv)):
+            mujoco.mj_mulM(compiled, data, M[k], unit)
+        found = ls.mass_matrix(model, q)
+        assert is_named or np.abs(found - M).max() < 1e-10

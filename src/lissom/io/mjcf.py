@@ -333,9 +333,13 @@ class _Reader:
         return JointRevolute(axis=tuple(axis.tolist()), **options), anchor, back
 
     def _armature(self, j: int) -> float:
-        """Rotor inertia at a joint: its own armature, and those of its motors times gear²."""
+        """Rotor inertia at a joint: its own armature, and those of its motors and of its own fixed tendons times their
+        ratio²."""
         m = self.m
         out = float(m.dof_armature[m.jnt_dofadr[j]])
+        for t in range(m.ntendon if np.any(getattr(m, "tendon_armature", 0.0)) else 0):
+            if (ratios := self._fixed_tendon(t)).keys() == {j}:
+                out += ratios[j] ** 2 * float(m.tendon_armature[t])
         for k in range(m.nu if self.kinds[int(m.jnt_type[j])] in ("slide", "hinge") else 0):
             if self._drives_joint(k) and m.actuator_trnid[k, 0] == j:
                 out += float(m.actuator_gear[k, 0]) ** 2 * self._rotor(k)
@@ -659,7 +663,7 @@ class _Reader:
                 self._note("forces on a joint that base= replaces", "tendon", t)
             elif k or c or m.tendon_limited[t]:
                 self._add_elastic_coupling(robot, self._name("tendon", t), ratios, law)
-            done = ("stiffness", "damping", "limited")
+            done = ("stiffness", "damping", "limited", *["armature"] * (len(ratios) == 1))
         else:
             law = {"stiffness": k, "damping": c}
             if k and low < high:  # no force in between
