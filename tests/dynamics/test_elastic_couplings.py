@@ -169,3 +169,21 @@ def test_functions_are_for_rigid_couplings():
     robot.add_coupling("cam", ["l0", "l1"], [1.0, ls.Expression("sin(q)", "q")], stiffness=2.0)
     with pytest.raises(ls.ModelError, match="coupling 'cam': ratios: must hold numbers only, since the coupling is"):
         robot.check()
+
+
+def test_gradients_by_values_of_a_coupling():
+    """Derivatives of a motion by stiffness, damping, offset and limits equal differences."""
+    law = {"limits": (0.1, 5.0), "limit_stiffness": 20.0, "limit_width": 0.5}
+    model = arm(0.3, stiffness=7.0, damping=0.4, **law).build()
+    q, v = np.full(4, 0.2), np.full(4, -0.4)
+    sizes = {"belt.stiffness": 7.0, "belt.damping": 0.4, "belt.offset": 0.3, "belt.limits[0]": 0.1}
+    motion, last = ls.rollout(model, q, v, dt=0.01, steps=30), np.zeros((31, 4))
+    last[-1] = 1.0
+    found = motion.backward(dL_dq=last, parameters=list(sizes)).parameters
+    for path, value in sizes.items():
+        ends = [ls.rollout(model.with_({path: value + h}), q, v, dt=0.01, steps=30).q[-1].sum() for h in (1e-4, -1e-4)]
+        assert found[path] == pytest.approx((ends[0] - ends[1]) / 2e-4, rel=1e-5, abs=1e-9), path
+        assert abs(found[path]) > 1e-6
+    many = ls.rollout(ls.ModelBatch([model, model.with_({"belt.stiffness": 9.0})]), q, v, dt=0.01, steps=30)
+    assert np.abs(many.q[0, -1] - many.q[1, -1]).max() > 1e-4
+    np.testing.assert_allclose(many.q[0], motion.q, rtol=0, atol=1e-10)

@@ -50,7 +50,7 @@ from lissom.passes.columns import Columns, Matrix
 from lissom.passes.scratch import SPRINGS, Scratch
 from lissom.passes.traversal import origin_between
 from lissom.robot.functions import is_compiled
-from lissom.robot.joints import coordinate_laws, stop_numbers
+from lissom.robot.joints import coordinate_laws
 
 COMPILED = -1  # number of pieces of a law that is a user's function
 STEP = wp.constant(wp.float64(1e-4))  # h of differences of a user's law is STEP (1 + |x|)
@@ -440,28 +440,22 @@ def _coupling_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
         in v. Numbers (m, 7): of each coupling its limits, k, c, w, offset and the damping of its damper; of each row of
         a joint the ratio; then the rows of the tables of (1).
     """
-    couplings = model.elastic_couplings
-    starts = {name: (q, v) for name, q, v in zip(model.links.names, model.links.q_start, model.links.v_start)}
-    joints = [(*map(int, starts[link]), float(r)) for x in couplings for link, r in zip(x.joints, x.ratios)]
-    index = np.zeros((len(couplings) + len(joints), 4), dtype=np.int32)
-    numbers, last = np.zeros((len(index), 7)), len(couplings)
-    pieces = [numbers]
-    for e, x in enumerate(couplings):
-        where = f"coupling {x.name!r}"
-        rows = table_rows(*x.pieces(where), 0.0)
-        index[e] = last, last + len(x.joints), sum(map(len, pieces)), len(rows)
-        numbers[e] = *stop_numbers(x, 1, where)[0], float(x.offset), float(x.damping)
+    x = model.joint_couplings
+    count, size = len(x.elastic_names), len(x.elastic_names) + len(x.elastic_ratio)
+    index, pieces = np.zeros((size, 4), dtype=np.int32), [np.zeros((size, 7))]
+    for e, (knots, coefficients) in enumerate(x.elastic_spring):
+        rows = table_rows(knots, coefficients, 0.0)
+        index[e] = *(count + x.elastic_start[e : e + 2]), sum(map(len, pieces)), len(rows)
         pieces.append(np.pad(rows, ((0, 0), (0, 1))))
-        last += len(x.joints)
-    for k, (q, v, ratio) in enumerate(joints, len(couplings)):
-        index[k, :2], numbers[k, 0] = (q, v), ratio
+    index[count:, :2] = x.elastic_dof
+    pieces[0][:count], pieces[0][count:, 0] = x.elastic_law, x.elastic_ratio
     return index, np.vstack(pieces)
 
 
 COUPLING_TERM = Term(
     "elastic couplings of joints",
     int(SPRINGS),
-    lambda model: len(model.elastic_couplings) > 0,
+    lambda model: len(model.joint_couplings.elastic_names) > 0,
     bind=_bound_to_couplings,
     tables=_coupling_tables,
 )

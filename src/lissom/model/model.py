@@ -40,7 +40,6 @@ from lissom.model.maps import Deforming, Maps
 from lissom.model.nodes import RodTable
 from lissom.model.surroundings import Contacts, FluidNodes, Springs, UserForces
 from lissom.robot.checks import named, require
-from lissom.robot.couplings import JointCoupling
 from lissom.robot.formatting import html_inputs, html_table
 from lissom.robot.functions import still
 from lissom.robot.robot import Robot, limit_values, state_values
@@ -165,11 +164,6 @@ class Model:
         """Number of rows of loops and couplings: the directions that loops constrain, dependent ones included, then one
         for each coupling of joints."""
         return len(self.loops.row_direction) + len(self.joint_couplings.names)
-
-    @cached_property
-    def elastic_couplings(self) -> tuple[JointCoupling, ...]:
-        """The couplings of joints that are springs, and hold nothing."""
-        return tuple(x for x in self.description.joint_couplings.values() if x.is_elastic)
 
     @cached_property
     def n_load_rows(self) -> int:

@@ -589,7 +589,9 @@ def has_couplings(model: Model) -> bool:
     """Whether forces couple nodes: springs, elastic couplings, contacts, straight tendon pieces, elastic tendons, or
     Python functions."""
     one = model.of_row(0, 1)
-    if model.calls_python or len(one.spools.channel) or optional_kinds(one.nodes) or one.elastic_couplings:
+    if model.calls_python or len(one.spools.channel) or optional_kinds(one.nodes):
+        return True
+    if one.joint_couplings.elastic_names:
         return True
     pairs = [one.segments.coupled(), one.springs.node, one.contacts.pair_nodes]
     return any(bool((np.reshape(ends, (-1, 2)) >= 0).all(axis=1).any()) for ends in pairs)
@@ -607,12 +609,9 @@ def closes_by_blocks(model: Model) -> bool:
 def _closes(model: Model) -> bool:
     """`closes_by_blocks` without a cache, for a model with loops."""
     one, size = model.of_row(0, 1), squares(model)
-    if (
-        one.joint_couplings.names
-        or one.elastic_couplings
-        or size.max(initial=0) > model.nv // 2
-        or int(size.sum()) != model.nv
-    ):
+    if one.joint_couplings.names or one.joint_couplings.elastic_names:
+        return False
+    if size.max(initial=0) > model.nv // 2 or int(size.sum()) != model.nv:
         return False
     blocks = coordinate_blocks(one)
     parents = {one.nodes.parent[block.nodes[0]] for block in blocks}
