@@ -268,6 +268,32 @@ def test_mimic_joints_move_as_in_pinocchio(tmp_path, name):
         np.testing.assert_allclose(ls.forward_dynamics(model, q, v), expected, atol=1e-9 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("name", COUPLED)
+def test_mimic_joints_move_as_in_mujoco(tmp_path, name):
+    """Purpose: accelerations are those of MuJoCo's reader of URDF, whose equality constraints hold exactly."""
+    mujoco = pytest.importorskip("mujoco")
+    second, third, G, start = COUPLED[name]
+    text = gripper(second, third)
+    model = read(tmp_path, text)[0].build()
+    end = '<mujoco><compiler fusestatic="false"/></mujoco></robot>'
+    theirs = mujoco.MjModel.from_xml_string(text.replace("</robot>", end))
+    if not theirs.neq:
+        pytest.skip("this MuJoCo ignores mimic joints")
+    theirs.opt.jacobian = int(mujoco.mjtJacobian.mjJAC_DENSE)
+    data, rng, M = mujoco.MjData(theirs), np.random.default_rng(4), np.zeros((3, 3))
+    for _ in range(3):
+        x, x_dot = rng.uniform(-0.8, 0.8, (2, np.shape(G)[1]))
+        q, v = np.array(G) @ x + start, np.array(G) @ x_dot
+        data.qpos[:], data.qvel[:] = q, v
+        mujoco.mj_forward(theirs, data)
+        for k, unit in enumerate(np.eye(3)):
+            mujoco.mj_mulM(theirs, data, M[k], unit)
+        J = data.efc_J.reshape(-1, 3)
+        K = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
+        expected = np.linalg.solve(K, np.append(-data.qfrc_bias, np.zeros(len(J))))[:3]
+        np.testing.assert_allclose(ls.forward_dynamics(model, q, v), expected, atol=1e-10 * np.abs(expected).max())
+
+
 def test_mimic_joint_is_that_of_pinocchio(tmp_path):
     """Purpose: Pinocchio, asked for mimic joints, has the same multiplier and offset, and the same reduced dynamics."""
     text = gripper(mimic("j1", 2.0, 0.3), mimic("j1", -1.0, 0.2))
