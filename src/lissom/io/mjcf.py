@@ -654,7 +654,8 @@ class _Reader:
             law: dict[str, Any] = {"stiffness": k, "damping": c}
             if k and low < high:  # no force in between
                 rows = [(low - 1.0, -k), (low, 0.0), (high, 0.0), (high + 1.0, k)]
-                law = {"damping": c, "spring": Tabulated(*np.transpose(rows).tolist(), "linear")}
+                lengths, forces = np.transpose(rows).tolist()
+                law = {"damping": c, "spring": Tabulated(lengths, forces, "linear")}
             elif k:
                 law["offset"] = low
             if m.tendon_limited[t]:
