@@ -614,8 +614,8 @@ MUTATIONS = (
     Mutation(
         "the anchor of a weld is that of the first body",
         "io/mjcf.py",
-        "            second = _moved(data[:3] if is_weld else data[3:6])\n",
-        "            second = _moved(data[3:6])\n",
+        "            second = moved(data[:3] if is_weld else data[3:6])\n",
+        "            second = moved(data[3:6])\n",
         ("tests/io/test_mjcf_constraints.py", "-k", "weld"),
     ),
     Mutation(
