@@ -152,6 +152,11 @@ def without_stops(robot: ls.Robot) -> ls.Robot:
         if getattr(link.joint, "limits", None) is not None:
             joint = replace(link.joint, limits=None, limit_stiffness=0.0, limit_damping=0.0)
             robot.links[name] = replace(link, joint=joint)
+    none = {"limits": None, "limit_stiffness": 0.0, "limit_damping": 0.0}
+    couplings = {name: (x, replace(x, **none)) for name, x in robot.joint_couplings.items()}
+    robot.joint_couplings = {name: y for name, (x, y) in couplings.items() if x.is_elastic == y.is_elastic}
+    for name in [name for name in robot.springs if name.startswith("limits of ")]:  # of spatial tendons of MJCF
+        del robot.springs[name]
     return robot
 
 

@@ -249,3 +249,14 @@ def test_dampers_of_actuators(tmp_path):
         mujoco.mj_forward(compiled, data)
         found, expected = ls.forward_dynamics(model, q, v, u), data.qacc_smooth
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+def test_names_of_tendons_may_be_those_of_equalities(tmp_path):
+    """The spring of a tendon and the constraint that holds it both stay, under different names."""
+    held = '<tendon name="one" tendon1="one" tendon2="two"/><joint name="two" joint1="l1" joint2="r1"/>'
+    path = file(tmp_path, held)
+    text = path.read_text().replace('<fixed name="one">', '<fixed name="one" stiffness="3">')
+    path.write_text(text.replace('<fixed name="two">', '<fixed name="two" damping="2">'), encoding="utf-8")
+    couplings = load(path)[0].joint_couplings
+    assert [x.is_elastic for x in couplings.values()] == [True, True, False, False]
+    assert list(couplings) == ["one", "two", "one of its equality", "two of its equality"]

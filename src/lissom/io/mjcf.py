@@ -724,7 +724,10 @@ class _Reader:
             ratios[j] = Expression(" ".join(f"- ({x!r})*q**{n}" for n, x in enumerate(powers.tolist()) if n), "q")
         ratios = {j: ratio for j, ratio in ratios.items() if not isinstance(ratio, float) or ratio}
         joints = [self._joint_link(robot, j) for j in ratios]
-        robot.add_coupling(self.file.name("equality", k), joints, list(ratios.values()), offset)
+        name = self.file.name("equality", k)
+        while name in robot.joint_couplings:  # of the law of a tendon
+            name = f"{name} of its equality"
+        robot.add_coupling(name, joints, list(ratios.values()), offset)
 
     def _joint_link(self, robot: Robot, j: int) -> str:
         """The name of the link of a joint."""
