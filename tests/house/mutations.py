@@ -16,6 +16,34 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "no warning says that an open mesh counts as its hull",
+        "robot/meshes.py",
+        "is_hull = max(gap, found.gap), is_hull or found.is_hull",
+        "is_hull = max(gap, found.gap), is_hull",
+        ("tests/io/test_awkward_inputs.py", "-k", "open_or_inside"),
+    ),
+    Mutation(
+        "the friction of a contact pair is that of all contacts",
+        "robot/mutual_contacts.py",
+        "friction = paired.get(pair)",
+        "friction = None",
+        ("tests/io/test_mjcf.py", "-k", "pairs_of_geoms"),
+    ),
+    Mutation(
+        "the damper of an elastic coupling is missing from derivatives",
+        "forces/springs.py",
+        "    return f + rows.number[e, 6] * rate, f_x, f_rate + rows.number[e, 6]",
+        "    return f + rows.number[e, 6] * rate, f_x, f_rate",
+        ("tests/dynamics/test_elastic_couplings.py", "-k", "differences"),
+    ),
+    Mutation(
+        "the spring of a fixed tendon is relaxed at zero",
+        "io/mjcf.py",
+        '                law["offset"] = low',
+        '                law["offset"] = 0.0',
+        ("tests/io/test_mjcf_tendons.py", "-k", "fixed"),
+    ),
+    Mutation(
         "mutual contacts ignore contact exclusions",
         "robot/mutual_contacts.py",
         " or {link, other} in excluded",
@@ -586,8 +614,8 @@ MUTATIONS = (
     Mutation(
         "the anchor of a weld is that of the first body",
         "io/mjcf.py",
-        "            second = _moved(data[:3] if is_weld else data[3:6])\n",
-        "            second = _moved(data[3:6])\n",
+        "            second = moved(data[:3] if is_weld else data[3:6])\n",
+        "            second = moved(data[3:6])\n",
         ("tests/io/test_mjcf_constraints.py", "-k", "weld"),
     ),
     Mutation(

@@ -84,6 +84,7 @@ AWKWARD = {  # a file, and the parts of it that the warning names
         arm(joint='<limit lower="1" upper="-1" effort="1" velocity="1"/>', kind="prismatic"),
         "limits without a range of joint 'elbow'",
     ),
+    "no name": (arm(head="<robot>"), "name of <robot>"),
     "empty name": (arm(head='<robot name="">'), "name of <robot>"),
     "motor of a fixed joint": (arm(kind="fixed", more=MOTOR.format("elbow")), "wrong <transmission> of line 7"),
     "motor of no joint": (arm(more=MOTOR.format("wrist")), "wrong <transmission> of line 7"),
@@ -113,7 +114,7 @@ def test_awkward_file_is_the_robot_of_pinocchio(tmp_path, name):
     if part:
         assert part in str(told[ls.LeftOutWarning]) and part in told[ls.LeftOutWarning].report
     assert robot.name == "arm"
-    beside_pinocchio(robot, text)
+    beside_pinocchio(robot, text.replace("<robot>", '<robot name="arm">'))  # which Pinocchio needs
     kept = name in ("line before the head", "unbound prefix", "scale of one number") or not part
     if not kept:
         with pytest.raises(ls.ModelError, match=r"arm\.urdf, line \d+: "):
@@ -198,6 +199,8 @@ def test_rounding_is_no_finding(tmp_path, moments):
     for strict in (False, True):
         robot, told = read(tmp_path, arm(inertial(moments)), strict=strict)
         assert not told
+        light, told = read(tmp_path, arm(inertial((0.0, 0.0, 0.0), mass=-1e-20)), strict=strict)
+        assert not told and light.links["lower"].body.mass == 0.0
     beside_pinocchio(robot, arm(inertial(moments)), 1e-10)
 
 
@@ -263,6 +266,32 @@ def test_mimic_joints_move_as_in_pinocchio(tmp_path, name):
         M = np.triu(M) + np.triu(M, 1).T
         expected = G @ np.linalg.solve(G.T @ M @ G, -G.T @ pin.nonLinearEffects(theirs, data, q, v))
         np.testing.assert_allclose(ls.forward_dynamics(model, q, v), expected, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", COUPLED)
+def test_mimic_joints_move_as_in_mujoco(tmp_path, name):
+    """Purpose: accelerations are those of MuJoCo's reader of URDF, whose equality constraints hold exactly."""
+    mujoco = pytest.importorskip("mujoco")
+    second, third, G, start = COUPLED[name]
+    text = gripper(second, third)
+    model = read(tmp_path, text)[0].build()
+    end = '<mujoco><compiler fusestatic="false"/></mujoco></robot>'
+    theirs = mujoco.MjModel.from_xml_string(text.replace("</robot>", end))
+    if not theirs.neq:
+        pytest.skip("this MuJoCo ignores mimic joints")
+    theirs.opt.jacobian = int(mujoco.mjtJacobian.mjJAC_DENSE)
+    data, rng, M = mujoco.MjData(theirs), np.random.default_rng(4), np.zeros((3, 3))
+    for _ in range(3):
+        x, x_dot = rng.uniform(-0.8, 0.8, (2, np.shape(G)[1]))
+        q, v = np.array(G) @ x + start, np.array(G) @ x_dot
+        data.qpos[:], data.qvel[:] = q, v
+        mujoco.mj_forward(theirs, data)
+        for k, unit in enumerate(np.eye(3)):
+            mujoco.mj_mulM(theirs, data, M[k], unit)
+        J = data.efc_J.reshape(-1, 3)
+        K = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
+        expected = np.linalg.solve(K, np.append(-data.qfrc_bias, np.zeros(len(J))))[:3]
+        np.testing.assert_allclose(ls.forward_dynamics(model, q, v), expected, atol=1e-10 * np.abs(expected).max())
 
 
 def test_mimic_joint_is_that_of_pinocchio(tmp_path):

@@ -265,6 +265,33 @@ def test_what_is_left_out_is_listed(tmp_path):
         assert part in text, part
 
 
+IGNORED = {
+    "limits of force of joint 'j'": one('actuatorfrcrange="-1 1"'),
+    "friction of contacts of geom 'g'": one(body='<geom name="g" size="0.1" friction="0.5"/>'),
+    "softness (solref, solimp, margin, gap) of contacts of geom 'g'": one(
+        body='<geom name="g" size="0.1" margin="1"/>'
+    ),
+    "softness (solref, solimp) of equality 'e'": one(
+        more='<equality><joint name="e" joint1="j" solref="0.1 1"/></equality>'
+    ),
+    "<numeric> of 'n'": one(more='<custom><numeric name="n" data="1"/></custom>'),
+    "<text> of 't'": one(more='<custom><text name="t" data="x"/></custom>'),
+    "group that is switched off (disableactuator) of actuator 'a'": one(
+        head='<option actuatorgroupdisable="2"/>', more='<actuator><motor name="a" joint="j" group="2"/></actuator>'
+    ),
+}
+
+
+@pytest.mark.parametrize("part", IGNORED)
+def test_physics_that_is_ignored_is_named(tmp_path, part):
+    """Purpose: each number of the file that MuJoCo uses and the robot does not have is in the one warning."""
+    path = tmp_path / "robot.xml"
+    path.write_text(IGNORED[part], encoding="utf-8")
+    with pytest.warns(ls.LeftOutWarning) as told:
+        ls.load_mjcf(path)
+    assert len(told) == 1 and part in told[0].message.report.splitlines()
+
+
 def test_limits_of_inputs(tmp_path):
     """Limits of the control, and those of the force over the gain, are those of the input; others are left out."""
     limits = 'ctrllimited="true" ctrlrange="-2 3" forcelimited="true" forcerange="-4 8"'
@@ -306,6 +333,53 @@ def test_bodies_that_do_not_touch(tmp_path):
     with pytest.raises(ls.ModelError, match=r"contact exclusion 'x': links: must be one of the links .*got 'f'"):
         robot.exclude_contacts("x", ["a", "f"])
         robot.build()
+
+
+PAIRED = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/>
+  <body name="a" pos="0 0 1"><freejoint/><geom name="ga" size="0.1"/>
+    <body name="child" pos="0.15 0 0"><joint axis="0 1 0"/><geom name="gc" size="0.1" contype="0" conaffinity="0"/>
+    </body></body>
+  <body name="b" pos="1 0 1"><freejoint/><geom name="gb" size="0.1"/></body>
+  <body name="c" pos="2 0 1"><freejoint/><geom name="gq" size="0.1" contype="0" conaffinity="0"/></body>
+  </worldbody><contact><exclude body1="a" body2="b"/>
+  <pair name="excluded" geom1="ga" geom2="gb" friction="0.4 0.4 0.01 0.001 0.001"/>
+  <pair name="kept apart" geom1="gb" geom2="gq" friction="0.3 0.2 0.01 0.001 0.001" condim="4" solref="0.01 1"/>
+  <pair name="smooth" geom1="gc" geom2="gq" condim="1"/><pair name="ground" geom1="floor" geom2="gq"/>
+  </contact></mujoco>"""
+
+
+def test_pairs_of_geoms(tmp_path):
+    """Mutual contacts are the pairs of <pair>, with their friction, also those that filters keep apart."""
+    path = tmp_path / "pairs.xml"
+    path.write_text(PAIRED, encoding="utf-8")
+    with pytest.warns(ls.LeftOutWarning) as told:
+        robot = ls.load_mjcf(path)
+    for part in (
+        "contact with what stands in the world of pair 'ground'",
+        "friction that depends on the direction of pair 'kept apart'",
+        "torsional and rolling friction of pair 'kept apart'",
+        "softness (solref, solimp, margin, gap) of pair 'kept apart'",
+    ):
+        assert part in told[0].message.report
+    compiled, expected = mujoco.MjModel.from_xml_path(str(path)), {}
+    data = mujoco.MjData(compiled)
+    data.qpos[compiled.jnt_qposadr[compiled.jnt_type == 0]] = 0.0
+    mujoco.mj_forward(compiled, data)
+    for touch in data.contact:
+        names = [compiled.body(int(compiled.geom_bodyid[g])).name for g in touch.geom]
+        expected[frozenset(names)] = float(touch.friction[0]) if touch.dim > 1 else 0.0
+    contacts = robot.add_mutual_contacts(stiffness=1e3, friction=0.9).contacts
+    found = {frozenset((contact.on or contact.touched()[0], link)): contact.friction
+             for contact in contacts for link in contact.carriers()}  # fmt: skip
+    expected.pop(frozenset(("world", "c")), None)
+    assert {frozenset(("a", "b")): 0.4, frozenset(("b", "c")): 0.3, frozenset(("child", "c")): 0.0} == expected
+    found = {pair: friction for pair, friction in found.items() if len(pair) == 2}
+    assert found == expected
+    ls.save_robot(robot, tmp_path / "pairs.yaml")
+    assert ls.load_robot(tmp_path / "pairs.yaml").contact_pairs == robot.contact_pairs
+    robot.pair_contacts("wrong", ["a"], ["b"], friction=-1.0)
+    with pytest.raises(ls.ModelError, match=r"contact pair 'wrong': friction: must be >= 0 \(got -1.0\)"):
+        robot.check()
 
 
 SOFT = '<flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" mass="1"/>'

@@ -165,6 +165,7 @@ def test_constraints_that_cannot_be_held_are_named(tmp_path, name):
 SERVOS = """<actuator><position name="p" joint="l1" kp="30" kv="2" gear="3"/><velocity name="v" joint="r1" kv="5"/>
   <motor name="m" joint="l3" gear="4"/><general name="g" joint="r2" gainprm="3" gear="2" biastype="affine"
   biasprm="0.7 -5 -0.2"/><motor name="t" tendon="one" gear="2"/><position name="pt" tendon="three" kp="8" gear="0.5"/>
+  <general name="both" tendon="one" gear="-2" gainprm="5" biastype="affine" biasprm="0.4 -7 -0.3"/>
   <general name="two laws" joint="l1" gainprm="1.5" biastype="affine" biasprm="0.3 -2 0"/></actuator>"""
 
 
@@ -185,8 +186,10 @@ def test_servos_are_those_of_mujoco(tmp_path):
 
 
 def test_laws_that_are_no_springs_are_listed(tmp_path):
-    """A servo over two joints, one that pushes away and one with a state; their inputs are forces before the gear."""
-    more = """<actuator><position name="two" tendon="one" kp="3" gear="2"/><general name="away" joint="r1" gear="4"
+    """A constant force over two joints, a servo that pushes away, one with a state; the input is a force before the
+    gear."""
+    more = """<actuator><general name="two" tendon="one" gear="2" biastype="affine"
+      biasprm="3 0 0"/><general name="away" joint="r1" gear="4"
       biastype="affine" biasprm="0 5 0"/><intvelocity name="state" joint="l1" actrange="-1 1"/>
       <general name="push" joint="r2" biastype="affine" biasprm="3 0 0"/></actuator>"""
     with pytest.warns(ls.LeftOutWarning) as told:
@@ -228,3 +231,32 @@ def test_packages(tmp_path):
     assert robot.links["b"].body.mass == pytest.approx(1000 / 6)
     with pytest.raises(ls.ModelError, match=r"m\.obj"):
         ls.load_mjcf(path)
+
+
+def test_dampers_of_actuators(tmp_path):
+    """They act on joints and on tendons of several joints, beside the law of the actuator."""
+    more = """<actuator><general name="one" joint="l1" gear="2" damping="3"/>
+      <position name="several" tendon="one" kp="2" damping="0.7"/></actuator>"""
+    try:
+        robot, compiled = load(file(tmp_path, "", more))
+    except ls.ModelError:
+        pytest.skip("MuJoCo is older than dampers of actuators")
+    model, rng = robot.build(), np.random.default_rng(6)
+    for _ in range(3):
+        q, v, u = rng.uniform(-1, 1, model.nq), rng.uniform(-1, 1, model.nv), rng.uniform(-2, 2, model.nu)
+        data = mujoco.MjData(compiled)
+        data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, u
+        mujoco.mj_forward(compiled, data)
+        found, expected = ls.forward_dynamics(model, q, v, u), data.qacc_smooth
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+def test_names_of_tendons_may_be_those_of_equalities(tmp_path):
+    """The spring of a tendon and the constraint that holds it both stay, under different names."""
+    held = '<tendon name="one" tendon1="one" tendon2="two"/><joint name="two" joint1="l1" joint2="r1"/>'
+    path = file(tmp_path, held)
+    text = path.read_text().replace('<fixed name="one">', '<fixed name="one" stiffness="3">')
+    path.write_text(text.replace('<fixed name="two">', '<fixed name="two" damping="2">'), encoding="utf-8")
+    couplings = load(path)[0].joint_couplings
+    assert [x.is_elastic for x in couplings.values()] == [True, True, False, False]
+    assert list(couplings) == ["one", "two", "one of its equality", "two of its equality"]

@@ -136,3 +136,103 @@ def test_tendons_of_files_are_saved(tmp_path):
     a, b = robot.build(), ls.load_robot(tmp_path / "limb.yaml").build()
     q = next(states(a))[0]
     np.testing.assert_array_equal(ls.actuation_matrix(a, q), ls.actuation_matrix(b, q))
+
+
+FIXED = {
+    "spring": 'stiffness="11" springlength="0.2"',
+    "spring at the first length": 'stiffness="11"',
+    "spring that is slack": 'stiffness="11" springlength="-0.3 0.4"',
+    "damper": 'damping="0.7"',
+    "both": 'stiffness="3" damping="0.7" springlength="-0.1"',
+}
+
+
+def fixed(tmp_path, law, actuators=""):
+    """As `load`, with a fixed tendon of three joints, one of them behind an offset."""
+    file = tmp_path / "limb.xml"
+    joints = '<joint joint="a" coef="0.7"/><joint joint="b" coef="-1.3"/><joint joint="c" coef="0.4"/>'
+    file.write_text(
+        f'<mujoco><option><flag constraint="disable"/></option><worldbody>{WORLD}{LIMB}</worldbody><tendon>'
+        f'<fixed name="t" {law}>{joints}</fixed></tendon><actuator>{actuators}</actuator></mujoco>',
+        encoding="utf-8",
+    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        robot = ls.load_mjcf(file, limit_stiffness=300.0, limit_damping=2.0)
+    return robot, mujoco.MjModel.from_xml_path(str(file)), " ".join(str(w.message) for w in told)
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_springs_and_dampers_of_fixed_tendons_are_those_of_mujoco(tmp_path, name):
+    """Their forces and the accelerations at random states, and under a servo of the same tendon."""
+    servo = SERVOS["general"]
+    robot, compiled, told = fixed(tmp_path, FIXED[name], servo)
+    assert "'t'" not in told and "'m'" not in told
+    model = robot.build()
+    for q, v, u in states(model):
+        force, data = forces(compiled, q, v, u[:1])
+        found = ls.inverse_dynamics(model, q, v, 0 * v) - ls.actuation_matrix(model, q) @ u[:1]
+        np.testing.assert_allclose(found, data.qfrc_bias - force, rtol=0, atol=1e-10)
+        expected = data.qacc_smooth
+        found = ls.forward_dynamics(model, q, v, u[:1])
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * max(1.0, np.abs(expected).max()))
+
+
+def test_limits_of_fixed_tendons_are_stops(tmp_path):
+    """Between the limits there is no force; beyond, the stop pushes the joints back by their coefficients."""
+    robot, compiled, told = fixed(tmp_path, 'limited="true" range="-0.5 0.6"')
+    assert "'t'" not in told
+    coupling = robot.joint_couplings["t"]
+    assert coupling.limits == (-0.5, 0.6) and coupling.limit_stiffness == 300.0
+    model, seen = robot.build(), set()
+    for q, v, _ in states(model, 20):
+        force, data = forces(compiled, q, 0 * v, [])
+        gap = ls.inverse_dynamics(model, q, 0 * v, 0 * v) - (data.qfrc_bias - force)
+        length = float(data.ten_length[0])
+        over = max(length - 0.6, 0.0) - max(-0.5 - length, 0.0)
+        expected = 300.0 * (abs(over) - 5e-4) * np.sign(over) if abs(over) > 1e-3 else 0.0
+        if not 0.0 < abs(over) < 1e-3:
+            seen.add(np.sign(over))
+            J = np.zeros(6)
+            J[:3] = 0.7, -1.3, 0.4
+            np.testing.assert_allclose(gap, J * expected, rtol=0, atol=1e-10)
+    assert seen == {-1.0, 0.0, 1.0}
+
+
+@pytest.mark.parametrize("limits", ["0 0.7", "0.4 0.7", "0 0.1"])
+def test_limits_of_straight_tendons_are_springs(tmp_path, limits):
+    """A straight spatial tendon is pulled back beyond its range, and pushed below it."""
+    robot, compiled, told = load(tmp_path, PATHS["from the world"], "", f'limited="true" range="{limits}"')
+    assert "'t'" not in told
+    low, high = map(float, limits.split())
+    model = robot.build()
+    for q, v, _ in states(model):
+        force, data = forces(compiled, q, 0 * v, [])
+        length, J = float(data.ten_length[0]), np.zeros((1, model.nv))
+        h = 1e-6
+        for k, unit in enumerate(np.eye(model.nv)):
+            ends = [forces(compiled, ls.integrate(model, q, x * unit), 0 * v, [])[1].ten_length[0] for x in (h, -h)]
+            J[0, k] = (ends[0] - ends[1]) / (2 * h)
+        tension = 1e4 * (max(length - high, 0.0) - max(low - length, 0.0))
+        gap = ls.inverse_dynamics(model, q, 0 * v, 0 * v) - (data.qfrc_bias - force)
+        np.testing.assert_allclose(gap, J[0] * tension, rtol=0, atol=1e-8 * max(abs(tension), 1.0))
+
+
+def test_armature_of_a_fixed_tendon(tmp_path):
+    """That of one joint is the armature of the joint; that of several is named in the warning."""
+    file, one = tmp_path / "limb.xml", '<fixed name="t" armature="0.3"><joint joint="a" coef="0.7"/></fixed>'
+    for tendon, is_named in ((one, False), (one.replace("/></", '/><joint joint="b" coef="1"/></'), True)):
+        inside = f"<worldbody>{WORLD}{LIMB}</worldbody><tendon>{tendon}</tendon>"
+        file.write_text(f"<mujoco>{inside}</mujoco>", encoding="utf-8")
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model = ls.load_mjcf(file).build()
+        assert ("armature of tendon 't'" in " ".join(str(w.message) for w in told)) == is_named
+        compiled = mujoco.MjModel.from_xml_path(str(file))
+        data, M = mujoco.MjData(compiled), np.zeros((compiled.nv, compiled.nv))
+        data.qpos[:] = q = next(states(model))[0]
+        mujoco.mj_forward(compiled, data)
+        for k, unit in enumerate(np.eye(compiled.nv)):
+            mujoco.mj_mulM(compiled, data, M[k], unit)
+        found = ls.mass_matrix(model, q)
+        assert is_named or np.abs(found - M).max() < 1e-10

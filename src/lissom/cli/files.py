@@ -258,6 +258,12 @@ def _info(arguments: argparse.Namespace) -> int:
         console.print(f"frame {name!r} on {frame.link!r} at s={place(frame.s)}", highlight=False)
     for name, apart in robot.contact_exclusions.items():
         console.print(f"contact exclusion {name!r} of {len(apart.pairs())} pairs of links", highlight=False)
+    for name, paired in robot.contact_pairs.items():
+        friction = "" if paired.friction is None else f", friction {paired.friction:g}"
+        console.print(f"contact pair {name!r} of {len(paired.pairs())} pairs of links{friction}", highlight=False)
+    for name, coupling in robot.joint_couplings.items():
+        kind = "elastic coupling" if coupling.is_elastic else "coupling"
+        console.print(f"{kind} {name!r} of joints {', '.join(coupling.joints)}", highlight=False)
     for name, limits in robot.input_limits.items():
         console.print(f"limits of input {name!r}: low {limits.low}, high {limits.high}", highlight=False)
     for name, load in robot.loads.items():

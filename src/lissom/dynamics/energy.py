@@ -46,8 +46,8 @@ class Energy:
     """Energies [J], each of the batch's shape (...).
 
     Fields:
-        kinetic. gravitational: zero for masses at the world's origin. elastic: of rods, joint springs and springs
-        between points, without contacts.
+        kinetic. gravitational: zero for masses at the world's origin. elastic: of rods, joint springs,
+        elastic couplings and springs between points, without contacts.
     """
 
     kinetic: np.ndarray

@@ -1,4 +1,5 @@
-"""Springs: laws of force over a coordinate or a length, stops and springs of joints, and springs between two points.
+"""Springs: laws of force over a coordinate or a length, stops and springs of joints, elastic couplings of joints, and
+springs between two points.
 
 A law is a table or a compiled function of the user. A table has rows (knot, c₀, c₁, c₂, c₃, U at the knot). Between two
 knots, with z the distance from the first,
@@ -15,7 +16,8 @@ it pushes back with the force
     U = k Q(d),   Q = w² (z⁴/4 − z⁵/10)                                                                   (3)
 
 and beyond w with S = 1, R = d − w/2, Q = (d − w/2)²/2 + w²/40. S = R' and R = Q', so that N and its derivatives have no
-jump except where damping would pull. A spring of a joint has the force f(x − rest) of its law.
+jump except where damping would pull. A spring of a joint has the force f(x − rest) of its law. An elastic coupling has
+these forces, and c ẋ of a damper, on x = Σ r_i q_i; with their sum f, joint i feels −r_i f and K gains r_i r_j ∂f/∂x.
 
 A spring between two points pulls its end a, at x on node A, towards its end b on node B with the force f = T n; n
 points from a to b and L is their distance. With B at rest and u the velocity of a, L̇ = −n·u, P = 1 − n nᵀ:
@@ -360,6 +362,102 @@ JOINT_TERM = Term(
     users=_joint_laws_of_users,
     bind=_bound_to_joints,
     tables=_joint_tables,
+)
+
+
+@wp.func
+def coupled_sum(rows: TermRows, e: int, i: int, of_velocity: int, x: Matrix) -> wp.float64:
+    """Σ r_i x_i of elastic coupling e, with x the coordinates or the velocities."""
+    total = wp.float64(0.0)
+    for k in range(rows.index[e, 0], rows.index[e, 1]):
+        total += rows.number[k, 0] * x[i, rows.index[k, of_velocity]]
+    return total
+
+
+@wp.func
+def force_of_coupling(rows: TermRows, e: int, i: int, q: Matrix, v: Matrix):
+    """f of elastic coupling e and its derivatives by x and ẋ."""
+    x = coupled_sum(rows, e, i, 0, q)
+    rate = coupled_sum(rows, e, i, 1, v)
+    f, f_x, f_rate = law_of(rows, e, x, rate, no_law_of_user)
+    return f + rows.number[e, 6] * rate, f_x, f_rate + rows.number[e, 6]
+
+
+def _bound_to_couplings(place: Any) -> dict[str, Any]:
+    @wp.func(module="unique")
+    def force(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, tau: Matrix):
+        rows = t.terms[place]
+        for e in range(rows.index[0, 0]):
+            f, _f_x, _f_rate = force_of_coupling(rows, e, i, q, v)
+            for k in range(rows.index[e, 0], rows.index[e, 1]):
+                j = rows.index[k, 1]
+                tau[i, j] = tau[i, j] + rows.number[k, 0] * f
+
+    @wp.func(module="unique")
+    def stiffen(
+        t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64,
+        by_v: wp.float64, out: Matrix,
+    ):  # fmt: skip
+        rows = t.terms[place]
+        for e in range(rows.index[0, 0]):
+            _f, f_x, f_rate = force_of_coupling(rows, e, i, q, v)
+            slope = by_q * f_x + by_v * f_rate
+            for k in range(rows.index[e, 0], rows.index[e, 1]):
+                for c in range(rows.index[e, 0], rows.index[e, 1]):
+                    at = rows.index[k, 1] * x.width + rows.index[c, 1]
+                    out[i, at] = out[i, at] + rows.number[k, 0] * rows.number[c, 0] * slope
+
+    @wp.func(module="unique")
+    def change(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, tau: Matrix):
+        rows = t.terms[place]
+        for e in range(rows.index[0, 0]):
+            _f, f_x, f_rate = force_of_coupling(rows, e, i, q, v)
+            df = f_x * coupled_sum(rows, e, i, 1, dq) + f_rate * coupled_sum(rows, e, i, 1, dv)
+            for k in range(rows.index[e, 0], rows.index[e, 1]):
+                j = rows.index[k, 1]
+                tau[i, j] = tau[i, j] + rows.number[k, 0] * df
+
+    @wp.func(module="unique")
+    def energy(t: Tables, s: Scratch, i: int, q: Matrix) -> wp.float64:
+        total = wp.float64(0.0)
+        rows = t.terms[place]
+        for e in range(rows.index[0, 0]):
+            x = coupled_sum(rows, e, i, 0, q)
+            total += stop_energy(rows.number[e, 0] - x, rows.number[e, 2], rows.number[e, 4])
+            total += stop_energy(x - rows.number[e, 1], rows.number[e, 2], rows.number[e, 4])
+            total += spring_energy_of(rows, e, x - rows.number[e, 5], no_law_of_user)
+        return total
+
+    return {"force": force, "stiffen": stiffen, "change": change, "energy": energy}
+
+
+def _coupling_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Tables of the term of elastic couplings.
+
+    Returns:
+        Integers (m, 4): of each of the n couplings the first of its rows of joints, n for the first coupling, the row
+        after them, the first row of its table and the number of these; of each row of a joint its coordinate in q and
+        in v. Numbers (m, 7): of each coupling its limits, k, c, w, offset and the damping of its damper; of each row of
+        a joint the ratio; then the rows of the tables of (1).
+    """
+    x = model.joint_couplings
+    count, size = len(x.elastic_names), len(x.elastic_names) + len(x.elastic_ratio)
+    index, pieces = np.zeros((size, 4), dtype=np.int32), [np.zeros((size, 7))]
+    for e, (knots, coefficients) in enumerate(x.elastic_spring):
+        rows = table_rows(knots, coefficients, 0.0)
+        index[e] = *(count + x.elastic_start[e : e + 2]), sum(map(len, pieces)), len(rows)
+        pieces.append(np.pad(rows, ((0, 0), (0, 1))))
+    index[count:, :2] = x.elastic_dof
+    pieces[0][:count], pieces[0][count:, 0] = x.elastic_law, x.elastic_ratio
+    return index, np.vstack(pieces)
+
+
+COUPLING_TERM = Term(
+    "elastic couplings of joints",
+    int(SPRINGS),
+    lambda model: len(model.joint_couplings.elastic_names) > 0,
+    bind=_bound_to_couplings,
+    tables=_coupling_tables,
 )
 
 

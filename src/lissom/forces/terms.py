@@ -47,6 +47,7 @@ TERMS = (
     springs.SPRING_TERM,
     tendons.CHANNEL_TERM,
     tendons.PULL_TERM,  # after the channels, which compute the tensions
+    springs.COUPLING_TERM,
 )
 
 
@@ -131,7 +132,7 @@ def tables_with_terms(model: Model) -> TablesStruct:
 
 def write_tables_with_terms(model: Model, changed: Model) -> bool:
     """`write_tables`, with the tables of all terms."""
-    same = all(getattr(model, name) is getattr(changed, name) for name in ("springs", "deforming"))
+    same = all(getattr(model, name) is getattr(changed, name) for name in ("springs", "deforming", "joint_couplings"))
     is_new = not same or model.links.joint is not changed.links.joint
     tables_with_terms(model)
     found = [(k, term.tables(changed)) for k, term in enumerate(TERMS) if is_new and term.tables is not None]

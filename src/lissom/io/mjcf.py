@@ -10,6 +10,9 @@ The coordinates are those of MuJoCo, except for free joints.
 
 An actuator with the affine law F = a u + b₀ + b₁ l + b₂ l̇ and the length l = r q is an input with the gain r a. To its
 joint it adds the stiffness −b₁ r², the damping −b₂ r² and the constant force r b₀                         (2)
+The damper of an actuator adds to −b₂.
+With several joints, l = Σ r_i q_i, the rest of the law is an elastic coupling of the stiffness −b₁ and the damping −b₂.
+So are the spring, the damper and the limits of a fixed tendon.
 
 The length of a spatial tendon is L = Σ_k L_k / d_k, with the lengths L_k of the branches between its pulleys and their
 divisors d_k. An actuator with l = g L pulls branch k by the tension −g a u / d_k. Where the tendon is one straight
@@ -18,10 +21,8 @@ line, a Spring has the rest of the law: its tension is −g b₀ − b₁ g² L 
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
@@ -29,55 +30,24 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.io.imports import Findings, body_balls, shape_balls
+from lissom.io.imports import Findings
+from lissom.io.mjcf_bodies import ALONG_Z, DEFAULT_SOFTNESS, CompiledFile, logged_warnings, moved, mujoco_package, unit
 from lissom.robot import checks
 from lissom.robot.actuators import JointActuator, PathItem, PathPoint, PathWrap
-from lissom.robot.bodies import RigidBody
 from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.joints import Joint, JointFixed, JointFree, JointPrismatic, JointRevolute, JointSpherical
-from lissom.robot.meshes import Mesh, MeshBalls
 from lissom.robot.robot import Robot
-from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, ShapeSphere
+from lissom.robot.shapes import ShapeCylinder, ShapeSphere
 
-
-def mujoco_package(name: str) -> Any:
-    """The package mujoco. `name` is the name of the file, for the error.
-
-    Raises:
-        ModelError: mujoco is not installed.
-    """
-    try:
-        import mujoco
-    except ImportError:
-        raise ModelError(f"{name}: needs MuJoCo's reader: pip install 'lissom[mjcf]'") from None
-    return mujoco
-
-
-@contextmanager
-def logged_warnings(mujoco: Any, name: str) -> Iterator[None]:
-    """Inside this block, send warnings of MuJoCo to the log. Otherwise MuJoCo writes MUJOCO_LOG.TXT into the user's
-    folder. A warning handler that the user has set is kept."""
-    if mujoco.get_mju_user_warning() is not None:
-        yield
-        return
-    said: list[str] = []
-    mujoco.set_mju_user_warning(said.append)
-    try:
-        yield
-    finally:
-        mujoco.set_mju_user_warning(None)
-    for text in said:
-        logging.getLogger("lissom").warning("%s: MuJoCo warns: %s", name, " ".join(text.split()))
-
-
-_ALONG_Z = (0.0, 0.0, 1.0)
 _LEFT_OUT = {  # parts that are not imported, and the names of their counts in a compiled model
     "sensor": "nsensor",
     "camera": "ncam",
     "light": "nlight",
-    "pair": "npair",
     "plugin": "nplugin",
     "skin": "nskin",
+    "numeric": "nnumeric",
+    "text": "ntext",
+    "tuple": "ntuple",
 }
 _NO_LAW = "law (its input is the force before its gear)"
 _SPEEDS = ("density", "viscosity", "wind")  # options of MuJoCo's fluid
@@ -107,7 +77,9 @@ def load_mjcf(
     | keyframes | named states |
     | equality | loops, and couplings of joints |
     | limits | stops |
+    | springs, dampers and limits of tendons | elastic couplings of joints, or springs between points |
     | `exclude`, `contype`, `conaffinity` | pairs that `Robot.add_mutual_contacts` leaves out |
+    | `pair` | pairs that `Robot.add_mutual_contacts` adds in any case, with their friction |
 
     The coordinates are those of MuJoCo, in its order. Free joints have lissom's coordinates and start at the pose in
     the file. A LeftOutWarning lists the parts of the file that the robot does not have.
@@ -148,7 +120,7 @@ def load_mjcf(
         robot.check()
     except ModelError as error:
         raise ModelError(f"{name}: {error}") from None
-    reader.findings.warn()
+    reader.file.findings.warn()
     return robot
 
 
@@ -178,13 +150,13 @@ class _Reader:
         base: Joint | None,
         strict: bool,
     ) -> None:
-        self.mujoco, self.m, self.balls, self.stops, self.base = mujoco, compiled, balls, stops, base
-        self.findings = Findings(source, strict)
+        self.mujoco, self.m, self.stops, self.base = mujoco, compiled, stops, base
+        self.file = CompiledFile(mujoco, compiled, Findings(source, strict), balls)
         if getattr(compiled, "nflex", 0):
-            raise self._error("flex", 0, "is not rigid and cannot be left out")
+            raise self.file.error("flex", 0, "is not rigid and cannot be left out")
         roots = [b for b in range(1, compiled.nbody) if compiled.body_parentid[b] == 0]
         if base is not None and len(roots) != 1:
-            names = [self._name("body", b) for b in roots]
+            names = [self.file.name("body", b) for b in roots]
             raise ModelError(f"{source}: needs one body in the world for base= (got {names})")
         self.gone = set()  # joints that `base` replaces
         if base is not None:
@@ -193,17 +165,6 @@ class _Reader:
         kinds = mujoco.mjtJoint
         self.kinds = {int(kinds.mjJNT_FREE): "free", int(kinds.mjJNT_BALL): "ball",
                       int(kinds.mjJNT_SLIDE): "slide", int(kinds.mjJNT_HINGE): "hinge"}  # fmt: skip
-
-    def _name(self, tag: str, k: int) -> str:
-        """The name of an element; without a name its tag and index."""
-        kind = getattr(self.mujoco.mjtObj, f"mjOBJ_{tag.upper()}", None)
-        return (kind is not None and self.mujoco.mj_id2name(self.m, kind, k)) or f"{tag} {k}"
-
-    def _error(self, tag: str, k: int, rule: str) -> ModelError:
-        return ModelError(f"{self.findings.source}: {tag} {self._name(tag, k)!r}: {rule}")
-
-    def _note(self, kind: str, tag: str, k: int) -> None:
-        self.findings.left_out(kind, f"{tag} {self._name(tag, k)!r}")
 
     def robot(self, motors: bool) -> Robot:
         """The robot that the file describes, with `motors` on all joints that nothing drives."""
@@ -220,9 +181,9 @@ class _Reader:
         driven = {actuator.link for actuator in robot.actuators.values() if isinstance(actuator, JointActuator)}
         for j in range(m.njnt if motors else 0):
             if j not in self.gone and (link := self._joint_link(robot, j)) not in driven:
-                self._add_motor(robot, self._name("joint", j), link)
+                self._add_motor(robot, self.file.name("joint", j), link)
         for t in range(m.ntendon):
-            self._look_at_tendon(robot, t)
+            self._add_tendon_laws(robot, t)
         for k in range(m.nkey):
             self._add_state(robot, k)
         flags = self.mujoco.mjtDisableBit
@@ -231,51 +192,49 @@ class _Reader:
             if held and m.eq_active0[k]:
                 self._add_equality(robot, k)
             else:
-                self._note("inactive constraint", "equality", k)
+                self.file.note("inactive constraint", "equality", k)
         self._add_exclusions(robot)
+        self._add_pairs(robot)
         for tag, count in _LEFT_OUT.items():
             for k in range(getattr(m, count, 0)):
-                self.findings.left_out(f"<{tag}>", repr(self._name(tag, k)))
+                self.file.findings.left_out(f"<{tag}>", repr(self.file.name(tag, k)))
         for word in _SPEEDS:
             if np.any(getattr(m.opt, word)):
-                self.findings.left_out(word, "<option>")
+                self.file.findings.left_out(word, "<option>")
         if off & ~weightless:
-            self.findings.left_out("flags that disable parts of the physics", "<option>")
+            self.file.findings.left_out("flags that disable parts of the physics", "<option>")
         for g in range(m.body_geomnum[0]):
-            self._note("what stands in the world", "geom", g)
+            self.file.note("what stands in the world", "geom", g)
         return robot
-
-    def _link(self, b: int) -> str | None:
-        return None if b == 0 else self._name("body", b)
 
     def _add_body(self, robot: Robot, b: int) -> None:
         """Add the links of a body, one for each joint. The link of the last joint carries the body if the joint is at
         the body's origin; otherwise the body gets a further link."""
-        m, name = self.m, str(self._link(b))
-        parent, g = self._link(m.body_parentid[b]), self._pose(m.body_pos[b], m.body_quat[b])
+        m, name = self.m, str(self.file.link(b))
+        parent, g = self.file.link(m.body_parentid[b]), self.file.pose(m.body_pos[b], m.body_quat[b])
         joint: Joint = JointFixed()
         if m.body_mocapid[b] >= 0:
-            self._note("prescribed motion (mocap)", "body", b)
+            self.file.note("prescribed motion (mocap)", "body", b)
         if m.body_gravcomp[b]:
-            self._note("compensation of gravity", "body", b)
+            self.file.note("compensation of gravity", "body", b)
         joints = range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b])
         if self.base is not None and parent is None:
             joint, joints = self.base, range(0)
         for j in joints:
             made, anchor, start = self._joint(j)
-            g = g @ _moved(anchor) @ start
+            g = g @ moved(anchor) @ start
             if j == joints[-1] and not anchor.any():
                 joint = made
                 break
-            own = self._name("joint", j)
+            own = self.file.name("joint", j)
             own = own if own not in self._taken(robot) else f"{own} of {name}"
             robot.add_link(own, None, made, parent, placement=g.tolist())
-            parent, g = own, _moved(-anchor)
-        robot.add_link(name, self._body(b), joint, parent, placement=g.tolist())
+            parent, g = own, moved(-anchor)
+        robot.add_link(name, self.file.body(b), joint, parent, placement=g.tolist())
 
     def _taken(self, robot: Robot) -> set[str]:
         """Names of links and frames, which must be unique, including the bodies that are still to be added."""
-        return {*robot.links, *robot.frames, *(self._name("body", b) for b in range(1, self.m.nbody))}
+        return {*robot.links, *robot.frames, *(self.file.name("body", b) for b in range(1, self.m.nbody))}
 
     def _joint(self, j: int) -> tuple[Joint, np.ndarray, np.ndarray]:
         """A joint, its anchor p_k in its body, and the displacement exp(−Φ ref) of (1)."""
@@ -286,24 +245,28 @@ class _Reader:
         if m.dof_damping[dof]:
             options["damping"] = float(m.dof_damping[dof])
         if m.dof_frictionloss[dof]:
-            self._note("dry friction (frictionloss)", "joint", j)
+            self.file.note("dry friction (frictionloss)", "joint", j)
         if m.dof_armature[dof] and kind == "free":
-            self._note("armature of a joint that moves freely", "joint", j)
+            self.file.note("armature of a joint that moves freely", "joint", j)
         elif armature := self._armature(j):
             options["armature"] = armature
         if m.jnt_stiffness[j]:
             if kind == "free":
-                self._note("stiffness", "joint", j)
+                self.file.note("stiffness", "joint", j)
             else:
                 options["stiffness"] = float(m.jnt_stiffness[j])
                 rest = m.qpos_spring[at : at + (4 if kind == "ball" else 1)]
                 options["rest"] = tuple(rest.tolist())
+        if m.jnt_actfrclimited[j]:
+            self.file.note("limits of force", "joint", j)
+        if getattr(m, "jnt_springyield", np.zeros(m.njnt))[j]:
+            self.file.note("plastic spring", "joint", j)
         for name, word in (("jnt_stiffnesspoly", "stiffness"), ("dof_dampingpoly", "damping")):
             if np.any(getattr(m, name, np.zeros((m.nv, 1)))[j if name.startswith("jnt") else dof]):
-                self._note(f"nonlinear {word}", "joint", j)
+                self.file.note(f"nonlinear {word}", "joint", j)
         if m.jnt_limited[j]:
             if kind in ("ball", "free"):
-                self._note("limits of a joint that turns freely", "joint", j)
+                self.file.note("limits of a joint that turns freely", "joint", j)
             else:
                 options |= {"limits": tuple(m.jnt_range[j].tolist()), **self.stops}
         if kind == "free":
@@ -312,15 +275,19 @@ class _Reader:
         if kind == "ball":
             return JointSpherical(**options), anchor, np.eye(4)
         if kind == "slide":
-            return JointPrismatic(axis=tuple(axis.tolist()), **options), np.zeros(3), _moved(-ref * axis)
+            return JointPrismatic(axis=tuple(axis.tolist()), **options), np.zeros(3), moved(-ref * axis)
         back = np.eye(4)
-        back[:3, :3] = self._rotation([np.cos(ref / 2), *(-np.sin(ref / 2) * axis)])
+        back[:3, :3] = self.file.rotation([np.cos(ref / 2), *(-np.sin(ref / 2) * axis)])
         return JointRevolute(axis=tuple(axis.tolist()), **options), anchor, back
 
     def _armature(self, j: int) -> float:
-        """Rotor inertia at a joint: its own armature, and those of its motors times gear²."""
+        """Rotor inertia at a joint: its own armature, and those of its motors and of its own fixed tendons times their
+        ratio²."""
         m = self.m
         out = float(m.dof_armature[m.jnt_dofadr[j]])
+        for t in range(m.ntendon if np.any(getattr(m, "tendon_armature", 0.0)) else 0):
+            if (ratios := self._fixed_tendon(t)).keys() == {j}:
+                out += ratios[j] ** 2 * float(m.tendon_armature[t])
         for k in range(m.nu if self.kinds[int(m.jnt_type[j])] in ("slide", "hinge") else 0):
             if self._drives_joint(k) and m.actuator_trnid[k, 0] == j:
                 out += float(m.actuator_gear[k, 0]) ** 2 * self._rotor(k)
@@ -334,84 +301,12 @@ class _Reader:
         kinds = self.mujoco.mjtTrn
         return self.m.actuator_trntype[k] in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT))
 
-    def _body(self, b: int) -> RigidBody | None:
-        m = self.m
-        geoms = range(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b])
-        touching = [g for g in geoms if m.geom_contype[g] or m.geom_conaffinity[g]]
-        seen = [g for g in geoms if g not in touching] or touching
-        meshes = [mesh for g in seen for mesh in self._mesh(g)]
-        balls = self._balls(touching) if self.balls else None
-        if not m.body_mass[b] and not meshes and balls is None:
-            return None
-        R = self._rotation(m.body_iquat[b])
-        inertia = R @ np.diag(m.body_inertia[b]) @ R.T
-        largest = float(m.body_inertia.max())
-        return RigidBody(
-            float(m.body_mass[b]),
-            m.body_ipos[b].tolist(),
-            self.findings.inertia(0.5 * (inertia + inertia.T), str(self._link(b)), largest).tolist(),
-            balls=balls,
-            meshes=tuple(meshes),
-        )
-
-    def _mesh(self, g: int) -> Iterator[Mesh]:
-        """The drawn mesh of a geom."""
-        m = self.m
-        color = m.geom_rgba[g] if m.geom_matid[g] < 0 else m.mat_rgba[m.geom_matid[g]]
-        looks = {"placement": self._place(g).tolist(), "color": tuple(color.astype(np.float64).tolist())}
-        kind = self._kind(g)
-        if kind == "mesh":
-            vertices, triangles = self._triangles(g)
-            yield Mesh(vertices=vertices.tolist(), triangles=triangles.tolist(), **looks)
-        elif kind == "ellipsoid":
-            ball = Mesh.of_shape(ShapeSphere(1.0))
-            yield Mesh(vertices=ball.vertices, triangles=ball.triangles, scale=tuple(m.geom_size[g].tolist()), **looks)
-        elif (shape := self._shape(g)) is not None:
-            yield Mesh.of_shape(shape, **looks)
-        else:
-            self._note(f"{kind} of a body", "geom", g)
-
-    def _balls(self, geoms: list[int]) -> list[list[float]] | MeshBalls | None:
-        """The contact balls of geoms in their body's frame."""
-        rows: list[list[float]] = []
-        fills: list[Mesh] = []
-        for g in geoms:
-            shape = self._shape(g)
-            if shape is not None:
-                rows += shape_balls(shape, self._place(g))
-            elif self._kind(g) in ("mesh", "ellipsoid"):
-                fills += self._mesh(g)
-        return body_balls(rows, fills, self.balls)
-
-    def _kind(self, g: int) -> str:
-        """The type of a geom: sphere, capsule, ..."""
-        return self.mujoco.mjtGeom(int(self.m.geom_type[g])).name.removeprefix("mjGEOM_").lower()
-
-    def _shape(self, g: int) -> Shape | None:
-        """A geom as a Shape; None if there is no such shape."""
-        x, y, z = (float(size) for size in self.m.geom_size[g])
-        shapes = {
-            "sphere": lambda: ShapeSphere(x),
-            "capsule": lambda: ShapeCapsule(x, 2.0 * y, _ALONG_Z),
-            "cylinder": lambda: ShapeCylinder(x, 2.0 * y, _ALONG_Z),
-            "box": lambda: ShapeBox(2.0 * x, 2.0 * y, 2.0 * z),
-        }
-        make = shapes.get(self._kind(g))
-        return None if make is None else make()
-
-    def _triangles(self, g: int) -> tuple[np.ndarray, np.ndarray]:
-        """Vertices and triangles of the mesh of a geom, in the geom's frame."""
-        m, k = self.m, self.m.geom_dataid[g]
-        first, face = m.mesh_vertadr[k], m.mesh_faceadr[k]
-        vertices = m.mesh_vert[first : first + m.mesh_vertnum[k]]
-        return vertices.astype(np.float64), m.mesh_face[face : face + m.mesh_facenum[k]].astype(np.int64)
-
     def _add_site(self, robot: Robot, k: int) -> None:
         """Add a site as a frame, with a name that no link has. A site in the world becomes a fixed link without a body,
         since frames are those of links."""
-        link, name = self._link(self.m.site_bodyid[k]), self._name("site", k)
+        link, name = self.file.link(self.m.site_bodyid[k]), self.file.name("site", k)
         name = name if name not in self._taken(robot) else f"{name} site"
-        placement = self._pose(self.m.site_pos[k], self.m.site_quat[k]).tolist()
+        placement = self.file.pose(self.m.site_pos[k], self.m.site_quat[k]).tolist()
         if link is None:
             robot.add_link(name, placement=placement)
         else:
@@ -419,22 +314,27 @@ class _Reader:
 
     def _add_input(self, robot: Robot, k: int) -> None:
         """Add an actuator: motors on hinges and slides, or a wrench at a site."""
-        m, name, kinds = self.m, self._name("actuator", k), self.mujoco.mjtTrn
+        m, name, kinds = self.m, self.file.name("actuator", k), self.mujoco.mjtTrn
         gear, target = m.actuator_gear[k], int(m.actuator_trnid[k, 0])
         of_site = m.actuator_trntype[k] == int(kinds.mjTRN_SITE) and m.actuator_trnid[k, 1] < 0
-        link = self._link(m.site_bodyid[target]) if of_site else None
+        link = self.file.link(m.site_bodyid[target]) if of_site else None
         ratios = self._transmission(k)
         on_tendon = m.actuator_trntype[k] == int(kinds.mjTRN_TENDON)
         branches = self._branches(target) if on_tendon and not ratios else []
         if not (ratios or link or branches):
-            self._note("transmission of its kind", "actuator", k)
+            self.file.note("transmission of its kind", "actuator", k)
             return
         if self._rotor(k) and not self._drives_joint(k):
-            self._note("armature", "actuator", k)
+            self.file.note("armature", "actuator", k)
         gain, bias = self._law(k)
-        held = self._add_spatial_servo(robot, k, branches, bias) if branches else self._add_servo(robot, ratios, bias)
+        for damper in (np.array([0.0, 0.0, self._damper(k)]), np.zeros(3)):  # without the damper if it is no spring
+            rest = bias - damper
+            held = (self._add_spatial_servo(robot, k, branches, rest) if branches
+                    else self._add_servo(robot, name, ratios, rest))  # fmt: skip
+            if held:
+                break
+            self.file.note("damping" if damper.any() else _NO_LAW, "actuator", k)
         if not held:
-            self._note(_NO_LAW, "actuator", k)
             gain, bias = None, np.zeros(3)
         self._add_limits(robot, k, gain, bias)
         gain = 1.0 if gain is None else gain
@@ -442,7 +342,7 @@ class _Reader:
             self._add_spatial(robot, k, branches, gain)
             return
         if not ratios:
-            R = self._rotation(m.site_quat[target])
+            R = self.file.rotation(m.site_quat[target])
             wrench = np.concatenate([R @ gear[3:], R @ gear[:3]]) * gain
             robot.add_wrench_input(name, str(link), directions=wrench.tolist(), position=m.site_pos[target].tolist())
             return
@@ -450,7 +350,7 @@ class _Reader:
         if list(gains.values()) == [1.0]:
             robot.add_joint_actuator(name, *gains)
             return
-        of = {link: self._name("joint", j) for link, j in zip(gains, ratios, strict=True)}
+        of = {link: self.file.name("joint", j) for link, j in zip(gains, ratios, strict=True)}
         members = {self._add_motor(robot, of[link], link, name): gain for link, gain in gains.items()}
         robot.couple_inputs(name, members)
 
@@ -460,20 +360,20 @@ class _Reader:
         m, low, high = self.m, -np.inf, np.inf
         if m.actuator_ctrllimited[k]:
             if gain is None:
-                self._note("limits of ctrl", "actuator", k)
+                self.file.note("limits of ctrl", "actuator", k)
             else:
                 low, high = m.actuator_ctrlrange[k].tolist()
         if m.actuator_forcelimited[k]:
             factor = 1.0 if gain is None else gain
             if bias.any() or not factor:
-                self._note("limits of force", "actuator", k)
+                self.file.note("limits of force", "actuator", k)
             else:
                 ends = sorted((m.actuator_forcerange[k] / factor).tolist())
                 low, high = max(low, ends[0]), min(high, ends[1])
         if low > high:
-            self._note("limits of ctrl and force that exclude each other", "actuator", k)
+            self.file.note("limits of ctrl and force that exclude each other", "actuator", k)
         elif np.isfinite([low, high]).any():
-            robot.limit_input(self._name("actuator", k), *(x if np.isfinite(x) else None for x in (low, high)))
+            robot.limit_input(self.file.name("actuator", k), *(x if np.isfinite(x) else None for x in (low, high)))
 
     def _add_spatial_servo(
         self, robot: Robot, k: int, branches: list[tuple[float, list[PathItem]]], bias: np.ndarray
@@ -481,17 +381,21 @@ class _Reader:
         """Add the bias of an actuator of a spatial tendon as a spring by (3). Returns False if it is no such spring."""
         gear = float(self.m.actuator_gear[k, 0])
         law = {"stiffness": -bias[1] * gear**2, "damping": -bias[2] * gear**2, "preload": -gear * bias[0]}
-        name = self._name("actuator", k)
+        name = self.file.name("actuator", k)
         return not bias.any() or self._add_spring(robot, name, branches, {"rest": 0.0, **law})
 
     def _add_spatial(self, robot: Robot, k: int, branches: list[tuple[float, list[PathItem]]], gain: float) -> None:
         """Add an actuator of a spatial tendon by (3): one tendon for each branch, coupled by their divisors."""
-        name, t, gear = self._name("actuator", k), int(self.m.actuator_trnid[k, 0]), float(self.m.actuator_gear[k, 0])
+        name, t, gear = (
+            self.file.name("actuator", k),
+            int(self.m.actuator_trnid[k, 0]),
+            float(self.m.actuator_gear[k, 0]),
+        )
         gains: dict[str, float] = {}
         for divisor, path in branches:
-            own = self._name("tendon", t)
+            own = self.file.name("tendon", t)
             while own in (name, *robot.actuators, *robot.couplings):
-                own = f"{own} of {name}" if own == self._name("tendon", t) else f"{own}, next branch"
+                own = f"{own} of {name}" if own == self.file.name("tendon", t) else f"{own}, next branch"
             robot.add_tendon(own, path=path)
             gains[own] = -gear * gain / divisor
         robot.couple_inputs(name, gains)
@@ -508,7 +412,7 @@ class _Reader:
             return True  # its length is constant
         while name in robot.springs:
             name = f"{name} of its tendon"
-        law = {key: value if callable(value) else float(value) for key, value in law.items()}
+        law = {key: float(x) if isinstance(x, int | float) and x is not True else x for key, x in law.items()}
         robot.add_spring(name, *ends, **law)  # type: ignore[arg-type]
         return True
 
@@ -521,11 +425,11 @@ class _Reader:
             if kind == int(kinds.mjWRAP_PULLEY):
                 out.append((float(m.wrap_prm[w]), []))
             elif kind == int(kinds.mjWRAP_SITE):
-                out[-1][1].append(PathPoint(self._link(m.site_bodyid[k]), tuple(m.site_pos[k].tolist())))
+                out[-1][1].append(PathPoint(self.file.link(m.site_bodyid[k]), tuple(m.site_pos[k].tolist())))
             elif (item := self._wrap(k, round(float(m.wrap_prm[w])), kind == int(kinds.mjWRAP_SPHERE))) is not None:
                 out[-1][1].append(item)
             else:
-                self._note("path inside a shape, or on a side that moves against it", "tendon", t)
+                self.file.note("path inside a shape, or on a side that moves against it", "tendon", t)
                 return []
         return [(divisor, path) for divisor, path in out if len(path) > 1]
 
@@ -534,7 +438,7 @@ class _Reader:
         PathWrap."""
         m, side = self.m, None
         if site >= 0:
-            place = self._place(g)
+            place = self.file.place(g)
             side = place[:3, :3].T @ (m.site_pos[site] - place[:3, 3])
             across = float(np.linalg.norm(side[: 3 if is_sphere else 2]))
             inside = float(np.linalg.norm(side)) < m.geom_size[g, 0]
@@ -542,8 +446,8 @@ class _Reader:
                 return None
             side = tuple(side.tolist())
         radius = float(m.geom_size[g, 0])
-        shape = ShapeSphere(radius) if is_sphere else ShapeCylinder(radius, axis=_ALONG_Z)
-        return PathWrap(self._link(m.geom_bodyid[g]), shape, placement=self._place(g).tolist(), side=side)
+        shape = ShapeSphere(radius) if is_sphere else ShapeCylinder(radius, axis=ALONG_Z)
+        return PathWrap(self.file.link(m.geom_bodyid[g]), shape, placement=self.file.place(g).tolist(), side=side)
 
     def _add_motor(self, robot: Robot, name: str, link: str, taken: str = "") -> str:
         """Add a motor on a joint, with a new name that begins with the name of the joint, and is not `taken`."""
@@ -580,10 +484,10 @@ class _Reader:
         m, positions, velocities = self.m, {}, {}
         numbers = np.concatenate([m.key_qpos[k], m.key_qvel[k], m.key_ctrl[k]])
         if not np.isfinite(numbers).all():
-            self._note("numbers that are not finite", "key", k)
+            self.file.note("numbers that are not finite", "key", k)
             return
         if m.na and np.any(m.key_act[k]):
-            self._note("states of actuators", "key", k)
+            self.file.note("states of actuators", "key", k)
         for j in range(m.njnt):
             if j in self.gone:
                 continue
@@ -591,44 +495,92 @@ class _Reader:
             q, v = m.key_qpos[k, m.jnt_qposadr[j] :], m.key_qvel[k, m.jnt_dofadr[j] :]
             if kind == "free":
                 b, turn, back = m.jnt_bodyid[j], np.zeros(4), np.zeros(4)
-                start, R = self._pose(m.body_pos[b], m.body_quat[b]), self._rotation(_unit(q[3:7]))
+                start, R = self.file.pose(m.body_pos[b], m.body_quat[b]), self.file.rotation(unit(q[3:7]))
                 self.mujoco.mju_negQuat(back, m.body_quat[b])
-                self.mujoco.mju_mulQuat(turn, back, _unit(q[3:7]))
+                self.mujoco.mju_mulQuat(turn, back, unit(q[3:7]))
                 positions[link] = [*turn.tolist(), *(start[:3, :3].T @ (q[:3] - start[:3, 3])).tolist()]
                 velocities[link] = [*v[3:6].tolist(), *(R.T @ v[:3]).tolist()]
             else:
-                positions[link] = _unit(q[:4]).tolist() if kind == "ball" else float(q[0])
+                positions[link] = unit(q[:4]).tolist() if kind == "ball" else float(q[0])
                 velocities[link] = v[:3].tolist() if kind == "ball" else float(v[0])
-        inputs = {self._name("actuator", i): u for i, u in enumerate(m.key_ctrl[k].tolist())}
+        inputs = {self.file.name("actuator", i): u for i, u in enumerate(m.key_ctrl[k].tolist())}
         velocities = {link: v for link, v in velocities.items() if np.any(v)}
         inputs = {name: u for name, u in inputs.items() if u and name in robot.actuators | robot.couplings}
-        robot.add_state(self._name("key", k), positions, velocities, inputs)
+        robot.add_state(self.file.name("key", k), positions, velocities, inputs)
 
-    def _look_at_tendon(self, robot: Robot, t: int) -> None:
-        """Add the spring and damper of a spatial tendon that is one straight line, and note all other forces of a
-        tendon as left out."""
+    def _add_tendon_laws(self, robot: Robot, t: int) -> None:
+        """Add the spring, the damper and the limits of a tendon that is fixed or one straight line, and note all other
+        forces of a tendon as left out."""
         m, done = self.m, ()
-        if not self._fixed_tendon(t):
-            low, high = m.tendon_lengthspring[t].tolist()
-            k, c = float(m.tendon_stiffness[t]), float(np.ravel(m.tendon_damping[t])[0])
+        low, high = m.tendon_lengthspring[t].tolist()
+        k, c = float(m.tendon_stiffness[t]), float(np.ravel(m.tendon_damping[t])[0])
+        if ratios := self._fixed_tendon(t):
             law: dict[str, Any] = {"stiffness": k, "damping": c}
+            if k and low < high:  # no force in between
+                rows = [(low - 1.0, -k), (low, 0.0), (high, 0.0), (high + 1.0, k)]
+                lengths, forces = np.transpose(rows).tolist()
+                law = {"damping": c, "spring": Tabulated(lengths, forces, "linear")}
+            elif k:
+                law["offset"] = low
+            if m.tendon_limited[t]:
+                law |= {"limits": tuple(m.tendon_range[t].tolist()), **self.stops}
+            if ratios.keys() & self.gone:
+                self.file.note("forces on a joint that base= replaces", "tendon", t)
+            elif k or c or m.tendon_limited[t]:
+                self._add_elastic_coupling(robot, self.file.name("tendon", t), ratios, law)
+            done = ("stiffness", "damping", "limited", *["armature"] * (len(ratios) == 1))
+        else:
+            law = {"stiffness": k, "damping": c}
             if k and low < high:  # no force in between
                 rows = [(0.0, -k * low), (low, 0.0), (high, 0.0), (high + 1.0, k)][low == 0.0 :]
                 lengths, tensions = np.transpose(rows).tolist()
                 law = {"stiffness": 0.0, "damping": c, "law": Tabulated(lengths, tensions, "linear")}
             elif k:
                 law["rest"] = low
-            if (k or c) and self._add_spring(robot, self._name("tendon", t), self._branches(t), law):
+            if (k or c) and self._add_spring(robot, self.file.name("tendon", t), self._branches(t), law):
                 done = ("stiffness", "damping")
+            if m.tendon_limited[t] and self._add_spatial_limits(robot, t):
+                done = (*done, "limited")
             pulls = m.actuator_trntype == int(self.mujoco.mjtTrn.mjTRN_TENDON)
             if not done and t not in m.actuator_trnid[pulls, 0]:
-                self.findings.left_out("<tendon>", repr(self._name("tendon", t)))
+                self.file.findings.left_out("<tendon>", repr(self.file.name("tendon", t)))
         for word in ("stiffness", "damping", "stiffnesspoly", "dampingpoly", "limited", "frictionloss", "armature",
-                     "actfrclimited"):  # fmt: skip
+                     "actfrclimited", "springyield"):  # fmt: skip
             if word not in done and np.any(getattr(m, f"tendon_{word}", np.zeros(m.ntendon))[t]):
                 kind = {"frictionloss": "dry friction", "limited": "limits", "actfrclimited": "limits of force",
-                        "stiffnesspoly": "nonlinear stiffness", "dampingpoly": "nonlinear damping"}  # fmt: skip
-                self._note(kind.get(word, word), "tendon", t)
+                        "stiffnesspoly": "nonlinear stiffness", "dampingpoly": "nonlinear damping",
+                        "springyield": "plastic spring"}  # fmt: skip
+                self.file.note(kind.get(word, word), "tendon", t)
+
+    def _add_elastic_coupling(self, robot: Robot, name: str, ratios: dict[int, float], law: dict[str, Any]) -> None:
+        """Add an elastic coupling of joints, with a name that no coupling has."""
+        while name in robot.joint_couplings:
+            name = f"{name} of its tendon"
+        robot.add_coupling(name, [self._joint_link(robot, j) for j in ratios], list(ratios.values()), **law)
+
+    def _add_spatial_limits(self, robot: Robot, t: int) -> bool:
+        """Add the limits of the length of a spatial tendon that is one straight line, as a Spring. Returns False for
+        other tendons."""
+        low, high = self.m.tendon_range[t].tolist()
+        k, c = self.stops["limit_stiffness"], self.stops["limit_damping"]
+        if high <= 0.0:
+            return False
+        law: dict[str, Any] = {"stiffness": 0.0, "damping": c, "slack": True}
+        law["law"] = Tabulated([high, high + 1.0], [0.0, k], "linear")
+        if low > 0.0:  # it pushes too, without a damper
+            law = {"stiffness": 0.0, "damping": 0.0}
+            law["law"] = Tabulated([0.0, low, high, high + 1.0], [-k * low, 0.0, 0.0, k], "linear")
+        return self._add_spring(robot, f"limits of {self.file.name('tendon', t)}", self._branches(t), law)
+
+    def _damper(self, k: int) -> float:
+        """Damping of the damper of an actuator; zero before MuJoCo 4. Notes what else acts on it as left out."""
+        m = self.m
+        for kind, name in (("nonlinear damping", "dampingpoly"), ("delay", "delay")):
+            if np.any(getattr(m, f"actuator_{name}", np.zeros(m.nu))[k]):
+                self.file.note(kind, "actuator", k)
+        if m.actuator_group[k] >= 0 and m.opt.disableactuator & (1 << int(m.actuator_group[k])):
+            self.file.note("group that is switched off (disableactuator)", "actuator", k)
+        return float(np.ravel(getattr(m, "actuator_damping", np.zeros(m.nu))[k])[0])
 
     def _law(self, k: int) -> tuple[float | None, np.ndarray]:
         """The gain a and the bias (b₀, b₁, b₂) of (2). Other laws are noted as left out; they have no gain."""
@@ -637,15 +589,23 @@ class _Reader:
         affine = bias in (int(u.mjtBias.mjBIAS_NONE), int(u.mjtBias.mjBIAS_AFFINE))
         fixed = m.actuator_gaintype[k] == int(u.mjtGain.mjGAIN_FIXED)
         if not (affine and fixed and m.actuator_dyntype[k] == int(u.mjtDyn.mjDYN_NONE)):
-            self._note(_NO_LAW, "actuator", k)
+            self.file.note(_NO_LAW, "actuator", k)
             return None, np.zeros(3)
         is_biased = bias == int(u.mjtBias.mjBIAS_AFFINE)
         return float(m.actuator_gainprm[k, 0]), m.actuator_biasprm[k, :3] * is_biased
 
-    def _add_servo(self, robot: Robot, ratios: dict[int, float], bias: np.ndarray) -> bool:
-        """Add the bias of an actuator to the spring of its joint by (2). Returns False if it is no such spring."""
-        if len(ratios) != 1 or not bias.any():
+    def _add_servo(self, robot: Robot, name: str, ratios: dict[int, float], bias: np.ndarray) -> bool:
+        """Add the bias of an actuator to the spring of its joint by (2), or as an elastic coupling of several joints.
+        Returns False if it is no such spring."""
+        if not ratios or not bias.any():
             return not bias.any()
+        if len(ratios) > 1:
+            k, c = float(-bias[1]), float(-bias[2])
+            if k < 0.0 or c < 0.0 or (bias[0] and not k):
+                return False
+            law = {"stiffness": k, "damping": c, "offset": float(bias[0] / k) if k else 0.0}
+            self._add_elastic_coupling(robot, name, ratios, law)
+            return True
         ((j, ratio),) = ratios.items()
         link = robot.links[self._joint_link(robot, j)]
         old: Any = link.joint
@@ -661,15 +621,18 @@ class _Reader:
         """Add the pairs of <exclude>, and the groups of bodies whose contype and conaffinity do not let them touch."""
         m, masks = self.m, {}
         for k in range(m.nexclude):
-            ends = [self._link(int(m.exclude_signature[k]) >> 16), self._link(int(m.exclude_signature[k]) & 0xFFFF)]
+            ends = [
+                self.file.link(int(m.exclude_signature[k]) >> 16),
+                self.file.link(int(m.exclude_signature[k]) & 0xFFFF),
+            ]
             if None not in ends:
-                robot.exclude_contacts(self._name("exclude", k), ends)
+                robot.exclude_contacts(self.file.name("exclude", k), ends)
         for b in range(1, m.nbody):
             geoms = slice(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b])
             mask = (int(np.bitwise_or.reduce(m.geom_contype[geoms], initial=0)),
                     int(np.bitwise_or.reduce(m.geom_conaffinity[geoms], initial=0)))  # fmt: skip
-            if any(mask):
-                masks.setdefault(mask, []).append(self._link(b))
+            if any(mask) or self.file.paired.intersection(range(geoms.start, geoms.stop)):
+                masks.setdefault(mask, []).append(self.file.link(b))
         groups = list(masks.items())
         for k, (mask, links) in enumerate(groups):
             for other, others in groups[k:]:
@@ -677,33 +640,58 @@ class _Reader:
                     name = f"contype {mask[0]}, {other[0]} and conaffinity {mask[1]}, {other[1]}"
                     robot.exclude_contacts(name, links, None if others is links else others)
 
+    def _add_pairs(self, robot: Robot) -> None:
+        """Add the pairs of bodies whose geoms are a <pair>, and note what contact in lissom does not have."""
+        m = self.m
+        found: dict[tuple[str, str, float], str] = {}
+        for k in range(m.npair):
+            a, b = (self.file.link(int(m.geom_bodyid[g])) for g in (m.pair_geom1[k], m.pair_geom2[k]))
+            if a is None or b is None or a == b:
+                self.file.note(
+                    "contact with what stands in the world" if a != b else "contact inside a body", "pair", k
+                )
+                continue
+            along, across, *others = m.pair_friction[k].tolist()
+            if m.pair_dim[k] > 1 and along != across:
+                self.file.note("friction that depends on the direction", "pair", k)
+            if m.pair_dim[k] > 3 and any(others):
+                self.file.note("torsional and rolling friction", "pair", k)
+            numbers = [*m.pair_solref[k], *m.pair_solimp[k], *m.pair_solreffriction[k], m.pair_margin[k], m.pair_gap[k]]
+            if not np.allclose(numbers, [*DEFAULT_SOFTNESS, 0.0, 0.0, 0.0, 0.0]):
+                self.file.note("softness (solref, solimp, margin, gap)", "pair", k)
+            found.setdefault((a, b, along if m.pair_dim[k] > 1 else 0.0), self.file.name("pair", k))
+        for (a, b, friction), name in found.items():
+            robot.pair_contacts(name, a, b, friction=friction)
+
     def _add_equality(self, robot: Robot, k: int) -> None:
         """Add a constraint: a loop for bodies, a coupling for joints and fixed tendons."""
         m, u = self.m, self.mujoco
         kind = u.mjtEq(int(m.eq_type[k])).name.removeprefix("mjEQ_").lower()
+        if not np.allclose([*m.eq_solref[k], *m.eq_solimp[k]], DEFAULT_SOFTNESS):
+            self.file.note("softness (solref, solimp)", "equality", k)
         if kind in ("connect", "weld"):
             self._add_loop(robot, k, kind == "weld")
         elif kind in ("joint", "tendon"):
             self._add_coupling(robot, k, kind)
         else:
-            raise self._error("equality", k, f"of the kind {kind!r} is not rigid and cannot be left out")
+            raise self.file.error("equality", k, f"of the kind {kind!r} is not rigid and cannot be left out")
 
     def _add_loop(self, robot: Robot, k: int, is_weld: bool) -> None:
         m, data = self.m, self.m.eq_data[k]
         ids, ends = (int(m.eq_obj1id[k]), int(m.eq_obj2id[k])), []
         if m.eq_objtype[k] == int(self.mujoco.mjtObj.mjOBJ_SITE):
-            ends = [(self._link(m.site_bodyid[s]), self._pose(m.site_pos[s], m.site_quat[s])) for s in ids]
+            ends = [(self.file.link(m.site_bodyid[s]), self.file.pose(m.site_pos[s], m.site_quat[s])) for s in ids]
         else:
-            first = self._pose(data[3:6], data[6:10]) if is_weld else _moved(data[:3])
-            second = _moved(data[:3] if is_weld else data[3:6])
-            ends = [(self._link(b), pose) for b, pose in zip(ids, (first, second), strict=True)]
+            first = self.file.pose(data[3:6], data[6:10]) if is_weld else moved(data[:3])
+            second = moved(data[:3] if is_weld else data[3:6])
+            ends = [(self.file.link(b), pose) for b, pose in zip(ids, (first, second), strict=True)]
         if ends[0][0] == ends[1][0]:
-            self._note("constraint of a body to itself", "equality", k)
+            self.file.note("constraint of a body to itself", "equality", k)
             return
         (link_a, a), (link_b, b) = ends if ends[0][0] is not None else ends[::-1]
         joint = JointFixed() if is_weld else JointSpherical()
         places = {"placement_a": a.tolist(), "placement_b": b.tolist()}
-        robot.add_loop(self._name("equality", k), str(link_a), link_b, joint=joint, **places)
+        robot.add_loop(self.file.name("equality", k), str(link_a), link_b, joint=joint, **places)
 
     def _add_coupling(self, robot: Robot, k: int, kind: str) -> None:
         """y₁ = Σ c_n y₂ⁿ with y the coordinate of a joint, or the length of a fixed tendon, less its reference."""
@@ -714,13 +702,15 @@ class _Reader:
             of_joint = float(m.qpos0[m.jnt_qposadr[x]]) if kind == "joint" else float(m.tendon_length0[x])
             references.append(of_joint if x >= 0 else 0.0)
             if x >= 0 and not sides[-1]:
-                raise self._error("equality", k, "must be of joints or fixed tendons; a spatial tendon cannot be held")
+                raise self.file.error(
+                    "equality", k, "must be of joints or fixed tendons; a spatial tendon cannot be held"
+                )
             if sides[-1].keys() & self.gone:
-                raise self._error("equality", k, "must not need the joint that base= replaces")
+                raise self.file.error("equality", k, "must not need the joint that base= replaces")
         one, two = sides
         linear = not c[2:].any() or not two
         if not linear and (len(two) != 1 or two.keys() & one.keys()):
-            raise self._error("equality", k, "must be linear in a tendon of several joints")
+            raise self.file.error("equality", k, "must be linear in a tendon of several joints")
         ratios: dict[int, Any] = dict(one)
         offset = references[0] + float(c[0])
         if linear and two:
@@ -734,40 +724,17 @@ class _Reader:
             ratios[j] = Expression(" ".join(f"- ({x!r})*q**{n}" for n, x in enumerate(powers.tolist()) if n), "q")
         ratios = {j: ratio for j, ratio in ratios.items() if not isinstance(ratio, float) or ratio}
         joints = [self._joint_link(robot, j) for j in ratios]
-        robot.add_coupling(self._name("equality", k), joints, list(ratios.values()), offset)
+        name = self.file.name("equality", k)
+        while name in robot.joint_couplings:  # of the law of a tendon
+            name = f"{name} of its equality"
+        robot.add_coupling(name, joints, list(ratios.values()), offset)
 
     def _joint_link(self, robot: Robot, j: int) -> str:
         """The name of the link of a joint."""
         m, b = self.m, int(self.m.jnt_bodyid[j])
-        name = str(self._link(b))
+        name = str(self.file.link(b))
         last = j == m.body_jntadr[b] + m.body_jntnum[b] - 1
         if last and robot.links[name].joint.nv:
             return name
-        own = self._name("joint", j)
+        own = self.file.name("joint", j)
         return own if own in robot.links and not robot.links[own].body else f"{own} of {name}"
-
-    def _place(self, g: int) -> np.ndarray:
-        return self._pose(self.m.geom_pos[g], self.m.geom_quat[g])
-
-    def _rotation(self, quaternion: Any) -> np.ndarray:
-        R = np.zeros(9)
-        self.mujoco.mju_quat2Mat(R, np.asarray(quaternion, dtype=np.float64))
-        return R.reshape(3, 3)
-
-    def _pose(self, position: Any, quaternion: Any) -> np.ndarray:
-        g = _moved(position)
-        g[:3, :3] = self._rotation(quaternion)
-        return g
-
-
-def _unit(quaternion: np.ndarray) -> np.ndarray:
-    """A quaternion of unit length; the neutral one for zeros."""
-    length = float(np.linalg.norm(quaternion))
-    return quaternion / length if length else np.array([1.0, 0.0, 0.0, 0.0])
-
-
-def _moved(position: Any) -> np.ndarray:
-    """The pose (4, 4) of a translation."""
-    g = np.eye(4)
-    g[:3, 3] = position
-    return g

@@ -161,6 +161,7 @@ _KNOWN = {  # the child elements that are read, by element
 _MANY = {"link", "joint", "material", "transmission", "visual", "collision", "actuator"}  # may occur several times
 _TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 _ALONG_Z = (0.0, 0.0, 1.0)
+_NO_MASS = 1e-12  # a negative mass down to this [kg] is rounding
 
 
 def load_urdf(
@@ -394,7 +395,7 @@ class _Reader:
         if given is not None:
             own = self.findings.inertia(self.inertias[id(given)], element.given["name"], self.largest)
             inertia = g[:3, :3] @ own @ g[:3, :3].T
-        if mass < 0.0:
+        if mass < -_NO_MASS:
             error = inertial.error(f"{element.title}: body: mass: must be >= 0 (got {mass!r})")
             self.findings.repaired(error, f"mass of {element.given['name']!r} by {-mass:.2g} kg")
         return max(mass, 0.0), g[:3, 3], 0.5 * (inertia + inertia.T)

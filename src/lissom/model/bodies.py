@@ -59,9 +59,11 @@ class PlacedBody(ABC):
 
     Fields:
         strain: the strain along s of a rod; it exists once the rod is placed.
+        fit: the balls that fill its meshes; None if it has none, or they are not in use.
     """
 
     strain: RodStrain
+    fit: FittedBalls | None = None
 
     @abstractmethod
     def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
@@ -130,12 +132,6 @@ class PlacedBody(ABC):
         yield from ()
 
     @property
-    def gap(self) -> float | None:
-        """Largest distance [m] of its balls from the meshes that they fill; None if they fill none, or are not in
-        use."""
-        return None
-
-    @property
     def layer(self) -> float:
         """Thickness of the elastic layer for contacts of its surface [m]."""
         return self.reach(0.5) or 1.0
@@ -193,7 +189,6 @@ class PlacedRigidBody(PlacedBody):
     def __init__(self, body: RigidBody) -> None:
         self.body = body
         self.frame = WORLD
-        self.fit: FittedBalls | None = None
         self.name = ""
 
     def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
@@ -212,10 +207,6 @@ class PlacedRigidBody(PlacedBody):
 
     def anchor(self, s: float) -> Frame:
         return self.frame
-
-    @property
-    def gap(self) -> float | None:
-        return None if self.fit is None else self.fit.gap
 
     @property
     def surface_material(self) -> Material | None:

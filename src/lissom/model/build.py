@@ -21,10 +21,12 @@ from lissom.model.tree import TreeBuilder, place_joint
 from lissom.robot import checks
 from lissom.robot.actuators import PathPoint
 from lissom.robot.functions import stacked_polynomials
-from lissom.robot.joints import range_of
+from lissom.robot.joints import range_of, stop_numbers
 from lissom.robot.loops import Loop
 from lissom.robot.robot import Link, Robot
 from lissom.robot.springs import Spring
+
+_FAR = 1e300  # in place of infinite limits
 
 
 @np.errstate(all="ignore")  # numbers that overflow are refused at the end
@@ -281,7 +283,8 @@ class Assembly:
 
     def joint_couplings(self) -> JointCouplings:
         """Couplings of joints in the order added."""
-        tree, couplings = self.tree, self.robot.joint_couplings
+        tree = self.tree
+        couplings = {name: x for name, x in self.robot.joint_couplings.items() if not x.is_elastic}
         q, v, ratio, counts, pieces = [], [], [], [], [(np.zeros((2, 0)), np.zeros((0, 8)))]
         for name, coupling in couplings.items():
             for k, link in enumerate(coupling.joints):
@@ -311,7 +314,26 @@ class Assembly:
             begin=np.maximum(knots[0], np.finfo(np.float64).min),
             origin=knots[1],
             coefficients=np.vstack([c for _, c in pieces]),
+            **self._elastic_couplings(),
         )
+
+    def _elastic_couplings(self) -> dict[str, Any]:
+        """The fields of JointCouplings of elastic couplings."""
+        tree = self.tree
+        given = {name: x for name, x in self.robot.joint_couplings.items() if x.is_elastic}
+        joints = [tree.index[link] for x in given.values() for link in x.joints]
+        laws = [
+            [*stop_numbers(x, 1, f"coupling {name!r}")[0].tolist(), float(x.offset), float(x.damping)]
+            for name, x in given.items()
+        ]
+        return {
+            "elastic_names": tuple(given),
+            "elastic_start": np.cumsum([0] + [len(x.joints) for x in given.values()]),
+            "elastic_dof": np.array([(tree.q_start[at], tree.v_start[at]) for at in joints], int).reshape(-1, 2),
+            "elastic_ratio": np.array([float(ratio) for x in given.values() for ratio in x.ratios]),
+            "elastic_law": np.array(laws).reshape(-1, 7).clip(-_FAR, _FAR),
+            "elastic_spring": tuple(x.pieces(f"coupling {name!r}") for name, x in given.items()),
+        }
 
 
 def ties(loops: Loops, segments: Segments, contacts: Contacts, springs: Springs) -> np.ndarray:

@@ -290,7 +290,7 @@ class Loops:
 @dataclass(frozen=True, eq=False)
 class JointCouplings:
     """Couplings of joints, Σ ratio f(q) = offset, their terms, and the pieces of the functions f of these terms. A term
-    without pieces has f(q) = q."""
+    without pieces has f(q) = q. Elastic couplings, which hold nothing, are apart."""
 
     names: tuple[str, ...]
     offset: Floats  # [rad, m]
@@ -302,6 +302,12 @@ class JointCouplings:
     begin: Floats  # coordinate at which a piece begins, −∞ for the first piece
     origin: Floats  # origin of its powers
     coefficients: FloatRows  # the highest power first (n, 8)
+    elastic_names: tuple[str, ...]
+    elastic_start: np.ndarray  # index of the first joint of an elastic coupling
+    elastic_dof: np.ndarray  # index in q and in v of the coordinate of a joint (n, 2)
+    elastic_ratio: np.ndarray
+    elastic_law: np.ndarray  # low, high, k, c and w of its stops, offset, and c of its damper (n, 7)
+    elastic_spring: tuple[Any, ...]  # knots and coefficients of its spring, see cubic_pieces
 
 
 @final

@@ -173,6 +173,7 @@ def _check_links(models: Sequence[Model]) -> None:
         ("inputs", lambda model: model.inputs.names),
         ("loops", lambda model: model.loops.names),
         ("couplings of joints", lambda model: model.joint_couplings.names),
+        ("elastic couplings of joints", lambda model: model.joint_couplings.elastic_names),
         ("springs", lambda model: model.springs.names),
         ("contacts", lambda model: model.contacts.names),
         ("numbers of nodes", lambda model: model.n_nodes),

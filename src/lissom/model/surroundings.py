@@ -505,14 +505,19 @@ def _with_shapes(robot: Robot, contact: Contact) -> Iterator[Contact]:
 
 def warn_of_gaps(bodies: dict[str, PlacedBody]) -> None:
     """Issue one AccuracyWarning about all links whose contact balls fill meshes."""
-    gaps = {name: body.gap for name, body in bodies.items() if body.gap is not None}
+    fits = {name: body.fit for name, body in bodies.items() if body.fit is not None}
+    gaps = {name: fit.gap for name, fit in fits.items()}
+    hulls = [name for name, fit in fits.items() if fit.is_hull]
     if gaps:
         worst = max(gaps, key=lambda name: gaps[name])
         many = f"{len(gaps)} links" if len(gaps) > 1 else f"link {worst!r}"
         text = f"balls fill the collision meshes of {many}, up to {1e3 * gaps[worst]:.2g} mm from the surface"
         text = f"{text} ({worst!r})" if len(gaps) > 1 else text
-        rows = [f"{name!r}: up to {1e3 * gap:.2g} mm" for name, gap in gaps.items()]
-        warnings.warn(AccuracyWarning(f"{text}; more balls fit closer", "\n".join(rows)), stacklevel=5)
+        more = [f"{name!r}" for name in hulls[:1]] + [f"{len(hulls) - 1} more links"] * (len(hulls) > 1)
+        hint = f"; open meshes of {' and '.join(more)} count as their convex hulls" if hulls else ""
+        rows = [f"{name!r}: up to {1e3 * gap:.2g} mm{', open: convex hull' if name in hulls else ''}"
+                for name, gap in gaps.items()]  # fmt: skip
+        warnings.warn(AccuracyWarning(f"{text}; more balls fit closer{hint}", "\n".join(rows)), stacklevel=5)
 
 
 def _current_rule(t: float) -> str:

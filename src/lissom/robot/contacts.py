@@ -161,6 +161,13 @@ class Contact:
                 size(s)
 
 
+def pairs_of(links: LinkNames, others: LinkNames | None) -> set[frozenset[str]]:
+    """The pairs of different links, one of `links` and one of `others`, or two of `links` without others."""
+    first = (links,) if isinstance(links, str) else links
+    second = first if others is None else (others,) if isinstance(others, str) else others
+    return {frozenset((a, b)) for a in first for b in second if a != b}
+
+
 @final
 @dataclass(frozen=True)
 class ContactExclusion:
@@ -178,6 +185,27 @@ class ContactExclusion:
 
     def pairs(self) -> set[frozenset[str]]:
         """The pairs of links that do not touch each other."""
-        first = (self.links,) if isinstance(self.links, str) else self.links
-        second = first if self.others is None else (self.others,) if isinstance(self.others, str) else self.others
-        return {frozenset((a, b)) for a in first for b in second if a != b}
+        return pairs_of(self.links, self.others)
+
+
+@final
+@dataclass(frozen=True)
+class ContactPair:
+    """Links that `Robot.add_mutual_contacts` lets touch each other although a joint connects them or a ContactExclusion
+    names them.
+
+    Args:
+        name: unique among contact pairs.
+        links: names of links.
+        others: names of links that `links` touch; None are `links` themselves.
+        friction: coefficient of their friction; None is that of the other contacts.
+    """
+
+    name: str
+    links: LinkNames
+    others: LinkNames | None = None
+    friction: float | None = None
+
+    def pairs(self) -> set[frozenset[str]]:
+        """The pairs of links that touch each other."""
+        return pairs_of(self.links, self.others)

@@ -221,9 +221,7 @@ def coordinate_laws(joint: Joint, where: str) -> list[tuple[int, CoordinateLaw]]
         ModelError: the description breaks a rule.
     """
     if joint.limits is None and joint.spring is None:
-        for name in ("limit_stiffness", "limit_damping"):
-            value, rule = getattr(joint, name), "must be left out where there are no limits"
-            checks.require(isinstance(value, int | float) and value == 0.0, f"{where}: {name}", rule, value)
+        check_without_limits(joint, where)
         return []
     n = joint.nv
     for name in ("limits", "spring"):
@@ -231,7 +229,7 @@ def coordinate_laws(joint: Joint, where: str) -> list[tuple[int, CoordinateLaw]]
         checks.require(
             0 < n == joint.nq or getattr(joint, name) is None, f"{where}: {name}", rule, getattr(joint, name)
         )
-    stops, springs = _stops(joint, n, where), _springs(joint, n, where)
+    stops, springs = stop_numbers(joint, n, where), _springs(joint, n, where)
     rest = joint.rest_configuration(where)
     rows = [(*map(float, stops[c]), float(rest[c])) for c in range(n)]
     return [(c, CoordinateLaw(row, *spring)) for c, (row, spring) in enumerate(zip(rows, springs))
@@ -240,12 +238,23 @@ def coordinate_laws(joint: Joint, where: str) -> list[tuple[int, CoordinateLaw]]
 
 def range_of(joint: Joint, where: str) -> tuple[float, float]:
     """Least and largest coordinate of a joint with one coordinate, by its stops [rad, m]; infinite without stops."""
-    low, high = _stops(joint, 1, where)[0, :2].tolist()
+    low, high = stop_numbers(joint, 1, where)[0, :2].tolist()
     return low, high
 
 
-def _stops(joint: Joint, n: int, where: str) -> np.ndarray:
-    """Low, high, k, c and w of each coordinate, shape (n, 5)."""
+def check_without_limits(joint: Any, where: str) -> None:
+    """Raise ModelError if a joint or a coupling without limits has numbers of stops."""
+    for name in ("limit_stiffness", "limit_damping"):
+        value, rule = getattr(joint, name), "must be left out where there are no limits"
+        checks.require(isinstance(value, int | float) and value == 0.0, f"{where}: {name}", rule, value)
+
+
+def stop_numbers(joint: Any, n: int, where: str) -> np.ndarray:
+    """Low, high, k, c and w of each of the n coordinates of a joint, or of a coupling, shape (n, 5).
+
+    Raises:
+        ModelError: a number breaks a rule.
+    """
     out = np.empty((n, 5))
     out[:] = -np.inf, np.inf, 0.0, 0.0, 1.0
     if joint.limits is None:

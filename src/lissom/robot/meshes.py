@@ -212,6 +212,7 @@ class MeshBalls:
             ModelError: a mesh cannot be read, or is flat.
         """
         rows, gap = [np.zeros((0, 4)) if self.rows is None else check_balls(self.rows, where)], 0.0
+        is_hull = False
         for k, mesh in enumerate(self.meshes):
             try:
                 vertices, triangles = mesh.surface()
@@ -221,8 +222,8 @@ class MeshBalls:
                 of = f"mesh {file!r}: " if file and file not in str(error) else ""
                 raise ModelError(f"{where} > meshes[{k}]: {of}{error}; leave out this mesh") from None
             rows.append(found.balls)
-            gap = max(gap, found.gap)
-        return FittedBalls(np.concatenate(rows), gap)
+            gap, is_hull = max(gap, found.gap), is_hull or found.is_hull
+        return FittedBalls(np.concatenate(rows), gap, is_hull)
 
 
 @lru_cache(maxsize=256)
@@ -247,10 +248,12 @@ class FittedBalls:
     Args:
         balls: rows (x, y, z, radius), shape (n, 4) [m], for `RigidBody(balls=)`.
         gap: largest distance [m] from a point of the surface to the nearest ball. No ball reaches out of the mesh.
+        is_hull: whether the mesh, or one of several, is open, so that its convex hull replaces it.
     """
 
     balls: np.ndarray
     gap: float
+    is_hull: bool = False
 
 
 def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> FittedBalls:
@@ -277,7 +280,8 @@ def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> Fit
     size = float(np.ptp(corners, axis=(0, 1)).max())
     rule = f"must be apart, by {_SMALLEST:g} m to {1.0 / _SMALLEST:g} m"
     checks.require(_SMALLEST <= size <= 1.0 / _SMALLEST, "fit_balls: vertices", rule, size)
-    if not _is_closed(corners):
+    is_hull = not _is_closed(corners)
+    if is_hull:
         corners = convex_hull(points, "fit_balls: vertices")
     if np.linalg.det(corners - corners.mean(axis=(0, 1))).sum() < 0.0:
         corners = corners[:, ::-1]  # its triangles are counter-clockwise seen from inside
@@ -287,7 +291,7 @@ def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> Fit
     found = centre[chosen]
     exact = np.array([_distance(corners, c) for c in found])
     beyond = np.linalg.norm(x[:, None] - found, axis=-1) - exact
-    return FittedBalls(np.column_stack([found, exact]), float(max(beyond.min(axis=1).max(), 0.0)))
+    return FittedBalls(np.column_stack([found, exact]), float(max(beyond.min(axis=1).max(), 0.0)), is_hull)
 
 
 def _is_closed(corners: np.ndarray) -> bool:

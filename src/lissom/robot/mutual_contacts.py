@@ -26,7 +26,7 @@ class MutualContacts(NamedTuple):
     Fields:
         contacts: the contacts that were added.
         neighbours: pairs of links that were left out since a joint or a loop connects them, or a ContactExclusion names
-            them.
+            them; pairs of a ContactPair are not left out.
         overlapping: pairs of links that were left out since they overlap at the neutral configuration.
     """
 
@@ -61,21 +61,26 @@ def mutual_contacts(robot: Robot, links: Sequence[str] | None, law: Contact) -> 
     bearers = {link: _bearer(robot, group) for link, group in groups.items()}
     closed = [{_group(robot, x.link_a), x.link_b and _group(robot, x.link_b)} for x in robot.loops.values()]
     excluded = {pair for exclusion in robot.contact_exclusions.values() for pair in exclusion.pairs()}
+    paired = {pair: part.friction for part in robot.contact_pairs.values() for pair in part.pairs()}
     found, neighbours = [], []
     for k, link in enumerate(links):
-        shape, others = shapes[link], []
+        shape, by_friction = shapes[link], {law.friction: []}
         for n, other in enumerate(links):
             joined = groups[other] in (groups[link], bearers[link]) or groups[link] == bearers[other]
             joined = joined or {groups[link], groups[other]} in closed or {link, other} in excluded
-            if other != link and joined:
+            pair = frozenset((link, other))
+            if other != link and joined and pair not in paired:
                 neighbours += [(link, other)] if k < n else []
             elif bodies[other].carries_balls and _takes(shape, shapes[other], other == link, n > k):
-                others.append(other)
-        own = replace(law, name=f"{law.name} {link}", links=tuple(others))
-        if others and shape is not None:
-            found.append(replace(own, shape=shape[0], on=link, placement=shape[1].tolist()))
-        elif others:
-            found.append(replace(own, others=link, surface=False))
+                friction = paired.get(pair)
+                by_friction.setdefault(law.friction if friction is None else friction, []).append(other)
+        for friction, others in by_friction.items():
+            name = f"{law.name} {link}" if friction == law.friction else f"{law.name} {link} of friction {friction:g}"
+            own = replace(law, name=name, links=tuple(others), friction=friction)
+            if others and shape is not None:
+                found.append(replace(own, shape=shape[0], on=link, placement=shape[1].tolist()))
+            elif others:
+                found.append(replace(own, others=link, surface=False))
     return MutualContacts(tuple(found), tuple(neighbours), ())
 
 

@@ -33,7 +33,7 @@ from lissom.robot.actuators import (
     WrenchInput,
 )
 from lissom.robot.bodies import Body
-from lissom.robot.contacts import Contact, ContactExclusion
+from lissom.robot.contacts import Contact, ContactExclusion, ContactPair
 from lissom.robot.couplings import JointCoupling
 from lissom.robot.fields import LINK_OR_WORLD, FunctionOfS, Place, Placement
 from lissom.robot.fluid import Fluid, Hydrodynamics
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 _MARSHAL = 2  # the last version of marshal whose output depends on the contents only
 # parts that are not counted in the repr of a robot
-_WITHOUT_EFFECT = ("frames", "couplings", "contact_exclusions", "states", "input_limits")
+_WITHOUT_EFFECT = ("frames", "couplings", "contact_exclusions", "contact_pairs", "states", "input_limits")
 _WORLD = ("world", "World", "ground", "base", "fixed", "none", "None", "null", "")  # wrong names for the world
 
 
@@ -149,6 +149,7 @@ PARTS = {
     "springs": Part(Spring, "spring", "add_spring"),
     "contacts": Part(Contact, "contact", "add_contact"),
     "contact_exclusions": Part(ContactExclusion, "contact exclusion", "exclude_contacts"),
+    "contact_pairs": Part(ContactPair, "contact pair", "pair_contacts"),
     "states": Part(NamedState, "state", "add_state"),
     "input_limits": Part(InputLimits, "limits of input", "limit_input"),
     "forces": Part(Force, "force", "add_force", is_saved=False),
@@ -185,6 +186,7 @@ class Robot:
         self.springs: dict[str, Spring] = {}
         self.contacts: dict[str, Contact] = {}
         self.contact_exclusions: dict[str, ContactExclusion] = {}
+        self.contact_pairs: dict[str, ContactPair] = {}
         self.states: dict[str, NamedState] = {}
         self.input_limits: dict[str, InputLimits] = {}
         self.forces: dict[str, Force] = {}
@@ -357,13 +359,28 @@ class Robot:
         return self.loops[name]
 
     def add_coupling(
-        self, name: str, joints: Sequence[str], ratios: Sequence[Any], offset: float = 0.0, *, span: Any = None
+        self,
+        name: str,
+        joints: Sequence[str],
+        ratios: Sequence[Any],
+        offset: float = 0.0,
+        *,
+        span: Any = None,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        spring: Any = None,
+        limits: Any = None,
+        limit_stiffness: float = 0.0,
+        limit_damping: float = 0.0,
+        limit_width: float = 1e-3,
     ) -> JointCoupling:
-        """Couple joints by gears, a differential, a transmission or as a mimic joint; see JointCoupling."""
+        """Couple joints by gears, a differential, a transmission or as a mimic joint, rigidly or by a spring, a damper
+        and stops; see JointCoupling."""
         self._new_name(name, "coupling", self.joint_couplings)
         names: Any = tuple(joints) if isinstance(joints, list) else joints
         given: Any = tuple(ratios) if isinstance(ratios, list | np.ndarray) else ratios
-        self.joint_couplings[name] = JointCoupling(name, names, given, offset, span)
+        law: Any = (stiffness, damping, spring, limits, limit_stiffness, limit_damping, limit_width)
+        self.joint_couplings[name] = JointCoupling(name, names, given, offset, span, *law)
         return self.joint_couplings[name]
 
     def add_spring(
@@ -490,8 +507,8 @@ class Robot:
             surface: whether to integrate pressures over surfaces that touch shapes; see `add_contact`.
         Returns:
             MutualContacts: the contacts, and the pairs left out. These are neighbours: links between which there is one
-            joint, or a loop, or none; and pairs of `exclude_contacts`. Links that overlap at the neutral configuration
-            are left out too, unless a free joint separates them.
+            joint, or a loop, or none; and pairs of `exclude_contacts`; but not pairs of `pair_contacts`. Links that
+            overlap at the neutral configuration are left out too, unless a free joint separates them.
         Raises:
             ModelError: a name is unknown, or a body cannot touch; or the robot cannot be built.
         """
@@ -529,6 +546,13 @@ class Robot:
         self._new_name(name, "contact exclusion", self.contact_exclusions)
         self.contact_exclusions[name] = ContactExclusion(name, links, others)
         return self.contact_exclusions[name]
+
+    def pair_contacts(self, name: str, links: Any, others: Any = None, *, friction: float | None = None) -> ContactPair:
+        """Let links touch each other, or `others`, in mutual contacts that are added later, also if they are neighbours
+        or excluded; see ContactPair."""
+        self._new_name(name, "contact pair", self.contact_pairs)
+        self.contact_pairs[name] = ContactPair(name, links, others, friction)
+        return self.contact_pairs[name]
 
     def add_state(
         self,
@@ -753,13 +777,17 @@ def check_parts(robot: Robot, known: Robot | None = None) -> None:
     _check_motions(robot)
     _check_joint_couplings(robot)
     _check_states(robot)
-    for name, exclusion in robot.contact_exclusions.items():
-        with checks.part(f"contact exclusion {name!r}"):
-            for word, links in (("links", exclusion.links), ("others", exclusion.others or ())):
-                where, is_list = f"contact exclusion {name!r}: {word}", isinstance(links, str | list | tuple)
-                checks.require(is_list, where, "must be the name of a link, or a list of names", links)
-                for link in (links,) if isinstance(links, str) else links:
-                    _check_link(robot, link, where)
+    for kind in ("contact_exclusions", "contact_pairs"):
+        for name, pairs in getattr(robot, kind).items():
+            title = f"{PARTS[kind].word} {name!r}"
+            with checks.part(title):
+                if kind == "contact_pairs" and pairs.friction is not None:
+                    checks.number(pairs.friction, f"{title}: friction", least=0.0)
+                for word, links in (("links", pairs.links), ("others", pairs.others or ())):
+                    where, is_list = f"{title}: {word}", isinstance(links, str | list | tuple)
+                    checks.require(is_list, where, "must be the name of a link, or a list of names", links)
+                    for link in (links,) if isinstance(links, str) else links:
+                        _check_link(robot, link, where)
     for name, limits in robot.input_limits.items():
         with checks.part(f"limits of input {name!r}"):
             limit_values(robot, limits)
@@ -987,8 +1015,8 @@ def _check_joint_couplings(robot: Robot) -> None:
                 checks.require(joint.nq == joint.nv == 1, f"{where}: joint {link!r}", rule, joint.nv)
             free = [link for link in coupling.joints if link not in moved]
             rule = "must not have prescribed motions for all of its joints"
-            checks.require(bool(free), where, rule, ", ".join(map(repr, coupling.joints)))
-            if not any(map(callable, coupling.ratios)):
+            checks.require(bool(free) or coupling.is_elastic, where, rule, ", ".join(map(repr, coupling.joints)))
+            if not coupling.is_elastic and not any(map(callable, coupling.ratios)):
                 row = {link: float(r) for link, r in zip(coupling.joints, coupling.ratios) if link in free}
                 _eliminate(row, found)
                 rule = "must not follow from the couplings before it; remove one of this cycle"

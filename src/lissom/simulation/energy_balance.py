@@ -96,7 +96,7 @@ def _of_models(batch: ModelBatch, trajectory: Trajectory) -> EnergyBalance:
 
 
 def _damping_power(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Power dissipated by the damping of rods, joints and springs between points [W], shape (n,)."""
+    """Power dissipated by the damping of rods, joints, elastic couplings and springs between points [W], shape (n,)."""
     zero, quiet = np.zeros_like(v), {"gravity": False, "loads": False}
     forces = [
         inverse_dynamics(model, q, w, zero, elastic=on, **quiet) for w, on in ((v, True), (v, False), (zero, True))

@@ -577,8 +577,8 @@ def steps_by_blocks(model: Model) -> bool:
     """Whether implicit steps eliminate blocks.
 
     They do for robots with many coordinates, of which no block has more than half, and in which only joints and loops
-    couple nodes: not springs, straight tendon pieces between links, contacts of two moving links, or elastic tendons,
-    whose tension couples all nodes along them.
+    couple nodes: not springs, elastic couplings, straight tendon pieces between links, contacts of two moving links, or
+    elastic tendons, whose tension couples all nodes along them.
     """
     if model.nv < _LEAST_COORDINATES or has_couplings(model):
         return False
@@ -586,9 +586,12 @@ def steps_by_blocks(model: Model) -> bool:
 
 
 def has_couplings(model: Model) -> bool:
-    """Whether forces couple nodes: springs, contacts, straight tendon pieces, elastic tendons, or Python functions."""
+    """Whether forces couple nodes: springs, elastic couplings, contacts, straight tendon pieces, elastic tendons, or
+    Python functions."""
     one = model.of_row(0, 1)
     if model.calls_python or len(one.spools.channel) or optional_kinds(one.nodes):
+        return True
+    if one.joint_couplings.elastic_names:
         return True
     pairs = [one.segments.coupled(), one.springs.node, one.contacts.pair_nodes]
     return any(bool((np.reshape(ends, (-1, 2)) >= 0).all(axis=1).any()) for ends in pairs)
@@ -597,8 +600,8 @@ def has_couplings(model: Model) -> bool:
 def closes_by_blocks(model: Model) -> bool:
     """Whether the matrices of a robot with loops can be factored by elimination of blocks.
 
-    There must be no couplings of joints. No block may have more than half of the coordinates. Each block at a tip must
-    have a regular inertia; then the part beyond any block has one.
+    There must be no couplings of joints, rigid or elastic. No block may have more than half of the coordinates. Each
+    block at a tip must have a regular inertia; then the part beyond any block has one.
     """
     return bool(model.n_rows) and model.cached(("closes by blocks",), lambda: _closes(model))
 
@@ -606,7 +609,9 @@ def closes_by_blocks(model: Model) -> bool:
 def _closes(model: Model) -> bool:
     """`closes_by_blocks` without a cache, for a model with loops."""
     one, size = model.of_row(0, 1), squares(model)
-    if one.joint_couplings.names or size.max(initial=0) > model.nv // 2 or int(size.sum()) != model.nv:
+    if one.joint_couplings.names or one.joint_couplings.elastic_names:
+        return False
+    if size.max(initial=0) > model.nv // 2 or int(size.sum()) != model.nv:
         return False
     blocks = coordinate_blocks(one)
     parents = {one.nodes.parent[block.nodes[0]] for block in blocks}
