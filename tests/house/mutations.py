@@ -86,6 +86,13 @@ MUTATIONS = (
         ("tests/derivatives/test_surface_contact.py",),
     ),
     Mutation(
+        "the normal of a shape on a grid is the gradient of its sampled distance, whatever its length",
+        "forces/contact.py",
+        "        n = n / x.slope\n",
+        "        x.slope = so3.ONE\n",
+        ("tests/derivatives/test_rounded_edges.py",),
+    ),
+    Mutation(
         "the list of near pairs is not renewed when a shape moves",
         "model/surroundings.py",
         "        for n, corner in enumerate(_CORNERS):",

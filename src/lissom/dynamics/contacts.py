@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 Rows = wp.array2d(dtype=wp.float64)
-NUMBERS_PER_PAIR = wp.constant(17)  # of a pair in contact: its number, depth, point, normal, force, anchor if it sticks
+NUMBERS_PER_PAIR = wp.constant(21)  # of a pair in contact: its number, depth, point, normal, force, anchor if it sticks
 WITH_CURVATURE = wp.constant(2)  # value of with_forces: N of the pair, ∂normal/∂centre, instead of force and anchor
 
 
@@ -127,6 +127,9 @@ def contacts_kernel(act: Acting) -> Any:
                 if with_forces[0] == WITH_CURVATURE:
                     for r in range(9):
                         pairs[i, at + 8 + r] = x.N[r / 3, r % 3]
+                    pairs[i, at + 17] = x.slope
+                    for r in range(3):
+                        pairs[i, at + 18 + r] = x.bend[r]
                 count += 1
         if count < s.near.pair.shape[1]:
             pairs[i, NUMBERS_PER_PAIR * count] = wp.float64(-1.0)
@@ -225,8 +228,9 @@ def contact_geometry(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """Pairs in contact at states (n, nq), with the derivatives of their normals.
 
     Returns:
-        The number of the state of each row (rows,), and rows of 17 numbers (rows, 17): the number of the pair, depth
-        [m], three of the point and of the normal, and nine of the derivative ∂normal/∂centre, row by row.
+        The number of the state of each row (rows,), and rows of 21 numbers (rows, 21): the number of the pair, depth
+        [m], three of the point and of the normal, nine of the derivative ∂normal/∂centre, row by row, the length s of
+        the gradient of the distance, and three of its derivative over s; see (12) of contact.
     """
     found = [np.zeros((0, int(NUMBERS_PER_PAIR)))] * len(q)
     for part in row_slices(len(q)):
@@ -298,8 +302,8 @@ def anchors_after(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarra
 
 def _copy_anchors(rows: np.ndarray, to: np.ndarray) -> None:
     """Copy the anchors of pairs that stick into `to` (n_pairs, 6); these are the rows with a direction."""
-    rows = rows[rows[:, 14:].any(axis=1)]
-    to[rows[:, 0].astype(int)] = rows[:, 11:]
+    rows = rows[rows[:, 14:17].any(axis=1)]
+    to[rows[:, 0].astype(int)] = rows[:, 11:17]
 
 
 def put_anchors(model: Model, anchors: np.ndarray) -> None:

@@ -38,6 +38,12 @@ its k has the factor
 
     a = (−m·n)₊,   δa = −(m × n)·θ − m·N δc        for a rotation θ of the body and a displacement δc         (11)
 
+The distance of a shape on a grid has a gradient g whose length s is not quite 1 where edges are rounded. All formulas
+hold for n = g/s with N = ∂n/∂c, which has no symmetry then. k has the factor s, so that undamped normal forces keep
+their potential:
+
+    n = g/s,   N = (1 − n nᵀ) H/s,   δδ = −s n·δc,   δs = (H n)·δc        H the Hessian of the distance      (12)
+
 Source: Mathew 2025 (57)-(61) and §6.2, with the shape's Hessian in place of that of a cylinder, damping and friction.
 K. L. Johnson, Contact Mechanics, 1985, ch. 7 (a tangential spring below the limit of friction); the return to the cone
 is that of J. C. Simo, T. J. R. Hughes, Computational Inelasticity, 1998, ch. 1.
@@ -381,6 +387,8 @@ def contact_derivatives(
     law: ContactLaw,
     anchored: Anchor,
     facing: vec3,
+    slope: wp.float64,
+    bend: vec3,
     radius: wp.float64,
     depth: wp.float64,
     n: vec3,
@@ -389,6 +397,7 @@ def contact_derivatives(
     spin: vec3,
 ):
     """D_c, D_u, D_ω and D_θ of f, with u and ω held fixed under D_c and D_θ."""
+    N_t = wp.transpose(N)
     push, by_depth, by_rate = pressure(law, depth, -wp.dot(n, u))
     along = n
     flat = projector(n)
@@ -400,7 +409,7 @@ def contact_derivatives(
         slip = flat * u - radius * wp.cross(spin, n)
         G, by_push, share = friction_slopes(law, anchored, radius, push, n, slip)
         along = n + by_push
-        slip_c = -(wp.outer(n, N * u) + wp.dot(n, u) * N) - radius * so3.cross_columns(spin, N)
+        slip_c = -(wp.outer(n, N_t * u) + wp.dot(n, u) * N) - radius * so3.cross_columns(spin, N)
         D_c += share * (G * slip_c)
         D_u += share * (G * flat)
         D_spin += (share * radius) * (G * so3.hat(n))
@@ -408,7 +417,7 @@ def contact_derivatives(
             by_centre, by_turn = elastic_slip_derivatives(anchored, radius, n, N)
             D_c += G * by_centre
             D_turn += G * by_turn
-    D_c += wp.outer(along, -by_depth * n - by_rate * (N * u) - push * (N * facing))
+    D_c += wp.outer(along, -by_depth * slope * n - by_rate * (N_t * u) + push * (bend - N_t * facing))  # (11), (12)
     D_turn += wp.outer(along, -push * wp.cross(facing, n))  # (11)
     D_u += wp.outer(along, -by_rate * n)
     return D_c, D_u, D_spin, D_turn
@@ -596,14 +605,16 @@ def put_anchor(t: Tables, i: int, e: int, on_obstacle: vec3, on_ball: vec3):
 class Contact:
     """The arguments of the contact law for a pair, in the base frame.
 
-    law. anchored: the anchor. facing: m/a of (11), zero for balls. radius and depth of the ball. c: centre. n, N:
-    normal and Hessian. u, spin: velocity of the centre and angular velocity relative to the obstacle. a, b: nodes of
-    ball and obstacle.
+    law. anchored: the anchor. facing: m/a of (11), zero for balls. slope, bend: s and H n/s of (12). radius and depth
+    of the ball. c: centre. n, N: normal and its derivative by c. u, spin: velocity of the centre and angular velocity
+    relative to the obstacle. a, b: nodes of ball and obstacle.
     """
 
     law: ContactLaw
     anchored: Anchor
     facing: vec3
+    slope: wp.float64
+    bend: vec3
     radius: wp.float64
     depth: wp.float64
     c: vec3
@@ -631,6 +642,12 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
     y = wp.transpose(R) * (x.c - p)
     d, n, N = obstacle_distance(t, obstacle, y)
     x.depth = x.radius - d
+    x.slope = so3.ONE
+    if is_rare_shape(t.contacts.obstacle_kind[obstacle]):  # (12)
+        x.slope = wp.max(wp.length(n), TINY)
+        n = n / x.slope
+        x.bend = R * (N * n) / x.slope
+        N = projector(n) * N / x.slope
     share = so3.ONE
     normal = t.contacts.ball_normal[ball]
     if x.depth > so3.ZERO and wp.dot(normal, normal) > so3.ZERO:
@@ -649,7 +666,7 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
         x.u = se3.linear(rho) + wp.cross(x.spin, x.c)
         row = t.contacts.pair[e, 2]
         weight = t.contacts.pair_weight[e]
-        x.law.stiffness = share * weight * t.contacts.law[row, 0]
+        x.law.stiffness = share * x.slope * weight * t.contacts.law[row, 0]
         x.law.exponent = t.contacts.law[row, 1]
         x.law.damping = t.contacts.law[row, 2]
         x.law.friction = t.contacts.law[row, 3]
@@ -738,7 +755,7 @@ def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)
         if x.depth > so3.ZERO:
             f, m = contact_force(x.law, x.anchored, x.radius, x.depth, x.n, x.u, x.spin)
             D_c, D_u, D_spin, D_turn = contact_derivatives(
-                x.law, x.anchored, x.facing, x.radius, x.depth, x.n, x.N, x.u, x.spin
+                x.law, x.anchored, x.facing, x.slope, x.bend, x.radius, x.depth, x.n, x.N, x.u, x.spin
             )
             H_c, N_c = contact_response(x.radius, x.n, x.N, x.u, x.spin, f, m, D_c, D_u, D_spin, D_turn)
             put_response(s, i, x.a, x.b, x.c, m, f, H_c, N_c, H)

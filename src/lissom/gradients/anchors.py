@@ -180,7 +180,7 @@ def _anchor_slopes(
     friction, stick, lag = laws[:, 3], laws[:, 5], laws[:, 6]
     n, N, R_o = rows[:, 5:8], rows[:, 8:17].reshape(-1, 3, 3), place[:, :3, :3]
     n_q = N @ x.J_c
-    push, push_q, push_v = _pressure(laws, facing, rows[:, 1], n, n_q, x)
+    push, push_q, push_v = _pressure(laws, facing, rows[:, 1], rows[:, 17:21], n, n_q, x)
     slip, slip_q, slip_a = _slip(place, radius, n, N, anchor, x)
     P, identity = np.eye(3) - _outer(n, n), np.eye(3)
     W = P @ x.J_c + _as_matrices(radius) * _hat(n) @ x.J_w
@@ -205,19 +205,21 @@ def _anchor_slopes(
 
 
 def _pressure(
-    laws: np.ndarray, facing: np.ndarray, depth: np.ndarray, n: np.ndarray, n_q: np.ndarray, x: _Points
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """N_p, and its derivatives by q and v. facing: m of contact (11), zero for balls."""
+    laws: np.ndarray, facing: np.ndarray, depth: np.ndarray, steep: np.ndarray, n: np.ndarray, n_q: np.ndarray,
+    x: _Points,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """N_p, and its derivatives by q and v. facing: m of contact (11), zero for balls. steep: s and H n/s of (12)."""
     share = np.where(facing.any(axis=1), -np.einsum("ri,ri->r", facing, n), 1.0)
     share_q = -_applied(_transposed(x.J_w), np.cross(facing, n)) - _applied(_transposed(n_q), facing)
-    stiffness, exponent, damping = share * laws[:, 0], laws[:, 1], laws[:, 2]
+    stiffness, exponent, damping = share * steep[:, 0] * laws[:, 0], laws[:, 1], laws[:, 2]
     static, swell = stiffness * depth**exponent, 1.0 - damping * np.einsum("ri,ri->r", n, x.u)
     push = np.maximum(static * swell, 0.0)
     by_depth = np.where(push > 0.0, exponent * static / depth * swell, 0.0)
     by_rate = np.where(push > 0.0, static * damping, 0.0)
     along, rate = _applied(_transposed(x.J_c), n), _applied(_transposed(n_q), x.u) + _applied(_transposed(x.u_q), n)
-    by_share = (push / share)[:, None] * share_q
-    return push, by_share - by_depth[:, None] * along - by_rate[:, None] * rate, -by_rate[:, None] * along
+    by_share = push[:, None] * (share_q / share[:, None] + _applied(_transposed(x.J_c), steep[:, 1:]))
+    by_way = (by_depth * steep[:, 0])[:, None] * along
+    return push, by_share - by_way - by_rate[:, None] * rate, -by_rate[:, None] * along
 
 
 def _slip(

@@ -48,8 +48,8 @@ class ContactPairs(NamedTuple):
 
     Fields:
         state: its index. pair: its number. ball, obstacle, kind: indices of the two, and of the kind of shape. depth,
-        n, N: penetration, normal and Hessian, in the world. anchor: NaN for pairs without one. facing: outward normal
-        of a surface point in its node, zero for balls.
+        n, N: penetration, normal and its derivative by the place, in the world. steep: s and H n/s of contact (12).
+        anchor: NaN for pairs without one. facing: outward normal of a surface point in its node, zero for balls.
     """
 
     state: np.ndarray
@@ -60,6 +60,7 @@ class ContactPairs(NamedTuple):
     depth: np.ndarray
     n: np.ndarray
     N: np.ndarray
+    steep: np.ndarray
     anchor: np.ndarray
     facing: np.ndarray
 
@@ -89,7 +90,8 @@ def contact_pairs(model: Model, q: np.ndarray, anchors: np.ndarray | None) -> Co
     anchor = world.anchors[pair] if anchors is None or not anchors.size else anchors[state, pair]
     N = rows[:, 8:17].reshape(-1, 3, 3)
     kind = world.obstacle_kind[obstacle]
-    return ContactPairs(state, pair, ball, obstacle, kind, rows[:, 1], rows[:, 5:8], N, anchor, world.ball_normal[ball])
+    facing, steep = world.ball_normal[ball], rows[:, 17:21]
+    return ContactPairs(state, pair, ball, obstacle, kind, rows[:, 1], rows[:, 5:8], N, steep, anchor, facing)
 
 
 def contact_slopes(
@@ -203,9 +205,11 @@ def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray
     law, radius, size, c, R, p, R_a, u, spin = np.split(X, _ENDS[:-1], axis=-1)
     k, power, damping, friction, slip_speed, stick, lag = (law[..., j : j + 1] for j in range(7))
     R, R_a = (y.reshape(*y.shape[:-1], 3, 3) for y in (R, R_a))
-    depth, n = _distance(x, radius, size, _applied(_transposed(R), c - p), R)
+    depth, n, slope = _distance(x, radius, size, _applied(_transposed(R), c - p), R)
     facing = x.facing[:, None]
-    k = k * np.where(facing.any(axis=-1, keepdims=True), -_dot(_applied(R_a, facing), n), 1.0)  # (11) of contact
+    k = (
+        slope * k * np.where(facing.any(axis=-1, keepdims=True), -_dot(_applied(R_a, facing), n), 1.0)
+    )  # (11) of contact
     swell = 1.0 - damping * _dot(n, u)
     push = np.where(np.real(swell) > 0.0, k * depth**power * swell, 0.0)
     slip = u - _dot(n, u) * n - radius * np.cross(spin, n)
@@ -257,12 +261,14 @@ def _rolling_factor(n: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _distance(
     x: ContactPairs, radius: np.ndarray, size: np.ndarray, y: np.ndarray, R: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Depth and normal in the world. Real parts are those of the kernel, imaginary parts are the derivatives by (2)."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Depth, normal in the world and s of contact (12). Real parts are those of the kernel, imaginary parts are the
+    derivatives by (2)."""
     back = _transposed(np.real(R))
     n, kind = _applied(back, x.n[:, None]), x.kind[:, None, None]
     step = np.imag(y) - _surface_shift(kind, size, np.real(y), n)
-    turn, away = _applied(back @ x.N[:, None] @ np.real(R), step), _dot(n, step)
+    s, bend = x.steep[:, None, :1], _applied(back, x.steep[:, None, 1:])
+    turn, away = _applied(back @ x.N[:, None] @ np.real(R), step), s * _dot(n, step)
     if (kind == ShapeKind.CONE.value).any():
         on_side, beyond, across = _side_of_cone(kind, size, y, n)
         turn, away = np.where(on_side, across, turn), np.where(on_side, beyond, away)
@@ -270,7 +276,8 @@ def _distance(
         is_one = kind == ShapeKind.ELLIPSOID.value
         beyond, across = _ellipsoid(np.where(is_one, size, 1.0), y)
         turn, away = np.where(is_one, across, turn), np.where(is_one, beyond, away)
-    return x.depth[:, None, None] + 1j * (np.imag(radius) - away), _applied(R, n + 1j * turn)
+    depth = x.depth[:, None, None] + 1j * (np.imag(radius) - away)
+    return depth, _applied(R, n + 1j * turn), s * (1.0 + 1j * _dot(bend, step))
 
 
 def _surface_shift(kind: np.ndarray, size: np.ndarray, y: np.ndarray, n: np.ndarray) -> np.ndarray:
