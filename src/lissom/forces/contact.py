@@ -416,7 +416,9 @@ def contact_force(x: Contact):
     if x.law.friction > so3.ZERO:
         slip = x.u - wp.dot(x.n, x.u) * x.n - x.radius * wp.cross(x.spin, x.n)
         f += friction_force(x.law, x.anchored, x.radius, push, x.n, slip)
-    return f, by_depth * wp.cross(spread_of(x), x.n) - x.radius * wp.cross(x.n, f)
+    if x.radius > so3.ZERO:
+        return f, -x.radius * wp.cross(x.n, f)
+    return f, by_depth * wp.cross(spread_of(x), x.n)
 
 
 @wp.func
@@ -428,6 +430,8 @@ def spread_of(x: Contact) -> vec3:
 @wp.func
 def rate_of(x: Contact) -> wp.float64:
     """δ̇ of (3), or of (15) for a cell."""
+    if x.radius > so3.ZERO:
+        return -wp.dot(x.n, x.u)
     return -wp.dot(x.n, x.u) - wp.dot(x.spin, wp.cross(spread_of(x), x.n)) / x.depth
 
 
@@ -729,7 +733,9 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
         N = projector(n) * N / x.slope
     share = so3.ONE
     x.cell.cover = so3.ONE
-    normal = t.contacts.ball_normal[ball]
+    normal = vec3()
+    if x.radius == so3.ZERO:  # others have no cell
+        normal = t.contacts.ball_normal[ball]
     if wp.dot(normal, normal) > so3.ZERO:
         R_a, _p_a = pose_of(s, i, x.a, origin)
         facing = R_a * normal
