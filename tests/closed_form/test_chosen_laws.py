@@ -76,6 +76,56 @@ def test_rods_that_cross_press_as_hertz_says():
     assert hertz_depth(force, modulus(RUBBER, RUBBER), 50.0, 100.0) == pytest.approx(1e-4, rel=1e-6)
 
 
+LENGTH, RADII, DEPTH = 0.4, (0.02, 0.03), 1e-4
+
+
+def parallel(kind, turn=0.0):
+    """Contact forces of two cylinders of steel and rubber above each other, DEPTH deep, with axes at an angle."""
+    robot = ls.Robot("pair", gravity=(0, 0, 0))
+    upper = ls.lie.se3_exp([0.0, 0.0, turn, 0.0, 0.0, 0.0])
+    upper[2, 3] = sum(RADII) - DEPTH
+    if kind == "rods":
+        for name, radius, material, place in (("a", RADII[0], RUBBER, upper), ("b", RADII[1], STEEL, np.eye(4))):
+            rod = ls.Rod(LENGTH, ls.SectionCircle(radius), ls.BasisLegendre(bending_z=1), material)
+            robot.add_link(name, rod, ls.JointFree(), placement=place)
+        robot.add_contact("touch", "a", others="b", friction=0.0)
+    else:
+        robot.add_link("a", ls.RigidBody.cylinder(LENGTH, RADII[0], material=RUBBER), placement=upper)
+        shape = {"cylinder": ls.ShapeCylinder(RADII[1]), "capsule": ls.ShapeCapsule(RADII[1], 2.0)}[kind]
+        robot.add_contact("touch", "a", shape, material=STEEL, friction=0.0)
+    model = robot.build()
+    return ls.contact_forces(model, model.neutral())
+
+
+@pytest.mark.parametrize("kind", ["rods", "cylinder", "capsule"])
+@pytest.mark.parametrize("turn", [0.0, 0.02])
+def test_parallel_cylinders_press_along_a_line(kind, turn):
+    """Parallel cylinders carry π/4 E* l δ with the moduli of both, whatever their radii. At right angles they are
+    softer, since they cross at a point."""
+    expected = 0.25 * np.pi * modulus(RUBBER, STEEL) * LENGTH * DEPTH
+    found = parallel(kind, turn)
+    if turn == 0.0:
+        np.testing.assert_allclose(found.force.sum(axis=0), [0, 0, expected], rtol=1e-9, atol=1e-9 * expected)
+    else:
+        assert 0.0 < np.linalg.norm(found.force.sum(axis=0)) < expected  # balls at the ends have less depth
+    crossed = np.linalg.norm(parallel(kind, 0.5 * np.pi).force.sum(axis=0))
+    assert crossed < 0.2 * expected
+
+
+def test_a_cylinder_rests_along_another():
+    """A cylinder that rests along a round rail sinks by its weight over π/4 E* l."""
+    robot, (small, large) = ls.Robot("rail"), RADII
+    up = np.eye(4)
+    up[2, 3] = small + large
+    body = ls.RigidBody.cylinder(LENGTH, small, density=900.0, material=RUBBER)
+    robot.add_link("roll", body, ls.JointPrismatic((0, 0, 1)), placement=up)
+    robot.add_contact("rail", "roll", ls.ShapeCylinder(large), material=STEEL)
+    model = robot.build()
+    weight = 9.81 * 900.0 * np.pi * small**2 * LENGTH
+    found = ls.solve_statics(model, q0=[-1e-5])
+    assert -found.q[0] == pytest.approx(weight / (0.25 * np.pi * modulus(RUBBER, STEEL) * LENGTH), rel=1e-8)
+
+
 @pytest.mark.parametrize("count", [1, 4])
 def test_a_rod_presses_on_a_plane_by_its_length(count):
     """A straight rod pressed flat by δ carries π/4 E* δ per metre, however many balls it has, and its law shows it."""

@@ -28,7 +28,7 @@ def pressed(shape, base="free", moves=False, **law):
     q, v, a = state(robot.build(), 3)
     bare = robot.build()
     lean = ls.lie.se3_exp([0.1, -0.2, 0.3, 0.0, 0.0, 0.0])
-    g = ls.frame_pose(bare, q, "base") @ moved(0.003, 0.01, -0.048 - reach) @ lean
+    g = ls.frame_pose(bare, q, "base") @ moved(0.003, 0.01, -0.0483 - reach) @ lean
     where = {}
     if moves:
         g, where = np.linalg.inv(ls.frame_pose(bare, q, "ball")) @ g, {"on": "ball"}

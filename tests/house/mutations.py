@@ -109,9 +109,30 @@ MUTATIONS = (
     Mutation(
         "the projected area of surface points does not turn with the body in derivatives",
         "forces/contact.py",
-        "    D_turn += wp.outer(along, -push * wp.cross(facing, n))  # (11)\n",
+        "    D_turn += wp.outer(along, -push * wp.cross(x.facing, n))  # (11)\n",
         "",
         ("tests/derivatives/test_surface_contact.py",),
+    ),
+    Mutation(
+        "the normal of a shape on a grid is the gradient of its sampled distance, whatever its length",
+        "forces/contact.py",
+        "        n = n / x.slope\n",
+        "        x.slope = so3.ONE\n",
+        ("tests/derivatives/test_rounded_edges.py",),
+    ),
+    Mutation(
+        "cells that are pressed in part lack the derivative by the slope of their depth",
+        "forces/contact.py",
+        "    by_place += (x.slope * wp.dot(tilt, turning)",
+        "    by_place += (so3.ZERO * x.slope * wp.dot(tilt, turning)",
+        ("tests/derivatives/test_surface_contact.py",),
+    ),
+    Mutation(
+        "the pressure of a cell acts at its middle",
+        "forces/contact.py",
+        "    return x.cell.m_1 * x.e_1 + x.cell.m_2 * x.e_2\n",
+        "    return x.cell.m_1 * x.e_1\n",
+        ("tests/closed_form/test_surfaces.py", "-k", "exact"),
     ),
     Mutation(
         "the list of near pairs is not renewed when a shape moves",

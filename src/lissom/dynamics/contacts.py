@@ -14,7 +14,7 @@ import numpy as np
 import warp as wp
 
 from lissom.errors import ShapeError
-from lissom.forces.contact import contact_force, contact_of, gap_of_pair, has_moved, list_near, new_anchor
+from lissom.forces.contact import contact_force, contact_of, gap_of_pair, has_moved, list_near, new_anchor, spread_of
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.compiling import free_of_forces
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 Rows = wp.array2d(dtype=wp.float64)
-NUMBERS_PER_PAIR = wp.constant(17)  # of a pair in contact: its number, depth, point, normal, force, anchor if it sticks
+NUMBERS_PER_PAIR = wp.constant(22)  # of a pair in contact: its number, depth, point, normal, force, anchor if it sticks
 WITH_CURVATURE = wp.constant(2)  # value of with_forces: N of the pair, ∂normal/∂centre, instead of force and anchor
 
 
@@ -109,12 +109,12 @@ def contacts_kernel(act: Acting) -> Any:
             e = s.near.pair[i, j]
             x = contact_of(t, s, i, e)
             if x.depth > wp.float64(0.0):
-                f, _m = contact_force(x.law, x.anchored, x.radius, x.depth, x.n, x.u, x.spin)
+                f, _m = contact_force(x)
                 on_obstacle = vec3()
                 on_ball = vec3()
                 if x.law.stick_stiffness > wp.float64(0.0):
                     on_obstacle, on_ball = new_anchor(t, s, i, e, x)
-                point = x.c - x.radius * x.n + origin_between(t, s, i, x.a, x.b)
+                point = x.c - x.radius * x.n + spread_of(x) / x.depth + origin_between(t, s, i, x.a, x.b)
                 at = NUMBERS_PER_PAIR * count
                 pairs[i, at] = wp.float64(e)
                 pairs[i, at + 1] = x.depth
@@ -127,6 +127,11 @@ def contacts_kernel(act: Acting) -> Any:
                 if with_forces[0] == WITH_CURVATURE:
                     for r in range(9):
                         pairs[i, at + 8 + r] = x.N[r / 3, r % 3]
+                    pairs[i, at + 17] = x.slope
+                    pairs[i, at + 21] = x.at_point
+                    for r in range(3):
+                        pairs[i, at + 2 + r] = x.c[r] - x.radius * x.n[r] + origin_between(t, s, i, x.a, x.b)[r]
+                        pairs[i, at + 18 + r] = x.bend[r]
                 count += 1
         if count < s.near.pair.shape[1]:
             pairs[i, NUMBERS_PER_PAIR * count] = wp.float64(-1.0)
@@ -225,8 +230,9 @@ def contact_geometry(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """Pairs in contact at states (n, nq), with the derivatives of their normals.
 
     Returns:
-        The number of the state of each row (rows,), and rows of 17 numbers (rows, 17): the number of the pair, depth
-        [m], three of the point and of the normal, and nine of the derivative ∂normal/∂centre, row by row.
+        The number of the state of each row (rows,), and rows of 22 numbers (rows, 22): the number of the pair, depth
+        [m], three of the point and of the normal, nine of the derivative ∂normal/∂centre, row by row, the length s of
+        the gradient of the distance, three of its derivative over s, and δ − ρ [m]; see (12) and (13) of contact.
     """
     found = [np.zeros((0, int(NUMBERS_PER_PAIR)))] * len(q)
     for part in row_slices(len(q)):
@@ -298,8 +304,8 @@ def anchors_after(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarra
 
 def _copy_anchors(rows: np.ndarray, to: np.ndarray) -> None:
     """Copy the anchors of pairs that stick into `to` (n_pairs, 6); these are the rows with a direction."""
-    rows = rows[rows[:, 14:].any(axis=1)]
-    to[rows[:, 0].astype(int)] = rows[:, 11:]
+    rows = rows[rows[:, 14:17].any(axis=1)]
+    to[rows[:, 0].astype(int)] = rows[:, 11:17]
 
 
 def put_anchors(model: Model, anchors: np.ndarray) -> None:

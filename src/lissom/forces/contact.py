@@ -38,6 +38,20 @@ its k has the factor
 
     a = (−m·n)₊,   δa = −(m × n)·θ − m·N δc        for a rotation θ of the body and a displacement δc         (11)
 
+The distance of a shape on a grid has a gradient g whose length s is not quite 1 where edges are rounded. All formulas
+hold for n = g/s with N = ∂n/∂c, which has no symmetry then. k has the factor s, so that undamped normal forces keep
+their potential:
+
+    n = g/s,   N = (1 − n nᵀ) H/s,   δδ = −s n·δc,   δs = (H n)·δc        H the Hessian of the distance      (12)
+
+The point stands for a cell (cells) with half-edges e₁, e₂ that turn with the body. Its depth has the slopes gᵢ = −n·eᵢ.
+The curvature of the obstacle reduces its mean depth by a constant ρ, the pair_rise. M, m and Φ are those of δ − ρ. M
+stands in the place of the depth, and the pressure has a moment about the point:
+
+    δM = −(C s n + Nᵀ B)·δc − (B × n)·θ,   B = Σ ∂M/∂gᵢ eᵢ,   C = ∂M/∂δ                                   (13)
+    k V × n,   V = Σ mᵢ eᵢ,   δV = −(s B nᵀ + Q N) δc − (V^ + Q n^) θ,   Q = Σ ∂mᵢ/∂gⱼ eᵢ eⱼᵀ              (14)
+    δ̇ = −n·u − l·ω,   l = V × n/M                                         at the centre of pressure         (15)
+
 Source: Mathew 2025 (57)-(61) and §6.2, with the shape's Hessian in place of that of a cylinder, damping and friction.
 K. L. Johnson, Contact Mechanics, 1985, ch. 7 (a tangential spring below the limit of friction); the return to the cone
 is that of J. C. Simo, T. J. R. Hughes, Computational Inelasticity, 1998, ch. 1.
@@ -52,6 +66,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from lissom.forces.cells import CellPressure, cell_pressure
 from lissom.forces.rare_shapes import ellipsoid_distance, grid_distance, heights_distance, torus_distance
 from lissom.forces.term import Term, couple_nodes
 from lissom.lie import se3, so3
@@ -363,55 +378,149 @@ def pressure(law: ContactLaw, depth: wp.float64, rate: wp.float64):
     return static * swell, law.exponent * static / depth * swell, static * law.damping
 
 
-@wp.func
-def contact_force(
-    law: ContactLaw, anchored: Anchor, radius: wp.float64, depth: wp.float64, n: vec3, u: vec3, spin: vec3
-):
-    """f and m of (3)."""
-    push, _by_depth, _by_rate = pressure(law, depth, -wp.dot(n, u))
-    f = push * n
-    if law.friction > so3.ZERO:
-        slip = u - wp.dot(n, u) * n - radius * wp.cross(spin, n)
-        f += friction_force(law, anchored, radius, push, n, slip)
-    return f, -radius * wp.cross(n, f)
+@wp.struct
+class Contact:
+    """The arguments of the contact law for a pair, in the base frame.
+
+    law. anchored: the anchor. facing: m/a of (11), zero for balls. slope, bend: s and H n/s of (12). cell, e_1, e_2: of
+    (13), for balls with C = 1 and all else zero. radius and depth of the ball, at_point: δ − ρ of (13). c: centre. n,
+    N: normal and its derivative by c. u, spin: velocity of the centre and angular velocity relative to the obstacle. a,
+    b: nodes of ball and obstacle.
+    """
+
+    law: ContactLaw
+    anchored: Anchor
+    facing: vec3
+    slope: wp.float64
+    bend: vec3
+    cell: CellPressure
+    e_1: vec3
+    e_2: vec3
+    radius: wp.float64
+    depth: wp.float64
+    at_point: wp.float64
+    c: vec3
+    n: vec3
+    N: mat3
+    u: vec3
+    spin: vec3
+    a: wp.int32
+    b: wp.int32
 
 
 @wp.func
-def contact_derivatives(
-    law: ContactLaw,
-    anchored: Anchor,
-    facing: vec3,
-    radius: wp.float64,
-    depth: wp.float64,
-    n: vec3,
-    N: mat3,
-    u: vec3,
-    spin: vec3,
-):
+def contact_force(x: Contact):
+    """f and m of (3), with the moment (14) of a cell."""
+    push, by_depth, _by_rate = pressure(x.law, x.depth, rate_of(x))
+    f = push * x.n
+    if x.law.friction > so3.ZERO:
+        slip = x.u - wp.dot(x.n, x.u) * x.n - x.radius * wp.cross(x.spin, x.n)
+        f += friction_force(x.law, x.anchored, x.radius, push, x.n, slip)
+    if x.radius > so3.ZERO:
+        return f, -x.radius * wp.cross(x.n, f)
+    return f, by_depth * wp.cross(spread_of(x), x.n)
+
+
+@wp.func
+def spread_of(x: Contact) -> vec3:
+    """V of (14)."""
+    return x.cell.m_1 * x.e_1 + x.cell.m_2 * x.e_2
+
+
+@wp.func
+def rate_of(x: Contact) -> wp.float64:
+    """δ̇ of (3), or of (15) for a cell."""
+    if x.radius > so3.ZERO:
+        return -wp.dot(x.n, x.u)
+    return -wp.dot(x.n, x.u) - wp.dot(x.spin, wp.cross(spread_of(x), x.n)) / x.depth
+
+
+@wp.func
+def second_moments(x: Contact) -> mat3:
+    """Q of (14)."""
+    Q = x.cell.m_11 * wp.outer(x.e_1, x.e_1) + x.cell.m_22 * wp.outer(x.e_2, x.e_2)
+    return Q + x.cell.m_12 * (wp.outer(x.e_1, x.e_2) + wp.outer(x.e_2, x.e_1))
+
+
+@wp.func(inline=False)
+def rate_slopes(x: Contact):
+    """Derivatives of −δ̇ of (15) by c, with u held fixed, by θ, and by ω."""
+    N_t = wp.transpose(x.N)
+    by_place = N_t * x.u
+    if wp.dot(x.facing, x.facing) == so3.ZERO:
+        return by_place, vec3(), vec3()
+    spread = spread_of(x)
+    lever = wp.cross(spread, x.n) / x.depth
+    tilt = x.cell.depth_1 * x.e_1 + x.cell.depth_2 * x.e_2
+    drop = x.cell.cover * x.slope * x.n + N_t * tilt
+    turning = wp.cross(x.spin, x.n)
+    pressed = second_moments(x) * turning
+    share = wp.dot(x.spin, lever) / x.depth
+    by_place += (x.slope * wp.dot(tilt, turning) * x.n + N_t * (pressed + wp.cross(x.spin, spread))) / x.depth
+    by_turn = -(wp.cross(spread, turning) + wp.cross(x.n, pressed)) / x.depth
+    return by_place + share * drop, by_turn + share * wp.cross(tilt, x.n), lever
+
+
+@wp.func
+def contact_derivatives(x: Contact):
     """D_c, D_u, D_ω and D_θ of f, with u and ω held fixed under D_c and D_θ."""
-    push, by_depth, by_rate = pressure(law, depth, -wp.dot(n, u))
+    n = x.n
+    N = x.N
+    u = x.u
+    N_t = wp.transpose(N)
+    push, by_depth, by_rate = pressure(x.law, x.depth, rate_of(x))
+    rate_c, rate_turn, lever = rate_slopes(x)
     along = n
     flat = projector(n)
     D_c = push * N
     D_u = mat3()
     D_spin = mat3()
     D_turn = mat3()
-    if law.friction > so3.ZERO:
-        slip = flat * u - radius * wp.cross(spin, n)
-        G, by_push, share = friction_slopes(law, anchored, radius, push, n, slip)
+    if x.law.friction > so3.ZERO:
+        slip = flat * u - x.radius * wp.cross(x.spin, n)
+        G, by_push, share = friction_slopes(x.law, x.anchored, x.radius, push, n, slip)
         along = n + by_push
-        slip_c = -(wp.outer(n, N * u) + wp.dot(n, u) * N) - radius * so3.cross_columns(spin, N)
+        slip_c = -(wp.outer(n, N_t * u) + wp.dot(n, u) * N) - x.radius * so3.cross_columns(x.spin, N)
         D_c += share * (G * slip_c)
         D_u += share * (G * flat)
-        D_spin += (share * radius) * (G * so3.hat(n))
-        if law.stick_stiffness > so3.ZERO:
-            by_centre, by_turn = elastic_slip_derivatives(anchored, radius, n, N)
+        D_spin += (share * x.radius) * (G * so3.hat(n))
+        if x.law.stick_stiffness > so3.ZERO:
+            by_centre, by_turn = elastic_slip_derivatives(x.anchored, x.radius, n, N)
             D_c += G * by_centre
             D_turn += G * by_turn
-    D_c += wp.outer(along, -by_depth * n - by_rate * (N * u) - push * (N * facing))
-    D_turn += wp.outer(along, -push * wp.cross(facing, n))  # (11)
+    tilt = x.cell.depth_1 * x.e_1 + x.cell.depth_2 * x.e_2
+    drop = x.cell.cover * x.slope * n + N_t * tilt
+    D_c += wp.outer(along, -by_depth * drop - by_rate * rate_c + push * (x.bend - N_t * x.facing))  # (11) to (15)
+    D_turn += wp.outer(along, -push * wp.cross(x.facing, n))  # (11)
+    D_turn += wp.outer(along, -by_depth * wp.cross(tilt, n) - by_rate * rate_turn)  # (13), (15)
     D_u += wp.outer(along, -by_rate * n)
+    D_spin += wp.outer(along, -by_rate * lever)
     return D_c, D_u, D_spin, D_turn
+
+
+@wp.func(inline=False)
+def cell_response(x: Contact):
+    """The part of the moment (14) in H and N of contact_response."""
+    _push, k, by_rate = pressure(x.law, x.depth, rate_of(x))
+    if k == so3.ZERO:
+        return mat6(), mat6()
+    N_t = wp.transpose(x.N)
+    n_hat = so3.hat(x.n)
+    spread = spread_of(x)
+    moment = k * wp.cross(spread, x.n)
+    per_rate = -by_rate / (k * x.depth)
+    rate_c, rate_turn, lever = rate_slopes(x)
+    tilt = x.cell.depth_1 * x.e_1 + x.cell.depth_2 * x.e_2
+    Q = second_moments(x)
+    T_c = wp.outer(moment, x.bend - N_t * x.facing + per_rate * rate_c)
+    T_c += k * (n_hat * (x.slope * wp.outer(tilt, x.n) + Q * x.N) + so3.hat(spread) * x.N)
+    T_turn = k * (n_hat * (so3.hat(spread) + Q * n_hat))
+    T_turn += wp.outer(moment, per_rate * rate_turn - wp.cross(x.facing, x.n))
+    T_u = per_rate * wp.outer(moment, x.n)
+    T_spin = per_rate * wp.outer(moment, lever)
+    zero = mat3()
+    T_turn -= T_u * so3.hat(x.u) + T_spin * so3.hat(x.spin)
+    return -se3.block(T_turn, T_c, zero, zero), -se3.block(T_spin, T_u, zero, zero)
 
 
 @wp.func
@@ -498,7 +607,13 @@ def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
     R, p = pose_of(s, i, b, origin)
     x = wp.transpose(R) * (ball_centre(t, s, i, ball, origin) - p) - t.contacts.obstacle_p[obstacle]
     y = wp.transpose(t.contacts.obstacle_R[obstacle]) * x
-    d, _n, _N = obstacle_distance(t, obstacle, y)
+    d, n, _N = obstacle_distance(t, obstacle, y)
+    normal = t.contacts.ball_normal[ball]
+    if wp.dot(normal, normal) > so3.ZERO:  # a cell touches before its point does
+        R_a, _p_a = pose_of(s, i, t.contacts.ball_node[ball], origin)
+        z = wp.transpose(R_a) * (R * (t.contacts.obstacle_R[obstacle] * n))
+        d += t.contacts.pair_rise[e]
+        d -= wp.abs(wp.dot(z, t.contacts.ball_cell[ball, 0])) + wp.abs(wp.dot(z, t.contacts.ball_cell[ball, 1]))
     return d - t.contacts.ball_radius[ball]
 
 
@@ -527,7 +642,9 @@ def place_clusters(t: Tables, s: Scratch, i: int):
             centre = centre + position / wp.float64(end - begin)
         radius = wp.float64(0.0)
         for ball in range(begin, end):
-            distance = wp.length(s.near.listed_position[i, ball] - centre) + t.contacts.ball_radius[ball]
+            reach = wp.length(t.contacts.ball_cell[ball, 0]) + wp.length(t.contacts.ball_cell[ball, 1])
+            reach += t.contacts.ball_radius[ball]
+            distance = wp.length(s.near.listed_position[i, ball] - centre) + reach
             radius = wp.max(radius, distance)
         s.near.centre[i, c] = centre
         s.near.radius[i, c] = radius
@@ -592,29 +709,6 @@ def put_anchor(t: Tables, i: int, e: int, on_obstacle: vec3, on_ball: vec3):
     t.contacts.anchor[anchor_row(t, i), 2 * e + 1] = on_ball
 
 
-@wp.struct
-class Contact:
-    """The arguments of the contact law for a pair, in the base frame.
-
-    law. anchored: the anchor. facing: m/a of (11), zero for balls. radius and depth of the ball. c: centre. n, N:
-    normal and Hessian. u, spin: velocity of the centre and angular velocity relative to the obstacle. a, b: nodes of
-    ball and obstacle.
-    """
-
-    law: ContactLaw
-    anchored: Anchor
-    facing: vec3
-    radius: wp.float64
-    depth: wp.float64
-    c: vec3
-    n: vec3
-    N: mat3
-    u: vec3
-    spin: vec3
-    a: wp.int32
-    b: wp.int32
-
-
 @wp.func(inline=False)
 def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
     """The contact of pair e; all but nodes, radius, centre and depth is zero if it is open. A pair of a surface point
@@ -631,16 +725,29 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
     y = wp.transpose(R) * (x.c - p)
     d, n, N = obstacle_distance(t, obstacle, y)
     x.depth = x.radius - d
+    x.slope = so3.ONE
+    if is_rare_shape(t.contacts.obstacle_kind[obstacle]):  # (12)
+        x.slope = wp.max(wp.length(n), TINY)
+        n = n / x.slope
+        x.bend = R * (N * n) / x.slope
+        N = projector(n) * N / x.slope
     share = so3.ONE
-    normal = t.contacts.ball_normal[ball]
-    if x.depth > so3.ZERO and wp.dot(normal, normal) > so3.ZERO:
+    x.cell.cover = so3.ONE
+    normal = vec3()
+    if x.radius == so3.ZERO:  # others have no cell
+        normal = t.contacts.ball_normal[ball]
+    if wp.dot(normal, normal) > so3.ZERO:
         R_a, _p_a = pose_of(s, i, x.a, origin)
         facing = R_a * normal
         share = -wp.dot(facing, R * n)
+        x.at_point = x.depth - t.contacts.pair_rise[e]
+        x.depth = so3.ZERO
         if share > so3.ZERO:
             x.facing = facing / share
-        else:
-            x.depth = so3.ZERO
+            x.e_1 = R_a * t.contacts.ball_cell[ball, 0]
+            x.e_2 = R_a * t.contacts.ball_cell[ball, 1]
+            x.cell = cell_pressure(x.at_point, -wp.dot(R * n, x.e_1), -wp.dot(R * n, x.e_2))
+            x.depth = x.cell.depth
     if x.depth > so3.ZERO:
         x.n = R * n
         x.N = R * N * wp.transpose(R)
@@ -649,7 +756,7 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
         x.u = se3.linear(rho) + wp.cross(x.spin, x.c)
         row = t.contacts.pair[e, 2]
         weight = t.contacts.pair_weight[e]
-        x.law.stiffness = share * weight * t.contacts.law[row, 0]
+        x.law.stiffness = share * x.slope * weight * t.contacts.law[row, 0]
         x.law.exponent = t.contacts.law[row, 1]
         x.law.damping = t.contacts.law[row, 2]
         x.law.friction = t.contacts.law[row, 3]
@@ -669,7 +776,7 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
 def new_anchor(t: Tables, s: Scratch, i: int, e: int, x: Contact):
     """New anchors of pair e, which is in contact, in the frames of the obstacle and of the ball's node: the contact
     point, moved back by the elastic slip up to the limit of friction."""
-    push, _by_depth, _by_rate = pressure(x.law, x.depth, -wp.dot(x.n, x.u))
+    push, _by_depth, _by_rate = pressure(x.law, x.depth, rate_of(x))
     origin = origin_between(t, s, i, x.a, x.b)
     R, p = obstacle_pose(t, s, i, t.contacts.pair[e, 1], origin)
     R_a, _p_a = pose_of(s, i, x.a, origin)
@@ -703,7 +810,7 @@ def add_contacts(t: Tables, s: Scratch, i: int):
     for j in range(s.near.count[i]):
         x = contact_of(t, s, i, s.near.pair[i, j])
         if x.depth > so3.ZERO:
-            f, m = contact_force(x.law, x.anchored, x.radius, x.depth, x.n, x.u, x.spin)
+            f, m = contact_force(x)
             W = wrench_at_origin(x.c, m, f)
             if x.a >= 0:
                 s.node[i, x.a].F = s.node[i, x.a].F - W
@@ -736,11 +843,13 @@ def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)
     for j in range(s.near.count[i]):
         x = contact_of(t, s, i, s.near.pair[i, j])
         if x.depth > so3.ZERO:
-            f, m = contact_force(x.law, x.anchored, x.radius, x.depth, x.n, x.u, x.spin)
-            D_c, D_u, D_spin, D_turn = contact_derivatives(
-                x.law, x.anchored, x.facing, x.radius, x.depth, x.n, x.N, x.u, x.spin
-            )
+            f, m = contact_force(x)
+            D_c, D_u, D_spin, D_turn = contact_derivatives(x)
             H_c, N_c = contact_response(x.radius, x.n, x.N, x.u, x.spin, f, m, D_c, D_u, D_spin, D_turn)
+            if wp.dot(x.facing, x.facing) > so3.ZERO:
+                H_m, N_m = cell_response(x)
+                H_c += H_m
+                N_c += N_m
             put_response(s, i, x.a, x.b, x.c, m, f, H_c, N_c, H)
 
 

@@ -39,6 +39,7 @@ import numpy as np
 from lissom.dynamics.configuration import free_increment, quaternion_joints
 from lissom.dynamics.contacts import contact_geometry
 from lissom.dynamics.kinematics import jacobians_at, poses_at
+from lissom.forces.cells import cell_pressures
 from lissom.gradients.recursion import AnchorRows
 from lissom.launch.workspace import row_slices
 from lissom.lie.arrays import se3_ad
@@ -46,6 +47,7 @@ from lissom.model.model import Model
 from lissom.model.points import on_node
 
 _SURELY = 1.0 - 1e-12  # factor of the limit of friction, as in the kernel
+_STEP = 1e-40  # complex step [m]
 _SMALL = 0.02  # 1 − cos φ below which a series gives G and G'
 _STATES_AT_ONCE = 64  # states whose Jacobians are in memory at once
 
@@ -57,7 +59,7 @@ class _Points:
 
     Fields:
         c: position. R: rotation of the node. J_c, J_w: Jacobians of the point and of the rotation. u: velocity.
-        spin: angular velocity. u_q: ∂u/∂q.
+        spin: angular velocity. u_q, spin_q: ∂u/∂q and ∂spin/∂q.
     """
 
     c: np.ndarray
@@ -67,12 +69,15 @@ class _Points:
     u: np.ndarray
     spin: np.ndarray
     u_q: np.ndarray
+    spin_q: np.ndarray
 
     def relative_to(self, other: _Points) -> _Points:
         """The point relative to another one at the same c, by (4)."""
         J_c, u = self.J_c - other.J_c, self.u - other.u
         u_q = self.u_q - other.u_q - _hat(other.spin) @ J_c + _hat(u) @ other.J_w
-        return _Points(self.c, self.R, J_c, self.J_w - other.J_w, u, self.spin - other.spin, u_q)
+        spin = self.spin - other.spin
+        spin_q = self.spin_q - other.spin_q + _hat(spin) @ other.J_w
+        return _Points(self.c, self.R, J_c, self.J_w - other.J_w, u, spin, u_q, spin_q)
 
 
 def anchor_rows(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> AnchorRows:
@@ -147,7 +152,8 @@ def _contact_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndar
     ours, theirs = (_points(g[state, k], J[state, k], twist_q[state, k], c, speed) for k in (mine, other))
     place = g[state, other] @ world.obstacle_placement[obstacle]
     x, facing = ours.relative_to(theirs), _applied(ours.R, world.ball_normal[ball])
-    found = _anchor_slopes(world.laws_of(pair), place, radius, facing, rows, anchors[state, pair], x, speed)
+    edges = world.ball_cell[ball] @ _transposed(ours.R)
+    found = _anchor_slopes(world.laws_of(pair), place, radius, facing, edges, rows, anchors[state, pair], x, speed)
     return state, pair, *found
 
 
@@ -169,18 +175,20 @@ def _points(g: np.ndarray, J: np.ndarray, twist_q: np.ndarray, c: np.ndarray, v:
     J_w, J_c = J[:, :3], J[:, 3:] - arm @ J[:, :3]  # in axes of the node
     u = _applied(J_c, v)
     u_q = twist_q[:, 3:] - arm @ twist_q[:, :3] - _hat(u) @ J_w
-    return _Points(c, own, own @ J_c, own @ J_w, _applied(own, u), _applied(own @ J_w, v), own @ u_q)
+    w = _applied(J_w, v)
+    spin_q = twist_q[:, :3] - _hat(w) @ J_w
+    return _Points(c, own, own @ J_c, own @ J_w, _applied(own, u), _applied(own, w), own @ u_q, own @ spin_q)
 
 
 def _anchor_slopes(
-    laws: np.ndarray, place: np.ndarray, radius: np.ndarray, facing: np.ndarray, rows: np.ndarray, anchor: np.ndarray,
-    x: _Points, v: np.ndarray,
+    laws: np.ndarray, place: np.ndarray, radius: np.ndarray, facing: np.ndarray, edges: np.ndarray, rows: np.ndarray,
+    anchor: np.ndarray, x: _Points, v: np.ndarray,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """−(2), and the derivatives of (3) by q, v and the anchor."""
     friction, stick, lag = laws[:, 3], laws[:, 5], laws[:, 6]
     n, N, R_o = rows[:, 5:8], rows[:, 8:17].reshape(-1, 3, 3), place[:, :3, :3]
     n_q = N @ x.J_c
-    push, push_q, push_v = _pressure(laws, facing, rows[:, 1], n, n_q, x)
+    push, push_q, push_v = _pressure(laws, facing, edges, rows[:, 1], rows[:, 17:22], n, n_q, x)
     slip, slip_q, slip_a = _slip(place, radius, n, N, anchor, x)
     P, identity = np.eye(3) - _outer(n, n), np.eye(3)
     W = P @ x.J_c + _as_matrices(radius) * _hat(n) @ x.J_w
@@ -205,19 +213,54 @@ def _anchor_slopes(
 
 
 def _pressure(
-    laws: np.ndarray, facing: np.ndarray, depth: np.ndarray, n: np.ndarray, n_q: np.ndarray, x: _Points
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """N_p, and its derivatives by q and v. facing: m of contact (11), zero for balls."""
+    laws: np.ndarray, facing: np.ndarray, edges: np.ndarray, depth: np.ndarray, steep: np.ndarray, n: np.ndarray,
+    n_q: np.ndarray, x: _Points,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """N_p, and its derivatives by q and v. facing: m of contact (11). edges: eᵢ of contact (13). Both are zero for
+    balls. steep: s and H n/s of contact (12), and δ − ρ."""
     share = np.where(facing.any(axis=1), -np.einsum("ri,ri->r", facing, n), 1.0)
     share_q = -_applied(_transposed(x.J_w), np.cross(facing, n)) - _applied(_transposed(n_q), facing)
-    stiffness, exponent, damping = share * laws[:, 0], laws[:, 1], laws[:, 2]
-    static, swell = stiffness * depth**exponent, 1.0 - damping * np.einsum("ri,ri->r", n, x.u)
+    stiffness, exponent, damping = share * steep[:, 0] * laws[:, 0], laws[:, 1], laws[:, 2]
+    level, *slopes = _cell_slopes(facing, edges, steep[:, 4], n, x.spin)
+    static, swell = stiffness * depth**exponent, 1.0 - damping * (np.einsum("ri,ri->r", n, x.u) + level)
     push = np.maximum(static * swell, 0.0)
     by_depth = np.where(push > 0.0, exponent * static / depth * swell, 0.0)
     by_rate = np.where(push > 0.0, static * damping, 0.0)
     along, rate = _applied(_transposed(x.J_c), n), _applied(_transposed(n_q), x.u) + _applied(_transposed(x.u_q), n)
-    by_share = (push / share)[:, None] * share_q
-    return push, by_share - by_depth[:, None] * along - by_rate[:, None] * rate, -by_rate[:, None] * along
+    by_share = push[:, None] * (share_q / share[:, None] + _applied(_transposed(x.J_c), steep[:, 1:4]))
+    depth_q, level_q = (
+        -(y[:, 0] * steep[:, 0])[:, None] * along
+        + _applied(_transposed(n_q), y[:, 1:4])
+        + _applied(_transposed(x.J_w), y[:, 4:7])
+        for y in slopes
+    )
+    lever = slopes[1][:, 7:]
+    rate_q, rate_v = (
+        rate + level_q + _applied(_transposed(x.spin_q), lever),
+        along + _applied(_transposed(x.J_w), lever),
+    )
+    return push, by_share + by_depth[:, None] * depth_q - by_rate[:, None] * rate_q, -by_rate[:, None] * rate_v
+
+
+def _cell_slopes(
+    facing: np.ndarray, edges: np.ndarray, depth: np.ndarray, n: np.ndarray, spin: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """l·ω of contact (15), and the derivatives of M of contact (13) and of l·ω by δ, n, a rotation of the cell, and ω,
+    shape (rows, 10); of balls by their depth only."""
+    is_cell = facing.any(axis=1)
+    found = []
+    for j in range(10):
+        step = 1j * _STEP * np.eye(10)[j]
+        e = edges + np.cross(step[4:7], edges)
+        m = n + step[1:4]
+        M, *moments = cell_pressures(depth + step[0], *(-np.einsum("ri,ri->r", e[:, k], m) for k in range(2)))
+        spread = moments[0][:, None] * e[:, 0] + moments[1][:, None] * e[:, 1]
+        M = np.where(np.real(M) > 0.0, M, 1.0)
+        found.append((M, np.einsum("ri,ri->r", np.cross(spread, m), spin + step[7:]) / M))
+    slopes = np.moveaxis(np.imag(found), 0, -1) / _STEP
+    slopes[:, ~is_cell] = 0.0
+    slopes[0, ~is_cell, 0] = 1.0
+    return np.where(is_cell, np.real(found[0][1]), 0.0), slopes[0], slopes[1]
 
 
 def _slip(

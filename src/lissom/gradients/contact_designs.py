@@ -27,6 +27,7 @@ import numpy as np
 
 from lissom.dynamics.contacts import contact_geometry
 from lissom.dynamics.kinematics import jacobians_at, poses_at
+from lissom.forces.cells import cell_pressures
 from lissom.gradients.design_changes import Change, changed_tables
 from lissom.launch.workspace import row_slices
 from lissom.model.model import Model
@@ -37,7 +38,7 @@ _STEP = 1e-30  # of the complex step
 _SURELY = 1.0 - 1e-12  # factor of the limit of friction, as in the kernel
 _SMALL = 0.02  # 1 − cos φ below which a series gives G of contact (6)
 _ROWS = 256  # states of all models in one launch
-_SIZES = {"law": 7, "radius": 1, "size": 3, "c": 3, "R": 9, "p": 3, "R_a": 9, "u": 3, "spin": 3}  # of X
+_SIZES = {"law": 7, "radius": 1, "rise": 1, "size": 3, "c": 3, "R": 9, "p": 3, "R_a": 9, "u": 3, "spin": 3}  # of X
 _ENDS = np.cumsum(list(_SIZES.values()))
 _E_Z, _ACROSS = np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
 
@@ -48,8 +49,9 @@ class ContactPairs(NamedTuple):
 
     Fields:
         state: its index. pair: its number. ball, obstacle, kind: indices of the two, and of the kind of shape. depth,
-        n, N: penetration, normal and Hessian, in the world. anchor: NaN for pairs without one. facing: outward normal
-        of a surface point in its node, zero for balls.
+        n, N: penetration, normal and its derivative by the place, in the world. steep: s and H n/s of contact (12), and
+        δ − ρ of contact (13). anchor: NaN for pairs without one. facing: outward normal of a surface point in its node,
+        zero for balls. edges: its cell (2, 3).
     """
 
     state: np.ndarray
@@ -60,8 +62,10 @@ class ContactPairs(NamedTuple):
     depth: np.ndarray
     n: np.ndarray
     N: np.ndarray
+    steep: np.ndarray
     anchor: np.ndarray
     facing: np.ndarray
+    edges: np.ndarray
 
     def take(self, which: np.ndarray) -> ContactPairs:
         """Chosen rows."""
@@ -89,7 +93,9 @@ def contact_pairs(model: Model, q: np.ndarray, anchors: np.ndarray | None) -> Co
     anchor = world.anchors[pair] if anchors is None or not anchors.size else anchors[state, pair]
     N = rows[:, 8:17].reshape(-1, 3, 3)
     kind = world.obstacle_kind[obstacle]
-    return ContactPairs(state, pair, ball, obstacle, kind, rows[:, 1], rows[:, 5:8], N, anchor, world.ball_normal[ball])
+    facing, edges, steep = world.ball_normal[ball], world.ball_cell[ball], rows[:, 17:22]
+    depth = np.where(facing.any(axis=1), steep[:, 4], rows[:, 1])
+    return ContactPairs(state, pair, ball, obstacle, kind, depth, rows[:, 5:8], N, steep, anchor, facing, edges)
 
 
 def contact_slopes(
@@ -167,7 +173,7 @@ def _derivatives_of_part(
 def _smooth_variables(
     moving: Model, model: Model, x: ContactPairs, q: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X (rows, 41), J_c and J_ω (rows, 3, nv) of a model, whose launches are those of `moving`."""
+    """X (rows, 42), J_c and J_ω (rows, 3, nv) of a model, whose launches are those of `moving`."""
     world = model.contacts
     nodes = world.ball_node[x.ball], world.obstacle_node[x.obstacle]
     node, columns = np.unique(nodes, return_inverse=True)
@@ -183,7 +189,8 @@ def _smooth_variables(
     speed = v[x.state]
     parts_of_X = {
         "law": world.laws_of(x.pair),
-        "radius": world.ball_radius[x.ball, None], "size": world.obstacle_size[x.obstacle], "c": c,
+        "radius": world.ball_radius[x.ball, None],
+        "rise": world.pair_rise[x.pair, None], "size": world.obstacle_size[x.obstacle], "c": c,
         "R": _flat(obstacle[..., :3, :3]), "p": obstacle[..., :3, 3],
         "R_a": _flat(g_a[..., :3, :3]), "u": np.einsum("rij,rj->ri", J_c, speed),
         "spin": np.einsum("rij,rj->ri", J_w, speed),
@@ -199,14 +206,22 @@ def _point_jacobians(g: np.ndarray, J: np.ndarray, c: np.ndarray) -> tuple[np.nd
 
 
 def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """f and m on the ball, and the next anchor, from complex X (rows, directions, 41)."""
-    law, radius, size, c, R, p, R_a, u, spin = np.split(X, _ENDS[:-1], axis=-1)
+    """f and m on the ball, and the next anchor, from complex X (rows, directions, 42)."""
+    law, radius, rise, size, c, R, p, R_a, u, spin = np.split(X, _ENDS[:-1], axis=-1)
     k, power, damping, friction, slip_speed, stick, lag = (law[..., j : j + 1] for j in range(7))
     R, R_a = (y.reshape(*y.shape[:-1], 3, 3) for y in (R, R_a))
-    depth, n = _distance(x, radius, size, _applied(_transposed(R), c - p), R)
+    depth, n, slope = _distance(x, radius, size, _applied(_transposed(R), c - p), R)
     facing = x.facing[:, None]
-    k = k * np.where(facing.any(axis=-1, keepdims=True), -_dot(_applied(R_a, facing), n), 1.0)  # (11) of contact
-    swell = 1.0 - damping * _dot(n, u)
+    k = (
+        slope * k * np.where(facing.any(axis=-1, keepdims=True), -_dot(_applied(R_a, facing), n), 1.0)
+    )  # (11) of contact
+    slopes = [-_dot(_applied(R_a, x.edges[:, None, j]), n) for j in range(2)]
+    pressed = cell_pressures(depth - 1j * np.imag(rise), *slopes)
+    is_cell = facing.any(axis=-1, keepdims=True)
+    spread = sum(m * _applied(R_a, x.edges[:, None, j]) for j, m in enumerate(pressed[1:]))
+    depth = np.where(is_cell, pressed[0], depth)
+    lever = np.where(is_cell, np.cross(spread, n) / depth, 0.0)  # (15) of contact
+    swell = 1.0 - damping * (_dot(n, u) + _dot(spin, lever))
     push = np.where(np.real(swell) > 0.0, k * depth**power * swell, 0.0)
     slip = u - _dot(n, u) * n - radius * np.cross(spin, n)
     most, sticks = friction * push, np.real(stick) > 0.0
@@ -220,7 +235,7 @@ def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray
         kept = np.where(stays | ~sticks, elastic, _SURELY * most / stick * elastic / length)
     f = push * n + np.where(sticks, spring, smooth)
     after = np.concatenate([_applied(_transposed(R), point - kept - p), -_applied(_transposed(R_a), n)], axis=-1)
-    return f, -radius * np.cross(n, f), after
+    return f, push * lever - radius * np.cross(n, f), after
 
 
 def _sticking(stick: np.ndarray, most: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -257,12 +272,14 @@ def _rolling_factor(n: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _distance(
     x: ContactPairs, radius: np.ndarray, size: np.ndarray, y: np.ndarray, R: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Depth and normal in the world. Real parts are those of the kernel, imaginary parts are the derivatives by (2)."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Depth, normal in the world and s of contact (12). Real parts are those of the kernel, imaginary parts are the
+    derivatives by (2)."""
     back = _transposed(np.real(R))
     n, kind = _applied(back, x.n[:, None]), x.kind[:, None, None]
     step = np.imag(y) - _surface_shift(kind, size, np.real(y), n)
-    turn, away = _applied(back @ x.N[:, None] @ np.real(R), step), _dot(n, step)
+    s, bend = x.steep[:, None, :1], _applied(back, x.steep[:, None, 1:4])
+    turn, away = _applied(back @ x.N[:, None] @ np.real(R), step), s * _dot(n, step)
     if (kind == ShapeKind.CONE.value).any():
         on_side, beyond, across = _side_of_cone(kind, size, y, n)
         turn, away = np.where(on_side, across, turn), np.where(on_side, beyond, away)
@@ -270,7 +287,8 @@ def _distance(
         is_one = kind == ShapeKind.ELLIPSOID.value
         beyond, across = _ellipsoid(np.where(is_one, size, 1.0), y)
         turn, away = np.where(is_one, across, turn), np.where(is_one, beyond, away)
-    return x.depth[:, None, None] + 1j * (np.imag(radius) - away), _applied(R, n + 1j * turn)
+    depth = x.depth[:, None, None] + 1j * (np.imag(radius) - away)
+    return depth, _applied(R, n + 1j * turn), s * (1.0 + 1j * _dot(bend, step))
 
 
 def _surface_shift(kind: np.ndarray, size: np.ndarray, y: np.ndarray, n: np.ndarray) -> np.ndarray:

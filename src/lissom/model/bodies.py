@@ -36,8 +36,14 @@ WORLD: Frame = (None, IDENTITY)
 
 
 def turned(G: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """Radius, extent and normal (5,) of a row of surface_points, with the normal in axes of the node by the pose G."""
-    return np.concatenate([row[3:5], G[:3, :3] @ row[5:8]])
+    """Radius, extent, normal and cell (11,) of a row of surface_points, with vectors in axes of the node by the pose
+    G."""
+    return np.concatenate([row[3:5], (row[5:].reshape(3, 3) @ G[:3, :3].T).ravel()])
+
+
+def ball_row(radius: float, extent: float) -> np.ndarray:
+    """The same numbers of a ball."""
+    return np.array([radius, extent, *np.zeros(9)])
 
 
 class Refined(NamedTuple):
@@ -214,7 +220,7 @@ class PlacedRigidBody(PlacedBody):
 
     def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, np.ndarray]]:
         node, G = self.frame
-        rows = self.body.surface_points(contact.count) if contact.surface else None
+        rows = self.body.surface_points(contact.cells) if contact.surface else None
         if rows is None:
             given = self.body.balls
             if isinstance(given, MeshBalls):
@@ -223,7 +229,7 @@ class PlacedRigidBody(PlacedBody):
             balls = check_balls(given, where)
             extents = self.body.ball_extents(balls)
             area = np.where(balls[:, 3] > 0.0, 0.0, extents**2 * np.pi / 4.0) if contact.surface else extents
-            rows = np.column_stack([balls, area, np.zeros((len(balls), 3))])
+            rows = np.column_stack([balls, area, np.zeros((len(balls), 9))])
         for row in rows:
             yield 1.0, (node, G[:3, :3] @ row[:3] + G[:3, 3]), turned(G, row)
 
@@ -367,7 +373,7 @@ class PlacedRod(PlacedBody):
                 continue
             given = contact.radius
             radius = self.body.section.inner_radius(at) if given is None else profile(given, where)(at)
-            yield at, (node, G[:3, 3]), np.array([radius, extent, 0.0, 0.0, 0.0])
+            yield at, (node, G[:3, 3]), ball_row(radius, extent)
 
     @property
     def layer(self) -> float:
@@ -487,7 +493,7 @@ class PlacedDeformableBody(PlacedBody):
         width = 2.0 * np.sqrt(surface.area / (np.pi * max(len(rows), 1)))
         for *x, radius in rows.tolist():
             node, _ = self.point(x)
-            yield tuple(x), (node, np.zeros(3)), np.array([radius, 0.0 if radius > 0.0 else width, 0.0, 0.0, 0.0])
+            yield tuple(x), (node, np.zeros(3)), ball_row(radius, 0.0 if radius > 0.0 else width)
 
     @property
     def layer(self) -> float:

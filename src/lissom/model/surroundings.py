@@ -32,7 +32,7 @@ from lissom.model.groups import (
     Vectors3,
     Vectors3Rows,
 )
-from lissom.model.nodes import Node, Point, distance, index_of
+from lissom.model.nodes import Node, Point, distance, index_of, neutral_pose
 from lissom.model.tree import Wet
 from lissom.robot import checks
 from lissom.robot.bodies import Body
@@ -58,6 +58,7 @@ from lissom.robot.shapes import Shape, ShapeKind, reach_of
 
 _RATE_STEP = 1e-5  # step of the difference for the rate of a current that is a function of time [s]
 _NEIGHBOURS = 1.2  # balls of a link, or of a link and its parent, closer than this times their radii never touch
+_PARALLEL = 0.17  # sine of the largest angle between axes that count as parallel
 _CLUSTER_SIZE = 16  # balls of a cluster
 _SHARE = 0.1  # radius for the margin, as a part of the largest moving shape, if no ball has a radius
 _CORNERS = np.sqrt(3.0) * np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])  # of a tetrahedron around the
@@ -66,7 +67,7 @@ _CORNERS = np.sqrt(3.0) * np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, 
 
 class Ball(NamedTuple):
     """One ball of a link: name of the link, place s on it, number of the ball on the link, node, position in the node
-    [m], radius [m], extent, and outward normal in the node; see robot.surface_points."""
+    [m], radius [m], extent, and outward normal and cell (2, 3) in the node; see robot.surface_points."""
 
     link: str
     s: Any
@@ -76,6 +77,7 @@ class Ball(NamedTuple):
     radius: float
     extent: float
     normal: np.ndarray
+    cell: np.ndarray
 
 
 class Obstacle(NamedTuple):
@@ -112,6 +114,9 @@ class Contacts:
     ball_position: Vectors3  # in the node [m]
     ball_radius: Floats  # [m]
     ball_normal: Vectors3  # outward normal of a surface point, in the node; zero for other balls
+    ball_cell: (
+        Vectors3Rows  # half-edges of the cell of a surface point, in the node (n, 2, 3) [m]; zero for other balls
+    )
     names: tuple[str, ...]  # of the contact of each row of `law`
     obstacle_link: tuple[str | None, ...]  # link of each shape or ball that balls may touch; None is the world
     obstacle_s: np.ndarray
@@ -127,6 +132,7 @@ class Contacts:
     grids: tuple[Grid, ...]
     pair: IntRows  # ball, obstacle and row of `law` (n, 3)
     pair_weight: Floats  # factor of both stiffnesses of the law, for each pair
+    pair_rise: Floats  # part of the depth by which the curvature of an obstacle reduces the mean depth of a cell [m]
     block: IntRows  # of pairs, see in_blocks (n, 4)
     cluster_start: Ints  # first ball of each cluster, then the number of balls
     law: FloatRows  # k, p, c, μ, v_s, k_t (0 for None) and τ of robot.contacts.Contact (n, 7)
@@ -259,6 +265,7 @@ class SurroundingsBuilder:
         self.made: list[tuple[str, Contact, range]] = []  # links whose balls exist, the first contact that has them
         self.pairs: list[np.ndarray] = []
         self.weights: list[np.ndarray] = []
+        self.rises: list[np.ndarray] = []
         self.laws: list[Law] = []
         self.forces: list[tuple[Node | None, int, float, float, bool]] = []
         self.compiled: list[Any] = []
@@ -346,18 +353,51 @@ class SurroundingsBuilder:
                 shared[law] = self._add_law(contact, law)
             self.pairs.append(np.column_stack([met, np.full(len(met), shared[law])]).astype(np.int32))
             self.weights.append(np.ones(len(met)))
+            self.rises.append(np.zeros(len(met)))
             return
         modulus = effective_modulus(own, other)
         if contact.surface:
             layer = body.layer if contact.on is None else self.bodies[contact.on].layer
             modulus = contact.stiffness or layer_stiffness(own, other, body.layer, layer)
-        exponents, weights = factors(self._geometry(met[:, 0]), geometry, on_layer=bool(contact.surface))
+        ours, parallel = self._geometry(met[:, 0]), self._parallel(met, geometry)
+        exponents, weights = factors(ours, geometry, parallel, on_layer=bool(contact.surface))
         for exponent in np.unique(exponents).tolist():
             rows = exponents == exponent
             factor, mass = float(weights[rows].mean()), self.masses[link]
             row = self._add_law(contact, chosen_law(contact, own, other, modulus, exponent, factor, mass))
             self.pairs.append(np.column_stack([met[rows], np.full(rows.sum(), row)]).astype(np.int32))
             self.weights.append(weights[rows])
+            self.rises.append(self._rises(met[rows, 0], geometry))
+
+    def _parallel(self, met: np.ndarray, geometry: Geometry) -> np.ndarray:
+        """Whether the axes of rods and cylinders and those of obstacles are parallel within 10 degrees in the neutral
+        configuration, for pairs (n, 2)."""
+        has_axis = np.broadcast_to((geometry.high > 0.0) & (geometry.low == 0.0), len(met))
+        if not has_axis.any():
+            return has_axis
+        balls, obstacles = (np.unique(x, return_inverse=True) for x in met.T)
+        ours = np.array([self._axis(self.balls[k]) for k in balls[0]])[balls[1]]
+        theirs = np.array([self._obstacle_axis(self.obstacles[k]) for k in obstacles[0]])[obstacles[1]]
+        both = ours.any(axis=1) & theirs.any(axis=1)
+        return has_axis & both & (np.linalg.norm(np.cross(ours, theirs), axis=1) < _PARALLEL)
+
+    def _axis(self, ball: Ball) -> np.ndarray:
+        """Axis (3,) of the rod or cylinder of a ball in the neutral configuration, in the world; zero for others."""
+        if ball.radius == 0.0 or ball.extent == 0.0:
+            return np.zeros(3)
+        node, G = anchor(self.bodies, ball.link, ball.s)
+        return neutral_pose(node)[:3, :3] @ G[:3, 0]
+
+    def _obstacle_axis(self, obstacle: Obstacle) -> np.ndarray:
+        """Axis (3,) of an obstacle, likewise."""
+        if obstacle.ball is not None:
+            return self._axis(self.balls[obstacle.ball])
+        return neutral_pose(obstacle.node)[:3, :3] @ obstacle.frame[:3, 2]
+
+    def _rises(self, balls: np.ndarray, geometry: Geometry) -> np.ndarray:
+        """The lengths by which the curvature of obstacles reduces the mean depths of the cells of balls [m]."""
+        edges = np.array([self.balls[k].cell for k in balls]).reshape(-1, 6)
+        return (geometry.low + geometry.high) / 12.0 * np.einsum("ij,ij->i", edges, edges)
 
     def _add_law(self, contact: Contact, law: Law) -> int:
         """The number of a new row of the laws."""
@@ -375,7 +415,8 @@ class SurroundingsBuilder:
                 continue
             first = len(self.balls)
             for n, (at, (node, position), row) in enumerate(self.bodies[link].balls(contact, where)):
-                self.balls.append(Ball(link, at, n, node, position, float(row[0]), float(row[1]), row[2:]))
+                self.balls.append(Ball(link, at, n, node, position, float(row[0]), float(row[1]), row[2:5],
+                                       row[5:].reshape(2, 3)))  # fmt: skip
             found[link] = range(first, len(self.balls))
             self.made.append((link, contact, found[link]))
         return found
@@ -394,7 +435,9 @@ class SurroundingsBuilder:
             return None
         for n, corner in enumerate(_CORNERS):
             position = obstacle.frame[:3, 3] + obstacle.frame[:3, :3] @ centre + reach * corner
-            self.balls.append(Ball(obstacle.link, obstacle.s, n, obstacle.node, position, 0.0, 0.0, np.zeros(3)))
+            self.balls.append(
+                Ball(obstacle.link, obstacle.s, n, obstacle.node, position, 0.0, 0.0, np.zeros(3), np.zeros((2, 3)))
+            )
         return reach
 
     def _add_force(self, force: Any) -> None:
@@ -440,6 +483,7 @@ class SurroundingsBuilder:
             ball_position=np.array([ball.position for ball in self.balls]).reshape(-1, 3),
             ball_radius=radii,
             ball_normal=normals,
+            ball_cell=np.array([ball.cell for ball in self.balls]).reshape(-1, 2, 3),
             names=tuple(self.names),
             obstacle_link=links,
             obstacle_s=np.array([1.0 if x is None else self.bodies[x].along(s) for x, s in zip(links, places)]),
@@ -459,6 +503,7 @@ class SurroundingsBuilder:
             obstacle_size=np.array(sizes, dtype=np.float64).reshape(-1, 3),
             pair=pairs,
             pair_weight=np.concatenate([np.zeros(0), *self.weights])[order],
+            pair_rise=np.concatenate([np.zeros(0), *self.rises])[order],
             block=blocks,
             cluster_start=np.append(np.flatnonzero(np.diff(cluster, prepend=-1)), len(cluster)).astype(np.int32),
             law=np.array(self.laws).reshape(-1, 7),

@@ -18,7 +18,7 @@ from lissom.robot.materials import Material
 from lissom.robot.meshes import Mesh, MeshBalls, check_balls
 from lissom.robot.sections import Section
 from lissom.robot.shapes import Shape, ShapeBox, ShapeCylinder, ShapeSphere
-from lissom.robot.surface_points import box_points, cylinder_points, skin_points
+from lissom.robot.surface_points import box_points, cylinder_points, mesh_points
 
 STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
 
@@ -276,9 +276,9 @@ class RigidBody(Body):
         elif self.form == "cylinder":
             rows = cylinder_points(half[0], half[1], n)
         elif self.form == "sphere":
-            rows = np.array([[0.0, 0.0, 0.0, half[0], 0.0, 0.0, 0.0, 0.0]])
+            rows = np.array([[0.0, 0.0, 0.0, half[0], *np.zeros(10)]])
         elif meshes:
-            return np.concatenate([skin_points(*mesh.surface(), n * n) for mesh in meshes])
+            return np.concatenate([mesh_points(*mesh.surface(), n) for mesh in meshes])
         else:
             return None
         rows[:, :3] += np.asarray(self.com, dtype=np.float64)

@@ -11,7 +11,8 @@ shape, the ratio b/a of the axes of their patch, e² = 1 − (b/a)² and complet
     round    p = 1.5,  w = (4/3) √R F₂^(−1.5),  R = √(R' R"),   F₂ = 1 for R' = R"                          (2)
              R'/R" = ((a/b)² E − K)/(K − E),   F₂ = (2/π) √(b/a) K/F₁,
              F₁³ = (4/(π e²)) (b/a)^1.5 √(((a/b)² E − K)(K − E))
-    line     p = 1,    w = (π/4) l      a ball of a rod of radius r on a flat side; it stands for a length l   (3)
+    line     p = 1,    w = (π/4) l      a ball of a rod on a flat side or along a parallel cylinder; it stands
+                                        for a length l                                                      (3)
     facet    p = 1,    w = 2 √(A/π)/n   one of the n points that carry a facet of area A as a flat punch      (4)
 
 A surface with a pressure p = K δ (an elastic layer, each side with its own thickness h) has the inverse of K as the sum
@@ -127,26 +128,30 @@ def geometry_of_shape(kind: ShapeKind, size: tuple[float, float, float]) -> Geom
     return Geometry(np.array([low]), np.array([high]), np.zeros(1))
 
 
-def factors(ball: Geometry, other: Geometry, *, on_layer: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def factors(
+    ball: Geometry, other: Geometry, parallel: np.ndarray, *, on_layer: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Exponents p (n,) and factors w (n,) of balls (n rows) with surfaces (n rows, or one), by (2)-(4), or by (6)-(8)
-    for pressures on a layer."""
+    for pressures on a layer. Axes of lines are parallel (n,), or cross at right angles."""
     n = len(ball.low)
     if on_layer:
-        return _layer_factors(ball, other)
+        return _layer_factors(ball, other, parallel)
     facet = np.isinf(ball.high) | np.isinf(other.high)
-    line = ~facet & (ball.extent > 0.0) & (other.high <= 0.0)
+    line = ~facet & (ball.extent > 0.0) & ((other.high <= 0.0) | parallel)
     width = np.where(np.isinf(ball.high), ball.extent, other.extent)
-    curvatures = np.sort([ball.low + other.high, ball.high + other.low], axis=0)  # lines cross at right angles
+    curvatures = np.sort([ball.low + other.high, ball.high + other.low], axis=0)
     curvatures = np.where(facet | line, 1.0, np.broadcast_to(curvatures, (2, n)))
-    w = np.select([facet, line], [width, 0.25 * np.pi * ball.extent], round_factor(*curvatures))
+    w = np.select(
+        [facet, line], [width, 0.25 * np.pi * np.maximum(ball.extent, other.extent)], round_factor(*curvatures)
+    )
     return np.where(facet | line, 1.0, 1.5), w
 
 
-def _layer_factors(ball: Geometry, other: Geometry) -> tuple[np.ndarray, np.ndarray]:
+def _layer_factors(ball: Geometry, other: Geometry, parallel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """p and w of (6)-(8)."""
     point, line = np.isinf(ball.high), ball.extent > 0.0
     across, along = (np.maximum(np.where(point, 1.0, x), LEAST_CURVATURE) for x in
-                     (ball.high + np.where(line, other.low, other.high), ball.low + other.low))  # fmt: skip
+                     (ball.high + np.where(line & ~parallel, other.low, other.high), ball.low + other.low))  # fmt: skip
     w = np.select([point, line], [ball.extent, 4.0 / 3.0 * np.sqrt(2.0 / across) * ball.extent],
                   np.pi / np.sqrt(across * along))  # fmt: skip
     return np.select([point, line], [1.0, 1.5], 2.0), w

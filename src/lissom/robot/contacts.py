@@ -19,7 +19,7 @@ from lissom.robot import checks
 from lissom.robot.fields import LINK_OR_WORLD, FunctionOfS, LinkNames, Place, Placement
 from lissom.robot.functions import profile
 from lissom.robot.materials import Material, check_surface
-from lissom.robot.shapes import Shape
+from lissom.robot.shapes import Shape, ShapePlane
 from lissom.robot.surface_points import DEFAULT
 
 GIVEN = {"exponent": 1.5, "slip_speed": 1e-3, "stick_damping": 1e-3}  # defaults of a contact with a stiffness
@@ -65,8 +65,9 @@ class Contact:
         impact_speed: speed at which the restitution holds [m/s]. Faster impacts return a smaller share.
         material: material of the shape; None is that of the link `on`, and rigid in the world.
         surface: whether a pressure is integrated over the surfaces of `links`, in place of forces on balls; a number is
-            that of quadrature points along an edge, True is 16. The pressure is that of an elastic layer (Winkler),
-            p = K δ, with `stiffness` K [N/m³]; None is chosen from the materials. `stick_stiffness` is K_t [N/m³] then.
+            that of cells along an edge, True is 16, or 8 for rigid bodies on a plane. The pressure is that of an
+            elastic layer (Winkler), p = K δ, with `stiffness` K [N/m³]; None is chosen from the materials.
+            `stick_stiffness` is K_t [N/m³] then.
             The surfaces touch the shape, or the shapes of the rigid boxes, cylinders and spheres of `others`.
         radius: radius of the balls on rods [m]: a number, (base, tip), or a function of s. None is half the smallest
             width of the section.
@@ -112,12 +113,19 @@ class Contact:
 
     def same_balls(self, other: Contact) -> bool:
         """Whether links have the same balls in both contacts."""
-        return self.radius is other.radius and self.per_interval == other.per_interval and self.count == other.count
+        same = self.radius is other.radius and self.per_interval == other.per_interval
+        return same and (self.count, self.cells) == (other.count, other.cells)
 
     @property
     def count(self) -> int:
-        """Number of quadrature points along an edge; 0 for balls."""
+        """Number of cells along an edge; 0 for balls."""
         return DEFAULT if self.surface is True else int(self.surface)
+
+    @property
+    def cells(self) -> int:
+        """Number of cells along an edge of rigid bodies. By default it is halved for a plane, which cells of any size
+        press exactly."""
+        return self.count // 2 if self.surface is True and isinstance(self.shape, ShapePlane) else self.count
 
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""

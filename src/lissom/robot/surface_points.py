@@ -1,9 +1,10 @@
 """Quadrature points on the surfaces of bodies, for contacts that integrate a pressure over them.
 
-A row (x, y, z, radius, extent, n) is a point of radius 0 that stands for an area [m²] with the outward normal n (3,), a
-ball on the axis of a round body that stands for a length [m], or a sphere with extent 0; balls have n = 0. On
-flat sides the rules are exact for pressures that vary linearly. Round sections and spheres need one ball: their
-pressure is integrated around them in closed form, see contact_laws.
+A row (x, y, z, radius, extent, n, e₁, e₂) is a point of radius 0 that stands for an area [m²] with the outward normal n
+(3,), a ball on the axis of a round body that stands for a length [m], or a sphere with extent 0; balls have n = 0. The
+area of a point is that of a cell with the half-edges e₁, e₂ (3,) [m]. Forces of planes on flat sides are exact, also on
+a part of a side, since the pressure is integrated over the cells, see forces.cells. Points at corners have e = 0. Round
+sections and spheres need one ball: their pressure is integrated around them in closed form, see contact_laws.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import numpy as np
 
 from lissom.robot.sections import Section, SectionAnnulus, SectionCircle, SectionGeneral
 
-DEFAULT = 16  # points along an edge of a face
+DEFAULT = 16  # cells along an edge of a face
 _AROUND = 6  # points around an outline, for each point along an edge
-_INSET = 2e-3  # part of half an edge by which points at the edges of faces lie inside, so that bodies of the same size
-# touch with their faces
-COLUMNS = 8
+_INSET = 2e-3  # part of half a length by which the last balls of a cylinder lie inside its ends
+_FLAT = 0.9  # least cosine of the angles between the surfaces that meet at a point with a cell
+COLUMNS = 14
 
 
 def _edge(half: float, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -31,22 +32,25 @@ def _edge(half: float, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def box_points(half: np.ndarray, n: int) -> np.ndarray:
-    """Points on the six faces of a box, n along each edge, rows (6 n², 8)."""
+    """Points on the six faces of a box, n along the shorter edge of each face and up to 2 n along the longer one, where
+    cells are squares; rows (m, 14)."""
     out = []
     for axis in range(3):
-        (x, w), (y, u) = (_edge(float(half[k]), n) for k in range(3) if k != axis)
-        area = np.outer(w, u).ravel()
+        a, b = (k for k in range(3) if k != axis)
+        n_a, n_b = (int(min(round(n * half[k] / min(half[a], half[b])), 2 * n)) for k in (a, b))
+        places = ((2.0 * np.arange(count) + 1.0) / count - 1.0 for count in (n_a, n_b))
+        x, y = (z.ravel() for z in np.meshgrid(*places, indexing="ij"))
         for side in (-1.0, 1.0):
-            rows = np.zeros((n * n, COLUMNS))
-            others = [k for k in range(3) if k != axis]
-            rows[:, others[0]], rows[:, others[1]] = (z.ravel() for z in np.meshgrid(x, y, indexing="ij"))
-            rows[:, axis], rows[:, 4], rows[:, 5 + axis] = side * half[axis], area, side
+            rows = np.zeros((len(x), COLUMNS))
+            rows[:, a], rows[:, b], rows[:, axis] = half[a] * x, half[b] * y, side * half[axis]
+            rows[:, 4], rows[:, 5 + axis] = 4.0 * half[a] * half[b] / len(x), side
+            rows[:, 8 + a], rows[:, 11 + b] = half[a] / n_a, half[b] / n_b
             out.append(rows)
     return np.concatenate(out)
 
 
 def disc_points(outline: np.ndarray, n: int, inner: float = 0.0) -> np.ndarray:
-    """Points on a flat face within an outline (m, 2) that is star-shaped around its mean, rows (y, z, area).
+    """Points on a flat face within an outline (m, 2) that is star-shaped around its mean, rows (y, z, area, e₁, e₂).
 
     Args:
         n: number of rings. inner: size of a similar hole, relative to the outline.
@@ -56,9 +60,12 @@ def disc_points(outline: np.ndarray, n: int, inner: float = 0.0) -> np.ndarray:
     ahead, behind = np.roll(arms, -1, axis=0), np.roll(arms, 1, axis=0)
     sector = 0.25 * np.abs(_cross(arms, ahead) + _cross(behind, arms))  # of each corner
     edges = np.linspace(inner, 1.0, n + 1)
-    size, share = np.sqrt(0.5 * (edges[1:] ** 2 + edges[:-1] ** 2)), np.diff(edges**2)
-    y, z = np.moveaxis(centre + size[:, None, None] * arms, -1, 0)
-    return np.stack([y, z, share[:, None] * sector], axis=-1).reshape(-1, 3)
+    share = np.diff(edges**2)
+    size = (2.0 / 3.0) * np.diff(edges**3) / share  # of the mean place of a cell
+    area = (share[:, None] * sector)[..., None]
+    out, along = size[:, None, None] * arms, 0.5 * np.diff(edges)[:, None, None] * arms
+    across = 0.25 * size[:, None, None] * (ahead - behind)
+    return np.concatenate([centre + out, area, along, across], axis=-1).reshape(-1, 7)
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -73,7 +80,7 @@ def cylinder_points(half: float, radius: float, n: int) -> np.ndarray:
     if half > radius:
         x, w = _edge(half - radius, n)
         w = w * half / (half - radius)
-        out.append(np.column_stack([x, np.zeros((len(x), 2)), np.full(len(x), radius), w, np.zeros((len(x), 3))]))
+        out.append(np.column_stack([x, np.zeros((len(x), 2)), np.full(len(x), radius), w, np.zeros((len(x), 9))]))
     return np.concatenate(out)
 
 
@@ -81,6 +88,7 @@ def _flat_end(x: float, side: float, disc: np.ndarray) -> np.ndarray:
     """Rows of the points of a disc at x, which faces along side · x."""
     rows = np.zeros((len(disc), COLUMNS))
     rows[:, 0], rows[:, 1:3], rows[:, 4], rows[:, 5] = x, disc[:, :2], disc[:, 2], side
+    rows[:, 9:11], rows[:, 12:14] = disc[:, 3:5], disc[:, 5:7]
     return rows
 
 
@@ -92,19 +100,25 @@ def round_radius(section: Any, s: float) -> float | None:
 
 
 def section_points(section: Section, s: float, n: int, length: float) -> np.ndarray:
-    """Points on the outline of a section at s that stand for a length of the rod [m], rows (m, 8)."""
+    """Points on the outline of a section at s that stand for a length of the rod [m], rows (m, 14)."""
     radius = round_radius(section, s)
     if radius is not None:
-        return np.array([[0.0, 0.0, 0.0, radius, length, 0.0, 0.0, 0.0]])
+        return np.array([[0.0, 0.0, 0.0, radius, length, *np.zeros(9)]])
     outline = section.outline(s, _AROUND * n)
     side = np.sign(_cross(outline, np.roll(outline, -1, axis=0)).sum())
     edge = np.roll(outline, -1, axis=0) - outline
     outwards = side * np.column_stack([edge[:, 1], -edge[:, 0]])  # of each edge, times its length
-    return _with_normals(outline, 0.5 * length * (outwards + np.roll(outwards, 1, axis=0)))
+    before = np.roll(edge, 1, axis=0)
+    size = np.linalg.norm(edge, axis=1) * np.linalg.norm(before, axis=1)
+    is_flat = (edge * before).sum(axis=1) > _FLAT * size
+    rows = _with_normals(outline, 0.5 * length * (outwards + np.roll(outwards, 1, axis=0)))
+    rows[:, 9:11] = 0.25 * is_flat[:, None] * (edge + before)
+    rows[:, 1:3] += is_flat[:, None] * (edge - before) / 24.0  # the mean place of the curved cell
+    return rows
 
 
 def end_points(section: Section, s: float, n: int) -> np.ndarray:
-    """Points on the flat end of a rod at s = 0 or 1, rows (m, 8); none for round rods, whose end balls are round."""
+    """Points on the flat end of a rod at s = 0 or 1, rows (m, 14); none for round rods, whose end balls are round."""
     if round_radius(section, s) is not None:
         return np.zeros((0, COLUMNS))
     outline, hole = section.outline(s, _AROUND * n), section.hole(s, _AROUND * n)
@@ -117,7 +131,7 @@ def _with_normals(points: np.ndarray, area: np.ndarray) -> np.ndarray:
     size = np.linalg.norm(area, axis=1)
     rows = np.zeros((len(points), COLUMNS))
     rows[:, 3 - points.shape[1] : 3], rows[:, 4] = points, size
-    rows[:, 8 - points.shape[1] :] = area / np.maximum(size, 1e-300)[:, None]
+    rows[:, 8 - points.shape[1] : 8] = area / np.maximum(size, 1e-300)[:, None]
     return rows
 
 
@@ -128,8 +142,9 @@ def _area(outline: np.ndarray) -> float:
 def skin_points(vertices: np.ndarray, triangles: np.ndarray, most: int) -> np.ndarray:
     """At most about `most` vertices of a surface of triangles, spread over it, with the areas nearest to them."""
     a, b, c = np.moveaxis(vertices[triangles], 1, 0)
-    own = np.zeros(vertices.shape)
-    np.add.at(own, triangles.ravel(), np.repeat(np.cross(b - a, c - a) / 6.0, 3, axis=0))
+    own, sizes, third = np.zeros(vertices.shape), np.zeros(len(vertices)), np.cross(b - a, c - a) / 6.0
+    np.add.at(own, triangles.ravel(), np.repeat(third, 3, axis=0))
+    np.add.at(sizes, triangles.ravel(), np.repeat(np.linalg.norm(third, axis=1), 3))
     used = np.flatnonzero(own.any(axis=1))
     points, own = vertices[used], own[used]
     chosen, nearest = [0], np.linalg.norm(points - points[0], axis=1)
@@ -139,6 +154,62 @@ def skin_points(vertices: np.ndarray, triangles: np.ndarray, most: int) -> np.nd
         distance = np.linalg.norm(points - points[chosen[-1]], axis=1)
         owner[distance < nearest] = len(chosen) - 1
         nearest = np.minimum(nearest, distance)
-    areas = np.zeros((len(chosen), 3))
+    areas, whole = np.zeros((len(chosen), 3)), np.zeros(len(chosen))
     np.add.at(areas, owner, own)
-    return _with_normals(points[chosen], areas)
+    np.add.at(whole, owner, sizes[used])
+    rows = _with_normals(points[chosen], areas)
+    half = 0.5 * np.sqrt(rows[:, 4] * (rows[:, 4] > _FLAT * whole))[:, None]
+    across = np.cross(rows[:, 5:8], np.eye(3)[np.argmin(np.abs(rows[:, 5:8]), axis=1)])
+    across /= np.maximum(np.linalg.norm(across, axis=1), 1e-300)[:, None]
+    rows[:, 8:11], rows[:, 11:14] = half * across, half * np.cross(rows[:, 5:8], across)
+    return rows
+
+
+def mesh_points(vertices: np.ndarray, triangles: np.ndarray, n: int) -> np.ndarray:
+    """About 6 n² points of a rigid surface of triangles, rows (m, 14). Large triangles are divided, small ones share a
+    cell, which has their area and its first and second moments."""
+    corners = vertices[triangles]
+    size = float(np.sqrt(_areas(corners).sum() / (6.0 * n * n)))
+    edge = 1.6 * size  # of a right triangle that is half a square
+    while len(large := np.flatnonzero(_longest(corners) > edge)):
+        corners = np.concatenate([np.delete(corners, large, axis=0), _halved(corners[large])])
+    area, centre = 0.5 * np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), corners.mean(axis=1)
+    face = np.argmax(np.abs(area), axis=1)
+    side = np.take_along_axis(area, face[:, None], axis=1)[:, 0] > 0.0
+    small = _longest(corners) < 0.7 * size
+    own = np.where(small, -1, np.arange(len(corners)))
+    bins = np.column_stack([np.floor(centre / size).astype(int), face, side, own])
+    bins[~small, :5] = 0
+    cell = np.unique(bins, axis=0, return_inverse=True)[1].ravel()
+    weight = np.linalg.norm(area, axis=1)
+    arms = corners - centre[:, None]
+    within = np.einsum("kia,kib->kab", arms, arms) / 12.0
+    count = cell.max() + 1
+    total, place, spread, normal = np.zeros(count), np.zeros((count, 3)), np.zeros((count, 3, 3)), np.zeros((count, 3))
+    np.add.at(total, cell, weight)
+    np.add.at(place, cell, weight[:, None] * centre)
+    np.add.at(normal, cell, area)
+    place /= total[:, None]
+    apart = centre - place[cell]
+    np.add.at(spread, cell, weight[:, None, None] * (within + apart[:, :, None] * apart[:, None, :]))
+    rows = _with_normals(place, normal)
+    values, axes = np.linalg.eigh(spread / total[:, None, None])
+    edges = np.sqrt(3.0 * np.maximum(values[:, 1:], 0.0))[:, None, :] * axes[:, :, 1:]
+    rows[:, 8:11], rows[:, 11:14] = edges[..., 0], edges[..., 1]
+    return rows
+
+
+def _areas(corners: np.ndarray) -> np.ndarray:
+    return 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+
+
+def _longest(corners: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
+
+
+def _halved(corners: np.ndarray) -> np.ndarray:
+    """Triangles (2 m, 3, 3) that halve triangles (m, 3, 3) at their longest edges."""
+    edge = np.argmax(np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2), axis=1)
+    a, b, c = (corners[np.arange(len(corners)), (edge + k) % 3] for k in range(3))
+    middle = 0.5 * (a + b)
+    return np.concatenate([np.stack([a, middle, c], axis=1), np.stack([middle, b, c], axis=1)])
