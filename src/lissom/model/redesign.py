@@ -28,7 +28,6 @@ from lissom.model.surroundings import spring_tables
 from lissom.robot import checks
 from lissom.robot.robot import PARTS, Link, Robot, check_parts
 
-
 # Kinds of parts that read sections and materials of links, besides their places.
 _OF_SECTIONS = ("contacts", "forces")
 
