@@ -126,7 +126,8 @@ def build_kernels(
             begin_headers(wp.get_module(arrays.__name__), device, recompile=True)
             load(_modules(models or (_plain(),)), device, recompile=True)
         else:
-            build(_modules(models or (_plain(), _plain(is_prescribed=True), _touching())), target, Path(out))
+            plain = _plain(), _plain(is_prescribed=True), _touching(is_rigid=True), _touching(is_rigid=False)
+            build(_modules(models or plain), target, Path(out))
 
 
 def kernel_cache(*models: Model, device: str = "cpu") -> KernelCache:
@@ -189,9 +190,11 @@ def _plain(is_prescribed: bool = False) -> Model:
     return robot.build()
 
 
-def _touching() -> Model:
-    """A robot with a contact and no loops."""
+def _touching(is_rigid: bool) -> Model:
+    """A robot with a contact and no loops, whose kernels serve rigid robots only or all robots."""
     robot = Robot("touching")
     robot.add_link("body", body=RigidBody.sphere(0.1, density=1e3), joint=JointFree())
     robot.add_contact("ground", "body", ShapePlane())
+    if not is_rigid:
+        robot.add_point_load("load", "body", force=(0.0, 0.0, 1.0))
     return robot.build()

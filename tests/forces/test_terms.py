@@ -3,13 +3,14 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
 from lissom.forces.terms import TERMS, acting_on
 from lissom.launch.compiling import kernel_for
-from lissom.lie.types import MORE, TOUCH
+from lissom.lie.types import MORE, RIGID, TOUCH
 from lissom.passes.scratch import INPUTS
 
 STOPS = {"limits": (-1.0, 1.0), "limit_stiffness": 3.0}
@@ -76,7 +77,50 @@ def test_robots_that_only_touch_get_kernels_of_their_own():
     robots[3].add_spring("spring", ls.PathPoint(None, (0.0, 0.0, 1.0)), "ball", stiffness=1.0)
     robots[4].set_fluid(density=1e3)
     found = [acting_on(robot.build()).kinds for robot in robots]
-    assert found[0] == (TOUCH,) and set(found[1:]) == {(MORE,)}
+    assert found[0] == (TOUCH, RIGID) and set(found[1:]) == {(MORE,)}
+
+
+def test_rigid_robots_that_touch_have_kernels_without_rods():
+    """A rod, a spring of a spherical joint, a load or an input gives the kernels of all robots that touch."""
+    springy = ls.JointSpherical(stiffness=1.0)
+    joints = [ls.JointRevolute(), ls.JointFree(), springy, *[ls.JointFree()] * 3]
+    robots = [ball(joint) for joint in joints]
+    for robot in robots:
+        robot.add_contact("ground", "ball", ls.ShapePlane())
+    material = ls.Material(young=1e6, density=1e3)
+    rod = ls.Rod(0.1, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=1), material)
+    robots[3].add_link("rod", rod, parent="ball")
+    robots[4].add_point_load("load", "ball", force=(0.0, 0.0, 1.0))
+    robots[5].add_wrench_input("thrust", "ball")
+    found = [acting_on(robot.build()).kinds for robot in robots]
+    assert found[:2] == [(TOUCH, RIGID)] * 2 and set(found[2:]) == {(TOUCH,)}
+
+
+@pytest.mark.parametrize("count", [3, 45])
+def test_rigid_robots_move_alike_by_both_kernels(count):
+    """A point load of zero gives a robot the kernels with rods: the same motion in as many iterations, and the same
+    derivatives."""
+    g, step = np.eye(4), np.eye(4)
+    g[2, 3], step[0, 3] = 0.3, 0.6 / count
+    motions, slopes = [], []
+    for loads in (0, 1):
+        robot = ls.Robot("chain", gravity=(0.0, 0.0, -9.81))
+        for k in range(count):
+            joint = (ls.JointRevolute((0, 1, 0)), ls.JointRevolute((1, 2, 3)), ls.JointPrismatic((1, 0, 0)))[k % 3]
+            at = {"parent": f"{k - 1}", "placement": step} if k else {"placement": g}
+            robot.add_link(f"{k}", ls.RigidBody.sphere(0.05, density=1e3), joint, **at)
+        robot.add_link("hand", ls.RigidBody.sphere(0.03, density=1e3), ls.JointFixed(), parent="0", placement=step)
+        robot.add_contact("ground", f"{count - 1}", ls.ShapePlane(), stiffness=1e4, friction=0.3)
+        for k in range(loads):
+            robot.add_point_load(f"load {k}", "0", force=(0.0, 0.0, 0.0))
+        model = robot.build()
+        motions.append(ls.simulate(model, 0.3, dt=1e-3))
+        slopes.append(ls.inverse_dynamics_derivatives(model, *np.random.default_rng(1).normal(size=(3, model.nv))))
+    one, other = motions
+    assert one.statistics.evaluations == other.statistics.evaluations
+    np.testing.assert_allclose(one.q, other.q, atol=1e-9)
+    for found, expected in zip(*slopes):
+        np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
 
 
 def test_another_process_finds_the_same_module():

@@ -45,7 +45,7 @@ from lissom.model.model_batch import ModelBatch
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import scratch, traversal
 from lissom.passes.blocks import BlocksStruct, block_columns, block_tables, squares
-from lissom.passes.columns import ColumnsStruct, column_tables, column_width
+from lissom.passes.columns import Columns, ColumnsStruct, column_tables, column_width
 from lissom.passes.features import may_have_loops
 from lissom.passes.kinds import put_configuration_rate
 from lissom.passes.linear_algebra import ldl_solve
@@ -57,7 +57,7 @@ from lissom.systems.bordered import LoopRows, LoopRowsStruct, fix_prescribed, ro
 from lissom.systems.couplings import row_count
 from lissom.systems.loop_unknowns import put_forces
 from lissom.systems.loops import loop_rates
-from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
+from lissom.systems.mass import MassBuffers, MassBuffersStruct, mass_buffers, mass_matrix_sweep
 from lissom.systems.newton_blocks import (
     BlockMatrix,
     BlockMatrixStruct,
@@ -259,6 +259,20 @@ def residual_kernel(act: Acting) -> Any:
     return residual_alone
 
 
+@wp.func
+def solve_by_mass_matrix(
+    t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int, q: Rows, v: Rows, given: Rows, gravity: vec3,
+    pull: wp.float64, M: Rows, loops: LoopRows, a: Rows,
+) -> int:  # fmt: skip
+    """Solve (2) for a and loops.force with the right side of (1) in a; returns the number of a zero pivot, or 0."""
+    if may_have_loops() and row_count(t) > 0:
+        loop_rates(t, s, i, q, v, given, se3.join(vec3(), -gravity), loops.rate, loops.acceleration)
+        rows_from_columns(t, s, x, i, q, b.S, 0, loops.A)
+        return solve_constrained(t, x, i, given, pull, M, loops, a)
+    fix_prescribed(t, t.nv, x.width, i, given, M, a)
+    return ldl_solve(t.nv, x.width, i, M, a)
+
+
 def forward_dynamics_kernel(act: Acting) -> Any:
     """Kernel of forward dynamics."""
     residual = residual_of(act)
@@ -289,14 +303,7 @@ def forward_dynamics_kernel(act: Acting) -> Any:
         for j in range(t.nv):
             a[i, j] = -a[i, j]
         mass_matrix_sweep(t, s, x, b, i, M)
-        pivot = wp.int32(0)
-        if may_have_loops() and row_count(t) > 0:
-            loop_rates(t, s, i, q, v, given, se3.join(vec3(), -gravity[0]), loops.rate, loops.acceleration)
-            rows_from_columns(t, s, x, i, q, b.S, 0, loops.A)
-            pivot = solve_constrained(t, x, i, given, pull[0], M, loops, a)
-        else:
-            fix_prescribed(t, t.nv, x.width, i, given, M, a)
-            pivot = ldl_solve(t.nv, x.width, i, M, a)
+        pivot = solve_by_mass_matrix(t, s, x, b, i, q, v, given, gravity[0], pull[0], M, loops, a)
         if pivot > 0 and s.status[i] == 0:
             s.status[i] = scratch.STATUS_SINGULAR + pivot
         traversal.inspect_result(s, i, a)

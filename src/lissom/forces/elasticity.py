@@ -17,7 +17,7 @@ from lissom.lie.native import native_functions
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.tables import Tables
 from lissom.passes.columns import Columns
-from lissom.passes.features import may_have_stored_poses
+from lissom.passes.features import may_have_pose_springs
 from lissom.passes.group import move_tangent, quaternion_rotation, stored_position, twist
 from lissom.passes.scratch import SPRINGS, Scratch
 
@@ -83,7 +83,7 @@ def elastic_force(
         v,
         tau,
     )
-    if may_have_stored_poses():
+    if may_have_pose_springs():
         for j in range(t.pose_springs.node.shape[0]):
             k = t.pose_springs.node[j]
             x = spring_logarithm(t, j, i, q)
@@ -140,7 +140,7 @@ def elastic_stiffness(
         by_v,
         out,
     )
-    if may_have_stored_poses() and by_q != so3.ZERO:
+    if may_have_pose_springs() and by_q != so3.ZERO:
         for j in range(t.pose_springs.node.shape[0]):
             k = t.pose_springs.node[j]
             A, B = move_tangent(t, i, k, move)
@@ -187,7 +187,7 @@ def elastic_change(
         dv,
         tau,
     )
-    if may_have_stored_poses():
+    if may_have_pose_springs():
         for j in range(t.pose_springs.node.shape[0]):
             k = t.pose_springs.node[j]
             start = t.node[k].v_start
@@ -230,7 +230,7 @@ def elastic_energy(t: Tables, s: Scratch, i: int, q: wp.array2d(dtype=wp.float64
         for e in range(t.elasticity.start[row], t.elasticity.start[row + 1]):
             j = t.elasticity.column[e]
             total += so3.HALF * t.elasticity.row_stiffness[e] * deflection(t, i, row, q) * deflection(t, i, j, q)
-    if may_have_stored_poses():
+    if may_have_pose_springs():
         for j in range(t.pose_springs.node.shape[0]):
             x = spring_logarithm(t, j, i, q)
             total += so3.HALF * wp.dot(x, t.pose_springs.stiffness[j] * x)

@@ -21,6 +21,7 @@ from lissom.lie.spatial import in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes.columns import Matrix
+from lissom.passes.features import is_rigid_with_contacts
 from lissom.passes.scratch import LOADS, Scratch
 from lissom.passes.traversal import origin_of
 
@@ -59,7 +60,13 @@ def load_stiffness(
             H[i, k] = H[i, k] - se3.block(top, mat3(), f, mat3())
 
 
-LOAD_TERM = Term("point loads", int(LOADS), add=apply_loads, respond=load_stiffness)
+LOAD_TERM = Term(
+    "point loads",
+    int(LOADS),
+    lambda model: not is_rigid_with_contacts(model),
+    add=apply_loads,
+    respond=load_stiffness,
+)
 
 
 @wp.func(inline=False)

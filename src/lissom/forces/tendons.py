@@ -70,7 +70,7 @@ from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import kinds
 from lissom.passes.columns import Columns, Matrix, add_point_block
-from lissom.passes.features import may_have_elastic_tendons, may_have_straight_tendons
+from lissom.passes.features import is_rigid_with_contacts, may_have_elastic_tendons, may_have_straight_tendons
 from lissom.passes.interval import project_at, strain_at
 from lissom.passes.scratch import INPUTS, Scratch
 from lissom.passes.traversal import origin_between, origin_of, project
@@ -542,6 +542,7 @@ def stiffen_by_channels(
 CHANNEL_TERM = Term(
     "tendons, chambers and wrenches",
     int(INPUTS),
+    lambda model: not is_rigid_with_contacts(model),
     add=add_channels,
     respond=respond_to_channels,
     force=force_of_channels,

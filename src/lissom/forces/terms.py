@@ -28,11 +28,11 @@ from lissom.forces import (
     tendons,
 )
 from lissom.forces.term import Term, clear_responses
-from lissom.lie.types import MORE, SHAPES, TOUCH, mat6, vec3, vec6
+from lissom.lie.types import MORE, RIGID, SHAPES, TOUCH, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, TermRows, device_array, device_tables, write_tables
 from lissom.passes.columns import Columns, Matrix
-from lissom.passes.features import optional_kinds
+from lissom.passes.features import is_rigid_with_contacts, optional_kinds
 from lissom.passes.scratch import Scratch
 
 TERMS = (
@@ -79,13 +79,14 @@ def no_terms(model: Model) -> Acting:
 
 def _rare_features(model: Model) -> tuple[str, ...]:
     """The rare features of a model: its rare kinds of nodes and shapes, and MORE if it has another feature of
-    passes.features, or TOUCH if contacts are the only one of its surroundings."""
+    passes.features, or TOUCH if contacts are the only one of its surroundings, and RIGID if it is then rigid."""
     nodes = model.nodes
     kinds = optional_kinds(nodes)
     couples = model.has_surroundings or len(model.springs) or len(model.segments.channel)
     is_more = kinds or nodes.has_quaternion.any() or model.n_rows or couples or len(model.spools.channel)
     shapes = (SHAPES,) if model.contacts.has_rare_shapes else ()
-    return (*kinds, *shapes, *([TOUCH if model.only_touches else MORE] if is_more else ()))
+    touches = (TOUCH, RIGID) if is_rigid_with_contacts(model) else (TOUCH,)
+    return (*kinds, *shapes, *((touches if model.only_touches else (MORE,)) if is_more else ()))
 
 
 @cache
@@ -131,7 +132,9 @@ def tables_with_terms(model: Model) -> TablesStruct:
 
 
 def write_tables_with_terms(model: Model, changed: Model) -> bool:
-    """`write_tables`, with the tables of all terms."""
+    """`write_tables`, with the tables of all terms. False also if the kernels of the two models differ."""
+    if acting_on(model) is not acting_on(changed):
+        return False
     same = all(getattr(model, name) is getattr(changed, name) for name in ("springs", "deforming", "joint_couplings"))
     is_new = not same or model.links.joint is not changed.links.joint
     tables_with_terms(model)

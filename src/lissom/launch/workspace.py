@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.errors import ModelError, ShapeError, check_kept
-from lissom.forces.terms import acting_on, write_tables_with_terms
+from lissom.forces.terms import write_tables_with_terms
 from lissom.launch.buffers import Buffers
 from lissom.launch.cores import build_lock, cores
 from lissom.launch.warp_private import holding_interpreter
@@ -303,9 +303,9 @@ def write_model(model: Model, changed: Model) -> bool:
     Returns:
         False if the structure differs, or the kernels for the two models. Then nothing was written.
     """
-    if model.runs is not changed.runs or acting_on(model) is not acting_on(changed):
+    if model.runs is not changed.runs or is_rigid(model) != is_rigid(changed):
         return False
-    if is_rigid(model) != is_rigid(changed) or not write_tables_with_terms(model, changed):
+    if not write_tables_with_terms(model, changed):
         return False
     nodes = device_tables(model).node
     for buffers in buffers_of(model):

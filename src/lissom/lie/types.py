@@ -47,6 +47,7 @@ def by_reference(struct: Any) -> Any:
 MORE = "MORE"  # the further features that plain robots lack, listed in passes/features, except kinds of nodes
 SHAPES = "SHAPES"  # contact shapes that few robots touch
 TOUCH = "TOUCH"  # contacts and stored poses, which take less time to compile than MORE
+RIGID = "RIGID"  # beside TOUCH: no rods, tendons, other channels, point loads, nor springs of spherical or free joints
 RARE = ("MAP", "BODY", SHAPES, TOUCH, MORE)  # kinds of nodes and shapes that few robots have, TOUCH and MORE
 
 
@@ -62,11 +63,13 @@ def kernel_options(kinds: tuple[str, ...] = RARE) -> dict[str, Any]:
     """Module options of every module that holds kernels or native functions.
 
     Args:
-        kinds: the members of RARE that the kernels serve, and EXPRESSIONS if they evaluate these.
+        kinds: the members of RARE that the kernels serve, EXPRESSIONS if they evaluate these, and RIGID if all their
+            robots are rigid.
     """
     preamble = "".join(f"#define {served(kind)} {int(kind in kinds)}\n" for kind in RARE) + NATIVE
-    if EXPRESSIONS in kinds:
-        preamble = f"#define {served(EXPRESSIONS)} 1\n{preamble}"
+    for kind in (EXPRESSIONS, RIGID):
+        if kind in kinds:
+            preamble = f"#define {served(kind)} 1\n{preamble}"
     return {
         "enable_backward": False,
         "cpu_compiler_flags": CPU_FLAGS,

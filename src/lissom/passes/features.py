@@ -6,7 +6,11 @@ rare contact shapes, and one for all other features together. Without the option
 the compiler removes the code that depends on it. Kernels of robots without these features are faster, and compile in
 two thirds of the time. One option stands for several features, so that a robot that gets another one of them needs no
 new kernels. Robots that touch and have no loops, springs, fluid, nor straight or elastic tendons have an option of
-their own, since kernels with all of these compile much longer.
+their own, since kernels with all of these compile much longer. If such a robot is rigid (`is_rigid_with_contacts`),
+another option leaves out rods and tendons.
+
+The compiler removes such code before it optimises it, which saves time, if the condition only decides which functions
+are called. Behind `not`, or if a branch assigns a variable that is used later, it optimises the code first.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -14,10 +18,12 @@ their own, since kernels with all of these compile much longer.
 
 from __future__ import annotations
 
+import numpy as np
 import warp as wp
 
-from lissom.lie.types import MORE, RARE, SHAPES, TOUCH, served
+from lissom.lie.types import MORE, RARE, RIGID, SHAPES, TOUCH, served
 from lissom.model.groups import Nodes
+from lissom.model.model import Model
 from lissom.robot.joints import MotionKind
 from lissom.robot.shapes import ShapeKind
 
@@ -25,6 +31,24 @@ from lissom.robot.shapes import ShapeKind
 def optional_kinds(nodes: Nodes) -> tuple[str, ...]:
     """Names of the kinds among the nodes that kernels serve only with an option."""
     return tuple(kind.name for kind in MotionKind if kind.name in RARE and (nodes.kind == kind.value).any())
+
+
+def are_single_screws(nodes: Nodes) -> np.ndarray:
+    """Whether each node is a fixed joint at its placement, or turns about or slides along one axis."""
+    moves = nodes.h != 1.0
+    for x in (nodes.kappa, nodes.v_stop - nodes.v_start, *nodes.xi1.T, *nodes.xi2.T):
+        moves |= x != 0
+    return (nodes.kind == MotionKind.EXP.value) & (nodes.is_screw | ~moves)
+
+
+def is_rigid_with_contacts(model: Model) -> bool:
+    """Whether the links of a robot are rigid and contacts are its only feature. Its kernels leave out rods and tendons.
+
+    Its joints are fixed, have one axis, or are spherical or free without springs. There are no point loads.
+    """
+    nodes, others = model.nodes, (model.channels.names, model.loads.node, model.pose_springs.node)
+    is_rigid = bool((nodes.has_quaternion | are_single_screws(nodes)).all())
+    return model.only_touches and is_rigid and not any(len(rows) > 0 for rows in others)
 
 
 @wp.func_native(f"return !({' || '.join(map(served, RARE))}) || kind == {MotionKind.EXP.value};")
@@ -60,6 +84,29 @@ def has_stored_pose(has_quaternion: bool) -> bool:
 @wp.func_native(f"return {served(MORE)} || {served(TOUCH)};")
 def may_have_stored_poses() -> bool:
     """Whether some nodes may have poses that are stored in q."""
+    ...
+
+
+def _unless_rigid(value: str) -> str:
+    """Native code of a function that returns a value, and false in kernels of rigid robots."""
+    return f"#ifdef {served(RIGID)}\n    return false;\n#else\n    return {value};\n#endif\n"
+
+
+@wp.func_native(_unless_rigid("true"))
+def may_have_strains() -> bool:
+    """Whether some nodes may be intervals of rods, or joints whose constant twist is no screw."""
+    ...
+
+
+@wp.func_native(f"#ifdef {served(RIGID)}\n    return true;\n#else\n    return false;\n#endif\n")
+def are_all_screws() -> bool:
+    """The opposite of `may_have_strains`, since the compiler spends time on code that `not` excludes."""
+    ...
+
+
+@wp.func_native(_unless_rigid(f"{served(MORE)} || {served(TOUCH)}"))
+def may_have_pose_springs() -> bool:
+    """Whether spherical and free joints may have springs."""
     ...
 
 

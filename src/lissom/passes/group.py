@@ -25,6 +25,7 @@ from lissom.model.groups import Nodes
 from lissom.model.tables import FREE, Tables
 from lissom.passes import columns
 from lissom.passes.columns import Columns, Matrix
+from lissom.passes.features import are_all_screws, is_exp
 from lissom.passes.scratch import Direction, Scratch, joint_side, parent_motion
 from lissom.robot.joints import MotionKind
 
@@ -142,7 +143,9 @@ def derivative_columns(
 
 @wp.func
 def move_tangent(t: Tables, i: int, k: int, move: Matrix):
-    """T(Δ) as a pair."""
+    """T(Δ) as a pair; the identity for a joint with one axis."""
+    if are_all_screws() and is_exp(t.node[k].kind):
+        return wp.identity(n=3, dtype=wp.float64), mat3()
     Omega = twist(t, move, i, k)
     w = se3.angular(Omega)
     A, B = se3.tangent(Omega, so3.stumpff(wp.dot(w, w)))

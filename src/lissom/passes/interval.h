@@ -191,6 +191,9 @@ LISSOM_INLINE void project_at(
 
 // End of the intervals from k on that one call handles: the first node that is no interval, at most `stop`.
 LISSOM_INLINE int intervals_stop(const Tables& t, int k, int stop) {
+#ifdef LISSOM_SERVES_RIGID
+    return k;
+#endif
     int end = k;
     while (end < stop && end < k + LANES && t.node.data[end].kind == EXP)
         ++end;

@@ -30,16 +30,16 @@ Source: Mathew 2025 §4.
 
 from __future__ import annotations
 
-import numpy as np
 import warp as wp
 
 from lissom.lie import magnus, se3, so3
 from lissom.lie.native import native_functions
 from lissom.lie.types import mat3, mat6, vec6
-from lissom.model.groups import Nodes, vec6i, vec7i
+from lissom.model.groups import vec6i, vec7i
 from lissom.model.tables import Tables
 from lissom.passes import columns
 from lissom.passes.columns import Columns, Matrix
+from lissom.passes.features import are_all_screws
 from lissom.passes.scratch import STATUS_FULL_TURN, Direction, Scratch, joint_side
 from lissom.robot.joints import MotionKind
 
@@ -91,14 +91,6 @@ def place_screw(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     s.node[i, k].xi2 = Omega
 
 
-def are_single_screws(nodes: Nodes) -> np.ndarray:
-    """Whether each node is a fixed joint at its placement, or turns about or slides along one axis."""
-    moves = nodes.h != 1.0
-    for x in (nodes.kappa, nodes.v_stop - nodes.v_start, *nodes.xi1.T, *nodes.xi2.T):
-        moves |= x != 0
-    return (nodes.kind == MotionKind.EXP.value) & (nodes.is_screw | ~moves)
-
-
 @wp.func
 def is_fixed_joint(t: Tables, k: int) -> bool:
     """Whether node k is a fixed joint. Intervals of rods have κ > 0, also those without coordinates."""
@@ -119,7 +111,7 @@ def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     if t.node[k].is_screw:
         place_screw(t, s, i, k, q)
         return
-    if is_fixed_joint(t, k):
+    if are_all_screws() or is_fixed_joint(t, k):
         place_fixed_joint(t, s, i, k)
         return
     x = node_strains(t, i, k, q, q, q)
@@ -134,7 +126,7 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
         place_screw(t, s, i, k, q)
         S = se3.Ad(s.node[i, k].R, s.node[i, k].p, t.node[k].screw)
         return v[i, t.node[k].v_start] * S, a[i, t.node[k].v_start] * S
-    if is_fixed_joint(t, k):
+    if are_all_screws() or is_fixed_joint(t, k):
         place_fixed_joint(t, s, i, k)
         return vec6(), vec6()
     x = node_strains(t, i, k, q, v, a)
@@ -177,7 +169,7 @@ def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix)
         R = s.node[i, k].R
         columns.put_turned_columns(x, i, k, R, so3.cross_columns(s.node[i, k].p, R), S)
         return
-    if is_fixed_joint(t, k):
+    if are_all_screws() or is_fixed_joint(t, k):
         return
     A, B = motion_block(s, i, k)
     half = so3.HALF * t.node[k].h
@@ -222,7 +214,7 @@ def project(t: Tables, s: Scratch, i: int, k: int, f: vec6, tau: Matrix):
     if t.node[k].is_screw:
         tau[i, t.node[k].v_start] = tau[i, t.node[k].v_start] + wp.dot(t.node[k].screw, f)
         return
-    if is_fixed_joint(t, k):
+    if are_all_screws() or is_fixed_joint(t, k):
         return
     y = se3.relative_wrench(s.node[i, k].Omega, f, s.node[i, k].stumpff)
     y1, y2 = magnus.omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, y, t.node[k].h, t.node[k].kappa)

@@ -21,7 +21,7 @@ from lissom.lie.types import mat6, vec6
 from lissom.model.tables import Tables
 from lissom.passes import deforming, group, inertia, interval, mapped
 from lissom.passes.columns import Columns, Matrix
-from lissom.passes.features import has_stored_pose, is_body, is_exp, is_mapped
+from lissom.passes.features import are_all_screws, has_stored_pose, is_body, is_exp, is_mapped, may_have_strains
 from lissom.passes.scratch import Direction, Scratch
 
 
@@ -100,20 +100,18 @@ def derivative_columns(
     k = wp.int32(0)
     while k < nodes:
         stop = interval.intervals_stop(t, k, nodes)
-        if stop > k:
+        if may_have_strains() and stop > k:
             before = t.node[k].parent
             interval.derivative_columns(
                 t, s, x, x, i, k, stop, before, v, a, S, J, J_R, J_Q, J_E, has_local, out
             )  # fmt: skip
-            k = stop
-        else:
-            if is_mapped(t.node[k].kind):
-                mapped.derivative_columns(t, s, x, i, k, v, a, S, J, J_R, J_Q, J_E)
-            elif is_body(t.node[k].kind):
-                deforming.derivative_columns(t, x, i, k, S, J, J_R, J_Q, J_E)
-            elif has_stored_pose(t.node[k].has_quaternion):
-                group.derivative_columns(t, s, x, i, k, acc_base, S, J, J_R, J_Q, J_E)
-            k += 1
+        elif is_mapped(t.node[k].kind):
+            mapped.derivative_columns(t, s, x, i, k, v, a, S, J, J_R, J_Q, J_E)
+        elif is_body(t.node[k].kind):
+            deforming.derivative_columns(t, x, i, k, S, J, J_R, J_Q, J_E)
+        elif are_all_screws() or has_stored_pose(t.node[k].has_quaternion):
+            group.derivative_columns(t, s, x, i, k, acc_base, S, J, J_R, J_Q, J_E)
+        k = wp.max(stop, k + 1)
 
 
 @wp.func
@@ -127,17 +125,15 @@ def newton_columns(
     while k < t.n_dynamic:
         before = t.node[k].parent
         stop = interval.intervals_stop(t, k, t.n_dynamic)
-        if stop > k:
+        if may_have_strains() and stop > k:
             interval.newton_columns(t, s, x, x, i, k, stop, before, v, a, c0, c1, S, J, J_P, J_R, out)
-            k = stop
-        else:
-            if is_mapped(t.node[k].kind):
-                mapped.newton_columns(t, s, x, i, k, before, v, a, c0, c1, S, J, J_P, J_R)
-            elif is_body(t.node[k].kind):
-                deforming.newton_columns(t, x, i, k, before, S, J, J_P, J_R)
-            elif has_stored_pose(t.node[k].has_quaternion):
-                group.newton_columns(t, s, x, i, k, before, move, c0, c1, acc_base, S, S_T, J, J_P, J_R)
-            k += 1
+        elif is_mapped(t.node[k].kind):
+            mapped.newton_columns(t, s, x, i, k, before, v, a, c0, c1, S, J, J_P, J_R)
+        elif is_body(t.node[k].kind):
+            deforming.newton_columns(t, x, i, k, before, S, J, J_P, J_R)
+        elif are_all_screws() or has_stored_pose(t.node[k].has_quaternion):
+            group.newton_columns(t, s, x, i, k, before, move, c0, c1, acc_base, S, S_T, J, J_P, J_R)
+        k = wp.max(stop, k + 1)
 
 
 @wp.func
@@ -148,7 +144,7 @@ def newton_columns_of_node(
 ):  # fmt: skip
     """As `newton_columns`, for one interval or GROUP node. Path sums are added to those of node `before`, to zero if it
     is negative; local terms are stored with the column tables `band`."""
-    if is_exp(t.node[k].kind):
+    if may_have_strains() and is_exp(t.node[k].kind):
         interval.newton_columns_of_node(
             t, s, x, band, i, k, k + 1, before, v, a, c0, c1, S, J, J_P, J_R, out
         )  # fmt: skip
@@ -273,10 +269,11 @@ def pull_back(t: Tables, i: int, k: int, step: Matrix, row: Matrix, out: Matrix)
 @wp.func
 def newton_euler(t: Tables, s: Scratch, i: int, k: int):
     """Store the wrench that the motion of node k requires, (3) of traversal without external wrenches."""
-    F = vec6()
     if is_body(t.node[k].kind):
-        F = deforming.newton_euler(t, s, i, k)
-    elif t.node[k].has_inertia:
+        s.node[i, k].F = deforming.newton_euler(t, s, i, k)
+        return
+    F = vec6()
+    if t.node[k].has_inertia:
         F = inertia.newton_euler(t, s, i, k)
     s.node[i, k].F = F
 
@@ -284,10 +281,11 @@ def newton_euler(t: Tables, s: Scratch, i: int, k: int):
 @wp.func
 def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: Matrix, a: Matrix):
     """Store the change of that wrench along a direction, (10) of inverse_dynamics_derivatives without H x."""
-    F = vec6()
     if is_body(t.node[k].kind):
-        F = deforming.newton_euler_change(t, s, d, i, k, v, a)
-    elif t.node[k].has_inertia:
+        d.node[i, k].F = deforming.newton_euler_change(t, s, d, i, k, v, a)
+        return
+    F = vec6()
+    if t.node[k].has_inertia:
         F = inertia.newton_euler_change(t, s, d, i, k)
     d.node[i, k].F = F
 

@@ -372,7 +372,7 @@ def still_open(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops:
     return kept, others
 
 
-@wp.func
+@wp.func(inline=False)
 def ask_loops(
     t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, c1: wp.float64, gravity: vec3, loops: LoopRows
 ):

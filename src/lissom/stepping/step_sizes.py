@@ -200,7 +200,7 @@ def put_polynomials(
         x.u[i, j] = value
 
 
-@wp.func
+@wp.func(inline=False)
 def law_at(now: wp.float64, k: int, j: int, laws: Laws):
     """Value of law j at a time in piece k: a polynomial in the time since its origin in `knots`, highest power
     first."""

@@ -194,13 +194,13 @@ def clear_loop_rows(narrow: int, m: int, i: int, rows: Matrix):
 def assemble_bordered(t: Tables, x: Columns, i: int, K: Matrix, A_q: Matrix, loops: LoopRows) -> int:
     """Find independent rows and assemble (1) from K, loops.A and A_q; returns the size of (1)."""
     m = row_count(t)
-    kept = wp.int32(0)
     if may_have_loops() and m > 0:
         kept = choose_independent(x, i, loops)
         loops.sigma[i] = put_border(
             t.nv, m, x.width, loops.width, i, K, loops.A, A_q, loops.scale, loops.slot, loops.matrix
         )
-    return t.nv + kept
+        return t.nv + kept
+    return t.nv
 
 
 @wp.func

@@ -39,8 +39,9 @@ from lissom.lie.native import native_functions
 from lissom.lie.types import by_reference, mat6, vec3
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.passes import columns, interval, kinds
+from lissom.passes import columns, kinds
 from lissom.passes.columns import Columns, Matrix, column_width
+from lissom.passes.features import are_single_screws
 from lissom.passes.scratch import Scratch
 
 
@@ -199,7 +200,7 @@ def is_rigid(model: Model) -> bool:
     """Whether all dynamic nodes are rigid bodies on fixed joints or joints of one axis; for a batch, in each model."""
     if model.models:
         return all(is_rigid(one) for one in model.models)
-    simple = interval.are_single_screws(model.nodes) & model.nodes.is_plain
+    simple = are_single_screws(model.nodes) & model.nodes.is_plain
     return bool(simple[: model.n_dynamic].all())
 
 
