@@ -660,4 +660,32 @@ MUTATIONS = (
         "                velocities[link] = [*v[3:6].tolist(), *v[:3].tolist()]\n",
         ("tests/robot/test_named_states.py", "-k", "keyframes"),
     ),
+    Mutation(
+        "copies with a drawn design keep the gravity of the last one",
+        "launch/redraw.py",
+        '            buffers.host["gravity"][k] = model.gravity\n',
+        '            buffers.host["gravity"][k] += 0.0\n',
+        ("tests/launch/test_redraw.py", "-k", "soft"),
+    ),
+    Mutation(
+        "arrays computed from tables stay those of the last design",
+        "model/tables.py",
+        "        array.numpy()[...] = compute(model)\n",
+        "        compute(model)\n",
+        ("tests/launch/test_redraw.py",),
+    ),
+    Mutation(
+        "random numbers of observations are those of the state before",
+        "gym/tasks.py",
+        "        for k in np.flatnonzero(moves).tolist():\n            self._noise[k] = []\n",
+        "",
+        ("tests/gym/test_designs.py", "-k", "noise"),
+    ),
+    Mutation(
+        "parts stay attached where links were before they moved",
+        "model/redesign.py",
+        "        on_links = _OF_SECTIONS if stays else PARTS\n",
+        "        on_links = _OF_SECTIONS\n",
+        ("tests/gradients/test_redesigns.py", "-k", "equal_builds and not trees"),
+    ),
 )
