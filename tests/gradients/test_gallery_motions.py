@@ -47,6 +47,7 @@ ROBOTS = {
     "ur10e": ("robots/ur10e.yaml", lambda: from_file("ur10e")),
     "in a pipe": ("cdm_contact", lambda: example("cdm_contact").robot().build()),
     "propeller": ("flagellum_propeller", lambda: example("flagellum_propeller").propeller()),
+    "designed finger": ("designed_finger", lambda: example("designed_finger").build()),
     "drones": ("drones", lambda: example("drones").robot().build()),
     "parallel robot": ("parallel_robot", lambda: example("parallel_robot").build()),
     "follower beam": ("follower_beam", lambda: example("follower_beam").beam(3)),
@@ -148,3 +149,53 @@ def test_motions_of_the_gallery(name):
     exact = np.array([change.q, change.v]) / model.dofs.scale
     largest = np.abs(exact).max(axis=(-2, -1))
     assert np.all(np.abs(slopes[best] - exact).max(axis=(-2, -1)) < 1e-7 * largest)
+
+
+def number_paths(model):
+    """Paths to numbers of the description that have derivatives, in random order."""
+    found = []
+    for path, value in model.description.described_values().items():
+        is_number = isinstance(value, float) and value != 0.0 and not isinstance(value, bool)
+        if is_number and path.split(".")[-1] not in ("at", "s", "start", "stop"):  # places, from 0 to 1
+            found.append(path)
+    return np.random.default_rng(2).permutation(found).tolist()
+
+
+@pytest.mark.slow  # all robots, each built a hundred times
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ROBOTS)
+def test_designs_of_the_gallery(name):
+    """Derivatives of motions of 20 steps by six design values equal differences of motions of robots that are built
+    with other values, to 1e-8. The two neighbouring differences that agree best are used."""
+    made, rng = ROBOTS[name][1](), np.random.default_rng(1)
+    model, q0 = made if isinstance(made, tuple) else (made, None)
+    if q0 is None:
+        q0 = ls.solve_statics(model).q if model.n_rows else model.neutral()
+    u, options = 0.1 * rng.uniform(0.5, 1.0, (20, model.nu)), {"dt": 1e-3, "tolerance": 1e-13}
+    kick = (name not in AT_REST) * 0.002 * rng.normal(size=model.nv) * model.dofs.scale
+    v0 = ls.rollout(model, q0, kick, u[:1], **options).v[0]  # fits the loops, onto which masses would move others
+    motion, tried = ls.rollout(model, q0, v0, u, **options), 0
+    for path in number_paths(model):
+        if tried == 6:
+            break
+        value = model.description.described_values()[path]
+        try:
+            change = motion.forward(parameters={path: value})
+            for x in (-0.3, 0.3):
+                model.description.with_({path: value * (1.0 + x)}).check()
+        except ls.ModelError:
+            continue  # a value at its limit, or that of a shape on a grid
+        exact, tried = np.array([change.q, change.v]) / model.dofs.scale, tried + 1
+
+        def moved(x, path=path, value=value):
+            other = model.description.with_({path: value * (1.0 + x)}).build()
+            return changes(model, motion, ls.rollout(other, q0, v0, u, **options))
+
+        slopes = []
+        for h in (1e-1, 3e-2, 1e-2, 3e-3):  # differences of sixth order
+            ends = [moved(k * h) - moved(-k * h) for k in (1, 2, 3)]
+            slopes.append((45.0 * ends[0] - 9.0 * ends[1] + ends[2]) / (60.0 * h))
+        best = int(np.argmin(np.abs(np.diff(np.array(slopes), axis=0)).max(axis=(1, 2, 3)))) + 1
+        size = np.maximum(np.abs(exact).max(axis=(1, 2)), 1e-2)  # rounding is 1e-13 over the moves
+        assert np.all(np.abs(slopes[best] - exact).max(axis=(1, 2)) < 1e-8 * size), path
+    assert tried > 0
