@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
@@ -72,6 +72,12 @@ class Graph:
         self.nodes: list[tuple[Any, ...]] = []
         self._known: dict[tuple[Any, ...], int] = {}
         self._replaced: dict[tuple[int, int], dict[int, int]] = {}
+
+    def copy(self) -> Graph:
+        """A graph with the same nodes, to which others can be added."""
+        other = Graph()
+        other.nodes, other._known = self.nodes.copy(), self._known.copy()
+        return other
 
     def _node(self, key: tuple[Any, ...]) -> int:
         found = self._known.get(key)
@@ -215,9 +221,9 @@ class Graph:
                     pending.extend(self.nodes[k][1:])
         return sorted(found)
 
-    def evaluated(self, results: Sequence[int], inputs: dict[int, np.ndarray]) -> list[np.ndarray]:
-        """The values of nodes for arrays of values of the input nodes."""
-        shape = next(iter(inputs.values())).shape
+    def evaluated(self, results: Sequence[int], inputs: Mapping[int, Any]) -> list[np.ndarray]:
+        """The values of nodes for values of the input nodes: arrays of one shape, or numbers."""
+        shape = np.broadcast_shapes(*map(np.shape, inputs.values()))
         with np.errstate(all="ignore"):
             known = self._evaluated(results, dict(inputs))
         return [np.broadcast_to(np.asarray(known[k], dtype=np.float64), shape) for k in results]
