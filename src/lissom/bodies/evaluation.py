@@ -435,12 +435,24 @@ class TracedMotion:
 
     @property
     def why_python(self) -> str:
-        """The reason for which there is no graph; empty if there is one."""
+        """The reason for which there is no graph with derivatives; empty if there is one."""
         return self._nodes_or_reason if isinstance(self._nodes_or_reason, str) else ""
 
     @property
+    def map(self) -> tuple[Graph, tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+        """Graph, inputs and p of MotionNodes, in a graph of their own, to which the caller may add.
+
+        Raises:
+            Refused: there is no graph.
+        """
+        found = self._map_or_reason
+        if isinstance(found, str):
+            raise Refused(found)
+        return found[0].copy(), *found[1:]
+
+    @property
     def nodes(self) -> MotionNodes:
-        """The nodes in a graph of their own, to which the caller may add.
+        """All nodes, in a graph of their own, to which the caller may add.
 
         Raises:
             Refused: there is no graph.
@@ -451,7 +463,7 @@ class TracedMotion:
         return found._replace(graph=found.graph.copy())
 
     @cached_property
-    def _nodes_or_reason(self) -> MotionNodes | str:
+    def _map_or_reason(self) -> tuple[Graph, tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | str:
         motion, n = self.kinematics, self.kinematics.n
         if motion.is_of_cells:
             return "moves by functions of the cells of a mesh"
@@ -459,16 +471,22 @@ class TracedMotion:
             return f"has {n} coordinates, more than {MOST_COORDINATES}"
         graph = Graph()
         q, v, row = inputs(graph, [(n,), (n,), (5,)])
-        by, x = q.tolist(), row[:3]
         try:
-            (p,) = run(graph, motion.map, [x, q])
-            J = derivative(graph, p, by)
-            require_few(graph.count([J]) * (n + 1) // 2)  # about as many as ∂²p/∂θ² has
-            if motion.strained is None:
-                F = derivative(graph, p, x.tolist())
+            return graph, (q, v, row), run(graph, motion.map, [row[:3], q])[0]
+        except Refused as error:
+            return str(error)
+
+    @cached_property
+    def _nodes_or_reason(self) -> MotionNodes | str:
+        try:
+            graph, (q, v, row), p = self.map
+            J = derivative(graph, p, q.tolist())
+            require_few(graph.count([J]) * (len(q) + 1) // 2)  # about as many as ∂²p/∂θ² has
+            if self.kinematics.strained is None:
+                F = derivative(graph, p, row[:3].tolist())
             else:
-                (F,) = run(graph, motion.strained, [x, q])
-            return MotionNodes(graph, (q, v, row), p, F, J, derivative(graph, F, by))
+                (F,) = run(graph, self.kinematics.strained, [row[:3], q])
+            return MotionNodes(graph, (q, v, row), p, F, J, derivative(graph, F, q.tolist()))
         except Refused as error:
             return str(error)
 

@@ -12,10 +12,12 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.bodies.evaluation import MotionNodes
 from lissom.bodies.integrals import ShapeIntegrals, inertia, inertia_slopes, material_forces, material_slopes
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives
+from lissom.tracing.code_cache import content_key, stored_code
 from lissom.tracing.graph import Refused, derivative, require_few, run
-from lissom.tracing.native import Traced, native_code, table_of
+from lissom.tracing.native import Code, Traced, code_of, native_functions, table_of
 
 
 @final
@@ -52,8 +54,8 @@ def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None,
         *found, pxH, HJ = inertia_slopes(m, x, v)
         return *found, K + d_q, pxH, HJ
 
-    try:
-        graph, (q, v, row), p, F, J, F_j = motion.nodes
+    def made(nodes: MotionNodes) -> Code:
+        graph, (q, v, row), p, F, J, F_j = nodes
 
         def by(nodes: np.ndarray, variables: np.ndarray) -> np.ndarray:
             return derivative(graph, nodes, variables.tolist())
@@ -72,13 +74,19 @@ def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None,
             (graph, run(graph, derivatives, [p, F, J, F_j, H, F_jl, h_q, *ends])),
         ]
         require_few(max(graph.count(results) for _, results in functions))
+        table = table_of(graph, [results for _, results in functions], row.tolist(), (3, 4))
+        return code_of(functions, [len(q), len(v), len(row)], table)
+
+    try:
+        nodes = motion.nodes
+        key = content_key("integrals", *nodes[:1], *nodes[2:], law, moduli)
+        code = stored_code(key, lambda: made(nodes))
     except Refused as error:
         return None, str(error)
-    sizes = [len(q), len(v), len(row)]
-    table = table_of(graph, [results for _, results in functions], row.tolist(), (3, 4))
+    assert code.table is not None
     points, weights, masses = integrals.domain.points, integrals.domain.weights, integrals.masses
-    filled = table.filled(np.column_stack([points, weights, masses]))
-    return NativeIntegrals(native_code(functions, sizes, table), filled), ""
+    filled = code.table.filled(np.column_stack([points, weights, masses]))
+    return NativeIntegrals(native_functions(code), filled), ""
 
 
 def _symmetric(nodes: np.ndarray) -> np.ndarray:

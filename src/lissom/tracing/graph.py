@@ -324,6 +324,7 @@ def _primitive(name: str) -> Any:
     """A primitive of JAX that exists in traced functions only."""
     from jax.core import ShapedArray
     from jax.extend.core import Primitive
+    from jax.interpreters.batching import primitive_batchers
 
     primitive = Primitive(name)
 
@@ -332,7 +333,14 @@ def _primitive(name: str) -> Any:
         rows = parameters["integrand"].out_avals[0].shape[:-1] if name == _INTEGRAL else (parameters["count"],)
         return ShapedArray((*rows, *x.shape), x.dtype)
 
+    def batched(operands: Any, axes: Any, **parameters: Any) -> Any:
+        if any(axis is not None for axis in axes[:-1]):
+            raise Refused("maps an integral over values of θ; write the loop out")
+        out = primitive.bind(*operands, **parameters)
+        return out, axes[-1] + out.ndim - operands[-1].ndim
+
     primitive.def_abstract_eval(shaped)
+    primitive_batchers[primitive] = batched
     return primitive
 
 
@@ -456,7 +464,7 @@ def _substituted(graph: Graph, other: Graph, result: int, operands: list[int]) -
     return int(copied(graph, other, np.array(result), operands))
 
 
-def copied(graph: Graph, other: Graph, nodes: np.ndarray, operands: Sequence[int]) -> np.ndarray:
+def copied(graph: Graph, other: Graph, nodes: np.ndarray, operands: Sequence[int] | Mapping[int, int]) -> np.ndarray:
     """Nodes of another graph, with nodes of this one for its inputs."""
     found: dict[int, int] = {}
     for k in other.reached(nodes.ravel().tolist()):
@@ -605,7 +613,7 @@ class _Interpreter:
         import jax
 
         entries = _MOVES[equation.primitive.name]
-        numbered = [k for k in range(len(operands)) if entries == "all" or k in entries]
+        numbered = [k for k in range(len(operands)) if k in entries]
         if any(known[k] is None for k in range(len(operands)) if k not in numbered):
             raise Refused("takes an entry of an array by an index that depends on values; use where")
         with jax.ensure_compile_time_eval(), jax.enable_x64(True):
@@ -705,6 +713,25 @@ def _broadcast(self: _Interpreter, operands: list[np.ndarray], parameters: dict[
     return np.broadcast_to(operands[0].reshape(shape), parameters["shape"])
 
 
+def _padded(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
+    operand, value = operands
+    shape, places, kept = [], [], []
+    for size, (low, high, between) in zip(operand.shape, parameters["padding_config"]):
+        first, span = max(low, 0), size + max(size - 1, 0) * between
+        shape.append(first + span + max(high, 0))
+        places.append(slice(first, first + span, between + 1))
+        kept.append(slice(max(-low, 0), shape[-1] - max(-high, 0)))
+    out = np.full(shape, value, dtype=np.int64)
+    out[tuple(places)] = operand
+    return out[tuple(kept)]
+
+
+def _counted(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
+    shape, axis = parameters["shape"], parameters["dimension"]
+    row = np.arange(shape[axis]).reshape([-1 if k == axis else 1 for k in range(len(shape))])
+    return self.numbers(np.broadcast_to(row, shape))
+
+
 def _slice(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
     strides = parameters["strides"] or [1] * operands[0].ndim
     cut = zip(parameters["start_indices"], parameters["limit_indices"], strides)
@@ -759,6 +786,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "transpose": lambda self, operands, parameters: operands[0].transpose(parameters["permutation"]),
     "rev": lambda self, operands, parameters: np.flip(operands[0], parameters["dimensions"]),
     "slice": _slice,
+    "pad": _padded,
+    "iota": _counted,
     "concatenate": lambda self, operands, parameters: np.concatenate(operands, axis=parameters["dimension"]),
     "stack": lambda self, operands, parameters: np.stack(operands, axis=parameters["axis"]),
     "split": _split,
@@ -775,8 +804,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "cummin": _cumulation("min"),
 }
 # Operations that move entries, with the operands that hold entries; the others are indices.
-_MOVES: dict[str, Any] = {
-    "gather": (0,), "dynamic_slice": (0,), "dynamic_update_slice": (0, 1), "scatter": (0, 2), "pad": "all",
+_MOVES: dict[str, tuple[int, ...]] = {
+    "gather": (0,), "dynamic_slice": (0,), "dynamic_update_slice": (0, 1), "scatter": (0, 2),
 }  # fmt: skip
 _OTHERWISE = "write it with arithmetic, functions of jax.numpy and where"
 _ADVICE = {
