@@ -130,7 +130,8 @@ class ComposedKinematics(Kinematics):
     """
 
     def samples(self, points: np.ndarray) -> Samples:
-        return SamplesOfComposition(self, points)
+        traced = shared_by_equals(TracedMotion, self)
+        return SamplesOfComposition(self, points) if traced.why_python else SamplesOfGraph(traced, points)
 
     @abstractmethod
     def jets(self, points: Any, q: Any) -> Any:

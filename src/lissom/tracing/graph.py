@@ -238,9 +238,14 @@ class Graph:
             elif operation == "integral":
                 x, h, s = operands
                 total = 0.0
-                for at, weight in zip(*GAUSS):
-                    total = total + weight * self._evaluated([h], {**known, s: known[x] * at})[h]
-                known[k] = total * known[x]
+                for at, weight in zip(*GAUSS) if x in known else ():
+                    inner = self._evaluated([h], {**known, s: known[x] * at})
+                    if h not in inner:  # depends on the variable of an outer integral
+                        break
+                    total = total + weight * inner[h]
+                else:
+                    if x in known:
+                        known[k] = total * known[x]
             elif all(x in known for x in operands):
                 known[k] = _FOLDS[operation](*(known[x] for x in operands))
         return known
