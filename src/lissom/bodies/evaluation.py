@@ -7,7 +7,8 @@ operations on a row. Results are cached by state, so that launches, integrals, f
 once.
 
 The choice of a quadrature tries many rules, and JAX would compile a function for each number of points. So `Samples`
-pass points through compiled functions in chunks of one size. Motions that need no JAX are evaluated by NumPy.
+pass points through compiled functions in chunks of one size. Motions that need no JAX, and those that are traced to
+scalar operations, are evaluated by NumPy.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import numpy as np
 
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, packed, unpacked, value_and_jacobian
 from lissom.robot.poses import compiled
+from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, derivative, inputs, require_few, run
 
 Made = TypeVar("Made")
 _known: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
@@ -34,6 +36,7 @@ _SHORT = 128  # a row with more points is filled up to _LONGEST, so that its fun
 _MORE = 56  # places of a row for points of frames and tendons, in addition to quadrature points
 _KEPT = 64  # entries (row, state) of a cache
 _CHUNK = 256  # points in one call of `in_chunks`
+_SOME = 1024  # points that NumPy evaluates at a time
 # At each barrier in the code XLA computes a shared value once, instead of once for each use
 _ONCE = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 
@@ -402,6 +405,130 @@ class SamplesByJax(Samples):
         if self._last[0] != q.tobytes():
             self._last = q.tobytes(), in_chunks(self._chunks.moved, self._points, q)
         return self._last[1]
+
+
+class MotionNodes(NamedTuple):
+    """The nodes of a motion at one point. The inputs of the graph are θ, θ̇, x, and the weight and the mass of the
+    point.
+
+    Fields:
+        inputs: the nodes of θ (n,), of θ̇ (n,) and of the five numbers of the point (5,).
+        p: position (3,).
+        F: ∂p/∂x (3, 3), up to a rotation from the left.
+        J, F_j: ∂p/∂θ (3, n) and ∂F/∂θ (3, 3, n).
+    """
+
+    graph: Graph
+    inputs: tuple[np.ndarray, np.ndarray, np.ndarray]
+    p: np.ndarray
+    F: np.ndarray
+    J: np.ndarray
+    F_j: np.ndarray
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TracedMotion:
+    """Kinematics as a graph of scalar operations, traced once."""
+
+    kinematics: Any
+
+    @property
+    def why_python(self) -> str:
+        """The reason for which there is no graph with derivatives; empty if there is one."""
+        return self._nodes_or_reason if isinstance(self._nodes_or_reason, str) else ""
+
+    @property
+    def map(self) -> tuple[Graph, tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+        """Graph, inputs and p of MotionNodes, in a graph of their own, to which the caller may add.
+
+        Raises:
+            Refused: there is no graph.
+        """
+        found = self._map_or_reason
+        if isinstance(found, str):
+            raise Refused(found)
+        return found[0].copy(), *found[1:]
+
+    @property
+    def nodes(self) -> MotionNodes:
+        """All nodes, in a graph of their own, to which the caller may add.
+
+        Raises:
+            Refused: there is no graph.
+        """
+        found = self._nodes_or_reason
+        if isinstance(found, str):
+            raise Refused(found)
+        return found._replace(graph=found.graph.copy())
+
+    @cached_property
+    def _map_or_reason(self) -> tuple[Graph, tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | str:
+        motion, n = self.kinematics, self.kinematics.n
+        if motion.is_of_cells:
+            return "moves by functions of the cells of a mesh"
+        if n > MOST_COORDINATES:
+            return f"has {n} coordinates, more than {MOST_COORDINATES}"
+        graph = Graph()
+        q, v, row = inputs(graph, [(n,), (n,), (5,)])
+        try:
+            return graph, (q, v, row), run(graph, motion.map, [row[:3], q])[0]
+        except Refused as error:
+            return str(error)
+
+    @cached_property
+    def _nodes_or_reason(self) -> MotionNodes | str:
+        try:
+            graph, (q, v, row), p = self.map
+            J = derivative(graph, p, q.tolist())
+            require_few(graph.count([J]) * (len(q) + 1) // 2)  # about as many as ∂²p/∂θ² has
+            if self.kinematics.strained is None:
+                F = derivative(graph, p, row[:3].tolist())
+            else:
+                (F,) = run(graph, self.kinematics.strained, [row[:3], q])
+            return MotionNodes(graph, (q, v, row), p, F, J, derivative(graph, F, q.tolist()))
+        except Refused as error:
+            return str(error)
+
+
+@final
+class SamplesOfGraph(Samples):
+    """Samples of a traced kinematics. NumPy runs its operations on all points, so that JAX compiles nothing.
+
+    Args:
+        motion: the traced kinematics.
+        points: shape (N, 3) [m].
+    """
+
+    def __init__(self, motion: TracedMotion, points: np.ndarray) -> None:
+        self._motion, self._points, self._nodes = motion, points, motion.nodes
+        self._last: dict[str, tuple[bytes, list[np.ndarray]]] = {}
+
+    def positions(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        p, J = self._evaluated("positions", [self._nodes.p, self._nodes.J], q)
+        return p, J
+
+    def slopes(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        F, F_j = self._evaluated("slopes", [self._nodes.F, self._nodes.F_j], q)
+        return F, F_j
+
+    def _evaluated(self, name: str, parts: list[np.ndarray], q: np.ndarray) -> list[np.ndarray]:
+        key = q.tobytes()
+        if self._last.get(name, (None,))[0] != key:
+            self._last[name] = key, self._at(parts, q)
+        return self._last[name][1]
+
+    def _at(self, parts: list[np.ndarray], q: np.ndarray) -> list[np.ndarray]:
+        theta, _, row = self._nodes.inputs
+        wanted = [k for nodes in parts for k in nodes.ravel().tolist()]
+        values = np.empty((len(self._points), len(wanted)))
+        for first in range(0, len(self._points), _SOME):
+            some = self._points[first : first + _SOME]
+            given = {k: some[:, axis] for axis, k in enumerate(row[:3].tolist())}
+            given |= dict(zip(theta.tolist(), np.asarray(q, dtype=np.float64)))
+            values[first : first + len(some)] = np.transpose(self._nodes.graph.evaluated(wanted, given))
+        ends = np.cumsum([0, *(nodes.size for nodes in parts)])
+        return [values[:, a:b].reshape(-1, *nodes.shape) for a, b, nodes in zip(ends, ends[1:], parts)]
 
 
 @final

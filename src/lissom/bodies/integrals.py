@@ -41,6 +41,7 @@ from lissom.bodies.evaluation import (
     BatchedFunction,
     CompiledDerivatives,
     EvaluatedPoints,
+    TracedMotion,
     memoized,
     shared_by_equals,
 )
@@ -147,6 +148,11 @@ class ShapeIntegrals:
         if callable(self.density):
             return self.domain.weights * np.array([float(self.density(x)) for x in self.domain.points])
         return self.domain.weights * self.density
+
+    @cached_property
+    def motion(self) -> TracedMotion:
+        """The kinematics as scalar operations."""
+        return shared_by_equals(TracedMotion, self.kinematics)
 
     @cached_property
     def native(self) -> Any:

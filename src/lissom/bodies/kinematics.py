@@ -16,7 +16,14 @@ import numpy as np
 from lissom.bodies import jets
 from lissom.bodies.domains import Domain
 from lissom.bodies.enrichment import Enriched, further_shapes
-from lissom.bodies.evaluation import Samples, SamplesByJax, SamplesOfComposition
+from lissom.bodies.evaluation import (
+    Samples,
+    SamplesByJax,
+    SamplesOfComposition,
+    SamplesOfGraph,
+    TracedMotion,
+    shared_by_equals,
+)
 from lissom.bodies.jets import ORDER, FirstDerivatives, SecondDerivatives, Series, antiderivatives, compose
 from lissom.bodies.materials import Hyperelastic
 from lissom.errors import ModelError
@@ -66,7 +73,8 @@ class Kinematics(ABC):
 
     def samples(self, points: np.ndarray) -> Samples:
         """Positions and strains of points (N, 3) with NumPy, for the choice of a quadrature."""
-        return SamplesByJax(self, points)
+        traced = shared_by_equals(TracedMotion, self)
+        return SamplesByJax(self, points) if traced.why_python else SamplesOfGraph(traced, points)
 
     def stepped(self, count: int | None) -> Kinematics:
         """The kinematics with another number of integrator steps; with None the body chooses it."""
@@ -122,7 +130,8 @@ class ComposedKinematics(Kinematics):
     """
 
     def samples(self, points: np.ndarray) -> Samples:
-        return SamplesOfComposition(self, points)
+        traced = shared_by_equals(TracedMotion, self)
+        return SamplesOfComposition(self, points) if traced.why_python else SamplesOfGraph(traced, points)
 
     @abstractmethod
     def jets(self, points: Any, q: Any) -> Any:
@@ -157,12 +166,13 @@ def check_function(function: Any, n: Any, shape: tuple[int, ...], arguments: tup
     """Raise ModelError if a user's function is not callable, does not run under JAX, or returns a wrong shape."""
     checks.integer(n, f"{where}: n", least=1)
     try:
-        import jax  # noqa: F401
+        import jax
     except ImportError:
         raise ModelError(f"{where}: needs JAX: pip install 'lissom[deformable]'") from None
     checks.require(callable(function), f"{where}: function", "must be a function made of jax.numpy", function)
     try:
-        found = np.asarray(compiled(function)(*arguments))
+        results = in_double(jax.eval_shape)(function, *arguments)
+        found = np.asarray(jax.tree.map(lambda result: np.zeros(result.shape), results))
     except Exception as error:
         text = str(error).partition("\n")[0]
         rule = f"must be a function of {' and '.join(str(np.shape(a)) for a in arguments)} made of jax.numpy"

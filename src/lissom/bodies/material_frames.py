@@ -30,16 +30,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.bodies.evaluation import EvaluatedPoints, Places
+from lissom.bodies.evaluation import EvaluatedPoints, Places, TracedMotion, shared_by_equals
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, unpacked
 from lissom.bodies.kinematics import Kinematics, area_axes
 from lissom.bodies.twists import cross
 from lissom.robot import checks
-from lissom.robot.poses import PoseDerivatives, compiled, native_pose
+from lissom.robot.poses import PoseDerivatives, compiled, pose_code
 from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, copied, derivative, inputs, run
 
 if TYPE_CHECKING:
-    from lissom.tracing.native import Traced
+    from lissom.tracing.native import Code, Traced
 
 _RIGID = 1e-9  # largest deviation of axes from orthonormality
 _SAMPLES = 4  # number of θ at which orthonormality is checked
@@ -158,19 +158,26 @@ class MaterialFrame:
         kinematics, n = self.family.kinematics, self.n
         if self.is_linear or kinematics.is_of_cells or n > MOST_COORDINATES:
             return None
-        whole, graph = Graph(), Graph()
-        x, theta = inputs(whole, [(3,), (n,)])
-        (q,) = inputs(graph, [(n,)])
+        from lissom.tracing.code_cache import content_key, stored_code
+        from lissom.tracing.native import native_functions
+
         try:
-            (p,) = run(whole, kinematics.map, [x, theta])
+            whole, (theta, _, row), p = shared_by_equals(TracedMotion, kinematics).map
+            R = None  # of the cross-section, from ∂p/∂x
             if not self.turns:
                 R = run(whole, lambda: jnp.eye(3), [])[0]
-            elif kinematics.axes is None:
-                (R,) = run(whole, area_axes, [derivative(whole, p, x.tolist())])
-            else:
-                (R,) = run(whole, kinematics.axes, [x, theta])
-            at = [*map(graph.number, self.point.tolist()), *q.tolist()]
-            return native_pose(graph, copied(graph, whole, np.column_stack([R, p]), at), q, few=True)
+            elif kinematics.axes is not None:
+                (R,) = run(whole, kinematics.axes, [row[:3], theta])
+
+            def make() -> Code:
+                graph = Graph()
+                (q,) = inputs(graph, [(n,)])
+                axes = run(whole, area_axes, [derivative(whole, p, row[:3].tolist())])[0] if R is None else R
+                at = {**dict(enumerate(q.tolist())), **{2 * n + k: graph.number(x) for k, x in enumerate(self.point)}}
+                return pose_code(graph, copied(graph, whole, np.column_stack([axes, p]), at), q, few=True)
+
+            key = content_key("frame", whole, p, R, self.point)
+            return native_functions(stored_code(key, make))
         except Refused:
             return None
 

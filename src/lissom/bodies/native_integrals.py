@@ -12,11 +12,12 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.bodies.evaluation import MotionNodes
 from lissom.bodies.integrals import ShapeIntegrals, inertia, inertia_slopes, material_forces, material_slopes
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives
-from lissom.bodies.kinematics import Kinematics
-from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, derivative, inputs, require_few, run
-from lissom.tracing.native import Traced, native_code, table_of
+from lissom.tracing.code_cache import content_key, stored_code
+from lissom.tracing.graph import Refused, derivative, require_few, run
+from lissom.tracing.native import Code, Traced, code_of, native_functions, table_of
 
 
 @final
@@ -36,12 +37,7 @@ class NativeIntegrals:
 
 def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None, str]:
     """The native functions of a body, or the reason for which there are none."""
-    motion, law = integrals.kinematics, integrals.material
-    if motion.is_of_cells:
-        return None, "moves by functions of the cells of a mesh"
-    n = motion.n
-    if n > MOST_COORDINATES:
-        return None, f"has {n} coordinates, more than {MOST_COORDINATES}"
+    motion, law = integrals.motion, integrals.material
     moduli = law.moduli()
 
     def values(*given: Any) -> Any:
@@ -58,23 +54,18 @@ def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None,
         *found, pxH, HJ = inertia_slopes(m, x, v)
         return *found, K + d_q, pxH, HJ
 
-    sizes, graph = [n, n, 5], Graph()
-    q, v, row = inputs(graph, [(size,) for size in sizes])
+    def made(nodes: MotionNodes) -> Code:
+        graph, (q, v, row), p, F, J, F_j = nodes
 
-    def by(nodes: np.ndarray, variables: np.ndarray) -> np.ndarray:
-        return derivative(graph, nodes, variables.tolist())
+        def by(nodes: np.ndarray, variables: np.ndarray) -> np.ndarray:
+            return derivative(graph, nodes, variables.tolist())
 
-    def along(nodes: np.ndarray) -> np.ndarray:
-        return derivative(graph, nodes, q.tolist(), [v.tolist()])[..., 0]
+        def along(nodes: np.ndarray) -> np.ndarray:
+            return derivative(graph, nodes, q.tolist(), [v.tolist()])[..., 0]
 
-    try:
-        (p,) = run(graph, motion.map, [row[:3], q])
-        J = by(p, q)
-        require_few(graph.count([J]) * (n + 1) // 2)  # about as many as H has
         H = _symmetric(np.moveaxis(by(J, q), 0, -1))
         require_few(graph.count([H]))
-        F, h = _gradient(graph, motion, p, row[:3], q), along(along(p))
-        F_j = by(F, q)
+        h = along(along(p))
         F_jl = _symmetric(np.moveaxis(by(F_j, q), (2, 3), (0, 1)))
         J, F_j, h_q = J.T, np.moveaxis(F_j, -1, 0), by(h, q).T
         ends = [v, row[3:4], row[4:5]]
@@ -83,17 +74,19 @@ def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None,
             (graph, run(graph, derivatives, [p, F, J, F_j, H, F_jl, h_q, *ends])),
         ]
         require_few(max(graph.count(results) for _, results in functions))
+        table = table_of(graph, [results for _, results in functions], row.tolist(), (3, 4))
+        return code_of(functions, [len(q), len(v), len(row)], table)
+
+    try:
+        nodes = motion.nodes
+        key = content_key("integrals", *nodes[:1], *nodes[2:], law, moduli)
+        code = stored_code(key, lambda: made(nodes))
     except Refused as error:
         return None, str(error)
-    table = table_of(graph, [results for _, results in functions], row.tolist(), (3, 4))
+    assert code.table is not None
     points, weights, masses = integrals.domain.points, integrals.domain.weights, integrals.masses
-    filled = table.filled(np.column_stack([points, weights, masses]))
-    return NativeIntegrals(native_code(functions, sizes, table), filled), ""
-
-
-def _gradient(graph: Graph, motion: Kinematics, p: np.ndarray, x: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """The nodes of ∂p/∂x, up to a rotation from the left."""
-    return derivative(graph, p, x.tolist()) if motion.strained is None else run(graph, motion.strained, [x, q])[0]
+    filled = code.table.filled(np.column_stack([points, weights, masses]))
+    return NativeIntegrals(native_functions(code), filled), ""
 
 
 def _symmetric(nodes: np.ndarray) -> np.ndarray:

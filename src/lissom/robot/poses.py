@@ -22,7 +22,7 @@ from lissom.robot.fields import Numbers
 from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, derivative, inputs, require_few, run
 
 if TYPE_CHECKING:
-    from lissom.tracing.native import Traced
+    from lissom.tracing.native import Code, Traced
 
 _RIGID = 1e-9  # largest allowed deviation of a pose from a rigid transform
 _CHECKED = 5  # configurations at which a user's function is checked
@@ -268,13 +268,26 @@ def traced_pose(function: Callable[[Any], Any], n: int) -> tuple[Traced | None, 
         return None, str(error)
 
 
-def native_pose(graph: Graph, g: np.ndarray, q: np.ndarray, *, few: bool = False) -> Traced:
-    """The native functions of q of a pose with nodes g (3 or 4, 4): R, p, S, S_q; and S_qq.
+def native_pose(graph: Graph, g: np.ndarray, q: np.ndarray) -> Traced:
+    """The native functions of q of a pose with nodes g (4, 4): R, p, S, S_q; and S_qq.
+
+    Raises:
+        Refused: too many operations.
+    """
+    from lissom.tracing.code_cache import content_key, stored_code  # describing a robot needs no Warp
+    from lissom.tracing.native import native_functions
+
+    key = content_key("pose", graph, g)
+    return native_functions(stored_code(key, lambda: pose_code(graph, g, q)))
+
+
+def pose_code(graph: Graph, g: np.ndarray, q: np.ndarray, *, few: bool = False) -> Code:
+    """The code of `native_pose` for nodes g (3 or 4, 4).
 
     Raises:
         Refused: too many operations; with `few`, more than MOST_OPERATIONS.
     """
-    from lissom.tracing.native import native_code  # describing a robot needs no Warp
+    from lissom.tracing.native import code_of
 
     by = q.tolist()
     (S,) = run(graph, _columns, [g, derivative(graph, g, by)])
@@ -283,7 +296,7 @@ def native_pose(graph: Graph, g: np.ndarray, q: np.ndarray, *, few: bool = False
         require_few(graph.count([S_q]) * len(q))  # about as many as S_qq has
     S_qq = derivative(graph, S_q, by)
     functions = [(graph, (g[:3, :3], g[:3, 3], S, np.moveaxis(S_q, 1, -1))), (graph, (np.moveaxis(S_qq, 1, -1),))]
-    return native_code(functions, [len(q)])
+    return code_of(functions, [len(q)])
 
 
 _traced = lru_cache(maxsize=64)(traced_pose)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
@@ -72,6 +72,12 @@ class Graph:
         self.nodes: list[tuple[Any, ...]] = []
         self._known: dict[tuple[Any, ...], int] = {}
         self._replaced: dict[tuple[int, int], dict[int, int]] = {}
+
+    def copy(self) -> Graph:
+        """A graph with the same nodes, to which others can be added."""
+        other = Graph()
+        other.nodes, other._known = self.nodes.copy(), self._known.copy()
+        return other
 
     def _node(self, key: tuple[Any, ...]) -> int:
         found = self._known.get(key)
@@ -215,9 +221,9 @@ class Graph:
                     pending.extend(self.nodes[k][1:])
         return sorted(found)
 
-    def evaluated(self, results: Sequence[int], inputs: dict[int, np.ndarray]) -> list[np.ndarray]:
-        """The values of nodes for arrays of values of the input nodes."""
-        shape = next(iter(inputs.values())).shape
+    def evaluated(self, results: Sequence[int], inputs: Mapping[int, Any]) -> list[np.ndarray]:
+        """The values of nodes for values of the input nodes: arrays of one shape, or numbers."""
+        shape = np.broadcast_shapes(*map(np.shape, inputs.values()))
         with np.errstate(all="ignore"):
             known = self._evaluated(results, dict(inputs))
         return [np.broadcast_to(np.asarray(known[k], dtype=np.float64), shape) for k in results]
@@ -232,9 +238,14 @@ class Graph:
             elif operation == "integral":
                 x, h, s = operands
                 total = 0.0
-                for at, weight in zip(*GAUSS):
-                    total = total + weight * self._evaluated([h], {**known, s: known[x] * at})[h]
-                known[k] = total * known[x]
+                for at, weight in zip(*GAUSS) if x in known else ():
+                    inner = self._evaluated([h], {**known, s: known[x] * at})
+                    if h not in inner:  # depends on the variable of an outer integral
+                        break
+                    total = total + weight * inner[h]
+                else:
+                    if x in known:
+                        known[k] = total * known[x]
             elif all(x in known for x in operands):
                 known[k] = _FOLDS[operation](*(known[x] for x in operands))
         return known
@@ -318,6 +329,7 @@ def _primitive(name: str) -> Any:
     """A primitive of JAX that exists in traced functions only."""
     from jax.core import ShapedArray
     from jax.extend.core import Primitive
+    from jax.interpreters.batching import primitive_batchers
 
     primitive = Primitive(name)
 
@@ -326,7 +338,14 @@ def _primitive(name: str) -> Any:
         rows = parameters["integrand"].out_avals[0].shape[:-1] if name == _INTEGRAL else (parameters["count"],)
         return ShapedArray((*rows, *x.shape), x.dtype)
 
+    def batched(operands: Any, axes: Any, **parameters: Any) -> Any:
+        if any(axis is not None for axis in axes[:-1]):
+            raise Refused("maps an integral over values of θ; write the loop out")
+        out = primitive.bind(*operands, **parameters)
+        return out, axes[-1] + out.ndim - operands[-1].ndim
+
     primitive.def_abstract_eval(shaped)
+    primitive_batchers[primitive] = batched
     return primitive
 
 
@@ -450,7 +469,7 @@ def _substituted(graph: Graph, other: Graph, result: int, operands: list[int]) -
     return int(copied(graph, other, np.array(result), operands))
 
 
-def copied(graph: Graph, other: Graph, nodes: np.ndarray, operands: Sequence[int]) -> np.ndarray:
+def copied(graph: Graph, other: Graph, nodes: np.ndarray, operands: Sequence[int] | Mapping[int, int]) -> np.ndarray:
     """Nodes of another graph, with nodes of this one for its inputs."""
     found: dict[int, int] = {}
     for k in other.reached(nodes.ravel().tolist()):
@@ -599,7 +618,7 @@ class _Interpreter:
         import jax
 
         entries = _MOVES[equation.primitive.name]
-        numbered = [k for k in range(len(operands)) if entries == "all" or k in entries]
+        numbered = [k for k in range(len(operands)) if k in entries]
         if any(known[k] is None for k in range(len(operands)) if k not in numbered):
             raise Refused("takes an entry of an array by an index that depends on values; use where")
         with jax.ensure_compile_time_eval(), jax.enable_x64(True):
@@ -699,6 +718,25 @@ def _broadcast(self: _Interpreter, operands: list[np.ndarray], parameters: dict[
     return np.broadcast_to(operands[0].reshape(shape), parameters["shape"])
 
 
+def _padded(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
+    operand, value = operands
+    shape, places, kept = [], [], []
+    for size, (low, high, between) in zip(operand.shape, parameters["padding_config"]):
+        first, span = max(low, 0), size + max(size - 1, 0) * between
+        shape.append(first + span + max(high, 0))
+        places.append(slice(first, first + span, between + 1))
+        kept.append(slice(max(-low, 0), shape[-1] - max(-high, 0)))
+    out = np.full(shape, value, dtype=np.int64)
+    out[tuple(places)] = operand
+    return out[tuple(kept)]
+
+
+def _counted(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
+    shape, axis = parameters["shape"], parameters["dimension"]
+    row = np.arange(shape[axis]).reshape([-1 if k == axis else 1 for k in range(len(shape))])
+    return self.numbers(np.broadcast_to(row, shape))
+
+
 def _slice(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
     strides = parameters["strides"] or [1] * operands[0].ndim
     cut = zip(parameters["start_indices"], parameters["limit_indices"], strides)
@@ -753,6 +791,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "transpose": lambda self, operands, parameters: operands[0].transpose(parameters["permutation"]),
     "rev": lambda self, operands, parameters: np.flip(operands[0], parameters["dimensions"]),
     "slice": _slice,
+    "pad": _padded,
+    "iota": _counted,
     "concatenate": lambda self, operands, parameters: np.concatenate(operands, axis=parameters["dimension"]),
     "stack": lambda self, operands, parameters: np.stack(operands, axis=parameters["axis"]),
     "split": _split,
@@ -769,8 +809,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "cummin": _cumulation("min"),
 }
 # Operations that move entries, with the operands that hold entries; the others are indices.
-_MOVES: dict[str, Any] = {
-    "gather": (0,), "dynamic_slice": (0,), "dynamic_update_slice": (0, 1), "scatter": (0, 2), "pad": "all",
+_MOVES: dict[str, tuple[int, ...]] = {
+    "gather": (0,), "dynamic_slice": (0,), "dynamic_update_slice": (0, 1), "scatter": (0, 2),
 }  # fmt: skip
 _OTHERWISE = "write it with arithmetic, functions of jax.numpy and where"
 _ADVICE = {

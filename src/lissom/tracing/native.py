@@ -25,7 +25,7 @@ import warp as wp
 
 from lissom.lie.native import own_code
 from lissom.lie.types import CPU_FLAGS
-from lissom.tracing.graph import GAUSS, LEAVES, Graph
+from lissom.tracing.graph import GAUSS, LEAVES, Graph, copied
 
 _Number = ctypes.POINTER(ctypes.c_double)
 _Function = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Number), ctypes.POINTER(_Number))
@@ -39,7 +39,6 @@ _MOST_IN_ONE, _LINES = 3000, 500  # operations of a function that is not split, 
 _PARAMETERS = (
     "const double* const* in, double* const* out, const vector* outer, const vector* row, vector* w, vector* sum"
 )
-_MOST_IN_HASTE = 8000  # operations that are optimised at the compiler's usual level, which takes twice the time
 STUMPFF = 12  # length of an array of Stumpff functions, as in the header
 # Operations that take vectors alone; others mix vectors with numbers.
 _OF_VECTORS = frozenset({"where", "max", "min", "pow", "rem", "atan2", "and", "or", "xor"})
@@ -87,6 +86,14 @@ class Table:
     outer: tuple[int, ...]
     inner: tuple[int, ...]
     operations: tuple[int, int]
+
+    def alone(self) -> Table:
+        """The same table with a graph that has the nodes of its columns only."""
+        graph = Graph()
+        places = {self.graph.nodes[k][1]: graph.input(self.graph.nodes[k][1]) for k in self.rows}
+        wanted = [np.array(nodes, dtype=np.int64) for nodes in (self.rows, self.outer, self.inner)]
+        rows, outer, inner = (tuple(copied(graph, self.graph, nodes, places).tolist()) for nodes in wanted)
+        return Table(graph, rows, self.weights, outer, inner, self.operations)
 
     def filled(self, values: np.ndarray) -> np.ndarray:
         """The argument of the function for rows of entries (m, k): the number of loops over groups and of members,
@@ -451,10 +458,24 @@ def source(
     )
 
 
-def native_code(
+class Code(NamedTuple):
+    """Code of functions (1) of the same arguments.
+
+    Fields:
+        snippet: code that puts the addresses of the functions into an array.
+        operations: number of scalar operations of each.
+        table: rows over which the results are sums; None for functions that are no sums.
+    """
+
+    snippet: str
+    operations: tuple[int, ...]
+    table: Table | None
+
+
+def code_of(
     functions: Sequence[tuple[Graph, Sequence[np.ndarray]]], sizes: Sequence[int], table: Table | None = None
-) -> Traced:
-    """Compile functions (1) of the same arguments.
+) -> Code:
+    """The code of functions (1) of the same arguments.
 
     Args:
         functions: for each function its graph, and the nodes of the entries of its results.
@@ -470,15 +491,22 @@ def native_code(
     )
     head = f"using namespace traced;\nconstexpr int GAUSS = {len(GAUSS[0])};\n{rules}"
     snippet = f"{head}\nstruct Functions {{\n{parts}\n}};\n{ends}"
+    return Code(snippet, tuple(count for _, count in made), None if table is None else table.alone())
+
+
+def native_functions(code: Code) -> Traced:
+    """Compile the functions of a code."""
+    snippet, operations, _ = code
 
     @wp.func_native(snippet)
     def put_addresses(address: wp.array(dtype=wp.uint64)): ...
 
+    # At level 2 the compiler takes a third more time, for straight code that runs as fast
     options = {
         "enable_backward": False,
         "cpu_compiler_flags": CPU_FLAGS + " -relaxed-aliasing",
         "fast_math": False,
-        "optimization_level": 2 if sum(count for _, count in made) < _MOST_IN_HASTE else 1,
+        "optimization_level": 1,
         "extra_build_options": wp.ModuleBuildOptions(extra_cpu_preamble=own_code("tracing/native.h")),
     }
 
@@ -486,6 +514,6 @@ def native_code(
     def traced_functions(address: wp.array(dtype=wp.uint64)):
         put_addresses(address)
 
-    address = wp.zeros(len(functions), dtype=wp.uint64, device="cpu")
+    address = wp.zeros(len(operations), dtype=wp.uint64, device="cpu")
     wp.launch(traced_functions, 1, [address], device="cpu")
-    return Traced(tuple(map(int, address.numpy())), tuple(count for _, count in made), traced_functions)
+    return Traced(tuple(map(int, address.numpy())), operations, traced_functions)

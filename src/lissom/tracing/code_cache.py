@@ -1,0 +1,115 @@
+"""Cache on disk of the code of traced functions, beside that of Warp's kernels.
+
+A key is a hash of all that the code depends on: the traced operations of the user's function with their constants, the
+parameters of the library's own functions, the source of this library, and the versions of JAX and NumPy. So a second
+process traces the user's function, but neither differentiates it nor writes code. Functions whose content cannot be
+hashed have no key, and are not stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from lissom.tracing.graph import Graph
+from lissom.tracing.native import Code, Table
+
+_PACKAGE = Path(__file__).parents[1]
+_SOURCES = ("tracing/*.py", "bodies/*.py", "robot/poses.py")  # code that makes operations from a user's function
+_ON_DISK = 200_000_000  # largest size of the cache [bytes]
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def stored_code(key: str | None, make: Callable[[], Code]) -> Code:
+    """The code of a key from the cache, or from `make`, which is then stored."""
+    if key is None:
+        return make()
+    file = Path(str(wp.config.kernel_cache_dir)).parent / "lissom-traced" / f"{key}.json"
+    code = _from_disk(file)
+    if code is None:
+        code = make()
+        _put_on_disk(file, code)
+    return code
+
+
+def content_key(*parts: Any) -> str | None:
+    """A hash of parts: numbers, texts, arrays, graphs, tuples of these, and descriptions of this library made of these.
+    None if the content of a part is not known, as that of a user's function or class."""
+    try:
+        text = repr((_of_library(), *map(_content, parts)))
+    except TypeError:
+        return None
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _content(part: Any) -> Any:
+    if isinstance(part, Graph):
+        return part.nodes
+    if type(part) in _PLAIN:
+        return part
+    if isinstance(part, np.ndarray) and part.dtype.kind in "biuf":
+        return part.dtype.str, part.shape, part.tobytes()
+    if type(part) in (list, tuple):
+        return [_content(each) for each in part]
+    kind = type(part)
+    if is_dataclass(part) and kind.__module__.startswith("lissom."):
+        return kind.__module__, kind.__qualname__, [_content(getattr(part, field.name)) for field in fields(part)]
+    raise TypeError(f"no known content: {kind.__name__}")
+
+
+@cache
+def _of_library() -> str:
+    """A hash of the library's code that makes native code from a user's function."""
+    import jax
+
+    found = hashlib.sha256(f"{jax.__version__} {np.__version__}".encode())
+    for pattern in _SOURCES:
+        for path in sorted(_PACKAGE.glob(pattern)):
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _from_disk(file: Path) -> Code | None:
+    """Code from the cache; None if it has none, or a broken file."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        given = json.loads(file.read_text(encoding="utf-8"))
+        table = given["table"]
+        if table is not None:
+            graph = Graph()
+            graph.nodes = [tuple(node) for node in table.pop("nodes")]
+            table = Table(graph, **{name: tuple(value) for name, value in table.items()})
+        code = Code(given["snippet"], tuple(given["operations"]), table)
+        os.utime(file)
+        return code
+    return None
+
+
+def _put_on_disk(file: Path, code: Code) -> None:
+    """Write code to the cache, whose oldest files are deleted beyond its largest size. A folder that cannot be written
+    is no error."""
+    table = None
+    if code.table is not None:
+        names = ("rows", "weights", "outer", "inner", "operations")
+        table = {"nodes": code.table.graph.nodes, **{name: getattr(code.table, name) for name in names}}
+    text = json.dumps({"snippet": code.snippet, "operations": code.operations, "table": table}, default=int)
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile("w", dir=file.parent, suffix=".part", delete=False, encoding="utf-8") as part:
+            part.write(text)
+        os.replace(part.name, file)
+        known = sorted(((x.stat().st_mtime, x.stat().st_size, x) for x in file.parent.glob("*.json")), reverse=True)
+        total = np.cumsum([size for _, size, _ in known])
+        for (_, _, path), so_far in zip(known, total):
+            if so_far > _ON_DISK and path != file:
+                path.unlink(missing_ok=True)

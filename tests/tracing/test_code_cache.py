@@ -1,0 +1,133 @@
+"""The cache of the code of traced functions: its keys, its files, and the functions that come from it."""
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lissom.bodies import native_integrals as making
+from lissom.bodies.domains import DomainCylinder
+from lissom.bodies.integrals import ShapeIntegrals
+from lissom.bodies.kinematics import KinematicsFunction
+from lissom.bodies.materials import HyperelasticLinear, HyperelasticUniaxial
+from lissom.robot import poses
+from lissom.tracing import code_cache
+from lissom.tracing.code_cache import content_key, stored_code
+from lissom.tracing.graph import trace
+from lissom.tracing.native import code_of
+
+LENGTH = 0.2
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """An empty cache."""
+    (tmp_path / "kernels").mkdir()
+    monkeypatch.setattr(code_cache.wp.config, "kernel_cache_dir", str(tmp_path / "kernels"))
+    return tmp_path / "lissom-traced"
+
+
+def bent(scale: float) -> KinematicsFunction:
+    """A motion with a constant in its closure."""
+
+    def move(x, q):
+        s = x[0] / LENGTH
+        return x + scale * jnp.array([q[0] * s, q[1] * s * s, jnp.sin(q[1]) * x[1] * s])
+
+    return KinematicsFunction(move, 2)
+
+
+def integrals(scale: float, law=None) -> ShapeIntegrals:
+    """Integrals of a body in a fresh object, which shares nothing with others."""
+    law = HyperelasticUniaxial(young=1e5, poisson=0.4, damping_time=0.01) if law is None else law
+    return ShapeIntegrals(bent(scale), DomainCylinder(LENGTH, 0.01), law, 1000.0)
+
+
+def values(body: ShapeIntegrals) -> list[np.ndarray]:
+    """All results of the first native function of a body."""
+    n, native = 2, body.native
+    shapes = [(3,), (3, 3), (n, 3), (n, 3, 3), (n, n), (3,), (3,), (n, 3), (n,), (), (n,), (n, n)]
+    found = [np.zeros(shape) for shape in shapes]
+    native.functions.call(0, [np.array([0.3, -0.2]), np.array([0.1, 0.7]), native.table], found)
+    return found
+
+
+def test_second_use_neither_differentiates_nor_writes_code(folder, monkeypatch):
+    """A body of the same content takes its code from the cache, with the same bits of results and of tables."""
+    first = integrals(1.0)
+    expected = values(first)
+    assert len(list(folder.glob("*.json"))) == 1
+
+    def never(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr(making, "code_of", never)
+    monkeypatch.setattr(making, "table_of", never)
+    second = integrals(1.0)
+    assert all(map(np.array_equal, expected, values(second)))
+    assert np.array_equal(first.native.table, second.native.table)
+
+
+def test_bodies_of_other_content_have_code_of_their_own(folder):
+    """A constant of a closure, and a number of the material, are part of the key."""
+    stiffer = HyperelasticUniaxial(young=2e5, poisson=0.4, damping_time=0.01)
+    linear = HyperelasticLinear(young=1e5, poisson=0.4, damping_time=0.01)
+    forces = [values(body)[10] for body in map(integrals, (1.0, 0.5, 1.0, 1.0), (None, None, stiffer, linear))]
+    assert len(list(folder.glob("*.json"))) == 4
+    assert not any(np.array_equal(forces[0], other) for other in forces[1:])
+
+
+def test_poses_come_from_the_cache(folder, monkeypatch):
+    """A pose of the same content takes its code from the cache; one with another constant does not."""
+
+    def turning(rate: float):
+        def pose(q):
+            c, s = jnp.cos(rate * q[0]), jnp.sin(rate * q[0])
+            return jnp.array([[c, -s, 0, 0.1 * c], [s, c, 0, 0.1 * s], [0, 0, 1, 0], [0, 0, 0, 1]])
+
+        return pose
+
+    at = np.array([[0.4]])
+    first = poses.PoseFunction(turning(2.0), 1).derivatives(at)
+    monkeypatch.setattr(poses, "derivative", None)
+    second = poses.PoseFunction(turning(2.0), 1).derivatives(at)
+    assert all(map(np.array_equal, first, second))
+    with pytest.raises(TypeError):
+        poses.PoseFunction(turning(3.0), 1).derivatives(at)
+
+
+def test_what_has_no_known_content_has_no_key(folder):
+    """Functions and classes of a user are not stored."""
+
+    class Own:
+        pass
+
+    graph, nodes = trace(lambda x: (x * x,), [(2,)])
+    assert content_key(Own()) is None
+    assert content_key(len) is None
+    code = stored_code(None, lambda: code_of([(graph, nodes)], [2]))
+    assert code.operations == (2,)
+    assert not folder.exists()
+
+
+def test_broken_files_are_made_again(folder):
+    """A file that cannot be read is replaced."""
+    graph, nodes = trace(lambda x: (jnp.sin(x) * 2.0,), [(2,)])
+    key = content_key("test", graph)
+    made = stored_code(key, lambda: code_of([(graph, nodes)], [2]))
+    file = folder / f"{key}.json"
+    whole = file.read_text(encoding="utf-8")
+    for broken in ("", whole[: len(whole) // 2], "[]", "{}", '{"snippet": "", "operations": 1, "table": null}'):
+        file.write_text(broken, encoding="utf-8")
+        assert stored_code(key, lambda: made) == made
+        assert file.read_text(encoding="utf-8") == whole
+
+
+def test_cache_has_a_largest_size(folder, monkeypatch):
+    """The oldest files are deleted; the newest one stays."""
+    graph, nodes = trace(lambda x: (jnp.cos(x),), [(2,)])
+    monkeypatch.setattr(code_cache, "_ON_DISK", 1)
+    for name in ("a", "b"):
+        stored_code(content_key(name), lambda: code_of([(graph, nodes)], [2]))
+    assert [file.stem for file in folder.glob("*.json")] == [content_key("b")]
