@@ -180,15 +180,8 @@ class Model:
     def only_touches(self) -> bool:
         """Whether contacts act on the robot, and neither fluid, springs between points, loops, couplings of joints nor
         tendons with straight or elastic pieces."""
-        elastic = self.joint_couplings.elastic_names
-        others = (
-            self.fluid.node,
-            self.fluid.tail_node,
-            self.springs,
-            self.segments.channel,
-            self.spools.channel,
-            elastic,
-        )
+        wet, springs = (self.fluid.node, self.fluid.tail_node), (self.springs, self.joint_couplings.elastic_names)
+        others = *wet, *springs, self.segments.channel, self.spools.channel
         return len(self.contacts.pair) > 0 and not self.n_rows and not any(len(rows) > 0 for rows in others)
 
     @cached_property
