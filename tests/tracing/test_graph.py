@@ -9,7 +9,7 @@ from lissom.bodies.twists import exp
 from lissom.robot.poses import in_double
 from lissom.tracing import native
 from lissom.tracing.graph import Graph, Refused, derivative, inputs, integral, run, trace
-from lissom.tracing.native import LANES, code_of, native_functions, table_of
+from lissom.tracing.native import LANES, code_of, compiled_functions, table_of
 
 RNG = np.random.default_rng(0)
 
@@ -19,7 +19,7 @@ def both_ways(function, *values):
     shapes = [np.shape(value) for value in values]
     graph, nodes = trace(function, shapes)
     found = [np.full(part.shape, np.nan) for part in nodes]
-    native_functions(code_of([(graph, nodes)], [int(np.prod(shape)) for shape in shapes])).call(0, values, found)
+    compiled_functions(code_of([(graph, nodes)], [int(np.prod(shape)) for shape in shapes])).call(0, values, found)
     return [np.asarray(part) for part in jax.tree.leaves(in_double(function)(*values))], found
 
 
@@ -90,7 +90,7 @@ def test_derivatives_are_those_of_jax():
     parts = [nodes, first, derivative(graph, first, by), derivative(graph, derivative(graph, first, by), by),
              derivative(graph, nodes, by, along)]  # fmt: skip
     found = [np.full(part.shape, np.nan) for part in parts]
-    native_functions(code_of([(graph, parts)], [3, 3])).call(0, [x, rate], found)
+    compiled_functions(code_of([(graph, parts)], [3, 3])).call(0, [x, rate], found)
     slopes = [function]
     for _ in range(3):
         slopes.append(jax.jacfwd(slopes[-1]))
@@ -111,7 +111,7 @@ def test_sums_over_rows():
     graph, nodes = trace(function, [(2,), (3,)])
     table = table_of(graph, [nodes], [2, 3, 4], (2,))
     assert [len(part) for part in (table.outer, table.inner)] == [2, 2]  # x², x; y, w
-    code = native_functions(code_of([(graph, nodes)], [2, 3], table))
+    code = compiled_functions(code_of([(graph, nodes)], [2, 3], table))
     groups = np.repeat(rows[: 2 * LANES], 7, axis=0) * np.linspace((1.0, 1.0, 1.0), (1.0, 2.0, -1.0), 14 * LANES)
     for given in (rows, groups[:-1]):
         out, filled = np.zeros(3), table.filled(given)
@@ -171,7 +171,7 @@ def test_integrals_and_twists(lines, monkeypatch):
     table = table_of(graph, [results], row.tolist(), (2,))
     at, rows = np.array([0.7, -0.4]), np.array([[0.5, 0.2, 1.0], [0.3, 4.9, 2.0], [0.5, -0.3, 0.5], [4.0, 0.1, 1.0]])
     out = [np.zeros(part.shape) for part in results]
-    native_functions(code_of([(graph, results)], [2, 3], table)).call(0, [at, table.filled(rows)], out)
+    compiled_functions(code_of([(graph, results)], [2, 3], table)).call(0, [at, table.filled(rows)], out)
 
     def plain(q):
         total = 0.0
@@ -195,7 +195,7 @@ def test_sines_of_four_numbers():
     q, row = inputs(graph, [(1,), (2,)])
     (values,) = run(graph, lambda q, x: x[1] * jnp.stack([jnp.sin(q[0] * x[0]), jnp.cos(q[0] * x[0])]), [q, row])
     table = table_of(graph, [[values]], row.tolist(), (1,))
-    code = native_functions(code_of([(graph, [values])], [1, 2], table))
+    code = compiled_functions(code_of([(graph, [values])], [1, 2], table))
     for x in np.concatenate([RNG.uniform(-1e4, 1e4, 50), RNG.uniform(-4, 4, 50), [0.0, 1e-9, 3e5, -1e300]]):
         out = np.zeros(2)
         code.call(0, [np.ones(1), table.filled(np.array([[x, 1.0]]))], [out])

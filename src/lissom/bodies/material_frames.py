@@ -159,7 +159,7 @@ class MaterialFrame:
         if self.is_linear or kinematics.is_of_cells or n > MOST_COORDINATES:
             return None
         from lissom.tracing.code_cache import content_key, stored_code
-        from lissom.tracing.native import native_functions
+        from lissom.tracing.native import compiled_functions
 
         try:
             whole, (theta, _, row), p = shared_by_equals(TracedMotion, kinematics).map
@@ -177,7 +177,7 @@ class MaterialFrame:
                 return pose_code(graph, copied(graph, whole, np.column_stack([axes, p]), at), q, few=True)
 
             key = content_key("frame", whole, p, R, self.point)
-            return native_functions(stored_code(key, make))
+            return compiled_functions(stored_code(key, make))
         except Refused:
             return None
 

@@ -17,7 +17,7 @@ from lissom.bodies.integrals import ShapeIntegrals, inertia, inertia_slopes, mat
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives
 from lissom.tracing.code_cache import content_key, stored_code
 from lissom.tracing.graph import Refused, derivative, require_few, run
-from lissom.tracing.native import Code, Traced, code_of, native_functions, table_of
+from lissom.tracing.native import Code, Traced, code_of, compiled_functions, table_of
 
 
 @final
@@ -86,7 +86,7 @@ def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None,
     assert code.table is not None
     points, weights, masses = integrals.domain.points, integrals.domain.weights, integrals.masses
     filled = code.table.filled(np.column_stack([points, weights, masses]))
-    return NativeIntegrals(native_functions(code), filled), ""
+    return NativeIntegrals(compiled_functions(code), filled), ""
 
 
 def _symmetric(nodes: np.ndarray) -> np.ndarray:

@@ -87,12 +87,7 @@ def may_have_stored_poses() -> bool:
     ...
 
 
-def _unless_rigid(value: str) -> str:
-    """Native code of a function that returns a value, and false in kernels of rigid robots."""
-    return f"#ifdef {served(RIGID)}\n    return false;\n#else\n    return {value};\n#endif\n"
-
-
-@wp.func_native(_unless_rigid("true"))
+@wp.func_native(f"#ifdef {served(RIGID)}\n    return false;\n#else\n    return true;\n#endif\n")
 def may_have_strains() -> bool:
     """Whether some nodes may be intervals of rods, or joints whose constant twist is no screw."""
     ...
@@ -104,7 +99,9 @@ def are_all_screws() -> bool:
     ...
 
 
-@wp.func_native(_unless_rigid(f"{served(MORE)} || {served(TOUCH)}"))
+@wp.func_native(
+    f"#ifdef {served(RIGID)}\n    return false;\n#else\n    return {served(MORE)} || {served(TOUCH)};\n#endif\n"
+)
 def may_have_pose_springs() -> bool:
     """Whether spherical and free joints may have springs."""
     ...

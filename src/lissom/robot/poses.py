@@ -275,10 +275,10 @@ def native_pose(graph: Graph, g: np.ndarray, q: np.ndarray) -> Traced:
         Refused: too many operations.
     """
     from lissom.tracing.code_cache import content_key, stored_code  # describing a robot needs no Warp
-    from lissom.tracing.native import native_functions
+    from lissom.tracing.native import compiled_functions
 
     key = content_key("pose", graph, g)
-    return native_functions(stored_code(key, lambda: pose_code(graph, g, q)))
+    return compiled_functions(stored_code(key, lambda: pose_code(graph, g, q)))
 
 
 def pose_code(graph: Graph, g: np.ndarray, q: np.ndarray, *, few: bool = False) -> Code:

@@ -494,7 +494,7 @@ def code_of(
     return Code(snippet, tuple(count for _, count in made), None if table is None else table.alone())
 
 
-def native_functions(code: Code) -> Traced:
+def compiled_functions(code: Code) -> Traced:
     """Compile the functions of a code."""
     snippet, operations, _ = code
 
