@@ -112,6 +112,23 @@ def test_parallel_cylinders_press_along_a_line(kind, turn):
     assert crossed < 0.2 * expected
 
 
+def test_rods_are_parallel_in_parts():
+    """Where a curved rod follows a straight one the law is that of a line, and where it crosses it that of a point."""
+    robot = ls.Robot("pair", gravity=(0, 0, 0))
+    curved = ls.Rod(LENGTH, ls.SectionCircle(RADII[0]), ls.BasisLegendre(bending_z=1), RUBBER,
+                    reference_strain=[0, 0, 2.0, 1, 0, 0])  # fmt: skip
+    straight = ls.Rod(LENGTH, ls.SectionCircle(RADII[1]), ls.BasisLegendre(bending_z=1), STEEL)
+    upper = np.eye(4)
+    upper[2, 3] = sum(RADII) - DEPTH
+    robot.add_link("a", curved, ls.JointFree(), placement=upper)
+    robot.add_link("b", straight, ls.JointFree())
+    robot.add_contact("touch", "a", others="b", friction=0.0)
+    model = robot.build()
+    force = np.linalg.norm(ls.contact_forces(model, model.neutral()).force.sum(axis=0))
+    assert 0.0 < force < 0.25 * np.pi * modulus(RUBBER, STEEL) * LENGTH * DEPTH
+    assert set(model.contacts.law[:, 1]) == {1.0, 1.5}
+
+
 def test_a_cylinder_rests_along_another():
     """A cylinder that rests along a round rail sinks by its weight over π/4 E* l."""
     robot, (small, large) = ls.Robot("rail"), RADII

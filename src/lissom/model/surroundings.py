@@ -361,13 +361,14 @@ class SurroundingsBuilder:
             modulus = contact.stiffness or layer_stiffness(own, other, body.layer, layer)
         ours, parallel = self._geometry(met[:, 0]), self._parallel(met, geometry)
         exponents, weights = factors(ours, geometry, parallel, on_layer=bool(contact.surface))
+        curvatures = np.broadcast_to(geometry.low + geometry.high, len(met))
         for exponent in np.unique(exponents).tolist():
             rows = exponents == exponent
             factor, mass = float(weights[rows].mean()), self.masses[link]
             row = self._add_law(contact, chosen_law(contact, own, other, modulus, exponent, factor, mass))
             self.pairs.append(np.column_stack([met[rows], np.full(rows.sum(), row)]).astype(np.int32))
             self.weights.append(weights[rows])
-            self.rises.append(self._rises(met[rows, 0], geometry))
+            self.rises.append(curvatures[rows] / 12.0 * self._spreads(met[rows, 0]))
 
     def _parallel(self, met: np.ndarray, geometry: Geometry) -> np.ndarray:
         """Whether the axes of rods and cylinders and those of obstacles are parallel within 10 degrees in the neutral
@@ -394,10 +395,11 @@ class SurroundingsBuilder:
             return self._axis(self.balls[obstacle.ball])
         return neutral_pose(obstacle.node)[:3, :3] @ obstacle.frame[:3, 2]
 
-    def _rises(self, balls: np.ndarray, geometry: Geometry) -> np.ndarray:
-        """The lengths by which the curvature of obstacles reduces the mean depths of the cells of balls [m]."""
+    def _spreads(self, balls: np.ndarray) -> np.ndarray:
+        """The sums of the squared edges of the cells of balls [m²]. The curvature of an obstacle reduces the mean depth
+        of a cell by a twelfth of its product with this sum."""
         edges = np.array([self.balls[k].cell for k in balls]).reshape(-1, 6)
-        return (geometry.low + geometry.high) / 12.0 * np.einsum("ij,ij->i", edges, edges)
+        return np.einsum("ij,ij->i", edges, edges)
 
     def _add_law(self, contact: Contact, law: Law) -> int:
         """The number of a new row of the laws."""
