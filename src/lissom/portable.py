@@ -1,4 +1,4 @@
-"""What other processes read: files that are whole, and pickles of what holds a user's functions.
+"""What other processes read: files that are whole, caches on disk, and pickles of what holds a user's functions.
 
 Functions that a module names travel by that name, Warp functions too. Others, such as lambdas, travel by cloudpickle
 where it is installed; where it is not, the error names the function and what to do.
@@ -11,17 +11,18 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from threading import get_ident
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from lissom.errors import ModelError
 
 NEW = ".new"  # in the name of a file that is being written
 _FAILURES = (pickle.PicklingError, AttributeError, TypeError)
+_Found = TypeVar("_Found")
 
 
 def reduced(make: Any, state: Any, subject: str) -> tuple[Any, ...]:
@@ -158,3 +159,28 @@ def whole(path: Path) -> Iterator[Path]:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def read_cached(file: Path, read: Callable[[Path], _Found]) -> _Found | None:
+    """What `read` finds in a file of a cache; None if there is no such file or it is broken, when `read` raises an
+    OSError, ValueError, KeyError, TypeError or EOFError."""
+    with suppress(OSError, ValueError, KeyError, TypeError, EOFError):
+        found = read(file)
+        os.utime(file)
+        return found
+    return None
+
+
+def write_cached(file: Path, write: Callable[[Any], Any], most: int) -> None:
+    """Write a file of a cache by a function of a binary file. The files of its kind beside it that were not read for
+    the longest time are deleted beyond `most` bytes. A folder that cannot be written is no error."""
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, write)
+        others = file.parent.glob(f"*{file.suffix}")
+        known = sorted(((x.stat().st_mtime, x.stat().st_size, x) for x in others if x != file), reverse=True)
+        total = file.stat().st_size
+        for _, size, path in known:
+            total += size
+            if total > most:
+                path.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ ONLY = {
     "errors": (),
     "portable": ("errors",),
     "lie": ("errors",),
-    "tracing": ("lie",),  # user functions to native code
+    "tracing": ("errors", "portable", "lie"),  # user functions to native code
     "robot": ("errors", "portable", "tracing"),  # plain data: no numerics of ours
     "bodies": ("errors", "portable", "robot", "tracing"),  # integrals over bodies, by NumPy and JAX alone
     "model": ("errors", "portable", "lie", "robot", "bodies"),

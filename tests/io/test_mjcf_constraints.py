@@ -237,10 +237,7 @@ def test_dampers_of_actuators(tmp_path):
     """They act on joints and on tendons of several joints, beside the law of the actuator."""
     more = """<actuator><general name="one" joint="l1" gear="2" damping="3"/>
       <position name="several" tendon="one" kp="2" damping="0.7"/></actuator>"""
-    try:
-        robot, compiled = load(file(tmp_path, "", more))
-    except ls.ModelError:
-        pytest.skip("MuJoCo is older than dampers of actuators")
+    robot, compiled = load(file(tmp_path, "", more))
     model, rng = robot.build(), np.random.default_rng(6)
     for _ in range(3):
         q, v, u = rng.uniform(-1, 1, model.nq), rng.uniform(-1, 1, model.nv), rng.uniform(-2, 2, model.nu)

@@ -15,12 +15,9 @@ O(h⁴) up to the ends. Distances of a mesh are those of float32, about 1e-7 of 
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import final
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -29,6 +26,7 @@ import warp as wp
 
 from lissom.errors import ModelError
 from lissom.lie.types import kernel_options, vec3
+from lissom.portable import read_cached, write_cached
 from lissom.robot.sampled_shapes import (
     SampledShape,
     ShapeFunction,
@@ -203,10 +201,10 @@ def _mesh_grid(solid: Solid, low: np.ndarray, spacing: float, count: np.ndarray)
     grid = _in_use.get(key.digest())
     if grid is None:
         file = _folder() / f"{key.hexdigest()}.npy"
-        c = _from_disk(file, count)
+        c = read_cached(file, lambda path: _stored(path, count))
         if c is None:
-            c = coefficients(_mesh_distances(solid, low, spacing, count))
-            _put_on_disk(file, c)
+            c = made = coefficients(_mesh_distances(solid, low, spacing, count))
+            write_cached(file, lambda stream: np.save(stream, made), _ON_DISK)
         grid = Grid(low, np.full(3, spacing), (0.0, 0.0, 0.0), c)
         _in_use[key.digest()] = grid
     return grid
@@ -259,26 +257,9 @@ def _folder() -> Path:
     return Path(str(wp.config.kernel_cache_dir)).parent / "lissom-grids"
 
 
-def _from_disk(file: Path, count: np.ndarray) -> np.ndarray | None:
-    """Coefficients from the cache; None if it has none, or a broken file."""
-    with suppress(OSError, ValueError, EOFError):
-        c = np.load(file, allow_pickle=False)
-        if c.shape == tuple(count + 2) and c.dtype == np.float64 and np.isfinite(c).all():
-            os.utime(file)
-            return c
-    return None
-
-
-def _put_on_disk(file: Path, c: np.ndarray) -> None:
-    """Write coefficients to the cache, whose oldest files are deleted beyond its largest size. A folder that cannot be
-    written is no error."""
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=file.parent, suffix=".part", delete=False) as part:
-            np.save(part, c)
-        os.replace(part.name, file)
-        known = sorted(((x.stat().st_mtime, x.stat().st_size, x) for x in file.parent.glob("*.npy")), reverse=True)
-        total = np.cumsum([size for _, size, _ in known])
-        for (_, _, path), so_far in zip(known, total):
-            if so_far > _ON_DISK and path != file:
-                path.unlink(missing_ok=True)
+def _stored(file: Path, count: np.ndarray) -> np.ndarray:
+    """Coefficients in a file of the cache."""
+    c = np.load(file, allow_pickle=False)
+    if c.shape != tuple(count + 2) or c.dtype != np.float64 or not np.isfinite(c).all():
+        raise ValueError
+    return c

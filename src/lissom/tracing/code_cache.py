@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
 import warp as wp
 
+from lissom.portable import read_cached, write_cached
 from lissom.tracing.graph import Graph
 from lissom.tracing.native import Code, Table
 
@@ -36,10 +34,10 @@ def stored_code(key: str | None, make: Callable[[], Code]) -> Code:
     if key is None:
         return make()
     file = Path(str(wp.config.kernel_cache_dir)).parent / "lissom-traced" / f"{key}.json"
-    code = _from_disk(file)
+    code = read_cached(file, _read)
     if code is None:
-        code = make()
-        _put_on_disk(file, code)
+        code = made = make()
+        write_cached(file, lambda stream: stream.write(_written(made)), _ON_DISK)
     return code
 
 
@@ -80,36 +78,20 @@ def _of_library() -> str:
     return found.hexdigest()
 
 
-def _from_disk(file: Path) -> Code | None:
-    """Code from the cache; None if it has none, or a broken file."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        given = json.loads(file.read_text(encoding="utf-8"))
-        table = given["table"]
-        if table is not None:
-            graph = Graph()
-            graph.nodes = [tuple(node) for node in table.pop("nodes")]
-            table = Table(graph, **{name: tuple(value) for name, value in table.items()})
-        code = Code(given["snippet"], tuple(given["operations"]), table)
-        os.utime(file)
-        return code
-    return None
+def _read(file: Path) -> Code:
+    given = json.loads(file.read_text(encoding="utf-8"))
+    table = given["table"]
+    if table is not None:
+        graph = Graph()
+        graph.nodes = [tuple(node) for node in table.pop("nodes")]
+        table = Table(graph, **{name: tuple(value) for name, value in table.items()})
+    return Code(given["snippet"], tuple(given["operations"]), table)
 
 
-def _put_on_disk(file: Path, code: Code) -> None:
-    """Write code to the cache, whose oldest files are deleted beyond its largest size. A folder that cannot be written
-    is no error."""
+def _written(code: Code) -> bytes:
     table = None
     if code.table is not None:
         names = ("rows", "weights", "outer", "inner", "operations")
         table = {"nodes": code.table.graph.nodes, **{name: getattr(code.table, name) for name in names}}
-    text = json.dumps({"snippet": code.snippet, "operations": code.operations, "table": table}, default=int)
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", dir=file.parent, suffix=".part", delete=False, encoding="utf-8") as part:
-            part.write(text)
-        os.replace(part.name, file)
-        known = sorted(((x.stat().st_mtime, x.stat().st_size, x) for x in file.parent.glob("*.json")), reverse=True)
-        total = np.cumsum([size for _, size, _ in known])
-        for (_, _, path), so_far in zip(known, total):
-            if so_far > _ON_DISK and path != file:
-                path.unlink(missing_ok=True)
+    text = {"snippet": code.snippet, "operations": code.operations, "table": table}
+    return json.dumps(text, default=int).encode()
