@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
+from lissom.bodies.material_frames import point_numbers
 from lissom.cli.descriptions import python_functions
 
 LENGTH = 0.1
@@ -112,6 +113,28 @@ def test_adaptive_steps_run_in_kernels():
     energies = [ls.energy(model, q, v) for q, v in zip(motion.q, motion.v)]
     total = np.array([e.kinetic + e.gravitational + e.elastic for e in energies])
     assert np.abs(total - total[0]).max() < 1e-5 * max(e.kinetic for e in energies)
+
+
+@pytest.mark.parametrize("turns", [True, False])
+def test_points_of_a_body_share_their_functions(turns):
+    """Purpose: one pair of native functions serves the frames at all points, and gives what JAX gives."""
+    law = ls.HyperelasticSaintVenantKirchhoff(young=2e5, poisson=0.3)
+    body = ls.DeformableBody(ls.KinematicsFunction(pad, 2), ls.DomainBox(LENGTH, 0.03, 0.02), law, 1e3)
+    rng = np.random.default_rng(5)
+    points = rng.uniform([0.0, -0.015, -0.01], [LENGTH, 0.015, 0.01], (5, 3))
+    frames = [body.frames.at(x, turns=turns) for x in [*points, np.zeros(3)]]
+    assert len({frame.native.address for frame in frames}) == 1
+    q = rng.uniform(-0.4, 0.4, 2)
+    expected = body.frames.derivatives(frames, q[None])
+    for k, (frame, numbers) in enumerate(zip(frames, point_numbers(frames))):
+        R, p, S, S_q = places = [np.empty(shape) for shape in ((3, 3), 3, (2, 6), (2, 2, 6))]
+        S_qq = np.empty((2, 2, 2, 6))
+        frame.native.call(0, [q, numbers], places)
+        frame.native.call(1, [q, numbers], [S_qq])
+        assert_close(R, expected.g[0, k, :3, :3])
+        assert_close(p, expected.g[0, k, :3, 3])
+        for found, part in ((S, expected.S), (S_q, expected.S_q), (S_qq, expected.S_qq)):
+            assert_close(found, part[0, k])
 
 
 def test_reasons_are_given():

@@ -6,6 +6,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 
 import lissom as ls
+from lissom.bodies.meshes import box_mesh
 
 SOFT = ls.Material(young=2e6, poisson=0.45, density=1000.0, friction=0.5)
 G = 9.81
@@ -156,6 +157,54 @@ def test_patches_converge(name):
     order = -np.polyfit(np.log(counts), np.log(np.maximum(errors, 1e-9)), 1)[0]
     assert order > least, (order, errors)
     assert abs(force(True) / limit - 1.0) < 1e-2, (order, errors)
+
+
+def deformable(domain):
+    """A body that stretches, in the undeformed shape."""
+    law = ls.HyperelasticSaintVenantKirchhoff(young=2e5, poisson=0.3)
+    return ls.DeformableBody(ls.KinematicsFunction(lambda x, q: x * (1.0 + q[0]), 1), domain, law, 1000.0)
+
+
+def cone(depth):
+    """∫ δ over a cone from 20 to 15 mm radius that lies with its axis along a plane, by quadrature."""
+    widest = 0.2 * min(1.0, depth / 0.005)
+    return quad(lambda x: cap(r := 0.02 - 0.025 * x, r, r - 0.02 + depth), 0.0, widest)[0]
+
+
+DOMAINS = {
+    "cylinder": (lambda: ls.DomainCylinder(0.2, 0.02), 0.02, lambda d: 0.2 * cap(0.02, 0.02, d), 2e-3),
+    "tube": (lambda: ls.DomainAnnulus(0.2, 0.02, 0.015), 0.02, lambda d: 0.2 * cap(0.02, 0.02, d), 2e-3),
+    "cone": (lambda: ls.DomainCone(0.2, 0.02, 0.015), 0.02, cone, 1e-2),
+    "box": (lambda: ls.DomainBox(0.2, 0.04, 0.03), 0.015, lambda d: 0.2 * 0.04 * d, 1e-12),
+    "mesh": (lambda: ls.DomainTetrahedra(*box_mesh((0.2, 0.04, 0.04), (5, 2, 1))), 0.02, lambda d: 0.2 * 0.04 * d,
+             1e-12),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_deformable_bodies_of_every_form(name):
+    """Purpose: with the default number of cells the force on a deformable body is within 1 % of the integral of the
+    pressure."""
+    domain, reach, volume, tolerance = DOMAINS[name]
+    depth = 2e-3
+    force, _ = pressed(deformable(domain()), depth, reach, stiffness=1e7)
+    np.testing.assert_allclose(force, [0, 0, 1e7 * volume(depth)], rtol=tolerance, atol=1e-6)
+
+
+def test_deformable_bodies_on_an_edge():
+    """A box that leans by an angle touches with two sides: ∫ δ is a wedge of depth d."""
+    tilt, depth, width = 0.1, 2e-3, 0.04
+    robot = ls.Robot("leaning", gravity=(0, 0, 0))
+    robot.add_link("body", deformable(ls.DomainBox(0.2, width, width)), ls.JointFree())
+    floor = np.eye(4)
+    floor[:3, :3] = ls.lie.so3_exp([tilt, 0.0, 0.0])
+    normal = floor[:3, 2]
+    floor[:3, 3] = (depth - 0.5 * width * (np.sin(tilt) + np.cos(tilt))) * normal
+    robot.add_contact("floor", "body", ls.ShapePlane(), placement=floor, surface=True, friction=0.0, stiffness=1e7)
+    model = robot.build()
+    force = ls.contact_forces(model, model.neutral()).force.sum(axis=0)
+    wedge = 0.2 * 0.5 * depth**2 * (1.0 / np.tan(tilt) + np.tan(tilt))
+    np.testing.assert_allclose(force, 1e7 * wedge * normal, rtol=1e-12, atol=1e-9)
 
 
 def test_bodies_of_every_form_carry_their_area():

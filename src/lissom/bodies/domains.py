@@ -16,6 +16,7 @@ import numpy as np
 from lissom.bodies import cubature, surfaces
 from lissom.bodies.cubature import Line
 from lissom.robot import checks
+from lissom.robot.surface_points import box_points, revolved_points, ring_points, skin_points, triangle_points
 
 MOST_DEGREE = 60
 _DEGREE = 6  # degree of the quadrature of a domain without a body that chooses one
@@ -71,6 +72,14 @@ class Domain(ABC):
     @abstractmethod
     def surface(self) -> Surface:
         """The boundary as a closed surface of triangles."""
+
+    def surface_cells(self, n: int) -> np.ndarray:
+        """About n² cells of the surface as rows (m, 14) of robot.surface_points, for contacts. By default they are the
+        triangles of `surface`, or groups of their corners if these are more than 4 n²."""
+        vertices, triangles = self.surface()
+        if len(triangles) <= 4 * n * n:
+            return triangle_points(vertices, triangles)
+        return skin_points(vertices, triangles, n * n)
 
     @abstractmethod
     def check(self, where: str) -> None:
@@ -162,6 +171,19 @@ def _revolved(
     return _swept(length * along.at, length * along.weights, across, areas.reshape(len(along.at), -1))
 
 
+def _round_cells(length: float, radii: tuple[float, float], n: int, inner: float = 0.0) -> np.ndarray:
+    """Cells of a truncated cone or a tube: 2 n around and n/2 along it, n around and n/4 rings on its ends. The radii
+    are those of the base and of the tip."""
+    x = np.linspace(0.0, length, max(n // 2, 1) + 1)
+    out = [revolved_points(x, np.linspace(*radii, len(x)), 2 * n)]
+    if inner > 0.0:
+        out.append(revolved_points(x, np.full(len(x), inner), 2 * n, -1.0))
+    for at, side, radius in ((0.0, -1.0, radii[0]), (length, 1.0, radii[1])):
+        if radius > 0.0:
+            out.append(ring_points(at, side, radius, inner, n, max(n // 4, 1)))
+    return np.concatenate(out)
+
+
 def _axis(length: float, y: float, z: float) -> dict[str, np.ndarray]:
     """Places on the axis, and two on the rim of the tip, in the directions y and z. With the tip they define a
     frame."""
@@ -211,6 +233,9 @@ class DomainCylinder(SweptDomain):
         x = np.linspace(0.0, self.length, surfaces.ALONG)
         return Surface(*surfaces.revolved(x, np.full(len(x), self.radius)))
 
+    def surface_cells(self, n: int) -> np.ndarray:
+        return _round_cells(self.length, (self.radius, self.radius), n)
+
 
 @final
 @dataclass(frozen=True)
@@ -254,6 +279,9 @@ class DomainAnnulus(SweptDomain):
     def surface(self) -> Surface:
         x = np.linspace(0.0, self.length, surfaces.ALONG)
         return Surface(*surfaces.revolved(x, np.full(len(x), self.outer), np.full(len(x), self.inner)))
+
+    def surface_cells(self, n: int) -> np.ndarray:
+        return _round_cells(self.length, (self.outer, self.outer), n, self.inner)
 
 
 @final
@@ -309,6 +337,9 @@ class DomainCone(SweptDomain):
         x = np.linspace(0.0, self.length, surfaces.ALONG)
         return Surface(*surfaces.revolved(x, self._radius(x)))
 
+    def surface_cells(self, n: int) -> np.ndarray:
+        return _round_cells(self.length, (self.base_radius, self.tip_radius), n)
+
 
 @final
 @dataclass(frozen=True)
@@ -353,6 +384,14 @@ class DomainBox(SweptDomain):
 
     def surface(self) -> Surface:
         return Surface(*surfaces.box(self.length, self.width_y, self.width_z))
+
+    def surface_cells(self, n: int) -> np.ndarray:
+        half = 0.5 * np.array([self.length, self.width_y, self.width_z])
+        ratios = [max(half[a], half[b]) / min(half[a], half[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
+        few = max(round(n / np.sqrt(2.0 * np.minimum(ratios, 2.0).sum())), 1)  # along the shorter edges
+        rows = box_points(half, few)
+        rows[:, 0] += half[0]
+        return rows
 
 
 def surface_balls(domain: Domain, count: int) -> np.ndarray:

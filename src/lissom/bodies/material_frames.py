@@ -39,7 +39,7 @@ from lissom.robot.poses import PoseDerivatives, compiled, pose_code
 from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, copied, derivative, inputs, run
 
 if TYPE_CHECKING:
-    from lissom.tracing.native import Code, Traced
+    from lissom.tracing.native import Code, Table, Traced
 
 _RIGID = 1e-9  # largest deviation of axes from orthonormality
 _SAMPLES = 4  # number of θ at which orthonormality is checked
@@ -69,6 +69,45 @@ class MaterialFrames:
     def at(self, point: Any, *, turns: bool) -> MaterialFrame:
         """The frame at a material point (3,)."""
         return MaterialFrame(self, np.array(point, dtype=np.float64), turns)
+
+    def native(self, turns: bool) -> tuple[Traced, Table] | None:
+        """The native functions of a frame, as those of PoseFunction, which serve all points. They take the columns of
+        the table for a point as second argument. None for frames that Python computes."""
+        key = "native", turns
+        if key not in self.compiled:
+            self.compiled[key] = self._traced(turns)
+        return self.compiled[key]
+
+    def _traced(self, turns: bool) -> tuple[Traced, Table] | None:
+        import jax.numpy as jnp
+
+        kinematics, n = self.kinematics, self.kinematics.n
+        if kinematics.is_of_cells or n > MOST_COORDINATES:
+            return None
+        from lissom.tracing.code_cache import content_key, stored_code
+        from lissom.tracing.native import compiled_functions
+
+        try:
+            whole, (theta, _, row), p = shared_by_equals(TracedMotion, kinematics).map
+            R = None  # of the cross-section, from ∂p/∂x
+            if not turns:
+                R = run(whole, lambda: jnp.eye(3), [])[0]
+            elif kinematics.axes is not None:
+                (R,) = run(whole, kinematics.axes, [row[:3], theta])
+
+            def make() -> Code:
+                graph = Graph()
+                q, x = inputs(graph, [(n,), (3,)])
+                axes = run(whole, area_axes, [derivative(whole, p, row[:3].tolist())])[0] if R is None else R
+                at = {**dict(enumerate(q.tolist())), **{2 * n + k: node for k, node in enumerate(x.tolist())}}
+                g = copied(graph, whole, np.column_stack([axes, p]), at)
+                return pose_code(graph, g, q, row=x.tolist(), few=True)
+
+            code = stored_code(content_key("frame", whole, p, R), make)
+            assert code.table is not None
+            return compiled_functions(code), code.table
+        except Refused:
+            return None
 
     def derivatives(
         self,
@@ -147,39 +186,8 @@ class MaterialFrame:
     @property
     def native(self) -> Traced | None:
         """The native functions of the pose, as those of PoseFunction; None for poses that Python computes."""
-        key = "native", self.point.tobytes(), self.turns
-        if key not in self.family.compiled:
-            self.family.compiled[key] = self._traced()
-        return self.family.compiled[key]
-
-    def _traced(self) -> Traced | None:
-        import jax.numpy as jnp
-
-        kinematics, n = self.family.kinematics, self.n
-        if self.is_linear or kinematics.is_of_cells or n > MOST_COORDINATES:
-            return None
-        from lissom.tracing.code_cache import content_key, stored_code
-        from lissom.tracing.native import compiled_functions
-
-        try:
-            whole, (theta, _, row), p = shared_by_equals(TracedMotion, kinematics).map
-            R = None  # of the cross-section, from ∂p/∂x
-            if not self.turns:
-                R = run(whole, lambda: jnp.eye(3), [])[0]
-            elif kinematics.axes is not None:
-                (R,) = run(whole, kinematics.axes, [row[:3], theta])
-
-            def make() -> Code:
-                graph = Graph()
-                (q,) = inputs(graph, [(n,)])
-                axes = run(whole, area_axes, [derivative(whole, p, row[:3].tolist())])[0] if R is None else R
-                at = {**dict(enumerate(q.tolist())), **{2 * n + k: graph.number(x) for k, x in enumerate(self.point)}}
-                return pose_code(graph, copied(graph, whole, np.column_stack([axes, p]), at), q, few=True)
-
-            key = content_key("frame", whole, p, R, self.point)
-            return compiled_functions(stored_code(key, make))
-        except Refused:
-            return None
+        known = None if self.is_linear else self.family.native(self.turns)
+        return None if known is None else known[0]
 
     @property
     def slopes(self) -> np.ndarray:
@@ -213,6 +221,11 @@ class MaterialFrame:
 
     def _pose(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """R and p at one θ."""
+        if self.native is not None:
+            sizes = 9, 3, 6 * self.n, 6 * self.n**2
+            R, p, *_ = found = [np.empty(size) for size in sizes]
+            self.native.call(0, [np.ascontiguousarray(q), *point_numbers([self])], found)
+            return R.reshape(3, 3), p
         if self.family.points is not None:
             g = self.family.derivatives([self], q[None], curved=False, sloped=False).g[0, 0]
             return g[:3, :3], g[:3, 3]
@@ -222,6 +235,20 @@ class MaterialFrame:
             self.family.compiled[key] = compiled(poses)
         R, p = self.family.compiled[key](q)
         return np.asarray(R)[0], np.asarray(p)[0]
+
+
+def point_numbers(poses: Sequence[Any]) -> list[np.ndarray]:
+    """The numbers (c,) that native functions of frames take beside the coordinates; none for other poses."""
+    numbers, groups = [np.zeros(0)] * len(poses), dict[tuple[int, bool], list[int]]()
+    for m, pose in enumerate(poses):
+        if isinstance(pose, MaterialFrame) and pose.native is not None:
+            groups.setdefault((id(pose.family), pose.turns), []).append(m)
+    for (_, turns), members in groups.items():
+        known = poses[members[0]].family.native(turns)
+        rows = known[1].columns(np.stack([poses[m].point for m in members]))
+        for m, row in zip(members, rows):
+            numbers[m] = np.ascontiguousarray(row)
+    return numbers
 
 
 def _poses(kinematics: Kinematics, points: np.ndarray, turning: np.ndarray) -> Callable[[Any], tuple[Any, Any]]:

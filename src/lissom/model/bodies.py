@@ -30,7 +30,7 @@ from lissom.robot.meshes import FittedBalls, MeshBalls, check_balls
 from lissom.robot.poses import PoseFunction
 from lissom.robot.robot import Link
 from lissom.robot.sections import Constitution, Section, SectionGeneral
-from lissom.robot.surface_points import end_points, section_points, skin_points
+from lissom.robot.surface_points import end_points, section_points
 
 WORLD: Frame = (None, IDENTITY)
 
@@ -483,14 +483,13 @@ class PlacedDeformableBody(PlacedBody):
         return Material(young=2.0 * shear * (1.0 + poisson), poisson=poisson, density=1.0)
 
     def balls(self, contact: Contact, where: str) -> Iterator[tuple[Any, Point, np.ndarray]]:
-        surface = self.body.domain.surface()
         if contact.surface:
-            for row in skin_points(*surface, contact.count**2):
+            for row in self.body.domain.surface_cells(contact.count):
                 node, G = self.anchor(row[:3].tolist())
                 yield tuple(row[:3].tolist()), (node, G[:3, 3]), turned(G, row)
             return
         rows = self.body.ball_rows
-        width = 2.0 * np.sqrt(surface.area / (np.pi * max(len(rows), 1)))
+        width = 2.0 * np.sqrt(self.body.domain.surface().area / (np.pi * max(len(rows), 1)))
         for *x, radius in rows.tolist():
             node, _ = self.point(x)
             yield tuple(x), (node, np.zeros(3)), ball_row(radius, 0.0 if radius > 0.0 else width)

@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.bodies.integrals import LinearCoefficients, ShapeIntegrals
-from lissom.bodies.material_frames import MaterialFrame
+from lissom.bodies.material_frames import MaterialFrame, point_numbers
 from lissom.model.groups import Addresses, Floats, Ints, Matrices3, Vectors3, Vectors6Rows
 from lissom.model.nodes import Flesh, Key, Node
 from lissom.robot.poses import PoseFunction, PoseSpline
@@ -42,6 +42,8 @@ class Maps:
     coefficient: Vectors6Rows  # of each power of the distance from the start of a piece (pieces, 6, 6)
     place_function: Addresses  # native function of R, p, S and S_q, and that of S_qq; 0 where there is none
     curve_function: Addresses
+    point_start: Ints  # start of the numbers that the native functions of a material point take
+    point: Floats
 
     def __len__(self) -> int:
         return len(self.node)
@@ -78,7 +80,7 @@ def map_tables(nodes: list[Node]) -> Maps:
     straight = [_straight(node) for _, node in found]
     pieces = [node.pose.pieces() for _, node in found if isinstance(node.pose, PoseSpline)]
     counts = iter([len(knot) for knot, _ in pieces])
-    native = _addresses([node.pose for _, node in found])
+    native, points = _addresses([node.pose for _, node in found]), point_numbers([node.pose for _, node in found])
     room = [next(counts) if isinstance(node.pose, PoseSpline) else 0 for _, node in found]
     return Maps(
         node=np.array([k for k, _ in found], dtype=np.int32),
@@ -96,6 +98,8 @@ def map_tables(nodes: list[Node]) -> Maps:
         coefficient=np.concatenate([np.zeros((0, 6, 6)), *(c for _, c in pieces)]),
         place_function=native[0],
         curve_function=native[1],
+        point_start=starts(np.array([len(numbers) for numbers in points], dtype=int)),
+        point=np.concatenate([np.zeros(0), *points]),
     )
 
 

@@ -8,7 +8,7 @@ the child's frame and their derivatives:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import factorial
@@ -281,13 +281,15 @@ def native_pose(graph: Graph, g: np.ndarray, q: np.ndarray) -> Traced:
     return compiled_functions(stored_code(key, lambda: pose_code(graph, g, q)))
 
 
-def pose_code(graph: Graph, g: np.ndarray, q: np.ndarray, *, few: bool = False) -> Code:
+def pose_code(graph: Graph, g: np.ndarray, q: np.ndarray, *, row: Sequence[int] = (), few: bool = False) -> Code:
     """The code of `native_pose` for nodes g (3 or 4, 4).
 
+    Args:
+        row: input nodes on which g depends beside q. The columns of this row are the second argument of the functions.
     Raises:
         Refused: too many operations; with `few`, more than MOST_OPERATIONS.
     """
-    from lissom.tracing.native import code_of
+    from lissom.tracing.native import code_of, table_of
 
     by = q.tolist()
     (S,) = run(graph, _columns, [g, derivative(graph, g, by)])
@@ -296,7 +298,9 @@ def pose_code(graph: Graph, g: np.ndarray, q: np.ndarray, *, few: bool = False) 
         require_few(graph.count([S_q]) * len(q))  # about as many as S_qq has
     S_qq = derivative(graph, S_q, by)
     functions = [(graph, (g[:3, :3], g[:3, 3], S, np.moveaxis(S_q, 1, -1))), (graph, (np.moveaxis(S_qq, 1, -1),))]
-    return code_of(functions, [len(q)])
+    if not row:
+        return code_of(functions, [len(q)])
+    return code_of(functions, [len(q), len(row)], row=table_of(graph, [nodes for _, nodes in functions], row, ()))
 
 
 _traced = lru_cache(maxsize=64)(traced_pose)

@@ -32,8 +32,8 @@ def _edge(half: float, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def box_points(half: np.ndarray, n: int) -> np.ndarray:
-    """Points on the six faces of a box, n along the shorter edge of each face and up to 2 n along the longer one, where
-    cells are squares; rows (m, 14)."""
+    """Points on the six faces of a box with half-edges (3,), n along the shorter edge of each face and up to 2 n along
+    the longer one, where cells are squares; rows (m, 14)."""
     out = []
     for axis in range(3):
         a, b = (k for k in range(3) if k != axis)
@@ -90,6 +90,41 @@ def _flat_end(x: float, side: float, disc: np.ndarray) -> np.ndarray:
     rows[:, 0], rows[:, 1:3], rows[:, 4], rows[:, 5] = x, disc[:, :2], disc[:, 2], side
     rows[:, 9:11], rows[:, 12:14] = disc[:, 3:5], disc[:, 5:7]
     return rows
+
+
+def revolved_points(x: np.ndarray, radius: np.ndarray, around: int, side: float = 1.0) -> np.ndarray:
+    """Points on a surface of revolution about x, one in each of `around` cells of each ring between two stations, rows
+    (m, 14).
+
+    Args:
+        x, radius: stations (k,) and radii there [m].
+        side: 1 outside, -1 for the inner side of a tube.
+    """
+    step, change = np.diff(x), np.diff(radius)
+    slant = np.hypot(step, change)
+    r = 0.5 * (radius[1:] + radius[:-1])
+    width = r * pi / around  # half of a cell's edge around
+    flat = r - width**2 / (6.0 * r)  # at the mean place of the curved cell
+    angle = 2.0 * pi * (np.arange(around) + 0.5) / around
+    c, s = np.cos(angle), np.sin(angle)
+    zero = np.zeros((len(r), around))
+    place = np.stack([zero + 0.5 * (x[1:] + x[:-1])[:, None], np.outer(flat, c), np.outer(flat, s)], axis=-1)
+    up, out = (-change / slant)[:, None], (step / slant)[:, None]
+    normal = side * np.stack([zero + up, out * c, out * s], axis=-1)
+    along = 0.5 * np.stack([zero + step[:, None], np.outer(change, c), np.outer(change, s)], axis=-1)
+    across = width[:, None, None] * np.stack([zero, zero - s, zero + c], axis=-1)
+    area = zero + (2.0 * width * slant)[:, None]
+    return np.concatenate([place, zero[..., None], area[..., None], normal, along, across], axis=-1).reshape(
+        -1, COLUMNS
+    )
+
+
+def ring_points(x: float, side: float, outer: float, inner: float, around: int, rings: int) -> np.ndarray:
+    """Points on a flat annulus at x, which faces along side · x, rows (m, 14)."""
+    angle = 2.0 * pi * np.arange(around) / around
+    return _flat_end(
+        x, side, disc_points(outer * np.column_stack([np.cos(angle), np.sin(angle)]), rings, inner / outer)
+    )
 
 
 def round_radius(section: Any, s: float) -> float | None:
@@ -165,6 +200,11 @@ def skin_points(vertices: np.ndarray, triangles: np.ndarray, most: int) -> np.nd
     return rows
 
 
+def triangle_points(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+    """One point for each triangle, rows (m, 14)."""
+    return _grouped(vertices[triangles], np.arange(len(triangles)))
+
+
 def mesh_points(vertices: np.ndarray, triangles: np.ndarray, n: int) -> np.ndarray:
     """About 6 n² points of a rigid surface of triangles, rows (m, 14). Large triangles are divided, small ones share a
     cell, which has their area and its first and second moments."""
@@ -180,7 +220,13 @@ def mesh_points(vertices: np.ndarray, triangles: np.ndarray, n: int) -> np.ndarr
     own = np.where(small, -1, np.arange(len(corners)))
     bins = np.column_stack([np.floor(centre / size).astype(int), face, side, own])
     bins[~small, :5] = 0
-    cell = np.unique(bins, axis=0, return_inverse=True)[1].ravel()
+    return _grouped(corners, np.unique(bins, axis=0, return_inverse=True)[1].ravel())
+
+
+def _grouped(corners: np.ndarray, cell: np.ndarray) -> np.ndarray:
+    """Rows of the cells to which triangles with given corners (m, 3, 3) belong: the area of the triangles, and its
+    first and second moments."""
+    area, centre = 0.5 * np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), corners.mean(axis=1)
     weight = np.linalg.norm(area, axis=1)
     arms = corners - centre[:, None]
     within = np.einsum("kia,kib->kab", arms, arms) / 12.0

@@ -95,6 +95,11 @@ class Table:
         rows, outer, inner = (tuple(copied(graph, self.graph, nodes, places).tolist()) for nodes in wanted)
         return Table(graph, rows, self.weights, outer, inner, self.operations)
 
+    def columns(self, values: np.ndarray) -> np.ndarray:
+        """The columns for rows of entries (m, k), those of groups first, shape (m, c)."""
+        known = self.graph.evaluated([*self.outer, *self.inner], dict(zip(self.rows, values.T)))
+        return np.array(known).reshape(-1, len(values)).T
+
     def filled(self, values: np.ndarray) -> np.ndarray:
         """The argument of the function for rows of entries (m, k): the number of loops over groups and of members,
         then columns of LANES groups and their members."""
@@ -113,8 +118,7 @@ class Table:
             padded[g, :, 0] = values[group == g][0, 0]
         padded[group[order], member] = values[order]
         flat = padded.reshape(-1, values.shape[1])
-        known = self.graph.evaluated([*self.outer, *self.inner], dict(zip(self.rows, flat.T)))
-        columns = np.array(known).reshape(-1, together, LANES, count).transpose(1, 3, 0, 2)
+        columns = self.columns(flat).T.reshape(-1, together, LANES, count).transpose(1, 3, 0, 2)
         n = len(self.outer)
         parts = np.concatenate([
             columns[:, 0, :n].reshape(together, -1), columns[:, :, n:].reshape(together, -1)
@@ -202,7 +206,8 @@ class _Writer:
     Args:
         graph: the nodes.
         leaf: code of an input.
-        columns: code of the nodes that are columns of a table, and the bit of the rows that they belong to.
+        columns: code of the nodes that are columns of a table, and the bit of the rows that they belong to; that of
+            the state if there is one row only.
         results: nodes that are wanted.
     """
 
@@ -271,7 +276,7 @@ class _Writer:
     def _define(self, k: int, scope: _Scope, operation: str) -> None:
         operands = self.graph.nodes[k][1:]
         if k in self.columns:
-            scope.names[k] = self.columns[k][0], True
+            scope.names[k] = self.columns[k][0], self.columns[k][1] != _STATE
             return
         if operation in ("number", "input"):
             scope.names[k] = (_literal if operation == "number" else self.leaf)(operands[0]), False
@@ -391,14 +396,14 @@ def _literal(value: float) -> str:
 
 
 def source(
-    name: str, graph: Graph, sizes: Sequence[int], results: Sequence[np.ndarray], table: Table | None
+    name: str, graph: Graph, sizes: Sequence[int], results: Sequence[np.ndarray], table: Table | None, row: Table | None
 ) -> tuple[str, int]:
     """The code of a function (1) and its number of operations.
 
     Args:
         sizes: numbers of entries of the arguments.
         results: nodes of the entries of the results.
-        table: rows over which the results are sums; they are the last argument. None: the results are no sums.
+        table, row: as of `code_of`.
     """
     starts = np.cumsum([0, *sizes])
 
@@ -412,6 +417,10 @@ def source(
             for c, k in enumerate(nodes):
                 test = " != 0.0" if graph.nodes[k][0] in _LOGICAL else ""
                 columns[k] = f"({array}[{c}]{test})" if test else f"{array}[{c}]", bit
+    elif row is not None:
+        for c, k in enumerate((*row.outer, *row.inner)):
+            entry = f"in[{len(sizes) - 1}][{c}]"
+            columns[k] = f"({entry} != 0.0)" if graph.nodes[k][0] in _LOGICAL else entry, _STATE
     entries = [(r, e, k) for r, nodes in enumerate(results) for e, k in enumerate(nodes.ravel().tolist())]
     writer = _Writer(graph, leaf, columns, [k for _, _, k in entries])
     scopes = [writer.before, writer.outer, writer.inner]
@@ -464,7 +473,7 @@ class Code(NamedTuple):
     Fields:
         snippet: code that puts the addresses of the functions into an array.
         operations: number of scalar operations of each.
-        table: rows over which the results are sums; None for functions that are no sums.
+        table: the rows over which the results are sums, or the one on which they depend; None without either.
     """
 
     snippet: str
@@ -473,7 +482,10 @@ class Code(NamedTuple):
 
 
 def code_of(
-    functions: Sequence[tuple[Graph, Sequence[np.ndarray]]], sizes: Sequence[int], table: Table | None = None
+    functions: Sequence[tuple[Graph, Sequence[np.ndarray]]],
+    sizes: Sequence[int],
+    table: Table | None = None,
+    row: Table | None = None,
 ) -> Code:
     """The code of functions (1) of the same arguments.
 
@@ -481,8 +493,9 @@ def code_of(
         functions: for each function its graph, and the nodes of the entries of its results.
         sizes: numbers of entries of the arguments.
         table: rows over which the results are sums; they are the last argument. None: the results are no sums.
+        row: instead of that, the description of one row on which the results depend. The last argument are its columns.
     """
-    made = [source(f"run{k}", graph, sizes, results, table) for k, (graph, results) in enumerate(functions)]
+    made = [source(f"run{k}", graph, sizes, results, table, row) for k, (graph, results) in enumerate(functions)]
     parts = "\n".join(text for text, _ in made)
     ends = "\n".join(f"address[{k}] = (unsigned long long)(void*)&Functions::run{k};" for k in range(len(made)))
     rules = "\n".join(
@@ -491,7 +504,8 @@ def code_of(
     )
     head = f"using namespace traced;\nconstexpr int GAUSS = {len(GAUSS[0])};\n{rules}"
     snippet = f"{head}\nstruct Functions {{\n{parts}\n}};\n{ends}"
-    return Code(snippet, tuple(count for _, count in made), None if table is None else table.alone())
+    rows = table or row
+    return Code(snippet, tuple(count for _, count in made), None if rows is None else rows.alone())
 
 
 def compiled_functions(code: Code) -> Traced:
