@@ -36,7 +36,7 @@ from lissom.bodies.kinematics import Kinematics, area_axes
 from lissom.bodies.twists import cross
 from lissom.robot import checks
 from lissom.robot.poses import PoseDerivatives, compiled, pose_code
-from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, copied, derivative, inputs, run
+from lissom.tracing.graph import Graph, Refused, copied, derivative, inputs, run
 
 if TYPE_CHECKING:
     from lissom.tracing.native import Code, Traced
@@ -146,18 +146,27 @@ class MaterialFrame:
 
     @property
     def native(self) -> Traced | None:
-        """The native functions of the pose, as those of PoseFunction; None for poses that Python computes."""
+        """The native functions of the pose, as those of PoseFunction; None if `why_python` gives a reason."""
+        return self._native_or_reason[0]
+
+    @property
+    def why_python(self) -> str:
+        """The reason for which Python computes the pose; empty if kernels do."""
+        return self._native_or_reason[1]
+
+    @property
+    def _native_or_reason(self) -> tuple[Traced | None, str]:
         key = "native", self.point.tobytes(), self.turns
         if key not in self.family.compiled:
             self.family.compiled[key] = self._traced()
         return self.family.compiled[key]
 
-    def _traced(self) -> Traced | None:
+    def _traced(self) -> tuple[Traced | None, str]:
         import jax.numpy as jnp
 
         kinematics, n = self.family.kinematics, self.n
-        if self.is_linear or kinematics.is_of_cells or n > MOST_COORDINATES:
-            return None
+        if self.is_linear:
+            return None, ""
         from lissom.tracing.code_cache import content_key, stored_code
         from lissom.tracing.native import compiled_functions
 
@@ -177,9 +186,9 @@ class MaterialFrame:
                 return pose_code(graph, copied(graph, whole, np.column_stack([axes, p]), at), q, few=True)
 
             key = content_key("frame", whole, p, R, self.point)
-            return compiled_functions(stored_code(key, make))
-        except Refused:
-            return None
+            return compiled_functions(stored_code(key, make)), ""
+        except Refused as error:
+            return None, str(error)
 
     @property
     def slopes(self) -> np.ndarray:

@@ -19,12 +19,14 @@ LISSOM_INLINE void follow_function(
 #endif
 }
 
-// S_qq of map m at the coordinates of the last call of `follow_function`.
-LISSOM_INLINE void curve_function(const Tables& t, const Scratch& s, int i, int m) {
+// S_vv of map m at the coordinates of the last call of `follow_function`, and at its rates, which start at `first` in v.
+LISSOM_INLINE void curve_function(
+    const Tables& t, const Scratch& s, int i, int m, array<double> v, int first
+) {
 #if !defined(__CUDACC__) && !defined(__CUDA_ARCH__)
     typedef void (*Function)(const double* const*, double* const*);
-    const double* in[] = {row(s.maps.x, i) + t.maps.column_start.data[m]};
-    double* out[] = {(double*)(row(s.maps.S_qq, i) + t.maps.triple_start.data[m])};
+    const double* in[] = {row(s.maps.x, i) + t.maps.column_start.data[m], row(v, i) + first};
+    double* out[] = {(double*)(row(s.maps.S_vv, i) + t.maps.column_start.data[m])};
     ((Function)t.maps.curve_function.data[m])(in, out);
 #endif
 }
