@@ -1,6 +1,7 @@
 """Tendons, chambers and pressures inside deformable bodies: native code in kernels against JAX, and what only kernels
 do."""
 
+from dataclasses import dataclass
 from functools import cache
 
 import jax
@@ -12,6 +13,7 @@ import warp as wp
 import lissom as ls
 from lissom.bodies.pulls import pulls_on
 from lissom.cli.descriptions import python_functions
+from lissom.dynamics.actuation import length_accelerations
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
 from lissom.lie.types import kernel_options
 from lissom.model.tables import TablesStruct
@@ -77,6 +79,26 @@ def driven(motion) -> ls.Robot:
     return robot
 
 
+@dataclass(frozen=True, eq=False)
+class Hold(ls.gym.Task):
+    """Keep a body in its shape."""
+
+    def start(self, random):
+        return ls.gym.TaskStart(q=0.1 * random.normal(size=self.model.nq), goal=np.zeros(1))
+
+    def observe(self, state):
+        return np.concatenate([state.q, state.v], axis=1)
+
+    def reward(self, state):
+        return -(state.q**2).sum(axis=1)
+
+    def terminated(self, state):
+        return np.abs(state.q).max(axis=1) > 1e3
+
+    def observation_limits(self):
+        return -1e6, 1e6
+
+
 INPUTS = np.array([1.0, 0.5, 2e3, 1e3, 1e2, 1e3])
 
 
@@ -129,6 +151,8 @@ def test_kernels_have_the_functions_of_python():
         found, expected = call(native, *values), call(python, *values)
         for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (found, expected)), strict=True):
             assert_close(one, other, 1e-10)
+    rates = [length_accelerations(model, q, v)[:5] for model in (native, python)]  # a pressure has no length
+    assert_close(*rates, 1e-10)
     found, expected = ls.solve_statics(native, u=0.1 * INPUTS), ls.solve_statics(python, u=0.1 * INPUTS)
     np.testing.assert_allclose(found.q, expected.q, atol=1e-9)
 
@@ -174,6 +198,21 @@ def test_gradients_are_those_of_differences():
     slopes = [weights @ (roll(u + h * move).q[-1] - roll(u - h * move).q[-1]) / (2.0 * h) for h in steps]
     expected = (4.0 * slopes[1] - slopes[0]) / 3.0
     assert (found.u * move).sum() == pytest.approx(expected, rel=1e-7)
+
+
+def test_environments_are_single_ones():
+    """Purpose: copies in a vector environment have the bits of an environment alone."""
+    task = Hold(pads(True), most=0.2 * INPUTS, period=0.01, steps=2, limit=10)
+    together = ls.gym.vector_environment(task, 3)
+    begun, _ = together.reset(seed=5)
+    alone = ls.gym.vector_environment(task, 1)
+    first, _ = alone.reset(seed=5)
+    np.testing.assert_array_equal(begun[0], first[0])
+    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (2, 3, 6))
+    for action in actions:
+        many, one = together.step(action)[0], alone.step(action[:1])[0]
+        np.testing.assert_array_equal(many[0], one[0])
+    assert np.abs(many - begun).max() > 1e-3
 
 
 def test_reasons_are_given():

@@ -118,7 +118,8 @@ def test_reasons_are_given():
     """Purpose: `lissom info` names the body and the operation."""
     assert python_functions(arm(True)) == []
     lines = python_functions(arm(False))
-    assert len(lines) == 2 and "'near' is evaluated in Python: it has a loop whose length" in lines[0]
+    assert len(lines) == 4 and "'near' are evaluated in Python: it has a loop whose length" in lines[0]
+    assert lines[0].startswith("frames on") and lines[2].startswith("deformable body 'near' is evaluated in Python")
 
 
 def test_large_bodies_stay_with_jax():
