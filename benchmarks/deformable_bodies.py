@@ -1,6 +1,7 @@
 """What deformable bodies cost: inverse dynamics, mass matrix and derivatives by kind and size, in one run on one core.
 
     python benchmarks/deformable_bodies.py
+    python benchmarks/deformable_bodies.py pustina    # only the ten simulations of Pustina 2025
 
 All in units of the calibration, the inverse dynamics of a chain of four rods (48 degrees of freedom) inside a kernel.
 "ID" is inverse dynamics, "M" the mass matrix, "ID'" inverse dynamics with its three derivatives; each of one launch for
@@ -12,6 +13,9 @@ where there is one. The first call is of ID, JAX's compiling included, with the 
 The peers are timed in the same run: scikit-fem assembles internal forces and tangent of the same finite elements with
 the same law, undamped, soromox does forward dynamics of the same segments of constant strain. lissom's ID' has the
 inertia and its derivatives besides.
+
+The simulations of Pustina 2025 are those of `examples/`, without their pictures and statics: processor time of each in
+seconds for a second of motion, the second time that it runs, so that building and compiling do not count.
 """
 
 from __future__ import annotations
@@ -23,9 +27,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 
 import itertools
+import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -309,8 +315,49 @@ def _soromox_dynamics(pieces: int) -> Callable[[np.ndarray, np.ndarray], object]
     return lambda q, v: compiled(jnp.concatenate([q, v])).block_until_ready()
 
 
+def simulations() -> Iterator[tuple[str, float, Callable[[], object]]]:
+    """Name, duration [s] and motion of the simulations of Pustina 2025, except the third, which is no motion."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+    import free_arms
+    import hybrid_arm
+    import inflated_arm
+    import shape_regulation
+    import soft_tipped_arm
+    import trimmed_helicoid
+
+    arm = trimmed_helicoid.build()
+    q, u = trimmed_helicoid.start(arm)
+    path = trimmed_helicoid.reference(arm, q, u, 1.0).path
+    yield "1 trimmed helicoid, closed loop", 1.0, partial(trimmed_helicoid.follow, arm, path, q, 1.0)
+    yield "2 hybrid arm, closed loop", hybrid_arm.ENDS[-1], partial(hybrid_arm.perform, hybrid_arm.build())
+    yield "4 inflated arm, pressures", 1.0, partial(inflated_arm.inflate, inflated_arm.build(), duration=1.0)
+    for number, name in enumerate(free_arms.ARMS, 5):
+        yield f"{number} free arm, {name}", 10.0, partial(free_arms.let_go, name, free_arms.build(name))
+    follow, law = soft_tipped_arm.follow, soft_tipped_arm.LAWS[0]
+    robots = soft_tipped_arm.build(), soft_tipped_arm.build(soft=False)
+    yield "9 UR10 with a soft tip, closed loop", 2.0, partial(follow, law, *robots, 2.0)
+    yield "10 regulation, closed loop", 15.0, partial(shape_regulation.regulate, shape_regulation.build())
+
+
+def pustina() -> None:
+    """Print how long the ten simulations of Pustina 2025 take."""
+    print(f"{'simulations of Pustina 2025':{WIDTH}s}{'of motion':>10s}{'time for a second':>20s}")
+    for name, duration, move in simulations():
+        move()
+        began = time.process_time()
+        move()
+        print(f"{name:{WIDTH}s}{duration:8.0f} s{(time.process_time() - began) / duration:18.3f} s", flush=True)
+    import many_bodies
+
+    spent = many_bodies.recursive_times((20,))[0, 1:].max()
+    print(f"{'3 inverse dynamics of 20 bodies, one call':{WIDTH}s}{1e6 * float(spent):28.0f} µs")
+
+
 def main() -> None:
     """Print the tables."""
+    if "pustina" in sys.argv[1:]:
+        pustina()
+        return
     buffers._MIN_INSTANCES_PER_THREAD = 10**9  # one launch, so one core
     calibration = in_kernel(rod_chain())
     print(
@@ -327,6 +374,7 @@ def main() -> None:
     table(other_motions(), calibration, first=True)
     scikit_fem(calibration)
     soromox(calibration)
+    pustina()
     again = in_kernel(rod_chain())
     print(f"\ncalibration once more: {again:.2f} µs, {again / calibration:.2f} of what everything is in units of")
 

@@ -128,20 +128,22 @@ def test_points_of_a_body_share_their_functions(turns):
     expected = body.frames.derivatives(frames, q[None])
     for k, (frame, numbers) in enumerate(zip(frames, point_numbers(frames))):
         R, p, S, S_q = places = [np.empty(shape) for shape in ((3, 3), 3, (2, 6), (2, 2, 6))]
-        S_qq = np.empty((2, 2, 2, 6))
-        frame.native.call(0, [q, numbers], places)
-        frame.native.call(1, [q, numbers], [S_qq])
+        v, S_vv = rng.uniform(-1.0, 1.0, 2), np.empty((2, 6))
+        frame.native.call(0, [q, v, numbers], places)
+        frame.native.call(1, [q, v, numbers], [S_vv])
         assert_close(R, expected.g[0, k, :3, :3])
         assert_close(p, expected.g[0, k, :3, 3])
-        for found, part in ((S, expected.S), (S_q, expected.S_q), (S_qq, expected.S_qq)):
-            assert_close(found, part[0, k])
+        assert_close(S, expected.S[0, k])
+        assert_close(S_q, expected.S_q[0, k])
+        assert_close(S_vv, np.einsum("jcek,c,e->jk", expected.S_qq[0, k], v, v))
 
 
 def test_reasons_are_given():
     """Purpose: `lissom info` names the body and the operation."""
     assert python_functions(arm(True)) == []
     lines = python_functions(arm(False))
-    assert len(lines) == 2 and "'near' is evaluated in Python: it has a loop whose length" in lines[0]
+    assert len(lines) == 4 and "'near' are evaluated in Python: it has a loop whose length" in lines[0]
+    assert lines[0].startswith("frames on") and lines[2].startswith("deformable body 'near' is evaluated in Python")
 
 
 def test_large_bodies_stay_with_jax():
@@ -208,16 +210,17 @@ def test_compositions(name):
     for turns in (True, False):
         frame = body.frames.at((0.8 * LENGTH, 0.004, 0.002), turns=turns)
         found = [np.zeros(shape) for shape in ((3, 3), (3,), (n, 6), (n, n, 6))]
-        frame.native.call(0, [q], found)
-        curved = np.zeros((n, n, n, 6))
-        frame.native.call(1, [q], [curved])
+        numbers, curved = point_numbers([frame])[0], np.zeros((n, 6))
+        frame.native.call(0, [q, v, numbers], found)
+        frame.native.call(1, [q, v, numbers], [curved])
         x = frame.derivatives(q[None])
         for one, other in zip(found, (x.g[0, :3, :3], x.g[0, :3, 3], x.S[0], x.S_q[0]), strict=True):
             assert_close(one, other)
         slopes = [np.zeros((n, n, 6)) for _ in range(2 * n)]
         for slope, move in zip(slopes, np.concatenate([np.eye(n), -np.eye(n)])):
-            frame.native.call(0, [q + 1e-5 * move], [*found[:3], slope])
+            frame.native.call(0, [q + 1e-5 * move, v, numbers], [*found[:3], slope])
         expected = np.stack([(slopes[e] - slopes[n + e]) / 2e-5 for e in range(n)], axis=2)
+        expected = np.einsum("jcek,c,e->jk", expected, v, v)
         np.testing.assert_allclose(curved, expected, rtol=0.0, atol=1e-7 * np.abs(expected).max())
 
 

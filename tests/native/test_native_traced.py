@@ -18,9 +18,9 @@ Matrix = wp.array2d(dtype=wp.float64)
 
 
 @wp.kernel
-def pose_tables(t: TablesStruct, s: ScratchStruct, q: Matrix):
+def pose_tables(t: TablesStruct, s: ScratchStruct, q: Matrix, v: Matrix):
     mapped.follow_function(t, s, 0, 0, q, 0)
-    mapped.curve_function(t, s, 0, 0)
+    mapped.curve_function(t, s, 0, 0, v, 0)
 
 
 @wp.kernel
@@ -50,18 +50,22 @@ def scratch_at(model: ls.Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> 
 
 
 def test_pose():
-    """Purpose: R, p, S, S_q and S_qq of a joint's function stand in the tables where JAX has them."""
+    """Purpose: R, p, S, S_q and S_vv of a joint's function stand in the tables where JAX has them."""
     robot = ls.Robot("r")
     robot.add_link("a", ls.RigidBody.sphere(0.1, density=1e3), joint=ls.JointCustom(pose, 2))
     model, q = robot.build(), np.array([0.4, -0.3])
     w = scratch_at(model, q, np.zeros(2), np.zeros(2))
-    rows = wp.array(q[None], dtype=wp.float64, device="cpu")
-    wp.launch(pose_tables, 1, [w.buffers.tables, w.buffers.scratch, rows], device="cpu")
+    v = np.array([0.7, -1.3])
+    rows = [wp.array(x[None], dtype=wp.float64, device="cpu") for x in (q, v)]
+    wp.launch(pose_tables, 1, [w.buffers.tables, w.buffers.scratch, *rows], device="cpu")
     s, expected = w.buffers.scratch.maps, model.maps.pose[0].by_jax(q[None])
     np.testing.assert_allclose(s.R.numpy()[0, 0], expected.g[0, :3, :3], atol=1e-15)
     np.testing.assert_allclose(s.p.numpy()[0, 0], expected.g[0, :3, 3], atol=1e-15)
-    for name in ("S", "S_q", "S_qq"):
+    for name in ("S", "S_q"):
         np.testing.assert_allclose(getattr(s, name).numpy()[0], getattr(expected, name).reshape(-1, 6), atol=1e-14)
+    bent = np.einsum("jcek,c,e->jk", expected.S_qq[0], v, v)
+    np.testing.assert_allclose(s.S_vv.numpy()[0], bent, atol=1e-13)
+    np.testing.assert_allclose(model.maps.pose[0].derivatives(q[None]).S_qq, expected.S_qq, atol=1e-13)
 
 
 def test_body():

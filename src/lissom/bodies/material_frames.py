@@ -36,7 +36,7 @@ from lissom.bodies.kinematics import Kinematics, area_axes
 from lissom.bodies.twists import cross
 from lissom.robot import checks
 from lissom.robot.poses import PoseDerivatives, compiled, pose_code
-from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, copied, derivative, inputs, run
+from lissom.tracing.graph import Graph, Refused, copied, derivative, inputs, run
 
 if TYPE_CHECKING:
     from lissom.tracing.native import Code, Table, Traced
@@ -70,20 +70,18 @@ class MaterialFrames:
         """The frame at a material point (3,)."""
         return MaterialFrame(self, np.array(point, dtype=np.float64), turns)
 
-    def native(self, turns: bool) -> tuple[Traced, Table] | None:
+    def native(self, turns: bool) -> tuple[Traced, Table] | str:
         """The native functions of a frame, as those of PoseFunction, which serve all points. They take the columns of
-        the table for a point as second argument. None for frames that Python computes."""
+        the table for a point as last argument. Or the reason for which Python computes the frames."""
         key = "native", turns
         if key not in self.compiled:
             self.compiled[key] = self._traced(turns)
         return self.compiled[key]
 
-    def _traced(self, turns: bool) -> tuple[Traced, Table] | None:
+    def _traced(self, turns: bool) -> tuple[Traced, Table] | str:
         import jax.numpy as jnp
 
         kinematics, n = self.kinematics, self.kinematics.n
-        if kinematics.is_of_cells or n > MOST_COORDINATES:
-            return None
         from lissom.tracing.code_cache import content_key, stored_code
         from lissom.tracing.native import compiled_functions
 
@@ -97,7 +95,7 @@ class MaterialFrames:
 
             def make() -> Code:
                 graph = Graph()
-                q, x = inputs(graph, [(n,), (3,)])
+                q, _, x = inputs(graph, [(n,), (n,), (3,)])
                 axes = run(whole, area_axes, [derivative(whole, p, row[:3].tolist())])[0] if R is None else R
                 at = {**dict(enumerate(q.tolist())), **{2 * n + k: node for k, node in enumerate(x.tolist())}}
                 g = copied(graph, whole, np.column_stack([axes, p]), at)
@@ -106,8 +104,8 @@ class MaterialFrames:
             code = stored_code(content_key("frame", whole, p, R), make)
             assert code.table is not None
             return compiled_functions(code), code.table
-        except Refused:
-            return None
+        except Refused as error:
+            return str(error)
 
     def derivatives(
         self,
@@ -185,9 +183,15 @@ class MaterialFrame:
 
     @property
     def native(self) -> Traced | None:
-        """The native functions of the pose, as those of PoseFunction; None for poses that Python computes."""
+        """The native functions of the pose, as those of PoseFunction; None if `why_python` gives a reason."""
         known = None if self.is_linear else self.family.native(self.turns)
-        return None if known is None else known[0]
+        return known[0] if isinstance(known, tuple) else None
+
+    @property
+    def why_python(self) -> str:
+        """The reason for which Python computes the pose; empty if kernels do."""
+        known = "" if self.is_linear else self.family.native(self.turns)
+        return known if isinstance(known, str) else ""
 
     @property
     def slopes(self) -> np.ndarray:
@@ -224,7 +228,7 @@ class MaterialFrame:
         if self.native is not None:
             sizes = 9, 3, 6 * self.n, 6 * self.n**2
             R, p, *_ = found = [np.empty(size) for size in sizes]
-            self.native.call(0, [np.ascontiguousarray(q), *point_numbers([self])], found)
+            self.native.call(0, [np.ascontiguousarray(q), q, *point_numbers([self])], found)
             return R.reshape(3, 3), p
         if self.family.points is not None:
             g = self.family.derivatives([self], q[None], curved=False, sloped=False).g[0, 0]
@@ -244,8 +248,8 @@ def point_numbers(poses: Sequence[Any]) -> list[np.ndarray]:
         if isinstance(pose, MaterialFrame) and pose.native is not None:
             groups.setdefault((id(pose.family), pose.turns), []).append(m)
     for (_, turns), members in groups.items():
-        known = poses[members[0]].family.native(turns)
-        rows = known[1].columns(np.stack([poses[m].point for m in members]))
+        _, table = poses[members[0]].family.native(turns)
+        rows = table.columns(np.stack([poses[m].point for m in members]))
         for m, row in zip(members, rows):
             numbers[m] = np.ascontiguousarray(row)
     return numbers

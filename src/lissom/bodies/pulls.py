@@ -35,12 +35,20 @@ from lissom.bodies.body import DeformableBody
 from lissom.bodies.evaluation import EvaluatedPoints, Places
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, second_along, unpacked
 from lissom.bodies.kinematics import Kinematics, check_function
+from lissom.bodies.native_pulls import (
+    NativePull,
+    function_of_coordinates,
+    surface,
+    tendon_along_line,
+    tendon_through_eyelets,
+)
 from lissom.bodies.surfaces import closed
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.actuators import BodyChamber, PathBody, SurfacePressure
 from lissom.robot.functions import derivative
 from lissom.robot.poses import compiled
+from lissom.tracing.graph import Refused
 
 
 class Moved(NamedTuple):
@@ -70,6 +78,14 @@ class Pull(ABC):
     def work(self, here: Moved, there: Moved) -> Any:
         """Work of a unit input: a length [m] or a volume [m³]."""
 
+    @abstractmethod
+    def native(self, motion: Kinematics) -> NativePull:
+        """Native functions in a body that moves by `motion`.
+
+        Raises:
+            Refused: there are none.
+        """
+
     def wrench(self, here: Moved) -> Any:
         """Wrench (moment; force) on the frame in its axes, shape (6,)."""
         import jax.numpy as jnp
@@ -90,6 +106,9 @@ class LinePull(Pull):
 
         return -jnp.sqrt((here.stretched**2).sum(axis=1)).sum()
 
+    def native(self, motion: Kinematics) -> NativePull:
+        return tendon_along_line(motion, *self.line)
+
 
 @final
 class EyeletPull(Pull):
@@ -99,6 +118,9 @@ class EyeletPull(Pull):
         import jax.numpy as jnp
 
         return -jnp.sqrt(((here.p[1:] - here.p[:-1]) ** 2).sum(axis=1)).sum()
+
+    def native(self, motion: Kinematics) -> NativePull:
+        return tendon_through_eyelets(motion, self.points)
 
 
 @final
@@ -121,6 +143,9 @@ class ChamberPull(Pull):
         a, b, c = (p[self.triangles[:, k]] for k in range(3))
         return (a * jnp.cross(b, c)).sum() / 6.0
 
+    def native(self, motion: Kinematics) -> NativePull:
+        return surface(motion, self.points, self.triangles, self.rims, 1.0)
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -133,6 +158,9 @@ class VolumePull(Pull):
         import jax.numpy as jnp
 
         return jnp.asarray(self.volume(here.q), dtype=jnp.float64)
+
+    def native(self, motion: Kinematics) -> NativePull:
+        return function_of_coordinates(self.volume, motion.n)
 
 
 @final
@@ -153,6 +181,9 @@ class PressurePull(Pull):
     def work(self, here: Moved, there: Moved) -> Any:
         return -(self._corners(here)[0] * self._corners(there)[1]).sum() / 3.0
 
+    def native(self, motion: Kinematics) -> NativePull:
+        return surface(motion, self.points, self.triangles, (), -1.0)
+
     def wrench(self, here: Moved) -> Any:
         import jax.numpy as jnp
 
@@ -167,6 +198,11 @@ class BodyPulls:
 
     motion: Kinematics
     pulls: tuple[Pull, ...]
+
+    @cached_property
+    def native(self) -> tuple[tuple[NativePull, ...], str]:
+        """As `native_pulls`."""
+        return native_pulls(self.motion, self.pulls)
 
     def values(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Work (m, p), B (m, p, n) and wrenches (m, p, 6) of p pulls at θ = q (m, n)."""
@@ -267,6 +303,11 @@ class LengthPulls:
     bodies: tuple[int, ...]
 
     @cached_property
+    def native(self) -> tuple[tuple[NativePull, ...], str]:
+        """As `native_pulls`."""
+        return native_pulls(self.motion, self.pulls)
+
+    @cached_property
     def _pieces(self) -> _Pieces:
         """The points of all pulls, and the points of each piece."""
         eyelets = [self.points.numbers(pull.points) for pull in self.pulls]
@@ -347,6 +388,14 @@ def _second_of_lengths(s: np.ndarray, s_j: np.ndarray, s_jl: np.ndarray) -> np.n
     along = (t * s_j).sum(axis=1)
     across = np.einsum("jak,lak->jlk", s_j, s_j) - along[:, None] * along
     return (s_jl * t).sum(axis=-2) + across / length
+
+
+def native_pulls(motion: Kinematics, pulls: tuple[Pull, ...]) -> tuple[tuple[NativePull, ...], str]:
+    """The native functions of all pulls in one body; without any, the reason why Python evaluates them."""
+    try:
+        return tuple(pull.native(motion) for pull in pulls), ""
+    except Refused as error:
+        return (), str(error)
 
 
 @lru_cache(maxsize=64)

@@ -116,6 +116,9 @@ def surroundings(model: Model) -> list[str]:
     return lines
 
 
+_ELSEWHERE = "is on a device without native functions"
+
+
 def python_functions(model: Model) -> list[str]:
     """One line for each function of the state that kernels cannot call, with the reason."""
     links, bodies = model.links.names, model.deforming
@@ -123,11 +126,17 @@ def python_functions(model: Model) -> list[str]:
         f"pose of link {links[model.nodes.link[model.maps.node[m]]]!r} is evaluated in Python: it {pose.why_python}"
         for m, pose in model.maps.functions()
     ]
+    frames = {links[model.nodes.link[model.maps.node[m]]]: model.maps.pose[m] for m in model.maps.called_frames()}
+    for name, pose in frames.items():
+        reason = getattr(pose, "why_python", "") or _ELSEWHERE
+        lines.append(f"frames on deformable body {name!r} are evaluated in Python: it {reason}")
     for b in np.flatnonzero((bodies.is_linear == 0) & (bodies.values_function == 0)).tolist():
         name = links[model.nodes.link[bodies.node[b]]]
         lines.append(f"deformable body {name!r} is evaluated in Python: it {bodies.integrals[b].why_python}")
-    pulled = dict.fromkeys(links[model.nodes.link[k]] for k in model.pulls.node)
-    lines += [f"tendons and chambers in deformable body {name!r} are evaluated in Python" for name in pulled]
+    for part in model.pulls.called():
+        name = links[model.nodes.link[model.pulls.node[part.rows.start]]]
+        reason = part.pulls.native[1] or _ELSEWHERE
+        lines.append(f"tendons and chambers in deformable body {name!r} are evaluated in Python: it {reason}")
     return lines
 
 

@@ -15,7 +15,8 @@ Lengths of tendons and volumes of chambers, taken as outputs y with the sign of 
     in a rod        L̈ = Σ w (|𝒯̇|² − (t·𝒯̇)²)/|𝒯|,   𝒯̇ of 𝒯 = ε + κ×d + d′, which is linear in q           (6)
     straight        L̈ = t·(ẍ_b − ẍ_a) + (|ẋ_b − ẋ_a|² − L̇²)/L                                             (7)
 
-The ends in (7) have their accelerations at a = 0. Python computes the share of deformable bodies before the launch.
+The ends in (7) have their accelerations at a = 0. The share of deformable bodies is −vᵀ (∂B/∂θ) v, or Python computes
+it before the launch.
 Source: SoRoSim 2022 eqs. (23), (29); Mathew 2025 (D60)-(D62), with the opposite sign of u.
 """
 
@@ -61,6 +62,7 @@ from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import traversal
 from lissom.passes.features import may_have_couplings
 from lissom.passes.interval import project_at, strain_at
+from lissom.passes.pulls import evaluate_derivatives
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.passes.traversal import place_bases, project
 
@@ -375,6 +377,21 @@ def rod_length_acceleration(t: Tables, i: int, c: int, q: Rows, v: Rows) -> wp.f
     return total
 
 
+@wp.func(inline=False)
+def pull_rate(t: Tables, s: Scratch, i: int, e: int, v: Rows) -> wp.float64:
+    """The second derivative of the work of pull e along v, if it has native functions; otherwise zero."""
+    total = wp.float64(0.0)
+    if t.pulls.values_function[e] != wp.uint64(0):
+        evaluate_derivatives(t, s, i)
+        at = t.pulls.pair_start[e]
+        n = t.pulls.column_start[e + 1] - t.pulls.column_start[e]
+        first = t.node[t.pulls.node[e]].v_start
+        for j in range(n):
+            for c in range(n):
+                total += v[i, first + j] * s.pulls.B_q[i, at + n * j + c] * v[i, first + c]
+    return total
+
+
 @free_of_forces
 def path_rates_kernel(act: Acting) -> Any:
     """Kernel of L̈ by (6) and (7)."""
@@ -396,7 +413,7 @@ def path_rates_kernel(act: Acting) -> Any:
                         total += segment_length_acceleration(t, s, i, j)
             for e in range(t.pulls.channel.shape[0]):
                 if t.pulls.channel[e] == c:
-                    total -= inside[i, e]
+                    total -= inside[i, e] + pull_rate(t, s, i, e, v)
             out[i, c] = total
 
     return bends

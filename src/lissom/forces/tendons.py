@@ -43,8 +43,8 @@ A tendon of exactly the slack length, to rounding, counts as taut. Elastic tendo
 work of their inputs.
 
 A pull is the force of a tendon or chamber inside a deformable body. Its generalised force per unit B, its wrench w on
-the frame, which is a follower wrench, and their derivatives by θ are in s.pulls, filled before a launch by the
-equations of bodies.pulls. In
+the frame, which is a follower wrench, and their derivatives by θ are in s.pulls: by the native functions of
+passes/pulls, or filled before a launch by the equations of bodies.pulls. In
 
     r = ID(q, v, a) − B u,   F of the frame has the term −u w with the derivative −u ∂w/∂θ, and ∂r/∂θ −u ∂B/∂θ  (9)
 
@@ -68,7 +68,7 @@ from lissom.lie.native import native_functions
 from lissom.lie.spatial import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.passes import kinds
+from lissom.passes import kinds, pulls
 from lissom.passes.columns import Columns, Matrix, add_point_block
 from lissom.passes.features import is_rigid_with_contacts, may_have_elastic_tendons, may_have_straight_tendons
 from lissom.passes.interval import project_at, strain_at
@@ -277,9 +277,11 @@ def path_length(t: Tables, s: Scratch, i: int, c: int, q: Matrix) -> wp.float64:
         for j in range(t.segments.channel.shape[0]):
             if t.segments.channel[j] == c:
                 total += piece_length(t, s, i, j)
-    for e in range(t.pulls.channel.shape[0]):
-        if t.pulls.channel[e] == c:
-            total -= s.pulls.work[i, e]
+    if t.pulls.channel.shape[0] > 0:
+        pulls.evaluate(t, s, i)
+        for e in range(t.pulls.channel.shape[0]):
+            if t.pulls.channel[e] == c:
+                total -= s.pulls.work[i, e]
     return total
 
 
@@ -381,6 +383,7 @@ def add_pull_force(t: Tables, s: Scratch, i: int, e: int, size: wp.float64, tau:
 @wp.func
 def add_pull_forces(t: Tables, s: Scratch, i: int, sign: wp.float64, tau: Matrix):
     """tau += sign · B u on the coordinates of the bodies."""
+    pulls.evaluate(t, s, i)
     for e in range(t.pulls.channel.shape[0]):
         add_pull_force(t, s, i, e, sign * s.channel.size[i, t.pulls.channel[e]], tau)
 
@@ -388,6 +391,7 @@ def add_pull_forces(t: Tables, s: Scratch, i: int, sign: wp.float64, tau: Matrix
 @wp.func
 def add_pull_wrenches(t: Tables, s: Scratch, i: int, sign: wp.float64):
     """F −= sign · (wrenches of pressures inside deformable bodies)."""
+    pulls.evaluate(t, s, i)
     for e in range(t.pulls.channel.shape[0]):
         if t.pulls.presses[e] != 0:
             k = t.pulls.node[e]
@@ -408,6 +412,7 @@ def respond_to_pulls(
     """`respond` of the term of pulls: the derivatives of the frames' wrenches by θ, into s.pulls.response."""
     for c in range(s.pulls.response.shape[1]):
         s.pulls.response[i, c] = vec6()
+    pulls.evaluate_derivatives(t, s, i)
     for e in range(t.pulls.channel.shape[0]):
         if t.pulls.presses[e] != 0:
             at = t.pulls.column_start[e]
@@ -430,6 +435,7 @@ def stiffen_by_pulls(
 ):  # fmt: skip
     """`stiffen` of the term of pulls."""
     if by_q != so3.ZERO:
+        pulls.evaluate_derivatives(t, s, i)
         for e in range(t.pulls.channel.shape[0]):
             first = t.node[t.pulls.node[e]].v_start
             at = t.pulls.pair_start[e]
@@ -472,7 +478,7 @@ def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix):
                 f = t.paths.weight[e] * direction
                 y = se3.join(wp.cross(t.paths.offset[e], f), f)
                 project_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, 0, y, s.channel.row)
-    for e in range(t.pulls.channel.shape[0]):
+    for e in range(t.pulls.channel.shape[0]):  # known from the tension
         if t.pulls.channel[e] == c:
             add_pull_force(t, s, i, e, so3.ONE, s.channel.row)
 

@@ -105,6 +105,7 @@ def _map_state(model: Model, batch: int) -> MapState:
     """Buffers of poses of mapped nodes, their columns and derivatives of columns."""
     maps, state = model.maps, MapState()
     sizes = {"R": len(maps), "p": len(maps), "S": maps.column_start[-1], "x": maps.column_start[-1]}
+    sizes |= {"S_vv": maps.column_start[-1]}
     sizes |= {"S_q": maps.pair_start[-1], "S_qq": maps.triple_start[-1]}
     for name, size in sizes.items():
         setattr(state, name, wp.zeros((batch, int(size)), dtype=MapState.vars[name].type.dtype, device=model.device))
@@ -128,7 +129,7 @@ def _pull_state(model: Model, batch: int) -> PullState:
     pulls, state = model.pulls, PullState()
     columns = int(pulls.column_start[-1])
     sizes = {"work": len(pulls), "wrench": len(pulls), "B": columns, "wrench_q": columns}
-    sizes |= {"B_q": int(pulls.pair_start[-1])}
+    sizes |= {"B_q": int(pulls.pair_start[-1]), "room": int(pulls.room_start[-1])}
     sizes |= {"response": int(model.deforming.column_start[-1]) if pulls.presses.any() else 0}
     for name, size in sizes.items():
         setattr(state, name, wp.zeros((batch, size), dtype=PullState.vars[name].type.dtype, device=model.device))

@@ -142,7 +142,7 @@ def frames(model: Model, called: Sequence[int], all_nodes: bool) -> tuple[Frames
 
 
 def pulls(model: Model) -> tuple[StackPulls, ...]:
-    """All pulls inside deformable bodies, by stack."""
+    """The pulls inside deformable bodies that Python computes, by stack."""
     return model.cached(("pulls of stacks",), lambda: tuple(_pulls(model)))
 
 
@@ -209,7 +209,7 @@ def _places_of_maps(maps: Maps, members: list[int]) -> tuple[Place, dict[str, Pl
 def _pulls(model: Model) -> Iterable[StackPulls]:
     tables = model.pulls
     groups: dict[int, tuple[Stack, list[Any], list[int], list[int]]] = {}
-    for part in tables.bodies:
+    for part in tables.called():
         numbers, found = list(range(part.rows.start, part.rows.stop)), None
         if isinstance(part.pulls, LengthPulls):
             found = _stack_with(model, part.pulls.points, part.q_start)
@@ -269,7 +269,7 @@ class TableOptions(NamedTuple):
 def has_tables_to_fill(model: Model, options: TableOptions) -> bool:
     """Whether a launch with these options reads tables that `fill_tables` fills."""
     of_bodies = options.integrals and model.deforming.calls_python
-    return bool(_python_maps(model, options.all_nodes)) or of_bodies or len(model.pulls) > 0
+    return bool(_python_maps(model, options.all_nodes)) or of_bodies or model.pulls.calls_python
 
 
 VALUES = ("c", "P", "c_j", "P_j", "M", "c_v", "b_v", "w_j", "e_v", "energy", "force", "D")
@@ -308,11 +308,8 @@ def fill_tables(views: Views, host: dict[str, Any], options: TableOptions) -> No
         _fill_poses(model, views, host, called, options)
     if options.integrals and model.deforming.calls_python:
         _fill_integrals(model, views, host, options.derivatives)
-    if len(model.pulls):
-        if _has_inputs(host):
-            _fill_pulls(model, views, host["q"], options.derivatives)
-        else:
-            views.scratch.pulls.response.zero_()  # an earlier launch may have had inputs
+    if model.pulls.calls_python and _has_inputs(host):
+        _fill_pulls(model, views, host["q"], options.derivatives)
 
 
 def _python_maps(model: Model, all_nodes: bool) -> list[int]:

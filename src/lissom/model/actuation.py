@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from lissom.bodies.native_pulls import NativePull
 from lissom.bodies.pulls import BodyPulls, LengthPulls, check_pull, pulls_on
 from lissom.model.bodies import PlacedBody, PlacedDeformableBody, anchor, point
-from lissom.model.groups import Channels, Inputs, Ints, Paths, Points, Segments, Spools, Wrenches
+from lissom.model.groups import Addresses, Channels, Floats, Inputs, Ints, Paths, Points, Segments, Spools, Wrenches
 from lissom.model.maps import starts
 from lissom.model.nodes import Frame, Node, Point, component_runs, distance, index_of, neutral_pose
 from lissom.model.tree import TreeBuilder
@@ -63,9 +64,31 @@ class Pulls:
     presses: Ints  # whether it acts on the frame
     column_start: Ints  # start of the entries of each pull by coordinate
     pair_start: Ints  # and by pair of coordinates
+    values_function: Addresses  # native functions (bodies/native_pulls); 0 where there are none
+    derivatives_function: Addresses
+    table_start: Ints  # start of the tables of each pull for its native functions
+    table: Floats
+    surface_start: Ints
+    surface: Ints
+    side: Floats  # 1 for a chamber, −1 for a pressure from outside
+    room_start: Ints  # start of the numbers that kernels store for each surface
 
     def __len__(self) -> int:
         return len(self.channel)
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether some pulls come from Python functions, which kernels cannot call."""
+        return bool((self.values_function == 0).any())
+
+    def called(self) -> Iterator[PullsOfBody]:
+        """The bodies whose pulls come from Python."""
+        return (part for part in self.bodies if self.values_function[part.rows.start] == 0)
+
+    def on(self, device: str) -> Pulls:
+        """The same tables for a device. Native functions exist on the CPU only; Python computes them elsewhere."""
+        native = [part.pulls.native[0] if device == "cpu" else () for part in self.bodies]
+        return replace(self, **_native_tables(self.bodies, native))
 
     def neutral_work(self, channel: int) -> float:
         """Work of a channel in the reference shapes: minus the length of a tendon [m]."""
@@ -98,7 +121,29 @@ def pull_tables(found: list[tuple[int, PlacedDeformableBody, PathBody | BodyCham
         presses=np.array(presses, dtype=np.int32),
         column_start=starts(each),
         pair_start=starts(each**2),
+        **_native_tables(bodies, [part.pulls.native[0] for part in bodies]),
     )
+
+
+def _native_tables(bodies: Sequence[PullsOfBody], native: Sequence[tuple[NativePull, ...]]) -> dict[str, np.ndarray]:
+    """The fields of Pulls for the native functions of each body; those of a body without any are zero or empty."""
+    sizes = [part.pulls.motion.n for part in bodies for _ in part.pulls.pulls]
+    found = [pull for part, own in zip(bodies, native) for pull in own or [None] * len(part.pulls.pulls)]
+    address = np.array([(0, 0) if pull is None else pull.functions.address for pull in found], dtype=np.uint64)
+    tables = [np.zeros(0) if pull is None else pull.table for pull in found]
+    surfaces = [np.zeros(0, dtype=np.int32) if pull is None else pull.surface for pull in found]
+    rooms = [0 if pull is None else pull.room(n) for pull, n in zip(found, sizes)]
+    values, derivatives = address.reshape(-1, 2).T.copy()
+    return {
+        "values_function": values,
+        "derivatives_function": derivatives,
+        "table_start": starts(np.array([len(table) for table in tables], dtype=int)),
+        "table": np.concatenate([np.zeros(0), *tables]),
+        "surface_start": starts(np.array([len(surface) for surface in surfaces], dtype=int)),
+        "surface": np.concatenate([np.zeros(0, dtype=np.int32), *surfaces]),
+        "side": np.array([1.0 if pull is None else pull.side for pull in found]),
+        "room_start": starts(np.array(rooms, dtype=int)),
+    }
 
 
 def _check_finite(pulls: BodyPulls | LengthPulls, items: list[PathBody | BodyChamber | SurfacePressure]) -> None:

@@ -40,7 +40,7 @@ class Maps:
     piece_start: Ints  # start of the pieces of its spline; a function has none
     knot: Floats  # start of each piece
     coefficient: Vectors6Rows  # of each power of the distance from the start of a piece (pieces, 6, 6)
-    place_function: Addresses  # native function of R, p, S and S_q, and that of S_qq; 0 where there is none
+    place_function: Addresses  # native function of R, p, S and S_q, and that of S_vv; 0 where there is none
     curve_function: Addresses
     point_start: Ints  # start of the numbers that the native functions of a material point take
     point: Floats
@@ -56,8 +56,11 @@ class Maps:
     def called(self) -> Iterator[int]:
         """Indices of the mapped nodes whose tables Python computes."""
         yield from (m for m, _ in self.functions())
-        for group in self.group:
-            yield from (m for m in group if self.place_function[m] == 0)
+        yield from self.called_frames()
+
+    def called_frames(self) -> Iterator[int]:
+        """Indices of the frames at material points whose tables Python computes."""
+        return (m for group in self.group for m in group if self.place_function[m] == 0)
 
     def functions(self) -> Iterator[tuple[int, PoseFunction]]:
         """Index and pose of each mapped node with a user's function that is not native."""

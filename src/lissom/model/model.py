@@ -191,7 +191,7 @@ class Model:
         if self.models:
             return any(model.calls_python for model in self.models)
         maps = any(self.maps.node[m] < self.n_dynamic for m in self.maps.called())
-        bodies = self.deforming.calls_python or len(self.pulls) > 0
+        bodies = self.deforming.calls_python or self.pulls.calls_python
         return bool(self.python_forces or maps or bodies)
 
     @cached_property
@@ -204,7 +204,7 @@ class Model:
         """Whether Python functions fill tables for the state before each launch."""
         if self.models:
             return any(model.fills_tables_before_launch for model in self.models)
-        return self.maps.calls_python or self.deforming.calls_python or len(self.pulls) > 0
+        return self.maps.calls_python or self.deforming.calls_python or self.pulls.calls_python
 
     def motions(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Positions, velocities and accelerations of the prescribed coordinates at time t, each (n_motions,)."""
@@ -344,7 +344,8 @@ class Model:
             ModelError: this machine has no such device.
         """
         check_device(device)
-        return replace(self, device=device, maps=self.maps.on(device), deforming=self.deforming.on(device), cache={})
+        own = {name: getattr(self, name).on(device) for name in ("maps", "deforming", "pulls")}
+        return replace(self, device=device, cache={}, **own)
 
     def anchored(self, anchors: ArrayLike) -> Model:
         """Same model, with given anchors at which contacts stick.

@@ -60,7 +60,8 @@ from lissom.passes.columns import Columns, Matrix, add_to_row
 from lissom.passes.scratch import Direction, Scratch, joint_side
 from lissom.tracing.graph import MOST_COORDINATES
 
-VALUES, DERIVATIVES = wp.constant(wp.int32(1)), wp.constant(wp.int32(2))  # of the integrals that are known
+# Numbers that are known at θ: integrals and their derivatives, pulls (passes/pulls) and their derivatives.
+VALUES, DERIVATIVES, PULLS, PULL_DERIVATIVES = (wp.constant(wp.int32(k)) for k in (1, 2, 4, 8))
 
 native = native_functions("passes/deforming.h", MOST=MOST_COORDINATES)
 
@@ -194,19 +195,32 @@ def put_frame(t: Tables, s: Scratch, i: int, k: int):
     s.node[i, k].p = p
 
 
+@wp.func
+def put_state(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
+    """Pose of the frame and θ. Nothing is known there yet, and no pressure acts."""
+    put_frame(t, s, i, k)
+    b = t.node[k].map
+    at = t.deforming.column_start[b]
+    first = t.node[k].v_start
+    s.deforming.known[i, b] = 0
+    for j in range(t.node[k].v_stop - first):
+        s.deforming.theta[i, at + j] = q[i, first + t.node[k].q_shift + j]
+    if s.pulls.response.shape[1] > 0:
+        for j in range(t.node[k].v_stop - first):
+            s.pulls.response[i, at + j] = vec6()
+
+
 @wp.func(inline=False)
 def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     """Pose of the frame, and the integrals that depend on θ only."""
-    put_frame(t, s, i, k)
+    put_state(t, s, i, k, q)
     b = t.node[k].map
     first = t.node[k].v_start
     if t.deforming.is_linear[b] != 0:
         integrate_positions(t, s, b, first + t.node[k].q_shift, t.node[k].v_stop - first, i, q)
     elif is_native(t, b):
-        s.deforming.known[i, b] = 0
         at = t.deforming.column_start[b]
         for j in range(t.node[k].v_stop - first):
-            s.deforming.theta[i, at + j] = q[i, first + t.node[k].q_shift + j]
             s.deforming.theta_dot[i, at + j] = so3.ZERO
             s.deforming.theta_ddot[i, at + j] = so3.ZERO
 
@@ -214,17 +228,15 @@ def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
 @wp.func(inline=False)
 def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
     """Pose of the frame and all integrals. Its relative twist and acceleration are zero."""
-    put_frame(t, s, i, k)
+    put_state(t, s, i, k, q)
     b = t.node[k].map
     first = t.node[k].v_start
     n = t.node[k].v_stop - first
     if t.deforming.is_linear[b] != 0:
         integrate_rates(t, s, b, first + t.node[k].q_shift, first, n, i, q, v, a)
     elif is_native(t, b):
-        s.deforming.known[i, b] = 0
         at = t.deforming.column_start[b]
         for j in range(n):
-            s.deforming.theta[i, at + j] = q[i, first + t.node[k].q_shift + j]
             s.deforming.theta_dot[i, at + j] = v[i, first + j]
             s.deforming.theta_ddot[i, at + j] = a[i, first + j]
     else:

@@ -49,8 +49,8 @@ def follow_function(t: Tables, s: Scratch, i: int, m: int, q: Matrix, first: int
 
 
 @wp.func_native(native("curve_function"))
-def curve_function(t: Tables, s: Scratch, i: int, m: int):
-    """Fill S_qq of map m by its native function, at the q of `follow_function`."""
+def curve_function(t: Tables, s: Scratch, i: int, m: int, v: Matrix, first: int):
+    """Fill S_vv of map m by its native function, at the q of `follow_function`; its rates begin at `first` in v."""
     ...
 
 
@@ -110,10 +110,10 @@ def follow_line(t: Tables, s: Scratch, i: int, k: int, m: int, q: Matrix):
 
 
 @wp.func
-def curve(t: Tables, s: Scratch, i: int, k: int):
-    """Fill S_qq of the node, if it has a native function; the other tables have it from `place` on."""
+def curve(t: Tables, s: Scratch, i: int, k: int, v: Matrix):
+    """Fill S_vv of the node, if it has a native function; the other tables have S_qq from `place` on."""
     if t.maps.curve_function[t.node[k].map] != wp.uint64(0):
-        curve_function(t, s, i, t.node[k].map)
+        curve_function(t, s, i, t.node[k].map, v, t.node[k].v_start)
 
 
 @wp.func
@@ -144,16 +144,19 @@ def rate_column(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix) -> vec
 
 @wp.func
 def second_column(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix, a: Matrix) -> vec6:
-    """S̈_j of (1)."""
+    """S̈_j of (1), after `curve`."""
     first = t.node[k].v_start
     n = t.node[k].v_stop - first
     at = t.maps.triple_start[t.node[k].map] + n * n * j
     out = vec6()
     if t.maps.is_linear[t.node[k].map] != 0:
         return out
+    is_native = t.maps.curve_function[t.node[k].map] != wp.uint64(0)
+    if is_native:
+        out += s.maps.S_vv[i, t.maps.column_start[t.node[k].map] + j]
     for c in range(n):
         out += slope(t, s, i, k, j, c) * a[i, first + c]
-        for e in range(n):
+        for e in range(wp.where(is_native, 0, n)):
             out += s.maps.S_qq[i, at + n * c + e] * (v[i, first + c] * v[i, first + e])
     return out
 
@@ -236,7 +239,7 @@ def derivative_columns(
     S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix,
 ):  # fmt: skip
     """Columns S, and the path sums with S, R, Q and E = Ṡ + R."""
-    curve(t, s, i, k)
+    curve(t, s, i, k, v)
     parent = t.node[k].parent
     columns.copy_path(x, parent, i, k, J)
     columns.copy_path(x, parent, i, k, J_R)
@@ -258,7 +261,7 @@ def newton_columns(
     c0: wp.float64, c1: wp.float64, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
 ):  # fmt: skip
     """Columns S, and the path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S."""
-    curve(t, s, i, k)
+    curve(t, s, i, k, v)
     columns.copy_path(x, parent, i, k, J)
     columns.copy_path(x, parent, i, k, J_P)
     columns.copy_path(x, parent, i, k, J_R)
@@ -293,7 +296,7 @@ def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, f: vec6, dq: M
 @wp.func(inline=False)
 def change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: Matrix, a: Matrix):
     """The terms of the node in x, w and z of inverse_dynamics_derivatives: S dq, Ṡ dq + S dv, S̈ dq + 2 Ṡ dv + S da."""
-    curve(t, s, i, k)
+    curve(t, s, i, k, v)
     e = vec6()
     w = vec6()
     z = vec6()

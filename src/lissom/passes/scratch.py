@@ -77,14 +77,15 @@ class Near:
 @wp.struct
 class MapState:
     """Tables of mapped nodes: poses R, p in their parents' frames, by (instance, map); columns S and their first and
-    second derivatives in their own frames, by (instance, index in Maps). x: the coordinates of native functions, by
-    (instance, column)."""
+    second derivatives in their own frames, by (instance, index in Maps). By (instance, column): x, the coordinates of
+    native functions, and S_vv, which these give in place of S_qq: Σ ∂²S_j/∂q_c∂q_e v_c v_e."""
 
     R: wp.array2d(dtype=mat3)
     p: wp.array2d(dtype=vec3)
     S: wp.array2d(dtype=vec6)
     S_q: wp.array2d(dtype=vec6)
     S_qq: wp.array2d(dtype=vec6)
+    S_vv: wp.array2d(dtype=vec6)
     x: wp.array2d(dtype=wp.float64)
 
 
@@ -106,8 +107,8 @@ class DeformingState:
     Names are those of the equations of deforming. Names that end in _v are values for θ̈ = 0. Names that end in _q and
     _qdot are derivatives by θ and θ̇; those of ċ and Π are at fixed θ̇. force, K, D and energy belong to the material:
     its generalised force, stiffness, damping and energy. own, own_change: generalised forces (3) and their changes.
-    theta, theta_dot, theta_ddot: the state of bodies with native functions; known: which of their integrals belong to
-    it, a sum of deforming.VALUES and deforming.DERIVATIVES.
+    theta: the coordinates of all bodies; theta_dot, theta_ddot: the rates of those with native functions; known: which
+    numbers belong to this state, a sum of deforming.VALUES, DERIVATIVES, PULLS and PULL_DERIVATIVES.
     """
 
     c: wp.array2d(dtype=vec3)
@@ -155,6 +156,7 @@ class PullState:
     By (instance, pull): work: potential of the input (minus the length of a tendon). wrench: on the frame, in its axes.
     By (instance, column) of Pulls: B, wrench_q: generalised force, and ∂wrench/∂θ. By (instance, pair) of Pulls: B_q:
     ∂B/∂θ. By (instance, column) of Deforming, in models with pressures: response: derivative of the wrench by θ.
+    room: numbers of the surfaces of native pulls, as pulls.h describes them.
     """
 
     work: wp.array2d(dtype=wp.float64)
@@ -163,6 +165,7 @@ class PullState:
     wrench_q: wp.array2d(dtype=vec6)
     B_q: wp.array2d(dtype=wp.float64)
     response: wp.array2d(dtype=vec6)
+    room: wp.array2d(dtype=wp.float64)
 
 
 BY_BODY = ("c", "P", "c_v", "b_v", "c_dot", "Pi", "c_ddot", "b", "energy", "known")

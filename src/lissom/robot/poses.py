@@ -170,8 +170,8 @@ class PoseFunction:
 
     @cached_property
     def native(self) -> Traced | None:
-        """The functions of q of passes/mapped, (R, p, S, S_q) and S_qq, as native code; None if `why_python` gives a
-        reason."""
+        """The functions of passes/mapped, (R, p, S, S_q) of q and S_vv of q and v, as native code; None if `why_python`
+        gives a reason."""
         return _traced(self.function, self.n)[0]
 
     @property
@@ -207,9 +207,23 @@ class PoseFunction:
         g[:, 3, 3] = 1.0
         for k, row in enumerate(np.ascontiguousarray(q, dtype=np.float64)):
             native.call(0, [row], [R, p, S[k], S_q[k]])
-            native.call(1, [row], [S_qq[k]])
+            S_qq[k] = _second_derivatives(native, row)
             g[k, :3, :3], g[k, :3, 3] = R, p
         return PoseDerivatives(g, S, S_q, S_qq)
+
+
+def _second_derivatives(native: Traced, q: np.ndarray) -> np.ndarray:
+    """S_qq (n, n, n, 6) from S_vv along each coordinate, and along each two."""
+    n, axes = len(q), np.eye(len(q))
+    found = np.empty((n, n, n, 6))
+    for c in range(n):
+        for e in range(c + 1):
+            native.call(1, [q, axes[c] + axes[e] * (e < c)], [along := np.empty((n, 6))])
+            found[:, c, e] = along
+    for c in range(n):
+        for e in range(c):
+            found[:, c, e] = found[:, e, c] = 0.5 * (found[:, c, e] - found[:, c, c] - found[:, e, e])
+    return found
 
 
 def _shape(function: Callable[[Any], Any], n: int) -> tuple[int, ...]:
@@ -269,7 +283,7 @@ def traced_pose(function: Callable[[Any], Any], n: int) -> tuple[Traced | None, 
 
 
 def native_pose(graph: Graph, g: np.ndarray, q: np.ndarray) -> Traced:
-    """The native functions of q of a pose with nodes g (4, 4): R, p, S, S_q; and S_qq.
+    """The native functions of a pose with nodes g (4, 4): R, p, S, S_q of q; and Σ ∂²S_j/∂q_c∂q_e v_c v_e of q and v.
 
     Raises:
         Refused: too many operations.
@@ -285,22 +299,25 @@ def pose_code(graph: Graph, g: np.ndarray, q: np.ndarray, *, row: Sequence[int] 
     """The code of `native_pose` for nodes g (3 or 4, 4).
 
     Args:
-        row: input nodes on which g depends beside q. The columns of this row are the second argument of the functions.
+        row: input nodes on which g depends beside q. The columns of this row are the last argument of the functions.
     Raises:
         Refused: too many operations; with `few`, more than MOST_OPERATIONS.
     """
     from lissom.tracing.native import code_of, table_of
 
-    by = q.tolist()
+    by, v = q.tolist(), [graph.input(len(q) + k) for k in range(len(q))]
     (S,) = run(graph, _columns, [g, derivative(graph, g, by)])
     S_q = derivative(graph, S, by)  # (n, 6, n), indexed [j, :, c]
     if few:
-        require_few(graph.count([S_q]) * len(q))  # about as many as S_qq has
-    S_qq = derivative(graph, S_q, by)
-    functions = [(graph, (g[:3, :3], g[:3, 3], S, np.moveaxis(S_q, 1, -1))), (graph, (np.moveaxis(S_qq, 1, -1),))]
+        require_few(graph.count([S_q]))
+    S_vv = derivative(graph, derivative(graph, S, by, [v])[..., 0], by, [v])[..., 0]
+    if few:
+        require_few(graph.count([S_vv]))
+    functions = [(graph, (g[:3, :3], g[:3, 3], S, np.moveaxis(S_q, 1, -1))), (graph, (S_vv,))]
     if not row:
-        return code_of(functions, [len(q)])
-    return code_of(functions, [len(q), len(row)], row=table_of(graph, [nodes for _, nodes in functions], row, ()))
+        return code_of(functions, [len(q), len(q)])
+    table = table_of(graph, [nodes for _, nodes in functions], row, ())
+    return code_of(functions, [len(q), len(q), len(row)], row=table)
 
 
 _traced = lru_cache(maxsize=64)(traced_pose)

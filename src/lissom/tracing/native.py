@@ -78,6 +78,8 @@ class Table:
         weights: indices of the entries that are zero in a row without effect.
         outer, inner: nodes of the columns.
         operations: numbers of operations of a group and of a row.
+        moving: input nodes whose values are different in each row and in each call. They are the last argument but one:
+            LANES values of each node, row by row, in the order of `slots`.
     """
 
     graph: Graph
@@ -86,6 +88,7 @@ class Table:
     outer: tuple[int, ...]
     inner: tuple[int, ...]
     operations: tuple[int, int]
+    moving: tuple[int, ...] = ()
 
     def alone(self) -> Table:
         """The same table with a graph that has the nodes of its columns only."""
@@ -100,9 +103,14 @@ class Table:
         known = self.graph.evaluated([*self.outer, *self.inner], dict(zip(self.rows, values.T)))
         return np.array(known).reshape(-1, len(values)).T
 
-    def filled(self, values: np.ndarray) -> np.ndarray:
-        """The argument of the function for rows of entries (m, k): the number of loops over groups and of members,
-        then columns of LANES groups and their members."""
+    def slots(self, values: np.ndarray) -> np.ndarray:
+        """The place of each of the rows (m, k) among all places, of which LANES belong to one evaluation."""
+        group, member, count, _ = self._grouped(values)
+        return (group // LANES * count + member) * LANES + group % LANES
+
+    def _grouped(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int]:
+        """The group of each row, its number in the group, the largest number of rows of a group, and the number of
+        loops over groups."""
         _, group = np.unique(values[:, 0], return_inverse=True)
         count = int(np.bincount(group).max())
         alone, together = (-(-size // LANES) for size in (len(values), int(group.max()) + 1))
@@ -110,13 +118,20 @@ class Table:
         if alone * (per_group + per_row) <= together * (per_group + count * per_row):
             group, count, together = np.arange(len(values)), 1, alone
         order = np.argsort(group, kind="stable")
-        member = np.arange(len(values)) - np.searchsorted(group[order], group[order])
+        member = np.empty_like(group)
+        member[order] = np.arange(len(values)) - np.searchsorted(group[order], group[order])
+        return group, member, count, together
+
+    def filled(self, values: np.ndarray) -> np.ndarray:
+        """The argument of the function for rows of entries (m, k): the number of loops over groups and of members,
+        then columns of LANES groups and their members."""
+        group, member, count, together = self._grouped(values)
         blank = values[0].copy()
         blank[list(self.weights)] = 0.0
         padded = np.tile(blank, (together * LANES, count, 1))
         for g in range(int(group.max()) + 1):  # of one group, so that all have the same outer columns
             padded[g, :, 0] = values[group == g][0, 0]
-        padded[group[order], member] = values[order]
+        padded[group, member] = values
         flat = padded.reshape(-1, values.shape[1])
         columns = self.columns(flat).T.reshape(-1, together, LANES, count).transpose(1, 3, 0, 2)
         n = len(self.outer)
@@ -127,13 +142,17 @@ class Table:
 
 
 def table_of(
-    graph: Graph, results: Sequence[Sequence[np.ndarray]], rows: Sequence[int], weights: Sequence[int]
+    graph: Graph,
+    results: Sequence[Sequence[np.ndarray]],
+    rows: Sequence[int],
+    weights: Sequence[int],
+    moving: Sequence[int] = (),
 ) -> Table:
     """The table for functions of the same rows.
 
     Args:
         results: nodes of the results of each function.
-        rows, weights: fields of Table.
+        rows, weights, moving: fields of Table.
     """
     bits: dict[int, int] = {}
     outer, inner, count = {}, {}, [0, 0]
@@ -164,7 +183,7 @@ def table_of(
     for k in wanted:
         if 0 < bits[k] < state:
             (inner if bits[k] & _INNER else outer).setdefault(k)
-    return Table(graph, tuple(rows), tuple(weights), tuple(outer), tuple(inner), (count[0], count[1]))
+    return Table(graph, tuple(rows), tuple(weights), tuple(outer), tuple(inner), (count[0], count[1]), tuple(moving))
 
 
 class _Line(NamedTuple):
@@ -396,7 +415,13 @@ def _literal(value: float) -> str:
 
 
 def source(
-    name: str, graph: Graph, sizes: Sequence[int], results: Sequence[np.ndarray], table: Table | None, row: Table | None
+    name: str,
+    graph: Graph,
+    sizes: Sequence[int],
+    results: Sequence[np.ndarray],
+    table: Table | None,
+    row: Table | None,
+    is_sum: bool,
 ) -> tuple[str, int]:
     """The code of a function (1) and its number of operations.
 
@@ -404,6 +429,7 @@ def source(
         sizes: numbers of entries of the arguments.
         results: nodes of the entries of the results.
         table, row: as of `code_of`.
+        is_sum: False if the function has one result for each row of the table: LANES values of each entry, row by row.
     """
     starts = np.cumsum([0, *sizes])
 
@@ -417,6 +443,7 @@ def source(
             for c, k in enumerate(nodes):
                 test = " != 0.0" if graph.nodes[k][0] in _LOGICAL else ""
                 columns[k] = f"({array}[{c}]{test})" if test else f"{array}[{c}]", bit
+        columns |= {k: (f"row[{len(table.inner) + c}]", _INNER) for c, k in enumerate(table.moving)}
     elif row is not None:
         for c, k in enumerate((*row.outer, *row.inner)):
             entry = f"in[{len(sizes) - 1}][{c}]"
@@ -425,14 +452,19 @@ def source(
     writer = _Writer(graph, leaf, columns, [k for _, _, k in entries])
     scopes = [writer.before, writer.outer, writer.inner]
     sums = {k: n for n, k in enumerate(dict.fromkeys(k for _, _, k in entries))}
+    count = len(sums) if is_sum else len(entries)
     if table is None:
         for r, e, k in entries:
             value, _ = writer.name(k, scopes[0])
             scopes[0].lines.append(_Line(f"out[{r}][{e}] = {value};", (), (value,)))
-    else:
+    elif is_sum:
         for k, n in sums.items():
             value, _ = writer.name(k, scopes[-1])
             scopes[-1].lines.append(_Line(f"sum[{n}] += {value};", (), (value,)))
+    else:
+        for n, (_, _, k) in enumerate(entries):
+            value, _ = writer.name(k, scopes[-1])
+            scopes[-1].lines.append(_Line(f"sum[{n}] = vector{{}} + {value};", (), (value,)))
     if writer.operations > _MOST_IN_ONE:
         helpers, calls, size = _split(scopes, writer.kinds, name)
     else:
@@ -441,9 +473,16 @@ def source(
         loops, ends = calls[0], []
     else:
         columns_of = (len(table.outer), len(table.inner))
+        moved, last = len(table.moving) * LANES, len(sizes) - 1
+        moves = [
+            f"__builtin_memcpy(row + {columns_of[1]}, moving, {moved} * sizeof(double));", f"moving += {moved};"
+        ] if moved else []  # fmt: skip
+        own = [] if is_sum else ["__builtin_memcpy(to, sum, sizeof(sum));", f"to += {count * LANES};"]
         loops = [
             *calls[0],
-            f"const double* at = in[{len(sizes) - 1}];",
+            *([f"const double* moving = in[{last - 1}];"] if moved else []),
+            *([] if is_sum else ["double* to = out[0];"]),
+            f"const double* at = in[{last}];",
             "const int groups = (int)at[0], members = (int)at[1];",
             f"at += {LANES};",
             "for (int g = 0; g < groups; ++g) {",
@@ -453,12 +492,15 @@ def source(
             "for (int r = 0; r < members; ++r) {",
             f"__builtin_memcpy(row, at, {columns_of[1] * LANES} * sizeof(double));",
             f"at += {columns_of[1] * LANES};",
+            *moves,
             *calls[2],
+            *own,
             'asm volatile("" : : "r"(sum) : "memory");',  # keeps the compiler from holding all sums in registers
             "}\n}",
         ]
-        ends = [f"out[{r}][{e}] = total(sum[{sums[k]}]);" for r, e, k in entries]
-    counts = [len(sums) if table else 1, size + 1, *((len(table.outer) + 1, len(table.inner) + 1) if table else (1, 1))]
+        ends = [f"out[{r}][{e}] = total(sum[{sums[k]}]);" for r, e, k in entries] if is_sum else []
+    columns_of = (len(table.outer), len(table.inner) + len(table.moving)) if table else (0, 0)
+    counts = [count if table else 1, size + 1, columns_of[0] + 1, columns_of[1] + 1]
     arrays = [f"vector {array}[{count}];" for array, count in zip(("sum", "w", "outer", "row"), counts)]
     body = "\n".join([*arrays, "__builtin_memset(sum, 0, sizeof(sum));", *loops, *ends])
     return (
@@ -485,6 +527,7 @@ def code_of(
     functions: Sequence[tuple[Graph, Sequence[np.ndarray]]],
     sizes: Sequence[int],
     table: Table | None = None,
+    by_row: Sequence[int] = (),
     row: Table | None = None,
 ) -> Code:
     """The code of functions (1) of the same arguments.
@@ -493,9 +536,12 @@ def code_of(
         functions: for each function its graph, and the nodes of the entries of its results.
         sizes: numbers of entries of the arguments.
         table: rows over which the results are sums; they are the last argument. None: the results are no sums.
-        row: instead of that, the description of one row on which the results depend. The last argument are its columns.
+        by_row: numbers of the functions that have one result for each row, in place of sums.
+        row: instead of a table, the description of one row on which the results depend. The last argument are its
+            columns.
     """
-    made = [source(f"run{k}", graph, sizes, results, table, row) for k, (graph, results) in enumerate(functions)]
+    made = [source(f"run{k}", graph, sizes, results, table, row, k not in by_row)
+            for k, (graph, results) in enumerate(functions)]  # fmt: skip
     parts = "\n".join(text for text, _ in made)
     ends = "\n".join(f"address[{k}] = (unsigned long long)(void*)&Functions::run{k};" for k in range(len(made)))
     rules = "\n".join(
