@@ -147,3 +147,36 @@ def test_keys_of_data():
     assert captured(functions[1]) != changed[1] and captured(functions[0]) == changed[0]
     many = np.zeros(2_000_000)
     assert captured(lambda q: q * many) != captured(lambda q: q * many)
+
+
+def of_stretch(f):
+    return ls.DeformableBody(lambda x, q: x + q[0] * f(x[0]) * jnp.eye(3)[0], BOX, LAW, 1e3, 1), None
+
+
+@pytest.mark.parametrize(("make", "end"), [(of_stretch, 0.1), (of_shapes, 0.1), (of_modes, 0.6)])
+def test_numbers_that_are_not_finite_at_some_points(make, end):
+    """Purpose: a body whose motion is NaN in a part of it is refused with the point; the choice of a quadrature
+    comes after it."""
+    says = r"link 'a' > body > kinematics: p must be finite at the material point \[0.*got nan"
+    with pytest.raises(ls.ModelError, match=says):
+        robot(make(lambda s: s * jnp.sqrt(end - s))).build()
+
+
+def test_a_density_that_is_not_finite_at_some_points():
+    """Purpose: the same for a density."""
+    body = ls.DeformableBody(stretch, BOX, LAW, lambda x: np.nan if x[0] > 0.1 else 1e3, 1)
+    with pytest.raises(
+        ls.ModelError, match=r"link 'a' > body: density: must be finite at the material point .*got nan"
+    ):
+        robot((body, None)).build()
+
+
+def test_poses_may_be_lists():
+    """Purpose: rows of a pose are taken as lists, as positions of kinematics are; other shapes are named."""
+    body = ls.RigidBody.box(0.1, 0.1, 0.1, density=1e3)
+    rows = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+    joint = ls.JointCustom(lambda q: [[*rows[0][:3], jnp.sin(q[0])], *rows[1:]], 1)
+    model = robot((body, joint)).build()
+    assert ls.frame_pose(model, [0.3], "a")[0, 3] == pytest.approx(np.sin(0.3), rel=1e-15)
+    with pytest.raises(ls.ModelError, match=r"link 'a' > joint: pose: must return a 4x4 matrix.*got \(3, 4\)"):
+        robot((body, ls.JointCustom(lambda q: rows[:3], 1))).check()

@@ -256,6 +256,7 @@ class DeformableBody(Body):
             self._check_density(f"{where}: density")
         fits = self.n is None or self.n == motion.n
         checks.require(fits, f"{where}: n", f"must be {motion.n}, as the kinematics has it, or be left out", self.n)
+        self.resolution.check(where)
         self._check_masses(f"{where}: density")
         law, name = type(self.material).__name__, type(motion).__name__
         fits = motion.keeps_volume or not self.material.needs_volume_kept

@@ -157,8 +157,7 @@ class PoseFunction:
         samples = np.random.default_rng(0).uniform(-0.1, 0.1, (_CHECKED, self.n))
         samples[0] = 0.0
         try:
-            found = result_shape(self.function, np.zeros(self.n))
-            shape = tuple(getattr(found, "shape", ()))
+            shape = result_shape(_in_double(self.function), np.zeros(self.n)).shape
             checks.require(shape == (4, 4), where, "must return a 4x4 matrix, got shape", shape)
             found = self.derivatives(samples)
         except ModelError:
