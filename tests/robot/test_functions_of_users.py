@@ -89,7 +89,7 @@ def test_functions_that_do_the_same_each_time():
     whole = jax.ShapeDtypeStruct((1,), np.float64)
     for function in (jax.nn.relu, jnp.sinc, lambda x: jax.pure_callback(np.sin, whole, x),
                      lambda x: x + jax.random.normal(jax.random.key(0), (1,))):  # fmt: skip
-        assert result_shape(function, np.zeros(1)).shape == (1,)
+        assert result_shape(function, np.zeros(1)) == (1,)
 
 
 def test_constants_that_change_between_two_robots():
@@ -180,3 +180,31 @@ def test_poses_may_be_lists():
     assert ls.frame_pose(model, [0.3], "a")[0, 3] == pytest.approx(np.sin(0.3), rel=1e-15)
     with pytest.raises(ls.ModelError, match=r"link 'a' > joint: pose: must return a 4x4 matrix.*got \(3, 4\)"):
         robot((body, ls.JointCustom(lambda q: rows[:3], 1))).check()
+
+
+def test_volumes_of_chambers_follow_their_constants():
+    """Purpose: a robot that is built again reads the constants of the volume of a chamber again."""
+    table = {"gain": 1.0}
+    out = robot((ls.DeformableBody(stretch, BOX, LAW, 1e3, 1), None))
+    out.add_body_chamber("cavity", "a", volume=lambda q: table["gain"] * 1e-5 * (1.0 + q[0]) ** 2)
+    first = out.build()
+    table["gain"] = 3.0
+    both = [ls.actuation_matrix(model, [0.1]) for model in (first, out.build())]
+    np.testing.assert_allclose(both[0], [[2.2e-5]], rtol=1e-12)
+    np.testing.assert_allclose(both[1], 3.0 * both[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("length", [0.1, 0.5, 200.0])
+@pytest.mark.parametrize("degree", [None, 1, 6])
+def test_a_kinematics_has_the_length_of_its_domain(length, degree):
+    """Purpose: a length that differs from that of the domain scaled all strains without a word."""
+    motions = [
+        lambda length: ls.KinematicsStrain(length, ls.BasisMonomial(bending_z=0)),
+        lambda length: ls.KinematicsVolumePreserving(length, [ls.PrimitiveTwist([[0.0, 1.0]])]),
+    ]
+    domain = ls.DomainBox(0.2, 0.02, 0.02, degree, degree)
+    for motion in motions:
+        if degree != 1:
+            robot((ls.DeformableBody(motion(0.2), domain, LAW, 1e3), None)).check()
+        with pytest.raises(ls.ModelError, match="link 'a' > body > kinematics: length: must be that of the domain"):
+            robot((ls.DeformableBody(motion(length), domain, LAW, 1e3), None)).check()

@@ -157,7 +157,7 @@ class PoseFunction:
         samples = np.random.default_rng(0).uniform(-0.1, 0.1, (_CHECKED, self.n))
         samples[0] = 0.0
         try:
-            shape = result_shape(_in_double(self.function), np.zeros(self.n)).shape
+            shape = result_shape(self.function, np.zeros(self.n))
             checks.require(shape == (4, 4), where, "must return a 4x4 matrix, got shape", shape)
             found = self.derivatives(samples)
         except ModelError:
@@ -305,23 +305,29 @@ class NotRepeatable(Exception):
     """A function that does other operations when it is called again."""
 
 
-def result_shape(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Shapes and types of the result of a JAX function of arrays, nested as the result is.
+def result_shape(function: Callable[..., Any], *arguments: Any) -> tuple[int, ...]:
+    """The shape of the result of a JAX function of arrays; lists of results count as an array.
 
     Raises:
         NotRepeatable: the function draws random numbers, or depends on earlier calls.
         Exception: errors of the function, and of JAX if it cannot be traced; see `failure`.
     """
+    return _result_shape(function, tuple(map(np.shape, arguments)), captured(function))
+
+
+@lru_cache(maxsize=64)
+def _result_shape(function: Callable[..., Any], given: tuple[tuple[int, ...], ...], data: Any) -> tuple[int, ...]:
+    """`result_shape` for arguments of the shapes `given`, with the data that the function reads."""
     import jax
 
-    given = [jax.ShapeDtypeStruct(np.shape(x), np.float64) for x in arguments]
-    traced = in_double(lambda: [jax.make_jaxpr(lambda *x: function(*x), return_shape=True)(*given) for _ in range(2)])
+    arrays = [jax.ShapeDtypeStruct(shape, np.float64) for shape in given]
+    traced = in_double(lambda: [jax.make_jaxpr(lambda *x: function(*x), return_shape=True)(*arrays) for _ in range(2)])
     (first, shapes), (second, _) = traced()
     constants = [[np.asarray(x).tobytes() for x in each.consts if hasattr(x, "__array__")] for each in (first, second)]
     operations = [_ADDRESS.sub("", str(each)) for each in (first, second)]
     if operations[0] != operations[1] or constants[0] != constants[1]:
         raise NotRepeatable
-    return shapes
+    return np.asarray(jax.tree.map(lambda result: np.zeros(result.shape), shapes)).shape
 
 
 def failure(error: Exception) -> str:

@@ -552,7 +552,7 @@ class _Interpreter:
 
     def results(self, equation: Any, operands: list[np.ndarray]) -> list[np.ndarray]:
         """The results of one operation of a jaxpr."""
-        name, parameters = equation.primitive.name, equation.params
+        parameters, name = equation.params, str(equation.primitive.name)
         if name == "scan":
             return self.unrolled(operands, parameters)
         if name == "while":
