@@ -351,3 +351,18 @@ def test_an_open_start_is_named():
     model, _ = both()
     with pytest.raises(ls.ModelError, match=r"coupling 'c0' is off by 0\.1 rad or m"):
         ls.simulate(model, 0.1, np.zeros(4))
+
+
+@pytest.mark.parametrize("stops", [(20.0, np.inf), (-np.inf, -20.0), (-1.0, np.inf), (30.0, 31.0)])
+def test_functions_reach_beyond_one_stop(stops):
+    """Purpose: a joint with one stop far from zero has its function beyond this stop, also through kernels."""
+    robot = ls.Robot("one stop")
+    slide = ls.JointPrismatic(limits=stops, limit_stiffness=1e3)
+    robot.add_link("a", ls.RigidBody.box(0.1, 0.1, 0.1, density=1e3), slide)
+    robot.add_link("b", ls.RigidBody.box(0.1, 0.1, 0.1, density=1e3), ls.JointPrismatic())
+    robot.add_coupling("follows", ["a", "b"], [ls.Expression("sin(q)", "q"), -1.0])
+    model = robot.build()
+    end = stops[0] if np.isfinite(stops[0]) else stops[1]
+    for x in end + np.array([0.1, 0.9, 7.0]) * (1.0 if np.isfinite(stops[0]) else -1.0):
+        if stops[0] < x < stops[1]:
+            np.testing.assert_allclose(ls.constraint_jacobian(model, [x, np.sin(x)]), [[np.cos(x), -1.0]], atol=1e-11)

@@ -131,6 +131,15 @@ def test_nodes_of_one_graph_join():
     assert graph.count([total]) == 3
 
 
+@jax.custom_jvp
+def with_a_rule(x):
+    """A function whose stated derivative is not that of its operations."""
+    return jnp.sin(x)
+
+
+with_a_rule.defjvp(lambda values, rates: (jnp.sin(values[0]), 2.0 * rates[0]))
+
+
 @pytest.mark.parametrize(
     ("function", "says"),
     [
@@ -141,6 +150,12 @@ def test_nodes_of_one_graph_join():
         (lambda x: x[(x[0] * 2.0).astype(int)], "index that depends on values"),
         (lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct((3,), np.float64), x), "'pure_callback'"),
         (lambda x: x + 1j, "complex"),
+        (lambda x: jnp.real(x.astype(complex)), "complex"),
+        (lambda x: x + jax.random.normal(jax.random.key(0), (3,)), "draws random numbers; draw them outside"),
+        (lambda x: x + jax.random.uniform(jax.random.PRNGKey(0), (3,)), "draws random numbers; draw them outside"),
+        (lambda x: (jax.debug.print("{}", x), x)[1], "prints.*take the print out"),
+        (lambda x: x * (x.astype(int) & 1), "bits of integers"),
+        (with_a_rule, "rule of its own for derivatives .*'with_a_rule'"),
     ],
 )  # fmt: skip
 def test_refused(function, says):
@@ -200,3 +215,86 @@ def test_sines_of_four_numbers():
         out = np.zeros(2)
         code.call(0, [np.ones(1), table.filled(np.array([[x, 1.0]]))], [out])
         np.testing.assert_allclose(out, [np.sin(x), np.cos(x)], rtol=0.0, atol=3e-16)
+
+
+def test_flags_are_numbers_where_they_are_counted():
+    """Purpose: comparisons that are added, divided, subtracted, compared and returned, of numbers and of rows."""
+
+    def everything(x):
+        a, b = x > 0.35, x > -1.0
+        parts = [jnp.sum(a) / jnp.sum(b), jnp.sum(a.astype(float) + b), jnp.cumsum(b), 1.0 - a, -a.astype(float), a]
+        parts += [jnp.where(jnp.where(a, b, ~b), x, 2.0 * x), jnp.where(a == b, x, -x), jnp.where(a & True, x, -x)]
+        parts += [jnp.where(compare(a, b), x, -x) for compare in (jnp.less, jnp.greater, jnp.less_equal, jnp.not_equal)]
+        parts += [jnp.where(jnp.maximum(a, b), x, -x), jnp.where(jnp.any(a) ^ jnp.all(a), x, -x), b * x]
+        return [jnp.sum(jnp.asarray(part, dtype=jnp.float64)) * jnp.ones(1) for part in parts]
+
+    x = np.array([0.3, 0.4, -2.0])
+    assert_same(everything, x)
+    graph, parts = trace(everything, [(3,)])
+    for nodes, expected in zip(parts, in_double(everything)(x), strict=True):
+        (value,) = graph.evaluated(nodes.tolist(), {graph.input(k): float(x[k]) for k in range(3)})
+        assert float(value) == pytest.approx(float(expected[0]), abs=1e-14)
+
+    graph = Graph()
+    q, row = inputs(graph, [(3,), (3,)])
+    nodes = run(graph, lambda q, row: jnp.stack(everything(q * row[1])) * row[2], [q, row])
+    table = table_of(graph, [nodes], row.tolist(), (2,))
+    code, found = code_of([(graph, nodes)], [3, 3], table), np.zeros(len(parts))
+    rows = RNG.uniform(0.5, 2.0, (7, 3))
+    compiled_functions(code).call(0, [x, code.table.filled(rows)], [found])
+    every = [np.ravel(in_double(everything)(x * other)) * weight for _, other, weight in rows]
+    np.testing.assert_allclose(found, np.sum(every, axis=0), rtol=1e-13)
+
+
+def test_integers_are_those_of_jax():
+    """Purpose: bits, overflow and division of integers that the function makes itself."""
+
+    def everything(x):
+        k, small = jnp.arange(4), jnp.arange(200, dtype=jnp.int8)
+        counts = [(k & 1).sum(), (k ^ 2).sum(), (~k).sum(), (k | 4).sum(), small.sum(dtype=jnp.int8), jnp.uint8(3) - 5]
+        counts += [((k - 2) // 2).sum(), (k % 3).prod(), (k << 2).sum()]
+        return [x * jnp.asarray(count, dtype=jnp.float64) for count in counts]
+
+    assert_same(everything, np.array([0.3]))
+
+
+@pytest.mark.parametrize("mode", ["fill", "clip"])
+def test_reading_outside_an_array(mode):
+    """Purpose: entries outside an array have the value that the function asks for, never that of another number."""
+    assert_same(lambda x: x + jnp.asarray(x).at[jnp.array([5])].get(mode=mode, fill_value=0.25), np.array([0.3]))
+    assert_same(lambda x: x + jnp.asarray(x).at[jnp.array([5])].get(mode=mode, fill_value=0.0), np.array([0.3]))
+    assert_same(lambda x: x + jnp.take(x, 5, mode=mode), np.array([0.3]))
+
+
+def test_functions_with_rules_for_derivatives():
+    """Purpose: functions of JAX whose operations alone have other derivatives at some numbers, or none."""
+    functions = [jnp.sinc, jax.nn.softplus, jax.nn.sigmoid, jax.nn.silu, jax.nn.relu, jax.nn.log_sigmoid]
+    for function in functions:
+        for x in (0.0, 0.7, -3.0, 800.0, -800.0):
+            if function is jax.nn.relu and x == 0.0:
+                continue  # a kink
+            graph, (nodes,) = trace(function, [(1,)])
+            expected = function
+            for order in range(3):
+                (value,) = graph.evaluated(nodes.ravel().tolist(), {graph.input(0): x})
+                wanted = np.ravel(in_double(expected)(np.array([x])))[0]
+                assert float(value) == pytest.approx(float(wanted), rel=1e-12, abs=1e-13), (function, x, order)
+                nodes, expected = derivative(graph, nodes, [graph.input(0)]), jax.jacfwd(expected)
+
+
+def test_inverse_hyperbolic_functions_of_small_and_large_numbers():
+    """Purpose: relative errors of rounding size where the textbook formulas cancel or overflow."""
+    small, near, large = np.array([1e-9, -1e-7, 1e-300]), np.array([1.0 + 1e-9, 1.5]), np.array([1e160, -1e300, 3.0])
+    for x, names in ((small, ["arcsinh", "arctanh", "log1p"]), (near, ["arccosh"]), (large, ["arcsinh"])):
+        _, found = both_ways(lambda x, names=names: [getattr(jnp, name)(x) for name in names], x)
+        for name, one in zip(names, found, strict=True):
+            np.testing.assert_allclose(one, getattr(np, name)(x), rtol=1e-15 * 4, err_msg=name)
+    _, (found,) = both_ways(jnp.log1p, np.array([1e307]))
+    np.testing.assert_allclose(found, np.log1p(1e307), rtol=1e-15)
+
+
+def test_rounding_and_powers():
+    """Purpose: both ways to round halves, and powers that are no integers."""
+    halves = np.array([2.5, -2.5, 0.5, 1.5, 0.49999999999999994, -0.2])
+    assert_same(lambda x: [jax.lax.round(x), jnp.round(x)], halves)
+    assert_same(lambda x: [x**jnp.inf, x**-jnp.inf, x**64.0, x**2.5], np.array([0.3, 1.7]))

@@ -25,6 +25,7 @@ from lissom.robot.bodies import Body
 from lissom.robot.poses import PoseFunction, in_double
 
 _PLACE = 1e-9  # largest motion of a fixed point, and deformation of a rigid contact area, in body lengths
+_BEYOND = 1e-3  # largest length of a domain beyond its kinematics, relative; differences by design values need some
 
 
 @final
@@ -256,6 +257,8 @@ class DeformableBody(Body):
             self._check_density(f"{where}: density")
         fits = self.n is None or self.n == motion.n
         checks.require(fits, f"{where}: n", f"must be {motion.n}, as the kinematics has it, or be left out", self.n)
+        self._check_length(f"{where} > kinematics: length")
+        self.resolution.check(where)
         self._check_masses(f"{where}: density")
         law, name = type(self.material).__name__, type(motion).__name__
         fits = motion.keeps_volume or not self.material.needs_volume_kept
@@ -291,6 +294,16 @@ class DeformableBody(Body):
             rule = f"must be a function of a point (3,) that returns a number; it failed at {x.tolist()}"
             raise ModelError(f"{where}: {rule} ({type(error).__name__}: {error})") from error
         checks.require(bool(np.isfinite(value)), where, f"must be finite at {x.tolist()}", value)
+
+    def _check_length(self, where: str) -> None:
+        """Raise ModelError if the domain has points beyond the length of its kinematics, or in its first half only."""
+        length, domain = getattr(self._given, "length", None), self.domain
+        if isinstance(length, float | int):
+            x = np.array([0.0, domain.length]) if isinstance(domain, SweptDomain) else domain.points[:, 0]
+            low, high = float(x.min()), float(x.max())
+            fits = low >= -_BEYOND * length and 0.5 * length <= high <= (1.0 + _BEYOND) * length
+            rule = f"must be that of the domain, which reaches from x = {low:.4g} to {high:.4g} m"
+            checks.require(fits, where, rule, length)
 
     def _check_masses(self, where: str) -> None:
         lightest = float(self.integrals.masses.min())

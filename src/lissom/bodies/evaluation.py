@@ -25,7 +25,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, packed, unpacked, value_and_jacobian
-from lissom.robot.poses import compiled
+from lissom.robot.poses import captured, compiled
 from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, derivative, inputs, require_few, run
 
 Made = TypeVar("Made")
@@ -49,7 +49,7 @@ def shared_by_equals(make: Callable[..., Made], *parts: Any) -> Made:
 
 
 def _identity(part: Any) -> Any:
-    """A key that is equal for equal descriptions. A function is equal only to itself."""
+    """A key that is equal for equal descriptions. A function is equal only to itself, with the data that it reads."""
     if is_dataclass(part) and not isinstance(part, type):
         return type(part), *(_identity(getattr(part, field.name)) for field in fields(part))
     if isinstance(part, list | tuple):
@@ -62,7 +62,7 @@ def _identity(part: Any) -> Any:
         hash(part)
     except TypeError:
         return id(part)
-    return part
+    return (part, captured(part)) if callable(part) else part
 
 
 def memoized(function: Callable[..., Any], count: int = 16) -> Callable[..., list[np.ndarray]]:

@@ -28,7 +28,7 @@ from lissom.bodies.jets import ORDER, FirstDerivatives, SecondDerivatives, Serie
 from lissom.bodies.materials import Hyperelastic
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.poses import compiled, in_double
+from lissom.robot.poses import compiled, failure, in_double, result_shape
 
 
 class Kinematics(ABC):
@@ -166,18 +166,16 @@ def check_function(function: Any, n: Any, shape: tuple[int, ...], arguments: tup
     """Raise ModelError if a user's function is not callable, does not run under JAX, or returns a wrong shape."""
     checks.integer(n, f"{where}: n", least=1)
     try:
-        import jax
+        import jax  # noqa: F401
     except ImportError:
         raise ModelError(f"{where}: needs JAX: pip install 'lissom[deformable]'") from None
     checks.require(callable(function), f"{where}: function", "must be a function made of jax.numpy", function)
     try:
-        results = in_double(jax.eval_shape)(function, *arguments)
-        found = np.asarray(jax.tree.map(lambda result: np.zeros(result.shape), results))
+        found = result_shape(function, *arguments)
     except Exception as error:
-        text = str(error).partition("\n")[0]
         rule = f"must be a function of {' and '.join(str(np.shape(a)) for a in arguments)} made of jax.numpy"
-        raise ModelError(f"{where}: function: {rule}; it failed ({type(error).__name__}: {text})") from error
-    checks.require(found.shape == shape, f"{where}: function", f"must return shape {shape}", found.shape)
+        raise ModelError(f"{where}: function: {rule}; it {failure(error)}") from error
+    checks.require(found == shape, f"{where}: function", f"must return shape {shape}", found)
 
 
 @final
@@ -336,10 +334,10 @@ def check_modes(modes: Any, where: str) -> None:
         return
 
     try:
+        result_shape(modes, 0.5)
         found = np.asarray(compiled(modes)(np.float64(0.5)))
     except Exception as error:
-        text = str(error).partition("\n")[0]
         rule = "must be a function of s made of jax.numpy"
-        raise ModelError(f"{where}: {rule}; it failed ({type(error).__name__}: {text})") from error
+        raise ModelError(f"{where}: {rule}; it {failure(error)}") from error
     fits = found.ndim == 1 and found.size > 0 and bool(np.isfinite(found).all())
     checks.require(fits, where, "must return finite values of shape (k,)", found)

@@ -25,7 +25,7 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.poses import compiled
+from lissom.robot.poses import compiled, failure, result_shape
 
 _NO_STRESS = 1e-8  # largest stress of a user's law in the undeformed shape, relative to its moduli
 
@@ -247,13 +247,16 @@ class HyperelasticFunction(Hyperelastic):
     damping_time: float = 0.0
 
     def check(self, where: str) -> None:
+        import jax
+
         _check_damping(self.damping_time, where)
         try:
             W, stress, tangent = self._at_rest()
+            if W.shape == ():
+                result_shape(jax.grad(self.function), np.eye(3))
         except Exception as error:
             rule = "must be a function of F, shape (3, 3), made of jax.numpy"
-            text = str(error).partition("\n")[0]
-            raise ModelError(f"{where}: function: {rule}; it failed ({type(error).__name__}: {text})") from error
+            raise ModelError(f"{where}: function: {rule}; it {failure(error)}") from error
         finite = bool(np.isfinite(W).all() and np.isfinite(tangent).all())
         checks.require(finite, f"{where}: function", "must be finite with its derivatives at F = 1", W)
         checks.require(W.shape == (), f"{where}: function", "must return one number, got shape", W.shape)

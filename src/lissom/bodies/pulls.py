@@ -47,7 +47,7 @@ from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.actuators import BodyChamber, PathBody, SurfacePressure
 from lissom.robot.functions import derivative
-from lissom.robot.poses import compiled
+from lissom.robot.poses import captured, compiled
 from lissom.tracing.graph import Refused
 
 
@@ -398,11 +398,19 @@ def native_pulls(motion: Kinematics, pulls: tuple[Pull, ...]) -> tuple[tuple[Nat
         return (), str(error)
 
 
-@lru_cache(maxsize=64)
 def pulls_on(
     body: DeformableBody, items: tuple[PathBody | BodyChamber | SurfacePressure, ...]
 ) -> BodyPulls | LengthPulls:
     """The pulls of the actuators of a body. A body that is built again reuses the compiled pulls."""
+    volumes = [item.volume for item in items if isinstance(item, BodyChamber) and item.volume is not None]
+    return _pulls_on(body, items, captured(volumes))
+
+
+@lru_cache(maxsize=64)
+def _pulls_on(
+    body: DeformableBody, items: tuple[PathBody | BodyChamber | SurfacePressure, ...], data: Any
+) -> BodyPulls | LengthPulls:
+    """`pulls_on` with the data that functions of volumes read."""
     pulls = tuple(_pull(body, item, f"link {item.link!r}") for item in items)
     points = body.integrals.points
     if points is not None and all(isinstance(pull, LinePull | EyeletPull) for pull in pulls):

@@ -52,6 +52,7 @@ _PLACE = 1e-9  # largest distance of f(x, 0) from x, in sizes of the body
 _VOLUME = 1e-9  # largest deviation of det ∂f/∂x from one for a motion that keeps volume
 _BLOCK = 1 << 20  # numbers of points in one block of a loop
 _MOST_PLACES = 500  # points whose positions are checked, except for meshes
+_LOOKED = 256  # material points at which a motion and a density must be finite
 _RANK = 1e-9  # largest singular value of dependent coordinates, relative to the largest of all
 _NAMED = 6  # most numbers that a message lists
 _RIGID = 1e-9  # largest strain of rigid sections
@@ -116,6 +117,24 @@ class Resolution:
             steps, off = self._steps()
             motion, left = motion.stepped(steps), max(left, off)
         return Chosen(motion, quadrature, counts, steps, left)
+
+    def check(self, where: str) -> None:
+        """Raise ModelError unless positions, strains and density are finite in the undeformed shape."""
+        for name, rule, (bad, at, value) in self._doubts:
+            checks.require(not bad, f"{where}{name}", f"{rule} be finite at the material point {at}", value)
+
+    @cached_property
+    def _doubts(self) -> list[tuple[str, str, tuple[bool, Any, Any]]]:
+        """Name, rule and what `_not_finite` finds, for the density and the motion."""
+        points = _thinned(self.domain.points, _LOOKED)
+        masses = np.broadcast_to(self._densities(points), len(points))
+        found = [(": density", "must", _not_finite(points, masses))]
+        if not self.kinematics.is_of_cells:
+            moved, q = self.kinematics.samples(points), np.zeros(self.kinematics.n)
+            F = moved.slopes(q)[0].reshape(len(points), 9)
+            found.append((" > kinematics", "p must", _not_finite(points, moved.positions(q)[0])))
+            found.append((" > kinematics", "∂p/∂x must", _not_finite(points, F)))
+        return found
 
     def warn(self, where: str) -> None:
         """Raise an AccuracyWarning if the largest allowed numbers of points and steps are not enough."""
@@ -286,6 +305,12 @@ def limits_of(moved: np.ndarray, strained: np.ndarray, most_moved: float, most_s
     return np.minimum(limits, most_strained / np.maximum(strained, 1e-300))
 
 
+def _not_finite(points: np.ndarray, rows: np.ndarray) -> tuple[bool, Any, Any]:
+    """Whether numbers of points are not finite; the first such point and its first such number."""
+    bad = np.argwhere(~np.isfinite(rows))
+    return (True, points[bad[0][0]].tolist(), float(rows[tuple(bad[0])])) if len(bad) else (False, None, None)
+
+
 def _thinned(points: np.ndarray, count: int) -> np.ndarray:
     """About `count` of the points, evenly spaced in their order."""
     return points[:: max(1, len(points) // count)]
@@ -309,6 +334,8 @@ def _climbed(
 def _difference(coarse: _Measured, fine: _Measured) -> float:
     """The largest of the errors (1) of a coarse rule."""
     worst = 0.0
+    if not all(np.isfinite(part).all() for each in (coarse, fine) for part in each):
+        return np.inf
     for k in range(len(fine.P)):
         T, S = _whitening(fine.P[k]), _whitening(fine.D[k])
         for turn, a, b in ((T, coarse.P[k], fine.P[k]), (S, coarse.D[k], fine.D[k])):

@@ -49,8 +49,8 @@ class JointCoupling:
             polynomial of SciPy, or a Python function.
         offset: value of the sum [rad, m]. An elastic coupling has no spring force there.
         span: (low, high), the interval of the coordinates in which functions are fitted [rad, m]. Beyond it they
-            continue as straight lines, but polynomials continue. None is the range of the joint between its stops, and
-            two turns to each side if it has none.
+            continue as straight lines, but polynomials continue. None is the range of the joint between its stops; on a
+            side without a stop it ends two turns from zero, or two turns from the other stop if this is farther.
         stiffness, damping: k [N·m/rad, N/m] and c [N·m·s/rad, N·s/m] of an elastic coupling, whose ratios are numbers.
         spring: nonlinear law that replaces `stiffness`: the restoring force (N·m or N) as a function of the sum less
             the offset (rad or m), as rows (x, force) of a cubic spline that is straight beyond its ends, or a
@@ -130,6 +130,7 @@ class JointCoupling:
         found = polynomial_of(ratio, 1)
         if found is not None:
             return found
-        bounds = np.where(np.isfinite(stops), stops, (-_SPAN, _SPAN)) if self.span is None else np.asarray(self.span)
-        return fitted_polynomial(ratio, float(bounds[0]), float(bounds[1]), f"{where}: ratio of joint "
-                                 f"{self.joints[k]!r}")  # fmt: skip
+        low, high = map(float, stops if self.span is None else np.asarray(self.span))
+        start = low if np.isfinite(low) else min(-_SPAN, high - _SPAN)
+        end = high if np.isfinite(high) else max(_SPAN, low + _SPAN)
+        return fitted_polynomial(ratio, start, end, f"{where}: ratio of joint {self.joints[k]!r}")

@@ -8,10 +8,14 @@ the child's frame and their derivatives:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property, lru_cache, partial
 from math import factorial
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
 _RIGID = 1e-9  # largest allowed deviation of a pose from a rigid transform
 _CHECKED = 5  # configurations at which a user's function is checked
 _ROOM = 64  # configurations that are evaluated in one call
+_MOST_DATA = 10_000_000  # bytes, of data that are part of a key
+_PACKAGES = frozenset({"lissom", "jax", "jaxlib", "numpy", "scipy", "warp", "builtins", "functools", "math"})
+_ADDRESS = re.compile(r"0x[0-9a-f]+")  # of a function, in the text of operations
 
 
 class PoseDerivatives(NamedTuple):
@@ -150,15 +157,14 @@ class PoseFunction:
         samples = np.random.default_rng(0).uniform(-0.1, 0.1, (_CHECKED, self.n))
         samples[0] = 0.0
         try:
-            shape = _shape(self.function, self.n)
+            shape = result_shape(self.function, np.zeros(self.n))
             checks.require(shape == (4, 4), where, "must return a 4x4 matrix, got shape", shape)
             found = self.derivatives(samples)
         except ModelError:
             raise
         except Exception as error:
-            text = str(error).partition("\n")[0]
             rule = "must be a function of an array (n,) made of jax.numpy"
-            raise ModelError(f"{where}: {rule}; it failed ({type(error).__name__}: {text})") from error
+            raise ModelError(f"{where}: {rule}; it {failure(error)}") from error
         g, R = found.g, found.g[:, :3, :3]
         checks.require(bool(np.isfinite(g[0]).all()), where, "must be finite where all coordinates are zero", g[0])
         for k in np.flatnonzero(np.isfinite(g).all(axis=(1, 2))):
@@ -172,12 +178,20 @@ class PoseFunction:
     def native(self) -> Traced | None:
         """The functions of passes/mapped, (R, p, S, S_q) of q and S_vv of q and v, as native code; None if `why_python`
         gives a reason."""
-        return _traced(self.function, self.n)[0]
+        return self._native_or_reason[0]
 
     @property
     def why_python(self) -> str:
         """The reason for which the pose is no native code; empty if it is."""
-        return _traced(self.function, self.n)[1]
+        return self._native_or_reason[1]
+
+    @cached_property
+    def _native_or_reason(self) -> tuple[Traced | None, str]:
+        return _traced(self.function, self.n, captured(self.function))
+
+    @cached_property
+    def _compiled(self) -> Callable[..., Any]:
+        return _compiled(self.function, self.n, captured(self.function))
 
     def motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Pose g (4, 4) and motion subspace S (6, n) at one configuration."""
@@ -197,7 +211,7 @@ class PoseFunction:
         for first in range(0, max(len(q), 1), room):
             rows, count = np.zeros((room, self.n)), len(q[first : first + room])
             rows[:count] = q[first : first + room]
-            parts.append([np.asarray(part)[:count] for part in _compiled(self.function, self.n)(rows)])
+            parts.append([np.asarray(part)[:count] for part in self._compiled(rows)])
         return PoseDerivatives(*(np.concatenate(part) for part in zip(*parts)))
 
     def _from_native(self, native: Traced, q: np.ndarray) -> PoseDerivatives:
@@ -226,12 +240,132 @@ def _second_derivatives(native: Traced, q: np.ndarray) -> np.ndarray:
     return found
 
 
-def _shape(function: Callable[[Any], Any], n: int) -> tuple[int, ...]:
-    """The shape of the result of a function of n numbers."""
+@final
+@dataclass(frozen=True, eq=False)
+class _Itself:
+    """A part of a key that is equal only for the same object, which it keeps alive."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def captured(function: Any) -> Any:
+    """A key of the data that a Python function reads besides its arguments, as part of the key of a cache: its closure,
+    defaults, globals and the attributes of its object. Modules, classes and objects of packages count as themselves; so
+    do all data if they are too many."""
+    try:
+        return _content(function, (), [_MOST_DATA])
+    except OverflowError:
+        return _Itself(function)
+
+
+def _content(value: Any, around: tuple[int, ...], left: list[int]) -> Any:
+    """`captured` of a part of the data. around: identities of the objects that it is part of. left: a budget."""
+    if id(value) in around:
+        return "around"
+    left[0] -= 100 + (value.nbytes if isinstance(value, np.ndarray) else 0)
+    if left[0] < 0:
+        raise OverflowError
+    around = (*around, id(value))
+
+    def each(parts: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(_content(part, around, left) for part in parts)
+
+    if isinstance(value, bool | int | float | complex | str | bytes | None):
+        return type(value), repr(value)
+    if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
+        return value.dtype.str, value.shape, hashlib.blake2b(value.tobytes()).digest()
+    if isinstance(value, list | tuple | set | frozenset):
+        return type(value), each(value)
+    if isinstance(value, Mapping):
+        return type(value), each(value), each(value.values())
+    if isinstance(value, MethodType):
+        return each((value.__func__, value.__self__))
+    if isinstance(value, partial):
+        return each((value.func, value.args, value.keywords))
+    package = str(getattr(value, "__module__", type(value).__module__)).partition(".")[0]
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value), each(getattr(value, item.name) for item in fields(value))
+    if isinstance(value, ModuleType | type) or package in _PACKAGES:
+        return _Itself(value)
+    if isinstance(value, FunctionType):
+        return value.__code__, each(_read_by(value))
+    return _Itself(value), each(vars(value).values() if hasattr(value, "__dict__") else ())
+
+
+def _read_by(function: FunctionType) -> Iterator[Any]:
+    """The values that a Python function reads besides its arguments."""
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # not filled yet
+            yield cell.cell_contents
+    yield function.__defaults__
+    yield function.__kwdefaults__
+    pending = [function.__code__]
+    while pending:
+        code = pending.pop()
+        pending += [part for part in code.co_consts if isinstance(part, CodeType)]
+        for name in code.co_names:
+            if name in function.__globals__:
+                yield function.__globals__[name]
+
+
+@final
+class NotRepeatable(Exception):
+    """A function that does other operations when it is called again."""
+
+
+def result_shape(function: Callable[..., Any], *arguments: Any) -> tuple[int, ...]:
+    """The shape of the result of a JAX function of arrays; lists of results count as an array.
+
+    Raises:
+        NotRepeatable: the function draws random numbers, or depends on earlier calls.
+        Exception: errors of the function, and of JAX if it cannot be traced; see `failure`.
+    """
+    return _result_shape(function, tuple(map(np.shape, arguments)), captured(function))
+
+
+@lru_cache(maxsize=64)
+def _result_shape(function: Callable[..., Any], given: tuple[tuple[int, ...], ...], data: Any) -> tuple[int, ...]:
+    """`result_shape` for arguments of the shapes `given`, with the data that the function reads."""
     import jax
 
-    found = in_double(jax.eval_shape)(function, jax.ShapeDtypeStruct((n,), np.float64))
-    return tuple(getattr(found, "shape", ()))
+    arrays = [jax.ShapeDtypeStruct(shape, np.float64) for shape in given]
+    traced = in_double(lambda: [jax.make_jaxpr(lambda *x: function(*x), return_shape=True)(*arrays) for _ in range(2)])
+    (first, shapes), (second, _) = traced()
+    constants = [[np.asarray(x).tobytes() for x in each.consts if hasattr(x, "__array__")] for each in (first, second)]
+    operations = [_ADDRESS.sub("", str(each)) for each in (first, second)]
+    if operations[0] != operations[1] or constants[0] != constants[1]:
+        raise NotRepeatable
+    return np.asarray(jax.tree.map(lambda result: np.zeros(result.shape), shapes)).shape
+
+
+def failure(error: Exception) -> str:
+    """What a function made of jax.numpy does that cannot be traced, and what to write instead, in one line."""
+    from jax import errors
+
+    text = str(error).partition("\n")[0]
+    value = "a value that depends on its arguments"
+    known: list[tuple[Any, str, str]] = [
+        (NotRepeatable, "", "computes another result when it is called again; draw random numbers outside of it"),
+        (errors.TracerBoolConversionError, "", f"branches (if, while, and, or) on {value}; write jax.numpy.where"),
+        (errors.NonConcreteBooleanIndexError, "", f"chooses entries by {value}; write jax.numpy.where"),
+        (errors.TracerArrayConversionError, "", f"gives NumPy {value}; write the function of jax.numpy"),
+        (errors.UnexpectedTracerError, "", "uses a value of an earlier call; return all values"),
+        ((errors.ConcretizationTypeError, errors.TracerIntegerConversionError), "",
+         f"makes a Python number (float, int, math, range, a text) of {value}; write functions of jax.numpy"),
+        (TypeError, "scalar index", f"counts or indexes by {value}; write jax.numpy.where, or a constant length"),
+        (TypeError, "format string", f"writes {value} as text; take the output out"),
+        (ValueError, "lax.while_loop", f"has a loop whose length is {value}; give lax.fori_loop a constant length"),
+    ]  # fmt: skip
+    for kind, part, line in known:
+        if isinstance(error, kind) and part in text:
+            return line
+    return f"failed ({type(error).__name__}: {text})"
 
 
 def _columns(g: Any, slope: Any) -> Any:
@@ -252,8 +386,9 @@ def _in_double(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 @lru_cache(maxsize=64)
-def _compiled(function: Callable[[Any], Any], n: int) -> Callable[..., Any]:
-    """The pose with its derivatives (1) as a function of configurations (m, n), in float64, compiled by JAX."""
+def _compiled(function: Callable[[Any], Any], n: int, data: Any) -> Callable[..., Any]:
+    """The pose with its derivatives (1) as a function of configurations (m, n), in float64, compiled by JAX. `data` are
+    those of the function (`captured`)."""
     import jax
     import jax.numpy as jnp
 
@@ -320,7 +455,10 @@ def pose_code(graph: Graph, g: np.ndarray, q: np.ndarray, *, row: Sequence[int] 
     return code_of(functions, [len(q), len(q), len(row)], row=table)
 
 
-_traced = lru_cache(maxsize=64)(traced_pose)
+@lru_cache(maxsize=64)
+def _traced(function: Callable[[Any], Any], n: int, data: Any) -> tuple[Traced | None, str]:
+    """`traced_pose` of a function with the data `captured`."""
+    return traced_pose(function, n)
 
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:

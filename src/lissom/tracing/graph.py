@@ -30,6 +30,8 @@ MOST_NODES = 400_000  # largest number of scalar operations, of which most compi
 
 LEAVES = frozenset({"number", "input", "variable"})  # nodes without operands
 _COMMUTATIVE = frozenset({"add", "mul", "max", "min", "eq", "ne", "and", "or", "xor"})
+_BITS = frozenset({"and", "or", "xor", "not", "reduce_and", "reduce_or", "reduce_xor"})  # bitwise for integers
+_OF_FLAGS = {"max": "or", "min": "and", "ne": "xor", "reduce_max": "reduce_or", "reduce_min": "reduce_and"}
 
 # Functions of numbers for each operation on nodes. Names are those of JAX where it has the operation.
 _FOLDS: dict[str, Callable[..., Any]] = {
@@ -186,7 +188,13 @@ class Graph:
                 return operands[1] if values[0] else operands[2]
             if operands[1] == operands[2]:
                 return operands[1]
-        elif operation == "pow" and values[1] is not None and values[1] == int(values[1]) and abs(values[1]) <= 64:
+        elif operation in ("and", "or", "xor"):
+            known, k = (values[0], operands[1]) if values[0] is not None else (values[1], operands[0])
+            if known is not None and operation == "xor":
+                return self.apply("not", k) if known else k
+            if known is not None:
+                return k if (known != 0.0) == (operation == "and") else self.number(known)
+        elif operation == "pow" and values[1] is not None and abs(values[1]) <= 64 and values[1] == int(values[1]):
             return self.power(operands[0], int(values[1]))
         return None
 
@@ -381,7 +389,10 @@ def run(graph: Graph, function: Callable[..., Any], arguments: Sequence[np.ndarr
 
     with jax.enable_x64(True), _tracing():
         closed = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(nodes.shape, np.float64) for nodes in arguments))
-    return _Interpreter(graph).run(closed, list(arguments))
+    interpreter = _Interpreter(graph)
+    found = interpreter.run(closed, list(arguments))
+    return [interpreter.counted(nodes) if aval.dtype.kind == "b" else nodes
+            for nodes, aval in zip(found, closed.out_avals)]  # fmt: skip
 
 
 @cache
@@ -501,9 +512,10 @@ class _Interpreter:
 
     def numbers(self, values: Any) -> np.ndarray:
         """The nodes of an array of numbers."""
+        kind = getattr(values, "dtype", np.asarray(values).dtype)
+        if getattr(kind, "kind", "") not in tuple("biuf"):
+            raise Refused(_RANDOM if "key" in str(kind) else _reals(kind))
         values = np.asarray(values)
-        if values.dtype.kind not in "biuf":
-            raise Refused(f"has values of type {values.dtype}; only real numbers can be compiled")
         flat = [self.graph.number(value) for value in values.ravel().astype(np.float64).tolist()]
         return np.array(flat, dtype=np.int64).reshape(values.shape)
 
@@ -511,6 +523,10 @@ class _Interpreter:
         """The numbers of nodes, or None if one depends on an input."""
         values = [self.graph.value(k) for k in nodes.ravel().tolist()]
         return None if None in values else np.array(values, dtype=np.float64).reshape(nodes.shape)
+
+    def counted(self, flags: np.ndarray) -> np.ndarray:
+        """The numbers 1 and 0 of flags."""
+        return self.each("where", flags, self.numbers(1.0), self.numbers(0.0))
 
     def each(self, operation: str, *operands: np.ndarray) -> np.ndarray:
         """An operation on each entry of arrays that broadcast."""
@@ -536,7 +552,7 @@ class _Interpreter:
 
     def results(self, equation: Any, operands: list[np.ndarray]) -> list[np.ndarray]:
         """The results of one operation of a jaxpr."""
-        name, parameters = equation.primitive.name, equation.params
+        parameters, name = equation.params, str(equation.primitive.name)
         if name == "scan":
             return self.unrolled(operands, parameters)
         if name == "while":
@@ -548,19 +564,35 @@ class _Interpreter:
         if name == _STUMPFF:
             orders = range(parameters["first"], parameters["first"] + parameters["count"])
             return [np.stack([self.each("stumpff", operands[0], self.numbers(float(k))) for k in orders])]
+        if name.startswith(("random_", "threefry")):
+            raise Refused(_RANDOM)
+        if name in ("debug_print", "debug_callback"):
+            raise Refused(f"prints ('{name}'); take the print out")
         for key in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
             if key in parameters:
                 inner = parameters[key]
                 inner = inner if hasattr(inner, "consts") else _closed(inner)
-                return self.run(inner, operands)
+                special = _function_of_jax(name, inner.jaxpr)
+                return self.run(inner, operands) if special is None else [special(self, *operands)]
+        known = [self.known(operand) for operand in operands]
+        kinds = {str(getattr(variable.aval.dtype, "kind", "")) for variable in equation.outvars}
+        is_whole = kinds <= {"i", "u"}
+        if is_whole and all(value is not None for value in known):
+            return self.evaluated(equation, known)
+        if is_whole and name in _BITS:
+            raise Refused(f"takes bits of integers that depend on values ('{name}'); use where")
+        if equation.invars and all(atom.aval.dtype == bool for atom in equation.invars):
+            if name == "convert_element_type":
+                return [self.counted(operands[0])] if kinds <= set("iuf") else operands
+            if name in ("eq", "lt", "le", "gt", "ge", "select_n"):
+                return [_of_flags(self, name, operands)]
+            name = _OF_FLAGS.get(name, name)
         method = _OPERATIONS.get(name)
-        if method is not None and name in ("div", "rem", "pow", "sign") and equation.outvars[0].aval.dtype.kind in "iu":
-            result = method(self, operands, parameters)  # integers
-            return [self.each("trunc", result)]
         if method is not None:
             result = method(self, operands, parameters)
+            if is_whole and name in ("div", "rem", "pow", "sign"):
+                result = self.each("trunc", result)
             return result if isinstance(result, list) else [result]
-        known = [self.known(operand) for operand in operands]
         if all(value is not None for value in known):
             return self.evaluated(equation, known)
         if name in _MOVES:
@@ -626,7 +658,10 @@ class _Interpreter:
                 operands[k] if k in numbered else known[k].astype(atom.aval.dtype)
                 for k, atom in enumerate(equation.invars)
             ]
-            found = np.asarray(equation.primitive.bind(*map(jax.numpy.asarray, typed), **equation.params))
+            outside = {"fill_value": -1} if "fill_value" in equation.params else {}
+            found = np.array(equation.primitive.bind(*map(jax.numpy.asarray, typed), **{**equation.params, **outside}))
+        if outside and equation.params["fill_value"] is not None:
+            found[found < 0] = self.graph.number(float(equation.params["fill_value"]))
         if found.size and (found.min() < 0 or found.max() >= len(self.graph.nodes)):
             raise Refused(f"reads outside an array ('{equation.primitive.name}')")
         return [found.astype(np.int64)]
@@ -702,8 +737,87 @@ def _same(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, 
     return operands if len(operands) > 1 else operands[0]
 
 
+def _reals(kind: Any) -> str:
+    return f"has values of type {kind}; only real numbers can be compiled"
+
+
+def _function_of_jax(name: str, jaxpr: Any) -> Callable[..., np.ndarray] | None:
+    """The nodes of a function of JAX whose own operations have no derivatives at some numbers; None for others.
+
+    Raises:
+        Refused: the function has a rule of its own for derivatives, which its operations need not have.
+    """
+    own = [one.params.get("call_jaxpr") for one in jaxpr.eqns if one.primitive.name == "custom_jvp_call"]
+    if any(_is_of_jax(inner.jaxpr, "_sinc_maclaurin") for inner in own):
+        return _sinc
+    if not name.startswith("custom_"):
+        return None
+    if _is_of_jax(jaxpr, "logaddexp"):
+        return _log_of_sum
+    if not _is_of_jax(jaxpr, "relu"):
+        which = str(jaxpr.debug_info.func_src_info).partition(" at ")[0]
+        raise Refused(f"has a rule of its own for derivatives ({name} of {which!r}); write it without the rule")
+    return None
+
+
+def _is_of_jax(jaxpr: Any, name: str) -> bool:
+    """Whether operations are those of a function of JAX."""
+    which, _, place = str(jaxpr.debug_info.func_src_info).partition(" at ")
+    return which == name and "/jax/_src/" in place.replace("\\", "/")
+
+
+def _sinc(self: _Interpreter, x: np.ndarray) -> np.ndarray:
+    """sin(π x)/(π x), the Stumpff function c₁((π x)²)."""
+    angle = self.each("mul", self.numbers(math.pi), x)
+    return self.each("stumpff", self.each("mul", angle, angle), self.numbers(1.0))
+
+
+def _log_of_sum(self: _Interpreter, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """ln(exp x + exp y), smooth where x = y."""
+    which, gap = self.each("ge", x, y), self.each("sub", x, y)
+    rest = self.each("exp", self.each("where", which, self.each("neg", gap), gap))
+    found = self.each("add", self.each("where", which, x, y), self.each("log1p", rest))
+    return self.each("where", self.each("eq", gap, gap), found, self.each("add", x, y))  # infinite x = y
+
+
+def _logistic(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
+    """1/(1 + exp(−x)) without large numbers."""
+    (x,) = operands
+    one, positive = self.numbers(1.0), self.each("ge", x, self.numbers(0.0))
+    small = self.each("exp", self.each("where", positive, self.each("neg", x), x))
+    return self.each("div", self.each("where", positive, one, small), self.each("add", one, small))
+
+
+def _rounded(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
+    """The nearest integer; of two, the even one, or the one away from zero."""
+    (x,) = operands
+    even = self.each("round", x)
+    if int(parameters["rounding_method"]) == 1:
+        return even
+    between = self.each("eq", self.each("abs", self.each("sub", x, self.each("trunc", x))), self.numbers(0.5))
+    away = self.each("add", x, self.each("mul", self.numbers(0.5), self.each("sign", x)))
+    return self.each("where", between, away, even)
+
+
+def _of_flags(self: _Interpreter, operation: str, operands: list[np.ndarray]) -> np.ndarray:
+    """A comparison of two flags; or the second flag where the first one is zero, else the third (select_n)."""
+    a, *others = operands
+    b, each = others[0], self.each
+    if operation == "eq":
+        return each("not", each("xor", a, b))
+    if operation in ("lt", "ge"):
+        less = each("and", each("not", a), b)
+        return less if operation == "lt" else each("not", less)
+    if operation in ("gt", "le"):
+        more = each("and", a, each("not", b))
+        return more if operation == "gt" else each("not", more)
+    return b if len(others) == 1 else each("or", each("and", a, others[1]), each("and", each("not", a), b))
+
+
 def _converted(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
     kind = np.dtype(parameters["new_dtype"]).kind
+    if kind not in "biuf":
+        raise Refused(_reals(parameters["new_dtype"]))
     if kind == "f":
         return operands[0]
     if kind == "b":
@@ -775,9 +889,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "integer_pow": _power,
     "square": lambda self, operands, parameters: self.each("mul", operands[0], operands[0]),
     "rsqrt": lambda self, operands, parameters: self.each("div", self.numbers(1.0), self.each("sqrt", operands[0])),
-    "logistic": lambda self, operands, parameters: self.each(
-        "div", self.numbers(1.0), self.each("add", self.numbers(1.0), self.each("exp", self.each("neg", operands[0])))
-    ),
+    "logistic": _logistic,
+    "round": _rounded,
     "clamp": lambda self, operands, parameters: self.each(
         "min", self.each("max", operands[1], operands[0]), operands[2]
     ),
@@ -812,6 +925,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 _MOVES: dict[str, tuple[int, ...]] = {
     "gather": (0,), "dynamic_slice": (0,), "dynamic_update_slice": (0, 1), "scatter": (0, 2),
 }  # fmt: skip
+_RANDOM = "draws random numbers; draw them outside the function and give it the numbers"
 _OTHERWISE = "write it with arithmetic, functions of jax.numpy and where"
 _ADVICE = {
     "lu": "write small systems out by Cramer's rule",
@@ -824,7 +938,4 @@ _ADVICE = {
     "argmin": "use where",
     "pure_callback": "write the function with jax.numpy",
     "io_callback": "write the function with jax.numpy",
-    "debug_callback": "take the print out",
-    "random_bits": "draw random numbers outside the function",
-    "threefry2x32": "draw random numbers outside the function",
 }

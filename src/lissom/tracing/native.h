@@ -47,14 +47,11 @@ LISSOM_OF_ONE(floor, ::floor(x))
 LISSOM_OF_ONE(ceil, ::ceil(x))
 LISSOM_OF_ONE(trunc, ::trunc(x))
 LISSOM_OF_ONE(round, ::rint(x))
-LISSOM_OF_ONE(asinh, x < 0.0 ? -::log(::sqrt(x * x + 1.0) - x) : ::log(::sqrt(x * x + 1.0) + x))
-LISSOM_OF_ONE(acosh, ::log(x + ::sqrt(x * x - 1.0)))
-LISSOM_OF_ONE(atanh, 0.5 * ::log((1.0 + x) / (1.0 - x)))
 LISSOM_OF_ONE(sign, x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x)
 // log(1 + x) and exp(x) - 1 without cancellation (W. Kahan).
 static inline double f_log1p(double x) {
     const double y = 1.0 + x;
-    return y == 1.0 ? x : ::log(y) * x / (y - 1.0);
+    return y == 1.0 ? x : y > 1e16 ? ::log(y) : ::log(y) * x / (y - 1.0);
 }
 static inline double f_expm1(double x) {
     const double y = ::exp(x);
@@ -66,6 +63,16 @@ static inline vector f_log1p(vector x) {
 static inline vector f_expm1(vector x) {
     return vector{f_expm1(x[0]), f_expm1(x[1]), f_expm1(x[2]), f_expm1(x[3])};
 }
+// Inverses of hyperbolic functions, also for small and large numbers.
+static inline double log_of_root(double t, double square) {  // ln(1 + t + √(square)) with square ~ t² for large t
+    return t > 1e100 ? ::log(t) + 0.69314718055994530942 : f_log1p(t + ::sqrt(square));
+}
+static inline double positive_asinh(double x) {
+    return x > 1e100 ? ::log(x) + 0.69314718055994530942 : f_log1p(x + x * x / (1.0 + ::sqrt(1.0 + x * x)));
+}
+LISSOM_OF_ONE(asinh, x < 0.0 ? -positive_asinh(-x) : positive_asinh(x))
+LISSOM_OF_ONE(acosh, log_of_root(x - 1.0, (x - 1.0) * (x + 1.0)))
+LISSOM_OF_ONE(atanh, x < 0.0 ? -0.5 * f_log1p(-2.0 * x / (1.0 + x)) : 0.5 * f_log1p(2.0 * x / (1.0 - x)))
 LISSOM_OF_ONE(sqrt, ::sqrt(x))
 LISSOM_OF_ONE(abs, ::fabs(x))
 LISSOM_OF_TWO(pow, ::pow(x, y))
