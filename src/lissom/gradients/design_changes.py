@@ -5,12 +5,13 @@ value p changes only these tables T, the derivative
 
     r_p = (r(T + P T') − r(T)) / P                                                                        (1)
 
-is exact for any P, here the size of p. T' is the derivative of the tables alone, by a central difference with an error
-of 1e-10. Other tables, such as lengths and placements, move the robot. r is then differenced along the line of tables
+is exact for any P, here the size of p. T' is the derivative of the tables alone. It is a central difference of second
+order if they are linear in p, and of fourth order otherwise, with an error of 1e-12. Other tables, such as lengths and
+placements, move the robot. r is then differenced along the line of tables
 
     r_p = d/dε r(T + ε T') at ε = 0,                                                                      (2)
 
-which equals the derivative along T(p) by the chain rule, so that two models suffice here too. If numbers change that
+which equals the derivative along T(p) by the chain rule, so that the same models suffice. If numbers change that
 are in no table, such as functions of Python, r is differenced over p itself.
 """
 
@@ -36,7 +37,8 @@ SHARE = 1e-4  # step of the differences over a value, or over the largest number
 CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
 _NEAR = ((-1.0, 1.0), (-0.5, 0.5))
 _ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
-_SMALL_SHARE = 1e-5  # the same for tables alone, whose differences lose no digits in sums
+_TABLE_SHARE = 5e-4  # the same for tables alone, which are smooth
+_ROUNDING = 1e-14  # of tables, over their largest number
 # tables in which the residual is linear, by group
 _LINEAR = {
     "nodes": ("inertia", "dry", "heavy"),
@@ -213,7 +215,7 @@ def _stencil(model: Model, path: str, index: tuple[int, ...]) -> Stencil:
 
 def _change(model: Model, path: str, index: tuple[int, ...]) -> Change:
     size = _sized(_value(model, path)[1], index)
-    stencil = _near_stencil(model, path, index, _SMALL_SHARE * size)
+    stencil = _table_stencil(model, path, index, _TABLE_SHARE * size)
     wide = _stencil(model, path, index) if stencil is None else None
     stencil = stencil or wide
     assert stencil is not None
@@ -224,14 +226,47 @@ def _change(model: Model, path: str, index: tuple[int, ...]) -> Change:
     return Change(stencil, size, moves, None if moves else _with_slopes(model, stencil, size), ends)
 
 
-def _near_stencil(model: Model, path: str, index: tuple[int, ...], h: float) -> Stencil | None:
-    """The stencil of two models of the tables; None if a rule of the description allows values on one side only."""
+def _table_stencil(model: Model, path: str, index: tuple[int, ...], h: float) -> Stencil | None:
+    """The stencil of tables, of two models if all are linear in the number and of four otherwise; None if a rule of the
+    description allows values on one side only."""
     places, weights = _NEAR
     try:
         models = _models(model, path, index, tuple(c * h for c in places))
+        if not _are_linear(model, *models):
+            places, weights = CENTRAL
+            far = _models(model, path, index, (places[0] * h, places[-1] * h))
+            models = far[0], *models, far[1]
     except ModelError:
         return None
     return Stencil(models, tuple(weight / h for weight in weights), tuple(c * h for c in places))
+
+
+def _are_linear(model: Model, before: Model, after: Model) -> bool:
+    """Whether the tables of a model are the mean of those for two values at equal distances from its own."""
+    for name, field in _differing(model, (before, after)):
+        T, low, high = (_table(x, name, field) for x in (model, before, after))
+        if not (_is_real(T) and np.shape(low) == np.shape(high) == np.shape(T)):
+            continue  # no table, or another structure
+        bend, size = np.abs(0.5 * (low + high) - T), np.abs(T)
+        if np.max(bend, initial=0.0) > _ROUNDING * np.max(size, initial=0.0):
+            return False
+    return True
+
+
+def _differing(model: Model, changed: tuple[Model, ...]) -> Iterator[tuple[str, str]]:
+    """Groups and fields that residuals read and that differ in some changed models."""
+    for item in fields(Model):
+        name, group = item.name, getattr(model, item.name)
+        if name in _APART or all(getattr(one, name) is group for one in changed):
+            continue
+        for field in [part.name for part in fields(group)] if is_dataclass(group) else [""]:
+            known = _table(model, name, field)
+            if field in _UNREAD.get(name, ()) or all(same_values(known, _table(x, name, field)) for x in changed):
+                continue
+            kind = _FUNCTIONS.get((name, field))
+            if kind and all(same_parts(*(getattr(x.description, kind) for x in (model, y))) for y in changed):
+                continue
+            yield name, field
 
 
 def _along_tables(model: Model, stencil: Stencil, h: float) -> Stencil | None:
@@ -239,23 +274,11 @@ def _along_tables(model: Model, stencil: Stencil, h: float) -> Stencil | None:
     if model.calls_python or model.fills_tables_before_launch:
         return None
     slopes: list[tuple[str, str, Any, Any]] = []
-    for item in fields(Model):
-        name, group = item.name, getattr(model, item.name)
-        changed = [getattr(one, name) for one in stencil.models]
-        if name in _APART or all(one is group for one in changed):
-            continue
-        parts = [part.name for part in fields(group)] if is_dataclass(group) else [""]
-        for field in parts:
-            known = _table(model, name, field)
-            found = [_table(one, name, field) for one in stencil.models]
-            if field in _UNREAD.get(name, ()) or all(same_values(known, x) for x in found):
-                continue
-            kind = _FUNCTIONS.get((name, field))
-            if kind and all(same_parts(*(getattr(x.description, kind) for x in (model, y))) for y in stencil.models):
-                continue
-            if not all(_is_real(x) and np.shape(x) == np.shape(known) for x in (known, *found)):
-                return None
-            slopes.append((name, field, known, sum(w * x for x, w in zip(found, stencil.weights))))
+    for name, field in _differing(model, stencil.models):
+        known, found = _table(model, name, field), [_table(one, name, field) for one in stencil.models]
+        if not all(_is_real(x) and np.shape(x) == np.shape(known) for x in (known, *found)):
+            return None
+        slopes.append((name, field, known, sum(w * x for x, w in zip(found, stencil.weights))))
     places, weights = CENTRAL
     models = tuple(_with_tables(model, [(*at, T + c * h * slope) for *at, T, slope in slopes]) for c in places)
     return Stencil(models, tuple(weight / h for weight in weights), tuple(c * h for c in places))

@@ -6,7 +6,7 @@ difference,
     r_p ≈ (8 (r(p + h) − r(p − h)) − r(p + 2h) + r(p − 2h)) / 12 h                                        (1)
 
 at the same q, v, a, u and λ, where the tables of p ± h are those of design_changes (2). The error is h⁴/30 ∂⁵r/∂p⁵
-plus rounding over h: with h = p/10⁴ it is about 1e-12 of the terms of r, beside that of T', 1e-10. Contacts and elastic
+plus rounding over h: with h = p/10⁴ it is about 1e-12 of the terms of r. Contacts and elastic
 tendons have kinks and are left out of the differences. contact_designs adds the derivatives of contacts. If a rule of
 the description allows values on one side only,
 
