@@ -166,9 +166,9 @@ def number_paths(model):
 @pytest.mark.parametrize("name", ROBOTS)
 def test_designs_of_the_gallery(name):
     """Derivatives of motions of 20 steps by six design values equal differences of motions of robots that are built
-    with other values, to 1e-8 and the uncertainty of the differences: how far the two neighbours that agree best are
-    apart. Values are left out whose differences do not converge to 1e-6, since contacts begin between them, or with
-    which the start opens a loop."""
+    with other values, to 1e-8 and the uncertainty of the differences. That is 1.5 times how far the two neighbours
+    that agree best are apart. Values are left out whose differences do not converge to 1e-6, since contacts begin
+    between them, or with which the start opens a loop."""
     made, rng = ROBOTS[name][1](), np.random.default_rng(1)
     model, q0 = made if isinstance(made, tuple) else (made, None)
     if q0 is None:
@@ -207,5 +207,7 @@ def test_designs_of_the_gallery(name):
         if np.any(apart[best] > 1e-6 * size):
             continue
         tried += 1
-        assert np.all(np.abs(slopes[best + 1] - exact).max(axis=(1, 2)) < 1e-8 * size + apart[best]), path
+        # rounding grows with 1/h, at least threefold from one step to the next: |e₂| <= |e₁ − e₂| / (1 − 1/3)
+        bound = 1e-8 * size + 1.5 * apart[best]
+        assert np.all(np.abs(slopes[best + 1] - exact).max(axis=(1, 2)) < bound), path
     assert tried > 0
