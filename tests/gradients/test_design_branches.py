@@ -163,3 +163,19 @@ def test_shapes(name, stick):
     before = ls.integrate(model, q, 0.02 * rng.normal(size=(n, model.nv)))
     held = np.array([ls.contact_anchors(model, x) for x in before]) if stick else None
     assert_design_slopes(model, paths, (q, v, a, held), 1e-6, rng)
+
+
+def test_slopes_of_an_elastic_force_are_those_of_its_powers():
+    """The elastic force of a rod that bends is proportional to its modulus, its length and the fourth power of its
+    radius; derivatives by these equal those of the powers to 1e-11, though all are differences of tables."""
+    robot, material = ls.Robot("rod", gravity=(0.0, 0.0, 0.0)), ls.Material(young=1e6, density=1000.0)
+    robot.add_link("rod", ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=3), material))
+    model = robot.build()
+    q, none = np.random.default_rng(3).normal(size=(2, model.nv)), np.zeros((2, 0))
+    powers = {"rod.material.young": (1e6, 1.0), "rod.length": (0.3, 1.0), "rod.section.radius": (0.01, 4.0)}
+    still = np.zeros_like(q)
+    states = StageStates(q, still, still, none, None, np.zeros(2), None, None, None)
+    found = Designs(model, tuple(powers), 2).slopes(states)
+    force = q @ model.elasticity.stiffness
+    for k, (value, power) in enumerate(powers.values()):
+        np.testing.assert_allclose(found[:, k], power / value * force, rtol=0, atol=1e-11 / value * np.abs(force).max())

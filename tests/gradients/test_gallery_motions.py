@@ -166,7 +166,9 @@ def number_paths(model):
 @pytest.mark.parametrize("name", ROBOTS)
 def test_designs_of_the_gallery(name):
     """Derivatives of motions of 20 steps by six design values equal differences of motions of robots that are built
-    with other values, to 1e-8. The two neighbouring differences that agree best are used."""
+    with other values, to 1e-8 and the uncertainty of the differences. That is 1.5 times how far the two neighbours
+    that agree best are apart. Values are left out whose differences do not converge to 1e-6, since contacts begin
+    between them, or with which the start opens a loop."""
     made, rng = ROBOTS[name][1](), np.random.default_rng(1)
     model, q0 = made if isinstance(made, tuple) else (made, None)
     if q0 is None:
@@ -185,17 +187,27 @@ def test_designs_of_the_gallery(name):
                 model.description.with_({path: value * (1.0 + x)}).check()
         except ls.ModelError:
             continue  # a value at its limit, or that of a shape on a grid
-        exact, tried = np.array([change.q, change.v]) / model.dofs.scale, tried + 1
+        exact = np.array([change.q, change.v]) / model.dofs.scale
+        size = np.maximum(np.abs(exact).max(axis=(1, 2)), 1e-2)  # rounding is 1e-13 over the moves
 
         def moved(x, path=path, value=value):
             other = model.description.with_({path: value * (1.0 + x)}).build()
             return changes(model, motion, ls.rollout(other, q0, v0, u, **options))
 
         slopes = []
-        for h in (1e-1, 3e-2, 1e-2, 3e-3):  # differences of sixth order
-            ends = [moved(k * h) - moved(-k * h) for k in (1, 2, 3)]
-            slopes.append((45.0 * ends[0] - 9.0 * ends[1] + ends[2]) / (60.0 * h))
-        best = int(np.argmin(np.abs(np.diff(np.array(slopes), axis=0)).max(axis=(1, 2, 3)))) + 1
-        size = np.maximum(np.abs(exact).max(axis=(1, 2)), 1e-2)  # rounding is 1e-13 over the moves
-        assert np.all(np.abs(slopes[best] - exact).max(axis=(1, 2)) < 1e-8 * size), path
+        try:
+            for h in (1e-1, 3e-2, 1e-2, 3e-3):  # differences of sixth order
+                ends = [moved(k * h) - moved(-k * h) for k in (1, 2, 3)]
+                slopes.append((45.0 * ends[0] - 9.0 * ends[1] + ends[2]) / (60.0 * h))
+        except ls.ModelError as error:
+            assert "stays open" in str(error)
+            continue
+        apart = np.abs(np.diff(np.array(slopes), axis=0)).max(axis=(2, 3))  # of q and of v, for each pair of steps
+        best = int(np.argmin((apart / size).max(axis=1)))
+        if np.any(apart[best] > 1e-6 * size):
+            continue
+        tried += 1
+        # rounding grows with 1/h, at least threefold from one step to the next: |e₂| <= |e₁ − e₂| / (1 − 1/3)
+        bound = 1e-8 * size + 1.5 * apart[best]
+        assert np.all(np.abs(slopes[best + 1] - exact).max(axis=(1, 2)) < bound), path
     assert tried > 0

@@ -157,7 +157,7 @@ def _derivatives_of_part(
     slopes = np.zeros((len(x.state), len(changes), own.shape[1] + model.nv))
     with changed_tables(model) as tables:
         for p, change in enumerate(changes):
-            rows = zip(change.stencil.models, change.smooth, change.stencil.weights) if change.touches else ()
+            rows = () if change.ends is None else zip(change.ends.models, change.smooth, change.ends.weights)
             for changed, smooth, weight in rows:
                 X, by_c, by_w = _smooth_variables(tables.of(smooth), changed, x, q, v)
                 pushed = np.einsum("rij,ri->rj", by_c, f) + np.einsum("rij,ri->rj", by_w, m)

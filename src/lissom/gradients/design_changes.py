@@ -5,8 +5,14 @@ value p changes only these tables T, the derivative
 
     r_p = (r(T + P T') − r(T)) / P                                                                        (1)
 
-is exact for any P, here the size of p. T' is the derivative of the tables alone, by a central difference with an error
-of 1e-10. Other tables, such as lengths and placements, move the robot: r is then differenced over p.
+is exact for any P, here the size of p. T' is the derivative of the tables alone. It is a central difference of second
+order if they are linear in p, and of fourth order otherwise, with an error of 1e-12. Other tables, such as lengths and
+placements, move the robot. r is then differenced along the line of tables
+
+    r_p = d/dε r(T + ε T') at ε = 0,                                                                      (2)
+
+which equals the derivative along T(p) by the chain rule, so that the same models suffice. If numbers change that
+are in no table, such as functions of Python, r is differenced over p itself.
 """
 
 from __future__ import annotations
@@ -24,14 +30,15 @@ from lissom.errors import ModelError
 from lissom.launch.workspace import write_model
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model, with_groups
-from lissom.model.redesign import described, redesign_of
+from lissom.model.redesign import described, same_parts, same_values
 from lissom.robot.paths import number_at, with_each
 
 SHARE = 1e-4  # step of the differences over a value, or over the largest number of its array
 CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
 _NEAR = ((-1.0, 1.0), (-0.5, 0.5))
 _ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
-_SMALL_SHARE = 1e-5  # the same for tables alone, whose differences lose no digits in sums
+_TABLE_SHARE = 5e-4  # the same for tables alone, which are smooth
+_ROUNDING = 1e-14  # of tables, over their largest number
 # tables in which the residual is linear, by group
 _LINEAR = {
     "nodes": ("inertia", "dry", "heavy"),
@@ -40,13 +47,18 @@ _LINEAR = {
     "pose_springs": ("stiffness",),
     "fluid": ("added", "drag", "weightless", "displaced", "tail_mass"),
 }
-# tables that no residual reads; those of contacts and elastic tendons have derivatives of their own
+# fields that no residual reads; those of contacts and elastic tendons have derivatives of their own
 _UNREAD = {
     "links": ("mass", "frame", "body"),
+    "contacts": ("ball_s", "obstacle_s", "obstacle_shape"),
+    "channels": ("actuator",),
     "dofs": ("scale", "neutral"),
     "elasticity": ("block_stiffness", "block_damping"),
 }
-_APART = ("name", "description", "cache", "models", "rods", "frames", "contacts", "spools")
+_APART = ("name", "description", "cache", "models", "rods", "frames")
+_OF_KINKS = ("contacts", "spools")
+# functions of time in tables, and the parts of a description that they come from
+_FUNCTIONS = {("loads", "wrench"): "loads", ("prescribed", "functions"): "motions"}
 
 
 @final
@@ -69,23 +81,25 @@ class Change:
     """How one number of the description changes the tables of a model.
 
     Fields:
-        stencil: of the number; two models suffice if the residual is linear in all changed tables.
+        stencil: of the tables.
         size: P of (1).
         moves: whether tables change in which the residual is not linear.
-        touches: whether the tables of contacts change, or tables that move the robot.
-        linear: the model without kinks with the tables T + P T' of (1); None if the number moves the robot.
+        linear: the model without kinks with the tables T + P T' of (1); None if the number moves the robot, or changes
+            no tables of the residual without kinks.
+        ends: the stencil of fourth order of the residual, for numbers that move the robot and those of contacts. Its
+            models have the tables of (2), or changed values of the number. None for other numbers.
     """
 
     stencil: Stencil
     size: float
     moves: bool
-    touches: bool
     linear: Model | None
+    ends: Stencil | None
 
     @cached_property
     def smooth(self) -> tuple[Model, ...]:
-        """The models of the stencil without forces of contacts and elastic tendons."""
-        return tuple(map(without_kinks, self.stencil.models))
+        """The models of `ends` without forces of contacts and elastic tendons."""
+        return () if self.ends is None else tuple(map(without_kinks, self.ends.models))
 
 
 def changes(model: Model, paths: tuple[str, ...]) -> list[Change]:
@@ -201,29 +215,91 @@ def _stencil(model: Model, path: str, index: tuple[int, ...]) -> Stencil:
 
 def _change(model: Model, path: str, index: tuple[int, ...]) -> Change:
     size = _sized(_value(model, path)[1], index)
-    stencil = _stencil_of_tables(model, path, index, _SMALL_SHARE * size) or _stencil(model, path, index)
+    stencil = _table_stencil(model, path, index, _TABLE_SHARE * size)
+    wide = _stencil(model, path, index) if stencil is None else None
+    stencil = stencil or wide
+    assert stencil is not None
     moves = any(_moves(model, one) for one in stencil.models)
-    touches = moves or any(one.contacts is not model.contacts for one in stencil.models)
-    linear = None if moves else _with_slopes(model, stencil, size)
-    return Change(stencil, size, moves, touches, linear)
+    ends = wide
+    if ends is None and (moves or any(_differs(model, one, "contacts") for one in stencil.models)):
+        ends = _along_tables(model, stencil, SHARE * size) or _stencil(model, path, index)
+    return Change(stencil, size, moves, None if moves else _with_slopes(model, stencil, size), ends)
 
 
-def _stencil_of_tables(model: Model, path: str, index: tuple[int, ...], h: float) -> Stencil | None:
-    """The stencil of two models of a number that changes only tables in which the residual is linear. None for other
-    numbers; a number that had none for an earlier model of the same structure is not tried."""
-    known = redesign_of(model).others
-    if (path, index) in known:
-        return None
+def _table_stencil(model: Model, path: str, index: tuple[int, ...], h: float) -> Stencil | None:
+    """The stencil of tables, of two models if all are linear in the number and of four otherwise; None if a rule of the
+    description allows values on one side only."""
     places, weights = _NEAR
     try:
         models = _models(model, path, index, tuple(c * h for c in places))
+        if not _are_linear(model, *models):
+            places, weights = CENTRAL
+            far = _models(model, path, index, (places[0] * h, places[-1] * h))
+            models = far[0], *models, far[1]
     except ModelError:
-        return None  # a rule of the description allows values on one side only
-    for one in models:
-        if one.contacts is not model.contacts or one.spools is not model.spools or _moves(model, one):
-            known.add((path, index))
-            return None
+        return None
     return Stencil(models, tuple(weight / h for weight in weights), tuple(c * h for c in places))
+
+
+def _are_linear(model: Model, before: Model, after: Model) -> bool:
+    """Whether the tables of a model are the mean of those for two values at equal distances from its own."""
+    for name, field in _differing(model, (before, after)):
+        T, low, high = (_table(x, name, field) for x in (model, before, after))
+        if not (_is_real(T) and np.shape(low) == np.shape(high) == np.shape(T)):
+            continue  # no table, or another structure
+        bend, size = np.abs(0.5 * (low + high) - T), np.abs(T)
+        if np.max(bend, initial=0.0) > _ROUNDING * np.max(size, initial=0.0):
+            return False
+    return True
+
+
+def _differing(model: Model, changed: tuple[Model, ...]) -> Iterator[tuple[str, str]]:
+    """Groups and fields that residuals read and that differ in some changed models."""
+    for item in fields(Model):
+        name, group = item.name, getattr(model, item.name)
+        if name in _APART or all(getattr(one, name) is group for one in changed):
+            continue
+        for field in [part.name for part in fields(group)] if is_dataclass(group) else [""]:
+            known = _table(model, name, field)
+            if field in _UNREAD.get(name, ()) or all(same_values(known, _table(x, name, field)) for x in changed):
+                continue
+            kind = _FUNCTIONS.get((name, field))
+            if kind and all(same_parts(*(getattr(x.description, kind) for x in (model, y))) for y in changed):
+                continue
+            yield name, field
+
+
+def _along_tables(model: Model, stencil: Stencil, h: float) -> Stencil | None:
+    """The stencil of models with the tables T + ε T' of (2); None if fields that are no tables change too."""
+    if model.calls_python or model.fills_tables_before_launch:
+        return None
+    slopes: list[tuple[str, str, Any, Any]] = []
+    for name, field in _differing(model, stencil.models):
+        known, found = _table(model, name, field), [_table(one, name, field) for one in stencil.models]
+        if not all(_is_real(x) and np.shape(x) == np.shape(known) for x in (known, *found)):
+            return None
+        slopes.append((name, field, known, sum(w * x for x, w in zip(found, stencil.weights))))
+    places, weights = CENTRAL
+    models = tuple(_with_tables(model, [(*at, T + c * h * slope) for *at, T, slope in slopes]) for c in places)
+    return Stencil(models, tuple(weight / h for weight in weights), tuple(c * h for c in places))
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype == np.float64)
+
+
+def _with_tables(model: Model, tables: list[Any]) -> Model:
+    """The model with other tables, each given with the name of its group and its field."""
+    groups: dict[str, Any] = {}
+    for name, field, table in tables:
+        groups[name] = replace(groups.get(name, getattr(model, name)), **{field: table}) if field else table
+    return _alone(model, **groups)
+
+
+def _differs(model: Model, changed: Model, name: str) -> bool:
+    """Whether a group of tables has other values."""
+    a, b = getattr(model, name), getattr(changed, name)
+    return a is not b and not all(same_values(getattr(a, x.name), getattr(b, x.name)) for x in fields(a))
 
 
 def _table(model: Model, name: str, field: str) -> np.ndarray:
@@ -240,30 +316,28 @@ def _moves(model: Model, changed: Model) -> bool:
     """Whether a table differs in which the residual is not linear."""
     for item in fields(Model):
         a, b = getattr(model, item.name), getattr(changed, item.name)
-        if a is b or item.name in (*_APART, "gravity"):
+        if a is b or item.name in (*_APART, *_OF_KINKS, "gravity"):
             continue
         if not is_dataclass(a):
-            if not (isinstance(a, int | str) and a == b):
+            if not same_values(a, b):
                 return True
             continue
         free = (*_LINEAR.get(item.name, ()), *_UNREAD.get(item.name, ()))
         for part in fields(a):
-            x, y = getattr(a, part.name), getattr(b, part.name)
-            if part.name not in free and x is not y and not (isinstance(x, int | float | str) and x == y):
+            if part.name not in free and not same_values(getattr(a, part.name), getattr(b, part.name)):
                 return True
         if any(np.shape(getattr(a, field)) != np.shape(getattr(b, field)) for field in _LINEAR.get(item.name, ())):
             return True
     return False
 
 
-def _with_slopes(model: Model, stencil: Stencil, size: float) -> Model:
-    """The model without kinks with the tables T + P T' of (1)."""
-    groups: dict[str, Any] = {}
-    for name, field in _linear_fields(model, stencil.models):
-        slope = sum(w * _table(one, name, field) for one, w in zip(stencil.models, stencil.weights))
-        table = _table(model, name, field) + size * slope
-        groups[name] = replace(groups.get(name, getattr(model, name)), **{field: table}) if field else table
-    return _alone(without_kinks(model), **groups)
+def _with_slopes(model: Model, stencil: Stencil, size: float) -> Model | None:
+    """The model without kinks with the tables T + P T' of (1); None without such tables."""
+    tables = []
+    for at in _linear_fields(model, stencil.models):
+        slope = sum(w * _table(one, *at) for one, w in zip(stencil.models, stencil.weights))
+        tables.append((*at, _table(model, *at) + size * slope))
+    return _with_tables(without_kinks(model), tables) if tables else None
 
 
 def changed_model(model: Model, path: str, change: np.ndarray) -> tuple[Model, float]:

@@ -5,9 +5,10 @@ difference,
 
     r_p ≈ (8 (r(p + h) − r(p − h)) − r(p + 2h) + r(p − 2h)) / 12 h                                        (1)
 
-at the same q, v, a, u and λ. The error is h⁴/30 ∂⁵r/∂p⁵ plus rounding over h: with h = p/10⁴ it is about 1e-12 of the
-terms of r. Contacts and elastic tendons have kinks and are left out of the differences. contact_designs adds the
-derivatives of contacts. If a rule of the description allows values on one side only,
+at the same q, v, a, u and λ, where the tables of p ± h are those of design_changes (2). The error is h⁴/30 ∂⁵r/∂p⁵
+plus rounding over h: with h = p/10⁴ it is about 1e-12 of the terms of r. Contacts and elastic
+tendons have kinks and are left out of the differences. contact_designs adds the derivatives of contacts. If a rule of
+the description allows values on one side only,
 
     r_p ≈ ± (−25 r(p) + 48 r(p ± h) − 36 r(p ± 2h) + 16 r(p ± 3h) − 3 r(p ± 4h)) / 12 h                   (2)
 
@@ -39,6 +40,12 @@ from lissom.model.model import Model
 from lissom.robot.sampled_shapes import GRIDDED
 
 _ROWS = 256  # states in one launch
+
+
+def _start_rows(path: Path) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """q, v, a, u, t and λ at the initial states of a path, and the anchors there."""
+    first = path.state(0)
+    return (first["q"], first["v"], first["a"], path.u[:, 0], np.zeros(len(path.q)), first["force"]), first["anchors"]
 
 
 @final
@@ -93,10 +100,30 @@ class Designs:
 
     def start_slopes(self, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Derivatives by p of (r; A a + Ȧ v), of e and of A v at the initial states, shapes (n, count, ...)."""
-        nv, m, first = self.model.nv, self.model.n_rows, path.state(0)
-        rows = (first["q"], first["v"], first["a"], path.u[:, 0], np.zeros(len(path.q)), first["force"])
-        out = self._residual_slopes(_start_residuals, rows, nv + 3 * m, first["anchors"])
+        nv, m = self.model.nv, self.model.n_rows
+        rows, anchors = _start_rows(path)
+        out = self._residual_slopes(_start_residuals, rows, nv + 3 * m, anchors)
         return out[..., : nv + m], out[..., nv + m : nv + 2 * m], out[..., nv + 2 * m :]
+
+    def slopes_with_start(
+        self, states: StageStates, path: Path
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """`slopes` at the stages of the first steps of a path, and its `start_slopes`. Trees compute both in the same
+        launches."""
+        if self.model.n_rows:
+            return self.slopes(states), self.start_slopes(path)
+        n, nv, (start, start_anchors) = len(path.q), self.model.nv, _start_rows(path)
+
+        def both(x: np.ndarray, at_start: np.ndarray) -> np.ndarray:
+            rows = np.concatenate([x.reshape(n, len(x) // n, *x.shape[1:]), at_start[:, None]], axis=1)
+            return rows.reshape(len(x) + n, *x.shape[1:])
+
+        none = np.zeros((len(states.t), 0))
+        rows = tuple(map(both, (states.q, states.v, states.a, states.u, states.t, none), start))
+        anchors = None if states.anchors is None else both(states.anchors, start_anchors)
+        out = self._residual_slopes(_residuals, rows, nv, anchors).reshape(n, len(states.t) // n + 1, self.count, nv)
+        nothing = np.zeros((n, self.count, 0))
+        return out[:, :-1].reshape(len(states.t), self.count, nv), (out[:, -1], nothing, nothing)
 
     def anchor_slopes(self, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Derivatives of the anchors at the ends of steps, (rows, count, 6 n_pairs); zero for pairs without an anchor.
@@ -173,12 +200,13 @@ def _evaluations(
     first: Model, found: list[Change], *, is_linear: bool
 ) -> Iterator[tuple[list[int], list[float], Model]]:
     """Models to evaluate, each with the numbers whose derivatives contain it and its weights there."""
-    linear = [p for p, change in enumerate(found) if not change.moves] if is_linear else []
+    linear = [p for p, change in enumerate(found) if change.linear is not None] if is_linear else []
     if linear:
         yield linear, [-1.0 / found[p].size for p in linear], first
     for p, change in enumerate(found):
         if change.moves:
-            for one, weight in zip(change.smooth, change.stencil.weights):
+            assert change.ends is not None
+            for one, weight in zip(change.smooth, change.ends.weights):
                 yield [p], [weight], one
         elif is_linear and change.linear is not None:
             yield [p], [1.0 / change.size], change.linear

@@ -72,7 +72,7 @@ def propagate_backward(rollout: Rollout, given: dict[str, Any], parameters: Sequ
     state, z = np.zeros((n, directions, 4 * nv)), np.zeros((n, directions, rollout.path.anchors[0, 0].size))
     by_u = np.zeros((n, directions, rollout.steps, model.nu))
     designs = Designs(model, tuple(parameters), n)
-    by_design = np.zeros((n, directions, designs.count))
+    by_design, start_slopes = np.zeros((n, directions, designs.count)), (np.zeros(0),) * 3
     for path in rollout.stretches(_most_steps(rollout, directions, designs.count), back=True):
         systems, states = stage_systems(model, rollout.stepping, path)
         seeds_of_steps = np.zeros((n, directions, path.steps, 3 * nv + m))
@@ -86,7 +86,11 @@ def propagate_backward(rollout: Rollout, given: dict[str, Any], parameters: Sequ
         B = input_columns(model, states).reshape(*shape, nv, model.nu)
         by_u[:, :, path.first : path.first + path.steps] = np.einsum("nmksj,nksju->nmku", mu[..., :nv], B)
         if designs.count:
-            slopes = designs.slopes(states).reshape(*shape, designs.count, nv + m)
+            if path.first:
+                slopes = designs.slopes(states)
+            else:
+                slopes, start_slopes = designs.slopes_with_start(states, rollout.path)
+            slopes = slopes.reshape(*shape, designs.count, nv + m)
             by_design -= np.einsum("nmksj,nkspj->nmp", mu, _in_units_of_rows(slopes, systems))
             for motion, place, slope in _anchor_design_slopes(designs, systems, path):
                 by_design[motion] += np.einsum("mre,rpe->mp", _by_rows(anchor_changes, motion)[:, place], slope)
@@ -98,7 +102,7 @@ def propagate_backward(rollout: Rollout, given: dict[str, Any], parameters: Sequ
     by_u[:, :, 0] += mu @ s.B
     by_q = by_q + by_v @ s.carried
     if designs.count:
-        slopes, gap, rate = designs.start_slopes(rollout.path)
+        slopes, gap, rate = start_slopes
         by_design -= np.einsum("nmj,npj->nmp", mu, slopes)
         by_design += np.einsum("nmj,npj->nmp", z + mu[..., :nv] @ s.pull, _start_anchor_slopes(designs, rollout.path))
         by_design += np.einsum("nmj,npj->nmp", by_q @ s.gap, gap) + np.einsum("nmj,npj->nmp", by_v @ s.rate, rate)

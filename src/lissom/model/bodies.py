@@ -249,6 +249,7 @@ class PlacedRod(PlacedBody):
         self.node_s: list[float] = []
         self.weight: list[float] = []
         self.leaves: dict[float, Node] = {}
+        self.modes = np.zeros((0, 6, 0))
         self.rule: list[tuple[float, float, np.ndarray, np.ndarray]] = []
         self.known: dict[Any, Any] = {}
 
@@ -273,25 +274,19 @@ class PlacedRod(PlacedBody):
         reference, points = rod.strain_reference(where), interval_points(rod)
         known = self.known
         self.strain = RodStrain(rod.length, rod.basis.evaluate, reference, points, block.start, shift, rod.basis, known)
-        K, D = self._add_intervals(where)
+        self._add_intervals(where)
+        self._put_sections(where)
         turning = np.any([self.strain.modes(s)[:3].any(axis=0) for s in np.linspace(0.013, 0.987, 7).tolist()], axis=0)
         tree.scale[block] = np.where(turning, 1.0 / rod.length, 1.0)
-        tree.put_elasticity(block.start, (K + K.T) / 2, (D + D.T) / 2)
         if tree.warns:
             warn_inexact(rod, where)
         wake = None if self.felt is None else self.felt.wake(rod.section)
         if wake is not None:
             tree.tails.append((self.nodes[-1], wake))
 
-    def _add_intervals(self, where: str) -> tuple[np.ndarray, np.ndarray]:
-        """Add nodes with mass at the Gauss points, and nodes without mass at the ends of smooth stretches.
-
-        Returns:
-            K and D of the rod, shape (size, size) each.
-        """
+    def _add_intervals(self, where: str) -> None:
+        """Add nodes at the Gauss points, which carry mass, and at the ends of smooth stretches, which have none."""
         here, s0, in_two = self.base, 0.0, exponentials(self.body) == 2
-        rows: list[tuple[np.ndarray, float, Constitution]] = []
-        section: Constitution | None = None
         for _, stop, points, weights in self.stretches(where):
             for s, weight in [*zip(points.tolist(), (weights * self.length).tolist()), (stop, 0.0)]:
                 if in_two and self.strain.varies(s0, s):
@@ -303,17 +298,44 @@ class PlacedRod(PlacedBody):
                 self.nodes.append(node)
                 self.node_s.append(s)
                 self.weight.append(weight)
-                if weight > 0.0:
-                    if section is None or not self.body.section.is_uniform:
-                        section = self.body.section.constitution(s, self.body.material, f"{where} > section")
-                    rows.append((self.strain.modes(s), weight, section))
-                    self.tree.put_inertia(node, weight * section.inertia)
-                    if self.felt is not None:
-                        self.tree.put_in_fluid(node, self.felt.by_rod(self.body.section, s, weight))
-        Phi = np.array([modes for modes, _, _ in rows])
-        K = np.array([weight * found.stiffness for _, weight, found in rows])
-        D = np.array([weight * found.damping for _, weight, found in rows])
-        return np.tensordot(Phi, K @ Phi, ([0, 1], [0, 1])), np.tensordot(Phi, D @ Phi, ([0, 1], [0, 1]))
+        self.modes = np.array([self.strain.modes(s) for s, _ in self.stations()])
+
+    def _put_sections(self, where: str) -> None:
+        """Put masses on the nodes, and K and D of the rod into the tree, by section and material."""
+        section: Constitution | None = None
+        sections: list[Constitution] = []
+        weights = np.array([weight for weight in self.weight if weight > 0.0])
+        for node, s, weight in zip(self.nodes, self.node_s, self.weight):
+            if weight > 0.0:
+                if section is None or not self.body.section.is_uniform:
+                    section = self.body.section.constitution(s, self.body.material, f"{where} > section")
+                sections.append(section)
+                self.tree.put_inertia(node, weight * section.inertia)
+                if self.felt is not None:
+                    self.tree.put_in_fluid(node, self.felt.by_rod(self.body.section, s, weight))
+        Phi = self.modes
+        K, D = (
+            np.tensordot(Phi, weights[:, None, None] * np.array(found) @ Phi, ([0, 1], [0, 1]))
+            for found in ([x.stiffness for x in sections], [x.damping for x in sections])
+        )
+        self.tree.put_elasticity(self.strain.v_start, (K + K.T) / 2, (D + D.T) / 2)
+
+    def take_section(self, body: Rod) -> bool:
+        """Take section and material of a rod that is otherwise the same, on the present nodes.
+
+        Returns:
+            False if its Gauss points lie elsewhere. Then nothing was done.
+        """
+        where = f"link {self.tree.names[self.link]!r} > body"
+        rule = gauss_rule(body, where)
+        if [row[:2] for row in rule] != [row[:2] for row in self.rule] or not all(
+            np.array_equal(x, y) for a, b in zip(rule, self.rule) for x, y in zip(a[2:], b[2:])
+        ):
+            return False
+        self.body = body
+        self.tree.mass[self.link] = 0.0
+        self._put_sections(where)
+        return True
 
     def anchor(self, s: float) -> Frame:
         """The frame at s: that of a node there, or of a massless leaf on the last node before s."""

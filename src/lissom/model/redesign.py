@@ -13,19 +13,21 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from threading import RLock
 from typing import Any, final
 
 import numpy as np
 
 from lissom.bodies.body import DeformableBody
+from lissom.model.bodies import PlacedRod
 from lissom.model.build import Assembly, check_finite, ties
 from lissom.model.maps import map_tables
 from lissom.model.model import Model, freeze, rebuilt, with_groups
 from lissom.model.nodes import Frame, Node, base_tables, node_tables
 from lissom.model.surroundings import spring_tables
 from lissom.robot import checks
+from lissom.robot.bodies import Rod
 from lissom.robot.robot import PARTS, Link, Robot, check_parts
 
 # Kinds of parts that read sections and materials of links, besides their places.
@@ -61,12 +63,7 @@ def redesign_of(model: Model) -> Redesign:
 
 @final
 class Redesign:
-    """Makes models of descriptions that differ from that of a model in values.
-
-    Fields:
-        others: numbers of the description, by path and index, that change more than tables in which the residual is
-            linear.
-    """
+    """Makes models of descriptions that differ from that of a model in values."""
 
     def __init__(self, model: Model, assembly: Assembly | None) -> None:
         self.first = with_groups(model, cache={})
@@ -75,7 +72,6 @@ class Redesign:
         self.last = self.first
         self.assembly = assembly
         self.order: list[Node] = []
-        self.others: set[tuple[str, tuple[int, ...]]] = set()
         self.lock = RLock()
 
     @np.errstate(all="ignore")  # numbers that overflow are refused at the end
@@ -115,9 +111,12 @@ class Redesign:
             groups.pop(name, None)
         assembly.robot = assembly.tree.robot = robot
         assembly.tree.warns = False  # the first build has shown its warnings
+        changed = {kind for kind in PARTS if not same_parts(getattr(before, kind), getattr(robot, kind))}
+        groups["gravity"] = np.array(robot.gravity, dtype=np.float64)
+        if changed <= {"links"} and _take_sections(assembly, before):
+            return groups | self._section_groups(assembly, before)
         count = len(assembly.tree.nodes)
         moved, stays = _place_links(assembly, before)
-        changed = {kind for kind in PARTS if not _same_parts(getattr(before, kind), getattr(robot, kind))}
         on_links = _OF_SECTIONS if stays else PARTS
         changed |= {kind for kind in on_links if moved and getattr(robot, kind)}
         wet = bool(moved) and bool(assembly.tree.wet or assembly.tree.tails)
@@ -134,7 +133,6 @@ class Redesign:
         order, dynamic = assembly.numbered()
         if len(order) != count or dynamic != self.first.n_dynamic or any(a is not b for a, b in zip(order, self.order)):
             raise _OtherStructure
-        groups["gravity"] = np.array(robot.gravity, dtype=np.float64)
         for name, kinds, tables in (
             ("loads", {"loads", "forces"}, assembly.load_tables),
             ("loops", {"loops"}, assembly.loop_tables),
@@ -155,6 +153,20 @@ class Redesign:
         if "motions" in changed and (self.first.prescribed.n_locked or self.first.prescribed.steady is not None):
             raise _OtherStructure
         return groups
+
+    def _section_groups(self, assembly: Assembly, before: Robot) -> dict[str, Any]:
+        """The tables of masses and elasticity after rods took other sections or materials."""
+        last, links = self.last, assembly.robot.links
+        taken = {assembly.tree.index[name] for name, link in links.items() if link is not before.links[name]}
+        if not taken:
+            return {}
+        rows = [k for k, node in enumerate(self.order) if node.link in taken]
+        bodies = tuple(links[name].body for name in assembly.tree.names)
+        return {
+            "nodes": _node_rows(last.nodes, self.order, rows, last.nodes.base, ("inertia", "dry", "heavy")),
+            "links": replace(last.links, mass=assembly.tree.mass, body=bodies),
+            "elasticity": assembly.tree.elasticity(),
+        }
 
     def _link_groups(self, assembly: Assembly, groups: dict[str, Any], moved: dict[str, bool]) -> dict[str, Any]:
         """The tables of nodes and links after the links `moved` were placed."""
@@ -178,10 +190,15 @@ class Redesign:
         return found
 
 
-def _node_rows(tables: Any, nodes: list[Node], rows: list[int], base: np.ndarray) -> Any:
+_OF_NODES = ("placement", "h", "kappa", "xi1", "xi2", "inertia", "dry", "heavy")
+
+
+def _node_rows(
+    tables: Any, nodes: list[Node], rows: list[int], base: np.ndarray, names: tuple[str, ...] = _OF_NODES
+) -> Any:
     """The tables of nodes, of which some rows have other numbers. Their bases have not changed."""
     found = {item.name: getattr(tables, item.name) for item in fields(tables)} | {"base": base}
-    for name in ("placement", "h", "kappa", "xi1", "xi2", "inertia", "dry", "heavy"):
+    for name in names:
         found[name] = found[name].copy()
         of_node = "G" if name == "placement" else name
         found[name][rows] = [getattr(nodes[k], of_node) for k in rows]
@@ -209,7 +226,7 @@ def _shared(group: Any, first: Any) -> Any:
         ours, theirs = getattr(group, item.name), getattr(first, item.name)
         if ours is theirs:
             continue
-        if _same_values(ours, theirs):
+        if same_values(ours, theirs):
             group.__dict__[item.name] = theirs
         else:
             same = False
@@ -225,15 +242,17 @@ def _same_arrays(a: np.ndarray, b: np.ndarray) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
-def _same_values(a: Any, b: Any) -> bool:
+def same_values(a: Any, b: Any) -> bool:
+    """Whether two fields of tables are the same numbers, bit by bit, or the same objects."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return _same_arrays(a, b)
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(_same_values, a, b))
+        return len(a) == len(b) and all(map(same_values, a, b))
     return a is b or (type(a) is type(b) and isinstance(a, int | float | str) and a == b)
 
 
-def _same_parts(a: Any, b: Any) -> bool:
+def same_parts(a: Any, b: Any) -> bool:
+    """Whether two descriptions share all parts of a kind."""
     return len(a) == len(b) and all(x is b[name] for name, x in a.items())
 
 
@@ -258,6 +277,29 @@ def _alike_links(a: Link, b: Link) -> bool:
         return False
     basis = [getattr(x.body, "basis", None) for x in (a, b)]
     return basis[0] is basis[1]
+
+
+def _take_sections(assembly: Assembly, before: Robot) -> bool:
+    """Whether links differ from an earlier description in sections and materials of rods only, which nothing else
+    reads. Then these rods have taken them."""
+    robot, tree = assembly.robot, assembly.tree
+    if robot.contacts or robot.forces or tree.wet or tree.tails:
+        return False
+    differ = [(link, before.links[name]) for name, link in robot.links.items() if link is not before.links[name]]
+    if not all(_have_same_axes(*pair) for pair in differ):
+        return False
+    if differ:
+        _unlock(assembly)
+    rods = [(assembly.bodies[link.name], link.body) for link, _ in differ]
+    return all(isinstance(rod, PlacedRod) and isinstance(body, Rod) and rod.take_section(body) for rod, body in rods)
+
+
+def _have_same_axes(a: Link, b: Link) -> bool:
+    """Whether two links have the same joint, place, and axis and basis of a rod."""
+    if not isinstance(a.body, Rod) or a.joint is not b.joint or a.placement is not b.placement:
+        return False
+    free = ("section", "material")
+    return all(x is getattr(b.body, name) for name, x in vars(a.body).items() if name not in free)
 
 
 def _place_links(assembly: Assembly, before: Robot) -> tuple[dict[str, bool], bool]:

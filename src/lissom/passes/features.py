@@ -47,8 +47,9 @@ def is_rigid_with_contacts(model: Model) -> bool:
     Its joints are fixed, have one axis, or are spherical or free without springs. There are no point loads.
     """
     nodes, others = model.nodes, (model.channels.names, model.loads.node, model.pose_springs.node)
-    is_rigid = bool((nodes.has_quaternion | are_single_screws(nodes)).all())
-    return model.only_touches and is_rigid and not any(len(rows) > 0 for rows in others)
+    if not model.only_touches or any(len(rows) > 0 for rows in others):
+        return False
+    return bool((nodes.has_quaternion | are_single_screws(nodes)).all())
 
 
 @wp.func_native(f"return !({' || '.join(map(served, RARE))}) || kind == {MotionKind.EXP.value};")

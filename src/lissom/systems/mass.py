@@ -200,8 +200,8 @@ def is_rigid(model: Model) -> bool:
     """Whether all dynamic nodes are rigid bodies on fixed joints or joints of one axis; for a batch, in each model."""
     if model.models:
         return all(is_rigid(one) for one in model.models)
-    simple = are_single_screws(model.nodes) & model.nodes.is_plain
-    return bool(simple[: model.n_dynamic].all())
+    dynamic = slice(model.n_dynamic)
+    return bool(are_single_screws(model.nodes)[dynamic].all() and model.nodes.is_plain[dynamic].all())
 
 
 @wp.func_native(native("rigid_mass"))
