@@ -68,7 +68,7 @@ def is_running(process):
     return True
 
 
-def wait_for(condition, seconds=30.0):
+def wait_for(condition, seconds=120.0):
     """Wait until something is so."""
     until = time.monotonic() + seconds
     while not condition():

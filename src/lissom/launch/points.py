@@ -19,7 +19,7 @@ from lissom.launch.workspace import Workspace
 from lissom.lie.types import by_reference, mat3, vec3
 from lissom.model.model import Model
 from lissom.model.points import Places
-from lissom.model.tables import NodeRow, TablesStruct, altered, device_tables
+from lissom.model.tables import NODE_ROW, NodeRow, TablesStruct, altered, device_tables
 from lissom.passes.columns import ColumnsStruct, column_ranges, column_tables, column_width
 from lissom.robot.joints import MotionKind
 
@@ -117,7 +117,7 @@ def _put_points(w: Workspace, model: Model, places: Places, at: slice) -> None:
 
 def _row(places: Places, modes: int) -> np.ndarray:
     """The entries of the row of a node that all points of a rod share, (1,)."""
-    row: Any = np.zeros(1, dtype=NodeRow.numpy_dtype())
+    row: Any = np.zeros(1, dtype=NODE_ROW)
     row["R"], row["kind"], row["base"] = np.eye(3), MotionKind.EXP.value, places.base
     row["v_start"], row["v_stop"], row["run_v"] = places.v_start, places.v_start + modes, places.v_start
     row["q_shift"] = places.q_shift

@@ -52,7 +52,7 @@ def _groups() -> dict[str, type]:
 _GROUPS = _groups()
 _STRUCTS = {name: _struct(group, f"{group.__name__}Table") for name, group in _GROUPS.items()}
 NodeRow = _struct(Nodes, "NodeRow", is_row=True)
-_NODE_ROW = NodeRow.numpy_dtype()
+NODE_ROW = NodeRow.numpy_dtype()
 TablesStruct = _struct(Model, "Tables", node=wp.array(dtype=NodeRow), terms=wp.array(dtype=TermRows), **_STRUCTS)
 Tables = by_reference(TablesStruct)
 _WRITTEN = "contacts.anchor"  # the only array that steps write; each model needs its own
@@ -184,7 +184,7 @@ def _entries(value: np.ndarray, read: Read) -> np.ndarray:
 
 def _node_rows(nodes: Nodes) -> np.ndarray:
     """The fields of the nodes as one structured array."""
-    rows: Any = np.zeros(len(nodes.parent), dtype=_NODE_ROW)
+    rows: Any = np.zeros(len(nodes.parent), dtype=NODE_ROW)
     for field, read in read_by_kernels(Nodes):
         rows[read.name or field] = getattr(nodes, field)[read.part]
     return rows
