@@ -9,7 +9,7 @@ from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
 from lissom.launch.workspace import Workspace
 from lissom.lie.types import kernel_options
 from lissom.model.tables import TablesStruct
-from lissom.passes import deforming, mapped
+from lissom.passes import deforming, mapped, pulls
 from lissom.passes.scratch import ScratchStruct
 
 jnp = pytest.importorskip("jax.numpy")
@@ -27,6 +27,18 @@ def pose_tables(t: TablesStruct, s: ScratchStruct, q: Matrix, v: Matrix):
 def body_tables(t: TablesStruct, s: ScratchStruct):
     deforming.call_values(t, s, 0, 0)
     deforming.call_derivatives(t, s, 0, 2, 0)
+
+
+@wp.kernel
+def pull_tables(t: TablesStruct, s: ScratchStruct):
+    for e in range(t.pulls.channel.shape[0]):
+        b = pulls.body_of(t, e)
+        pulls.call_pull(t, s, e, b, 0)
+        if t.pulls.surface_start[e + 1] > t.pulls.surface_start[e]:
+            pulls.press(t, s, e, 0)
+        pulls.call_pull_derivatives(t, s, e, b, 0)
+        if t.pulls.surface_start[e + 1] > t.pulls.surface_start[e]:
+            pulls.press_derivatives(t, s, e, 0)
 
 
 def pose(q):
@@ -89,3 +101,27 @@ def test_body():
         found = getattr(w.buffers.scratch.deforming, name).numpy()[0]
         scale = np.abs(value).max() + 1e-12
         np.testing.assert_allclose(found.ravel() / scale, np.ravel(value) / scale, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore::lissom.PlausibilityWarning")
+def test_pulls():
+    """Purpose: work, B, wrenches and their derivatives of a tendon and of surfaces stand in the tables where JAX has
+    them."""
+    law = ls.HyperelasticSaintVenantKirchhoff(young=1e5, poisson=0.3)
+    body = ls.DeformableBody(ls.KinematicsFunction(bent, 2), ls.DomainBox(0.1, 0.02, 0.03), law, 1e3)
+    robot = ls.Robot("r")
+    robot.add_link("a", body)
+    robot.add_tendon("line", path=[ls.PathBody("a", [(0.0, 0.004, 0.0), (0.05, 0.006, 0.002), (0.1, 0.005, 0.001)])])
+    vertices, triangles = ls.cylinder_surface(0.02, 0.08, 0.005, around=6, along=4)
+    robot.add_body_chamber("open", "a", surface=(vertices, triangles[:36]))
+    robot.add_surface_pressure("outside", "a", lambda x: x[1] > -1e-9)
+    model, q = robot.build(), np.array([[0.4, -0.1]])
+    w = scratch_at(model, q[0], np.zeros(2), np.zeros(2))
+    wp.launch(pull_tables, 1, [w.buffers.tables, w.buffers.scratch], device="cpu")
+    own = model.pulls.bodies[0].pulls
+    names = ("work", "B", "wrench", "B_q", "wrench_q")
+    for name, value in zip(names, (*own.values(q), *own.derivatives(q))):
+        found = getattr(w.buffers.scratch.pulls, name).numpy()[0].reshape(value[0].shape)
+        for one, other in zip(found, value[0]):
+            scale = np.abs(other).max() + 1e-300
+            np.testing.assert_allclose(one / scale, other / scale, rtol=0, atol=1e-11, err_msg=name)
