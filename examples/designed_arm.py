@@ -91,6 +91,8 @@ def designed(model: ls.Model, iterations: int = 25) -> ls.Minimum:
 
 def main(folder: str | Path | None = None, iterations: int = 25) -> dict[str, float]:
     """Design the arm; the numbers, and pictures of it before and after."""
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
     model = build()
     found = designed(model, iterations)
     x = found.values

@@ -132,6 +132,8 @@ def distances(motion: ls.Trajectory) -> np.ndarray:
 
 def main(folder: str | Path | None = None, iterations: int = 150) -> dict[str, float]:
     """Find the finger; the numbers, pictures of it and a film of its motion."""
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
     model = build()
     found = designed(model, iterations)
     numbers = {"gradients": float(found.calls), "time of the search [s]": found.seconds}
