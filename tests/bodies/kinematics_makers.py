@@ -17,7 +17,7 @@ from lissom.bodies.volume_preserving import (
 )
 from lissom.robot.bases import BasisFourier, BasisHermite, BasisLegendre, BasisPiecewiseConstant
 
-L, RADIUS = 0.3, 0.02
+L, RADIUS, PAD = 0.3, 0.02, 0.1
 
 
 def _function(x, q):
@@ -90,3 +90,19 @@ KINDS = {
     "reduced elements": (REDUCED, np.full(REDUCED.n, 5e-3)),
     "volume preserving": composed(["stretch", "twist", "shear_y", "shear_z", "bending_z", "bending_y"]),
 }
+
+
+def pad(x, q):
+    """A block of length PAD that bends, stretches and bulges."""
+    import jax.numpy as jnp
+
+    s = x[0] / PAD
+    bend = jnp.stack([-x[2] * s, 0.0 * s, 0.5 * PAD * s**2]) * jnp.sin(q[0])
+    return x + bend + jnp.stack([q[1] * x[0], -0.3 * q[1] * s * x[1], 0.2 * jnp.tanh(q[1]) * s * x[2]])
+
+
+def in_python(function):
+    """The same function, with a loop that cannot be compiled."""
+    import jax
+
+    return lambda x, q: function(x, jax.lax.while_loop(lambda s: s[1] < 1, lambda s: (s[0], s[1] + 1), (q, 0))[0])

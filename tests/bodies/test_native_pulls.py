@@ -4,11 +4,12 @@ do."""
 from dataclasses import dataclass
 from functools import cache
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import warp as wp
+from bodies.kinematics_makers import PAD as LENGTH
+from bodies.kinematics_makers import in_python, pad
 
 import lissom as ls
 from lissom.bodies.pulls import pulls_on
@@ -22,7 +23,6 @@ from lissom.passes.scratch import ScratchStruct
 from lissom.robot.actuators import BodyChamber
 
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.PlausibilityWarning")
-LENGTH = 0.1
 LAW = ls.HyperelasticSaintVenantKirchhoff(young=2e5, poisson=0.3, damping_time=0.02)
 DOMAIN = ls.DomainCylinder(LENGTH, 0.01, degree=4)
 CHAMBER = ls.cylinder_surface(0.02, 0.08, 0.005, around=6, along=4)
@@ -47,18 +47,6 @@ MOTIONS = {
 @wp.kernel(module_options=kernel_options(), module="unique")
 def tables_of_pulls(t: TablesStruct, s: ScratchStruct):
     pulls.evaluate_derivatives(t, s, 0)
-
-
-def pad(x, q):
-    """A block that bends, stretches and bulges."""
-    s = x[0] / LENGTH
-    bend = jnp.stack([-x[2] * s, 0.0 * s, 0.5 * LENGTH * s**2]) * jnp.sin(q[0])
-    return x + bend + jnp.stack([q[1] * x[0], -0.3 * q[1] * s * x[1], 0.2 * jnp.tanh(q[1]) * s * x[2]])
-
-
-def in_python(function):
-    """The same function, with a loop that cannot be compiled."""
-    return lambda x, q: function(x, jax.lax.while_loop(lambda s: s[1] < 1, lambda s: (s[0], s[1] + 1), (q, 0))[0])
 
 
 def outside(x):

@@ -2,28 +2,15 @@
 
 from functools import cache
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bodies.kinematics_makers import PAD as LENGTH
+from bodies.kinematics_makers import in_python, pad
 
 import lissom as ls
 from lissom.bodies.material_frames import point_numbers
 from lissom.cli.descriptions import python_functions
-
-LENGTH = 0.1
-
-
-def pad(x, q):
-    """A block that bends, stretches and bulges."""
-    s = x[0] / LENGTH
-    bend = jnp.stack([-x[2] * s, 0.0 * s, 0.5 * LENGTH * s**2]) * jnp.sin(q[0])
-    return x + bend + jnp.stack([q[1] * x[0], -0.3 * q[1] * s * x[1], 0.2 * jnp.tanh(q[1]) * s * x[2]])
-
-
-def in_python(function):
-    """The same function, with a loop that cannot be compiled."""
-    return lambda x, q: function(x, jax.lax.while_loop(lambda s: s[1] < 1, lambda s: (s[0], s[1] + 1), (q, 0))[0])
 
 
 @cache
