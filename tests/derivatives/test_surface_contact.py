@@ -44,3 +44,29 @@ def test_a_box_pressed_into_shapes(shape, moves, law):
     found = ls.contact_forces(model, q, v)
     assert len(found.depth) > 1
     check(model if law == "smooth" else displaced(model, q, v, law), q, v, a)
+
+
+SOFT = ls.Material(young=1e5, poisson=0.4, density=1000.0)
+FLAT_ROD = ls.Rod(0.1, ls.SectionEllipse(0.01, 0.006), ls.BasisLegendre(bending_y=1, bending_z=0), SOFT)
+CUBE = ls.RigidBody(0.1, inertia=np.eye(3) * 1e-5, meshes=(ls.Mesh.of_shape(ls.ShapeBox(0.04, 0.04, 0.04)),))
+
+
+@pytest.mark.parametrize(("body", "height"), [(FLAT_ROD, 0.0055), (CUBE, 0.0185)])
+@pytest.mark.parametrize(("shape", "law"), [*(("plane", law) for law in LAWS), ("sphere", "smooth")])
+def test_curved_cells_and_triangles(shape, body, height, law):
+    """Purpose: the strips of cells that bend, and triangles, of which a part is pressed."""
+    shape, reach = SHAPES[shape]
+    robot, g = ls.Robot("lying"), np.eye(4)
+    robot.add_link("body", body, ls.JointFree(), placement=moved(-0.05 if body is FLAT_ROD else 0.0, 0.0, height))
+    g[2, 3] = -reach
+    robot.add_contact("touch", "body", shape, placement=g, surface=6, **LAWS[law])
+    model, rng = robot.build(), np.random.default_rng(4)
+    lean = np.array([0.03, 0.02, 0.1, 0.0, 0.0, 0.0])
+    joint = slice(model.nv - 6, None) if body is CUBE else slice(0, 6)
+    q = model.neutral()
+    step = np.zeros(model.nv)
+    step[joint] = lean
+    q, (v, a) = ls.integrate(model, q, step), 0.1 * rng.normal(size=(2, model.nv))
+    depth = ls.contact_forces(model, q, v).depth
+    assert len(depth) > 2
+    check(model if law == "smooth" else displaced(model, q, v, law), q, v, a, 1e-6)  # cells are C² piecewise

@@ -48,24 +48,24 @@ SHAPES = {  # a shape, and the centre of a ball of radius 0.04 in its frame
 }
 
 
-def check(model, q, v, a):
+def check(model, q, v, a, step=STEP):
     """Assert it for inverse dynamics, its directional derivative and forward dynamics; ∂τ/∂a is the mass matrix."""
     dq, dv, da = ls.inverse_dynamics_derivatives(model, q, v, a, t=TIME)
 
     def tau(q, v, a):
         return ls.inverse_dynamics(model, q, v, a, t=TIME)
 
-    assert mismatch(model, dq, differences(model, lambda d: tau(ls.integrate(model, q, d), v, a), STEP)) < TOLERANCE
-    assert mismatch(model, dv, differences(model, lambda d: tau(q, v + d, a), STEP)) < TOLERANCE
+    assert mismatch(model, dq, differences(model, lambda d: tau(ls.integrate(model, q, d), v, a), step)) < TOLERANCE
+    assert mismatch(model, dv, differences(model, lambda d: tau(q, v + d, a), step)) < TOLERANCE
     assert mismatch(model, da, ls.mass_matrix(model, q)) < 1e-12
     ways = np.random.default_rng(1).normal(size=(3, model.nv)) * model.dofs.scale
     along = ls.inverse_dynamics_tangent(model, q, v, a, *ways, t=TIME)
     whole = dq @ ways[0] + dv @ ways[1] + da @ ways[2]
     np.testing.assert_allclose(along, whole, rtol=0, atol=1e-9 * np.abs(whole).max())
-    check_forward(model, q, v)
+    check_forward(model, q, v, step)
 
 
-def check_forward(model, q, v):
+def check_forward(model, q, v, step=STEP):
     """∂a/∂q and ∂a/∂v solve M ∂a = −∂τ at the acceleration found, which leaves no force."""
     u = np.zeros(model.nu)
     a = ls.forward_dynamics(model, q, v, u, t=TIME)
@@ -74,9 +74,9 @@ def check_forward(model, q, v):
     da_dq, da_dv, _ = ls.forward_dynamics_derivatives(model, q, v, u, t=TIME)
     dq, dv, M = ls.inverse_dynamics_derivatives(model, q, v, a, t=TIME)
     assert mismatch(model, M @ da_dq, -dq) < TOLERANCE and mismatch(model, M @ da_dv, -dv) < TOLERANCE
-    rates = differences(model, lambda d: ls.forward_dynamics(model, ls.integrate(model, q, d), v, u, t=TIME), STEP)
+    rates = differences(model, lambda d: ls.forward_dynamics(model, ls.integrate(model, q, d), v, u, t=TIME), step)
     assert mismatch(model, M @ da_dq, M @ rates) < TOLERANCE
-    rates = differences(model, lambda d: ls.forward_dynamics(model, q, v + d, u, t=TIME), STEP)
+    rates = differences(model, lambda d: ls.forward_dynamics(model, q, v + d, u, t=TIME), step)
     assert mismatch(model, M @ da_dv, M @ rates) < TOLERANCE
 
 

@@ -53,3 +53,21 @@ def test_anchors_by_the_motion():
         wanted = np.tensordot(WEIGHTS, np.array(rows), 1)
         exact = np.einsum("sai,si->sa", moves[:, :, k * model.nv : (k + 1) * model.nv], way)
         assert np.abs(exact - wanted).max() < 1e-6 * np.abs(wanted).max() + 1e-9, k
+
+
+@pytest.mark.parametrize("slip_speed", [None, 0.1])
+def test_sizes_of_a_section_on_a_floor(slip_speed):
+    """The cells of a rod move, turn and bend with the sizes of its section."""
+    robot, rng = ls.Robot("lying", gravity=(0.0, 0.0, 0.0)), np.random.default_rng(1)
+    basis = ls.BasisLegendre(bending_y=1, bending_z=0)
+    up = np.eye(4)
+    up[2, 3] = 0.0057
+    robot.add_link("rod", ls.Rod(0.1, ls.SectionEllipse(0.01, 0.006), basis, SOFT), ls.JointFree(), placement=up)
+    robot.add_contact("floor", "rod", ls.ShapePlane(), surface=6, friction=0.4, slip_speed=slip_speed)
+    model, n = robot.build(), 2
+    q = ls.integrate(model, np.tile(model.neutral(), (n, 1)), 1e-4 * rng.normal(size=(n, model.nv)))
+    v, a = 1e-3 * rng.normal(size=(2, n, model.nv))  # so slow that no pair is torn off
+    before = ls.integrate(model, q, 1e-5 * rng.normal(size=(n, model.nv)))
+    held = np.array([ls.contact_anchors(model, x) for x in before]) if slip_speed is None else None
+    paths = ("rod.section.semi_axis_y", "rod.section.semi_axis_z", "rod.length")
+    assert_design_slopes(model, paths, (q, v, a, held), 1e-6, np.random.default_rng(2))

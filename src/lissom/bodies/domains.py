@@ -74,7 +74,7 @@ class Domain(ABC):
         """The boundary as a closed surface of triangles."""
 
     def surface_cells(self, n: int) -> np.ndarray:
-        """About n² cells of the surface as rows (m, 14) of robot.surface_points, for contacts. By default they are the
+        """About n² cells of the surface as rows (m, 17) of robot.surface_points, for contacts. By default they are the
         triangles of `surface`, or groups of their corners if these are more than 4 n²."""
         vertices, triangles = self.surface()
         if len(triangles) <= 4 * n * n:

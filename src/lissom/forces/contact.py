@@ -45,8 +45,8 @@ their potential:
     n = g/s,   N = (1 − n nᵀ) H/s,   δδ = −s n·δc,   δs = (H n)·δc        H the Hessian of the distance      (12)
 
 The point stands for a cell (cells) with half-edges e₁, e₂ that turn with the body. Its depth has the slopes gᵢ = −n·eᵢ.
-The curvature of the obstacle reduces its mean depth by a constant ρ, the pair_rise. M, m and Φ are those of δ − ρ. M
-stands in the place of the depth, and the pressure has a moment about the point:
+The curvature of the obstacle reduces its mean depth by a constant ρ. M, m and Φ are those of δ − ρ with the bends c of
+cells (4); pair_bow has ρ and c. M stands in the place of the depth, and the pressure has a moment about the point:
 
     δM = −(C s n + Nᵀ B)·δc − (B × n)·θ,   B = Σ ∂M/∂gᵢ eᵢ,   C = ∂M/∂δ                                   (13)
     k V × n,   V = Σ mᵢ eᵢ,   δV = −(s B nᵀ + Q N) δc − (V^ + Q n^) θ,   Q = Σ ∂mᵢ/∂gⱼ eᵢ eⱼᵀ              (14)
@@ -66,7 +66,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.forces.cells import CellPressure, cell_pressure
+from lissom.forces.cells import CellPressure, curved_cell_pressure, triangle_pressure
 from lissom.forces.rare_shapes import ellipsoid_distance, grid_distance, heights_distance, torus_distance
 from lissom.forces.term import Term, couple_nodes
 from lissom.lie import se3, so3
@@ -612,7 +612,8 @@ def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
     if wp.dot(normal, normal) > so3.ZERO:  # a cell touches before its point does
         R_a, _p_a = pose_of(s, i, t.contacts.ball_node[ball], origin)
         z = wp.transpose(R_a) * (R * (t.contacts.obstacle_R[obstacle] * n))
-        d += t.contacts.pair_rise[e]
+        bow = t.contacts.pair_bow[e]
+        d += bow[0] - wp.abs(bow[1]) - wp.abs(bow[2])
         d -= wp.abs(wp.dot(z, t.contacts.ball_cell[ball, 0])) + wp.abs(wp.dot(z, t.contacts.ball_cell[ball, 1]))
     return d - t.contacts.ball_radius[ball]
 
@@ -740,13 +741,19 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
         R_a, _p_a = pose_of(s, i, x.a, origin)
         facing = R_a * normal
         share = -wp.dot(facing, R * n)
-        x.at_point = x.depth - t.contacts.pair_rise[e]
+        bow = t.contacts.pair_bow[e]
+        x.at_point = x.depth - bow[0]
         x.depth = so3.ZERO
         if share > so3.ZERO:
             x.facing = facing / share
             x.e_1 = R_a * t.contacts.ball_cell[ball, 0]
             x.e_2 = R_a * t.contacts.ball_cell[ball, 1]
-            x.cell = cell_pressure(x.at_point, -wp.dot(R * n, x.e_1), -wp.dot(R * n, x.e_2))
+            g_1 = -wp.dot(R * n, x.e_1)
+            g_2 = -wp.dot(R * n, x.e_2)
+            if t.contacts.ball_is_triangle[ball] != 0:
+                x.cell = triangle_pressure(x.at_point, g_1, g_2)
+            else:
+                x.cell = curved_cell_pressure(x.at_point, g_1, g_2, bow[1], bow[2])
             x.depth = x.cell.depth
     if x.depth > so3.ZERO:
         x.n = R * n

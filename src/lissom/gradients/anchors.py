@@ -32,14 +32,14 @@ branch of the present state.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
 from lissom.dynamics.configuration import free_increment, quaternion_joints
 from lissom.dynamics.contacts import contact_geometry
 from lissom.dynamics.kinematics import jacobians_at, poses_at
-from lissom.forces.cells import cell_pressures
+from lissom.forces.cells import pressures
 from lissom.gradients.recursion import AnchorRows
 from lissom.launch.workspace import row_slices
 from lissom.lie.arrays import se3_ad
@@ -50,6 +50,17 @@ _SURELY = 1.0 - 1e-12  # factor of the limit of friction, as in the kernel
 _STEP = 1e-40  # complex step [m]
 _SMALL = 0.02  # 1 − cos φ below which a series gives G and G'
 _STATES_AT_ONCE = 64  # states whose Jacobians are in memory at once
+
+
+@final
+class _Cells(NamedTuple):
+    """Cells of surface points in the world, one in each row, zero for balls: outward normals m of contact (11), edges
+    eᵢ of contact (13) (rows, 2, 3), bends of forces.cells (rows, 2), and whether they are triangles."""
+
+    facing: np.ndarray
+    edges: np.ndarray
+    bends: np.ndarray
+    is_triangle: np.ndarray
 
 
 @final
@@ -152,8 +163,9 @@ def _contact_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndar
     ours, theirs = (_points(g[state, k], J[state, k], twist_q[state, k], c, speed) for k in (mine, other))
     place = g[state, other] @ world.obstacle_placement[obstacle]
     x, facing = ours.relative_to(theirs), _applied(ours.R, world.ball_normal[ball])
-    edges = world.ball_cell[ball] @ _transposed(ours.R)
-    found = _anchor_slopes(world.laws_of(pair), place, radius, facing, edges, rows, anchors[state, pair], x, speed)
+    edges, is_triangle = world.ball_cell[ball] @ _transposed(ours.R), world.ball_is_triangle[ball] == 1
+    cells = _Cells(facing, edges, world.pair_bow[pair, 1:], is_triangle)
+    found = _anchor_slopes(world.laws_of(pair), place, radius, cells, rows, anchors[state, pair], x, speed)
     return state, pair, *found
 
 
@@ -181,14 +193,14 @@ def _points(g: np.ndarray, J: np.ndarray, twist_q: np.ndarray, c: np.ndarray, v:
 
 
 def _anchor_slopes(
-    laws: np.ndarray, place: np.ndarray, radius: np.ndarray, facing: np.ndarray, edges: np.ndarray, rows: np.ndarray,
+    laws: np.ndarray, place: np.ndarray, radius: np.ndarray, cells: _Cells, rows: np.ndarray,
     anchor: np.ndarray, x: _Points, v: np.ndarray,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """−(2), and the derivatives of (3) by q, v and the anchor."""
     friction, stick, lag = laws[:, 3], laws[:, 5], laws[:, 6]
     n, N, R_o = rows[:, 5:8], rows[:, 8:17].reshape(-1, 3, 3), place[:, :3, :3]
     n_q = N @ x.J_c
-    push, push_q, push_v = _pressure(laws, facing, edges, rows[:, 1], rows[:, 17:22], n, n_q, x)
+    push, push_q, push_v = _pressure(laws, cells, rows[:, 1], rows[:, 17:22], n, n_q, x)
     slip, slip_q, slip_a = _slip(place, radius, n, N, anchor, x)
     P, identity = np.eye(3) - _outer(n, n), np.eye(3)
     W = P @ x.J_c + _as_matrices(radius) * _hat(n) @ x.J_w
@@ -213,15 +225,14 @@ def _anchor_slopes(
 
 
 def _pressure(
-    laws: np.ndarray, facing: np.ndarray, edges: np.ndarray, depth: np.ndarray, steep: np.ndarray, n: np.ndarray,
-    n_q: np.ndarray, x: _Points,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """N_p, and its derivatives by q and v. facing: m of contact (11). edges: eᵢ of contact (13). Both are zero for
-    balls. steep: s and H n/s of contact (12), and δ − ρ."""
+    laws: np.ndarray, cells: _Cells, depth: np.ndarray, steep: np.ndarray, n: np.ndarray, n_q: np.ndarray, x: _Points
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """N_p, and its derivatives by q and v. steep: s and H n/s of contact (12), and δ − ρ."""
+    facing = cells.facing
     share = np.where(facing.any(axis=1), -np.einsum("ri,ri->r", facing, n), 1.0)
     share_q = -_applied(_transposed(x.J_w), np.cross(facing, n)) - _applied(_transposed(n_q), facing)
     stiffness, exponent, damping = share * steep[:, 0] * laws[:, 0], laws[:, 1], laws[:, 2]
-    level, *slopes = _cell_slopes(facing, edges, steep[:, 4], n, x.spin)
+    level, *slopes = _cell_slopes(cells, steep[:, 4], n, x.spin)
     static, swell = stiffness * depth**exponent, 1.0 - damping * (np.einsum("ri,ri->r", n, x.u) + level)
     push = np.maximum(static * swell, 0.0)
     by_depth = np.where(push > 0.0, exponent * static / depth * swell, 0.0)
@@ -243,17 +254,18 @@ def _pressure(
 
 
 def _cell_slopes(
-    facing: np.ndarray, edges: np.ndarray, depth: np.ndarray, n: np.ndarray, spin: np.ndarray
+    cells: _Cells, depth: np.ndarray, n: np.ndarray, spin: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """l·ω of contact (15), and the derivatives of M of contact (13) and of l·ω by δ, n, a rotation of the cell, and ω,
     shape (rows, 10); of balls by their depth only."""
-    is_cell = facing.any(axis=1)
+    is_cell, edges = cells.facing.any(axis=1), cells.edges
     found = []
     for j in range(10):
         step = 1j * _STEP * np.eye(10)[j]
         e = edges + np.cross(step[4:7], edges)
         m = n + step[1:4]
-        M, *moments = cell_pressures(depth + step[0], *(-np.einsum("ri,ri->r", e[:, k], m) for k in range(2)))
+        steep = (-np.einsum("ri,ri->r", e[:, k], m) for k in range(2))
+        M, *moments = pressures(cells.is_triangle, depth + step[0], *steep, *cells.bends.T)
         spread = moments[0][:, None] * e[:, 0] + moments[1][:, None] * e[:, 1]
         M = np.where(np.real(M) > 0.0, M, 1.0)
         found.append((M, np.einsum("ri,ri->r", np.cross(spread, m), spin + step[7:]) / M))

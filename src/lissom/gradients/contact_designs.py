@@ -27,7 +27,7 @@ import numpy as np
 
 from lissom.dynamics.contacts import contact_geometry
 from lissom.dynamics.kinematics import jacobians_at, poses_at
-from lissom.forces.cells import cell_pressures
+from lissom.forces.cells import pressures
 from lissom.gradients.design_changes import Change, changed_tables
 from lissom.launch.workspace import row_slices
 from lissom.model.model import Model
@@ -38,7 +38,10 @@ _STEP = 1e-30  # of the complex step
 _SURELY = 1.0 - 1e-12  # factor of the limit of friction, as in the kernel
 _SMALL = 0.02  # 1 − cos φ below which a series gives G of contact (6)
 _ROWS = 256  # states of all models in one launch
-_SIZES = {"law": 7, "radius": 1, "rise": 1, "size": 3, "c": 3, "R": 9, "p": 3, "R_a": 9, "u": 3, "spin": 3}  # of X
+_SIZES = {
+    "law": 7, "radius": 1, "bow": 3, "facing": 3, "edges": 6, "size": 3, "c": 3, "R": 9, "p": 3, "R_a": 9, "u": 3,
+    "spin": 3,
+}  # of X  # fmt: skip
 _ENDS = np.cumsum(list(_SIZES.values()))
 _E_Z, _ACROSS = np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
 
@@ -50,8 +53,8 @@ class ContactPairs(NamedTuple):
     Fields:
         state: its index. pair: its number. ball, obstacle, kind: indices of the two, and of the kind of shape. depth,
         n, N: penetration, normal and its derivative by the place, in the world. steep: s and H n/s of contact (12), and
-        δ − ρ of contact (13). anchor: NaN for pairs without one. facing: outward normal of a surface point in its node,
-        zero for balls. edges: its cell (2, 3).
+        δ − ρ of contact (13). anchor: NaN for pairs without one. is_cell, is_triangle: whether
+        it is a surface point, and whether its cell is a triangle.
     """
 
     state: np.ndarray
@@ -64,8 +67,8 @@ class ContactPairs(NamedTuple):
     N: np.ndarray
     steep: np.ndarray
     anchor: np.ndarray
-    facing: np.ndarray
-    edges: np.ndarray
+    is_cell: np.ndarray
+    is_triangle: np.ndarray
 
     def take(self, which: np.ndarray) -> ContactPairs:
         """Chosen rows."""
@@ -93,9 +96,9 @@ def contact_pairs(model: Model, q: np.ndarray, anchors: np.ndarray | None) -> Co
     anchor = world.anchors[pair] if anchors is None or not anchors.size else anchors[state, pair]
     N = rows[:, 8:17].reshape(-1, 3, 3)
     kind = world.obstacle_kind[obstacle]
-    facing, edges, steep = world.ball_normal[ball], world.ball_cell[ball], rows[:, 17:22]
-    depth = np.where(facing.any(axis=1), steep[:, 4], rows[:, 1])
-    return ContactPairs(state, pair, ball, obstacle, kind, depth, rows[:, 5:8], N, steep, anchor, facing, edges)
+    is_cell, is_triangle, steep = world.ball_normal[ball].any(axis=1), world.ball_is_triangle[ball] == 1, rows[:, 17:22]
+    depth = np.where(is_cell, steep[:, 4], rows[:, 1])
+    return ContactPairs(state, pair, ball, obstacle, kind, depth, rows[:, 5:8], N, steep, anchor, is_cell, is_triangle)
 
 
 def contact_slopes(
@@ -173,7 +176,7 @@ def _derivatives_of_part(
 def _smooth_variables(
     moving: Model, model: Model, x: ContactPairs, q: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X (rows, 42), J_c and J_ω (rows, 3, nv) of a model, whose launches are those of `moving`."""
+    """X (rows, 53), J_c and J_ω (rows, 3, nv) of a model, whose launches are those of `moving`."""
     world = model.contacts
     nodes = world.ball_node[x.ball], world.obstacle_node[x.obstacle]
     node, columns = np.unique(nodes, return_inverse=True)
@@ -190,7 +193,8 @@ def _smooth_variables(
     parts_of_X = {
         "law": world.laws_of(x.pair),
         "radius": world.ball_radius[x.ball, None],
-        "rise": world.pair_rise[x.pair, None], "size": world.obstacle_size[x.obstacle], "c": c,
+        "bow": world.pair_bow[x.pair], "facing": world.ball_normal[x.ball],
+        "edges": world.ball_cell[x.ball].reshape(-1, 6), "size": world.obstacle_size[x.obstacle], "c": c,
         "R": _flat(obstacle[..., :3, :3]), "p": obstacle[..., :3, 3],
         "R_a": _flat(g_a[..., :3, :3]), "u": np.einsum("rij,rj->ri", J_c, speed),
         "spin": np.einsum("rij,rj->ri", J_w, speed),
@@ -206,19 +210,17 @@ def _point_jacobians(g: np.ndarray, J: np.ndarray, c: np.ndarray) -> tuple[np.nd
 
 
 def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """f and m on the ball, and the next anchor, from complex X (rows, directions, 42)."""
-    law, radius, rise, size, c, R, p, R_a, u, spin = np.split(X, _ENDS[:-1], axis=-1)
+    """f and m on the ball, and the next anchor, from complex X (rows, directions, 53)."""
+    law, radius, bow, facing, edges, size, c, R, p, R_a, u, spin = np.split(X, _ENDS[:-1], axis=-1)
     k, power, damping, friction, slip_speed, stick, lag = (law[..., j : j + 1] for j in range(7))
     R, R_a = (y.reshape(*y.shape[:-1], 3, 3) for y in (R, R_a))
     depth, n, slope = _distance(x, radius, size, _applied(_transposed(R), c - p), R)
-    facing = x.facing[:, None]
-    k = (
-        slope * k * np.where(facing.any(axis=-1, keepdims=True), -_dot(_applied(R_a, facing), n), 1.0)
-    )  # (11) of contact
-    slopes = [-_dot(_applied(R_a, x.edges[:, None, j]), n) for j in range(2)]
-    pressed = cell_pressures(depth - 1j * np.imag(rise), *slopes)
-    is_cell = facing.any(axis=-1, keepdims=True)
-    spread = sum(m * _applied(R_a, x.edges[:, None, j]) for j, m in enumerate(pressed[1:]))
+    is_cell = x.is_cell[:, None, None]
+    k = slope * k * np.where(is_cell, -_dot(_applied(R_a, facing), n), 1.0)  # (11) of contact
+    edge = [_applied(R_a, edges[..., j : j + 3]) for j in (0, 3)]
+    slopes, rise, bends = [-_dot(e, n) for e in edge], 1j * np.imag(bow[..., :1]), (bow[..., 1:2], bow[..., 2:])
+    pressed = pressures(x.is_triangle[:, None, None], depth - rise, *slopes, *bends)
+    spread = sum(m * e for m, e in zip(pressed[1:], edge))
     depth = np.where(is_cell, pressed[0], depth)
     lever = np.where(is_cell, np.cross(spread, n) / depth, 0.0)  # (15) of contact
     swell = 1.0 - damping * (_dot(n, u) + _dot(spin, lever))

@@ -30,20 +30,20 @@ from lissom.robot.meshes import FittedBalls, MeshBalls, check_balls
 from lissom.robot.poses import PoseFunction
 from lissom.robot.robot import Link
 from lissom.robot.sections import Constitution, Section, SectionGeneral
-from lissom.robot.surface_points import end_points, section_points
+from lissom.robot.surface_points import COLUMNS, end_points, section_points
 
 WORLD: Frame = (None, IDENTITY)
 
 
 def turned(G: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """Radius, extent, normal and cell (11,) of a row of surface_points, with vectors in axes of the node by the pose
-    G."""
-    return np.concatenate([row[3:5], (row[5:].reshape(3, 3) @ G[:3, :3].T).ravel()])
+    """Radius, extent, normal, cell, its bends and kind (14,) of a row of surface_points, with vectors in axes of the
+    node by the pose G."""
+    return np.concatenate([row[3:5], (row[5:14].reshape(3, 3) @ G[:3, :3].T).ravel(), row[14:]])
 
 
 def ball_row(radius: float, extent: float) -> np.ndarray:
     """The same numbers of a ball."""
-    return np.array([radius, extent, *np.zeros(9)])
+    return np.array([radius, extent, *np.zeros(COLUMNS - 5)])
 
 
 class Refined(NamedTuple):
@@ -220,7 +220,7 @@ class PlacedRigidBody(PlacedBody):
 
     def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, np.ndarray]]:
         node, G = self.frame
-        rows = self.body.surface_points(contact.cells) if contact.surface else None
+        rows = self.body.surface_points(contact.cells, on_plane=contact.is_on_plane) if contact.surface else None
         if rows is None:
             given = self.body.balls
             if isinstance(given, MeshBalls):
@@ -229,7 +229,7 @@ class PlacedRigidBody(PlacedBody):
             balls = check_balls(given, where)
             extents = self.body.ball_extents(balls)
             area = np.where(balls[:, 3] > 0.0, 0.0, extents**2 * np.pi / 4.0) if contact.surface else extents
-            rows = np.column_stack([balls, area, np.zeros((len(balls), 9))])
+            rows = np.column_stack([balls, area, np.zeros((len(balls), COLUMNS - 5))])
         for row in rows:
             yield 1.0, (node, G[:3, :3] @ row[:3] + G[:3, 3]), turned(G, row)
 

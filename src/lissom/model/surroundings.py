@@ -67,7 +67,8 @@ _CORNERS = np.sqrt(3.0) * np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, 
 
 class Ball(NamedTuple):
     """One ball of a link: name of the link, place s on it, number of the ball on the link, node, position in the node
-    [m], radius [m], extent, and outward normal and cell (2, 3) in the node; see robot.surface_points."""
+    [m], radius [m], extent, outward normal and cell (2, 3) in the node, bends of the cell (2,) [m], and
+    whether it is a triangle; see robot.surface_points."""
 
     link: str
     s: Any
@@ -78,6 +79,8 @@ class Ball(NamedTuple):
     extent: float
     normal: np.ndarray
     cell: np.ndarray
+    bends: np.ndarray
+    is_triangle: bool
 
 
 class Obstacle(NamedTuple):
@@ -117,6 +120,7 @@ class Contacts:
     ball_cell: (
         Vectors3Rows  # half-edges of the cell of a surface point, in the node (n, 2, 3) [m]; zero for other balls
     )
+    ball_is_triangle: Ints  # 1 for a surface point whose cell is a triangle
     names: tuple[str, ...]  # of the contact of each row of `law`
     obstacle_link: tuple[str | None, ...]  # link of each shape or ball that balls may touch; None is the world
     obstacle_s: np.ndarray
@@ -132,7 +136,8 @@ class Contacts:
     grids: tuple[Grid, ...]
     pair: IntRows  # ball, obstacle and row of `law` (n, 3)
     pair_weight: Floats  # factor of both stiffnesses of the law, for each pair
-    pair_rise: Floats  # part of the depth by which the curvature of an obstacle reduces the mean depth of a cell [m]
+    pair_bow: Vectors3  # depth ρ by which the curvature of an obstacle reduces the mean depth of a cell, and bends c of
+    # both surfaces at the edges of the cell, see forces.cells [m]
     block: IntRows  # of pairs, see in_blocks (n, 4)
     cluster_start: Ints  # first ball of each cluster, then the number of balls
     law: FloatRows  # k, p, c, μ, v_s, k_t (0 for None) and τ of robot.contacts.Contact (n, 7)
@@ -265,7 +270,7 @@ class SurroundingsBuilder:
         self.made: list[tuple[str, Contact, range]] = []  # links whose balls exist, the first contact that has them
         self.pairs: list[np.ndarray] = []
         self.weights: list[np.ndarray] = []
-        self.rises: list[np.ndarray] = []
+        self.bows: list[np.ndarray] = []
         self.laws: list[Law] = []
         self.forces: list[tuple[Node | None, int, float, float, bool]] = []
         self.compiled: list[Any] = []
@@ -353,7 +358,7 @@ class SurroundingsBuilder:
                 shared[law] = self._add_law(contact, law)
             self.pairs.append(np.column_stack([met, np.full(len(met), shared[law])]).astype(np.int32))
             self.weights.append(np.ones(len(met)))
-            self.rises.append(np.zeros(len(met)))
+            self.bows.append(np.zeros((len(met), 3)))
             return
         modulus = effective_modulus(own, other)
         if contact.surface:
@@ -361,14 +366,14 @@ class SurroundingsBuilder:
             modulus = contact.stiffness or layer_stiffness(own, other, body.layer, layer)
         ours, parallel = self._geometry(met[:, 0]), self._parallel(met, geometry)
         exponents, weights = factors(ours, geometry, parallel, on_layer=bool(contact.surface))
-        curvatures = np.broadcast_to(geometry.low + geometry.high, len(met))
+        low, high = (np.broadcast_to(x, len(met)) for x in (geometry.low, geometry.high))
         for exponent in np.unique(exponents).tolist():
             rows = exponents == exponent
             factor, mass = float(weights[rows].mean()), self.masses[link]
             row = self._add_law(contact, chosen_law(contact, own, other, modulus, exponent, factor, mass))
             self.pairs.append(np.column_stack([met[rows], np.full(rows.sum(), row)]).astype(np.int32))
             self.weights.append(weights[rows])
-            self.rises.append(curvatures[rows] / 12.0 * self._spreads(met[rows, 0]))
+            self.bows.append(self._bows(met[rows, 0], low[rows], high[rows]))
 
     def _parallel(self, met: np.ndarray, geometry: Geometry) -> np.ndarray:
         """Whether the axes of rods and cylinders and those of obstacles are parallel within 10 degrees in the neutral
@@ -395,11 +400,21 @@ class SurroundingsBuilder:
             return self._axis(self.balls[obstacle.ball])
         return neutral_pose(obstacle.node)[:3, :3] @ obstacle.frame[:3, 2]
 
-    def _spreads(self, balls: np.ndarray) -> np.ndarray:
-        """The sums of the squared edges of the cells of balls [m²]. The curvature of an obstacle reduces the mean depth
-        of a cell by a twelfth of its product with this sum."""
-        edges = np.array([self.balls[k].cell for k in balls]).reshape(-1, 6)
-        return np.einsum("ij,ij->i", edges, edges)
+    def _bows(self, balls: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Rows (n, 3) of `pair_bow` of the cells of balls and obstacles with given curvatures [1/m].
+
+        The direction in which an obstacle curves is not known here. Its mean curvature reduces the mean depth. It adds
+        to the bends of the cell if it is the same in all directions.
+        """
+        edges = np.array([self.balls[k].cell for k in balls]).reshape(-1, 2, 3)
+        bends = np.array([self.balls[k].bends for k in balls]).reshape(-1, 2)
+        is_triangle = np.array([self.balls[k].is_triangle for k in balls], dtype=bool)
+        squares = (edges**2).sum(axis=2)
+        spread = squares.sum(axis=1) / 3.0  # mean square of the distance from the point
+        spread = np.where(is_triangle, (squares.sum(axis=1) + (edges.sum(axis=1) ** 2).sum(axis=1)) / 12.0, spread)
+        is_sphere = (low == high) & np.isfinite(high) & ~is_triangle
+        more = np.where(is_sphere[:, None], 0.5 * high[:, None] * squares, 0.0)
+        return np.column_stack([0.25 * (low + high) * spread, bends + more])
 
     def _add_law(self, contact: Contact, law: Law) -> int:
         """The number of a new row of the laws."""
@@ -418,7 +433,7 @@ class SurroundingsBuilder:
             first = len(self.balls)
             for n, (at, (node, position), row) in enumerate(self.bodies[link].balls(contact, where)):
                 self.balls.append(Ball(link, at, n, node, position, float(row[0]), float(row[1]), row[2:5],
-                                       row[5:].reshape(2, 3)))  # fmt: skip
+                                       row[5:11].reshape(2, 3), row[11:13], bool(row[13])))  # fmt: skip
             found[link] = range(first, len(self.balls))
             self.made.append((link, contact, found[link]))
         return found
@@ -437,9 +452,8 @@ class SurroundingsBuilder:
             return None
         for n, corner in enumerate(_CORNERS):
             position = obstacle.frame[:3, 3] + obstacle.frame[:3, :3] @ centre + reach * corner
-            self.balls.append(
-                Ball(obstacle.link, obstacle.s, n, obstacle.node, position, 0.0, 0.0, np.zeros(3), np.zeros((2, 3)))
-            )
+            none = np.zeros(3), np.zeros((2, 3)), np.zeros(2), False  # normal, cell, its bends and kind
+            self.balls.append(Ball(obstacle.link, obstacle.s, n, obstacle.node, position, 0.0, 0.0, *none))
         return reach
 
     def _add_force(self, force: Any) -> None:
@@ -486,6 +500,7 @@ class SurroundingsBuilder:
             ball_radius=radii,
             ball_normal=normals,
             ball_cell=np.array([ball.cell for ball in self.balls]).reshape(-1, 2, 3),
+            ball_is_triangle=np.array([ball.is_triangle for ball in self.balls], dtype=np.int32),
             names=tuple(self.names),
             obstacle_link=links,
             obstacle_s=np.array([1.0 if x is None else self.bodies[x].along(s) for x, s in zip(links, places)]),
@@ -505,7 +520,7 @@ class SurroundingsBuilder:
             obstacle_size=np.array(sizes, dtype=np.float64).reshape(-1, 3),
             pair=pairs,
             pair_weight=np.concatenate([np.zeros(0), *self.weights])[order],
-            pair_rise=np.concatenate([np.zeros(0), *self.rises])[order],
+            pair_bow=np.concatenate([np.zeros((0, 3)), *self.bows])[order],
             block=blocks,
             cluster_start=np.append(np.flatnonzero(np.diff(cluster, prepend=-1)), len(cluster)).astype(np.int32),
             law=np.array(self.laws).reshape(-1, 7),

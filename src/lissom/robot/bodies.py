@@ -18,7 +18,7 @@ from lissom.robot.materials import Material
 from lissom.robot.meshes import Mesh, MeshBalls, check_balls
 from lissom.robot.sections import Section
 from lissom.robot.shapes import Shape, ShapeBox, ShapeCylinder, ShapeSphere
-from lissom.robot.surface_points import box_points, cylinder_points, mesh_points
+from lissom.robot.surface_points import COLUMNS, box_points, cylinder_points, mesh_points
 
 STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
 
@@ -48,6 +48,11 @@ class Body(ABC):
     def carries_balls(self) -> bool:
         """Whether the body has contact spheres (balls)."""
         return False
+
+    @property
+    def has_surface(self) -> bool:
+        """Whether contacts can integrate a pressure over its surface."""
+        return self.carries_balls
 
     def contact_shape(self) -> tuple[Shape, np.ndarray] | None:
         """The shape of a rigid body for the balls of other links, and its pose (4, 4) in the body's frame; None for a
@@ -257,6 +262,10 @@ class RigidBody(Body):
     def carries_balls(self) -> bool:
         return self.balls is not None
 
+    @property
+    def has_surface(self) -> bool:
+        return self.carries_balls or self.form is not None or bool(self.meshes)
+
     def contact_shape(self) -> tuple[Shape, np.ndarray] | None:
         if self.form is None:
             return None
@@ -267,18 +276,18 @@ class RigidBody(Body):
         place[:3, 3] = self.com
         return shapes[self.form](), place
 
-    def surface_points(self, n: int) -> np.ndarray | None:
-        """Quadrature points on the surface, rows (x, y, z, radius, extent, normal) as in robot.surface_points, with n
-        along an edge: of the form, otherwise of the meshes. None if the body has neither, only balls."""
+    def surface_points(self, n: int, *, on_plane: bool = False) -> np.ndarray | None:
+        """Quadrature points on the surface, rows (m, 17) of robot.surface_points, with n along an edge: of the form,
+        otherwise of the meshes. None if the body has neither, only balls."""
         half, meshes = self._half_sizes(), self.drawn_meshes()
         if self.form == "box":
             rows = box_points(half, n)
         elif self.form == "cylinder":
             rows = cylinder_points(half[0], half[1], n)
         elif self.form == "sphere":
-            rows = np.array([[0.0, 0.0, 0.0, half[0], *np.zeros(10)]])
+            rows = np.array([[0.0, 0.0, 0.0, half[0], *np.zeros(COLUMNS - 4)]])
         elif meshes:
-            return np.concatenate([mesh_points(*mesh.surface(), n) for mesh in meshes])
+            return np.concatenate([mesh_points(*mesh.surface(), n, on_plane=on_plane) for mesh in meshes])
         else:
             return None
         rows[:, :3] += np.asarray(self.com, dtype=np.float64)

@@ -125,7 +125,12 @@ class Contact:
     def cells(self) -> int:
         """Number of cells along an edge of rigid bodies. By default it is halved for a plane, which cells of any size
         press exactly."""
-        return self.count // 2 if self.surface is True and isinstance(self.shape, ShapePlane) else self.count
+        return self.count // 2 if self.surface is True and self.is_on_plane else self.count
+
+    @property
+    def is_on_plane(self) -> bool:
+        """Whether the shape is a plane."""
+        return isinstance(self.shape, ShapePlane)
 
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""

@@ -807,8 +807,11 @@ def _check_surroundings(robot: Robot) -> None:
             by_balls = contact.carriers() if contact.surface else (*contact.carriers(), *contact.touched())
             for link in by_balls:
                 body = _check_link(robot, link, f"{where}: links").body
-                rule = "must carry a Rod, or a RigidBody with balls"
-                checks.require(body is not None and body.carries_balls, f"{where}: links", rule, link)
+                rule = "must carry a Rod, or a RigidBody with " + (
+                    "a form, meshes or balls" if contact.surface else "balls"
+                )
+                can = body is not None and (body.has_surface if contact.surface else body.carries_balls)
+                checks.require(can, f"{where}: links", rule, link)
             for link in contact.touched() if contact.surface else ():
                 body = _check_link(robot, link, f"{where}: others").body
                 has_shape = isinstance(body, Body) and body.contact_shape() is not None

@@ -1,14 +1,17 @@
 """Quadrature points on the surfaces of bodies, for contacts that integrate a pressure over them.
 
-A row (x, y, z, radius, extent, n, e₁, e₂) is a point of radius 0 that stands for an area [m²] with the outward normal n
-(3,), a ball on the axis of a round body that stands for a length [m], or a sphere with extent 0; balls have n = 0. The
-area of a point is that of a cell with the half-edges e₁, e₂ (3,) [m]. Forces of planes on flat sides are exact, also on
-a part of a side, since the pressure is integrated over the cells, see forces.cells. Points at corners have e = 0. Round
-sections and spheres need one ball: their pressure is integrated around them in closed form, see contact_laws.
+A row (x, y, z, radius, extent, n, e₁, e₂, c₁, c₂, k) is a point of radius 0 that stands for an area [m²] with the
+outward normal n (3,), a ball on the axis of a round body that stands for a length [m], or a sphere with extent 0; balls
+have n = 0. The area of a point is that of a cell. For k = 0 it has the half-edges e₁, e₂ (3,) [m] and bends inwards by
+c₁, c₂ [m] at its edges. For k = 1 it is a triangle with corners at e₁, e₂ and −e₁ − e₂ from the point. Forces of planes
+on flat sides are exact, also on a part of a side, since the pressure is integrated over the cells, see forces.cells.
+Points at corners have e = 0. Round sections and spheres need one ball: their pressure is integrated around them in
+closed form, see contact_laws.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import pi
 from typing import Any
 
@@ -19,8 +22,9 @@ from lissom.robot.sections import Section, SectionAnnulus, SectionCircle, Sectio
 DEFAULT = 16  # cells along an edge of a face
 _AROUND = 6  # points around an outline, for each point along an edge
 _INSET = 2e-3  # part of half a length by which the last balls of a cylinder lie inside its ends
+_SMALL = 0.2  # area of a triangle that shares a cell, as a part of that of the cell
 _FLAT = 0.9  # least cosine of the angles between the surfaces that meet at a point with a cell
-COLUMNS = 14
+COLUMNS = 17
 
 
 def _edge(half: float, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -33,7 +37,7 @@ def _edge(half: float, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def box_points(half: np.ndarray, n: int) -> np.ndarray:
     """Points on the six faces of a box with half-edges (3,), n along the shorter edge of each face and up to 2 n along
-    the longer one, where cells are squares; rows (m, 14)."""
+    the longer one, where cells are squares; rows (m, 17)."""
     out = []
     for axis in range(3):
         a, b = (k for k in range(3) if k != axis)
@@ -80,7 +84,9 @@ def cylinder_points(half: float, radius: float, n: int) -> np.ndarray:
     if half > radius:
         x, w = _edge(half - radius, n)
         w = w * half / (half - radius)
-        out.append(np.column_stack([x, np.zeros((len(x), 2)), np.full(len(x), radius), w, np.zeros((len(x), 9))]))
+        out.append(
+            np.column_stack([x, np.zeros((len(x), 2)), np.full(len(x), radius), w, np.zeros((len(x), COLUMNS - 5))])
+        )
     return np.concatenate(out)
 
 
@@ -94,7 +100,7 @@ def _flat_end(x: float, side: float, disc: np.ndarray) -> np.ndarray:
 
 def revolved_points(x: np.ndarray, radius: np.ndarray, around: int, side: float = 1.0) -> np.ndarray:
     """Points on a surface of revolution about x, one in each of `around` cells of each ring between two stations, rows
-    (m, 14).
+    (m, 17).
 
     Args:
         x, radius: stations (k,) and radii there [m].
@@ -113,14 +119,14 @@ def revolved_points(x: np.ndarray, radius: np.ndarray, around: int, side: float 
     normal = side * np.stack([zero + up, out * c, out * s], axis=-1)
     along = 0.5 * np.stack([zero + step[:, None], np.outer(change, c), np.outer(change, s)], axis=-1)
     across = width[:, None, None] * np.stack([zero, zero - s, zero + c], axis=-1)
-    area = zero + (2.0 * width * slant)[:, None]
-    return np.concatenate([place, zero[..., None], area[..., None], normal, along, across], axis=-1).reshape(
-        -1, COLUMNS
-    )
+    area, bend = zero + (2.0 * width * slant)[:, None], zero + (side * width**2 / (2.0 * r))[:, None]
+    none = zero[..., None]
+    numbers = (place, none, area[..., None], normal, along, across, none, bend[..., None], none)
+    return np.concatenate(numbers, axis=-1).reshape(-1, COLUMNS)
 
 
 def ring_points(x: float, side: float, outer: float, inner: float, around: int, rings: int) -> np.ndarray:
-    """Points on a flat annulus at x, which faces along side · x, rows (m, 14)."""
+    """Points on a flat annulus at x, which faces along side · x, rows (m, 17)."""
     angle = 2.0 * pi * np.arange(around) / around
     return _flat_end(
         x, side, disc_points(outer * np.column_stack([np.cos(angle), np.sin(angle)]), rings, inner / outer)
@@ -135,10 +141,10 @@ def round_radius(section: Any, s: float) -> float | None:
 
 
 def section_points(section: Section, s: float, n: int, length: float) -> np.ndarray:
-    """Points on the outline of a section at s that stand for a length of the rod [m], rows (m, 14)."""
+    """Points on the outline of a section at s that stand for a length of the rod [m], rows (m, 17)."""
     radius = round_radius(section, s)
     if radius is not None:
-        return np.array([[0.0, 0.0, 0.0, radius, length, *np.zeros(9)]])
+        return np.array([[0.0, 0.0, 0.0, radius, length, *np.zeros(COLUMNS - 5)]])
     outline = section.outline(s, _AROUND * n)
     side = np.sign(_cross(outline, np.roll(outline, -1, axis=0)).sum())
     edge = np.roll(outline, -1, axis=0) - outline
@@ -149,11 +155,12 @@ def section_points(section: Section, s: float, n: int, length: float) -> np.ndar
     rows = _with_normals(outline, 0.5 * length * (outwards + np.roll(outwards, 1, axis=0)))
     rows[:, 9:11] = 0.25 * is_flat[:, None] * (edge + before)
     rows[:, 1:3] += is_flat[:, None] * (edge - before) / 24.0  # the mean place of the curved cell
+    rows[:, 14] = -0.125 * is_flat * ((edge - before) * rows[:, 6:8]).sum(axis=1)
     return rows
 
 
 def end_points(section: Section, s: float, n: int) -> np.ndarray:
-    """Points on the flat end of a rod at s = 0 or 1, rows (m, 14); none for round rods, whose end balls are round."""
+    """Points on the flat end of a rod at s = 0 or 1, rows (m, 17); none for round rods, whose end balls are round."""
     if round_radius(section, s) is not None:
         return np.zeros((0, COLUMNS))
     outline, hole = section.outline(s, _AROUND * n), section.hole(s, _AROUND * n)
@@ -201,36 +208,61 @@ def skin_points(vertices: np.ndarray, triangles: np.ndarray, most: int) -> np.nd
 
 
 def triangle_points(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
-    """One point for each triangle, rows (m, 14)."""
-    return _grouped(vertices[triangles], np.arange(len(triangles)))
+    """One point for each triangle, rows (m, 17)."""
+    return _single(vertices[triangles])
 
 
-def mesh_points(vertices: np.ndarray, triangles: np.ndarray, n: int) -> np.ndarray:
-    """About 6 n² points of a rigid surface of triangles, rows (m, 14). Large triangles are divided, small ones share a
-    cell, which has their area and its first and second moments."""
-    corners = vertices[triangles]
-    size = float(np.sqrt(_areas(corners).sum() / (6.0 * n * n)))
-    edge = 1.6 * size  # of a right triangle that is half a square
-    while len(large := np.flatnonzero(_longest(corners) > edge)):
-        corners = np.concatenate([np.delete(corners, large, axis=0), _halved(corners[large])])
+def mesh_points(vertices: np.ndarray, triangles: np.ndarray, n: int, *, on_plane: bool = False) -> np.ndarray:
+    """Points on a rigid surface of triangles, rows (m, 17). Triangles that are longer than a cell of 6 n² cells are
+    divided, on a plane those that are larger. If more than 24 n² triangles remain, on a plane 96 n², the smaller ones
+    share one of about as many cells, which has their area with its first and second moments, and their curvature."""
+    corners, most = vertices[triangles], (96 if on_plane else 24) * n * n
+    area = float(_areas(corners).sum())
+    size = float(np.sqrt(area / (6.0 * n * n)))
+    if on_plane:
+        corners = _divided(corners, lambda x: _areas(x) > 0.7 * size**2)
+    if not on_plane or len(corners) > most:
+        corners = _divided(corners, lambda x: _longest(x) > 1.6 * size)
+    if len(corners) <= most:
+        return _single(corners)
+    size = float(np.sqrt(area / most))
     area, centre = 0.5 * np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), corners.mean(axis=1)
     face = np.argmax(np.abs(area), axis=1)
     side = np.take_along_axis(area, face[:, None], axis=1)[:, 0] > 0.0
-    small = _longest(corners) < 0.7 * size
+    small = np.linalg.norm(area, axis=1) < _SMALL * size**2
     own = np.where(small, -1, np.arange(len(corners)))
     bins = np.column_stack([np.floor(centre / size).astype(int), face, side, own])
     bins[~small, :5] = 0
-    return _grouped(corners, np.unique(bins, axis=0, return_inverse=True)[1].ravel())
+    cell = np.unique(bins, axis=0, return_inverse=True)[1].ravel()
+    alone = np.bincount(cell)[cell] == 1
+    return np.concatenate([_single(corners[alone]), _grouped(corners[~alone], cell[~alone])])
+
+
+def _divided(corners: np.ndarray, too_large: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Triangles (m, 3, 3), halved as long as they are too large."""
+    while (large := too_large(corners)).any():
+        corners = np.concatenate([corners[~large], _halved(corners[large])])
+    return corners
+
+
+def _single(corners: np.ndarray) -> np.ndarray:
+    """Rows of triangles with given corners (m, 3, 3)."""
+    centre = corners.mean(axis=1)
+    rows = _with_normals(centre, 0.5 * np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]))
+    rows[:, 8:14] = (corners[:, :2] - centre[:, None]).reshape(-1, 6)
+    rows[:, 16] = 1.0
+    return rows
 
 
 def _grouped(corners: np.ndarray, cell: np.ndarray) -> np.ndarray:
-    """Rows of the cells to which triangles with given corners (m, 3, 3) belong: the area of the triangles, and its
-    first and second moments."""
+    """Rows of the cells to which triangles with given corners (m, 3, 3) belong: the area of the triangles with its
+    first and second moments, and their curvature."""
+    cell = np.unique(cell, return_inverse=True)[1]
     area, centre = 0.5 * np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), corners.mean(axis=1)
     weight = np.linalg.norm(area, axis=1)
     arms = corners - centre[:, None]
     within = np.einsum("kia,kib->kab", arms, arms) / 12.0
-    count = cell.max() + 1
+    count = int(cell.max(initial=-1)) + 1
     total, place, spread, normal = np.zeros(count), np.zeros((count, 3)), np.zeros((count, 3, 3)), np.zeros((count, 3))
     np.add.at(total, cell, weight)
     np.add.at(place, cell, weight[:, None] * centre)
@@ -242,7 +274,25 @@ def _grouped(corners: np.ndarray, cell: np.ndarray) -> np.ndarray:
     values, axes = np.linalg.eigh(spread / total[:, None, None])
     edges = np.sqrt(3.0 * np.maximum(values[:, 1:], 0.0))[:, None, :] * axes[:, :, 1:]
     rows[:, 8:11], rows[:, 11:14] = edges[..., 0], edges[..., 1]
+    rows[:, 14:16] = _bends(corners, weight, cell, place, rows[:, 5:8], edges)
     return rows
+
+
+def _bends(
+    corners: np.ndarray, weight: np.ndarray, cell: np.ndarray, place: np.ndarray, normal: np.ndarray, edges: np.ndarray
+) -> np.ndarray:
+    """c₁, c₂ (n, 2) of cells of triangles: those of the quadratic function of the place in the cell that is nearest to
+    the corners of its triangles."""
+    length = np.maximum(np.linalg.norm(edges, axis=1), 1e-300)
+    arms = corners - place[cell][:, None]
+    height = np.einsum("kia,ka->ki", arms, normal[cell])
+    x, y = np.moveaxis(np.einsum("kia,kab->kib", arms, edges[cell]) / length[cell][:, None] ** 2, -1, 0)
+    terms = np.stack([np.ones(x.shape), x, y, x * y, x * x, y * y], axis=-1)
+    A, b = np.zeros((len(place), 6, 6)), np.zeros((len(place), 6))
+    np.add.at(A, cell, np.einsum("k,kia,kib->kab", weight, terms, terms))
+    np.add.at(b, cell, np.einsum("k,kia,ki->ka", weight, terms, height))
+    bends = -np.einsum("kab,kb->ka", np.linalg.pinv(A, rcond=1e-6, hermitian=True), b)[:, 4:]
+    return np.clip(bends, -0.5 * length, 0.5 * length)
 
 
 def _areas(corners: np.ndarray) -> np.ndarray:
