@@ -7,6 +7,7 @@ import pytest
 from bodies.kinematics_makers import L
 
 import lissom as ls
+from lissom.bodies.integrals import ShapeIntegrals
 from lissom.bodies.resolution import TOLERANCE, Resolution
 from lissom.errors import AccuracyWarning, ModelError, PlausibilityWarning
 
@@ -226,3 +227,25 @@ def test_what_a_given_degree_leaves_is_estimated():
     assert found.points[0] == pytest.approx(apart, rel=0.1) and apart > 1e-4
     by_points = "leave degree and steps of link 'finger'" in found.cure
     assert by_points == (found.points[0] > found.basis[0]) or "raise the orders of the strains" in found.cure
+
+
+def test_many_points_are_reduced_to_few():
+    """Mass matrix, elastic force, stiffness and damping of a rule that is reduced to few points are those of the whole
+    rule, at θ that it has not seen, and its weights are positive."""
+    bumps = ls.InflationBumps(angles=(0.0, np.pi), sharpness_along=20.0)
+    motion = ls.KinematicsStrain.constant_curvature(L, planar=True, elongation=True, inflation=bumps)
+    law = ls.HyperelasticCompressibleNeoHookean(4e5, 0.2, damping_time=0.1)
+    one = body(motion, material=law)
+    chosen = one.resolution.chosen
+    assert len(chosen.whole.weights) > 5000 and len(chosen.quadrature.weights) < 300 and "reduced to" in chosen.words
+    assert chosen.quadrature.weights.min() > 0.0 and chosen.left < TOLERANCE
+    whole = ShapeIntegrals(chosen.kinematics, chosen.whole, law, one.density)
+    for q in one.resolution._random_shapes(9, 4):
+        v, a = 0.3 * q[::-1], 0.2 * q
+        for few, all_of_them in (
+            (one.integrals.values(q, v), whole.values(q, v)),
+            (one.integrals.derivatives(q, v, a), whole.derivatives(q, v, a)),
+        ):
+            for name in few._fields:
+                found, expected = (np.asarray(getattr(x, name)) for x in (few, all_of_them))
+                np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max(initial=1e-9))

@@ -314,7 +314,7 @@ class DeformableBody(Body):
         """Trial motions at small θ."""
         known = self.integrals.checked
         if "trials" not in known:
-            known["trials"] = TrialMoves(self.motion, self.resolution.chosen.quadrature)
+            known["trials"] = TrialMoves(self.motion, self.resolution.chosen.whole)
         return known["trials"]
 
     @property

@@ -126,35 +126,22 @@ def compressed(points: np.ndarray, weights: np.ndarray, degree: int) -> tuple[np
         return points, weights
     A = polynomials(points, degree, points.min(axis=0), points.max(axis=0))
     A = np.linalg.qr(A * np.sqrt(weights)[:, None])[0] / np.sqrt(weights)[:, None]  # orthonormal for the rule
-    kept, w = _nonnegative(A.T, A.T @ weights)
-    found = np.abs(A[kept].T @ w - A.T @ weights).max() / np.sqrt(weights.sum())
-    if not found < _MOMENTS:
-        raise ArithmeticError(f"no positive rule of degree {degree}: its moments are off by {found:.1e}")
+    kept, w, error = selected(A, weights)
+    if not error < _MOMENTS:
+        raise ArithmeticError(f"no positive rule of degree {degree}: its moments are off by {error:.1e}")
     return points[kept], w
 
 
-def _nonnegative(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of columns of A, and weights w > 0, with A w = b."""
-    active: list[int] = []
-    w = np.zeros(0)
-    scale = np.linalg.norm(b)
-    for _ in range(10 * len(b)):
-        residual = b - A[:, active] @ w
-        if np.linalg.norm(residual) <= 1e-14 * scale:
-            break
-        gain = A.T @ residual
-        gain[active] = -np.inf
-        active.append(int(np.argmax(gain)))
-        w = np.append(w, 0.0)
-        while True:
-            best = np.linalg.lstsq(A[:, active], b, rcond=None)[0]
-            if (best > 0.0).all():
-                w = best
-                break
-            bad = np.flatnonzero(best <= 0.0)
-            ratio = w[bad] / np.maximum(w[bad] - best[bad], 1e-300)
-            w = w + ratio.min() * (best - w)
-            w[bad[np.argmin(ratio)]] = 0.0
-            stay = np.flatnonzero(w > 0.0)
-            active, w = [active[k] for k in stay], w[stay]
-    return np.array(active), w
+def selected(A: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """At most m points of a rule, and positive weights that give m functions the same integrals.
+
+    Args:
+        A: values of the functions at the points (N, m), orthonormal for the rule. weights: of the rule (N,).
+    Returns:
+        Indices of the points, their weights, and the largest error of an integral, relative to the root of the volume.
+    """
+    from scipy.optimize import nnls
+
+    w, _ = nnls(A.T, A.T @ weights, maxiter=30 * A.shape[1])
+    kept = np.flatnonzero(w)
+    return kept, w[kept], float(np.abs(A.T @ (w - weights)).max() / np.sqrt(weights.sum()))

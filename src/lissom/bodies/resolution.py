@@ -10,6 +10,15 @@ independent of the units of the coordinates. A quadrature is the product of thre
 refined one after another until (1) is below 1e-6. The θ of (1) are zero and some random values that move the body by
 its own size and change ∂f/∂x by 0.3, or less if the body would fold.
 
+The integrals at all θ are sums of few functions of the material point. If a rule has many points, positive weights at
+some of them give these functions the same integrals (empirical cubature). The functions are the products
+
+    ρ yᵢ yⱼ with y = (1, f, ∂f/∂θ),   E_jᵀℂE_k,   ∂W/∂θ_j       scaled as in (1)                              (2)
+
+at random θ, without what is a sum of the others within 1e-7. The error (1) of the reduced rule is measured at other θ.
+
+Source of the reduction: J. A. Hernández, M. A. Caicedo, A. Ferrer, Comput. Methods Appl. Mech. Eng. 313, 2017.
+
 Trial motions are small: each coordinate moves no point by more than a hundredth of the body's size. Nodes of a mesh
 move by fractions of the cell size: each coordinate changes ∂f/∂x by at most a hundredth there.
 """
@@ -40,6 +49,10 @@ _ACROSS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 18)
 _AROUND = (4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 50, 64)  # even, so that both sides of a section are treated alike
 _ON_ARCS = (6, 8, 10, 12, 16, 20, 26, 32, 40, 50, 64, 80, 100)  # Gauss points on each arc between breaks
 _STEPS = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128)
+_MANY = 500  # points above which a rule is reduced
+_KNOWN = 0.1 * TOLERANCE  # part of a function of (2) that counts as a sum of others
+_MOST_FUNCTIONS = 900  # of one θ
+_LEARNED, _IDLE = 40, 2  # most values of θ, and how many in a row that add less than a hundredth are enough
 _FINER = 2  # a rule is compared with the rule this many places later in its list
 _MOST_POINTS = 16_000
 _MOST_NUMBERS = 4_000_000  # largest product of points and coordinates squared
@@ -64,6 +77,7 @@ class Chosen(NamedTuple):
 
     kinematics: Kinematics
     quadrature: Quadrature
+    whole: Quadrature  # before the reduction to few points; otherwise the same
     counts: tuple[int, ...] | None  # points of the three rules; None for given points
     steps: int | None  # of the motion; None for given steps or a motion without steps
     left: float  # the error (1); 0 if nothing was chosen
@@ -72,6 +86,8 @@ class Chosen(NamedTuple):
     def words(self) -> str:
         """The choice as text; empty if nothing was chosen."""
         parts = [] if self.counts is None else [f"{' x '.join(map(str, self.counts))} points"]
+        kept = len(self.quadrature.weights)
+        parts += [f"reduced to {kept}"] if kept < len(self.whole.weights) else []
         parts += [] if self.steps is None else [f"{self.steps} steps"]
         return f"{', '.join(parts)} chosen, off by {self.left:.1e}" if parts else ""
 
@@ -116,7 +132,11 @@ class Resolution:
         if motion.chooses_steps:
             steps, off = self._steps()
             motion, left = motion.stepped(steps), max(left, off)
-        return Chosen(motion, quadrature, counts, steps, left)
+        whole = quadrature
+        if counts is not None and len(whole.weights) > _MANY:
+            quadrature, off = self._reduced(motion, whole)
+            left = max(left, off)
+        return Chosen(motion, quadrature, whole, counts, steps, left)
 
     def check(self, where: str) -> None:
         """Raise ModelError unless positions, strains and density are finite in the undeformed shape."""
@@ -175,12 +195,56 @@ class Resolution:
             rules[k] = makers[k](ladders[k][places[k]])
         return (rules[0], rules[1], rules[2]), float(max(row[place] for row, place in zip(errors, places)))
 
-    def _measured(self, motion: Kinematics, quadrature: Quadrature) -> _Measured:
-        """The integrals of (1) for a kinematics and a quadrature."""
+    def _reduced(self, motion: Kinematics, whole: Quadrature) -> tuple[Quadrature, float]:
+        """A rule on few points of a rule that has the same integrals, and its error (1). The rule itself if the body
+        has too many coordinates, or if that fails."""
+        rows = 1 + 3 + 3 * motion.n
+        if rows * (rows + 1) // 2 + motion.n * (motion.n + 3) // 2 > _MOST_FUNCTIONS:
+            return whole, 0.0
+        weights, moved = whole.weights / whole.weights.sum(), motion.samples(whole.points)
+        root = np.sqrt(weights)[:, None]
+        known, idle = root.copy(), 0
+        for q in np.concatenate([self.shapes[:1], self._random_shapes(2, _LEARNED)]):
+            count = known.shape[1]
+            known = _extended(known, root * self._functions(whole, moved, q), _KNOWN)
+            idle = 0 if known.shape[1] > 1.01 * count else idle + 1
+            if idle == _IDLE or 2 * known.shape[1] > len(weights):
+                break
+        if 2 * known.shape[1] > len(weights):
+            return whole, 0.0
+        kept, found, _ = cubature.selected(known / root, weights)
+        few = Quadrature(whole.points[kept], found * whole.weights.sum())
+        fine, coarse = (self._measured(motion, rule, self._random_shapes(3, 4)) for rule in (whole, few))
+        error = max(_difference(coarse, fine), _difference(self._measured(motion, few), self._measured(motion, whole)))
+        return (few, error) if error < TOLERANCE else (whole, 0.0)
+
+    def _functions(self, rule: Quadrature, moved: Any, q: np.ndarray) -> np.ndarray:
+        """The functions (2) at the points of a rule at one θ, shape (N, m)."""
+        points, weights = rule
+        volume, masses = weights.sum(), weights * self._densities(points)
+        (p, J), (F, F_j) = moved.positions(q), moved.slopes(q)
+        strains = self._strain_rates(F, F_j)
+        forces = np.einsum("kab,kabj->kj", self._stress(F), F_j)
+        stresses = np.einsum("pr,krj->kpj", self._moduli, strains)
+        T = _whitening(np.einsum("k,kaj,kal->jl", masses, J, J, optimize=True))
+        S = _whitening(np.einsum("k,kpj,kpl->jl", weights, strains, stresses, optimize=True))
+        y = np.concatenate(
+            [np.ones((len(p), 1)), p / np.ptp(points, axis=0).max(), (J @ T).reshape(len(p), -1)], axis=1
+        )
+        y[:, 4:] *= np.sqrt(masses.sum())
+        y *= np.sqrt(masses / weights * volume / masses.sum())[:, None]
+        i, j = np.triu_indices(y.shape[1])
+        k, m = np.triu_indices(len(q))
+        elastic = volume * np.einsum("kpj,kpj->kj", (strains @ S)[..., k], (stresses @ S)[..., m])
+        size = float(np.linalg.norm(S.T @ (weights @ forces)))
+        return np.concatenate([y[:, i] * y[:, j], elastic, forces @ S * (volume / size if size > 0.0 else 0.0)], axis=1)
+
+    def _measured(self, motion: Kinematics, quadrature: Quadrature, shapes: np.ndarray | None = None) -> _Measured:
+        """The integrals of (1) for a kinematics and a quadrature, at the θ of (1) or at given ones."""
         points, weights = quadrature
         masses, moved = weights * self._densities(points), motion.samples(points)
         found = []
-        for q in self.shapes:
+        for q in self.shapes if shapes is None else shapes:
             (_, J), (F, F_j) = moved.positions(q), moved.slopes(q)
             strains = self._strain_rates(F, F_j)
             P = np.einsum("k,kaj,kal->jl", masses, J, J, optimize=True)
@@ -218,6 +282,12 @@ class Resolution:
     @cached_property
     def shapes(self) -> np.ndarray:
         """The θ of (1), shape (4, n); zero first."""
+        q = self._random_shapes(1, 4)
+        q[0] = 0.0
+        return q
+
+    def _random_shapes(self, seed: int, count: int) -> np.ndarray:
+        """Random θ (count, n) that move the body by up to its own size; the second ones are small."""
         motion, domain = self.kinematics, self.domain
         if isinstance(domain, SweptDomain):
             points = domain.product(cubature.line(9), cubature.line(2), cubature.line(8)).points
@@ -227,9 +297,9 @@ class Resolution:
         size = float(np.ptp(points, axis=0).max()) or 1.0
         self._references.append(moved)
         limits = moving_limits(moved, zero, _MOVED * size, _STRAINED)
-        q = np.random.default_rng(1).uniform(-1.0, 1.0, (4, motion.n)) * limits
-        q[0], q[1] = 0.0, 0.1 * q[1]
-        for row in q[1:]:
+        q = np.random.default_rng(seed).uniform(-1.0, 1.0, (count, motion.n)) * limits
+        q[1] *= 0.1
+        for row in q:
             for _ in range(30):
                 F, _ = moved.slopes(row)
                 J = np.linalg.det(F)
@@ -345,6 +415,24 @@ def _difference(coarse: _Measured, fine: _Measured) -> float:
             worst = max(worst, float(np.linalg.norm(S.T @ (coarse.g[k] - fine.g[k]))) / size)
         worst = max(worst, float(np.linalg.norm(T.T @ (coarse.c[k] - fine.c[k]).T, 2)))
     return worst if np.isfinite(worst) else np.inf
+
+
+def _extended(basis: np.ndarray, columns: np.ndarray, tolerance: float) -> np.ndarray:
+    """An orthonormal basis (N, r) with those parts of columns (N, m) added that are not in its span within a
+    tolerance."""
+    while True:
+        for _ in range(2):  # once more for what rounding leaves
+            columns = columns - basis @ (basis.T @ columns)
+        square, turn = np.linalg.eigh(columns.T @ columns)
+        size = np.sqrt(np.maximum(square, 0.0))
+        new = size > max(tolerance, 1e-5 * size[-1])  # squares lose smaller ones, which a later turn finds
+        if not new.any():
+            return basis
+        more = columns @ (turn[:, new] / size[new])
+        for _ in range(2):
+            more = more - basis @ (basis.T @ more)
+            more = np.linalg.solve(np.linalg.cholesky(more.T @ more), more.T).T
+        basis = np.concatenate([basis, more], axis=1)
 
 
 def _whitening(A: np.ndarray) -> np.ndarray:
