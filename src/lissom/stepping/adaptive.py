@@ -27,6 +27,7 @@ from lissom.stepping.schemes import Scheme, StepState
 from lissom.stepping.state import FunctionOfTime, StateDerivative, constant_polynomials
 from lissom.stepping.step_kernel import (
     LONGEST_RUN,
+    Room,
     law_room,
     program_of,
     put_inputs,
@@ -103,7 +104,7 @@ class AdaptiveKernelSteps:
         self.model, self.f, self.scheme, self.least = model, f, scheme, least
         self.numbers = scheme_numbers(scheme, rtol, atol, project and model.n_rows > 0, None)
         self.size, self.before, self.event, self.is_stuck, self.length = least, 1.0, 0.0, False, _FIRST_PLAN
-        self.room: tuple[int, int] | tuple[int, int, bool] | None = None
+        self.room: Room | None = None
         self.motions: Motions | None = None
         self.last: StepState | None = None
         self.new_first = self.slow_is_enough = 0

@@ -46,6 +46,7 @@ from lissom.stepping.newton_stages import (
 from lissom.stepping.schemes import Scheme, StepState
 from lissom.stepping.state import StateDerivative, takes_state
 from lissom.stepping.step_kernel import (
+    Room,
     dense_room,
     put_start,
     put_times,
@@ -192,7 +193,7 @@ class ImplicitSteps:
         self.rtol, self.atol, self.project = rtol, atol, project and model.n_rows > 0
         self.numbers = scheme_numbers(scheme, rtol, atol, self.project, share, damps=damps)
         self.leaves_states = states_follow(model, self.project, share is None)
-        self.room: tuple[int, int] | None = None
+        self.room: Room | None = None
         self.w: Workspace | None = None  # None before the first step
         self.has_matrix = False  # whether the last step has left a matrix in w
         self.answer: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller

@@ -298,18 +298,21 @@ def steps_workspace(model: Model, batch: int, knots: int = 1, drives: int = 0) -
     return workspace_with_room(model, batch, *room_for(model, knots, drives))
 
 
-def room_for(model: Model, knots: int = 1, drives: int = 0) -> tuple[int, int]:
+Room = tuple[int, int, bool]  # for knots, of the program of expressions, and whether a law is evaluated
+
+
+def room_for(model: Model, knots: int = 1, drives: int = 0) -> Room:
     """Room for `knots` knots, and the length of a program with `drives` steps for inputs."""
-    return 1 if knots == 1 else _room(knots), _length(model, drives)
+    return 1 if knots == 1 else _room(knots), _length(model, drives), False
 
 
-def dense_room(model: Model) -> tuple[int, int]:
+def dense_room(model: Model) -> Room:
     """`room_for` of buffers that factor the matrix as a whole, also for robots with many links. They are needed for
     feedback laws: Python adds their derivatives to the matrix, which couple all coordinates."""
-    return _WHOLE if steps_by_blocks(model) else 1, _length(model, 0)
+    return _WHOLE if steps_by_blocks(model) else 1, _length(model, 0), False
 
 
-def law_room(model: Model) -> tuple[int, int, bool]:
+def law_room(model: Model) -> Room:
     """`room_for` of buffers whose kernel evaluates a feedback law. They factor the matrix as a whole."""
     return 1, _length(model, 0), True
 
