@@ -510,4 +510,6 @@ def _with_state(model: Model, controller: Controller, hold: float) -> ControlLaw
             raise ShapeError(f"controller: derivatives: {rule}, got {got}")
         return np.hstack([both[: model.nu], both[model.nu :]])
 
-    return ControlLaw(inputs, rate, controller.start, hold, derivatives=None if known is None else derivatives)
+    along = getattr(output, "along_step", None) if known is not None else None
+    law = None if known is None else derivatives
+    return ControlLaw(inputs, rate, controller.start, hold, derivatives=law, along_step=along)

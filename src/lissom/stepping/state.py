@@ -73,6 +73,8 @@ class ControlLaw:
         feed: u as a function of time; None for feedback.
         derivatives: function of (t, q, v, z) that returns ∂u/∂(q, v); None if unknown.
         native: the law as native code, if it is a traced function; then `inputs` and `derivatives` call it.
+        along_step: function of (t, q, v, matrix, c₀, c₁, turned) that returns B and ∂u/∂Δ of an implicit step, from its
+            matrix without feedback; `turned` multiplies columns by T(Δ). None if unknown, or with forces in Python.
     """
 
     inputs: Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -82,6 +84,7 @@ class ControlLaw:
     feed: FunctionOfTime | None = None
     derivatives: Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None
     native: Any = None
+    along_step: Callable[..., tuple[np.ndarray, np.ndarray]] | None = None
 
     @property
     def is_feedback(self) -> bool:
