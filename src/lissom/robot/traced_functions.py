@@ -1,4 +1,4 @@
-"""Functions of the state that a user gives to kernels, written with jax.numpy."""
+"""Functions of the state, written with jax.numpy, that kernels call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ class TracedFunction:
     The function is called with symbols in place of numbers, and the operations that it does with them become native
     code. It must depend on its arguments alone: values that it keeps between calls, such as the integral of an error,
     and random numbers would be fixed. Functions whose second call differs from the first are refused. Numbers that it
-    reads besides its arguments are those at the start of each simulation.
+    reads besides its arguments are those at the start of each simulation, or at the build for a force.
+
+    `simulate(controller=)` takes one of (t, q, v), and `Robot.add_force` one of (t, g, eta). Elsewhere it is a Python
+    function.
 
     Args:
         function: function made of jax.numpy, with branches by `where`. The place that takes it states its arguments.
@@ -46,6 +49,21 @@ class TracedFunction:
             return np.asarray(self.function(*(jnp.asarray(x, dtype=jnp.float64) for x in given)), dtype=np.float64)
 
         return in_double(call)(*arguments)
+
+    def force(self, where: str) -> Any:
+        """The function of (t, g, eta) as a Warp function of (R, p, eta, s, t) that returns a wrench. The numbers that
+        it reads besides its arguments are the present ones.
+
+        Raises:
+            ModelError: it cannot be traced.
+        """
+        from lissom.tracing.native import compiled_force, force_code  # describing a robot needs no Warp
+
+        graph, _, wrench = self.traced(where, [(), (4, 4), (6,)], (6,))
+        try:
+            return compiled_force(*force_code(graph, wrench))
+        except Refused as error:
+            raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
 
     def traced(
         self, where: str, shapes: Sequence[tuple[int, ...]], shape: tuple[int, ...]
