@@ -191,6 +191,7 @@ _PUBLIC = {
     "inverse.minimize": ("Minimum", "minimize"),
     "inverse.prescribed": ("PrescribedEquilibrium", "prescribed_actuation", "prescribed_equilibrium"),
     "robot.functions": ("Expression", "Tabulated"),
+    "robot.traced_functions": ("TracedFunction",),
     "io.mjcf": ("load_mjcf",),
     "io.urdf": ("load_urdf",),
     "io.robot_file": ("load_robot", "save_robot"),

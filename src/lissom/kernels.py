@@ -9,7 +9,7 @@ from typing import Any, final
 
 import warp as wp
 
-from lissom.dynamics.actuation import actuation_kernel, path_rates_kernel
+from lissom.dynamics.actuation import actuation_kernel
 from lissom.dynamics.constraints import closing_kernel, constraint_kernel
 from lissom.dynamics.contacts import contacts_kernel
 from lissom.dynamics.energy import energy_kernel
@@ -20,6 +20,7 @@ from lissom.dynamics.forward_dynamics import (
     forward_dynamics_kernel,
     residual_kernel,
 )
+from lissom.dynamics.input_dynamics import input_dynamics_kernel
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
 from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_tangent_kernel, residual_derivatives_kernel
 from lissom.dynamics.kinematics import frames_kernel, jacobian_kernel, motion_kernel
@@ -68,7 +69,7 @@ KERNELS: tuple[Any, ...] = (
     frames_kernel,
     motion_kernel,
     contacts_kernel,
-    path_rates_kernel,
+    input_dynamics_kernel,
     contact_search_kernel,
     recursion_kernel,
     energy_kernel,

@@ -14,7 +14,7 @@ from bodies.kinematics_makers import in_python, pad
 import lissom as ls
 from lissom.bodies.pulls import pulls_on
 from lissom.cli.descriptions import python_functions
-from lissom.dynamics.actuation import length_accelerations
+from lissom.dynamics.input_dynamics import input_dynamics
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
 from lissom.lie.types import kernel_options
 from lissom.model.tables import TablesStruct
@@ -139,7 +139,7 @@ def test_kernels_have_the_functions_of_python():
         found, expected = call(native, *values), call(python, *values)
         for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (found, expected)), strict=True):
             assert_close(one, other, 1e-10)
-    rates = [length_accelerations(model, q, v)[:5] for model in (native, python)]  # a pressure has no length
+    rates = [input_dynamics(model, q, v).bend[:5] for model in (native, python)]  # a pressure has no length
     assert_close(*rates, 1e-10)
     found, expected = ls.solve_statics(native, u=0.1 * INPUTS), ls.solve_statics(python, u=0.1 * INPUTS)
     np.testing.assert_allclose(found.q, expected.q, atol=1e-9)

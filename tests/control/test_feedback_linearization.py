@@ -7,6 +7,7 @@ from dynamics.small_robots import looped
 from scipy.linalg import null_space
 
 import lissom as ls
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 
 SLOW, FAST = 5.0, 20.0  # decay rates of the error [1/s]
 GAINS = {"proportional": SLOW * FAST, "derivative": SLOW + FAST}
@@ -189,3 +190,29 @@ def test_answers_of_the_law():
     steps = {"method": "generalized_alpha", "dt": 5e-3, "rtol": 1e-9, "atol": 1e-12}
     known, differenced = (ls.simulate(routed(), 0.1, controller=law, **steps) for law in laws)
     np.testing.assert_allclose(known.q, differenced.q, rtol=0, atol=1e-9 * np.abs(differenced.q).max())
+
+
+def test_derivatives_along_a_step():
+    """From the matrix of a step at the law's own acceleration, ∂u/∂Δ is that of the derivatives by q and v."""
+    model = routed()
+    law = ls.partial_feedback_linearization(model, [0.01] * 3, **GAINS).output
+    (q, v), c0, c1 = some_state(model, 3), 1e4, 200.0
+    u = law(0.0, q, v, ())
+    a = ls.forward_dynamics(model, q, v, u)
+    dq, dv, da, _ = residual_derivatives(model, q, v, a, u, 0.0)
+    B, found = law.along_step(0.0, q, v, dq + c1 * dv + c0 * da, c0, c1, lambda by_q: by_q)
+    by_q, by_v = law.derivatives(0.0, q, v, ())
+    np.testing.assert_allclose(B, ls.actuation_matrix(model, q), rtol=1e-13)
+    np.testing.assert_allclose(found, by_q + c1 * by_v, rtol=0, atol=1e-9 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("case", ["routed", "tipped"])
+def test_steps_by_their_own_matrix(case):
+    """A law that takes its derivatives from the matrix of the step gives the motion of one that is differenced."""
+    model, start = {"routed": (routed(), None), "tipped": (tipped(), [0, 0, 1, -1])}[case]
+    y = [0.01] * 3 if case == "routed" else lambda t: [np.cos(t)] * 2
+    law = ls.partial_feedback_linearization(model, y, **GAINS)
+    options = {"method": "generalized_alpha", "dt": 0.01, "rtol": 1e-10, "atol": 1e-12}
+    ends = [ls.simulate(model, 0.3, start, controller=c, **options) for c in (law, ls.Controller(law.output))]
+    np.testing.assert_allclose(ends[0].q, ends[1].q, rtol=0, atol=1e-8 * np.abs(ends[1].q).max())
+    assert ends[0].statistics.evaluations < 1.5 * ends[1].statistics.evaluations

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.dynamics.actuation import length_accelerations
+from lissom.dynamics.input_dynamics import input_dynamics
 
 
 def shifted(x=0.0, y=0.0, z=0.0):
@@ -113,7 +113,7 @@ def test_accelerations_of_the_length(name):
         rates = [
             -ls.actuation_matrix(model, ls.integrate(model, q, s * v))[:, 0] @ v for s in (h, -h)
         ]  # spherical joints turn at a constant rate about a fixed axis, so that v is constant
-        np.testing.assert_allclose(length_accelerations(model, q, v)[0], (rates[0] - rates[1]) / (2 * h), atol=1e-6)
+        np.testing.assert_allclose(input_dynamics(model, q, v).bend[0], (rates[0] - rates[1]) / (2 * h), atol=1e-6)
 
 
 def test_internal_forces_keep_the_momentum():

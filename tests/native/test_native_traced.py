@@ -11,6 +11,9 @@ from lissom.lie.types import kernel_options
 from lissom.model.tables import TablesStruct
 from lissom.passes import deforming, mapped, pulls
 from lissom.passes.scratch import ScratchStruct
+from lissom.stepping import feedback
+from lissom.stepping.step_kernel import law_room, workspace_with_room
+from lissom.stepping.step_rows import StepRowsStruct, step_rows
 
 jnp = pytest.importorskip("jax.numpy")
 wp.set_module_options(kernel_options())
@@ -39,6 +42,12 @@ def pull_tables(t: TablesStruct, s: ScratchStruct):
         pulls.call_pull_derivatives(t, s, e, b, 0)
         if t.pulls.surface_start[e + 1] > t.pulls.surface_start[e]:
             pulls.press_derivatives(t, s, e, 0)
+
+
+@wp.kernel
+def law_rows(x: StepRowsStruct):
+    feedback.evaluate_law(x, 1, wp.float64(0.3))
+    feedback.differentiate_law(x, 1, wp.float64(0.3))
 
 
 def pose(q):
@@ -125,3 +134,22 @@ def test_pulls():
         for one, other in zip(found, value[0]):
             scale = np.abs(other).max() + 1e-300
             np.testing.assert_allclose(one / scale, other / scale, rtol=0, atol=1e-11, err_msg=name)
+
+
+def test_law():
+    """Purpose: u of a law and its derivatives stand in the rows of its instance where NumPy has them."""
+    robot = ls.Robot("r")
+    for name, parent in (("a", None), ("b", "a")):
+        robot.add_link(name, ls.RigidBody.sphere(0.1, density=1e3), ls.JointRevolute((0, 1, 0)), parent)
+        robot.add_joint_actuator(f"motor {name}", name)
+    model, K = robot.build(), np.array([[1.0, 2.0], [-0.5, 3.0]])
+    law = feedback.native_law(model, ls.TracedFunction(lambda t, q, v: K @ jnp.sin(q) - t * v[::-1]))
+    w = workspace_with_room(model, 2, *law_room(model)).buffers
+    x = step_rows(w, model, times=1)
+    q, v = np.array([0.4, -1.1]), np.array([0.7, 0.2])
+    w.host["law"][:], w.host["q"][1], w.host["v"][1] = law.functions.address, q, v
+    wp.launch(law_rows, 1, [x], device="cpu")
+    np.testing.assert_allclose(x.u.numpy(), [[0.0, 0.0], K @ np.sin(q) - 0.3 * v[::-1]], rtol=1e-14)
+    by_q, by_v = (getattr(x.feedback, name).numpy() for name in ("by_q", "by_v"))
+    np.testing.assert_allclose(by_q, [np.zeros(4), (K * np.cos(q)).ravel()], rtol=1e-14)
+    np.testing.assert_allclose(by_v, [np.zeros(4), [0.0, -0.3, -0.3, 0.0]], rtol=1e-14)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lissom.dynamics.actuation import actuation_matrix, has_length_accelerations, length_accelerations, run_actuation
+from lissom.dynamics.actuation import actuation_matrix, has_length_accelerations, run_actuation
 from lissom.dynamics.configuration import integrate, quaternion_joints
+from lissom.dynamics.input_dynamics import input_dynamics
 from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.robot import checks
@@ -52,7 +53,11 @@ def actuation_coordinates(model: Model, q: ArrayLike) -> np.ndarray:
 
 def coordinates_of_all(model: Model, q: Any) -> np.ndarray:
     """y as in `actuation_coordinates`, without checks. Entries of inputs without a coordinate are meaningless."""
-    lengths = _channel_lengths(model, q)
+    return coordinates_from(model, q, _channel_lengths(model, q))
+
+
+def coordinates_from(model: Model, q: Any, lengths: np.ndarray) -> np.ndarray:
+    """`coordinates_of_all` from the lengths of channels."""
     here = model.cached(("lengths of channels", "neutral"), lambda: _channel_lengths(model, model.neutral()))
     plain = np.flatnonzero(model.dofs.q >= 0)
     moved = (np.asarray(q, dtype=np.float64) - model.neutral())[..., model.dofs.q[plain]]
@@ -66,7 +71,8 @@ def actuation_rates(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndar
     if pace == 0.0 or not (model.channels.names or model.inputs.custom):
         return actuation_matrix(model, q), np.zeros(model.nu)
     if has_length_accelerations(model):
-        return actuation_matrix(model, q), -length_accelerations(model, q, v) @ model.channels.gain
+        one = input_dynamics(model, q, v)
+        return one.B, one.curving
     h = _STEP / pace
     B = actuation_matrix(model, integrate(model, q, np.array([[0.0], [h], [-h]]) * v))
     return B[0], (B[1] - B[2]).T @ v / (2 * h)

@@ -14,6 +14,11 @@ derivative of B, they are
 
     ∂u/∂q = D⁻¹ (BᵀM⁻¹ ∂r/∂q − K_P Bᵀ),   ∂u/∂v = D⁻¹ (BᵀM⁻¹ ∂r/∂v − K_D Bᵀ),   D = Bᵀ M⁻¹ B           (6)
 
+An implicit step with increment Δ, which changes v by c₁ Δ and a by c₀ Δ, knows K = ∂r/∂q T + c₁ ∂r/∂v + c₀ M at its own
+a. With this K,
+
+    ∂u/∂Δ = D⁻¹ (BᵀM⁻¹ (K − c₀ M) − K_P Bᵀ T − c₁ K_D Bᵀ)                                                 (7)
+
 The incomplete law uses the actuated rows a of (1) and neglects the accelerations a_u of the passive coordinates in
 them:
 
@@ -34,10 +39,13 @@ from lissom.control.actuation_coordinates import (
     actuated_rows,
     actuation_rates,
     coordinate_function,
+    coordinates_from,
     require_inputs,
     solve_rows,
 )
+from lissom.dynamics.actuation import has_length_accelerations
 from lissom.dynamics.forward_dynamics import forward_dynamics
+from lissom.dynamics.input_dynamics import input_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.mass_matrix import mass_inverse_dynamics
 from lissom.errors import ModelError
@@ -101,7 +109,8 @@ def partial_feedback_linearization(
     motion.check("reference", model.nu)
     reference = motion.kinematics("reference", model.nu)
     rows = None if complete else actuated_rows(model)
-    law = _Linearization(model, coordinate_function(model, coordinates), reference, K[0], K[1], rows)
+    in_one = coordinates is None and rows is None and not model.n_multipliers and has_length_accelerations(model)
+    law = _Linearization(model, coordinate_function(model, coordinates), reference, K[0], K[1], rows, in_one)
     return Controller(law, derivatives=law.derivatives if rows is None and not model.n_multipliers else None)
 
 
@@ -117,7 +126,7 @@ def gain(value: Any, size: int, name: str) -> np.ndarray:
 @dataclass(frozen=True)
 class _Linearization:
     """The law as a function of (t, q, v, z). `rows` holds the actuated rows for the incomplete law; None for the
-    complete law."""
+    complete law. `in_one`: whether one launch computes all parts of the law."""
 
     model: Model
     coordinates: Callable[[np.ndarray], np.ndarray]
@@ -125,6 +134,7 @@ class _Linearization:
     proportional: np.ndarray
     derivative: np.ndarray
     rows: np.ndarray | None
+    in_one: bool
     last: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -139,34 +149,51 @@ class _Linearization:
     def _wanted(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """B, Ḃᵀv and w of (3)."""
         B, curving = actuation_rates(self.model, q, v)
+        return B, curving, self._acceleration(t, v, B, self.coordinates(q))
+
+    def _acceleration(self, t: float, v: np.ndarray, B: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """w of (3)."""
         y_d, rate_d, wanted = (np.array(function(t)) for function in self.reference)
-        w = wanted + self.derivative @ (rate_d - B.T @ v) + self.proportional @ (y_d - self.coordinates(q))
-        return B, curving, w
+        return wanted + self.derivative @ (rate_d - B.T @ v) + self.proportional @ (y_d - y)
 
     def _complete(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
-        """u of (4), B, a₀ and M⁻¹B. The result at the last state is cached, because the derivatives there are computed
-        next."""
+        """u of (4), B, a₀, M⁻¹B and M (zero with multipliers). The result at the last state is cached, because the
+        derivatives there are computed next."""
         key = (t, q.tobytes(), v.tobytes())
         if self.last.get("key") != key:
             self.last.update(key=key, found=self._solved(t, q, v))
         return self.last["found"]
 
     def _solved(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
-        model = self.model
-        if model.n_multipliers:
+        model, mass = self.model, np.zeros((self.model.nv, self.model.nv))
+        if self.in_one:
+            own = input_dynamics(model, q, v, t)
+            mass, B, curving = own.mass, own.B, own.curving
+            w = self._acceleration(t, v, B, coordinates_from(model, q, own.lengths))
+            a = np.linalg.solve(mass, np.column_stack([-own.bias, B]))
+            a_0, response = a[:, 0], a[:, 1:]
+        elif model.n_multipliers:
             B, curving, w = self._wanted(t, q, v)
             a = forward_dynamics(model, q, v, np.vstack([np.zeros(model.nu), np.eye(model.nu)]), t)
             a_0, response = a[0], (a[1:] - a[0]).T
         else:
-            own = mass_inverse_dynamics(model, q, v, t=t)  # first: its cached body results serve _wanted
-            B, curving, w = self._wanted(t, q, v)
-            a = np.linalg.solve(own.mass, np.column_stack([-own.bias, B]))
+            both = mass_inverse_dynamics(model, q, v, t=t)  # first: its cached body results serve _wanted
+            mass, (B, curving, w) = both.mass, self._wanted(t, q, v)
+            a = np.linalg.solve(mass, np.column_stack([-both.bias, B]))
             a_0, response = a[:, 0], a[:, 1:]
-        return decoupled(model.inputs.names, B.T @ response, w - B.T @ a_0 - curving, t), B, a_0, response
+        return decoupled(model.inputs.names, B.T @ response, w - B.T @ a_0 - curving, t), B, a_0, response, mass
+
+    def along_step(
+        self, t: float, q: np.ndarray, v: np.ndarray, matrix: np.ndarray, c0: float, c1: float, turned: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """B and ∂u/∂Δ of (7), from the matrix of a step without feedback."""
+        _, B, _, response, mass = self._complete(t, q, v)
+        moved = self.proportional @ turned(B.T) + c1 * self.derivative @ B.T
+        return B, np.linalg.solve(B.T @ response, response.T @ (matrix - c0 * mass) - moved)
 
     def derivatives(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """∂u/∂q and ∂u/∂v of (6)."""
-        u, B, a_0, response = self._complete(t, q, v)
+        u, B, a_0, response, _ = self._complete(t, q, v)
         dq, dv, _, _ = residual_derivatives(self.model, q, v, a_0 + response @ u, u, t, approximate=True)
         D = B.T @ response
         by_q = np.linalg.solve(D, response.T @ dq - self.proportional @ B.T)
@@ -184,8 +211,9 @@ def decoupled(names: tuple[str, ...], D: np.ndarray, wanted: np.ndarray, t: floa
     if not size.all():
         name = names[int(np.argmin(size))]
         raise ModelError(f"input {name!r}: must move the robot at t={t:g} s (got 0 on the diagonal of BᵀM⁻¹B)")
-    value, vector = np.linalg.eigh(0.5 * (D + D.T) / np.outer(size, size))
-    if value[0] < _LEAST:
+    scaled = 0.5 * (D + D.T) / np.outer(size, size)
+    if np.linalg.eigvalsh(scaled)[0] < _LEAST:
+        value, vector = np.linalg.eigh(scaled)
         alike = [repr(names[k]) for k in np.flatnonzero(np.abs(vector[:, 0]) > 0.1)]
         rule = f"must not be singular, but {', '.join(alike)} move the robot alike"
         got = f"got the least eigenvalue {value[0]:.3g}, scaled to a unit diagonal, for at least {_LEAST:g}"

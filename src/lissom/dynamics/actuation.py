@@ -52,7 +52,7 @@ from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
-from lissom.launch.prepare import TableOptions, pulls
+from lissom.launch.prepare import TableOptions
 from lissom.launch.workspace import Workspace, filled_workspace, leading, require_finite_rows, stack
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -86,6 +86,29 @@ def add_path_rows(t: Tables, i: int, q: Rows, B: Rows):
             project_at(t.points.phi, start, v, i, t.paths.channel[e] * t.nv, y, B)
 
 
+@wp.func
+def put_actuation(t: Tables, s: Scratch, i: int, q: Rows, tau: Rows, B: Rows, length: Rows):
+    """Lengths of the channels, and the generalised force of each at unit size, from the poses in s and zeros in
+    deforming.own. Overwrites node.F and the sizes of channels in s, and tau."""
+    n = s.channel.size.shape[1]
+    beyond_rods = t.segments.channel.shape[0] + t.wrenches.channel.shape[0] + t.pulls.channel.shape[0]
+    for c in range(n):
+        length[i, c] = path_length(t, s, i, c, q)
+        if beyond_rods > 0:
+            for e in range(n):
+                s.channel.size[i, e] = so3.ZERO
+            s.channel.size[i, c] = so3.ONE
+            for k in range(t.n_dynamic):
+                s.node[i, k].F = vec6()
+            add_channel_wrenches(t, s, i, -so3.ONE)
+            add_pull_wrenches(t, s, i, -so3.ONE)
+            project(t, s, i, tau)
+            add_pull_forces(t, s, i, so3.ONE, tau)
+        for j in range(t.nv):
+            B[i, c * t.nv + j] = wp.where(beyond_rods > 0, tau[i, j], so3.ZERO)
+    add_path_rows(t, i, q, B)
+
+
 @free_of_forces
 def actuation_kernel(act: Acting) -> Any:
     """Kernel of the actuation matrix and of lengths of tendons."""
@@ -97,23 +120,7 @@ def actuation_kernel(act: Acting) -> Any:
         place_bases(t, s, i, q)
         for k in range(t.n_dynamic):
             traversal.outward_pose(t, s, i, k, q)
-        n = s.channel.size.shape[1]
-        beyond_rods = t.segments.channel.shape[0] + t.wrenches.channel.shape[0] + t.pulls.channel.shape[0]
-        for c in range(n):
-            length[i, c] = path_length(t, s, i, c, q)
-            if beyond_rods > 0:
-                for e in range(n):
-                    s.channel.size[i, e] = so3.ZERO
-                s.channel.size[i, c] = so3.ONE
-                for k in range(t.n_dynamic):
-                    s.node[i, k].F = vec6()
-                add_channel_wrenches(t, s, i, -so3.ONE)
-                add_pull_wrenches(t, s, i, -so3.ONE)
-                project(t, s, i, tau)
-                add_pull_forces(t, s, i, so3.ONE, tau)
-            for j in range(t.nv):
-                B[i, c * t.nv + j] = wp.where(beyond_rods > 0, tau[i, j], so3.ZERO)
-        add_path_rows(t, i, q, B)
+        put_actuation(t, s, i, q, tau, B, length)
 
     return actuation_alone
 
@@ -392,55 +399,25 @@ def pull_rate(t: Tables, s: Scratch, i: int, e: int, v: Rows) -> wp.float64:
     return total
 
 
-@free_of_forces
-def path_rates_kernel(act: Acting) -> Any:
-    """Kernel of L̈ by (6) and (7)."""
-
-    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
-    def bends(
-        t: TablesStruct, s: ScratchStruct, q: Rows, v: Rows, a: Rows, inside: Rows, out: Rows, first: int
-    ):  # fmt: skip
-        i = first + wp.tid()
-        traversal.inspect(t, s, i, q, v, a)
-        place_bases(t, s, i, q)
-        for k in range(t.n_dynamic):
-            traversal.outward_motion(t, s, i, k, q, v, a, se3.join(vec3(), vec3()))
-        for c in range(out.shape[1]):
-            total = rod_length_acceleration(t, i, c, q, v)
-            if may_have_couplings():
-                for j in range(t.segments.channel.shape[0]):
-                    if t.segments.channel[j] == c:
-                        total += segment_length_acceleration(t, s, i, j)
-            for e in range(t.pulls.channel.shape[0]):
-                if t.pulls.channel[e] == c:
-                    total -= inside[i, e] + pull_rate(t, s, i, e, v)
-            out[i, c] = total
-
-    return bends
-
-
-def _make_path_rates(model: Model, batch: int) -> Buffers:
-    inputs = {"q": (model.nq,), "v": (model.nv,), "no_acceleration": (model.nv,), "inside": (len(model.pulls),)}
-    outputs = {"bend": (len(model.channels.names),)}
-    w = Buffers(model, batch, inputs, outputs, table_options=TableOptions(integrals=False, only_along_v=True))
-    w.record(path_rates_kernel, [w.tables, w.scratch, *(w.on_device[name] for name in (*inputs, *outputs))])
-    return w
+@wp.func
+def length_acceleration(t: Tables, s: Scratch, i: int, c: int, q: Rows, v: Rows, inside: Rows) -> wp.float64:
+    """L̈ of channel c by (6) and (7), from the motion in s at a = 0 without gravity. `inside` is the share of pulls that
+    Python computes."""
+    total = rod_length_acceleration(t, i, c, q, v)
+    if may_have_couplings():
+        for j in range(t.segments.channel.shape[0]):
+            if t.segments.channel[j] == c:
+                total += segment_length_acceleration(t, s, i, j)
+    for e in range(t.pulls.channel.shape[0]):
+        if t.pulls.channel[e] == c:
+            total -= inside[i, e] + pull_rate(t, s, i, e, v)
+    return total
 
 
 def has_length_accelerations(model: Model) -> bool:
     """Whether all inputs except motors act on lengths and volumes with a known L̈."""
     others = any(model.channels.gain[c].any() for c in (*model.spools.channel, *model.wrenches.channel))
     return not (others or model.pulls.presses.any() or model.inputs.custom)
-
-
-def length_accelerations(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """L̈ of (5) of all channels at one state, shape (n_channels,) [m/s², m³/s²]."""
-    w, lead = filled_workspace(model, "path_rates", _make_path_rates, ("q", "v"), q, v)
-    for part in pulls(model):
-        w.host["inside"][0, part.by_pull] = part.pulls.second_along(q[part.q], v[part.v])
-    w.run()
-    w.raise_for_status()
-    return w.result("bend", lead, len(model.channels.names))
 
 
 @over_models()

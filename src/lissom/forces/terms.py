@@ -28,7 +28,7 @@ from lissom.forces import (
     tendons,
 )
 from lissom.forces.term import Term, clear_responses
-from lissom.lie.types import MORE, RIGID, SHAPES, TOUCH, mat6, vec3, vec6
+from lissom.lie.types import MORE, RIGID, SHAPES, TOUCH, TRACED, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, TermRows, device_array, device_tables, write_tables
 from lissom.passes.columns import Columns, Matrix
@@ -85,8 +85,9 @@ def _rare_features(model: Model) -> tuple[str, ...]:
     couples = model.has_surroundings or len(model.springs) or len(model.segments.channel)
     is_more = kinds or nodes.has_quaternion.any() or model.n_rows or couples or len(model.spools.channel)
     shapes = (SHAPES,) if model.contacts.has_rare_shapes else ()
+    traced = (TRACED,) if any(getattr(force, "is_traced", False) for force in model.forces.compiled) else ()
     touches = (TOUCH, RIGID) if is_rigid_with_contacts(model) else (TOUCH,)
-    return (*kinds, *shapes, *((touches if model.only_touches else (MORE,)) if is_more else ()))
+    return (*kinds, *shapes, *traced, *((touches if model.only_touches else (MORE,)) if is_more else ()))
 
 
 @cache

@@ -318,9 +318,9 @@ def _python_maps(model: Model, all_nodes: bool) -> list[int]:
 
 
 def _has_inputs(host: dict[str, Any]) -> bool:
-    """Whether a launch needs the forces of inputs: it has inputs or returns B, and the term of inputs is on."""
+    """Whether a launch needs the forces of inputs: it returns B, or has inputs and the term of inputs is on."""
     is_on = "terms" not in host or bool(int(host["terms"].flat[0]) & int(INPUTS))
-    return is_on and ("u" in host or "B" in host)
+    return "B" in host or (is_on and "u" in host)
 
 
 def _fill_poses(model: Model, views: Views, host: dict[str, Any], called: list[int], options: TableOptions) -> None:

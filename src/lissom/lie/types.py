@@ -6,7 +6,7 @@ from typing import Any
 
 import warp as wp
 
-from lissom.lie.native import shared_code
+from lissom.lie.native import own_code, shared_code
 from lissom.lie.start import start_warp
 
 start_warp()
@@ -57,24 +57,24 @@ def served(kind: str) -> str:
 
 
 EXPRESSIONS = "EXPRESSIONS"  # served by kernels that evaluate expressions
+TRACED = "TRACED"  # served by kernels that contain code of traced functions
 
 
 def kernel_options(kinds: tuple[str, ...] = RARE) -> dict[str, Any]:
     """Module options of every module that holds kernels or native functions.
 
     Args:
-        kinds: the members of RARE that the kernels serve, EXPRESSIONS if they evaluate these, and RIGID if all their
-            robots are rigid.
+        kinds: the members of RARE that the kernels serve, EXPRESSIONS if they evaluate these, TRACED if they contain
+            code of traced functions, and RIGID if all their robots are rigid.
     """
     preamble = "".join(f"#define {served(kind)} {int(kind in kinds)}\n" for kind in RARE) + NATIVE
     for kind in (EXPRESSIONS, RIGID):
         if kind in kinds:
             preamble = f"#define {served(kind)} 1\n{preamble}"
+    alone = own_code("tracing/native.h") + _CPU_ALONE if TRACED in kinds else _CPU_ALONE
     return {
         "enable_backward": False,
         "cpu_compiler_flags": CPU_FLAGS,
         "fast_math": False,
-        "extra_build_options": wp.ModuleBuildOptions(
-            extra_cpu_preamble=preamble + _CPU_ALONE, extra_cuda_preamble=preamble
-        ),
+        "extra_build_options": wp.ModuleBuildOptions(extra_cpu_preamble=preamble + alone, extra_cuda_preamble=preamble),
     }

@@ -55,6 +55,7 @@ from lissom.robot.materials import Material
 from lissom.robot.robot import Robot
 from lissom.robot.sampled_shapes import GRIDDED, SampledShape
 from lissom.robot.shapes import Shape, ShapeKind, reach_of
+from lissom.robot.traced_functions import TracedFunction
 
 _RATE_STEP = 1e-5  # step of the difference for the rate of a current that is a function of time [s]
 _NEIGHBOURS = 1.2  # balls of a link, or of a link and its parent, closer than this times their radii never touch
@@ -457,17 +458,19 @@ class SurroundingsBuilder:
         return reach
 
     def _add_force(self, force: Any) -> None:
-        where = f"force {force.name!r}"
+        where, function = f"force {force.name!r}", force.function
+        if isinstance(function, TracedFunction):
+            function = function.force(f"{where}: function")
         stations = self.bodies[force.link].stations() if force.s is None else []
         spread = bool(stations)
         for at, weight in stations or [(1.0 if force.s is None else force.s, 1.0)]:
             node, G = anchor(self.bodies, force.link, at)
             s = self.bodies[force.link].along(at)
-            if is_compiled(force.function):
+            if is_compiled(function):
                 checks.require(bool((np.eye(4) == G).all()), where, "a compiled force needs a node of its own", force.s)
-                self.forces.append((node, self._number(force.function), weight, s, spread))
+                self.forces.append((node, self._number(function), weight, s, spread))
             else:
-                self.called.append((force.name, force.function, node, G, weight))
+                self.called.append((force.name, function, node, G, weight))
                 self.called_is_spread.append(spread)
 
     def _number(self, function: Any) -> int:

@@ -119,9 +119,9 @@ class Force:
     Args:
         name: unique among forces.
         link: name of the link.
-        function: a Python function of (t, g, eta) with the pose g (4, 4) and the body twist eta (6,); or a Warp
-            function of (R, p, eta, s, t), which is compiled into the kernels. Both return the wrench (moment; force) in
-            the axes of the frame: [N·m, N], or per metre along a rod.
+        function: a Python function of (t, g, eta) with the pose g (4, 4) and the body twist eta (6,); an
+            ls.TracedFunction of these, or a Warp function of (R, p, eta, s, t), which are compiled into the kernels.
+            They return the wrench (moment; force) in the axes of the frame: [N·m, N], or per metre along a rod.
         s: point of action, an abscissa or a place on a deformable body. With None the force acts all along a rod, or at
             the frame of another body.
     """

@@ -31,25 +31,39 @@ from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.model.model_batch import acts_alike
 from lissom.model.plausibility import warn_of_motions
+from lissom.robot.traced_functions import TracedFunction
 from lissom.simulation.implicit_methods import (
+    SAME_TIME,
     ContactWarning,
     StepSchedule,
     within,
 )
-from lissom.simulation.inputs import InputRows, input_function
+from lissom.simulation.inputs import InputRows, checked_row, input_function
 from lissom.simulation.trajectory import Statistics, Trajectory, motion_arrays
 from lissom.stepping.adaptive import raise_if_not_finite
-from lissom.stepping.driver import FIRST_STEP, LEAST_STEP, NO_STEP, Motions, failure, starting_accelerations
+from lissom.stepping.driver import (
+    FIRST_STEP,
+    LEAST_STEP,
+    NO_STEP,
+    Motions,
+    accelerations,
+    failure,
+    starting_accelerations,
+)
+from lissom.stepping.feedback import NativeLaw
 from lissom.stepping.schemes import ORDER_SHARE, Scheme
 from lissom.stepping.step_kernel import (
     bytes_of_instance,
+    law_room,
     program_of,
+    put_law,
     put_program,
     states_follow,
     steps_workspace,
+    workspace_with_room,
 )
-from lissom.stepping.step_rows import DONE, EVALUATIONS, MATRICES, scheme_numbers
-from lissom.stepping.step_sizes import BEFORE, LEAST, NEXT, NOW, STOP
+from lissom.stepping.step_rows import DONE, EVALUATIONS, MATRICES, STEADY, scheme_numbers
+from lissom.stepping.step_sizes import BEFORE, EVENT, LEAST, NEXT, NOW, STOP
 
 
 @final
@@ -61,6 +75,8 @@ class Batch:
         q, v: starts (n, nq) and (n, nv) of at least two motions, on the loops and on prescribed motions.
         inputs: inputs of all motions.
         times: times to return, beginning with 0 [s].
+        law, period: a feedback law as native code, and its sampling period [s], infinite for a continuous law; then
+            there are no other inputs. None: no feedback.
         scheme, duration, rtol, atol, project_velocity: as for one motion.
     """
 
@@ -74,6 +90,8 @@ class Batch:
     rtol: float
     atol: tuple[float, float]
     project_velocity: bool
+    law: NativeLaw | None = None
+    period: float = np.inf
 
     def part(self, which: slice) -> Batch:
         """The batch of a range of the motions."""
@@ -85,15 +103,57 @@ class Batch:
         """Whether the velocity is projected onto the loops after each step."""
         return self.project_velocity and self.model.n_rows > 0
 
+    @property
+    def is_continuous(self) -> bool:
+        """Whether a feedback law acts at every evaluation."""
+        return self.law is not None and np.isinf(self.period)
+
+    def buffers(self, knots: int = 1, drives: int = 0) -> Workspace:
+        """Buffers for all motions, with the law if it is continuous."""
+        if self.law is None or not self.is_continuous:
+            return steps_workspace(self.model, len(self.q), knots, drives)
+        w = workspace_with_room(self.model, len(self.q), *law_room(self.model))
+        put_law(w, self.law)
+        return w
+
     def start(
         self, inputs: Callable[[float], np.ndarray], dt: float | None
     ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """The states (q, v, a, â, λ) at t = 0, and the sizes of the first steps (n,) [s]."""
+        """The states (q, v, a, â, λ) at t = 0, and the sizes of the first steps (n,) [s]. `inputs` returns u of all
+        motions, unless a law is continuous."""
+
+        def at(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+            return self.feedback(np.full(len(q), t), q, v) if self.is_continuous else inputs(t)
+
         z = np.zeros((len(self.q), 0))
-        a, ahead, force, h = starting_accelerations(
-            self.model, self.scheme, self.q, self.v, z, lambda t, *x: inputs(t), lambda t, *x: z, dt
-        )
+        a, ahead, force, h = starting_accelerations(self.model, self.scheme, self.q, self.v, z, at, lambda t, *x: z, dt)
         return {"q": self.q, "v": self.v, "a": a, "ahead": ahead, "force": force}, h
+
+    def feedback(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """u of the law at times (n,) and states (n, nq), (n, nv), shape (n, nu).
+
+        Raises:
+            ShapeError: an input is not finite.
+        """
+        if self.law is None:
+            raise RuntimeError("no feedback law acts")
+        law, nu = self.law, self.model.nu
+        found = [checked_row(law.inputs(*row), nu, "controller", row[0]) for row in zip(t.tolist(), q, v)]
+        return np.reshape(found, (len(t), nu))
+
+    def shown(self, rows: np.ndarray) -> np.ndarray:
+        """u of the law at the states (n, n_times, ...), which begin with (q, v), of all motions."""
+        flat, nq = rows.reshape(-1, rows.shape[-1]), self.model.nq
+        times = np.tile(self.times[: rows.shape[1]], len(rows))
+        return self.feedback(times, flat[:, :nq], flat[:, nq : nq + self.model.nv]).reshape(*rows.shape[:2], -1)
+
+    def sampled(self, t: float, state: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """The inputs of a sample of the law in states of all motions, and these states with the accelerations under
+        them."""
+        q, v = state["q"], state["v"]
+        u = self.feedback(np.full(len(q), t), q, v)
+        a, force = accelerations(self.model, t, q, v, u)
+        return u, {"q": q, "v": v, "a": a, "ahead": a, "force": force}
 
 
 def put_anchors_at(batch: Batch, w: Workspace) -> None:
@@ -124,6 +184,16 @@ class MotionFailed(Exception):
         self.motion, self.reached = motion, reached
 
 
+def put_sample(batch: Batch, motions: Motions, t: float) -> tuple[np.ndarray, np.ndarray]:
+    """Set the motions, which are all at time t, to their states after a sample of the law. Returns its inputs (n, nu),
+    and these states as rows (q, v, a, â, λ)."""
+    u, state = batch.sampled(t, {name: motions.host[name][: len(batch.q)].copy() for name in ("q", "v")})
+    steady = motions.host["counts"][:, STEADY].copy()
+    motions.put(slice(None), state)
+    motions.host["counts"][:, STEADY] = steady
+    return u, np.hstack([state[name] for name in ("q", "v", "a", "ahead", "force")])
+
+
 @final
 class FixedBatch:
     """The motions of a batch with fixed steps.
@@ -140,10 +210,13 @@ class FixedBatch:
 
     def __init__(self, batch: Batch, dt: float) -> None:
         self.model, self.scheme, self.inputs, self.n = batch.model, batch.scheme, batch.inputs, len(batch.q)
-        model, times = batch.model, batch.times
-        plan = StepSchedule(times, batch.duration, np.inf, dt)
+        model, times, self.batch = batch.model, batch.times, batch
+        self.plan = plan = StepSchedule(times, batch.duration, batch.period, dt)
         self.times, self.ends, self.wanted = times, plan.ends(0, len(plan)), plan.wanted(0, len(plan))
-        self.w, least = steps_workspace(model, self.n), LEAST_STEP * batch.duration
+        self.w, least = batch.buffers(), LEAST_STEP * batch.duration
+        self.held: np.ndarray | None = None  # inputs of the last sample of a law
+        if batch.law is not None and not batch.is_continuous:
+            self.held = batch.feedback(np.zeros(self.n), batch.q, batch.v)
         numbers = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, ORDER_SHARE)
         self.motions = Motions(model, self.n, batch.scheme, least, w=self.w, numbers=numbers)
         self.warnings = [ContactWarning(one) for one in model.of_rows(self.n)] if len(model.contacts.pair) else []
@@ -156,10 +229,13 @@ class FixedBatch:
         begun, h = batch.start(lambda t: self._inputs(self.motions.all, np.array([t]))[:, 0], dt)
         self.motions.put(slice(None), begun, h)
         self.rows[:, 0] = np.concatenate([begun[name] for name in self.names], axis=1)
-        self.shown[:, 0] = self._inputs(self.motions.all, np.zeros(1))[:, 0]
+        if not batch.is_continuous:
+            self.shown[:, 0] = self._inputs(self.motions.all, np.zeros(1))[:, 0]
 
     def _inputs(self, motions: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Inputs (n, times, nu) of all motions at common times (times,), or of k motions at times (k, times)."""
+        if self.held is not None:
+            return np.repeat(self.held[motions, None], times.shape[-1], axis=1)
         if times.ndim > 1:
             return self.inputs.each(motions, times)
         rows = self.inputs.at(times.tolist())
@@ -176,17 +252,20 @@ class FixedBatch:
         Raises:
             MotionFailed: the steps of a motion became too short; the fields hold the motions up to that time.
         """
-        motions = self.motions
-        for first in range(0, len(self.ends), motions.longest):
-            ends = self.ends[first : first + motions.longest]
+        motions, first = self.motions, 0
+        while first < len(self.ends):
+            ends = self.ends[first : first + min(motions.longest, self.plan.to_sample(first))]
             t = np.append(self.ends[first - 1] if first else 0.0, ends)
-            motions.advance(t, self._inputs)
+            motions.advance(t, None if self.batch.is_continuous else self._inputs)
             if len(motions.lost):
                 i = int(motions.lost[0])
                 self._store(slice(i, i + 1), first, int(motions.reached[i]))
                 raise MotionFailed(str(motions.failure(i)), i, self.reached)
             self._warn(t)
             self._store(slice(None), first, len(ends))
+            first += len(ends)
+            if self.plan.is_sample(first - 1):
+                self.held = put_sample(self.batch, motions, float(ends[-1]))[0]
             advance(float(ends[-1]))
 
     def counted(self, which: slice) -> tuple[int, int, int]:
@@ -211,21 +290,24 @@ class FixedBatch:
             stop = start + part.stop - part.start
             self.rows[motions, to, start:stop] = self.motions.rows()[motions, at, part]
             start = stop
+        self.reached = to.stop
+        if self.batch.is_continuous:
+            return
         last = (len(self.scheme.stages) - 1) * self.model.nu
         self.shown[motions, to] = self.w.host["inputs"][motions, at, last : last + self.model.nu]
-        self.reached = to.stop
 
 
-def reason_to_separate(
-    model: Model, is_implicit: bool, inputs: InputRows, has_controller: bool, has_steps: bool
-) -> str:
+def reason_to_separate(model: Model, is_implicit: bool, inputs: InputRows, controller: Any, has_steps: bool) -> str:
     """The reason why the motions of a batch run one after another; empty if they run in common launches.
 
     Args:
+        controller: the argument of `simulate`.
         has_steps: whether the step size is given.
     """
-    if has_controller:
+    if controller is not None and not isinstance(controller, TracedFunction):
         return "a controller acts"
+    if controller is not None and model.device != "cpu":
+        return "a traced controller acts, which needs the CPU"
     if not is_implicit:
         return "the method is not an implicit scheme"
     if model.calls_python:
@@ -252,7 +334,7 @@ class AdaptiveBatch:
         model, times, duration = batch.model, batch.times, batch.duration
         knots, pieces = batch.inputs.polynomials()
         drives = steps_of_inputs(model, batch.inputs.programs)
-        self.inputs, self.w = batch.inputs, steps_workspace(model, self.n, len(knots), len(drives))
+        self.batch, self.inputs, self.w = batch, batch.inputs, batch.buffers(len(knots), len(drives))
         put_program(self.w, program_of(model, drives))
         host, least = self.w.host, LEAST_STEP * duration
         numbers = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, None)
@@ -263,6 +345,10 @@ class AdaptiveBatch:
         self.leaves_states = states_follow(model, batch.projects, by_error=True)
         self.width = model.nq + 3 * model.nv + model.n_rows
         self.shown = np.broadcast_to(batch.inputs.at(times.tolist()), (self.n, len(times), model.nu)).copy()
+        self.held: np.ndarray | None = None  # inputs of the last sample of a law
+        if batch.law is not None and not batch.is_continuous:
+            self._hold(batch.feedback(np.zeros(self.n), batch.q, batch.v))
+            self.shown[:, 0] = self.held
         self.given = np.ones(self.n, dtype=int)
         self.adaptive = host["adaptive"]
         self.adaptive[:, [STOP, NEXT, LEAST, BEFORE]] = duration, FIRST_STEP * duration, least, 1.0
@@ -271,6 +357,11 @@ class AdaptiveBatch:
         self.motions.put(slice(None), begun)
         self.last = np.hstack([begun[name] for name in ("q", "v", "a", "ahead", "force")])
         self.rows[:, 0] = self._row(self.last)
+
+    def _hold(self, u: np.ndarray) -> None:
+        """Hold inputs (n, nu) from now on."""
+        self.held = u
+        self.w.host["pieces"][:, 0, 3 * self.model.nu :] = u
 
     @staticmethod
     def can_run(model: Model, inputs: InputRows) -> bool:
@@ -305,6 +396,21 @@ class AdaptiveBatch:
         Raises:
             MotionFailed: the steps of a motion became too short; the fields hold the motions up to that time.
         """
+        sample, period, duration = 1, self.batch.period, self.batch.duration
+        while sample:
+            due = sample * period
+            stop = duration if due > duration * (1.0 - SAME_TIME) else due
+            self.adaptive[:, STOP] = stop
+            self._run_to_stop(advance)
+            sample = 0 if stop == duration or self.reached == len(self.times) else sample + 1
+            if sample:
+                u, self.last = put_sample(self.batch, self.motions, stop)
+                self.adaptive[:, EVENT] = np.minimum(self.adaptive[:, EVENT], stop)
+                self.w.host["h"][:, 0] = 0.0
+                self._hold(u)
+
+    def _run_to_stop(self, advance: Callable[[float], None]) -> None:
+        """Take all steps to the stop."""
         behind = np.arange(self.n)
         while len(behind):
             began = self.adaptive[:, NOW].copy()
@@ -313,6 +419,9 @@ class AdaptiveBatch:
             stuck = behind[self.adaptive[behind, NEXT] < self.adaptive[behind, LEAST]]
             if len(stuck):
                 i = int(stuck[0])
+                if self.batch.is_continuous:
+                    self.batch.feedback(self.adaptive[stuck, NOW], self.last[stuck, : self.model.nq],
+                                        self.last[stuck, self.model.nq : self.model.nq + self.model.nv])  # fmt: skip
                 own = input_function(self.model, self.inputs.of(i))
                 raise_if_not_finite(
                     self.model.of_row(i, self.n), own, float(self.adaptive[i, NOW]), float(self.adaptive[i, STOP])
@@ -365,6 +474,8 @@ class AdaptiveBatch:
         s = ((self.times[which] - ends[:, 0]) / (ends[:, 1] - ends[:, 0]))[:, None]
         force = (1.0 - s) * parts[0][4] + s * parts[1][4]
         self.rows[who, which] = self._row(np.hstack([q, v, a, parts[1][3], force]))
+        if self.held is not None:
+            self.shown[who, which] = self.held[who]
 
 
 _MOST_GROUP_BYTES = 2**27  # largest size of the buffers of a group [B]
@@ -454,8 +565,9 @@ def _run_group(
     began = time.perf_counter()
 
     def so_far(which: slice, reached: int, shape: tuple[int, ...]) -> Trajectory:
-        t = motions.times[:reached]
-        arrays = motion_arrays(model, t, motions.rows[which, :reached], motions.shown[which, :reached])
+        t, rows = motions.times[:reached], motions.rows[which, :reached]
+        shown = motions.batch.shown(rows) if motions.batch.is_continuous else motions.shown[which, :reached]
+        arrays = motion_arrays(model, t, rows, shown)
         cost = Statistics(method, *motions.counted(which), time.perf_counter() - began)
         asked: dict[str, Any] = {
             name: x[:, left_out:].reshape(*shape, reached - left_out, x.shape[-1]) for name, x in arrays.items()

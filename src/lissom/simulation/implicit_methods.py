@@ -37,7 +37,7 @@ from lissom.stepping.driver import (
 from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.stepping.state import StateDerivative
-from lissom.stepping.step_kernel import LONGEST_RUN, room_for, workspace_with_room
+from lissom.stepping.step_kernel import LONGEST_RUN, law_room, put_law, room_for, workspace_with_room
 
 
 def between(
@@ -305,8 +305,11 @@ def _fixed_steps(
     if f.checkpoint is not None:  # can_run depends on whether a sample of a controller is held
         vars(f).update(f.checkpoint["fields"]["f"] | {"checkpoint": f.checkpoint})
     in_kernel = Motions.can_run(model, f)
+    has_law = in_kernel and f.has_native_law
     if in_kernel:
-        w = workspace_with_room(model, 1, *room_for(model))
+        w = workspace_with_room(model, 1, *(law_room(model) if has_law else room_for(model)))
+        if has_law:
+            put_law(w, f.law.native)
         motions = Motions(model, 1, scheme, least, w=w, numbers=stepper.numbers)
     else:
         motions = Motions(model, 1, scheme, least, python=stepper)
@@ -317,7 +320,7 @@ def _fixed_steps(
     while k < len(plan):
         count = min(length, plan.to_sample(k)) if in_kernel else 1
         ends = np.append(t, plan.ends(k, k + count))
-        motions.advance(ends, lambda _, times: f.shown_over(times.ravel())[None, :, : model.nu])
+        motions.advance(ends, None if has_law else lambda _, times: f.shown_over(times.ravel())[None, :, : model.nu])
         motions.count(f)
         done, rows = int(motions.reached[0]), motions.rows()[0]
         warning.check(ends[: done + 1], *(_behind(motions, name, rows[:done]) for name in ("q", "v")))
@@ -354,9 +357,9 @@ def _shown(motions: Motions, f: StateDerivative, t: np.ndarray, rows: np.ndarray
         rows: states there.
         at: indices of the steps.
     """
-    if motions.w is None:
-        q, v = (rows[0, motions.parts[name]] for name in ("q", "v"))
-        return f.shown(float(t[0]), q, v, motions.z)[None]
+    if motions.w is None or f.is_feedback:
+        q, v = (rows[:, motions.parts[name]] for name in ("q", "v"))
+        return np.array([f.shown(*row, motions.z) for row in zip(t.tolist(), q, v)])
     last = (len(motions.scheme.stages) - 1) * f.model.nu
     u = motions.host["inputs"][0, at, last : last + f.model.nu]
     return u if f.held is None else np.hstack([u, np.tile(f.held_z, (len(at), 1))])

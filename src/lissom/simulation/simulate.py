@@ -42,6 +42,7 @@ from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import warn_of_shapes
 from lissom.robot.expression_programs import Steps
+from lissom.robot.traced_functions import TracedFunction
 from lissom.simulation.batches import Batch, reason_to_separate, simulate_batch
 from lissom.simulation.external_integrators import SCIPY_METHODS, integrate_bdf, integrate_scipy, quiet_sundials
 from lissom.simulation.implicit_methods import integrate_implicit
@@ -113,7 +114,8 @@ def simulate(
             The implicit schemes apply them to q only; "esdirk" also to v, relative to the fastest coordinate. With
             fixed steps they bound the error of Newton's iteration, which is also kept below the error of the step.
         t_eval: times to return, ascending in [0, duration], shape (n,); None returns the start and every step.
-        controller: function of (t, q, v) that returns u, or an ls.Controller with a state; then leave out `u`.
+        controller: function of (t, q, v) that returns u; an ls.TracedFunction of them, which kernels evaluate; or an
+            ls.Controller with a state. Then leave out `u`.
         period: sampling period of the controller [s]: it is called once a period, and u is constant in between. None:
             it is called at every evaluation.
         project_velocity: True: the implicit schemes project the velocity onto A v = 0 of the loops after every step.
@@ -129,7 +131,7 @@ def simulate(
     Returns:
         Trajectory. With `out`, its arrays stay on the disk. Leading axes of q0, v0 or u give a batch, which needs
         t_eval. An implicit scheme computes the steps of the whole batch in common launches, on all cores, if no
-        controller and no Python force acts.
+        controller in Python and no Python force acts.
     Raises:
         ConvergenceError: the method failed; the message gives time, reason and a remedy. The error carries the
             Trajectory so far.
@@ -186,11 +188,13 @@ def _simulated(
         if isinstance(part, int | float | np.number) and part > 0 and duration / part > _MOST_STEPS:
             rule = f"duration: must be at most {_MOST_STEPS:g} times {name} = {part:g} s"
             raise ModelError(f"{rule} (got {duration:g} s)")
-    run, method, why = chosen_method(method, model.of_row(0, 1), controller is not None and period is None, dt)
+    law = controller if period is None else None
+    run, method, why = chosen_method(method, model.of_row(0, 1), law, dt)
     _check_anchors(model.of_row(0, 1), run, method)
     given = InputRows(model, u)
-    is_fused = controller is None and _is_fused(model, run)
-    _load_ahead(model.of_row(0, 1), is_fused, dt is None, given.programs if dt is None else [])
+    has_law = is_native(model, law)
+    is_fused = (controller is None or has_law) and _is_fused(model, run)
+    _load_ahead(model.of_row(0, 1), is_fused, dt is None, given.programs if dt is None else [], has_law)
     wanted = _times(t_eval, float(duration))
     times = wanted if wanted is None or wanted[0] == 0.0 else np.concatenate([[0.0], wanted])
     lead = lead_of_models(model, leading(q0=start, v0=speed, u=np.zeros((*given.lead, model.nu))))
@@ -203,12 +207,12 @@ def _simulated(
     nz = len(controller.start) if isinstance(controller, Controller) else 0
     motions, begun = [], _begun(model, starts, speeds)
     is_implicit = getattr(run, "func", None) is integrate_implicit
-    apart = reason_to_separate(model, is_implicit, inputs, controller is not None, dt is not None)
+    apart = reason_to_separate(model, is_implicit, inputs, controller, dt is not None)
     if count > 1 and times is not None and not apart:
-        control_law(model, inputs.of(0), None, period)  # raises the errors of the arguments
+        given_law = control_law(model.of_row(0, 1), inputs.of(0) if controller is None else u, controller, period)
         q, v = (np.array(x) for x in zip(*begun))
         scheme, limits = run.keywords["scheme"], (rtol, atols, project_velocity)
-        batch = Batch(model, scheme, q, v, inputs, times, float(duration), *limits)
+        batch = Batch(model, scheme, q, v, inputs, times, float(duration), *limits, given_law.native, given_law.period)
         motions = simulate_batch(batch, method, dt, left_out, progress)
         return _explained(_stacked(model, method, motions, lead, wanted, nz), why)
     for i, begin in enumerate(begun):
@@ -241,7 +245,7 @@ def _simulated(
 def _with_error(motion: Trajectory, given: dict[str, Any]) -> Trajectory:
     """The motion with an estimated error in `statistics`, from a second, finer motion."""
     one, dt, atol, controller = given["model"].of_row(0, 1), given["dt"], given["atol"], given["controller"]
-    run, _, _ = chosen_method(given["method"], one, controller is not None and given["period"] is None, dt)
+    run, _, _ = chosen_method(given["method"], one, controller if given["period"] is None else None, dt)
     finer: dict[str, Any] = {"rtol": 0.1 * given["rtol"], "atol": tuple((0.1 * np.broadcast_to(atol, 2)).tolist())}
     share = 1.0
     if dt is not None and getattr(run, "func", None) is integrate_implicit:
@@ -267,10 +271,15 @@ def _is_fused(model: Model, run: Callable[..., Iterator[Any]]) -> bool:
     return getattr(run, "func", None) is integrate_implicit and not model.calls_python
 
 
-def _load_ahead(model: Model, is_fused: bool, is_adaptive: bool, formulas: list[Steps]) -> None:
-    """Load all kernels of a motion together. `formulas` are inputs that the step kernel evaluates."""
+def is_native(model: Model, law: Any) -> bool:
+    """Whether kernels can evaluate a continuous controller."""
+    return isinstance(law, TracedFunction) and model.device == "cpu" and not model.calls_python
+
+
+def _load_ahead(model: Model, is_fused: bool, is_adaptive: bool, formulas: list[Steps], has_law: bool) -> None:
+    """Load all kernels of a motion together. `formulas` are inputs that the step kernel evaluates, as it does a law."""
     drives = len(steps_of_inputs(model, formulas))
-    steps = steps_kernel(model, drives) if is_fused else residual_derivatives_kernel
+    steps = steps_kernel(model, drives, has_law) if is_fused else residual_derivatives_kernel
     loops = (constraint_kernel, kernel_of(model)) if model.n_rows else ()
     searches = is_fused and is_adaptive and not model.n_motions  # whether the step kernel searches for contacts
     contacts = (contact_search_kernel,) if len(model.contacts.pair) and not searches else ()
@@ -288,14 +297,14 @@ def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndar
 
 
 def chosen_method(
-    method: Any, model: Model | None = None, has_feedback: bool = False, dt: float | None = None
+    method: Any, model: Model | None = None, law: Any = None, dt: float | None = None
 ) -> tuple[Callable[..., Iterator[Any]], str, str]:
     """The integrator, its name, and the reason for the choice of "auto".
 
     Args:
         method, dt: as in `simulate`.
         model: the model, on which "auto" depends.
-        has_feedback: whether a controller acts continuously.
+        law: controller that acts continuously; None if there is none.
     Raises:
         ModelError: there is no method of this name.
     """
@@ -308,6 +317,7 @@ def chosen_method(
                 "generalized_alpha",
                 "auto: steps of a given size, stable for stiff robots",
             )
+        has_feedback = law is not None and (model is None or not is_native(model, law))
         asks = has_feedback or (model is not None and model.calls_python)
         if asks and model is not None and not model.contacts.sticks:
             if not (model.calls_python and _rings(model)):

@@ -27,8 +27,11 @@ from lissom.stepping.schemes import Scheme, StepState
 from lissom.stepping.state import FunctionOfTime, StateDerivative, constant_polynomials
 from lissom.stepping.step_kernel import (
     LONGEST_RUN,
+    Room,
+    law_room,
     program_of,
     put_inputs,
+    put_law,
     put_program,
     put_start,
     put_times,
@@ -101,7 +104,7 @@ class AdaptiveKernelSteps:
         self.model, self.f, self.scheme, self.least = model, f, scheme, least
         self.numbers = scheme_numbers(scheme, rtol, atol, project and model.n_rows > 0, None)
         self.size, self.before, self.event, self.is_stuck, self.length = least, 1.0, 0.0, False, _FIRST_PLAN
-        self.room: tuple[int, int] | None = None
+        self.room: Room | None = None
         self.motions: Motions | None = None
         self.last: StepState | None = None
         self.new_first = self.slow_is_enough = 0
@@ -144,18 +147,24 @@ class AdaptiveKernelSteps:
         if done == 0:
             if self.is_stuck and inputs is not None:
                 raise_if_not_finite(model, self.f.law.feed, here.t, stop)
+                self.f.inputs(here.t, here.q, here.v, here.z)
             return times, rows, np.zeros((0, 0)), here
         h, is_steady = float(host["h"][0, done]), bool(counts[STEADY])
         self.last = state_after(model, here, rows, float(times[-1]), h, is_steady)
+        if self.f.is_feedback:
+            return times, rows, self.f.shown_rows(times, rows[:, : model.nq + model.nv]), self.last
         return times, rows, self.f.shown_over(times), self.last
 
     def _with_room_for(self, knots: int) -> Motions:
         """The driver with room for `knots` knots of inputs. If its size changes, a new driver without a matrix is
         made."""
-        room = room_for(self.model, knots, len(self.drives))
+        has_law = self.f.has_native_law
+        room = law_room(self.model) if has_law else room_for(self.model, knots, len(self.drives))
         if self.motions is None or room != self.room:
             self.w, self.room, self.last = workspace_with_room(self.model, 1, *room), room, None
-        assert self.motions is not None
+        assert self.motions is not None and self.motions.w is not None
+        if has_law:
+            put_law(self.motions.w, self.f.law.native)
         return self.motions
 
     def _put(self, w: Workspace, here: StepState, stop: float) -> None:
@@ -184,15 +193,16 @@ class AdaptiveKernelSteps:
         host["span"][0], host["adaptive"][0, IS_PLANNED] = (0, n, 0), 1.0
         host["h"][0, 1 : n + 1] = np.diff(ends)
         times, stages = stage_times(self.scheme, here.t, np.array(ends[1:])), len(self.scheme.stages)
-        put_inputs(w, self.f.shown_over(np.array(times))[None, :, : self.model.nu], stages)
+        if not self.f.is_feedback:
+            put_inputs(w, self.f.shown_over(np.array(times))[None, :, : self.model.nu], stages)
         put_times(self.model, w, times)
 
 
 def _polynomials(f: StateDerivative, nu: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Inputs until the next sample of a controller, as polynomials of time; zeros for expressions; None for other
-    inputs."""
-    if f.held is not None:
-        return constant_polynomials(f.held)
+    """Inputs until the next sample of a controller, as polynomials of time; zeros for expressions and for a law that
+    the kernel evaluates; None for other inputs."""
+    if f.held is not None or f.is_feedback:
+        return constant_polynomials(np.zeros(nu) if f.held is None else f.held)
     return None if f.law.feed is None else f.law.feed.polynomials()
 
 

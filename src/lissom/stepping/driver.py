@@ -173,7 +173,7 @@ class Motions:
     @staticmethod
     def can_run(model: Model, f: StateDerivative) -> bool:
         """Whether a kernel takes the steps: Python computes at most inputs, at times known in advance."""
-        return not model.calls_python and not f.is_feedback
+        return not model.calls_python and (not f.is_feedback or f.has_native_law)
 
     def put(self, which: Any, state: dict[str, Any], h: Any = 0.0) -> None:
         """Set the motions `which` to states (k, ...) after a step of size h [s]. The next step computes a new
@@ -199,16 +199,18 @@ class Motions:
         """(q, v, a, â, λ) after each step of the last call, shape (n, longest, ...)."""
         return self.host["out"].reshape(self.n, -1, self.width)
 
-    def advance(self, t: np.ndarray, inputs: InputsAt) -> None:
+    def advance(self, t: np.ndarray, inputs: InputsAt | None) -> None:
         """Take steps of all motions from t[0] to the times t[1:] [s].
 
         Args:
-            inputs: function that returns u of motions (k,) at common times (times,), or at separate times (k, times).
+            inputs: function that returns u of motions (k,) at common times (times,), or at separate times (k, times);
+                None if the kernel evaluates a feedback law.
         """
         if self.w is not None:
             times = ends_of_stages(self.scheme, t[:-1], t[1:]).ravel()
             put_times(self.model, self.w, times.tolist())
-            put_inputs(self.w, inputs(self.all, times), len(self.scheme.stages))
+            if inputs is not None:
+                put_inputs(self.w, inputs(self.all, times), len(self.scheme.stages))
         self.host["h"][:, 1 : len(t)] = np.diff(t)
         self.take(self.all, len(t) - 1, t, inputs)
 
@@ -452,7 +454,7 @@ class _RejectedSteps:
         else:
             row = len(host["load"]) // MOST_STAGES - motions.w.buffers.capacity + some
             host["span"][some, 2] = row - k
-            if motions.model.n_load_rows + motions.model.n_motions:
+            if motions.model.n_load_rows + motions.model.n_motions or "law_time" in motions.w.host:
                 rows = stages * row[:, None] + np.arange(stages)
                 put_times(motions.model, motions.w, times.ravel().tolist(), rows.ravel())
         if self.inputs is not None:

@@ -288,7 +288,7 @@ def take_residual(
 ) -> int:  # fmt: skip
     """r of (1) with zeros for prescribed coordinates. Returns MATRIX if a new matrix is needed, otherwise CORRECT."""
     s.status[i] = 0
-    residual(t, s, i, x.q, x.v, x.a, x.u, x.extra, gravity, load, b.loops, b.loops.unknown)
+    residual(t, s, b, x, i, gravity, load)
     counts[i, EVALUATIONS] = counts[i, EVALUATIONS] + 1
     is_damped = x.notes[i, DAMPED_START] > so3.ZERO
     if is_damped:
@@ -315,7 +315,7 @@ def make_matrix(
     load: wp.array(dtype=vec6), counts: Counts, matrix: wp.Function,
 ) -> int:  # fmt: skip
     """Make the matrix (2) and the rows of loops, and note if the kept matrix had failed."""
-    matrix(t, s, b, i, x.q, x.v, x.a, x.move, x.notes[i, C0], x.notes[i, C1], gravity, load)
+    matrix(t, s, b, x, i, gravity, load)
     counts[i, MATRICES] = counts[i, MATRICES] + 1
     counts[i, HAS_MATRIX] = 1
     x.notes[i, MADE_HERE] = so3.ONE

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -46,6 +47,7 @@ from lissom.stepping.newton_stages import (
 from lissom.stepping.schemes import Scheme, StepState
 from lissom.stepping.state import StateDerivative, takes_state
 from lissom.stepping.step_kernel import (
+    Room,
     dense_room,
     put_start,
     put_times,
@@ -55,6 +57,7 @@ from lissom.stepping.step_kernel import (
     workspace_with_room,
 )
 from lissom.stepping.step_rows import (
+    C0,
     C1,
     ERROR,
     EVALUATIONS,
@@ -163,6 +166,15 @@ _TABLE_OPTIONS = {
 _LONGEST_AVOIDED = 16 * AVOID_KEPT  # largest number of stages before a kept matrix is tried again
 
 
+def _turned(model: Model, move: np.ndarray, by_q: np.ndarray) -> np.ndarray:
+    """Derivatives by q (n, nv), times T(Δ) of the increment of a step (nv,)."""
+    found = by_q.copy()
+    for _, j, free in quaternion_joints(model):
+        block = slice(j, j + (6 if free else 3))
+        found[:, block] = by_q[:, block] @ (se3_tangent if free else so3_tangent)(move[block])
+    return found
+
+
 def _of_rows(law: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """A function of t and one state, converted to a function of t and rows with a single state."""
     return lambda t, *rows: law(t, *(x[0] for x in rows))[None]
@@ -192,7 +204,7 @@ class ImplicitSteps:
         self.rtol, self.atol, self.project = rtol, atol, project and model.n_rows > 0
         self.numbers = scheme_numbers(scheme, rtol, atol, self.project, share, damps=damps)
         self.leaves_states = states_follow(model, self.project, share is None)
-        self.room: tuple[int, int] | None = None
+        self.room: Room | None = None
         self.w: Workspace | None = None  # None before the first step
         self.has_matrix = False  # whether the last step has left a matrix in w
         self.answer: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
@@ -347,17 +359,19 @@ class ImplicitSteps:
         model, note = self.model, w.host["notes"][0]
         if not (model.calls_python or self.f.is_feedback):
             return
+        move, along = w.host["move"][0], self.f.law.along_step
+        matrix = w.host["matrix"][0].reshape(model.nv, -1)[:, : model.nv]
+        if self.f.is_feedback and along is not None and not model.calls_python:
+            B, by_step = along(t, q, v, matrix, note[C0], note[C1], partial(_turned, model, move))
+            matrix -= B @ by_step
+            note[MADE_HERE] = True
+            return
         dq, dv = python_response(model, q, v, u, t)
         if self.f.is_feedback:
             by_q, by_v = np.split(input_response(model, q, u) @ self._law_answer(t, q, v, again), 2, axis=1)
             dq, dv = dq - by_q, dv - by_v
             note[MADE_HERE] = again or self.f.law.derivatives is not None  # else those of the law may be old
-        move = w.host["move"][0]
-        for _, j, free in quaternion_joints(model):
-            block = slice(j, j + (6 if free else 3))
-            dq[:, block] = dq[:, block] @ (se3_tangent if free else so3_tangent)(move[block])
-        matrix = w.host["matrix"][0].reshape(model.nv, -1)[:, : model.nv]
-        matrix += dq + note[C1] * dv
+        matrix += _turned(model, move, dq) + note[C1] * dv
 
     def _law_answer(self, t: float, q: np.ndarray, v: np.ndarray, again: bool) -> np.ndarray:
         """∂u/∂(q, v) of a continuous controller, from the law's derivatives, or by finite differences in which z

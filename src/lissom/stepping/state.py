@@ -72,6 +72,9 @@ class ControlLaw:
         period: time between samples [s]; infinite for a continuous law.
         feed: u as a function of time; None for feedback.
         derivatives: function of (t, q, v, z) that returns ∂u/∂(q, v); None if unknown.
+        native: the law as native code, if it is a traced function; then `inputs` and `derivatives` call it.
+        along_step: function of (t, q, v, matrix, c₀, c₁, turned) that returns B and ∂u/∂Δ of an implicit step, from its
+            matrix without feedback; `turned` multiplies columns by T(Δ). None if unknown, or with forces in Python.
     """
 
     inputs: Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -80,6 +83,8 @@ class ControlLaw:
     period: float
     feed: FunctionOfTime | None = None
     derivatives: Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None
+    native: Any = None
+    along_step: Callable[..., tuple[np.ndarray, np.ndarray]] | None = None
 
     @property
     def is_feedback(self) -> bool:
@@ -148,6 +153,11 @@ class StateDerivative:
     def is_feedback(self) -> bool:
         """Whether the inputs depend on the state at present, and not only on time or on a sample."""
         return self.law.is_feedback and self.held is None
+
+    @property
+    def has_native_law(self) -> bool:
+        """Whether kernels can evaluate the feedback law, which acts at present."""
+        return self.is_feedback and self.law.native is not None and self.model.device == "cpu"
 
     def end(self) -> None:
         """Release the buffers. SciPy's integrators keep references to their functions until the next garbage

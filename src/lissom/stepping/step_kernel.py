@@ -42,6 +42,15 @@ from lissom.stepping.contact_search import (
     no_approaches,
     no_event,
 )
+from lissom.stepping.feedback import (
+    NativeLaw,
+    add_law_response,
+    no_inputs,
+    no_response,
+    no_time,
+    put_law_inputs,
+    put_time,
+)
 from lissom.stepping.newton_stages import (
     BEGIN,
     CONVERGED,
@@ -56,6 +65,8 @@ from lissom.stepping.newton_stages import (
 )
 from lissom.stepping.schemes import Scheme, StepState
 from lissom.stepping.step_rows import (
+    C0,
+    C1,
     COUNTS,
     DONE,
     FIRST_STAGE,
@@ -83,6 +94,7 @@ from lissom.stepping.step_sizes import (
 )
 from lissom.systems.newton_blocks import steps_by_blocks
 from lissom.systems.newton_matrix import (
+    NewtonBuffers,
     NewtonBuffersStruct,
     newton_block_buffers,
     newton_blocks_of,
@@ -174,8 +186,36 @@ def driven_block_steps_kernel(acting: Acting) -> Any:
     return block_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
 
 
-def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any) -> Any:
-    residual, renew = residual_of(act), act.renew
+def law_steps_kernel(act: Acting) -> Any:
+    """The step kernel of a feedback law, which couples all coordinates."""
+    return _kernel(act, newton_matrix_of(act), factor_matrix, solve_matrix, LAW)
+
+
+def driven_law_steps_kernel(acting: Acting) -> Any:
+    """`law_steps_kernel` for robots with loads or motions that are expressions."""
+    return law_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
+
+
+LAW, NO_LAW = (put_time, put_law_inputs, add_law_response), (no_time, no_inputs, no_response)
+
+
+def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, Any, Any] = NO_LAW) -> Any:
+    residual, renew, (begin_stage_at, put_inputs_at, respond) = residual_of(act), act.renew, law
+
+    @wp.func(module="unique")
+    def residual_of_stage(
+        t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int, gravity: vec3, load: wp.array(dtype=vec6)
+    ):  # fmt: skip
+        put_inputs_at(x, i)
+        residual(t, s, i, x.q, x.v, x.a, x.u, x.extra, gravity, load, b.loops, b.loops.unknown)
+
+    @wp.func(module="unique")
+    def matrix_of_stage(
+        t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int, gravity: vec3, load: wp.array(dtype=vec6)
+    ):  # fmt: skip
+        matrix(t, s, b, i, x.q, x.v, x.a, x.move, x.notes[i, C0], x.notes[i, C1], gravity, load)
+        respond(t, s, b, x, i)
+
     looks = renew is not no_memory  # only robots with contacts have anchors and search for contacts
     begin, event_of = (begin_approaches, first_event) if looks else (no_approaches, no_event)
 
@@ -210,16 +250,17 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any) -> Any:
                 for stage in range(stage_start, stage_stop):
                     if going == CONVERGED:
                         now = (k + span[i, 2]) * stages + stage
+                        time = adaptive[i, NOW] + numbers[FIRST_STAGE + stage * STAGE] * size
                         if is_adaptive and not is_planned:
                             now = (h.shape[1] - 1) * MOST_STAGES + i
-                            time = adaptive[i, NOW] + numbers[FIRST_STAGE + stage * STAGE] * size
                             put_polynomials(x, i, time, knots, pieces)
                             put_laws(time, laws, load[now], motion[now], x.u[i])
                         else:
                             take_inputs(x, i, k, stage, inputs)
+                        begin_stage_at(x, i, now, time, is_adaptive and not is_planned)
                         going = run_stage(
                             pause[i, 1], pauses, t, s, b, x, c, i, stage, size, ratio, numbers, gravity[0], load[now],
-                            motion[now], counts, residual, matrix, factor, solve,
+                            motion[now], counts, residual_of_stage, matrix_of_stage, factor, solve,
                         )  # fmt: skip
                 if going == CONVERGED and stage_stop == stages:
                     conclude(t, x, c, b, i, size, numbers, counts, solve)
@@ -257,21 +298,29 @@ def steps_workspace(model: Model, batch: int, knots: int = 1, drives: int = 0) -
     return workspace_with_room(model, batch, *room_for(model, knots, drives))
 
 
-def room_for(model: Model, knots: int = 1, drives: int = 0) -> tuple[int, int]:
+Room = tuple[int, int, bool]  # for knots, of the program of expressions, and whether a law is evaluated
+
+
+def room_for(model: Model, knots: int = 1, drives: int = 0) -> Room:
     """Room for `knots` knots, and the length of a program with `drives` steps for inputs."""
-    return 1 if knots == 1 else _room(knots), _length(model, drives)
+    return 1 if knots == 1 else _room(knots), _length(model, drives), False
 
 
-def dense_room(model: Model) -> tuple[int, int]:
+def dense_room(model: Model) -> Room:
     """`room_for` of buffers that factor the matrix as a whole, also for robots with many links. They are needed for
     feedback laws: Python adds their derivatives to the matrix, which couple all coordinates."""
-    return _WHOLE if steps_by_blocks(model) else 1, _length(model, 0)
+    return _WHOLE if steps_by_blocks(model) else 1, _length(model, 0), False
 
 
-def workspace_with_room(model: Model, batch: int, room: int, length: int) -> Workspace:
-    """Buffers and launch with the sizes from `room_for` or `dense_room`."""
-    make = partial(_make, room=max(room, 1), length=length, is_whole=room == _WHOLE)
-    return workspace(model, f"{STEPS_FAMILY} {room} {length}", batch, make)
+def law_room(model: Model) -> Room:
+    """`room_for` of buffers whose kernel evaluates a feedback law. They factor the matrix as a whole."""
+    return 1, _length(model, 0), True
+
+
+def workspace_with_room(model: Model, batch: int, room: int, length: int, has_law: bool = False) -> Workspace:
+    """Buffers and launch with the sizes from `room_for`, `dense_room` or `law_room`."""
+    make = partial(_make, room=max(room, 1), length=length, is_whole=room == _WHOLE, has_law=has_law)
+    return workspace(model, f"{STEPS_FAMILY} {room} {length}{' law' if has_law else ''}", batch, make)
 
 
 def _room(least: int) -> int:
@@ -283,13 +332,15 @@ def _length(model: Model, drives: int) -> int:
     return _room(steps + 1) if steps else 0
 
 
-def steps_kernel(model: Model, drives: int = 0) -> Any:
-    """The kernel of `steps_workspace`."""
-    return _kernels_of(model)[1 if _length(model, drives) else 0]
+def steps_kernel(model: Model, drives: int = 0, has_law: bool = False) -> Any:
+    """The kernel of `steps_workspace`, or of `law_room`."""
+    return _kernels_of(model, has_law=has_law)[1 if _length(model, drives) else 0]
 
 
-def _kernels_of(model: Model, is_whole: bool = False) -> tuple[Any, Any, Any]:
+def _kernels_of(model: Model, is_whole: bool = False, has_law: bool = False) -> tuple[Any, Any, Any]:
     """The step kernel, the step kernel that evaluates formulas, and the function that makes their matrix buffers."""
+    if has_law:
+        return law_steps_kernel, driven_law_steps_kernel, newton_buffers
     if not is_whole and steps_by_blocks(model):
         return block_steps_kernel, driven_block_steps_kernel, newton_block_buffers
     return implicit_steps_kernel, driven_steps_kernel, newton_buffers
@@ -339,6 +390,7 @@ def _make(
     steps: int = 0,
     is_whole: bool = False,
     rows: int = 0,
+    has_law: bool = False,
 ) -> Buffers:
     world, keeps = model.of_row(0, 1).contacts, before is not None
     anchors = 6 * len(world.pair) if world.sticks else 0
@@ -348,8 +400,9 @@ def _make(
     w = Buffers(
         model, batch, {}, {"out": (n * row,)}, table_options=TableOptions(derivatives=True), cost=ITERATIVE_COST
     )
-    x = step_rows(w, model, n * 3 * (before or 0) * model.nv, n * anchors if keeps else 0)
     common = rows or (n + batch) * MOST_STAGES
+    left = n * 3 * (before or 0) * model.nv
+    x = step_rows(w, model, left, n * anchors if keeps else 0, common if has_law else 0)
     shared = [
         w.buffer("numbers", (SCHEME_NUMBERS,), common=True),
         w.buffer("span", (batch, 3), wp.int32),
@@ -360,7 +413,7 @@ def _make(
         w.buffer("motion", (common, 3 * model.n_motions), common=True),
     ]
     out, counts = w.on_device["out"], w.buffer("counts", (batch, COUNTS), wp.int32)
-    plain, driven, buffers = _kernels_of(model, is_whole)
+    plain, driven, buffers = _kernels_of(model, is_whole, has_law)
     b = buffers(model, batch)
     register_loops(w, b.loops)
     w.register("matrix", b.matrix)
@@ -403,10 +456,17 @@ def put_program(w: Workspace, program: tuple[np.ndarray, np.ndarray]) -> None:
     w.host["code"][: len(code)], w.host["operands"][: len(numbers)] = code, numbers
 
 
+def put_law(w: Workspace, law: NativeLaw) -> None:
+    """Write the addresses of a feedback law to the buffers of `law_room`."""
+    w.host["law"][:] = law.functions.address
+
+
 def put_times(model: Model, w: Workspace, times: list[float], rows: np.ndarray | None = None) -> None:
-    """Write loads and prescribed motions at the ends of stages (times [s]) to the first rows of the buffers, or to
-    given rows."""
+    """Write loads and prescribed motions at the ends of stages (times [s]), and these times for a feedback law, to the
+    first rows of the buffers, or to given rows."""
     host, to = w.host, slice(len(times)) if rows is None else rows
+    if "law_time" in host:
+        host["law_time"][to] = times
     if model.n_load_rows:
         host["load"][to] = rows_of_times(model, times if model.loads.varies else [0.0])
     if model.n_motions:

@@ -46,15 +46,37 @@ SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
 # iteration; number of unknowns; ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ; the ∂v/∂Δ of the present matrix; and the estimated error of the
 # step in units of the tolerance. Of damped iterations: number of the start, 0 without damping; part of the
 # change that is tried, 0 before one is; size of the change, |r| and |e| before it; and whether a stage of this step was
-# damped.
+# damped. With a feedback law, the time at the end of the stage [s].
 RATE, LAST, LAST_MADE_HERE, MADE_HERE, FRESH, TRIES_KEPT, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, KEPT_C1 = range(12)
 ERROR, DAMPED_START, PART, SIZE, FORCES_LEFT, GAPS_LEFT, IS_DAMPED = range(12, 19)
-NOTES = 19
+TIME = 19
+NOTES = 20
 # Columns of `counts`: steps done, residuals, matrices; whether there is a matrix; number of further stages that make a
 # new matrix first (1: only the next one, if its kept matrix fails too); whether the extrapolated acceleration predicts
 # better; number of further stages that accept a slow iteration; damped steps; and residuals of damped iterations.
 DONE, EVALUATIONS, MATRICES, HAS_MATRIX, NEW_FIRST, STEADY, SLOW_IS_ENOUGH, DAMPED, DAMPED_EVALUATIONS = range(9)
 COUNTS = 9
+
+
+@wp.struct
+class FeedbackStruct:
+    """A feedback law and the scratch of its derivatives (feedback), empty without one.
+
+    Fields:
+        function: addresses of the native functions of u, and of its derivatives.
+        time: times of the rows of loads of planned steps [s].
+        by_q, by_v: ∂u/∂q and ∂u/∂v, row by row. change, moved: a row of them, and its product with T(Δ). column: of B.
+        taut: whether each elastic tendon is taut.
+    """
+
+    function: wp.array(dtype=wp.uint64)
+    time: wp.array(dtype=wp.float64)
+    by_q: Rows
+    by_v: Rows
+    change: Rows
+    moved: Rows
+    column: Rows
+    taut: Rows
 
 
 @wp.struct
@@ -67,7 +89,8 @@ class StepRowsStruct:
         a of the earlier stages. force_before, force_recent: the same for forces of loops. rate: rate of Δ. bare:
         acceleration if the rate of Δ were v. base, base_force: acceleration and forces of loops from which a damped
         iteration tries parts of change and change_force. residual: r there, in units row_unit. left: `earlier` at the
-        end of each step. anchored: anchors of contacts that stick there. The last two may be empty.
+        end of each step. anchored: anchors of contacts that stick there. The last two may be empty. feedback: the law
+        of inputs that depend on the state.
     """
 
     start: Rows
@@ -99,25 +122,39 @@ class StepRowsStruct:
     left: Rows
     anchored: Rows
     inverse_scale: wp.array(dtype=wp.float64)
+    feedback: FeedbackStruct
 
 
 StepRows = by_reference(StepRowsStruct)
 
 
-def step_rows(w: Buffers, model: Model, left: int = 0, anchored: int = 0) -> StepRowsStruct:
-    """Rows for the instances of buffers, which the host can read. `left` and `anchored` are the widths of these
-    rows."""
+def step_rows(w: Buffers, model: Model, left: int = 0, anchored: int = 0, times: int = 0) -> StepRowsStruct:
+    """Rows for the instances of buffers, which the host can read. `left` and `anchored` are the widths of these rows.
+    With a feedback law, `times` is the number of rows of loads."""
     nv, m = model.nv, model.n_rows
     sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "notes": NOTES}
     sizes |= dict.fromkeys(("force_before", "force_recent", "base_force", "change_force"), m)
     sizes |= {"earlier": 3 * (MOST_STAGES - 1) * nv, "left": left, "anchored": anchored}
     x = StepRowsStruct()
     for name in StepRowsStruct.vars:
-        if name != "inverse_scale":
+        if name not in ("inverse_scale", "feedback"):
             setattr(x, name, w.buffer(name, (w.batch, sizes.get(name, nv))))
+    if times:
+        x.feedback = _feedback(w, model, times)
     scales = [derived_array(one, "inverse scale", _inverse_scales) for one in model.models or (model,)]
     x.inverse_scale = w.per_model(scales[0], scales)
     return x
+
+
+def _feedback(w: Buffers, model: Model, times: int) -> FeedbackStruct:
+    """Room for a feedback law; the host writes `law` (2,) and `law_time` (times,)."""
+    f, nv = FeedbackStruct(), model.nv
+    f.function = w.buffer("law", (2,), wp.uint64, common=True)
+    f.time = w.buffer("law_time", (times,), common=True)
+    sizes = {"by_q": model.nu * nv, "by_v": model.nu * nv, "change": nv, "moved": nv, "column": nv}
+    for name, size in (sizes | {"taut": len(model.spools.channel)}).items():
+        setattr(f, name, wp.zeros((w.batch, size), dtype=wp.float64, device=model.device))
+    return f
 
 
 def _inverse_scales(model: Model) -> np.ndarray:

@@ -24,7 +24,12 @@ from lissom.tracing.graph import Graph
 from lissom.tracing.native import Code, Table
 
 _PACKAGE = Path(__file__).parents[1]
-_SOURCES = ("tracing/*.py", "bodies/*.py", "robot/poses.py")  # code that makes operations from a user's function
+_SOURCES = (
+    "tracing/*.py",
+    "bodies/*.py",
+    "robot/poses.py",
+    "stepping/feedback.py",
+)  # code that makes operations from a user's function
 _ON_DISK = 200_000_000  # largest size of the cache [bytes]
 _PLAIN = (bool, int, float, str, type(None))
 

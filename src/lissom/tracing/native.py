@@ -15,17 +15,19 @@ table: one compiled kernel serves all functions.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple, final
 
 import numpy as np
 import warp as wp
 
 from lissom.lie.native import own_code
-from lissom.lie.types import CPU_FLAGS
-from lissom.tracing.graph import GAUSS, LEAVES, Graph, copied
+from lissom.lie.types import CPU_FLAGS, mat3, vec3, vec6
+from lissom.tracing.graph import GAUSS, LEAVES, Graph, copied, require_few
 
 _Number = ctypes.POINTER(ctypes.c_double)
 _Function = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Number), ctypes.POINTER(_Number))
@@ -507,6 +509,60 @@ def source(
         f"{helpers}\nstatic void {name}(const double* const* in, double* const* out) {{\n{body}\n}}",
         writer.operations,
     )
+
+
+@final
+class _Named:
+    """Warp's decorator of native functions, each under a name of its own. Warp takes the type of a result only from
+    functions whose decorator is called `func_native`."""
+
+    @staticmethod
+    def func_native(snippet: str) -> Callable[[Any], Any]:
+        """The decorator."""
+
+        def made(function: Any) -> Any:
+            function.__qualname__ = f"traced_{hashlib.sha256(snippet.encode()).hexdigest()[:16]}"
+            return wp.func_native(snippet)(function)
+
+        return made
+
+
+@cache
+def compiled_force(code: tuple[str, ...], results: tuple[str, ...]) -> Any:
+    """The Warp function of (R, p, eta, s, t) that returns the wrench of `force_code`. Equal code is one function."""
+    ends = (f"wrench[{k}] = {name};" for k, name in enumerate(results))
+    snippet = "\n".join(["using namespace traced;", *code, "wp::vec_t<6, double> wrench;", *ends, "return wrench;"])
+
+    @_Named.func_native(snippet)
+    def force(R: mat3, p: vec3, eta: vec6, s: wp.float64, t: wp.float64) -> vec6: ...
+
+    force.is_traced = True  # kernels that call it need the code of tracing/native.h
+    return force
+
+
+def force_code(graph: Graph, wrench: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Lines of code of a wrench (6,) that depends on t, g (4, 4) and eta (6,), the inputs of a graph in this order, and
+    the names of its entries.
+
+    Raises:
+        Refused: too many operations.
+    """
+
+    def leaf(place: int) -> str:
+        row, column = divmod(place - 1, 4)
+        if place == 0:
+            return "t"
+        if place > 16:
+            return f"eta[{place - 17}]"
+        return f"R.data[{row}][{column}]" if column < 3 else f"p[{row}]"
+
+    plain, bottom = Graph(), range(13, 17)  # the last row of g is constant
+    known = {place: plain.number(float(place == 16)) if place in bottom else plain.input(place) for place in range(23)}
+    nodes = copied(plain, graph, wrench, known)
+    require_few(plain.count([nodes]))
+    writer = _Writer(plain, leaf, {}, nodes.tolist())
+    names = tuple(writer.name(k, writer.before)[0] for k in nodes.tolist())
+    return tuple(_code(writer.before.lines, writer.kinds)), names
 
 
 class Code(NamedTuple):

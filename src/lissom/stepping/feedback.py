@@ -1,0 +1,234 @@
+"""Feedback laws as native code: u(t, q, v) in the residual of a step, and its derivatives in the matrix.
+
+With r = ID(q, v, a) − B u of (1) in newton_stages, the matrix (2) has the further terms
+
+    ∂r/∂Δ:  −B (∂u/∂q T(Δ) + c₁ ∂u/∂v)                                                                   (1)
+
+in which changes of q are in the tangent space. For a quaternion w + x of a joint with the body twist (ω; v), and for
+its position p, they are
+
+    dw = −½ x·ω,   dx = ½ (w ω + x × ω),   dp = R v                                                       (2)
+
+A column of B is the generalised force of one unit of an input; for an elastic tendon, that of its derivative.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics.configuration import quaternion_joints
+from lissom.errors import ModelError
+from lissom.forces.tendons import (
+    add_channel_wrenches,
+    add_outer_product,
+    add_path_forces,
+    add_pull_forces,
+    add_pull_wrenches,
+)
+from lissom.lie import so3
+from lissom.lie.native import native_functions
+from lissom.lie.types import vec6
+from lissom.model.model import Model
+from lissom.model.tables import Tables
+from lissom.passes import kinds
+from lissom.passes.features import may_have_elastic_tendons
+from lissom.passes.scratch import Scratch
+from lissom.passes.traversal import project
+from lissom.robot.poses import captured
+from lissom.robot.traced_functions import TracedFunction
+from lissom.stepping.step_rows import C1, TIME, StepRows
+from lissom.systems.newton_matrix import NewtonBuffers
+from lissom.tracing.code_cache import content_key, stored_code
+from lissom.tracing.graph import Graph, Refused, derivative, require_few, run
+from lissom.tracing.native import Code, Traced, code_of, compiled_functions
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NativeLaw:
+    """A law u(t, q, v) of a robot as native code.
+
+    Fields:
+        functions: functions of (t, q, v) that return u (nu,); and ∂u/∂q and ∂u/∂v (nu, nv), changes of q being in the
+            tangent space.
+        nu, nv: sizes.
+    """
+
+    functions: Traced
+    nu: int
+    nv: int
+
+    def inputs(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """u at a state, shape (nu,)."""
+        u = np.empty(self.nu)
+        self.functions.call(0, self._given(t, q, v), [u])
+        return u
+
+    def derivatives(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """∂u/∂(q, v) at a state, shape (nu, 2 nv)."""
+        by_q, by_v = np.empty((2, self.nu, self.nv))
+        self.functions.call(1, self._given(t, q, v), [by_q, by_v])
+        return np.hstack([by_q, by_v])
+
+    @staticmethod
+    def _given(t: float, q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
+        return [np.ascontiguousarray(x, dtype=np.float64) for x in ([t], q, v)]
+
+
+def native_law(model: Model, law: TracedFunction) -> NativeLaw:
+    """A law u(t, q, v) as native code. The numbers that it reads besides its arguments are the present ones.
+
+    Raises:
+        ModelError: the law cannot be traced.
+    """
+    key = ("native law", law.function, captured(law.function))
+    return model.cached(key, lambda: _made(model, law))
+
+
+def _made(model: Model, law: TracedFunction) -> NativeLaw:
+    where, nq, nv, nu = "controller", model.nq, model.nv, model.nu
+    graph, (_, q, v), u = law.traced(where, [(), (nq,), (nv,)], (nu,))
+    poses = [(int(k), int(j), bool(free)) for k, j, free in quaternion_joints(model)]
+    places = model.dofs.q
+
+    def code() -> Code:
+        moved = derivative(graph, u, q.tolist(), _directions(graph, q, places, poses))
+        rates = derivative(graph, u, v.tolist())
+        require_few(graph.count([moved, rates]))
+        return code_of([(graph, [u]), (graph, [moved, rates])], [1, nq, nv])
+
+    try:
+        require_few(graph.count([u]))
+        found = stored_code(content_key("law", graph, u, nq, nv, poses, places), code)
+    except Refused as error:
+        raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
+    return NativeLaw(compiled_functions(found), nu, nv)
+
+
+def _directions(graph: Graph, q: np.ndarray, places: np.ndarray, poses: list[tuple[int, int, bool]]) -> list[list[int]]:
+    """∂q/∂δ for each component of a change δ (nv,) in the tangent space, by (2), as nodes, shape (nv, nq)."""
+    import jax.numpy as jnp
+
+    rows = np.full((len(places), len(q)), graph.number(0.0), dtype=np.int64)
+    for j in np.flatnonzero(places >= 0).tolist():
+        rows[j, places[j]] = graph.number(1.0)
+
+    def turned(x: Any) -> Any:
+        w, (a, b, c) = x[0], x[1:]
+        return 0.5 * jnp.stack([jnp.stack([-a, w, c, -b]), jnp.stack([-b, -c, w, a]), jnp.stack([-c, b, -a, w])])
+
+    def rotation(x: Any) -> Any:
+        w, (a, b, c) = x[0], x[1:]
+        whole = jnp.stack([
+            jnp.stack([w * w + a * a - b * b - c * c, 2 * (a * b - w * c), 2 * (a * c + w * b)]),
+            jnp.stack([2 * (a * b + w * c), w * w - a * a + b * b - c * c, 2 * (b * c - w * a)]),
+            jnp.stack([2 * (a * c - w * b), 2 * (b * c + w * a), w * w - a * a - b * b + c * c]),
+        ])  # fmt: skip
+        return whole.T / (x @ x)
+
+    for k, j, free in poses:
+        (rows[j : j + 3, k : k + 4],) = run(graph, turned, [q[k : k + 4]])
+        if free:
+            (rows[j + 3 : j + 6, k + 4 : k + 7],) = run(graph, rotation, [q[k : k + 4]])
+    return rows.tolist()
+
+
+native = native_functions("stepping/feedback.h")
+
+
+@wp.func_native(native("evaluate_law"))
+def evaluate_law(x: StepRows, i: int, time: wp.float64):
+    """u at a time."""
+    ...
+
+
+@wp.func_native(native("differentiate_law"))
+def differentiate_law(x: StepRows, i: int, time: wp.float64):
+    """∂u/∂q and ∂u/∂v at a time, into x.feedback."""
+    ...
+
+
+@wp.func
+def put_time(x: StepRows, i: int, now: int, time: wp.float64, is_known: bool):
+    """Store the time of a stage: `time` if it is known, otherwise the one of row `now` of the buffers."""
+    if is_known:
+        x.notes[i, TIME] = time
+    else:
+        x.notes[i, TIME] = x.feedback.time[now]
+
+
+@wp.func
+def put_law_inputs(x: StepRows, i: int):
+    """Set u at the state of the step."""
+    evaluate_law(x, i, x.notes[i, TIME])
+
+
+@wp.func(inline=False)
+def add_law_response(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int):
+    """Add (1) to the matrix. Overwrites node.F, deforming.own and the sizes of channels in s."""
+    differentiate_law(x, i, x.notes[i, TIME])
+    if may_have_elastic_tendons():
+        for e in range(t.spools.channel.shape[0]):
+            x.feedback.taut[i, e] = wp.where(s.channel.size[i, t.spools.channel[e]] > so3.ZERO, so3.ONE, so3.ZERO)
+    for k in range(x.u.shape[1]):
+        at = k * t.nv
+        largest = wp.float64(0.0)
+        for j in range(t.nv):
+            x.feedback.change[i, j] = x.feedback.by_q[i, at + j]
+            x.feedback.moved[i, j] = x.feedback.by_q[i, at + j]
+        for n in range(t.n_dynamic):
+            kinds.pull_back(t, i, n, x.move, x.feedback.change, x.feedback.moved)
+        for j in range(t.nv):
+            x.feedback.moved[i, j] = x.feedback.moved[i, j] + x.notes[i, C1] * x.feedback.by_v[i, at + j]
+            largest = wp.max(largest, wp.abs(x.feedback.moved[i, j]))
+        if largest > so3.ZERO:
+            put_input_column(t, s, x, i, k)
+            add_outer_product(t.nv, b.x.width, i, -so3.ONE, x.feedback.column, x.feedback.moved, b.matrix)
+
+
+@wp.func
+def put_input_column(t: Tables, s: Scratch, x: StepRows, i: int, k: int):
+    """Set x.feedback.column to the column of B of input k, from the poses in s."""
+    for c in range(s.channel.size.shape[1]):
+        s.channel.size[i, c] = t.channels.gain[c, k]
+    if may_have_elastic_tendons():
+        for e in range(t.spools.channel.shape[0]):
+            c = t.spools.channel[e]
+            s.channel.size[i, c] = s.channel.size[i, c] * x.feedback.taut[i, e] * t.spools.stiffness[e]
+    for n in range(t.n_dynamic):
+        s.node[i, n].F = vec6()
+    for j in range(s.deforming.own.shape[1]):
+        s.deforming.own[i, j] = so3.ZERO
+    add_channel_wrenches(t, s, i, -so3.ONE)
+    add_pull_wrenches(t, s, i, -so3.ONE)
+    project(t, s, i, x.feedback.column)
+    add_path_forces(t, i, x.q, s.channel.size, so3.ONE, x.feedback.column)
+    add_pull_forces(t, s, i, so3.ONE, x.feedback.column)
+    for j in range(t.nv):
+        x.feedback.column[i, j] = x.feedback.column[i, j] + t.inputs.joint_gain[j, k]
+
+
+@wp.func
+def no_time(x: StepRows, i: int, now: int, time: wp.float64, is_known: bool):
+    """No law needs the time."""
+    ...
+
+
+@wp.func
+def no_inputs(x: StepRows, i: int):
+    """The inputs do not depend on the state."""
+    ...
+
+
+@wp.func
+def no_response(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int):
+    """The inputs do not depend on the state."""
+    ...

@@ -1,0 +1,283 @@
+"""Feedback laws as native code: their derivatives, the motions of kernels against those that Python steps, batches."""
+
+import numpy as np
+import pytest
+from bodies.kinematics_makers import PAD, pad
+from dynamics.small_robots import MATERIAL, looped, pendulum
+
+import lissom as ls
+from lissom.stepping.feedback import native_law
+from lissom.stepping.state import StateDerivative
+
+jnp = pytest.importorskip("jax.numpy")
+STEPS = {"method": "generalized_alpha", "dt": 0.01}
+ADAPTIVE = {"method": "esdirk", "rtol": 1e-7, "atol": 1e-9}
+# Robots whose steps Python may choose otherwise: it searches for contacts after a step, and rounding errors of the tiny
+# error of the first steps change the sizes of the next ones.
+ROUNDING = "touching", "pulled"
+NAMES = ("q", "v", "a", "u", "multipliers")
+
+
+def free():
+    """A free body, a rod on it and a spherical wrist with a motor, under a load that is an expression of time."""
+    robot = ls.Robot("free")
+    robot.add_link("base", ls.RigidBody.box(0.2, 0.1, 0.1, density=300.0), ls.JointFree(damping=0.3))
+    rod = ls.Rod(0.3, ls.SectionCircle(0.02), ls.BasisLegendre(torsion=0, bending_y=1), MATERIAL)
+    robot.add_link("arm", rod, parent="base")
+    robot.add_link("hand", ls.RigidBody.sphere(0.04, density=800.0), ls.JointSpherical(stiffness=0.5), parent="arm")
+    robot.add_tendon("tendon", "arm", (0.0, 0.01))
+    robot.add_joint_actuator("wrist", "hand")
+    robot.add_point_load("load", "hand", force=ls.Expression(["sin(20*t)", "0", "1"], "t"))
+    return robot.build()
+
+
+def pulled():
+    """A hinge and a rod with an elastic tendon, a straight one to the world and a wrench."""
+    robot = ls.Robot("pulled")
+    robot.add_link("upper", ls.RigidBody.cylinder(0.3, 0.02, density=1000.0), ls.JointRevolute((0, 1, 0), damping=0.1))
+    basis = ls.BasisLegendre(bending_y=1, bending_z=1)
+    robot.add_link("lower", ls.Rod(0.3, ls.SectionCircle(0.015), basis, MATERIAL), parent="upper")
+    robot.add_joint_actuator("motor", "upper")
+    robot.add_tendon("elastic", "lower", (0.0, 0.01), stiffness=300.0)
+    robot.add_tendon("straight", path=[ls.PathPoint("lower", (0.0, 0.01, 0.0)), ls.PathPoint(None, (0.3, 0.2, 0.1))])
+    robot.add_wrench_input("push", "lower", directions=(0.0, 0.0, 0.0, 0.0, 1.0, 0.5), frame="world")
+    return robot.build()
+
+
+def touching():
+    """A ball on a hinge with a motor that swings onto the ground."""
+    robot = ls.Robot("touching")
+    ball = ls.RigidBody.sphere(0.05, density=500.0)
+    robot.add_link("ball", ball, ls.JointRevolute((0, 1, 0), damping=0.1), placement=np.eye(4))
+    robot.add_link("hand", ball, ls.JointRevolute((0, 1, 0), damping=0.1), "ball", placement=lifted(0.3, 0.0))
+    robot.add_joint_actuator("motor", "ball")
+    robot.add_joint_actuator("wrist", "hand")
+    robot.add_contact("ground", "hand", ls.ShapePlane(), placement=lifted(0.0, -0.06), stiffness=500.0, radius=0.05)
+    return robot.build()
+
+
+def lifted(x, z):
+    """A placement at (x, 0, z)."""
+    g = np.eye(4)
+    g[[0, 2], 3] = x, z
+    return g
+
+
+def block():
+    """A deformable block on a hinge with a tendon and a pressure inside."""
+    robot = ls.Robot("block")
+    law = ls.HyperelasticSaintVenantKirchhoff(young=2e5, poisson=0.3, damping_time=0.02)
+    body = ls.DeformableBody(ls.KinematicsFunction(pad, 2), ls.DomainCylinder(PAD, 0.01, degree=4), law, 1e3)
+    robot.add_link("body", body, ls.JointRevolute((0, 1, 0), damping=0.01))
+    robot.add_tendon("line", path=[ls.PathBody("body", [(0.0, 0.004, 0.0), (0.05, 0.006, 0.002), (PAD, 0.005, 0.001)])])
+    robot.add_surface_pressure("outside", "body", lambda x: x[1] > -1e-9)
+    return robot.build()
+
+
+ROBOTS = {"free": free, "looped": looped, "pulled": pulled, "block": block, "touching": touching}
+SIZES = {
+    "free": [1.0, 0.01, 0.01, 0.01],
+    "touching": [0.3, 0.1],
+    "looped": [1.0],
+    "pulled": [0.5, 0.003, 1.0, 0.3],
+    "block": [0.05, 20.0],
+}
+
+
+def law_of(name):
+    """A law that depends on the time and on all coordinates and velocities, of the robot's natural inputs."""
+    size = np.array(SIZES[name])
+
+    def law(t, q, v):
+        turns = jnp.arange(1.0, len(size) + 1.0)
+        state = jnp.sum(jnp.sin(q * jnp.arange(1.0, q.size + 1.0))) - jnp.tanh(0.05 * jnp.sum(v))
+        return size * (1.0 + 0.3 * jnp.cos(turns * state + 5.0 * t) + 0.2 * jnp.tanh(0.1 * v[:1] * q[-1]))
+
+    return ls.TracedFunction(law)
+
+
+def start(model, seed=0, lead=()):
+    """A start near the neutral configuration, quaternions turned."""
+    if model.n_rows:
+        return ls.assemble(model)
+    step = 0.1 * np.random.default_rng(seed).uniform(-1, 1, (*lead, model.nv)) * np.minimum(model.dofs.scale, 1.0)
+    return ls.integrate(model, model.neutral(), step)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_derivatives(name):
+    """∂u/∂q in the tangent space and ∂u/∂v are those of converged central differences, and u is that of JAX."""
+    model, law = ROBOTS[name](), law_of(name)
+    native, q, rng = native_law(model, law), start(model), np.random.default_rng(1)
+    v, t = rng.uniform(-1, 1, model.nv), 0.3
+    np.testing.assert_allclose(native.inputs(t, q, v), law(t, q, v), rtol=1e-14)
+    found, zero = native.derivatives(t, q, v), np.zeros(model.nv)
+    for column, (dq, dv) in zip(
+        found.T, [*((e, zero) for e in np.eye(model.nv)), *((zero, e) for e in np.eye(model.nv))]
+    ):
+
+        def slope(h, dq=dq, dv=dv):
+            ends = (native.inputs(t, ls.integrate(model, q, x * dq), v + x * dv) for x in (h, -h))
+            return np.subtract(*ends) / (2.0 * h)
+
+        expected = (4.0 * slope(1e-4) - slope(2e-4)) / 3.0
+        np.testing.assert_allclose(column, expected, rtol=1e-9, atol=1e-10 * max(SIZES[name]))
+
+
+@pytest.mark.parametrize("options", [STEPS, ADAPTIVE], ids=["steps", "adaptive"])
+@pytest.mark.parametrize("name", ROBOTS)
+def test_kernels_against_python(name, options, monkeypatch):
+    """Kernels that evaluate a law take the same steps as Python, which calls it, with the same matrices."""
+    model, law = ROBOTS[name](), law_of(name)
+    given = {"q0": start(model), "controller": law, "t_eval": np.linspace(0.0, 0.1, 5), **options}
+    motion = ls.simulate(model, 0.1, **given)
+    for t, q, v, u in zip(motion.t, motion.q, motion.v, motion.u) if not model.n_rows else ():
+        np.testing.assert_allclose(u, law(t, q, v), rtol=1e-13)
+    monkeypatch.setattr(StateDerivative, "has_native_law", False)
+    other = ls.simulate(model, 0.1, **given)
+    if name in ROUNDING and options is ADAPTIVE:
+        assert np.abs(motion.q - other.q).max() < 1e-7
+        return
+    counts = [(x.statistics.steps, x.statistics.evaluations, x.statistics.jacobians) for x in (motion, other)]
+    assert counts[0] == counts[1]
+    for part in NAMES:
+        one, two = getattr(motion, part), getattr(other, part)
+        np.testing.assert_allclose(one, two, rtol=0, atol=1e-12 * max(1.0, np.abs(two).max(initial=0.0)), err_msg=part)
+
+
+@pytest.mark.parametrize("period", [None, 0.013], ids=["continuous", "sampled"])
+@pytest.mark.parametrize("options", [STEPS, ADAPTIVE], ids=["steps", "adaptive"])
+@pytest.mark.parametrize("name", ["free", "pulled", "touching"])
+def test_batches_are_bit_identical(name, options, period):
+    """The motions of a batch under a law are those that are simulated alone, to the last bit, in common launches."""
+    model = ROBOTS[name]()
+    q0 = start(model, lead=(5,))
+    given = {"controller": law_of(name), "period": period, "t_eval": np.linspace(0.01, 0.06, 4), **options}
+    motions = ls.simulate(model, 0.06, q0, **given)
+    assert "one motion after the other" not in motions.statistics.remark
+    alone = [ls.simulate(model, 0.06, q, **given) for q in q0]
+    for part in NAMES:
+        np.testing.assert_array_equal(getattr(motions, part), [getattr(one, part) for one in alone], err_msg=part)
+    assert motions.statistics.steps == sum(one.statistics.steps for one in alone)
+
+
+def test_batch_of_models():
+    """Models of a batch follow one law, each as if alone."""
+
+    def robot(mass):
+        made = ls.Robot("pendulum")
+        made.add_link("bob", ls.RigidBody(mass, (0, 0, -0.5), (0.1, 0.1, 0.01)), ls.JointRevolute((0, 1, 0)))
+        made.add_joint_actuator("motor", "bob")
+        return made.build()
+
+    models = [robot(mass) for mass in (1.0, 2.0, 3.0)]
+    law = ls.TracedFunction(lambda t, q, v: 5.0 * (jnp.sin(t) - q) - v)
+    for period in (None, 0.02):
+        given = {"controller": law, "period": period, "t_eval": [0.1, 0.2]}
+        motions = ls.simulate(ls.ModelBatch(models), 0.2, **given)
+        for k, model in enumerate(models):
+            np.testing.assert_array_equal(motions.q[k], ls.simulate(model, 0.2, **given).q)
+
+
+@pytest.mark.parametrize("method", ["bdf", "radau", "dop853"])
+def test_other_methods(method):
+    """Methods of other libraries call the native law and take its derivatives; a plain function moves it alike."""
+
+    def plain(t, q, v):
+        return np.array([3.0 * (np.sin(t) - q[0]) - 0.5 * v[0]])
+
+    law = ls.TracedFunction(lambda t, q, v: 3.0 * (jnp.sin(t) - q) - 0.5 * v)
+    ends = [ls.simulate(pendulum(), 1.0, method=method, rtol=1e-9, controller=c).q[-1] for c in (law, plain)]
+    np.testing.assert_allclose(*ends, rtol=1e-7)
+
+
+def test_the_kernel_is_chosen():
+    """ "auto" takes steps in the kernel for a traced law, and CVODE for one in Python."""
+    given = [ls.TracedFunction(lambda t, q, v: -q), lambda t, q, v: -q]
+    methods = [ls.simulate(pendulum(), 0.01, controller=law).statistics.method for law in given]
+    assert methods == ["esdirk", "bdf"]
+
+
+def test_numbers_of_the_law_are_the_present_ones():
+    """A gain that changes between two simulations, in an object or a list, changes the motion."""
+    gains = [5.0]
+    law = ls.TracedFunction(lambda t, q, v: gains[0] * (1.0 - q))
+    ends = []
+    for gain in (5.0, 10.0):
+        gains[0] = gain
+        ends.append(ls.simulate(pendulum(), 0.2, controller=law, **STEPS).q[-1, 0])
+        fresh = ls.TracedFunction(lambda t, q, v, k=gain: k * (1.0 - q))
+        assert ends[-1] == ls.simulate(pendulum(), 0.2, controller=fresh, **STEPS).q[-1, 0]
+    assert ends[1] > 1.5 * ends[0]
+
+
+class Integral:
+    """A law that integrates its error from call to call."""
+
+    def __init__(self):
+        self.z = 0.0
+
+    def __call__(self, t, q, v):
+        self.z = self.z + 0.01 * (1.0 - q)
+        return 5.0 * self.z
+
+
+class Counter:
+    """A law that counts its calls."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, t, q, v):
+        self.calls += 1
+        return -self.calls * q
+
+
+REFUSED = {
+    "integral": (Integral, "uses a value of an earlier call"),
+    "counter": (Counter, "computes another result when it is called again"),
+    "random": (lambda t, q, v: q * np.random.default_rng().normal(), "computes another result when it is called again"),
+    "branch": (lambda t, q, v: -q if q[0] > 0 else q, "branches"),
+    "numpy": (lambda t, q, v: np.sin(q), "gives NumPy"),
+    "number": (lambda t, q, v: [float(q[0])], "makes a Python number"),
+    "shape": (lambda t, q, v: jnp.concatenate([q, v]), "must return an array of shape (1,), got shape"),
+    "sorted": (lambda t, q, v: jnp.sort(jnp.concatenate([q, v]))[:1], "sort"),
+    "size": (lambda t, q, v: jnp.sin(q * jnp.arange(6e4)).sum(keepdims=True), "operations"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("period", [None, 0.01])
+@pytest.mark.parametrize("case", REFUSED)
+def test_laws_that_cannot_be_traced(case, period):
+    """A law with memory, branches, random numbers or too many operations is refused in one line that says why."""
+    function, words = REFUSED[case]
+    function = function() if isinstance(function, type) else function
+    with pytest.raises(ls.ModelError) as caught:
+        ls.simulate(pendulum(), 0.1, controller=ls.TracedFunction(function), period=period)
+    text = str(caught.value)
+    assert text.startswith("controller: ") and words in text and "\n" not in text
+
+
+def test_no_function():
+    """What is no function is refused when it is given."""
+    for wrong in (3.0, None, ls.TracedFunction(jnp.sin)):
+        with pytest.raises(ls.ModelError, match="must be a function made of jax"):
+            ls.TracedFunction(wrong)
+
+
+@pytest.mark.parametrize("options", [STEPS, {"method": "esdirk"}], ids=["steps", "adaptive"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_inputs_that_are_not_finite(options, count):
+    """A law that becomes NaN during the motion ends it with an error that names it, not with a wrong motion."""
+    law = ls.TracedFunction(lambda t, q, v: jnp.sqrt(0.05 - t) + q)
+    with pytest.raises((ls.ShapeError, ls.ConvergenceError), match=r"controller at t=|finds no step"):
+        ls.simulate(pendulum(), 0.1, np.full((count, 1), 0.1)[slice(None) if count > 1 else 0], controller=law,
+                    t_eval=[0.1], **options)  # fmt: skip
+
+
+def test_a_stream_resumes(tmp_path):
+    """A motion under a law that is written to a folder is the one in memory."""
+    law = {"controller": law_of("pulled"), "q0": start(pulled()), **ADAPTIVE}
+    model = pulled()
+    written = ls.simulate(model, 0.05, out=tmp_path / "motion", **law)
+    np.testing.assert_array_equal(written.q, ls.simulate(model, 0.05, **law).q)
