@@ -96,7 +96,8 @@ def contact_pairs(model: Model, q: np.ndarray, anchors: np.ndarray | None) -> Co
     anchor = world.anchors[pair] if anchors is None or not anchors.size else anchors[state, pair]
     N = rows[:, 8:17].reshape(-1, 3, 3)
     kind = world.obstacle_kind[obstacle]
-    is_cell, is_triangle, steep = world.ball_normal[ball].any(axis=1), world.ball_is_triangle[ball] == 1, rows[:, 17:22]
+    is_cell, is_triangle = np.any(world.ball_normal[ball] != 0.0, axis=1), world.ball_is_triangle[ball] == 1
+    steep = rows[:, 17:22]
     depth = np.where(is_cell, steep[:, 4], rows[:, 1])
     return ContactPairs(state, pair, ball, obstacle, kind, depth, rows[:, 5:8], N, steep, anchor, is_cell, is_triangle)
 
@@ -218,8 +219,8 @@ def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray
     is_cell = x.is_cell[:, None, None]
     k = slope * k * np.where(is_cell, -_dot(_applied(R_a, facing), n), 1.0)  # (11) of contact
     edge = [_applied(R_a, edges[..., j : j + 3]) for j in (0, 3)]
-    slopes, rise, bends = [-_dot(e, n) for e in edge], 1j * np.imag(bow[..., :1]), (bow[..., 1:2], bow[..., 2:])
-    pressed = pressures(x.is_triangle[:, None, None], depth - rise, *slopes, *bends)
+    (g_1, g_2), rise = (-_dot(e, n) for e in edge), 1j * np.imag(bow[..., :1])
+    pressed = pressures(x.is_triangle[:, None, None], depth - rise, g_1, g_2, bow[..., 1:2], bow[..., 2:])
     spread = sum(m * e for m, e in zip(pressed[1:], edge))
     depth = np.where(is_cell, pressed[0], depth)
     lever = np.where(is_cell, np.cross(spread, n) / depth, 0.0)  # (15) of contact
