@@ -191,8 +191,12 @@ class DeformableBody(Body):
 
     def _seen(self, x: np.ndarray) -> np.ndarray:
         """Positions of a material point (3,) at the trial θ, shape (k, 3)."""
-        moved = self.motion.samples(x[None])
-        return np.array([moved.positions(q)[0][0] for q in self._trial_q])
+        known = self.trials.seen
+        key = x.tobytes()
+        if key not in known:
+            moved = self.motion.samples(x[None])
+            known[key] = np.array([moved.positions(q)[0][0] for q in self._trial_q])
+        return known[key]
 
     @property
     def feels_fluid(self) -> bool:
@@ -314,7 +318,7 @@ class DeformableBody(Body):
         """Trial motions at small θ."""
         known = self.integrals.checked
         if "trials" not in known:
-            known["trials"] = TrialMoves(self.motion, self.resolution.chosen.quadrature)
+            known["trials"] = shared_by_equals(TrialMoves, self.motion, self.resolution.chosen.quadrature)
         return known["trials"]
 
     @property

@@ -381,6 +381,7 @@ class TrialMoves:
         self.q = np.random.default_rng(0).uniform(-1.0, 1.0, (_TRIALS, kinematics.n)) * limits  # NaN: moves nothing
         self.q[0] = 0.0 * limits
         self.rigid_sections = False
+        self.seen: dict[bytes, np.ndarray] = {}  # positions of material points at q, by point
 
     def _in_blocks(self) -> Iterator[tuple[np.ndarray, Any]]:
         step = max(256, _BLOCK // (12 * self.kinematics.n))

@@ -55,6 +55,8 @@ _UNREAD = {
     "dofs": ("scale", "neutral"),
     "elasticity": ("block_stiffness", "block_damping"),
 }
+# fields of Python functions, which kernels read if they call Python only
+_OF_PYTHON = {"maps": ("pose",), "deforming": ("integrals", "place"), "pulls": ("bodies",)}
 _APART = ("name", "description", "cache", "models", "rods", "frames")
 _OF_KINKS = ("contacts", "spools")
 # functions of time in tables, and the parts of a description that they come from
@@ -261,12 +263,18 @@ def _differing(model: Model, changed: tuple[Model, ...]) -> Iterator[tuple[str, 
             continue
         for field in [part.name for part in fields(group)] if is_dataclass(group) else [""]:
             known = _table(model, name, field)
-            if field in _UNREAD.get(name, ()) or all(same_values(known, _table(x, name, field)) for x in changed):
+            if field in _unread(model, name) or all(same_values(known, _table(x, name, field)) for x in changed):
                 continue
             kind = _FUNCTIONS.get((name, field))
             if kind and all(same_parts(*(getattr(x.description, kind) for x in (model, y))) for y in changed):
                 continue
             yield name, field
+
+
+def _unread(model: Model, name: str) -> tuple[str, ...]:
+    """Fields of a group that no residual of the model reads."""
+    more = () if model.calls_python or model.fills_tables_before_launch else _OF_PYTHON.get(name, ())
+    return (*_UNREAD.get(name, ()), *more)
 
 
 def _along_tables(model: Model, stencil: Stencil, h: float) -> Stencil | None:
@@ -322,7 +330,7 @@ def _moves(model: Model, changed: Model) -> bool:
             if not same_values(a, b):
                 return True
             continue
-        free = (*_LINEAR.get(item.name, ()), *_UNREAD.get(item.name, ()))
+        free = (*_LINEAR.get(item.name, ()), *_unread(model, item.name))
         for part in fields(a):
             if part.name not in free and not same_values(getattr(a, part.name), getattr(b, part.name)):
                 return True
