@@ -240,3 +240,24 @@ def test_arms_of_compositions_stay_in_kernels():
     by_q = ls.inverse_dynamics_derivatives(model, q, v, a)[0]
     both = [ls.inverse_dynamics(model, q + sign * h * axes, v + 0 * axes, a + 0 * axes) for sign in (1, -1)]
     np.testing.assert_allclose(by_q, (both[0] - both[1]).T / (2 * h), rtol=1e-5, atol=1e-7 * np.abs(by_q).max())
+
+
+def test_bodies_in_python_share_compiled_functions():
+    """Purpose: bodies evaluated by JAX whose laws and densities differ in numbers compile their sums over points once,
+    and each has its own forces, those of native code."""
+    motions = [ls.KinematicsFunction(function, 2) for function in (in_python(pad), pad)]
+    domain, q, v = ls.DomainBox(LENGTH, 0.03, 0.02, degree=6), np.array([0.3, 0.1]), np.array([-1.0, 2.0])
+    laws = [ls.HyperelasticUniaxial(young, 0.3, time) for young, time in ((2e5, 0.02), (3e5, 0.05))]
+    one, other = (ls.DeformableBody(motions[0], domain, law, 1e3).integrals for law in laws)
+    assert one._of_points is other._of_points
+    for law, python in zip(laws, (one, other)):
+        native = ls.DeformableBody(motions[1], domain, law, 1e3).integrals
+        own, wanted = python.derivatives(q, v, v), native.derivatives(q, v, v)
+        for name in ("K", "d_q", "b_q"):
+            assert_close(getattr(own, name), getattr(wanted, name))
+        found = [np.zeros(shape) for shape in [(3,), (3, 3), (2, 3), (2, 3, 3), (2, 2), (3,), (3,), (2, 3), (2,), ()]]
+        found += [np.zeros(2), np.zeros((2, 2))]
+        native.native.functions.call(0, [q, v, native.native.table], found)
+        x = python.values(q, v)
+        assert_close(x.g + x.d, found[-2])
+        assert_close(x.U, found[-3])

@@ -10,15 +10,15 @@ Derivatives by design values and fits need many of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, final
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
 from lissom.bodies.evaluation import MotionNodes
 from lissom.bodies.integrals import ShapeIntegrals, inertia, inertia_slopes, material_forces, material_slopes
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives
-from lissom.bodies.materials import Hyperelastic
+from lissom.bodies.materials import constants_of
 from lissom.tracing.code_cache import content_key, stored_code
 from lissom.tracing.graph import Refused, derivative, require_few, run
 from lissom.tracing.native import Code, Traced, code_of, compiled_functions, table_of
@@ -39,44 +39,9 @@ class NativeIntegrals:
     table: np.ndarray
 
 
-class _Constants(NamedTuple):
-    """The constants of a law, without those that are zero.
-
-    Fields:
-        law: the law with the number 1 in place of its constants and of its damping time.
-        names: fields of the law with these constants.
-        entries: for each entry of ηℂ, or of ℂ without damping, the index of its number; -1 for zero.
-        numbers: the constants, then the numbers of ηℂ.
-    """
-
-    law: Hyperelastic
-    names: tuple[str, ...]
-    entries: np.ndarray
-    numbers: np.ndarray
-
-    def put(self, numbers: Any) -> tuple[Hyperelastic, Any]:
-        """The law and ηℂ (9, 9) with traced numbers. The damping time of this law is 1, or 0 without damping."""
-        import jax.numpy as jnp
-
-        entries = jnp.where(self.entries < 0, 0.0, numbers[jnp.maximum(self.entries, 0)])
-        return replace(self.law, **{name: numbers[k] for k, name in enumerate(self.names)}), entries  # type: ignore[type-var]
-
-
-def _constants(law: Hyperelastic) -> _Constants:
-    is_damped = law.damping_time != 0.0
-    known = {field.name: getattr(law, field.name) for field in fields(law)}  # type: ignore[arg-type]
-    names = tuple(name for name, x in known.items() if type(x) in (int, float) and x != 0.0 and name != "damping_time")
-    moduli = (law.damping_time if is_damped else 1.0) * law.moduli()
-    own, entries = np.unique(moduli, return_inverse=True)
-    place = np.where(own == 0.0, -1, len(names) + np.cumsum(own != 0.0) - 1)
-    form = replace(law, **dict.fromkeys(names, 1.0), damping_time=float(is_damped))  # type: ignore[type-var]
-    numbers = np.array([*(known[name] for name in names), *own[own != 0.0]], dtype=np.float64)
-    return _Constants(form, names, place[entries].reshape(9, 9), numbers)
-
-
 def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None, str]:
     """The native functions of a body, or the reason for which there are none."""
-    motion, constants = integrals.motion, _constants(integrals.material)
+    motion, constants = integrals.motion, constants_of(integrals.material)
 
     def values(*given: Any) -> Any:
         p, F, J, F_j, h, v, w, m, numbers = given
