@@ -4,8 +4,8 @@ The force of a contact has kinks: where contact begins, where slipping begins, w
 features of a shape. Differences across a kink are wrong. So only the variables X of the law of contact are differenced
 over design values, since they have no kinks: the constants of the law, the radius, the centre c, the pose R, p and the
 sizes of the obstacle, the rotation R_a of the ball's node, the velocity u of the centre and the spin ω relative to the
-obstacle. With f and m of contact, and the Jacobians J_c, J_ω of the ball relative to the obstacle (anchors), the
-residual r = … − J_cᵀ f − J_ωᵀ m has the derivative
+obstacle, and the normal and the cell of a surface point. With f and m of contact, and the Jacobians J_c, J_ω of the
+ball relative to the obstacle (anchors), the residual r = … − J_cᵀ f − J_ωᵀ m has the derivative
 
     r_p = −(J_c'ᵀ f + J_ω'ᵀ m) − J_cᵀ ∂f/∂X X' − J_ωᵀ ∂m/∂X X'                                            (1)
 
@@ -38,7 +38,8 @@ _STEP = 1e-30  # of the complex step
 _SURELY = 1.0 - 1e-12  # factor of the limit of friction, as in the kernel
 _SMALL = 0.02  # 1 − cos φ below which a series gives G of contact (6)
 _ROWS = 256  # states of all models in one launch
-_SIZES = {"law": 7, "radius": 1, "rise": 1, "size": 3, "c": 3, "R": 9, "p": 3, "R_a": 9, "u": 3, "spin": 3}  # of X
+_SIZES = {"law": 7, "radius": 1, "rise": 1, "size": 3, "c": 3, "R": 9, "p": 3, "R_a": 9, "u": 3, "spin": 3,
+          "facing": 3, "edges": 6}  # of X  # fmt: skip
 _ENDS = np.cumsum(list(_SIZES.values()))
 _E_Z, _ACROSS = np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
 
@@ -173,7 +174,7 @@ def _derivatives_of_part(
 def _smooth_variables(
     moving: Model, model: Model, x: ContactPairs, q: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X (rows, 42), J_c and J_ω (rows, 3, nv) of a model, whose launches are those of `moving`."""
+    """X (rows, 51), J_c and J_ω (rows, 3, nv) of a model, whose launches are those of `moving`."""
     world = model.contacts
     nodes = world.ball_node[x.ball], world.obstacle_node[x.obstacle]
     node, columns = np.unique(nodes, return_inverse=True)
@@ -194,6 +195,7 @@ def _smooth_variables(
         "R": _flat(obstacle[..., :3, :3]), "p": obstacle[..., :3, 3],
         "R_a": _flat(g_a[..., :3, :3]), "u": np.einsum("rij,rj->ri", J_c, speed),
         "spin": np.einsum("rij,rj->ri", J_w, speed),
+        "facing": world.ball_normal[x.ball], "edges": world.ball_cell[x.ball].reshape(-1, 6),
     }  # fmt: skip
     return np.concatenate([parts_of_X[name] for name in _SIZES], axis=-1), J_c, J_w
 
@@ -206,19 +208,16 @@ def _point_jacobians(g: np.ndarray, J: np.ndarray, c: np.ndarray) -> tuple[np.nd
 
 
 def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """f and m on the ball, and the next anchor, from complex X (rows, directions, 42)."""
-    law, radius, rise, size, c, R, p, R_a, u, spin = np.split(X, _ENDS[:-1], axis=-1)
+    """f and m on the ball, and the next anchor, from complex X (rows, directions, 51)."""
+    law, radius, rise, size, c, R, p, R_a, u, spin, facing, edges = np.split(X, _ENDS[:-1], axis=-1)
     k, power, damping, friction, slip_speed, stick, lag = (law[..., j : j + 1] for j in range(7))
     R, R_a = (y.reshape(*y.shape[:-1], 3, 3) for y in (R, R_a))
     depth, n, slope = _distance(x, radius, size, _applied(_transposed(R), c - p), R)
-    facing = x.facing[:, None]
-    k = (
-        slope * k * np.where(facing.any(axis=-1, keepdims=True), -_dot(_applied(R_a, facing), n), 1.0)
-    )  # (11) of contact
-    slopes = [-_dot(_applied(R_a, x.edges[:, None, j]), n) for j in range(2)]
-    pressed = cell_pressures(depth - 1j * np.imag(rise), *slopes)
-    is_cell = facing.any(axis=-1, keepdims=True)
-    spread = sum(m * _applied(R_a, x.edges[:, None, j]) for j, m in enumerate(pressed[1:]))
+    is_cell = x.facing[:, None].any(axis=-1, keepdims=True)
+    k = slope * k * np.where(is_cell, -_dot(_applied(R_a, facing), n), 1.0)  # (11) of contact
+    sides = [_applied(R_a, edge) for edge in np.split(edges, 2, axis=-1)]
+    pressed = cell_pressures(depth - 1j * np.imag(rise), *(-_dot(side, n) for side in sides))
+    spread = sum(m * side for m, side in zip(pressed[1:], sides))
     depth = np.where(is_cell, pressed[0], depth)
     lever = np.where(is_cell, np.cross(spread, n) / depth, 0.0)  # (15) of contact
     swell = 1.0 - damping * (_dot(n, u) + _dot(spin, lever))
