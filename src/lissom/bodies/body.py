@@ -63,6 +63,16 @@ class DeformableBody(Body):
     tip: Any = None
     balls: Any = 32
 
+    def with_field(self, name: str, value: Any) -> DeformableBody:
+        """A copy with another value of a field. Finite elements on the mesh of the body keep it in common."""
+        changes, mesh = {name: value}, getattr(getattr(value, "whole", value), "mesh", None)
+        if name == "domain" and isinstance(self.kinematics, Kinematics):
+            changes["kinematics"] = self.kinematics.on_mesh(self.domain, value)
+        elif name == "kinematics" and isinstance(self.kinematics, Kinematics) and mesh is not None:
+            is_common = self.kinematics.on_mesh(self.domain, mesh) is not self.kinematics
+            changes |= {"domain": mesh} if is_common else {}
+        return replace(self, **changes)
+
     @cached_property
     def _given(self) -> Kinematics:
         """The kinematics, also as an object if it was given as a function."""
