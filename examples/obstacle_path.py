@@ -5,8 +5,9 @@ clamp: radius 1 cm, E = 5 MPa, ν = 0.5, 1000 kg/m³, viscosity 0.1 MPa·s. Its 
 tendons, which run 8 mm from the axis at 120° to each other, ends half-way, at their seam: with it the rod bends into
 an S. Each half bends cubically about both axes and stretches linearly. A wall stands between the rod and the goal.
 
-Plan. For a place of the tip the tensions are those whose equilibrium puts it there, by least squares under u ≥ 0
-with the exact sensitivity: a change of tensions moves the equilibrium by K_t dq = B du, hence the tip by
+Plan. For a place of the tip the tensions are those whose equilibrium puts it there, by `minimize` of the squared
+distance under u ≥ 0 with the exact sensitivity: a change of tensions moves the equilibrium by K_t dq = B du, hence the
+tip by
 
     dp/du = R J_v K_t⁻¹ B                                                                                        (1)
 
@@ -30,7 +31,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
 
 import lissom as ls
 
@@ -102,18 +102,15 @@ def sensitivity(model: ls.Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
 def tensions(model: ls.Model, place: Any, start: np.ndarray) -> tuple[np.ndarray, int]:
     """Tensions within [0, STRONGEST] that bring the tip nearest to a place, shape (3,) [N], and equilibria needed."""
     q = ls.solve_statics(model, start).q
-    count = 0
 
-    def gap(u: np.ndarray) -> np.ndarray:
-        nonlocal q, count
-        q, count = ls.solve_statics(model, u, q).q, count + 1
-        return tip(model, q) - place
+    def distance(values: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+        nonlocal q
+        q = ls.solve_statics(model, values["u"], q).q
+        gap = tip(model, q) - place
+        return 0.5 * gap @ gap, {"u": sensitivity(model, q, values["u"]).T @ gap}
 
-    def slope(u: np.ndarray) -> np.ndarray:
-        return sensitivity(model, ls.solve_statics(model, u, q).q, u)
-
-    exact: Any = slope
-    return least_squares(gap, start, exact, bounds=(0.0, STRONGEST), xtol=1e-12, ftol=1e-14, gtol=1e-14).x, count
+    found = ls.minimize(distance, start={"u": start}, bounds={"u": (0.0, STRONGEST)}, tolerance=1e-12)
+    return found.values["u"], found.calls
 
 
 def plan(model: ls.Model) -> tuple[np.ndarray, int]:

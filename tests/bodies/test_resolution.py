@@ -249,3 +249,22 @@ def test_many_points_are_reduced_to_few():
             for name in few._fields:
                 found, expected = (np.asarray(getattr(x, name)) for x in (few, all_of_them))
                 np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max(initial=1e-9))
+
+
+def test_points_of_a_slightly_changed_body_do_not_jump():
+    """Derivatives of an equilibrium by sizes, moduli and density of a body whose points are reduced equal differences
+    of rebuilt bodies, which choose other points and differ by 1e-7."""
+    bumps = ls.InflationBumps(angles=(0.0, np.pi), sharpness_along=20.0)
+    motion = ls.KinematicsStrain.constant_curvature(L, planar=True, elongation=True, inflation=bumps)
+    law = ls.HyperelasticCompressibleNeoHookean(4e5, 0.2)
+    robot = ls.Robot("inflated", gravity=(0.0, 9.81, 0.0))
+    robot.add_link("arm", body(motion, material=law))
+    robot.add_frame("tip", "arm")
+    robot.add_point_load("load", "arm", force=(0.01, 0.0, 0.02))
+    paths = {"arm.domain.radius": RADIUS, "arm.material.young": 4e5, "arm.density": 1e3}
+    rest = ls.solve_statics(robot.build())
+    found = ls.equilibrium_derivatives(rest, parameters=tuple(paths)).parameters
+    for path, value in paths.items():
+        q = [ls.solve_statics(robot.with_({path: (1.0 + h) * value}).build(), q0=rest.q).q for h in (3e-3, -3e-3)]
+        expected = (q[0] - q[1]) / (6e-3 * value)
+        np.testing.assert_allclose(found[path], expected, rtol=0, atol=3e-4 * np.abs(expected).max(), err_msg=path)

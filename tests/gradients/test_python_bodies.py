@@ -7,6 +7,7 @@ from dynamics.custom_joints import AXIS, OTHER, both, state, universal
 from gradients.moving_robots import changes
 
 import lissom as ls
+from lissom.bodies import native_integrals
 
 
 def moved(model, scheme, steps=20, dt=0.01):
@@ -67,6 +68,29 @@ def test_a_body_of_python_by_differences():
     ways = [changes(model, motion, ls.rollout(model, q, v + x * direction, **options)) for x in (h, -h, 2 * h, -2 * h)]
     slope = (8 * (ways[0] - ways[1]) - (ways[2] - ways[3])) / (12 * h)
     assert np.abs(slope - exact).max() < 1e-7 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("path", ["pad.material.young", "pad.material.poisson", "pad.density"])
+def test_numbers_of_a_body_in_kernels_need_no_code(path, monkeypatch):
+    """Derivatives of an equilibrium by numbers of a body that is native code equal converged differences, and no
+    changed value has code of its own: the tables have these numbers."""
+    from bodies.kinematics_makers import PAD, pad
+
+    law = ls.HyperelasticCompressibleNeoHookean(young=2e4, poisson=0.3, damping_time=0.01)
+    robot = ls.Robot("pad")
+    body = ls.DeformableBody(ls.KinematicsFunction(pad, 2), ls.DomainBox(PAD, 0.03, 0.02, degree=6), law, 1e3)
+    robot.add_link("pad", body, placement=ls.lie.se3_exp([0.0, 0.4, 0.0, 0.0, 0.0, 0.0]))
+    model = robot.build()
+    assert not model.calls_python
+    monkeypatch.setattr(native_integrals, "code_of", None)
+    rest = ls.solve_statics(model)
+    found = ls.equilibrium_derivatives(rest, parameters=[path]).parameters[path]
+    value = model.description.described_values()[path]
+    moved = [ls.solve_statics(model.with_({path: value * (1.0 + 1e-2 * k)}), q0=rest.q).q for k in range(-4, 5)]
+    weights = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0.0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
+    slope = weights @ np.array(moved) / (1e-2 * value)
+    assert np.abs(slope).max() * value > 1e-3
+    np.testing.assert_allclose(found, slope, rtol=0, atol=1e-9 * np.abs(slope).max())
 
 
 def placed(*position):

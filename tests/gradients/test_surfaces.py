@@ -39,6 +39,37 @@ def test_design_values(slip_speed):
     assert_design_slopes(model, PATHS, (q, v, a, held), 1e-5, np.random.default_rng(2))
 
 
+def lying(body):
+    """A body that lies on a plane with its surface, and a state with some penetration."""
+    robot, rng = ls.Robot("lying", gravity=(0.0, 0.0, 0.0)), np.random.default_rng(1)
+    robot.add_link("body", body, ls.JointFree())
+    law = {"damping": 0.3, "friction": 0.4, "slip_speed": 0.1, "stiffness": 1e6, "surface": 3}
+    robot.add_contact("floor", "body", ls.ShapePlane(), **law)
+    model = robot.build()
+    v, a = 0.3 * rng.normal(size=(2, 1, model.nv))
+    turned = np.zeros(model.nv)
+    turned[:6] = 0.02, 0.01, 0.03, 0.0, 0.0, 0.0176
+    return model, ls.integrate(model, model.neutral(), turned)[None], v, a
+
+
+BLOCK = ls.Mesh.of_shape(ls.ShapeBox(0.05, 0.04, 0.036))
+BODIES = {
+    "rod": (ls.Rod(0.1, ls.SectionCircle((0.02, 0.017)), ls.BasisLegendre(bending_y=0), SOFT), "body.section.radius"),
+    "mesh": (
+        ls.RigidBody(0.1, inertia=(1e-4,) * 3, balls=((0, 0, 0, 0.01),), meshes=(BLOCK,)), "body.meshes[0].scale"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_sizes_of_surfaces(kind):
+    """Normals and cells of surface points change with the size of their body, and derivatives include them."""
+    body, path = BODIES[kind]
+    model, q, v, a = lying(body)
+    assert len(ls.contact_forces(model, q)[0].depth) > 2
+    assert_design_slopes(model, [path], (q, v, a, None), 1e-5, np.random.default_rng(2))
+
+
 def test_anchors_by_the_motion():
     """Derivatives of the next anchors by positions and velocities equal differences."""
     model, q, v, _, held = pad(None)

@@ -70,12 +70,29 @@ def test_second_use_neither_differentiates_nor_writes_code(folder, monkeypatch):
 
 
 def test_bodies_of_other_content_have_code_of_their_own(folder):
-    """A constant of a closure, and a number of the material, are part of the key."""
-    stiffer = HyperelasticUniaxial(young=2e5, poisson=0.4, damping_time=0.01)
+    """A constant of a closure, another law and a law without damping are part of the key."""
     linear = HyperelasticLinear(young=1e5, poisson=0.4, damping_time=0.01)
-    forces = [values(body)[10] for body in map(integrals, (1.0, 0.5, 1.0, 1.0), (None, None, stiffer, linear))]
+    undamped = HyperelasticUniaxial(young=1e5, poisson=0.4)
+    forces = [values(body)[10] for body in map(integrals, (1.0, 0.5, 1.0, 1.0), (None, None, undamped, linear))]
     assert len(list(folder.glob("*.json"))) == 4
     assert not any(np.array_equal(forces[0], other) for other in forces[1:])
+
+
+def test_bodies_of_other_moduli_share_code(folder, monkeypatch):
+    """Numbers of the material are in the table: no body needs code of its own for them, and each has its own forces."""
+    first = integrals(1.0)
+    expected = values(first)
+    monkeypatch.setattr(making, "code_of", None)
+    numbers = {"young": 1e5, "poisson": 0.4, "damping_time": 0.01}
+    for name in numbers:
+        other = integrals(1.0, HyperelasticUniaxial(**{**numbers, name: 1.25 * numbers[name]}))
+        found = values(other)
+        assert other.native.functions.address == first.native.functions.address
+        assert len(list(folder.glob("*.json"))) == 1
+        x = other.values(np.array([0.3, -0.2]), np.array([0.1, 0.7]))
+        for k, wanted in ((9, x.U), (10, x.g + x.d), (11, x.d_v)):
+            np.testing.assert_allclose(found[k], wanted, rtol=0, atol=1e-13 * np.abs(wanted).max())
+        assert not np.allclose(found[10], expected[10], rtol=1e-3)
 
 
 def test_poses_come_from_the_cache(folder, monkeypatch):

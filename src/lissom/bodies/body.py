@@ -63,6 +63,16 @@ class DeformableBody(Body):
     tip: Any = None
     balls: Any = 32
 
+    def with_field(self, name: str, value: Any) -> DeformableBody:
+        """A copy with another value of a field. Finite elements on the mesh of the body keep it in common."""
+        changes, mesh = {name: value}, getattr(getattr(value, "whole", value), "mesh", None)
+        if name == "domain" and isinstance(self.kinematics, Kinematics):
+            changes["kinematics"] = self.kinematics.on_mesh(self.domain, value)
+        elif name == "kinematics" and isinstance(self.kinematics, Kinematics) and mesh is not None:
+            is_common = self.kinematics.on_mesh(self.domain, mesh) is not self.kinematics
+            changes |= {"domain": mesh} if is_common else {}
+        return replace(self, **changes)
+
     @cached_property
     def _given(self) -> Kinematics:
         """The kinematics, also as an object if it was given as a function."""
@@ -74,6 +84,13 @@ class DeformableBody(Body):
     def resolution(self) -> Resolution:
         """The choice of quadrature and integrator steps for this body."""
         return shared_by_equals(Resolution, self._given, self.domain, self.material, self.density)
+
+    def with_rules_of(self, other: DeformableBody) -> DeformableBody:
+        """The same body with the points and steps that a body with slightly other numbers has chosen."""
+        made = replace(self)
+        found = self.resolution
+        made.__dict__["resolution"] = replace(found, like=other.resolution)
+        return made
 
     @property
     def motion(self) -> Kinematics:
@@ -191,8 +208,12 @@ class DeformableBody(Body):
 
     def _seen(self, x: np.ndarray) -> np.ndarray:
         """Positions of a material point (3,) at the trial θ, shape (k, 3)."""
-        moved = self.motion.samples(x[None])
-        return np.array([moved.positions(q)[0][0] for q in self._trial_q])
+        known = self.trials.seen
+        key = x.tobytes()
+        if key not in known:
+            moved = self.motion.samples(x[None])
+            known[key] = np.array([moved.positions(q)[0][0] for q in self._trial_q])
+        return known[key]
 
     @property
     def feels_fluid(self) -> bool:
@@ -314,7 +335,7 @@ class DeformableBody(Body):
         """Trial motions at small θ."""
         known = self.integrals.checked
         if "trials" not in known:
-            known["trials"] = TrialMoves(self.motion, self.resolution.chosen.whole)
+            known["trials"] = shared_by_equals(TrialMoves, self.motion, self.resolution.chosen.whole)
         return known["trials"]
 
     @property

@@ -117,19 +117,19 @@ def polynomials(points: np.ndarray, degree: int, low: np.ndarray, high: np.ndarr
 
 
 def compressed(points: np.ndarray, weights: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """A positive rule on a subset of the points, with the same moments up to a degree. It has at most as many points as
-    there are monomials.
+    """A positive rule on a subset of the points, with the same moments up to a degree: the indices of its points, at
+    most as many as there are monomials, and their weights.
 
     Such a rule exists (Tchakaloff). Non-negative least squares finds it (Lawson and Hanson 1974, chapter 23).
     """
     if len(points) <= comb(degree + 3, 3):
-        return points, weights
+        return np.arange(len(points)), weights
     A = polynomials(points, degree, points.min(axis=0), points.max(axis=0))
     A = np.linalg.qr(A * np.sqrt(weights)[:, None])[0] / np.sqrt(weights)[:, None]  # orthonormal for the rule
     kept, w, error = selected(A, weights)
     if not error < _MOMENTS:
         raise ArithmeticError(f"no positive rule of degree {degree}: its moments are off by {error:.1e}")
-    return points[kept], w
+    return kept, w
 
 
 def selected(A: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -60,6 +60,11 @@ class Domain(ABC):
         return False
 
     @property
+    def as_given(self) -> Domain:
+        """The domain on which discrete choices are made, so that they are the same for all design values."""
+        return self
+
+    @property
     @abstractmethod
     def volume(self) -> float:
         """Volume [m³]."""
@@ -79,7 +84,7 @@ class Domain(ABC):
         vertices, triangles = self.surface()
         if len(triangles) <= 4 * n * n:
             return triangle_points(vertices, triangles)
-        return skin_points(vertices, triangles, n * n)
+        return skin_points(vertices, triangles, n * n, self.as_given.surface().vertices)
 
     @abstractmethod
     def check(self, where: str) -> None:
@@ -407,7 +412,7 @@ def surface_balls(domain: Domain, count: int) -> np.ndarray:
     for k in range(3):
         np.add.at(normals, triangles[:, k], doubled)
     normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-300)[:, None]
-    chosen = _spread(vertices, count)
+    chosen = _spread(domain.as_given.surface().vertices, count)
     x, inward = vertices[chosen], -normals[chosen]
     apart = np.linalg.norm(x[:, None] - x[None], axis=-1) + np.where(np.eye(len(x)), np.inf, 0.0)
     largest = domain.volume / (0.5 * np.linalg.norm(doubled, axis=1).sum())

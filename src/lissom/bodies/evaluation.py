@@ -48,6 +48,11 @@ def shared_by_equals(make: Callable[..., Made], *parts: Any) -> Made:
     return _known.setdefault(key, make(*parts)) if found is None else found
 
 
+def equal(a: Any, b: Any) -> bool:
+    """Whether two descriptions are equal. A function is equal only to itself."""
+    return a is b or (type(a) is type(b) and _identity(a) == _identity(b))
+
+
 def _identity(part: Any) -> Any:
     """A key that is equal for equal descriptions. A function is equal only to itself, with the data that it reads."""
     if is_dataclass(part) and not isinstance(part, type):

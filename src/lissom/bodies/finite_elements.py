@@ -29,7 +29,7 @@ import numpy as np
 from lissom.bodies import cubature
 from lissom.bodies.domains import Domain
 from lissom.bodies.enrichment import Enriched
-from lissom.bodies.evaluation import Samples, SamplesOfShapes
+from lissom.bodies.evaluation import Samples, SamplesOfShapes, equal
 from lissom.bodies.kinematics import Kinematics, area_axes
 from lissom.bodies.materials import Hyperelastic
 from lissom.bodies.meshes import EDGES, DomainTetrahedra
@@ -105,7 +105,7 @@ class TetrahedralElements:
     @cached_property
     def nodes(self) -> np.ndarray:
         """Positions of the nodes, shape (m, 3) [m]."""
-        corners = np.asarray(self.mesh.vertices, dtype=np.float64)[self.vertices]
+        corners = self.mesh.positions[self.vertices]
         return 0.5 * (corners[self.ends[:, 0]] + corners[self.ends[:, 1]])
 
     @cached_property
@@ -244,12 +244,16 @@ class KinematicsOfNodes(Kinematics):
         return (jnp.asarray(self.basis[used]) @ q)[local.reshape(len(located.cell), -1)]
 
     def frames(self, points: np.ndarray, q: Any) -> tuple[Any, Any]:
-        """Axes and positions of the cross-sections at points. ∂f/∂x is the mean over the cells that contain a point."""
         import jax
         import jax.numpy as jnp
 
+        F_q, phi = self.frame_shapes(points)
+        return jax.vmap(area_axes)(jnp.eye(3) + jnp.asarray(F_q) @ q), points + jnp.asarray(phi) @ q
+
+    def frame_shapes(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂F/∂θ and shape functions at points. F is the mean of ∂f/∂x over the cells that contain a point."""
         F_q = np.stack([self._slopes(self.elements.around(x)).mean(axis=0) for x in points])
-        return jax.vmap(area_axes)(jnp.eye(3) + jnp.asarray(F_q) @ q), points + jnp.asarray(self.shapes(points)) @ q
+        return F_q, self.shapes(points)
 
     def shapes(self, points: np.ndarray) -> np.ndarray:
         located = self.elements.locate(np.asarray(points))
@@ -314,8 +318,8 @@ class KinematicsFiniteElements(KinematicsOfNodes):
         return basis
 
     def _is_fixed(self) -> np.ndarray:
-        """Mask of the fixed nodes."""
-        nodes, fixed = self.elements.nodes, self.fixed
+        """Mask of the fixed nodes, by their places in the mesh as given."""
+        nodes, fixed = TetrahedralElements(self.mesh.as_given, self.degree).nodes, self.fixed
         if fixed is None:
             return np.zeros(len(nodes), dtype=bool)
         if isinstance(fixed, str):
@@ -325,6 +329,9 @@ class KinematicsFiniteElements(KinematicsOfNodes):
             return np.array([bool(fixed(x)) for x in nodes])
         is_named = np.isin(self.elements.vertices, np.asarray(fixed, dtype=np.int64))
         return np.asarray(is_named[self.elements.ends].all(axis=1))
+
+    def on_mesh(self, old: Any, new: Any) -> KinematicsFiniteElements:
+        return replace(self, mesh=new) if equal(self.mesh, old) else self
 
     def check_elements(self, where: str) -> None:
         """Raise ModelError if the description breaks a rule. Only rules that also hold before a reduction are
@@ -427,6 +434,8 @@ class KinematicsFiniteElements(KinematicsOfNodes):
             return replace(self, degree=2, mesh=replace(self.mesh, degree=max(self.mesh.degree, 4), compress=None))
         mesh, ends = replace(self.mesh, compress=None).halved()
         fixed = self.fixed
+        if fixed is not None and self.mesh.is_reshaped:  # the finer mesh is given in the new shape
+            fixed = self.elements.vertices[self._is_fixed()[: len(self.elements.vertices)]].tolist()
         if not (fixed is None or isinstance(fixed, str) or callable(fixed)):
             fixed = np.flatnonzero(np.isin(ends, np.asarray(fixed, dtype=np.int64)).all(axis=1)).tolist()
         return replace(self, mesh=mesh, fixed=fixed)
@@ -449,6 +458,10 @@ class KinematicsReduced(KinematicsOfNodes):
     def elements(self) -> TetrahedralElements:
         """The elements and their nodes."""
         return self.whole.elements
+
+    def on_mesh(self, old: Any, new: Any) -> KinematicsReduced:
+        whole = self.whole.on_mesh(old, new)
+        return self if whole is self.whole else replace(self, whole=whole)
 
     @cached_property
     def n(self) -> int:

@@ -47,7 +47,7 @@ from lissom.bodies.evaluation import (
 )
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, unpacked
 from lissom.bodies.kinematics import ComposedKinematics, Kinematics
-from lissom.bodies.materials import Hyperelastic, determinant
+from lissom.bodies.materials import Constants, Hyperelastic, constants_of, determinant
 from lissom.errors import ModelError
 from lissom.robot.poses import compiled, in_double
 
@@ -119,6 +119,59 @@ class LinearCoefficients(NamedTuple):
     K2: np.ndarray | None
     K3: np.ndarray | None
     K4: np.ndarray | None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _SumsOverPoints:
+    """Functions of (x, w, m, numbers, θ, θ̇) with the sums of ShapeValues and of ShapeDerivatives over points x with
+    weights w and masses m, for a nonlinear kinematics. All bodies of this kinematics share them, for laws of other
+    numbers too. Those in rows are functions of (w, m, numbers, x, θ̇), x being derivatives of the points of a composed
+    kinematics.
+
+    Args:
+        kinematics: kinematics of the bodies.
+        law, names, entries: fields of `materials.Constants`.
+    """
+
+    kinematics: Any
+    law: Hyperelastic
+    names: tuple[str, ...]
+    entries: np.ndarray
+
+    @cached_property
+    def values(self) -> BatchedFunction:
+        return BatchedFunction(self.values_at, 4)
+
+    @cached_property
+    def derivatives(self) -> BatchedFunction:
+        return BatchedFunction(self.derivatives_at, 4)
+
+    def values_at(self, x: Any, w: Any, m: Any, numbers: Any, q: Any, v: Any) -> tuple[Any, ...]:
+        return self._values(w, m, numbers, self.kinematics.first_derivatives(x, q, v), v)
+
+    def derivatives_at(self, x: Any, w: Any, m: Any, numbers: Any, q: Any, v: Any) -> tuple[Any, ...]:
+        return self._derivatives(w, m, numbers, self.kinematics.second_derivatives(x, q, v), v)
+
+    @cached_property
+    def values_in_rows(self) -> BatchedFunction:
+        return self._in_rows(self._values, FirstDerivatives)
+
+    @cached_property
+    def derivatives_in_rows(self) -> BatchedFunction:
+        return self._in_rows(self._derivatives, SecondDerivatives)
+
+    def _in_rows(self, function: Callable[..., Any], kind: Any) -> BatchedFunction:
+        return BatchedFunction(lambda w, m, numbers, x, v: function(w, m, numbers, unpacked(kind, x, len(v)), v), 3)
+
+    def _values(self, w: Any, m: Any, numbers: Any, x: FirstDerivatives, v: Any) -> tuple[Any, ...]:
+        return *inertia(m, x, v), *material_forces(*self._put(numbers), w, x.F, x.F_j, v)
+
+    def _derivatives(self, w: Any, m: Any, numbers: Any, x: SecondDerivatives, v: Any) -> tuple[Any, ...]:
+        return *inertia_slopes(m, x, v), *material_slopes(*self._put(numbers), w, x, v)
+
+    def _put(self, numbers: Any) -> tuple[Hyperelastic, Any]:
+        return Constants(self.law, self.names, self.entries, np.zeros(0)).put(numbers)
 
 
 @final
@@ -289,18 +342,13 @@ class ShapeIntegrals:
             forces = _linear_forces(self.material, moduli, self.domain.weights, F_j, q, v)
             return (*self._linear_inertia(q, v), *forces)
 
-        def values(w: Any, m: Any, x: FirstDerivatives, v: Any) -> Any:
-            forces = material_forces(self.material, moduli, w, x.F, x.F_j, v)
-            return (*inertia(m, x, v), *forces)
-
-        def any_other(x: Any, w: Any, m: Any, q: Any, v: Any) -> Any:
-            return values(w, m, self.kinematics.first_derivatives(x, q, v), v)
-
         if self.points is not None:
-            return self._summed(values, FirstDerivatives, self.points)
+            return self._summed(self._of_points.values_in_rows, FirstDerivatives, self.points)
         if self._uses_slopes:
             return partial(BatchedFunction(known, 1), self._slopes_of_points)
-        return self._of_bodies(linear if self.kinematics.is_linear else any_other)
+        if self.kinematics.is_linear:
+            return self._of_bodies(linear)
+        return self._over_points(self._of_points.values_at, self._of_points.values)
 
     @cached_property
     def _derivatives(self) -> Callable[..., Any]:
@@ -324,27 +372,32 @@ class ShapeIntegrals:
     @cached_property
     def _derivatives_at_rest(self) -> Callable[..., Any]:
         """Derivatives for nonlinear f at θ̈ = 0, with a cache of recent states."""
-        moduli = self.material.moduli()
-
-        def derivatives(w: Any, m: Any, x: SecondDerivatives, v: Any) -> Any:
-            forces = material_slopes(self.material, moduli, w, x, v)
-            return (*inertia_slopes(m, x, v), *forces)
-
-        def any_other(x: Any, w: Any, m: Any, q: Any, v: Any) -> Any:
-            return derivatives(w, m, self.kinematics.second_derivatives(x, q, v), v)
-
         if self.points is None:
-            return memoized(self._of_bodies(any_other))
-        return memoized(self._summed(derivatives, SecondDerivatives, self.points))
+            return memoized(self._over_points(self._of_points.derivatives_at, self._of_points.derivatives))
+        return memoized(self._summed(self._of_points.derivatives_in_rows, SecondDerivatives, self.points))
 
-    def _summed(self, function: Callable[..., Any], kind: Any, points: EvaluatedPoints) -> Any:
+    @cached_property
+    def _of_points(self) -> _SumsOverPoints:
+        return shared_by_equals(_SumsOverPoints, self.kinematics, *constants_of(self.material)[:-1])
+
+    def _over_points(self, function: Callable[..., Any], shared: BatchedFunction) -> Callable[..., list[np.ndarray]]:
+        """The sums over the points of this body, by a function that all bodies share if it takes points as arrays."""
+        if self.kinematics.takes_arrays:
+            return partial(shared, *self._given, self._numbers)
+        return self._of_bodies(lambda x, w, m, q, v: function(x, w, m, self._numbers, q, v))
+
+    @cached_property
+    def _numbers(self) -> np.ndarray:
+        return constants_of(self.material).numbers
+
+    def _summed(self, inner: BatchedFunction, kind: Any, points: EvaluatedPoints) -> Any:
         """A function of θ and θ̇ as a sum over rows of points. The derivatives of the points are compiled separately
         and cached."""
         weights = [points.weights(part) for part in (self.domain.weights, self.masses)]
-        inner = BatchedFunction(lambda w, m, x, v: function(w, m, unpacked(kind, x, len(v)), v), 2)
 
         def summed(q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
-            found = [inner(*weight, x, v) for *weight, x in zip(*weights, points.by_row(kind, q, v))]
+            rows = zip(*weights, points.by_row(kind, q, v))
+            found = [inner(*weight, self._numbers, x, v) for *weight, x in rows]
             return found[0] if len(found) == 1 else [reduce(np.add, parts) for parts in zip(*found)]
 
         return summed

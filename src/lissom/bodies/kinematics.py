@@ -80,6 +80,10 @@ class Kinematics(ABC):
         """The kinematics with another number of integrator steps; with None the body chooses it."""
         return self
 
+    def on_mesh(self, old: Any, new: Any) -> Kinematics:
+        """The kinematics on the mesh `new` if it is defined on one that is equal to `old`."""
+        return self
+
     def enriched(
         self, domain: Domain, material: Hyperelastic, density: float | Callable[[np.ndarray], float]
     ) -> Enriched | None:
@@ -114,6 +118,10 @@ class Kinematics(ABC):
 
         slope = compiled(jax.jacfwd(lambda q: self.positions(points, q)))
         return np.asarray(slope(np.zeros(self.n)))
+
+    def frame_shapes(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of a linear map, ∂F/∂θ for the cross-sections at points (N, 3), shape (N, 3, 3, n), and shape functions."""
+        return self.shape_gradients(points), self.shapes(points)
 
     def shape_gradients(self, points: np.ndarray) -> np.ndarray:
         """Gradients ∂φ_j/∂x of a linear map at points (N, 3), shape (N, 3, 3, n)."""

@@ -147,13 +147,26 @@ class MaterialFrames:
                 self.compiled[key] = _FramesOfComposition(self.points, places, turning)
             return self.compiled[key].columns
 
+        given = self._of_cells(points, turning)
+
         def plain(q: np.ndarray, v: np.ndarray | None, *, curved: bool, sloped: bool) -> Sequence[np.ndarray]:
+            if given is not None:
+                return [np.asarray(part) for part in _columns_of_cells(curved)(q[0], *given)]
             known = (*key, curved)
             if known not in self.compiled:
-                self.compiled[known] = _compiled_columns(self.kinematics, points, turning, curved)
+                self.compiled[known] = _compiled_columns(_poses(self.kinematics, points, turning), curved)
             return [np.asarray(part) for part in self.compiled[known](q[0])]
 
         return plain
+
+    def _of_cells(self, points: np.ndarray, turning: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """The arguments of `_poses_of_cells` beside θ; None for other kinematics."""
+        if not self.kinematics.is_of_cells:
+            return None
+        key = "cells", points.tobytes(), turning.tobytes()
+        if key not in self.compiled:
+            self.compiled[key] = points, turning, *self.kinematics.frame_shapes(points)
+        return self.compiled[key]
 
 
 @final
@@ -273,17 +286,38 @@ def _poses(kinematics: Kinematics, points: np.ndarray, turning: np.ndarray) -> C
     return poses
 
 
-def _compiled_columns(
-    kinematics: Kinematics, points: np.ndarray, turning: np.ndarray, curved: bool
-) -> Callable[..., Any]:
-    """A function of θ (n,) that returns R, p, S (K, n, 6), ∂S (K, n, n, 6) and ∂²S (K, n, n, n, 6).
-
-    If `curved` is False, ∂²S is empty, shape (K, 0).
-    """
+def _poses_of_cells(q: Any, points: Any, turning: Any, F_q: Any, phi: Any) -> tuple[Any, Any]:
+    """R (K, 3, 3) and p (K, 3) of K frames in bodies of cells, with ∂F/∂θ (K, 3, 3, n) and shape functions φ (K, 3, n).
+    The same compiled function serves all meshes."""
     import jax
     import jax.numpy as jnp
 
-    poses = _poses(kinematics, points, turning)
+    axes = jax.vmap(area_axes)(jnp.eye(3) + F_q @ q)
+    return jnp.where(turning[:, None, None], axes, jnp.eye(3)), points + phi @ q
+
+
+@lru_cache(maxsize=2)
+def _columns_of_cells(curved: bool) -> Callable[..., Any]:
+    return _compiled_columns(_poses_of_cells, curved)
+
+
+def _compiled_columns(poses_of: Callable[..., tuple[Any, Any]], curved: bool) -> Callable[..., Any]:
+    """A function of θ (n,) that returns R, p, S (K, n, 6), ∂S (K, n, n, 6) and ∂²S (K, n, n, n, 6) of a function that
+    returns R and p. Both take further arguments after θ.
+
+    If `curved` is False, ∂²S is empty, shape (K, 0).
+    """
+
+    def of(q: Any, *given: Any) -> tuple[Any, ...]:
+        return _columns_and_slopes(lambda q: poses_of(q, *given), q, curved)
+
+    return compiled(of, **(_UNFUSED if curved else {}))
+
+
+def _columns_and_slopes(poses: Callable[[Any], tuple[Any, Any]], q: Any, curved: bool) -> tuple[Any, ...]:
+    """The results of `_compiled_columns` for poses as a function of θ."""
+    import jax
+    import jax.numpy as jnp
 
     def columns(q: Any) -> Any:
         (R, _), (R_q, p_q) = poses(q), jax.jacfwd(poses)(q)
@@ -301,15 +335,12 @@ def _compiled_columns(
         S_q = jnp.moveaxis(S_q, -1, 2)
         return S_q, (S_q, S)
 
-    def everything(q: Any) -> tuple[Any, ...]:
-        R, p = poses(q)
-        if not curved:
-            _, (S_q, S) = with_slopes(q)
-            return R, p, S, S_q, jnp.zeros((len(points), 0))
-        S_qq, (S_q, S) = jax.jacfwd(with_slopes, has_aux=True)(q)
-        return R, p, S, S_q, jnp.moveaxis(S_qq, -1, 3)
-
-    return compiled(everything, **(_UNFUSED if curved else {}))
+    R, p = poses(q)
+    if not curved:
+        _, (S_q, S) = with_slopes(q)
+        return R, p, S, S_q, jnp.zeros((len(p), 0))
+    S_qq, (S_q, S) = jax.jacfwd(with_slopes, has_aux=True)(q)
+    return R, p, S, S_q, jnp.moveaxis(S_qq, -1, 3)
 
 
 class _Area(NamedTuple):

@@ -18,14 +18,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, final
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.poses import compiled, failure, result_shape
+from lissom.robot.poses import captured, compiled, failure, result_shape
 
 _NO_STRESS = 1e-8  # largest stress of a user's law in the undeformed shape, relative to its moduli
 
@@ -59,6 +60,42 @@ class Hyperelastic(ABC):
         import jax.numpy as jnp
 
         return 0.5 * (F.T @ F - jnp.eye(3))
+
+
+class Constants(NamedTuple):
+    """The constants of a law, without those that are zero. Laws of other numbers share compiled functions.
+
+    Fields:
+        law: the law with the number 1 in place of its constants and of its damping time.
+        names: fields of the law with these constants.
+        entries: for each entry of ηℂ, or of ℂ without damping, the index of its number; -1 for zero.
+        numbers: the constants, then the numbers of ηℂ.
+    """
+
+    law: Hyperelastic
+    names: tuple[str, ...]
+    entries: np.ndarray
+    numbers: np.ndarray
+
+    def put(self, numbers: Any) -> tuple[Hyperelastic, Any]:
+        """The law and ηℂ (9, 9) with traced numbers. The damping time of this law is 1, or 0 without damping."""
+        import jax.numpy as jnp
+
+        entries = jnp.where(self.entries < 0, 0.0, numbers[np.maximum(self.entries, 0)])
+        return replace(self.law, **{name: numbers[k] for k, name in enumerate(self.names)}), entries  # type: ignore[type-var]
+
+
+def constants_of(law: Hyperelastic) -> Constants:
+    """The constants of a law."""
+    is_damped = law.damping_time != 0.0
+    known = {field.name: getattr(law, field.name) for field in fields(law)}  # type: ignore[arg-type]
+    names = tuple(name for name, x in known.items() if type(x) in (int, float) and x != 0.0 and name != "damping_time")
+    moduli = (law.damping_time if is_damped else 1.0) * law.moduli()
+    own, entries = np.unique(moduli, return_inverse=True)
+    place = np.where(own == 0.0, -1, len(names) + np.cumsum(own != 0.0) - 1)
+    form = replace(law, **dict.fromkeys(names, 1.0), damping_time=float(is_damped))  # type: ignore[type-var]
+    numbers = np.array([*(known[name] for name in names), *own[own != 0.0]], dtype=np.float64)
+    return Constants(form, names, place[entries].reshape(9, 9), numbers)
 
 
 def lame(young: float, poisson: float) -> tuple[float, float]:
@@ -268,12 +305,7 @@ class HyperelasticFunction(Hyperelastic):
 
     def _at_rest(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """W, ∂W/∂F and ∂²W/∂F² at F = 1."""
-        import jax
-
-        law = self.energy_density
-        parts = compiled(lambda F: (law(F), jax.jacfwd(law)(F), jax.jacfwd(jax.jacfwd(law))(F)))(np.eye(3))
-        W, stress, tangent = map(np.asarray, parts)
-        return W, stress, tangent
+        return _at_rest(self.function, captured(self.function))
 
     def energy_density(self, F: Any) -> Any:
         return self.function(F)
@@ -282,6 +314,16 @@ class HyperelasticFunction(Hyperelastic):
         tangent = self._at_rest()[2].reshape(9, 9)
         symmetric = isotropic(0.0, 0.5)
         return symmetric @ tangent @ symmetric
+
+
+@lru_cache(maxsize=64)
+def _at_rest(law: Callable[[Any], Any], data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """W, ∂W/∂F and ∂²W/∂F² at F = 1 of a function with the data that it reads; JAX compiles them for seconds."""
+    import jax
+
+    parts = compiled(lambda F: (law(F), jax.jacfwd(law)(F), jax.jacfwd(jax.jacfwd(law))(F)))(np.eye(3))
+    W, stress, tangent = map(np.asarray, parts)
+    return W, stress, tangent
 
 
 def determinant(F: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from lissom.bodies.domains import MOST_DEGREE, Domain, Quadrature, Surface, chec
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
+from lissom.robot.poses import failure
 
 _FLAT = 1e-12  # smallest volume of a cell, relative to the cube of its longest edge
 EDGES = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
@@ -36,6 +37,14 @@ class DomainTetrahedra(Domain):
             polynomials up to this degree over the whole body exactly. This suits kinematics that are smooth over the
             body: a mesh of thousands of cells is then as fast as a cylinder. Finite elements need None.
         marks: further places by name, points (3,) [m].
+        shape: function that moves the vertices by a few numbers, f(x, **numbers) with x and its result of shape (m, 3)
+            [m]. It moves the marks too. None: the vertices stay.
+        numbers: the numbers by name. They are design values, such as `finger.domain.numbers.waist`.
+        stretch: factors along x, y and z of the vertices and marks, after `shape`; or one factor.
+
+    With `shape` or `stretch`, `fixed` nodes of finite elements, the places "base" and "tip", the points of `compress`
+    and those of contacts are chosen on the vertices as given, and move with them. So they are the same for all numbers.
+    `compress` needs a mesh without a `shape`.
     """
 
     vertices: Numbers
@@ -43,6 +52,9 @@ class DomainTetrahedra(Domain):
     degree: int = 2
     compress: int | None = None
     marks: Mapping[str, Numbers] | None = None
+    shape: Callable[..., np.ndarray] | None = None
+    numbers: Mapping[str, float] | None = None
+    stretch: Numbers = 1.0
 
     @classmethod
     def load(cls, path: str | Path, *, scale: float = 1.0, degree: int = 2, compress: int | None = None,
@@ -64,10 +76,31 @@ class DomainTetrahedra(Domain):
         checks.require(bool(blocks), f"mesh '{path}'", "must hold tetrahedra", [block.type for block in mesh.cells])
         return cls(scale * np.asarray(mesh.points, dtype=np.float64), np.concatenate(blocks), degree, compress, marks)
 
+    @property
+    def is_reshaped(self) -> bool:
+        """Whether the vertices are not those given."""
+        return self.shape is not None or bool(np.any(np.asarray(self.stretch) != 1.0))
+
+    @cached_property
+    def as_given(self) -> DomainTetrahedra:
+        """The mesh with the vertices as given."""
+        return replace(self, shape=None, numbers=None, stretch=1.0) if self.is_reshaped else self
+
+    @cached_property
+    def positions(self) -> np.ndarray:
+        """The vertices after `shape` and `stretch`, shape (m, 3) [m]."""
+        return self._reshaped(np.asarray(self.vertices, dtype=np.float64))
+
+    def _reshaped(self, x: np.ndarray) -> np.ndarray:
+        """Points (m, 3) after `shape` and `stretch`."""
+        if self.shape is not None:
+            x = np.asarray(self.shape(x.copy(), **(self.numbers or {})), dtype=np.float64)
+        return x * np.asarray(self.stretch, dtype=np.float64) if np.any(np.asarray(self.stretch) != 1.0) else x
+
     @cached_property
     def corners(self) -> np.ndarray:
         """Corners of each cell, shape (k, 4, 3) [m]."""
-        return np.asarray(self.vertices, dtype=np.float64)[np.asarray(self.cells, dtype=np.int64)]
+        return self.positions[np.asarray(self.cells, dtype=np.int64)]
 
     @cached_property
     def volumes(self) -> np.ndarray:
@@ -83,7 +116,7 @@ class DomainTetrahedra(Domain):
     def halved(self) -> tuple[DomainTetrahedra, np.ndarray]:
         """The mesh with each cell divided into eight at the middles of its edges; and for each vertex the ends of its
         edge, shape (m, 2). For an old vertex both ends are the vertex itself."""
-        old, cells = np.asarray(self.vertices, dtype=np.float64), np.asarray(self.cells, dtype=np.int64)
+        old, cells = self.positions, np.asarray(self.cells, dtype=np.int64)
         edges, number = np.unique(np.sort(cells[:, EDGES], axis=-1).reshape(-1, 2), axis=0, return_inverse=True)
         all_ten = np.concatenate([cells, len(old) + number.reshape(len(cells), -1)], axis=1)
         new = all_ten[:, _EIGHTHS].reshape(-1, 4)
@@ -92,7 +125,7 @@ class DomainTetrahedra(Domain):
         corners = vertices[new]
         inverted = np.linalg.det(corners[:, 1:] - corners[:, :1]) < 0.0
         new[inverted] = new[inverted][:, [0, 2, 1, 3]]
-        return replace(self, vertices=vertices, cells=new), ends
+        return replace(self.as_given, vertices=vertices, cells=new), ends
 
     def check(self, where: str) -> None:
         vertices = checks.array(self.vertices, (-1, 3), f"{where}: vertices", "must be rows of three finite numbers")
@@ -103,6 +136,7 @@ class DomainTetrahedra(Domain):
             checks.require(
                 False, f"{where}: cells[{k}]", f"must number vertices from 0 to {len(vertices) - 1}", cells[k]
             )
+        self._check_shape(where)
         edge = np.linalg.norm(self.corners - np.roll(self.corners, 1, axis=1), axis=-1).max(axis=1)
         for k in np.flatnonzero(~(self.volumes > _FLAT * edge**3))[:1]:
             rule = "is inverted or flat: its vertices must span a volume > 0 in their order"
@@ -112,6 +146,30 @@ class DomainTetrahedra(Domain):
             checks.integer(self.compress, f"{where}: compress", least=0, most=min(self.degree * 10, MOST_DEGREE))
         for name, point in (self.marks or {}).items():
             checks.array(point, (3,), f"{where}: marks['{name}']", "must be a finite 3-vector")
+
+    def _check_shape(self, where: str) -> None:
+        named = self.numbers is None or isinstance(self.numbers, Mapping)
+        checks.require(named, f"{where}: numbers", "must be numbers by name", self.numbers)
+        for name, value in (self.numbers or {}).items():
+            checks.number(value, f"{where} > numbers > {name}")
+        rule = "must be three numbers > 0, or one"
+        one = np.shape(self.stretch) == ()
+        factors = checks.array(self.stretch, () if one else (3,), f"{where}: stretch", rule)
+        checks.require(bool((factors > 0.0).all()), f"{where}: stretch", rule, self.stretch)
+        if self.shape is None:
+            checks.require(not self.numbers, f"{where}: numbers", "must be left out without a shape", self.numbers)
+            return
+        rule = "must be None with a shape, which makes no polynomials of polynomials"
+        checks.require(self.compress is None, f"{where}: compress", rule, self.compress)
+        where = f"{where}: shape"
+        checks.require(callable(self.shape), where, "must be a function of points (m, 3)", self.shape)
+        x, rule = np.asarray(self.vertices, dtype=np.float64), "must return finite points in the shape of its points"
+        try:
+            moved = np.asarray(self.shape(x.copy(), **(self.numbers or {})), dtype=np.float64)
+        except Exception as error:
+            raise ModelError(f"{where}: must be a function f(x, **numbers); it {failure(error)}") from error
+        checks.require(moved.shape == x.shape, where, f"{rule} {x.shape}; its shape", moved.shape)
+        checks.require(bool(np.isfinite(moved).all()), where, rule, moved)
 
     def cell_quadrature(self) -> Quadrature:
         """Points (k·m, 3) and weights of all cells, cell by cell."""
@@ -123,10 +181,14 @@ class DomainTetrahedra(Domain):
         points, weights = self.cell_quadrature()
         if self.compress is None:
             return Quadrature(points, weights)
+        given = self.as_given.cell_quadrature()
         try:
-            return Quadrature(*cubature.compressed(points, weights, self.compress))
+            kept, w = cubature.compressed(*given, self.compress)
         except ArithmeticError as error:
             raise ModelError(f"mesh: compress: {error}; try a lower one (got {self.compress})") from error
+        if self.is_reshaped:  # stretched: polynomials remain polynomials
+            w = w * np.prod(np.broadcast_to(np.asarray(self.stretch, dtype=np.float64), (3,)))
+        return Quadrature(points[kept], w)
 
     @property
     def volume(self) -> float:
@@ -136,17 +198,18 @@ class DomainTetrahedra(Domain):
     def places(self) -> dict[str, np.ndarray]:
         """ "base" and "tip" are the centres of the boxes around the vertices with least and largest x; "center" is the
         centroid."""
-        used = self.corners.reshape(-1, 3)
+        used, moved = self.as_given.corners.reshape(-1, 3), self.corners.reshape(-1, 3)
         x, near = used[:, 0], 1e-6 * np.ptp(used, axis=0).max()
-        named = {"base": used[x <= x.min() + near], "tip": used[x >= x.max() - near]}
+        named = {"base": moved[x <= x.min() + near], "tip": moved[x >= x.max() - near]}
         found = {name: 0.5 * (ends.min(axis=0) + ends.max(axis=0)) for name, ends in named.items()}
         found["center"] = self.volumes @ self.corners.mean(axis=1) / self.volumes.sum()
-        return found | {name: np.asarray(point, dtype=np.float64) for name, point in (self.marks or {}).items()}
+        marks = {name: np.asarray(point, dtype=np.float64) for name, point in (self.marks or {}).items()}
+        return found | {name: self._reshaped(point[None])[0] for name, point in marks.items()}
 
     def surface(self) -> Surface:
         faces = surfaces.boundary(np.asarray(self.cells, dtype=np.int64))
         used, triangles = np.unique(faces, return_inverse=True)
-        return Surface(np.asarray(self.vertices, dtype=np.float64)[used], triangles.reshape(-1, 3))
+        return Surface(self.positions[used], triangles.reshape(-1, 3))
 
 
 def box_mesh(size: Sequence[float], divisions: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:

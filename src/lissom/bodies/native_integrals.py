@@ -3,6 +3,9 @@
 The user's motion is traced at one point, with the derivatives of `integrals`, to scalar operations (tracing/graph). The
 integrand at a point is a list of numbers; native code sums them over the points of the quadrature, LANES points at a
 time. Numbers that depend on θ only are computed once for a state.
+
+The constants of the material are entries of the table of points, so that bodies of other moduli need no other code.
+Derivatives by design values and fits need many of them.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import numpy as np
 from lissom.bodies.evaluation import MotionNodes
 from lissom.bodies.integrals import ShapeIntegrals, inertia, inertia_slopes, material_forces, material_slopes
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives
+from lissom.bodies.materials import constants_of
 from lissom.tracing.code_cache import content_key, stored_code
 from lissom.tracing.graph import Refused, derivative, require_few, run
 from lissom.tracing.native import Code, Traced, code_of, compiled_functions, table_of
@@ -28,7 +32,7 @@ class NativeIntegrals:
     Fields:
         functions: the values c, P, c_j, P_j, M, c_v, b_v, w_j, e_v, energy, force, D; then the derivatives c_q, b_q and
             e_q at θ̈ = 0, c_jl, P_jl, w_q, c_qdot, b_qdot, e_qdot, w_qdot, K, and by θ̈ pxH and HJ of `integrals`.
-        table: points, weights and masses of the quadrature, as argument of both.
+        table: points, weights and masses of the quadrature and constants of the material, as argument of both.
     """
 
     functions: Traced
@@ -37,20 +41,19 @@ class NativeIntegrals:
 
 def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None, str]:
     """The native functions of a body, or the reason for which there are none."""
-    motion, law = integrals.motion, integrals.material
-    moduli = law.moduli()
+    motion, constants = integrals.motion, constants_of(integrals.material)
 
     def values(*given: Any) -> Any:
-        p, F, J, F_j, h, v, w, m = given
+        p, F, J, F_j, h, v, w, m, numbers = given
         x = FirstDerivatives(p[:, None], F[..., None], J[..., None], F_j[..., None], h[:, None], None)
-        U, g, d, d_v = material_forces(law, moduli, w, x.F, x.F_j, v)
+        U, g, d, d_v = material_forces(*constants.put(numbers), w, x.F, x.F_j, v)
         return *inertia(m, x, v), U, g + d, d_v
 
     def derivatives(*given: Any) -> Any:
-        p, F, J, F_j, H, F_jl, h_q, v, w, m = given
+        p, F, J, F_j, H, F_jl, h_q, v, w, m, numbers = given
         ends = H[..., None], F_jl[..., None], h_q[..., None]
         x = SecondDerivatives(p[:, None], F[..., None], J[..., None], F_j[..., None], *ends)
-        K, d_q = material_slopes(law, moduli, w, x, v)
+        K, d_q = material_slopes(*constants.put(numbers), w, x, v)
         *found, pxH, HJ = inertia_slopes(m, x, v)
         return *found, K + d_q, pxH, HJ
 
@@ -68,25 +71,27 @@ def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None,
         h = along(along(p))
         F_jl = _symmetric(np.moveaxis(by(F_j, q), (2, 3), (0, 1)))
         J, F_j, h_q = J.T, np.moveaxis(F_j, -1, 0), by(h, q).T
-        ends = [v, row[3:4], row[4:5]]
+        numbers = np.array([graph.input(len(q) + len(v) + len(row) + k) for k in range(len(constants.numbers))])
+        ends = [v, row[3:4], row[4:5], numbers]
         functions = [
             (graph, run(graph, values, [p, F, J, F_j, h, *ends])),
             (graph, run(graph, derivatives, [p, F, J, F_j, H, F_jl, h_q, *ends])),
         ]
         require_few(max(graph.count(results) for _, results in functions))
-        table = table_of(graph, [results for _, results in functions], row.tolist(), (3, 4))
-        return code_of(functions, [len(q), len(v), len(row)], table)
+        entries = [*row.tolist(), *numbers.tolist()]
+        table = table_of(graph, [results for _, results in functions], entries, (3, 4), common=len(numbers))
+        return code_of(functions, [len(q), len(v), len(entries)], table)
 
     try:
         nodes = motion.nodes
-        key = content_key("integrals", *nodes[:1], *nodes[2:], law, moduli)
+        key = content_key("integrals", *nodes[:1], *nodes[2:], *constants[:3])
         code = stored_code(key, lambda: made(nodes))
     except Refused as error:
         return None, str(error)
     assert code.table is not None
     points, weights, masses = integrals.domain.points, integrals.domain.weights, integrals.masses
-    filled = code.table.filled(np.column_stack([points, weights, masses]))
-    return NativeIntegrals(compiled_functions(code), filled), ""
+    rows = np.column_stack([points, weights, masses, np.tile(constants.numbers, (len(points), 1))])
+    return NativeIntegrals(compiled_functions(code), code.table.filled(rows)), ""
 
 
 def _symmetric(nodes: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.bodies.body import DeformableBody
-from lissom.bodies.evaluation import EvaluatedPoints, Places
+from lissom.bodies.evaluation import EvaluatedPoints, Places, shared_by_equals
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, second_along, unpacked
 from lissom.bodies.kinematics import Kinematics, check_function
 from lissom.bodies.native_pulls import (
@@ -415,7 +415,7 @@ def _pulls_on(
     points = body.integrals.points
     if points is not None and all(isinstance(pull, LinePull | EyeletPull) for pull in pulls):
         return LengthPulls(body.motion, points, pulls, (0,) * len(pulls))
-    return BodyPulls(body.motion, pulls)
+    return shared_by_equals(BodyPulls, body.motion, pulls)
 
 
 def check_pull(body: DeformableBody, item: PathBody | BodyChamber | SurfacePressure, where: str) -> None:

@@ -79,6 +79,8 @@ class Chosen(NamedTuple):
     quadrature: Quadrature
     whole: Quadrature  # before the reduction to few points; otherwise the same
     counts: tuple[int, ...] | None  # points of the three rules; None for given points
+    sizes: tuple[int, ...]  # from which `_makers` made the rules
+    kept: np.ndarray  # indices of those points of `whole` that are in `quadrature`
     steps: int | None  # of the motion; None for given steps or a motion without steps
     left: float  # the error (1); 0 if nothing was chosen
 
@@ -108,12 +110,16 @@ class Resolution:
 
     Args:
         kinematics, domain, material, density: description of the body.
+        like: the choice for a body with slightly other numbers, which is taken over: the same points of the rules, with
+            weights in the same ratios to those of the whole rule, and the same steps. Differences of both bodies then
+            have no jumps.
     """
 
     kinematics: Kinematics
     domain: Domain
     material: Hyperelastic
     density: float | Callable[[np.ndarray], float]
+    like: Resolution | None = None
 
     @cached_property
     def _references(self) -> list[Any]:
@@ -124,19 +130,49 @@ class Resolution:
     def chosen(self) -> Chosen:
         """Quadrature points and integrator steps. Given ones are not changed."""
         motion, domain = self.kinematics, self.domain
-        quadrature, counts, left = Quadrature(domain.points, domain.weights), None, 0.0
+        if self.like is not None:
+            return self._same_choice(self.like.chosen)
+        quadrature, counts, sizes, left = Quadrature(domain.points, domain.weights), None, (), 0.0
         if isinstance(domain, SweptDomain) and domain.is_chosen_by_body and not motion.is_of_cells:
-            rules, left = self._rules(domain)
-            quadrature, counts = domain.product(*rules), tuple(len(rule.at) for rule in rules)
+            sizes, left = self._sizes(domain)
+            quadrature, counts = self._product(domain, sizes)
         steps = None
         if motion.chooses_steps:
             steps, off = self._steps()
             motion, left = motion.stepped(steps), max(left, off)
-        whole = quadrature
+        whole, kept = quadrature, np.arange(len(quadrature.weights))
         if counts is not None and len(whole.weights) > _MANY:
-            quadrature, off = self._reduced(motion, whole)
-            left = max(left, off)
-        return Chosen(motion, quadrature, whole, counts, steps, left)
+            kept, weights, off = self._reduced(motion, whole)
+            quadrature, left = Quadrature(whole.points[kept], weights), max(left, off)
+        return Chosen(motion, quadrature, whole, counts, sizes, kept, steps, left)
+
+    def _same_choice(self, other: Chosen) -> Chosen:
+        """The choice of a body with other numbers."""
+        motion, domain = self.kinematics, self.domain
+        motion = motion if other.steps is None else motion.stepped(other.steps)
+        if other.counts is None or not isinstance(domain, SweptDomain):
+            given = Quadrature(domain.points, domain.weights)
+            return other._replace(kinematics=motion, quadrature=given, whole=given)
+        whole, _ = self._product(domain, other.sizes)
+        share = other.quadrature.weights / other.whole.weights[other.kept]
+        few = Quadrature(whole.points[other.kept], whole.weights[other.kept] * share)
+        return other._replace(kinematics=motion, quadrature=few, whole=whole)
+
+    def _makers(self, domain: SweptDomain) -> list[Callable[[int], Line]]:
+        """Functions that make the three one-dimensional rules of given sizes."""
+        motion, along = self.kinematics, domain.degree_along
+        turning = motion.breaks_around if domain.goes_round else ()
+        given = None if along is None else cubature.line_of_degree(along)
+        return [
+            lambda count: cubature.line(count, motion.breaks) if given is None else given,
+            cubature.radii if turning else cubature.line,
+            (lambda count: cubature.circle(count, turning)) if domain.goes_round else cubature.line,
+        ]
+
+    def _product(self, domain: SweptDomain, sizes: Sequence[int]) -> tuple[Quadrature, tuple[int, ...]]:
+        """The rule whose one-dimensional rules have given sizes, and the numbers of their points."""
+        rules = [make(size) for make, size in zip(self._makers(domain), sizes)]
+        return domain.product(rules[0], rules[1], rules[2]), tuple(len(rule.at) for rule in rules)
 
     def check(self, where: str) -> None:
         """Raise ModelError unless positions, strains and density are finite in the undeformed shape."""
@@ -162,22 +198,17 @@ class Resolution:
             text = f"its integrals are off by {self.chosen.left:.1e}, with no more points and steps to take"
             warnings.warn(f"{where}: {text} ({self.chosen.words})", AccuracyWarning, stacklevel=6)
 
-    def _rules(self, domain: SweptDomain) -> tuple[tuple[Line, Line, Line], float]:
-        """The three one-dimensional rules, and the error (1) of the worst of them."""
+    def _sizes(self, domain: SweptDomain) -> tuple[tuple[int, ...], float]:
+        """The sizes of the three one-dimensional rules, and the error (1) of the worst of them."""
         motion = self.kinematics
         turning = motion.breaks_around if domain.goes_round else ()
         ladders = [_ALONG, _ACROSS, (_ON_ARCS if turning else _AROUND) if domain.goes_round else _ACROSS]
-        makers = [
-            lambda count: cubature.line(count, motion.breaks),
-            cubature.radii if turning else cubature.line,
-            (lambda count: cubature.circle(count, turning)) if domain.goes_round else cubature.line,
-        ]
+        makers = self._makers(domain)
         places, errors = [0, 0, 0], [np.zeros(0)] * 3
         rules = [makers[0](5), makers[1](2), makers[2](6 if domain.goes_round else 2)]
         for k in (0, 2, 1):
             if k == 0 and domain.degree_along is not None:
-                rules[0] = cubature.line_of_degree(domain.degree_along)
-                ladders[0], makers[0], errors[0] = (0,), lambda _, given=rules[0]: given, np.zeros(1)
+                ladders[0], errors[0], rules[0] = (0,), np.zeros(1), makers[0](0)
                 continue
 
             def measured(count: int, k: int = k) -> _Measured:
@@ -193,14 +224,16 @@ class Resolution:
             k = min((k for k in range(3) if places[k] > 0), key=lambda k: errors[k][places[k] - 1])
             places[k] -= 1
             rules[k] = makers[k](ladders[k][places[k]])
-        return (rules[0], rules[1], rules[2]), float(max(row[place] for row, place in zip(errors, places)))
+        sizes = tuple(ladder[place] for ladder, place in zip(ladders, places))
+        return sizes, float(max(row[place] for row, place in zip(errors, places)))
 
-    def _reduced(self, motion: Kinematics, whole: Quadrature) -> tuple[Quadrature, float]:
-        """A rule on few points of a rule that has the same integrals, and its error (1). The rule itself if the body
-        has too many coordinates, or if that fails."""
+    def _reduced(self, motion: Kinematics, whole: Quadrature) -> tuple[np.ndarray, np.ndarray, float]:
+        """Few points of a rule and weights that have the same integrals: the indices of the points, their weights and
+        the error (1). All points if the body has too many coordinates, or if that fails."""
+        everything = np.arange(len(whole.weights)), whole.weights, 0.0
         rows = 1 + 3 + 3 * motion.n
         if rows * (rows + 1) // 2 + motion.n * (motion.n + 3) // 2 > _MOST_FUNCTIONS:
-            return whole, 0.0
+            return everything
         weights, moved = whole.weights / whole.weights.sum(), motion.samples(whole.points)
         root = np.sqrt(weights)[:, None]
         known, idle = root.copy(), 0
@@ -211,12 +244,12 @@ class Resolution:
             if idle == _IDLE or 2 * known.shape[1] > len(weights):
                 break
         if 2 * known.shape[1] > len(weights):
-            return whole, 0.0
+            return everything
         kept, found, _ = cubature.selected(known / root, weights)
         few = Quadrature(whole.points[kept], found * whole.weights.sum())
         fine, coarse = (self._measured(motion, rule, self._random_shapes(3, 4)) for rule in (whole, few))
         error = max(_difference(coarse, fine), _difference(self._measured(motion, few), self._measured(motion, whole)))
-        return (few, error) if error < TOLERANCE else (whole, 0.0)
+        return (kept, few.weights, error) if error < TOLERANCE else everything
 
     def _functions(self, rule: Quadrature, moved: Any, q: np.ndarray) -> np.ndarray:
         """The functions (2) at the points of a rule at one θ, shape (N, m)."""
@@ -469,6 +502,7 @@ class TrialMoves:
         self.q = np.random.default_rng(0).uniform(-1.0, 1.0, (_TRIALS, kinematics.n)) * limits  # NaN: moves nothing
         self.q[0] = 0.0 * limits
         self.rigid_sections = False
+        self.seen: dict[bytes, np.ndarray] = {}  # positions of material points at q, by point
 
     def _in_blocks(self) -> Iterator[tuple[np.ndarray, Any]]:
         step = max(256, _BLOCK // (12 * self.kinematics.n))

@@ -4,8 +4,8 @@ The force of a contact has kinks: where contact begins, where slipping begins, w
 features of a shape. Differences across a kink are wrong. So only the variables X of the law of contact are differenced
 over design values, since they have no kinks: the constants of the law, the radius, the centre c, the pose R, p and the
 sizes of the obstacle, the rotation R_a of the ball's node, the velocity u of the centre and the spin ω relative to the
-obstacle. With f and m of contact, and the Jacobians J_c, J_ω of the ball relative to the obstacle (anchors), the
-residual r = … − J_cᵀ f − J_ωᵀ m has the derivative
+obstacle, and the normal and the cell of a surface point. With f and m of contact, and the Jacobians J_c, J_ω of the
+ball relative to the obstacle (anchors), the residual r = … − J_cᵀ f − J_ωᵀ m has the derivative
 
     r_p = −(J_c'ᵀ f + J_ω'ᵀ m) − J_cᵀ ∂f/∂X X' − J_ωᵀ ∂m/∂X X'                                            (1)
 

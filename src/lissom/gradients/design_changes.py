@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from threading import RLock
@@ -26,12 +27,14 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.bodies.body import DeformableBody
 from lissom.errors import ModelError
 from lissom.launch.workspace import write_model
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model, with_groups
 from lissom.model.redesign import described, same_parts, same_values
 from lissom.robot.paths import number_at, with_each
+from lissom.robot.robot import Robot
 
 SHARE = 1e-4  # step of the differences over a value, or over the largest number of its array
 CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
@@ -55,6 +58,8 @@ _UNREAD = {
     "dofs": ("scale", "neutral"),
     "elasticity": ("block_stiffness", "block_damping"),
 }
+# fields of Python functions, which kernels read if they call Python only
+_OF_PYTHON = {"maps": ("pose",), "deforming": ("integrals", "place"), "pulls": ("bodies",)}
 _APART = ("name", "description", "cache", "models", "rods", "frames")
 _OF_KINKS = ("contacts", "spools")
 # functions of time in tables, and the parts of a description that they come from
@@ -196,7 +201,21 @@ def _models(model: Model, path: str, index: tuple[int, ...], steps: tuple[float,
     """The models with one number changed by each of some steps."""
     value, array = _value(model, path)
     values = [_changed(value, array, index, step) for step in steps]
-    return tuple(described(model, robot) for robot in with_each(model.description, path, values))
+    return tuple(_described(model, robot) for robot in with_each(model.description, path, values))
+
+
+def _described(model: Model, robot: Robot) -> Model:
+    """The model of a description that differs slightly from that of a model. Its deformable bodies keep the quadrature
+    points of the first ones, which would jump otherwise."""
+    links = {}
+    for name, link in robot.links.items():
+        first = model.description.links[name].body
+        if isinstance(link.body, DeformableBody) and isinstance(first, DeformableBody) and link.body is not first:
+            links[name] = replace(link, body=link.body.with_rules_of(first))
+    if links:
+        robot = copy(robot)
+        robot.links = robot.links | links
+    return described(model, robot)
 
 
 def _stencil(model: Model, path: str, index: tuple[int, ...]) -> Stencil:
@@ -261,12 +280,18 @@ def _differing(model: Model, changed: tuple[Model, ...]) -> Iterator[tuple[str, 
             continue
         for field in [part.name for part in fields(group)] if is_dataclass(group) else [""]:
             known = _table(model, name, field)
-            if field in _UNREAD.get(name, ()) or all(same_values(known, _table(x, name, field)) for x in changed):
+            if field in _unread(model, name) or all(same_values(known, _table(x, name, field)) for x in changed):
                 continue
             kind = _FUNCTIONS.get((name, field))
             if kind and all(same_parts(*(getattr(x.description, kind) for x in (model, y))) for y in changed):
                 continue
             yield name, field
+
+
+def _unread(model: Model, name: str) -> tuple[str, ...]:
+    """Fields of a group that no residual of the model reads."""
+    more = () if model.calls_python or model.fills_tables_before_launch else _OF_PYTHON.get(name, ())
+    return (*_UNREAD.get(name, ()), *more)
 
 
 def _along_tables(model: Model, stencil: Stencil, h: float) -> Stencil | None:
@@ -322,7 +347,7 @@ def _moves(model: Model, changed: Model) -> bool:
             if not same_values(a, b):
                 return True
             continue
-        free = (*_LINEAR.get(item.name, ()), *_UNREAD.get(item.name, ()))
+        free = (*_LINEAR.get(item.name, ()), *_unread(model, item.name))
         for part in fields(a):
             if part.name not in free and not same_values(getattr(a, part.name), getattr(b, part.name)):
                 return True
@@ -347,7 +372,7 @@ def changed_model(model: Model, path: str, change: np.ndarray) -> tuple[Model, f
     for index in np.ndindex(*change.shape):
         if change[index] != 0.0:
             value = _changed(value, _value_of(value), index, float(change[index]))
-    return described(model, model.description.with_({path: value})), size
+    return _described(model, model.description.with_({path: value})), size
 
 
 def _value_of(value: Any) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import pi
 from typing import Any, NamedTuple, final
@@ -37,6 +37,10 @@ class Body(ABC):
     @abstractmethod
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
+
+    def with_field(self, name: str, value: Any) -> Body:
+        """A copy with another value of a field, and of the fields that must agree with it."""
+        return replace(self, **{name: value})  # type: ignore[type-var]
 
     @property
     def is_slender(self) -> bool:

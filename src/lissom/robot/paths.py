@@ -32,6 +32,7 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.actuators import Chamber, Tendon
+from lissom.robot.bodies import Body
 from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.robot import PARTS, Link, Robot
 
@@ -340,7 +341,8 @@ def _replaced(here: Any, steps: Steps, value: Any) -> Any:
         points = np.asarray(_replaced(here.c, rest, value), dtype=np.float64)
         return type(here)(here.t, points, here.k, here.extrapolate)
     if not isinstance(step, list):
-        return replace(here, **{step: _replaced(getattr(here, step), rest, value)})
+        new = _replaced(getattr(here, step), rest, value)
+        return here.with_field(step, new) if isinstance(here, Body) else replace(here, **{step: new})
     key = step[0]
     new = _replaced(here[key], rest, value)
     if isinstance(here, Mapping):

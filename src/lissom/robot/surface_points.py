@@ -23,6 +23,8 @@ DEFAULT = 16  # cells along an edge of a face
 _AROUND = 6  # points around an outline, for each point along an edge
 _INSET = 2e-3  # part of half a length by which the last balls of a cylinder lie inside its ends
 _SMALL = 0.2  # area of a triangle that shares a cell, as a part of that of the cell
+_ASIDE = np.array([0.5772, 0.6931, 0.4320])  # gives edges a sign that does not change with small changes of a mesh
+_TIE = 1e-9  # and decides between equal components of a normal
 _FLAT = 0.9  # least cosine of the angles between the surfaces that meet at a point with a cell
 COLUMNS = 17
 
@@ -181,19 +183,21 @@ def _area(outline: np.ndarray) -> float:
     return 0.5 * abs(float(_cross(outline, np.roll(outline, -1, axis=0)).sum()))
 
 
-def skin_points(vertices: np.ndarray, triangles: np.ndarray, most: int) -> np.ndarray:
-    """At most about `most` vertices of a surface of triangles, spread over it, with the areas nearest to them."""
+def skin_points(vertices: np.ndarray, triangles: np.ndarray, most: int, places: np.ndarray | None = None) -> np.ndarray:
+    """At most about `most` vertices of a surface of triangles, spread over it, with the areas nearest to them. The
+    distances are those of `places` of the vertices; None: of the vertices."""
     a, b, c = np.moveaxis(vertices[triangles], 1, 0)
     own, sizes, third = np.zeros(vertices.shape), np.zeros(len(vertices)), np.cross(b - a, c - a) / 6.0
     np.add.at(own, triangles.ravel(), np.repeat(third, 3, axis=0))
     np.add.at(sizes, triangles.ravel(), np.repeat(np.linalg.norm(third, axis=1), 3))
     used = np.flatnonzero(own.any(axis=1))
     points, own = vertices[used], own[used]
-    chosen, nearest = [0], np.linalg.norm(points - points[0], axis=1)
+    apart = points if places is None else places[used]
+    chosen, nearest = [0], np.linalg.norm(apart - apart[0], axis=1)
     owner = np.zeros(len(points), dtype=int)
     while len(chosen) < min(most, len(points)) and nearest.max() > 0.0:
         chosen.append(int(np.argmax(nearest)))
-        distance = np.linalg.norm(points - points[chosen[-1]], axis=1)
+        distance = np.linalg.norm(apart - apart[chosen[-1]], axis=1)
         owner[distance < nearest] = len(chosen) - 1
         nearest = np.minimum(nearest, distance)
     areas, whole = np.zeros((len(chosen), 3)), np.zeros(len(chosen))
@@ -201,7 +205,8 @@ def skin_points(vertices: np.ndarray, triangles: np.ndarray, most: int) -> np.nd
     np.add.at(whole, owner, sizes[used])
     rows = _with_normals(points[chosen], areas)
     half = 0.5 * np.sqrt(rows[:, 4] * (rows[:, 4] > _FLAT * whole))[:, None]
-    across = np.cross(rows[:, 5:8], np.eye(3)[np.argmin(np.abs(rows[:, 5:8]), axis=1)])
+    least = np.argmin(np.abs(rows[:, 5:8]) + _TIE * np.arange(3), axis=1)
+    across = np.cross(rows[:, 5:8], np.eye(3)[least])
     across /= np.maximum(np.linalg.norm(across, axis=1), 1e-300)[:, None]
     rows[:, 8:11], rows[:, 11:14] = half * across, half * np.cross(rows[:, 5:8], across)
     return rows
@@ -272,7 +277,8 @@ def _grouped(corners: np.ndarray, cell: np.ndarray) -> np.ndarray:
     np.add.at(spread, cell, weight[:, None, None] * (within + apart[:, :, None] * apart[:, None, :]))
     rows = _with_normals(place, normal)
     values, axes = np.linalg.eigh(spread / total[:, None, None])
-    edges = np.sqrt(3.0 * np.maximum(values[:, 1:], 0.0))[:, None, :] * axes[:, :, 1:]
+    axes = axes[:, :, 1:] * np.where(_ASIDE @ axes[:, :, 1:] < 0.0, -1.0, 1.0)[:, None, :]
+    edges = np.sqrt(3.0 * np.maximum(values[:, 1:], 0.0))[:, None, :] * axes
     rows[:, 8:11], rows[:, 11:14] = edges[..., 0], edges[..., 1]
     rows[:, 14:16] = _bends(corners, weight, cell, place, rows[:, 5:8], edges)
     return rows

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, final
+from weakref import WeakValueDictionary
 
 import numpy as np
 import warp as wp
@@ -149,13 +150,16 @@ def table_of(
     rows: Sequence[int],
     weights: Sequence[int],
     moving: Sequence[int] = (),
+    common: int = 0,
 ) -> Table:
     """The table for functions of the same rows.
 
     Args:
         results: nodes of the results of each function.
         rows, weights, moving: fields of Table.
+        common: number of the last entries of a row that are the same in all rows.
     """
+    of_groups = {rows[0], *rows[len(rows) - common :]} if rows else set()
     bits: dict[int, int] = {}
     outer, inner, count = {}, {}, [0, 0]
     state, free = 4, 8
@@ -163,7 +167,7 @@ def table_of(
     for k in graph.reached(wanted):
         operation, *operands = graph.nodes[k]
         if operation == "input":
-            bits[k] = state if k not in rows else _OUTER if k == rows[0] else _INNER
+            bits[k] = state if k not in rows else _OUTER if k in of_groups else _INNER
         elif operation == "variable":
             bits[k] = free << k
         elif operation == "number":
@@ -610,9 +614,15 @@ def code_of(
     return Code(snippet, tuple(count for _, count in made), None if rows is None else rows.alone())
 
 
+_loaded: WeakValueDictionary[str, Traced] = WeakValueDictionary()
+
+
 def compiled_functions(code: Code) -> Traced:
-    """Compile the functions of a code."""
+    """Compile the functions of a code. While they live, equal codes return the same functions."""
     snippet, operations, _ = code
+    known = _loaded.get(snippet)
+    if known is not None:
+        return known
 
     @wp.func_native(snippet)
     def put_addresses(address: wp.array(dtype=wp.uint64)): ...
@@ -632,4 +642,4 @@ def compiled_functions(code: Code) -> Traced:
 
     address = wp.zeros(len(operations), dtype=wp.uint64, device="cpu")
     wp.launch(traced_functions, 1, [address], device="cpu")
-    return Traced(tuple(map(int, address.numpy())), operations, traced_functions)
+    return _loaded.setdefault(snippet, Traced(tuple(map(int, address.numpy())), operations, traced_functions))
