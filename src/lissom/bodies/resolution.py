@@ -25,10 +25,12 @@ move by fractions of the cell size: each coordinate changes ∂f/∂x by at most
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import version
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -40,8 +42,10 @@ from lissom.bodies.evaluation import in_chunks, shared_by_equals
 from lissom.bodies.kinematics import Kinematics
 from lissom.bodies.materials import Hyperelastic
 from lissom.errors import AccuracyWarning
+from lissom.portable import read_cached, write_cached
 from lissom.robot import checks
 from lissom.robot.poses import compiled
+from lissom.tracing.code_cache import cache_folder, content_key
 
 TOLERANCE = 1e-6
 _ALONG = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 29, 35, 42, 50, 60)  # numbers of Gauss points to try
@@ -49,6 +53,7 @@ _ACROSS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 18)
 _AROUND = (4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 50, 64)  # even, so that both sides of a section are treated alike
 _ON_ARCS = (6, 8, 10, 12, 16, 20, 26, 32, 40, 50, 64, 80, 100)  # Gauss points on each arc between breaks
 _STEPS = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128)
+_ON_DISK = 20_000_000  # largest size of the cache of choices [bytes]
 _MANY = 500  # points above which a rule is reduced
 _KNOWN = 0.1 * TOLERANCE  # part of a function of (2) that counts as a sum of others
 _MOST_FUNCTIONS = 900  # of one θ
@@ -79,8 +84,6 @@ class Chosen(NamedTuple):
     quadrature: Quadrature
     whole: Quadrature  # before the reduction to few points; otherwise the same
     counts: tuple[int, ...] | None  # points of the three rules; None for given points
-    sizes: tuple[int, ...]  # from which `_makers` made the rules
-    kept: np.ndarray  # indices of those points of `whole` that are in `quadrature`
     steps: int | None  # of the motion; None for given steps or a motion without steps
     left: float  # the error (1); 0 if nothing was chosen
 
@@ -92,6 +95,24 @@ class Chosen(NamedTuple):
         parts += [f"reduced to {kept}"] if kept < len(self.whole.weights) else []
         parts += [] if self.steps is None else [f"{self.steps} steps"]
         return f"{', '.join(parts)} chosen, off by {self.left:.1e}" if parts else ""
+
+
+class _Choice(NamedTuple):
+    """The numbers of a choice.
+
+    Fields:
+        sizes: of the three rules, as `_makers` takes them; empty for given points.
+        kept, shares: indices of the points of the whole rule that are kept if it is reduced, and their weights as parts
+            of those of the whole rule; empty if it is not.
+        steps: of the motion; None for given steps or a motion without steps.
+        left: the error (1); 0 if nothing was chosen.
+    """
+
+    sizes: list[int]
+    kept: list[int]
+    shares: list[float]
+    steps: int | None
+    left: float
 
 
 class _Measured(NamedTuple):
@@ -129,34 +150,49 @@ class Resolution:
     @cached_property
     def chosen(self) -> Chosen:
         """Quadrature points and integrator steps. Given ones are not changed."""
-        motion, domain = self.kinematics, self.domain
+        choice, motion, domain = self._choice, self.kinematics, self.domain
+        motion = motion if choice.steps is None else motion.stepped(choice.steps)
+        if not choice.sizes or not isinstance(domain, SweptDomain):
+            given = Quadrature(domain.points, domain.weights)
+            return Chosen(motion, given, given, None, choice.steps, choice.left)
+        whole, counts = self._product(domain, choice.sizes)
+        few = (
+            Quadrature(whole.points[choice.kept], whole.weights[choice.kept] * choice.shares) if choice.kept else whole
+        )
+        return Chosen(motion, few, whole, counts, choice.steps, choice.left)
+
+    @cached_property
+    def _choice(self) -> _Choice:
+        """The choice of the body that this one is like, the one on disk, or a new one, which is stored there."""
         if self.like is not None:
-            return self._same_choice(self.like.chosen)
-        quadrature, counts, sizes, left = Quadrature(domain.points, domain.weights), None, (), 0.0
+            return self.like._choice
+        parts = self.kinematics, self.domain, self.material, self.density
+        key = content_key("resolution", version("scipy"), *parts)
+        if key is None:
+            return self._new_choice()
+        file = cache_folder("lissom-rules") / f"{key}.json"
+        choice = read_cached(file, lambda path: _Choice(**json.loads(path.read_text(encoding="utf-8"))))
+        if choice is None:
+            choice = made = self._new_choice()
+            if choice.sizes or choice.steps is not None:
+                write_cached(file, lambda stream: stream.write(json.dumps(made._asdict()).encode()), _ON_DISK)
+        return choice
+
+    def _new_choice(self) -> _Choice:
+        motion, domain = self.kinematics, self.domain
+        sizes, steps, left = (), None, 0.0
         if isinstance(domain, SweptDomain) and domain.is_chosen_by_body and not motion.is_of_cells:
             sizes, left = self._sizes(domain)
-            quadrature, counts = self._product(domain, sizes)
-        steps = None
         if motion.chooses_steps:
             steps, off = self._steps()
             motion, left = motion.stepped(steps), max(left, off)
-        whole, kept = quadrature, np.arange(len(quadrature.weights))
-        if counts is not None and len(whole.weights) > _MANY:
-            kept, weights, off = self._reduced(motion, whole)
-            quadrature, left = Quadrature(whole.points[kept], weights), max(left, off)
-        return Chosen(motion, quadrature, whole, counts, sizes, kept, steps, left)
-
-    def _same_choice(self, other: Chosen) -> Chosen:
-        """The choice of a body with other numbers."""
-        motion, domain = self.kinematics, self.domain
-        motion = motion if other.steps is None else motion.stepped(other.steps)
-        if other.counts is None or not isinstance(domain, SweptDomain):
-            given = Quadrature(domain.points, domain.weights)
-            return other._replace(kinematics=motion, quadrature=given, whole=given)
-        whole, _ = self._product(domain, other.sizes)
-        share = other.quadrature.weights / other.whole.weights[other.kept]
-        few = Quadrature(whole.points[other.kept], whole.weights[other.kept] * share)
-        return other._replace(kinematics=motion, quadrature=few, whole=whole)
+        kept, shares = [], []
+        if sizes and isinstance(domain, SweptDomain):
+            whole, _ = self._product(domain, sizes)
+            if len(whole.weights) > _MANY:
+                kept, shares, off = self._reduced(motion, whole)
+                left = max(left, off)
+        return _Choice(list(sizes), kept, shares, steps, left)
 
     def _makers(self, domain: SweptDomain) -> list[Callable[[int], Line]]:
         """Functions that make the three one-dimensional rules of given sizes."""
@@ -227,13 +263,14 @@ class Resolution:
         sizes = tuple(ladder[place] for ladder, place in zip(ladders, places))
         return sizes, float(max(row[place] for row, place in zip(errors, places)))
 
-    def _reduced(self, motion: Kinematics, whole: Quadrature) -> tuple[np.ndarray, np.ndarray, float]:
-        """Few points of a rule and weights that have the same integrals: the indices of the points, their weights and
-        the error (1). All points if the body has too many coordinates, or if that fails."""
-        everything = np.arange(len(whole.weights)), whole.weights, 0.0
+    def _reduced(self, motion: Kinematics, whole: Quadrature) -> tuple[list[int], list[float], float]:
+        """Few points of a rule and weights that have the same integrals: the indices of the points, their weights as
+        parts of those of the rule, and the error (1). No points if the body has too many coordinates, or if it
+        fails."""
+        nothing: tuple[list[int], list[float], float] = [], [], 0.0
         rows = 1 + 3 + 3 * motion.n
         if rows * (rows + 1) // 2 + motion.n * (motion.n + 3) // 2 > _MOST_FUNCTIONS:
-            return everything
+            return nothing
         weights, moved = whole.weights / whole.weights.sum(), motion.samples(whole.points)
         root = np.sqrt(weights)[:, None]
         known, idle = root.copy(), 0
@@ -244,12 +281,12 @@ class Resolution:
             if idle == _IDLE or 2 * known.shape[1] > len(weights):
                 break
         if 2 * known.shape[1] > len(weights):
-            return everything
+            return nothing
         kept, found, _ = cubature.selected(known / root, weights)
         few = Quadrature(whole.points[kept], found * whole.weights.sum())
         fine, coarse = (self._measured(motion, rule, self._random_shapes(3, 4)) for rule in (whole, few))
         error = max(_difference(coarse, fine), _difference(self._measured(motion, few), self._measured(motion, whole)))
-        return (kept, few.weights, error) if error < TOLERANCE else everything
+        return (kept.tolist(), (found / weights[kept]).tolist(), error) if error < TOLERANCE else nothing
 
     def _functions(self, rule: Quadrature, moved: Any, q: np.ndarray) -> np.ndarray:
         """The functions (2) at the points of a rule at one θ, shape (N, m)."""

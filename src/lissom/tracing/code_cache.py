@@ -13,6 +13,8 @@ import json
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +40,17 @@ def stored_code(key: str | None, make: Callable[[], Code]) -> Code:
     """The code of a key from the cache, or from `make`, which is then stored."""
     if key is None:
         return make()
-    file = Path(str(wp.config.kernel_cache_dir)).parent / "lissom-traced" / f"{key}.json"
+    file = cache_folder("lissom-traced") / f"{key}.json"
     code = read_cached(file, _read)
     if code is None:
         code = made = make()
         write_cached(file, lambda stream: stream.write(_written(made)), _ON_DISK)
     return code
+
+
+def cache_folder(name: str) -> Path:
+    """The folder of a cache, beside that of Warp's kernels."""
+    return Path(str(wp.config.kernel_cache_dir)).parent / name
 
 
 def content_key(*parts: Any) -> str | None:
@@ -74,9 +81,8 @@ def _content(part: Any) -> Any:
 @cache
 def _of_library() -> str:
     """A hash of the library's code that makes native code from a user's function."""
-    import jax
-
-    found = hashlib.sha256(f"{jax.__version__} {np.__version__}".encode())
+    jax = version("jax") if find_spec("jax") else ""
+    found = hashlib.sha256(f"{jax} {np.__version__}".encode())
     for pattern in _SOURCES:
         for path in sorted(_PACKAGE.glob(pattern)):
             found.update(path.read_bytes())
