@@ -688,4 +688,18 @@ MUTATIONS = (
         "        on_links = _OF_SECTIONS\n",
         ("tests/gradients/test_redesigns.py", "-k", "equal_builds and not trees"),
     ),
+    Mutation(
+        "steps with a feedback law leave out actuators of users",
+        "stepping/step_kernel.py",
+        "    law = LAW if act.custom < 0 else (*LAW[:2], law_response_with(act.custom))\n",
+        "    law = LAW\n",
+        ("tests/dynamics/test_traced_actuators.py", "-k", "feedback_laws and free and steps"),
+    ),
+    Mutation(
+        "the force of a user's actuator counts as constant",
+        "forces/custom_actuators.py",
+        """    return {"force": force, "stiffen": stiffen}\n""",
+        """    return {"force": force}\n""",
+        ("tests/dynamics/test_traced_actuators.py", "-k", "of_the_force_alone"),
+    ),
 )

@@ -6,6 +6,9 @@ import warp as wp
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
+from lissom.forces import custom_actuators
+from lissom.forces.terms import TERMS, tables_with_terms
+from lissom.launch.buffers import scratch_memory
 from lissom.launch.workspace import Workspace
 from lissom.lie.types import kernel_options
 from lissom.model.tables import TablesStruct
@@ -48,6 +51,11 @@ def pull_tables(t: TablesStruct, s: ScratchStruct):
 def law_rows(x: StepRowsStruct):
     feedback.evaluate_law(x, 1, wp.float64(0.3))
     feedback.differentiate_law(x, 1, wp.float64(0.3))
+
+
+@wp.kernel
+def actuator_rows(t: TablesStruct, s: ScratchStruct, place: int, which: int, q: Matrix):
+    custom_actuators.call_actuator(t, s, place, 1, which, 1, q)
 
 
 def pose(q):
@@ -153,3 +161,25 @@ def test_law():
     by_q, by_v = (getattr(x.feedback, name).numpy() for name in ("by_q", "by_v"))
     np.testing.assert_allclose(by_q, [np.zeros(4), (K * np.cos(q)).ravel()], rtol=1e-14)
     np.testing.assert_allclose(by_v, [np.zeros(4), [0.0, -0.3, -0.3, 0.0]], rtol=1e-14)
+
+
+def test_actuator():
+    """Purpose: B w of the second of two actuators, and ∂(B w)/∂q, stand in the rows of an instance where NumPy has
+    them."""
+    robot = ls.Robot("r")
+    for name, parent in (("a", None), ("b", "a")):
+        robot.add_link(name, ls.RigidBody.sphere(0.1, density=1e3), ls.JointRevolute((0, 1, 0)), parent)
+    K = np.array([[1.0, 2.0, 0.3], [-0.5, 3.0, -1.0]])
+    robot.add_custom_actuator("one", ls.TracedFunction(lambda q: 5.0 * q))
+    robot.add_custom_actuator("three", ls.TracedFunction(lambda q: K * jnp.sin(q)[:, None]), size=3)
+    model = robot.build()
+    s, t, place = scratch_memory(model, 2), tables_with_terms(model), TERMS.index(custom_actuators.TERM)
+    q, w = np.array([0.4, -1.1]), np.array([2.0, -3.0, 0.7])
+    s.channel.size.assign(np.vstack([np.zeros(4), [9.0, *w]]))
+    rows = wp.array(np.vstack([np.zeros(2), q]), dtype=wp.float64, device="cpu")
+    for which in (0, 1):
+        wp.launch(actuator_rows, 1, [t, s, place, which, rows], device="cpu")
+    first, second = s.channel.row.numpy()
+    assert not first.any()
+    np.testing.assert_allclose(second[:2], K @ w * np.sin(q), rtol=1e-14)
+    np.testing.assert_allclose(second[2:].reshape(2, 2), np.diag(K @ w * np.cos(q)), rtol=1e-14, atol=1e-300)

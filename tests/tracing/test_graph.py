@@ -69,6 +69,8 @@ def test_arrays():
             *products,
             A.T.reshape(-1)[jnp.array([0, 5, 2])],
             jnp.linalg.norm(x),
+            jax.grad(lambda x: x @ A @ jnp.stack([x[0] * x[1], x[2], x[1]]))(x),
+            jax.jacrev(lambda x: jnp.stack([x[:2] * x[0], jnp.sin(x[1:])], axis=1))(x),
         ]
 
     assert_same(everything, RNG.normal(size=(3, 3)), np.array([0.4, -0.3, 0.7]))

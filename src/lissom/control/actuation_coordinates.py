@@ -112,7 +112,8 @@ def require_coordinates(model: Model, inputs: np.ndarray, rule: str = _UNKNOWN) 
     for c, pressing in zip(model.pulls.channel, model.pulls.presses):
         if pressing and model.channels.gain[c][inputs].any():
             raise ModelError(f"{model.channels.names[c]}: {rule} (got {type(model.channels.actuator[c]).__name__})")
-    for actuator, gain in model.inputs.custom:
+    native = ((actuator, model.channels.gain[c : c + actuator.size]) for actuator, c, _ in model.inputs.native)
+    for actuator, gain in (*model.inputs.custom, *native):
         if gain[:, inputs].any():
             raise ModelError(f"actuator {actuator.name!r}: {rule} (got {type(actuator).__name__})")
     for _, j, free in quaternion_joints(model):

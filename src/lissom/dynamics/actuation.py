@@ -144,7 +144,8 @@ def input_rows(model: Model, u: Any) -> np.ndarray:
 def run_actuation(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
     """Run the kernel of lengths at q (..., nq): the workspace and the leading axes.
 
-    Its results are `length` (n_channels,) and, per unit of each channel, `B` (n_channels, nv).
+    Its results are `length` (n_channels,) and, per unit of each channel, `B` (n_channels, nv), which is zero for
+    actuators of users.
     """
     w, lead = filled_workspace(model, "actuation", _make, ("q",), q)
     w.run()
@@ -152,8 +153,23 @@ def run_actuation(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
     return w, lead
 
 
+def channel_forces(model: Model, w: Workspace, lead: tuple[int, ...]) -> np.ndarray:
+    """Generalised force per unit of each channel, shape (..., n_channels, nv), from a workspace with q and `B`.
+
+    Raises:
+        ShapeError: the force of a user's actuator is not finite.
+    """
+    B = w.result("B", lead, len(model.channels.names), model.nv)
+    for actuator, c, made in model.inputs.native:
+        rows = np.array([made.matrix(q).T for q in w.host["q"]])
+        if not np.isfinite(rows).all():
+            raise ShapeError(f"actuator {actuator.name!r}: expected finite values, got NaN or infinity")
+        B[..., c : c + actuator.size, :] = rows.reshape(*lead, actuator.size, model.nv)
+    return B
+
+
 def custom_actuation(model: Model, q: np.ndarray) -> np.ndarray:
-    """B(q) of the users' own actuators at q (nq,), shape (nv, nu)."""
+    """B(q) of the users' actuators that Python calls, at q (nq,), shape (nv, nu)."""
     B = np.zeros((model.nv, model.nu))
     for actuator, gain in model.inputs.custom:
         given = actuator.function(q)
@@ -233,7 +249,7 @@ def actuation_matrix(model: Model, q: ArrayLike) -> np.ndarray:
 def weighted_actuation(model: Model, q: Any, size: np.ndarray) -> np.ndarray:
     """B(q), shape (..., nv, nu), with the force of each channel multiplied by `size` (..., n_channels)."""
     w, lead = run_actuation(model, q)
-    channels = w.result("B", lead, len(model.channels.names), model.nv) * size[..., None]
+    channels = channel_forces(model, w, lead) * size[..., None]
     B = np.swapaxes(channels, -1, -2) @ model.channels.gain + model.inputs.joint_gain
     if model.inputs.custom:
         own = [custom_actuation(model, row.copy()) for row in w.host["q"]]
@@ -295,7 +311,7 @@ def input_force(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
     if not len(model.spools.channel):
         return np.einsum("nij,nj->ni", actuation_matrix(model, q), u)
     w, lead = run_actuation(model, q)
-    B = w.result("B", lead, len(model.channels.names), model.nv)
+    B = channel_forces(model, w, lead)
     force = np.einsum("nci,nc->ni", B, channel_sizes(model, q, u)) + u @ model.inputs.joint_gain.T
     if model.inputs.custom:
         force += np.array([custom_actuation(model, row) @ given for row, given in zip(q, u)])
@@ -417,7 +433,7 @@ def length_acceleration(t: Tables, s: Scratch, i: int, c: int, q: Rows, v: Rows,
 def has_length_accelerations(model: Model) -> bool:
     """Whether all inputs except motors act on lengths and volumes with a known L̈."""
     others = any(model.channels.gain[c].any() for c in (*model.spools.channel, *model.wrenches.channel))
-    return not (others or model.pulls.presses.any() or model.inputs.custom)
+    return not (others or model.pulls.presses.any() or model.inputs.custom or model.inputs.native)
 
 
 @over_models()

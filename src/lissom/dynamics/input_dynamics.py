@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.actuation import length_acceleration, put_actuation
+from lissom.dynamics.actuation import channel_forces, length_acceleration, put_actuation
 from lissom.dynamics.loads import put_loads
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
@@ -107,6 +107,6 @@ def input_dynamics(model: Model, q: np.ndarray, v: np.ndarray, t: float | None =
     w.raise_for_status()
     nv, n, gain = model.nv, len(model.channels.names), model.channels.gain
     mass = w.result("M", lead, nv, column_width(model))[..., :nv]
-    B = w.result("B", lead, n, nv).T @ gain + model.inputs.joint_gain
+    B = channel_forces(model, w, lead).T @ gain + model.inputs.joint_gain
     lengths, bend = w.result("length", lead, n), w.result("bend", lead, n)
     return InputDynamics(mass, w.result("bias", lead, nv), B, lengths, bend, -bend @ gain)

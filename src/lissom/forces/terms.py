@@ -1,8 +1,8 @@
 """The list of terms of force, and their composition into one function of each kind for a model.
 
 Three kinds of force are no terms. Gravity is the acceleration −G of the base, from which the sweeps start: it adds the
-weight of every inertia, and the derivatives of weight follow from those of the motion. Motors, and actuators that are
-Python functions, are forces on coordinates that are constant within a kernel; the residual subtracts them
+weight of every inertia, and the derivatives of weight follow from those of the motion. Motors, and actuators that
+Python calls, are forces on coordinates that are constant within a kernel; the residual subtracts them
 (systems.residual). Reactions of loops are unknowns of the equations (systems.loops).
 """
 
@@ -20,6 +20,7 @@ import warp as wp
 from lissom.forces import (
     body_elasticity,
     contact,
+    custom_actuators,
     elasticity,
     fluid,
     green_strains,
@@ -48,12 +49,14 @@ TERMS = (
     tendons.CHANNEL_TERM,
     tendons.PULL_TERM,  # after the channels, which compute the tensions
     springs.COUPLING_TERM,
+    custom_actuators.TERM,
 )
 
 
 class Acting(NamedTuple):
     """The functions of `term`, each composed of all terms of a model; force, stiffen and change take `acting` before
-    their output. kinds: the rare features of the model, which are compiler options."""
+    their output. kinds: the rare features of the model, which are compiler options. custom: place of the
+    term of users' actuators; −1 without it."""
 
     add: Any
     respond: Any
@@ -63,6 +66,7 @@ class Acting(NamedTuple):
     energy: Any
     renew: Any
     kinds: tuple[str, ...]
+    custom: int
 
 
 def acting_on(model: Model) -> Acting:
@@ -108,7 +112,8 @@ def _composed(present: tuple[tuple[int, tuple[Any, ...]], ...], kinds: tuple[str
         for name, (_, both) in kinds_of_function.items():
             if getattr(term, name) is not None:
                 found[name] = both(found[name], getattr(term, name), wp.constant(wp.int32(term.flag)))
-    return Acting(**found, kinds=kinds)
+    custom = [k for k, _ in present if TERMS[k] is custom_actuators.TERM]
+    return Acting(**found, kinds=kinds, custom=custom[0] if custom else -1)
 
 
 def _bound(k: int, users: tuple[Any, ...]) -> Term:
@@ -136,7 +141,8 @@ def write_tables_with_terms(model: Model, changed: Model) -> bool:
     """`write_tables`, with the tables of all terms. False also if the kernels of the two models differ."""
     if acting_on(model) is not acting_on(changed):
         return False
-    same = all(getattr(model, name) is getattr(changed, name) for name in ("springs", "deforming", "joint_couplings"))
+    groups = "springs", "deforming", "joint_couplings", "inputs"
+    same = all(getattr(model, name) is getattr(changed, name) for name in groups)
     is_new = not same or model.links.joint is not changed.links.joint
     tables_with_terms(model)
     found = [(k, term.tables(changed)) for k, term in enumerate(TERMS) if is_new and term.tables is not None]

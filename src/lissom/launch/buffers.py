@@ -74,9 +74,11 @@ def state_of_none(state: Any, device: str) -> Any:
 
 
 def _channel_state(model: Model, batch: int) -> ChannelState:
-    """Buffers of the lengths pulled in by channels, and of rows of elastic tendons."""
-    row, state = model.nv if len(model.spools.channel) else 0, ChannelState()
-    for name, size in {"size": len(model.channels.names), "row": row, "moved_row": row}.items():
+    """Buffers of the lengths pulled in by channels, and of rows of elastic tendons and of users' actuators."""
+    n, is_native, state = model.nv, len(model.inputs.native) > 0, ChannelState()
+    row = n if len(model.spools.channel) or is_native else 0
+    sizes = {"size": len(model.channels.names), "row": row + n * n * is_native, "moved_row": row}
+    for name, size in sizes.items():
         setattr(state, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
     return state
 

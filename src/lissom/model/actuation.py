@@ -1,6 +1,7 @@
 """Tables of tendons, chambers, motors, wrenches, actuators in deformable bodies, and the inputs that drive them.
 
-A tendon and a chamber have one channel, a wrench input has one for each of its inputs.
+A tendon and a chamber have one channel. A wrench input, and an actuator of a user with native code, have one for each
+of their inputs.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, TypeGuard, final
 
 import numpy as np
 
@@ -36,7 +37,9 @@ from lissom.robot.actuators import (
     offset_slope,
 )
 from lissom.robot.functions import profile
+from lissom.robot.poses import captured
 from lissom.robot.robot import Robot
+from lissom.robot.traced_functions import NativeActuation, TracedFunction
 
 
 class PullsOfBody(NamedTuple):
@@ -158,18 +161,21 @@ def _check_finite(pulls: BodyPulls | LengthPulls, items: list[PathBody | BodyCha
 # Weight, offset, slope and direction of a path at s, by the ids of actuator and path, with the two.
 Courses = dict[tuple[int, int, float], tuple[Any, Any, tuple[float, np.ndarray, np.ndarray, bool]]]
 _MOST_COURSES = 10_000  # more are discarded
+TracedActuators = dict[tuple[Any, ...], NativeActuation]  # by function and the data that it reads
 
 
 @final
 class ActuationBuilder:
     """Collects tendons, chambers and wrenches while a robot is built. Once the nodes have numbers, its other methods
-    return the frozen tables. `courses` is a cache, which later builders of the same robot use."""
+    return the frozen tables. `courses` and `traced` are caches, which later builders of the same robot use."""
 
-    def __init__(self, robot: Robot, bodies: dict[str, PlacedBody], tree: TreeBuilder, courses: Courses) -> None:
-        self.robot, self.bodies, self.tree, self.courses = robot, bodies, tree, courses
+    def __init__(
+        self, robot: Robot, bodies: dict[str, PlacedBody], tree: TreeBuilder, courses: Courses, traced: TracedActuators
+    ) -> None:
+        self.robot, self.bodies, self.tree, self.courses, self.traced = robot, bodies, tree, courses, traced
         if len(courses) > _MOST_COURSES:
             courses.clear()
-        owners = [a for a in robot.actuators.values() if isinstance(a, _WITH_CHANNELS)]
+        owners = [a for a in robot.actuators.values() if isinstance(a, _WITH_CHANNELS) or is_traced(a)]
         self.owners = [actuator for actuator in owners for _ in range(robot.input_size(actuator))]
         self.names = [actuator.name for actuator in self.owners]
         self.first = _first_of(self.names)
@@ -304,6 +310,8 @@ class ActuationBuilder:
     def channels(self) -> tuple[Channels, Inputs]:
         """The channels, and the inputs that drive them."""
         gain, inputs = _inputs(self.robot, self.first, len(self.names), self.tree)
+        native = self._native()
+        inputs = replace(inputs, native=native, traced=native)
         return Channels(
             names=tuple(self.names),
             actuator=tuple(self.owners),
@@ -312,15 +320,37 @@ class ActuationBuilder:
             gain=gain,
         ), inputs
 
+    def _native(self) -> tuple[tuple[CustomActuator, int, NativeActuation], ...]:
+        """Users' actuators as native code, each with its first channel."""
+        tree, found = self.tree, []
+        joints = [self.robot.links[name].joint for name in tree.names]
+        poses = [
+            (q, v, joint.nv == 6) for q, v, joint in zip(tree.q_start, tree.v_start, joints) if joint.nq != joint.nv
+        ]
+        for name, actuator in self.robot.actuators.items():
+            if is_traced(actuator):
+                function, size = actuator.function, actuator.size
+                key = function.function, captured(function.function), size
+                if key not in self.traced:
+                    where = f"actuator {name!r}: function"
+                    self.traced[key] = function.actuation(where, tree.q_start[-1], size, tree.dof_q, poses)
+                found.append((actuator, self.first[name], self.traced[key]))
+        return tuple(found)
+
 
 _WITH_CHANNELS = Tendon | Chamber | WrenchInput | BodyChamber | SurfacePressure
 
 
+def is_traced(actuator: Actuator) -> TypeGuard[CustomActuator]:
+    """Whether an actuator is a user's, with a function that becomes native code."""
+    return isinstance(actuator, CustomActuator) and isinstance(actuator.function, TracedFunction)
+
+
 def _unit_of(actuator: Actuator) -> str:
-    """Quantity and unit of the input of a tendon or a chamber."""
+    """Quantity and unit of the input of a tendon, a chamber or a user's actuator."""
     if isinstance(actuator, Tendon):
         return "length pulled in [m]" if actuator.is_elastic else "tension [N]"
-    return "pressure [Pa]"
+    return "input" if isinstance(actuator, CustomActuator) else "pressure [Pa]"
 
 
 def _path_rows(
@@ -443,7 +473,7 @@ def _inputs(robot: Robot, first_channel: dict[str, int], channels: int, tree: Tr
             v = tree.v_start[tree.index[actuator.link]]
             for k, (column, gain) in enumerate(columns[name]):
                 joint_gain[v + k, column] += gain
-        elif isinstance(actuator, CustomActuator):
+        elif isinstance(actuator, CustomActuator) and not is_traced(actuator):
             gains = np.zeros((actuator.size, len(names)))
             for k, (column, gain) in enumerate(columns[name]):
                 gains[k, column] = gain
@@ -451,4 +481,4 @@ def _inputs(robot: Robot, first_channel: dict[str, int], channels: int, tree: Tr
         else:
             for k, (column, gain) in enumerate(columns[name]):
                 channel_gain[first_channel[name] + k, column] += gain
-    return channel_gain, Inputs(tuple(names), joint_gain, tuple(custom))
+    return channel_gain, Inputs(tuple(names), joint_gain, tuple(custom), (), ())

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.model.actuation import ActuationBuilder, Courses, pull_tables
+from lissom.model.actuation import ActuationBuilder, Courses, TracedActuators, pull_tables
 from lissom.model.bodies import anchor, placed, point, shifted
 from lissom.model.groups import Dofs, JointCouplings, Links, Loads, Loops, Prescribed, Segments
 from lissom.model.maps import deforming_tables, map_tables
@@ -83,6 +83,7 @@ class Assembly:
         self.tree = TreeBuilder(robot, {name: body.size for name, body in self.bodies.items()})
         self.here: dict[str, Frame] = {}
         self.courses: Courses = {}
+        self.traced: TracedActuators = {}
         for name in self.bodies:
             with checks.sized(f"link {name!r}"):
                 self.place(robot.links[name])
@@ -124,7 +125,7 @@ class Assembly:
 
     def attach_actuators(self) -> None:
         """Place the actuators."""
-        self.actuation = ActuationBuilder(self.robot, self.bodies, self.tree, self.courses)
+        self.actuation = ActuationBuilder(self.robot, self.bodies, self.tree, self.courses, self.traced)
 
     def attach_frames(self) -> None:
         """Place the named frames."""

@@ -13,7 +13,7 @@ channel, a wrench input has one for each of its inputs. Index sets come first; `
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import Annotated, Any, final, get_type_hints
 
@@ -403,4 +403,16 @@ class Inputs:
 
     names: tuple[str, ...]
     joint_gain: FloatRows  # joint forces from u (nv, nu)
-    custom: tuple[Any, ...]  # users' actuators: (function, gain (size, nu)) pairs
+    custom: tuple[Any, ...]  # users' actuators that Python calls: pairs of the description and gain (size, nu)
+    native: tuple[Any, ...]  # those that kernels call: triples of the description, first channel and NativeActuation
+    traced: tuple[Any, ...]  # those of which native code exists, on the CPU; as in `native`
+
+    def on(self, device: str, gain: np.ndarray) -> Inputs:
+        """The same inputs for a device, of channels with the gains of u (n, nu). Elsewhere than on the CPU Python calls
+        all actuators of users."""
+        if device == "cpu":
+            theirs = [actuator for actuator, _, _ in self.traced]
+            custom = tuple(pair for pair in self.custom if all(pair[0] is not actuator for actuator in theirs))
+            return replace(self, custom=custom, native=self.traced)
+        called = [(actuator, gain[c : c + actuator.size]) for actuator, c, _ in self.native]
+        return replace(self, custom=(*self.custom, *called), native=())

@@ -345,7 +345,7 @@ class Model:
         """
         check_device(device)
         own = {name: getattr(self, name).on(device) for name in ("maps", "deforming", "pulls")}
-        return replace(self, device=device, cache={}, **own)
+        return replace(self, device=device, cache={}, inputs=self.inputs.on(device, self.channels.gain), **own)
 
     def anchored(self, anchors: ArrayLike) -> Model:
         """Same model, with given anchors at which contacts stick.

@@ -171,6 +171,10 @@ def _check_links(models: Sequence[Model]) -> None:
         ("numbers of points of rods", lambda model: {name: len(rod.node) for name, rod in model.rods.items()}),
         ("actuators", lambda model: model.channels.names),
         ("inputs", lambda model: model.inputs.names),
+        (
+            "functions of actuators",
+            lambda model: [f"{a.name} ({made.code[:12]})" for a, _, made in model.inputs.native],
+        ),
         ("loops", lambda model: model.loops.names),
         ("couplings of joints", lambda model: model.joint_couplings.names),
         ("elastic couplings of joints", lambda model: model.joint_couplings.elastic_names),

@@ -92,7 +92,8 @@ class MapState:
 @wp.struct
 class ChannelState:
     """Magnitudes of the channels, by (instance, channel): tensions, pressures and wrenches. The entry of an elastic
-    tendon is the length pulled in until its tension replaces it. row, moved_row: b of one elastic tendon, T(move)ᵀ b.
+    tendon is the length pulled in until its tension replaces it. row, moved_row: b of one elastic tendon, or a row of
+    derivatives of a user's actuator, and T(move)ᵀ of it. Behind the row are these derivatives, row by row.
     """
 
     size: wp.array2d(dtype=wp.float64)

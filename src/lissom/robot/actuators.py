@@ -369,7 +369,9 @@ class CustomActuator(Actuator):
     """A user-defined generalised force: τ = B(q) u.
 
     Args:
-        function: function of q (nq,) that returns B, shape (nv, size).
+        function: function of q (nq,) that returns B, shape (nv, size), or (nv,) for one input. An ls.TracedFunction is
+            compiled with exact derivatives, and kernels call it; the numbers that it reads besides q are those at the
+            build. Other functions are called at every state, and their derivatives are central differences.
         size: number of inputs.
     """
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks, formatting
 from lissom.robot.poses import NotRepeatable, failure, in_double, result_shape
-from lissom.tracing.graph import Graph, Refused, inputs, run
+from lissom.tracing.graph import Graph, Refused, derivative, inputs, require_few, run
+
+if TYPE_CHECKING:
+    from lissom.tracing.native import Code, Traced
+
+QuaternionJoints = Sequence[
+    tuple[int, int, bool]
+]  # first index in q, first index in v, and whether it is free, of each
 
 
 @final
@@ -23,10 +31,10 @@ class TracedFunction:
     The function is called with symbols in place of numbers, and the operations that it does with them become native
     code. It must depend on its arguments alone: values that it keeps between calls, such as the integral of an error,
     and random numbers would be fixed. Functions whose second call differs from the first are refused. Numbers that it
-    reads besides its arguments are those at the start of each simulation, or at the build for a force.
+    reads besides its arguments are those at the start of each simulation, or at the build for a force and an actuator.
 
-    `simulate(controller=)` takes one of (t, q, v), and `Robot.add_force` one of (t, g, eta). Elsewhere it is a Python
-    function.
+    `simulate(controller=)` takes one of (t, q, v), `Robot.add_force` one of (t, g, eta), and
+    `Robot.add_custom_actuator` one of q. Elsewhere it is a Python function.
 
     Args:
         function: function made of jax.numpy, with branches by `where`. The place that takes it states its arguments.
@@ -65,15 +73,47 @@ class TracedFunction:
         except Refused as error:
             raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
 
+    def actuation(self, where: str, nq: int, size: int, places: np.ndarray, poses: QuaternionJoints) -> NativeActuation:
+        """The function of q as native code of an actuator's B(q), shape (nv, size), or (nv,) for one input. The numbers
+        that it reads besides q are the present ones.
+
+        Args:
+            where: name of the place that takes the function, for messages.
+            places, poses: of the coordinates, as of `tangent_directions`.
+        Raises:
+            ModelError: it cannot be traced.
+        """
+        from lissom.tracing.code_cache import content_key, stored_code  # describing a robot needs no Warp
+        from lissom.tracing.native import code_of, compiled_functions
+
+        nv = len(places)
+        graph, (q,), B = self.traced(where, [(nq,)], (nv, size), *([(nv,)] if size == 1 else []))
+        B, w = B.reshape(nv, size), np.array([graph.input(nq + k) for k in range(size)])
+        (force,) = run(graph, lambda B, w: B @ w, [B, w])
+
+        def code() -> Code:
+            by_q = derivative(graph, force, q.tolist(), tangent_directions(graph, q, places, poses))
+            require_few(graph.count([by_q]))
+            return code_of([(graph, [force]), (graph, [by_q]), (graph, [B])], [nq, size])
+
+        try:
+            require_few(graph.count([force]))
+            found = stored_code(content_key("actuation", graph, B, force, nq, size, list(poses), places), code)
+        except Refused as error:
+            raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
+        return NativeActuation(
+            compiled_functions(found), (nv, size), hashlib.sha256(found.snippet.encode()).hexdigest()
+        )
+
     def traced(
-        self, where: str, shapes: Sequence[tuple[int, ...]], shape: tuple[int, ...]
+        self, where: str, shapes: Sequence[tuple[int, ...]], shape: tuple[int, ...], *others: tuple[int, ...]
     ) -> tuple[Graph, list[np.ndarray], np.ndarray]:
         """The graph of the function, the nodes of its arguments, and those of its result.
 
         Args:
             where: name of the place that takes the function, for messages.
             shapes: shapes of the arguments.
-            shape: expected shape of the result.
+            shape, others: expected shape of the result, and others that it may have.
         Raises:
             ModelError: the function cannot be traced, or its result has another shape.
         """
@@ -94,7 +134,8 @@ class TracedFunction:
             raise ModelError(f"{rule} {failure(error)}") from error
         except Exception as error:  # the first call has left a symbol
             raise ModelError(f"{rule} uses a value of an earlier call, such as an integral that it sums up") from error
-        checks.require(found == shape, where, f"must return an array of shape {shape}, got shape", found)
+        fits = found in (shape, *others)
+        checks.require(fits, where, f"must return an array of shape {shape}, got shape", found)
         graph = Graph()
         given = inputs(graph, shapes)
         try:
@@ -102,3 +143,64 @@ class TracedFunction:
         except Refused as error:
             raise ModelError(f"{rule} {error}") from error
         return graph, given, result
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NativeActuation:
+    """The matrix B(q) of an actuator as native code.
+
+    Fields:
+        functions: functions of q and the inputs w (size,) that return B w (nv,); ∂(B w)/∂q (nv, nv), changes of q being
+            in the tangent space; and B (nv, size).
+        shape: (nv, size).
+        code: a hash of the code. Equal code is the same function.
+    """
+
+    functions: Traced
+    shape: tuple[int, int]
+    code: str
+
+    def matrix(self, q: np.ndarray) -> np.ndarray:
+        """B at q (nq,), shape (nv, size)."""
+        B = np.empty(self.shape)
+        self.functions.call(2, [np.ascontiguousarray(q, dtype=np.float64), np.zeros(self.shape[1])], [B])
+        return B
+
+
+def tangent_directions(graph: Graph, q: np.ndarray, places: np.ndarray, poses: QuaternionJoints) -> list[list[int]]:
+    """∂q/∂δ for each component of a change δ (nv,) in the tangent space, as nodes, shape (nv, nq).
+
+    For a quaternion w + x of a joint with the body twist (ω; v), and for its position p, changes are
+
+        dw = −½ x·ω,   dx = ½ (w ω + x × ω),   dp = R v
+
+    Args:
+        q: nodes of the coordinates.
+        places: index in q of each component of δ, −1 for those of quaternion joints.
+        poses: joints whose poses q stores with quaternions.
+    """
+    import jax.numpy as jnp
+
+    rows = np.full((len(places), len(q)), graph.number(0.0), dtype=np.int64)
+    for j in np.flatnonzero(places >= 0).tolist():
+        rows[j, places[j]] = graph.number(1.0)
+
+    def turned(x: Any) -> Any:
+        w, (a, b, c) = x[0], x[1:]
+        return 0.5 * jnp.stack([jnp.stack([-a, w, c, -b]), jnp.stack([-b, -c, w, a]), jnp.stack([-c, b, -a, w])])
+
+    def rotation(x: Any) -> Any:
+        w, (a, b, c) = x[0], x[1:]
+        whole = jnp.stack([
+            jnp.stack([w * w + a * a - b * b - c * c, 2 * (a * b - w * c), 2 * (a * c + w * b)]),
+            jnp.stack([2 * (a * b + w * c), w * w - a * a + b * b - c * c, 2 * (b * c - w * a)]),
+            jnp.stack([2 * (a * c - w * b), 2 * (b * c + w * a), w * w - a * a - b * b + c * c]),
+        ])  # fmt: skip
+        return whole.T / (x @ x)
+
+    for k, j, free in poses:
+        (rows[j : j + 3, k : k + 4],) = run(graph, turned, [q[k : k + 4]])
+        if free:
+            (rows[j + 3 : j + 6, k + 4 : k + 7],) = run(graph, rotation, [q[k : k + 4]])
+    return rows.tolist()

@@ -4,12 +4,8 @@ With r = ID(q, v, a) − B u of (1) in newton_stages, the matrix (2) has the fur
 
     ∂r/∂Δ:  −B (∂u/∂q T(Δ) + c₁ ∂u/∂v)                                                                   (1)
 
-in which changes of q are in the tangent space. For a quaternion w + x of a joint with the body twist (ω; v), and for
-its position p, they are
-
-    dw = −½ x·ω,   dx = ½ (w ω + x × ω),   dp = R v                                                       (2)
-
-A column of B is the generalised force of one unit of an input; for an elastic tendon, that of its derivative.
+in which changes of q are in the tangent space (robot/traced_functions). A column of B is the generalised force of one
+unit of an input; for an elastic tendon, that of its derivative.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -19,6 +15,7 @@ A column of B is the generalised force of one unit of an input; for an elastic t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, final
 
 import numpy as np
@@ -26,6 +23,7 @@ import warp as wp
 
 from lissom.dynamics.configuration import quaternion_joints
 from lissom.errors import ModelError
+from lissom.forces.custom_actuators import call_actuator
 from lissom.forces.tendons import (
     add_channel_wrenches,
     add_outer_product,
@@ -43,11 +41,11 @@ from lissom.passes.features import may_have_elastic_tendons
 from lissom.passes.scratch import Scratch
 from lissom.passes.traversal import project
 from lissom.robot.poses import captured
-from lissom.robot.traced_functions import TracedFunction
+from lissom.robot.traced_functions import TracedFunction, tangent_directions
 from lissom.stepping.step_rows import C1, TIME, StepRows
 from lissom.systems.newton_matrix import NewtonBuffers
 from lissom.tracing.code_cache import content_key, stored_code
-from lissom.tracing.graph import Graph, Refused, derivative, require_few, run
+from lissom.tracing.graph import Refused, derivative, require_few
 from lissom.tracing.native import Code, Traced, code_of, compiled_functions
 
 
@@ -100,7 +98,7 @@ def _made(model: Model, law: TracedFunction) -> NativeLaw:
     places = model.dofs.q
 
     def code() -> Code:
-        moved = derivative(graph, u, q.tolist(), _directions(graph, q, places, poses))
+        moved = derivative(graph, u, q.tolist(), tangent_directions(graph, q, places, poses))
         rates = derivative(graph, u, v.tolist())
         require_few(graph.count([moved, rates]))
         return code_of([(graph, [u]), (graph, [moved, rates])], [1, nq, nv])
@@ -111,34 +109,6 @@ def _made(model: Model, law: TracedFunction) -> NativeLaw:
     except Refused as error:
         raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
     return NativeLaw(compiled_functions(found), nu, nv)
-
-
-def _directions(graph: Graph, q: np.ndarray, places: np.ndarray, poses: list[tuple[int, int, bool]]) -> list[list[int]]:
-    """∂q/∂δ for each component of a change δ (nv,) in the tangent space, by (2), as nodes, shape (nv, nq)."""
-    import jax.numpy as jnp
-
-    rows = np.full((len(places), len(q)), graph.number(0.0), dtype=np.int64)
-    for j in np.flatnonzero(places >= 0).tolist():
-        rows[j, places[j]] = graph.number(1.0)
-
-    def turned(x: Any) -> Any:
-        w, (a, b, c) = x[0], x[1:]
-        return 0.5 * jnp.stack([jnp.stack([-a, w, c, -b]), jnp.stack([-b, -c, w, a]), jnp.stack([-c, b, -a, w])])
-
-    def rotation(x: Any) -> Any:
-        w, (a, b, c) = x[0], x[1:]
-        whole = jnp.stack([
-            jnp.stack([w * w + a * a - b * b - c * c, 2 * (a * b - w * c), 2 * (a * c + w * b)]),
-            jnp.stack([2 * (a * b + w * c), w * w - a * a + b * b - c * c, 2 * (b * c - w * a)]),
-            jnp.stack([2 * (a * c - w * b), 2 * (b * c + w * a), w * w - a * a - b * b + c * c]),
-        ])  # fmt: skip
-        return whole.T / (x @ x)
-
-    for k, j, free in poses:
-        (rows[j : j + 3, k : k + 4],) = run(graph, turned, [q[k : k + 4]])
-        if free:
-            (rows[j + 3 : j + 6, k + 4 : k + 7],) = run(graph, rotation, [q[k : k + 4]])
-    return rows.tolist()
 
 
 native = native_functions("stepping/feedback.h")
@@ -214,6 +184,46 @@ def put_input_column(t: Tables, s: Scratch, x: StepRows, i: int, k: int):
     add_pull_forces(t, s, i, so3.ONE, x.feedback.column)
     for j in range(t.nv):
         x.feedback.column[i, j] = x.feedback.column[i, j] + t.inputs.joint_gain[j, k]
+
+
+@cache
+def law_response_with(place: int) -> Any:
+    """`add_law_response` for robots with actuators of users, whose term has a place among all terms."""
+    here = wp.constant(wp.int32(place))
+
+    @wp.func(module="unique")
+    def respond(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int):
+        add_law_response(t, s, b, x, i)
+        for e in range(t.terms[here].index.shape[0]):
+            first = t.terms[here].index[e, 0]
+            stop = first + t.terms[here].index[e, 1]
+            for c in range(first, stop):
+                for other in range(first, stop):
+                    s.channel.size[i, other] = so3.ZERO
+                s.channel.size[i, c] = so3.ONE
+                call_actuator(t, s, here, e, 0, i, x.q)
+                put_channel_response(t, x, i, c)
+                add_outer_product(t.nv, b.x.width, i, -so3.ONE, s.channel.row, x.feedback.moved, b.matrix)
+
+    return respond
+
+
+@wp.func
+def put_channel_response(t: Tables, x: StepRows, i: int, c: int):
+    """Set x.feedback.moved to the derivative of the size of channel c, ∂w/∂q T(Δ) + c₁ ∂w/∂v."""
+    for j in range(t.nv):
+        by_q = wp.float64(0.0)
+        for k in range(x.u.shape[1]):
+            by_q += t.channels.gain[c, k] * x.feedback.by_q[i, k * t.nv + j]
+        x.feedback.change[i, j] = by_q
+        x.feedback.moved[i, j] = by_q
+    for n in range(t.n_dynamic):
+        kinds.pull_back(t, i, n, x.move, x.feedback.change, x.feedback.moved)
+    for j in range(t.nv):
+        by_v = wp.float64(0.0)
+        for k in range(x.u.shape[1]):
+            by_v += t.channels.gain[c, k] * x.feedback.by_v[i, k * t.nv + j]
+        x.feedback.moved[i, j] = x.feedback.moved[i, j] + x.notes[i, C1] * by_v
 
 
 @wp.func

@@ -45,6 +45,7 @@ from lissom.stepping.contact_search import (
 from lissom.stepping.feedback import (
     NativeLaw,
     add_law_response,
+    law_response_with,
     no_inputs,
     no_response,
     no_time,
@@ -188,7 +189,8 @@ def driven_block_steps_kernel(acting: Acting) -> Any:
 
 def law_steps_kernel(act: Acting) -> Any:
     """The step kernel of a feedback law, which couples all coordinates."""
-    return _kernel(act, newton_matrix_of(act), factor_matrix, solve_matrix, LAW)
+    law = LAW if act.custom < 0 else (*LAW[:2], law_response_with(act.custom))
+    return _kernel(act, newton_matrix_of(act), factor_matrix, solve_matrix, law)
 
 
 def driven_law_steps_kernel(acting: Acting) -> Any:

@@ -577,8 +577,8 @@ def steps_by_blocks(model: Model) -> bool:
     """Whether implicit steps eliminate blocks.
 
     They do for robots with many coordinates, of which no block has more than half, and in which only joints and loops
-    couple nodes: not springs, elastic couplings, straight tendon pieces between links, contacts of two moving links, or
-    elastic tendons, whose tension couples all nodes along them.
+    couple nodes: not springs, elastic couplings, straight tendon pieces between links, contacts of two moving links,
+    elastic tendons, whose tension couples all nodes along them, or users' actuators.
     """
     if model.nv < _LEAST_COORDINATES or has_couplings(model):
         return False
@@ -586,10 +586,12 @@ def steps_by_blocks(model: Model) -> bool:
 
 
 def has_couplings(model: Model) -> bool:
-    """Whether forces couple nodes: springs, elastic couplings, contacts, straight tendon pieces, elastic tendons, or
-    Python functions."""
+    """Whether forces couple nodes: springs, elastic couplings, contacts, straight tendon pieces, elastic tendons,
+    actuators of users, or Python functions."""
     one = model.of_row(0, 1)
     if model.calls_python or len(one.spools.channel) or optional_kinds(one.nodes):
+        return True
+    if one.inputs.native:
         return True
     if one.joint_couplings.elastic_names:
         return True

@@ -30,6 +30,7 @@ _SOURCES = (
     "tracing/*.py",
     "bodies/*.py",
     "robot/poses.py",
+    "robot/traced_functions.py",
     "stepping/feedback.py",
 )  # code that makes operations from a user's function
 _ON_DISK = 200_000_000  # largest size of the cache [bytes]

@@ -909,6 +909,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "concatenate": lambda self, operands, parameters: np.concatenate(operands, axis=parameters["dimension"]),
     "stack": lambda self, operands, parameters: np.stack(operands, axis=parameters["axis"]),
     "split": _split,
+    "unstack": lambda self, operands, parameters: list(np.moveaxis(operands[0], parameters["axis"], 0)),
     "dot_general": lambda self, operands, parameters: self.product(*operands, parameters),
     "reduce_sum": _reduction("add"),
     "reduce_prod": _reduction("mul"),

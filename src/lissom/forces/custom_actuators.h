@@ -1,0 +1,17 @@
+// Calls of users' actuators (tracing/native) by their addresses in the tables of their term. They exist on the CPU only.
+
+// Call function `which` of actuator e with q and its inputs, sizes of channels: 0 writes B w to s.channel.row, 1 writes
+// ∂(B w)/∂q behind the first nv numbers of this row.
+LISSOM_INLINE void call_actuator(
+    const Tables& t, const Scratch& s, int place, int e, int which, int i, array<double> q
+) {
+#if !defined(__CUDACC__) && !defined(__CUDA_ARCH__)
+    typedef void (*Function)(const double* const*, double* const*);
+    const int* entry = row(t.terms.data[place].index, e);
+    Function function;
+    __builtin_memcpy(&function, entry + 2 + 2 * which, sizeof(function));
+    const double* in[] = {row(q, i), row(s.channel.size, i) + entry[0]};
+    double* out[] = {row(s.channel.row, i) + which * t.nv};
+    function(in, out);
+#endif
+}
