@@ -89,7 +89,7 @@ class DeformableBody(Body):
         """The same body with the points and steps that a body with slightly other numbers has chosen."""
         made = replace(self)
         found = self.resolution
-        made.__dict__["resolution"] = replace(found, like=other.resolution)
+        object.__setattr__(made, "resolution", replace(found, like=other.resolution))
         return made
 
     @property
