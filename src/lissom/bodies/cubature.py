@@ -139,9 +139,14 @@ def selected(A: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray
         A: values of the functions at the points (N, m), orthonormal for the rule. weights: of the rule (N,).
     Returns:
         Indices of the points, their weights, and the largest error of an integral, relative to the root of the volume.
+    Raises:
+        ArithmeticError: the search for the weights does not end.
     """
     from scipy.optimize import nnls
 
-    w, _ = nnls(A.T, A.T @ weights, maxiter=30 * A.shape[1])
+    try:
+        w, _ = nnls(A.T, A.T @ weights, maxiter=30 * A.shape[1])
+    except RuntimeError as error:
+        raise ArithmeticError(f"no positive rule for {A.shape[1]} functions: {error}") from error
     kept = np.flatnonzero(w)
     return kept, w[kept], float(np.abs(A.T @ (w - weights)).max() / np.sqrt(weights.sum()))

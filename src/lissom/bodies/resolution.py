@@ -275,14 +275,19 @@ class Resolution:
         root = np.sqrt(weights)[:, None]
         known, idle = root.copy(), 0
         for q in np.concatenate([self.shapes[:1], self._random_shapes(2, _LEARNED)]):
-            count = known.shape[1]
-            known = _extended(known, root * self._functions(whole, moved, q), _KNOWN)
+            count, functions = known.shape[1], root * self._functions(whole, moved, q)
+            if not np.isfinite(functions).all():
+                return nothing
+            known = _extended(known, functions, _KNOWN)
             idle = 0 if known.shape[1] > 1.01 * count else idle + 1
             if idle == _IDLE or 2 * known.shape[1] > len(weights):
                 break
         if 2 * known.shape[1] > len(weights):
             return nothing
-        kept, found, _ = cubature.selected(known / root, weights)
+        try:
+            kept, found, _ = cubature.selected(known / root, weights)
+        except ArithmeticError:
+            return nothing
         few = Quadrature(whole.points[kept], found * whole.weights.sum())
         fine, coarse = (self._measured(motion, rule, self._random_shapes(3, 4)) for rule in (whole, few))
         error = max(_difference(coarse, fine), _difference(self._measured(motion, few), self._measured(motion, whole)))
