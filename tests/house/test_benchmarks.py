@@ -14,12 +14,15 @@ PLACE = Path(__file__).parents[2] / "benchmarks"
 
 @pytest.fixture
 def found(monkeypatch):
-    """A benchmark by its name."""
+    """A benchmark by its name, also while modules of the tests with the same names are loaded."""
+    names = [path.stem for path in PLACE.glob("*.py")]
+    others = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     monkeypatch.syspath_prepend(str(PLACE))
     monkeypatch.syspath_prepend(str(PLACE.parent / "examples"))
     yield import_module
-    for path in PLACE.glob("*.py"):
-        sys.modules.pop(path.stem, None)
+    for name in names:
+        sys.modules.pop(name, None)
+    sys.modules.update(others)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in PLACE.glob("*.py")))
