@@ -26,6 +26,17 @@ def describe_pendulum(**options):
     return robot
 
 
+def describe_floating():
+    """A free body, a rod on it with a tendon, and a spherical wrist with a body."""
+    robot = ls.Robot("free")
+    robot.add_link("base", ls.RigidBody.box(0.2, 0.1, 0.1, density=300.0), ls.JointFree(damping=0.3))
+    rod = ls.Rod(0.3, ls.SectionCircle(0.02), ls.BasisLegendre(torsion=0, bending_y=1), MATERIAL)
+    robot.add_link("arm", rod, parent="base")
+    robot.add_link("hand", ls.RigidBody.sphere(0.04, density=800.0), ls.JointSpherical(stiffness=0.5), parent="arm")
+    robot.add_tendon("tendon", "arm", (0.0, 0.01))
+    return robot
+
+
 def describe_mixed():
     """A free body, a rod on it, a spherical wrist with a body and a load: every kind of coordinate."""
     robot = ls.Robot("mixed")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from dynamics.small_robots import MATERIAL, describe_looped, describe_pendulum
+from dynamics.small_robots import MATERIAL, describe_floating, describe_looped, describe_pendulum
 from gradients.moving_robots import changes, differenced, mismatch
 
 import lissom as ls
@@ -32,12 +32,7 @@ def waves(nv, nq, size):
 
 def free(wrap):
     """A free body, a rod and a spherical wrist with a motor; two users' actuators among others, one of them coupled."""
-    robot = ls.Robot("free")
-    robot.add_link("base", ls.RigidBody.box(0.2, 0.1, 0.1, density=300.0), ls.JointFree(damping=0.3))
-    rod = ls.Rod(0.3, ls.SectionCircle(0.02), ls.BasisLegendre(torsion=0, bending_y=1), MATERIAL)
-    robot.add_link("arm", rod, parent="base")
-    robot.add_link("hand", ls.RigidBody.sphere(0.04, density=800.0), ls.JointSpherical(stiffness=0.5), parent="arm")
-    robot.add_tendon("tendon", "arm", (0.0, 0.01))
+    robot = describe_floating()
     robot.add_custom_actuator("coils", wrap(waves(12, 14, 2)), size=2)
     robot.add_joint_actuator("wrist", "hand")
     robot.add_custom_actuator("one", wrap(lambda q: 0.1 * jnp.cos(q[:12] * q[13])))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from bodies.kinematics_makers import PAD, pad
-from dynamics.small_robots import MATERIAL, looped, pendulum
+from dynamics.small_robots import MATERIAL, describe_floating, looped, pendulum
 
 import lissom as ls
 from lissom.stepping.feedback import native_law
@@ -20,12 +20,7 @@ NAMES = ("q", "v", "a", "u", "multipliers")
 
 def free():
     """A free body, a rod on it and a spherical wrist with a motor, under a load that is an expression of time."""
-    robot = ls.Robot("free")
-    robot.add_link("base", ls.RigidBody.box(0.2, 0.1, 0.1, density=300.0), ls.JointFree(damping=0.3))
-    rod = ls.Rod(0.3, ls.SectionCircle(0.02), ls.BasisLegendre(torsion=0, bending_y=1), MATERIAL)
-    robot.add_link("arm", rod, parent="base")
-    robot.add_link("hand", ls.RigidBody.sphere(0.04, density=800.0), ls.JointSpherical(stiffness=0.5), parent="arm")
-    robot.add_tendon("tendon", "arm", (0.0, 0.01))
+    robot = describe_floating()
     robot.add_joint_actuator("wrist", "hand")
     robot.add_point_load("load", "hand", force=ls.Expression(["sin(20*t)", "0", "1"], "t"))
     return robot.build()

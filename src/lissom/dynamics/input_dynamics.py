@@ -18,6 +18,7 @@ import warp as wp
 
 from lissom.dynamics.actuation import channel_forces, length_acceleration, put_actuation
 from lissom.dynamics.loads import put_loads
+from lissom.dynamics.mass_matrix import put_mass_and_bias
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.prepare import TableOptions, pulls
@@ -29,8 +30,7 @@ from lissom.model.tables import TablesStruct
 from lissom.passes import traversal
 from lissom.passes.columns import ColumnsStruct, Matrix, column_tables, column_width
 from lissom.passes.scratch import ScratchStruct, acting_flags
-from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
-from lissom.systems.residual import recursive_newton_euler
+from lissom.systems.mass import MassBuffersStruct, mass_buffers
 
 
 def input_dynamics_kernel(act: Acting) -> Any:
@@ -44,12 +44,7 @@ def input_dynamics_kernel(act: Acting) -> Any:
         M: Matrix, bias: Matrix, tau: Matrix, B: Matrix, length: Matrix, bend: Matrix, first: int,
     ):  # fmt: skip
         i = first + wp.tid()
-        traversal.inspect(t, s, i, q, v, a)
-        recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[0], add)
-        traversal.project(t, s, i, bias)
-        force(t, s, i, q, v, terms[0], bias)
-        mass_matrix_sweep(t, s, x, b, i, M)
-        traversal.inspect_result(s, i, bias)
+        put_mass_and_bias(t, s, x, b, i, q, v, a, gravity[0], load[i], terms[0], M, bias, add, force)
         for j in range(s.deforming.own.shape[1]):
             s.deforming.own[i, j] = so3.ZERO
         put_actuation(t, s, i, q, tau, B, length)

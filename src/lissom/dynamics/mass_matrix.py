@@ -44,14 +44,15 @@ from lissom.lie import so3
 from lissom.lie.types import kernel_options, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.model.tables import TablesStruct
+from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import columns, kinds, traversal
-from lissom.passes.columns import ColumnsStruct, Matrix, column_tables, column_width
-from lissom.passes.scratch import STATUS_NOT_FINITE, ScratchStruct, acting_flags
+from lissom.passes.columns import Columns, ColumnsStruct, Matrix, column_tables, column_width
+from lissom.passes.scratch import STATUS_NOT_FINITE, Scratch, ScratchStruct, acting_flags
 from lissom.passes.traversal import place_bases
 from lissom.robot import formatting
 from lissom.robot.checks import time
 from lissom.systems.mass import (
+    MassBuffers,
     MassBuffersStruct,
     RigidBuffersStruct,
     add_armature_rows,
@@ -163,6 +164,20 @@ class MassAndBias:
     bias: np.ndarray
 
 
+@wp.func
+def put_mass_and_bias(
+    t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int, q: Matrix, v: Matrix, a: Matrix, gravity: vec3,
+    load: wp.array(dtype=vec6), acting: int, M: Matrix, bias: Matrix, add: wp.Function, force: wp.Function,
+):  # fmt: skip
+    """M and h of instance i, by the functions `add` and `force` of the terms that act."""
+    traversal.inspect(t, s, i, q, v, a)
+    recursive_newton_euler(t, s, i, q, v, a, gravity, load, acting, add)
+    traversal.project(t, s, i, bias)
+    force(t, s, i, q, v, acting, bias)
+    mass_matrix_sweep(t, s, x, b, i, M)
+    traversal.inspect_result(s, i, bias)
+
+
 def mass_inverse_dynamics_kernel(act: Acting) -> Any:
     """Kernel of M and h."""
     add, force = act.add, act.force
@@ -184,12 +199,7 @@ def mass_inverse_dynamics_kernel(act: Acting) -> Any:
         first: int,
     ):
         i = first + wp.tid()
-        traversal.inspect(t, s, i, q, v, a)
-        recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[0], add)
-        traversal.project(t, s, i, bias)
-        force(t, s, i, q, v, terms[0], bias)
-        mass_matrix_sweep(t, s, x, b, i, M)
-        traversal.inspect_result(s, i, bias)
+        put_mass_and_bias(t, s, x, b, i, q, v, a, gravity[0], load[i], terms[0], M, bias, add, force)
 
     return mass_and_bias
 
