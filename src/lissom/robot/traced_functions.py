@@ -26,7 +26,8 @@ QuaternionJoints = Sequence[
 @formatting.in_one_line
 @dataclass(frozen=True)
 class TracedFunction:
-    """A function of numbers that kernels call as native code, with exact derivatives.
+    """A function of numbers that kernels call as native code. Derivatives of laws and of actuators are exact, those of
+    forces are differences in the kernels, to 1e-8.
 
     The function is called with symbols in place of numbers, and the operations that it does with them become native
     code. It must depend on its arguments alone: values that it keeps between calls, such as the integral of an error,
