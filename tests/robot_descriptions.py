@@ -103,6 +103,10 @@ def everything():
     law = {"stiffness": 3.0, "damping": 0.1, "rest": 0.2, "preload": 0.5, "slack": True}
     robot.add_spring("stay", ls.PathPoint("arm", (0, 0.1, 0), 0.4), ls.PathPoint(None, (0, 0, 1)), **law)
     robot.add_spring("band", "arm", "ball", law=ls.Tabulated([0.1, 0.2, 0.4], [0.0, 1.0, 5.0], "linear"))
+    wrap = ls.PathWrap("ball", ls.ShapeSphere(0.01), placement=turn, side=(0.0, 0.0, 1.0))
+    branches = [ls.SpringBranch([ls.PathPoint("arm", s=0.5), ls.PathPoint("ball")], -0.5)]
+    via = [ls.PathPoint("arm", (0.0, 0.2, 0.0)), wrap]
+    robot.add_spring("rope", "arm", ls.PathPoint(None, (0, 0, 1)), stiffness=2.0, rest=-0.1, via=via, branches=branches)
     law = {"stiffness": 1e3, "exponent": 2, "damping": 0.3, "friction": 0.5, "slip_speed": 0.01, "stick_stiffness": 2e4}
     law |= {"stick_damping": 2e-3, "radius": (0.02, 0.01), "per_interval": 2, "s": 0.5, "placement": turn, "on": "ball"}
     robot.add_contact("lid", ["arm"], ls.ShapeSphere(0.1), **law)

@@ -65,6 +65,7 @@ _PUBLIC = {
     "robot.poses": ("PoseSpline",),
     "robot.actuators": ("PathBody", "PathPoint", "PathRod", "PathWrap"),
     "robot.fluid": ("Hydrodynamics",),
+    "robot.springs": ("SpringBranch",),
     "robot.shapes": (
         "ShapeBox",
         "ShapeCapsule",

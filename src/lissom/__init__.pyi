@@ -206,6 +206,7 @@ from lissom.robot.shapes import ShapeEllipsoid as ShapeEllipsoid
 from lissom.robot.shapes import ShapePlane as ShapePlane
 from lissom.robot.shapes import ShapeSphere as ShapeSphere
 from lissom.robot.shapes import ShapeTorus as ShapeTorus
+from lissom.robot.springs import SpringBranch as SpringBranch
 from lissom.robot.traced_functions import TracedFunction as TracedFunction
 from lissom.simulation.energy_balance import EnergyBalance as EnergyBalance
 from lissom.simulation.energy_balance import energy_balance as energy_balance

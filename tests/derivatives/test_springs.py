@@ -23,6 +23,12 @@ def muscle(length: wp.float64, rate: wp.float64) -> wp.float64:
 
 GROUND = ls.PathPoint(None, (0.2, 0.3, -0.4))
 INSIDE = ls.PathPoint("a", (0.01, 0.02, 0.0), s=0.37)
+ON_BALL, PIN = ls.PathPoint("ball", (0.0, 0.01, 0.0)), ls.PathPoint("b", (0.02, 0.0, 0.01), s=0.5)
+AT_KNOB = [[0.0, 0.0, 1.0, 0.02], [1.0, 0.0, 0.0, -0.07], [0.0, 1.0, 0.0, -0.15], [0.0, 0.0, 0.0, 1.0]]
+AT_PEG = [[1.0, 0.0, 0.0, 0.42], [0.0, 1.0, 0.0, 0.43], [0.0, 0.0, 1.0, 0.27], [0.0, 0.0, 0.0, 1.0]]
+PEG = ls.PathWrap(None, ls.ShapeCylinder(0.05, axis=(1.0, 0.1, 0.0)), placement=AT_PEG)
+KNOB = ls.PathWrap("base", ls.ShapeSphere(0.05), placement=AT_KNOB)
+BRANCHES = (ls.SpringBranch((ON_BALL, GROUND, PIN), -0.5), ls.SpringBranch((INSIDE, PEG, PIN), 2.0))
 SPRINGS = {
     "between two rods": ("a", "b", {"stiffness": 40.0, "damping": 2.0, "rest": 0.1}),
     "to the world": (GROUND, INSIDE, {"stiffness": 40.0, "damping": 2.0, "preload": 3.0}),
@@ -32,7 +38,26 @@ SPRINGS = {
     "beyond a table": (GROUND, "b", {"law": ls.Tabulated([0.01, 0.02, 0.03, 0.04], [0.0, 1.0, 3.0, 4.0])}),
     "straight pieces": ("a", "b", {"law": ls.Tabulated([0.01, 0.3, 3.0], [0.0, 1.0, 30.0], "linear")}),
     "compiled": ("a", GROUND, {"law": muscle}),
+    "over points": ("a", "b", {"stiffness": 40.0, "damping": 2.0, "via": (GROUND, ON_BALL)}),
+    "round a peg": (INSIDE, "b", {"stiffness": 40.0, "damping": 2.0, "via": (PEG,)}),
+    "round a ball, a table": ("a", "b", {"law": ROWS, "damping": 1.5, "via": (GROUND, KNOB, PIN, INSIDE, PEG)}),
+    "pulleys": ("a", GROUND, {"stiffness": 40.0, "damping": 2.0, "rest": -1.0, "branches": BRANCHES}),
+    "slack over points": ("a", "b", {"stiffness": 9.0, "damping": 1.0, "rest": 9.0, "slack": True, "via": (GROUND,)}),
+    "compiled over points": ("a", GROUND, {"law": muscle, "via": (ON_BALL,)}),
 }
+
+
+def test_paths_touch_their_shapes():
+    """The paths of the springs above are longer than without the shapes; lengths are those of tendons."""
+    lengths = []
+    for via in ((GROUND, PIN, INSIDE), (GROUND, KNOB, PIN, INSIDE), (GROUND, KNOB, PIN, INSIDE, PEG)):
+        robot = hybrid("free")
+        robot.add_spring("spring", "a", "b", stiffness=1.0, via=via)
+        robot.add_tendon("tendon", path=[ls.PathPoint("a"), *via, ls.PathPoint("b")])
+        model = robot.build()
+        lengths.append(ls.spring_lengths(model, state(model, 5)[0])[0])
+        assert abs(lengths[-1] - ls.path_lengths(model, state(model, 5)[0])[0]) < 1e-14
+    assert min(np.diff(lengths)) > 1e-3
 
 
 def sprung(name, base="free"):
@@ -247,3 +272,113 @@ def test_energy_is_the_integral_of_the_tension(name):
         places = np.linspace(0.4, length, 12)
         want = sum(quad(tension, a, b, epsabs=1e-11, limit=200)[0] for a, b in pairwise(places))
         assert held(length) - held(0.4) == pytest.approx(want, abs=1e-9)
+
+
+def test_a_rope_over_a_movable_pulley():
+    """A block on a slide hangs in the bight of an elastic rope whose ends are fixed high above: with the damper of the
+    rope its motion is that of four times the stiffness and the damping."""
+    k, c, m = 50.0, 0.2, 0.4
+    robot = ls.Robot("pulley")
+    slide = ls.JointPrismatic(axis=(0.0, 0.0, 1.0))
+    robot.add_link("block", ls.RigidBody(m, inertia=0.01 * np.eye(3)), slide)
+    high = ls.PathPoint(None, (0.0, 0.0, 2.0))
+    robot.add_spring("rope", high, high, stiffness=k, damping=c, via=[ls.PathPoint("block")])
+    model = robot.build()
+    assert ls.spring_lengths(model, np.zeros(1))[0] == 4.0
+    omega, decay = np.sqrt(4 * k / m - (2 * c / m) ** 2), 2 * c / m
+    sag = -9.81 * m / (4 * k)
+    motion = ls.simulate(model, 1.0, rtol=1e-10, atol=1e-12, t_eval=np.linspace(0, 1, 21))
+    t = motion.t
+    exact = sag * (1 - np.exp(-decay * t) * (np.cos(omega * t) + decay / omega * np.sin(omega * t)))
+    np.testing.assert_allclose(motion.q[:, 0], exact, atol=1e-9)
+
+
+def along_paths():
+    """The hybrid robot on a fixed base with three springs, two of them along paths."""
+    robot, off_centre = hybrid("fixed"), ls.PathPoint("ball", (0.01, 0.0, 0.02))
+    robot.add_spring("one", "a", GROUND, stiffness=30.0, damping=0.5, via=[off_centre, PEG])
+    robot.add_spring("two", "a", "b", stiffness=30.0, damping=0.5)
+    branches = [ls.SpringBranch([ls.PathPoint("ball"), GROUND], -0.7)]
+    robot.add_spring("three", "b", GROUND, stiffness=30.0, damping=0.5, rest=-0.2, branches=branches)
+    return robot
+
+
+def test_springs_along_paths_of_files_and_parts(tmp_path):
+    """A robot file holds them bit for bit; another robot takes them over with its links; lengths have the order added;
+    motions in a batch are those of single runs."""
+    robot = along_paths()
+    model, read = robot.build(), round_trip(robot, tmp_path).build()
+    q, v, a = state(model, 3)
+    assert_same(ls.inverse_dynamics(read, q, v, a), ls.inverse_dynamics(model, q, v, a))
+    springs = read.description.springs
+    assert isinstance(springs["one"].via[1], ls.PathWrap) and isinstance(springs["three"].branches[0].path, tuple)
+    lengths = ls.spring_lengths(model, q)
+    ends = [ls.frame_pose(model, q, link)[:3, 3] for link in ("a", "b")]
+    assert lengths[1] == pytest.approx(np.linalg.norm(ends[1] - ends[0]), abs=1e-14)
+    other = ls.Robot("cart", gravity=robot.gravity)
+    other.add_link("cart", ls.RigidBody.sphere(0.1, density=1e3))
+    other.attach(robot, "cart", prefix="its ")
+    assert_same(ls.spring_lengths(other.build(), q), lengths)
+    starts = np.stack([model.neutral(), ls.integrate(model, model.neutral(), np.full(model.nv, 0.01))])
+    options = {"method": "generalized_alpha", "dt": 2e-3, "t_eval": [0.0, 0.02]}
+    many = ls.simulate(model, 0.02, starts, **options)
+    for k, start in enumerate(starts):
+        assert_same(many.q[k], ls.simulate(model, 0.02, start, **options).q)
+
+
+VALUES = {
+    "springs.one.stiffness": [30.0],
+    "springs.three.rest": [-0.2],
+    "springs.one.via[0].position": [0.01, 0.0, 0.02],
+}
+
+
+@pytest.mark.parametrize("path", VALUES)
+def test_design_derivatives_of_springs_along_paths(path):
+    """Of an equilibrium, against differences of robots that are built anew."""
+    robot = along_paths()
+    equilibrium = ls.solve_statics(robot.build())
+    found = ls.equilibrium_derivatives(equilibrium, parameters=[path]).parameters[path]
+    found = found.reshape(len(found), -1)
+    value = np.array(VALUES[path])
+    h = 0.01 * float(np.abs(value).max())
+    for k in range(len(value)):
+        ends = []
+        for step in (-2.0, -1.0, 1.0, 2.0):
+            moved = value.copy()
+            moved[k] += step * h
+            there = robot.with_({path: moved if len(value) > 1 else float(moved[0])}).build()
+            end = ls.solve_statics(there, q0=equilibrium.q).q
+            ends.append(ls.difference(equilibrium.model, equilibrium.q, end))
+        expected = (ends[0] - 8 * ends[1] + 8 * ends[2] - ends[3]) / (12 * h)
+        np.testing.assert_allclose(found[:, k], expected, rtol=0, atol=1e-7 * np.abs(expected).max())
+
+
+def test_an_equilibrium_that_is_neutral_has_no_derivatives():
+    """A ball in a spherical joint, held at its centre alone, is free to turn."""
+    robot = hybrid("fixed")
+    robot.add_spring("one", "ball", GROUND, stiffness=30.0)
+    equilibrium = ls.solve_statics(robot.build())
+    with pytest.raises(ls.ConvergenceError, match="only if its tangent stiffness is regular"):
+        ls.equilibrium_derivatives(equilibrium, parameters=["springs.one.stiffness"])
+
+
+WRONG = {
+    "spring 's' > path[1]: must be a PathPoint or a PathWrap": {"via": [ls.PathRod("a", (0, 0))]},
+    "spring 's' > path[2]: a PathWrap must lie between two items that are none": {"via": [PEG, PEG]},
+    "spring 's' > branches[0]: factor: must not be zero": {"branches": [ls.SpringBranch([GROUND, ON_BALL], 0.0)]},
+    "spring 's' > branches[0]: path: one point alone has no length": {"branches": [ls.SpringBranch([GROUND])]},
+    "spring 's' > branches[0]: must be a SpringBranch": {"branches": ["a"]},
+    "spring 's' > via[0]: link: must be one of the links": {"via": [ls.PathPoint("none")]},
+    "spring 's': via: must be a tuple": {"via": "a"},
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_wrong_paths_of_springs(text):
+    """By the spring, the item and the rule."""
+    robot = hybrid("fixed")
+    robot.add_spring("s", "a", "b", stiffness=1.0, **WRONG[text])
+    with pytest.raises(ls.ModelError) as error:
+        robot.build()
+    assert text in str(error.value)

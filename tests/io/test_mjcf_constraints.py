@@ -132,11 +132,33 @@ def test_inactive_constraints_hold_nothing(tmp_path):
     assert not robot.loops
 
 
-SPATIAL = """<tendon><spatial name="cord"><site site="ls"/><site site="rs"/></spatial></tendon>"""
+LOW = '<site name="low" pos="0.2 0.3 0.1"/>'
+SPATIAL = """<tendon><spatial name="cord"><site site="ls"/><site site="rs"/></spatial>
+    <spatial name="rope"><site site="rs"/><site site="ls"/><pulley divisor="2"/><site site="ls"/><site site="low"/>
+    </spatial></tendon>"""
+
+
+@pytest.mark.parametrize("held", ['tendon1="cord"', 'tendon1="cord" tendon2="rope" polycoef="0.1 -0.7 0 0 0"'])
+def test_equalities_of_spatial_tendons_are_springs(tmp_path, held):
+    """A spring pulls the residual of the equality to zero; the warning says so."""
+    bodies = ARMS + LOW
+    path = file(tmp_path, f'<tendon name="c" {held}/>', SPATIAL, bodies)
+    with pytest.warns(ls.LeftOutWarning, match="rigidity .a spring of limit_stiffness holds the tendon. of equality"):
+        robot = ls.load_mjcf(path, limit_stiffness=700.0)
+    compiled, sprung = load(path)[1], robot.build()
+    free = load(file(tmp_path, "", SPATIAL, bodies))[0].build()
+    for seed in range(4):
+        q, v = np.random.default_rng(seed).normal(size=(2, sprung.nv))
+        _, J, residual = jacobian(compiled, q)
+        pull = ls.inverse_dynamics(sprung, q, v, 0 * v) - ls.inverse_dynamics(free, q, v, 0 * v)
+        np.testing.assert_allclose(pull, 700.0 * J.T @ residual, rtol=0, atol=1e-9)
+        assert np.abs(pull).max() > 1.0
+
+
 WRONG = {
     "spatial": (
-        '<tendon name="c" tendon1="cord"/>',
-        "equality 'c': must be of joints or fixed tendons; a spatial tendon cannot be held",
+        '<tendon name="c" tendon1="cord" tendon2="three"/>',
+        "equality 'c': must be linear in tendons that are all fixed or all spatial",
         {},
     ),
     "several joints": (
@@ -156,7 +178,7 @@ WRONG = {
 def test_constraints_that_cannot_be_held_are_named(tmp_path, name):
     """By the file, the element and the rule."""
     held, rule, options = WRONG[name]
-    path = file(tmp_path, held, SPATIAL)
+    path = file(tmp_path, held, SPATIAL, ARMS + LOW)
     with pytest.raises(ls.ModelError, match=re.escape(rule)) as error:
         load(path, **options)
     assert str(error.value).startswith(f"{path}: ")

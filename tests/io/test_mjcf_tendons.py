@@ -91,10 +91,11 @@ SERVOS = {
 
 
 @pytest.mark.parametrize("name", SERVOS)
-def test_servos_on_straight_tendons_are_those_of_mujoco(tmp_path, name):
+@pytest.mark.parametrize("path", PATHS)
+def test_servos_on_spatial_tendons_are_those_of_mujoco(tmp_path, path, name):
     """The force of the servo, of the spring and the damper of the tendon at random states and inputs."""
     more = 'stiffness="11" damping="0.6" springlength="0.2"'
-    robot, compiled, told = load(tmp_path, PATHS["from the world"], SERVOS[name], more)
+    robot, compiled, told = load(tmp_path, PATHS[path], SERVOS[name], more)
     assert "'t'" not in told and "'m'" not in told
     model = robot.build()
     for q, v, u in states(model):
@@ -105,28 +106,49 @@ def test_servos_on_straight_tendons_are_those_of_mujoco(tmp_path, name):
 
 
 @pytest.mark.parametrize("lengths", ["0.2 0.5", "0 0.3", "0.9 1.2"])
-def test_springs_that_are_slack_in_a_range_of_lengths(tmp_path, lengths):
+@pytest.mark.parametrize("name", ["straight", "with pulleys"])
+def test_springs_that_are_slack_in_a_range_of_lengths(tmp_path, name, lengths):
     """The spring of a tendon has no force between two lengths."""
-    robot, compiled, _ = load(tmp_path, PATHS["straight"], "", f'stiffness="11" springlength="{lengths}"')
+    robot, compiled, told = load(tmp_path, PATHS[name], "", f'stiffness="11" springlength="{lengths}"')
+    assert "'t'" not in told
     model = robot.build()
     for q, v, _ in states(model):
         force, data = forces(compiled, q, v, [])
         np.testing.assert_allclose(ls.inverse_dynamics(model, q, v, 0 * v), data.qfrc_bias - force, atol=1e-10)
 
 
+def test_a_path_that_begins_with_a_pulley(tmp_path):
+    """The first factor is not one: the law is rescaled, with the same power."""
+    laws = ('stiffness="11" damping="0.6" springlength="0.2"', 'stiffness="11" springlength="0.1 0.3"',
+            'limited="true" range="0 0.1"')  # fmt: skip
+    for path in ("of three sites", "with pulleys"):
+        for law in laws:
+            pulley = f'<pulley divisor="3"/>{PATHS[path]}'
+            robot, compiled, told = load(tmp_path, pulley, SERVOS["position"], law)
+            assert "'t'" not in told and "'m'" not in told
+            model = robot.build()
+            for q, v, u in states(model):
+                force, data = forces(compiled, q, v, u[:1])
+                length = float(data.ten_length[0])
+                np.testing.assert_allclose(ls.spring_lengths(model, q)[0] / 3.0, length, rtol=0, atol=1e-12)
+                over = 1e4 * (length - 0.1) if "limited" in law else 0.0
+                J = data.ten_J.reshape(model.nv)
+                found = ls.inverse_dynamics(model, q, v, 0 * v) - ls.actuation_matrix(model, q) @ u[:1]
+                np.testing.assert_allclose(found, data.qfrc_bias - force + J * over, atol=1e-9)
+
+
 def test_parts_of_tendons_that_are_left_out(tmp_path):
-    """A path inside a shape, a servo and a spring of a path with corners are named in the warning."""
+    """A path inside a shape, and a servo and a spring that push away, are named in the warning."""
     inside = '<site site="s1"/><geom geom="pin" sidesite="inside"/><site site="s2"/>'
     robot, _, told = load(tmp_path, inside.replace("inside", "s1"))
     assert "side that moves" not in told  # on the same body
     robot, _, told = load(tmp_path, inside.replace("inside", "s4"))
     assert "path inside a shape, or on a side that moves against it of tendon 't'" in told
     assert "transmission of its kind of actuator 'm'" in told and not robot.actuators
-    robot, _, told = load(
-        tmp_path, PATHS["of three sites"], SERVOS["position"], 'stiffness="2" limited="true" range="0 1"'
-    )
+    push = '<general name="m" tendon="t" biastype="affine" gainprm="1" biasprm="0 3 0"/>'
+    robot, _, told = load(tmp_path, PATHS["of three sites"], push, 'stiffness="-2"')
     assert "law (its input is the force before its gear) of actuator 'm'" in told
-    assert "stiffness of tendon 't'" in told and "limits of tendon 't'" in told
+    assert "stiffness of tendon 't'" in told and not robot.springs
 
 
 def test_tendons_of_files_are_saved(tmp_path):
@@ -200,9 +222,10 @@ def test_limits_of_fixed_tendons_are_stops(tmp_path):
 
 
 @pytest.mark.parametrize("limits", ["0 0.7", "0.4 0.7", "0 0.1"])
-def test_limits_of_straight_tendons_are_springs(tmp_path, limits):
-    """A straight spatial tendon is pulled back beyond its range, and pushed below it."""
-    robot, compiled, told = load(tmp_path, PATHS["from the world"], "", f'limited="true" range="{limits}"')
+@pytest.mark.parametrize("name", ["from the world", "round a peg", "with pulleys"])
+def test_limits_of_spatial_tendons_are_springs(tmp_path, name, limits):
+    """A spatial tendon is pulled back beyond its range, and pushed below it."""
+    robot, compiled, told = load(tmp_path, PATHS[name], "", f'limited="true" range="{limits}"')
     assert "'t'" not in told
     low, high = map(float, limits.split())
     model = robot.build()

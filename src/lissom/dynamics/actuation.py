@@ -38,6 +38,7 @@ from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.kinematics import forward_kinematics
 from lissom.errors import AccuracyWarning, ShapeError, check_kept
 from lissom.forces.contact import SHORT
+from lissom.forces.path_springs import path_spring_length
 from lissom.forces.tendons import (
     SLACK_TOLERANCE,
     add_channel_wrenches,
@@ -60,7 +61,7 @@ from lissom.model.model import Model
 from lissom.model.model_batch import Differs
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import traversal
-from lissom.passes.features import may_have_couplings
+from lissom.passes.features import may_have_couplings, may_have_straight_tendons
 from lissom.passes.interval import project_at, strain_at
 from lissom.passes.pulls import evaluate_derivatives
 from lissom.passes.scratch import Scratch, ScratchStruct
@@ -114,25 +115,30 @@ def actuation_kernel(act: Acting) -> Any:
     """Kernel of the actuation matrix and of lengths of tendons."""
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
-    def actuation_alone(t: TablesStruct, s: ScratchStruct, q: Rows, tau: Rows, B: Rows, length: Rows, first: int):
+    def actuation_alone(
+        t: TablesStruct, s: ScratchStruct, q: Rows, tau: Rows, B: Rows, length: Rows, along: Rows, first: int
+    ):
         i = first + wp.tid()
         traversal.inspect(t, s, i, q, q, q)
         place_bases(t, s, i, q)
         for k in range(t.n_dynamic):
             traversal.outward_pose(t, s, i, k, q)
         put_actuation(t, s, i, q, tau, B, length)
+        if may_have_straight_tendons():
+            for e in range(along.shape[1]):
+                along[i, e] = path_spring_length(t, s, i, e)
 
     return actuation_alone
 
 
 def _make(model: Model, batch: int) -> Buffers:
     n = len(model.channels.names)
-    outputs = {"tau": (model.nv,), "B": (n * model.nv,), "length": (n,)}
+    outputs = {"tau": (model.nv,), "B": (n * model.nv,), "length": (n,), "along": (model.springs.n_paths,)}
     w = Buffers(
         model, batch, {"q": (model.nq,)}, outputs, table_options=TableOptions(only_along_v=True, integrals=False)
     )
     d = w.on_device
-    w.record(actuation_kernel, [w.tables, w.scratch, d["q"], d["tau"], d["B"], d["length"]])
+    w.record(actuation_kernel, [w.tables, w.scratch, d["q"], d["tau"], d["B"], d["length"], d["along"]])
     return w
 
 
@@ -460,15 +466,21 @@ def damping_matrix(model: Model) -> np.ndarray:
 
 @over_models("q")
 def spring_lengths(model: Model, q: ArrayLike) -> np.ndarray:
-    """Lengths of the springs between points [m], in the order added, shape (..., n_springs).
+    """Lengths of the springs between points and along paths [m], in the order added, shape (..., n_springs).
 
     Args:
         q: configuration, shape (..., nq).
     Raises:
         ShapeError: the argument, the expected and the received shape.
     """
-    springs, g = model.springs, forward_kinematics(model, q)
+    springs = model.springs
+    along = np.zeros((*np.shape(q)[:-1], 0))
+    if springs.n_paths:
+        w, lead = run_actuation(model, q)
+        along = w.result("along", lead, springs.n_paths)
+    g = forward_kinematics(model, q)
     world = np.broadcast_to(np.eye(4), (*g.shape[:-3], 1, 4, 4))
     here = np.concatenate([g, world], axis=-3)[..., springs.node, :, :]  # node -1 is the last
     ends = np.einsum("...ij,...j->...i", here[..., :3, :3], springs.position) + here[..., :3, 3]
-    return np.linalg.norm(ends[..., 1, :] - ends[..., 0, :], axis=-1)
+    straight = np.linalg.norm(ends[..., 1, :] - ends[..., 0, :], axis=-1)
+    return np.concatenate([straight, along], axis=-1)[..., springs.place]

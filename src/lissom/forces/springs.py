@@ -45,6 +45,7 @@ from lissom.forces.term import Term, switch_of
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec3, vec6, vec8
 from lissom.model.model import Model
+from lissom.model.surroundings import Springs
 from lissom.model.tables import Tables, TermRows
 from lissom.passes.columns import Columns, Matrix
 from lissom.passes.scratch import SPRINGS, Scratch
@@ -556,6 +557,14 @@ def respond_to_springs(
         put_response(s, i, x.a, x.b, x.x, vec3(), f, H_c, N_c, H)
 
 
+@wp.func
+def energy_of_length(rows: TermRows, j: int, length: wp.float64, law: wp.Function) -> wp.float64:
+    """U of spring j at rest."""
+    if rows.index[j, 1] < 0:
+        return energy_of_user(rows.index[j, 0], length, law)
+    return table_energy(rows, rows.index[j, 0], rows.index[j, 1], length)
+
+
 @wp.func(inline=False)
 def energy_of_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: wp.Function) -> wp.float64:
     """U of all springs at rest, ∫ T(x, 0) dx. It is zero at L₀, for a slack cable, at the first length of a table, and
@@ -564,10 +573,7 @@ def energy_of_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: wp.Fun
     for j in range(t.springs.node.shape[0]):
         start, end = ends_of(t, s, i, j)
         length = wp.length(end - start)
-        if rows.index[j, 1] < 0:
-            total += energy_of_user(rows.index[j, 0], length, law)
-        else:
-            total += table_energy(rows, rows.index[j, 0], rows.index[j, 1], length)
+        total += energy_of_length(rows, j, length, law)
     return total
 
 
@@ -583,8 +589,13 @@ def _either_spring_law(one: Any, other: Any, number: int) -> Any:
     return either
 
 
+def switch_of_spring_laws(functions: tuple[Any, ...]) -> Any:
+    """One function that calls one of several laws of users by number."""
+    return switch_of(functions, _either_spring_law, no_law_of_user)
+
+
 def _bound_to_springs(place: Any, *functions: Any) -> dict[str, Any]:
-    law = switch_of(functions, _either_spring_law, no_law_of_user)
+    law = switch_of_spring_laws(functions)
 
     @wp.func(module="unique")
     def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
@@ -603,21 +614,22 @@ def _bound_to_springs(place: Any, *functions: Any) -> dict[str, Any]:
     return {"add": add, "respond": respond, "energy": energy}
 
 
-def _spring_laws_of_users(model: Model) -> tuple[Any, ...]:
-    return tuple(dict.fromkeys(law for law in model.springs.other_law if is_compiled(law)))
+def laws_of_users(springs: Springs, which: slice) -> tuple[Any, ...]:
+    """The compiled laws of some springs."""
+    return tuple(dict.fromkeys(law for law in springs.other_law[which] if is_compiled(law)))
 
 
-def _spring_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Tables of the term of springs between points.
+def law_tables(springs: Springs, which: slice) -> tuple[np.ndarray, np.ndarray]:
+    """Tables of a term of some springs.
 
     Returns:
         Integers of each spring, (n, 2): the first row of its table or the number of its function, and the number of
         rows or COMPILED. Numbers (m, 6): of each spring its damping and whether it only pulls; then the rows of the
         tables of (1).
     """
-    compiled, count = _spring_laws_of_users(model), len(model.springs)
-    index, pieces = [], [np.zeros((0, 6))]
-    for (k, rest, preload, _, slack), law in zip(model.springs.law.tolist(), model.springs.other_law):
+    compiled, laws = laws_of_users(springs, which), springs.law[which]
+    count, index, pieces = len(laws), [], [np.zeros((0, 6))]
+    for (k, rest, preload, _, slack), law in zip(laws.tolist(), springs.other_law[which]):
         if is_compiled(law):
             index.append((compiled.index(law), COMPILED))
             continue
@@ -630,7 +642,7 @@ def _spring_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
             knot, c = positive_part(knot, c)
         index.append((count + sum(map(len, pieces)), len(knot)))
         pieces.append(table_rows(knot, c, zero))
-    numbers = np.hstack([model.springs.law[:, 3:], np.zeros((count, 4))])
+    numbers = np.hstack([laws[:, 3:], np.zeros((count, 4))])
     return np.array(index, dtype=np.int32).reshape(-1, 2), np.vstack([numbers, *pieces])
 
 
@@ -638,7 +650,7 @@ SPRING_TERM = Term(
     "springs between points",
     int(SPRINGS),
     lambda model: model.has_surroundings and not model.only_touches,
-    users=_spring_laws_of_users,
+    users=lambda model: laws_of_users(model.springs, slice(len(model.springs.node))),
     bind=_bound_to_springs,
-    tables=_spring_tables,
+    tables=lambda model: law_tables(model.springs, slice(len(model.springs.node))),
 )

@@ -222,11 +222,9 @@ def at_points(x: vec3, K: mat3, y: vec3) -> mat6:
     return se3.block(so3.cross_columns(x, left), so3.cross_columns(x, K), left, K)
 
 
-@wp.func(inline=False)
-def respond_to_wrapped(t: Tables, s: Scratch, i: int, j: int, H: wp.array2d(dtype=mat6)):
-    """Add the derivatives (10) of piece j round a shape to H of its three nodes, and list their couplings."""
-    x = wrapped_piece(t, s, i, j)
-    T = s.channel.size[i, t.segments.channel[j]]
+@wp.func
+def wrapped_response(x: WrappedPiece, T: wp.float64):
+    """P, Q, R, S of (10) for the tension T, and the wrenches on the ends a and b."""
     f = -T * (x.R * x.path.by_a)
     g = -T * (x.R * x.path.by_b)
     turn = wp.transpose(x.R)
@@ -235,8 +233,16 @@ def respond_to_wrapped(t: Tables, s: Scratch, i: int, j: int, H: wp.array2d(dtyp
     S = at_point(x.b, T * (x.R * x.path.bb * turn), -so3.hat(g))
     Q = at_points(x.a, cross, x.b)
     R = at_points(x.b, wp.transpose(cross), x.a)
-    bar_a = adbar_matrix(se3.join(wp.cross(x.a, f), f))
-    bar_b = adbar_matrix(se3.join(wp.cross(x.b, g), g))
+    return P, Q, R, S, se3.join(wp.cross(x.a, f), f), se3.join(wp.cross(x.b, g), g)
+
+
+@wp.func(inline=False)
+def respond_to_wrapped(t: Tables, s: Scratch, i: int, j: int, tension: wp.float64, H: wp.array2d(dtype=mat6)):
+    """Add the derivatives (10) of piece j round a shape to H of its three nodes, and list their couplings."""
+    x = wrapped_piece(t, s, i, j)
+    P, Q, R, S, on_a, on_b = wrapped_response(x, tension)
+    bar_a = adbar_matrix(on_a)
+    bar_b = adbar_matrix(on_b)
     a = t.segments.node[j, 0]
     b = t.segments.node[j, 1]
     w = t.segments.wrap_node[t.segments.wrap[j]]
@@ -336,18 +342,26 @@ def add_path_derivatives(t: Tables, x: Columns, i: int, q: Matrix, size: Matrix,
 
 
 @wp.func
-def respond_to_straight(t: Tables, s: Scratch, i: int, j: int, H: wp.array2d(dtype=mat6)):
-    """Add (5) of straight piece j to H of its two nodes, and list their coupling in s.near."""
+def straight_response(t: Tables, s: Scratch, i: int, j: int, tension: wp.float64):
+    """H_a of (5) of straight piece j, and the wrench on its end a."""
     x_a = segment_end(t, s, i, j, 0)
     x_b = segment_end(t, s, i, j, 1)
     length = wp.max(wp.length(x_b - x_a), SHORT)
     n = (x_b - x_a) / length
-    tension = s.channel.size[i, t.segments.channel[j]]
     pull = tension * n
     stiffness = wp.where(length > SHORT, tension / length, so3.ZERO)
     K = so3.quadratic(stiffness, vec3(), -stiffness * n, n)
-    bar = adbar_matrix(se3.join(wp.cross(x_a, pull), pull))
-    couple_pair(s, i, t.segments.node[j, 0], t.segments.node[j, 1], at_point(x_a, K, -so3.hat(pull)), bar, H)
+    return at_point(x_a, K, -so3.hat(pull)), se3.join(wp.cross(x_a, pull), pull)
+
+
+@wp.func
+def respond_to_piece(t: Tables, s: Scratch, i: int, j: int, tension: wp.float64, H: wp.array2d(dtype=mat6)):
+    """Add the derivatives of piece j at a constant tension to H of its nodes, and list their couplings in s.near."""
+    if t.segments.wrap[j] >= 0:
+        respond_to_wrapped(t, s, i, j, tension, H)
+    else:
+        K, on_a = straight_response(t, s, i, j, tension)
+        couple_pair(s, i, t.segments.node[j, 0], t.segments.node[j, 1], K, adbar_matrix(on_a), H)
 
 
 @wp.func
@@ -355,10 +369,7 @@ def respond_to_segments(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)
     """Add the derivatives of every piece between two points to H of its nodes, and list their couplings in s.near."""
     if may_have_straight_tendons():
         for j in range(t.segments.channel.shape[0]):
-            if t.segments.wrap[j] >= 0:
-                respond_to_wrapped(t, s, i, j, H)
-            else:
-                respond_to_straight(t, s, i, j, H)
+            respond_to_piece(t, s, i, j, s.channel.size[i, t.segments.channel[j]], H)
 
 
 @wp.func

@@ -40,6 +40,8 @@ from lissom.passes.columns import Columns, Matrix, add_cross_product
 from lissom.passes.features import may_have_couplings
 from lissom.passes.scratch import NodeChange, Scratch
 
+ONE_WAY = wp.constant(wp.int32(2))  # is_damped of a coupling that acts on node a alone
+
 
 class Term(NamedTuple):
     """A term of force.
@@ -101,6 +103,13 @@ def couple_nodes(s: Scratch, i: int, a: int, b: int, K: mat6, D: mat6, bar: mat6
 
 
 @wp.func
+def couple_one_way(s: Scratch, i: int, a: int, b: int, K: mat6, D: mat6):
+    """List the share −K δ_b − D δη_b of node b in δF_a; b feels nothing of it. No effect if one is the world."""
+    if a >= 0 and b >= 0:
+        couple_nodes(s, i, a, b, K, D, mat6(), ONE_WAY)
+
+
+@wp.func
 def with_response(s: Scratch, i: int, k: int, N: mat6) -> mat6:
     """N of node k plus the derivative of the terms' wrenches by its twist."""
     if s.near.N.shape[0] > 0:
@@ -121,12 +130,13 @@ def add_coupled_pairs(s: Scratch, x: Columns, i: int, k: int, of_twist: int, J: 
     """As `add_coupled`, for models with buffers of coupled pairs."""
     for j in range(s.near.coupled[i]):
         counts = of_twist == 0 or s.near.is_damped[i, j] != 0
+        both = counts and s.near.is_damped[i, j] != ONE_WAY
         if s.near.a[i, j] == k and counts:
             if of_twist == 1:
                 add_cross_product(x, i, k, s.near.b[i, j], -s.near.D[i, j], J, W)
             else:
                 add_cross_product(x, i, k, s.near.b[i, j], -s.near.K[i, j], J, W)
-        if s.near.b[i, j] == k and counts:
+        if s.near.b[i, j] == k and both:
             if of_twist == 1:
                 add_cross_product(x, i, k, s.near.a[i, j], -s.near.D[i, j], J, W)
             else:
@@ -148,4 +158,5 @@ def change_by_responses(
             a = s.near.a[i, j]
             b = s.near.b[i, j]
             d[i, a].F = d[i, a].F - s.near.K[i, j] * d[i, b].x - s.near.D[i, j] * d[i, b].w
-            d[i, b].F = d[i, b].F + (s.near.bar[i, j] - s.near.K[i, j]) * d[i, a].x - s.near.D[i, j] * d[i, a].w
+            if s.near.is_damped[i, j] != ONE_WAY:
+                d[i, b].F = d[i, b].F + (s.near.bar[i, j] - s.near.K[i, j]) * d[i, a].x - s.near.D[i, j] * d[i, a].w

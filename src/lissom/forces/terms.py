@@ -25,6 +25,7 @@ from lissom.forces import (
     fluid,
     green_strains,
     loads,
+    path_springs,
     springs,
     tendons,
 )
@@ -46,6 +47,7 @@ TERMS = (
     contact.TERM,
     loads.USER_TERM,
     springs.SPRING_TERM,
+    path_springs.TERM,
     tendons.CHANNEL_TERM,
     tendons.PULL_TERM,  # after the channels, which compute the tensions
     springs.COUPLING_TERM,

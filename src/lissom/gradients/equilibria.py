@@ -58,6 +58,9 @@ class EquilibriumDerivatives:
     parameters: dict[str, np.ndarray]
 
 
+_MOST_AMPLIFIED = 1e13  # rounding errors of 1e-16 become 1e-3
+
+
 def equilibrium_derivatives(
     equilibrium: Equilibrium, dL_dq: ArrayLike | None = None, *, parameters: Sequence[str] = ()
 ) -> EquilibriumDerivatives:
@@ -87,7 +90,7 @@ def equilibrium_derivatives(
         inverse = np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
         inverse = np.full_like(matrix, np.inf)
-    if not np.isfinite(inverse).all():
+    if not _are_regular(model, matrix, inverse):
         rule = "an equilibrium has derivatives only if its tangent stiffness is regular, not at a fold or if it floats"
         raise ConvergenceError(f"robot {model.name!r}: {rule}{_floating_link(model, states, matrix)}", equilibrium)
     if dL_dq is None:
@@ -103,6 +106,16 @@ def equilibrium_derivatives(
     return EquilibriumDerivatives(
         by_u.reshape((*shape, model.nu)), designs.split(by_p.reshape((*shape, designs.count)))
     )
+
+
+def _are_regular(model: Model, matrix: np.ndarray, inverse: np.ndarray) -> bool:
+    """Whether solutions q of all matrices (rows, n, n) have three right digits or more, by the condition number of
+    Bauer and Skeel, which does not depend on the units of the equations."""
+    if not np.isfinite(inverse).all():
+        return False
+    scale, nv = model.dofs.scale, model.nv
+    amplified = np.abs(inverse)[:, :nv] @ np.abs(matrix)[..., :nv] * scale / scale[:, None]
+    return bool((amplified.sum(axis=-1) < _MOST_AMPLIFIED).all())
 
 
 def _floating_link(model: Model, s: StageStates, matrix: np.ndarray) -> str:

@@ -15,8 +15,8 @@ With several joints, l = Σ r_i q_i, the rest of the law is an elastic coupling 
 So are the spring, the damper and the limits of a fixed tendon.
 
 The length of a spatial tendon is L = Σ_k L_k / d_k, with the lengths L_k of the branches between its pulleys and their
-divisors d_k. An actuator with l = g L pulls branch k by the tension −g a u / d_k. Where the tendon is one straight
-line, a Spring has the rest of the law: its tension is −g b₀ − b₁ g² L − b₂ g² L̇                            (3)
+divisors d_k. An actuator with l = g L pulls branch k by the tension −g a u / d_k. A Spring along the tendon has the
+rest of the law: its tension is −g b₀ − b₁ g² L − b₂ g² L̇                                                 (3)
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.joints import Joint, JointFixed, JointFree, JointPrismatic, JointRevolute, JointSpherical
 from lissom.robot.robot import Robot
 from lissom.robot.shapes import ShapeCylinder, ShapeSphere
+from lissom.robot.springs import SpringBranch
 
 _LEFT_OUT = {  # parts that are not imported, and the names of their counts in a compiled model
     "sensor": "nsensor",
@@ -77,7 +78,7 @@ def load_mjcf(
     | keyframes | named states |
     | equality | loops, and couplings of joints |
     | limits | stops |
-    | springs, dampers and limits of tendons | elastic couplings of joints, or springs between points |
+    | springs, dampers and limits of tendons | elastic couplings of joints, or springs along paths |
     | `exclude`, `contype`, `conaffinity` | pairs that `Robot.add_mutual_contacts` leaves out |
     | `pair` | pairs that `Robot.add_mutual_contacts` adds in any case, with their friction |
 
@@ -92,12 +93,12 @@ def load_mjcf(
         balls: largest number of balls of a colliding mesh, which `build` makes if a contact names its link (see
             MeshBalls). 0: no balls at all, also none for simple shapes.
         limit_stiffness, limit_damping: stiffness [N·m/rad, N/m] and damping [N·m·s/rad, N·s/m] of the stops, which
-            replace MuJoCo's limit constraints.
+            replace MuJoCo's limit constraints, and of the springs that hold equalities of spatial tendons.
         packages: folders of packages in `package://`, by name, for meshes.
         strict: True refuses inertias that no body has, which are repaired otherwise.
     Raises:
         ModelError: the file cannot be converted (the message gives file, element and rule), for example because of
-            flexible parts or an equality of spatial tendons; or mujoco is not installed.
+            flexible parts; or mujoco is not installed.
         OSError: the file cannot be read.
     """
     name = os.fspath(path)
@@ -403,17 +404,19 @@ class _Reader:
     def _add_spring(
         self, robot: Robot, name: str, branches: list[tuple[float, list[PathItem]]], law: dict[str, Any]
     ) -> bool:
-        """Add a Spring along a tendon. Returns False unless the tendon is one straight line and the law pulls back."""
-        ends = branches[0][1] if len(branches) == 1 else []
-        free = len(ends) == 2 and all(isinstance(end, PathPoint) for end in ends)
-        if not free or law["stiffness"] < 0.0 or law["damping"] < 0.0 or all(end.link is None for end in ends):
+        """Add a Spring along a tendon. Returns False if its path has a part that lissom does not have, or if the law
+        does not pull back."""
+        if not branches or law["stiffness"] < 0.0 or law["damping"] < 0.0:
             return False
-        if ends[0].link == ends[1].link:
+        if all(len({item.link for item in path}) == 1 for _, path in branches):
             return True  # its length is constant
+        (d, (a, *via, b)), *others = branches
+        ratio = 1.0 / d  # of L to the length in which the first branch has the factor 1
+        law = {key: _rescaled(key, x, ratio) for key, x in law.items()}
         while name in robot.springs:
             name = f"{name} of its tendon"
-        law = {key: float(x) if isinstance(x, int | float) and x is not True else x for key, x in law.items()}
-        robot.add_spring(name, *ends, **law)  # type: ignore[arg-type]
+        further = [SpringBranch(tuple(path), float(d / divisor)) for divisor, path in others]  # type: ignore[arg-type]
+        robot.add_spring(name, a, b, via=via, branches=further, **law)  # type: ignore[arg-type]
         return True
 
     def _branches(self, t: int) -> list[tuple[float, list[PathItem]]]:
@@ -509,8 +512,7 @@ class _Reader:
         robot.add_state(self.file.name("key", k), positions, velocities, inputs)
 
     def _add_tendon_laws(self, robot: Robot, t: int) -> None:
-        """Add the spring, the damper and the limits of a tendon that is fixed or one straight line, and note all other
-        forces of a tendon as left out."""
+        """Add the spring, the damper and the limits of a tendon, and note its other forces as left out."""
         m, done = self.m, ()
         low, high = m.tendon_lengthspring[t].tolist()
         k, c = float(m.tendon_stiffness[t]), float(np.ravel(m.tendon_damping[t])[0])
@@ -559,8 +561,7 @@ class _Reader:
         robot.add_coupling(name, [self._joint_link(robot, j) for j in ratios], list(ratios.values()), **law)
 
     def _add_spatial_limits(self, robot: Robot, t: int) -> bool:
-        """Add the limits of the length of a spatial tendon that is one straight line, as a Spring. Returns False for
-        other tendons."""
+        """Add the limits of the length of a spatial tendon, as a Spring. Returns False if it has no such Spring."""
         low, high = self.m.tendon_range[t].tolist()
         k, c = self.stops["limit_stiffness"], self.stops["limit_damping"]
         if high <= 0.0:
@@ -671,10 +672,29 @@ class _Reader:
             self.file.note("softness (solref, solimp)", "equality", k)
         if kind in ("connect", "weld"):
             self._add_loop(robot, k, kind == "weld")
-        elif kind in ("joint", "tendon"):
+        elif kind == "joint" or (kind == "tendon" and not self._held_by_spring(robot, k)):
             self._add_coupling(robot, k, kind)
-        else:
+        elif kind != "tendon":
             raise self.file.error("equality", k, f"of the kind {kind!r} is not rigid and cannot be left out")
+
+    def _held_by_spring(self, robot: Robot, k: int) -> bool:
+        """Hold an equality of spatial tendons by a spring along both, L₁ − c₁ L₂. Returns False for other kinds."""
+        m, c = self.m, self.m.eq_data[k, :5]
+        ids = [x for x in (int(m.eq_obj1id[k]), int(m.eq_obj2id[k])) if x >= 0]
+        is_spatial = [not self._fixed_tendon(x) for x in ids]
+        if not any(is_spatial):
+            return False
+        if not all(is_spatial) or (len(ids) == 2 and c[2:].any()):
+            raise self.file.error("equality", k, "must be linear in tendons that are all fixed or all spatial")
+        rest, branches = float(m.tendon_length0[ids[0]] + c[0]), self._branches(ids[0])
+        if len(ids) == 2:
+            rest -= float(c[1] * m.tendon_length0[ids[1]])
+            branches += [(-divisor / float(c[1]), path) for divisor, path in self._branches(ids[1]) if c[1]]
+        law = {"stiffness": self.stops["limit_stiffness"], "damping": self.stops["limit_damping"], "rest": rest}
+        if not branches or not self._add_spring(robot, self.file.name("equality", k), branches, law):
+            raise self.file.error("equality", k, "must be of tendons whose paths a Spring can have")
+        self.file.note("rigidity (a spring of limit_stiffness holds the tendon)", "equality", k)
+        return True
 
     def _add_loop(self, robot: Robot, k: int, is_weld: bool) -> None:
         m, data = self.m, self.m.eq_data[k]
@@ -701,10 +721,6 @@ class _Reader:
             sides.append({} if x < 0 else {x: 1.0} if kind == "joint" else self._fixed_tendon(x))
             of_joint = float(m.qpos0[m.jnt_qposadr[x]]) if kind == "joint" else float(m.tendon_length0[x])
             references.append(of_joint if x >= 0 else 0.0)
-            if x >= 0 and not sides[-1]:
-                raise self.file.error(
-                    "equality", k, "must be of joints or fixed tendons; a spatial tendon cannot be held"
-                )
             if sides[-1].keys() & self.gone:
                 raise self.file.error("equality", k, "must not need the joint that base= replaces")
         one, two = sides
@@ -738,3 +754,12 @@ class _Reader:
             return name
         own = self.file.name("joint", j)
         return own if own in robot.links and not robot.links[own].body else f"{own} of {name}"
+
+
+def _rescaled(key: str, value: Any, ratio: float) -> Any:
+    """A number or a table of the law of a spring of length `ratio` x, in the length x. The power stays."""
+    if isinstance(value, Tabulated):
+        return replace(value, points=[x / ratio for x in value.points], values=[f * ratio for f in value.values])
+    if value is None or isinstance(value, bool):
+        return value
+    return float(value) * {"stiffness": ratio**2, "damping": ratio**2, "preload": ratio, "rest": 1.0 / ratio}[key]

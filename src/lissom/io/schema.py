@@ -52,6 +52,7 @@ from lissom.robot import (
     poses,
     sections,
     shapes,
+    springs,
 )
 from lissom.robot.fields import (
     ACTUATOR,
@@ -333,6 +334,8 @@ def _kind(hint: Any, nested: tuple[type, ...]) -> Any:
         return _KINDS[hint.__metadata__[0]]
     if origin in (Union, UnionType):
         kept = [part for part in parts if get_origin(part) is not abc.Callable]  # files have no functions
+        if len(kept) > 1 and all(dataclasses.is_dataclass(part) for part in kept):
+            return _one_of(_classes(*kept, nested=nested))
         return Union[tuple(_kind(part, nested) for part in kept)]  # noqa: UP007
     if origin is abc.Sequence and parts[0] not in _FAMILIES:
         return Constant
@@ -564,6 +567,7 @@ Document.__doc__ = "A robot file. Coordinates in q and inputs in u have the orde
 
 _RIGID_OR_RODS = tuple(family for family in _FAMILIES if family not in _OF_DEFORMABLE)
 _OTHERS = {bodies.Rod, bodies.RigidBody, materials.Material, actuators.PathRod, poses.PoseSpline}
-_OTHERS |= {actuators.PathPoint, actuators.PathBody, actuators.PathWrap, meshes.Mesh, meshes.MeshBalls}
+_OTHERS |= {actuators.PathPoint, actuators.PathBody, actuators.PathWrap, springs.SpringBranch}
+_OTHERS |= {meshes.Mesh, meshes.MeshBalls}
 TYPES = _OTHERS.union(*map(members, _RIGID_OR_RODS))  # the classes of fields,
 DEFORMABLE = {DeformableBody}.union(*map(members, _OF_DEFORMABLE))  # and those of deformable bodies

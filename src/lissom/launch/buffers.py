@@ -93,7 +93,7 @@ def _contact_state(model: Model, batch: int) -> Near:
     sizes = {"pair": world.capacity, "listed_position": len(world.ball_node), "N": model.n_dynamic}
     sizes |= {"centre": clusters, "radius": clusters}
     shapes = {name: (count, size) for name, size in sizes.items()}
-    ties = len(model.springs) + len(model.segments.coupled())
+    ties = len(model.springs) + model.segments.n_couplings
     tied = batch if count or ties else 0
     shapes |= dict.fromkeys(("a", "b", "K", "D", "bar", "is_damped"), (tied, world.capacity + ties))
     for name, shape in shapes.items():

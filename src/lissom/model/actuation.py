@@ -7,7 +7,7 @@ of their inputs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeGuard, final
 
@@ -28,6 +28,7 @@ from lissom.robot.actuators import (
     CustomActuator,
     JointActuator,
     PathBody,
+    PathItem,
     PathRod,
     PathWrap,
     SurfacePressure,
@@ -40,6 +41,8 @@ from lissom.robot.functions import profile
 from lissom.robot.poses import captured
 from lissom.robot.robot import Robot
 from lissom.robot.traced_functions import NativeActuation, TracedFunction
+
+Piece = tuple[Point, Point, tuple[PathWrap, Frame] | None]  # of a path: its ends, and the shape between them
 
 
 class PullsOfBody(NamedTuple):
@@ -180,7 +183,7 @@ class ActuationBuilder:
         self.names = [actuator.name for actuator in self.owners]
         self.first = _first_of(self.names)
         self.rows: dict[tuple[str, float], list[tuple[int, float, np.ndarray, np.ndarray, bool]]] = {}
-        self.segments: list[tuple[int, Point, Point, tuple[PathWrap, Frame] | None]] = []
+        self.segments: list[tuple[int, Piece]] = []
         self.pulls: list[tuple[int, PlacedDeformableBody, PathBody | BodyChamber | SurfacePressure]] = []
         for channel, actuator in enumerate(self.owners):
             if isinstance(actuator, Tendon | Chamber):
@@ -195,9 +198,7 @@ class ActuationBuilder:
 
     def pulled(self) -> list[Node | None]:
         """Nodes with tendons or wrenches."""
-        ends = [end[0] for _, a, b, _ in self.segments for end in (a, b)]
-        shapes = [wrap[1][0] for *_, wrap in self.segments if wrap is not None]
-        return ends + shapes + [row[1] for row in self.pushes]
+        return nodes_of(piece for _, piece in self.segments) + [row[1] for row in self.pushes]
 
     def _add_path(self, channel: int, actuator: Tendon | Chamber) -> None:
         where = f"actuator {actuator.name!r}"
@@ -208,7 +209,7 @@ class ActuationBuilder:
                 for s, row in _path_rows(self.bodies[item.link], actuator, item, channel, where, self.courses):
                     self.rows.setdefault((item.link, s), []).append(row)
         if isinstance(actuator, Tendon):
-            self.segments += [(channel, *piece) for piece in _segments(actuator, self.bodies, where)]
+            self.segments += [(channel, piece) for piece in path_pieces(actuator.path, self.bodies, where)]
 
     def _add_pull(self, channel: int, item: PathBody | BodyChamber | SurfacePressure, where: str) -> None:
         """Add an actuator that acts on the coordinates of a deformable body."""
@@ -254,17 +255,21 @@ class ActuationBuilder:
             is_normal=np.array([row[4] for row in flat], dtype=np.int32),
         )
 
-    def straight(self) -> Segments:
-        """The pieces of tendons between two points."""
-        ends = [(index_of(a), index_of(b)) for _, (a, _), (b, _), _ in self.segments]
-        wraps = [wrap for *_, wrap in self.segments if wrap is not None]
-        number = np.cumsum([wrap is not None for *_, wrap in self.segments]) - 1
+    def straight(self, springs: Sequence[tuple[int, float, Piece]]) -> Segments:
+        """The pieces of tendons between two points, and those of springs along paths, each with the number of the
+        spring and the factor of its length."""
+        pieces = [piece for _, piece in self.segments] + [piece for *_, piece in springs]
+        ends = [(index_of(a), index_of(b)) for (a, _), (b, _), _ in pieces]
+        wraps = [wrap for *_, wrap in pieces if wrap is not None]
+        number = np.cumsum([wrap is not None for *_, wrap in pieces]) - 1
         sides = [item.own_side() for item, _ in wraps]
         return Segments(
-            channel=np.array([channel for channel, *_ in self.segments], dtype=np.int32),
+            channel=np.array([channel for channel, _ in self.segments], dtype=np.int32),
+            spring=np.array([spring for spring, *_ in springs], dtype=np.int32),
+            factor=np.array([factor for _, factor, _ in springs], dtype=np.float64),
             node=np.array(ends, dtype=np.int32).reshape(-1, 2),
-            position=np.array([(a[1], b[1]) for _, a, b, _ in self.segments]).reshape(-1, 2, 3),
-            wrap=np.where([wrap is not None for *_, wrap in self.segments], number, -1).astype(np.int32),
+            position=np.array([(a[1], b[1]) for a, b, _ in pieces]).reshape(-1, 2, 3),
+            wrap=np.where([wrap is not None for *_, wrap in pieces], number, -1).astype(np.int32),
             wrap_node=np.array([index_of(node) for _, (node, _) in wraps], dtype=np.int32),
             wrap_placement=np.array([G for _, (_, G) in wraps]).reshape(-1, 4, 4),
             wrap_radius=np.array([item.shape.surface("shape").size[0] for item, _ in wraps], dtype=np.float64),
@@ -291,9 +296,9 @@ class ActuationBuilder:
         xi = points.xi[np.searchsorted(points.path_start, rows, side="right") - 1]
         tangent = xi[:, 3:] + np.cross(xi[:, :3], paths.offset[rows]) + paths.slope[rows]
         total = -float(paths.weight[rows] @ np.linalg.norm(tangent, axis=1)) - pulls.neutral_work(channel)
-        for owner, a, b, wrap in self.segments:
+        for owner, piece in self.segments:
             if owner == channel:
-                total += distance((a, b)) if wrap is None else wrap[0].course(*_ends_on(a, b, wrap[1]), 2)[0]
+                total += neutral_length(piece)
         return total
 
     def wrenches(self) -> Wrenches:
@@ -401,9 +406,18 @@ def _ends_on(a: Point, b: Point, shape: Frame) -> tuple[np.ndarray, np.ndarray]:
     return one, two
 
 
-def _segments(
-    tendon: Tendon, bodies: dict[str, PlacedBody], where: str
-) -> Iterator[tuple[Point, Point, tuple[PathWrap, Frame] | None]]:
+def nodes_of(pieces: Iterable[Piece]) -> list[Node | None]:
+    """The nodes that carry the ends of pieces of paths and the shapes between them."""
+    return [node for a, b, wrap in pieces for node in (a[0], b[0], *(() if wrap is None else (wrap[1][0],)))]
+
+
+def neutral_length(piece: Piece) -> float:
+    """Length of a piece of a path between two points in the neutral configuration [m]."""
+    a, b, wrap = piece
+    return distance((a, b)) if wrap is None else wrap[0].course(*_ends_on(a, b, wrap[1]), 2)[0]
+
+
+def path_pieces(path: Sequence[PathItem], bodies: dict[str, PlacedBody], where: str) -> Iterator[Piece]:
     """Pieces between consecutive items of a path, as pairs of (node, position), each with the shape between them and
     its frame, whose axis is z.
 
@@ -419,12 +433,12 @@ def _segments(
             return point(bodies, item.link, s, [0.0, *offset_function(item.offset, f"{where}: offset")(s)])
         return point(bodies, item.link, item.s, item.position)
 
-    passed = [k for k, item in enumerate(tendon.path) if not isinstance(item, PathWrap)]
+    passed = [k for k, item in enumerate(path) if not isinstance(item, PathWrap)]
     for k, m in itertools.pairwise(passed):
-        one, two = tendon.path[k], tendon.path[m]
+        one, two = path[k], path[m]
         a, b = end(one, getattr(one, "stop", 1.0)), end(two, getattr(two, "start", 0.0))
         if m > k + 1:
-            yield a, b, _wrapped(tendon.path[k + 1], bodies, a, b, f"{where} > path[{k + 1}]")
+            yield a, b, _wrapped(path[k + 1], bodies, a, b, f"{where} > path[{k + 1}]")
         elif a[0] is not b[0] or np.linalg.norm(b[1] - a[1]) > 1e-12:
             yield a, b, None
 

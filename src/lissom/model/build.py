@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.model.actuation import ActuationBuilder, Courses, TracedActuators, pull_tables
+from lissom.model.actuation import ActuationBuilder, Courses, TracedActuators, nodes_of, path_pieces, pull_tables
 from lissom.model.bodies import anchor, placed, point, shifted
 from lissom.model.groups import Dofs, JointCouplings, Links, Loads, Loops, Prescribed, Segments
 from lissom.model.maps import deforming_tables, map_tables
@@ -24,7 +24,6 @@ from lissom.robot.functions import stacked_polynomials
 from lissom.robot.joints import range_of, stop_numbers
 from lissom.robot.loops import Loop
 from lissom.robot.robot import Link, Robot
-from lissom.robot.springs import Spring
 
 _FAR = 1e300  # in place of infinite limits
 
@@ -120,8 +119,19 @@ class Assembly:
 
     def attach_springs(self) -> None:
         """Place the ends of springs."""
-        ends = map(Spring.ends, self.robot.springs.values())
-        self.spring_ends = [(self._point(a), self._point(b)) for a, b in ends]
+        straight = [spring.ends() for spring in self.robot.springs.values() if spring.is_straight]
+        self.spring_ends = [(self._point(a), self._point(b)) for a, b in straight]
+        others = [spring for spring in self.robot.springs.values() if not spring.is_straight]
+        self.spring_pieces = [
+            (number, factor, piece)
+            for number, spring in enumerate(others)
+            for factor, path in spring.paths()
+            for piece in path_pieces(path, self.bodies, f"spring {spring.name!r}")
+        ]
+
+    def spring_tables(self) -> Springs:
+        """The tables of springs."""
+        return spring_tables(self.robot, self.spring_ends, self.spring_pieces)
 
     def attach_actuators(self) -> None:
         """Place the actuators."""
@@ -151,7 +161,7 @@ class Assembly:
         """Number the nodes, with those that carry masses or forces first, and freeze all tables."""
         robot, tree = self.robot, self.tree
         nodes, dynamic = self.numbered()
-        loops, springs = self.loop_tables(), spring_tables(robot, self.spring_ends)
+        loops, springs = self.loop_tables(), self.spring_tables()
         contacts, fluid, forces = self.world.tables(tree.wet, tree.tails)
         actuators = self.actuator_tables()
         bases, base = base_tables(nodes, ties(loops, actuators["segments"], contacts, springs))
@@ -189,6 +199,7 @@ class Assembly:
         tree = self.tree
         pulled = [node for _, node, _ in self.loads] + self.actuation.pulled() + self.world.pulled()
         pulled += [node for ends in (*self.ends, *self.spring_ends, tree.wet, tree.tails) for node, _ in ends]
+        pulled += nodes_of(piece for *_, piece in self.spring_pieces)
         coupled = [link for coupling in self.robot.joint_couplings.values() for link in coupling.joints]
         pulled += [anchor(self.bodies, link, 0.0)[0] for link in coupled]
         return number(tree.nodes, pulled)
@@ -212,7 +223,7 @@ class Assembly:
         return {
             "points": points,
             "paths": paths,
-            "segments": made.straight(),
+            "segments": made.straight(self.spring_pieces),
             "pulls": pulls,
             "spools": made.spools(points, paths, pulls),
             "wrenches": made.wrenches(),

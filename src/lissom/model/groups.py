@@ -12,6 +12,7 @@ channel, a wrench input has one for each of its inputs. Index sets come first; `
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
@@ -338,9 +339,15 @@ class Paths:
 @final
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Pieces of tendons between two points, straight or round a shape; then these shapes, spheres and cylinders."""
+    """Pieces of tendons and of springs along paths between two points, straight or round a shape; then these shapes,
+    spheres and cylinders.
+
+    `channel` has a row for each piece of a tendon, and `spring` and `factor` for each of the pieces after them.
+    """
 
     channel: Ints
+    spring: Ints  # number of the spring among those along paths
+    factor: Floats  # weight of the piece in the length of the spring
     node: IntRows  # of both ends, -1 for the world
     position: Vectors3Rows  # in these (n, 2, 3)
     wrap: Ints  # the shape round which it runs; -1 for a straight piece
@@ -359,7 +366,26 @@ class Segments:
         round_it = self.wrap >= 0
         shape = self.wrap_node[self.wrap[round_it]]
         more = [np.stack([end[round_it], shape], axis=1) for end in (a, b)]
-        return np.concatenate([self.node, *more])
+        along = [np.array(list(itertools.combinations(nodes, 2))).reshape(-1, 2) for nodes in self._nodes_of_springs()]
+        return np.concatenate([self.node, *more, *along]).astype(np.int32)
+
+    @property
+    def n_couplings(self) -> int:
+        """Largest number of coupled pairs of nodes that kernels list: one for a straight piece, three for one round a
+        shape, and those of all ends along a spring with each other."""
+        wraps = int((self.wrap >= 0).sum())
+        first = len(self.channel)
+        ends = np.bincount(self.spring, weights=np.where(self.wrap[first:] >= 0, 3, 2)).astype(int)
+        return len(self.node) + 2 * wraps + int((ends * (ends - 1)).sum())
+
+    def _nodes_of_springs(self) -> list[np.ndarray]:
+        """The nodes of each spring along a path, −1 for the world."""
+        first, found = len(self.channel), []
+        for spring in np.unique(self.spring):
+            rows = first + np.flatnonzero(self.spring == spring)
+            shapes = self.wrap[rows]
+            found.append(np.unique([*self.node[rows].ravel(), *self.wrap_node[shapes[shapes >= 0]]]))
+        return found
 
 
 @final

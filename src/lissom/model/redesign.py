@@ -25,7 +25,6 @@ from lissom.model.build import Assembly, check_finite, ties
 from lissom.model.maps import map_tables
 from lissom.model.model import Model, freeze, rebuilt, with_groups
 from lissom.model.nodes import Frame, Node, base_tables, node_tables
-from lissom.model.surroundings import spring_tables
 from lissom.robot import checks
 from lissom.robot.bodies import Rod
 from lissom.robot.robot import PARTS, Link, Robot, check_parts
@@ -136,7 +135,7 @@ class Redesign:
         for name, kinds, tables in (
             ("loads", {"loads", "forces"}, assembly.load_tables),
             ("loops", {"loops"}, assembly.loop_tables),
-            ("springs", {"springs"}, lambda: spring_tables(robot, assembly.spring_ends)),
+            ("springs", {"springs"}, assembly.spring_tables),
             ("frames", {"frames"}, assembly.frame_tables),
             ("prescribed", {"motions"}, assembly.prescribed),
             ("joint_couplings", {"joint_couplings"}, assembly.joint_couplings),
@@ -146,7 +145,8 @@ class Redesign:
         if wet or changed & {"contacts", "forces"}:
             contacts, groups["fluid"], groups["forces"] = assembly.world.tables(assembly.tree.wet, assembly.tree.tails)
             groups["contacts"] = _with_anchors(contacts, self.first)
-        if changed & {"actuators", "couplings"}:
+        along = "springs" in changed and bool(assembly.spring_pieces)
+        if along or changed & {"actuators", "couplings"}:
             groups |= assembly.actuator_tables()
         if moved:
             groups |= self._link_groups(assembly, groups, moved)

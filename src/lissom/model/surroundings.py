@@ -15,6 +15,7 @@ import numpy as np
 
 from lissom.errors import AccuracyWarning
 from lissom.lie.types import mat3, vec3
+from lissom.model.actuation import Piece, neutral_length
 from lissom.model.bodies import PlacedBody, anchor
 from lissom.model.distance_grids import Grid, grid_of
 from lissom.model.groups import (
@@ -247,16 +248,23 @@ class UserForces:
 @final
 @dataclass(frozen=True, eq=False)
 class Springs:
-    """Springs without mass of their own between two points."""
+    """Springs without mass of their own: first those between two points, then those along paths, whose pieces are in
+    Segments."""
 
     names: tuple[str, ...]
-    node: IntRows  # of both ends, -1 for the world
+    place: np.ndarray  # of each spring of the description among these
+    node: IntRows  # of both ends of those between two points, -1 for the world
     position: Vectors3Rows  # in these nodes (n, 2, 3)
     law: np.ndarray  # k, L₀, T₀, c of robot.springs.Spring, and 1 if it only pulls (n, 5)
     other_law: tuple[Any, ...]  # in place of k, L₀ and T₀: knots and coefficients, see cubic_pieces, or a Warp function
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def n_paths(self) -> int:
+        """Number of the springs along paths."""
+        return len(self.names) - len(self.node)
 
 
 @final
@@ -682,18 +690,25 @@ def _radii(balls: Sequence[Ball]) -> np.ndarray:
     return np.array([ball.radius for ball in balls])
 
 
-def spring_tables(robot: Robot, ends: list[tuple[Point, Point]]) -> Springs:
-    """The tables of springs from the two ends of each. The nodes must have numbers."""
+def spring_tables(robot: Robot, ends: list[tuple[Point, Point]], pieces: Sequence[tuple[int, float, Piece]]) -> Springs:
+    """The tables of springs from the two ends of each, and from the pieces of those along paths with their factors. The
+    nodes must have numbers."""
     law, other = [], []
-    for spring, pair in zip(robot.springs.values(), ends):
+    springs = list(robot.springs.values())
+    order = sorted(range(len(springs)), key=lambda k: not springs[k].is_straight)
+    given = [springs[k] for k in order]
+    for k, spring in enumerate(given):
         rest = spring.rest
-        if rest is None and spring.law is None:
-            rest = distance(pair)
+        if rest is None and spring.law is None and spring.is_straight:
+            rest = distance(ends[k])
+        elif rest is None and spring.law is None:
+            rest = sum(factor * neutral_length(piece) for n, factor, piece in pieces if n == k - len(ends))
         law.append((spring.stiffness, rest or 0.0, spring.preload, spring.damping, float(spring.slack)))
         is_table = spring.law is not None and not is_compiled(spring.law)
         other.append(spring.table(f"spring {spring.name!r}") if is_table else spring.law)
     return Springs(
-        names=tuple(robot.springs),
+        names=tuple(spring.name for spring in given),
+        place=np.argsort(np.array(order, dtype=int)),
         node=np.array([[index_of(node) for node, _ in pair] for pair in ends], dtype=np.int32).reshape(-1, 2),
         position=np.array([[x for _, x in pair] for pair in ends]).reshape(-1, 2, 3),
         law=np.array(law).reshape(-1, 5),

@@ -55,8 +55,8 @@ class Near:
 
     pair, count: list of near pairs and its length, −1 before the first list. listed_position: positions of the balls
     when the list was made. centre, radius: of each cluster of balls, in the world. coupled: number of coupled pairs of
-    nodes. a, b: their nodes. K, D, bar: their K, N and W̄ of (9), (10) of contact. is_damped: whether D is not zero.
-    N: derivative of the wrench of each node by its own twist.
+    nodes. a, b: their nodes. K, D, bar: their K, N and W̄ of (9), (10) of contact. is_damped: whether D is not zero;
+    2 if only node a is acted on. N: derivative of the wrench of each node by its own twist.
     """
 
     pair: wp.array2d(dtype=wp.int32)

@@ -44,7 +44,7 @@ from lissom.robot.materials import Material
 from lissom.robot.motions import JointMotion
 from lissom.robot.mutual_contacts import MutualContacts, are_parted, mutual_contacts, without_pairs
 from lissom.robot.shapes import Shape
-from lissom.robot.springs import Spring
+from lissom.robot.springs import Spring, SpringBranch
 from lissom.robot.states import InputLimits, NamedState
 
 if TYPE_CHECKING:
@@ -395,10 +395,15 @@ class Robot:
         preload: float = 0.0,
         slack: bool = False,
         law: Any = None,
+        via: Sequence[PathPoint | PathWrap] = (),
+        branches: Sequence[SpringBranch] = (),
     ) -> Spring:
-        """Add a spring, a damper or a cable between two points of links, or of a link and the world; see Spring."""
+        """Add a spring, a damper or a cable between two points of links or of the world, or along a path; see
+        Spring."""
         self._new_name(name, "spring", self.springs)
-        self.springs[name] = Spring(name, a, b, stiffness, damping, rest, preload, slack, law)
+        items: Any = tuple(via) if isinstance(via, list) else via
+        others: Any = tuple(branches) if isinstance(branches, list) else branches
+        self.springs[name] = Spring(name, a, b, stiffness, damping, rest, preload, slack, law, items, others)
         return self.springs[name]
 
     def add_contact(
@@ -771,6 +776,13 @@ def check_parts(robot: Robot, known: Robot | None = None) -> None:
             for end, point in zip(("a", "b"), spring.ends()):
                 if point.link is not None:
                     _check_place(robot, point.link, point.s, f"{where} > {end}")
+            for branch, items in (
+                ("via", spring.via),
+                *((f"branches[{k}] > path", branch.path) for k, branch in enumerate(spring.branches)),
+            ):
+                for k, item in enumerate(items):
+                    if item.link is not None:
+                        _check_place(robot, item.link, item.s, f"{where} > {branch}[{k}]")
     _check_surroundings(robot)
     _check_cycles(robot)
     _check_input_couplings(robot)

@@ -1,8 +1,8 @@
-"""Springs and dampers between two points.
+"""Springs and dampers between two points, or along a path.
 
     T = T₀ + k (L − L₀) + c L̇,   or   T = law(L) + c L̇,   or   T = law(L, L̇)                              (1)
 
-L is the distance between the points. A tension T > 0 pulls them towards each other.
+L is the distance between the points, or the length of the path. A tension T > 0 makes it shorter.
 """
 
 from __future__ import annotations
@@ -13,15 +13,40 @@ from typing import final
 import numpy as np
 
 from lissom.robot import checks
-from lissom.robot.actuators import PathPoint
+from lissom.robot.actuators import PathPoint, PathWrap, check_path
 from lissom.robot.fields import FunctionOfS, LinkName
 from lissom.robot.functions import cubic_pieces, is_compiled
 
 
 @final
 @dataclass(frozen=True)
+class SpringBranch:
+    """A further path of a spring, as of a rope over a movable pulley. The length L of the spring contains a multiple of
+    the length of the path, and the path is pulled by the same multiple of T.
+
+    Args:
+        path: PathPoint and PathWrap items in order; see Spring.
+        factor: ratio of its share in L to its length; it may be negative.
+    """
+
+    path: tuple[PathPoint | PathWrap, ...]
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.path, list):
+            object.__setattr__(self, "path", tuple(self.path))
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+        check_spring_path(self.path, where)
+        checks.number(self.factor, f"{where}: factor")
+        checks.require(self.factor != 0.0, f"{where}: factor", "must not be zero", self.factor)
+
+
+@final
+@dataclass(frozen=True)
 class Spring:
-    """A spring, a damper or a cable between two points.
+    """A spring, a damper or a cable between two points, or along a path.
 
     Args:
         name: unique among springs.
@@ -36,6 +61,9 @@ class Spring:
         law: tension [N] that replaces T₀ + k (L − L₀): rows (length, tension) of a cubic spline that is straight beyond
             its ends, or a Tabulated of the length. A Warp function of (length, rate), which is compiled into the
             kernels, replaces all of (1).
+        via: PathPoint and PathWrap items in order, over which the spring runs from a to b without friction. Straight
+            lines join one item to the next, round a PathWrap between them.
+        branches: further paths, whose lengths times their factors are parts of L.
     """
 
     name: str
@@ -47,11 +75,27 @@ class Spring:
     preload: float = 0.0
     slack: bool = False
     law: FunctionOfS = None
+    via: tuple[PathPoint | PathWrap, ...] = ()
+    branches: tuple[SpringBranch, ...] = ()
 
     def ends(self) -> tuple[PathPoint, PathPoint]:
         """The two end points."""
         a, b = (end if isinstance(end, PathPoint) else PathPoint(end) for end in (self.a, self.b))
         return a, b
+
+    def path(self) -> tuple[PathPoint | PathWrap, ...]:
+        """The points and shapes from a to b."""
+        a, b = self.ends()
+        return a, *self.via, b
+
+    def paths(self) -> tuple[tuple[float, tuple[PathPoint | PathWrap, ...]], ...]:
+        """Factor and items of each path."""
+        return (1.0, self.path()), *((branch.factor, branch.path) for branch in self.branches)
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether L is the distance of two points."""
+        return not self.via and not self.branches
 
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
@@ -61,13 +105,21 @@ class Spring:
         for name, point in zip(("a", "b"), self.ends()):
             checks.place(point.s, f"{where} > {name}: s")
             checks.array(point.position, (3,), f"{where} > {name}: position", "must be a finite 3-vector")
-        grounded = all(point.link is None for point in self.ends())
+        for name, value in (("via", self.via), ("branches", self.branches)):
+            checks.require(isinstance(value, tuple), f"{where}: {name}", "must be a tuple", value)
+        if self.via:
+            check_spring_path(self.path(), where)
+        for k, branch in enumerate(self.branches):
+            here = f"{where} > branches[{k}]"
+            checks.require(isinstance(branch, SpringBranch), here, "must be a SpringBranch", branch)
+            branch.check(here)
+        grounded = all(item.link is None for _, path in self.paths() for item in path)
         checks.require(not grounded, where, "must be fixed to a link at one end", (self.a, self.b))
         checks.number(self.stiffness, f"{where}: stiffness", least=0.0)
         checks.number(self.damping, f"{where}: damping", least=0.0)
         checks.number(self.preload, f"{where}: preload")
         if self.rest is not None:
-            checks.number(self.rest, f"{where}: rest", least=0.0)
+            checks.number(self.rest, f"{where}: rest", least=None if self.branches else 0.0)
         checks.require(isinstance(self.slack, bool), f"{where}: slack", "must be true or false", self.slack)
         self._check_law(where)
 
@@ -89,5 +141,14 @@ class Spring:
         """The tension as a function of the length, as cubic pieces; see cubic_pieces."""
         rule = "must be rows (length, tension), a Tabulated, or a Warp function of (length, rate)"
         knot, coefficient = cubic_pieces(self.law, f"{where}: law", rule, "lengths >= 0")
-        checks.require(knot[0] >= 0.0, f"{where}: law", "needs at least two rising lengths >= 0", knot)
+        rule = "needs at least two rising lengths >= 0"
+        checks.require(knot[0] >= 0.0 or bool(self.branches), f"{where}: law", rule, knot)
         return knot, coefficient
+
+
+def check_spring_path(path: tuple[PathPoint | PathWrap, ...], where: str) -> None:
+    """Raise ModelError unless `path` consists of points and shapes in a valid order."""
+    for k, item in enumerate(path if isinstance(path, tuple) else ()):
+        rule = "must be a PathPoint or a PathWrap"
+        checks.require(isinstance(item, PathPoint | PathWrap), f"{where} > path[{k}]", rule, item)
+    check_path(path, where)

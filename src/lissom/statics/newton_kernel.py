@@ -255,7 +255,7 @@ def judge(t: Tables, x: EquilibriumRows, loops: LoopRows, i: int) -> int:
             add_forces(t.nv, i, -fraction, x.step, loops)
         return CONVERGED
     nearer = next_length <= (so3.ONE - so3.HALF * so3.HALF * fraction) * length or (good and length < SHORTEST_SEEN)
-    may_pull = t.spools.channel.shape[0] + t.springs.node.shape[0] > 0
+    may_pull = t.spools.channel.shape[0] + t.springs.node.shape[0] + t.segments.spring.shape[0] > 0
     behind = may_pull and x.notes[i, CROSSED] == so3.ZERO and good and fraction < so3.TWO * LEAST_FRACTION
     if nearer or behind:
         x.notes[i, CROSSED] = wp.where(nearer, so3.ZERO, so3.ONE)

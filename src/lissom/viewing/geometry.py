@@ -285,9 +285,10 @@ class _Builder:
                 self._add_body(name, body)
         for actuator in self.robot.actuators.values():
             if isinstance(actuator, Tendon):
-                self._add_tendon(actuator)
-        for spring in self.robot.springs.values():
-            self._add_line("spring", spring.name, [self._point(end) for end in spring.ends()], spring.ends())
+                self._add_path("tendon", actuator.name, actuator.path)
+        for spring in sorted(self.robot.springs.values(), key=lambda spring: not spring.is_straight):
+            for _, path in spring.paths():
+                self._add_path("spring", spring.name, path)
         self._add_ties()
         for name, nodes, placements in zip(self.model.loops.names, self.model.loops.node, self.model.loops.placement):
             ends = [self.node(int(k), g[None, :3, 3]) for k, g in zip(nodes, placements)]
@@ -310,8 +311,7 @@ class _Builder:
     def _collect_sections(self) -> None:
         """Collect the abscissae at which meshes, paths, springs and children need sections of rods."""
         wanted = {name: [np.linspace(0.0, 1.0, STATIONS)] for name in self.model.rods}
-        ends = [end for spring in self.robot.springs.values() for end in spring.ends()]
-        for item in [*self._path_items(), *ends, *(PathPoint(x.parent, s=x.at) for x in self.robot.links.values())]:
+        for item in [*self._path_items(), *(PathPoint(x.parent, s=x.at) for x in self.robot.links.values())]:
             if item.link in wanted and not isinstance(item, PathBody):
                 wanted[item.link].append(_abscissae(item))
         start = self.model.n_nodes + 1
@@ -324,6 +324,9 @@ class _Builder:
         for actuator in self.robot.actuators.values():
             if isinstance(actuator, Tendon):
                 yield from actuator.path
+        for spring in self.robot.springs.values():
+            for _, path in spring.paths():
+                yield from path
 
     def node(self, node: int, local: np.ndarray) -> _Placed:
         """Points fixed to a node, -1 for the world."""
@@ -426,16 +429,16 @@ class _Builder:
         painted = None if color is None else tuple(float(part) for part in color)
         self.meshes.append(Mesh(kind, name, link, rows, quads, at, painted))
 
-    def _add_tendon(self, tendon: Tendon) -> None:
-        """Add the line of a tendon, and the shapes round which it runs."""
+    def _add_path(self, kind: str, name: str, path: Sequence[PathItem]) -> None:
+        """Add the line of a path, and the shapes round which it runs. All paths come in the order of their pieces."""
         start, parts = self.size, []
-        for item in tendon.path:
+        for item in path:
             parts.append(self._along(item))
             if isinstance(item, PathWrap):
                 placement = self.model.segments.wrap_placement[len(self.wraps)]
                 self.wraps.append((slice(start, start + AROUND), placement, item))
             start += len(parts[-1].frame)
-        self._add_line("tendon", tendon.name, parts, tendon.path)
+        self._add_line(kind, name, parts, path)
 
     def _add_line(self, kind: str, name: str, parts: Sequence[_Placed], items: Sequence[PathItem]) -> None:
         start = self.size

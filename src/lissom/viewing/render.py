@@ -395,7 +395,7 @@ class Paint:
             if line.kind == "tie" and np.linalg.norm(ends[1] - ends[0]) > 2.0 * self.radius:
                 parts.append(tube(ends, 1.7 * self.radius, _TIE))
             elif line.kind == "spring":
-                coil = line.name in self._coils
+                coil = line.name in self._coils and len(ends) == 2
                 parts.append(tube(_coil(ends, 4.0 * self.radius) if coil else ends, self.radius, _SPRING))
         return parts
 
