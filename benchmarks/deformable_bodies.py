@@ -10,9 +10,9 @@ Bodies whose points move linearly run in kernels, beside the rod with as many co
 native code in kernels, or JAX gives them before each launch; they stand beside the native rod that moves as they do,
 where there is one. The first call is of ID, JAX's compiling included, with the kernels compiled before.
 
-The peers are timed in the same run: scikit-fem assembles internal forces and tangent of the same finite elements with
-the same law, undamped, soromox does forward dynamics of the same segments of constant strain. lissom's ID' has the
-inertia and its derivatives besides.
+The peers are timed in the same run. scikit-fem and felupe assemble internal forces and tangent of the same finite
+elements with the same law, undamped, at the same displacements, and their virtual work is compared. soromox does
+forward dynamics of the same segments of constant strain. lissom's ID' has the inertia and its derivatives besides.
 
 The simulations of Pustina 2025 are those of `examples/`, without their pictures and statics: processor time of each in
 seconds for a second of motion, the second time that it runs, so that building and compiling do not count.
@@ -216,8 +216,37 @@ def table(cases: Iterator[Case], calibration: float, first: bool) -> dict[str, n
     return found
 
 
-def scikit_fem(calibration: float) -> None:
-    """Internal forces and tangent of the same finite elements, whole and in 20 modes, beside scikit-fem."""
+def moved(x: np.ndarray) -> np.ndarray:
+    """Displacements (m, 3) of points (m, 3), of a body that bends and stretches [m]."""
+    s = x[:, 0] / LENGTH
+    return 0.02 * LENGTH * np.stack([s - x[:, 2] / RADIUS * s, s**2 + 0.1 * s, s**3], axis=1)
+
+
+def felupe(mesh: Any, degree: int) -> tuple[Callable[[], object], Callable[[], object], float]:
+    """Calls that assemble internal forces with their tangent, and forces alone, by felupe, and the work of the forces
+    along `moved` [J].
+
+    Raises:
+        ImportError: felupe is not installed.
+    """
+    import felupe as fem
+
+    first, shear = 3e5 * 0.4 / (1.4 * 0.2), 3e5 / 2.8  # Lamé's constants of ELASTIC
+    own = fem.Mesh(np.array(mesh.vertices), np.array(mesh.cells), "tetra")
+    if degree == 2:
+        own = own.add_midpoints_edges()
+    region = fem.RegionTetra(own) if degree == 1 else fem.RegionQuadraticTetra(own)
+    field = fem.FieldContainer([fem.Field(region, dim=3)])
+    u = moved(own.points)
+    field[0].values[:] = u
+    law = fem.Hyperelastic(fem.saint_venant_kirchhoff, mu=shear, lmbda=first, k=2)
+    body: Any = fem.SolidBody(law, field)
+    work = float(body.assemble.vector(field).toarray()[:, 0] @ u.ravel())
+    return lambda: (body.assemble.vector(field), body.assemble.matrix(field)), lambda: body.assemble.vector(field), work
+
+
+def finite_element_peers(calibration: float) -> None:
+    """Internal forces and tangent of the same finite elements, whole and in 20 modes, beside scikit-fem and felupe."""
     try:
         import skfem
         from skfem.helpers import ddot, grad
@@ -252,6 +281,9 @@ def scikit_fem(calibration: float) -> None:
         corners = skfem.MeshTet(mesh.vertices.T.copy(), np.asarray(mesh.cells).T.copy())
         basis = skfem.Basis(corners, skfem.ElementVector(kind), intorder=2 * degree)
         u = np.zeros(basis.N)
+        for k in range(3):
+            rows = basis.get_dofs(elements=np.arange(corners.nelements)).all([f"u^{k + 1}"])
+            u[rows] = moved(basis.doflocs[:, rows].T)[:, k]
 
         def assemble(basis: Any = basis, u: np.ndarray = u) -> tuple[Any, Any]:
             here = basis.interpolate(u)
@@ -259,13 +291,23 @@ def scikit_fem(calibration: float) -> None:
 
         theirs = smallest(assemble, 2.0, inner=1) / calibration
         print(f"{f'scikit-fem, {name} mesh':{WIDTH}s}{whole.n:4d}{theirs:40.0f}")
+        try:
+            call, force_alone, work = felupe(mesh, degree)
+            same = float(assemble()[0] @ u)
+            theirs = smallest(call, 2.0, inner=1) / calibration
+            alone = smallest(force_alone, 2.0, inner=1) / calibration
+            print(f"{f'felupe, {name} mesh':{WIDTH}s}{whole.n:4d}{theirs:40.0f}   forces alone {alone:.0f}; their work "
+                  f"{work:.12g} J, by scikit-fem {same:.12g} J")  # fmt: skip
+        except ImportError:
+            print("felupe: not installed")
         law = ls.HyperelasticSaintVenantKirchhoff(young=3e5, poisson=0.4)
         motion = whole if degree == 1 else whole.reduced(law, DENSITY, modes=MODES[-1])
         model = robot(ls.DeformableBody(motion, mesh, law, DENSITY))
-        own = times(Case("", model, 1e-3))[0, 2] / calibration
+        each = times(Case("", model, 1e-3))[0] / calibration
+        own = each[2]
         label = f"lissom, {name} mesh {'whole, by JAX' if degree == 1 else 'reduced, in kernels'}, ID'"
         line = f"{label:{WIDTH}s}{motion.n:4d}{own:40.1f}"
-        print(f"{line}{theirs / own:13.3g} times less")
+        print(f"{line}{theirs / own:13.3g} times less than felupe; ID {each[0]:.1f}")
 
 
 def soromox(calibration: float) -> None:
@@ -411,7 +453,7 @@ def main() -> None:
         print(f"  {name:24s}ID {ratio[0]:.2f}, M {ratio[1]:.2f}, ID with derivatives {ratio[2]:.2f}")
     print(f"\n{'other motions, by native code or JAX':{WIDTH}s}{ends}\n{HEAD}")
     table(other_motions(), calibration, first=True)
-    scikit_fem(calibration)
+    finite_element_peers(calibration)
     soromox(calibration)
     pustina()
     again = in_kernel(rod_chain())
