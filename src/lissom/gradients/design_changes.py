@@ -261,11 +261,16 @@ def _table_stencil(model: Model, path: str, index: tuple[int, ...], h: float) ->
 
 
 def _are_linear(model: Model, before: Model, after: Model) -> bool:
-    """Whether the tables of a model are the mean of those for two values at equal distances from its own."""
+    """Whether the tables of a model are the mean of those for two values at equal distances from its own, and the
+    squares of step sizes in them are squares of such tables."""
     for name, field in _differing(model, (before, after)):
         T, low, high = (_table(x, name, field) for x in (model, before, after))
         if not (_is_real(T) and np.shape(low) == np.shape(high) == np.shape(T)):
             continue  # no table, or another structure
+        if (name, field) == ("nodes", "kappa"):  # c h²: the central difference is exact where h is linear
+            square = model.nodes.h**2
+            low, high = (np.where(x.nodes.h > 0.0, kappa * square / x.nodes.h**2, kappa)
+                         for x, kappa in ((before, low), (after, high)))  # fmt: skip
         bend, size = np.abs(0.5 * (low + high) - T), np.abs(T)
         if np.max(bend, initial=0.0) > _ROUNDING * np.max(size, initial=0.0):
             return False

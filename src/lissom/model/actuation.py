@@ -366,7 +366,7 @@ def _path_rows(
     The weight is −w for a tendon, which shortens, and +wA for a chamber. Each smooth stretch of the basis, clipped to
     the path, has the rod's number of Gauss points. Functions of s are called once for each point.
     """
-    path = path_on_rod(actuator, item, 1.0)
+    path = None
     low, high = sorted((item.start, item.stop))
     for start, stop, points, weights in body.stretches(where):
         a, b = max(start, low), min(stop, high)
@@ -376,6 +376,7 @@ def _path_rows(
             s = float(a + (b - a) * fraction)
             known = courses.get((id(actuator), id(item), s))
             if known is None:
+                path = path or path_on_rod(actuator, item, 1.0)
                 known = courses[id(actuator), id(item), s] = (actuator, item, path(s))
             size, d, slope, normal = known[2]
             yield s, (channel, weight * (b - a) * body.length * size, d, slope / body.length, normal)

@@ -345,17 +345,28 @@ def component_runs(bases: list[np.ndarray], v_start: list[int]) -> tuple[np.ndar
         v (len, 6): index in v of each run's first column.
         values (total, m).
     """
-    start, v, values = np.zeros((len(bases), 7), np.int32), np.zeros((len(bases), 6), np.int32), []
-    total = 0
-    for k, Phi in enumerate(bases):
-        for c, used in enumerate((Phi != 0.0).any(axis=0)):
-            at = used.nonzero()[0]
-            first, stop = (at[0], at[-1] + 1) if len(at) else (0, 0)
-            start[k, c], v[k, c] = total, v_start[k] + first
-            values.append(Phi[:, c, first:stop].T)
-            total += stop - first
-        start[k, 6] = total
-    return start, v, np.concatenate([np.zeros((0, bases[0].shape[0] if bases else 2)), *values])
+    points, width = bases[0].shape[0] if bases else 2, np.array([Phi.shape[2] for Phi in bases], dtype=int)
+    first, stop = np.zeros((len(bases), 6), dtype=int), np.zeros((len(bases), 6), dtype=int)
+    groups = []
+    for n in np.unique(width[width > 0]):  # bases of the same width at a time
+        rows = np.flatnonzero(width == n)
+        Phi = np.stack([bases[k] for k in rows])  # (rows, m, 6, n)
+        used = (Phi != 0.0).any(axis=1)
+        first[rows] = used.argmax(axis=-1)
+        stop[rows] = np.where(used.any(axis=-1), n - used[..., ::-1].argmax(axis=-1), first[rows])
+        groups.append((rows, Phi))
+    start = np.zeros((len(bases), 7), np.int32)
+    if len(bases):
+        start[:, 1:] = np.cumsum((stop - first).ravel()).reshape(-1, 6)
+        start[1:, 0] = start[:-1, 6]
+    values = np.empty((start[-1, 6] if len(bases) else 0, points))
+    for rows, Phi in groups:
+        column = np.arange(Phi.shape[3])
+        inside = (first[rows, :, None] <= column) & (column < stop[rows, :, None])
+        at = start[rows, :6, None] - first[rows, :, None] + column
+        values[at[inside]] = np.moveaxis(Phi, 1, -1)[inside]
+    v = np.asarray(v_start, dtype=int).reshape(-1, 1) + first
+    return start, v.astype(np.int32), values
 
 
 def base_tables(nodes: list[Node], ties: np.ndarray) -> tuple[Bases, np.ndarray]:
