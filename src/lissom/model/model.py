@@ -42,6 +42,7 @@ from lissom.model.surroundings import Contacts, FluidNodes, Springs, UserForces
 from lissom.robot.checks import named, require
 from lissom.robot.formatting import html_inputs, html_table
 from lissom.robot.functions import still
+from lissom.robot.paths import with_each
 from lissom.robot.robot import Robot, limit_values, state_values
 
 if TYPE_CHECKING:
@@ -303,8 +304,11 @@ class Model:
         counts = {name: len(column) for name, column in columns.items()}
         if len(pairs) % 2 or len(set(counts.values())) != 1:
             raise ModelError(f"batch: paths and as many values of each must follow each other (got {counts})")
-        rows = [dict(zip(columns, row)) for row in zip(*columns.values())]
-        return ModelBatch([described(self, self.description.with_(row)) for row in rows])
+        if len(columns) == 1:
+            robots = with_each(self.description, path, columns[path])
+        else:  # a path may lead into what an earlier one has replaced
+            robots = [self.description.with_(dict(zip(columns, row))) for row in zip(*columns.values())]
+        return ModelBatch([described(self, robot) for robot in robots])
 
     def with_(self, values: Mapping[str, Any] | None = None, **more: Any) -> Model:
         """Model of the same robot with other values at paths of its description, as in `Robot.with_`:

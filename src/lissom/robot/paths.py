@@ -20,6 +20,7 @@ Four words may be left out: `body` of a link, `path` of a chamber, `path[0]` of 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass, replace
@@ -262,9 +263,9 @@ def _words(here: Any) -> dict[str, Steps]:
     """The words that may come next in a path, and the place of each."""
     if isinstance(here, Robot):
         kinds = {kind: getattr(here, kind) for kind in PARTS}
-        names = [name for parts in kinds.values() for name in parts]
+        count = Counter(name for parts in kinds.values() for name in parts)
         of_kinds = [(kind, name) for kind, parts in kinds.items() for name in parts]
-        parts = {name if names.count(name) == 1 else f"{kind}.{name}": (kind, [name]) for kind, name in of_kinds}
+        parts = {name if count[name] == 1 else f"{kind}.{name}": (kind, [name]) for kind, name in of_kinds}
         return parts | {word: (word,) for word in (*_OWN, *kinds)}
     if isinstance(here, Mapping):
         return {str(key): ([key],) for key in here}
