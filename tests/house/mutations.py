@@ -16,6 +16,27 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "derivatives of a rollout take half of the law",
+        "gradients/stage_systems.py",
+        "-= B @ slope",
+        "-= 0.5 * B @ slope",
+        ("tests/gradients/test_closed_loops.py", "-k", "start_and_inputs and pulled and generalized"),
+    ),
+    Mutation(
+        "the initial acceleration of a rollout does not depend on its law",
+        "gradients/starts.py",
+        "K, D = K - B[:, :nv] @ by_q, D - B[:, :nv] @ by_v",
+        "K, D = K + 0.0 * (B[:, :nv] @ by_q), D - B[:, :nv] @ by_v",
+        ("tests/gradients/test_closed_loops.py", "-k", "start_and_inputs and pulled and generalized"),
+    ),
+    Mutation(
+        "inputs are not added to those of a law",
+        "stepping/feedback.py",
+        "x.notes[i, ADDED + k] = x.u[i, k]",
+        "x.notes[i, ADDED + k] = so3.ZERO",
+        ("tests/gradients/test_closed_loops.py", "-k", "are_added"),
+    ),
+    Mutation(
         "no warning says that an open mesh counts as its hull",
         "robot/meshes.py",
         "is_hull = max(gap, found.gap), is_hull or found.is_hull",

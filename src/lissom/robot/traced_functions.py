@@ -32,9 +32,10 @@ class TracedFunction:
     The function is called with symbols in place of numbers, and the operations that it does with them become native
     code. It must depend on its arguments alone: values that it keeps between calls, such as the integral of an error,
     and random numbers would be fixed. Functions whose second call differs from the first are refused. Numbers that it
-    reads besides its arguments are those at the start of each simulation, or at the build for a force and an actuator.
+    reads besides its arguments are those at the start of each motion, or at the build for a force and an actuator.
 
-    `simulate(controller=)` takes one of (t, q, v), `Robot.add_force` one of (t, g, eta), and
+    `simulate(controller=)`, `rollout(controller=)` and `step_derivatives(controller=)` take one of (t, q, v),
+    `Robot.add_force` one of (t, g, eta), and
     `Robot.add_custom_actuator` one of q. Elsewhere it is a Python function.
 
     Args:

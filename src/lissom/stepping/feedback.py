@@ -1,6 +1,7 @@
 """Feedback laws as native code: u(t, q, v) in the residual of a step, and its derivatives in the matrix.
 
-With r = ID(q, v, a) − B u of (1) in newton_stages, the matrix (2) has the further terms
+Inputs that the host gives are added to those of the law. With r = ID(q, v, a) − B u of (1) in newton_stages, the matrix
+(2) has the further terms
 
     ∂r/∂Δ:  −B (∂u/∂q T(Δ) + c₁ ∂u/∂v)                                                                   (1)
 
@@ -42,7 +43,7 @@ from lissom.passes.scratch import Scratch
 from lissom.passes.traversal import project
 from lissom.robot.poses import captured
 from lissom.robot.traced_functions import TracedFunction, tangent_directions
-from lissom.stepping.step_rows import C1, TIME, StepRows
+from lissom.stepping.step_rows import ADDED, C1, TIME, StepRows
 from lissom.systems.newton_matrix import NewtonBuffers
 from lissom.tracing.code_cache import content_key, stored_code
 from lissom.tracing.graph import Refused, derivative, require_few
@@ -76,9 +77,21 @@ class NativeLaw:
         self.functions.call(1, self._given(t, q, v), [by_q, by_v])
         return np.hstack([by_q, by_v])
 
+    def inputs_over(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """u at times (n,) and states (n, nq) and (n, nv), shape (n, nu)."""
+        u = np.empty((len(t), self.nu))
+        self.functions.call_rows(0, self._given(t, q, v), [u])
+        return u
+
+    def derivatives_over(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂u/∂q and ∂u/∂v at times (n,) and states (n, nq) and (n, nv), shape (n, nu, nv) each."""
+        by_q, by_v = np.empty((2, len(t), self.nu, self.nv))
+        self.functions.call_rows(1, self._given(t, q, v), [by_q, by_v])
+        return by_q, by_v
+
     @staticmethod
-    def _given(t: float, q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
-        return [np.ascontiguousarray(x, dtype=np.float64) for x in ([t], q, v)]
+    def _given(t: Any, q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
+        return [np.ascontiguousarray(x, dtype=np.float64) for x in (t, q, v)]
 
 
 def native_law(model: Model, law: TracedFunction) -> NativeLaw:
@@ -127,18 +140,23 @@ def differentiate_law(x: StepRows, i: int, time: wp.float64):
 
 
 @wp.func
-def put_time(x: StepRows, i: int, now: int, time: wp.float64, is_known: bool):
-    """Store the time of a stage: `time` if it is known, otherwise the one of row `now` of the buffers."""
+def begin_law(x: StepRows, i: int, now: int, time: wp.float64, is_known: bool):
+    """Store the inputs that are added to those of the law, and the time of a stage: `time` if it is known, otherwise
+    the one of row `now` of the buffers."""
     if is_known:
         x.notes[i, TIME] = time
     else:
         x.notes[i, TIME] = x.feedback.time[now]
+    for k in range(x.u.shape[1]):
+        x.notes[i, ADDED + k] = x.u[i, k]
 
 
 @wp.func
 def put_law_inputs(x: StepRows, i: int):
     """Set u at the state of the step."""
     evaluate_law(x, i, x.notes[i, TIME])
+    for k in range(x.u.shape[1]):
+        x.u[i, k] = x.u[i, k] + x.notes[i, ADDED + k]
 
 
 @wp.func(inline=False)
@@ -227,8 +245,8 @@ def put_channel_response(t: Tables, x: StepRows, i: int, c: int):
 
 
 @wp.func
-def no_time(x: StepRows, i: int, now: int, time: wp.float64, is_known: bool):
-    """No law needs the time."""
+def no_law(x: StepRows, i: int, now: int, time: wp.float64, is_known: bool):
+    """No law acts."""
     ...
 
 

@@ -32,6 +32,7 @@ from lissom.tracing.graph import GAUSS, LEAVES, Graph, copied, require_few
 
 _Number = ctypes.POINTER(ctypes.c_double)
 _Function = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Number), ctypes.POINTER(_Number))
+_FunctionOfAddresses = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)  # no type checks, for many calls
 LANES = 4  # points that one pass of a loop evaluates
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
@@ -65,6 +66,13 @@ class Traced:
         """Call function k with contiguous arrays of float64."""
         ends = [(_Number * len(group))(*(x.ctypes.data_as(_Number) for x in group)) for group in (arguments, results)]
         _Function(self.address[k])(*ends)
+
+    def call_rows(self, k: int, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        """Call function k for each row of contiguous arrays (n, ...) of float64."""
+        function = _FunctionOfAddresses(self.address[k])
+        groups = [[(x.ctypes.data, x[:1].nbytes) for x in group] for group in (arguments, results)]
+        for i in range(len(arguments[0])):
+            function(*((ctypes.c_void_p * len(group))(*(x + i * size for x, size in group)) for group in groups))
 
 
 @final
