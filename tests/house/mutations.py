@@ -30,6 +30,13 @@ MUTATIONS = (
         ("tests/gradients/test_closed_loops.py", "-k", "start_and_inputs and pulled and generalized"),
     ),
     Mutation(
+        "copies under a law do not have their own times",
+        "stepping/driver.py",
+        'w.host.get("law_time", np.zeros(n * most * self.stages))',
+        "np.zeros(n * most * self.stages)",
+        ("tests/stepping/test_laws_in_steps.py", "-k", "times_of_their_own"),
+    ),
+    Mutation(
         "inputs are not added to those of a law",
         "stepping/feedback.py",
         "x.notes[i, ADDED + k] = x.u[i, k]",

@@ -546,7 +546,7 @@ def rollout(
     checks.integer(every, "every", least=1)
     times = u.shape[-2] // every + 1
     stepping = rollouts.fixed_steps(model, dt, method, tolerance, controller)
-    moved = _keeping_last(lambda own, *y: rollouts.rolled(own, *y, stepping, every=every))
+    moved = _keeping_last(lambda own, *y: rollouts.rolled(own, *y, stepping=stepping, every=every))
 
     def states(own: Model, *y: np.ndarray) -> tuple[np.ndarray, ...]:
         motion = moved(own, _unit(model, y[0]), *y[1:])

@@ -146,7 +146,7 @@ def rollout(
     stepping = rollouts.fixed_steps(model, dt, method, tolerance, controller)
 
     def value(*x: np.ndarray) -> tuple[Arrays, Any]:
-        motion = rollouts.rolled(model, unit_quaternions(model, x[0]), *x[1:], stepping, every=every)
+        motion = rollouts.rolled(model, unit_quaternions(model, x[0]), *x[1:], stepping=stepping, every=every)
         return (motion.q, motion.v, motion.a), motion
 
     def back(motion: Any, x: Arrays, by: Arrays) -> Arrays:

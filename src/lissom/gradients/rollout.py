@@ -33,7 +33,7 @@ from lissom.robot import checks, formatting
 from lissom.robot.traced_functions import TracedFunction
 from lissom.simulation.simulate import chosen_method
 from lissom.simulation.trajectory import Statistics
-from lissom.stepping.feedback import native_law
+from lissom.stepping.feedback import law_in_kernels
 from lissom.stepping.schemes import Scheme
 
 if TYPE_CHECKING:
@@ -281,12 +281,7 @@ def fixed_steps(
         rule = "a batch of models needs forces that kernels compute, none that a Python function gives"
         raise ModelError(f"robot {common.name!r}: {rule} (got one that does)")
     size, small = checks.number(dt, "dt", above=0.0), checks.number(tolerance, "tolerance", above=0.0)
-    rule = "must be an ls.TracedFunction, whose derivatives are exact; feedback_rollout takes functions in Python"
-    checks.require(controller is None or isinstance(controller, TracedFunction), "controller", rule, controller)
-    law = None
-    if controller is not None:
-        checks.require(common.device == "cpu", "controller", "needs a model on the CPU", common.device)
-        law = native_law(common.of_row(0, 1), controller)
+    law = law_in_kernels(common, controller, "feedback_rollout takes functions in Python")
     return FixedSteps(chosen_scheme(method, dt), float(size), float(small), law)
 
 

@@ -20,7 +20,6 @@ import numpy as np
 from lissom.dynamics.contacts import present_anchors, put_anchors
 from lissom.errors import ConvergenceError, keeping
 from lissom.model.model import Model
-from lissom.simulation.inputs import checked_row
 from lissom.stepping.driver import Motions
 from lissom.stepping.feedback import NativeLaw
 from lissom.stepping.python_stages import ImplicitSteps
@@ -123,12 +122,7 @@ class FixedSteps:
         Raises:
             ShapeError: an input of the law is not finite.
         """
-        if self.law is None:
-            return u
-        found = self.law.inputs_over(t, q, v)
-        for k in np.flatnonzero(~np.isfinite(found).all(axis=1))[:1]:
-            checked_row(found[k], self.law.nu, "controller", float(t[k]))
-        return u + found
+        return u if self.law is None else u + self.law.inputs_over(t, q, v)
 
     def start_inputs(self, path: Path) -> np.ndarray:
         """All inputs at t = 0, (n, nu)."""
@@ -188,7 +182,7 @@ class FixedSteps:
             if len(motions.lost):
                 i = int(np.argmin(motions.reached))
                 t = self.dt * (first + int(motions.reached[i]))
-                self._require_finite(t, *(host[name][i : i + 1] for name in ("q", "v")))
+                self._require_finite(t, host["q"][i], host["v"][i])
                 raise self._failure(i, n, t)
             cost.take(host["counts"])
             for name, x in out.items():
@@ -210,20 +204,18 @@ class FixedSteps:
         own = model.anchored(path.anchors[0, 0]) if sticks else model
         small = _OF_SMALL * self.tolerance
         given = self.tolerance, (small, small), False, ORDER_SHARE
-        added = np.zeros(model.nu)
-        f = StateDerivative(own, HELD if self.law is None else _with_added(self.law, added))
+        f = StateDerivative(own, HELD if self.law is None else self.law.control_law())
         for k, end in enumerate(ends):
             t = self.dt * (path.first + k)
             for i in range(n):
                 steps = ImplicitSteps(own, f, self.scheme, *given, damps=True)
-                added[:] = path.u[i, k]
-                f.held = added if self.law is None else None
+                f.give(path.u[i, k])
                 if sticks:
                     put_anchors(own, path.anchors[i, k])
                 q, v, a, ahead, force = (x[i, k] for x in out.values())
                 new = steps.step_to(StepState(t, q, v, a, ahead, self.dt, force, HELD.start, a, force), end)
                 if new is None:
-                    self._require_finite(t, q[None], v[None])
+                    self._require_finite(t, q, v)
                     raise self._failure(i, n, t)
                 for x, found in zip(out.values(), (new.q, new.v, new.a, new.ahead, new.force)):
                     x[i, k + 1] = found
@@ -234,10 +226,11 @@ class FixedSteps:
             yield k + 1
 
     def _require_finite(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Raise ShapeError if inputs of the law are not finite at the start or at the end of a step from a state
-        (1, ...) at time t, for which Newton's method has failed."""
-        for time in (t, t + self.dt):
-            self.inputs(np.zeros((1, 0 if self.law is None else self.law.nu)), np.array([time]), q, v)
+        """Raise ShapeError if inputs of the law are not finite at the start or at the end of a step from a state at
+        time t, for which Newton's method has failed."""
+        if self.law is not None:
+            for time in (t, t + self.dt):
+                self.law.inputs(time, q, v)
 
     def _failure(self, i: int, n: int, t: float) -> ConvergenceError:
         """The error of motion i of n, whose step at time t is not found."""
@@ -246,15 +239,3 @@ class FixedSteps:
             f"{where}rollout by {self.scheme.name} stopped at t={t:g} s: Newton's method finds "
             "no step; take a shorter dt, or one that the stiffest part of the motion allows"
         )
-
-
-def _with_added(law: NativeLaw, added: np.ndarray) -> ControlLaw:
-    """A law in Python with further inputs, read from an array (nu,) at each call."""
-
-    def inputs(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        return added + checked_row(law.inputs(t, q, v), law.nu, "controller", t)
-
-    def derivatives(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        return law.derivatives(t, q, v)
-
-    return ControlLaw(inputs, lambda t, q, v, z: _NOTHING, _NOTHING, np.inf, derivatives=derivatives)

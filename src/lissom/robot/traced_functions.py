@@ -34,7 +34,7 @@ class TracedFunction:
     and random numbers would be fixed. Functions whose second call differs from the first are refused. Numbers that it
     reads besides its arguments are those at the start of each motion, or at the build for a force and an actuator.
 
-    `simulate(controller=)`, `rollout(controller=)` and `step_derivatives(controller=)` take one of (t, q, v),
+    `controller=` of `simulate`, `rollout`, `step_derivatives`, `Stepper` and tasks takes one of (t, q, v),
     `Robot.add_force` one of (t, g, eta), and
     `Robot.add_custom_actuator` one of q. Elsewhere it is a Python function.
 

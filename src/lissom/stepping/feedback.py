@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import isfinite
 from typing import Any, final
 
 import numpy as np
 import warp as wp
 
 from lissom.dynamics.configuration import quaternion_joints
-from lissom.errors import ModelError
+from lissom.errors import ModelError, ShapeError
 from lissom.forces.custom_actuators import call_actuator
 from lissom.forces.tendons import (
     add_channel_wrenches,
@@ -41,8 +42,10 @@ from lissom.passes import kinds
 from lissom.passes.features import may_have_elastic_tendons
 from lissom.passes.scratch import Scratch
 from lissom.passes.traversal import project
+from lissom.robot import checks
 from lissom.robot.poses import captured
 from lissom.robot.traced_functions import TracedFunction, tangent_directions
+from lissom.stepping.state import ControlLaw
 from lissom.stepping.step_rows import ADDED, C1, TIME, StepRows
 from lissom.systems.newton_matrix import NewtonBuffers
 from lissom.tracing.code_cache import content_key, stored_code
@@ -66,9 +69,15 @@ class NativeLaw:
     nv: int
 
     def inputs(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """u at a state, shape (nu,)."""
+        """u at a state, shape (nu,).
+
+        Raises:
+            ShapeError: an input is not finite.
+        """
         u = np.empty(self.nu)
         self.functions.call(0, self._given(t, q, v), [u])
+        if not isfinite(sum(u.tolist())) and not np.isfinite(u).all():  # the sum is several times faster
+            raise ShapeError(f"controller at t={t:g}: must be finite, got NaN or infinity")
         return u
 
     def derivatives(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -78,9 +87,15 @@ class NativeLaw:
         return np.hstack([by_q, by_v])
 
     def inputs_over(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """u at times (n,) and states (n, nq) and (n, nv), shape (n, nu)."""
+        """u at times (n,) and states (n, nq) and (n, nv), shape (n, nu).
+
+        Raises:
+            ShapeError: an input is not finite.
+        """
         u = np.empty((len(t), self.nu))
         self.functions.call_rows(0, self._given(t, q, v), [u])
+        for k in np.flatnonzero(~np.isfinite(u).all(axis=1))[:1].tolist():
+            self.inputs(float(t[k]), q[k], v[k])
         return u
 
     def derivatives_over(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -89,9 +104,37 @@ class NativeLaw:
         self.functions.call_rows(1, self._given(t, q, v), [by_q, by_v])
         return by_q, by_v
 
+    def control_law(self, period: float = np.inf) -> ControlLaw:
+        """The law for integrators, with the time between samples [s]."""
+        none = np.zeros(0)
+
+        def derivatives(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+            return self.derivatives(t, q, v)
+
+        inputs, rate = (lambda t, q, v, z: self.inputs(t, q, v)), (lambda t, q, v, z: none)
+        return ControlLaw(inputs, rate, none, period, derivatives=derivatives, native=self)
+
     @staticmethod
     def _given(t: Any, q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
         return [np.ascontiguousarray(x, dtype=np.float64) for x in (t, q, v)]
+
+
+def law_in_kernels(model: Model, controller: Any, otherwise: str) -> NativeLaw | None:
+    """The law of a controller that only kernels evaluate; None if there is none.
+
+    Args:
+        controller: what the user gives. otherwise: says what to do with a function in Python, for the message.
+    Raises:
+        ModelError: it is not an `ls.TracedFunction`, cannot be traced, or the model is on a GPU.
+    """
+    if controller is None:
+        return None
+    where = "controller"
+    checks.require(
+        isinstance(controller, TracedFunction), where, f"must be an ls.TracedFunction; {otherwise}", controller
+    )
+    checks.require(model.device == "cpu", where, "needs a model on the CPU", model.device)
+    return native_law(model.of_row(0, 1), controller)
 
 
 def native_law(model: Model, law: TracedFunction) -> NativeLaw:
