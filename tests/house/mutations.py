@@ -16,6 +16,13 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "traced forces count as independent of time",
+        "tracing/native.py",
+        "names, 0 in taken",
+        "names, False",
+        ("tests/gradients/test_traced_terms.py", "-k", "filters"),
+    ),
+    Mutation(
         "derivatives of a rollout take half of the law",
         "gradients/stage_systems.py",
         "-= B @ slope",

@@ -287,9 +287,11 @@ class SurroundingsBuilder:
 
     @property
     def varies(self) -> bool:
-        """Whether forces depend on time: the current varies, or there are users' forces."""
+        """Whether forces depend on time: the current varies, or there are users' forces, except for traced ones that do
+        not take the time."""
         fluid = self.robot.fluid
-        return bool(self.forces or self.called) or (fluid is not None and callable(fluid.current))
+        takes_time = any(getattr(function, "takes_time", True) for function in self.compiled)
+        return takes_time or bool(self.called) or (fluid is not None and callable(fluid.current))
 
     def pulled(self) -> list[Node | None]:
         """Nodes with contacts or forces."""

@@ -540,7 +540,7 @@ class _Named:
 
 
 @cache
-def compiled_force(code: tuple[str, ...], results: tuple[str, ...]) -> Any:
+def compiled_force(code: tuple[str, ...], results: tuple[str, ...], takes_time: bool) -> Any:
     """The Warp function of (R, p, eta, s, t) that returns the wrench of `force_code`. Equal code is one function."""
     ends = (f"wrench[{k}] = {name};" for k, name in enumerate(results))
     snippet = "\n".join(["using namespace traced;", *code, "wp::vec_t<6, double> wrench;", *ends, "return wrench;"])
@@ -549,19 +549,23 @@ def compiled_force(code: tuple[str, ...], results: tuple[str, ...]) -> Any:
     def force(R: mat3, p: vec3, eta: vec6, s: wp.float64, t: wp.float64) -> vec6: ...
 
     force.is_traced = True  # kernels that call it need the code of tracing/native.h
+    force.takes_time = takes_time
     return force
 
 
-def force_code(graph: Graph, wrench: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Lines of code of a wrench (6,) that depends on t, g (4, 4) and eta (6,), the inputs of a graph in this order, and
-    the names of its entries.
+def force_code(graph: Graph, wrench: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """Lines of code of a wrench (6,) that depends on t, g (4, 4) and eta (6,), the inputs of a graph in this order, the
+    names of its entries, and whether it depends on t.
 
     Raises:
         Refused: too many operations.
     """
 
+    taken: set[int] = set()
+
     def leaf(place: int) -> str:
         row, column = divmod(place - 1, 4)
+        taken.add(place)
         if place == 0:
             return "t"
         if place > 16:
@@ -574,7 +578,7 @@ def force_code(graph: Graph, wrench: np.ndarray) -> tuple[tuple[str, ...], tuple
     require_few(plain.count([nodes]))
     writer = _Writer(plain, leaf, {}, nodes.tolist())
     names = tuple(writer.name(k, writer.before)[0] for k in nodes.tolist())
-    return tuple(_code(writer.before.lines, writer.kinds)), names
+    return tuple(_code(writer.before.lines, writer.kinds)), names, 0 in taken
 
 
 class Code(NamedTuple):
