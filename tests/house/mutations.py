@@ -16,6 +16,20 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "traced springs of joints have the slope of their rate",
+        "forces/springs.py",
+        "f_x += law(rows.index[e, 2] + BY_X, stretch, so3.ZERO)",
+        "f_x += law(rows.index[e, 2] + BY_RATE, stretch, so3.ZERO)",
+        ("tests/forces/test_traced_springs.py", "-k", "exact"),
+    ),
+    Mutation(
+        "springs between points take the slope by the length for that by its rate",
+        "forces/springs.py",
+        "law(first + BY_X, length, rate), law(first + BY_RATE, length, rate)",
+        "law(first + BY_X, length, rate), law(first + BY_X, length, rate)",
+        ("tests/forces/test_traced_springs.py", "-k", "exact"),
+    ),
+    Mutation(
         "traced forces count as independent of time",
         "tracing/native.py",
         "names, 0 in taken",

@@ -692,8 +692,12 @@ def spring_tables(robot: Robot, ends: list[tuple[Point, Point]]) -> Springs:
         if rest is None and spring.law is None:
             rest = distance(pair)
         law.append((spring.stiffness, rest or 0.0, spring.preload, spring.damping, float(spring.slack)))
-        is_table = spring.law is not None and not is_compiled(spring.law)
-        other.append(spring.table(f"spring {spring.name!r}") if is_table else spring.law)
+        where, found = f"spring {spring.name!r}", spring.law
+        if isinstance(found, TracedFunction):
+            found = found.spring_law(f"{where}: law", 2)
+        elif found is not None and not is_compiled(found):
+            found = spring.table(where)
+        other.append(found)
     return Springs(
         names=tuple(robot.springs),
         node=np.array([[index_of(node) for node, _ in pair] for pair in ends], dtype=np.int32).reshape(-1, 2),

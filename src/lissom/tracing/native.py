@@ -581,6 +581,39 @@ def force_code(graph: Graph, wrench: np.ndarray) -> tuple[tuple[str, ...], tuple
     return tuple(_code(writer.before.lines, writer.kinds)), names, 0 in taken
 
 
+@cache
+def compiled_law(*codes: tuple[tuple[str, ...], str]) -> Any:
+    """The Warp function of (x, rate) that returns the first number of `law_code`. Its `slopes` return the others. Equal
+    code is one function."""
+    made = []
+    for code, result in codes:
+        snippet = "\n".join(["using namespace traced;", *code, f"return {result};"])
+
+        @_Named.func_native(snippet)
+        def law(x: wp.float64, rate: wp.float64) -> wp.float64: ...
+
+        law.is_traced = True  # kernels that call it need the code of tracing/native.h
+        made.append(law)
+    made[0].slopes = tuple(made[1:])
+    return made[0]
+
+
+def law_code(graph: Graph, results: Sequence[int]) -> tuple[tuple[tuple[str, ...], str], ...]:
+    """Lines of code of each of several numbers that depend on x and its rate, the inputs of a graph in this order, and
+    the name of the number.
+
+    Raises:
+        Refused: too many operations.
+    """
+    found = []
+    for node in results:
+        require_few(graph.count([np.array([node])]))
+        writer = _Writer(graph, ("x", "rate").__getitem__, {}, [node])
+        name = writer.name(node, writer.before)[0]
+        found.append((tuple(_code(writer.before.lines, writer.kinds)), name))
+    return tuple(found)
+
+
 class Code(NamedTuple):
     """Code of functions (1) of the same arguments.
 
