@@ -43,7 +43,6 @@ SPRINGS = {
     "round a ball, a table": ("a", "b", {"law": ROWS, "damping": 1.5, "via": (GROUND, KNOB, PIN, INSIDE, PEG)}),
     "pulleys": ("a", GROUND, {"stiffness": 40.0, "damping": 2.0, "rest": -1.0, "branches": BRANCHES}),
     "slack over points": ("a", "b", {"stiffness": 9.0, "damping": 1.0, "rest": 9.0, "slack": True, "via": (GROUND,)}),
-    "compiled over points": ("a", GROUND, {"law": muscle, "via": (ON_BALL,)}),
 }
 
 
@@ -87,6 +86,18 @@ def test_derivatives(name):
     assert mismatch(model, M @ da_dq, M @ along) < TOLERANCE
     along = differences(model, lambda d: ls.forward_dynamics(model, q, v + d), STEP)
     assert mismatch(model, M @ da_dv, M @ along) < TOLERANCE
+
+
+def test_a_compiled_law_along_a_path():
+    """Derivatives of inverse dynamics by q and v along a direction."""
+    robot = hybrid("free")
+    robot.add_spring("spring", "a", GROUND, law=muscle, via=[ON_BALL])
+    model = robot.build()
+    q, v, a = state(model, 5)
+    way = np.random.default_rng(1).normal(size=model.nv) * model.dofs.scale
+    ends = [ls.inverse_dynamics(model, ls.integrate(model, q, h * way), v + h * way, a) for h in (STEP, -STEP)]
+    found = ls.inverse_dynamics_tangent(model, q, v, a, way, way, 0.0 * way)
+    np.testing.assert_allclose(found, (ends[0] - ends[1]) / (2 * STEP), rtol=0, atol=1e-6 * np.abs(found).max())
 
 
 @pytest.mark.parametrize("name", SPRINGS)

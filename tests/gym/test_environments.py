@@ -317,3 +317,33 @@ def test_what_is_seen_has_a_row_for_each_copy(monkeypatch):
     monkeypatch.setattr(Straighten, "observe", lambda self, state: state.q.ravel())
     with pytest.raises(ls.ShapeError, match=r"Straighten.observe: expected shape \(2, ...\), got \(8,\)"):
         ls.gym.vector_environment(Straighten(arm()), 2)
+
+
+def test_a_law_within_an_action():
+    """The inputs of a traced law are added to those of the actions: an episode moves as `simulate` under their sum, and
+    a copy among others as a single one. A function in Python is refused."""
+    jnp = pytest.importorskip("jax.numpy")
+    law = ls.TracedFunction(lambda t, q, v: 2.0 * jnp.sin(40.0 * t) ** 2 - 0.5 * q[:1] - 0.01 * v[:1])
+
+    class Endless(Straighten):
+        terminated = ls.gym.Task.terminated
+
+        def start(self, random):
+            return replace(super().start(random), u=np.array([3.0]))
+
+    task = Endless(arm(), most=4.0, controller=law)
+    env, many = ls.gym.environment(task), ls.gym.vector_environment(task, 3)
+    start, rows = env.reset(seed=1)[0], many.reset(seed=1)[0]
+    np.testing.assert_array_equal(rows[0], start)
+    for _ in range(3):
+        seen, found = env.step(np.array([0.5]))[0], many.step(np.full((3, 1), 0.5))[0]
+        np.testing.assert_array_equal(found[0], seen)
+    model, dt = task.robot, task.period / task.steps
+    held = ls.TracedFunction(lambda t, q, v: law.function(t, q, v) + 3.0)
+    options = {"method": "generalized_alpha", "dt": dt, "rtol": 1e-9, "atol": 1e-11, "t_eval": [3 * task.period]}
+    known = ls.simulate(model, 3 * task.period, start[: model.nq], controller=held, **options)
+    np.testing.assert_allclose(seen[: model.nq], known.q[-1], rtol=0, atol=1e-5 * np.abs(known.q[-1]).max())
+    alone = ls.simulate(model, 3 * task.period, start[: model.nq], u=[3.0], **options)
+    assert np.abs(alone.q[-1] - known.q[-1]).max() > 1e-2 * np.abs(known.q[-1]).max()
+    with pytest.raises(ls.ModelError, match=r"controller: must be an ls\.TracedFunction; .* `Task\.inputs`"):
+        ls.gym.environment(replace(task, controller=lambda t, q, v: -q))

@@ -16,6 +16,55 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "traced springs of joints have the slope of their rate",
+        "forces/springs.py",
+        "f_x += law(rows.index[e, 2] + BY_X, stretch, so3.ZERO)",
+        "f_x += law(rows.index[e, 2] + BY_RATE, stretch, so3.ZERO)",
+        ("tests/forces/test_traced_springs.py", "-k", "exact"),
+    ),
+    Mutation(
+        "springs between points take the slope by the length for that by its rate",
+        "forces/springs.py",
+        "law(first + BY_X, length, rate), law(first + BY_RATE, length, rate)",
+        "law(first + BY_X, length, rate), law(first + BY_X, length, rate)",
+        ("tests/forces/test_traced_springs.py", "-k", "exact"),
+    ),
+    Mutation(
+        "traced forces count as independent of time",
+        "tracing/native.py",
+        "names, 0 in taken",
+        "names, False",
+        ("tests/gradients/test_traced_terms.py", "-k", "filters"),
+    ),
+    Mutation(
+        "derivatives of a rollout take half of the law",
+        "gradients/stage_systems.py",
+        "-= B @ slope",
+        "-= 0.5 * B @ slope",
+        ("tests/gradients/test_closed_loops.py", "-k", "start_and_inputs and pulled and generalized"),
+    ),
+    Mutation(
+        "the initial acceleration of a rollout does not depend on its law",
+        "gradients/starts.py",
+        "K, D = K - B[:, :nv] @ by_q, D - B[:, :nv] @ by_v",
+        "K, D = K + 0.0 * (B[:, :nv] @ by_q), D - B[:, :nv] @ by_v",
+        ("tests/gradients/test_closed_loops.py", "-k", "start_and_inputs and pulled and generalized"),
+    ),
+    Mutation(
+        "copies under a law do not have their own times",
+        "stepping/driver.py",
+        'w.host.get("law_time", np.zeros(n * most * self.stages))',
+        "np.zeros(n * most * self.stages)",
+        ("tests/stepping/test_laws_in_steps.py", "-k", "times_of_their_own"),
+    ),
+    Mutation(
+        "inputs are not added to those of a law",
+        "stepping/feedback.py",
+        "x.notes[i, ADDED + k] = x.u[i, k]",
+        "x.notes[i, ADDED + k] = so3.ZERO",
+        ("tests/gradients/test_closed_loops.py", "-k", "are_added"),
+    ),
+    Mutation(
         "no warning says that an open mesh counts as its hull",
         "robot/meshes.py",
         "is_hull = max(gap, found.gap), is_hull or found.is_hull",

@@ -1,11 +1,16 @@
 """Feedback laws as native code: their derivatives, the motions of kernels against those that Python steps, batches."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from bodies.kinematics_makers import PAD, pad
 from dynamics.small_robots import MATERIAL, describe_floating, looped, pendulum
 
 import lissom as ls
+from lissom.simulation.streams import Stream
 from lissom.stepping.feedback import native_law
 from lissom.stepping.state import StateDerivative
 
@@ -270,9 +275,24 @@ def test_inputs_that_are_not_finite(options, count):
                     t_eval=[0.1], **options)  # fmt: skip
 
 
-def test_a_stream_resumes(tmp_path):
-    """A motion under a law that is written to a folder is the one in memory."""
-    law = {"controller": law_of("pulled"), "q0": start(pulled()), **ADAPTIVE}
-    model = pulled()
-    written = ls.simulate(model, 0.05, out=tmp_path / "motion", **law)
-    np.testing.assert_array_equal(written.q, ls.simulate(model, 0.05, **law).q)
+@pytest.mark.parametrize("options", [STEPS | {"dt": 1e-3}, ADAPTIVE], ids=["steps", "adaptive"])
+def test_a_stream_resumes(options, tmp_path, monkeypatch):
+    """A motion under a law that is killed, and resumed by another process, is the one in memory."""
+
+    class Killed(BaseException): ...
+
+    def write(self, state):
+        tell(self, state)
+        if state["memory"] is not None:
+            raise Killed
+
+    tell, model = Stream._write_state, pulled()
+    given = {"controller": law_of("pulled"), "q0": start(model), **options}
+    with monkeypatch.context() as patched:
+        patched.setattr(Stream, "_write_state", write)
+        with pytest.raises(Killed):
+            ls.simulate(model, 0.1, out=tmp_path / "motion", flush=0, **given)
+    script = f"import lissom as ls; ls.resume({str(tmp_path / 'motion')!r})"
+    there = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], env=there, check=True)
+    np.testing.assert_array_equal(ls.resume(tmp_path / "motion").q, ls.simulate(model, 0.1, **given).q)

@@ -42,6 +42,7 @@ from lissom.inverse.numbers import Numbers, numbers_of
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
+from lissom.robot.traced_functions import TracedFunction
 from lissom.statics import equilibrium
 from lissom.stepping.schemes import Scheme
 
@@ -513,6 +514,7 @@ def rollout(
     method: str | Scheme = "generalized_alpha",
     every: int = 1,
     tolerance: float = 1e-11,
+    controller: TracedFunction | None = None,
     design: Mapping[str, Any] | None = None,
 ) -> tuple[Any, Any, Any]:
     """rollout as a JAX function, with forward and backward derivatives with respect to q0, v0, u and design values.
@@ -522,7 +524,8 @@ def rollout(
         v0: start velocity, shape (..., nv); None is rest.
         u: inputs of each step, shape (..., steps, nu), or constant, (nu,); None is zero.
         dt: step size [s], a Python number.
-        steps, method, every, tolerance: as in rollout; Python values.
+        steps, method, every, tolerance, controller: as in rollout; Python values. Numbers that a controller reads
+            besides its arguments are those of this call.
         design: values by path, numbers or arrays of numbers, (..., *shape of the value).
     Returns:
         (q, v, a) at the times of the rollout, shapes (..., n, nq), (..., n, nv) and (..., n, nv).
@@ -542,9 +545,8 @@ def rollout(
     lead, given = broadcast((q0, 1), (v0, 1), (u, 2), (x, 1))
     checks.integer(every, "every", least=1)
     times = u.shape[-2] // every + 1
-    moved = _keeping_last(
-        lambda own, *y: rollouts.rollout(own, *y, dt=dt, method=method, every=every, tolerance=tolerance)
-    )
+    stepping = rollouts.fixed_steps(model, dt, method, tolerance, controller)
+    moved = _keeping_last(lambda own, *y: rollouts.rolled(own, *y, stepping=stepping, every=every))
 
     def states(own: Model, *y: np.ndarray) -> tuple[np.ndarray, ...]:
         motion = moved(own, _unit(model, y[0]), *y[1:])

@@ -24,6 +24,7 @@ from lissom.gradients import rollout as rollouts
 from lissom.gradients.equilibria import equilibrium_derivatives
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
+from lissom.robot.traced_functions import TracedFunction
 from lissom.statics import equilibrium
 from lissom.stepping.schemes import Scheme
 
@@ -119,6 +120,7 @@ def solve_statics(
 def rollout(
     model: Model, q0: Any = None, v0: Any = None, u: Any = None, *, dt: float, steps: int | None = None,
     method: str | Scheme = "generalized_alpha", every: int = 1, tolerance: float = 1e-11,
+    controller: TracedFunction | None = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """rollout as a PyTorch function, with gradients with respect to q0, v0 and u.
 
@@ -127,7 +129,7 @@ def rollout(
         v0: start velocity, shape (..., nv); None is rest.
         u: inputs of each step, shape (..., steps, nu), or constant, (nu,); None is zero.
         dt: step size [s].
-        steps, method, every, tolerance: as in rollout.
+        steps, method, every, tolerance, controller: as in rollout.
     Returns:
         (q, v, a) at the times of the rollout, tensors (..., n, nq), (..., n, nv) and (..., n, nv).
     Raises:
@@ -141,9 +143,10 @@ def rollout(
             raise ModelError("steps: must be given if u is constant (got None)")
         inputs = inputs.expand(steps, -1)
 
+    stepping = rollouts.fixed_steps(model, dt, method, tolerance, controller)
+
     def value(*x: np.ndarray) -> tuple[Arrays, Any]:
-        motion = rollouts.rollout(model, unit_quaternions(model, x[0]), *x[1:], dt=dt, method=method, every=every,
-                         tolerance=tolerance)  # fmt: skip
+        motion = rollouts.rolled(model, unit_quaternions(model, x[0]), *x[1:], stepping=stepping, every=every)
         return (motion.q, motion.v, motion.a), motion
 
     def back(motion: Any, x: Arrays, by: Arrays) -> Arrays:

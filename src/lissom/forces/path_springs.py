@@ -29,7 +29,7 @@ from typing import Any
 import warp as wp
 
 from lissom.forces.contact import twist_of
-from lissom.forces.springs import energy_of_length, law_tables, laws_of_users, switch_of_spring_laws, tension_of
+from lissom.forces.springs import energy_of_length, law_tables, laws_of_users, switch_of_laws, tension_of
 from lissom.forces.tendons import (
     add_piece_wrench,
     piece_length,
@@ -190,7 +190,7 @@ def energy_of_path_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: w
 
 
 def _bound(place: Any, *functions: Any) -> dict[str, Any]:
-    law = switch_of_spring_laws(functions)
+    law = switch_of_laws(functions, True)
 
     @wp.func(module="unique")
     def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):

@@ -7,7 +7,7 @@ knots, with z the distance from the first,
     f = c₀ + c₁ z + c₂ z² + c₃ z³,   U = U(knot) + ∫ f dz                                                 (1)
 
 and before the first knot f is the straight line of its c₀ and c₁. A user's law f(x, ẋ) has derivatives by central
-differences of fourth order and the energy ∫ f(y, 0) dy from 0 to x by Gauss's rule.
+differences of fourth order, or exact ones if it is traced, and the energy ∫ f(y, 0) dy from 0 to x by Gauss's rule.
 
 A stop of a joint, of stiffness k and damping c, becomes stiff smoothly over a width w. At the depth d beyond its limit
 it pushes back with the force
@@ -54,6 +54,7 @@ from lissom.robot.functions import is_compiled
 from lissom.robot.joints import coordinate_laws
 
 COMPILED = -1  # number of pieces of a law that is a user's function
+BY_X, BY_RATE = wp.constant(1), wp.constant(2)  # added to the number of a user's law for its derivatives
 STEP = wp.constant(wp.float64(1e-4))  # h of differences of a user's law is STEP (1 + |x|)
 GAUSS_X = wp.constant(vec8(*np.polynomial.legendre.leggauss(8)[0]))
 GAUSS_W = wp.constant(vec8(*np.polynomial.legendre.leggauss(8)[1]))
@@ -110,19 +111,6 @@ def slope_of_user(which: int, x: wp.float64, rate: wp.float64, law: wp.Function)
         law(which, x - h, rate),
         law(which, x + h, rate),
         law(which, x + so3.TWO * h, rate),
-        h,
-    )
-
-
-@wp.func
-def slope_by_rate_of_user(which: int, x: wp.float64, rate: wp.float64, law: wp.Function) -> wp.float64:
-    """∂f/∂ẋ of a user's law."""
-    h = STEP * (so3.ONE + wp.abs(rate))
-    return fourth_order_difference(
-        law(which, x, rate - so3.TWO * h),
-        law(which, x, rate - h),
-        law(which, x, rate + h),
-        law(which, x, rate + so3.TWO * h),
         h,
     )
 
@@ -268,21 +256,82 @@ def no_law_of_user(which: int, x: wp.float64, rate: wp.float64) -> wp.float64:
     return so3.ZERO
 
 
-def _either_joint_law(one: Any, other: Any, number: int) -> Any:
+def _of_x(law: Any) -> Any:
+    @wp.func(module="unique")
+    def value(x: wp.float64, rate: wp.float64) -> wp.float64:
+        return law(x)
+
+    return value
+
+
+def _slope(law: Any) -> Any:
+    @wp.func(module="unique")
+    def slope(x: wp.float64, rate: wp.float64) -> wp.float64:
+        h = STEP * (so3.ONE + wp.abs(x))
+        far_behind = law(x - so3.TWO * h, rate)
+        far_ahead = law(x + so3.TWO * h, rate)
+        return fourth_order_difference(far_behind, law(x - h, rate), law(x + h, rate), far_ahead, h)
+
+    return slope
+
+
+def _slope_by_rate(law: Any) -> Any:
+    @wp.func(module="unique")
+    def slope(x: wp.float64, rate: wp.float64) -> wp.float64:
+        h = STEP * (so3.ONE + wp.abs(rate))
+        far_behind = law(x, rate - so3.TWO * h)
+        far_ahead = law(x, rate + so3.TWO * h)
+        return fourth_order_difference(far_behind, law(x, rate - h), law(x, rate + h), far_ahead, h)
+
+    return slope
+
+
+def _functions_of(law: Any, takes_rate: bool) -> tuple[Any, Any, Any]:
+    """f(x, ẋ) of a user's law and its derivatives by x and ẋ: those of a traced function, or differences."""
+    exact = getattr(law, "slopes", None)
+    if exact is not None:
+        return law, *exact
+    value = law if takes_rate else _of_x(law)
+    return value, _slope(value), _slope_by_rate(value)
+
+
+def _either_function(one: Any, other: Any, number: int) -> Any:
     here = wp.constant(wp.int32(number))
 
     @wp.func(module="unique")
     def either(which: int, x: wp.float64, rate: wp.float64) -> wp.float64:
         if which == here:
-            return one(x)
+            return one(x, rate)
         return other(which, x, rate)
 
     return either
 
 
-def _bound_to_joints(place: Any, *functions: Any) -> dict[str, Any]:
-    law = switch_of(functions, _either_joint_law, no_law_of_user)
+def switch_of_laws(functions: tuple[Any, ...], takes_rate: bool) -> Any:
+    """One function of (which, x, ẋ) for all laws of users. Law k has the numbers 3 k for f, 3 k + BY_X and
+    3 k + BY_RATE for its derivatives."""
+    found = tuple(f for law in functions for f in _functions_of(law, takes_rate))
+    return switch_of(found, _either_function, no_law_of_user)
 
+
+@wp.func
+def law_with_functions(rows: TermRows, e: int, x: wp.float64, rate: wp.float64, law: wp.Function):
+    """As `law_of` for robots with laws of users, whose numbers are those of `switch_of_laws`."""
+    f, f_x, f_rate = law_of(rows, e, x, rate, no_law_of_user)
+    if rows.index[e, 3] < 0:
+        stretch = x - rows.number[e, 5]
+        f += law(rows.index[e, 2], stretch, so3.ZERO)
+        f_x += law(rows.index[e, 2] + BY_X, stretch, so3.ZERO)
+    return f, f_x, f_rate
+
+
+def _bound_to_laws_of_joints(place: Any, *functions: Any) -> dict[str, Any]:
+    if functions:
+        return _bound_to_joints(place, switch_of_laws(functions, False), law_with_functions)
+    return _bound_to_joints(place, no_law_of_user, law_of)
+
+
+def _bound_to_joints(place: Any, law: Any, law_of: Any) -> dict[str, Any]:
     @wp.func(module="unique")
     def force(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, tau: Matrix):
         rows = t.terms[place]
@@ -348,7 +397,7 @@ def _joint_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
     for j, law in laws:
         first, count = 0, 0
         if is_compiled(law.spring):
-            first, count = compiled.index(law.spring), COMPILED
+            first, count = 3 * compiled.index(law.spring), COMPILED
         elif law.pieces is not None:
             first, count = len(laws) + sum(map(len, pieces)), len(law.pieces[0])
             pieces.append(table_rows(*law.pieces, 0.0))
@@ -361,7 +410,7 @@ JOINT_TERM = Term(
     "stops and nonlinear springs of joints",
     int(SPRINGS),
     users=_joint_laws_of_users,
-    bind=_bound_to_joints,
+    bind=_bound_to_laws_of_joints,
     tables=_joint_tables,
 )
 
@@ -484,8 +533,7 @@ def tension_of(rows: TermRows, j: int, length: wp.float64, rate: wp.float64, law
     first = rows.index[j, 0]
     count = rows.index[j, 1]
     if count < 0:
-        by_length = slope_of_user(first, length, rate, law)
-        return law(first, length, rate), by_length, slope_by_rate_of_user(first, length, rate, law)
+        return law(first, length, rate), law(first + BY_X, length, rate), law(first + BY_RATE, length, rate)
     value, slope = table_force(rows, first, count, length)
     c = rows.number[j, 0]
     total = value + c * rate
@@ -577,25 +625,8 @@ def energy_of_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: wp.Fun
     return total
 
 
-def _either_spring_law(one: Any, other: Any, number: int) -> Any:
-    here = wp.constant(wp.int32(number))
-
-    @wp.func(module="unique")
-    def either(which: int, length: wp.float64, rate: wp.float64) -> wp.float64:
-        if which == here:
-            return one(length, rate)
-        return other(which, length, rate)
-
-    return either
-
-
-def switch_of_spring_laws(functions: tuple[Any, ...]) -> Any:
-    """One function that calls one of several laws of users by number."""
-    return switch_of(functions, _either_spring_law, no_law_of_user)
-
-
 def _bound_to_springs(place: Any, *functions: Any) -> dict[str, Any]:
-    law = switch_of_spring_laws(functions)
+    law = switch_of_laws(functions, True)
 
     @wp.func(module="unique")
     def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
@@ -631,7 +662,7 @@ def law_tables(springs: Springs, which: slice) -> tuple[np.ndarray, np.ndarray]:
     count, index, pieces = len(laws), [], [np.zeros((0, 6))]
     for (k, rest, preload, _, slack), law in zip(laws.tolist(), springs.other_law[which]):
         if is_compiled(law):
-            index.append((compiled.index(law), COMPILED))
+            index.append((3 * compiled.index(law), COMPILED))
             continue
         knot, c, zero = np.array([rest]), np.array([[preload, k, 0.0, 0.0]]), rest
         if law is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from lissom.dynamics.configuration import integrate
 from lissom.errors import ShapeError
 from lissom.gradients.design_changes import changed_model
 from lissom.gradients.propagation import Gradient
-from lissom.gradients.rollout import Rollout, rollout
+from lissom.gradients.rollout import Rollout, rolled
 from lissom.model.model import Model
 from lissom.robot import checks, formatting
 
@@ -71,8 +71,7 @@ def check_gradient(
 
     def loss_of(own: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> float:
         q = assemble(own, q) if own.n_rows else q
-        options: dict[str, Any] = {"dt": motion.dt, "method": motion.method, "every": motion.every}
-        return float(loss(rollout(own, q, v, u, tolerance=motion.stepping.tolerance, **options)))
+        return float(loss(rolled(own, q, v, u, motion.stepping, every=motion.every)))
 
     directions: dict[str, tuple[float, float, Callable[[float], float]]] = {}
     dq, dv = onto @ (rng.normal(size=model.nv) * scale), rng.normal(size=model.nv) * scale

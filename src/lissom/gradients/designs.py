@@ -42,10 +42,10 @@ from lissom.robot.sampled_shapes import GRIDDED
 _ROWS = 256  # states in one launch
 
 
-def _start_rows(path: Path) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """q, v, a, u, t and λ at the initial states of a path, and the anchors there."""
+def _start_rows(path: Path, u: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """q, v, a, u, t and λ at the initial states of a path with inputs u, and the anchors there."""
     first = path.state(0)
-    return (first["q"], first["v"], first["a"], path.u[:, 0], np.zeros(len(path.q)), first["force"]), first["anchors"]
+    return (first["q"], first["v"], first["a"], u, np.zeros(len(path.q)), first["force"]), first["anchors"]
 
 
 @final
@@ -98,21 +98,22 @@ class Designs:
         rows = (states.q, states.v, states.a, states.u, states.t, force)
         return self._residual_slopes(_residuals, rows, self.model.nv + self.model.n_rows, states.anchors)
 
-    def start_slopes(self, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Derivatives by p of (r; A a + Ȧ v), of e and of A v at the initial states, shapes (n, count, ...)."""
+    def start_slopes(self, path: Path, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Derivatives by p of (r; A a + Ȧ v), of e and of A v at the initial states with all inputs u (n, nu), shapes
+        (n, count, ...)."""
         nv, m = self.model.nv, self.model.n_rows
-        rows, anchors = _start_rows(path)
+        rows, anchors = _start_rows(path, u)
         out = self._residual_slopes(_start_residuals, rows, nv + 3 * m, anchors)
         return out[..., : nv + m], out[..., nv + m : nv + 2 * m], out[..., nv + 2 * m :]
 
     def slopes_with_start(
-        self, states: StageStates, path: Path
+        self, states: StageStates, path: Path, u: np.ndarray
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """`slopes` at the stages of the first steps of a path, and its `start_slopes`. Trees compute both in the same
         launches."""
         if self.model.n_rows:
-            return self.slopes(states), self.start_slopes(path)
-        n, nv, (start, start_anchors) = len(path.q), self.model.nv, _start_rows(path)
+            return self.slopes(states), self.start_slopes(path, u)
+        n, nv, (start, start_anchors) = len(path.q), self.model.nv, _start_rows(path, u)
 
         def both(x: np.ndarray, at_start: np.ndarray) -> np.ndarray:
             rows = np.concatenate([x.reshape(n, len(x) // n, *x.shape[1:]), at_start[:, None]], axis=1)

@@ -37,7 +37,7 @@ class Gradient:
 
     Fields:
         q0, v0: by the initial state, q0 in the tangent space of `integrate`, (nv,). u: by the inputs of each step,
-        (steps, nu).
+        (steps, nu); under a feedback law by those that are added to the law, with all others in closed loop.
         parameters: by design values, in the shape of each. The derivative by a pose is that by an increment (w; u) on
         its right, (6,).
     """
@@ -89,7 +89,8 @@ def propagate_backward(rollout: Rollout, given: dict[str, Any], parameters: Sequ
             if path.first:
                 slopes = designs.slopes(states)
             else:
-                slopes, start_slopes = designs.slopes_with_start(states, rollout.path)
+                start_inputs = rollout.stepping.start_inputs(rollout.path)
+                slopes, start_slopes = designs.slopes_with_start(states, rollout.path, start_inputs)
             slopes = slopes.reshape(*shape, designs.count, nv + m)
             by_design -= np.einsum("nmksj,nkspj->nmp", mu, _in_units_of_rows(slopes, systems))
             for motion, place, slope in _anchor_design_slopes(designs, systems, path):
@@ -132,7 +133,7 @@ def propagate_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[
     right = input_changes[:, :, 0] @ _transposed(s.B)
     z = np.zeros((n, directions, rollout.path.anchors[0, 0].size))
     if dp is not None:
-        slopes, gap, rate = designs.start_slopes(rollout.path)
+        slopes, gap, rate = designs.start_slopes(rollout.path, rollout.stepping.start_inputs(rollout.path))
         dq = dq + np.einsum("npj,mp->nmj", gap, dp) @ _transposed(s.gap)
         dv = dv + np.einsum("npj,mp->nmj", rate, dp) @ _transposed(s.rate)
         right = right - np.einsum("npj,mp->nmj", slopes, dp)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
@@ -30,8 +30,10 @@ from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks, formatting
+from lissom.robot.traced_functions import TracedFunction
 from lissom.simulation.simulate import chosen_method
 from lissom.simulation.trajectory import Statistics
+from lissom.stepping.feedback import law_in_kernels
 from lissom.stepping.schemes import Scheme
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ class Rollout:
 
     Fields (a batch adds leading axes):
         t: times (n,) [s], beginning with the start. q, v, a: configuration (n, nq), velocity and acceleration (n, nv).
-        u: inputs of each step (steps, nu). method: scheme of the steps. dt: their size [s].
+        u: given inputs of each step (steps, nu). method: scheme of the steps. dt: their size [s].
         model: the robot, or a batch of models. every: number of steps between two of the times. statistics: cost of
         the motion, summed over a batch: steps, evaluations of the residual, matrices, and damped steps, which take
         longer.
@@ -86,6 +88,16 @@ class Rollout:
         """Anchors of contacts at all times, (n, n_pairs, 6), as in `contact_anchors`; None if no contact sticks."""
         rows = self.path.anchors
         return rows.reshape(*self.lead, *rows.shape[1:]) if rows.shape[2] else None
+
+    @property
+    def inputs(self) -> np.ndarray:
+        """All inputs at all times, with those of a controller, (n, nu): at the ends of steps, before `u` jumps."""
+        rows = self.path.u[:, self.every - 1 :: self.every]
+        rows = np.concatenate([self.path.u[:, :1], rows], axis=1)
+        states = (x.reshape(-1, x.shape[-1]) for x in (rows, self.path.q, self.path.v))
+        u, q, v = states
+        found = self.stepping.inputs(u, np.tile(self.t, len(rows)), q, v)
+        return found.reshape(*self.lead, *rows.shape[1:])
 
     def backward(
         self,
@@ -184,16 +196,14 @@ class Rollout:
         """The same motion at the same times, with each step divided into `count` steps."""
         first = self.path.state(0)
         q0, v0 = (first[name].reshape(*self.lead, -1) for name in ("q", "v"))
-        return rollout(
-            self.model, q0, v0, np.repeat(self.u, count, axis=-2), dt=self.dt / count, method=self.method,
-            every=count * self.every, tolerance=self.stepping.tolerance,
-        )  # fmt: skip
+        stepping = replace(self.stepping, dt=self.dt / count)
+        return rolled(self.model, q0, v0, np.repeat(self.u, count, axis=-2), stepping, every=count * self.every)
 
     @cached_property
     def start_derivatives(self) -> StartDerivatives:
         """Derivatives of the initial state."""
-        x, u = self.path.state(0), self.path.u[:, 0]
-        return start_derivatives(self.common, x["q"], x["v"], x["a"], u, x["force"], x["anchors"], 0.0)
+        x, u, law = self.path.state(0), self.stepping.start_inputs(self.path), self.stepping.law
+        return start_derivatives(self.common, x["q"], x["v"], x["a"], u, x["force"], x["anchors"], 0.0, law)
 
     def stretches(self, longest: int, *, back: bool = False) -> Iterator[Path]:
         """Parts of the path with at most `longest` steps, in order, or with back=True from the end. If not all states
@@ -224,6 +234,7 @@ def rollout(
     method: str | Scheme = "generalized_alpha",
     every: int = 1,
     tolerance: float = 1e-11,
+    controller: TracedFunction | None = None,
     progress: bool = False,
 ) -> Rollout:
     """Motion of a robot from t = 0 by steps of constant size, with exact derivatives.
@@ -241,6 +252,9 @@ def rollout(
         every: number of steps between states that are kept. Derivatives compute the others once more, which costs one
             more motion and memory for that number of steps.
         tolerance: of Newton's method, relative to a step.
+        controller: a feedback law f(t, q, v) of `ls.TracedFunction`, or None. The inputs are f(t, q, v) + u at the end
+            of each stage of a step, as by `simulate(controller=)`. Derivatives are those of the closed loop. Numbers
+            that f reads besides its arguments are the present ones.
         progress: show the number of steps if the rollout takes longer than a second.
     Returns:
         Rollout, with `forward` and `backward`.
@@ -250,9 +264,42 @@ def rollout(
         ModelError: an argument is wrong, or forces of a batch of models come from Python functions. ShapeError: the
             argument, the expected and the received shape.
     """
+    stepping = fixed_steps(model, dt, method, tolerance, controller)
+    return rolled(model, q0, v0, u, stepping, steps=steps, every=every, progress=progress)
+
+
+def fixed_steps(
+    model: Model | ModelBatch, dt: float, method: str | Scheme, tolerance: float, controller: Any
+) -> FixedSteps:
+    """The steps of a rollout. The numbers that a controller reads besides its arguments are the present ones.
+
+    Raises:
+        ModelError: as `rollout`.
+    """
     common = model.common if isinstance(model, ModelBatch) else model
-    _check(common, dt, every, tolerance)
-    scheme = chosen_scheme(method, dt)
+    if common.models and common.python_forces:
+        rule = "a batch of models needs forces that kernels compute, none that a Python function gives"
+        raise ModelError(f"robot {common.name!r}: {rule} (got one that does)")
+    size, small = checks.number(dt, "dt", above=0.0), checks.number(tolerance, "tolerance", above=0.0)
+    law = law_in_kernels(common, controller, "feedback_rollout takes functions in Python")
+    return FixedSteps(chosen_scheme(method, dt), float(size), float(small), law)
+
+
+def rolled(
+    model: Model | ModelBatch,
+    q0: Any,
+    v0: Any,
+    u: Any,
+    stepping: FixedSteps,
+    *,
+    steps: int | None = None,
+    every: int = 1,
+    progress: bool = False,
+) -> Rollout:
+    """A rollout by given steps, with the law of these steps. Arguments and errors as `rollout`."""
+    common = model.common if isinstance(model, ModelBatch) else model
+    scheme, dt = stepping.scheme, stepping.dt
+    checks.integer(every, "every", least=1)
     start = common.neutral() if q0 is None else checked_configuration(common, "q0", q0)
     speed = np.zeros(common.nv) if v0 is None else stack("v0", v0, common.nv)
     inputs = _inputs(common, u, steps)
@@ -262,9 +309,10 @@ def rollout(
         raise ModelError(f"every: must divide the number of steps, {n_steps} (got {every})")
     u_rows = np.broadcast_to(inputs, (*lead, n_steps, common.nu)).reshape(n, n_steps, common.nu)
     q, v = _consistent_starts(common, flat(start, lead), flat(speed, lead))
-    warn_of_pushing(common, u_rows, depth=4)
-    anchors, a, force = initial_values(common, q, v, u_rows[:, 0])
-    stepping = FixedSteps(scheme, float(dt), float(tolerance))
+    if stepping.law is None:
+        warn_of_pushing(common, u_rows, depth=5)
+    u0 = stepping.inputs(u_rows[:, 0], np.zeros(n), q, v)
+    anchors, a, force = initial_values(common, q, v, u0)
     ahead = a if scheme.follows_accelerations else np.zeros_like(a)  # a is a bad start if fast vibrations are excited
     begin = {"q": q, "v": v, "a": ahead, "ahead": ahead, "force": force, "anchors": anchors}
 
@@ -277,7 +325,10 @@ def rollout(
         path.a[:, 0] = path.ahead[:, 0] = a
         t = dt * np.arange(0, path.steps + 1, every)
         q, v, rate, taken = (x.reshape((*lead, *x.shape[1:])) for x in (path.q, path.v, path.a, path.u))
-        return Rollout(t, q, v, rate, taken, scheme, float(dt), every, model, path, stepping, known)
+        found = Rollout(t, q, v, rate, taken, scheme, dt, every, model, path, stepping, known)
+        if stepping.law is not None:
+            warn_of_pushing(common, found.inputs, depth=6)
+        return found
 
     with progress_bar(progress, n_steps, "rollout", "steps", PATIENCE) as report:
         try:
@@ -301,15 +352,6 @@ def chosen_scheme(scheme: str | Scheme, dt: float) -> Scheme:
     if not isinstance(own, Scheme):
         raise ModelError(f"method: must be implicit, with steps of one size (got {name!r})")
     return own
-
-
-def _check(model: Model, dt: float, every: int, tolerance: float) -> None:
-    if model.models and model.python_forces:
-        rule = "a batch of models needs forces that kernels compute, none that a Python function gives"
-        raise ModelError(f"robot {model.name!r}: {rule} (got one that does)")
-    checks.number(dt, "dt", above=0.0)
-    checks.integer(every, "every", least=1)
-    checks.number(tolerance, "tolerance", above=0.0)
 
 
 def _inputs(model: Model, u: Any, steps: int | None) -> np.ndarray:
@@ -391,13 +433,15 @@ def step_derivatives(
     dt: float,
     method: str | Scheme = "generalized_alpha",
     tolerance: float = 1e-11,
+    controller: TracedFunction | None = None,
 ) -> Step:
     """One step from a state with the acceleration there, and its exact derivatives.
 
     Args:
         q: configuration, shape (..., nq). v: velocity, shape (..., nv). u: inputs, constant during the step, shape
             (..., nu); None is zero.
-        dt: size of the step [s]. method, tolerance: as `rollout`.
+        dt: size of the step [s]. method, tolerance, controller: as `rollout`; the step begins at t = 0. Under a
+            controller A and B are those of the closed loop.
     Returns:
         Step. States of a batch are computed in one launch.
     Raises:
@@ -410,7 +454,7 @@ def step_derivatives(
     inputs = np.zeros(model.nu) if u is None else stack("u", u, model.nu)
     lead = leading(q=q, v=v, u=inputs)
     n, nv, nu = batch_of(lead), model.nv, model.nu
-    options: dict[str, Any] = {"dt": dt, "steps": 1, "method": method, "tolerance": tolerance}
+    options: dict[str, Any] = {"dt": dt, "steps": 1, "method": method, "tolerance": tolerance, "controller": controller}
     motion = rollout(model, flat(q, lead), flat(v, lead), flat(inputs, lead).reshape(n, 1, nu), **options)
     matrix = path_matrices(motion, motion.path, _derivatives_at_start(motion), accelerations=False)[:, 0]
     matrix = matrix.reshape(*lead, 2 * nv, 2 * nv + nu)

@@ -32,6 +32,7 @@ from lissom.launch.workspace import Workspace, row_slices
 from lissom.lie.arrays import se3_Ad, se3_ad, se3_exp, se3_tangent, se3_tangent_dot
 from lissom.model.model import Model
 from lissom.passes.columns import column_width
+from lissom.stepping.feedback import NativeLaw
 from lissom.stepping.schemes import Scheme
 from lissom.systems.bordered import bordered_width, scale_array
 
@@ -49,7 +50,8 @@ class StageStates:
     """The states at the ends of the stages of a path, in rows: all stages of all steps of one motion after another.
 
     Fields:
-        q, v, a, u, force, t: of each state. move, rate: Δ and its rate, for robots with stored poses; otherwise None.
+        q, v, a, u, force, t: of each state; u with the inputs of a feedback law. move, rate: Δ and its rate, for robots
+        with stored poses; otherwise None.
         anchors: of contacts before the end of the stage, (rows, n_pairs, 6); None: those of the model.
     """
 
@@ -87,7 +89,10 @@ def stage_states(model: Model, stepping: FixedSteps, path: Path) -> StageStates:
     force = path.force[:, 1:].reshape(n * steps, -1) if not before else None
     anchors = path.anchors[:, :-1]
     anchors = np.repeat(anchors.reshape(n * steps, *anchors.shape[2:]), before + 1, axis=0)
-    return StageStates(rows[0], rows[1], rows[2], u, force, times.ravel(), rows[3], rows[4], anchors)  # pyright: ignore
+    q, v, a, move, rate = rows
+    assert q is not None and v is not None and a is not None
+    u = stepping.inputs(u, times.ravel(), q, v)
+    return StageStates(q, v, a, u, force, times.ravel(), move, rate, anchors)
 
 
 def stage_weights(scheme: Scheme, h: float) -> np.ndarray:
@@ -122,7 +127,7 @@ def stage_systems(model: Model, stepping: FixedSteps, path: Path) -> tuple[Stage
     padded = bordered_width(model)
     window = _window(model, n * len(weights), steps, unknowns * padded)
     work, given = _derivative_arrays(model, n * window * len(weights), states.anchors)
-    fill = partial(_fill_window, model, work, given, states, n, window * len(weights), len(weights))
+    fill = partial(_fill_window, model, stepping.law, work, given, states, n, window * len(weights), len(weights))
     sizes, own = (n, steps, window, nv, width, unknowns, padded), states.anchors
     anchors = anchor_rows(model, own, states.q, states.v) if own is not None and own.size else None
     systems = StageSystems(*sizes, weights, turns, group, maps, scale_array(model), states.t, given, fill, anchors)
@@ -152,13 +157,15 @@ def _derivative_arrays(model: Model, rows: int, anchors: np.ndarray | None) -> t
 
 
 def _fill_window(
-    model: Model, workspace: Workspace, given: Matrices, states: StageStates, n: int, each: int, stages: int, first: int
-) -> None:
+    model: Model, law: NativeLaw | None, workspace: Workspace, given: Matrices, states: StageStates, n: int, each: int,
+    stages: int, first: int,
+) -> None:  # fmt: skip
     """Compute the derivatives at the states of a window. Rows and columns of prescribed coordinates are those of 0 in
     K and D and of the identity in M.
 
     Args:
-        n: motions. each: states of a motion in the window. stages: of a step. first: first step of the window.
+        law: a feedback law, which adds −B ∂u/∂q and −B ∂u/∂v. n: motions. each: states of a motion in the window.
+        stages: of a step. first: first step of the window.
     """
 
     def of_window(x: np.ndarray) -> np.ndarray:
@@ -177,6 +184,10 @@ def _fill_window(
         found = python_responses(model, arrays["q"], arrays["v"], arrays["u"], of_window(states.t))
         for name, change in zip(("dq", "dv"), found):
             workspace.host[name].reshape(n * each, -1, width)[..., : model.nv] += change
+    if law is not None:
+        B = input_response(model, arrays["q"], arrays["u"])
+        for name, slope in zip(("dq", "dv"), law.derivatives_over(of_window(states.t), arrays["q"], arrays["v"])):
+            workspace.host[name].reshape(n * each, -1, width)[..., : model.nv] -= B @ slope
     if len(prescribed):
         for name, diagonal in (("dq", 0.0), ("dv", 0.0), ("da", 1.0)):
             square = workspace.host[name].reshape(n * each, -1, width)

@@ -24,6 +24,7 @@ from lissom.errors import ModelError
 from lissom.gradients.anchors import anchor_moves, anchor_pulls, anchor_rows
 from lissom.model.model import Model
 from lissom.stepping.driver import accelerations
+from lissom.stepping.feedback import NativeLaw
 
 
 def forbid_anchors(model: Model) -> None:
@@ -84,15 +85,20 @@ class StartDerivatives:
 
 def start_derivatives(
     model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, force: np.ndarray, anchors: np.ndarray,
-    t: float,
+    t: float, law: NativeLaw | None = None,
 ) -> StartDerivatives:  # fmt: skip
-    """Derivatives at initial states (n, ...) with their accelerations, forces of loops and anchors (n, n_pairs, 6)."""
+    """Derivatives at initial states (n, ...) with their accelerations, forces of loops and anchors (n, n_pairs, 6). u
+    includes the inputs of a feedback law."""
     n, nv, m, prescribed = len(q), model.nv, model.n_rows, model.prescribed.dof
     K, D, M, workspace = residual_derivatives(model, q, v, a, u, np.full(n, t), 1.0, force, anchors=anchors)
     B = np.zeros((n, nv + m, model.nu))
     if model.nu:
         B[:, :nv] = input_response(model, q, u)
     B[:, prescribed] = 0.0
+    if law is not None:
+        by_q, by_v = law.derivatives_over(np.full(n, t), q, v)
+        by_q[..., prescribed], by_v[..., prescribed] = 0.0, 0.0
+        K, D = K - B[:, :nv] @ by_q, D - B[:, :nv] @ by_v
     K[:, prescribed, prescribed] = 0.0
     by_q, by_v, matrix = np.zeros((n, nv + m, nv)), np.zeros((n, nv + m, nv)), np.zeros((n, nv + m, nv + m))
     by_q[:, :nv], by_v[:, :nv], matrix[:, :nv, :nv] = K, D, M

@@ -5,6 +5,8 @@ derivatives are those of that solution. Steps are never shortened, since their s
 iteration that fails continues with damping by (9) and (10) of newton_stages. If it finds no step, the motion ends.
 Loops are closed in q only (index 3), as by `simulate(project_velocity=False)`: the projection of velocities depends on
 the matrices of the iteration and has no derivative.
+
+Under a feedback law f, the inputs at the end of each stage are f(t, q, v) + u, with the given u of the step.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from lissom.dynamics.contacts import present_anchors, put_anchors
 from lissom.errors import ConvergenceError, keeping
 from lissom.model.model import Model
 from lissom.stepping.driver import Motions
+from lissom.stepping.feedback import NativeLaw
 from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.stepping.state import ControlLaw, StateDerivative
@@ -38,7 +41,7 @@ class Path:
 
     Fields:
         first: number of the first step since t = 0. q, v, a, ahead, force: as in StepState. anchors: of contacts that
-        stick, (n, steps + 1, n_pairs, 6); n_pairs is 0 if none sticks. u: inputs of each step, (n, steps, nu).
+        stick, (n, steps + 1, n_pairs, 6); n_pairs is 0 if none sticks. u: given inputs of each step, (n, steps, nu).
         earlier: Δ, its rate and a of the stages before the last one, (n, steps, stages − 1, 3, nv).
     """
 
@@ -100,16 +103,30 @@ class Cost:
 @final
 @dataclass(frozen=True)
 class FixedSteps:
-    """Steps of constant size: their scheme, size [s], and the tolerance of Newton's method, relative to a step."""
+    """Steps of constant size: their scheme, size [s], the tolerance of Newton's method, relative to a step, and a
+    feedback law that adds to the given inputs, or None."""
 
     scheme: Scheme
     dt: float
     tolerance: float
+    law: NativeLaw | None = None
 
     def times(self, first: int, steps: int) -> np.ndarray:
         """Times at the ends of stages, shape (steps, stages) [s]."""
         ends = self.dt * np.arange(first + 1, first + steps + 1)
         return np.array(stage_times(self.scheme, self.dt * first, ends)).reshape(steps, len(self.scheme.stages))
+
+    def inputs(self, u: np.ndarray, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """All inputs at times (n,) and states (n, ...), (n, nu), where u (n, nu) is given.
+
+        Raises:
+            ShapeError: an input of the law is not finite.
+        """
+        return u if self.law is None else u + self.law.inputs_over(t, q, v)
+
+    def start_inputs(self, path: Path) -> np.ndarray:
+        """All inputs at t = 0, (n, nu)."""
+        return self.inputs(path.u[:, 0], np.zeros(len(path.q)), path.q[:, 0], path.v[:, 0])
 
     def run(
         self,
@@ -123,8 +140,9 @@ class FixedSteps:
         """The path of steps from initial states.
 
         Args:
-            begin: q, v, a, ahead, force and anchors, (n, ...). u: inputs, (n, steps, nu). first: number of the first
-                step. report: called with the number of finished steps. cost: to which the cost of the steps is added.
+            begin: q, v, a, ahead, force and anchors, (n, ...). u: given inputs, (n, steps, nu). first: number of the
+                first step. report: called with the number of finished steps. cost: to which the cost of the steps is
+                added.
         Raises:
             ConvergenceError: Newton's method finds no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is
             the Path so far, or None without steps.
@@ -146,7 +164,7 @@ class FixedSteps:
     def _in_kernels(self, model: Model, path: Path, out: dict[str, np.ndarray], cost: Cost) -> Iterator[int]:
         """Compute the steps in kernels and write them to `path`. Yields the number of finished steps."""
         n, u = len(path.u), path.u
-        workspace = recording_workspace(model, n, self.scheme)
+        workspace = recording_workspace(model, n, self.scheme, self.law)
         small = _OF_SMALL * self.tolerance
         numbers = scheme_numbers(self.scheme, self.tolerance, (small, small), False, ORDER_SHARE, damps=True)
         motions = Motions(model, n, self.scheme, np.inf, w=workspace, numbers=numbers)
@@ -163,7 +181,9 @@ class FixedSteps:
             motions.take(motions.all, count, self.dt * np.arange(first, first + count + 1))
             if len(motions.lost):
                 i = int(np.argmin(motions.reached))
-                raise self._failure(i, n, self.dt * (first + int(motions.reached[i])))
+                t = self.dt * (first + int(motions.reached[i]))
+                self._require_finite(t, host["q"][i], host["v"][i])
+                raise self._failure(i, n, t)
             cost.take(host["counts"])
             for name, x in out.items():
                 x[:, start + 1 : stop + 1] = motions.rows()[:, :count, motions.parts[name]]
@@ -184,17 +204,18 @@ class FixedSteps:
         own = model.anchored(path.anchors[0, 0]) if sticks else model
         small = _OF_SMALL * self.tolerance
         given = self.tolerance, (small, small), False, ORDER_SHARE
-        f = StateDerivative(own, HELD)
+        f = StateDerivative(own, HELD if self.law is None else self.law.control_law())
         for k, end in enumerate(ends):
             t = self.dt * (path.first + k)
             for i in range(n):
                 steps = ImplicitSteps(own, f, self.scheme, *given, damps=True)
-                f.held = path.u[i, k]
+                f.give(path.u[i, k])
                 if sticks:
                     put_anchors(own, path.anchors[i, k])
                 q, v, a, ahead, force = (x[i, k] for x in out.values())
                 new = steps.step_to(StepState(t, q, v, a, ahead, self.dt, force, HELD.start, a, force), end)
                 if new is None:
+                    self._require_finite(t, q, v)
                     raise self._failure(i, n, t)
                 for x, found in zip(out.values(), (new.q, new.v, new.a, new.ahead, new.force)):
                     x[i, k + 1] = found
@@ -203,6 +224,13 @@ class FixedSteps:
                     path.anchors[i, k + 1] = present_anchors(own)
                 cost.take(steps.counts)
             yield k + 1
+
+    def _require_finite(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Raise ShapeError if inputs of the law are not finite at the start or at the end of a step from a state at
+        time t, for which Newton's method has failed."""
+        if self.law is not None:
+            for time in (t, t + self.dt):
+                self.law.inputs(time, q, v)
 
     def _failure(self, i: int, n: int, t: float) -> ConvergenceError:
         """The error of motion i of n, whose step at time t is not found."""

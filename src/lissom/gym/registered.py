@@ -31,6 +31,7 @@ from lissom.launch.workspace import stack
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
 from lissom.robot.robot import Robot
+from lissom.stepping.feedback import law_in_kernels
 from lissom.stepping.stepper import Copies
 from lissom.viewing.render import render
 
@@ -89,7 +90,8 @@ class Episodes:
         model = task.model
         self._tasks = [replace(task, model=one) for one in model] if isinstance(model, ModelBatch) else [task]
         common = model.common if isinstance(model, ModelBatch) else model
-        self.copies = Copies(common, copies, dt=task.period / task.steps, steps=task.steps)
+        law = law_in_kernels(common, task.controller, "a function in Python computes inputs in `Task.inputs`")
+        self.copies = Copies(common, copies, dt=task.period / task.steps, steps=task.steps, law=law)
         self.n, n = copies, copies
         self._count = np.zeros(n, dtype=int)
         self._u, self._action, self._goal = np.zeros((n, model.nu)), np.zeros((n, task.n_actions)), np.zeros((n, 0))

@@ -27,6 +27,7 @@ from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks, formatting
 from lissom.robot.fields import Numbers
+from lissom.robot.traced_functions import TracedFunction
 from lissom.statics.equilibrium import solve_statics
 
 
@@ -58,7 +59,7 @@ class TaskState:
     Fields:
         t: time since the start of the episode (n,) [s].
         q, v: configurations (n, nq) and velocities (n, nv).
-        u: present inputs (n, nu).
+        u: present inputs (n, nu), without those of a controller.
         action: last action (n, ...), zero at the start.
         goal: goals of the episodes (n, ...).
         model: the model; or a batch of models, each with the same number of consecutive copies.
@@ -197,6 +198,9 @@ class Task(ABC):
         period: duration of an action [s].
         steps: number of time steps of an action.
         limit: number of actions after which an episode is truncated.
+        controller: a feedback law f(t, q, v) of `ls.TracedFunction`, with the time t of the episode, or None. Its
+            inputs are added to those of the action at all times, such as those of servo motors. Its numbers besides its
+            arguments are those at the start of the environment.
     Fields of the class:
         memory: largest number of actions for `TaskState.before`.
     """
@@ -208,6 +212,7 @@ class Task(ABC):
     period: float = 0.05
     steps: int = 5
     limit: int = 200
+    controller: TracedFunction | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def start(self, random: np.random.Generator) -> TaskStart:

@@ -36,6 +36,7 @@ from lissom.robot.materials import Material
 from lissom.robot.meshes import Mesh, MeshBalls
 from lissom.robot.robot import PARTS, Link, Robot
 from lissom.robot.sampled_shapes import ShapeFunction, ShapeMesh
+from lissom.robot.traced_functions import TracedFunction
 
 _SOLID = ("mass", "com", "inertia", "outline", "balls")
 _AGAIN = "add it again after loading the rest"
@@ -197,8 +198,9 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
     if type(value) in TYPES | DEFORMABLE:
         kind = {} if isinstance(value, Material | Mesh | MeshBalls) else {"type": type(value).__name__}
         return kind | _fields(value, where, variable=variable)
-    if is_compiled(value):
-        raise ModelError(f"{where}: a Warp function cannot be saved in a robot file; {_AGAIN}")
+    if is_compiled(value) or isinstance(value, TracedFunction):
+        kind = "Warp" if is_compiled(value) else "traced"
+        raise ModelError(f"{where}: a {kind} function cannot be saved in a robot file; {_AGAIN}")
     if not callable(value):
         raise ModelError(f"{where}: a {type(value).__name__} cannot be saved in a robot file")
     if variable != "s":

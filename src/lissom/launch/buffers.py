@@ -316,8 +316,10 @@ class Buffers:
 
     def persistent_arrays(self, inputs: int) -> list[np.ndarray]:
         """Arrays that the kernel reads again in its next launch, as views on the CPU: those of the scratch memory and
-        of the `inputs` − 1 arguments behind it."""
-        return [array.numpy() for value in self._recorded[0][1][1 : 1 + inputs] for array in arrays_of(value)]
+        of the `inputs` − 1 arguments behind it. Addresses of functions are left out, since other processes have
+        others."""
+        arrays = (array for value in self._recorded[0][1][1 : 1 + inputs] for array in arrays_of(value))
+        return [array.numpy() for array in arrays if array.dtype is not wp.uint64]
 
     def resized(self, batch: int) -> Buffers:
         """These buffers, set to a batch of any size up to their capacity."""

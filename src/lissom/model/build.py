@@ -21,7 +21,7 @@ from lissom.model.tree import TreeBuilder, place_joint
 from lissom.robot import checks
 from lissom.robot.actuators import PathPoint
 from lissom.robot.functions import stacked_polynomials
-from lissom.robot.joints import range_of, stop_numbers
+from lissom.robot.joints import range_of, stop_numbers, with_native_springs
 from lissom.robot.loops import Loop
 from lissom.robot.robot import Link, Robot
 
@@ -246,7 +246,7 @@ class Assembly:
             v_start=np.array(tree.v_start),
             mass=tree.mass,
             frame={name: numbered(body.anchor(1.0)) for name, body in self.bodies.items()},
-            joint=tuple(robot.links[name].joint for name in tree.names),
+            joint=tuple(with_native_springs(robot.links[name].joint, f"link {name!r} > joint") for name in tree.names),
             body=tuple(robot.links[name].body for name in tree.names),
         )
 

@@ -295,9 +295,11 @@ class SurroundingsBuilder:
 
     @property
     def varies(self) -> bool:
-        """Whether forces depend on time: the current varies, or there are users' forces."""
+        """Whether forces depend on time: the current varies, or there are users' forces, except for traced ones that do
+        not take the time."""
         fluid = self.robot.fluid
-        return bool(self.forces or self.called) or (fluid is not None and callable(fluid.current))
+        takes_time = any(getattr(function, "takes_time", True) for function in self.compiled)
+        return takes_time or bool(self.called) or (fluid is not None and callable(fluid.current))
 
     def pulled(self) -> list[Node | None]:
         """Nodes with contacts or forces."""
@@ -704,8 +706,12 @@ def spring_tables(robot: Robot, ends: list[tuple[Point, Point]], pieces: Sequenc
         elif rest is None and spring.law is None:
             rest = sum(factor * neutral_length(piece) for n, factor, piece in pieces if n == k - len(ends))
         law.append((spring.stiffness, rest or 0.0, spring.preload, spring.damping, float(spring.slack)))
-        is_table = spring.law is not None and not is_compiled(spring.law)
-        other.append(spring.table(f"spring {spring.name!r}") if is_table else spring.law)
+        where, found = f"spring {spring.name!r}", spring.law
+        if isinstance(found, TracedFunction):
+            found = found.spring_law(f"{where}: law", 2)
+        elif found is not None and not is_compiled(found):
+            found = spring.table(where)
+        other.append(found)
     return Springs(
         names=tuple(spring.name for spring in given),
         place=np.argsort(np.array(order, dtype=int)),

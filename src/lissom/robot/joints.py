@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import isfinite
 from typing import Any, ClassVar, NamedTuple, final
@@ -14,6 +14,7 @@ from lissom.robot import checks
 from lissom.robot.fields import FunctionOfS, Numbers, Pose
 from lissom.robot.functions import cubic_pieces, is_compiled
 from lissom.robot.poses import PoseFunction, PoseSpline, exponential
+from lissom.robot.traced_functions import TracedFunction
 
 SpringLaw = FunctionOfS | tuple[FunctionOfS | None, ...] | None  # one for all coordinates, or one for each
 
@@ -72,8 +73,8 @@ class Spring:
         limit_width: w of the stops [rad, m]: a number, or one for each coordinate.
         spring: nonlinear law that replaces `stiffness`: the restoring force (N·m or N) as a function of the
             displacement x from `rest` (rad or m). It is rows (x, force) of a cubic spline that is straight beyond its
-            ends, a Tabulated, or a Warp function of x, which is compiled into the kernels. A joint with several
-            coordinates takes a list with one law, or None, for each.
+            ends, a Tabulated, an ls.TracedFunction of x, whose derivative is exact, or a Warp function of x; both are
+            compiled into the kernels. A joint with several coordinates takes a list with one law, or None, for each.
     """
 
     stiffness: Numbers = 0.0
@@ -292,10 +293,30 @@ def _springs(joint: Joint, n: int, where: str) -> list[tuple[Any, tuple[np.ndarr
             continue
         rule = "must be left out where there is a spring"
         checks.require(not K[c].any(), f"{where}: stiffness", rule, joint.stiffness)
-        rule = "must be rows (x, force), a Tabulated, or a Warp function of x"
-        pieces = None if is_compiled(law) else cubic_pieces(law, f"{where}: spring", rule, "coordinates")
+        rule = "must be rows (x, force), a Tabulated, an ls.TracedFunction or a Warp function of x"
+        is_function = is_compiled(law) or isinstance(law, TracedFunction)
+        pieces = None if is_function else cubic_pieces(law, f"{where}: spring", rule, "coordinates")
         out.append((law, pieces))
     return out
+
+
+def with_native_springs(joint: Joint, where: str) -> Joint:
+    """The joint with traced laws of springs as functions of kernels.
+
+    Raises:
+        ModelError: a law cannot be traced.
+    """
+
+    def native(law: Any) -> Any:
+        return law.spring_law(f"{where}: spring", 1) if isinstance(law, TracedFunction) else law
+
+    own: Any = joint  # a dataclass
+    given = own.spring
+    if isinstance(given, TracedFunction):
+        return replace(own, spring=native(given))
+    if isinstance(given, list | tuple) and any(isinstance(law, TracedFunction) for law in given):
+        return replace(own, spring=tuple(map(native, given)))
+    return joint
 
 
 def acting_fields(joint: Joint) -> list[str]:

@@ -16,6 +16,7 @@ from lissom.robot import checks
 from lissom.robot.actuators import PathPoint, PathWrap, check_path
 from lissom.robot.fields import FunctionOfS, LinkName
 from lissom.robot.functions import cubic_pieces, is_compiled
+from lissom.robot.traced_functions import TracedFunction
 
 
 @final
@@ -59,8 +60,8 @@ class Spring:
         preload: T₀, the tension at L₀ [N].
         slack: True for a cable, which only pulls: T is 0 if T₀ + k (L − L₀) or all of (1) is negative.
         law: tension [N] that replaces T₀ + k (L − L₀): rows (length, tension) of a cubic spline that is straight beyond
-            its ends, or a Tabulated of the length. A Warp function of (length, rate), which is compiled into the
-            kernels, replaces all of (1).
+            its ends, or a Tabulated of the length. An ls.TracedFunction of (length, rate), whose derivatives are exact,
+            or a Warp function of these replaces all of (1); both are compiled into the kernels.
         via: PathPoint and PathWrap items in order, over which the spring runs from a to b without friction. Straight
             lines join one item to the next, round a PathWrap between them.
         branches: further paths, whose lengths times their factors are parts of L.
@@ -131,15 +132,15 @@ class Spring:
             return
         for name, value in given.items():
             checks.require(not value, f"{where}: {name}", "must be left out where there is a law", value)
-        if is_compiled(self.law):
-            rule = "must be left out where the law is a Warp function, which has the rate"
+        if is_compiled(self.law) or isinstance(self.law, TracedFunction):
+            rule = "must be left out where the law is a function, which has the rate"
             checks.require(not self.damping and not self.slack, f"{where}: damping, slack", rule, self.damping)
         else:
             self.table(where)
 
     def table(self, where: str) -> tuple[np.ndarray, np.ndarray]:
         """The tension as a function of the length, as cubic pieces; see cubic_pieces."""
-        rule = "must be rows (length, tension), a Tabulated, or a Warp function of (length, rate)"
+        rule = "must be rows (length, tension), a Tabulated, an ls.TracedFunction or a Warp function of (length, rate)"
         knot, coefficient = cubic_pieces(self.law, f"{where}: law", rule, "lengths >= 0")
         rule = "needs at least two rising lengths >= 0"
         checks.require(knot[0] >= 0.0 or bool(self.branches), f"{where}: law", rule, knot)

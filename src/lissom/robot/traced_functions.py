@@ -26,16 +26,17 @@ QuaternionJoints = Sequence[
 @formatting.in_one_line
 @dataclass(frozen=True)
 class TracedFunction:
-    """A function of numbers that kernels call as native code. Derivatives of laws and of actuators are exact, those of
-    forces are differences in the kernels, to 1e-8.
+    """A function of numbers that kernels call as native code. Derivatives of laws, of actuators and of springs are
+    exact, those of forces are differences in the kernels, to 1e-8.
 
     The function is called with symbols in place of numbers, and the operations that it does with them become native
     code. It must depend on its arguments alone: values that it keeps between calls, such as the integral of an error,
     and random numbers would be fixed. Functions whose second call differs from the first are refused. Numbers that it
-    reads besides its arguments are those at the start of each simulation, or at the build for a force and an actuator.
+    reads besides its arguments are those at the start of each motion, or at the build for parts of a robot.
 
-    `simulate(controller=)` takes one of (t, q, v), `Robot.add_force` one of (t, g, eta), and
-    `Robot.add_custom_actuator` one of q. Elsewhere it is a Python function.
+    `controller=` of `simulate`, `rollout`, `step_derivatives`, `Stepper` and tasks takes one of (t, q, v),
+    `Robot.add_force` one of (t, g, eta), `Robot.add_custom_actuator` one of q, `Robot.add_spring(law=)` one of (length,
+    rate), and `spring=` of a joint one of x. Elsewhere it is a Python function.
 
     Args:
         function: function made of jax.numpy, with branches by `where`. The place that takes it states its arguments.
@@ -71,6 +72,27 @@ class TracedFunction:
         graph, _, wrench = self.traced(where, [(), (4, 4), (6,)], (6,))
         try:
             return compiled_force(*force_code(graph, wrench))
+        except Refused as error:
+            raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
+
+    def spring_law(self, where: str, arguments: int) -> Any:
+        """The function of x, or of x and its rate, as a Warp function of both with exact derivatives. The numbers that
+        it reads besides its arguments are the present ones.
+
+        Args:
+            where: name of the place that takes the function, for messages. arguments: their number, 1 or 2.
+        Raises:
+            ModelError: it cannot be traced.
+        """
+        from lissom.tracing.native import compiled_law, law_code  # describing a robot needs no Warp
+
+        graph, given, force = self.traced(where, [()] * arguments, (), (1,))
+        force = force.reshape(1)
+        slopes = derivative(graph, force, [int(x) for x in given])[0].tolist()
+        if arguments == 1:
+            slopes.append(graph.number(0.0))
+        try:
+            return compiled_law(*law_code(graph, [int(force[0]), *slopes]))
         except Refused as error:
             raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
 

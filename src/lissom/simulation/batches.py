@@ -38,7 +38,7 @@ from lissom.simulation.implicit_methods import (
     StepSchedule,
     within,
 )
-from lissom.simulation.inputs import InputRows, checked_row, input_function
+from lissom.simulation.inputs import InputRows, input_function
 from lissom.simulation.trajectory import Statistics, Trajectory, motion_arrays
 from lissom.stepping.adaptive import raise_if_not_finite
 from lissom.stepping.driver import (
@@ -137,9 +137,7 @@ class Batch:
         """
         if self.law is None:
             raise RuntimeError("no feedback law acts")
-        law, nu = self.law, self.model.nu
-        found = [checked_row(law.inputs(*row), nu, "controller", row[0]) for row in zip(t.tolist(), q, v)]
-        return np.reshape(found, (len(t), nu))
+        return self.law.inputs_over(t, q, v)
 
     def shown(self, rows: np.ndarray) -> np.ndarray:
         """u of the law at the states (n, n_times, ...), which begin with (q, v), of all motions."""
@@ -233,7 +231,8 @@ class FixedBatch:
             self.shown[:, 0] = self._inputs(self.motions.all, np.zeros(1))[:, 0]
 
     def _inputs(self, motions: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """Inputs (n, times, nu) of all motions at common times (times,), or of k motions at times (k, times)."""
+        """Inputs (n, times, nu) of all motions at common times (times,), or of k motions at times (k, times), without
+        those of a continuous law."""
         if self.held is not None:
             return np.repeat(self.held[motions, None], times.shape[-1], axis=1)
         if times.ndim > 1:
@@ -256,7 +255,7 @@ class FixedBatch:
         while first < len(self.ends):
             ends = self.ends[first : first + min(motions.longest, self.plan.to_sample(first))]
             t = np.append(self.ends[first - 1] if first else 0.0, ends)
-            motions.advance(t, None if self.batch.is_continuous else self._inputs)
+            motions.advance(t, self._inputs)
             if len(motions.lost):
                 i = int(motions.lost[0])
                 self._store(slice(i, i + 1), first, int(motions.reached[i]))

@@ -320,7 +320,7 @@ def _fixed_steps(
     while k < len(plan):
         count = min(length, plan.to_sample(k)) if in_kernel else 1
         ends = np.append(t, plan.ends(k, k + count))
-        motions.advance(ends, None if has_law else lambda _, times: f.shown_over(times.ravel())[None, :, : model.nu])
+        motions.advance(ends, lambda _, times: f.known_inputs(times.ravel())[None])
         motions.count(f)
         done, rows = int(motions.reached[0]), motions.rows()[0]
         warning.check(ends[: done + 1], *(_behind(motions, name, rows[:done]) for name in ("q", "v")))

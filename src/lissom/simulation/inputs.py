@@ -27,7 +27,7 @@ from lissom.robot import formatting
 from lissom.robot.expression_programs import Steps, programs_of
 from lissom.robot.functions import Expression
 from lissom.robot.traced_functions import TracedFunction
-from lissom.stepping.feedback import NativeLaw, native_law
+from lissom.stepping.feedback import native_law
 from lissom.stepping.state import ControlLaw, FunctionOfTime, constant_polynomials
 
 _FEW = 12  # up to this number of inputs, Python floats are faster than arrays
@@ -459,7 +459,7 @@ def control_law(model: Model, u: Any, controller: Any, period: float | None) -> 
         raise ModelError(f"period: must be > 0 (got {period!r})")
     hold = period or np.inf
     if isinstance(controller, TracedFunction):
-        return _native(model, native_law(model, controller), hold)
+        return native_law(model, controller).control_law(hold)
     if not isinstance(controller, Controller):
         empty = np.zeros(0)
 
@@ -468,19 +468,6 @@ def control_law(model: Model, u: Any, controller: Any, period: float | None) -> 
 
         return ControlLaw(plain, lambda t, q, v, z: empty, empty, hold)
     return _with_state(model, controller, hold)
-
-
-def _native(model: Model, law: NativeLaw, hold: float) -> ControlLaw:
-    """The control law of a traced function."""
-    empty = np.zeros(0)
-
-    def inputs(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        return checked_row(law.inputs(t, q, v), model.nu, "controller", t)
-
-    def derivatives(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        return law.derivatives(t, q, v)
-
-    return ControlLaw(inputs, lambda t, q, v, z: empty, empty, hold, derivatives=derivatives, native=law)
 
 
 def _with_state(model: Model, controller: Controller, hold: float) -> ControlLaw:

@@ -193,16 +193,15 @@ class AdaptiveKernelSteps:
         host["span"][0], host["adaptive"][0, IS_PLANNED] = (0, n, 0), 1.0
         host["h"][0, 1 : n + 1] = np.diff(ends)
         times, stages = stage_times(self.scheme, here.t, np.array(ends[1:])), len(self.scheme.stages)
-        if not self.f.is_feedback:
-            put_inputs(w, self.f.shown_over(np.array(times))[None, :, : self.model.nu], stages)
+        put_inputs(w, self.f.known_inputs(np.array(times))[None], stages)
         put_times(self.model, w, times)
 
 
 def _polynomials(f: StateDerivative, nu: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Inputs until the next sample of a controller, as polynomials of time; zeros for expressions and for a law that
-    the kernel evaluates; None for other inputs."""
+    """Inputs until the next sample of a controller, as polynomials of time; zeros for expressions; those that are added
+    to a law that the kernel evaluates; None for other inputs."""
     if f.held is not None or f.is_feedback:
-        return constant_polynomials(np.zeros(nu) if f.held is None else f.held)
+        return constant_polynomials(f.known_inputs(np.zeros(1))[0])
     return None if f.law.feed is None else f.law.feed.polynomials()
 
 

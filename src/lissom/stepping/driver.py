@@ -199,18 +199,17 @@ class Motions:
         """(q, v, a, â, λ) after each step of the last call, shape (n, longest, ...)."""
         return self.host["out"].reshape(self.n, -1, self.width)
 
-    def advance(self, t: np.ndarray, inputs: InputsAt | None) -> None:
+    def advance(self, t: np.ndarray, inputs: InputsAt) -> None:
         """Take steps of all motions from t[0] to the times t[1:] [s].
 
         Args:
-            inputs: function that returns u of motions (k,) at common times (times,), or at separate times (k, times);
-                None if the kernel evaluates a feedback law.
+            inputs: function that returns u of motions (k,) at common times (times,), or at separate times (k, times),
+                without those of a feedback law that the kernel evaluates.
         """
         if self.w is not None:
             times = ends_of_stages(self.scheme, t[:-1], t[1:]).ravel()
             put_times(self.model, self.w, times.tolist())
-            if inputs is not None:
-                put_inputs(self.w, inputs(self.all, times), len(self.scheme.stages))
+            put_inputs(self.w, inputs(self.all, times), len(self.scheme.stages))
         self.host["h"][:, 1 : len(t)] = np.diff(t)
         self.take(self.all, len(t) - 1, t, inputs)
 
@@ -463,15 +462,18 @@ class _RejectedSteps:
 
 
 class _Loads(NamedTuple):
-    """Loads (n, n_load_rows, 6) and prescribed motions (n, 3 n_motions) at n ends of stages."""
+    """Times (n,) of n ends of stages [s], and loads (n, n_load_rows, 6) and prescribed motions (n, 3 n_motions)
+    there."""
 
+    time: np.ndarray
     load: np.ndarray
     motion: np.ndarray
 
 
 @final
 class TimeRows:
-    """Loads, currents and prescribed motions of motions at different times, in separate rows of the buffers.
+    """Loads, currents and prescribed motions of motions at different times, in separate rows of the buffers, and these
+    times if a feedback law needs them.
 
     Motions take steps of one size from time zero, so their times are on a grid. The loads of a step on the grid are
     computed once and serve all motions; so they are equal to the last bit.
@@ -487,6 +489,8 @@ class TimeRows:
         self.stages = len(scheme.stages)
         self._load = w.host["load"].reshape(n, most * self.stages, *w.host["load"].shape[1:])
         self._motion = w.host["motion"].reshape(n, most * self.stages, -1)
+        law_time = w.host.get("law_time", np.zeros(n * most * self.stages))
+        self._time = law_time.reshape(n, most * self.stages)
         w.host["span"][:, 2] = most * np.arange(n)
         self._are_alike = acts_alike(model)
         self._known: dict[tuple[int, int], _Loads] = {}
@@ -512,20 +516,22 @@ class TimeRows:
                     self._known.clear()
                 ends = self.dt * np.arange(count + 1, count + self.steps + 1)
                 found = self._known[key] = self._at(self.model.of_row(i, self.n), self.dt * count, ends)
-            self._load[i, : len(found.load)], self._motion[i, : len(found.load)] = found
+            for rows, own in zip((self._time, self._load, self._motion), found):
+                rows[i, : len(own)] = own
 
     def put_parts(self, which: np.ndarray, numbers: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
         """Write the loads of parts of steps to the buffers: motions (k,), indices of the steps in the call, starts and
         ends [s]."""
         for i, k, start, end in zip(which.tolist(), numbers.tolist(), starts.tolist(), ends.tolist()):
             found, at = self._at(self.model.of_row(i, self.n), start, np.array([end])), slice(k * self.stages, None)
-            self._load[i, at][: self.stages], self._motion[i, at][: self.stages] = found
+            for rows, own in zip((self._time, self._load, self._motion), found):
+                rows[i, at][: self.stages] = own
 
     def _at(self, model: Model, start: float, ends: np.ndarray) -> _Loads:
         """The loads at the ends of the stages of steps from `start` to the times `ends`."""
         times = stage_times(self.scheme, start, ends)
         motion = model.motions_over(np.array(times)) if model.n_motions else np.zeros((len(times), 0))
-        return _Loads(rows_of_times(model, times), motion)
+        return _Loads(np.array(times), rows_of_times(model, times), motion)
 
 
 LEG = 2000  # methods whose inner state cannot be stored restart after this many steps, to allow a checkpoint

@@ -1,6 +1,7 @@
 """Feedback laws as native code: u(t, q, v) in the residual of a step, and its derivatives in the matrix.
 
-With r = ID(q, v, a) − B u of (1) in newton_stages, the matrix (2) has the further terms
+Inputs that the host gives are added to those of the law. With r = ID(q, v, a) − B u of (1) in newton_stages, the matrix
+(2) has the further terms
 
     ∂r/∂Δ:  −B (∂u/∂q T(Δ) + c₁ ∂u/∂v)                                                                   (1)
 
@@ -16,13 +17,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import isfinite
 from typing import Any, final
 
 import numpy as np
 import warp as wp
 
 from lissom.dynamics.configuration import quaternion_joints
-from lissom.errors import ModelError
+from lissom.errors import ModelError, ShapeError
 from lissom.forces.custom_actuators import call_actuator
 from lissom.forces.tendons import (
     add_channel_wrenches,
@@ -40,9 +42,11 @@ from lissom.passes import kinds
 from lissom.passes.features import may_have_elastic_tendons
 from lissom.passes.scratch import Scratch
 from lissom.passes.traversal import project
+from lissom.robot import checks
 from lissom.robot.poses import captured
 from lissom.robot.traced_functions import TracedFunction, tangent_directions
-from lissom.stepping.step_rows import C1, TIME, StepRows
+from lissom.stepping.state import ControlLaw
+from lissom.stepping.step_rows import ADDED, C1, TIME, StepRows
 from lissom.systems.newton_matrix import NewtonBuffers
 from lissom.tracing.code_cache import content_key, stored_code
 from lissom.tracing.graph import Refused, derivative, require_few
@@ -65,9 +69,15 @@ class NativeLaw:
     nv: int
 
     def inputs(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """u at a state, shape (nu,)."""
+        """u at a state, shape (nu,).
+
+        Raises:
+            ShapeError: an input is not finite.
+        """
         u = np.empty(self.nu)
         self.functions.call(0, self._given(t, q, v), [u])
+        if not isfinite(sum(u.tolist())) and not np.isfinite(u).all():  # the sum is several times faster
+            raise ShapeError(f"controller at t={t:g}: must be finite, got NaN or infinity")
         return u
 
     def derivatives(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -76,9 +86,55 @@ class NativeLaw:
         self.functions.call(1, self._given(t, q, v), [by_q, by_v])
         return np.hstack([by_q, by_v])
 
+    def inputs_over(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """u at times (n,) and states (n, nq) and (n, nv), shape (n, nu).
+
+        Raises:
+            ShapeError: an input is not finite.
+        """
+        u = np.empty((len(t), self.nu))
+        self.functions.call_rows(0, self._given(t, q, v), [u])
+        for k in np.flatnonzero(~np.isfinite(u).all(axis=1))[:1].tolist():
+            self.inputs(float(t[k]), q[k], v[k])
+        return u
+
+    def derivatives_over(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂u/∂q and ∂u/∂v at times (n,) and states (n, nq) and (n, nv), shape (n, nu, nv) each."""
+        by_q, by_v = np.empty((2, len(t), self.nu, self.nv))
+        self.functions.call_rows(1, self._given(t, q, v), [by_q, by_v])
+        return by_q, by_v
+
+    def control_law(self, period: float = np.inf) -> ControlLaw:
+        """The law for integrators, with the time between samples [s]."""
+        none = np.zeros(0)
+
+        def derivatives(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+            return self.derivatives(t, q, v)
+
+        inputs, rate = (lambda t, q, v, z: self.inputs(t, q, v)), (lambda t, q, v, z: none)
+        return ControlLaw(inputs, rate, none, period, derivatives=derivatives, native=self)
+
     @staticmethod
-    def _given(t: float, q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
-        return [np.ascontiguousarray(x, dtype=np.float64) for x in ([t], q, v)]
+    def _given(t: Any, q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
+        return [np.ascontiguousarray(x, dtype=np.float64) for x in (t, q, v)]
+
+
+def law_in_kernels(model: Model, controller: Any, otherwise: str) -> NativeLaw | None:
+    """The law of a controller that only kernels evaluate; None if there is none.
+
+    Args:
+        controller: what the user gives. otherwise: says what to do with a function in Python, for the message.
+    Raises:
+        ModelError: it is not an `ls.TracedFunction`, cannot be traced, or the model is on a GPU.
+    """
+    if controller is None:
+        return None
+    where = "controller"
+    checks.require(
+        isinstance(controller, TracedFunction), where, f"must be an ls.TracedFunction; {otherwise}", controller
+    )
+    checks.require(model.device == "cpu", where, "needs a model on the CPU", model.device)
+    return native_law(model.of_row(0, 1), controller)
 
 
 def native_law(model: Model, law: TracedFunction) -> NativeLaw:
@@ -127,18 +183,23 @@ def differentiate_law(x: StepRows, i: int, time: wp.float64):
 
 
 @wp.func
-def put_time(x: StepRows, i: int, now: int, time: wp.float64, is_known: bool):
-    """Store the time of a stage: `time` if it is known, otherwise the one of row `now` of the buffers."""
+def begin_law(x: StepRows, i: int, now: int, time: wp.float64, is_known: bool):
+    """Store the inputs that are added to those of the law, and the time of a stage: `time` if it is known, otherwise
+    the one of row `now` of the buffers."""
     if is_known:
         x.notes[i, TIME] = time
     else:
         x.notes[i, TIME] = x.feedback.time[now]
+    for k in range(x.u.shape[1]):
+        x.notes[i, ADDED + k] = x.u[i, k]
 
 
 @wp.func
 def put_law_inputs(x: StepRows, i: int):
     """Set u at the state of the step."""
     evaluate_law(x, i, x.notes[i, TIME])
+    for k in range(x.u.shape[1]):
+        x.u[i, k] = x.u[i, k] + x.notes[i, ADDED + k]
 
 
 @wp.func(inline=False)
@@ -227,8 +288,8 @@ def put_channel_response(t: Tables, x: StepRows, i: int, c: int):
 
 
 @wp.func
-def no_time(x: StepRows, i: int, now: int, time: wp.float64, is_known: bool):
-    """No law needs the time."""
+def no_law(x: StepRows, i: int, now: int, time: wp.float64, is_known: bool):
+    """No law acts."""
     ...
 
 

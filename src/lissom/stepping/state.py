@@ -123,12 +123,14 @@ def takes_state(model: Model, q: np.ndarray, v: np.ndarray) -> bool:
 class StateDerivative:
     """ẋ = f(t, x) and its Jacobian for x = (q, v, z), with the signatures that CVODE needs. It counts its evaluations.
 
-    z is the state of a continuous controller, otherwise empty. The state of a sampled controller is `held_z`.
+    z is the state of a continuous controller, otherwise empty. The state of a sampled controller is `held_z`. Inputs
+    `added` are added to those of a continuous law.
     """
 
     def __init__(self, model: Model, law: ControlLaw) -> None:
         self.model, self.law = model, law
         self.held: np.ndarray | None = None
+        self.added: np.ndarray | None = None
         self.held_z = self.next_z = law.start
         self.pull = PULL if model.n_rows else 0.0
         self.evaluations = self.jacobians = 0
@@ -175,13 +177,31 @@ class StateDerivative:
         out[self.model.nq : self.model.nq + self.model.nv] = atol[1]
         return out
 
+    def give(self, u: np.ndarray) -> None:
+        """Give inputs (nu,) from now on: those of the robot, or with a continuous native law further ones."""
+        if self.law.native is None:
+            self.held = u
+        else:
+            self.added = u
+
+    def known_inputs(self, times: np.ndarray) -> np.ndarray:
+        """The inputs at times (n,), without those of a continuous law, shape (n, nu)."""
+        if self.is_feedback:
+            return np.tile(np.zeros(self.model.nu) if self.added is None else self.added, (len(times), 1))
+        return self.shown_over(times)[:, : self.model.nu]
+
+    def _response_of_law(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """The inputs of the law, and those added to them."""
+        u = self.law.inputs(t, q, v, z)
+        return u if self.added is None else u + self.added
+
     def inputs(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
         """The inputs at a state. A sampled controller returns the inputs of its last sample. Inputs that depend on time
         only are cached."""
         if self.held is not None:
             return self.held
         if self.law.is_feedback:
-            return self.law.inputs(t, q, v, z)
+            return self._response_of_law(t, q, v, z)
         u = self.known.get(t)
         if u is None:
             if len(self.known) > _MOST_KNOWN:
@@ -244,7 +264,7 @@ class StateDerivative:
         q, v = prescribed_state(model, t, x[:, : model.nq], x[:, model.nq : end])
         z = x[:, end:]
         seen = list(zip(unit_quaternions(model, q), v, z))
-        u = np.array([law.inputs(t, *row) for row in seen])
+        u = np.array([self._response_of_law(t, *row) for row in seen])
         w = run_forward_dynamics(model, q, v, u, t, self.pull)
         raise_if_massless(model, w)
         z_dot = np.array([law.rate(t, *row) for row in seen]) if z.shape[1] else z

@@ -45,12 +45,12 @@ from lissom.stepping.contact_search import (
 from lissom.stepping.feedback import (
     NativeLaw,
     add_law_response,
+    begin_law,
     law_response_with,
     no_inputs,
+    no_law,
     no_response,
-    no_time,
     put_law_inputs,
-    put_time,
 )
 from lissom.stepping.newton_stages import (
     BEGIN,
@@ -198,7 +198,7 @@ def driven_law_steps_kernel(acting: Acting) -> Any:
     return law_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
 
 
-LAW, NO_LAW = (put_time, put_law_inputs, add_law_response), (no_time, no_inputs, no_response)
+LAW, NO_LAW = (begin_law, put_law_inputs, add_law_response), (no_law, no_inputs, no_response)
 
 
 def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, Any, Any] = NO_LAW) -> Any:
@@ -348,25 +348,32 @@ def _kernels_of(model: Model, is_whole: bool = False, has_law: bool = False) -> 
     return implicit_steps_kernel, driven_steps_kernel, newton_buffers
 
 
-def recording_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
+def recording_workspace(model: Model, batch: int, scheme: Scheme, law: NativeLaw | None = None) -> Workspace:
     """`steps_workspace` that stores Δ, the rate of Δ and a of all stages but the last in `left`, and the anchors at the
-    ends of steps in `anchored`. It has its own anchors even for a batch of one."""
+    ends of steps in `anchored`. It has its own anchors even for a batch of one. A feedback law adds to the inputs."""
     before = len(scheme.stages) - 1
-    if not before and not model.of_row(0, 1).contacts.sticks:
+    if not before and law is None and not model.of_row(0, 1).contacts.sticks:
         return steps_workspace(model, batch)
-    make = partial(_make, room=1, length=_length(model, 0), before=before)
-    return workspace(model, f"{STEPS_FAMILY} keeping {before}", batch, make)
+    make = partial(_make, room=1, length=_length(model, 0), before=before, has_law=law is not None)
+    w = workspace(model, f"{STEPS_FAMILY} keeping {before}{'' if law is None else ' law'}", batch, make)
+    if law is not None:
+        put_law(w, law)
+    return w
 
 
-def private_workspace(model: Model, batch: int, steps: int, rows: int = 0) -> Workspace:
+def private_workspace(model: Model, batch: int, steps: int, rows: int = 0, law: NativeLaw | None = None) -> Workspace:
     """A `steps_workspace` for one owner, outside the cache. It has its own anchors even for a batch of one.
 
     Args:
         steps: largest number of steps in a launch.
         rows: number of rows of loads; 0: all instances share the rows.
+        law: a feedback law that adds to the inputs.
     """
-    make = partial(_make, room=1, length=_length(model, 0), steps=steps, rows=rows)
-    return unpooled_workspace(model, batch, make)
+    make = partial(_make, room=1, length=_length(model, 0), steps=steps, rows=rows, has_law=law is not None)
+    w = unpooled_workspace(model, batch, make)
+    if law is not None:
+        put_law(w, law)
+    return w
 
 
 def bytes_of_instance(model: Model) -> int:

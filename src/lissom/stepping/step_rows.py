@@ -46,11 +46,11 @@ SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
 # iteration; number of unknowns; ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ; the ∂v/∂Δ of the present matrix; and the estimated error of the
 # step in units of the tolerance. Of damped iterations: number of the start, 0 without damping; part of the
 # change that is tried, 0 before one is; size of the change, |r| and |e| before it; and whether a stage of this step was
-# damped. With a feedback law, the time at the end of the stage [s].
+# damped. With a feedback law, the time at the end of the stage [s], and behind all columns the inputs that are added.
 RATE, LAST, LAST_MADE_HERE, MADE_HERE, FRESH, TRIES_KEPT, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, KEPT_C1 = range(12)
 ERROR, DAMPED_START, PART, SIZE, FORCES_LEFT, GAPS_LEFT, IS_DAMPED = range(12, 19)
 TIME = 19
-NOTES = 20
+NOTES = ADDED = 20
 # Columns of `counts`: steps done, residuals, matrices; whether there is a matrix; number of further stages that make a
 # new matrix first (1: only the next one, if its kept matrix fails too); whether the extrapolated acceleration predicts
 # better; number of further stages that accept a slow iteration; damped steps; and residuals of damped iterations.
@@ -135,6 +135,8 @@ def step_rows(w: Buffers, model: Model, left: int = 0, anchored: int = 0, times:
     sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "notes": NOTES}
     sizes |= dict.fromkeys(("force_before", "force_recent", "base_force", "change_force"), m)
     sizes |= {"earlier": 3 * (MOST_STAGES - 1) * nv, "left": left, "anchored": anchored}
+    if times:
+        sizes["notes"] = NOTES + model.nu
     x = StepRowsStruct()
     for name in StepRowsStruct.vars:
         if name not in ("inverse_scale", "feedback"):

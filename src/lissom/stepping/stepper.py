@@ -29,8 +29,10 @@ from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.robot.robot import Robot
+from lissom.robot.traced_functions import TracedFunction
 from lissom.stepping.adaptive import AdaptiveMotion
 from lissom.stepping.driver import Motions, TimeRows, accelerations, checkpoint_of, restored
+from lissom.stepping.feedback import NativeLaw, law_in_kernels
 from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState, esdirk, generalized_alpha
 from lissom.stepping.state import ControlLaw, StateDerivative
@@ -57,6 +59,8 @@ class Stepper:
         dt: step size [s].
         tolerance: relative error of a step; each step then consists of as many adaptive steps as the tolerance needs.
             None: one implicit step, which is divided only if Newton's method fails.
+        controller: a feedback law f(t, q, v) of `ls.TracedFunction`, or None. The inputs are f(t, q, v) + u at all
+            times of a step. Numbers that f reads besides its arguments are the present ones.
         scheme: such as `sdirk()`. None is generalised-α, or with a tolerance `esdirk()`.
         q0: start, shape (nq,); None is the neutral configuration.
         v0: start velocity, shape (nv,); None is rest. q0 and v0 are moved onto loops and prescribed motions.
@@ -72,6 +76,7 @@ class Stepper:
         dt: float,
         *,
         tolerance: float | None = None,
+        controller: TracedFunction | None = None,
         scheme: Scheme | None = None,
         q0: ArrayLike | None = None,
         v0: ArrayLike | None = None,
@@ -81,18 +86,19 @@ class Stepper:
         self.dt = checks.number(dt, "dt", above=0.0)
         rtol = RTOL if tolerance is None else checks.number(tolerance, "tolerance", above=0.0)
         nothing, atol = np.zeros(0), 0.01 * rtol
+        law = law_in_kernels(model, controller, "give the inputs of a function in Python to `step`")
         held = ControlLaw(lambda *_: np.zeros(model.nu), lambda *_: nothing, nothing, self.dt)
         in_buffers = not model.calls_python and tolerance is None  # the anchors are there too
         self.model = model if in_buffers else model.anchored(model.contacts.anchors)
-        self._t, self._f = float(t), StateDerivative(self.model, held)
-        self._f.held, self._f.held_z, self._varies = np.zeros(model.nu), nothing, TimeRows.are_needed(model)
+        self._t, self._f = float(t), StateDerivative(self.model, held if law is None else law.control_law())
+        self._varies = law is not None or TimeRows.are_needed(model)
         scheme = scheme or (generalized_alpha() if tolerance is None else esdirk())
         least, limits = _LEAST_PART * self.dt, (rtol, (atol, atol), True)
         self._adaptive: AdaptiveMotion | None = None
         self._state: StepState | None = None
         self._sticks = bool(model.contacts.sticks)
         if in_buffers:
-            w = private_workspace(model, 1, _LONGEST)
+            w = private_workspace(model, 1, _LONGEST, law=law)
             numbers = scheme_numbers(scheme, rtol, (atol, atol), model.n_rows > 0, ORDER_SHARE)
             self._motions = Motions(model, 1, scheme, least, w=w, numbers=numbers)
             put_times(model, w, [0.0] * len(w.host["load"]))
@@ -137,16 +143,17 @@ class Stepper:
         q = model.neutral() if q is None else checked_configuration(model, "q", q)
         v = np.zeros(model.nv) if v is None else stack("v", v, model.nv)
         q, v = consistent_start(model, *prescribed_state(model, self._t, q, v))
-        a, force = (x[0] for x in accelerations(model, self._t, q[None], v[None], input_rows(model, u)[None]))
+        self._f.give(input_rows(model, u))
+        inputs = self._f.inputs(self._t, q, v, np.zeros(0))
+        a, force = (x[0] for x in accelerations(model, self._t, q[None], v[None], inputs[None]))
         self._motions.put(0, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
         self._motions.host["counts"][:], self._motions.z = 0, np.zeros(0)
-        self._f.held = input_rows(model, u)
         if model.contacts.sticks:
             self._motions.anchors = contact_anchors(model, q, v)[None]
         self._state = self._motions.state(self._t)
 
     def step(self, u: ArrayLike | None = None, steps: int = 1) -> None:
-        """Take steps with inputs u, shape (nu,); None is zero.
+        """Take steps with inputs u, shape (nu,); None is zero. A controller adds to them.
 
         Raises:
             ConvergenceError: a step failed; the message gives the time. The robot stays in the state after the last
@@ -159,7 +166,8 @@ class Stepper:
         if self._adaptive is not None:
             self._take_adaptive(self._adaptive, row, steps)
             return
-        longest, self._f.held = self._motions.longest, row
+        longest = self._motions.longest
+        self._f.give(row)
         while steps > longest:
             self._take(row, longest)
             steps -= longest
@@ -187,8 +195,9 @@ class Stepper:
     def _take_adaptive(self, adaptive: AdaptiveMotion, u: np.ndarray, steps: int) -> None:
         """Take adaptive steps over the duration of `steps` fixed steps, with inputs that may have jumped."""
         here, stop, taken, anchors = self.state, self._t + self.dt * steps, 0, self._motions.anchors
-        jumps, self._f.held = not np.array_equal(u, self._f.inputs(here.t, here.q, here.v, here.z)), u
-        if jumps:
+        before = self._f.inputs(here.t, here.q, here.v, here.z)
+        self._f.give(u)
+        if not np.array_equal(before, self._f.inputs(here.t, here.q, here.v, here.z)):
             here = adaptive.stepper.under_other_inputs(here)
         try:
             while here.t < stop:
@@ -221,6 +230,7 @@ class Copies:
         dt: step size [s].
         steps: number of steps of one `advance`.
         scheme: None is generalised-α.
+        law: a feedback law, which adds to the inputs; None: no law.
     Fields:
         q, v: states (copies, nq) and (copies, nv), which `place` and `advance` change.
     Raises:
@@ -228,15 +238,17 @@ class Copies:
     """
 
     def __init__(
-        self, model: Model, copies: int = 1, *, dt: float, steps: int = 1, scheme: Scheme | None = None
-    ) -> None:
+        self, model: Model, copies: int = 1, *, dt: float, steps: int = 1, scheme: Scheme | None = None,
+        law: NativeLaw | None = None,
+    ) -> None:  # fmt: skip
+        self.law = law
         self.model, self.n = _checked(model), checks.integer(copies, "copies", least=1)
         self.dt = checks.number(dt, "dt", above=0.0)
         self.steps = checks.integer(steps, "steps", least=1)
         scheme, n, most = scheme or generalized_alpha(), self.n, self.steps
         self._times: TimeRows | None = None
-        alike = not TimeRows.are_needed(model)
-        self.w = private_workspace(model, n, most, 0 if alike else TimeRows.rows(scheme, n, most))
+        alike = law is None and not TimeRows.are_needed(model)
+        self.w = private_workspace(model, n, most, 0 if alike else TimeRows.rows(scheme, n, most), law)
         if alike:
             put_times(model, self.w, [0.0] * len(self.w.host["load"]))
         else:
@@ -252,7 +264,7 @@ class Copies:
         moved onto loops and prescribed motions. Contacts that stick get new anchors.
 
         Raises:
-            ShapeError: an argument has a wrong shape.
+            ShapeError: an argument has a wrong shape, or an input of the law is not finite.
             ModelError: a state has no acceleration.
         """
         model, which = self.model, np.asarray(which, dtype=int)
@@ -260,7 +272,10 @@ class Copies:
         own = [model.of_row(k, self.n) for k in which.tolist()]
         for k, one in enumerate(own if model.n_rows or model.n_motions else ()):
             q[k], v[k] = consistent_start(one, *prescribed_state(one, 0.0, q[k], v[k]))
-        a, force = self._accelerations(which, q, v, stack("u", u, model.nu))
+        inputs = stack("u", u, model.nu)
+        if self.law is not None:
+            inputs = inputs + self.law.inputs_over(np.zeros(len(q)), q, v)
+        a, force = self._accelerations(which, q, v, inputs)
         self._motions.put(which, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
         self.w.host["counts"][which], self._taken[which] = 0, 0
         for k, one in enumerate(own if "anchor" in self.w.host else ()):

@@ -32,6 +32,7 @@ from lissom.tracing.graph import GAUSS, LEAVES, Graph, copied, require_few
 
 _Number = ctypes.POINTER(ctypes.c_double)
 _Function = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Number), ctypes.POINTER(_Number))
+_FunctionOfAddresses = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)  # no type checks, for many calls
 LANES = 4  # points that one pass of a loop evaluates
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
@@ -65,6 +66,13 @@ class Traced:
         """Call function k with contiguous arrays of float64."""
         ends = [(_Number * len(group))(*(x.ctypes.data_as(_Number) for x in group)) for group in (arguments, results)]
         _Function(self.address[k])(*ends)
+
+    def call_rows(self, k: int, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        """Call function k for each row of contiguous arrays (n, ...) of float64."""
+        function = _FunctionOfAddresses(self.address[k])
+        groups = [[(x.ctypes.data, x[:1].nbytes) for x in group] for group in (arguments, results)]
+        for i in range(len(arguments[0])):
+            function(*((ctypes.c_void_p * len(group))(*(x + i * size for x, size in group)) for group in groups))
 
 
 @final
@@ -532,7 +540,7 @@ class _Named:
 
 
 @cache
-def compiled_force(code: tuple[str, ...], results: tuple[str, ...]) -> Any:
+def compiled_force(code: tuple[str, ...], results: tuple[str, ...], takes_time: bool) -> Any:
     """The Warp function of (R, p, eta, s, t) that returns the wrench of `force_code`. Equal code is one function."""
     ends = (f"wrench[{k}] = {name};" for k, name in enumerate(results))
     snippet = "\n".join(["using namespace traced;", *code, "wp::vec_t<6, double> wrench;", *ends, "return wrench;"])
@@ -541,19 +549,23 @@ def compiled_force(code: tuple[str, ...], results: tuple[str, ...]) -> Any:
     def force(R: mat3, p: vec3, eta: vec6, s: wp.float64, t: wp.float64) -> vec6: ...
 
     force.is_traced = True  # kernels that call it need the code of tracing/native.h
+    force.takes_time = takes_time
     return force
 
 
-def force_code(graph: Graph, wrench: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Lines of code of a wrench (6,) that depends on t, g (4, 4) and eta (6,), the inputs of a graph in this order, and
-    the names of its entries.
+def force_code(graph: Graph, wrench: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """Lines of code of a wrench (6,) that depends on t, g (4, 4) and eta (6,), the inputs of a graph in this order, the
+    names of its entries, and whether it depends on t.
 
     Raises:
         Refused: too many operations.
     """
 
+    taken: set[int] = set()
+
     def leaf(place: int) -> str:
         row, column = divmod(place - 1, 4)
+        taken.add(place)
         if place == 0:
             return "t"
         if place > 16:
@@ -566,7 +578,40 @@ def force_code(graph: Graph, wrench: np.ndarray) -> tuple[tuple[str, ...], tuple
     require_few(plain.count([nodes]))
     writer = _Writer(plain, leaf, {}, nodes.tolist())
     names = tuple(writer.name(k, writer.before)[0] for k in nodes.tolist())
-    return tuple(_code(writer.before.lines, writer.kinds)), names
+    return tuple(_code(writer.before.lines, writer.kinds)), names, 0 in taken
+
+
+@cache
+def compiled_law(*codes: tuple[tuple[str, ...], str]) -> Any:
+    """The Warp function of (x, rate) that returns the first number of `law_code`. Its `slopes` return the others. Equal
+    code is one function."""
+    made = []
+    for code, result in codes:
+        snippet = "\n".join(["using namespace traced;", *code, f"return {result};"])
+
+        @_Named.func_native(snippet)
+        def law(x: wp.float64, rate: wp.float64) -> wp.float64: ...
+
+        law.is_traced = True  # kernels that call it need the code of tracing/native.h
+        made.append(law)
+    made[0].slopes = tuple(made[1:])
+    return made[0]
+
+
+def law_code(graph: Graph, results: Sequence[int]) -> tuple[tuple[tuple[str, ...], str], ...]:
+    """Lines of code of each of several numbers that depend on x and its rate, the inputs of a graph in this order, and
+    the name of the number.
+
+    Raises:
+        Refused: too many operations.
+    """
+    found = []
+    for node in results:
+        require_few(graph.count([np.array([node])]))
+        writer = _Writer(graph, ("x", "rate").__getitem__, {}, [node])
+        name = writer.name(node, writer.before)[0]
+        found.append((tuple(_code(writer.before.lines, writer.kinds)), name))
+    return tuple(found)
 
 
 class Code(NamedTuple):
