@@ -179,7 +179,7 @@ def test_integrals_and_twists(lines, monkeypatch):
     """Purpose: integrals with nested ones, and exponentials, with derivatives, equal closed forms; also in parts."""
     if lines:
         monkeypatch.setattr(native, "_MOST_IN_ONE", 0)
-        monkeypatch.setattr(native, "_LINES", lines)
+        monkeypatch.setattr(native, "_PART", lines)
     graph = Graph()
     q, row = inputs(graph, [(2,), (3,)])
     (values,) = run(graph, lambda q, x: x[2] * swept(q, x), [q, row])
