@@ -453,7 +453,8 @@ def _chain(
         x, y = operands
         return [apply("add", apply("mul", a, y), apply("mul", x, b)) for a, b in zip(*given)]
     if operation == "div":
-        return [apply("div", apply("sub", a, apply("mul", k, b)), operands[1]) for a, b in zip(*given)]
+        inverse = apply("div", graph.number(1.0), operands[1])  # one division for all directions
+        return [apply("mul", apply("sub", a, apply("mul", k, b)), inverse) for a, b in zip(*given)]
     if operation == "stumpff":
         t, order = operands
         after = [apply("stumpff", t, apply("add", order, graph.number(k))) for k in (1.0, 2.0)]

@@ -17,8 +17,10 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, final
@@ -29,6 +31,7 @@ import warp as wp
 
 from lissom.lie.native import own_code
 from lissom.lie.types import CPU_FLAGS, mat3, vec3, vec6
+from lissom.portable import cores_of_process
 from lissom.tracing.graph import GAUSS, LEAVES, Graph, copied, require_few
 
 _Number = ctypes.POINTER(ctypes.c_double)
@@ -51,18 +54,23 @@ _OF_VECTORS = frozenset({"where", "max", "min", "pow", "rem", "atan2", "and", "o
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Traced:
-    """Compiled functions (1) of the same arguments.
+    """Compiled functions (1) of the same arguments. A thread compiles them, so that others can be traced and compiled
+    meanwhile.
 
     Fields:
-        address: address of each function, for the tables of kernels.
         operations: number of scalar operations of each.
     """
 
-    address: tuple[int, ...]
     operations: tuple[int, ...]
+    task: Future[tuple[int, ...]]
     kernel: Any  # keeps the code in memory
+
+    @property
+    def address(self) -> tuple[int, ...]:
+        """Address of each function, for the tables of kernels. Waits until they are compiled."""
+        return self.task.result()
 
     def call(self, k: int, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Call function k with contiguous arrays of float64."""
@@ -684,8 +692,17 @@ def code_of(
 _loaded: WeakValueDictionary[str, Traced] = WeakValueDictionary()
 
 
+@cache
+def _compilers(size: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(size, thread_name_prefix="lissom-tracer")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_compilers.cache_clear)  # a child process has no such threads
+
+
 def compiled_functions(code: Code) -> Traced:
-    """Compile the functions of a code. While they live, equal codes return the same functions."""
+    """Functions of a code, which a thread compiles. While they live, equal codes return the same functions."""
     snippet, operations, _ = code
     known = _loaded.get(snippet)
     if known is not None:
@@ -707,6 +724,10 @@ def compiled_functions(code: Code) -> Traced:
     def traced_functions(address: wp.array(dtype=wp.uint64)):
         put_addresses(address)
 
-    address = wp.zeros(len(operations), dtype=wp.uint64, device="cpu")
-    wp.launch(traced_functions, 1, [address], device="cpu")
-    return _loaded.setdefault(snippet, Traced(tuple(map(int, address.numpy())), operations, traced_functions))
+    def compiled() -> tuple[int, ...]:
+        address = wp.zeros(len(operations), dtype=wp.uint64, device="cpu")
+        wp.launch(traced_functions, 1, [address], device="cpu")
+        return tuple(map(int, address.numpy()))
+
+    task = _compilers(cores_of_process()).submit(compiled)
+    return _loaded.setdefault(snippet, Traced(operations, task, traced_functions))
