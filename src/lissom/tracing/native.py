@@ -48,6 +48,7 @@ _PARAMETERS = (
     "const double* const* in, double* const* out, const vector* outer, const vector* row, vector* __restrict w,"
     " vector* __restrict sum"
 )
+_BARRIER = 'asm volatile("" : : "r"(sum) : "memory");'  # keeps the compiler from holding all sums in registers
 STUMPFF = 12  # length of an array of Stumpff functions, as in the header
 # Operations that take vectors alone; others mix vectors with numbers.
 _OF_VECTORS = frozenset({"where", "max", "min", "pow", "rem", "atan2", "and", "or", "xor"})
@@ -153,6 +154,16 @@ class Table:
             columns[:, 0, :n].reshape(together, -1), columns[:, :, n:].reshape(together, -1)
         ], axis=1)  # fmt: skip
         return np.concatenate([[together, count, 0.0, 0.0], parts.ravel()])
+
+
+class ByDirection(NamedTuple):
+    """A result (o, n, m) of a function of n coordinates, as nodes (o, m) of its derivative along one direction.
+
+    The nodes depend on one input for each coordinate: the rates. Code evaluates them for LANES directions at a time, in
+    a loop, so that it is n times shorter than code of all derivatives. Each direction is that of one coordinate.
+    """
+
+    nodes: np.ndarray
 
 
 def table_of(
@@ -477,6 +488,32 @@ def _split(scopes: Sequence[_Scope], kinds: dict[str, str], prefix: str) -> tupl
     return "\n".join(functions), calls, size
 
 
+def _in_directions(inside: list[str], along: Sequence[tuple[int, np.ndarray]], n: int) -> list[str]:
+    """The loop over n directions around the code `inside`, for results with numbers and nodes (o, m) `along` them."""
+    if not along:
+        return []
+    scatter, first = [], 0
+    for r, nodes in along:
+        m = nodes.shape[-1]
+        scatter += [
+            f"for (int e = 0; e < {nodes.size // m}; ++e)",
+            f"for (int i = 0; i < {m}; ++i)",
+            f"out[{r}][(e * {n} + c) * {m} + i] = sum[{first} + e * {m} + i][c - from];",
+        ]
+        first += nodes.size
+    return [
+        f"for (int from = 0; from < {n}; from += {LANES}) {{",
+        f"for (int k = 0; k < {n}; ++k)",
+        f"row[k] = vector{{{', '.join(f'(double)(k == from + {lane})' for lane in range(LANES))}}};",
+        *inside,
+        f"for (int c = from; c < {n} && c < from + {LANES}; ++c) {{",
+        *scatter,
+        "}",
+        _BARRIER,
+        "}",
+    ]
+
+
 def _totals(sums: Sequence[Sequence[int]]) -> list[str]:
     """Code that puts sums over rows into results, given the number of the sum for each entry of each result. As one
     statement for each entry it would take the compiler as long as all other code."""
@@ -503,18 +540,20 @@ def source(
     name: str,
     graph: Graph,
     sizes: Sequence[int],
-    results: Sequence[np.ndarray],
+    results: Sequence[np.ndarray | ByDirection],
     table: Table | None,
     row: Table | None,
     is_sum: bool,
+    rates: Sequence[int],
 ) -> tuple[str, int]:
     """The code of a function (1) and its number of operations.
 
     Args:
         sizes: numbers of entries of the arguments.
-        results: nodes of the entries of the results.
+        results: nodes of the entries of the results, as of `code_of`.
         table, row: as of `code_of`.
         is_sum: False if the function has one result for each row of the table: LANES values of each entry, row by row.
+        rates: as of `code_of`.
     """
     starts = np.cumsum([0, *sizes])
 
@@ -533,14 +572,19 @@ def source(
         for c, k in enumerate((*row.outer, *row.inner)):
             entry = f"in[{len(sizes) - 1}][{c}]"
             columns[k] = f"({entry} != 0.0)" if graph.nodes[k][0] in _LOGICAL else entry, _STATE
-    entries = [(r, e, k) for r, nodes in enumerate(results) for e, k in enumerate(nodes.ravel().tolist())]
+    columns |= {k: (f"row[{c}]", _INNER) for c, k in enumerate(rates)}
+    along = [(r, one.nodes) for r, one in enumerate(results) if isinstance(one, ByDirection)]
+    plain = [(r, one) for r, one in enumerate(results) if not isinstance(one, ByDirection)]
+    entries = [(r, e, k) for r, nodes in plain for e, k in enumerate(nodes.ravel().tolist())]
+    directed = [k for _, nodes in along for k in nodes.ravel().tolist()]
     sums = {k: n for n, k in enumerate(dict.fromkeys(k for _, _, k in entries))}
     is_sum = is_sum and table is not None
-    writer = _Writer(graph, leaf, columns, list(sums))
+    writer = _Writer(graph, leaf, columns, [*sums, *directed])
     scopes = [writer.before, writer.outer, writer.inner]
     count = len(sums) if is_sum else len(entries)
     if table is None:
         writer.ends(((f"out[{r}][{e}] = ", k) for r, e, k in entries), writer.before)
+        writer.ends(((f"sum[{n}] = vector{{}} + ", k) for n, k in enumerate(directed)), writer.inner)
     elif is_sum:
         writer.ends(((f"sum[{n}] += ", k) for k, n in sums.items()), writer.inner)
     else:
@@ -550,7 +594,7 @@ def source(
     else:
         helpers, calls, size = "", [_code(scope.lines, writer.kinds) for scope in scopes], 0
     if table is None:
-        loops, ends = calls[0], []
+        loops, ends = [*calls[0], *_in_directions(calls[2], along, len(rates))], []
     else:
         columns_of = (len(table.outer), len(table.inner))
         moved, rows = len(table.moving) * LANES, len(sizes) - 1
@@ -575,12 +619,12 @@ def source(
             *moves,
             *calls[2],
             *own,
-            'asm volatile("" : : "r"(sum) : "memory");',  # keeps the compiler from holding all sums in registers
+            _BARRIER,
             "}\n}",
         ]
-        ends = _totals([[sums[k] for k in nodes.ravel().tolist()] for nodes in results]) if is_sum else []
-    columns_of = (len(table.outer), len(table.inner) + len(table.moving)) if table else (0, 0)
-    counts = [count if table else 1, size + 1, columns_of[0] + 1, columns_of[1] + 1]
+        ends = _totals([[sums[k] for k in nodes.ravel().tolist()] for _, nodes in plain]) if is_sum else []
+    columns_of = (len(table.outer), len(table.inner) + len(table.moving)) if table else (0, len(rates))
+    counts = [count if table else len(directed) + 1, size + 1, columns_of[0] + 1, columns_of[1] + 1]
     arrays = [f"vector {array}[{count}];" for array, count in zip(("sum", "w", "outer", "row"), counts)]
     body = "\n".join([*arrays, "__builtin_memset(sum, 0, sizeof(sum));", *loops, *ends])
     return (
@@ -659,11 +703,12 @@ class Code(NamedTuple):
 
 
 def code_of(
-    functions: Sequence[tuple[Graph, Sequence[np.ndarray]]],
+    functions: Sequence[tuple[Graph, Sequence[np.ndarray | ByDirection]]],
     sizes: Sequence[int],
     table: Table | None = None,
     by_row: Sequence[int] = (),
     row: Table | None = None,
+    rates: Sequence[int] = (),
 ) -> Code:
     """The code of functions (1) of the same arguments.
 
@@ -674,8 +719,9 @@ def code_of(
         by_row: numbers of the functions that have one result for each row, in place of sums.
         row: instead of a table, the description of one row on which the results depend. The last argument are its
             columns.
+        rates: instead of a table, input nodes of the rates of results by direction.
     """
-    made = [source(f"run{k}", graph, sizes, results, table, row, k not in by_row)
+    made = [source(f"run{k}", graph, sizes, results, table, row, k not in by_row, rates)
             for k, (graph, results) in enumerate(functions)]  # fmt: skip
     parts = "\n".join(text for text, _ in made)
     ends = "\n".join(f"address[{k}] = (unsigned long long)(void*)&Functions::run{k};" for k in range(len(made)))
