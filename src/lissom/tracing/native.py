@@ -18,8 +18,9 @@ import ctypes
 import hashlib
 import math
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -42,12 +43,13 @@ _INFIX = {
     "ge": ">=", "and": "&", "or": "|", "xor": "^",
 }  # fmt: skip
 _LOGICAL = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "is_finite"})
-_MOST_IN_ONE, _PART = 3000, 500  # operations of a function that is not split, and of a part of one that is
+_MOST_IN_ONE, _PART = 3000, 250  # operations of a function that is not split, and of a part of one that is
 _EXPRESSION = 8  # largest number of operations of an expression
 _PARAMETERS = (
     "const double* const* in, double* const* out, const vector* outer, const vector* row, vector* __restrict w,"
     " vector* __restrict sum"
 )
+_NAME = re.compile(r"\bx\d+\b|\bc\d+_\d+\b")
 _BARRIER = 'asm volatile("" : : "r"(sum) : "memory");'  # keeps the compiler from holding all sums in registers
 STUMPFF = 12  # length of an array of Stumpff functions, as in the header
 # Operations that take vectors alone; others mix vectors with numbers.
@@ -463,7 +465,7 @@ def _split(scopes: Sequence[_Scope], kinds: dict[str, str], prefix: str) -> tupl
         for name in starting.get(e, ()):
             room = STUMPFF if kinds[name].endswith("*") else 1
             place[name], size = (free[room].pop(), size) if free[room] else (size, size + room)
-        text, here = [], set()
+        text, here, stored = [], set(), {}
         for line in lines:
             for name in (name for name in (*line.takes, *line.makes) if name in place and name not in here):
                 here.add(name)
@@ -471,10 +473,10 @@ def _split(scopes: Sequence[_Scope], kinds: dict[str, str], prefix: str) -> tupl
                 if kind.endswith("*"):
                     text.append(f"{kind} const {name} = ({kind})({at});")
                 elif home[name] < e and kind == "vector":
-                    text.append(f"const vector {name} = w[{place[name]}];")
+                    stored[name] = f"w[{place[name]}]"
                 elif home[name] < e:
                     text.append(f"{kind} {name};\n__builtin_memcpy(&{name}, {at}, sizeof({name}));")
-            text.append(line.text)
+            text.append(_replaced(line.text, stored) if any(name in stored for name in line.takes) else line.text)
             for name in (name for name in line.makes if name in place and not kinds[name].endswith("*")):
                 is_plain = kinds[name] == "vector"
                 at = place[name]
@@ -486,6 +488,11 @@ def _split(scopes: Sequence[_Scope], kinds: dict[str, str], prefix: str) -> tupl
         functions.append(f"static __attribute__((noinline)) void {prefix}_{e}({_PARAMETERS}) {{\n{body}\n}}")
         calls[level].append(f"{prefix}_{e}(in, out, outer, row, w, sum);")
     return "\n".join(functions), calls, size
+
+
+def _replaced(text: str, places: Mapping[str, str]) -> str:
+    """Code with places instead of names."""
+    return _NAME.sub(lambda found: places.get(found[0], found[0]), text)
 
 
 def _in_directions(inside: list[str], along: Sequence[tuple[int, np.ndarray]], n: int) -> list[str]:
