@@ -25,7 +25,7 @@ MOST_COORDINATES = 8  # largest number of coordinates of a body or a pose that b
 _UNIT, _WEIGHTS = np.polynomial.legendre.leggauss(24)  # resolves bending by three turns to rounding error
 GAUSS = 0.5 * (_UNIT + 1.0), 0.5 * _WEIGHTS  # places and weights of the nodes of an integral, on [0, 1]
 _SWITCH, _TERMS = 16.0, 20  # of Stumpff functions: series of that many terms below this t, closed forms above
-MOST_OPERATIONS = 50_000  # of a row or of a pose; the compiler needs most of a minute for as many
+MOST_OPERATIONS = 200_000  # of a row or of a pose; the compiler needs some 20 s for as many
 MOST_NODES = 400_000  # largest number of scalar operations, of which most compilers need minutes
 
 LEAVES = frozenset({"number", "input", "variable"})  # nodes without operands
