@@ -1,4 +1,4 @@
-"""What other processes read: files that are whole, caches on disk, and pickles of what holds a user's functions.
+"""What processes share: whole files, caches on disk, pickles of what holds a user's functions, and the cores.
 
 Functions that a module names travel by that name, Warp functions too. Others, such as lambdas, travel by cloudpickle
 where it is installed; where it is not, the error names the function and what to do.
@@ -23,6 +23,22 @@ from lissom.errors import ModelError
 NEW = ".new"  # in the name of a file that is being written
 _FAILURES = (pickle.PicklingError, AttributeError, TypeError)
 _Found = TypeVar("_Found")
+
+
+def cores_of_process() -> int:
+    """Number of cores of the process: the environment variable LISSOM_CORES, or all that the system grants.
+
+    Raises:
+        ModelError: LISSOM_CORES is no integer >= 1.
+    """
+    setting = os.environ.get("LISSOM_CORES", "")
+    if setting:
+        if not (setting.isdecimal() and int(setting) > 0):
+            raise ModelError(f"environment variable LISSOM_CORES: must be an integer >= 1 (got {setting!r})")
+        return int(setting)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def reduced(make: Any, state: Any, subject: str) -> tuple[Any, ...]:

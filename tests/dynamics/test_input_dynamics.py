@@ -11,6 +11,9 @@ import lissom as ls
 from lissom.control.actuation_coordinates import actuation_coordinates, coordinates_from
 from lissom.dynamics.input_dynamics import input_dynamics
 
+SOFT, TIP = ls.HyperelasticSaintVenantKirchhoff(young=2e5, poisson=0.3, damping_time=0.02), (0.1, 0.0, 0.0)
+CYLINDER = ls.DomainCylinder(0.1, 0.01, degree=4)
+
 
 def swaying(x, q):
     """A block that bends and stretches."""
@@ -18,11 +21,16 @@ def swaying(x, q):
     return x + bend + jnp.stack([q[1] * x[0], -0.3 * q[1] * x[1], -0.3 * q[1] * x[2]])
 
 
-def block(law):
+def shapes(x):
+    """Two shapes that a body moves by, linearly."""
+    return jnp.stack([jnp.array([0.0 * x[1], -x[2], x[1]]) * x[0], jnp.array([-x[2], 0.0 * x[1], x[0]]) * x[0]], axis=1)
+
+
+def block(motion):
     """Two blocks with tendons inside of them, in native code or in Python, under a load that depends on time."""
-    robot, domain = ls.Robot("blocks"), ls.DomainCylinder(0.1, 0.01, degree=4)
+    robot = ls.Robot("blocks")
     for name, parent in (("a", None), ("b", "a")):
-        body = ls.DeformableBody(ls.KinematicsFunction(law, 2), domain, SOFT, 1e3, tip=TIP)
+        body = ls.DeformableBody(motion, CYLINDER, SOFT, 1e3, tip=TIP)
         robot.add_link(name, body, parent=parent)
     for k, y in enumerate((0.005, -0.004)):
         line = [(0.0, y, 0.002), (0.05, y, 0.003), (0.09, y, 0.001)]
@@ -34,10 +42,10 @@ def block(law):
 MAKERS = {
     "routed": routed,
     "every kind": every_kind,
-    "native": lambda: block(swaying),
-    "in Python": lambda: block(in_python(swaying)),
+    "native": lambda: block(ls.KinematicsFunction(swaying, 2)),
+    "in Python": lambda: block(ls.KinematicsFunction(in_python(swaying), 2)),
+    "linear": lambda: block(ls.KinematicsRitz(shapes, 2)),
 }
-SOFT, TIP = ls.HyperelasticSaintVenantKirchhoff(young=2e5, poisson=0.3, damping_time=0.02), (0.1, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)

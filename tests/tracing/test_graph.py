@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lissom.bodies.twists import exp
-from lissom.robot.poses import in_double
+from lissom.robot import poses
+from lissom.robot.poses import in_double, pose_code
 from lissom.tracing import native
 from lissom.tracing.graph import Graph, Refused, derivative, inputs, integral, run, trace
 from lissom.tracing.native import LANES, code_of, compiled_functions, table_of
@@ -179,7 +180,7 @@ def test_integrals_and_twists(lines, monkeypatch):
     """Purpose: integrals with nested ones, and exponentials, with derivatives, equal closed forms; also in parts."""
     if lines:
         monkeypatch.setattr(native, "_MOST_IN_ONE", 0)
-        monkeypatch.setattr(native, "_LINES", lines)
+        monkeypatch.setattr(native, "_PART", lines)
     graph = Graph()
     q, row = inputs(graph, [(2,), (3,)])
     (values,) = run(graph, lambda q, x: x[2] * swept(q, x), [q, row])
@@ -201,9 +202,40 @@ def test_integrals_and_twists(lines, monkeypatch):
             total += w * jnp.where(q[0] > y, *along) * turned
         return total
 
-    for function, found in zip((plain, jax.jacfwd(plain), jax.jacfwd(jax.jacfwd(plain))), out):
+    for function, found, nodes in zip((plain, jax.jacfwd(plain), jax.jacfwd(jax.jacfwd(plain))), out, results):
         expected = np.asarray(in_double(function)(at))
-        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12 * np.abs(expected).max())
+        near = {"rtol": 1e-11, "atol": 1e-12 * np.abs(expected).max()}
+        np.testing.assert_allclose(found, expected, **near)
+        known = dict(zip(row.tolist(), rows.T)) | dict(zip(q.tolist(), at))
+        by_numpy = np.sum(graph.evaluated(nodes.ravel().tolist(), known), axis=1)
+        np.testing.assert_allclose(by_numpy.reshape(expected.shape), expected, **near)
+
+
+@pytest.mark.parametrize("parts", [False, True])
+@pytest.mark.parametrize("n", [1, 4, 6])
+def test_poses_along_directions(n, parts, monkeypatch):
+    """Purpose: columns of poses and their derivatives, for four directions at a time, equal those of JAX; in parts."""
+    if parts:
+        monkeypatch.setattr(native, "_MOST_IN_ONE", 0)
+        monkeypatch.setattr(native, "_PART", 15)
+
+    def pose(q):
+        twist = jnp.stack([q[k % n] * (1.0 + 0.3 * k * q[k * k % n]) for k in range(6)])
+        g, turn = exp(twist), exp(twist[::-1] - 0.5)
+        return jnp.concatenate([g[:, :3] @ turn[:, :3], g[:, 3:] + g[:, :3] @ turn[:, 3:] / (2.0 + q[:1])], axis=1)
+
+    graph = Graph()
+    (q,) = inputs(graph, [(n,)])
+    (g,) = run(graph, pose, [q])
+    at, rate = RNG.uniform(-0.5, 0.5, (2, n))
+    R, p, S, S_q, S_vv = out = [np.full(shape, np.nan) for shape in [(3, 3), 3, (n, 6), (n, n, 6), (n, 6)]]
+    code = compiled_functions(pose_code(graph, g, q))
+    code.call(0, [at, rate], out[:4])
+    code.call(1, [at, rate], out[4:])
+    expected, *slopes, curves = (np.asarray(part)[0] for part in poses._compiled(pose, n, None)(at[None]))
+    np.testing.assert_allclose(np.column_stack([R, p]), expected, atol=1e-14)
+    for found, part in zip((S, S_q, S_vv), (*slopes, np.einsum("jcek,c,e->jk", curves, rate, rate))):
+        np.testing.assert_allclose(found, part, rtol=1e-12, atol=1e-13 * np.abs(part).max())
 
 
 def test_sines_of_four_numbers():

@@ -294,6 +294,8 @@ class DeformableBody(Body):
             self.integrals.checked["sound"] = True
         if not self._is_sound:
             if self.tip is not None:
+                if not motion.is_linear:
+                    _ = self.integrals.native  # a thread compiles it while the tip is traced
                 self._check_tip(f"{where}: tip")
             self._is_sound.append(True)
 

@@ -33,9 +33,9 @@ class NativePull:
     """Native functions of one pull.
 
     Fields:
-        functions: for a tendon and for a volume that is a function of θ, functions of (θ, table) that return the work
-            and B, and ∂B. For a surface, functions of (θ, G, table) that return p and ∂p/∂θ of the vertices, and the
-            first sum of ∂B in (1).
+        functions: for a tendon and for a volume that is a function of θ, functions of (θ, v, table) that return the
+            work and B, ∂B, and the second derivative of the work along θ̇ = v. For a surface, functions of (θ, G, table)
+            that return p and ∂p/∂θ of the vertices, and the first sum of ∂B in (1).
         table: material points, as the last argument.
         surface: of a surface, what passes/pulls.h reads: the number of evaluations of LANES vertices, of rims and of
             triangles, then the number of points of each rim, the places of these points, and those of the corners of
@@ -114,23 +114,28 @@ def function_of_coordinates(volume: Callable[[Any], Any], n: int) -> NativePull:
     if n > MOST_COORDINATES:
         raise Refused(f"has {n} coordinates, more than {MOST_COORDINATES}")
     graph = Graph()
-    (q,) = inputs(graph, [(n,)])
+    q, v = inputs(graph, [(n,), (n,)])
     (V,) = run(graph, lambda q: jnp.asarray(volume(q), dtype=jnp.float64), [q])
 
     def made() -> Code:
-        return code_of(_work_and_slopes(graph, V, q), [n, 0])
+        return code_of(_work_and_slopes(graph, V, q, v), [n, n, 0])
 
     code = stored_code(content_key("pull", graph, V), made)
     return NativePull(compiled_functions(code), np.zeros(0), _NO_SURFACE)
 
 
-def _work_and_slopes(graph: Graph, work: np.ndarray, q: np.ndarray) -> list[tuple[Graph, list[np.ndarray]]]:
-    """The functions of a tendon: the work and B, and ∂B."""
+def _work_and_slopes(
+    graph: Graph, work: np.ndarray, q: np.ndarray, v: np.ndarray
+) -> list[tuple[Graph, list[np.ndarray]]]:
+    """The functions of a tendon: the work and B, ∂B, and the second derivative of the work along v."""
     B = derivative(graph, work, q.tolist())
     require_few(graph.count([B]) * (len(q) + 1) // 2)
     B_q = derivative(graph, B, q.tolist())
     require_few(graph.count([B_q]))
-    return [(graph, [work, B]), (graph, [B_q])]
+    bend = work
+    for _ in range(2):
+        bend = derivative(graph, bend, q.tolist(), [v.tolist()])
+    return [(graph, [work, B]), (graph, [B_q]), (graph, [bend])]
 
 
 @final
@@ -197,10 +202,10 @@ class _PullsOfMotion:
 
     def _sums(self, work: Callable[[Graph, np.ndarray, np.ndarray], np.ndarray]) -> Code:
         graph, n = Graph(), self.kinematics.n
-        q, row = inputs(graph, [(n,), (7,)])
-        functions = _work_and_slopes(graph, work(graph, q, row), q)
+        q, v, row = inputs(graph, [(n,), (n,), (7,)])
+        functions = _work_and_slopes(graph, work(graph, q, row), q, v)
         table = table_of(graph, [results for _, results in functions], row.tolist(), (3,))
-        return code_of(functions, [n, 7], table)
+        return code_of(functions, [n, n, 7], table)
 
     def _compiled(self, kind: str, graph: Graph, nodes: np.ndarray, make: Callable[[], Code]) -> tuple[Code, Traced]:
         code = stored_code(content_key("pull", kind, graph, nodes), make)

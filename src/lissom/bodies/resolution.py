@@ -223,6 +223,7 @@ class Resolution:
         found = [(": density", "must", _not_finite(points, masses))]
         if not self.kinematics.is_of_cells:
             moved, q = self.kinematics.samples(points), np.zeros(self.kinematics.n)
+            self._references.append(moved)
             F = moved.slopes(q)[0].reshape(len(points), 9)
             found.append((" > kinematics", "p must", _not_finite(points, moved.positions(q)[0])))
             found.append((" > kinematics", "∂p/∂x must", _not_finite(points, F)))

@@ -63,7 +63,7 @@ from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import traversal
 from lissom.passes.features import may_have_couplings, may_have_straight_tendons
 from lissom.passes.interval import project_at, strain_at
-from lissom.passes.pulls import evaluate_derivatives
+from lissom.passes.pulls import bend_of_pull, evaluate_derivatives
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.passes.traversal import place_bases, project
 
@@ -410,11 +410,16 @@ def rod_length_acceleration(t: Tables, i: int, c: int, q: Rows, v: Rows) -> wp.f
 def pull_rate(t: Tables, s: Scratch, i: int, e: int, v: Rows) -> wp.float64:
     """The second derivative of the work of pull e along v, if it has native functions; otherwise zero."""
     total = wp.float64(0.0)
-    if t.pulls.values_function[e] != wp.uint64(0):
+    n = t.pulls.column_start[e + 1] - t.pulls.column_start[e]
+    first = t.node[t.pulls.node[e]].v_start
+    if t.pulls.second_function[e] != wp.uint64(0):
+        b = t.node[t.pulls.node[e]].map
+        for j in range(n):
+            s.deforming.theta_dot[i, t.deforming.column_start[b] + j] = v[i, first + j]
+        total = bend_of_pull(t, s, e, b, i)
+    elif t.pulls.values_function[e] != wp.uint64(0):
         evaluate_derivatives(t, s, i)
         at = t.pulls.pair_start[e]
-        n = t.pulls.column_start[e + 1] - t.pulls.column_start[e]
-        first = t.node[t.pulls.node[e]].v_start
         for j in range(n):
             for c in range(n):
                 total += v[i, first + j] * s.pulls.B_q[i, at + n * j + c] * v[i, first + c]

@@ -31,7 +31,7 @@ import warp as wp
 
 from lissom.errors import CacheWarning, ModelError
 from lissom.forces.terms import Acting, acting_on, no_terms
-from lissom.launch.cores import build_lock, compilers, cores_of_process
+from lissom.launch.cores import build_lock, compilers
 from lissom.launch.progress import PATIENCE
 from lissom.launch.warp_private import (
     compile_into_cache,
@@ -48,6 +48,7 @@ from lissom.launch.warp_private import (
 from lissom.lie.start import load_whole
 from lissom.lie.types import CPU_FLAGS
 from lissom.model.model import Model
+from lissom.portable import cores_of_process
 
 share_hashes()
 

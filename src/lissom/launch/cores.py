@@ -14,8 +14,8 @@ from functools import lru_cache
 from threading import Event, RLock, local
 from typing import TypeVar
 
-from lissom.errors import ModelError
 from lissom.launch.warp_private import share_headers
+from lissom.portable import cores_of_process
 
 _STATES_PER_CORE = 256  # in one launch: the results of more states do not fit into a processor's cache
 _T = TypeVar("_T")
@@ -34,22 +34,6 @@ def build_lock() -> AbstractContextManager[bool]:
 def cores() -> int:
     """Number of cores that this thread may use: one within a call of `run_in_parallel`, else those of the process."""
     return 1 if getattr(_thread, "uses_one_core", False) else cores_of_process()
-
-
-def cores_of_process() -> int:
-    """Number of cores of the process: the environment variable LISSOM_CORES, or all that the system grants.
-
-    Raises:
-        ModelError: LISSOM_CORES is no integer >= 1.
-    """
-    setting = os.environ.get("LISSOM_CORES", "")
-    if setting:
-        if not (setting.isdecimal() and int(setting) > 0):
-            raise ModelError(f"environment variable LISSOM_CORES: must be an integer >= 1 (got {setting!r})")
-        return int(setting)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def states_per_launch() -> int:

@@ -72,6 +72,7 @@ class Pulls:
     pair_start: Ints  # and by pair of coordinates
     values_function: Addresses  # native functions (bodies/native_pulls); 0 where there are none
     derivatives_function: Addresses
+    second_function: Addresses  # those of the second derivative along v; 0 for surfaces, and where there are none
     table_start: Ints  # start of the tables of each pull for its native functions
     table: Floats
     surface_start: Ints
@@ -135,14 +136,16 @@ def _native_tables(bodies: Sequence[PullsOfBody], native: Sequence[tuple[NativeP
     """The fields of Pulls for the native functions of each body; those of a body without any are zero or empty."""
     sizes = [part.pulls.motion.n for part in bodies for _ in part.pulls.pulls]
     found = [pull for part, own in zip(bodies, native) for pull in own or [None] * len(part.pulls.pulls)]
-    address = np.array([(0, 0) if pull is None else pull.functions.address for pull in found], dtype=np.uint64)
+    given = [() if pull is None else pull.functions.address for pull in found]
+    address = np.array([(*one, 0, 0, 0)[:3] for one in given], dtype=np.uint64)
     tables = [np.zeros(0) if pull is None else pull.table for pull in found]
     surfaces = [np.zeros(0, dtype=np.int32) if pull is None else pull.surface for pull in found]
     rooms = [0 if pull is None else pull.room(n) for pull, n in zip(found, sizes)]
-    values, derivatives = address.reshape(-1, 2).T.copy()
+    values, derivatives, second = address.reshape(-1, 3).T.copy()
     return {
         "values_function": values,
         "derivatives_function": derivatives,
+        "second_function": second,
         "table_start": starts(np.array([len(table) for table in tables], dtype=int)),
         "table": np.concatenate([np.zeros(0), *tables]),
         "surface_start": starts(np.array([len(surface) for surface in surfaces], dtype=int)),

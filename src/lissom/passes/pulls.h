@@ -13,7 +13,7 @@ LISSOM_INLINE void call_pull(const Tables& t, const Scratch& s, int e, int b, in
     const double* table = t.pulls.table.data + t.pulls.table_start.data[e];
     const int at = t.pulls.column_start.data[e], surface_at = t.pulls.surface_start.data[e];
     if (t.pulls.surface_start.data[e + 1] == surface_at) {
-        const double* in[] = {theta, table};
+        const double* in[] = {theta, theta, table};
         double* out[] = {row(s.pulls.work, i) + e, row(s.pulls.B, i) + at};
         function(in, out);
         return;
@@ -105,7 +105,7 @@ LISSOM_INLINE void call_pull_derivatives(const Tables& t, const Scratch& s, int 
     const int surface_at = t.pulls.surface_start.data[e];
     double* out[] = {row(s.pulls.B_q, i) + t.pulls.pair_start.data[e]};
     if (t.pulls.surface_start.data[e + 1] == surface_at) {
-        const double* in[] = {theta, table};
+        const double* in[] = {theta, theta, table};
         function(in, out);
         return;
     }
@@ -114,6 +114,22 @@ LISSOM_INLINE void call_pull_derivatives(const Tables& t, const Scratch& s, int 
     const double* in[] = {theta, x + 4 * (surface[0] + (surface[1] + 3) / 4) * (3 + 3 * n), table};
     function(in, out);
 #endif
+}
+
+// The second derivative of the work of pull e of body b, a tendon or a volume, along the rates of θ.
+LISSOM_INLINE double bend_of_pull(const Tables& t, const Scratch& s, int e, int b, int i) {
+    double bend = 0.0;
+#if !defined(__CUDACC__) && !defined(__CUDA_ARCH__)
+    typedef void (*Function)(const double* const*, double* const*);
+    const int at = t.deforming.column_start.data[b];
+    const double* in[] = {
+        row(s.deforming.theta, i) + at, row(s.deforming.theta_dot, i) + at,
+        t.pulls.table.data + t.pulls.table_start.data[e]
+    };
+    double* out[] = {&bend};
+    ((Function)t.pulls.second_function.data[e])(in, out);
+#endif
+    return bend;
 }
 
 // Add the other part of ∂B/∂θ of pull e, and write ∂wrench/∂θ, from the vertices of its surface.

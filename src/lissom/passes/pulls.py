@@ -46,6 +46,12 @@ def call_pull_derivatives(t: Tables, s: Scratch, e: int, b: int, i: int):
     ...
 
 
+@wp.func_native(native("bend_of_pull"))
+def bend_of_pull(t: Tables, s: Scratch, e: int, b: int, i: int) -> wp.float64:
+    """The second derivative of the work of pull e of body b, a tendon or a volume, along the rates of θ."""
+    ...
+
+
 @wp.func_native(native("press_derivatives"))
 def press_derivatives(t: Tables, s: Scratch, e: int, i: int):
     """Add the other part of ∂B/∂θ of pull e, and write ∂wrench/∂θ, from the vertices of its surface."""

@@ -108,8 +108,8 @@ class DeformingState:
     Names are those of the equations of deforming. Names that end in _v are values for θ̈ = 0. Names that end in _q and
     _qdot are derivatives by θ and θ̇; those of ċ and Π are at fixed θ̇. force, K, D and energy belong to the material:
     its generalised force, stiffness, damping and energy. own, own_change: generalised forces (3) and their changes.
-    theta: the coordinates of all bodies; theta_dot, theta_ddot: the rates of those with native functions; known: which
-    numbers belong to this state, a sum of deforming.VALUES, DERIVATIVES, PULLS and PULL_DERIVATIVES.
+    theta: the coordinates of all bodies; theta_dot, theta_ddot: the rates of those with native functions or tendons;
+    known: which numbers belong to this state, a sum of deforming.VALUES, DERIVATIVES, PULLS and PULL_DERIVATIVES.
     """
 
     c: wp.array2d(dtype=vec3)

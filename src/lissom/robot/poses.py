@@ -438,21 +438,52 @@ def pose_code(graph: Graph, g: np.ndarray, q: np.ndarray, *, row: Sequence[int] 
     Raises:
         Refused: too many operations; with `few`, more than MOST_OPERATIONS.
     """
-    from lissom.tracing.native import code_of, table_of
+    from lissom.tracing.native import ByDirection, code_of, table_of
 
-    by, v = q.tolist(), [graph.input(len(q) + k) for k in range(len(q))]
+    n, by = len(q), q.tolist()
+    v, rates = ([graph.input(first + k) for k in range(n)] for first in (n, 2 * n + len(row)))
+
+    def along(nodes: np.ndarray, direction: list[int]) -> np.ndarray:
+        return derivative(graph, nodes, by, [direction])[..., 0]
+
+    def twist(direction: list[int]) -> np.ndarray:
+        (S,) = run(graph, lambda g, g_dot: _columns(g, g_dot[..., None])[0], [g, along(g, direction)])
+        return S
+
     (S,) = run(graph, _columns, [g, derivative(graph, g, by)])
-    S_q = derivative(graph, S, by)  # (n, 6, n), indexed [j, :, c]
+    S_q = along(S, rates)
+    eta = twist(v)
+    eta_v = along(eta, v)
+    (S_vv,) = run(graph, _turning, [twist(rates), eta, eta_v, along(eta, rates), along(eta_v, rates)])
     if few:
-        require_few(graph.count([S_q]))
-    S_vv = derivative(graph, derivative(graph, S, by, [v])[..., 0], by, [v])[..., 0]
-    if few:
-        require_few(graph.count([S_vv]))
-    functions = [(graph, (g[:3, :3], g[:3, 3], S, np.moveaxis(S_q, 1, -1))), (graph, (S_vv,))]
+        require_few(max(graph.count([nodes]) for nodes in (S_q, S_vv)))
+    functions = [
+        (graph, (g[:3, :3], g[:3, 3], S, ByDirection(S_q))),
+        (graph, (ByDirection(S_vv[None]),)),
+    ]
     if not row:
-        return code_of(functions, [len(q), len(q)])
-    table = table_of(graph, [nodes for _, nodes in functions], row, ())
-    return code_of(functions, [len(q), len(q), len(row)], row=table)
+        return code_of(functions, [n, n], rates=rates)
+    table = table_of(graph, [(g, S, S_q), (S_vv,)], row, ())
+    return code_of(functions, [n, n, len(row)], row=table, rates=rates)
+
+
+def _turning(S: Any, eta: Any, eta_v: Any, eta_q: Any, eta_vq: Any) -> Any:
+    """Σ ∂²S_j/∂q_c∂q_e v_c v_e of one column S_j (6,), by brackets × of twists:
+
+        ∂_v S_j = ∂_j η + S_j × η,   ∂_v∂_v S_j = ∂_j ∂_v η + ∂_v S_j × η + S_j × ∂_v η,   η = Σ S_k v_k
+
+    Args:
+        eta, eta_v: η, and its derivative ∂_v along v, which stays constant.
+        eta_q, eta_vq: the derivatives ∂_j of both.
+    """
+    import jax.numpy as jnp
+
+    def bracket(a: Any, b: Any) -> Any:
+        ends = jnp.cross(a[:3], b[3:]) - jnp.cross(b[:3], a[3:])
+        return jnp.concatenate([jnp.cross(a[:3], b[:3]), ends])
+
+    S_v = eta_q + bracket(S, eta)
+    return eta_vq + bracket(S_v, eta) + bracket(S, eta_v)
 
 
 @lru_cache(maxsize=64)

@@ -25,7 +25,7 @@ MOST_COORDINATES = 8  # largest number of coordinates of a body or a pose that b
 _UNIT, _WEIGHTS = np.polynomial.legendre.leggauss(24)  # resolves bending by three turns to rounding error
 GAUSS = 0.5 * (_UNIT + 1.0), 0.5 * _WEIGHTS  # places and weights of the nodes of an integral, on [0, 1]
 _SWITCH, _TERMS = 16.0, 20  # of Stumpff functions: series of that many terms below this t, closed forms above
-MOST_OPERATIONS = 50_000  # of a row or of a pose; the compiler needs most of a minute for as many
+MOST_OPERATIONS = 200_000  # of a row or of a pose; the compiler needs some 20 s for as many
 MOST_NODES = 400_000  # largest number of scalar operations, of which most compilers need minutes
 
 LEAVES = frozenset({"number", "input", "variable"})  # nodes without operands
@@ -245,15 +245,11 @@ class Graph:
                 known[k] = operands[0]
             elif operation == "integral":
                 x, h, s = operands
-                total = 0.0
-                for at, weight in zip(*GAUSS) if x in known else ():
+                if x in known:
+                    at = np.reshape(GAUSS[0], (-1, *[1] * np.ndim(known[x])))
                     inner = self._evaluated([h], {**known, s: known[x] * at})
-                    if h not in inner:  # depends on the variable of an outer integral
-                        break
-                    total = total + weight * inner[h]
-                else:
-                    if x in known:
-                        known[k] = total * known[x]
+                    if h in inner:  # otherwise it depends on the variable of an outer integral
+                        known[k] = np.tensordot(GAUSS[1], inner[h], 1) * known[x]
             elif all(x in known for x in operands):
                 known[k] = _FOLDS[operation](*(known[x] for x in operands))
         return known
@@ -453,7 +449,8 @@ def _chain(
         x, y = operands
         return [apply("add", apply("mul", a, y), apply("mul", x, b)) for a, b in zip(*given)]
     if operation == "div":
-        return [apply("div", apply("sub", a, apply("mul", k, b)), operands[1]) for a, b in zip(*given)]
+        inverse = apply("div", graph.number(1.0), operands[1])  # one division for all directions
+        return [apply("mul", apply("sub", a, apply("mul", k, b)), inverse) for a, b in zip(*given)]
     if operation == "stumpff":
         t, order = operands
         after = [apply("stumpff", t, apply("add", order, graph.number(k))) for k in (1.0, 2.0)]

@@ -17,7 +17,11 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, final
@@ -28,6 +32,7 @@ import warp as wp
 
 from lissom.lie.native import own_code
 from lissom.lie.types import CPU_FLAGS, mat3, vec3, vec6
+from lissom.portable import cores_of_process
 from lissom.tracing.graph import GAUSS, LEAVES, Graph, copied, require_few
 
 _Number = ctypes.POINTER(ctypes.c_double)
@@ -39,28 +44,37 @@ _INFIX = {
     "ge": ">=", "and": "&", "or": "|", "xor": "^",
 }  # fmt: skip
 _LOGICAL = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "is_finite"})
-_MOST_IN_ONE, _LINES = 3000, 500  # operations of a function that is not split, and lines of a part of one that is
+_MOST_IN_ONE, _PART = 3000, 250  # operations of a function that is not split, and of a part of one that is
+_EXPRESSION = 8  # largest number of operations of an expression
 _PARAMETERS = (
-    "const double* const* in, double* const* out, const vector* outer, const vector* row, vector* w, vector* sum"
+    "const double* const* in, double* const* out, const vector* outer, const vector* row, vector* __restrict w,"
+    " vector* __restrict sum"
 )
+_NAME = re.compile(r"\bx\d+\b|\bc\d+_\d+\b")
+_BARRIER = 'asm volatile("" : : "r"(sum) : "memory");'  # keeps the compiler from holding all sums in registers
 STUMPFF = 12  # length of an array of Stumpff functions, as in the header
 # Operations that take vectors alone; others mix vectors with numbers.
 _OF_VECTORS = frozenset({"where", "max", "min", "pow", "rem", "atan2", "and", "or", "xor"})
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Traced:
-    """Compiled functions (1) of the same arguments.
+    """Compiled functions (1) of the same arguments. A thread compiles them, so that others can be traced and compiled
+    meanwhile.
 
     Fields:
-        address: address of each function, for the tables of kernels.
         operations: number of scalar operations of each.
     """
 
-    address: tuple[int, ...]
     operations: tuple[int, ...]
+    task: Future[tuple[int, ...]]
     kernel: Any  # keeps the code in memory
+
+    @property
+    def address(self) -> tuple[int, ...]:
+        """Address of each function, for the tables of kernels. Waits until they are compiled."""
+        return self.task.result()
 
     def call(self, k: int, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Call function k with contiguous arrays of float64."""
@@ -152,6 +166,16 @@ class Table:
         return np.concatenate([[together, count, 0.0, 0.0], parts.ravel()])
 
 
+class ByDirection(NamedTuple):
+    """A result (o, n, m) of a function of n coordinates, as nodes (o, m) of its derivative along one direction.
+
+    The nodes depend on one input for each coordinate: the rates. Code evaluates them for LANES directions at a time, in
+    a loop, so that it is n times shorter than code of all derivatives. Each direction is that of one coordinate.
+    """
+
+    nodes: np.ndarray
+
+
 def table_of(
     graph: Graph,
     results: Sequence[Sequence[np.ndarray]],
@@ -201,11 +225,22 @@ def table_of(
 
 
 class _Line(NamedTuple):
-    """A statement: its code, the names that it defines, and those that it uses."""
+    """A statement: its code, the names that it defines, those that it uses, and its number of operations."""
 
     text: str
     makes: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
+    size: int = 1
+
+
+class _Value(NamedTuple):
+    """A node in code: its name or expression, whether it is a vector, the names that it uses, and the number of
+    operations of the expression."""
+
+    text: str
+    is_vector: bool
+    takes: tuple[str, ...] = ()
+    size: int = 0
 
 
 @final
@@ -216,25 +251,27 @@ class _Scope:
         parent: the scope around it.
         own: bit of the inputs or of the variable whose nodes it holds.
         lines: its code.
-        names: name of each of its nodes, and whether it is a vector.
+        values: its nodes. Keys below 0 are arrays, which belong to no node.
     """
 
     def __init__(self, parent: _Scope | None, own: int) -> None:
         self.parent, self.own = parent, own
         self.lines: list[_Line] = []
-        self.names: dict[int, tuple[str, bool]] = {}
-
-    def holds(self, bits: int) -> bool:
-        """Whether a node that depends on the inputs and variables `bits` is computed here."""
-        return self.parent is None or bool(bits & self.own)
+        self.values: dict[int, _Value] = {}
 
 
 _STATE, _OUTER, _INNER, _VARIABLE = 0, 1, 2, 2  # bits: none for the state, columns of rows; variables have higher ones
 
 
+def _level(bits: int) -> int:
+    """Equal for nodes of the same scope, given the bits of what they depend on."""
+    return bits >> _VARIABLE << _VARIABLE or bits & _INNER or bits
+
+
 @final
 class _Writer:
-    """Writes code for nodes of a graph, each once.
+    """Writes code for nodes of a graph, each once. A node that one other node uses becomes a part of the expression of
+    that node, since compilers need half the time for a statement less.
 
     Args:
         graph: the nodes.
@@ -254,6 +291,7 @@ class _Writer:
         self.operations = 0
         self.kinds: dict[str, str] = {}  # type of each name
         self.bits: dict[int, int] = {}  # of each node, the inputs and variables that it depends on
+        self.uses: Counter[int] = Counter()  # of each node; more than one if an expression cannot hold it
         self.integrals: dict[tuple[int, int, int], list[int]] = {}  # those with one limit and one variable
         for k in graph.reached(results, columns):
             self._classify(k, *graph.nodes[k])
@@ -269,115 +307,146 @@ class _Writer:
             x, h, s = operands
             self.bits[k] = self.bits[x] | (self.bits[h] & ~self.bits[s])
             self.integrals.setdefault((x, s, self.bits[k]), []).append(k)
+            self.uses.update((x, x, h, h))
         else:
-            self.bits[k] = 0
+            bits = 0
             for operand in operands:
-                self.bits[k] |= self.bits[operand]
+                bits |= self.bits[operand]
+            self.bits[k] = bits
+            for operand in operands:
+                is_inside = _level(self.bits[operand]) == _level(bits) and operation != "stumpff"
+                self.uses[operand] += 1 if is_inside else 2
 
-    def name(self, wanted: int, scope: _Scope) -> tuple[str, bool]:
-        """The name of a node in a scope, after the code that computes it is written."""
-        pending = [wanted]
+    def ends(self, results: Iterable[tuple[str, int]], scope: _Scope) -> None:
+        """Write statements at the end of a scope, each given by its code up to the node that completes it."""
+        results = list(results)
+        for _, k in results:
+            self.uses[k] += 1 if self._owner(k, scope) is scope else 2
+        for target, k in results:
+            value = self.value(k, scope)
+            scope.lines.append(_Line(f"{target}{value.text};", (), value.takes, 1 + value.size))
+
+    def value(self, wanted: int, scope: _Scope) -> _Value:
+        """A node in a scope, after the code that computes it is written."""
+        nodes, columns, pending = self.graph.nodes, self.columns, [wanted]
         while pending:
             k = pending[-1]
-            operation, *operands = self.graph.nodes[k]
-            if operation == "integral":
-                operands = operands[:1]
-            missing = (
-                []
-                if operation in LEAVES or k in self.columns
-                else [x for x in operands if self._found(x, scope) is None]
-            )
-            if missing and self._found(k, scope) is None:
-                pending.extend(reversed(missing))
-                continue
-            pending.pop()
-            if self._found(k, scope) is None:
+            if not self._is_known(k, scope):
+                operation, *operands = nodes[k]
+                if operation in LEAVES or k in columns:
+                    operands = []
+                elif operation == "integral":
+                    operands = operands[:1]
+                missing = [x for x in operands if not self._is_known(x, scope)]
+                if missing:
+                    pending.extend(reversed(missing))
+                    continue
                 self._define(k, self._owner(k, scope), operation)
-        found = self._found(wanted, scope)
-        assert found is not None
-        return found
+            pending.pop()
+        return self._known(wanted, scope)
 
     def _owner(self, k: int, scope: _Scope) -> _Scope:
-        while not scope.holds(self.bits[k]):
-            assert scope.parent is not None
+        bits = self.bits[k]
+        while scope.parent is not None and not bits & scope.own:
             scope = scope.parent
         return scope
 
-    def _found(self, k: int, scope: _Scope) -> tuple[str, bool] | None:
-        return self._owner(k, scope).names.get(k)
+    def _is_known(self, k: int, scope: _Scope) -> bool:
+        return k in self._owner(k, scope).values
+
+    def _known(self, k: int, scope: _Scope) -> _Value:
+        return self._owner(k, scope).values[k]
 
     def _define(self, k: int, scope: _Scope, operation: str) -> None:
         operands = self.graph.nodes[k][1:]
         if k in self.columns:
-            scope.names[k] = self.columns[k][0], self.columns[k][1] != _STATE
+            scope.values[k] = _Value(self.columns[k][0], self.columns[k][1] != _STATE)
             return
         if operation in ("number", "input"):
-            scope.names[k] = (_literal if operation == "number" else self.leaf)(operands[0]), False
+            scope.values[k] = _Value((_literal if operation == "number" else self.leaf)(operands[0]), False)
             return
         if operation == "integral":
             self._integrate(k, scope)
             return
         self.operations += 1
         if operation == "stumpff":
-            scope.names[k] = self._stumpff(scope, *operands)
+            scope.values[k] = self._stumpff(scope, *operands)
             return
-        given = [self.name(operand, scope) for operand in operands]
-        is_vector = any(vector for _, vector in given)
-        names = [name if vector or not is_vector or operation not in _OF_VECTORS else f"every({name})"
-                 for name, vector in given]  # fmt: skip
+        given = [self._known(operand, scope) for operand in operands]
+        is_vector = any(value.is_vector for value in given)
+        texts = [value.text if value.is_vector or not is_vector or operation not in _OF_VECTORS
+                 else f"every({value.text})" for value in given]  # fmt: skip
         infix = _INFIX.get(operation)
-        text = f"{names[0]} {infix} {names[1]}" if infix else f"f_{operation}({', '.join(names)})"
-        scope.names[k] = f"x{k}", is_vector
-        logical = operation in _LOGICAL
-        self.kinds[f"x{k}"] = ("flags" if logical else "vector") if is_vector else "bool" if logical else "double"
-        scope.lines.append(_Line(f"const auto x{k} = {text};", (f"x{k}",), tuple(name for name, _ in given)))
+        text = f"{texts[0]} {infix} {texts[1]}" if infix else f"f_{operation}({', '.join(texts)})"
+        takes = tuple(name for value in given for name in value.takes)
+        size = 1 + sum(value.size for value in given)
+        if self.uses[k] == 1 and size <= _EXPRESSION:
+            scope.values[k] = _Value(f"({text})" if infix else text, is_vector, takes, size)
+            return
+        logical, name = operation in _LOGICAL, f"x{k}"
+        kind = ("flags" if logical else "vector") if is_vector else "bool" if logical else "double"
+        self.kinds[name] = kind
+        scope.values[k] = _Value(name, is_vector, (name,))
+        scope.lines.append(_Line(f"const {kind} {name} = {text};", (name,), takes, size))
 
-    def _stumpff(self, scope: _Scope, t: int, order: int) -> tuple[str, bool]:
-        name, is_vector = self.name(t, scope)
-        key = -1 - t  # of the array, which belongs to no node
-        if key not in scope.names:
-            array = f"c{t}"
-            scope.names[key] = array, is_vector
-            self.kinds[array] = "vector*" if is_vector else "double*"
-            scope.lines.append(_Line(f"f_stumpff({name}, {array});", (array,), (name,)))
-        x = f"c{t}_{int(self.graph.nodes[order][1])}"
-        self.kinds[x] = "vector" if is_vector else "double"
-        scope.lines.append(_Line(f"const auto {x} = c{t}[{x.rpartition('_')[2]}];", (x,), (f"c{t}",)))
-        return x, is_vector
+    def _stumpff(self, scope: _Scope, t: int, order: int) -> _Value:
+        x = self._known(t, scope)
+        key, array = -1 - t, f"c{t}"
+        if key not in scope.values:
+            scope.values[key] = _Value(array, x.is_vector, (array,))
+            self.kinds[array] = "vector*" if x.is_vector else "double*"
+            scope.lines.append(_Line(f"f_stumpff({x.text}, {array});", (array,), x.takes))
+        place = int(self.graph.nodes[order][1])
+        name, kind = f"{array}_{place}", "vector" if x.is_vector else "double"
+        self.kinds[name] = kind
+        scope.lines.append(_Line(f"const {kind} {name} = {array}[{place}];", (name,), (array,)))
+        return _Value(name, x.is_vector, (name,))
 
     def _integrate(self, k: int, scope: _Scope) -> None:
         """A loop for all integrals with the limit and the variable of node k."""
         x, _, s = self.graph.nodes[k][1:]
         members = self.integrals[x, s, self.bits[k]]
-        limit, is_vector = self.name(x, scope)
+        limit = self.value(x, scope)
         loop = _Scope(scope, self.bits[s])
-        loop.names[s] = f"s{k}", is_vector
+        at = f"s{k}"
+        loop.values[s] = _Value(at, limit.is_vector, (at,))
         sums, heads = [], []
         for member in members:
-            h, is_h_vector = self.name(self.graph.nodes[member][2], loop)
-            kind = "vector" if is_vector or is_h_vector else "double"
+            h = self.value(self.graph.nodes[member][2], loop)
+            name, kind = f"x{member}", "vector" if limit.is_vector or h.is_vector else "double"
             heads.append(f"{kind} sum{member} = {{}};")
-            sums.append(_Line(f"sum{member} += {h} * gauss_weight[r{k}];", (), (h,)))
-            scope.names[member] = f"x{member}", kind == "vector"
-            self.kinds[f"x{member}"] = kind
+            sums.append(_Line(f"sum{member} += {h.text} * gauss_weight[r{k}];", (), h.takes))
+            scope.values[member] = _Value(name, kind == "vector", (name,))
+            self.kinds[name] = kind
         inside = [*loop.lines, *sums]
-        made = {name for line in inside for name in line.makes} | {f"s{k}"}
+        made = {name for line in inside for name in line.makes} | {at}
         text = [
             *heads,
             f"for (int r{k} = 0; r{k} < GAUSS; ++r{k}) {{",
-            f"const auto s{k} = {limit} * gauss_at[r{k}];",
+            f"const auto {at} = {limit.text} * gauss_at[r{k}];",
             *_code(inside, self.kinds),
             "}",
-            *(f"const auto x{member} = sum{member} * {limit};" for member in members),
+            *(f"const auto x{member} = sum{member} * {limit.text};" for member in members),
         ]
-        takes = dict.fromkeys([limit, *(name for line in inside for name in line.takes if name not in made)])
-        scope.lines.append(_Line("\n".join(text), tuple(f"x{member}" for member in members), tuple(takes)))
+        takes = dict.fromkeys([*limit.takes, *(name for line in inside for name in line.takes if name not in made)])
+        size = sum(line.size for line in inside)
+        scope.lines.append(_Line("\n".join(text), tuple(f"x{member}" for member in members), tuple(takes), size))
 
 
 def _code(lines: Sequence[_Line], kinds: dict[str, str]) -> list[str]:
     """The code of lines, with the arrays that they fill."""
     arrays = [name for line in lines for name in line.makes if kinds[name].endswith("*")]
     return [*(f"{kinds[name][:-1]} {name}[STUMPFF];" for name in arrays), *(line.text for line in lines)]
+
+
+def _parts(lines: list[_Line]) -> Iterator[list[_Line]]:
+    """The lines in groups of about _PART operations."""
+    first, size = 0, 0
+    for k, line in enumerate(lines):
+        size += line.size
+        if size >= _PART or k == len(lines) - 1:
+            yield lines[first : k + 1]
+            first, size = k + 1, 0
 
 
 def _split(scopes: Sequence[_Scope], kinds: dict[str, str], prefix: str) -> tuple[str, list[list[str]], int]:
@@ -387,37 +456,91 @@ def _split(scopes: Sequence[_Scope], kinds: dict[str, str], prefix: str) -> tupl
     Returns:
         The code of the functions, their calls in each scope, and the length of w.
     """
-    parts = [(level, scope.lines[k : k + _LINES]) for level, scope in enumerate(scopes)
-             for k in range(0, len(scope.lines), _LINES)]  # fmt: skip
+    parts = [(level, lines) for level, scope in enumerate(scopes) for lines in _parts(scope.lines)]
     home = {name: e for e, (_, lines) in enumerate(parts) for line in lines for name in line.makes}
     last: dict[str, int] = {}  # part after which a number is not needed; those of outer loops are kept
     for e, (level, lines) in enumerate(parts):
-        for name in (name for line in lines for name in line.takes if name in home and home[name] < e):
+        for name in (name for line in lines for name in line.takes if home.get(name, e) < e):
             last[name] = max(last.get(name, 0), e if parts[home[name]][0] == level else len(parts))
-    shared = [name for name in home if name in last or kinds[name].endswith("*")]
+    ending: dict[int, list[str]] = {}  # names of which nothing is needed after a part
+    starting: dict[int, list[str]] = {}  # names that need a place from a part on
+    for name in (name for name in home if name in last or kinds[name].endswith("*")):
+        starting.setdefault(home[name], []).append(name)
+        ending.setdefault(last.get(name, home[name]), []).append(name)
     place, size, free = {}, 0, {1: [], STUMPFF: []}
     functions, calls = [], [[] for _ in scopes]
     for e, (level, lines) in enumerate(parts):
-        for name in (name for name in shared if home[name] == e):
+        for name in starting.get(e, ()):
             room = STUMPFF if kinds[name].endswith("*") else 1
             place[name], size = (free[room].pop(), size) if free[room] else (size, size + room)
-        taken = dict.fromkeys(name for line in lines for name in (*line.takes, *line.makes) if name in place)
-        heads, tails = [], []
-        for name in taken:
-            kind, at = kinds[name], f"w + {place[name]}"
-            if kind.endswith("*"):
-                heads.append(f"{kind} const {name} = ({kind})({at});")
-            elif home[name] < e:
-                heads.append(f"{kind} {name};\n__builtin_memcpy(&{name}, {at}, sizeof({name}));")
-            else:
-                tails.append(f"__builtin_memcpy({at}, &{name}, sizeof({name}));")
-        for name in [name for name in place if last.get(name, home[name]) == e]:
-            free[STUMPFF if kinds[name].endswith("*") else 1].append(place[name])
-        text = "\n".join([*heads, *(line.text for line in lines), *tails])
-        functions.append(f"static __attribute__((noinline)) void {prefix}_{e}({_PARAMETERS}) {{\n{text}\n}}")
+        text, here, stored = [], set(), {}
+        for line in lines:
+            for name in (name for name in (*line.takes, *line.makes) if name in place and name not in here):
+                here.add(name)
+                kind, at = kinds[name], f"w + {place[name]}"
+                if kind.endswith("*"):
+                    text.append(f"{kind} const {name} = ({kind})({at});")
+                elif home[name] < e and kind == "vector":
+                    stored[name] = f"w[{place[name]}]"
+                elif home[name] < e:
+                    text.append(f"{kind} {name};\n__builtin_memcpy(&{name}, {at}, sizeof({name}));")
+            text.append(_replaced(line.text, stored) if any(name in stored for name in line.takes) else line.text)
+            for name in (name for name in line.makes if name in place and not kinds[name].endswith("*")):
+                is_plain = kinds[name] == "vector"
+                at = place[name]
+                text.append(f"w[{at}] = {name};" if is_plain else
+                            f"__builtin_memcpy(w + {at}, &{name}, sizeof({name}));")  # fmt: skip
+        for name in ending.get(e, ()):
+            free[STUMPFF if kinds[name].endswith("*") else 1].append(place.pop(name))
+        body = "\n".join(text)
+        functions.append(f"static __attribute__((noinline)) void {prefix}_{e}({_PARAMETERS}) {{\n{body}\n}}")
         calls[level].append(f"{prefix}_{e}(in, out, outer, row, w, sum);")
-        place = {name: slot for name, slot in place.items() if last.get(name, home[name]) > e}
     return "\n".join(functions), calls, size
+
+
+def _replaced(text: str, places: Mapping[str, str]) -> str:
+    """Code with places instead of names."""
+    return _NAME.sub(lambda found: places.get(found[0], found[0]), text)
+
+
+def _in_directions(inside: list[str], along: Sequence[tuple[int, np.ndarray]], n: int) -> list[str]:
+    """The loop over n directions around the code `inside`, for results with numbers and nodes (o, m) `along` them."""
+    if not along:
+        return []
+    scatter, first = [], 0
+    for r, nodes in along:
+        m = nodes.shape[-1]
+        scatter += [
+            f"for (int e = 0; e < {nodes.size // m}; ++e)",
+            f"for (int i = 0; i < {m}; ++i)",
+            f"out[{r}][(e * {n} + c) * {m} + i] = sum[{first} + e * {m} + i][c - from];",
+        ]
+        first += nodes.size
+    return [
+        f"for (int from = 0; from < {n}; from += {LANES}) {{",
+        f"for (int k = 0; k < {n}; ++k)",
+        f"row[k] = vector{{{', '.join(f'(double)(k == from + {lane})' for lane in range(LANES))}}};",
+        *inside,
+        f"for (int c = from; c < {n} && c < from + {LANES}; ++c) {{",
+        *scatter,
+        "}",
+        _BARRIER,
+        "}",
+    ]
+
+
+def _totals(sums: Sequence[Sequence[int]]) -> list[str]:
+    """Code that puts sums over rows into results, given the number of the sum for each entry of each result. As one
+    statement for each entry it would take the compiler as long as all other code."""
+    starts = np.cumsum([0, *map(len, sums)]).tolist()
+    flat = [k for one in sums for k in one]
+    return [
+        f"static const int number[] = {{{', '.join(map(str, flat))}}};",
+        f"static const int start[] = {{{', '.join(map(str, starts))}}};",
+        f"for (int r = 0; r < {len(sums)}; ++r)",
+        "for (int e = start[r]; e < start[r + 1]; ++e)",
+        "out[r][e - start[r]] = total(sum[number[e]]);",
+    ]
 
 
 def _literal(value: float) -> str:
@@ -432,18 +555,20 @@ def source(
     name: str,
     graph: Graph,
     sizes: Sequence[int],
-    results: Sequence[np.ndarray],
+    results: Sequence[np.ndarray | ByDirection],
     table: Table | None,
     row: Table | None,
     is_sum: bool,
+    rates: Sequence[int],
 ) -> tuple[str, int]:
     """The code of a function (1) and its number of operations.
 
     Args:
         sizes: numbers of entries of the arguments.
-        results: nodes of the entries of the results.
+        results: nodes of the entries of the results, as of `code_of`.
         table, row: as of `code_of`.
         is_sum: False if the function has one result for each row of the table: LANES values of each entry, row by row.
+        rates: as of `code_of`.
     """
     starts = np.cumsum([0, *sizes])
 
@@ -462,41 +587,41 @@ def source(
         for c, k in enumerate((*row.outer, *row.inner)):
             entry = f"in[{len(sizes) - 1}][{c}]"
             columns[k] = f"({entry} != 0.0)" if graph.nodes[k][0] in _LOGICAL else entry, _STATE
-    entries = [(r, e, k) for r, nodes in enumerate(results) for e, k in enumerate(nodes.ravel().tolist())]
-    writer = _Writer(graph, leaf, columns, [k for _, _, k in entries])
-    scopes = [writer.before, writer.outer, writer.inner]
+    columns |= {k: (f"row[{c}]", _INNER) for c, k in enumerate(rates)}
+    along = [(r, one.nodes) for r, one in enumerate(results) if isinstance(one, ByDirection)]
+    plain = [(r, one) for r, one in enumerate(results) if not isinstance(one, ByDirection)]
+    entries = [(r, e, k) for r, nodes in plain for e, k in enumerate(nodes.ravel().tolist())]
+    directed = [k for _, nodes in along for k in nodes.ravel().tolist()]
     sums = {k: n for n, k in enumerate(dict.fromkeys(k for _, _, k in entries))}
+    is_sum = is_sum and table is not None
+    writer = _Writer(graph, leaf, columns, [*sums, *directed])
+    scopes = [writer.before, writer.outer, writer.inner]
     count = len(sums) if is_sum else len(entries)
     if table is None:
-        for r, e, k in entries:
-            value, _ = writer.name(k, scopes[0])
-            scopes[0].lines.append(_Line(f"out[{r}][{e}] = {value};", (), (value,)))
+        writer.ends(((f"out[{r}][{e}] = ", k) for r, e, k in entries), writer.before)
+        writer.ends(((f"sum[{n}] = vector{{}} + ", k) for n, k in enumerate(directed)), writer.inner)
     elif is_sum:
-        for k, n in sums.items():
-            value, _ = writer.name(k, scopes[-1])
-            scopes[-1].lines.append(_Line(f"sum[{n}] += {value};", (), (value,)))
+        writer.ends(((f"sum[{n}] += ", k) for k, n in sums.items()), writer.inner)
     else:
-        for n, (_, _, k) in enumerate(entries):
-            value, _ = writer.name(k, scopes[-1])
-            scopes[-1].lines.append(_Line(f"sum[{n}] = vector{{}} + {value};", (), (value,)))
+        writer.ends(((f"sum[{n}] = vector{{}} + ", k) for n, (_, _, k) in enumerate(entries)), writer.inner)
     if writer.operations > _MOST_IN_ONE:
         helpers, calls, size = _split(scopes, writer.kinds, name)
     else:
         helpers, calls, size = "", [_code(scope.lines, writer.kinds) for scope in scopes], 0
     if table is None:
-        loops, ends = calls[0], []
+        loops, ends = [*calls[0], *_in_directions(calls[2], along, len(rates))], []
     else:
         columns_of = (len(table.outer), len(table.inner))
-        moved, last = len(table.moving) * LANES, len(sizes) - 1
+        moved, rows = len(table.moving) * LANES, len(sizes) - 1
         moves = [
             f"__builtin_memcpy(row + {columns_of[1]}, moving, {moved} * sizeof(double));", f"moving += {moved};"
         ] if moved else []  # fmt: skip
         own = [] if is_sum else ["__builtin_memcpy(to, sum, sizeof(sum));", f"to += {count * LANES};"]
         loops = [
             *calls[0],
-            *([f"const double* moving = in[{last - 1}];"] if moved else []),
+            *([f"const double* moving = in[{rows - 1}];"] if moved else []),
             *([] if is_sum else ["double* to = out[0];"]),
-            f"const double* at = in[{last}];",
+            f"const double* at = in[{rows}];",
             "const int groups = (int)at[0], members = (int)at[1];",
             f"at += {LANES};",
             "for (int g = 0; g < groups; ++g) {",
@@ -509,12 +634,12 @@ def source(
             *moves,
             *calls[2],
             *own,
-            'asm volatile("" : : "r"(sum) : "memory");',  # keeps the compiler from holding all sums in registers
+            _BARRIER,
             "}\n}",
         ]
-        ends = [f"out[{r}][{e}] = total(sum[{sums[k]}]);" for r, e, k in entries] if is_sum else []
-    columns_of = (len(table.outer), len(table.inner) + len(table.moving)) if table else (0, 0)
-    counts = [count if table else 1, size + 1, columns_of[0] + 1, columns_of[1] + 1]
+        ends = _totals([[sums[k] for k in nodes.ravel().tolist()] for _, nodes in plain]) if is_sum else []
+    columns_of = (len(table.outer), len(table.inner) + len(table.moving)) if table else (0, len(rates))
+    counts = [count if table else len(directed) + 1, size + 1, columns_of[0] + 1, columns_of[1] + 1]
     arrays = [f"vector {array}[{count}];" for array, count in zip(("sum", "w", "outer", "row"), counts)]
     body = "\n".join([*arrays, "__builtin_memset(sum, 0, sizeof(sum));", *loops, *ends])
     return (
@@ -577,8 +702,9 @@ def force_code(graph: Graph, wrench: np.ndarray) -> tuple[tuple[str, ...], tuple
     nodes = copied(plain, graph, wrench, known)
     require_few(plain.count([nodes]))
     writer = _Writer(plain, leaf, {}, nodes.tolist())
-    names = tuple(writer.name(k, writer.before)[0] for k in nodes.tolist())
-    return tuple(_code(writer.before.lines, writer.kinds)), names, 0 in taken
+    names = [f"wrench_{k}" for k in range(len(nodes))]
+    writer.ends(((f"const double {name} = ", k) for name, k in zip(names, nodes.tolist())), writer.before)
+    return tuple(_code(writer.before.lines, writer.kinds)), tuple(names), 0 in taken
 
 
 @cache
@@ -609,8 +735,8 @@ def law_code(graph: Graph, results: Sequence[int]) -> tuple[tuple[tuple[str, ...
     for node in results:
         require_few(graph.count([np.array([node])]))
         writer = _Writer(graph, ("x", "rate").__getitem__, {}, [node])
-        name = writer.name(node, writer.before)[0]
-        found.append((tuple(_code(writer.before.lines, writer.kinds)), name))
+        writer.ends([("const double result = ", node)], writer.before)
+        found.append((tuple(_code(writer.before.lines, writer.kinds)), "result"))
     return tuple(found)
 
 
@@ -629,11 +755,12 @@ class Code(NamedTuple):
 
 
 def code_of(
-    functions: Sequence[tuple[Graph, Sequence[np.ndarray]]],
+    functions: Sequence[tuple[Graph, Sequence[np.ndarray | ByDirection]]],
     sizes: Sequence[int],
     table: Table | None = None,
     by_row: Sequence[int] = (),
     row: Table | None = None,
+    rates: Sequence[int] = (),
 ) -> Code:
     """The code of functions (1) of the same arguments.
 
@@ -644,8 +771,9 @@ def code_of(
         by_row: numbers of the functions that have one result for each row, in place of sums.
         row: instead of a table, the description of one row on which the results depend. The last argument are its
             columns.
+        rates: instead of a table, input nodes of the rates of results by direction.
     """
-    made = [source(f"run{k}", graph, sizes, results, table, row, k not in by_row)
+    made = [source(f"run{k}", graph, sizes, results, table, row, k not in by_row, rates)
             for k, (graph, results) in enumerate(functions)]  # fmt: skip
     parts = "\n".join(text for text, _ in made)
     ends = "\n".join(f"address[{k}] = (unsigned long long)(void*)&Functions::run{k};" for k in range(len(made)))
@@ -662,8 +790,17 @@ def code_of(
 _loaded: WeakValueDictionary[str, Traced] = WeakValueDictionary()
 
 
+@cache
+def _compilers(size: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(size, thread_name_prefix="lissom-tracer")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_compilers.cache_clear)  # a child process has no such threads
+
+
 def compiled_functions(code: Code) -> Traced:
-    """Compile the functions of a code. While they live, equal codes return the same functions."""
+    """Functions of a code, which a thread compiles. While they live, equal codes return the same functions."""
     snippet, operations, _ = code
     known = _loaded.get(snippet)
     if known is not None:
@@ -685,6 +822,10 @@ def compiled_functions(code: Code) -> Traced:
     def traced_functions(address: wp.array(dtype=wp.uint64)):
         put_addresses(address)
 
-    address = wp.zeros(len(operations), dtype=wp.uint64, device="cpu")
-    wp.launch(traced_functions, 1, [address], device="cpu")
-    return _loaded.setdefault(snippet, Traced(tuple(map(int, address.numpy())), operations, traced_functions))
+    def compiled() -> tuple[int, ...]:
+        address = wp.zeros(len(operations), dtype=wp.uint64, device="cpu")
+        wp.launch(traced_functions, 1, [address], device="cpu")
+        return tuple(map(int, address.numpy()))
+
+    task = _compilers(cores_of_process()).submit(compiled)
+    return _loaded.setdefault(snippet, Traced(operations, task, traced_functions))
