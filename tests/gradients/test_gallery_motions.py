@@ -1,5 +1,7 @@
 """Derivatives of motions of robots of the gallery over one second, against differences of the motions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from gallery.examples import EXAMPLES, example
@@ -161,6 +163,16 @@ def number_paths(model):
     return np.random.default_rng(2).permutation(found).tolist()
 
 
+def with_same_rules(model, robot):
+    """A description whose deformable bodies keep the quadrature points of a model. New points, such as those at the
+    edges of bumps, would change integrals by their error."""
+    known = {name: link.body for name, link in model.description.links.items()}
+    kept = {name: replace(link, body=link.body.with_rules_of(known[name]))
+            for name, link in robot.links.items() if isinstance(link.body, ls.DeformableBody)}  # fmt: skip
+    robot.links = robot.links | kept
+    return robot
+
+
 @pytest.mark.slow  # all robots, each built a hundred times
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ROBOTS)
@@ -191,7 +203,7 @@ def test_designs_of_the_gallery(name):
         size = np.maximum(np.abs(exact).max(axis=(1, 2)), 1e-2)  # rounding is 1e-13 over the moves
 
         def moved(x, path=path, value=value):
-            other = model.description.with_({path: value * (1.0 + x)}).build()
+            other = with_same_rules(model, model.description.with_({path: value * (1.0 + x)})).build()
             return changes(model, motion, ls.rollout(other, q0, v0, u, **options))
 
         slopes = []

@@ -32,8 +32,8 @@ MUTATIONS = (
     Mutation(
         "traced forces count as independent of time",
         "tracing/native.py",
-        "names, 0 in taken",
-        "names, False",
+        "tuple(names), 0 in taken",
+        "tuple(names), False",
         ("tests/gradients/test_traced_terms.py", "-k", "filters"),
     ),
     Mutation(

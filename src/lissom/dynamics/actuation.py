@@ -478,12 +478,11 @@ def spring_lengths(model: Model, q: ArrayLike) -> np.ndarray:
     Raises:
         ShapeError: the argument, the expected and the received shape.
     """
-    springs = model.springs
-    along = np.zeros((*np.shape(q)[:-1], 0))
+    springs, g = model.springs, forward_kinematics(model, q)
+    along = np.zeros((*g.shape[:-3], 0))
     if springs.n_paths:
         w, lead = run_actuation(model, q)
         along = w.result("along", lead, springs.n_paths)
-    g = forward_kinematics(model, q)
     world = np.broadcast_to(np.eye(4), (*g.shape[:-3], 1, 4, 4))
     here = np.concatenate([g, world], axis=-3)[..., springs.node, :, :]  # node -1 is the last
     ends = np.einsum("...ij,...j->...i", here[..., :3, :3], springs.position) + here[..., :3, 3]
