@@ -36,7 +36,8 @@ def body_tables(t: TablesStruct, s: ScratchStruct):
 
 
 @wp.kernel
-def pull_tables(t: TablesStruct, s: ScratchStruct):
+def pull_tables(t: TablesStruct, s: ScratchStruct, bend: Matrix):
+    bend[0, 0] = pulls.bend_of_pull(t, s, 0, pulls.body_of(t, 0), 0)
     for e in range(t.pulls.channel.shape[0]):
         b = pulls.body_of(t, e)
         pulls.call_pull(t, s, e, b, 0)
@@ -123,7 +124,7 @@ def test_body():
 @pytest.mark.filterwarnings("ignore::lissom.PlausibilityWarning")
 def test_pulls():
     """Purpose: work, B, wrenches and their derivatives of a tendon and of surfaces stand in the tables where JAX has
-    them."""
+    them. The second derivative along v is that of the matrix."""
     law = ls.HyperelasticSaintVenantKirchhoff(young=1e5, poisson=0.3)
     body = ls.DeformableBody(ls.KinematicsFunction(bent, 2), ls.DomainBox(0.1, 0.02, 0.03), law, 1e3)
     robot = ls.Robot("r")
@@ -133,8 +134,9 @@ def test_pulls():
     robot.add_body_chamber("open", "a", surface=(vertices, triangles[:36]))
     robot.add_surface_pressure("outside", "a", lambda x: x[1] > -1e-9)
     model, q = robot.build(), np.array([[0.4, -0.1]])
-    w = scratch_at(model, q[0], np.zeros(2), np.zeros(2))
-    wp.launch(pull_tables, 1, [w.buffers.tables, w.buffers.scratch], device="cpu")
+    v, bend = np.array([0.7, -1.3]), wp.zeros((1, 1), dtype=wp.float64, device="cpu")
+    w = scratch_at(model, q[0], v, np.zeros(2))
+    wp.launch(pull_tables, 1, [w.buffers.tables, w.buffers.scratch, bend], device="cpu")
     own = model.pulls.bodies[0].pulls
     names = ("work", "B", "wrench", "B_q", "wrench_q")
     for name, value in zip(names, (*own.values(q), *own.derivatives(q))):
@@ -142,6 +144,7 @@ def test_pulls():
         for one, other in zip(found, value[0]):
             scale = np.abs(other).max() + 1e-300
             np.testing.assert_allclose(one / scale, other / scale, rtol=0, atol=1e-11, err_msg=name)
+    assert bend.numpy()[0, 0] == pytest.approx(v @ own.derivatives(q)[0][0, 0] @ v, rel=1e-11)
 
 
 def test_law():
