@@ -24,12 +24,12 @@ A straight piece is the case that the shape is its end b: P = H_a of tendons (5)
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import warp as wp
 
 from lissom.forces.contact import twist_of
-from lissom.forces.springs import energy_of_length, law_tables, laws_of_users, switch_of_laws, tension_of
+from lissom.forces.springs import bound_to_springs, energy_of_length, law_tables, laws_of_users, tension_of
 from lissom.forces.tendons import (
     add_piece_wrench,
     piece_length,
@@ -41,9 +41,8 @@ from lissom.forces.tendons import (
 from lissom.forces.term import Term, couple_one_way
 from lissom.lie import so3
 from lissom.lie.spatial import adbar_matrix
-from lissom.lie.types import mat6, vec3, vec6
+from lissom.lie.types import mat6, vec6
 from lissom.model.tables import Tables, TermRows
-from lissom.passes.columns import Matrix
 from lissom.passes.scratch import SPRINGS, Scratch
 
 
@@ -189,31 +188,11 @@ def energy_of_path_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: w
     return total
 
 
-def _bound(place: Any, *functions: Any) -> dict[str, Any]:
-    law = switch_of_laws(functions, True)
-
-    @wp.func(module="unique")
-    def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
-        add_path_springs(t, s, t.terms[place], i, law)
-
-    @wp.func(module="unique")
-    def respond(
-        t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
-    ):
-        respond_to_path_springs(t, s, t.terms[place], i, H, law)
-
-    @wp.func(module="unique")
-    def energy(t: Tables, s: Scratch, i: int, q: Matrix) -> wp.float64:
-        return energy_of_path_springs(t, s, t.terms[place], i, law)
-
-    return {"add": add, "respond": respond, "energy": energy}
-
-
 TERM = Term(
     "springs along paths",
     int(SPRINGS),
     lambda model: model.springs.n_paths > 0,
     users=lambda model: laws_of_users(model.springs, slice(len(model.springs.node), None)),
-    bind=_bound,
+    bind=partial(bound_to_springs, add_path_springs, respond_to_path_springs, energy_of_path_springs),
     tables=lambda model: law_tables(model.springs, slice(len(model.springs.node), None)),
 )

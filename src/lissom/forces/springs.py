@@ -34,6 +34,7 @@ This is a contact of a ball of radius zero; the derivatives of the wrenches on b
 
 from __future__ import annotations
 
+from functools import partial
 from math import factorial
 from typing import Any
 
@@ -625,7 +626,11 @@ def energy_of_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: wp.Fun
     return total
 
 
-def _bound_to_springs(place: Any, *functions: Any) -> dict[str, Any]:
+def bound_to_springs(
+    add_springs: Any, respond_to_springs: Any, energy_of_springs: Any, place: Any, *functions: Any
+) -> dict[str, Any]:
+    """The functions of a term of springs, from those that take the rows of its tables and one function for all laws of
+    users."""
     law = switch_of_laws(functions, True)
 
     @wp.func(module="unique")
@@ -682,6 +687,6 @@ SPRING_TERM = Term(
     int(SPRINGS),
     lambda model: model.has_surroundings and not model.only_touches,
     users=lambda model: laws_of_users(model.springs, slice(len(model.springs.node))),
-    bind=_bound_to_springs,
+    bind=partial(bound_to_springs, add_springs, respond_to_springs, energy_of_springs),
     tables=lambda model: law_tables(model.springs, slice(len(model.springs.node))),
 )
