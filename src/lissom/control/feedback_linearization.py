@@ -34,6 +34,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from scipy.linalg.lapack import dpocon, dposv, dpotrf, dpotrs
 
 from lissom.control.actuation_coordinates import (
     actuated_rows,
@@ -153,7 +154,9 @@ class _Linearization:
 
     def _acceleration(self, t: float, v: np.ndarray, B: np.ndarray, y: np.ndarray) -> np.ndarray:
         """w of (3)."""
-        y_d, rate_d, wanted = (np.array(function(t)) for function in self.reference)
+        if self.last.get("t") != t:  # iterations of a step ask again at its end
+            self.last.update(t=t, reference=[np.array(function(t)) for function in self.reference])
+        y_d, rate_d, wanted = self.last["reference"]
         return wanted + self.derivative @ (rate_d - B.T @ v) + self.proportional @ (y_d - y)
 
     def _complete(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -170,7 +173,7 @@ class _Linearization:
             own = input_dynamics(model, q, v, t)
             mass, B, curving = own.mass, own.B, own.curving
             w = self._acceleration(t, v, B, coordinates_from(model, q, own.lengths))
-            a = np.linalg.solve(mass, np.column_stack([-own.bias, B]))
+            a = solve_positive(mass, np.column_stack([-own.bias, B]))
             a_0, response = a[:, 0], a[:, 1:]
         elif model.n_multipliers:
             B, curving, w = self._wanted(t, q, v)
@@ -179,7 +182,7 @@ class _Linearization:
         else:
             both = mass_inverse_dynamics(model, q, v, t=t)  # first: its cached body results serve _wanted
             mass, (B, curving, w) = both.mass, self._wanted(t, q, v)
-            a = np.linalg.solve(mass, np.column_stack([-both.bias, B]))
+            a = solve_positive(mass, np.column_stack([-both.bias, B]))
             a_0, response = a[:, 0], a[:, 1:]
         return decoupled(model.inputs.names, B.T @ response, w - B.T @ a_0 - curving, t), B, a_0, response, mass
 
@@ -212,10 +215,21 @@ def decoupled(names: tuple[str, ...], D: np.ndarray, wanted: np.ndarray, t: floa
         name = names[int(np.argmin(size))]
         raise ModelError(f"input {name!r}: must move the robot at t={t:g} s (got 0 on the diagonal of BᵀM⁻¹B)")
     scaled = 0.5 * (D + D.T) / np.outer(size, size)
-    if np.linalg.eigvalsh(scaled)[0] < _LEAST:
+    factor, failed = dpotrf(scaled)
+    # 1 / |scaled⁻¹| in the 1-norm, estimated to a factor of some units, is a lower bound of the least eigenvalue
+    if failed or dpocon(factor, norm := np.abs(scaled).sum(axis=0).max())[0] * norm < 1e3 * _LEAST:
         value, vector = np.linalg.eigh(scaled)
-        alike = [repr(names[k]) for k in np.flatnonzero(np.abs(vector[:, 0]) > 0.1)]
-        rule = f"must not be singular, but {', '.join(alike)} move the robot alike"
-        got = f"got the least eigenvalue {value[0]:.3g}, scaled to a unit diagonal, for at least {_LEAST:g}"
-        raise ModelError(f"decoupling matrix BᵀM⁻¹B at t={t:g} s: {rule} ({got})")
-    return np.linalg.solve(D, wanted)
+        if value[0] < _LEAST:
+            alike = [repr(names[k]) for k in np.flatnonzero(np.abs(vector[:, 0]) > 0.1)]
+            rule = f"must not be singular, but {', '.join(alike)} move the robot alike"
+            got = f"got the least eigenvalue {value[0]:.3g}, scaled to a unit diagonal, for at least {_LEAST:g}"
+            raise ModelError(f"decoupling matrix BᵀM⁻¹B at t={t:g} s: {rule} ({got})")
+    return dpotrs(factor, wanted / size)[0] / size
+
+
+def solve_positive(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """A⁻¹ B for a positive definite matrix A; LinAlgError if it is not."""
+    _, found, failed = dposv(A, B)
+    if failed:
+        raise np.linalg.LinAlgError("the mass matrix is not positive definite")
+    return found

@@ -267,7 +267,7 @@ class ImplicitSteps:
         except ControllerUnsolved:
             found = None
         counts = w.host["counts"][0].tolist()
-        self.new_first, self.slow_is_enough = self._avoids_kept(counts[NEW_FIRST]), counts[SLOW_IS_ENOUGH]
+        self.new_first, self.slow_is_enough = self._avoids_kept(counts), counts[SLOW_IS_ENOUGH]
         self.f.evaluations += counts[EVALUATIONS]
         self.f.jacobians += counts[MATRICES]
         self.has_matrix = found is not None
@@ -297,10 +297,15 @@ class ImplicitSteps:
         """Discard the kept matrix: the next step computes a new one."""
         self.has_matrix = False
 
-    def _avoids_kept(self, counted: int) -> int:
-        """Number of steps that begin with a new matrix. With feedback and Python forces, a failed attempt with a kept
-        matrix is expensive; then the number doubles with each failure."""
-        if counted == AVOID_KEPT and self.new_first <= 1 and self.f.is_feedback and self.model.calls_python:
+    def _avoids_kept(self, counts: list[int]) -> int:
+        """Number of stages that begin with a new matrix. With feedback and Python forces, a failed attempt with a kept
+        matrix is expensive; then the number doubles with each failure. A law that gives its derivatives along a step
+        computes a mass matrix at each evaluation, which costs as much as Newton's matrix. There a kept matrix has
+        failed already if it needs more than one evaluation in addition to the two of a new one."""
+        counted, costly = counts[NEW_FIRST], self.f.is_feedback and self.f.law.along_step is not None
+        if costly and self.has_matrix and self.new_first <= 1 and counts[EVALUATIONS] > 3 * len(self.scheme.stages):
+            counted = AVOID_KEPT
+        if counted == AVOID_KEPT and self.new_first <= 1 and self.f.is_feedback and (costly or self.model.calls_python):
             self.in_vain += 1
             return min(counted << (self.in_vain - 1), _LONGEST_AVOIDED)
         if counted == 0:
