@@ -430,6 +430,9 @@ def native_pose(graph: Graph, g: np.ndarray, q: np.ndarray) -> Traced:
     return compiled_functions(stored_code(key, lambda: pose_code(graph, g, q)))
 
 
+_MOST_AT_ONCE = 5000  # operations of ∂S above which code of one direction is shorter and as fast
+
+
 def pose_code(graph: Graph, g: np.ndarray, q: np.ndarray, *, row: Sequence[int] = (), few: bool = False) -> Code:
     """The code of `native_pose` for nodes g (3 or 4, 4).
 
@@ -457,13 +460,17 @@ def pose_code(graph: Graph, g: np.ndarray, q: np.ndarray, *, row: Sequence[int] 
     (S_vv,) = run(graph, _turning, [twist(rates), eta, eta_v, along(eta, rates), along(eta_v, rates)])
     if few:
         require_few(max(graph.count([nodes]) for nodes in (S_q, S_vv)))
+    slopes: Any = np.moveaxis(derivative(graph, S, by), -1, 1)
+    if graph.count([slopes]) > _MOST_AT_ONCE:
+        slopes = ByDirection(S_q)
     functions = [
-        (graph, (g[:3, :3], g[:3, 3], S, ByDirection(S_q))),
+        (graph, (g[:3, :3], g[:3, 3], S, slopes)),
         (graph, (ByDirection(S_vv[None]),)),
     ]
     if not row:
         return code_of(functions, [n, n], rates=rates)
-    table = table_of(graph, [(g, S, S_q), (S_vv,)], row, ())
+    by_row = slopes.nodes if isinstance(slopes, ByDirection) else slopes
+    table = table_of(graph, [(g, S, by_row), (S_vv,)], row, ())
     return code_of(functions, [n, n, len(row)], row=table, rates=rates)
 
 

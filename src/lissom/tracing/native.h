@@ -106,51 +106,70 @@ static inline vector f_where(flags is, vector x, vector y) {
     return is ? x : y;
 }
 
-// Sine and cosine of four numbers. x = k π/2 + r with π/2 in three parts (W. J. Cody and W. Waite 1980); series of r to
-// 2e-17 on |r| <= π/4.
-static inline double f_sin(double x) {
-    return ::sin(x);
+// Sine and cosine. x = k π/2 + r with π/2 in three parts (W. J. Cody and W. Waite 1980); series of r to 2e-17 on
+// |r| <= π/4.
+static inline long long bits(double x) {
+    long long found;
+    __builtin_memcpy(&found, &x, sizeof(x));
+    return found;
 }
-static inline double f_cos(double x) {
-    return ::cos(x);
+static inline flags bits(vector x) {
+    return (flags)x;
 }
-static vector turned(vector x, long long quarter) {
-    const vector size = x < 0.0 ? -x : x;
-    const flags large = !(size < 1e5);
-    if (large[0] | large[1] | large[2] | large[3])
-        return quarter ? vector{::cos(x[0]), ::cos(x[1]), ::cos(x[2]), ::cos(x[3])}
-                       : vector{::sin(x[0]), ::sin(x[1]), ::sin(x[2]), ::sin(x[3])};
-    const vector shift = every(6755399441055744.0);  // 1.5 2^52, which rounds to integers
-    const vector sum = x * 0.63661977236758134308 + shift, k = sum - shift;  // k also in the last bits of the sum
-    vector r = x - k * 1.57079632673412561417;
+static inline bool is_large(double x) {
+    return !(::fabs(x) < 1e5);
+}
+static inline bool is_large(vector x) {
+    return is_large(x[0]) | is_large(x[1]) | is_large(x[2]) | is_large(x[3]);
+}
+static inline void f_turn_of_library(double x, double& sine, double& cosine) {
+    sine = ::sin(x);
+    cosine = ::cos(x);
+}
+static inline void f_turn_of_library(vector x, vector& sine, vector& cosine) {
+    sine = vector{::sin(x[0]), ::sin(x[1]), ::sin(x[2]), ::sin(x[3])};
+    cosine = vector{::cos(x[0]), ::cos(x[1]), ::cos(x[2]), ::cos(x[3])};
+}
+template <typename T>
+static void f_turn(T x, T& sine, T& cosine) {
+    if (is_large(x))
+        return f_turn_of_library(x, sine, cosine);
+    const double shift = 6755399441055744.0;  // 1.5 2^52, which rounds to integers
+    const T sum = x * 0.63661977236758134308 + shift, k = sum - shift;  // k also in the last bits of the sum
+    T r = x - k * 1.57079632673412561417;
     r = r - k * 6.07710050630396597660e-11;
     r = r - k * 2.02226624879595063154e-21;
-    const vector z = r * r;
-    vector s = every(-7.6471637318198164759e-13);  // −1/15!, ...
-    s = s * z + 1.6059043836821614599e-10;
-    s = s * z - 2.5052108385441718775e-08;
+    const T z = r * r;
+    T s = z * -7.6471637318198164759e-13 + 1.6059043836821614599e-10;  // −1/15!, ...
+    s = s * z + -2.5052108385441718775e-08;
     s = s * z + 2.7557319223985890653e-06;
-    s = s * z - 1.9841269841269841270e-04;
+    s = s * z + -1.9841269841269841270e-04;
     s = s * z + 8.3333333333333333333e-03;
-    s = s * z - 1.6666666666666666667e-01;
+    s = s * z + -1.6666666666666666667e-01;
     s = r + r * (z * s);
-    vector c = every(4.7794773323873852974e-14);  // 1/16!, ...
-    c = c * z - 1.1470745597729724714e-11;
+    T c = z * 4.7794773323873852974e-14 + -1.1470745597729724714e-11;  // 1/16!, ...
     c = c * z + 2.0876756987868098979e-09;
-    c = c * z - 2.7557319223985890653e-07;
+    c = c * z + -2.7557319223985890653e-07;
     c = c * z + 2.4801587301587301587e-05;
-    c = c * z - 1.3888888888888888889e-03;
+    c = c * z + -1.3888888888888888889e-03;
     c = c * z + 4.1666666666666666667e-02;
     c = 1.0 - (0.5 * z - z * z * c);
-    const flags q = (flags)sum + quarter;
-    const vector value = (q & 1) != 0 ? c : s;
-    return (q & 2) != 0 ? -value : value;
+    const auto quarter = bits(sum);
+    const T first = (quarter & 1) != 0 ? c : s, second = (quarter & 1) != 0 ? s : c;
+    sine = (quarter & 2) != 0 ? -first : first;
+    cosine = ((quarter + 1) & 2) != 0 ? -second : second;
 }
-static inline vector f_sin(vector x) {
-    return turned(x, 0);
+template <typename T>
+static inline T f_sin(T x) {
+    T sine, cosine;
+    f_turn(x, sine, cosine);
+    return sine;
 }
-static inline vector f_cos(vector x) {
-    return turned(x, 1);
+template <typename T>
+static inline T f_cos(T x) {
+    T sine, cosine;
+    f_turn(x, sine, cosine);
+    return cosine;
 }
 
 // Stumpff functions c_k(t) = Σ (−t)^j/(2j + k)! for k < STUMPFF: series and downward recursion below 16, else closed

@@ -293,6 +293,7 @@ class _Writer:
         self.bits: dict[int, int] = {}  # of each node, the inputs and variables that it depends on
         self.uses: Counter[int] = Counter()  # of each node; more than one if an expression cannot hold it
         self.integrals: dict[tuple[int, int, int], list[int]] = {}  # those with one limit and one variable
+        self.turns: dict[int, dict[str, int]] = {}  # the sine and the cosine of a node
         for k in graph.reached(results, columns):
             self._classify(k, *graph.nodes[k])
 
@@ -313,6 +314,8 @@ class _Writer:
             for operand in operands:
                 bits |= self.bits[operand]
             self.bits[k] = bits
+            if operation in ("sin", "cos"):
+                self.turns.setdefault(operands[0], {})[operation] = k
             for operand in operands:
                 is_inside = _level(self.bits[operand]) == _level(bits) and operation != "stumpff"
                 self.uses[operand] += 1 if is_inside else 2
@@ -372,6 +375,9 @@ class _Writer:
         if operation == "stumpff":
             scope.values[k] = self._stumpff(scope, *operands)
             return
+        if operation in ("sin", "cos") and len(self.turns[operands[0]]) == 2:
+            self._turn(scope, operands[0])
+            return
         given = [self._known(operand, scope) for operand in operands]
         is_vector = any(value.is_vector for value in given)
         texts = [value.text if value.is_vector or not is_vector or operation not in _OF_VECTORS
@@ -402,31 +408,48 @@ class _Writer:
         scope.lines.append(_Line(f"const {kind} {name} = {array}[{place}];", (name,), (array,)))
         return _Value(name, x.is_vector, (name,))
 
+    def _turn(self, scope: _Scope, angle: int) -> None:
+        """Both the sine and the cosine of a node, at the cost of one."""
+        self.operations += 1
+        x, names = self._known(angle, scope), [f"x{self.turns[angle][operation]}" for operation in ("sin", "cos")]
+        kind = "vector" if x.is_vector else "double"
+        for operation, name in zip(("sin", "cos"), names):
+            scope.values[self.turns[angle][operation]] = _Value(name, x.is_vector, (name,))
+            self.kinds[name] = kind
+        text = f"{kind} {', '.join(names)};\nf_turn({kind}({x.text}), {', '.join(names)});"
+        scope.lines.append(_Line(text, tuple(names), x.takes, 2 + x.size))
+
     def _integrate(self, k: int, scope: _Scope) -> None:
-        """A loop for all integrals with the limit and the variable of node k."""
+        """A loop for all integrals with the limit and the variable of node k. If they depend on the state alone, one
+        pass evaluates LANES points of the rule; otherwise the lanes belong to rows of a table."""
         x, _, s = self.graph.nodes[k][1:]
         members = self.integrals[x, s, self.bits[k]]
         limit = self.value(x, scope)
+        in_lanes = not limit.is_vector and not any(self.bits[self.graph.nodes[m][2]] & ~self.bits[s] for m in members)
         loop = _Scope(scope, self.bits[s])
         at = f"s{k}"
-        loop.values[s] = _Value(at, limit.is_vector, (at,))
+        loop.values[s] = _Value(at, in_lanes or limit.is_vector, (at,))
         sums, heads = [], []
         for member in members:
             h = self.value(self.graph.nodes[member][2], loop)
-            name, kind = f"x{member}", "vector" if limit.is_vector or h.is_vector else "double"
-            heads.append(f"{kind} sum{member} = {{}};")
-            sums.append(_Line(f"sum{member} += {h.text} * gauss_weight[r{k}];", (), h.takes))
-            scope.values[member] = _Value(name, kind == "vector", (name,))
-            self.kinds[name] = kind
+            name, is_vector = f"x{member}", not in_lanes and (limit.is_vector or h.is_vector)
+            heads.append(f"{'vector' if in_lanes or is_vector else 'double'} sum{member} = {{}};")
+            sums.append(_Line(f"sum{member} += {h.text} * weight{k};", (), h.takes))
+            scope.values[member] = _Value(name, is_vector, (name,))
+            self.kinds[name] = "vector" if is_vector else "double"
         inside = [*loop.lines, *sums]
         made = {name for line in inside for name in line.makes} | {at}
+        kind, step, whole = ("vector", LANES, "total(sum{})") if in_lanes else ("double", 1, "sum{}")
         text = [
             *heads,
-            f"for (int r{k} = 0; r{k} < GAUSS; ++r{k}) {{",
-            f"const auto {at} = {limit.text} * gauss_at[r{k}];",
+            f"for (int r{k} = 0; r{k} < GAUSS; r{k} += {step}) {{",
+            f"{kind} point{k}, weight{k};",
+            f"__builtin_memcpy(&point{k}, gauss_at + r{k}, sizeof(point{k}));",
+            f"__builtin_memcpy(&weight{k}, gauss_weight + r{k}, sizeof(weight{k}));",
+            f"const auto {at} = {limit.text} * point{k};",
             *_code(inside, self.kinds),
             "}",
-            *(f"const auto x{member} = sum{member} * {limit.text};" for member in members),
+            *(f"const auto x{member} = {whole.format(member)} * {limit.text};" for member in members),
         ]
         takes = dict.fromkeys([*limit.takes, *(name for line in inside for name in line.takes if name not in made)])
         size = sum(line.size for line in inside)
@@ -778,7 +801,7 @@ def code_of(
     parts = "\n".join(text for text, _ in made)
     ends = "\n".join(f"address[{k}] = (unsigned long long)(void*)&Functions::run{k};" for k in range(len(made)))
     rules = "\n".join(
-        f"constexpr double gauss_{name}[GAUSS] = {{{', '.join(map(repr, values.tolist()))}}};"
+        f"static constexpr double gauss_{name}[GAUSS] = {{{', '.join(map(repr, values.tolist()))}}};"
         for name, values in zip(("at", "weight"), GAUSS)
     )
     head = f"using namespace traced;\nconstexpr int GAUSS = {len(GAUSS[0])};\n{rules}"
