@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from scipy.linalg.lapack import dpocon, dposv, dpotrf, dpotrs
+from scipy.linalg import lapack
 
 from lissom.control.actuation_coordinates import (
     actuated_rows,
@@ -173,7 +173,7 @@ class _Linearization:
             own = input_dynamics(model, q, v, t)
             mass, B, curving = own.mass, own.B, own.curving
             w = self._acceleration(t, v, B, coordinates_from(model, q, own.lengths))
-            a = solve_positive(mass, np.column_stack([-own.bias, B]))
+            a = solve_mass(mass, np.column_stack([-own.bias, B]))
             a_0, response = a[:, 0], a[:, 1:]
         elif model.n_multipliers:
             B, curving, w = self._wanted(t, q, v)
@@ -182,7 +182,7 @@ class _Linearization:
         else:
             both = mass_inverse_dynamics(model, q, v, t=t)  # first: its cached body results serve _wanted
             mass, (B, curving, w) = both.mass, self._wanted(t, q, v)
-            a = solve_positive(mass, np.column_stack([-both.bias, B]))
+            a = solve_mass(mass, np.column_stack([-both.bias, B]))
             a_0, response = a[:, 0], a[:, 1:]
         return decoupled(model.inputs.names, B.T @ response, w - B.T @ a_0 - curving, t), B, a_0, response, mass
 
@@ -215,21 +215,25 @@ def decoupled(names: tuple[str, ...], D: np.ndarray, wanted: np.ndarray, t: floa
         name = names[int(np.argmin(size))]
         raise ModelError(f"input {name!r}: must move the robot at t={t:g} s (got 0 on the diagonal of BᵀM⁻¹B)")
     scaled = 0.5 * (D + D.T) / np.outer(size, size)
-    factor, failed = dpotrf(scaled)
+    factor, failed = lapack.dpotrf(scaled)
     # 1 / |scaled⁻¹| in the 1-norm, estimated to a factor of some units, is a lower bound of the least eigenvalue
-    if failed or dpocon(factor, norm := np.abs(scaled).sum(axis=0).max())[0] * norm < 1e3 * _LEAST:
+    if failed or lapack.dpocon(factor, norm := np.abs(scaled).sum(axis=0).max())[0] * norm < 1e3 * _LEAST:
         value, vector = np.linalg.eigh(scaled)
         if value[0] < _LEAST:
             alike = [repr(names[k]) for k in np.flatnonzero(np.abs(vector[:, 0]) > 0.1)]
             rule = f"must not be singular, but {', '.join(alike)} move the robot alike"
             got = f"got the least eigenvalue {value[0]:.3g}, scaled to a unit diagonal, for at least {_LEAST:g}"
             raise ModelError(f"decoupling matrix BᵀM⁻¹B at t={t:g} s: {rule} ({got})")
-    return dpotrs(factor, wanted / size)[0] / size
+    return lapack.dpotrs(factor, wanted / size)[0] / size
 
 
-def solve_positive(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """A⁻¹ B for a positive definite matrix A; LinAlgError if it is not."""
-    _, found, failed = dposv(A, B)
+def solve_mass(mass: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """M⁻¹ B.
+
+    Raises:
+        ModelError: M is not positive definite; the message gives the size of its first leading block that is not.
+    """
+    _, found, failed = lapack.dposv(mass, B)
     if failed:
-        raise np.linalg.LinAlgError("the mass matrix is not positive definite")
+        raise ModelError(f"mass matrix: must be positive definite (its leading block of size {failed} is not)")
     return found
