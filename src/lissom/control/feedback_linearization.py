@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import get_lapack_funcs
 
 from lissom.control.actuation_coordinates import (
     actuated_rows,
@@ -59,6 +59,7 @@ from lissom.simulation.inputs import Controller
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+_potrf, _potrs, _pocon, _posv = get_lapack_funcs(("potrf", "potrs", "pocon", "posv"), dtype=np.float64)
 _LEAST = 1e-10  # smallest eigenvalue of a regular decoupling matrix with unit diagonal
 
 
@@ -215,16 +216,16 @@ def decoupled(names: tuple[str, ...], D: np.ndarray, wanted: np.ndarray, t: floa
         name = names[int(np.argmin(size))]
         raise ModelError(f"input {name!r}: must move the robot at t={t:g} s (got 0 on the diagonal of BᵀM⁻¹B)")
     scaled = 0.5 * (D + D.T) / np.outer(size, size)
-    factor, failed = lapack.dpotrf(scaled)
+    factor, failed = _potrf(scaled)
     # 1 / |scaled⁻¹| in the 1-norm, estimated to a factor of some units, is a lower bound of the least eigenvalue
-    if failed or lapack.dpocon(factor, norm := np.abs(scaled).sum(axis=0).max())[0] * norm < 1e3 * _LEAST:
+    if failed or _pocon(factor, norm := np.abs(scaled).sum(axis=0).max())[0] * norm < 1e3 * _LEAST:
         value, vector = np.linalg.eigh(scaled)
         if value[0] < _LEAST:
             alike = [repr(names[k]) for k in np.flatnonzero(np.abs(vector[:, 0]) > 0.1)]
             rule = f"must not be singular, but {', '.join(alike)} move the robot alike"
             got = f"got the least eigenvalue {value[0]:.3g}, scaled to a unit diagonal, for at least {_LEAST:g}"
             raise ModelError(f"decoupling matrix BᵀM⁻¹B at t={t:g} s: {rule} ({got})")
-    return lapack.dpotrs(factor, wanted / size)[0] / size
+    return _potrs(factor, wanted / size)[0] / size
 
 
 def solve_mass(mass: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -233,7 +234,7 @@ def solve_mass(mass: np.ndarray, B: np.ndarray) -> np.ndarray:
     Raises:
         ModelError: M is not positive definite; the message gives the size of its first leading block that is not.
     """
-    _, found, failed = lapack.dposv(mass, B)
+    _, found, failed = _posv(mass, B)
     if failed:
         raise ModelError(f"mass matrix: must be positive definite (its leading block of size {failed} is not)")
     return found
