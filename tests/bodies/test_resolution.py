@@ -7,6 +7,7 @@ import pytest
 from bodies.kinematics_makers import L
 
 import lissom as ls
+from lissom.bodies import resolution
 from lissom.bodies.integrals import ShapeIntegrals
 from lissom.bodies.resolution import TOLERANCE, Resolution
 from lissom.errors import AccuracyWarning, ModelError, PlausibilityWarning
@@ -249,6 +250,33 @@ def test_many_points_are_reduced_to_few():
             for name in few._fields:
                 found, expected = (np.asarray(getattr(x, name)) for x in (few, all_of_them))
                 np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max(initial=1e-9))
+
+
+def test_points_of_a_mesh_are_reduced_to_few(monkeypatch):
+    """Inverse dynamics and its derivatives of a free body of a mesh that moves by a function are those of all points.
+    A body of finite elements keeps the points of its cells."""
+    motion = ls.KinematicsVolumePreserving(L, [ls.PrimitiveBending([[5.0], [0.0, 5.0]], axis="y")])
+    law, models = ls.HyperelasticNeoHookean(1e5, damping_time=0.1), []
+    monkeypatch.setattr(resolution, "read_cached", lambda *_: None)
+    for most in (500, 10_000):
+        monkeypatch.setattr(resolution, "_MANY", most)
+        marks = {f"of {most}": (0.0, 0.0, 0.0)}  # equal descriptions share their choice
+        mesh = ls.DomainTetrahedra(*ls.box_mesh((L, 0.04, 0.03), (8, 3, 2)), degree=4, marks=marks)
+        one = ls.DeformableBody(motion, mesh, law, 1e3)
+        chosen, robot = one.resolution.chosen, ls.Robot("free")
+        assert len(chosen.quadrature.weights) == len(mesh.weights) > 2000 or 10 < len(chosen.quadrature.weights) < 120
+        assert ("4032 points of the mesh, reduced to" in chosen.words) == (most == 500) and chosen.left < TOLERANCE
+        robot.add_link("body", one, ls.JointFree())
+        models.append(robot.build())
+    rng = np.random.default_rng(0)
+    for q in one.resolution._random_shapes(9, 4):
+        x = np.concatenate([ls.integrate(models[0], models[0].neutral(), rng.normal(size=8))[:7], q])
+        v, a = rng.normal(size=(2, 8))
+        few, whole = ([ls.inverse_dynamics(m, x, v, a), *ls.inverse_dynamics_derivatives(m, x, v, a)] for m in models)
+        for found, expected in zip(few, whole):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=0.1 * TOLERANCE * np.abs(expected).max())
+    elements = ls.DeformableBody(ls.KinematicsFiniteElements(mesh), mesh, law, 1e3)
+    assert not elements.resolution.chosen.words
 
 
 def test_points_of_a_slightly_changed_body_do_not_jump():

@@ -33,9 +33,11 @@ class DomainTetrahedra(Domain):
         vertices: shape (m, 3) [m], in the body's frame.
         cells: indices of four vertices each, shape (k, 4), in an order that gives positive volumes.
         degree: degree of the polynomials that the quadrature integrates exactly in each cell.
-        compress: None uses all quadrature points of the cells. A number selects few of these points, and integrates
-            polynomials up to this degree over the whole body exactly. This suits kinematics that are smooth over the
-            body: a mesh of thousands of cells is then as fast as a cylinder. Finite elements need None.
+        compress: None uses all quadrature points of the cells for finite elements. For other kinematics the body then
+            selects few points if there are more than 500, such that its integrals change by less than 1e-6; `info`
+            names their number. A number selects points that integrate polynomials up to this degree over the whole body
+            exactly. They are fewer still, but their error depends on how smooth the kinematics is. Finite elements need
+            None.
         marks: further places by name, points (3,) [m].
         shape: function that moves the vertices by a few numbers, f(x, **numbers) with x and its result of shape (m, 3)
             [m]. It moves the marks too. None: the vertices stay.

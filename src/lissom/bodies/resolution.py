@@ -57,6 +57,7 @@ _ON_DISK = 20_000_000  # largest size of the cache of choices [bytes]
 _MANY = 500  # points above which a rule is reduced
 _KNOWN = 0.1 * TOLERANCE  # part of a function of (2) that counts as a sum of others
 _MOST_FUNCTIONS = 900  # of one θ
+_SUMS = 64  # random sums of functions, four times as large as these, that are compared with the known ones at a time
 _LEARNED, _IDLE = 40, 2  # most values of θ, and how many in a row that add less than a hundredth are enough
 _FINER = 2  # a rule is compared with the rule this many places later in its list
 _MOST_POINTS = 16_000
@@ -90,9 +91,10 @@ class Chosen(NamedTuple):
     @property
     def words(self) -> str:
         """The choice as text; empty if nothing was chosen."""
+        kept, whole = len(self.quadrature.weights), len(self.whole.weights)
         parts = [] if self.counts is None else [f"{' x '.join(map(str, self.counts))} points"]
-        kept = len(self.quadrature.weights)
-        parts += [f"reduced to {kept}"] if kept < len(self.whole.weights) else []
+        if kept < whole:
+            parts = [*(parts or [f"{whole} points of the mesh"]), f"reduced to {kept}"]
         parts += [] if self.steps is None else [f"{self.steps} steps"]
         return f"{', '.join(parts)} chosen, off by {self.left:.1e}" if parts else ""
 
@@ -150,16 +152,20 @@ class Resolution:
     @cached_property
     def chosen(self) -> Chosen:
         """Quadrature points and integrator steps. Given ones are not changed."""
-        choice, motion, domain = self._choice, self.kinematics, self.domain
+        choice, motion = self._choice, self.kinematics
         motion = motion if choice.steps is None else motion.stepped(choice.steps)
-        if not choice.sizes or not isinstance(domain, SweptDomain):
-            given = Quadrature(domain.points, domain.weights)
-            return Chosen(motion, given, given, None, choice.steps, choice.left)
-        whole, counts = self._product(domain, choice.sizes)
+        whole, counts = self._whole(choice.sizes)
         few = (
             Quadrature(whole.points[choice.kept], whole.weights[choice.kept] * choice.shares) if choice.kept else whole
         )
         return Chosen(motion, few, whole, counts, choice.steps, choice.left)
+
+    def _whole(self, sizes: Sequence[int]) -> tuple[Quadrature, tuple[int, ...] | None]:
+        """The quadrature before it is reduced, and the numbers of points of three rules; None for given points."""
+        domain = self.domain
+        if sizes and isinstance(domain, SweptDomain):
+            return self._product(domain, sizes)
+        return Quadrature(domain.points, domain.weights), None
 
     @cached_property
     def _choice(self) -> _Choice:
@@ -174,7 +180,7 @@ class Resolution:
         choice = read_cached(file, lambda path: _Choice(**json.loads(path.read_text(encoding="utf-8"))))
         if choice is None:
             choice = made = self._new_choice()
-            if choice.sizes or choice.steps is not None:
+            if choice.sizes or choice.kept or choice.steps is not None:
                 write_cached(file, lambda stream: stream.write(json.dumps(made._asdict()).encode()), _ON_DISK)
         return choice
 
@@ -187,11 +193,11 @@ class Resolution:
             steps, off = self._steps()
             motion, left = motion.stepped(steps), max(left, off)
         kept, shares = [], []
-        if sizes and isinstance(domain, SweptDomain):
-            whole, _ = self._product(domain, sizes)
-            if len(whole.weights) > _MANY:
-                kept, shares, off = self._reduced(motion, whole)
-                left = max(left, off)
+        is_given = isinstance(domain, SweptDomain) and not sizes
+        whole, _ = self._whole(sizes)
+        if len(whole.weights) > _MANY and not motion.is_of_cells and not is_given:
+            kept, shares, off = self._reduced(motion, whole)
+            left = max(left, off)
         return _Choice(list(sizes), kept, shares, steps, left)
 
     def _makers(self, domain: SweptDomain) -> list[Callable[[int], Line]]:
@@ -273,13 +279,18 @@ class Resolution:
         if rows * (rows + 1) // 2 + motion.n * (motion.n + 3) // 2 > _MOST_FUNCTIONS:
             return nothing
         weights, moved = whole.weights / whole.weights.sum(), motion.samples(whole.points)
-        root = np.sqrt(weights)[:, None]
+        root, rng = np.sqrt(weights)[:, None], np.random.default_rng(4)
         known, idle = root.copy(), 0
         for q in np.concatenate([self.shapes[:1], self._random_shapes(2, _LEARNED)]):
             count, functions = known.shape[1], root * self._functions(whole, moved, q)
             if not np.isfinite(functions).all():
                 return nothing
-            known = _extended(known, functions, _KNOWN)
+            full = True
+            while full:  # some random sums at a time, since most functions are sums of known ones
+                before = known.shape[1]
+                mix = rng.normal(size=(functions.shape[1], _SUMS)) / np.sqrt(_SUMS / 16)
+                known = _extended(known, functions @ mix, _KNOWN)
+                full = known.shape[1] == before + _SUMS
             idle = 0 if known.shape[1] > 1.01 * count else idle + 1
             if idle == _IDLE or 2 * known.shape[1] > len(weights):
                 break
