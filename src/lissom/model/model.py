@@ -174,7 +174,14 @@ class Model:
     @cached_property
     def has_surroundings(self) -> bool:
         """Whether contacts, the fluid, users' forces or springs between points act on the robot."""
-        own = self.contacts.pair, self.fluid.node, self.fluid.tail_node, self.forces.node, self.springs
+        own = (
+            self.contacts.pair,
+            self.fluid.node,
+            self.fluid.tail_node,
+            self.forces.node,
+            self.forces.driven,
+            self.springs,
+        )
         return any(len(rows) > 0 for rows in own)
 
     @cached_property
@@ -345,9 +352,13 @@ class Model:
         Args:
             device: name of the device, such as "cuda:0". Arguments and results of functions stay NumPy arrays.
         Raises:
-            ModelError: this machine has no such device.
+            ModelError: this machine has no such device, or a force depends on inputs, which needs the CPU.
         """
         check_device(device)
+        driven = self.forces.driven
+        if driven and device != "cpu":
+            raise ModelError(f"force {driven[0].name!r}: one that depends on inputs needs a model on the CPU "
+                             f"(got {device!r})")  # fmt: skip
         own = {name: getattr(self, name).on(device) for name in ("maps", "deforming", "pulls")}
         return replace(self, device=device, cache={}, inputs=self.inputs.on(device, self.channels.gain), **own)
 

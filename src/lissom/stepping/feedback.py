@@ -6,7 +6,7 @@ Inputs that the host gives are added to those of the law. With r = ID(q, v, a) �
     ∂r/∂Δ:  −B (∂u/∂q T(Δ) + c₁ ∂u/∂v)                                                                   (1)
 
 in which changes of q are in the tangent space (robot/traced_functions). A column of B is the generalised force of one
-unit of an input; for an elastic tendon, that of its derivative.
+unit of an input; for an elastic tendon, and for a user's force that depends on inputs, that of its derivative.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -26,12 +26,14 @@ import warp as wp
 from lissom.dynamics.configuration import quaternion_joints
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.custom_actuators import call_actuator
+from lissom.forces.driven_forces import put_driven_column
 from lissom.forces.tendons import (
     add_channel_wrenches,
     add_outer_product,
     add_path_forces,
     add_pull_forces,
     add_pull_wrenches,
+    channel_sizes,
 )
 from lissom.lie import so3
 from lissom.lie.native import native_functions
@@ -248,13 +250,26 @@ def put_input_column(t: Tables, s: Scratch, x: StepRows, i: int, k: int):
 
 
 @cache
-def law_response_with(place: int) -> Any:
-    """`add_law_response` for robots with actuators of users, whose term has a place among all terms."""
-    here = wp.constant(wp.int32(place))
+def law_response_with(custom: int, driven: int) -> Any:
+    """`add_law_response` for robots with actuators or forces of users that depend on inputs, whose terms have these
+    places among all terms; −1 without one of them."""
+    by_actuators = no_response if custom < 0 else _response_of_actuators(custom)
+    by_forces = no_response if driven < 0 else _response_of_forces(driven)
 
     @wp.func(module="unique")
     def respond(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int):
         add_law_response(t, s, b, x, i)
+        by_actuators(t, s, b, x, i)
+        by_forces(t, s, b, x, i)
+
+    return respond
+
+
+def _response_of_actuators(place: int) -> Any:
+    here = wp.constant(wp.int32(place))
+
+    @wp.func(module="unique")
+    def respond(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int):
         for e in range(t.terms[here].index.shape[0]):
             first = t.terms[here].index[e, 0]
             stop = first + t.terms[here].index[e, 1]
@@ -265,6 +280,20 @@ def law_response_with(place: int) -> Any:
                 call_actuator(t, s, here, e, 0, i, x.q)
                 put_channel_response(t, x, i, c)
                 add_outer_product(t.nv, b.x.width, i, -so3.ONE, s.channel.row, x.feedback.moved, b.matrix)
+
+    return respond
+
+
+def _response_of_forces(place: int) -> Any:
+    here = wp.constant(wp.int32(place))
+
+    @wp.func(module="unique")
+    def respond(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int):
+        channel_sizes(t, s, i, x.u)
+        for c in range(t.terms[here].index[0, 1], s.channel.size.shape[1]):
+            put_driven_column(t, s, here, i, c, x.notes[i, TIME], x.feedback.column)
+            put_channel_response(t, x, i, c)
+            add_outer_product(t.nv, b.x.width, i, -so3.ONE, x.feedback.column, x.feedback.moved, b.matrix)
 
     return respond
 
