@@ -358,7 +358,7 @@ def test_nonlinear_forces_have_none():
     with pytest.raises(ls.ModelError, match=r"force 'thruster': must be linear in its inputs") as caught:
         ls.actuation_matrix(model, model.neutral())
     assert "\n" not in str(caught.value)
-    assert model.forces.nonlinear == "thruster" and elastic(linear).build().forces.nonlinear is None
+    assert model.nonlinear_input == "force 'thruster'" and elastic(linear).build().nonlinear_input is None
 
 
 def test_wrenches_in_rods():

@@ -172,7 +172,8 @@ def run_actuation(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
 @final
 @dataclass(frozen=True)
 class DrivenState:
-    """States (n, ...) for users' forces that depend on inputs: q, v, sizes of channels (n, n_channels), times (n,)."""
+    """States (n, ...) for users' forces and actuators whose force is no product B(q) u: q, v, sizes of channels (n,
+    n_channels), and times (n,)."""
 
     q: np.ndarray
     v: np.ndarray
@@ -183,10 +184,14 @@ class DrivenState:
 def driven_state(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times) -> DrivenState:
     """The DrivenState of states (..., n) with inputs u."""
     lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], u.shape[:-1], np.shape(t))
-    size = np.zeros((*u.shape[:-1], len(model.channels.names)))
-    count = len(model.of_row(0, 1).description.inputs_of_forces())  # their inputs and channels are the last
-    size[..., size.shape[-1] - count :] = u[..., model.nu - count :]
-    return DrivenState(flat(q, lead), flat(v, lead), flat(size, lead), np.broadcast_to(t, lead).ravel())
+    q, v, u = (flat(x, lead) for x in (q, v, u))
+    size = np.einsum("...ck,...k->...c", model.by_row(lambda one: one.channels.gain, len(u)), u)
+    return DrivenState(q, v, size, np.broadcast_to(t, lead).ravel())
+
+
+def needs_state(model: Model) -> bool:
+    """Whether the force of an input depends on the velocity, the time or other inputs, or may do so."""
+    return len(model.forces.driven) > 0 or model.nonlinear_input is not None
 
 
 def driven_forces(model: Model, state: DrivenState) -> tuple[np.ndarray, np.ndarray]:
@@ -221,20 +226,22 @@ def driven_forces(model: Model, state: DrivenState) -> tuple[np.ndarray, np.ndar
 
 def channel_forces(model: Model, w: Workspace, lead: tuple[int, ...], driven: DrivenState | None = None) -> np.ndarray:
     """Generalised force per unit of each channel, shape (..., n_channels, nv), from a workspace with q and `B`; the
-    derivative by the channel for users' forces that depend on inputs, at the state `driven`.
+    derivative by the channel for users' forces and actuators, at the state `driven`.
 
     Raises:
         ShapeError: the force of a user's actuator is not finite.
-        ModelError: without `driven`, a user's force is not linear in its inputs.
+        ModelError: without `driven`, the force of an input is not linear.
     """
     B = w.result("B", lead, len(model.channels.names), model.nv)
-    if len(model.forces.driven):
-        if driven is None:
-            require_linear_forces(model)
-            driven = driven_state(model, w.host["q"], np.zeros(model.nv), np.zeros(model.nu), 0.0)
+    if driven is None and needs_state(model):
+        require_linear_forces(model)
+        driven = driven_state(model, w.host["q"], np.zeros(model.nv), np.zeros(model.nu), 0.0)
+    if len(model.forces.driven) and driven is not None:
         B += driven_forces(model, driven)[1].reshape(B.shape)
     for actuator, c, made in model.inputs.native:
-        rows = np.array([made.matrix(q).T for q in w.host["q"]])
+        none = np.zeros((len(w.host["q"]), actuator.size))
+        rows = made.matrix(w.host["q"], none if driven is None else driven.size[:, c : c + actuator.size])
+        rows = np.swapaxes(rows, 1, 2)
         if not np.isfinite(rows).all():
             raise ShapeError(f"actuator {actuator.name!r}: expected finite values, got NaN or infinity")
         B[..., c : c + actuator.size, :] = rows.reshape(*lead, actuator.size, model.nv)
@@ -242,11 +249,10 @@ def channel_forces(model: Model, w: Workspace, lead: tuple[int, ...], driven: Dr
 
 
 def require_linear_forces(model: Model) -> None:
-    """Raise ModelError if there is no actuation matrix, because a user's force is no linear function of its inputs."""
-    name = model.of_row(0, 1).forces.nonlinear
-    if name is not None:
+    """Raise ModelError if there is no actuation matrix, because the force of an input is no linear function."""
+    if model.nonlinear_input is not None:
         rule = "must be linear in its inputs, and depend on neither time nor twist, where an actuation matrix is needed"
-        raise ModelError(f"force {name!r}: {rule}")
+        raise ModelError(f"{model.nonlinear_input}: {rule}")
 
 
 def custom_actuation(model: Model, q: np.ndarray) -> np.ndarray:
@@ -318,8 +324,8 @@ def actuation_matrix(model: Model, q: ArrayLike) -> np.ndarray:
         B, shape (..., nv, nu): generalised force per unit input [per N of tension, Pa of pressure, N·m of torque]. For
         an elastic tendon it is the force of a metre pulled in while the tendon is taut, −k (∂L/∂q)ᵀ.
     Raises:
-        ShapeError: the argument, the expected and the received shape. ModelError: a user's force is not linear in its
-            inputs, or depends on time or twist besides.
+        ShapeError: the argument, the expected and the received shape. ModelError: a user's force or actuator is not
+            linear in its inputs, or depends on time or twist besides.
     Accuracy: exactly −(∂L/∂q)ᵀ of path_lengths, times k for elastic tendons.
     Source: SoRoSim 2022 eq. (29); Mathew 2025 (D60)-(D62), with the opposite sign of u.
     """
@@ -391,17 +397,20 @@ def tendon_tensions(model: Model, q: ArrayLike, u: ArrayLike | None = None) -> n
 
 def input_force(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times) -> np.ndarray:
     """Generalised force of all inputs, B T of (4) and (8), at states q (n, nq), v (n, nv), u (n, nu); shape (n, nv)."""
-    is_driven = len(model.forces.driven) > 0
+    is_driven = needs_state(model)
     if not len(model.spools.channel) and not is_driven:
         return np.einsum("nij,nj->ni", actuation_matrix(model, q), u)
     w, lead = run_actuation(model, q)
-    force = u @ model.inputs.joint_gain.T
-    driven = None
-    if is_driven:
-        driven = driven_state(model, q, v, u, t)
-        tau, slopes = driven_forces(model, driven)
-        force = force + tau - np.einsum("nci,nc->ni", slopes, driven.size)
-    force += np.einsum("nci,nc->ni", channel_forces(model, w, lead, driven), channel_sizes(model, q, u))
+    driven, force = driven_state(model, q, v, u, t) if is_driven else None, u @ model.inputs.joint_gain.T
+    B, size = channel_forces(model, w, lead, driven), channel_sizes(model, q, u)
+    if driven is not None:
+        for actuator, c, made in model.inputs.native:
+            force += made.force(q, driven.size[:, c : c + actuator.size])
+            B[:, c : c + actuator.size] = 0.0
+        if len(model.forces.driven):
+            tau, slopes = driven_forces(model, driven)
+            force, B = force + tau, B - slopes
+    force += np.einsum("nci,nc->ni", B, size)
     if model.inputs.custom:
         force += np.array([custom_actuation(model, row) @ given for row, given in zip(q, u)])
     return force
@@ -409,7 +418,7 @@ def input_force(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Ti
 
 def input_response(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times) -> np.ndarray:
     """Derivative of the generalised force with respect to the inputs, (4) and (8), shape (..., nv, nu)."""
-    driven, is_driven = None, len(model.forces.driven) > 0
+    driven, is_driven = None, needs_state(model)
     if not len(model.spools.channel) and not is_driven:
         return actuation_matrix(model, q)
     if is_driven:

@@ -80,7 +80,8 @@ def _channel_state(model: Model, batch: int) -> ChannelState:
     row = n if len(model.spools.channel) or is_native else 0
     own = [len(force.inputs) for force in model.of_row(0, 1).forces.driven]
     of_forces = max((k + max(72, 6 * k) for k in own), default=0)
-    sizes = {"size": len(model.channels.names), "row": max(row + n * n * is_native, of_forces), "moved_row": row}
+    of_actuators = max((row + n * max(n, made.shape[1]) for _, _, made in model.of_row(0, 1).inputs.native), default=0)
+    sizes = {"size": len(model.channels.names), "row": max(row, of_actuators, of_forces), "moved_row": row}
     for name, size in sizes.items():
         setattr(state, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
     return state

@@ -341,10 +341,12 @@ class ActuationBuilder:
         for name, actuator in self.robot.actuators.items():
             if is_traced(actuator):
                 function, size = actuator.function, actuator.size
-                key = function.function, captured(function.function), size
+                key = function.function, captured(function.function), size, actuator.linear
                 if key not in self.traced:
                     where = f"actuator {name!r}: function"
-                    self.traced[key] = function.actuation(where, tree.q_start[-1], size, tree.dof_q, poses)
+                    self.traced[key] = function.actuation(
+                        where, tree.q_start[-1], size, tree.dof_q, poses, linear=actuator.linear
+                    )
                 found.append((actuator, self.first[name], self.traced[key]))
         return tuple(found)
 

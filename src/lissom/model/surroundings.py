@@ -264,11 +264,6 @@ class UserForces:
     called_is_spread: np.ndarray
     driven: tuple[DrivenForce, ...]  # those that depend on inputs
 
-    @property
-    def nonlinear(self) -> str | None:
-        """The name of a force that is no linear function of its inputs at a configuration; None without one."""
-        return next((force.name for force in self.driven if not force.function.is_linear), None)
-
 
 @final
 @dataclass(frozen=True, eq=False)

@@ -305,9 +305,9 @@ class Robot:
         """Add a controlled wrench at a point of a link, such as a propeller or a thruster; see WrenchInput."""
         return self._add_actuator("wrench input", WrenchInput(name, link, s, directions, frame, position))
 
-    def add_custom_actuator(self, name: str, function: Any, *, size: int = 1) -> CustomActuator:
-        """Add a user-defined generalised actuation B(q); see CustomActuator."""
-        return self._add_actuator("custom actuator", CustomActuator(name, function, size))
+    def add_custom_actuator(self, name: str, function: Any, *, size: int = 1, linear: bool = True) -> CustomActuator:
+        """Add a user-defined generalised actuation B(q), or a force τ(q, u) if not `linear`; see CustomActuator."""
+        return self._add_actuator("custom actuator", CustomActuator(name, function, size, linear))
 
     def couple_inputs(self, name: str, gains: dict[str, float]) -> InputCoupling:
         """Drive several actuators by one input. In u it takes the place of the first of these actuators."""

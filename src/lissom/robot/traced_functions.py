@@ -139,13 +139,16 @@ class TracedFunction:
         except Refused as error:
             raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
 
-    def actuation(self, where: str, nq: int, size: int, places: np.ndarray, poses: QuaternionJoints) -> NativeActuation:
-        """The function of q as native code of an actuator's B(q), shape (nv, size), or (nv,) for one input. The numbers
-        that it reads besides q are the present ones.
+    def actuation(
+        self, where: str, nq: int, size: int, places: np.ndarray, poses: QuaternionJoints, *, linear: bool
+    ) -> NativeActuation:
+        """The function as native code of an actuator: of q that returns B(q), shape (nv, size), or (nv,) for one input,
+        or of q and the inputs (size,) that returns the force (nv,). The numbers that it reads besides its arguments are
+        the present ones.
 
         Args:
             where: name of the place that takes the function, for messages.
-            places, poses: of the coordinates, as of `tangent_directions`.
+            places, poses: of the coordinates, as of `tangent_directions`. linear: whether it returns B.
         Raises:
             ModelError: it cannot be traced.
         """
@@ -153,9 +156,13 @@ class TracedFunction:
         from lissom.tracing.native import code_of, compiled_functions
 
         nv = len(places)
-        graph, (q,), B = self.traced(where, [(nq,)], (nv, size), *([(nv,)] if size == 1 else []))
-        B, w = B.reshape(nv, size), np.array([graph.input(nq + k) for k in range(size)])
-        (force,) = run(graph, lambda B, w: B @ w, [B, w])
+        if linear:
+            graph, (q,), B = self.traced(where, [(nq,)], (nv, size), *([(nv,)] if size == 1 else []))
+            B, w = B.reshape(nv, size), np.array([graph.input(nq + k) for k in range(size)])
+            (force,) = run(graph, lambda B, w: B @ w, [B, w])
+        else:
+            graph, (q, w), force = self.traced(where, [(nq,), (size,)], (nv,))
+            B = derivative(graph, force, w.tolist())
 
         def code() -> Code:
             by_q = derivative(graph, force, q.tolist(), tangent_directions(graph, q, places, poses))
@@ -168,7 +175,7 @@ class TracedFunction:
         except Refused as error:
             raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
         return NativeActuation(
-            compiled_functions(found), (nv, size), hashlib.sha256(found.snippet.encode()).hexdigest()
+            compiled_functions(found), (nv, size), linear, hashlib.sha256(found.snippet.encode()).hexdigest()
         )
 
     def traced(
@@ -214,24 +221,32 @@ class TracedFunction:
 @final
 @dataclass(frozen=True, eq=False)
 class NativeActuation:
-    """The matrix B(q) of an actuator as native code.
+    """The force τ(q, w) of an actuator with inputs w as native code, B(q) w if it is linear.
 
     Fields:
-        functions: functions of q and the inputs w (size,) that return B w (nv,); ∂(B w)/∂q (nv, nv), changes of q being
-            in the tangent space; and B (nv, size).
-        shape: (nv, size).
+        functions: functions of q and the inputs w (size,) that return τ (nv,); ∂τ/∂q (nv, nv), changes of q being in
+            the tangent space; and ∂τ/∂w (nv, size), which is B.
+        shape: (nv, size). is_linear: whether τ = B w.
         code: a hash of the code. Equal code is the same function.
     """
 
     functions: Traced
     shape: tuple[int, int]
+    is_linear: bool
     code: str
 
-    def matrix(self, q: np.ndarray) -> np.ndarray:
-        """B at q (nq,), shape (nv, size)."""
-        B = np.empty(self.shape)
-        self.functions.call(2, [np.ascontiguousarray(q, dtype=np.float64), np.zeros(self.shape[1])], [B])
-        return B
+    def force(self, q: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """τ at states q (n, nq) with inputs w (n, size), shape (n, nv)."""
+        return self._rows(0, q, w, (len(q), self.shape[0]))
+
+    def matrix(self, q: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """∂τ/∂w at states q (n, nq) with inputs w (n, size), shape (n, nv, size)."""
+        return self._rows(2, q, w, (len(q), *self.shape))
+
+    def _rows(self, k: int, q: np.ndarray, w: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        out = np.empty(shape)
+        self.functions.call_rows(k, [np.ascontiguousarray(x, dtype=np.float64) for x in (q, w)], [out])
+        return out
 
 
 @final

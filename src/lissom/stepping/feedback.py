@@ -270,16 +270,16 @@ def _response_of_actuators(place: int) -> Any:
 
     @wp.func(module="unique")
     def respond(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int):
+        channel_sizes(t, s, i, x.u)
         for e in range(t.terms[here].index.shape[0]):
             first = t.terms[here].index[e, 0]
-            stop = first + t.terms[here].index[e, 1]
-            for c in range(first, stop):
-                for other in range(first, stop):
-                    s.channel.size[i, other] = so3.ZERO
-                s.channel.size[i, c] = so3.ONE
-                call_actuator(t, s, here, e, 0, i, x.q)
-                put_channel_response(t, x, i, c)
-                add_outer_product(t.nv, b.x.width, i, -so3.ONE, s.channel.row, x.feedback.moved, b.matrix)
+            n = t.terms[here].index[e, 1]
+            call_actuator(t, s, here, e, 2, i, x.q)
+            for k in range(n):
+                for j in range(t.nv):
+                    x.feedback.column[i, j] = s.channel.row[i, t.nv + j * n + k]
+                put_channel_response(t, x, i, first + k)
+                add_outer_product(t.nv, b.x.width, i, -so3.ONE, x.feedback.column, x.feedback.moved, b.matrix)
 
     return respond
 

@@ -163,7 +163,7 @@ def _visible_inputs(model: Model) -> np.ndarray:
     q, zero = model.neutral(), np.zeros(model.nu)
     K: Any = tangent_stiffness(model, q, zero)
     held = 0.5 * (K + K.T) + _SLOWEST**2 * mass_matrix(model, q)
-    nonlinear = model.forces.nonlinear is not None
+    nonlinear = model.nonlinear_input is not None
     B = input_response(model, q, np.zeros(model.nv), zero, 0.0) if nonlinear else actuation_matrix(model, q)
     moved = np.linalg.lstsq(held, B, rcond=1e-12)[0] / model.dofs.scale[:, None]
     reach = np.abs(moved).max(axis=0)
