@@ -34,10 +34,10 @@ class TracedFunction:
     and random numbers would be fixed. Functions whose second call differs from the first are refused. Numbers that it
     reads besides its arguments are those at the start of each motion, or at the build for parts of a robot.
 
-    `controller=` of `simulate`, `rollout`, `step_derivatives`, `Stepper` and tasks takes one of (t, q, v),
-    `Robot.add_force` one of (t, g, eta), or of (t, g, eta, w) with inputs w, `Robot.add_custom_actuator` one of q,
-    `Robot.add_spring(law=)` one of (length, rate), and `spring=` of a joint one of x. Elsewhere it is a Python
-    function.
+    `controller=` of `simulate`, `rollout`, `step_derivatives`, `Stepper` and tasks takes one of (t, q, v), `u=` of
+    `simulate` one of t, `Robot.add_force` one of (t, g, eta), or of (t, g, eta, w) with inputs w,
+    `Robot.add_custom_actuator` one of q, or of (q, u), `Robot.add_spring(law=)` one of (length, rate), and `spring=` of
+    a joint one of x. Elsewhere it is a Python function.
 
     Args:
         function: function made of jax.numpy, with branches by `where`. The place that takes it states its arguments.

@@ -63,12 +63,13 @@ class NativeLaw:
     Fields:
         functions: functions of (t, q, v) that return u (nu,); and ∂u/∂q and ∂u/∂v (nu, nv), changes of q being in the
             tangent space.
-        nu, nv: sizes.
+        nu, nv: sizes. name: the argument that gives the law, for messages.
     """
 
     functions: Traced
     nu: int
     nv: int
+    name: str
 
     def inputs(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """u at a state, shape (nu,).
@@ -79,7 +80,7 @@ class NativeLaw:
         u = np.empty(self.nu)
         self.functions.call(0, self._given(t, q, v), [u])
         if not isfinite(sum(u.tolist())) and not np.isfinite(u).all():  # the sum is several times faster
-            raise ShapeError(f"controller at t={t:g}: must be finite, got NaN or infinity")
+            raise ShapeError(f"{self.name} at t={t:g}: must be finite, got NaN or infinity")
         return u
 
     def derivatives(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -139,18 +140,20 @@ def law_in_kernels(model: Model, controller: Any, otherwise: str) -> NativeLaw |
     return native_law(model.of_row(0, 1), controller)
 
 
-def native_law(model: Model, law: TracedFunction) -> NativeLaw:
+def native_law(model: Model, law: TracedFunction, name: str = "controller") -> NativeLaw:
     """A law u(t, q, v) as native code. The numbers that it reads besides its arguments are the present ones.
 
+    Args:
+        name: the argument that gives the law, for messages.
     Raises:
         ModelError: the law cannot be traced.
     """
-    key = ("native law", law.function, captured(law.function))
-    return model.cached(key, lambda: _made(model, law))
+    key = ("native law", law.function, captured(law.function), name)
+    return model.cached(key, lambda: _made(model, law, name))
 
 
-def _made(model: Model, law: TracedFunction) -> NativeLaw:
-    where, nq, nv, nu = "controller", model.nq, model.nv, model.nu
+def _made(model: Model, law: TracedFunction, where: str) -> NativeLaw:
+    nq, nv, nu = model.nq, model.nv, model.nu
     graph, (_, q, v), u = law.traced(where, [(), (nq,), (nv,)], (nu,))
     poses = [(int(k), int(j), bool(free)) for k, j, free in quaternion_joints(model)]
     places = model.dofs.q
@@ -166,7 +169,7 @@ def _made(model: Model, law: TracedFunction) -> NativeLaw:
         found = stored_code(content_key("law", graph, u, nq, nv, poses, places), code)
     except Refused as error:
         raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
-    return NativeLaw(compiled_functions(found), nu, nv)
+    return NativeLaw(compiled_functions(found), nu, nv, where)
 
 
 native = native_functions("stepping/feedback.h")
