@@ -35,8 +35,8 @@ native = native_functions("forces/custom_actuators.h")
 
 @wp.func_native(native("call_actuator"))
 def call_actuator(t: Tables, s: Scratch, place: int, e: int, which: int, i: int, q: Matrix):
-    """Write τ of actuator e to s.channel.row (which = 0), or behind the first nv numbers of the row ∂τ/∂q (1) or ∂τ/∂w
-    (2), row by row."""
+    """Write τ of actuator e to s.channel.row if `which` is 0. Behind the first nv numbers of the row write ∂τ/∂q if it
+    is 1, and ∂τ/∂w if it is 2, row by row."""
     ...
 
 
