@@ -62,6 +62,22 @@ def looped(wrap):
     return robot.build()
 
 
+def curled(wrap):
+    """A free body, a rod with an elastic tendon and two inputs of no linear force, with a motor coupled to one of a
+    third. Their force in Python is not known: `wrap` is not used."""
+    robot = describe_floating()
+    C = np.random.default_rng(7).standard_normal((12, 14))
+
+    def pulls(q, u):
+        return 0.1 * jnp.sin(C @ q) * u[0] * jnp.abs(u[1]) + 0.02 * jnp.cos(C @ q) * u[1] ** 3
+
+    robot.add_custom_actuator("pulls", ls.TracedFunction(pulls), size=2, linear=False)
+    robot.add_joint_actuator("wrist", "hand")
+    robot.add_custom_actuator("square", ls.TracedFunction(lambda q, u: 0.1 * u[0] ** 2 * jnp.cos(q[:12])), linear=False)
+    robot.couple_inputs("both", {"tendon": 0.5, "square": -2.0})
+    return robot.build()
+
+
 def touching(wrap):
     """A rigid arm over the ground, whose kernels leave out rods without its actuator."""
     robot = ls.Robot("touching")
@@ -198,11 +214,12 @@ def test_batch_of_models():
 
 
 @pytest.mark.parametrize("options", [STEPS, ADAPTIVE], ids=["steps", "adaptive"])
-@pytest.mark.parametrize("name", ["free", "elastic"])
+@pytest.mark.parametrize("name", ["free", "elastic", "curled"])
 def test_feedback_laws(name, options, monkeypatch):
     """A traced law that drives the actuator has the matrix of the steps that Python takes with it."""
-    model = ROBOTS[name](as_it_is)
+    model = (ROBOTS | {"curled": curled})[name](as_it_is)
     q, v, u = state(model)
+    u = 20.0 * u if name == "curled" else u
     law = ls.TracedFunction(lambda t, q, v: u * (1.0 + 0.5 * jnp.sin(5.0 * t + q[: len(u)]) - 0.1 * v[: len(u)]))
     given = {"q0": q, "v0": 0.1 * v, "controller": law, "t_eval": [0.01, 0.02], **options}
     motion = ls.simulate(model, 0.02, **given)
@@ -211,6 +228,36 @@ def test_feedback_laws(name, options, monkeypatch):
     counts = [(x.statistics.steps, x.statistics.evaluations, x.statistics.jacobians) for x in (motion, other)]
     assert counts[0] == counts[1]
     np.testing.assert_allclose(motion.q, other.q, rtol=0, atol=1e-11)
+
+
+def test_forces_that_are_not_linear():
+    """The force τ(q, u) is in the acceleration, and its derivatives by q and u are those of converged differences."""
+    model = curled(as_it_is)
+    q, v, _ = state(model)
+    u = np.array([0.3, 0.7, -0.4, *np.linspace(0.1, 0.3, model.nu - 3)])
+    a, M = ls.forward_dynamics(model, q, v, u), ls.mass_matrix(model, q)
+    names = model.inputs.names
+    without = u * np.array([not name.startswith("pulls") for name in names])
+    pulls = model.description.actuators["pulls"].function
+    own = pulls(q, u[[names.index("pulls[0]"), names.index("pulls[1]")]])
+    np.testing.assert_allclose(M @ (a - ls.forward_dynamics(model, q, v, without)), own, rtol=0, atol=1e-10)
+    found = ls.forward_dynamics_derivatives(model, q, v, u)
+    for one, move in ((found[0], lambda e: (ls.integrate(model, q, e), v, u)), (found[2], lambda e: (q, v, u + e))):
+
+        def slope(h, move=move, n=one.shape[1]):
+            ends = [[ls.forward_dynamics(model, *move(x * e)) for e in np.eye(n)] for x in (h, -h)]
+            return np.subtract(*ends).T / (2.0 * h)
+
+        expected = (4.0 * slope(2e-4) - slope(4e-4)) / 3.0
+        np.testing.assert_allclose(one, expected, rtol=0, atol=1e-8 * np.abs(one).max())
+    rows = ls.forward_dynamics_derivatives(model, q, v, np.stack([u, without]))[2]
+    np.testing.assert_allclose(rows[0], found[2], rtol=0, atol=1e-13 * np.abs(found[2]).max())
+    with pytest.raises(ls.ModelError, match="actuator 'pulls': must be linear in its inputs"):
+        ls.actuation_matrix(model, q)
+    robot = describe_pendulum()
+    robot.add_custom_actuator("coil", lambda q, u: u, linear=False)
+    with pytest.raises(ls.ModelError, match=r"actuator 'coil': function: must be an ls\.TracedFunction"):
+        robot.build()
 
 
 def test_equilibria():
@@ -229,10 +276,10 @@ def test_equilibria():
     np.testing.assert_allclose(found, (4.0 * slope(1) - slope(2)) / 3.0, rtol=0, atol=1e-7 * np.abs(found).max())
 
 
-@pytest.mark.parametrize("scheme", ["generalized_alpha", "esdirk"])
-def test_gradients_of_motions(scheme):
+@pytest.mark.parametrize("scheme, make", [("generalized_alpha", free), ("esdirk", free), ("esdirk", curled)])
+def test_gradients_of_motions(scheme, make):
     """Derivatives of a motion by its start and inputs are those of differences, and the backward pass agrees."""
-    model = free(as_it_is)
+    model = make(as_it_is)
     q, v, u = state(model)
     rng = np.random.default_rng(5)
     u = u + 0.01 * rng.uniform(size=(8, model.nu))

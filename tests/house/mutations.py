@@ -740,7 +740,7 @@ MUTATIONS = (
     Mutation(
         "steps with a feedback law leave out actuators of users",
         "stepping/step_kernel.py",
-        "    law = LAW if act.custom < 0 else (*LAW[:2], law_response_with(act.custom))\n",
+        "    law = LAW if plain else (*LAW[:2], law_response_with(act.custom, act.driven))\n",
         "    law = LAW\n",
         ("tests/dynamics/test_traced_actuators.py", "-k", "feedback_laws and free and steps"),
     ),
@@ -750,5 +750,19 @@ MUTATIONS = (
         """    return {"force": force, "stiffen": stiffen}\n""",
         """    return {"force": force}\n""",
         ("tests/dynamics/test_traced_actuators.py", "-k", "of_the_force_alone"),
+    ),
+    Mutation(
+        "forces that depend on inputs count as constant",
+        "forces/driven_forces.py",
+        """    return {"add": add, "respond": respond}\n""",
+        """    return {"add": add}\n""",
+        ("tests/forces/test_driven_forces.py", "-k", "test_derivatives and floating"),
+    ),
+    Mutation(
+        "a redesigned model keeps the weights of forces that depend on inputs",
+        "forces/terms.py",
+        "    same = same and model.forces.driven is changed.forces.driven\n",
+        "",
+        ("tests/forces/test_driven_forces.py", "-k", "designs_and_laws"),
     ),
 )

@@ -6,11 +6,11 @@ import warp as wp
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
-from lissom.forces import custom_actuators
+from lissom.forces import custom_actuators, driven_forces
 from lissom.forces.terms import TERMS, tables_with_terms
 from lissom.launch.buffers import scratch_memory
 from lissom.launch.workspace import Workspace
-from lissom.lie.types import kernel_options
+from lissom.lie.types import kernel_options, mat3, mat6, vec3, vec6
 from lissom.model.tables import TablesStruct
 from lissom.passes import deforming, mapped, pulls
 from lissom.passes.scratch import ScratchStruct
@@ -57,6 +57,20 @@ def law_rows(x: StepRowsStruct):
 @wp.kernel
 def actuator_rows(t: TablesStruct, s: ScratchStruct, place: int, which: int, q: Matrix):
     custom_actuators.call_actuator(t, s, place, 1, which, 1, q)
+
+
+@wp.kernel
+def driven_rows(
+    t: TablesStruct, s: ScratchStruct, place: int, R: wp.array(dtype=mat3), p: wp.array(dtype=vec3),
+    eta: wp.array(dtype=vec6), wrench: wp.array(dtype=vec6), by: wp.array(dtype=mat6), by_input: Matrix,
+):  # fmt: skip
+    wrench[0] = driven_forces.call_driven_force(t, s, place, 1, 0, 1, wp.float64(0.3), R[0], p[0], eta[0])
+    driven_forces.call_driven_force(t, s, place, 1, 1, 1, wp.float64(0.3), R[0], p[0], eta[0])
+    by[0] = driven_forces.matrix_in_row(s, 1, 2)
+    by[1] = driven_forces.matrix_in_row(s, 1, 38)
+    driven_forces.call_driven_force(t, s, place, 1, 2, 1, wp.float64(0.3), R[0], p[0], eta[0])
+    for k in range(12):
+        by_input[0, k] = s.channel.row[1, 2 + k]
 
 
 def pose(q):
@@ -180,9 +194,48 @@ def test_actuator():
     q, w = np.array([0.4, -1.1]), np.array([2.0, -3.0, 0.7])
     s.channel.size.assign(np.vstack([np.zeros(4), [9.0, *w]]))
     rows = wp.array(np.vstack([np.zeros(2), q]), dtype=wp.float64, device="cpu")
-    for which in (0, 1):
-        wp.launch(actuator_rows, 1, [t, s, place, which, rows], device="cpu")
-    first, second = s.channel.row.numpy()
-    assert not first.any()
-    np.testing.assert_allclose(second[:2], K @ w * np.sin(q), rtol=1e-14)
-    np.testing.assert_allclose(second[2:].reshape(2, 2), np.diag(K @ w * np.cos(q)), rtol=1e-14, atol=1e-300)
+    for which, expected in ((1, np.diag(K @ w * np.cos(q))), (2, K * np.sin(q)[:, None])):
+        for k in (0, which):
+            wp.launch(actuator_rows, 1, [t, s, place, k, rows], device="cpu")
+        first, second = s.channel.row.numpy()
+        assert not first.any()
+        np.testing.assert_allclose(second[:2], K @ w * np.sin(q), rtol=1e-14)
+        np.testing.assert_allclose(second[2:][: expected.size], expected.ravel(), rtol=1e-14, atol=1e-300)
+
+
+def test_driven_force():
+    """Purpose: the wrench of the second of two forces with inputs, and its derivatives by pose, twist and inputs, stand
+    where JAX has them."""
+    jax = pytest.importorskip("jax")
+
+    def law(t, g, eta, w):
+        push = g[:3, :3].T @ (jnp.sin(g[:3, 3]) * w[0] * w[1] - t * g[:3, 1])
+        return jnp.concatenate([w[1] ** 2 * eta[3:] * eta[:3], push])
+
+    robot = ls.Robot("r")
+    robot.add_link("a", ls.RigidBody.sphere(0.1, density=1e3), ls.JointFree())
+    robot.add_force("one", "a", ls.TracedFunction(lambda t, g, eta, w: w[0] * eta), inputs="x")
+    robot.add_force("two", "a", ls.TracedFunction(law), inputs=["y", "x"])
+    model = robot.build()
+    s, t, place = scratch_memory(model, 2), tables_with_terms(model), TERMS.index(driven_forces.TERM)
+    g = ls.forward_kinematics(model, [0.5, -0.5, 0.5, 0.5, 0.3, -0.2, 0.7])[-1]
+    w, eta = np.array([-0.7, 2.0]), np.array([0.3, -0.1, 0.2, 0.5, 1.1, -0.4])
+    s.channel.size.assign(np.vstack([np.zeros(2), w[::-1]]))
+    rows = [
+        wp.array(x[None], dtype=kind, device="cpu") for x, kind in ((g[:3, :3], mat3), (g[:3, 3], vec3), (eta, vec6))
+    ]
+    wrench, by = wp.zeros(1, dtype=vec6, device="cpu"), wp.zeros(2, dtype=mat6, device="cpu")
+    by_input = wp.zeros((1, 12), dtype=wp.float64, device="cpu")
+    wp.launch(driven_rows, 1, [t, s, place, *rows, wrench, by, by_input], device="cpu")
+
+    def moved(d):
+        """g exp(δ) to first order."""
+        cross = jnp.cross(jnp.eye(3), d[:3])
+        return jnp.asarray(g) @ (jnp.eye(4) + jnp.zeros((4, 4)).at[:3, :3].set(cross).at[:3, 3].set(d[3:]))
+
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(wrench.numpy()[0], law(0.3, g, eta, w), rtol=1e-14)
+        by_pose = jax.jacobian(lambda d: law(0.3, moved(d), jnp.asarray(eta), jnp.asarray(w)))(jnp.zeros(6))
+        by_twist, by_w = jax.jacobian(lambda *x: law(0.3, jnp.asarray(g), *x), (0, 1))(jnp.asarray(eta), jnp.asarray(w))
+        np.testing.assert_allclose(by.numpy(), [by_pose, by_twist], rtol=1e-13, atol=1e-14)
+        np.testing.assert_allclose(by_input.numpy().reshape(2, 6).T, by_w, rtol=1e-13, atol=1e-14)

@@ -296,3 +296,65 @@ def test_a_stream_resumes(options, tmp_path, monkeypatch):
     there = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], env=there, check=True)
     np.testing.assert_array_equal(ls.resume(tmp_path / "motion").q, ls.simulate(model, 0.1, **given).q)
+
+
+def feed_of(name):
+    """Inputs as a function of time, of the robot's natural inputs, in symbols and in Python."""
+    size, turns = np.array(SIZES[name]), np.arange(1.0, len(SIZES[name]) + 1.0)
+    return (
+        ls.TracedFunction(lambda t: size * (1.2 + jnp.cos(turns * 30.0 * t))),
+        lambda t: size * (1.2 + np.cos(turns * 30.0 * t)),
+    )
+
+
+@pytest.mark.parametrize("options", [STEPS, ADAPTIVE], ids=["steps", "adaptive"])
+@pytest.mark.parametrize("name", ["free", "looped", "pulled", "block"])
+def test_inputs_of_time(name, options):
+    """Inputs that are a traced function of time move a robot like those of the same function in Python."""
+    model, (traced, python) = ROBOTS[name](), feed_of(name)
+    given = {"q0": start(model), "t_eval": np.linspace(0.0, 0.05, 5), **options}
+    motion, other = (ls.simulate(model, 0.05, u=u, **given) for u in (traced, python))
+    np.testing.assert_allclose(motion.u, other.u, rtol=1e-13, atol=1e-15)
+    close = 3e-7 if options is ADAPTIVE else 1e-10
+    np.testing.assert_allclose(motion.q, other.q, rtol=0, atol=close * max(1.0, np.abs(other.q).max()))
+
+
+@pytest.mark.parametrize("options", [STEPS, ADAPTIVE], ids=["steps", "adaptive"])
+def test_batches_with_inputs_of_time(options):
+    """The motions of a batch are those that are simulated alone, to the last bit, in common launches, also with a law
+    that adds to the inputs."""
+    model, law, (feed, python) = free(), law_of("free"), feed_of("free")
+    q0 = start(model, lead=(3,))
+    for controller in (None, law):
+        given = {"u": feed, "controller": controller, "t_eval": np.linspace(0.01, 0.05, 4), **options}
+        motions = ls.simulate(model, 0.05, q0, **given)
+        assert "one motion after the other" not in motions.statistics.remark
+        for k in range(3):
+            np.testing.assert_array_equal(motions.q[k], ls.simulate(model, 0.05, q0[k], **given).q)
+    both = ls.simulate(model, 0.05, q0[0], **given)
+    for t, q, v, u in zip(both.t, both.q, both.v, both.u):
+        np.testing.assert_allclose(u, python(t) + law(t, q, v), rtol=1e-13)
+    sum_of_both = ls.TracedFunction(lambda t, q, v: feed.function(t) + law.function(t, q, v))
+    alone = ls.simulate(model, 0.05, q0[0], controller=sum_of_both, t_eval=given["t_eval"], **options)
+    np.testing.assert_array_equal(both.q, alone.q)
+
+
+def test_inputs_of_time_that_are_refused():
+    """One line says which argument is wrong, and why."""
+    feed = ls.TracedFunction(lambda t: jnp.stack([jnp.sin(t)]))
+    wrong = ls.TracedFunction(lambda t: jnp.stack([t, t]))
+    law = ls.TracedFunction(lambda t, q, v: -q)
+    for arguments, words in (
+        ({"u": wrong}, r"u: must return an array of shape \(1,\), got shape"),
+        ({"u": wrong, "controller": law}, r"controller: .* adds u of shape \(2,\) to inputs of shape \(1,\)"),
+        ({"u": ls.TracedFunction(lambda t: jnp.ones(1) if t > 1 else jnp.zeros(1))}, "u: .* branches"),
+        ({"u": feed, "controller": lambda t, q, v: -q}, r"controller: must be an ls\.TracedFunction where u is one"),
+        ({"u": feed, "controller": law, "period": 0.1}, "period: must be left out with u as an ls.TracedFunction"),
+        ({"u": [1.0], "controller": law}, "controller: give u or a controller, not both"),
+    ):
+        with pytest.raises(ls.ModelError, match=words) as caught:
+            ls.simulate(pendulum(), 0.1, **arguments)
+        assert "\n" not in str(caught.value)
+    with pytest.raises((ls.ShapeError, ls.ConvergenceError), match=r"u at t=|finds no step"):
+        late = ls.TracedFunction(lambda t: jnp.sqrt(0.05 - t) * jnp.ones(1))
+        ls.simulate(pendulum(), 0.1, u=late, **STEPS)

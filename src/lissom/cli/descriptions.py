@@ -162,5 +162,7 @@ def driven_by(robot: Robot, name: str) -> str:
     """The actuators that an input drives, with their gains, or the class of its actuator."""
     if name in robot.couplings:
         return "drives " + ", ".join(f"{gain:g} x {actuator}" for actuator, gain in robot.couplings[name].gains.items())
+    if name in robot.inputs_of_forces():
+        return "input of " + ", ".join(key for key, force in robot.forces.items() if name in force.inputs)
     actuator = robot.actuators.get(name) or robot.actuators.get(name.rpartition("[")[0])
     return type(actuator).__name__

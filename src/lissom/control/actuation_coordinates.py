@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lissom.dynamics.actuation import actuation_matrix, has_length_accelerations, run_actuation
+from lissom.dynamics.actuation import actuation_matrix, has_length_accelerations, require_linear_forces, run_actuation
 from lissom.dynamics.configuration import integrate, quaternion_joints
 from lissom.dynamics.input_dynamics import input_dynamics
 from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.robot import checks
+from lissom.robot.loads import Force
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -92,6 +93,7 @@ def require_inputs(model: Model) -> None:
     """Raise ModelError unless there are 1 to nv inputs and their forces are linear in u."""
     checks.require(model.nu > 0, "inputs", "a control law needs an actuator", model.nu)
     checks.require(model.nu <= model.nv, "inputs", f"must be at most as many as the {model.nv} coordinates", model.nu)
+    require_linear_forces(model)
     for c in model.spools.channel:
         name = model.channels.names[c]
         raise ModelError(f"tendon {name!r}: must be inelastic, for its force to be linear in its input "
@@ -116,6 +118,9 @@ def require_coordinates(model: Model, inputs: np.ndarray, rule: str = _UNKNOWN) 
     for actuator, gain in (*model.inputs.custom, *native):
         if gain[:, inputs].any():
             raise ModelError(f"actuator {actuator.name!r}: {rule} (got {type(actuator).__name__})")
+    for c, name in enumerate(model.channels.names):
+        if isinstance(model.channels.actuator[c], Force) and model.channels.gain[c][inputs].any():
+            raise ModelError(f"input {name!r}: {rule} (got a Force)")
     for _, j, free in quaternion_joints(model):
         driven = model.inputs.joint_gain[j : j + (6 if free else 3), inputs].any(axis=0)
         if driven.any():

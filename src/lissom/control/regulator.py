@@ -28,7 +28,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, block_diag, expm, null_space, solve_continuous_are, solve_discrete_are
 
 from lissom.control.feedback_linearization import gain
-from lissom.dynamics.actuation import actuation_matrix
+from lissom.dynamics.actuation import input_force
 from lissom.dynamics.configuration import apply_tangent_operator, checked_configuration, difference
 from lissom.dynamics.constraints import constraint_jacobian
 from lissom.dynamics.inverse_dynamics import inverse_dynamics
@@ -155,7 +155,8 @@ def _allowed(model: Model, q: np.ndarray) -> np.ndarray:
 def _require_equilibrium(model: Model, q: np.ndarray, u: np.ndarray, W: np.ndarray) -> None:
     """Raise ModelError if forces remain on the allowed motions."""
     S, still = model.dofs.scale, np.zeros(model.nv)
-    force, push = S * inverse_dynamics(model, q, still, still), S * (actuation_matrix(model, q) @ u)
+    force = S * inverse_dynamics(model, q, still, still)
+    push = S * input_force(model, q[None], still[None], u[None], 0.0)[0]
     stiff = S[:, None] * inverse_dynamics_derivatives(model, q, still, still)[0] * S
     left = np.abs(W.T @ (force - push)).max(initial=0.0)
     most = max(np.abs(x).max(initial=0.0) for x in (force, push, stiff))

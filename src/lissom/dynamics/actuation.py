@@ -9,6 +9,12 @@ depends on its length; that of any other tendon is its input:
     T = max(0, k (L − L₀ + u))   of an elastic tendon,   T = u of another                                 (3)
     ∂(B T)/∂u = B where a tendon is not elastic, k B where an elastic one is taut, 0 where it is slack       (4)
 
+The force of users' forces that depend on inputs w, W(t, g, η, w) at frames with the body Jacobians J, is
+
+    τ = Σ Jᵀ W,   ∂τ/∂w = Σ Jᵀ ∂W/∂w                                                                     (8)
+
+and B of those that are linear in their inputs is its derivative.
+
 Lengths of tendons and volumes of chambers, taken as outputs y with the sign of B, have the second derivative
 
     ÿ = Bᵀ a + Ḃᵀ v,   (Ḃᵀ v)_c = −L̈_c at a = 0                                                           (5)
@@ -29,14 +35,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import warp as wp
 
 from lissom.dynamics.configuration import checked_configuration
-from lissom.dynamics.kinematics import forward_kinematics
-from lissom.errors import AccuracyWarning, ShapeError, check_kept
+from lissom.dynamics.kinematics import forward_kinematics, jacobians_at, poses_at
+from lissom.errors import AccuracyWarning, ModelError, ShapeError, check_kept
 from lissom.forces.contact import SHORT
 from lissom.forces.path_springs import path_spring_length
 from lissom.forces.tendons import (
@@ -54,11 +61,12 @@ from lissom.launch.buffers import Buffers
 from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
 from lissom.launch.prepare import TableOptions
-from lissom.launch.workspace import Workspace, filled_workspace, leading, require_finite_rows, stack
+from lissom.launch.workspace import Workspace, filled_workspace, flat, leading, require_finite_rows, stack
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.model_batch import Differs
+from lissom.model.points import on_node
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import traversal
 from lissom.passes.features import may_have_couplings, may_have_straight_tendons
@@ -69,6 +77,8 @@ from lissom.passes.traversal import place_bases, project
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from lissom.dynamics.loads import Times
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -159,19 +169,90 @@ def run_actuation(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
     return w, lead
 
 
-def channel_forces(model: Model, w: Workspace, lead: tuple[int, ...]) -> np.ndarray:
-    """Generalised force per unit of each channel, shape (..., n_channels, nv), from a workspace with q and `B`.
+@final
+@dataclass(frozen=True)
+class DrivenState:
+    """States (n, ...) for users' forces and actuators whose force is no product B(q) u: q, v, sizes of channels (n,
+    n_channels), and times (n,)."""
+
+    q: np.ndarray
+    v: np.ndarray
+    size: np.ndarray
+    t: np.ndarray
+
+
+def driven_state(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times) -> DrivenState:
+    """The DrivenState of states (..., n) with inputs u."""
+    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], u.shape[:-1], np.shape(t))
+    q, v, u = (flat(x, lead) for x in (q, v, u))
+    size = np.einsum("...ck,...k->...c", model.by_row(lambda one: one.channels.gain, len(u)), u)
+    return DrivenState(q, v, size, np.broadcast_to(t, lead).ravel())
+
+
+def needs_state(model: Model) -> bool:
+    """Whether the force of an input depends on the velocity, the time or other inputs, or may do so."""
+    return len(model.forces.driven) > 0 or model.nonlinear_input is not None
+
+
+def driven_forces(model: Model, state: DrivenState) -> tuple[np.ndarray, np.ndarray]:
+    """τ (n, nv) of users' forces that depend on inputs, and their derivative by the sizes of channels (n, n_channels,
+    nv), by (8).
+
+    Raises:
+        ShapeError: a force is not finite.
+    """
+    q = state.q
+    first, names, n = model.of_row(0, 1).forces.driven, model.channels.names, len(q)
+    tau, slopes = np.zeros((n, model.nv)), np.zeros((n, len(names), model.nv))
+    every = np.concatenate([force.node for force in first])
+    places = replace(on_node(-1, np.eye(4), len(every), single=False), node=every)
+    poses = poses_at(model, q, places)
+    J, _ = jacobians_at(model, q, state.v, places)
+    eta = np.einsum("nkrj,nj->nkr", J, state.v)
+    stop = np.cumsum([0] + [len(force.node) for force in first])
+    for k, force in enumerate(first):
+        columns = [names.index(name) for name in force.inputs]
+        weights = np.broadcast_to(model.by_row(lambda one, k=k: one.forces.driven[k].weight, n), (n, len(force.node)))
+        for j in range(len(force.node)):
+            at = int(stop[k]) + j
+            W, by_input = force.function.values(state.t, poses[:, at], eta[:, at], state.size[:, columns])
+            if not (np.isfinite(W).all() and np.isfinite(by_input).all()):
+                raise ShapeError(f"force {force.name!r}: expected finite values, got NaN or infinity")
+            along = weights[:, j, None, None] * J[:, at]
+            tau += np.einsum("nrj,nr->nj", along, W)
+            slopes[:, columns] += np.einsum("nrj,nrc->ncj", along, by_input)
+    return tau, slopes
+
+
+def channel_forces(model: Model, w: Workspace, lead: tuple[int, ...], driven: DrivenState | None = None) -> np.ndarray:
+    """Generalised force per unit of each channel, shape (..., n_channels, nv), from a workspace with q and `B`; the
+    derivative by the channel for users' forces and actuators, at the state `driven`.
 
     Raises:
         ShapeError: the force of a user's actuator is not finite.
+        ModelError: without `driven`, the force of an input is not linear.
     """
     B = w.result("B", lead, len(model.channels.names), model.nv)
+    if driven is None and needs_state(model):
+        require_linear_forces(model)
+        driven = driven_state(model, w.host["q"], np.zeros(model.nv), np.zeros(model.nu), 0.0)
+    if len(model.forces.driven) and driven is not None:
+        B += driven_forces(model, driven)[1].reshape(B.shape)
     for actuator, c, made in model.inputs.native:
-        rows = np.array([made.matrix(q).T for q in w.host["q"]])
+        none = np.zeros((len(w.host["q"]), actuator.size))
+        rows = made.matrix(w.host["q"], none if driven is None else driven.size[:, c : c + actuator.size])
+        rows = np.swapaxes(rows, 1, 2)
         if not np.isfinite(rows).all():
             raise ShapeError(f"actuator {actuator.name!r}: expected finite values, got NaN or infinity")
         B[..., c : c + actuator.size, :] = rows.reshape(*lead, actuator.size, model.nv)
     return B
+
+
+def require_linear_forces(model: Model) -> None:
+    """Raise ModelError if there is no actuation matrix, because the force of an input is no linear function."""
+    if model.nonlinear_input is not None:
+        rule = "must be linear in its inputs, and depend on neither time nor twist, where an actuation matrix is needed"
+        raise ModelError(f"{model.nonlinear_input}: {rule}")
 
 
 def custom_actuation(model: Model, q: np.ndarray) -> np.ndarray:
@@ -243,7 +324,8 @@ def actuation_matrix(model: Model, q: ArrayLike) -> np.ndarray:
         B, shape (..., nv, nu): generalised force per unit input [per N of tension, Pa of pressure, N·m of torque]. For
         an elastic tendon it is the force of a metre pulled in while the tendon is taut, −k (∂L/∂q)ᵀ.
     Raises:
-        ShapeError: the argument, the expected and the received shape.
+        ShapeError: the argument, the expected and the received shape. ModelError: a user's force or actuator is not
+            linear in its inputs, or depends on time or twist besides.
     Accuracy: exactly −(∂L/∂q)ᵀ of path_lengths, times k for elastic tendons.
     Source: SoRoSim 2022 eq. (29); Mathew 2025 (D60)-(D62), with the opposite sign of u.
     """
@@ -252,10 +334,11 @@ def actuation_matrix(model: Model, q: ArrayLike) -> np.ndarray:
     return weighted_actuation(model, q, size)
 
 
-def weighted_actuation(model: Model, q: Any, size: np.ndarray) -> np.ndarray:
-    """B(q), shape (..., nv, nu), with the force of each channel multiplied by `size` (..., n_channels)."""
+def weighted_actuation(model: Model, q: Any, size: np.ndarray, driven: DrivenState | None = None) -> np.ndarray:
+    """B(q), shape (..., nv, nu), with the force of each channel multiplied by `size` (..., n_channels), and derivatives
+    of users' forces at the state `driven`; without it, these must be linear in their inputs."""
     w, lead = run_actuation(model, q)
-    channels = channel_forces(model, w, lead) * size[..., None]
+    channels = channel_forces(model, w, lead, driven) * size[..., None]
     B = np.swapaxes(channels, -1, -2) @ model.channels.gain + model.inputs.joint_gain
     if model.inputs.custom:
         own = [custom_actuation(model, row.copy()) for row in w.host["q"]]
@@ -312,26 +395,41 @@ def tendon_tensions(model: Model, q: ArrayLike, u: ArrayLike | None = None) -> n
     return channel_sizes(model, q, u)[..., model.channels.is_tendon]
 
 
-def input_force(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Generalised force of all inputs, B T of (4), at states q (n, nq), u (n, nu); shape (n, nv)."""
-    if not len(model.spools.channel):
+def input_force(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times) -> np.ndarray:
+    """Generalised force of all inputs, B T of (4) and (8), at states q (n, nq), v (n, nv), u (n, nu); shape (n, nv)."""
+    is_driven = needs_state(model)
+    if not len(model.spools.channel) and not is_driven:
         return np.einsum("nij,nj->ni", actuation_matrix(model, q), u)
     w, lead = run_actuation(model, q)
-    B = channel_forces(model, w, lead)
-    force = np.einsum("nci,nc->ni", B, channel_sizes(model, q, u)) + u @ model.inputs.joint_gain.T
+    driven, force = driven_state(model, q, v, u, t) if is_driven else None, u @ model.inputs.joint_gain.T
+    B, size = channel_forces(model, w, lead, driven), channel_sizes(model, q, u)
+    if driven is not None:
+        for actuator, c, made in model.inputs.native:
+            force += made.force(q, driven.size[:, c : c + actuator.size])
+            B[:, c : c + actuator.size] = 0.0
+        if len(model.forces.driven):
+            tau, slopes = driven_forces(model, driven)
+            force, B = force + tau, B - slopes
+    force += np.einsum("nci,nc->ni", B, size)
     if model.inputs.custom:
         force += np.array([custom_actuation(model, row) @ given for row, given in zip(q, u)])
     return force
 
 
-def input_response(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Derivative of the generalised force with respect to the inputs, (4), shape (..., nv, nu)."""
-    if not len(model.spools.channel):
+def input_response(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times) -> np.ndarray:
+    """Derivative of the generalised force with respect to the inputs, (4) and (8), shape (..., nv, nu)."""
+    driven, is_driven = None, needs_state(model)
+    if not len(model.spools.channel) and not is_driven:
         return actuation_matrix(model, q)
-    taut = _elongation(model, q, u) > -SLACK_TOLERANCE * model.spools.slack
-    size = np.ones((*taut.shape[:-1], len(model.channels.names)))
-    size[..., model.spools.channel] = taut * model.spools.stiffness
-    return weighted_actuation(model, q, size)
+    if is_driven:
+        driven = driven_state(model, q, v, u, t)
+        q = driven.q.reshape(*np.broadcast_shapes(q.shape[:-1], v.shape[:-1], u.shape[:-1], np.shape(t)), model.nq)
+    size = np.ones(len(model.channels.names))
+    if len(model.spools.channel):
+        taut = _elongation(model, q, u) > -SLACK_TOLERANCE * model.spools.slack
+        size = np.ones((*taut.shape[:-1], len(size)))
+        size[..., model.spools.channel] = taut * model.spools.stiffness
+    return weighted_actuation(model, q, size, driven)
 
 
 @wp.func
@@ -444,7 +542,8 @@ def length_acceleration(t: Tables, s: Scratch, i: int, c: int, q: Rows, v: Rows,
 def has_length_accelerations(model: Model) -> bool:
     """Whether all inputs except motors act on lengths and volumes with a known L̈."""
     others = any(model.channels.gain[c].any() for c in (*model.spools.channel, *model.wrenches.channel))
-    return not (others or model.pulls.presses.any() or model.inputs.custom or model.inputs.native)
+    by_functions = model.inputs.custom or model.inputs.native or model.forces.driven
+    return not (others or model.pulls.presses.any() or by_functions)
 
 
 @over_models()

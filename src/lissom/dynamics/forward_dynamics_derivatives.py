@@ -65,7 +65,8 @@ def forward_dynamics_derivatives(
         q, v, a, u = (each[name][part] for name in ("q", "v", "a", "u"))
         dq[part], dv[part], M[part], _ = residual_derivatives(model, q, v, a, u, t)
     dq, dv, M = (x.reshape(*lead, model.nv, model.nv) for x in (dq, dv, M))
-    B = np.broadcast_to(input_response(model, rows["q"], rows["u"]), (*lead, model.nv, model.nu))
+    B = input_response(model, rows["q"], rows["v"], rows["u"], t)
+    B = np.broadcast_to(B, (*lead, model.nv, model.nu))
     given = model.prescribed.dof
     if len(given):
         B = B.copy()
@@ -85,7 +86,7 @@ def _with_loops(
     for part in _parts(model, n):
         q, v, u, a = (each[name][part] for name in ("q", "v", "u", "a"))
         force = run_forward_dynamics(model, q, v, u, t).host["force"].copy()
-        B = np.broadcast_to(input_response(model, q, u), (len(q), nv, nu)).copy()
+        B = np.broadcast_to(input_response(model, q, v, u, t), (len(q), nv, nu)).copy()
         B[:, model.prescribed.dof] = 0.0
         dq, dv, M, w = residual_derivatives(model, q, v, a, u, t, 1.0, force)
         loops = zip(*(row_results(model, w, name, (len(q),)) for name in _ROWS))

@@ -211,6 +211,10 @@ def _section_wrenches(model: Model, x: _States, frames: Places, beyond: np.ndarr
             nodes. partial: additional weights of their distributed wrenches, (n_frames, n_dynamic).
     """
     out = np.zeros((len(x.q), len(frames.node), 6))
+    for force in model.forces.driven:
+        if force.is_spread and partial[:, force.node].any():
+            rule = "acts all along the rod and depends on inputs, so that wrenches are known at s = 0 only"
+            raise ModelError(f"force {force.name!r}: {rule}")
     for part in row_slices(len(x.q)) if model.n_dynamic else ():
         where = forward_kinematics(model, x.q[part])[:, : model.n_dynamic, :3, 3]
         w = run_residual(model, x.q[part], x.v[part], x.a[part], x.u[part], x.time(part), 1.0, x.force[part])

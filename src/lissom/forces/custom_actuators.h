@@ -1,7 +1,7 @@
 // Calls of users' actuators (tracing/native) by their addresses in the tables of their term. They exist on the CPU only.
 
-// Call function `which` of actuator e with q and its inputs, sizes of channels: 0 writes B w to s.channel.row, 1 writes
-// ∂(B w)/∂q behind the first nv numbers of this row.
+// Call function `which` of actuator e with q and its inputs w, sizes of channels: 0 writes τ to s.channel.row, 1 writes
+// ∂τ/∂q and 2 ∂τ/∂w behind the first nv numbers of this row.
 LISSOM_INLINE void call_actuator(
     const Tables& t, const Scratch& s, int place, int e, int which, int i, array<double> q
 ) {
@@ -11,7 +11,7 @@ LISSOM_INLINE void call_actuator(
     Function function;
     __builtin_memcpy(&function, entry + 2 + 2 * which, sizeof(function));
     const double* in[] = {row(q, i), row(s.channel.size, i) + entry[0]};
-    double* out[] = {row(s.channel.row, i) + which * t.nv};
+    double* out[] = {row(s.channel.row, i) + (which == 0 ? 0 : t.nv)};
     function(in, out);
 #endif
 }

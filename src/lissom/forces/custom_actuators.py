@@ -1,8 +1,9 @@
-"""Actuators B(q) of users as native code, as a term inside kernels.
+"""Actuators of users as native code, as a term inside kernels.
 
-Each input w of such an actuator is the size of a channel. Its generalised force and the derivative of that are
+Each input w of such an actuator is the size of a channel. Its generalised force, B(q) w if it is linear, and the
+derivatives of that are
 
-    τ = B(q) w,   ∂τ/∂q = ∂(B w)/∂q T(move)                                                               (1)
+    τ(q, w),   ∂τ/∂q T(move),   ∂τ/∂w                                                                     (1)
 
 The functions (robot/traced_functions) are called by addresses in the table of the term, so that one kernel serves all
 of them. Row e of the table of integers holds the first channel of actuator e, the number of its channels, and the
@@ -34,7 +35,8 @@ native = native_functions("forces/custom_actuators.h")
 
 @wp.func_native(native("call_actuator"))
 def call_actuator(t: Tables, s: Scratch, place: int, e: int, which: int, i: int, q: Matrix):
-    """Write B w of actuator e to s.channel.row (which = 0), or ∂(B w)/∂q behind the first nv numbers of the row (1)."""
+    """Write τ of actuator e to s.channel.row if `which` is 0. Behind the first nv numbers of the row write ∂τ/∂q if it
+    is 1, and ∂τ/∂w if it is 2, row by row."""
     ...
 
 
@@ -69,10 +71,10 @@ def _bound(place: Any) -> dict[str, Any]:
 
 
 def _tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.zeros((len(model.inputs.native), 6), dtype=np.int32)
+    rows = np.zeros((len(model.inputs.native), 8), dtype=np.int32)
     for row, (_, channel, made) in zip(rows, model.inputs.native):
         row[:2] = channel, made.shape[1]
-        row[2:] = np.array(made.functions.address[:2], dtype=np.uint64).view(np.int32)
+        row[2:] = np.array(made.functions.address, dtype=np.uint64).view(np.int32)
     return rows, np.zeros((len(rows), 0))
 
 

@@ -21,6 +21,7 @@ from lissom.forces import (
     body_elasticity,
     contact,
     custom_actuators,
+    driven_forces,
     elasticity,
     fluid,
     green_strains,
@@ -52,13 +53,14 @@ TERMS = (
     tendons.PULL_TERM,  # after the channels, which compute the tensions
     springs.COUPLING_TERM,
     custom_actuators.TERM,
+    driven_forces.TERM,
 )
 
 
 class Acting(NamedTuple):
     """The functions of `term`, each composed of all terms of a model; force, stiffen and change take `acting` before
-    their output. kinds: the rare features of the model, which are compiler options. custom: place of the
-    term of users' actuators; −1 without it."""
+    their output. kinds: the rare features of the model, which are compiler options. custom, driven: places of the
+    terms of users' actuators and of users' forces that depend on inputs; −1 without them."""
 
     add: Any
     respond: Any
@@ -69,6 +71,7 @@ class Acting(NamedTuple):
     renew: Any
     kinds: tuple[str, ...]
     custom: int
+    driven: int
 
 
 def acting_on(model: Model) -> Acting:
@@ -115,8 +118,9 @@ def _composed(present: tuple[tuple[int, tuple[Any, ...]], ...], kinds: tuple[str
         for name, (_, both) in kinds_of_function.items():
             if getattr(term, name) is not None:
                 found[name] = both(found[name], getattr(term, name), wp.constant(wp.int32(term.flag)))
-    custom = [k for k, _ in present if TERMS[k] is custom_actuators.TERM]
-    return Acting(**found, kinds=kinds, custom=custom[0] if custom else -1)
+    places = {TERMS[k].name: k for k, _ in present}
+    custom, driven = (places.get(term.name, -1) for term in (custom_actuators.TERM, driven_forces.TERM))
+    return Acting(**found, kinds=kinds, custom=custom, driven=driven)
 
 
 def _bound(k: int, users: tuple[Any, ...]) -> Term:
@@ -146,6 +150,7 @@ def write_tables_with_terms(model: Model, changed: Model) -> bool:
         return False
     groups = "springs", "deforming", "joint_couplings", "inputs"
     same = all(getattr(model, name) is getattr(changed, name) for name in groups)
+    same = same and model.forces.driven is changed.forces.driven
     is_new = not same or model.links.joint is not changed.links.joint
     tables_with_terms(model)
     found = [(k, term.tables(changed)) for k, term in enumerate(TERMS) if is_new and term.tables is not None]

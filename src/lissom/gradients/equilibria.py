@@ -153,7 +153,7 @@ def _linear_systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarra
             at, row = np.nonzero(dependent)
             matrix[part][at, nv + row, nv + row] = 1.0
     if model.nu:
-        B[:, :nv] = input_response(model, s.q, s.u)
+        B[:, :nv] = input_response(model, s.q, s.v, s.u, s.t)
     B[:, model.prescribed.dof] = 0.0
     return matrix, B
 

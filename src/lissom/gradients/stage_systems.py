@@ -185,7 +185,7 @@ def _fill_window(
         for name, change in zip(("dq", "dv"), found):
             workspace.host[name].reshape(n * each, -1, width)[..., : model.nv] += change
     if law is not None:
-        B = input_response(model, arrays["q"], arrays["u"])
+        B = input_response(model, arrays["q"], arrays["v"], arrays["u"], of_window(states.t))
         for name, slope in zip(("dq", "dv"), law.derivatives_over(of_window(states.t), arrays["q"], arrays["v"])):
             workspace.host[name].reshape(n * each, -1, width)[..., : model.nv] -= B @ slope
     if len(prescribed):
@@ -244,6 +244,6 @@ def input_columns(model: Model, states: StageStates) -> np.ndarray:
     if not model.nu:
         return out
     for part in _launches(model, len(states.t)):
-        out[part] = input_response(model, states.q[part], states.u[part])
+        out[part] = input_response(model, states.q[part], states.v[part], states.u[part], states.t[part])
     out[:, model.prescribed.dof] = 0.0
     return out

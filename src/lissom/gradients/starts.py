@@ -93,7 +93,7 @@ def start_derivatives(
     K, D, M, workspace = residual_derivatives(model, q, v, a, u, np.full(n, t), 1.0, force, anchors=anchors)
     B = np.zeros((n, nv + m, model.nu))
     if model.nu:
-        B[:, :nv] = input_response(model, q, u)
+        B[:, :nv] = input_response(model, q, v, u, t)
     B[:, prescribed] = 0.0
     if law is not None:
         by_q, by_v = law.derivatives_over(np.full(n, t), q, v)

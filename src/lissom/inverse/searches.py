@@ -475,7 +475,7 @@ def response(model: Model, q: np.ndarray, u: np.ndarray, force: np.ndarray, t: f
         each = (response(model, q[k : k + 1], u[k : k + 1], force[k : k + 1], t) for k in range(len(q)))
         return np.concatenate(list(each))
     K = residual_derivatives(model, q, zero, np.zeros_like(zero), u, t, 1.0, force)[0]
-    B = input_response(model, q, u)
+    B = input_response(model, q, zero, u, t)
     B[:, model.prescribed.dof] = 0.0
     scale = model.dofs.scale
     K, B = scale[:, None] * K * scale, scale[:, None] * B

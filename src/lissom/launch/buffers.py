@@ -74,10 +74,14 @@ def state_of_none(state: Any, device: str) -> Any:
 
 
 def _channel_state(model: Model, batch: int) -> ChannelState:
-    """Buffers of the lengths pulled in by channels, and of rows of elastic tendons and of users' actuators."""
+    """Buffers of the lengths pulled in by channels, of rows of elastic tendons and of users' actuators, and of inputs
+    and derivatives of users' forces."""
     n, is_native, state = model.nv, len(model.inputs.native) > 0, ChannelState()
     row = n if len(model.spools.channel) or is_native else 0
-    sizes = {"size": len(model.channels.names), "row": row + n * n * is_native, "moved_row": row}
+    own = [len(force.inputs) for force in model.of_row(0, 1).forces.driven]
+    of_forces = max((k + max(72, 6 * k) for k in own), default=0)
+    of_actuators = max((row + n * max(n, made.shape[1]) for _, _, made in model.of_row(0, 1).inputs.native), default=0)
+    sizes = {"size": len(model.channels.names), "row": max(row, of_actuators, of_forces), "moved_row": row}
     for name, size in sizes.items():
         setattr(state, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
     return state

@@ -1,7 +1,7 @@
 """Tables of tendons, chambers, motors, wrenches, actuators in deformable bodies, and the inputs that drive them.
 
 A tendon and a chamber have one channel. A wrench input, and an actuator of a user with native code, have one for each
-of their inputs.
+of their inputs. So has each input of users' forces, behind those of the actuators.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from lissom.robot.actuators import (
     offset_slope,
 )
 from lissom.robot.functions import profile
+from lissom.robot.loads import Force
 from lissom.robot.poses import captured
 from lissom.robot.robot import Robot
 from lissom.robot.traced_functions import NativeActuation, TracedFunction
@@ -182,9 +183,11 @@ class ActuationBuilder:
         if len(courses) > _MOST_COURSES:
             courses.clear()
         owners = [a for a in robot.actuators.values() if isinstance(a, _WITH_CHANNELS) or is_traced(a)]
-        self.owners = [actuator for actuator in owners for _ in range(robot.input_size(actuator))]
+        self.owners: list[Any] = [actuator for actuator in owners for _ in range(robot.input_size(actuator))]
         self.names = [actuator.name for actuator in self.owners]
         self.first = _first_of(self.names)
+        self.names += robot.inputs_of_forces()
+        self.owners += robot.inputs_of_forces().values()
         self.rows: dict[tuple[str, float], list[tuple[int, float, np.ndarray, np.ndarray, bool]]] = {}
         self.segments: list[tuple[int, Piece]] = []
         self.pulls: list[tuple[int, PlacedDeformableBody, PathBody | BodyChamber | SurfacePressure]] = []
@@ -338,10 +341,12 @@ class ActuationBuilder:
         for name, actuator in self.robot.actuators.items():
             if is_traced(actuator):
                 function, size = actuator.function, actuator.size
-                key = function.function, captured(function.function), size
+                key = function.function, captured(function.function), size, actuator.linear
                 if key not in self.traced:
                     where = f"actuator {name!r}: function"
-                    self.traced[key] = function.actuation(where, tree.q_start[-1], size, tree.dof_q, poses)
+                    self.traced[key] = function.actuation(
+                        where, tree.q_start[-1], size, tree.dof_q, poses, linear=actuator.linear
+                    )
                 found.append((actuator, self.first[name], self.traced[key]))
         return tuple(found)
 
@@ -354,11 +359,11 @@ def is_traced(actuator: Actuator) -> TypeGuard[CustomActuator]:
     return isinstance(actuator, CustomActuator) and isinstance(actuator.function, TracedFunction)
 
 
-def _unit_of(actuator: Actuator) -> str:
-    """Quantity and unit of the input of a tendon, a chamber or a user's actuator."""
+def _unit_of(actuator: Actuator | Force) -> str:
+    """Quantity and unit of the input of a tendon, a chamber, or a user's actuator or force."""
     if isinstance(actuator, Tendon):
         return "length pulled in [m]" if actuator.is_elastic else "tension [N]"
-    return "input" if isinstance(actuator, CustomActuator) else "pressure [Pa]"
+    return "input" if isinstance(actuator, CustomActuator | Force) else "pressure [Pa]"
 
 
 def _path_rows(
@@ -484,7 +489,11 @@ def _inputs(robot: Robot, first_channel: dict[str, int], channels: int, tree: Tr
             first = len(names)
             names += [name] if size == 1 else [f"{name}[{k}]" for k in range(size)]
             columns[name] = [(first + k, 1.0) for k in range(size)]
+    of_forces, first = list(robot.inputs_of_forces()), len(names)
+    names += of_forces
     channel_gain, joint_gain = np.zeros((channels, len(names))), np.zeros((tree.nv, len(names)))
+    for k in range(len(of_forces)):  # their channels are the last
+        channel_gain[channels - len(of_forces) + k, first + k] = 1.0
     custom = []
     for name, actuator in robot.actuators.items():
         if isinstance(actuator, JointActuator):

@@ -115,7 +115,7 @@ class Assembly:
     def attach_surroundings(self) -> None:
         """Place contacts and users' forces."""
         masses = dict(zip(self.tree.names, self.tree.mass.tolist()))
-        self.world = SurroundingsBuilder(self.robot, self.bodies, masses)
+        self.world = SurroundingsBuilder(self.robot, self.bodies, masses, self.traced)
 
     def attach_springs(self) -> None:
         """Place the ends of springs."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, final
 from weakref import finalize
 
@@ -174,8 +175,24 @@ class Model:
     @cached_property
     def has_surroundings(self) -> bool:
         """Whether contacts, the fluid, users' forces or springs between points act on the robot."""
-        own = self.contacts.pair, self.fluid.node, self.fluid.tail_node, self.forces.node, self.springs
+        own = (
+            self.contacts.pair,
+            self.fluid.node,
+            self.fluid.tail_node,
+            self.forces.node,
+            self.forces.driven,
+            self.springs,
+        )
         return any(len(rows) > 0 for rows in own)
+
+    @cached_property
+    def nonlinear_input(self) -> str | None:
+        """The title of an actuator or a force of a user that is no linear function of its inputs at a configuration;
+        None without one."""
+        one = self.of_row(0, 1)
+        actuators = (f"actuator {actuator.name!r}" for actuator, _, made in one.inputs.native if not made.is_linear)
+        forces = (f"force {force.name!r}" for force in one.forces.driven if not force.function.is_linear)
+        return next(chain(actuators, forces), None)
 
     @cached_property
     def only_touches(self) -> bool:
@@ -345,9 +362,15 @@ class Model:
         Args:
             device: name of the device, such as "cuda:0". Arguments and results of functions stay NumPy arrays.
         Raises:
-            ModelError: this machine has no such device.
+            ModelError: this machine has no such device, or a force depends on inputs, or an actuator is not linear in
+                them, which needs the CPU.
         """
         check_device(device)
+        titles = [f"force {force.name!r}" for force in self.forces.driven]
+        if self.nonlinear_input is not None:
+            titles.append(self.nonlinear_input)
+        if titles and device != "cpu":
+            raise ModelError(f"{titles[0]}: its dependence on inputs needs a model on the CPU (got {device!r})")
         own = {name: getattr(self, name).on(device) for name in ("maps", "deforming", "pulls")}
         return replace(self, device=device, cache={}, inputs=self.inputs.on(device, self.channels.gain), **own)
 

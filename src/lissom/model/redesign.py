@@ -111,6 +111,8 @@ class Redesign:
         assembly.robot = assembly.tree.robot = robot
         assembly.tree.warns = False  # the first build has shown its warnings
         changed = {kind for kind in PARTS if not same_parts(getattr(before, kind), getattr(robot, kind))}
+        if tuple(before.inputs_of_forces()) != tuple(robot.inputs_of_forces()):
+            raise _OtherStructure
         groups["gravity"] = np.array(robot.gravity, dtype=np.float64)
         if changed <= {"links"} and _take_sections(assembly, before):
             return groups | self._section_groups(assembly, before)

@@ -53,10 +53,11 @@ from lissom.robot.expression_programs import jet, programs_of
 from lissom.robot.fluid import Fluid
 from lissom.robot.functions import is_compiled
 from lissom.robot.materials import Material
+from lissom.robot.poses import captured
 from lissom.robot.robot import Robot
 from lissom.robot.sampled_shapes import GRIDDED, SampledShape
 from lissom.robot.shapes import Shape, ShapeKind, reach_of
-from lissom.robot.traced_functions import TracedFunction
+from lissom.robot.traced_functions import NativeForce, TracedFunction
 
 _RATE_STEP = 1e-5  # step of the difference for the rate of a current that is a function of time [s]
 _NEIGHBOURS = 1.2  # balls of a link, or of a link and its parent, closer than this times their radii never touch
@@ -232,6 +233,24 @@ class FluidNodes:
 
 @final
 @dataclass(frozen=True, eq=False)
+class DrivenForce:
+    """A force of a user that depends on inputs.
+
+    Fields:
+        name. function: the wrench as native code. inputs: the names of its channels.
+        node, weight: of each frame on which it acts, (n,). is_spread: whether it is a force per metre along a rod.
+    """
+
+    name: str
+    function: NativeForce
+    inputs: tuple[str, ...]
+    node: np.ndarray
+    weight: np.ndarray
+    is_spread: bool
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class UserForces:
     """Forces that are functions of a user: compiled ones, and those that stay in Python."""
 
@@ -243,6 +262,7 @@ class UserForces:
     compiled: tuple[Any, ...]  # the functions
     called: tuple[Any, ...]  # (name, function, node, placement, weight) of forces that stay in Python
     called_is_spread: np.ndarray
+    driven: tuple[DrivenForce, ...]  # those that depend on inputs
 
 
 @final
@@ -271,8 +291,10 @@ class Springs:
 class SurroundingsBuilder:
     """Collects contacts and forces during the build; `tables` freezes them once the nodes have numbers."""
 
-    def __init__(self, robot: Robot, bodies: dict[str, PlacedBody], masses: Mapping[str, float]) -> None:
-        self.robot, self.bodies, self.masses = robot, bodies, masses
+    def __init__(
+        self, robot: Robot, bodies: dict[str, PlacedBody], masses: Mapping[str, float], traced: dict[Any, Any]
+    ) -> None:
+        self.robot, self.bodies, self.masses, self.traced = robot, bodies, masses, traced
         self.names: list[str] = []
         self.balls: list[Ball] = []
         self.obstacles: list[Obstacle] = []
@@ -285,6 +307,7 @@ class SurroundingsBuilder:
         self.compiled: list[Any] = []
         self.called: list[tuple[str, Any, Node | None, np.ndarray, float]] = []
         self.called_is_spread: list[bool] = []
+        self.driven: list[tuple[Any, NativeForce, list[tuple[Node | None, float]], bool]] = []
         for contact in robot.contacts.values():
             for one in _with_shapes(robot, contact):
                 self._add_contact(one)
@@ -298,13 +321,15 @@ class SurroundingsBuilder:
         """Whether forces depend on time: the current varies, or there are users' forces, except for traced ones that do
         not take the time."""
         fluid = self.robot.fluid
-        takes_time = any(getattr(function, "takes_time", True) for function in self.compiled)
+        functions = [*self.compiled, *(function for _, function, *_ in self.driven)]
+        takes_time = any(getattr(function, "takes_time", True) for function in functions)
         return takes_time or bool(self.called) or (fluid is not None and callable(fluid.current))
 
     def pulled(self) -> list[Node | None]:
         """Nodes with contacts or forces."""
         touched = [ball.node for ball in self.balls] + [obstacle.node for obstacle in self.obstacles]
-        return touched + [force[0] for force in self.forces] + [call[2] for call in self.called]
+        driven = [node for *_, places, _ in self.driven for node, _ in places]
+        return touched + [force[0] for force in self.forces] + [call[2] for call in self.called] + driven
 
     def _add_contact(self, contact: Contact) -> None:
         where = f"contact {contact.name!r}"
@@ -469,19 +494,32 @@ class SurroundingsBuilder:
 
     def _add_force(self, force: Any) -> None:
         where, function = f"force {force.name!r}", force.function
-        if isinstance(function, TracedFunction):
+        if isinstance(function, TracedFunction) and not force.inputs:
             function = function.force(f"{where}: function")
         stations = self.bodies[force.link].stations() if force.s is None else []
-        spread = bool(stations)
+        spread, driven = bool(stations), []
         for at, weight in stations or [(1.0 if force.s is None else force.s, 1.0)]:
             node, G = anchor(self.bodies, force.link, at)
             s = self.bodies[force.link].along(at)
-            if is_compiled(function):
+            if is_compiled(function) or force.inputs:
                 checks.require(bool((np.eye(4) == G).all()), where, "a compiled force needs a node of its own", force.s)
+            if force.inputs:
+                driven.append((node, weight))
+            elif is_compiled(function):
                 self.forces.append((node, self._number(function), weight, s, spread))
             else:
                 self.called.append((force.name, function, node, G, weight))
                 self.called_is_spread.append(spread)
+        if driven:
+            self.driven.append((force, self._native(force, f"{where}: function"), driven, spread))
+
+    def _native(self, force: Any, where: str) -> NativeForce:
+        """The function of a force with inputs as native code."""
+        function = force.function
+        key = "force", function.function, captured(function.function), len(force.inputs)
+        if key not in self.traced:
+            self.traced[key] = function.driven_force(where, len(force.inputs))
+        return self.traced[key]
 
     def _number(self, function: Any) -> int:
         """The number of a compiled function; forces of the same function share it."""
@@ -560,6 +598,17 @@ class SurroundingsBuilder:
             compiled=tuple(self.compiled),
             called=tuple((name, f, index_of(node), G, weight) for name, f, node, G, weight in self.called),
             called_is_spread=np.array(self.called_is_spread, dtype=bool),
+            driven=tuple(
+                DrivenForce(
+                    force.name,
+                    function,
+                    force.inputs,
+                    np.array([index_of(node) for node, _ in places], dtype=np.int32),
+                    np.array([weight for _, weight in places]),
+                    spread,
+                )
+                for force, function, places, spread in self.driven
+            ),
         )
         return contacts, fluid, forces
 

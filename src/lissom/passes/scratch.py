@@ -93,7 +93,8 @@ class MapState:
 class ChannelState:
     """Magnitudes of the channels, by (instance, channel): tensions, pressures and wrenches. The entry of an elastic
     tendon is the length pulled in until its tension replaces it. row, moved_row: b of one elastic tendon, or a row of
-    derivatives of a user's actuator, and T(move)ᵀ of it. Behind the row are these derivatives, row by row.
+    derivatives of a user's actuator, and T(move)ᵀ of it. Behind the row are these derivatives, row by row. A user's
+    force that depends on inputs writes these and its derivatives to `row`.
     """
 
     size: wp.array2d(dtype=wp.float64)

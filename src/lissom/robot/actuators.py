@@ -24,6 +24,7 @@ from lissom.robot.fields import (
 )
 from lissom.robot.functions import Tabulated, derivative, profile
 from lissom.robot.shapes import Shape, ShapeCylinder, ShapeKind, ShapeSphere
+from lissom.robot.traced_functions import TracedFunction
 
 
 def offset_function(value: Any, where: str) -> Callable[[float], np.ndarray]:
@@ -366,21 +367,27 @@ class WrenchInput(Actuator):
 @final
 @dataclass(frozen=True)
 class CustomActuator(Actuator):
-    """A user-defined generalised force: τ = B(q) u.
+    """A user-defined generalised force: τ = B(q) u, or any τ(q, u).
 
     Args:
         function: function of q (nq,) that returns B, shape (nv, size), or (nv,) for one input. An ls.TracedFunction is
             compiled with exact derivatives, and kernels call it; the numbers that it reads besides q are those at the
             build. Other functions are called at every state, and their derivatives are central differences.
         size: number of inputs.
+        linear: False: the function is an ls.TracedFunction of q and the inputs (size,) that returns τ (nv,).
     """
 
-    function: Callable[[np.ndarray], Any]
+    function: Callable[..., Any]
     size: int = 1
+    linear: bool = True
 
     def check(self, where: str) -> None:
         checks.require(callable(self.function), f"{where}: function", "must be a function of q", self.function)
         checks.integer(self.size, f"{where}: size", least=1, most=10_000)
+        checks.require(isinstance(self.linear, bool), f"{where}: linear", "must be true or false", self.linear)
+        traced = self.linear or isinstance(self.function, TracedFunction)
+        rule = "must be an ls.TracedFunction of q and inputs, since it is not linear"
+        checks.require(traced, f"{where}: function", rule, self.function)
 
 
 @final

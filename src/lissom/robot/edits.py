@@ -160,7 +160,7 @@ def remove_link(robot: Robot, name: str, with_children: bool) -> list[str]:
     _refuse_functions_of_q(robot, where, ", whose number changes; remove it first")
     gone = _branch(robot, name)
     left = {kind: {key: _without(part, gone, _OF_LINKS) for key, part in _others(robot, kind, gone)} for kind in PARTS}
-    _drop_inputs(left)
+    _drop_inputs(robot, left)
     removed = [_title("links", link) for link in robot.links if link in gone]
     removed += [_title(kind, key) for kind, parts in left.items() for key, part in parts.items() if part is None]
     if not with_children and len(removed) > 1:
@@ -193,10 +193,13 @@ def _branch(robot: Robot, name: str) -> set[str]:
     return found
 
 
-def _drop_inputs(parts: dict[str, dict[str, Any]]) -> None:
+def _drop_inputs(robot: Robot, parts: dict[str, dict[str, Any]]) -> None:
     """Remove the names of removed actuators and inputs from the other parts, which are given by kind and name."""
-    for removed in ("actuators", "couplings"):
+    kept = {name for force in parts["forces"].values() if force is not None for name in force.inputs}
+    for removed in ("actuators", "couplings", "forces"):
         gone = {name for name, part in parts[removed].items() if part is None}
+        if removed == "forces":
+            gone = set(robot.inputs_of_forces()) - kept
         for kind, items in parts.items():
             parts[kind] = {name: part and _without(part, gone, (ACTUATOR,)) for name, part in items.items()}
 
@@ -220,7 +223,7 @@ def lock(robot: Robot, name: str, q: Any) -> list[str]:
     for kind, parts in left.items():
         needed = [_title(kind, key) for key, part in parts.items() if part is None and kind not in _DRIVES]
         checks.require(not needed, where, "must not be locked while other parts need it; remove them first", needed)
-    _drop_inputs(left)
+    _drop_inputs(robot, left)
     placement = turned if link.placement is None else np.asarray(link.placement, dtype=np.float64) @ turned
     left["links"][name] = replace(link, joint=JointFixed(), placement=placement.tolist())
     removed = [_title(kind, key) for kind, parts in left.items() for key, part in parts.items() if part is None]
@@ -260,6 +263,9 @@ def attach(robot: Robot, other: Robot, parent: str | None, placement: Placement,
         rule = "must not be taken already; give another prefix"
         for name in copies:
             checks.require(name not in taken, f"{where} > {PARTS[kind].word} name", rule, name)
+    for force in new["forces"].values():
+        for name in force.inputs:
+            checks.require(name not in robot.inputs_of_forces(), f"{where} > input of forces", rule, name)
     for kind, parts in new.items():
         getattr(robot, kind).update(parts)
     robot.near_pairs = max(robot.near_pairs, other.near_pairs)

@@ -24,7 +24,7 @@ Numbers = Annotated[Any, NUMBERS]  # a number, or an array of numbers as nested 
 LinkName = Annotated[str, LINK]  # the name of a link
 LinkNames = Annotated[Any, LINKS]  # the name of a link, or a sequence of names, whose order has no meaning
 JointName = Annotated[str, JOINT]  # the name of a link whose joint is meant
-ActuatorName = Annotated[str, ACTUATOR]
+ActuatorName = Annotated[str, ACTUATOR]  # also the name of an input of forces
 # The name of a link, or None for the world, is Annotated[str | None, LINK_OR_WORLD, place, pose] with the names of the
 # fields that hold the place on the link and the pose, or the position, there.
 Place = Annotated[Any, PLACE]  # an abscissa; on a deformable body also a material point (3,) or the name of a place

@@ -11,8 +11,9 @@ import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.expression_programs import programs_of
-from lissom.robot.fields import FunctionOfT, LinkName, Numbers, Place, Placement
+from lissom.robot.fields import ActuatorName, FunctionOfT, LinkName, Numbers, Place, Placement
 from lissom.robot.functions import RowsOfTime, still
+from lissom.robot.traced_functions import TracedFunction
 
 
 @final
@@ -124,15 +125,29 @@ class Force:
             They return the wrench (moment; force) in the axes of the frame: [N·m, N], or per metre along a rod.
         s: point of action, an abscissa or a place on a deformable body. With None the force acts all along a rod, or at
             the frame of another body.
+        inputs: names of inputs on which the force depends, such as currents of coils. The function is then an
+            ls.TracedFunction of (t, g, eta, w) with the values w (n,) of these inputs, in any way, with exact
+            derivatives. Forces may share inputs, by their names. In u they follow those of the actuators, in the order
+            of their first use.
     """
 
     name: str
     link: LinkName
     function: Callable[..., Any]
     s: Place | None = None
+    inputs: tuple[ActuatorName, ...] = ()
 
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
         checks.require(callable(self.function), f"{where}: function", "must be a function", self.function)
         if self.s is not None:
             checks.place(self.s, f"{where}: s")
+        checks.require(isinstance(self.inputs, tuple), f"{where}: inputs", "must be a list of names", self.inputs)
+        for name in self.inputs:
+            checks.title(name, f"{where}: inputs")
+        rule = "must differ from each other"
+        checks.require(len(set(self.inputs)) == len(self.inputs), f"{where}: inputs", rule, self.inputs)
+        if self.inputs:
+            traced = isinstance(self.function, TracedFunction)
+            rule = "must be an ls.TracedFunction of (t, g, eta, w), since it has inputs"
+            checks.require(traced, f"{where}: function", rule, self.function)

@@ -305,9 +305,9 @@ class Robot:
         """Add a controlled wrench at a point of a link, such as a propeller or a thruster; see WrenchInput."""
         return self._add_actuator("wrench input", WrenchInput(name, link, s, directions, frame, position))
 
-    def add_custom_actuator(self, name: str, function: Any, *, size: int = 1) -> CustomActuator:
-        """Add a user-defined generalised actuation B(q); see CustomActuator."""
-        return self._add_actuator("custom actuator", CustomActuator(name, function, size))
+    def add_custom_actuator(self, name: str, function: Any, *, size: int = 1, linear: bool = True) -> CustomActuator:
+        """Add a user-defined generalised actuation B(q), or a force τ(q, u) if not `linear`; see CustomActuator."""
+        return self._add_actuator("custom actuator", CustomActuator(name, function, size, linear))
 
     def couple_inputs(self, name: str, gains: dict[str, float]) -> InputCoupling:
         """Drive several actuators by one input. In u it takes the place of the first of these actuators."""
@@ -581,10 +581,13 @@ class Robot:
         self.input_limits[name] = InputLimits(name, low, high)
         return self.input_limits[name]
 
-    def add_force(self, name: str, link: str, function: Any, *, s: Any = None) -> Force:
-        """Add a user-defined force that depends on the pose and the twist of a link; see Force."""
+    def add_force(
+        self, name: str, link: str, function: Any, *, s: Any = None, inputs: str | Sequence[str] = ()
+    ) -> Force:
+        """Add a user-defined force that depends on the pose and the twist of a link, and on inputs; see Force."""
         self._new_name(name, "force", self.forces)
-        self.forces[name] = Force(name, link, function, s)
+        names: Any = (inputs,) if isinstance(inputs, str) else tuple(inputs) if isinstance(inputs, list) else inputs
+        self.forces[name] = Force(name, link, function, s, names)
         return self.forces[name]
 
     def set_fluid(
@@ -725,6 +728,14 @@ class Robot:
             return actuator.columns(f"actuator {actuator.name!r}").shape[1]
         return actuator.size if isinstance(actuator, CustomActuator) else 1
 
+    def inputs_of_forces(self) -> dict[str, Force]:
+        """The names of the inputs of forces, in their order, each with the first force that has it."""
+        found: dict[str, Force] = {}
+        for force in self.forces.values():
+            for name in force.inputs:
+                found.setdefault(name, force)
+        return found
+
 
 def _from_parts(parts: dict[str, Any]) -> Robot:
     robot = Robot()
@@ -835,6 +846,10 @@ def _check_surroundings(robot: Robot) -> None:
         with checks.part(f"force {name!r}"):
             force.check(f"force {name!r}")
             _check_place(robot, force.link, 1.0 if force.s is None else force.s, f"force {name!r}")
+            for key in force.inputs:
+                rule = "must not be the name of an actuator or of a coupled input"
+                free = key not in robot.actuators and key not in robot.couplings
+                checks.require(free, f"force {name!r}: inputs", rule, key)
     if robot.fluid is not None:
         robot.fluid.check("fluid")
         for link, feels in robot.fluid.links.items():
@@ -995,9 +1010,9 @@ def state_values(robot: Robot, state: NamedState) -> tuple[dict[str, np.ndarray]
 def _size_of_input(robot: Robot, name: Any, where: str) -> int:
     """Number of values of an input, the name of an actuator or of a coupled input."""
     coupled = {actuator for coupling in robot.couplings.values() for actuator in coupling.gains}
-    known = {key: x for key, x in (robot.actuators | robot.couplings).items() if key not in coupled}
-    checks.named(name, known, where, "inputs")
-    return 1 if name in robot.couplings else robot.input_size(robot.actuators[name])
+    known: dict[str, Any] = {key: x for key, x in (robot.actuators | robot.couplings).items() if key not in coupled}
+    checks.named(name, known | robot.inputs_of_forces(), where, "inputs")
+    return robot.input_size(robot.actuators[name]) if name in robot.actuators else 1
 
 
 def limit_values(robot: Robot, limits: InputLimits) -> tuple[np.ndarray, np.ndarray]:

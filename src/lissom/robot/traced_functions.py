@@ -12,7 +12,7 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks, formatting
 from lissom.robot.poses import NotRepeatable, failure, in_double, result_shape
-from lissom.tracing.graph import Graph, Refused, derivative, inputs, require_few, run
+from lissom.tracing.graph import Graph, Refused, copied, derivative, inputs, require_few, run
 
 if TYPE_CHECKING:
     from lissom.tracing.native import Code, Traced
@@ -26,17 +26,18 @@ QuaternionJoints = Sequence[
 @formatting.in_one_line
 @dataclass(frozen=True)
 class TracedFunction:
-    """A function of numbers that kernels call as native code. Derivatives of laws, of actuators and of springs are
-    exact, those of forces are differences in the kernels, to 1e-8.
+    """A function of numbers that kernels call as native code. Derivatives of laws, of actuators, of springs and of
+    forces that depend on inputs are exact, those of other forces are differences in the kernels, to 1e-8.
 
     The function is called with symbols in place of numbers, and the operations that it does with them become native
     code. It must depend on its arguments alone: values that it keeps between calls, such as the integral of an error,
     and random numbers would be fixed. Functions whose second call differs from the first are refused. Numbers that it
     reads besides its arguments are those at the start of each motion, or at the build for parts of a robot.
 
-    `controller=` of `simulate`, `rollout`, `step_derivatives`, `Stepper` and tasks takes one of (t, q, v),
-    `Robot.add_force` one of (t, g, eta), `Robot.add_custom_actuator` one of q, `Robot.add_spring(law=)` one of (length,
-    rate), and `spring=` of a joint one of x. Elsewhere it is a Python function.
+    `controller=` of `simulate`, `rollout`, `step_derivatives`, `Stepper` and tasks takes one of (t, q, v), `u=` of
+    `simulate` one of t, `Robot.add_force` one of (t, g, eta), or of (t, g, eta, w) with inputs w,
+    `Robot.add_custom_actuator` one of q, or of (q, u), `Robot.add_spring(law=)` one of (length, rate), and `spring=` of
+    a joint one of x. Elsewhere it is a Python function.
 
     Args:
         function: function made of jax.numpy, with branches by `where`. The place that takes it states its arguments.
@@ -75,6 +76,48 @@ class TracedFunction:
         except Refused as error:
             raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
 
+    def driven_force(self, where: str, size: int) -> NativeForce:
+        """The function of (t, g, eta, w) with inputs w (size,) as native code of a wrench. The numbers that it reads
+        besides its arguments are the present ones.
+
+        Raises:
+            ModelError: it cannot be traced.
+        """
+        from lissom.tracing.code_cache import content_key, stored_code  # describing a robot needs no Warp
+        from lissom.tracing.native import code_of, compiled_functions
+
+        traced, _, found = self.traced(where, [(), (4, 4), (6,), (size,)], (6,))
+        graph, bottom, count = Graph(), range(13, 17), 23 + size  # the last row of g is constant
+        known = [graph.number(float(k == 16)) if k in bottom else graph.input(k) for k in range(count)]
+        wrench, of_inputs = copied(graph, traced, found, known), known[23:]
+        g = np.array(known[1:13]).reshape(3, 4)
+
+        def slopes() -> list[np.ndarray]:
+            by_pose = derivative(graph, wrench, g.ravel().tolist(), pose_directions(graph, g))
+            return [by_pose, *(derivative(graph, wrench, by) for by in (known[17:23], of_inputs))]
+
+        def code() -> Code:
+            by_pose, by_twist, by_input = slopes()
+            require_few(graph.count([by_pose, by_twist, by_input]))
+            functions = [[wrench], [by_pose, by_twist], [by_input.T]]
+            return code_of([(graph, results) for results in functions], [1, 16, 6, size])
+
+        def read(nodes: np.ndarray) -> set[int]:
+            return set(graph.reached(nodes.ravel().tolist()))
+
+        try:
+            require_few(graph.count([wrench]))
+            stored = stored_code(content_key("driven force", graph, wrench, size), code)
+        except Refused as error:
+            raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
+        plain, changing = Graph(), [known[0], *known[17:]]
+        rest = copied(plain, graph, wrench, [plain.number(0.0) if k >= 23 else plain.input(k) for k in range(count)])
+        is_linear = not read(slopes()[2]).intersection(changing)
+        is_linear = is_linear and all(plain.value(k) == 0.0 for k in rest.tolist())
+        takes_time = known[0] in read(wrench)
+        content = hashlib.sha256(stored.snippet.encode()).hexdigest()
+        return NativeForce(compiled_functions(stored), size, is_linear, takes_time, content)
+
     def spring_law(self, where: str, arguments: int) -> Any:
         """The function of x, or of x and its rate, as a Warp function of both with exact derivatives. The numbers that
         it reads besides its arguments are the present ones.
@@ -96,13 +139,16 @@ class TracedFunction:
         except Refused as error:
             raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
 
-    def actuation(self, where: str, nq: int, size: int, places: np.ndarray, poses: QuaternionJoints) -> NativeActuation:
-        """The function of q as native code of an actuator's B(q), shape (nv, size), or (nv,) for one input. The numbers
-        that it reads besides q are the present ones.
+    def actuation(
+        self, where: str, nq: int, size: int, places: np.ndarray, poses: QuaternionJoints, *, linear: bool
+    ) -> NativeActuation:
+        """The function as native code of an actuator: of q that returns B(q), shape (nv, size), or (nv,) for one input,
+        or of q and the inputs (size,) that returns the force (nv,). The numbers that it reads besides its arguments are
+        the present ones.
 
         Args:
             where: name of the place that takes the function, for messages.
-            places, poses: of the coordinates, as of `tangent_directions`.
+            places, poses: of the coordinates, as of `tangent_directions`. linear: whether it returns B.
         Raises:
             ModelError: it cannot be traced.
         """
@@ -110,9 +156,13 @@ class TracedFunction:
         from lissom.tracing.native import code_of, compiled_functions
 
         nv = len(places)
-        graph, (q,), B = self.traced(where, [(nq,)], (nv, size), *([(nv,)] if size == 1 else []))
-        B, w = B.reshape(nv, size), np.array([graph.input(nq + k) for k in range(size)])
-        (force,) = run(graph, lambda B, w: B @ w, [B, w])
+        if linear:
+            graph, (q,), B = self.traced(where, [(nq,)], (nv, size), *([(nv,)] if size == 1 else []))
+            B, w = B.reshape(nv, size), np.array([graph.input(nq + k) for k in range(size)])
+            (force,) = run(graph, lambda B, w: B @ w, [B, w])
+        else:
+            graph, (q, w), force = self.traced(where, [(nq,), (size,)], (nv,))
+            B = derivative(graph, force, w.tolist())
 
         def code() -> Code:
             by_q = derivative(graph, force, q.tolist(), tangent_directions(graph, q, places, poses))
@@ -125,7 +175,7 @@ class TracedFunction:
         except Refused as error:
             raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
         return NativeActuation(
-            compiled_functions(found), (nv, size), hashlib.sha256(found.snippet.encode()).hexdigest()
+            compiled_functions(found), (nv, size), linear, hashlib.sha256(found.snippet.encode()).hexdigest()
         )
 
     def traced(
@@ -171,24 +221,73 @@ class TracedFunction:
 @final
 @dataclass(frozen=True, eq=False)
 class NativeActuation:
-    """The matrix B(q) of an actuator as native code.
+    """The force τ(q, w) of an actuator with inputs w as native code, B(q) w if it is linear.
 
     Fields:
-        functions: functions of q and the inputs w (size,) that return B w (nv,); ∂(B w)/∂q (nv, nv), changes of q being
-            in the tangent space; and B (nv, size).
-        shape: (nv, size).
+        functions: functions of q and the inputs w (size,) that return τ (nv,); ∂τ/∂q (nv, nv), changes of q being in
+            the tangent space; and ∂τ/∂w (nv, size), which is B.
+        shape: (nv, size). is_linear: whether τ = B w.
         code: a hash of the code. Equal code is the same function.
     """
 
     functions: Traced
     shape: tuple[int, int]
+    is_linear: bool
     code: str
 
-    def matrix(self, q: np.ndarray) -> np.ndarray:
-        """B at q (nq,), shape (nv, size)."""
-        B = np.empty(self.shape)
-        self.functions.call(2, [np.ascontiguousarray(q, dtype=np.float64), np.zeros(self.shape[1])], [B])
-        return B
+    def force(self, q: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """τ at states q (n, nq) with inputs w (n, size), shape (n, nv)."""
+        return self._rows(0, q, w, (len(q), self.shape[0]))
+
+    def matrix(self, q: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """∂τ/∂w at states q (n, nq) with inputs w (n, size), shape (n, nv, size)."""
+        return self._rows(2, q, w, (len(q), *self.shape))
+
+    def _rows(self, k: int, q: np.ndarray, w: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        out = np.empty(shape)
+        self.functions.call_rows(k, [np.ascontiguousarray(x, dtype=np.float64) for x in (q, w)], [out])
+        return out
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NativeForce:
+    """A wrench W(t, g, eta, w) that depends on inputs w (size,), as native code.
+
+    Fields:
+        functions: functions of (t, g, eta, w) that return W (6,); ∂W/∂δ and ∂W/∂eta (6, 6), δ being motions g exp(δ) in
+            the frame; and (∂W/∂w)ᵀ (size, 6).
+        size: number of inputs. is_linear: whether W = B(g) w.
+        takes_time: whether W depends on t. code: a hash of the code. Equal code is the same function.
+    """
+
+    functions: Traced
+    size: int
+    is_linear: bool
+    takes_time: bool
+    code: str
+
+    def values(self, t: np.ndarray, g: np.ndarray, eta: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """W (n, 6) and ∂W/∂w (n, 6, size) at times (n,), poses (n, 4, 4), twists (n, 6) and inputs (n, size)."""
+        given = [np.ascontiguousarray(x, dtype=np.float64) for x in (t, g, eta, w)]
+        wrench, slopes = np.empty((len(given[0]), 6)), np.empty((len(given[0]), self.size, 6))
+        for k, out in ((0, wrench), (2, slopes)):
+            self.functions.call_rows(k, given, [out])
+        return wrench, np.swapaxes(slopes, 1, 2)
+
+
+def pose_directions(graph: Graph, g: np.ndarray) -> list[list[int]]:
+    """∂g/∂δ of g exp(δ) at δ = 0 for each component of δ, rotation first, as nodes (6, 12).
+
+    Args:
+        g: nodes of the first three rows of the pose, (3, 4).
+    """
+    rows = np.full((6, 3, 4), graph.number(0.0), dtype=np.int64)
+    for c, (a, b) in enumerate(((1, 2), (2, 0), (0, 1))):  # R e_c^ has R_b in column a and −R_a in column b
+        rows[c, :, a] = g[:, b]
+        rows[c, :, b] = [graph.apply("neg", k) for k in g[:, a].tolist()]
+        rows[3 + c, :, 3] = g[:, c]
+    return rows.reshape(6, 12).tolist()
 
 
 def tangent_directions(graph: Graph, q: np.ndarray, places: np.ndarray, poses: QuaternionJoints) -> list[list[int]]:

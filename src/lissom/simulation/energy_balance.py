@@ -67,7 +67,7 @@ def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyB
         raise ShapeError(f"trajectory: a balance is of one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     t, q, v, u = trajectory.t, trajectory.q, trajectory.v, trajectory.u
     E = energy(model, q, v)
-    force = input_force(model, q, u)
+    force = input_force(model, q, v, u, t)
     force[:, model.prescribed.dof] += trajectory.multipliers[:, : model.n_motions]  # loops do no work
     if model.n_load_rows:
         pushes = [external_force(model, *state, gravity=False, t=time) for *state, time in zip(q, v, t)]

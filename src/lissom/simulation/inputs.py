@@ -438,6 +438,41 @@ class Controller:
         object.__setattr__(self, "start", start)
 
 
+@final
+@dataclass(frozen=True)
+class FedLaw:
+    """A function of time as a law of (t, q, v), to which another law may be added."""
+
+    feed: Callable[[Any], Any]
+    law: Callable[[Any, Any, Any], Any] | None
+
+    def __call__(self, t: Any, q: Any, v: Any) -> Any:
+        if self.law is None:
+            return self.feed(t)
+        import jax.numpy as jnp
+
+        one, other = jnp.asarray(self.feed(t)), jnp.asarray(self.law(t, q, v))
+        if one.shape != other.shape:
+            raise ShapeError(f"adds u of shape {one.shape} to inputs of shape {other.shape}")
+        return one + other
+
+
+def traced_law(u: TracedFunction, controller: Any, period: float | None) -> TracedFunction:
+    """The law of inputs u(t), and of a controller that adds to them.
+
+    Raises:
+        ModelError: the controller is no `ls.TracedFunction`, or has a period.
+    """
+    if period is not None:
+        raise ModelError(f"period: must be left out with u as an ls.TracedFunction (got {period!r})")
+    if controller is None:
+        return TracedFunction(FedLaw(u.function, None))
+    if not isinstance(controller, TracedFunction):
+        rule = "must be an ls.TracedFunction where u is one, which adds to it"
+        raise ModelError(f"controller: {rule} (got {controller!r})")
+    return TracedFunction(FedLaw(u.function, controller.function))
+
+
 def _controller(parts: dict[str, Any]) -> Controller:
     return Controller(**parts)
 
@@ -459,7 +494,8 @@ def control_law(model: Model, u: Any, controller: Any, period: float | None) -> 
         raise ModelError(f"period: must be > 0 (got {period!r})")
     hold = period or np.inf
     if isinstance(controller, TracedFunction):
-        return native_law(model, controller).control_law(hold)
+        alone = isinstance(controller.function, FedLaw) and controller.function.law is None
+        return native_law(model, controller, "u" if alone else "controller").control_law(hold)
     if not isinstance(controller, Controller):
         empty = np.zeros(0)
 

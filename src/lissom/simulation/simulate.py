@@ -46,7 +46,7 @@ from lissom.robot.traced_functions import TracedFunction
 from lissom.simulation.batches import Batch, reason_to_separate, simulate_batch
 from lissom.simulation.external_integrators import SCIPY_METHODS, integrate_bdf, integrate_scipy, quiet_sundials
 from lissom.simulation.implicit_methods import integrate_implicit
-from lissom.simulation.inputs import Controller, InputRows, control_law
+from lissom.simulation.inputs import Controller, InputRows, control_law, traced_law
 from lissom.simulation.streams import Stream
 from lissom.simulation.trajectory import Statistics, Trajectory, motion_arrays
 from lissom.stepping.contact_search import contact_search_kernel
@@ -99,7 +99,7 @@ def simulate(
             this motion, not at q0.
         v0: start velocity, shape (..., nv); None is rest. It is projected onto the loops.
         u: inputs: an array (..., nu); ls.Samples, whose u may have leading axes; an ls.Expression of t for each input;
-            or a function of t that returns (nu,). None is zero.
+            or a function of t that returns (nu,), also as an ls.TracedFunction, which kernels evaluate. None is zero.
         method: name of the method, or a scheme object:
             "bdf": SUNDIALS CVODE, adaptive, for stiff robots;
             "generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "sdirk", "esdirk", or the result of the
@@ -115,7 +115,8 @@ def simulate(
             fixed steps they bound the error of Newton's iteration, which is also kept below the error of the step.
         t_eval: times to return, ascending in [0, duration], shape (n,); None returns the start and every step.
         controller: function of (t, q, v) that returns u; an ls.TracedFunction of them, which kernels evaluate; or an
-            ls.Controller with a state. Then leave out `u`.
+            ls.Controller with a state. Then leave out `u`, unless both are an ls.TracedFunction: the inputs are then
+            their sum.
         period: sampling period of the controller [s]: it is called once a period, and u is constant in between. None:
             it is called at every evaluation.
         project_velocity: True: the implicit schemes project the velocity onto A v = 0 of the loops after every step.
@@ -177,6 +178,8 @@ def _simulated(
     """The result of `simulate` for its arguments. A stream with a checkpoint continues from the checkpoint."""
     if stream is not None:
         stream.check()
+    if isinstance(u, TracedFunction):
+        u, controller = None, traced_law(u, controller, period)
     start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
     speed = np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)
     if not np.isfinite(speed).all():

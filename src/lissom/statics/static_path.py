@@ -7,7 +7,7 @@ symmetric, and rows of e by σ.
 
 If λ is a factor, r is affine in λ, and its derivative r' is a difference of two values. If λ is the time, the
 prescribed coordinates p(λ) move, and r' = ∂r/∂λ + ∂r/∂p dp/dλ is a central difference. The same holds for elastic
-tendons, which become slack at some factor:
+tendons, which become slack at some factor, and of inputs whose forces are not linear:
 
     r(q, μ, λ) = r₀ + λ (r₁ − r₀)   or   r' = (r(p(λ + h), λ + h) − r(p(λ − h), λ − h)) / 2h                (1)
     J = [S K S, −σ S Aᵀ, Λ S r'; σ A_q S, 0, Λ σ e'],   J τ = 0                                             (2)
@@ -155,7 +155,8 @@ class StaticPath:
     @property
     def is_affine(self) -> bool:
         """Whether r is affine in λ, so that its values at two λ determine it."""
-        return self.t is not None and not len(self.model.spools.channel)
+        nonlinear = len(self.model.spools.channel) or self.model.nonlinear_input is not None
+        return self.t is not None and not nonlinear
 
     @property
     def shares(self) -> bool:

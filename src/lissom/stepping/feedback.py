@@ -6,7 +6,7 @@ Inputs that the host gives are added to those of the law. With r = ID(q, v, a) �
     ∂r/∂Δ:  −B (∂u/∂q T(Δ) + c₁ ∂u/∂v)                                                                   (1)
 
 in which changes of q are in the tangent space (robot/traced_functions). A column of B is the generalised force of one
-unit of an input; for an elastic tendon, that of its derivative.
+unit of an input; for an elastic tendon, and for a user's force that depends on inputs, that of its derivative.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -26,12 +26,14 @@ import warp as wp
 from lissom.dynamics.configuration import quaternion_joints
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.custom_actuators import call_actuator
+from lissom.forces.driven_forces import put_driven_column
 from lissom.forces.tendons import (
     add_channel_wrenches,
     add_outer_product,
     add_path_forces,
     add_pull_forces,
     add_pull_wrenches,
+    channel_sizes,
 )
 from lissom.lie import so3
 from lissom.lie.native import native_functions
@@ -61,12 +63,13 @@ class NativeLaw:
     Fields:
         functions: functions of (t, q, v) that return u (nu,); and ∂u/∂q and ∂u/∂v (nu, nv), changes of q being in the
             tangent space.
-        nu, nv: sizes.
+        nu, nv: sizes. name: the argument that gives the law, for messages.
     """
 
     functions: Traced
     nu: int
     nv: int
+    name: str
 
     def inputs(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """u at a state, shape (nu,).
@@ -77,7 +80,7 @@ class NativeLaw:
         u = np.empty(self.nu)
         self.functions.call(0, self._given(t, q, v), [u])
         if not isfinite(sum(u.tolist())) and not np.isfinite(u).all():  # the sum is several times faster
-            raise ShapeError(f"controller at t={t:g}: must be finite, got NaN or infinity")
+            raise ShapeError(f"{self.name} at t={t:g}: must be finite, got NaN or infinity")
         return u
 
     def derivatives(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -137,18 +140,20 @@ def law_in_kernels(model: Model, controller: Any, otherwise: str) -> NativeLaw |
     return native_law(model.of_row(0, 1), controller)
 
 
-def native_law(model: Model, law: TracedFunction) -> NativeLaw:
+def native_law(model: Model, law: TracedFunction, name: str = "controller") -> NativeLaw:
     """A law u(t, q, v) as native code. The numbers that it reads besides its arguments are the present ones.
 
+    Args:
+        name: the argument that gives the law, for messages.
     Raises:
         ModelError: the law cannot be traced.
     """
-    key = ("native law", law.function, captured(law.function))
-    return model.cached(key, lambda: _made(model, law))
+    key = ("native law", law.function, captured(law.function), name)
+    return model.cached(key, lambda: _made(model, law, name))
 
 
-def _made(model: Model, law: TracedFunction) -> NativeLaw:
-    where, nq, nv, nu = "controller", model.nq, model.nv, model.nu
+def _made(model: Model, law: TracedFunction, where: str) -> NativeLaw:
+    nq, nv, nu = model.nq, model.nv, model.nu
     graph, (_, q, v), u = law.traced(where, [(), (nq,), (nv,)], (nu,))
     poses = [(int(k), int(j), bool(free)) for k, j, free in quaternion_joints(model)]
     places = model.dofs.q
@@ -164,7 +169,7 @@ def _made(model: Model, law: TracedFunction) -> NativeLaw:
         found = stored_code(content_key("law", graph, u, nq, nv, poses, places), code)
     except Refused as error:
         raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
-    return NativeLaw(compiled_functions(found), nu, nv)
+    return NativeLaw(compiled_functions(found), nu, nv, where)
 
 
 native = native_functions("stepping/feedback.h")
@@ -248,23 +253,50 @@ def put_input_column(t: Tables, s: Scratch, x: StepRows, i: int, k: int):
 
 
 @cache
-def law_response_with(place: int) -> Any:
-    """`add_law_response` for robots with actuators of users, whose term has a place among all terms."""
-    here = wp.constant(wp.int32(place))
+def law_response_with(custom: int, driven: int) -> Any:
+    """`add_law_response` for robots with actuators or forces of users that depend on inputs, whose terms have these
+    places among all terms; −1 without one of them."""
+    by_actuators = no_response if custom < 0 else _response_of_actuators(custom)
+    by_forces = no_response if driven < 0 else _response_of_forces(driven)
 
     @wp.func(module="unique")
     def respond(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int):
         add_law_response(t, s, b, x, i)
+        by_actuators(t, s, b, x, i)
+        by_forces(t, s, b, x, i)
+
+    return respond
+
+
+def _response_of_actuators(place: int) -> Any:
+    here = wp.constant(wp.int32(place))
+
+    @wp.func(module="unique")
+    def respond(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int):
+        channel_sizes(t, s, i, x.u)
         for e in range(t.terms[here].index.shape[0]):
             first = t.terms[here].index[e, 0]
-            stop = first + t.terms[here].index[e, 1]
-            for c in range(first, stop):
-                for other in range(first, stop):
-                    s.channel.size[i, other] = so3.ZERO
-                s.channel.size[i, c] = so3.ONE
-                call_actuator(t, s, here, e, 0, i, x.q)
-                put_channel_response(t, x, i, c)
-                add_outer_product(t.nv, b.x.width, i, -so3.ONE, s.channel.row, x.feedback.moved, b.matrix)
+            n = t.terms[here].index[e, 1]
+            call_actuator(t, s, here, e, 2, i, x.q)
+            for k in range(n):
+                for j in range(t.nv):
+                    x.feedback.column[i, j] = s.channel.row[i, t.nv + j * n + k]
+                put_channel_response(t, x, i, first + k)
+                add_outer_product(t.nv, b.x.width, i, -so3.ONE, x.feedback.column, x.feedback.moved, b.matrix)
+
+    return respond
+
+
+def _response_of_forces(place: int) -> Any:
+    here = wp.constant(wp.int32(place))
+
+    @wp.func(module="unique")
+    def respond(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int):
+        channel_sizes(t, s, i, x.u)
+        for c in range(t.terms[here].index[0, 1], s.channel.size.shape[1]):
+            put_driven_column(t, s, here, i, c, x.notes[i, TIME], x.feedback.column)
+            put_channel_response(t, x, i, c)
+            add_outer_product(t.nv, b.x.width, i, -so3.ONE, x.feedback.column, x.feedback.moved, b.matrix)
 
     return respond
 

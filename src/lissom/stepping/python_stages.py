@@ -373,7 +373,7 @@ class ImplicitSteps:
             return
         dq, dv = python_response(model, q, v, u, t)
         if self.f.is_feedback:
-            by_q, by_v = np.split(input_response(model, q, u) @ self._law_answer(t, q, v, again), 2, axis=1)
+            by_q, by_v = np.split(input_response(model, q, v, u, t) @ self._law_answer(t, q, v, again), 2, axis=1)
             dq, dv = dq - by_q, dv - by_v
             note[MADE_HERE] = again or self.f.law.derivatives is not None  # else those of the law may be old
         matrix += _turned(model, move, dq) + note[C1] * dv

@@ -352,7 +352,7 @@ class StateDerivative:
         u = self.inputs(t, q, v, z)
         answer = self._response(t, q, v, a, u)
         if self.is_feedback and self.law.derivatives is not None:
-            moved = input_response(model, q, u) @ self.law.derivatives(t, q, v, z)
+            moved = input_response(model, q, v, u, t) @ self.law.derivatives(t, q, v, z)
             answer = answer - np.linalg.solve(mass_matrix(model, q), moved)
         rate_q, rate_v, tangent = configuration_rate_derivatives(model, x[:nq], v)
         out[:nq, :nq], out[:nq, nq:] = rate_q, rate_v

@@ -189,7 +189,8 @@ def driven_block_steps_kernel(acting: Acting) -> Any:
 
 def law_steps_kernel(act: Acting) -> Any:
     """The step kernel of a feedback law, which couples all coordinates."""
-    law = LAW if act.custom < 0 else (*LAW[:2], law_response_with(act.custom))
+    plain = act.custom < 0 and act.driven < 0
+    law = LAW if plain else (*LAW[:2], law_response_with(act.custom, act.driven))
     return _kernel(act, newton_matrix_of(act), factor_matrix, solve_matrix, law)
 
 

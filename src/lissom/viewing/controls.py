@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.dynamics.actuation import actuation_matrix
+from lissom.dynamics.actuation import actuation_matrix, input_response
 from lissom.dynamics.configuration import difference, integrate, quaternion_joints
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
@@ -163,7 +163,9 @@ def _visible_inputs(model: Model) -> np.ndarray:
     q, zero = model.neutral(), np.zeros(model.nu)
     K: Any = tangent_stiffness(model, q, zero)
     held = 0.5 * (K + K.T) + _SLOWEST**2 * mass_matrix(model, q)
-    moved = np.linalg.lstsq(held, actuation_matrix(model, q), rcond=1e-12)[0] / model.dofs.scale[:, None]
+    nonlinear = model.nonlinear_input is not None
+    B = input_response(model, q, np.zeros(model.nv), zero, 0.0) if nonlinear else actuation_matrix(model, q)
+    moved = np.linalg.lstsq(held, B, rcond=1e-12)[0] / model.dofs.scale[:, None]
     reach = np.abs(moved).max(axis=0)
     return np.array([nice_number(_REACH / x) if np.isfinite(x) and x > 1e-12 else 1.0 for x in reach])
 
