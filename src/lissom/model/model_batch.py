@@ -173,7 +173,7 @@ def _check_links(models: Sequence[Model]) -> None:
         ("inputs", lambda model: model.inputs.names),
         (
             "functions of actuators",
-            lambda model: [f"{a.name} ({made.code[:12]})" for a, _, made in model.inputs.native],
+            lambda model: [f"{a.name} ({made.functions.name[:12]})" for a, _, made in model.inputs.native],
         ),
         ("loops", lambda model: model.loops.names),
         ("couplings of joints", lambda model: model.joint_couplings.names),

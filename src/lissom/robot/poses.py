@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from math import factorial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -510,10 +510,15 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """A JAX function in float64, compiled on first use. `options` are added to the compiler options `_QUICK`."""
-    import jax
 
-    known = {name: value for name, value in (_QUICK | options).items() if _is_known(name, value)}
-    return in_double(jax.jit(function, compiler_options=known))
+    @cache
+    def made() -> Callable[..., Any]:
+        import jax
+
+        known = {name: value for name, value in (_QUICK | options).items() if _is_known(name, value)}
+        return in_double(jax.jit(function, compiler_options=known))
+
+    return lambda *arguments: made()(*arguments)
 
 
 # Without MLIR emitters XLA compiles in half the time. The compiled code is as fast.

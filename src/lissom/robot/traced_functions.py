@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -124,9 +123,7 @@ class TracedFunction:
             found = stored_code(content_key("actuation", graph, B, force, nq, size, list(poses), places), code)
         except Refused as error:
             raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
-        return NativeActuation(
-            compiled_functions(found), (nv, size), hashlib.sha256(found.snippet.encode()).hexdigest()
-        )
+        return NativeActuation(compiled_functions(found), (nv, size))
 
     def traced(
         self, where: str, shapes: Sequence[tuple[int, ...]], shape: tuple[int, ...], *others: tuple[int, ...]
@@ -177,12 +174,10 @@ class NativeActuation:
         functions: functions of q and the inputs w (size,) that return B w (nv,); ∂(B w)/∂q (nv, nv), changes of q being
             in the tangent space; and B (nv, size).
         shape: (nv, size).
-        code: a hash of the code. Equal code is the same function.
     """
 
     functions: Traced
     shape: tuple[int, int]
-    code: str
 
     def matrix(self, q: np.ndarray) -> np.ndarray:
         """B at q (nq,), shape (nv, size)."""
