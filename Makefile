@@ -27,7 +27,7 @@ demo: $(VENV)/.view
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
-# Without the private parts of Warp that launch/warp_private.py uses: what versions of Warp get that were not tested
+# Without the private parts of Warp that lie/warp_private.py uses: what versions of Warp get that were not tested
 test-public: $(VENV)/.test
 	LISSOM_WARP=public $(BIN)/python -m pytest tests/launch/test_one_state.py tests/dynamics/test_workspaces.py \
 		tests/stepping/test_stepper.py tests/statics/test_solve_statics.py tests/simulation/test_simulate.py

@@ -35,8 +35,8 @@ from lissom.errors import ModelError
 from lissom.gradients.recursion import recursion_kernel
 from lissom.launch.compiling import begin_headers, build, check_target, find_precompiled, kernel_for, load
 from lissom.launch.cores import build_lock
-from lissom.launch.warp_private import is_compiled
 from lissom.lie import arrays
+from lissom.lie.warp_private import is_compiled
 from lissom.model.model import Model, check_device
 from lissom.robot import formatting
 from lissom.robot.bodies import RigidBody

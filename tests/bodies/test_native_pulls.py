@@ -16,6 +16,7 @@ from lissom.bodies.pulls import pulls_on
 from lissom.cli.descriptions import python_functions
 from lissom.dynamics.input_dynamics import input_dynamics
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
+from lissom.launch.compiling import wait_for_native_functions
 from lissom.lie.types import kernel_options
 from lissom.model.tables import TablesStruct
 from lissom.passes import pulls
@@ -109,6 +110,7 @@ def test_tables(name):
     assert not model.calls_python
     q = size * np.random.default_rng(0).uniform(-1.0, 1.0, model.nv)
     w = run_inverse_dynamics(model, *np.stack([q, q, q])[:, None], True, True, False, 0.0)[0]
+    wait_for_native_functions(tables_of_pulls, model)
     wp.launch(tables_of_pulls, 1, [w.buffers.tables, w.buffers.scratch], device="cpu")
     own = model.pulls.bodies[0].pulls
     work, B, wrench = own.values(q[None, 1:])

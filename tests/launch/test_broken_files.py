@@ -11,9 +11,9 @@ import warp as wp
 
 import lissom as ls
 from lissom.launch import compiling
-from lissom.launch.warp_private import is_whole
 from lissom.lie import arrays, start
 from lissom.lie.types import kernel_options
+from lissom.lie.warp_private import is_whole
 
 
 @wp.kernel(module="unique", module_options=kernel_options())

@@ -16,7 +16,7 @@ from lissom.dynamics.contacts import contacts_kernel
 from lissom.dynamics.forward_dynamics import accelerations_kernel
 from lissom.dynamics.kinematics import frames_kernel
 from lissom.launch import compiling
-from lissom.launch.warp_private import name_in_cache
+from lissom.lie.warp_private import name_in_cache
 from lissom.stepping.step_kernel import steps_kernel
 
 ALONE = """

@@ -9,6 +9,7 @@ from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
 from lissom.forces import custom_actuators, driven_forces
 from lissom.forces.terms import TERMS, tables_with_terms
 from lissom.launch.buffers import scratch_memory
+from lissom.launch.compiling import wait_for_native_functions
 from lissom.launch.workspace import Workspace
 from lissom.lie.types import kernel_options, mat3, mat6, vec3, vec6
 from lissom.model.tables import TablesStruct
@@ -101,6 +102,7 @@ def test_pose():
     w = scratch_at(model, q, np.zeros(2), np.zeros(2))
     v = np.array([0.7, -1.3])
     rows = [wp.array(x[None], dtype=wp.float64, device="cpu") for x in (q, v)]
+    wait_for_native_functions(pose_tables, model)
     wp.launch(pose_tables, 1, [w.buffers.tables, w.buffers.scratch, *rows], device="cpu")
     s, expected = w.buffers.scratch.maps, model.maps.pose[0].by_jax(q[None])
     np.testing.assert_allclose(s.R.numpy()[0, 0], expected.g[0, :3, :3], atol=1e-15)
@@ -123,6 +125,7 @@ def test_body():
     model, (q, v, a) = robot.build(), np.array([[0.4, -0.1], [1.2, 0.7], [-2.0, 3.0]])
     assert not model.calls_python
     w = scratch_at(model, q, v, a)
+    wait_for_native_functions(body_tables, model)
     wp.launch(body_tables, 1, [w.buffers.tables, w.buffers.scratch], device="cpu")
     values, slopes = body.integrals.values(q, v), body.integrals.derivatives(q, v, a)
     expected = {name: getattr(values, name) for name in ("c", "P", "c_j", "P_j", "M", "c_v", "b_v", "w_j", "e_v")}
@@ -150,6 +153,7 @@ def test_pulls():
     model, q = robot.build(), np.array([[0.4, -0.1]])
     v, bend = np.array([0.7, -1.3]), wp.zeros((1, 1), dtype=wp.float64, device="cpu")
     w = scratch_at(model, q[0], v, np.zeros(2))
+    wait_for_native_functions(pull_tables, model)
     wp.launch(pull_tables, 1, [w.buffers.tables, w.buffers.scratch, bend], device="cpu")
     own = model.pulls.bodies[0].pulls
     names = ("work", "B", "wrench", "B_q", "wrench_q")

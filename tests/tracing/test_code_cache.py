@@ -11,11 +11,12 @@ from lissom.bodies.domains import DomainCylinder
 from lissom.bodies.integrals import ShapeIntegrals
 from lissom.bodies.kinematics import KinematicsFunction
 from lissom.bodies.materials import HyperelasticLinear, HyperelasticUniaxial
+from lissom.lie.warp_private import is_tested
 from lissom.robot import poses
-from lissom.tracing import code_cache
+from lissom.tracing import code_cache, native
 from lissom.tracing.code_cache import content_key, stored_code
 from lissom.tracing.graph import trace
-from lissom.tracing.native import code_of
+from lissom.tracing.native import code_of, compiled_functions
 
 LENGTH = 0.2
 
@@ -24,7 +25,7 @@ LENGTH = 0.2
 def folder(tmp_path, monkeypatch) -> Path:
     """An empty cache."""
     (tmp_path / "kernels").mkdir()
-    monkeypatch.setattr(code_cache.wp.config, "kernel_cache_dir", str(tmp_path / "kernels"))
+    monkeypatch.setattr(native.wp.config, "kernel_cache_dir", str(tmp_path / "kernels"))
     return tmp_path / "lissom-traced"
 
 
@@ -46,10 +47,10 @@ def integrals(scale: float, law=None) -> ShapeIntegrals:
 
 def values(body: ShapeIntegrals) -> list[np.ndarray]:
     """All results of the first native function of a body."""
-    n, native = 2, body.native
+    n, made = 2, body.native
     shapes = [(3,), (3, 3), (n, 3), (n, 3, 3), (n, n), (3,), (3,), (n, 3), (n,), (), (n,), (n, n)]
     found = [np.zeros(shape) for shape in shapes]
-    native.functions.call(0, [np.array([0.3, -0.2]), np.array([0.1, 0.7]), native.table], found)
+    made.functions.call(0, [np.array([0.3, -0.2]), np.array([0.1, 0.7]), made.table], found)
     return found
 
 
@@ -57,7 +58,9 @@ def test_second_use_neither_differentiates_nor_writes_code(folder, monkeypatch):
     """A body of the same content takes its code from the cache, with the same bits of results and of tables."""
     first = integrals(1.0)
     expected = values(first)
+    assert len(first.native.functions.address) == 2
     assert len(list(folder.glob("*.json"))) == 1
+    assert len(list(folder.glob("*.o"))) == 2
 
     def never(*_, **__):
         raise AssertionError
@@ -73,7 +76,9 @@ def test_bodies_of_other_content_have_code_of_their_own(folder):
     """A constant of a closure, another law and a law without damping are part of the key."""
     linear = HyperelasticLinear(young=1e5, poisson=0.4, damping_time=0.01)
     undamped = HyperelasticUniaxial(young=1e5, poisson=0.4)
-    forces = [values(body)[10] for body in map(integrals, (1.0, 0.5, 1.0, 1.0), (None, None, undamped, linear))]
+    bodies = list(map(integrals, (1.0, 0.5, 1.0, 1.0), (None, None, undamped, linear)))
+    forces = [values(body)[10] for body in bodies]
+    assert len({body.native.functions.address for body in bodies}) == 4
     assert len(list(folder.glob("*.json"))) == 4
     assert not any(np.array_equal(forces[0], other) for other in forces[1:])
 
@@ -124,7 +129,7 @@ def test_what_has_no_known_content_has_no_key(folder):
     assert content_key(Own()) is None
     assert content_key(len) is None
     code = stored_code(None, lambda: code_of([(graph, nodes)], [2]))
-    assert code.operations == (2,)
+    assert "run(" in code.functions[0]()
     assert not folder.exists()
 
 
@@ -132,13 +137,43 @@ def test_broken_files_are_made_again(folder):
     """A file that cannot be read is replaced."""
     graph, nodes = trace(lambda x: (jnp.sin(x) * 2.0,), [(2,)])
     key = content_key("test", graph)
-    made = stored_code(key, lambda: code_of([(graph, nodes)], [2]))
+    text = code_of([(graph, nodes)], [2]).functions[0]()
     file = folder / f"{key}.json"
+
+    def read() -> str:
+        code = stored_code(key, lambda: code_of([(graph, nodes)], [2]))
+        assert code.name == key
+        return code.functions[0]()
+
+    assert read() == text
     whole = file.read_text(encoding="utf-8")
-    for broken in ("", whole[: len(whole) // 2], "[]", "{}", '{"snippet": "", "operations": 1, "table": null}'):
+    for broken in ("", whole[: len(whole) // 2], "[]", "{}", '{"functions": 1, "table": null}'):
         file.write_text(broken, encoding="utf-8")
-        assert stored_code(key, lambda: made) == made
+        assert read() == text
         assert file.read_text(encoding="utf-8") == whole
+
+
+@pytest.mark.skipif(not is_tested(native.wp.__version__), reason="Warp has the compiled code in its own cache")
+def test_broken_compiled_code_is_made_again(folder, monkeypatch):
+    """Compiled code that cannot be loaded is replaced; other compiled code is not compiled again."""
+    graph, nodes = trace(lambda x: (jnp.sin(x) * 3.0,), [(2,)])
+    code, x = code_of([(graph, nodes)], [2]), np.array([0.3, -0.8])
+
+    def value() -> np.ndarray:
+        found = np.zeros(2)
+        monkeypatch.setattr(native, "_loaded", {})
+        compiled_functions(code).call(0, [x], [found])
+        return found
+
+    assert np.array_equal(value(), 3.0 * np.sin(x))
+    (file,) = folder.glob("*.o")
+    whole = file.read_bytes()
+    for broken in (b"", whole[: len(whole) // 2], np.random.default_rng(1).bytes(4000)):
+        file.write_bytes(broken)
+        assert np.array_equal(value(), 3.0 * np.sin(x))
+        assert file.read_bytes() == whole
+    monkeypatch.setattr(native, "object_of", None)
+    assert np.array_equal(value(), 3.0 * np.sin(x))
 
 
 def test_cache_has_a_largest_size(folder, monkeypatch):
@@ -146,5 +181,15 @@ def test_cache_has_a_largest_size(folder, monkeypatch):
     graph, nodes = trace(lambda x: (jnp.cos(x),), [(2,)])
     monkeypatch.setattr(code_cache, "_ON_DISK", 1)
     for name in ("a", "b"):
-        stored_code(content_key(name), lambda: code_of([(graph, nodes)], [2]))
+        stored_code(content_key(name), lambda: code_of([(graph, nodes)], [2])).functions[0]()
     assert [file.stem for file in folder.glob("*.json")] == [content_key("b")]
+
+
+def test_code_is_stored_when_all_of_it_is_written(folder):
+    """A file never holds a part of the functions."""
+    graph, nodes = trace(lambda x: (jnp.cos(x) + 1.0,), [(2,)])
+    code = stored_code(content_key("two"), lambda: code_of([(graph, nodes), (graph, nodes)], [2]))
+    code.functions[1]()
+    assert not folder.exists()
+    code.functions[0]()
+    assert len(list(folder.glob("*.json"))) == 1

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from math import prod
@@ -353,6 +353,10 @@ class Samples(ABC):
     def slopes(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """F (N, 3, 3) and ∂F/∂θ (N, 3, 3, n) at θ = q."""
 
+    def at_each(self, q: np.ndarray) -> Iterable[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """p, ∂p/∂θ, F and ∂F/∂θ at each of several θ, shape (k, n)."""
+        return ((*self.positions(theta), *self.slopes(theta)) for theta in q)
+
 
 def in_chunks(function: Callable[..., Any], points: np.ndarray, *others: Any) -> list[np.ndarray]:
     """Results of a function of (_CHUNK, 3) points for any number of points, with the points along the first axis."""
@@ -517,23 +521,28 @@ class SamplesOfGraph(Samples):
         F, F_j = self._evaluated("slopes", [self._nodes.F, self._nodes.F_j], q)
         return F, F_j
 
+    def at_each(self, q: np.ndarray) -> Iterable[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        return zip(*self._at([self._nodes.p, self._nodes.J, self._nodes.F, self._nodes.F_j], q))
+
     def _evaluated(self, name: str, parts: list[np.ndarray], q: np.ndarray) -> list[np.ndarray]:
         key = q.tobytes()
         if self._last.get(name, (None,))[0] != key:
-            self._last[name] = key, self._at(parts, q)
+            self._last[name] = key, [part[0] for part in self._at(parts, q[None])]
         return self._last[name][1]
 
     def _at(self, parts: list[np.ndarray], q: np.ndarray) -> list[np.ndarray]:
+        """The values of nodes at several θ (k, n), each with the axes of θ and of points in front."""
         theta, _, row = self._nodes.inputs
-        wanted = [k for nodes in parts for k in nodes.ravel().tolist()]
-        values = np.empty((len(self._points), len(wanted)))
-        for first in range(0, len(self._points), _SOME):
-            some = self._points[first : first + _SOME]
-            given = {k: some[:, axis] for axis, k in enumerate(row[:3].tolist())}
-            given |= dict(zip(theta.tolist(), np.asarray(q, dtype=np.float64)))
-            values[first : first + len(some)] = np.transpose(self._nodes.graph.evaluated(wanted, given))
+        k, m = len(q), len(self._points)
+        points, states = np.tile(self._points.T, k), np.repeat(np.asarray(q, dtype=np.float64).T, m, axis=1)
+        wanted = [node for nodes in parts for node in nodes.ravel().tolist()]
+        values = np.empty((k * m, len(wanted)))
+        for first in range(0, k * m, _SOME):
+            some = slice(first, first + _SOME)
+            given = dict(zip([*row[:3].tolist(), *theta.tolist()], [*points[:, some], *states[:, some]]))
+            values[some] = np.transpose(self._nodes.graph.evaluated(wanted, given))
         ends = np.cumsum([0, *(nodes.size for nodes in parts)])
-        return [values[:, a:b].reshape(-1, *nodes.shape) for a, b, nodes in zip(ends, ends[1:], parts)]
+        return [values[:, a:b].reshape(k, m, *nodes.shape) for a, b, nodes in zip(ends, ends[1:], parts)]
 
 
 @final

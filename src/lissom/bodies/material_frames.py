@@ -78,30 +78,42 @@ class MaterialFrames:
             self.compiled[key] = self._traced(turns)
         return self.compiled[key]
 
-    def _traced(self, turns: bool) -> tuple[Traced, Table] | str:
+    def nodes(self, turns: bool) -> tuple[Graph, np.ndarray, np.ndarray]:
+        """Graph and nodes of R (3, 3) and p (3,) of a frame. The inputs are those of MotionNodes.
+
+        Raises:
+            Refused: there is no graph.
+        """
         import jax.numpy as jnp
 
-        kinematics, n = self.kinematics, self.kinematics.n
+        key = "nodes", turns
+        if key not in self.compiled:
+            graph, (theta, _, row), p = shared_by_equals(TracedMotion, self.kinematics).map
+            if not turns:
+                (R,) = run(graph, lambda: jnp.eye(3), [])
+            elif self.kinematics.axes is not None:
+                (R,) = run(graph, self.kinematics.axes, [row[:3], theta])
+            else:
+                (R,) = run(graph, area_axes, [derivative(graph, p, row[:3].tolist())])
+            self.compiled[key] = graph, R, p
+        return self.compiled[key]
+
+    def _traced(self, turns: bool) -> tuple[Traced, Table] | str:
         from lissom.tracing.code_cache import content_key, stored_code
         from lissom.tracing.native import compiled_functions
 
+        n = self.kinematics.n
         try:
-            whole, (theta, _, row), p = shared_by_equals(TracedMotion, kinematics).map
-            R = None  # of the cross-section, from ∂p/∂x
-            if not turns:
-                R = run(whole, lambda: jnp.eye(3), [])[0]
-            elif kinematics.axes is not None:
-                (R,) = run(whole, kinematics.axes, [row[:3], theta])
+            whole, R, p = self.nodes(turns)
 
             def make() -> Code:
                 graph = Graph()
                 q, _, x = inputs(graph, [(n,), (n,), (3,)])
-                axes = run(whole, area_axes, [derivative(whole, p, row[:3].tolist())])[0] if R is None else R
                 at = {**dict(enumerate(q.tolist())), **{2 * n + k: node for k, node in enumerate(x.tolist())}}
-                g = copied(graph, whole, np.column_stack([axes, p]), at)
+                g = copied(graph, whole, np.column_stack([R, p]), at)
                 return pose_code(graph, g, q, row=x.tolist(), few=True)
 
-            code = stored_code(content_key("frame", whole, p, R), make)
+            code = stored_code(content_key("frame", whole, R, p), make)
             assert code.table is not None
             return compiled_functions(code), code.table
         except Refused as error:
@@ -229,20 +241,26 @@ class MaterialFrame:
 
     def check(self, where: str) -> None:
         """Raise ModelError unless the pose is finite and rigid near the undeformed shape."""
-        for q in np.vstack([np.zeros(self.n), np.random.default_rng(0).uniform(-1e-3, 1e-3, (_SAMPLES, self.n))]):
-            R, p = self._pose(q)
+        samples = np.vstack([np.zeros(self.n), np.random.default_rng(0).uniform(-1e-3, 1e-3, (_SAMPLES, self.n))])
+        for q, R, p in zip(samples, *self._poses(samples)):
             finite = bool(np.isfinite(R).all() and np.isfinite(p).all())
             checks.require(finite, where, f"must be finite at θ = {q.tolist()}", p)
             off = np.abs(R @ R.T - np.eye(3)).max()
             checks.require(bool(off < _RIGID), where, f"must have orthonormal axes at θ = {q.tolist()}", R)
 
+    def _poses(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R and p at θ = q (m, n). Native functions are not used, which may have to be compiled first."""
+        if self.native is None:
+            R, p = zip(*map(self._pose, q))
+            return np.stack(R), np.stack(p)
+        graph, R, p = self.family.nodes(self.turns)
+        given = {k: q[:, j] for j, k in enumerate(inputs(graph, [(self.n,)])[0].tolist())}
+        given |= {graph.input(2 * self.n + k): np.full(len(q), x) for k, x in enumerate(self.point)}
+        found = np.transpose(graph.evaluated([*R.ravel().tolist(), *p.tolist()], given))
+        return found[:, :9].reshape(-1, 3, 3), found[:, 9:]
+
     def _pose(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """R and p at one θ."""
-        if self.native is not None:
-            sizes = 9, 3, 6 * self.n, 6 * self.n**2
-            R, p, *_ = found = [np.empty(size) for size in sizes]
-            self.native.call(0, [np.ascontiguousarray(q), q, *point_numbers([self])], found)
-            return R.reshape(3, 3), p
         if self.family.points is not None:
             g = self.family.derivatives([self], q[None], curved=False, sloped=False).g[0, 0]
             return g[:3, :3], g[:3, 3]

@@ -42,10 +42,11 @@ from lissom.bodies.evaluation import in_chunks, shared_by_equals
 from lissom.bodies.kinematics import Kinematics
 from lissom.bodies.materials import Hyperelastic
 from lissom.errors import AccuracyWarning
+from lissom.lie.start import cache_folder
 from lissom.portable import read_cached, write_cached
 from lissom.robot import checks
 from lissom.robot.poses import compiled
-from lissom.tracing.code_cache import cache_folder, content_key
+from lissom.tracing.code_cache import content_key
 
 TOLERANCE = 1e-6
 _ALONG = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 29, 35, 42, 50, 60)  # numbers of Gauss points to try
@@ -331,8 +332,7 @@ class Resolution:
         points, weights = quadrature
         masses, moved = weights * self._densities(points), motion.samples(points)
         found = []
-        for q in self.shapes if shapes is None else shapes:
-            (_, J), (F, F_j) = moved.positions(q), moved.slopes(q)
+        for _, J, F, F_j in moved.at_each(self.shapes if shapes is None else shapes):
             strains = self._strain_rates(F, F_j)
             P = np.einsum("k,kaj,kal->jl", masses, J, J, optimize=True)
             D = np.einsum("kpj,kpl->jl", strains, np.einsum("k,pr,krj->kpj", weights, self._moduli, strains))

@@ -21,6 +21,7 @@ import warp as wp
 from lissom.errors import ModelError
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
+from lissom.launch.compiling import without_derivatives
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import filled_workspace
 from lissom.lie import se3
@@ -60,6 +61,7 @@ class Energy:
         return self.kinetic + self.gravitational + self.elastic
 
 
+@without_derivatives
 def energy_kernel(act: Acting) -> Any:
     """Kernel of the energies, the momentum and the first moment of mass."""
     elastic_energy = act.energy

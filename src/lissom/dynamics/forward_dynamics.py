@@ -35,6 +35,7 @@ from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers, Shapes, Temporary, loop_buffers
+from lissom.launch.compiling import without_derivatives
 from lissom.launch.over_models import for_models
 from lissom.launch.prepare import TableOptions
 from lissom.launch.workspace import Workspace, call_of, flat, leading, stack, workspace
@@ -170,6 +171,7 @@ def record_closed(w: Buffers, model: Model, batch: int, loops: LoopRowsStruct, p
 _LEAST_COORDINATES_OPEN = 40  # from here on articulated bodies are faster on chains and trees of rods and rigid links
 
 
+@without_derivatives
 def articulated_kernel(act: Acting) -> Any:
     """Kernel of forward dynamics by articulated bodies."""
     residual = residual_of(act)
@@ -273,6 +275,7 @@ def solve_by_mass_matrix(
     return ldl_solve(t.nv, x.width, i, M, a)
 
 
+@without_derivatives
 def forward_dynamics_kernel(act: Acting) -> Any:
     """Kernel of forward dynamics."""
     residual = residual_of(act)

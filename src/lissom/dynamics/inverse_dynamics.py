@@ -15,6 +15,7 @@ import warp as wp
 from lissom.dynamics.loads import Times, put_loads
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
+from lissom.launch.compiling import without_derivatives
 from lissom.launch.over_models import for_models, over_models
 from lissom.launch.prepare import TableOptions
 from lissom.launch.workspace import Workspace, filled_workspace
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 AT_START = 0.0  # the default time, which needs no check
 
 
+@without_derivatives
 def inverse_dynamics_kernel(act: Acting) -> Any:
     """Kernel of inverse dynamics."""
     add, force = act.add, act.force

@@ -19,7 +19,7 @@ import warp as wp
 
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
-from lissom.launch.compiling import free_of_forces
+from lissom.launch.compiling import free_of_forces, without_derivatives
 from lissom.launch.over_models import over_models
 from lissom.launch.points import (
     FrameRows,
@@ -61,6 +61,7 @@ def put_motion(i: int, f: int, R: mat3, x: vec3, eta: vec6, rate: vec6, pose: Ma
 
 
 @free_of_forces
+@without_derivatives
 def motion_kernel(act: Acting) -> Any:
     """Kernel of poses, twists and accelerations of nodes."""
 
@@ -104,6 +105,7 @@ def frame_of(s: Scratch, i: int, frames: FrameRows, f: int):
 
 
 @free_of_forces
+@without_derivatives
 def frames_kernel(act: Acting) -> Any:
     """Kernel of poses, twists and accelerations of frames."""
 
@@ -146,6 +148,7 @@ def frames_kernel(act: Acting) -> Any:
 
 
 @free_of_forces
+@without_derivatives
 def jacobian_kernel(act: Acting) -> Any:
     """Kernel of Jacobians of frames and their rates."""
 

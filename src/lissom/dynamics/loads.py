@@ -221,7 +221,7 @@ def _current_and_time(model: Model) -> Iterator[_TimeValues]:
     from scipy.interpolate import PPoly
 
     fluid = model.description.fluid
-    current: Any = None if fluid is None or is_compiled(fluid.current) else fluid.current
+    current: Any = None if fluid is None or is_compiled(model.fluid.current) else fluid.current
     flow, programs = polynomial_of(current, 3), programs_of(current, 3)
     yield _TimeValues(3, flow, programs)
     yield _TimeValues(3, None if flow is None else flow.derivative(), programs, 1)

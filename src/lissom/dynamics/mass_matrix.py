@@ -36,7 +36,7 @@ import warp as wp
 from lissom.dynamics.loads import put_loads
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers, Temporary
-from lissom.launch.compiling import free_of_forces
+from lissom.launch.compiling import free_of_forces, without_derivatives
 from lissom.launch.over_models import for_models, over_models
 from lissom.launch.prepare import TableOptions
 from lissom.launch.workspace import call_of, filled_workspace
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 
 
 @free_of_forces
+@without_derivatives
 def mass_matrix_kernel(act: Acting) -> Any:
     """Kernel of the mass matrix."""
 
@@ -178,6 +179,7 @@ def put_mass_and_bias(
     traversal.inspect_result(s, i, bias)
 
 
+@without_derivatives
 def mass_inverse_dynamics_kernel(act: Acting) -> Any:
     """Kernel of M and h."""
     add, force = act.add, act.force

@@ -94,7 +94,12 @@ def _rare_features(model: Model) -> tuple[str, ...]:
     couples = model.has_surroundings or len(model.springs) or len(model.segments.channel)
     is_more = kinds or nodes.has_quaternion.any() or model.n_rows or couples or len(model.spools.channel)
     shapes = (SHAPES,) if model.contacts.has_rare_shapes else ()
-    functions = [*model.forces.compiled, *model.springs.other_law, *springs.JOINT_TERM.users(model)]
+    functions = [
+        *model.forces.compiled,
+        model.fluid.current,
+        *model.springs.other_law,
+        *springs.JOINT_TERM.users(model),
+    ]
     traced = (TRACED,) if any(getattr(function, "is_traced", False) for function in functions) else ()
     touches = (TOUCH, RIGID) if is_rigid_with_contacts(model) else (TOUCH,)
     return (*kinds, *shapes, *traced, *((touches if model.only_touches else (MORE,)) if is_more else ()))

@@ -49,9 +49,9 @@ import warp as wp
 from lissom.errors import ConvergenceError
 from lissom.launch.compiling import load
 from lissom.launch.cores import build_lock, cores, run_on_pool
-from lissom.launch.warp_private import direct_call
 from lissom.lie.native import native_functions
 from lissom.lie.types import kernel_options
+from lissom.lie.warp_private import direct_call
 from lissom.passes.linear_algebra import lu_factor, lu_solve_at, lu_solve_transposed
 
 wp.set_module_options(kernel_options())

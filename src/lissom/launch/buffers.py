@@ -22,11 +22,11 @@ import numpy as np
 import warp as wp
 
 from lissom.forces.terms import tables_with_terms
-from lissom.launch.compiling import kernel_for, load
+from lissom.launch.compiling import kernel_for, load, wait_for_native_functions
 from lissom.launch.cores import build_lock, cores, run_on_pool
 from lissom.launch.prepare import TableOptions, Views, fill_tables, has_tables_to_fill
-from lissom.launch.warp_private import arrays_of, bytes_of, direct_call, repeat_row, struct_of
 from lissom.lie.types import vec3
+from lissom.lie.warp_private import arrays_of, bytes_of, direct_call, repeat_row, struct_of
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct, altered, with_anchors
 from lissom.passes.blocks import band_columns, block_columns
@@ -369,6 +369,8 @@ class Buffers:
             span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
             made = kernel_for(kernel, model)
             load([made.module], self.device)
+        wait_for_native_functions(kernel, model)
+        with build_lock():
             return direct_call(wp.launch(made, **span, record_cmd=True))
 
     def run(self, options: TableOptions | None = None, *, keep_tables: bool = False) -> None:

@@ -27,13 +27,16 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
+import numpy as np
 import warp as wp
 
 from lissom.errors import CacheWarning, ModelError
 from lissom.forces.terms import Acting, acting_on, no_terms
 from lissom.launch.cores import build_lock, compilers
 from lissom.launch.progress import PATIENCE
-from lissom.launch.warp_private import (
+from lissom.lie.start import load_whole
+from lissom.lie.types import CPU_FLAGS
+from lissom.lie.warp_private import (
     compile_into_cache,
     is_compiled,
     is_tested,
@@ -45,10 +48,9 @@ from lissom.launch.warp_private import (
     share_generated_code,
     share_hashes,
 )
-from lissom.lie.start import load_whole
-from lissom.lie.types import CPU_FLAGS
 from lissom.model.model import Model
 from lissom.portable import cores_of_process
+from lissom.tracing.native import wait_for_functions
 
 share_hashes()
 
@@ -59,6 +61,25 @@ def free_of_forces(factory: Callable[[Acting], Any]) -> Callable[[Acting], Any]:
     """Mark a function whose kernel depends on the kinds of nodes only, so that models with other forces share it."""
     _WITHOUT_FORCES.add(factory)
     return factory
+
+
+_WITHOUT_DERIVATIVES: set[Any] = set()  # factories whose kernels call no derivatives of users' functions
+
+
+def without_derivatives(factory: Callable[[Acting], Any]) -> Callable[[Acting], Any]:
+    """Mark a function whose kernel calls no derivatives of users' functions (curve_function, derivatives_function and
+    second_function of the tables), so that its first launch does not wait until they are compiled."""
+    _WITHOUT_DERIVATIVES.add(factory)
+    return factory
+
+
+def wait_for_native_functions(kernel: Any, model: Model) -> None:
+    """Wait until those functions of users are compiled that a kernel calls."""
+    cells = [model.maps.place_function, model.deforming.values_function, model.pulls.values_function]
+    if kernel not in _WITHOUT_DERIVATIVES:
+        cells += [model.maps.curve_function, model.deforming.derivatives_function]
+        cells += [model.pulls.derivatives_function, model.pulls.second_function]
+    wait_for_functions(np.concatenate(cells))
 
 
 def kernel_for(kernel: Any, model: Model) -> Any:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from threading import Event, RLock, local
 from typing import TypeVar
 
-from lissom.launch.warp_private import share_headers
+from lissom.lie.warp_private import share_headers
 from lissom.portable import cores_of_process
 
 _STATES_PER_CORE = 256  # in one launch: the results of more states do not fit into a processor's cache

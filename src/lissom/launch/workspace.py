@@ -25,7 +25,7 @@ from lissom.errors import ModelError, ShapeError, check_kept
 from lissom.forces.terms import write_tables_with_terms
 from lissom.launch.buffers import Buffers
 from lissom.launch.cores import build_lock, cores
-from lissom.launch.warp_private import holding_interpreter
+from lissom.lie.warp_private import holding_interpreter
 from lissom.model.model import Model
 from lissom.model.tables import device_tables
 from lissom.passes.scratch import (

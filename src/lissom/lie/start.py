@@ -61,6 +61,11 @@ def _warn(text: str) -> None:
         warnings.warn(text, CacheWarning, stacklevel=3)
 
 
+def cache_folder(name: str) -> Path:
+    """The folder of a cache, beside that of Warp's kernels."""
+    return Path(str(wp.config.kernel_cache_dir)).parent / name
+
+
 def can_be_kept(folder: Path) -> bool:
     """Whether a folder can hold a file of the size of a module."""
     try:

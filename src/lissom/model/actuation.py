@@ -137,7 +137,7 @@ def _native_tables(bodies: Sequence[PullsOfBody], native: Sequence[tuple[NativeP
     """The fields of Pulls for the native functions of each body; those of a body without any are zero or empty."""
     sizes = [part.pulls.motion.n for part in bodies for _ in part.pulls.pulls]
     found = [pull for part, own in zip(bodies, native) for pull in own or [None] * len(part.pulls.pulls)]
-    given = [() if pull is None else pull.functions.address for pull in found]
+    given = [() if pull is None else pull.functions.cell for pull in found]
     address = np.array([(*one, 0, 0, 0)[:3] for one in given], dtype=np.uint64)
     tables = [np.zeros(0) if pull is None else pull.table for pull in found]
     surfaces = [np.zeros(0, dtype=np.int32) if pull is None else pull.surface for pull in found]

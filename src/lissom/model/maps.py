@@ -109,7 +109,7 @@ def map_tables(nodes: list[Node]) -> Maps:
 def _addresses(poses: Iterable[Any]) -> np.ndarray:
     """Addresses of the two native functions of poses, shape (2, m); zeros for those that have none."""
     native = [None if isinstance(pose, PoseSpline) else pose.native for pose in poses]
-    rows = [(0, 0) if functions is None else functions.address for functions in native]
+    rows = [(0, 0) if functions is None else functions.cell for functions in native]
     return np.array(rows, dtype=np.uint64).reshape(-1, 2).T.copy()
 
 
@@ -198,7 +198,7 @@ def _native_functions(
     """Addresses of the two native functions of those bodies that are `wanted`, shape (2, m), zeros for others; and
     their tables of points in one, with the start of each."""
     native = [body.native if is_wanted else None for body, is_wanted in zip(bodies, wanted)]
-    rows = [(0, 0) if known is None else known.functions.address for known in native]
+    rows = [(0, 0) if known is None else known.functions.cell for known in native]
     tables = [np.zeros(0) if known is None else known.table for known in native]
     address = np.array(rows, dtype=np.uint64).reshape(-1, 2).T.copy()
     return (

@@ -173,11 +173,11 @@ def _check_links(models: Sequence[Model]) -> None:
         ("inputs", lambda model: model.inputs.names),
         (
             "functions of actuators",
-            lambda model: [f"{a.name} ({made.code[:12]})" for a, _, made in model.inputs.native],
+            lambda model: [f"{a.name} ({made.functions.name[:12]})" for a, _, made in model.inputs.native],
         ),
         (
             "functions of forces with inputs",
-            lambda model: [f"{x.name} ({x.function.code[:12]})" for x in model.forces.driven],
+            lambda model: [f"{x.name} ({x.function.functions.name[:12]})" for x in model.forces.driven],
         ),
         ("loops", lambda model: model.loops.names),
         ("couplings of joints", lambda model: model.joint_couplings.names),

@@ -653,6 +653,8 @@ def _current(fluid: Fluid | None) -> Any:
     if fluid is None or fluid.current is None or is_compiled(fluid.current):
         return None if fluid is None else fluid.current
     where = "fluid: current"
+    if isinstance(fluid.current, TracedFunction):
+        return fluid.current.current(where)
     if not callable(fluid.current):
         steady = np.concatenate([checks.array(fluid.current, (3,), where, "must be a finite 3-vector"), np.zeros(3)])
         return lambda t: steady

@@ -313,7 +313,7 @@ LISSOM_INLINE void call_values(const Tables& t, const Scratch& s, int b, int i) 
         row(s.deforming.e_v, i) + at, row(s.deforming.energy, i) + b, row(s.deforming.force, i) + at,
         row(s.deforming.D, i) + pair
     };
-    ((Function)t.deforming.values_function.data[b])(in, out);
+    (*(const Function*)t.deforming.values_function.data[b])(in, out);
 #endif
 }
 
@@ -335,7 +335,7 @@ LISSOM_INLINE void call_derivatives(const Tables& t, const Scratch& s, int b, in
         (double*)(row(s.deforming.c_qdot, i) + at), (double*)(row(s.deforming.b_qdot, i) + at),
         row(s.deforming.e_qdot, i) + pair, JxJ, row(s.deforming.K, i) + pair, pxH, HJ
     };
-    ((Function)t.deforming.derivatives_function.data[b])(in, out);
+    (*(const Function*)t.deforming.derivatives_function.data[b])(in, out);
     // The parts with θ̈: Σ ∂²f/∂θ_l∂θ_k θ̈_k of (4) of bodies/integrals in c̈, b and e_j.
     const double* a = row(s.deforming.theta_ddot, i) + at;
     for (int l = 0; l < n; ++l)

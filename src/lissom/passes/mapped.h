@@ -16,7 +16,7 @@ LISSOM_INLINE void follow_function(
         (double*)(row(s.maps.R, i) + m), (double*)(row(s.maps.p, i) + m), (double*)(row(s.maps.S, i) + at),
         (double*)(row(s.maps.S_q, i) + t.maps.pair_start.data[m])
     };
-    ((Function)t.maps.place_function.data[m])(in, out);
+    (*(const Function*)t.maps.place_function.data[m])(in, out);
 #endif
 }
 
@@ -31,6 +31,6 @@ LISSOM_INLINE void curve_function(
         t.maps.point.data + t.maps.point_start.data[m]
     };
     double* out[] = {(double*)(row(s.maps.S_vv, i) + t.maps.column_start.data[m])};
-    ((Function)t.maps.curve_function.data[m])(in, out);
+    (*(const Function*)t.maps.curve_function.data[m])(in, out);
 #endif
 }

@@ -8,7 +8,7 @@
 LISSOM_INLINE void call_pull(const Tables& t, const Scratch& s, int e, int b, int i) {
 #if !defined(__CUDACC__) && !defined(__CUDA_ARCH__)
     typedef void (*Function)(const double* const*, double* const*);
-    const Function function = (Function)t.pulls.values_function.data[e];
+    const Function function = *(const Function*)t.pulls.values_function.data[e];
     const double* theta = row(s.deforming.theta, i) + t.deforming.column_start.data[b];
     const double* table = t.pulls.table.data + t.pulls.table_start.data[e];
     const int at = t.pulls.column_start.data[e], surface_at = t.pulls.surface_start.data[e];
@@ -98,7 +98,7 @@ LISSOM_INLINE void press(const Tables& t, const Scratch& s, int e, int i) {
 LISSOM_INLINE void call_pull_derivatives(const Tables& t, const Scratch& s, int e, int b, int i) {
 #if !defined(__CUDACC__) && !defined(__CUDA_ARCH__)
     typedef void (*Function)(const double* const*, double* const*);
-    const Function function = (Function)t.pulls.derivatives_function.data[e];
+    const Function function = *(const Function*)t.pulls.derivatives_function.data[e];
     const double* theta = row(s.deforming.theta, i) + t.deforming.column_start.data[b];
     const double* table = t.pulls.table.data + t.pulls.table_start.data[e];
     const int n = t.pulls.column_start.data[e + 1] - t.pulls.column_start.data[e];
@@ -127,7 +127,7 @@ LISSOM_INLINE double bend_of_pull(const Tables& t, const Scratch& s, int e, int 
         t.pulls.table.data + t.pulls.table_start.data[e]
     };
     double* out[] = {&bend};
-    ((Function)t.pulls.second_function.data[e])(in, out);
+    (*(const Function*)t.pulls.second_function.data[e])(in, out);
 #endif
     return bend;
 }

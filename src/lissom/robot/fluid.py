@@ -133,9 +133,9 @@ class Fluid:
 
     Args:
         density: density [kg/m³].
-        current: velocity of the fluid [m/s]: shape (3,); a function of t that returns (3,); or a Warp function of (x,
-            t) that returns a 6-vector: the velocity at the point x, then the acceleration of the fluid particle there
-            [m/s²]. None is a fluid at rest.
+        current: velocity of the fluid [m/s]: shape (3,); a function of t that returns (3,); an ls.TracedFunction of (x,
+            t), the velocity at the point x; or a Warp function of (x, t) that returns a 6-vector: the velocity at the
+            point x, then the acceleration of the fluid particle there [m/s²]. None is a fluid at rest.
         default: coefficients of the links that are not in `links`; with None the fluid does not act on them.
         links: coefficients by link name; the fluid does not act on a link with None.
     """

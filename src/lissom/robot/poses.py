@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from math import factorial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -430,7 +430,7 @@ def native_pose(graph: Graph, g: np.ndarray, q: np.ndarray) -> Traced:
     return compiled_functions(stored_code(key, lambda: pose_code(graph, g, q)))
 
 
-_MOST_AT_ONCE = 5000  # operations of ∂S above which code of one direction is shorter and as fast
+_FEW = 2500  # operations of ∂S along one direction up to which code of all of ∂S is short, and faster
 
 
 def pose_code(graph: Graph, g: np.ndarray, q: np.ndarray, *, row: Sequence[int] = (), few: bool = False) -> Code:
@@ -460,9 +460,9 @@ def pose_code(graph: Graph, g: np.ndarray, q: np.ndarray, *, row: Sequence[int] 
     (S_vv,) = run(graph, _turning, [twist(rates), eta, eta_v, along(eta, rates), along(eta_v, rates)])
     if few:
         require_few(max(graph.count([nodes]) for nodes in (S_q, S_vv)))
-    slopes: Any = np.moveaxis(derivative(graph, S, by), -1, 1)
-    if graph.count([slopes]) > _MOST_AT_ONCE:
-        slopes = ByDirection(S_q)
+    slopes: Any = ByDirection(S_q)
+    if graph.count([S_q]) <= _FEW:
+        slopes = np.moveaxis(derivative(graph, S, by), -1, 1)
     functions = [
         (graph, (g[:3, :3], g[:3, 3], S, slopes)),
         (graph, (ByDirection(S_vv[None]),)),
@@ -517,10 +517,15 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """A JAX function in float64, compiled on first use. `options` are added to the compiler options `_QUICK`."""
-    import jax
 
-    known = {name: value for name, value in (_QUICK | options).items() if _is_known(name, value)}
-    return in_double(jax.jit(function, compiler_options=known))
+    @cache
+    def made() -> Callable[..., Any]:
+        import jax
+
+        known = {name: value for name, value in (_QUICK | options).items() if _is_known(name, value)}
+        return in_double(jax.jit(function, compiler_options=known))
+
+    return lambda *arguments: made()(*arguments)
 
 
 # Without MLIR emitters XLA compiles in half the time. The compiled code is as fast.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -36,8 +35,8 @@ class TracedFunction:
 
     `controller=` of `simulate`, `rollout`, `step_derivatives`, `Stepper` and tasks takes one of (t, q, v), `u=` of
     `simulate` one of t, `Robot.add_force` one of (t, g, eta), or of (t, g, eta, w) with inputs w,
-    `Robot.add_custom_actuator` one of q, or of (q, u), `Robot.add_spring(law=)` one of (length, rate), and `spring=` of
-    a joint one of x. Elsewhere it is a Python function.
+    `Robot.add_custom_actuator` one of q, or of (q, u), `Robot.add_spring(law=)` one of (length, rate), `spring=` of a
+    joint one of x, and `Robot.set_fluid(current=)` one of (x, t). Elsewhere it is a Python function.
 
     Args:
         function: function made of jax.numpy, with branches by `where`. The place that takes it states its arguments.
@@ -73,6 +72,24 @@ class TracedFunction:
         graph, _, wrench = self.traced(where, [(), (4, 4), (6,)], (6,))
         try:
             return compiled_force(*force_code(graph, wrench))
+        except Refused as error:
+            raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
+
+    def current(self, where: str) -> Any:
+        """The function of (x, t) that returns the velocity c of a fluid (3,) as a Warp function of (x, t) that returns
+        c and the acceleration ∂c/∂t + ∂c/∂x c of the particle at x. The numbers that it reads besides its arguments are
+        the present ones.
+
+        Raises:
+            ModelError: it cannot be traced.
+        """
+        from lissom.tracing.native import compiled_current, current_code  # describing a robot needs no Warp
+
+        graph, (x, t), c = self.traced(where, [(3,), ()], (3,))
+        along = [*c.tolist(), graph.number(1.0)]
+        acceleration = derivative(graph, c, [*x.tolist(), int(t)], [along])[:, 0]
+        try:
+            return compiled_current(*current_code(graph, np.concatenate([c, acceleration])))
         except Refused as error:
             raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
 
@@ -115,8 +132,7 @@ class TracedFunction:
         is_linear = not read(slopes()[2]).intersection(changing)
         is_linear = is_linear and all(plain.value(k) == 0.0 for k in rest.tolist())
         takes_time = known[0] in read(wrench)
-        content = hashlib.sha256(stored.snippet.encode()).hexdigest()
-        return NativeForce(compiled_functions(stored), size, is_linear, takes_time, content)
+        return NativeForce(compiled_functions(stored), size, is_linear, takes_time)
 
     def spring_law(self, where: str, arguments: int) -> Any:
         """The function of x, or of x and its rate, as a Warp function of both with exact derivatives. The numbers that
@@ -174,9 +190,7 @@ class TracedFunction:
             found = stored_code(content_key("actuation", graph, B, force, nq, size, list(poses), places), code)
         except Refused as error:
             raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
-        return NativeActuation(
-            compiled_functions(found), (nv, size), linear, hashlib.sha256(found.snippet.encode()).hexdigest()
-        )
+        return NativeActuation(compiled_functions(found), (nv, size), linear)
 
     def traced(
         self, where: str, shapes: Sequence[tuple[int, ...]], shape: tuple[int, ...], *others: tuple[int, ...]
@@ -227,13 +241,11 @@ class NativeActuation:
         functions: functions of q and the inputs w (size,) that return τ (nv,); ∂τ/∂q (nv, nv), changes of q being in
             the tangent space; and ∂τ/∂w (nv, size), which is B.
         shape: (nv, size). is_linear: whether τ = B w.
-        code: a hash of the code. Equal code is the same function.
     """
 
     functions: Traced
     shape: tuple[int, int]
     is_linear: bool
-    code: str
 
     def force(self, q: np.ndarray, w: np.ndarray) -> np.ndarray:
         """τ at states q (n, nq) with inputs w (n, size), shape (n, nv)."""
@@ -258,14 +270,13 @@ class NativeForce:
         functions: functions of (t, g, eta, w) that return W (6,); ∂W/∂δ and ∂W/∂eta (6, 6), δ being motions g exp(δ) in
             the frame; and (∂W/∂w)ᵀ (size, 6).
         size: number of inputs. is_linear: whether W = B(g) w.
-        takes_time: whether W depends on t. code: a hash of the code. Equal code is the same function.
+        takes_time: whether W depends on t.
     """
 
     functions: Traced
     size: int
     is_linear: bool
     takes_time: bool
-    code: str
 
     def values(self, t: np.ndarray, g: np.ndarray, eta: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """W (n, 6) and ∂W/∂w (n, 6, size) at times (n,), poses (n, 4, 4), twists (n, 6) and inputs (n, size)."""

@@ -12,15 +12,16 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
-import warp as wp
 
+from lissom.lie.start import cache_folder
 from lissom.portable import read_cached, write_cached
 from lissom.tracing.graph import Graph
 from lissom.tracing.native import Code, Table
@@ -37,21 +38,35 @@ _ON_DISK = 200_000_000  # largest size of the cache [bytes]
 _PLAIN = (bool, int, float, str, type(None))
 
 
+_unwritten: dict[Path, Code] = {}  # codes of which a part is not written yet, by file
+
+
 def stored_code(key: str | None, make: Callable[[], Code]) -> Code:
-    """The code of a key from the cache, or from `make`, which is then stored."""
+    """The code of a key from the cache, or from `make`. It is then stored when its last function is written."""
     if key is None:
         return make()
     file = cache_folder("lissom-traced") / f"{key}.json"
-    code = read_cached(file, _read)
-    if code is None:
-        code = made = make()
-        write_cached(file, lambda stream: stream.write(_written(made)), _ON_DISK)
-    return code
+    code = _unwritten.get(file) or read_cached(file, _read) or _storing(file, make())
+    return code._replace(name=key)
 
 
-def cache_folder(name: str) -> Path:
-    """The folder of a cache, beside that of Warp's kernels."""
-    return Path(str(wp.config.kernel_cache_dir)).parent / name
+def _storing(file: Path, code: Code) -> Code:
+    """The same code, which writes itself to a file when all of it is written."""
+    texts, lock = dict[int, str](), Lock()
+
+    def text(k: int) -> str:
+        found = code.functions[k]()
+        with lock:
+            texts[k] = found
+            is_whole = len(texts) == len(code.functions)
+        if is_whole:
+            whole = [texts[k] for k in range(len(texts))]
+            write_cached(file, lambda stream: stream.write(_written(whole, code.table)), _ON_DISK)
+            _unwritten.pop(file, None)
+        return found
+
+    made = code._replace(functions=tuple(partial(text, k) for k in range(len(code.functions))))
+    return _unwritten.setdefault(file, made)
 
 
 def content_key(*parts: Any) -> str | None:
@@ -97,13 +112,12 @@ def _read(file: Path) -> Code:
         graph = Graph()
         graph.nodes = [tuple(node) for node in table.pop("nodes")]
         table = Table(graph, **{name: tuple(value) for name, value in table.items()})
-    return Code(given["snippet"], tuple(given["operations"]), table)
+    return Code(tuple(partial(str, text) for text in given["functions"]), table)
 
 
-def _written(code: Code) -> bytes:
-    table = None
-    if code.table is not None:
+def _written(texts: list[str], table: Table | None) -> bytes:
+    given = None
+    if table is not None:
         names = ("rows", "weights", "outer", "inner", "operations")
-        table = {"nodes": code.table.graph.nodes, **{name: getattr(code.table, name) for name in names}}
-    text = {"snippet": code.snippet, "operations": code.operations, "table": table}
-    return json.dumps(text, default=int).encode()
+        given = {"nodes": table.graph.nodes, **{name: getattr(table, name) for name in names}}
+    return json.dumps({"functions": texts, "table": given}, default=int).encode()

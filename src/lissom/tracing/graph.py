@@ -574,7 +574,7 @@ class _Interpreter:
         known = [self.known(operand) for operand in operands]
         kinds = {str(getattr(variable.aval.dtype, "kind", "")) for variable in equation.outvars}
         is_whole = kinds <= {"i", "u"}
-        if is_whole and all(value is not None for value in known):
+        if is_whole and all(value is not None for value in known) and name not in _REARRANGES:
             return self.evaluated(equation, known)
         if is_whole and name in _BITS:
             raise Refused(f"takes bits of integers that depend on values ('{name}'); use where")
@@ -634,11 +634,16 @@ class _Interpreter:
         return results
 
     def evaluated(self, equation: Any, known: list[Any]) -> list[np.ndarray]:
-        """An operation on numbers, done by JAX."""
+        """An operation on numbers, done by JAX; sums of integers and the like by NumPy, in no time."""
         import jax
 
+        typed = [value.astype(atom.aval.dtype) for value, atom in zip(known, equation.invars)]
+        name, kinds = equation.primitive.name, {value.dtype.kind for value in typed}
+        if kinds <= set("iu") and name in _OF_INTEGERS:
+            return [self.numbers(_OF_INTEGERS[name](*typed))]
+        if kinds <= set("biu") and name == "convert_element_type":
+            return [self.numbers(typed[0].astype(equation.params["new_dtype"]))]
         with jax.ensure_compile_time_eval(), jax.enable_x64(True):
-            typed = [value.astype(atom.aval.dtype) for value, atom in zip(known, equation.invars)]
             found = equation.primitive.bind(*typed, **equation.params)
         return [self.numbers(part) for part in (found if equation.primitive.multiple_results else [found])]
 
@@ -919,6 +924,15 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "cummax": _cumulation("max"),
     "cummin": _cumulation("min"),
 }
+# Operations that only rearrange or copy entries, so that those on integers are the same.
+_REARRANGES = frozenset({
+    "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "rev", "slice", "concatenate", "stack",
+    "split", "unstack", "iota", "select_n", "copy", "copy_p",
+})  # fmt: skip
+# Operations of NumPy on integers of one type, with the same overflow.
+_OF_INTEGERS: dict[str, Callable[..., Any]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "max": np.maximum, "min": np.minimum,
+}  # fmt: skip
 # Operations that move entries, with the operands that hold entries; the others are indices.
 _MOVES: dict[str, tuple[int, ...]] = {
     "gather": (0,), "dynamic_slice": (0,), "dynamic_update_slice": (0, 1), "scatter": (0, 2),

@@ -4,9 +4,10 @@ A traced function has the signature
 
     void f(const double* const* in, double* const* out)                                                   (1)
 
-with one pointer for each argument and for each result. It is compiled by Warp in a module of its own, whose name
-contains a hash of the code, so that it is compiled once on a machine. Kernels that call it read its address from a
-table: one compiled kernel serves all functions.
+with one pointer for each argument and for each result. Warp's compiler compiles it, without the headers of Warp's
+kernels. A cache on disk contains the compiled code. Kernels that call the function find its address by a table: one
+compiled kernel serves all functions. The kernels of a robot are compiled at the same time. Only kernels that call
+derivatives wait for these, so that the first inverse dynamics do not.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -21,9 +22,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from heapq import heappop, heappush
+from itertools import count
+from threading import Lock
 from typing import Any, NamedTuple, final
 from weakref import WeakValueDictionary
 
@@ -31,8 +35,10 @@ import numpy as np
 import warp as wp
 
 from lissom.lie.native import own_code
+from lissom.lie.start import cache_folder
 from lissom.lie.types import CPU_FLAGS, mat3, vec3, vec6
-from lissom.portable import cores_of_process
+from lissom.lie.warp_private import function_of_object, is_tested, object_of
+from lissom.portable import cores_of_process, read_cached, write_cached
 from lissom.tracing.graph import GAUSS, LEAVES, Graph, copied, require_few
 
 _Number = ctypes.POINTER(ctypes.c_double)
@@ -52,38 +58,121 @@ _PARAMETERS = (
 )
 _NAME = re.compile(r"\bx\d+\b|\bc\d+_\d+\b")
 _BARRIER = 'asm volatile("" : : "r"(sum) : "memory");'  # keeps the compiler from holding all sums in registers
+_ON_DISK = 400_000_000  # largest size of the cache of compiled functions [bytes]
+_ONE = "sin cos tan asin acos atan sinh cosh tanh exp exp2 log cbrt erf erfc floor ceil trunc rint sqrt fabs"
+# Declarations of the C functions that native.h calls. Modules of Warp have them from its headers.
+_MATHEMATICS = "\n".join([
+    'extern "C" {',
+    *(f"double {name}(double);" for name in _ONE.split()),
+    *(f"double {name}(double, double);" for name in ("pow", "fmod", "atan2")),
+    "}",
+])  # fmt: skip
 STUMPFF = 12  # length of an array of Stumpff functions, as in the header
 # Operations that take vectors alone; others mix vectors with numbers.
 _OF_VECTORS = frozenset({"where", "max", "min", "pow", "rem", "atan2", "and", "or", "xor"})
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Traced:
-    """Compiled functions (1) of the same arguments. A thread compiles them, so that others can be traced and compiled
-    meanwhile.
+class Function:
+    """A compiled function (1). A thread writes and compiles its code, so that others can be traced meanwhile.
 
-    Fields:
-        operations: number of scalar operations of each.
+    Kernels read the address of the function from `cell`, where it is when the function is compiled; see
+    `wait_for_functions`.
+
+    Args:
+        write: returns the code.
+        order: functions of lower order are compiled first.
     """
 
-    operations: tuple[int, ...]
-    task: Future[tuple[int, ...]]
-    kernel: Any  # keeps the code in memory
+    def __init__(self, write: Callable[[], str], order: int) -> None:
+        self.cell = np.zeros(1, dtype=np.uint64)
+        self.code: Any = None  # a kernel that keeps the code in memory
+        self.task: Future[int] = Future()
+        _functions[self.cell.ctypes.data] = self
+        with _lock:
+            heappush(_queue, (order, next(_numbers), self, write))
+        _compilers().submit(_compile_first)
+
+    @property
+    def address(self) -> int:
+        """Its address. Waits until it is compiled."""
+        return self.task.result()
+
+    def compile(self, write: Callable[[], str]) -> None:
+        """Write and compile the code. Errors are raised by `address`."""
+        try:
+            found = _address(self, write())
+        except BaseException as error:
+            self.task.set_exception(error)
+        else:
+            self.cell[0] = found
+            self.task.set_result(found)
+
+
+_functions: WeakValueDictionary[int, Function] = WeakValueDictionary()  # by address of the cell
+_queue: list[tuple[int, int, Function, Callable[[], str]]] = []
+_numbers = count()
+_lock = Lock()  # of the queue, and of Warp's registers of functions
+
+
+def _compile_first() -> None:
+    """Compile the function of the lowest order in the queue."""
+    with _lock:
+        *_, function, write = heappop(_queue)
+    function.compile(write)
+
+
+@cache
+def _compilers() -> ThreadPoolExecutor:
+    """Threads that compile, one for each core but that of the thread that traces."""
+    return ThreadPoolExecutor(max(cores_of_process() - 1, 1), thread_name_prefix="lissom-tracer")
+
+
+def wait_for_functions(cells: np.ndarray) -> None:
+    """Wait until the functions of cells are compiled, given by the addresses of the cells; 0 stands for none."""
+    for cell in cells.tolist():
+        if cell:
+            _ = _functions[cell].address
+
+
+def _wait_for_all() -> None:
+    wait([function.task for function in list(_functions.values())])
+
+
+if hasattr(os, "register_at_fork"):  # a child process has no threads that compile
+    os.register_at_fork(before=_wait_for_all, after_in_child=_compilers.cache_clear)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """Compiled functions (1) of the same arguments.
+
+    Fields:
+        name: the same for equal code.
+    """
+
+    name: str
+    functions: tuple[Function, ...]
 
     @property
     def address(self) -> tuple[int, ...]:
-        """Address of each function, for the tables of kernels. Waits until they are compiled."""
-        return self.task.result()
+        """Address of each function. Waits until they are compiled."""
+        return tuple(function.address for function in self.functions)
+
+    @property
+    def cell(self) -> tuple[int, ...]:
+        """Address of the cell of each function, for the tables of kernels. Does not wait."""
+        return tuple(function.cell.ctypes.data for function in self.functions)
 
     def call(self, k: int, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Call function k with contiguous arrays of float64."""
         ends = [(_Number * len(group))(*(x.ctypes.data_as(_Number) for x in group)) for group in (arguments, results)]
-        _Function(self.address[k])(*ends)
+        _Function(self.functions[k].address)(*ends)
 
     def call_rows(self, k: int, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Call function k for each row of contiguous arrays (n, ...) of float64."""
-        function = _FunctionOfAddresses(self.address[k])
+        function = _FunctionOfAddresses(self.functions[k].address)
         groups = [[(x.ctypes.data, x[:1].nbytes) for x in group] for group in (arguments, results)]
         for i in range(len(arguments[0])):
             function(*((ctypes.c_void_p * len(group))(*(x + i * size for x, size in group)) for group in groups))
@@ -583,8 +672,8 @@ def source(
     row: Table | None,
     is_sum: bool,
     rates: Sequence[int],
-) -> tuple[str, int]:
-    """The code of a function (1) and its number of operations.
+) -> str:
+    """The code of a function (1).
 
     Args:
         sizes: numbers of entries of the arguments.
@@ -665,10 +754,7 @@ def source(
     counts = [count if table else len(directed) + 1, size + 1, columns_of[0] + 1, columns_of[1] + 1]
     arrays = [f"vector {array}[{count}];" for array, count in zip(("sum", "w", "outer", "row"), counts)]
     body = "\n".join([*arrays, "__builtin_memset(sum, 0, sizeof(sum));", *loops, *ends])
-    return (
-        f"{helpers}\nstatic void {name}(const double* const* in, double* const* out) {{\n{body}\n}}",
-        writer.operations,
-    )
+    return f"{helpers}\nstatic void {name}(const double* const* in, double* const* out) {{\n{body}\n}}"
 
 
 @final
@@ -722,12 +808,40 @@ def force_code(graph: Graph, wrench: np.ndarray) -> tuple[tuple[str, ...], tuple
 
     plain, bottom = Graph(), range(13, 17)  # the last row of g is constant
     known = {place: plain.number(float(place == 16)) if place in bottom else plain.input(place) for place in range(23)}
-    nodes = copied(plain, graph, wrench, known)
-    require_few(plain.count([nodes]))
-    writer = _Writer(plain, leaf, {}, nodes.tolist())
-    names = [f"wrench_{k}" for k in range(len(nodes))]
+    return *_lines(plain, copied(plain, graph, wrench, known), leaf), 0 in taken
+
+
+def _lines(graph: Graph, nodes: np.ndarray, leaf: Callable[[int], str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Lines of code of nodes (n,), and the names of their values. `leaf` returns the code of an input."""
+    require_few(graph.count([nodes]))
+    writer = _Writer(graph, leaf, {}, nodes.tolist())
+    names = [f"result_{k}" for k in range(len(nodes))]
     writer.ends(((f"const double {name} = ", k) for name, k in zip(names, nodes.tolist())), writer.before)
-    return tuple(_code(writer.before.lines, writer.kinds)), tuple(names), 0 in taken
+    return tuple(_code(writer.before.lines, writer.kinds)), tuple(names)
+
+
+@cache
+def compiled_current(code: tuple[str, ...], results: tuple[str, ...]) -> Any:
+    """The Warp function of (x, t) that returns the velocity and the acceleration of `current_code`. Equal code is one
+    function."""
+    ends = (f"current[{k}] = {name};" for k, name in enumerate(results))
+    snippet = "\n".join(["using namespace traced;", *code, "wp::vec_t<6, double> current;", *ends, "return current;"])
+
+    @_Named.func_native(snippet)
+    def current(x: vec3, t: wp.float64) -> vec6: ...
+
+    current.is_traced = True  # kernels that call it need the code of tracing/native.h
+    return current
+
+
+def current_code(graph: Graph, nodes: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Lines of code of numbers (6,) that depend on a point x (3,) and on t, the inputs of a graph in this order, and
+    the names of the numbers.
+
+    Raises:
+        Refused: too many operations.
+    """
+    return _lines(graph, nodes, ("x[0]", "x[1]", "x[2]", "t").__getitem__)
 
 
 @cache
@@ -767,14 +881,14 @@ class Code(NamedTuple):
     """Code of functions (1) of the same arguments.
 
     Fields:
-        snippet: code that puts the addresses of the functions into an array.
-        operations: number of scalar operations of each.
+        functions: for each function, what writes its code, in which it is `Functions::run`.
         table: the rows over which the results are sums, or the one on which they depend; None without either.
+        name: the same for equal code; empty if unknown.
     """
 
-    snippet: str
-    operations: tuple[int, ...]
+    functions: tuple[Callable[[], str], ...]
     table: Table | None
+    name: str = ""
 
 
 def code_of(
@@ -785,7 +899,7 @@ def code_of(
     row: Table | None = None,
     rates: Sequence[int] = (),
 ) -> Code:
-    """The code of functions (1) of the same arguments.
+    """The code of functions (1) of the same arguments. It is written later; the graphs must stay as they are.
 
     Args:
         functions: for each function its graph, and the nodes of the entries of its results.
@@ -796,59 +910,79 @@ def code_of(
             columns.
         rates: instead of a table, input nodes of the rates of results by direction.
     """
-    made = [source(f"run{k}", graph, sizes, results, table, row, k not in by_row, rates)
-            for k, (graph, results) in enumerate(functions)]  # fmt: skip
-    parts = "\n".join(text for text, _ in made)
-    ends = "\n".join(f"address[{k}] = (unsigned long long)(void*)&Functions::run{k};" for k in range(len(made)))
+    rows = table or row
+    parts = (
+        partial(_text, graph, sizes, results, table, row, k not in by_row, rates)
+        for k, (graph, results) in enumerate(functions)
+    )
+    return Code(tuple(parts), None if rows is None else rows.alone())
+
+
+def _text(*given: Any) -> str:
+    """The code of a function `Functions::run`, from the arguments of `source` after the name."""
     rules = "\n".join(
         f"static constexpr double gauss_{name}[GAUSS] = {{{', '.join(map(repr, values.tolist()))}}};"
         for name, values in zip(("at", "weight"), GAUSS)
     )
     head = f"using namespace traced;\nconstexpr int GAUSS = {len(GAUSS[0])};\n{rules}"
-    snippet = f"{head}\nstruct Functions {{\n{parts}\n}};\n{ends}"
-    rows = table or row
-    return Code(snippet, tuple(count for _, count in made), None if rows is None else rows.alone())
+    return f"{head}\nstruct Functions {{\n{source('run', *given)}\n}};"
 
 
 _loaded: WeakValueDictionary[str, Traced] = WeakValueDictionary()
 
 
-@cache
-def _compilers(size: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(size, thread_name_prefix="lissom-tracer")
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_compilers.cache_clear)  # a child process has no such threads
-
-
 def compiled_functions(code: Code) -> Traced:
-    """Functions of a code, which a thread compiles. While they live, equal codes return the same functions."""
-    snippet, operations, _ = code
-    known = _loaded.get(snippet)
+    """Functions of a code, which threads write and compile in their order. While they live, equal codes return the same
+    functions."""
+    functions, _, name = code
+    if not name:
+        texts = [write() for write in functions]
+        name = hashlib.sha256("\0".join(texts).encode()).hexdigest()
+        functions = [partial(str, text) for text in texts]
+    known = _loaded.get(name)
     if known is not None:
         return known
+    return _loaded.setdefault(name, Traced(name, tuple(map(Function, functions, count()))))
 
-    @wp.func_native(snippet)
-    def put_addresses(address: wp.array(dtype=wp.uint64)): ...
 
-    # At level 2 the compiler takes a third more time, for straight code that runs as fast
+def _address(function: Function, text: str) -> int:
+    """Compile the code of `Functions::run`, and return the address of that function."""
+    flags, level = CPU_FLAGS + " -relaxed-aliasing", 1  # level 2 takes a third longer for code that runs as fast
+    if not is_tested(wp.__version__):
+        return _address_by_kernel(function, text, flags, level)
+    whole = "\n".join([
+        _MATHEMATICS, own_code("tracing/native.h"), "namespace {", text, "}",
+        'extern "C" void traced_function(const double* const* in, double* const* out) { Functions::run(in, out); }',
+    ])  # fmt: skip
+    key = "\0".join([whole, str(level), wp.get_cpu_kernel_cache_key(cpu_compiler_flags=flags)])
+    file = cache_folder("lissom-traced") / f"{hashlib.sha256(key.encode()).hexdigest()}.o"
+    found = read_cached(file, lambda file: function_of_object(file.read_bytes(), "traced_function", function))
+    if found is None:
+        code = object_of(whole, flags, level)
+        found = function_of_object(code, "traced_function", function)
+        write_cached(file, lambda stream: stream.write(code), _ON_DISK)
+    return found
+
+
+def _address_by_kernel(function: Function, text: str, flags: str, level: int) -> int:
+    """`_address` by the public part of Warp, which takes a second longer."""
     options = {
         "enable_backward": False,
-        "cpu_compiler_flags": CPU_FLAGS + " -relaxed-aliasing",
+        "cpu_compiler_flags": flags,
         "fast_math": False,
-        "optimization_level": 1,
+        "optimization_level": level,
         "extra_build_options": wp.ModuleBuildOptions(extra_cpu_preamble=own_code("tracing/native.h")),
     }
+    with _lock:
 
-    @wp.kernel(module="unique", module_options=options)
-    def traced_functions(address: wp.array(dtype=wp.uint64)):
-        put_addresses(address)
+        @wp.func_native(f"{text}\naddress[0] = (unsigned long long)(void*)&Functions::run;")
+        def put_address(address: wp.array(dtype=wp.uint64)): ...
 
-    def compiled() -> tuple[int, ...]:
-        address = wp.zeros(len(operations), dtype=wp.uint64, device="cpu")
-        wp.launch(traced_functions, 1, [address], device="cpu")
-        return tuple(map(int, address.numpy()))
+        @wp.kernel(module="unique", module_options=options)
+        def traced_function(address: wp.array(dtype=wp.uint64)):
+            put_address(address)
 
-    task = _compilers(cores_of_process()).submit(compiled)
-    return _loaded.setdefault(snippet, Traced(operations, task, traced_functions))
+    function.code = traced_function
+    address = wp.zeros(1, dtype=wp.uint64, device="cpu")
+    wp.launch(traced_function, 1, [address], device="cpu")
+    return int(address.numpy()[0])

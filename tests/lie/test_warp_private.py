@@ -13,8 +13,8 @@ from robots import build, random_state, random_tree
 import lissom as ls
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
 from lissom.dynamics.kinematics import frames_kernel, jacobian_kernel
-from lissom.launch import warp_private
 from lissom.launch.compiling import kernel_for
+from lissom.lie import warp_private
 from lissom.lie.types import CPU_FLAGS, kernel_options
 from lissom.model.tables import device_tables
 from lissom.passes.columns import column_tables
@@ -82,7 +82,7 @@ def test_this_version_of_warp_has_been_read():
     """A new Warp: read its `invoke` and LaunchParams, add its version to TESTED_VERSIONS, and run these tests."""
     assert warp_private.is_tested(wp.__version__), (
         f"Warp {wp.__version__} is not in {warp_private.TESTED_VERSIONS}: every call is some microseconds slower until "
-        "launch/warp_private.py has been compared with it"
+        "lie/warp_private.py has been compared with it"
     )
 
 
@@ -254,4 +254,4 @@ def test_nothing_else_reaches_into_warp():
     found = [
         file for file, path in package_files().items() if any(w in path.read_text(encoding="utf-8") for w in words)
     ]
-    assert found == ["launch/warp_private.py"]
+    assert found == ["lie/warp_private.py"]

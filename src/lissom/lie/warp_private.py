@@ -19,11 +19,11 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial, partialmethod
 from importlib import import_module
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from threading import Lock, local
 from typing import Any, final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, finalize
 
 import warp as wp
 
@@ -140,6 +140,44 @@ def read_headers(flags: str) -> None:
         found = [file for file in folder.glob("*.pch") if file not in _headers]
         _headers.extend(found)
         _link(found, _folders)
+
+
+def object_of(source: str, flags: str, level: int) -> bytes:
+    """Compile C++ code that includes no header, at an optimization level.
+
+    Raises:
+        OSError: no folder for temporary files has room. Exception: the code is wrong.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        text, code = Path(folder, "code.cpp"), Path(folder, "code.o")
+        text.write_text(source, encoding="utf-8")
+        import_module("warp._src.build").build_cpu(
+            str(code), str(text), extra_flags=flags, optimization_level=level, fast_math=False,
+            use_precompiled_headers=False, block_dim=1,
+        )  # fmt: skip
+        return code.read_bytes()
+
+
+def function_of_object(code: bytes, name: str, owner: Any) -> int:
+    """Load compiled code, and unload it when its owner is deleted. Returns the address of a function.
+
+    Args:
+        name: the function, declared as extern "C".
+    Raises:
+        ValueError: the code cannot be loaded.
+    """
+    llvm = import_module("warp._src.context").runtime.llvm
+    handle = f"lissom_{next(_numbers)}".encode()
+    if llvm.wp_load_obj_from_bytes(code, len(code), handle, wp.config.legacy_cpu_linker) != 0:
+        raise ValueError("compiled code cannot be loaded")
+    finalize(owner, llvm.wp_unload_obj, handle).atexit = False
+    found = llvm.wp_lookup(handle, name.encode())
+    if not found:
+        raise ValueError(f"compiled code has no function {name}")
+    return int(found)
+
+
+_numbers = count()
 
 
 def _link(files: list[Path], folders: list[Path]) -> None:
