@@ -419,3 +419,24 @@ def attach_force_alone(robot):
     more.add_link("ball", ls.RigidBody.sphere(0.05, density=1000.0), ls.JointFree())
     more.add_force("another", "ball", ls.TracedFunction(thruster), inputs="thrust")
     robot.attach(more, None)
+
+
+def test_control_at_an_equilibrium():
+    """A regulator about an equilibrium stabilises it, and inputs that reach a place come back from statics: both use
+    the derivative by the inputs. Steps of a Stepper are those of `simulate`."""
+    model = floating_arm().build()
+    q, v, u = state(model)
+    rest = ls.solve_statics(model, u)
+    made = ls.lqr(model, rest.q, u, state=np.eye(2 * model.nv), inputs=1e-3 * np.eye(3))
+    found, K = ls.linearize(model, rest.q, u), made.gain
+    assert np.linalg.eigvals(found.A - found.B @ K).real.max() < 0.0
+    with pytest.raises(ls.ModelError, match="must be an equilibrium under u"):
+        ls.lqr(model, rest.q, -u, state=np.eye(2 * model.nv), inputs=np.eye(3))
+    place = ls.frame_pose(model, rest.q, "rod")[:3, 3]
+    back = ls.inverse_kinematics(model, {"rod": place}, by="statics", u0=0.8 * u, limits=([-2.0] * 3, [2.0] * 3))
+    reached = ls.solve_statics(model, back.u, rest.q).q
+    np.testing.assert_allclose(ls.frame_pose(model, reached, "rod")[:3, 3], place, rtol=0, atol=1e-7)
+    stepper = ls.Stepper(model, 1e-3, q0=q, v0=v, u=u)
+    for _ in range(5):
+        stepper.step(u)
+    np.testing.assert_array_equal(stepper.state.q, ls.simulate(model, 5e-3, q, v, u=u, dt=1e-3).q[-1])

@@ -75,6 +75,24 @@ def test_values_come_back_from_exact_motions(arm):
     assert found.low["q0"].shape == (3,) and found.covariance.shape == (8, 8)
 
 
+def test_values_come_back_under_feedback(arm):
+    """Values of a robot that moves under a law are found to rounding. Without the law they would be wrong."""
+    jnp = pytest.importorskip("jax.numpy")
+    model, u, _ = arm
+    law = ls.TracedFunction(lambda t, q, v: 12.0 + 2.0 * jnp.cos(20.0 * t) - 8.0 * jnp.tanh(0.1 * (q[:1] + v[:1])))
+    truth = ls.rollout(model.with_(TRUE), u=u, dt=DT, controller=law)
+    begin, given = model.with_({path: 1.1 * value for path, value in TRUE.items()}), {"bounds": BOUNDS, "dt": DT}
+    found = ls.fit(begin, PATHS, u, markers(truth.model, truth.q), controller=law, **given)
+    np.testing.assert_allclose(numbers(found.values), numbers(TRUE), rtol=1e-7)
+    assert found.noise < 1e-8
+    other = ls.fit(begin, PATHS, u, markers(truth.model, truth.q), **given)
+    assert np.abs(numbers(other.values) / numbers(TRUE) - 1.0).max() > 0.01
+    with pytest.raises(ls.ModelError, match="controller: must be given with dt"):
+        ls.fit(model, PATHS, u, markers(truth.model, truth.q), controller=law)
+    with pytest.raises(ls.ModelError, match=r"controller: must be an ls\.TracedFunction"):
+        ls.fit(model, PATHS, u, markers(truth.model, truth.q), controller=lambda t, q, v: u[0], **given)
+
+
 def test_several_motions_tell_what_each_does_not(arm):
     """A length, which moves points at the same q too, and the start of each of two motions come back."""
     model, u, _ = arm

@@ -194,34 +194,48 @@ def needs_state(model: Model) -> bool:
     return len(model.forces.driven) > 0 or model.nonlinear_input is not None
 
 
-def driven_forces(model: Model, state: DrivenState) -> tuple[np.ndarray, np.ndarray]:
-    """τ (n, nv) of users' forces that depend on inputs, and their derivative by the sizes of channels (n, n_channels,
-    nv), by (8).
+def driven_forces(model: Model, state: DrivenState) -> np.ndarray:
+    """τ of users' forces that depend on inputs, (8), shape (n, nv).
 
     Raises:
         ShapeError: a force is not finite.
     """
-    q = state.q
-    first, names, n = model.of_row(0, 1).forces.driven, model.channels.names, len(q)
-    tau, slopes = np.zeros((n, model.nv)), np.zeros((n, len(names), model.nv))
+    tau = np.zeros((len(state.q), model.nv))
+    for along, _, W in _driven_results(model, state, 0):
+        tau += np.einsum("nrj,nr->nj", along, W)
+    return tau
+
+
+def driven_slopes(model: Model, state: DrivenState) -> np.ndarray:
+    """∂τ/∂w of (8) by the sizes of channels, shape (n, n_channels, nv).
+
+    Raises:
+        ShapeError: a derivative is not finite.
+    """
+    slopes = np.zeros((len(state.q), len(model.channels.names), model.nv))
+    for along, columns, by_input in _driven_results(model, state, 2):
+        slopes[:, columns] += np.einsum("nrj,ncr->ncj", along, by_input)
+    return slopes
+
+
+def _driven_results(model: Model, state: DrivenState, k: int) -> Iterator[tuple[np.ndarray, list[int], np.ndarray]]:
+    """For each frame on which a force acts: its Jacobian times the weight (n, 6, nv), the channels of its inputs, and
+    the results of function k of the force."""
+    first, names, n = model.of_row(0, 1).forces.driven, model.channels.names, len(state.q)
     every = np.concatenate([force.node for force in first])
     places = replace(on_node(-1, np.eye(4), len(every), single=False), node=every)
-    poses = poses_at(model, q, places)
-    J, _ = jacobians_at(model, q, state.v, places)
-    eta = np.einsum("nkrj,nj->nkr", J, state.v)
-    stop = np.cumsum([0] + [len(force.node) for force in first])
-    for k, force in enumerate(first):
-        columns = [names.index(name) for name in force.inputs]
-        weights = np.broadcast_to(model.by_row(lambda one, k=k: one.forces.driven[k].weight, n), (n, len(force.node)))
-        for j in range(len(force.node)):
-            at = int(stop[k]) + j
-            W, by_input = force.function.values(state.t, poses[:, at], eta[:, at], state.size[:, columns])
-            if not (np.isfinite(W).all() and np.isfinite(by_input).all()):
+    poses = poses_at(model, state.q, places)
+    J, _ = jacobians_at(model, state.q, state.v, places)
+    eta, at = np.einsum("nkrj,nj->nkr", J, state.v), 0
+    for e, force in enumerate(first):
+        columns, count = [names.index(name) for name in force.inputs], len(force.node)
+        weights = np.broadcast_to(model.by_row(lambda one, e=e: one.forces.driven[e].weight, n), (n, count))
+        for j in range(count):
+            found = force.function.results(k, state.t, poses[:, at], eta[:, at], state.size[:, columns])
+            if not np.isfinite(found).all():
                 raise ShapeError(f"force {force.name!r}: expected finite values, got NaN or infinity")
-            along = weights[:, j, None, None] * J[:, at]
-            tau += np.einsum("nrj,nr->nj", along, W)
-            slopes[:, columns] += np.einsum("nrj,nrc->ncj", along, by_input)
-    return tau, slopes
+            yield weights[:, j, None, None] * J[:, at], columns, found
+            at += 1
 
 
 def channel_forces(model: Model, w: Workspace, lead: tuple[int, ...], driven: DrivenState | None = None) -> np.ndarray:
@@ -237,7 +251,7 @@ def channel_forces(model: Model, w: Workspace, lead: tuple[int, ...], driven: Dr
         require_linear_forces(model)
         driven = driven_state(model, w.host["q"], np.zeros(model.nv), np.zeros(model.nu), 0.0)
     if len(model.forces.driven) and driven is not None:
-        B += driven_forces(model, driven)[1].reshape(B.shape)
+        B += driven_slopes(model, driven).reshape(B.shape)
     for actuator, c, made in model.inputs.native:
         none = np.zeros((len(w.host["q"]), actuator.size))
         rows = made.matrix(w.host["q"], none if driven is None else driven.size[:, c : c + actuator.size])
@@ -408,8 +422,8 @@ def input_force(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Ti
             force += made.force(q, driven.size[:, c : c + actuator.size])
             B[:, c : c + actuator.size] = 0.0
         if len(model.forces.driven):
-            tau, slopes = driven_forces(model, driven)
-            force, B = force + tau, B - slopes
+            force += driven_forces(model, driven)
+            B[:, len(B[0]) - len(model.of_row(0, 1).description.inputs_of_forces()) :] = 0.0  # their channels, the last
     force += np.einsum("nci,nc->ni", B, size)
     if model.inputs.custom:
         force += np.array([custom_actuation(model, row) @ given for row, given in zip(q, u)])

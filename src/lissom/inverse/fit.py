@@ -37,6 +37,7 @@ from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks, formatting
+from lissom.robot.traced_functions import TracedFunction
 from lissom.statics.equilibrium import Equilibrium
 from lissom.stepping.schemes import Scheme
 
@@ -95,6 +96,7 @@ def fit(
     dt: float | None = None,
     t: ArrayLike | None = None,
     method: str | Scheme = "generalized_alpha",
+    controller: TracedFunction | None = None,
     progress: bool = False,
 ) -> Fit:
     """Fit design values, such as moduli, damping, offsets or lengths, to measured positions, with confidence intervals.
@@ -119,7 +121,7 @@ def fit(
         dt: step size of motions [s].
         t: times of the n measurements of a motion [s], from 0 to the end of the steps; None: the start and the end of
             each step.
-        method: scheme of the steps, see `rollout`.
+        method, controller: scheme of the steps, and a feedback law that adds to u, see `rollout`.
         progress: True shows the progress of a fit that takes longer than one second.
     Returns:
         Fit.
@@ -139,9 +141,11 @@ def fit(
     paths = tuple(parameters)
     checks.require(len(paths) > 0 and len(set(paths)) == len(paths), "parameters", "must be paths, each once", paths)
     if dt is None:
-        task = _at_rest(model, paths, u, measured, bounds or {}, {"q0": q0, "v0": v0, "t": t})
+        begin = {"q0": q0, "v0": v0, "t": t, "controller": controller}
+        task = _at_rest(model, paths, u, measured, bounds or {}, begin)
     else:
-        task = _moving(model, paths, u, measured, bounds or {}, {"q0": q0, "v0": v0, "t": t}, dt, method)
+        options = {"dt": dt, "method": method, "controller": controller}
+        task = _moving(model, paths, u, measured, bounds or {}, {"q0": q0, "v0": v0, "t": t}, options)
     trials = Trials(task)
     with keeping(lambda: _best_fit(trials, outlier, confidence)):
         trials.at(task.start)  # errors at the start go to the caller
@@ -192,7 +196,7 @@ def _at_rest(
     model: Model, paths: tuple[str, ...], u: Any, measured: Any, bounds: Mapping[str, Any], begin: dict[str, Any]
 ) -> ShapesAtRest:
     """The fit task for equilibria."""
-    for name in ("v0", "t"):
+    for name in ("v0", "t", "controller"):
         if begin[name] is not None:
             raise ModelError(f"{name}: must be given with dt, of a motion (got no dt)")
     inputs = stack("u", u, model.nu)
@@ -204,10 +208,10 @@ def _at_rest(
 
 def _moving(
     model: Model, paths: tuple[str, ...], u: Any, measured: Any, bounds: Mapping[str, Any], begin: dict[str, Any],
-    dt: float, method: str | Scheme,
+    options: dict[str, Any],
 ) -> Motions:  # fmt: skip
-    """The fit task for motions."""
-    checks.number(dt, "dt", above=0.0)
+    """The fit task for motions by rollouts with options."""
+    dt = checks.number(options["dt"], "dt", above=0.0)
     inputs = stack("u", u, model.nu)
     if inputs.ndim not in (2, 3) or 0 in inputs.shape[:-1]:
         raise ShapeError(f"u: expected shape (steps, {model.nu}) or (motions, steps, {model.nu}), got {inputs.shape}")
@@ -232,7 +236,6 @@ def _moving(
     measured = type(points)(points.points, points.positions.reshape(len(flat), *points.positions.shape[-3:]))
     numbers = numbers_of(model, tuple(path for path in paths if path not in STARTS), bounds)
     q0, v0 = checked_configuration(model, "q0", states[0]), states[1]
-    options = {"dt": dt, "method": method}
     return Motions(model, numbers, flat, lead, measured, times_among_steps(times, dt, steps), q0, v0, unknown, options)
 
 

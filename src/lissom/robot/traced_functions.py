@@ -278,13 +278,13 @@ class NativeForce:
     is_linear: bool
     takes_time: bool
 
-    def values(self, t: np.ndarray, g: np.ndarray, eta: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """W (n, 6) and ∂W/∂w (n, 6, size) at times (n,), poses (n, 4, 4), twists (n, 6) and inputs (n, size)."""
+    def results(self, k: int, t: np.ndarray, g: np.ndarray, eta: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """Results of function k at times (n,), poses (n, 4, 4), twists (n, 6) and inputs (n, size): W (n, 6) if k is 0,
+        (∂W/∂w)ᵀ (n, size, 6) if k is 2."""
         given = [np.ascontiguousarray(x, dtype=np.float64) for x in (t, g, eta, w)]
-        wrench, slopes = np.empty((len(given[0]), 6)), np.empty((len(given[0]), self.size, 6))
-        for k, out in ((0, wrench), (2, slopes)):
-            self.functions.call_rows(k, given, [out])
-        return wrench, np.swapaxes(slopes, 1, 2)
+        out = np.empty((len(given[0]), 6) if k == 0 else (len(given[0]), self.size, 6))
+        self.functions.call_rows(k, given, [out])
+        return out
 
 
 def pose_directions(graph: Graph, g: np.ndarray) -> list[list[int]]:

@@ -172,10 +172,15 @@ class Traced:
 
     def call_rows(self, k: int, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Call function k for each row of contiguous arrays (n, ...) of float64."""
-        function = _FunctionOfAddresses(self.functions[k].address)
-        groups = [[(x.ctypes.data, x[:1].nbytes) for x in group] for group in (arguments, results)]
-        for i in range(len(arguments[0])):
-            function(*((ctypes.c_void_p * len(group))(*(x + i * size for x, size in group)) for group in groups))
+        function, count = _FunctionOfAddresses(self.functions[k].address), len(arguments[0])
+        rows = np.arange(count, dtype=np.uint64)[:, None]
+        parts = [
+            np.array([(x.ctypes.data, x[:1].nbytes) for x in group], np.uint64).T for group in (arguments, results)
+        ]
+        tables = [first + rows * size for first, size in parts]  # the pointers of each row
+        ends = [range(x.ctypes.data, x.ctypes.data + x.nbytes, 8 * x.shape[1]) for x in tables]
+        for given, found in zip(*ends):
+            function(given, found)
 
 
 @final
