@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -133,15 +134,61 @@ def test_reasons_are_given():
     assert lines[0].startswith("frames on") and lines[2].startswith("deformable body 'near' is evaluated in Python")
 
 
-def test_large_bodies_stay_with_jax():
-    """Purpose: a body of more coordinates than native code has is evaluated as before."""
+def modal(x, q):
+    """Bending modes with their second-order shortening, and stretches: three coordinates for each mode."""
+    s, out = x[0] / LENGTH, x
+    for j in range(len(q) // 3):
+        k, (bend_y, bend_z, stretch) = (j + 0.5) * np.pi, q[3 * j : 3 * j + 3]
+        w, slope = 0.5 * LENGTH * jnp.sin(k * s), 0.5 * k * jnp.cos(k * s)
+        shortening = -bend_y * slope * x[1] - bend_z * slope * x[2] + stretch * s ** (j + 1) * LENGTH - bend_y**2 * w
+        out = out + jnp.stack([shortening, bend_y * w * (1.0 + stretch), bend_z * w])
+    return out
+
+
+def modal_shapes(x):
+    """∂/∂θ of `modal` at θ = 0, for twelve coordinates."""
+    return jax.jacfwd(lambda q: modal(x, q))(jnp.zeros(12))
+
+
+LARGE = {
+    "function": (ls.KinematicsFunction(modal, 12), ls.HyperelasticCompressibleNeoHookean(2e5, 0.3, 0.02)),
+    "Ritz": (ls.KinematicsRitz(modal_shapes, 12), ls.HyperelasticCompressibleNeoHookean(2e5, 0.3, 0.02)),
+    "24 coordinates": (ls.KinematicsFunction(modal, 24), ls.HyperelasticSaintVenantKirchhoff(2e5, 0.3)),
+}
+
+
+@pytest.mark.parametrize("name", list(LARGE))
+def test_bodies_of_many_coordinates(name):
+    """Purpose: bodies of 12 and of 24 coordinates, such as modal ones, have native functions equal to those of JAX."""
+    motion, law = LARGE[name]
+    body = ls.DeformableBody(motion, ls.DomainBox(LENGTH, 0.03, 0.02, degree=6), law, 1e3)
+    integrals, n = body.integrals, motion.n
+    native, random = integrals.native, np.random.default_rng(4)
+    q, v, a = 0.02 * random.uniform(-1.0, 1.0, n), *random.uniform(-1.0, 1.0, (2, n))
+    vector, square, cube = (n, 3), (n, n), (n, n, 3)
+    shapes = [(3,), (3, 3), vector, (n, 3, 3), square, (3,), (3,), vector, (n,), (), (n,), square]
+    found = [np.zeros(shape) for shape in shapes]
+    native.functions.call(0, [q, v, native.table], found)
+    x = integrals.values(q, v)
+    for one, other in zip(found, (*x[1:10], x.U, x.g + x.d, x.d_v), strict=True):
+        assert_close(one, other)
+    shapes = [vector, vector, square, cube, (n, n, 3, 3), cube, vector, vector, square, cube, square]
+    found = [np.zeros(shape) for shape in shapes]
+    native.functions.call(1, [q, v, native.table, a], found)
+    y = integrals.derivatives(q, v, a)
+    for one, other in zip(found, (*y[:10], y.K + y.d_q), strict=True):
+        assert_close(one, other)
+
+
+def test_larger_bodies_stay_with_jax():
+    """Purpose: a body of more coordinates than native code has is evaluated by JAX."""
 
     def many(x, q):
         return x + jnp.stack([q[:3].sum() * x[0], q[3:6].sum() * x[0], q[6:].sum() * x[0]])
 
     law = ls.HyperelasticSaintVenantKirchhoff(young=2e5, poisson=0.3)
-    body = ls.DeformableBody(ls.KinematicsFunction(many, 9), ls.DomainBox(LENGTH, 0.03, 0.02, degree=4), law, 1e3)
-    assert body.integrals.native is None and "9 coordinates, more than 8" in body.integrals.why_python
+    body = ls.DeformableBody(ls.KinematicsFunction(many, 25), ls.DomainBox(LENGTH, 0.03, 0.02, degree=4), law, 1e3)
+    assert body.integrals.native is None and "25 coordinates, more than 24" in body.integrals.why_python
 
 
 def own_energy(F):
@@ -204,11 +251,11 @@ def test_compositions(name):
     for one, other in zip(found, (*x[1:10], x.U, x.g + x.d, x.d_v), strict=True):
         assert np.isfinite(other).all()
         assert_close(one, other)
-    shapes = [*vectors, *vectors, square, cube, (n, n, 3, 3), cube, *vectors, *vectors, square, cube, square, cube]
-    found = [np.zeros(shape) for shape in [*shapes, (n, n, n)]]
-    native.functions.call(1, [q, v, native.table], found)
-    y = integrals.derivatives(q, v, np.zeros(n))
-    for one, other in zip(found[:11], (*y[:10], y.K + y.d_q), strict=True):
+    shapes = [*vectors, *vectors, square, cube, (n, n, 3, 3), cube, *vectors, *vectors, square, cube, square]
+    found, a = [np.zeros(shape) for shape in shapes], np.linspace(-1.0, 2.0, n)
+    native.functions.call(1, [q, v, native.table, a], found)
+    y = integrals.derivatives(q, v, a)
+    for one, other in zip(found, (*y[:10], y.K + y.d_q), strict=True):
         assert_close(one, other)
     for turns in (True, False):
         frame = body.frames.at((0.8 * LENGTH, 0.004, 0.002), turns=turns)

@@ -16,6 +16,27 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "native derivatives of a body leave out the change of its accelerated points",
+        "bodies/integrals.py",
+        'p_ddot_q = p_ddot_q + jnp.einsum("ljak,j->lak", x.H, a)',
+        "p_ddot_q = p_ddot_q + 0.0",
+        ("tests/bodies/test_traced_bodies.py", "-k", "compositions and volume"),
+    ),
+    Mutation(
+        "kernels that call derivatives do not wait for them",
+        "launch/compiling.py",
+        "if kernel not in _WITHOUT_DERIVATIVES:",
+        "if kernel in _WITHOUT_DERIVATIVES:",
+        ("tests/launch/test_native_functions.py", "-k", "wait"),
+    ),
+    Mutation(
+        "derivatives are compiled before values",
+        "tracing/native.py",
+        "heappush(_queue, (order, next",
+        "heappush(_queue, (-order, next",
+        ("tests/tracing/test_functions.py", "-k", "order"),
+    ),
+    Mutation(
         "traced springs of joints have the slope of their rate",
         "forces/springs.py",
         "f_x += law(rows.index[e, 2] + BY_X, stretch, so3.ZERO)",

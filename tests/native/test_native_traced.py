@@ -33,7 +33,7 @@ def pose_tables(t: TablesStruct, s: ScratchStruct, q: Matrix, v: Matrix):
 @wp.kernel
 def body_tables(t: TablesStruct, s: ScratchStruct):
     deforming.call_values(t, s, 0, 0)
-    deforming.call_derivatives(t, s, 0, 2, 0)
+    deforming.call_derivatives(t, s, 0, 0)
 
 
 @wp.kernel

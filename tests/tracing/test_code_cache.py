@@ -60,7 +60,7 @@ def test_second_use_neither_differentiates_nor_writes_code(folder, monkeypatch):
     expected = values(first)
     assert len(first.native.functions.address) == 2
     assert len(list(folder.glob("*.json"))) == 1
-    assert len(list(folder.glob("*.o"))) == 2
+    assert len(list(folder.glob("*.o"))) == (2 if is_tested(native.wp.__version__) else 0)
 
     def never(*_, **__):
         raise AssertionError

@@ -86,7 +86,7 @@ def test_functions_of_lower_order_are_compiled_first(monkeypatch):
     assert begun.wait(60.0)
     functions += [Function(writing(name), k) for name, k in (("derivatives", 1), ("values", 0), ("others", 1))]
     ready.set()
-    assert len({function.address for function in functions}) == 4
+    assert all(function.address for function in functions)
     assert order == ["first", "values", "derivatives", "others"]
     pool.shutdown()
 

@@ -168,7 +168,7 @@ class _SumsOverPoints:
         return *inertia(m, x, v), *material_forces(*self._put(numbers), w, x.F, x.F_j, v)
 
     def _derivatives(self, w: Any, m: Any, numbers: Any, x: SecondDerivatives, v: Any) -> tuple[Any, ...]:
-        return *inertia_slopes(m, x, v), *material_slopes(*self._put(numbers), w, x, v)
+        return *inertia_slopes(m, x, v), *_inertia_by_acceleration(m, x), *material_slopes(*self._put(numbers), w, x, v)
 
     def _put(self, numbers: Any) -> tuple[Hyperelastic, Any]:
         return Constants(self.law, self.names, self.entries, np.zeros(0)).put(numbers)
@@ -246,7 +246,7 @@ class ShapeIntegrals:
             return ShapeDerivatives(*_batched(self._derivatives, (q, v, a), stack))
         q, v, a = np.broadcast_arrays(q, v, np.asarray(a, dtype=np.float64))
         found = _batched(self._derivatives_at_rest, (q, v), stack)
-        (c_q, b_q, e_q, c_jl, P_jl, w_q, c_v, b_v, e_v, JxJ), (pxH, HJ, K, d_q) = found[:10], found[10:]
+        (c_q, b_q, e_q, c_jl, P_jl, w_q, c_v, b_v, e_v, JxJ, pxH, HJ), (K, d_q) = found[:12], found[12:]
         by = _ByAcceleration(JxJ, pxH, HJ)
         c_q, b_q, e_q = _accelerated((c_q, b_q, e_q), c_jl, a, by)
         return ShapeDerivatives(c_q, b_q, e_q, c_jl, P_jl, w_q, c_v, b_v, e_v, JxJ, K, d_q)
@@ -528,13 +528,17 @@ class _ByAcceleration(NamedTuple):
     HJ: Any
 
 
-def inertia_slopes(m: Any, x: SecondDerivatives, v: Any) -> tuple[Any, ...]:
-    """The integrals of ShapeDerivatives from c_q to w_v at θ̈ = 0, followed by those of _ByAcceleration after JxJ."""
+def inertia_slopes(m: Any, x: SecondDerivatives, v: Any, a: Any = None) -> tuple[Any, ...]:
+    """The integrals of ShapeDerivatives from c_q to w_v at θ̈ = a; None stands for zero."""
     import jax.numpy as jnp
 
     turned, mJ = jnp.einsum("ljak,j->lak", x.H, v), m * x.J
-    p_dot, h = (jnp.einsum("jak,j->ak", part, v) for part in (x.J, turned))
-    force, by_q, by_v = m * h, m * x.h_q, 2.0 * m * turned  # (4)
+    p_dot, p_ddot = (jnp.einsum("jak,j->ak", part, v) for part in (x.J, turned))
+    p_ddot_q = x.h_q
+    if a is not None:
+        p_ddot = p_ddot + jnp.einsum("jak,j->ak", x.J, a)
+        p_ddot_q = p_ddot_q + jnp.einsum("ljak,j->lak", x.H, a)
+    force, by_q, by_v = m * p_ddot, m * p_ddot_q, 2.0 * m * turned  # (4)
     JJ = jnp.einsum("lak,jbk->jlab", x.J, mJ)
     b_q = _crossed(jnp.einsum("lak,bk->lab", x.J, force) + jnp.einsum("ak,lbk->lab", x.p, by_q))
     e_q = jnp.einsum("ljak,ak->jl", x.H, force) + jnp.einsum("jak,lak->jl", x.J, by_q)
@@ -542,8 +546,15 @@ def inertia_slopes(m: Any, x: SecondDerivatives, v: Any) -> tuple[Any, ...]:
     w_q = jnp.einsum("lak,jbk->jlab", turned, mJ) + moments[:, :, 4:]
     b_v, e_v = _crossed(jnp.einsum("ak,lbk->lab", x.p, by_v)), jnp.einsum("jak,lak->jl", x.J, by_v)
     firsts = by_q.sum(axis=-1), b_q, e_q, moments[:, :, 0], JJ + moments[:, :, 1:4], _crossed(w_q)
-    HJ = jnp.einsum("jlak,iak->jli", x.H, mJ)
-    return *firsts, by_v.sum(axis=-1), b_v, e_v, _crossed(JJ), _crossed(moments[:, :, 1:4]), HJ
+    return *firsts, by_v.sum(axis=-1), b_v, e_v, _crossed(JJ)
+
+
+def _inertia_by_acceleration(m: Any, x: SecondDerivatives) -> tuple[Any, Any]:
+    """The integrals of _ByAcceleration after JxJ."""
+    import jax.numpy as jnp
+
+    moments = jnp.einsum("ak,jlbk->jlab", m * x.p, x.H)
+    return _crossed(moments), jnp.einsum("jlak,iak->jli", x.H, m * x.J)
 
 
 def _accelerated(found: tuple[Any, ...], c_jl: Any, a: Any, by: _ByAcceleration) -> tuple[Any, ...]:

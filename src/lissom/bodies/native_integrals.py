@@ -27,11 +27,11 @@ from lissom.tracing.native import Code, Traced, code_of, compiled_functions, tab
 @final
 @dataclass(frozen=True, eq=False)
 class NativeIntegrals:
-    """Native functions of (θ, θ̇, table) with the tables of passes/scratch.DeformingState as results.
+    """Native functions of (θ, θ̇, table, θ̈) with the tables of passes/scratch.DeformingState as results.
 
     Fields:
-        functions: the values c, P, c_j, P_j, M, c_v, b_v, w_j, e_v, energy, force, D; then the derivatives c_q, b_q and
-            e_q at θ̈ = 0, c_jl, P_jl, w_q, c_qdot, b_qdot, e_qdot, w_qdot, K, and by θ̈ pxH and HJ of `integrals`.
+        functions: the values c, P, c_j, P_j, M, c_v, b_v, w_j, e_v, energy, force, D, which do not take θ̈; then the
+            derivatives c_q, b_q, e_q, c_jl, P_jl, w_q, c_qdot, b_qdot, e_qdot, w_qdot, K.
         table: points, weights and masses of the quadrature and constants of the material, as argument of both.
     """
 
@@ -50,12 +50,11 @@ def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None,
         return *inertia(m, x, v), U, g + d, d_v
 
     def derivatives(*given: Any) -> Any:
-        p, F, J, F_j, H, F_jl, h_q, v, w, m, numbers = given
+        p, F, J, F_j, H, F_jl, h_q, a, v, w, m, numbers = given
         ends = H[..., None], F_jl[..., None], h_q[..., None]
         x = SecondDerivatives(p[:, None], F[..., None], J[..., None], F_j[..., None], *ends)
         K, d_q = material_slopes(*constants.put(numbers), w, x, v)
-        *found, pxH, HJ = inertia_slopes(m, x, v)
-        return *found, K + d_q, pxH, HJ
+        return *inertia_slopes(m, x, v, a), K + d_q
 
     def made(nodes: MotionNodes) -> Code:
         graph, (q, v, row), p, F, J, F_j = nodes
@@ -71,16 +70,18 @@ def native_integrals(integrals: ShapeIntegrals) -> tuple[NativeIntegrals | None,
         h = along(along(p))
         F_jl = _symmetric(np.moveaxis(by(F_j, q), (2, 3), (0, 1)))
         J, F_j, h_q = J.T, np.moveaxis(F_j, -1, 0), by(h, q).T
-        numbers = np.array([graph.input(len(q) + len(v) + len(row) + k) for k in range(len(constants.numbers))])
+        first = len(q) + len(v) + len(row)
+        numbers = np.array([graph.input(first + k) for k in range(len(constants.numbers))])
+        a = np.array([graph.input(first + len(numbers) + k) for k in range(len(q))])
         ends = [v, row[3:4], row[4:5], numbers]
         functions = [
             (graph, run(graph, values, [p, F, J, F_j, h, *ends])),
-            (graph, run(graph, derivatives, [p, F, J, F_j, H, F_jl, h_q, *ends])),
+            (graph, run(graph, derivatives, [p, F, J, F_j, H, F_jl, h_q, a, *ends])),
         ]
         require_few(max(graph.count(results) for _, results in functions))
         entries = [*row.tolist(), *numbers.tolist()]
         table = table_of(graph, [results for _, results in functions], entries, (3, 4), common=len(numbers))
-        return code_of(functions, [len(q), len(v), len(entries)], table)
+        return code_of(functions, [len(q), len(v), len(entries), len(a)], table)
 
     try:
         nodes = motion.nodes

@@ -42,11 +42,10 @@ from lissom.bodies.evaluation import in_chunks, shared_by_equals
 from lissom.bodies.kinematics import Kinematics
 from lissom.bodies.materials import Hyperelastic
 from lissom.errors import AccuracyWarning
-from lissom.lie.start import cache_folder
 from lissom.portable import read_cached, write_cached
 from lissom.robot import checks
 from lissom.robot.poses import compiled
-from lissom.tracing.code_cache import content_key
+from lissom.tracing.code_cache import cache_folder, content_key
 
 TOLERANCE = 1e-6
 _ALONG = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 29, 35, 42, 50, 60)  # numbers of Gauss points to try

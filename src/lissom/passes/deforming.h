@@ -318,35 +318,21 @@ LISSOM_INLINE void call_values(const Tables& t, const Scratch& s, int b, int i) 
 }
 
 // The derivatives of the integrals of body b at θ, θ̇ and θ̈ by its native function: the tables of c_q to K.
-LISSOM_INLINE void call_derivatives(const Tables& t, const Scratch& s, int b, int n, int i) {
+LISSOM_INLINE void call_derivatives(const Tables& t, const Scratch& s, int b, int i) {
 #if !defined(__CUDACC__) && !defined(__CUDA_ARCH__)
     typedef void (*Function)(const double* const*, double* const*);
-    double pxH[3 * MOST * MOST], HJ[MOST * MOST * MOST];
     const int at = t.deforming.column_start.data[b], pair = t.deforming.pair_start.data[b];
     const double* in[] = {
         row(s.deforming.theta, i) + at, row(s.deforming.theta_dot, i) + at,
-        t.deforming.points.data + t.deforming.points_start.data[b]
+        t.deforming.points.data + t.deforming.points_start.data[b], row(s.deforming.theta_ddot, i) + at
     };
-    double *c_q = (double*)(row(s.deforming.c_q, i) + at), *b_q = (double*)(row(s.deforming.b_q, i) + at);
-    double *e_q = row(s.deforming.e_q, i) + pair, *c_jl = (double*)(row(s.deforming.c_jl, i) + pair);
-    double* JxJ = (double*)(row(s.deforming.w_qdot, i) + pair);
     double* out[] = {
-        c_q, b_q, e_q, c_jl, (double*)(row(s.deforming.P_jl, i) + pair), (double*)(row(s.deforming.w_q, i) + pair),
+        (double*)(row(s.deforming.c_q, i) + at), (double*)(row(s.deforming.b_q, i) + at),
+        row(s.deforming.e_q, i) + pair, (double*)(row(s.deforming.c_jl, i) + pair),
+        (double*)(row(s.deforming.P_jl, i) + pair), (double*)(row(s.deforming.w_q, i) + pair),
         (double*)(row(s.deforming.c_qdot, i) + at), (double*)(row(s.deforming.b_qdot, i) + at),
-        row(s.deforming.e_qdot, i) + pair, JxJ, row(s.deforming.K, i) + pair, pxH, HJ
+        row(s.deforming.e_qdot, i) + pair, (double*)(row(s.deforming.w_qdot, i) + pair), row(s.deforming.K, i) + pair
     };
     (*(const Function*)t.deforming.derivatives_function.data[b])(in, out);
-    // The parts with θ̈: Σ ∂²f/∂θ_l∂θ_k θ̈_k of (4) of bodies/integrals in c̈, b and e_j.
-    const double* a = row(s.deforming.theta_ddot, i) + at;
-    for (int l = 0; l < n; ++l)
-        for (int k = 0; k < n; ++k) {
-            const int lk = n * l + k, kl = n * k + l;
-            for (int r = 0; r < 3; ++r) {
-                c_q[3 * l + r] += c_jl[3 * kl + r] * a[k];
-                b_q[3 * l + r] += (JxJ[3 * kl + r] + pxH[3 * lk + r]) * a[k];
-            }
-            for (int j = 0; j < n; ++j)
-                e_q[n * j + l] += (HJ[n * (n * j + l) + k] + HJ[n * lk + j]) * a[k];
-        }
 #endif
 }

@@ -58,12 +58,11 @@ from lissom.model.tables import Tables
 from lissom.passes import columns, inertia
 from lissom.passes.columns import Columns, Matrix, add_to_row
 from lissom.passes.scratch import Direction, Scratch, joint_side
-from lissom.tracing.graph import MOST_COORDINATES
 
 # Numbers that are known at θ: integrals and their derivatives, pulls (passes/pulls) and their derivatives.
 VALUES, DERIVATIVES, PULLS, PULL_DERIVATIVES = (wp.constant(wp.int32(k)) for k in (1, 2, 4, 8))
 
-native = native_functions("passes/deforming.h", MOST=MOST_COORDINATES)
+native = native_functions("passes/deforming.h")
 
 
 @wp.func_native(native("integrate_positions"))
@@ -100,7 +99,7 @@ def call_values(t: Tables, s: Scratch, b: int, i: int):
 
 
 @wp.func_native(native("call_derivatives"))
-def call_derivatives(t: Tables, s: Scratch, b: int, n: int, i: int):
+def call_derivatives(t: Tables, s: Scratch, b: int, i: int):
     """The derivatives of the integrals of body b at θ, θ̇ and θ̈ by its native function."""
     ...
 
@@ -171,7 +170,7 @@ def integrate_derivatives(t: Tables, s: Scratch, i: int, k: int):
     b = t.node[k].map
     if is_native(t, b) and s.deforming.known[i, b] & DERIVATIVES == 0:
         s.deforming.known[i, b] = s.deforming.known[i, b] | DERIVATIVES
-        call_derivatives(t, s, b, t.node[k].v_stop - t.node[k].v_start, i)
+        call_derivatives(t, s, b, i)
 
 
 @wp.func

@@ -197,8 +197,8 @@ class Table:
         weights: indices of the entries that are zero in a row without effect.
         outer, inner: nodes of the columns.
         operations: numbers of operations of a group and of a row.
-        moving: input nodes whose values are different in each row and in each call. They are the last argument but one:
-            LANES values of each node, row by row, in the order of `slots`.
+        moving: input nodes whose values are different in each row and in each call. They are the argument before that
+            of the rows: LANES values of each node, row by row, in the order of `slots`.
     """
 
     graph: Graph
@@ -689,8 +689,11 @@ def source(
     """
     starts = np.cumsum([0, *sizes])
 
+    def argument_of(place: int) -> int:
+        return int(np.searchsorted(starts, place, side="right")) - 1
+
     def leaf(place: int) -> str:
-        argument = int(np.searchsorted(starts, place, side="right")) - 1
+        argument = argument_of(place)
         return f"in[{argument}][{place - starts[argument]}]"
 
     columns: dict[int, tuple[str, int]] = {}
@@ -729,7 +732,7 @@ def source(
         loops, ends = [*calls[0], *_in_directions(calls[2], along, len(rates))], []
     else:
         columns_of = (len(table.outer), len(table.inner))
-        moved, rows = len(table.moving) * LANES, len(sizes) - 1
+        moved, rows = len(table.moving) * LANES, argument_of(graph.nodes[table.rows[0]][1])
         moves = [
             f"__builtin_memcpy(row + {columns_of[1]}, moving, {moved} * sizeof(double));", f"moving += {moved};"
         ] if moved else []  # fmt: skip
@@ -909,7 +912,8 @@ def code_of(
     Args:
         functions: for each function its graph, and the nodes of the entries of its results.
         sizes: numbers of entries of the arguments.
-        table: rows over which the results are sums; they are the last argument. None: the results are no sums.
+        table: rows over which the results are sums; their columns are the argument of their entries. None: the results
+            are no sums.
         by_row: numbers of the functions that have one result for each row, in place of sums.
         row: instead of a table, the description of one row on which the results depend. The last argument are its
             columns.
