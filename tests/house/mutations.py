@@ -30,11 +30,11 @@ MUTATIONS = (
         ("tests/launch/test_native_functions.py", "-k", "wait"),
     ),
     Mutation(
-        "derivatives are compiled before values",
+        "derivatives are compiled with the values",
         "tracing/native.py",
-        "heappush(_queue, (order, next",
-        "heappush(_queue, (-order, next",
-        ("tests/tracing/test_functions.py", "-k", "order"),
+        "Function(write, begins=k == 0)",
+        "Function(write, begins=True)",
+        ("tests/tracing/test_functions.py", "-k", "needed"),
     ),
     Mutation(
         "traced springs of joints have the slope of their rate",

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Event
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 from lissom.tracing import native
 from lissom.tracing.graph import trace
-from lissom.tracing.native import Function, code_of, wait_for_functions
+from lissom.tracing.native import Code, Function, begin_functions, code_of, wait_for_functions
 
 POINTERS = ctypes.c_void_p * 1
 CALL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
@@ -46,7 +47,7 @@ def test_the_cell_has_the_address_once_it_is_compiled():
         assert ready.wait(60.0)
         return write()
 
-    function = Function(late, 0)
+    function = Function(late, begins=False)
     cells = np.array([0, function.cell.ctypes.data], dtype=np.uint64)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(wait_for_functions, cells)
@@ -60,35 +61,24 @@ def test_the_cell_has_the_address_once_it_is_compiled():
 
 def test_an_error_of_the_compilation_reaches_the_caller():
     """Waiting raises the error of the thread that compiled."""
-    function = Function(fails, 0)
+    function = Function(fails, begins=True)
     with pytest.raises(OSError, match="no room on the disk"):
         wait_for_functions(np.array([function.cell.ctypes.data], dtype=np.uint64))
     with pytest.raises(OSError, match="no room on the disk"):
         _ = function.address
 
 
-def test_functions_of_lower_order_are_compiled_first(monkeypatch):
-    """Values come before derivatives of bodies that were traced earlier."""
-    begun, ready, order = Event(), Event(), list[str]()
-    pool = ThreadPoolExecutor(1)
-    monkeypatch.setattr(native, "_compilers", lambda: pool)
-
-    def writing(name: str) -> Callable[[], str]:
-        def write() -> str:
-            begun.set()
-            assert ready.wait(60.0)
-            order.append(name)
-            return code(1.0)()
-
-        return write
-
-    functions = [Function(writing("first"), 0)]
-    assert begun.wait(60.0)
-    functions += [Function(writing(name), k) for name, k in (("derivatives", 1), ("values", 0), ("others", 1))]
-    ready.set()
-    assert all(function.address for function in functions)
-    assert order == ["first", "values", "derivatives", "others"]
-    pool.shutdown()
+def test_derivatives_are_compiled_when_they_are_needed(monkeypatch):
+    """All code is written at once, so that it can be stored; only the first function is compiled."""
+    compiled, own = [], native._address
+    monkeypatch.setattr(native, "_address", lambda function, text: compiled.append(text) or own(function, text))
+    texts = [f"{code(1.0)()}\n// {name}" for name in ("values", "derivatives")]
+    traced = native.compiled_functions(Code(tuple(partial(str, text) for text in texts), None, "of this test"))
+    assert traced.functions[0].address != 0
+    assert traced.functions[1].tasks[0].result() == texts[1] and compiled == texts[:1]
+    begin_functions(np.array([*traced.cell, 0], dtype=np.uint64))
+    assert traced.functions[1].address != 0 and called_as_kernels_do(traced.functions[1], 2.0) == 4.0
+    assert compiled == texts
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
@@ -100,10 +90,10 @@ def test_a_forked_process_has_the_functions():
         time.sleep(0.3)
         return write()
 
-    function = Function(slow, 0)
+    function = Function(slow, begins=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of JAX, which the child does not use
         child = os.fork()
     if child == 0:
-        os._exit(0 if function.task.done() and called_as_kernels_do(function, 2.0) == 20.0 else 1)
+        os._exit(0 if function.tasks[1].done() and called_as_kernels_do(function, 2.0) == 20.0 else 1)
     assert os.waitpid(child, 0)[1] == 0

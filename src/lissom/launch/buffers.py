@@ -22,7 +22,7 @@ import numpy as np
 import warp as wp
 
 from lissom.forces.terms import tables_with_terms
-from lissom.launch.compiling import kernel_for, load, wait_for_native_functions
+from lissom.launch.compiling import begin_native_functions, kernel_for, load, wait_for_native_functions
 from lissom.launch.cores import build_lock, cores, run_on_pool
 from lissom.launch.prepare import TableOptions, Views, fill_tables, has_tables_to_fill
 from lissom.lie.types import vec3
@@ -365,6 +365,7 @@ class Buffers:
         """The recorded launch for the instances `first` to `stop` of model k of a batch."""
         if self.model.models:
             inputs = [argument_for_model(value, model, k, self._model_arrays) for value in inputs]
+        begin_native_functions(kernel, model)
         with build_lock():
             span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
             made = kernel_for(kernel, model)

@@ -50,7 +50,7 @@ from lissom.lie.warp_private import (
 )
 from lissom.model.model import Model
 from lissom.portable import cores_of_process
-from lissom.tracing.native import wait_for_functions
+from lissom.tracing.native import begin_functions, wait_for_functions
 
 share_hashes()
 
@@ -73,13 +73,23 @@ def without_derivatives(factory: Callable[[Acting], Any]) -> Callable[[Acting], 
     return factory
 
 
-def wait_for_native_functions(kernel: Any, model: Model) -> None:
-    """Wait until those functions of users are compiled that a kernel calls."""
+def _native_functions(kernel: Any, model: Model) -> np.ndarray:
+    """The cells of the functions of users that a kernel calls."""
     cells = [model.maps.place_function, model.deforming.values_function, model.pulls.values_function]
     if kernel not in _WITHOUT_DERIVATIVES:
         cells += [model.maps.curve_function, model.deforming.derivatives_function]
         cells += [model.pulls.derivatives_function, model.pulls.second_function]
-    wait_for_functions(np.concatenate(cells))
+    return np.concatenate(cells)
+
+
+def begin_native_functions(kernel: Any, model: Model) -> None:
+    """Let threads compile those functions of users that a kernel calls."""
+    begin_functions(_native_functions(kernel, model))
+
+
+def wait_for_native_functions(kernel: Any, model: Model) -> None:
+    """Wait until those functions of users are compiled that a kernel calls."""
+    wait_for_functions(_native_functions(kernel, model))
 
 
 def kernel_for(kernel: Any, model: Model) -> Any:
@@ -196,6 +206,8 @@ def load_kernels(model: Model, algorithm: str, *kernels: Any, then: tuple[Any, .
     """
     key = f"kernels of {algorithm}"
     if key not in model.cache:
+        for kernel in kernels:
+            begin_native_functions(kernel, model)
         with build_lock():
             _begin_headers_on_new_machine(model.device)
             begin_headers(kernel_for(kernels[0], model).module, model.device)

@@ -6,8 +6,8 @@ A traced function has the signature
 
 with one pointer for each argument and for each result. Warp's compiler compiles it, without the headers of Warp's
 kernels. A cache on disk contains the compiled code. Kernels that call the function find its address by a table: one
-compiled kernel serves all functions. The kernels of a robot are compiled at the same time. Only kernels that call
-derivatives wait for these, so that the first inverse dynamics do not.
+compiled kernel serves all functions. The kernels of a robot are compiled at the same time. Derivatives are compiled
+for the first kernel that calls them, so that the first inverse dynamics do not wait for them.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -25,8 +25,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache, partial
-from heapq import heappop, heappush
-from itertools import count
 from threading import Lock
 from typing import Any, NamedTuple, final
 from weakref import WeakValueDictionary
@@ -74,52 +72,45 @@ _OF_VECTORS = frozenset({"where", "max", "min", "pow", "rem", "atan2", "and", "o
 
 @final
 class Function:
-    """A compiled function (1). A thread writes and compiles its code, so that others can be traced meanwhile.
+    """A compiled function (1). Threads write and compile its code, so that others can be traced meanwhile.
 
     Kernels read the address of the function from `cell`, where it is when the function is compiled; see
     `wait_for_functions`.
 
     Args:
         write: returns the code.
-        order: functions of lower order are compiled first.
+        begins: whether it is compiled at once; otherwise when it is first needed. The code is written at once.
     """
 
-    def __init__(self, write: Callable[[], str], order: int) -> None:
+    def __init__(self, write: Callable[[], str], *, begins: bool) -> None:
         self.cell = np.zeros(1, dtype=np.uint64)
         self.code: Any = None  # a kernel that keeps the code in memory
-        self.task: Future[int] = Future()
+        self.tasks: list[Future[Any]] = [_compilers().submit(write)]
         _functions[self.cell.ctypes.data] = self
+        if begins:
+            self.begin()
+
+    def begin(self) -> None:
+        """Let a thread compile it, once."""
         with _lock:
-            heappush(_queue, (order, next(_numbers), self, write))
-        _compilers().submit(_compile_first)
+            if len(self.tasks) == 1:
+                self.tasks.append(_compilers().submit(self._compiled))
 
     @property
     def address(self) -> int:
         """Its address. Waits until it is compiled."""
-        return self.task.result()
+        self.begin()
+        return self.tasks[1].result()
 
-    def compile(self, write: Callable[[], str]) -> None:
-        """Write and compile the code. Errors are raised by `address`."""
-        try:
-            found = _address(self, write())
-        except BaseException as error:
-            self.task.set_exception(error)
-        else:
-            self.cell[0] = found
-            self.task.set_result(found)
+    def _compiled(self) -> int:
+        found = _address(self, self.tasks[0].result())
+        self.cell[0] = found
+        return found
 
 
 _functions: WeakValueDictionary[int, Function] = WeakValueDictionary()  # by address of the cell
-_queue: list[tuple[int, int, Function, Callable[[], str]]] = []
-_numbers = count()
-_lock = Lock()  # of the queue, and of Warp's registers of functions
-
-
-def _compile_first() -> None:
-    """Compile the function of the lowest order in the queue."""
-    with _lock:
-        *_, function, write = heappop(_queue)
-    function.compile(write)
+_lock = Lock()  # of the tasks of functions
+_registering = Lock()  # Warp registers one function at a time
 
 
 @cache
@@ -128,15 +119,22 @@ def _compilers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(cores_of_process() - 1, 1), thread_name_prefix="lissom-tracer")
 
 
+def begin_functions(cells: np.ndarray) -> list[Function]:
+    """Let threads compile the functions of cells, given by the addresses of the cells; 0 stands for none."""
+    functions = [_functions[cell] for cell in cells.tolist() if cell]
+    for function in functions:
+        function.begin()
+    return functions
+
+
 def wait_for_functions(cells: np.ndarray) -> None:
-    """Wait until the functions of cells are compiled, given by the addresses of the cells; 0 stands for none."""
-    for cell in cells.tolist():
-        if cell:
-            _ = _functions[cell].address
+    """Wait until the functions of cells are compiled, given as in `begin_functions`."""
+    for function in begin_functions(cells):
+        _ = function.address
 
 
 def _wait_for_all() -> None:
-    wait([function.task for function in list(_functions.values())])
+    wait([task for function in list(_functions.values()) for task in function.tasks])
 
 
 if hasattr(os, "register_at_fork"):  # a child process has no threads that compile
@@ -158,6 +156,8 @@ class Traced:
     @property
     def address(self) -> tuple[int, ...]:
         """Address of each function. Waits until they are compiled."""
+        for function in self.functions:
+            function.begin()
         return tuple(function.address for function in self.functions)
 
     @property
@@ -941,8 +941,8 @@ _loaded: WeakValueDictionary[str, Traced] = WeakValueDictionary()
 
 
 def compiled_functions(code: Code) -> Traced:
-    """Functions of a code, which threads write and compile in their order. While they live, equal codes return the same
-    functions."""
+    """Functions of a code. Threads compile the first one at once, the others when they are needed. While they live,
+    equal codes return the same functions."""
     functions, _, name = code
     if not name:
         texts = [write() for write in functions]
@@ -951,7 +951,9 @@ def compiled_functions(code: Code) -> Traced:
     known = _loaded.get(name)
     if known is not None:
         return known
-    return _loaded.setdefault(name, Traced(name, tuple(map(Function, functions, count()))))
+    return _loaded.setdefault(
+        name, Traced(name, tuple(Function(write, begins=k == 0) for k, write in enumerate(functions)))
+    )
 
 
 def _address(function: Function, text: str) -> int:
@@ -982,7 +984,7 @@ def _address_by_kernel(function: Function, text: str, flags: str, level: int) ->
         "optimization_level": level,
         "extra_build_options": wp.ModuleBuildOptions(extra_cpu_preamble=own_code("tracing/native.h")),
     }
-    with _lock:
+    with _registering:
 
         @wp.func_native(f"{text}\naddress[0] = (unsigned long long)(void*)&Functions::run;")
         def put_address(address: wp.array(dtype=wp.uint64)): ...
