@@ -53,8 +53,8 @@ MUTATIONS = (
     Mutation(
         "traced forces count as independent of time",
         "tracing/native.py",
-        "tuple(names), 0 in taken",
-        "tuple(names), False",
+        "code, names, 0 in taken",
+        "code, names, False",
         ("tests/gradients/test_traced_terms.py", "-k", "filters"),
     ),
     Mutation(

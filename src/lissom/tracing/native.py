@@ -816,7 +816,8 @@ def force_code(graph: Graph, wrench: np.ndarray) -> tuple[tuple[str, ...], tuple
 
     plain, bottom = Graph(), range(13, 17)  # the last row of g is constant
     known = {place: plain.number(float(place == 16)) if place in bottom else plain.input(place) for place in range(23)}
-    return *_lines(plain, copied(plain, graph, wrench, known), leaf), 0 in taken
+    code, names = _lines(plain, copied(plain, graph, wrench, known), leaf)
+    return code, names, 0 in taken
 
 
 def _lines(graph: Graph, nodes: np.ndarray, leaf: Callable[[int], str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
