@@ -87,9 +87,21 @@ class DeformableBody(Body):
 
     def with_rules_of(self, other: DeformableBody) -> DeformableBody:
         """The same body with the points and steps that a body with slightly other numbers has chosen."""
+        return self._with(replace(self.resolution, like=other.resolution, whole=other.resolution.whole))
+
+    @property
+    def has_few_points(self) -> bool:
+        """Whether the quadrature is reduced to few of its points."""
+        chosen = self.resolution.chosen
+        return len(chosen.quadrature.weights) < len(chosen.whole.weights)
+
+    def with_all_points(self) -> DeformableBody:
+        """The same body with the quadrature before the reduction to few points."""
+        return self._with(replace(self.resolution, like=self.resolution, whole=True))
+
+    def _with(self, resolution: Resolution) -> DeformableBody:
         made = replace(self)
-        found = self.resolution
-        object.__setattr__(made, "resolution", replace(found, like=other.resolution))
+        object.__setattr__(made, "resolution", resolution)
         return made
 
     @property

@@ -33,8 +33,8 @@ class DomainTetrahedra(Domain):
         vertices: shape (m, 3) [m], in the body's frame.
         cells: indices of four vertices each, shape (k, 4), in an order that gives positive volumes.
         degree: degree of the polynomials that the quadrature integrates exactly in each cell.
-        compress: None uses all quadrature points of the cells for finite elements. For other kinematics the body then
-            selects few points if there are more than 500, such that its integrals change by less than 1e-6; `info`
+        compress: None uses all quadrature points of the cells for finite elements, and with a `shape` or `stretch`. For
+            other bodies with more than 500 points it selects few, such that integrals change by less than 1e-6; `info`
             names their number. A number selects points that integrate polynomials up to this degree over the whole body
             exactly. They are fewer still, but their error depends on how smooth the kinematics is. Finite elements need
             None.

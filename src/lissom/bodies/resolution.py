@@ -136,6 +136,9 @@ class Resolution:
         like: the choice for a body with slightly other numbers, which is taken over: the same points of the rules, with
             weights in the same ratios to those of the whole rule, and the same steps. Differences of both bodies then
             have no jumps.
+        whole: whether the rule is not reduced. The functions (2) do not contain derivatives by design values, so that
+            few points do not integrate these: derivatives by the length of an inflated arm would be off by some
+            percent.
     """
 
     kinematics: Kinematics
@@ -143,6 +146,7 @@ class Resolution:
     material: Hyperelastic
     density: float | Callable[[np.ndarray], float]
     like: Resolution | None = None
+    whole: bool = False
 
     @cached_property
     def _references(self) -> list[Any]:
@@ -154,13 +158,13 @@ class Resolution:
         """Quadrature points and integrator steps. Given ones are not changed."""
         choice, motion = self._choice, self.kinematics
         motion = motion if choice.steps is None else motion.stepped(choice.steps)
-        whole, counts = self._whole(choice.sizes)
-        few = (
-            Quadrature(whole.points[choice.kept], whole.weights[choice.kept] * choice.shares) if choice.kept else whole
-        )
+        whole, counts = self._rule(choice.sizes)
+        few = whole
+        if choice.kept and not self.whole:
+            few = Quadrature(whole.points[choice.kept], whole.weights[choice.kept] * choice.shares)
         return Chosen(motion, few, whole, counts, choice.steps, choice.left)
 
-    def _whole(self, sizes: Sequence[int]) -> tuple[Quadrature, tuple[int, ...] | None]:
+    def _rule(self, sizes: Sequence[int]) -> tuple[Quadrature, tuple[int, ...] | None]:
         """The quadrature before it is reduced, and the numbers of points of three rules; None for given points."""
         domain = self.domain
         if sizes and isinstance(domain, SweptDomain):
@@ -193,8 +197,9 @@ class Resolution:
             steps, off = self._steps()
             motion, left = motion.stepped(steps), max(left, off)
         kept, shares = [], []
-        is_given = isinstance(domain, SweptDomain) and not sizes
-        whole, _ = self._whole(sizes)
+        # each design of a mesh with numbers would take the time of a choice
+        is_given = not sizes if isinstance(domain, SweptDomain) else domain.as_given is not domain
+        whole, _ = self._rule(sizes)
         if len(whole.weights) > _MANY and not motion.is_of_cells and not is_given:
             kept, shares, off = self._reduced(motion, whole)
             left = max(left, off)

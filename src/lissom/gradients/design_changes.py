@@ -109,7 +109,9 @@ class Change:
 
 def changes(model: Model, paths: tuple[str, ...]) -> list[Change]:
     """The changes by all numbers of all paths."""
-    return model.cached(("changes", paths), lambda: [_change(model, *number) for number in _numbers(model, paths)])
+    return model.cached(
+        ("changes", paths), lambda: [_change(_precise(model, path), path, at) for path, at in _numbers(model, paths)]
+    )
 
 
 def _numbers(model: Model, paths: tuple[str, ...]) -> list[tuple[str, tuple[int, ...]]]:
@@ -119,7 +121,32 @@ def _numbers(model: Model, paths: tuple[str, ...]) -> list[tuple[str, tuple[int,
 
 def stencils(model: Model, paths: tuple[str, ...]) -> list[Stencil]:
     """The stencils of fourth order of all numbers of all paths."""
-    return model.cached(("stencils", paths), lambda: [_stencil(model, *number) for number in _numbers(model, paths)])
+    return model.cached(
+        ("stencils", paths), lambda: [_stencil(_precise(model, path), path, at) for path, at in _numbers(model, paths)]
+    )
+
+
+def _precise(model: Model, path: str) -> Model:
+    """The model for differences over a path: if it leads to a body whose quadrature is reduced to few points, a model
+    in which such bodies have all points. Few points integrate the body's functions, but not their derivatives by design
+    values."""
+    links = model.description.links
+    few = [name for name, link in links.items() if isinstance(link.body, DeformableBody) and link.body.has_few_points]
+    if not few:
+        return model
+    (changed,) = with_each(model.description, path, [number_at(model.description, path)])
+    is_of_bodies = any(changed.links[name].body is not links[name].body for name in few)
+    return _with_all_points(model, few) if is_of_bodies else model
+
+
+def _with_all_points(model: Model, few: list[str]) -> Model:
+    def made() -> Model:
+        robot, links = copy(model.description), model.description.links
+        bodies = {name: replace(links[name], body=links[name].body.with_all_points()) for name in few}
+        robot.links = robot.links | bodies
+        return described(model, robot)
+
+    return model.cached(("all points",), made)
 
 
 def without_kinks(model: Model) -> Model:
@@ -377,7 +404,7 @@ def changed_model(model: Model, path: str, change: np.ndarray) -> tuple[Model, f
     for index in np.ndindex(*change.shape):
         if change[index] != 0.0:
             value = _changed(value, _value_of(value), index, float(change[index]))
-    return _described(model, model.description.with_({path: value})), size
+    return _described(_precise(model, path), _precise(model, path).description.with_({path: value})), size
 
 
 def _value_of(value: Any) -> np.ndarray:
