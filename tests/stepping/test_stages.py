@@ -11,6 +11,7 @@ import lissom as ls
 from lissom.stepping.driver import Motions
 from lissom.stepping.newton_stages import AVOID_KEPT
 from lissom.stepping.python_stages import ImplicitSteps
+from lissom.stepping.step_rows import COUNTS, EVALUATIONS, NEW_FIRST
 
 SCHEMES = [ls.generalized_alpha(), ls.newmark(), ls.implicit_euler(), ls.bathe()]
 
@@ -51,13 +52,25 @@ def test_loops(scheme, project, monkeypatch):
 
 def test_kept_matrices_are_tried_the_less_the_more_often_in_vain():
     """Under feedback on bodies of Python's the stages that begin with a new matrix double; once a kept one served all
-    is as before, and without feedback or such bodies nothing is changed."""
-    asks, feedback = SimpleNamespace(calls_python=True), SimpleNamespace(is_feedback=True)
-    steps = SimpleNamespace(new_first=1, in_vain=0, f=feedback, model=asks)
-    known = [ImplicitSteps._avoids_kept(steps, AVOID_KEPT) for _ in range(6)]
+    is as before, and without feedback or such bodies nothing is changed. Under a law that computes a mass matrix at
+    each evaluation, a kept matrix has failed if it took more than three of them."""
+    asks, law = SimpleNamespace(calls_python=True), SimpleNamespace(along_step=None)
+    feedback, scheme = SimpleNamespace(is_feedback=True, law=law), SimpleNamespace(stages=(None,))
+    steps = SimpleNamespace(new_first=1, in_vain=0, has_matrix=True, f=feedback, scheme=scheme, model=asks)
+
+    def avoided(new_first, evaluations=2):
+        counts = np.zeros(COUNTS, dtype=int)
+        counts[[NEW_FIRST, EVALUATIONS]] = new_first, evaluations
+        return ImplicitSteps._avoids_kept(steps, counts.tolist())
+
+    known = [avoided(AVOID_KEPT) for _ in range(6)]
     assert known == [AVOID_KEPT * 2 ** min(k, 4) for k in range(6)]
-    assert ImplicitSteps._avoids_kept(steps, 0) == 0 and ImplicitSteps._avoids_kept(steps, AVOID_KEPT) == AVOID_KEPT
+    assert avoided(0) == 0 and avoided(AVOID_KEPT) == AVOID_KEPT
     steps.f.is_feedback = False
-    assert [ImplicitSteps._avoids_kept(steps, AVOID_KEPT) for _ in range(3)] == [AVOID_KEPT] * 3
+    assert [avoided(AVOID_KEPT) for _ in range(3)] == [AVOID_KEPT] * 3
     steps.f.is_feedback, steps.model.calls_python = True, False
-    assert [ImplicitSteps._avoids_kept(steps, AVOID_KEPT) for _ in range(3)] == [AVOID_KEPT] * 3
+    assert [avoided(AVOID_KEPT) for _ in range(3)] == [AVOID_KEPT] * 3
+    law.along_step, steps.in_vain = print, 0
+    assert avoided(0, 3) == 0 and [avoided(0, 4) for _ in range(3)] == [AVOID_KEPT, 2 * AVOID_KEPT, 4 * AVOID_KEPT]
+    steps.new_first = 5
+    assert avoided(4, 4) == 4

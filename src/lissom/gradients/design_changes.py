@@ -142,8 +142,9 @@ def _precise(model: Model, path: str) -> Model:
 def _with_all_points(model: Model, few: list[str]) -> Model:
     def made() -> Model:
         robot, links = copy(model.description), model.description.links
-        bodies = {name: replace(links[name], body=links[name].body.with_all_points()) for name in few}
-        robot.links = robot.links | bodies
+        bodies = [(name, links[name].body) for name in few]
+        wholes = {name: body.with_all_points() for name, body in bodies if isinstance(body, DeformableBody)}
+        robot.links = links | {name: replace(links[name], body=body) for name, body in wholes.items()}
         return described(model, robot)
 
     return model.cached(("all points",), made)

@@ -302,10 +302,13 @@ class ImplicitSteps:
         matrix is expensive; then the number doubles with each failure. A law that gives its derivatives along a step
         computes a mass matrix at each evaluation, which costs as much as Newton's matrix. There a kept matrix has
         failed already if it needs more than one evaluation in addition to the two of a new one."""
-        counted, costly = counts[NEW_FIRST], self.f.is_feedback and self.f.law.along_step is not None
-        if costly and self.has_matrix and self.new_first <= 1 and counts[EVALUATIONS] > 3 * len(self.scheme.stages):
+        counted, tried = counts[NEW_FIRST], self.has_matrix and self.new_first <= 1
+        if not self.f.is_feedback:
+            return counted
+        costly = self.f.law.along_step is not None
+        if costly and tried and counts[EVALUATIONS] > 3 * len(self.scheme.stages):
             counted = AVOID_KEPT
-        if counted == AVOID_KEPT and self.new_first <= 1 and self.f.is_feedback and (costly or self.model.calls_python):
+        if counted == AVOID_KEPT and self.new_first <= 1 and (costly or self.model.calls_python):
             self.in_vain += 1
             return min(counted << (self.in_vain - 1), _LONGEST_AVOIDED)
         if counted == 0:
