@@ -137,7 +137,7 @@ class _Linearization:
     derivative: np.ndarray
     rows: np.ndarray | None
     in_one: bool
-    last: dict[str, Any] = field(default_factory=dict, compare=False)
+    last: dict[str, tuple[Any, Any]] = field(default_factory=dict, compare=False)  # by name a key and its value
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
         if self.rows is None:
@@ -155,18 +155,17 @@ class _Linearization:
 
     def _acceleration(self, t: float, v: np.ndarray, B: np.ndarray, y: np.ndarray) -> np.ndarray:
         """w of (3)."""
-        if self.last.get("t") != t:  # iterations of a step ask again at its end
-            self.last.update(t=t, reference=[np.array(function(t)) for function in self.reference])
-        y_d, rate_d, wanted = self.last["reference"]
+        y_d, rate_d, wanted = (np.array(function(t)) for function in self.reference)
         return wanted + self.derivative @ (rate_d - B.T @ v) + self.proportional @ (y_d - y)
 
     def _complete(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
         """u of (4), B, a₀, M⁻¹B and M (zero with multipliers). The result at the last state is cached, because the
         derivatives there are computed next."""
         key = (t, q.tobytes(), v.tobytes())
-        if self.last.get("key") != key:
-            self.last.update(key=key, found=self._solved(t, q, v))
-        return self.last["found"]
+        known = self.last.get("state")  # as one object, since other threads may replace it
+        if known is None or known[0] != key:
+            known = self.last["state"] = key, self._solved(t, q, v)
+        return known[1]
 
     def _solved(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
         model, mass = self.model, np.zeros((self.model.nv, self.model.nv))
