@@ -52,7 +52,7 @@ from lissom.dynamics.mass_matrix import mass_inverse_dynamics
 from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.robot import checks
-from lissom.robot.functions import RowsOfTime
+from lissom.robot.functions import Expression, RowsOfTime, Tabulated
 from lissom.robot.motions import JointMotion
 from lissom.simulation.inputs import Controller
 
@@ -112,7 +112,8 @@ def partial_feedback_linearization(
     reference = motion.kinematics("reference", model.nu)
     rows = None if complete else actuated_rows(model)
     in_one = coordinates is None and rows is None and not model.n_multipliers and has_length_accelerations(model)
-    law = _Linearization(model, coordinate_function(model, coordinates), reference, K[0], K[1], rows, in_one)
+    fixed = isinstance(y, Tabulated | Expression) and velocity is None and acceleration is None
+    law = _Linearization(model, coordinate_function(model, coordinates), reference, K[0], K[1], rows, in_one, fixed)
     return Controller(law, derivatives=law.derivatives if rows is None and not model.n_multipliers else None)
 
 
@@ -128,7 +129,8 @@ def gain(value: Any, size: int, name: str) -> np.ndarray:
 @dataclass(frozen=True)
 class _Linearization:
     """The law as a function of (t, q, v, z). `rows` holds the actuated rows for the incomplete law; None for the
-    complete law. `in_one`: whether one launch computes all parts of the law."""
+    complete law. `in_one`: whether one launch computes all parts of the law. `keeps_reference`: whether the reference
+    depends on t alone, so that its last value is cached."""
 
     model: Model
     coordinates: Callable[[np.ndarray], np.ndarray]
@@ -137,6 +139,7 @@ class _Linearization:
     derivative: np.ndarray
     rows: np.ndarray | None
     in_one: bool
+    keeps_reference: bool
     last: dict[str, tuple[Any, Any]] = field(default_factory=dict, compare=False)  # by name a key and its value
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -155,7 +158,10 @@ class _Linearization:
 
     def _acceleration(self, t: float, v: np.ndarray, B: np.ndarray, y: np.ndarray) -> np.ndarray:
         """w of (3)."""
-        y_d, rate_d, wanted = (np.array(function(t)) for function in self.reference)
+        known = self.last.get("reference") if self.keeps_reference else None
+        if known is None or known[0] != t:  # iterations of a step ask again at its end
+            known = self.last["reference"] = t, [np.array(function(t)) for function in self.reference]
+        y_d, rate_d, wanted = known[1]
         return wanted + self.derivative @ (rate_d - B.T @ v) + self.proportional @ (y_d - y)
 
     def _complete(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -208,8 +208,10 @@ class ImplicitSteps:
         self.w: Workspace | None = None  # None before the first step
         self.has_matrix = False  # whether the last step has left a matrix in w
         self.answer: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
-        self.new_first = self.slow_is_enough = 0  # counts of step_rows
-        self.in_vain = 0  # number of consecutive failures of a kept matrix after it was tried again
+        # Under a law whose evaluations cost as much as a matrix, a motion begins as after the failure of a kept matrix
+        costly = f.law.along_step is not None
+        self.new_first, self.slow_is_enough = AVOID_KEPT if costly else 0, 0  # counts of step_rows
+        self.in_vain = int(costly)  # number of consecutive failures of a kept matrix after it was tried again
         self.error = 0.0  # of the last step, over the tolerance
 
     def start(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, h: float | None) -> StepState:
