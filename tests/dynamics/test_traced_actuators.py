@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from dynamics.small_robots import MATERIAL, describe_floating, describe_looped, describe_pendulum
 from gradients.moving_robots import changes, differenced, mismatch
+from simulation.laws_in_python import check_law_through_inputs
 
 import lissom as ls
 from lissom.control.actuation_coordinates import actuation_rates
-from lissom.stepping.state import StateDerivative
 
 jnp = pytest.importorskip("jax.numpy")
 STEPS = {"method": "generalized_alpha", "dt": 0.005}
@@ -220,14 +220,7 @@ def test_feedback_laws(name, options, monkeypatch):
     model = (ROBOTS | {"curled": curled})[name](as_it_is)
     q, v, u = state(model)
     u = 20.0 * u if name == "curled" else u
-    law = ls.TracedFunction(lambda t, q, v: u * (1.0 + 0.5 * jnp.sin(5.0 * t + q[: len(u)]) - 0.1 * v[: len(u)]))
-    given = {"q0": q, "v0": 0.1 * v, "controller": law, "t_eval": [0.01, 0.02], **options}
-    motion = ls.simulate(model, 0.02, **given)
-    monkeypatch.setattr(StateDerivative, "has_native_law", False)
-    other = ls.simulate(model, 0.02, **given)
-    counts = [(x.statistics.steps, x.statistics.evaluations, x.statistics.jacobians) for x in (motion, other)]
-    assert counts[0] == counts[1]
-    np.testing.assert_allclose(motion.q, other.q, rtol=0, atol=1e-11)
+    check_law_through_inputs(model, q, 0.1 * v, u, options, monkeypatch)
 
 
 def test_forces_that_are_not_linear():

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from dynamics.small_robots import MATERIAL, describe_looped
 from gradients.moving_robots import changes, differenced, mismatch
+from simulation.laws_in_python import check_law_through_inputs
 
 import lissom as ls
 from lissom.dynamics.actuation import input_force
-from lissom.stepping.state import StateDerivative
 
 jnp = pytest.importorskip("jax.numpy")
 STEPS = {"method": "generalized_alpha", "dt": 0.005}
@@ -227,19 +227,12 @@ def test_feedback_laws(name, options, monkeypatch):
     """A traced law that drives the forces has the matrix of the steps that Python takes with it."""
     model = ROBOTS[name]().build()
     q, v, u = state(model)
-    law = ls.TracedFunction(lambda t, q, v: u * (1.0 + 0.5 * jnp.sin(5.0 * t + q[: len(u)]) - 0.1 * v[: len(u)]))
-    given = {"q0": q, "v0": v, "controller": law, "t_eval": [0.01, 0.02], **options}
-    motion = ls.simulate(model, 0.02, **given)
-    monkeypatch.setattr(StateDerivative, "has_native_law", False)
-    other = ls.simulate(model, 0.02, **given)
-    counts = [(x.statistics.steps, x.statistics.evaluations, x.statistics.jacobians) for x in (motion, other)]
-    assert counts[0] == counts[1]
-    np.testing.assert_allclose(motion.q, other.q, rtol=0, atol=1e-11)
+    check_law_through_inputs(model, q, v, u, options, monkeypatch)
 
 
 def test_matrix_of_a_stiff_law():
-    """Newton's method with a stiff law through the forces converges as fast as with forces in Python would not: in few
-    iterations, since the matrix has the derivative by the inputs."""
+    """Newton's method takes few iterations under a stiff law through the forces, since its matrix has the derivatives
+    by the inputs."""
     model = floating().build()
     q, v, u = state(model)
     stiff = ls.TracedFunction(lambda t, q, v: u + 40.0 * jnp.zeros(len(u)).at[-3:].set(jnp.tanh(q[4:7] - v[3:6])))

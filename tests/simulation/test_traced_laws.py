@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from bodies.kinematics_makers import PAD, pad
 from dynamics.small_robots import MATERIAL, describe_floating, looped, pendulum
+from simulation.laws_in_python import both_ways, same_counts
 
 import lissom as ls
 from lissom.simulation.streams import Stream
 from lissom.stepping.feedback import native_law
-from lissom.stepping.state import StateDerivative
 
 jnp = pytest.importorskip("jax.numpy")
 STEPS = {"method": "generalized_alpha", "dt": 0.01}
@@ -130,16 +130,13 @@ def test_kernels_against_python(name, options, monkeypatch):
     """Kernels that evaluate a law take the same steps as Python, which calls it, with the same matrices."""
     model, law = ROBOTS[name](), law_of(name)
     given = {"q0": start(model), "controller": law, "t_eval": np.linspace(0.0, 0.1, 5), **options}
-    motion = ls.simulate(model, 0.1, **given)
+    motion, other = both_ways(model, 0.1, given, monkeypatch)
     for t, q, v, u in zip(motion.t, motion.q, motion.v, motion.u) if not model.n_rows else ():
         np.testing.assert_allclose(u, law(t, q, v), rtol=1e-13)
-    monkeypatch.setattr(StateDerivative, "has_native_law", False)
-    other = ls.simulate(model, 0.1, **given)
     if name in ROUNDING and options is ADAPTIVE:
         assert np.abs(motion.q - other.q).max() < 1e-7
         return
-    counts = [(x.statistics.steps, x.statistics.evaluations, x.statistics.jacobians) for x in (motion, other)]
-    assert counts[0] == counts[1]
+    assert same_counts(motion, other)
     for part in NAMES:
         one, two = getattr(motion, part), getattr(other, part)
         np.testing.assert_allclose(one, two, rtol=0, atol=1e-12 * max(1.0, np.abs(two).max(initial=0.0)), err_msg=part)

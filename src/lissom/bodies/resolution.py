@@ -136,9 +136,9 @@ class Resolution:
         like: the choice for a body with slightly other numbers, which is taken over: the same points of the rules, with
             weights in the same ratios to those of the whole rule, and the same steps. Differences of both bodies then
             have no jumps.
-        whole: whether the rule is not reduced. The functions (2) do not contain derivatives by design values, so that
-            few points do not integrate these: derivatives by the length of an inflated arm would be off by some
-            percent.
+        whole: True: the rule is not reduced to few points. The functions (2) do not contain their derivatives by design
+            values, so that few points do not integrate these. By the length of an inflated arm they would be off by
+            some percent.
     """
 
     kinematics: Kinematics
@@ -197,7 +197,7 @@ class Resolution:
             steps, off = self._steps()
             motion, left = motion.stepped(steps), max(left, off)
         kept, shares = [], []
-        # each design of a mesh with numbers would take the time of a choice
+        # A mesh with other numbers needs a new choice, which takes seconds, and so keeps all points
         is_given = not sizes if isinstance(domain, SweptDomain) else domain.as_given is not domain
         whole, _ = self._rule(sizes)
         if len(whole.weights) > _MANY and not motion.is_of_cells and not is_given:

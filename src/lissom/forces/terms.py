@@ -76,9 +76,12 @@ class Acting(NamedTuple):
 
 def acting_on(model: Model) -> Acting:
     """The composed terms of a model; models with the same terms and features share them and their kernels."""
-    return _composed(
-        tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model)), _rare_features(model)
-    )
+    return _composed(_present(model), _rare_features(model))
+
+
+def _present(model: Model) -> tuple[tuple[int, tuple[Any, ...]], ...]:
+    """The places in TERMS of the terms of a model, and their users' functions."""
+    return tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model))
 
 
 def no_terms(model: Model) -> Acting:
@@ -94,12 +97,7 @@ def _rare_features(model: Model) -> tuple[str, ...]:
     couples = model.has_surroundings or len(model.springs) or len(model.segments.channel)
     is_more = kinds or nodes.has_quaternion.any() or model.n_rows or couples or len(model.spools.channel)
     shapes = (SHAPES,) if model.contacts.has_rare_shapes else ()
-    functions = [
-        *model.forces.compiled,
-        model.fluid.current,
-        *model.springs.other_law,
-        *springs.JOINT_TERM.users(model),
-    ]
+    functions = [function for _, users in _present(model) for function in users]
     traced = (TRACED,) if any(getattr(function, "is_traced", False) for function in functions) else ()
     touches = (TOUCH, RIGID) if is_rigid_with_contacts(model) else (TOUCH,)
     return (*kinds, *shapes, *traced, *((touches if model.only_touches else (MORE,)) if is_more else ()))

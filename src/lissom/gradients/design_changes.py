@@ -405,7 +405,8 @@ def changed_model(model: Model, path: str, change: np.ndarray) -> tuple[Model, f
     for index in np.ndindex(*change.shape):
         if change[index] != 0.0:
             value = _changed(value, _value_of(value), index, float(change[index]))
-    return _described(_precise(model, path), _precise(model, path).description.with_({path: value})), size
+    model = _precise(model, path)
+    return _described(model, model.description.with_({path: value})), size
 
 
 def _value_of(value: Any) -> np.ndarray:

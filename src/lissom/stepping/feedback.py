@@ -281,8 +281,7 @@ def _response_of_actuators(place: int) -> Any:
             for k in range(n):
                 for j in range(t.nv):
                     x.feedback.column[i, j] = s.channel.row[i, t.nv + j * n + k]
-                put_channel_response(t, x, i, first + k)
-                add_outer_product(t.nv, b.x.width, i, -so3.ONE, x.feedback.column, x.feedback.moved, b.matrix)
+                add_channel_response(t, b, x, i, first + k)
 
     return respond
 
@@ -295,15 +294,15 @@ def _response_of_forces(place: int) -> Any:
         channel_sizes(t, s, i, x.u)
         for c in range(t.terms[here].index[0, 1], s.channel.size.shape[1]):
             put_driven_column(t, s, here, i, c, x.notes[i, TIME], x.feedback.column)
-            put_channel_response(t, x, i, c)
-            add_outer_product(t.nv, b.x.width, i, -so3.ONE, x.feedback.column, x.feedback.moved, b.matrix)
+            add_channel_response(t, b, x, i, c)
 
     return respond
 
 
 @wp.func
-def put_channel_response(t: Tables, x: StepRows, i: int, c: int):
-    """Set x.feedback.moved to the derivative of the size of channel c, ∂w/∂q T(Δ) + c₁ ∂w/∂v."""
+def add_channel_response(t: Tables, b: NewtonBuffers, x: StepRows, i: int, c: int):
+    """Add (1) of channel c to the matrix. x.feedback.column holds the force of one unit of its size w, whose derivative
+    is ∂w/∂q T(Δ) + c₁ ∂w/∂v."""
     for j in range(t.nv):
         by_q = wp.float64(0.0)
         for k in range(x.u.shape[1]):
@@ -317,6 +316,7 @@ def put_channel_response(t: Tables, x: StepRows, i: int, c: int):
         for k in range(x.u.shape[1]):
             by_v += t.channels.gain[c, k] * x.feedback.by_v[i, k * t.nv + j]
         x.feedback.moved[i, j] = x.feedback.moved[i, j] + x.notes[i, C1] * by_v
+    add_outer_product(t.nv, b.x.width, i, -so3.ONE, x.feedback.column, x.feedback.moved, b.matrix)
 
 
 @wp.func

@@ -22,7 +22,8 @@ from typing import Any, final
 import numpy as np
 
 MOST_COORDINATES = 24  # largest number of coordinates of a body or a pose that becomes native code
-_UNIT, _WEIGHTS = np.polynomial.legendre.leggauss(24)  # resolves bending by three turns to rounding error
+# 24 points resolve bending by three turns to rounding error. Native code takes LANES of them at a time.
+_UNIT, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 GAUSS = 0.5 * (_UNIT + 1.0), 0.5 * _WEIGHTS  # places and weights of the nodes of an integral, on [0, 1]
 _SWITCH, _TERMS = 16.0, 20  # of Stumpff functions: series of that many terms below this t, closed forms above
 MOST_OPERATIONS = 200_000  # of a row or of a pose; the compiler needs some 20 s for as many

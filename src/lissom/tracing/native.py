@@ -781,13 +781,17 @@ class _Named:
         return made
 
 
+def _returning(code: Sequence[str], results: Sequence[str]) -> str:
+    """A snippet of lines of code that returns their results as a vector of six numbers."""
+    ends = (f"found[{k}] = {name};" for k, name in enumerate(results))
+    return "\n".join(["using namespace traced;", *code, "wp::vec_t<6, double> found;", *ends, "return found;"])
+
+
 @cache
 def compiled_force(code: tuple[str, ...], results: tuple[str, ...], takes_time: bool) -> Any:
     """The Warp function of (R, p, eta, s, t) that returns the wrench of `force_code`. Equal code is one function."""
-    ends = (f"wrench[{k}] = {name};" for k, name in enumerate(results))
-    snippet = "\n".join(["using namespace traced;", *code, "wp::vec_t<6, double> wrench;", *ends, "return wrench;"])
 
-    @_Named.func_native(snippet)
+    @_Named.func_native(_returning(code, results))
     def force(R: mat3, p: vec3, eta: vec6, s: wp.float64, t: wp.float64) -> vec6: ...
 
     force.is_traced = True  # kernels that call it need the code of tracing/native.h
@@ -833,10 +837,8 @@ def _lines(graph: Graph, nodes: np.ndarray, leaf: Callable[[int], str]) -> tuple
 def compiled_current(code: tuple[str, ...], results: tuple[str, ...]) -> Any:
     """The Warp function of (x, t) that returns the velocity and the acceleration of `current_code`. Equal code is one
     function."""
-    ends = (f"current[{k}] = {name};" for k, name in enumerate(results))
-    snippet = "\n".join(["using namespace traced;", *code, "wp::vec_t<6, double> current;", *ends, "return current;"])
 
-    @_Named.func_native(snippet)
+    @_Named.func_native(_returning(code, results))
     def current(x: vec3, t: wp.float64) -> vec6: ...
 
     current.is_traced = True  # kernels that call it need the code of tracing/native.h
