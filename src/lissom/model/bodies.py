@@ -6,7 +6,7 @@ No other file distinguishes kinds of bodies; it reads a property of the body, su
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple, final
@@ -327,10 +327,8 @@ class PlacedRod(PlacedBody):
             False if its Gauss points lie elsewhere. Then nothing was done.
         """
         where = f"link {self.tree.names[self.link]!r} > body"
-        rule = gauss_rule(body, where)
-        if [row[:2] for row in rule] != [row[:2] for row in self.rule] or not all(
-            np.array_equal(x, y) for a, b in zip(rule, self.rule) for x, y in zip(a[2:], b[2:])
-        ):
+        is_tapered = not (body.section.is_uniform and self.body.section.is_uniform)  # then the rule depends on it
+        if is_tapered and not _same_rules(gauss_rule(body, where), self.rule):
             return False
         self.body = body
         self.tree.mass[self.link] = 0.0
@@ -606,3 +604,8 @@ def shifted(G: np.ndarray, position: Any) -> np.ndarray:
     moved = G.copy()
     moved[:3, 3] += G[:3, :3] @ np.asarray(position, dtype=np.float64)
     return moved
+
+
+def _same_rules(a: Sequence[tuple[Any, ...]], b: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether two results of gauss_rule are equal."""
+    return len(a) == len(b) and all(np.array_equal(x, y) for pair in zip(a, b) for x, y in zip(*pair))
