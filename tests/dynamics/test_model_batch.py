@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+import sys
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 
@@ -13,6 +14,7 @@ from touching_robots import moved
 
 import lissom as ls
 from lissom.dynamics.forward_dynamics import solves_by_blocks
+from lissom.launch.redraw import changeable, redraw
 
 N = 3
 
@@ -209,6 +211,29 @@ def test_arguments_broadcast(name):
     assert_same(wide, call(models[1], *(x[0] for x in grid), *rest), 1)
     with pytest.raises(ls.ShapeError, match="leading axes do not broadcast"):
         call(models, *arguments(name, models, (2,)), *rest)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_frames_of_a_node(turned, monkeypatch):
+    """A frame of the same node in all models takes one launch, to the last bit, also after redraws. Frames whose
+    placements differ are computed for each model."""
+    robot = describe_rod()
+    robot.add_frame("hook", "rod", placement=moved(0.0, 0.0, 0.01) if turned else None)
+    models = changeable(list(robot.build().batch("rod.length", (0.3, 0.35))))
+    q, v, _, _ = state(models[0], (2, 3), 5)
+    kinematics = sys.modules["lissom.dynamics.kinematics"]
+    single, computed = kinematics._poses, []
+    monkeypatch.setattr(kinematics, "_poses", lambda *given: computed.append(1) or single(*given))
+    for young in (None, 2e6):
+        if young is not None:
+            redraw(models.common, 1, robot, {"rod.length": 0.4, of_one_name(robot, "young"): young})
+        computed.clear()
+        poses, twists = ls.frame_pose(models, q, "hook"), ls.frame_twist(models, q, v, "hook")
+        assert len(computed) == (2 if turned else 0)
+        for k, model in enumerate(models):
+            assert_same(poses, ls.frame_pose(model, q[k], "hook"), k)
+            assert_same(twists, ls.frame_twist(model, q[k], v[k], "hook"), k)
+    assert not np.array_equal(poses[0], poses[1])
 
 
 def test_sizes_and_values_are_checked():

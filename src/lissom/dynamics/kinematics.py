@@ -243,7 +243,36 @@ def forward_kinematics(model: Model, q: ArrayLike) -> np.ndarray:
     return w.result("pose", lead, model.n_nodes, 4, 4)
 
 
-@over_models("q")
+def _motion_on_node(model: Model, q: np.ndarray, v: Any, name: str, s: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Poses and twists of a frame in all models of a batch, if it is the frame of the same node in each of them; else
+    None. They are those of single models to the last bit."""
+
+    def common_node() -> int:
+        places = [places_of(one, name, s) for one in model.models]
+        nodes = {int(place.node[0]) if place.single and not len(place.h) else -1 for place in places}
+        is_own = len(nodes) == 1 and all(np.array_equal(place.placement[0], np.eye(4)) for place in places)
+        return nodes.pop() if is_own else -1
+
+    if not isinstance(s, float):
+        return None
+    k = model.cached(("node of a frame", name, s), common_node)
+    if k < 0:
+        return None
+    poses, twists = node_motion(model, q, np.zeros(model.nv) if v is None else v)
+    return poses[..., k, :, :], twists[..., k, :]
+
+
+def _poses_on_node(model: Model, q: np.ndarray, link_or_frame: str, s: Any) -> np.ndarray | None:
+    found = _motion_on_node(model, q, None, link_or_frame, s)
+    return None if found is None else found[0]
+
+
+def _twists_on_node(model: Model, q: np.ndarray, v: np.ndarray, link_or_frame: str, s: Any) -> np.ndarray | None:
+    found = _motion_on_node(model, q, v, link_or_frame, s)
+    return None if found is None else found[1]
+
+
+@over_models("q", try_launch=_poses_on_node)
 def frame_pose(model: Model, q: ArrayLike, link_or_frame: str, s: ArrayLike = 1.0) -> np.ndarray:
     """Pose of a link, of a rod at s, or of a named frame, in the world.
 
@@ -259,7 +288,7 @@ def frame_pose(model: Model, q: ArrayLike, link_or_frame: str, s: ArrayLike = 1.
     return _poses(model, q, places_of(model, link_or_frame, s))
 
 
-@over_models("q", "v")
+@over_models("q", "v", try_launch=_twists_on_node)
 def frame_twist(model: Model, q: ArrayLike, v: ArrayLike, link_or_frame: str, s: ArrayLike = 1.0) -> np.ndarray:
     """Body twist η_B = (ω; v) of a link, rod point or frame, shape (..., 6) or (..., n, 6) [rad/s, m/s].
 

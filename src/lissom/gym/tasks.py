@@ -14,7 +14,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -105,7 +104,9 @@ class TaskState:
 
     def pose(self, name: str) -> np.ndarray:
         """Poses (n, 4, 4) of the tip of a link, or of a frame, in the world. They are cached."""
-        return self._once((name, "pose"), lambda: self._by_model(lambda one, some: frame_pose(one, self.q[some], name)))
+        return self._once(
+            (name, "pose"), lambda: frame_pose(self.model, self._rows(self.q), name).reshape(len(self.t), 4, 4)
+        )
 
     def place(self, name: str) -> np.ndarray:
         """Positions (n, 3) of the tip of a link, or of a frame, in the world [m]."""
@@ -115,20 +116,16 @@ class TaskState:
         """Velocities (n, 3) of the tip of a link, or of a frame, in the world [m/s]."""
 
         def made() -> np.ndarray:
-            twists = self._by_model(lambda one, some: frame_twist(one, self.q[some], self.v[some], name))
-            own = twists[:, None, 3:]
+            twists = frame_twist(self.model, self._rows(self.q), self._rows(self.v), name)
+            own = twists.reshape(len(self.t), 1, 6)[..., 3:]
             return (self.pose(name)[:, :3, :3] * own).sum(axis=2)
 
         return self._once((name, "velocity"), made)
 
-    def _by_model(self, compute: Callable[[Model, int | slice], np.ndarray]) -> np.ndarray:
-        """The results of a function of each model and its rows, concatenated."""
-        if not isinstance(self.model, ModelBatch):
-            return compute(self.model, slice(None))
-        if len(self.model) == len(self.t):
-            return np.array([compute(one, k) for k, one in enumerate(self.model)])
-        ends = np.linspace(0, len(self.t), len(self.model) + 1).astype(int).tolist()
-        return np.concatenate([compute(one, slice(*span)) for one, span in zip(self.model, pairwise(ends))])
+    def _rows(self, states: np.ndarray) -> np.ndarray:
+        """Rows (n, k) of the copies as functions take them: those of each model of a batch, one model after the
+        other."""
+        return states.reshape(len(self.model), -1, states.shape[1]) if isinstance(self.model, ModelBatch) else states
 
     def _once(self, key: tuple[str, str], make: Callable[[], np.ndarray]) -> np.ndarray:
         if key not in self._known:

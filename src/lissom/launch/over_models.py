@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
-from inspect import signature
+from inspect import BoundArguments, signature
 from typing import Any, Concatenate, ParamSpec, TypeVar, final
 
 import numpy as np
@@ -24,7 +24,7 @@ _SIZES = {"q": "nq", "q0": "nq", "q1": "nq", "u": "nu", "multipliers": "n_multip
 
 
 def over_models(
-    *arrays: str, batched: bool = False, as_tuple: bool = False
+    *arrays: str, batched: bool = False, as_tuple: bool = False, try_launch: Callable[..., Any] | None = None
 ) -> Callable[[Callable[Concatenate[Model, P], R]], Callable[Concatenate[Model | ModelBatch, P], R]]:
     """Decorator of a function of a Model that lets it take a ModelBatch.
 
@@ -34,6 +34,8 @@ def over_models(
         batched: whether one call handles all models: it gets the common Model of the batch, and the first leading axis
             of its arguments is that of the models. Otherwise, and if models call Python, it is called for each model.
         as_tuple: whether results stay a tuple with one entry for each model, because their shapes mostly differ.
+        try_launch: function of the arguments that computes the results of all models in one launch, as with `batched`,
+            or returns None if it cannot. Then the decorated function is called for each model.
     """
 
     def decorate(function: Any) -> Any:
@@ -53,6 +55,9 @@ def over_models(
             given = known.bind(model, *args, **kwargs).arguments
             if batched:
                 return for_models(function, given, *arrays)
+            found = None if try_launch is None else _launched(try_launch, known.bind(model, *args, **kwargs), arrays)
+            if found is not None:
+                return found
             if as_tuple:
                 return tuple(_results_of_models(function, given, arrays))
             return _model_by_model(function, given, arrays)
@@ -60,6 +65,15 @@ def over_models(
         return call
 
     return decorate
+
+
+def _launched(try_launch: Callable[..., Any], bound: BoundArguments, arrays: tuple[str, ...]) -> Any:
+    """The results of all models in one launch, or None."""
+    bound.apply_defaults()
+    given, common = bound.arguments, bound.arguments["model"].common
+    if common.calls_python or common.fills_tables_before_launch:
+        return None
+    return try_launch(**(given | broadcast_arguments(given["model"], given, arrays) | {"model": common}))
 
 
 def for_models(function: Callable[..., R], given: dict[str, Any], *arrays: str) -> R:

@@ -168,7 +168,7 @@ def on_node(node: int, g: np.ndarray, count: int = 1, single: bool = True) -> Pl
 
 def _on_rod(model: Model, name: str, abscissae: list[float], single: bool) -> Places:
     rod = model.rods[name]
-    strain, modes = rod.strain, model.cached(("modes", name), lambda: _modes(model, name))
+    strain = rod.strain
     x, line = line_through_moments(strain.interval_points)
     nodes, placements = np.empty(len(abscissae), dtype=np.int32), []
     parents, G, h, xi, Phi = [], [], [], [], []
@@ -177,6 +177,7 @@ def _on_rod(model: Model, name: str, abscissae: list[float], single: bool) -> Pl
         node, g = (int(rod.node[k]), _ONE) if k >= 0 else rod.base
         start = float(rod.node_s[k]) if k >= 0 else 0.0
         if s - start > _SAME:
+            modes = model.cached(("modes", name), lambda: _modes(model, name))
             points = start + (s - start) * (x + 1) / 2
             xi.append(line @ np.array([strain.reference(point) for point in points.tolist()]))
             Phi.append(line @ modes(points))
