@@ -246,7 +246,7 @@ def test_sizes_and_values_are_checked():
     with pytest.raises(ls.ShapeError, match=re.escape("q (instance 2 of 3): must be finite")):
         ls.mass_matrix(models, q)
     with pytest.raises(ls.ShapeError, match=r"q: must be finite, got NaN or infinity \(instance 2 of 3\)"):
-        ls.frame_pose(models, q, "rod")
+        ls.frame_pose(models, q, "rod", 0.37)
 
 
 def test_assemble_and_modes():
