@@ -15,8 +15,10 @@ import warp as wp
 from house.test_kernels import kernels
 from robots import build, random_tree
 from touching_robots import LAW, hybrid
+from traced_robots import hybrid_of_traced_functions
 
 import lissom as ls
+from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
 from lissom.launch.compiling import kernel_for
 from lissom.lie.types import vec6
 
@@ -74,6 +76,14 @@ def modules_of(name, models):
         if inspect.isfunction(x) and list(inspect.signature(x).parameters) == ["act"]:
             found |= {f"{name}.{x.__name__} ({on})": kernel_for(x, model).module for on, model in models.items()}
     return found
+
+
+@pytest.mark.slow
+def test_traced_functions_compile_for_cuda(tmp_path):
+    """In a force, a spring and a current. Numbers are compared in launch/test_gpu.py."""
+    module = kernel_for(inverse_dynamics_kernel, build(hybrid_of_traced_functions())).module
+    size, _ = compiled(tmp_path, "traced", module)
+    assert size > 1000
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import history_calls
 import numpy as np
 import pytest
 import warp as wp
+from traced_robots import hybrid_of_traced_functions
 
 import lissom as ls
 
@@ -58,6 +59,15 @@ def test_functions(models, name, lead):
     on_cpu, on_gpu = models
     arguments = states(on_cpu, lead)
     assert_same(FUNCTIONS[name](on_gpu, *arguments), FUNCTIONS[name](on_cpu, *arguments))
+
+
+def test_traced_functions():
+    """Forces, springs and currents of jax.numpy."""
+    on_cpu = hybrid_of_traced_functions().build()
+    on_gpu = on_cpu.on("cuda:0")
+    for name in ("inverse_dynamics", "forward_dynamics"):
+        arguments = states(on_cpu, (BATCH,))
+        assert_same(FUNCTIONS[name](on_gpu, *arguments), FUNCTIONS[name](on_cpu, *arguments))
 
 
 @pytest.mark.parametrize("lead", [(), (BATCH,)], ids=["one", "batch"])

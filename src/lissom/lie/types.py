@@ -71,10 +71,12 @@ def kernel_options(kinds: tuple[str, ...] = RARE) -> dict[str, Any]:
     for kind in (EXPRESSIONS, RIGID):
         if kind in kinds:
             preamble = f"#define {served(kind)} 1\n{preamble}"
-    alone = own_code("tracing/native.h") + _CPU_ALONE if TRACED in kinds else _CPU_ALONE
+    preamble += own_code("tracing/native.h") if TRACED in kinds else ""
     return {
         "enable_backward": False,
         "cpu_compiler_flags": CPU_FLAGS,
         "fast_math": False,
-        "extra_build_options": wp.ModuleBuildOptions(extra_cpu_preamble=preamble + alone, extra_cuda_preamble=preamble),
+        "extra_build_options": wp.ModuleBuildOptions(
+            extra_cpu_preamble=preamble + _CPU_ALONE, extra_cuda_preamble=preamble
+        ),
     }

@@ -1,7 +1,22 @@
 // Functions of traced code (tracing/native.py), of one number and of LANES numbers at once.
 
+#if defined(__CUDACC__) || defined(__CUDA_ARCH__)
+#define LISSOM_OF_GPU 1
+#define LISSOM_TRACED static __device__ inline
+#else
+#define LISSOM_OF_GPU 0
+#define LISSOM_TRACED static inline
+#endif
+// Code for the CPU alone, which takes LANES numbers at once. A thread of CUDA takes one.
+#if LISSOM_OF_GPU
+#define LISSOM_LANES(...)
+#else
+#define LISSOM_LANES(...) __VA_ARGS__
+#endif
+
 namespace traced {
 
+#if !LISSOM_OF_GPU
 typedef double vector __attribute__((ext_vector_type(4)));
 typedef decltype(vector{} == vector{}) flags;
 
@@ -14,22 +29,23 @@ static inline vector every(double x) {
 static inline flags every(int x) {
     return x ? flags{-1, -1, -1, -1} : flags{0, 0, 0, 0};
 }
+#endif
 
 // A function of numbers, and the same function of each number of vectors.
-#define LISSOM_OF_ONE(name, value)                                                      \
-    static inline double f_##name(double x) {                                           \
-        return value;                                                                   \
-    }                                                                                   \
-    static inline vector f_##name(vector x) {                                           \
-        return vector{f_##name(x[0]), f_##name(x[1]), f_##name(x[2]), f_##name(x[3])};  \
-    }
+#define LISSOM_OF_ONE(name, value)                                                          \
+    LISSOM_TRACED double f_##name(double x) {                                               \
+        return value;                                                                       \
+    }                                                                                       \
+    LISSOM_LANES(static inline vector f_##name(vector x) {                                  \
+        return vector{f_##name(x[0]), f_##name(x[1]), f_##name(x[2]), f_##name(x[3])};      \
+    })
 #define LISSOM_OF_TWO(name, value)                                                                             \
-    static inline double f_##name(double x, double y) {                                                        \
+    LISSOM_TRACED double f_##name(double x, double y) {                                                        \
         return value;                                                                                          \
     }                                                                                                          \
-    static inline vector f_##name(vector x, vector y) {                                                        \
+    LISSOM_LANES(static inline vector f_##name(vector x, vector y) {                                           \
         return vector{f_##name(x[0], y[0]), f_##name(x[1], y[1]), f_##name(x[2], y[2]), f_##name(x[3], y[3])}; \
-    }
+    })
 LISSOM_OF_ONE(tan, ::tan(x))
 LISSOM_OF_ONE(asin, ::asin(x))
 LISSOM_OF_ONE(acos, ::acos(x))
@@ -49,25 +65,27 @@ LISSOM_OF_ONE(trunc, ::trunc(x))
 LISSOM_OF_ONE(round, ::rint(x))
 LISSOM_OF_ONE(sign, x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x)
 // log(1 + x) and exp(x) - 1 without cancellation (W. Kahan).
-static inline double f_log1p(double x) {
+LISSOM_TRACED double f_log1p(double x) {
     const double y = 1.0 + x;
     return y == 1.0 ? x : y > 1e16 ? ::log(y) : ::log(y) * x / (y - 1.0);
 }
-static inline double f_expm1(double x) {
+LISSOM_TRACED double f_expm1(double x) {
     const double y = ::exp(x);
     return y == 1.0 ? x : y - 1.0 == -1.0 ? -1.0 : y > 1e300 ? y : (y - 1.0) * x / ::log(y);
 }
+#if !LISSOM_OF_GPU
 static inline vector f_log1p(vector x) {
     return vector{f_log1p(x[0]), f_log1p(x[1]), f_log1p(x[2]), f_log1p(x[3])};
 }
 static inline vector f_expm1(vector x) {
     return vector{f_expm1(x[0]), f_expm1(x[1]), f_expm1(x[2]), f_expm1(x[3])};
 }
+#endif
 // Inverses of hyperbolic functions, also for small and large numbers.
-static inline double log_of_root(double t, double square) {  // ln(1 + t + √(square)) with square ~ t² for large t
+LISSOM_TRACED double log_of_root(double t, double square) {  // ln(1 + t + √(square)) with square ~ t² for large t
     return t > 1e100 ? ::log(t) + 0.69314718055994530942 : f_log1p(t + ::sqrt(square));
 }
-static inline double positive_asinh(double x) {
+LISSOM_TRACED double positive_asinh(double x) {
     return x > 1e100 ? ::log(x) + 0.69314718055994530942 : f_log1p(x + x * x / (1.0 + ::sqrt(1.0 + x * x)));
 }
 LISSOM_OF_ONE(asinh, x < 0.0 ? -positive_asinh(-x) : positive_asinh(x))
@@ -81,33 +99,42 @@ LISSOM_OF_TWO(atan2, ::atan2(x, y))
 LISSOM_OF_TWO(max, x > y || x != x ? x : y)
 LISSOM_OF_TWO(min, x < y || x != x ? x : y)
 
-static inline double f_neg(double x) {
+LISSOM_TRACED double f_neg(double x) {
     return -x;
 }
+LISSOM_TRACED bool f_not(bool x) {
+    return !x;
+}
+LISSOM_TRACED bool f_is_finite(double x) {
+    return x - x == 0.0;
+}
+LISSOM_TRACED double f_where(bool is, double x, double y) {
+    return is ? x : y;
+}
+#if !LISSOM_OF_GPU
 static inline vector f_neg(vector x) {
     return -x;
-}
-static inline bool f_not(bool x) {
-    return !x;
 }
 static inline flags f_not(flags x) {
     return ~x;
 }
-static inline bool f_is_finite(double x) {
-    return x - x == 0.0;
-}
 static inline flags f_is_finite(vector x) {
     return x - x == 0.0;
-}
-static inline double f_where(bool is, double x, double y) {
-    return is ? x : y;
 }
 static inline vector f_where(flags is, vector x, vector y) {
     return is ? x : y;
 }
+#endif
 
 // Sine and cosine. x = k π/2 + r with π/2 in three parts (W. J. Cody and W. Waite 1980); series of r to 2e-17 on
-// |r| <= π/4.
+// |r| <= π/4. CUDA has its own.
+#if LISSOM_OF_GPU
+LISSOM_TRACED void f_turn(double x, double& sine, double& cosine) {
+    sincos(x, &sine, &cosine);
+}
+LISSOM_OF_ONE(sin, ::sin(x))
+LISSOM_OF_ONE(cos, ::cos(x))
+#else
 static inline long long bits(double x) {
     long long found;
     __builtin_memcpy(&found, &x, sizeof(x));
@@ -171,10 +198,14 @@ static inline T f_cos(T x) {
     f_turn(x, sine, cosine);
     return cosine;
 }
+#endif
 
 // Stumpff functions c_k(t) = Σ (−t)^j/(2j + k)! for k < STUMPFF: series and downward recursion below 16, else closed
 // forms and upward recursion.
 enum { STUMPFF = 12 };
+#if LISSOM_OF_GPU
+__device__
+#endif
 static const double inverse_factorial[38] = {
     1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800,
     2.5052108385441718775e-08, 2.0876756987868098979e-09, 1.6059043836821614599e-10, 1.1470745597729724714e-11,
@@ -186,7 +217,7 @@ static const double inverse_factorial[38] = {
     9.6775929586318909920e-41, 2.6882202662866363867e-42, 7.2654601791530713154e-44
 };
 template <typename T>
-static inline void series(T t, int terms, T* c) {
+LISSOM_TRACED void series(T t, int terms, T* c) {
     for (int k = STUMPFF - 2; k < STUMPFF; ++k) {
         T total = t * 0.0;
         for (int j = terms - 1; j >= 0; --j)
@@ -196,7 +227,7 @@ static inline void series(T t, int terms, T* c) {
     for (int k = STUMPFF - 3; k >= 0; --k)
         c[k] = inverse_factorial[k] - t * c[k + 2];
 }
-static void f_stumpff(double t, double* c) {
+LISSOM_TRACED void f_stumpff(double t, double* c) {
     if (t < 16.0)
         return series(t, t < 1.0 && t > -1.0 ? 7 : 13, c);
     const double root = ::sqrt(t);
@@ -205,6 +236,7 @@ static void f_stumpff(double t, double* c) {
     for (int k = 2; k < STUMPFF; ++k)
         c[k] = (inverse_factorial[k - 2] - c[k - 2]) / t;
 }
+#if !LISSOM_OF_GPU
 static void f_stumpff(vector t, vector* c) {
     double most = t[0];
     for (int k = 1; k < 4; ++k)
@@ -218,5 +250,6 @@ static void f_stumpff(vector t, vector* c) {
             c[e][k] = one[e];
     }
 }
+#endif
 
 }  // namespace traced
