@@ -601,9 +601,14 @@ class _Interpreter:
 
     def unrolled(self, operands: list[np.ndarray], parameters: dict[str, Any]) -> list[np.ndarray]:
         """A loop of known length."""
-        n_consts, n_carry, length = (parameters[key] for key in ("num_consts", "num_carry", "length"))
-        fixed, carry = operands[:n_consts], operands[n_consts : n_consts + n_carry]
-        rows, stacked = operands[n_consts + n_carry :], []
+        length, stacked = parameters["length"], []
+        if "ft_in" in parameters:  # since JAX 0.12
+            fixed, carry, rows = map(list, parameters["ft_in"].update(operands).unpack())
+        else:
+            n_consts, n_carry = parameters["num_consts"], parameters["num_carry"]
+            ends = n_consts, n_consts + n_carry
+            fixed, carry, rows = operands[: ends[0]], operands[ends[0] : ends[1]], operands[ends[1] :]
+        n_carry = len(carry)
         order = range(length - 1, -1, -1) if parameters["reverse"] else range(length)
         for k in order:
             out = self.run(parameters["jaxpr"], [*fixed, *carry, *(row[k] for row in rows)])
@@ -750,8 +755,7 @@ def _function_of_jax(name: str, jaxpr: Any) -> Callable[..., np.ndarray] | None:
     Raises:
         Refused: the function has a rule of its own for derivatives, which its operations need not have.
     """
-    own = [one.params.get("call_jaxpr") for one in jaxpr.eqns if one.primitive.name == "custom_jvp_call"]
-    if any(_is_of_jax(inner.jaxpr, "_sinc_maclaurin") for inner in own):
+    if _is_of_jax(jaxpr, "sinc"):
         return _sinc
     if not name.startswith("custom_"):
         return None
@@ -872,6 +876,14 @@ def _power(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str,
     return np.array(flat, dtype=np.int64).reshape(operands[0].shape)
 
 
+def _polynomial(self: _Interpreter, operands: list[np.ndarray], parameters: dict[str, Any]) -> np.ndarray:
+    x, *coefficients = operands  # a_0, a_1, ...
+    found = coefficients.pop()
+    while coefficients:
+        found = self.each("add", self.each("mul", found, x), coefficients.pop())
+    return np.broadcast_to(found, np.broadcast_shapes(*(operand.shape for operand in operands)))
+
+
 def _reduction(operation: str) -> Callable[..., Any]:
     return lambda self, operands, parameters: self.reduced(operation, operands[0], parameters["axes"])
 
@@ -891,6 +903,13 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "stop_gradient": _same,
     "integer_pow": _power,
     "square": lambda self, operands, parameters: self.each("mul", operands[0], operands[0]),
+    "one_minus_square": lambda self, operands, parameters: self.each(
+        "mul", self.each("sub", self.numbers(1.0), operands[0]), self.each("add", self.numbers(1.0), operands[0])
+    ),
+    "log2": lambda self, operands, parameters: self.each(
+        "div", self.each("log", operands[0]), self.numbers(math.log(2.0))
+    ),
+    "polynomial": _polynomial,
     "rsqrt": lambda self, operands, parameters: self.each("div", self.numbers(1.0), self.each("sqrt", operands[0])),
     "logistic": _logistic,
     "round": _rounded,
