@@ -10,11 +10,13 @@ import lissom as ls
 def traced_pull(t, g, eta):
     """A user's force of jax.numpy, of each function that has code of its own for a GPU."""
     x, turn = eta[3], g[0, 0]
-    smooth = (jnp.tan, jnp.arctan, jnp.sinh, jnp.cosh, jnp.tanh, jnp.exp, jnp.exp2, jnp.log1p, jnp.expm1, jnp.arcsinh)
+    smooth = (jnp.tan, jnp.arctan, jnp.sinh, jnp.cosh, jnp.tanh, jnp.exp, jnp.exp2, jnp.expm1, jnp.arcsinh)
     rough = (jnp.floor, jnp.ceil, jnp.trunc, jnp.round, jnp.sign, jnp.abs, jnp.cbrt)
     within = (jnp.arcsin, jnp.arccos, jnp.arctanh, erf, erfc)
     total = sum(f(x) for f in smooth + rough) + sum(f(0.5 * turn) for f in within)
-    total += jnp.sqrt(1 + x * x) + jnp.log(2 + x * x) + jnp.arccosh(2 + x * x) + jnp.arctan2(x, turn) + (x * x) ** 1.25
+    square = x * x
+    total += jnp.sqrt(1 + square) + jnp.log1p(square) + jnp.log(2 + square) + jnp.arccosh(2 + square)
+    total += jnp.arctan2(x, turn) + square**1.25
     total += jnp.where((x > 0) & jnp.isfinite(x) & ~(turn > 1), jnp.maximum(x, turn), jnp.minimum(x, turn))
     return jnp.stack([total, jnp.sin(x + t), jnp.cos(x + t), jnp.fmod(x, 0.3), t, g[2, 3]])
 
