@@ -23,7 +23,7 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
-from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, derivative, inputs, require_few, run
+from lissom.tracing.graph import MOST_COORDINATES, Graph, Refused, derivative, float64, inputs, require_few, run
 
 if TYPE_CHECKING:
     from lissom.tracing.native import Code, Traced
@@ -501,15 +501,9 @@ def _traced(function: Callable[[Any], Any], n: int, data: Any) -> tuple[Traced |
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
     """A JAX function that computes in float64, independent of the user's setting of JAX."""
-    import jax
-
-    try:
-        double = jax.enable_x64
-    except AttributeError:  # before version 0.8
-        from jax.experimental import enable_x64 as double  # pyright: ignore[reportAttributeAccessIssue]
 
     def call(*arguments: Any) -> Any:
-        with double(True):
+        with float64():
             return function(*arguments)
 
     return call

@@ -56,6 +56,18 @@ class Refused(Exception):
     """A function that has no graph: the operation, and a way to write it that has one."""
 
 
+def float64() -> Any:
+    """A context in which JAX computes in float64, independent of the user's setting of JAX."""
+    import jax
+
+    try:
+        return jax.enable_x64(True)
+    except AttributeError:  # before version 0.8
+        from jax.experimental import enable_x64  # pyright: ignore[reportAttributeAccessIssue]
+
+        return enable_x64(True)
+
+
 def require_few(count: int) -> None:
     """Raise Refused unless a number of operations is at most MOST_OPERATIONS."""
     if count > MOST_OPERATIONS:
@@ -384,7 +396,7 @@ def run(graph: Graph, function: Callable[..., Any], arguments: Sequence[np.ndarr
     """
     import jax
 
-    with jax.enable_x64(True), _tracing():
+    with float64(), _tracing():
         closed = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(nodes.shape, np.float64) for nodes in arguments))
     interpreter = _Interpreter(graph)
     found = interpreter.run(closed, list(arguments))
@@ -649,7 +661,7 @@ class _Interpreter:
             return [self.numbers(_OF_INTEGERS[name](*typed))]
         if kinds <= set("biu") and name == "convert_element_type":
             return [self.numbers(typed[0].astype(equation.params["new_dtype"]))]
-        with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        with jax.ensure_compile_time_eval(), float64():
             found = equation.primitive.bind(*typed, **equation.params)
         return [self.numbers(part) for part in (found if equation.primitive.multiple_results else [found])]
 
@@ -661,7 +673,7 @@ class _Interpreter:
         numbered = [k for k in range(len(operands)) if k in entries]
         if any(known[k] is None for k in range(len(operands)) if k not in numbered):
             raise Refused("takes an entry of an array by an index that depends on values; use where")
-        with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        with jax.ensure_compile_time_eval(), float64():
             typed = [
                 operands[k] if k in numbered else known[k].astype(atom.aval.dtype)
                 for k, atom in enumerate(equation.invars)
@@ -682,7 +694,7 @@ class _Interpreter:
         if known[1] is None:
             raise Refused("adds to entries of an array at an index that depends on values; use where")
         types = [atom.aval.dtype for atom in equation.invars]
-        with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        with jax.ensure_compile_time_eval(), float64():
             index = jax.numpy.asarray(known[1].astype(types[1]))
             units = np.eye(updates.size).reshape(updates.size, *updates.shape)
             blank = jax.numpy.zeros(target.shape)
