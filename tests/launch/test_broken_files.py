@@ -105,7 +105,7 @@ def test_building_ahead_replaces_it_too(cache, end, fault):
 @pytest.mark.parametrize("end", [".o", ".meta"])
 def test_what_came_broken_is_compiled_here(cache, tmp_path, monkeypatch, end):
     """Files that came compiled are not ours to remove: they stay, the warning names them, and the cache gets its own;
-    `build` for a target makes them anew."""
+    `build` for a target makes them again."""
     came = tmp_path / "came"
     shutil.move(next(cache.glob("wp_*")), came)
     file = next(came.glob(f"*{end}"))

@@ -243,33 +243,31 @@ def forward_kinematics(model: Model, q: ArrayLike) -> np.ndarray:
     return w.result("pose", lead, model.n_nodes, 4, 4)
 
 
-def _motion_on_node(model: Model, q: np.ndarray, v: Any, name: str, s: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Poses and twists of a frame in all models of a batch, if it is the frame of the same node in each of them; else
-    None. They are those of single models to the last bit."""
+def _common_node(model: Model, name: str, s: Any) -> int | None:
+    """The node that is a frame in all models of a batch; None if the frame is no node, or another one in some model."""
 
-    def common_node() -> int:
+    def find() -> tuple[int, ...]:
         places = [places_of(one, name, s) for one in model.models]
-        nodes = {int(place.node[0]) if place.single and not len(place.h) else -1 for place in places}
-        is_own = len(nodes) == 1 and all(np.array_equal(place.placement[0], np.eye(4)) for place in places)
-        return nodes.pop() if is_own else -1
+        if not all(x.single and not len(x.h) and np.array_equal(x.placement[0], np.eye(4)) for x in places):
+            return ()
+        nodes = {int(x.node[0]) for x in places}
+        return tuple(nodes) if len(nodes) == 1 else ()
 
-    if not isinstance(s, float):
-        return None
-    k = model.cached(("node of a frame", name, s), common_node)
-    if k < 0:
-        return None
-    poses, twists = node_motion(model, q, np.zeros(model.nv) if v is None else v)
-    return poses[..., k, :, :], twists[..., k, :]
+    found = model.cached(("node of a frame", name, s), find) if isinstance(s, float) else ()
+    return found[0] if found else None
 
 
 def _poses_on_node(model: Model, q: np.ndarray, link_or_frame: str, s: Any) -> np.ndarray | None:
-    found = _motion_on_node(model, q, None, link_or_frame, s)
-    return None if found is None else found[0]
+    """Poses of a frame in all models of a batch, if it is the same node in each of them; else None. They are those of
+    single models to the last bit."""
+    k = _common_node(model, link_or_frame, s)
+    return None if k is None else forward_kinematics(model, q)[..., k, :, :]
 
 
 def _twists_on_node(model: Model, q: np.ndarray, v: np.ndarray, link_or_frame: str, s: Any) -> np.ndarray | None:
-    found = _motion_on_node(model, q, v, link_or_frame, s)
-    return None if found is None else found[1]
+    """Twists of a frame, as `_poses_on_node`."""
+    k = _common_node(model, link_or_frame, s)
+    return None if k is None else node_motion(model, q, v)[1][..., k, :]
 
 
 @over_models("q", try_launch=_poses_on_node)

@@ -76,7 +76,8 @@ class Acting(NamedTuple):
 
 def acting_on(model: Model) -> Acting:
     """The composed terms of a model; models with the same terms and features share them and their kernels."""
-    return _composed(_present(model), _rare_features(model))
+    present = _present(model)
+    return _composed(present, _rare_features(model, present))
 
 
 def _present(model: Model) -> tuple[tuple[int, tuple[Any, ...]], ...]:
@@ -86,18 +87,19 @@ def _present(model: Model) -> tuple[tuple[int, tuple[Any, ...]], ...]:
 
 def no_terms(model: Model) -> Acting:
     """The composition of no terms, with the features of a model."""
-    return _composed((), _rare_features(model))
+    return _composed((), _rare_features(model, _present(model)))
 
 
-def _rare_features(model: Model) -> tuple[str, ...]:
-    """The rare features of a model: its rare kinds of nodes and shapes, and MORE if it has another feature of
-    passes.features, or TOUCH if contacts are the only one of its surroundings, and RIGID if it is then rigid."""
+def _rare_features(model: Model, present: tuple[tuple[int, tuple[Any, ...]], ...]) -> tuple[str, ...]:
+    """The rare features of a model with the terms `present`: its rare kinds of nodes and shapes, and MORE if it has
+    another feature of passes.features, or TOUCH if contacts are the only one of its surroundings, and RIGID if it is
+    then rigid."""
     nodes = model.nodes
     kinds = optional_kinds(nodes)
     couples = model.has_surroundings or len(model.springs) or len(model.segments.channel)
     is_more = kinds or nodes.has_quaternion.any() or model.n_rows or couples or len(model.spools.channel)
     shapes = (SHAPES,) if model.contacts.has_rare_shapes else ()
-    functions = [function for _, users in _present(model) for function in users]
+    functions = [function for _, users in present for function in users]
     traced = (TRACED,) if any(getattr(function, "is_traced", False) for function in functions) else ()
     touches = (TOUCH, RIGID) if is_rigid_with_contacts(model) else (TOUCH,)
     return (*kinds, *shapes, *traced, *((touches if model.only_touches else (MORE,)) if is_more else ()))

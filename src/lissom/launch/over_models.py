@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
-from inspect import BoundArguments, signature
+from inspect import signature
 from typing import Any, Concatenate, ParamSpec, TypeVar, final
 
 import numpy as np
@@ -52,12 +52,15 @@ def over_models(
                     # Raise the error that asks for a Model. Some fields of a Robot have the names of groups of a Model.
                     getattr(model, _MODEL_ATTRIBUTE)
                 return function(model, *args, **kwargs)
-            given = known.bind(model, *args, **kwargs).arguments
+            bound = known.bind(model, *args, **kwargs)
+            given = bound.arguments
             if batched:
                 return for_models(function, given, *arrays)
-            found = None if try_launch is None else _launched(try_launch, known.bind(model, *args, **kwargs), arrays)
-            if found is not None:
-                return found
+            if try_launch is not None and not _calls_python(model):
+                bound.apply_defaults()
+                found = for_models(try_launch, bound.arguments, *arrays)
+                if found is not None:
+                    return found
             if as_tuple:
                 return tuple(_results_of_models(function, given, arrays))
             return _model_by_model(function, given, arrays)
@@ -67,13 +70,9 @@ def over_models(
     return decorate
 
 
-def _launched(try_launch: Callable[..., Any], bound: BoundArguments, arrays: tuple[str, ...]) -> Any:
-    """The results of all models in one launch, or None."""
-    bound.apply_defaults()
-    given, common = bound.arguments, bound.arguments["model"].common
-    if common.calls_python or common.fills_tables_before_launch:
-        return None
-    return try_launch(**(given | broadcast_arguments(given["model"], given, arrays) | {"model": common}))
+def _calls_python(batch: ModelBatch) -> bool:
+    """Whether Python functions act on the models, so that each of them needs a call of its own."""
+    return batch.common.calls_python or batch.common.fills_tables_before_launch
 
 
 def for_models(function: Callable[..., R], given: dict[str, Any], *arrays: str) -> R:
@@ -86,10 +85,10 @@ def for_models(function: Callable[..., R], given: dict[str, Any], *arrays: str) 
         given: its arguments by name, as `locals()` gives them. arrays: as for `over_models`.
     """
     given = dict(given)
-    common = given["model"].common
-    if common.calls_python or common.fills_tables_before_launch:
+    batch = given["model"]
+    if _calls_python(batch):
         return _model_by_model(function, given, arrays)
-    return function(**(given | broadcast_arguments(given["model"], given, arrays) | {"model": common}))
+    return function(**(given | broadcast_arguments(batch, given, arrays) | {"model": batch.common}))
 
 
 def _model_by_model(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> Any:

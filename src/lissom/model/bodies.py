@@ -327,7 +327,7 @@ class PlacedRod(PlacedBody):
             False if its Gauss points lie elsewhere. Then nothing was done.
         """
         where = f"link {self.tree.names[self.link]!r} > body"
-        is_tapered = not (body.section.is_uniform and self.body.section.is_uniform)  # then the rule depends on it
+        is_tapered = not (body.section.is_uniform and self.body.section.is_uniform)  # uniform sections have one rule
         if is_tapered and not _same_rules(gauss_rule(body, where), self.rule):
             return False
         self.body = body

@@ -1,16 +1,14 @@
-// Functions of traced code (tracing/native.py), of one number and of LANES numbers at once.
+// Functions of traced code (tracing/native.py), of one number and, on the CPU alone, of LANES numbers at once.
 
 #if defined(__CUDACC__) || defined(__CUDA_ARCH__)
 #define LISSOM_OF_GPU 1
 #define LISSOM_TRACED static __device__ inline
+#define LISSOM_TABLE static __device__ const
+#define LISSOM_LANES(...)
 #else
 #define LISSOM_OF_GPU 0
 #define LISSOM_TRACED static inline
-#endif
-// Code for the CPU alone, which takes LANES numbers at once. A thread of CUDA takes one.
-#if LISSOM_OF_GPU
-#define LISSOM_LANES(...)
-#else
+#define LISSOM_TABLE static const
 #define LISSOM_LANES(...) __VA_ARGS__
 #endif
 
@@ -73,14 +71,6 @@ LISSOM_TRACED double f_expm1(double x) {
     const double y = ::exp(x);
     return y == 1.0 ? x : y - 1.0 == -1.0 ? -1.0 : y > 1e300 ? y : (y - 1.0) * x / ::log(y);
 }
-#if !LISSOM_OF_GPU
-static inline vector f_log1p(vector x) {
-    return vector{f_log1p(x[0]), f_log1p(x[1]), f_log1p(x[2]), f_log1p(x[3])};
-}
-static inline vector f_expm1(vector x) {
-    return vector{f_expm1(x[0]), f_expm1(x[1]), f_expm1(x[2]), f_expm1(x[3])};
-}
-#endif
 // Inverses of hyperbolic functions, also for small and large numbers.
 LISSOM_TRACED double log_of_root(double t, double square) {  // ln(1 + t + √(square)) with square ~ t² for large t
     return t > 1e100 ? ::log(t) + 0.69314718055994530942 : f_log1p(t + ::sqrt(square));
@@ -112,6 +102,12 @@ LISSOM_TRACED double f_where(bool is, double x, double y) {
     return is ? x : y;
 }
 #if !LISSOM_OF_GPU
+static inline vector f_log1p(vector x) {
+    return vector{f_log1p(x[0]), f_log1p(x[1]), f_log1p(x[2]), f_log1p(x[3])};
+}
+static inline vector f_expm1(vector x) {
+    return vector{f_expm1(x[0]), f_expm1(x[1]), f_expm1(x[2]), f_expm1(x[3])};
+}
 static inline vector f_neg(vector x) {
     return -x;
 }
@@ -203,10 +199,7 @@ static inline T f_cos(T x) {
 // Stumpff functions c_k(t) = Σ (−t)^j/(2j + k)! for k < STUMPFF: series and downward recursion below 16, else closed
 // forms and upward recursion.
 enum { STUMPFF = 12 };
-#if LISSOM_OF_GPU
-__device__
-#endif
-static const double inverse_factorial[38] = {
+LISSOM_TABLE double inverse_factorial[38] = {
     1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800,
     2.5052108385441718775e-08, 2.0876756987868098979e-09, 1.6059043836821614599e-10, 1.1470745597729724714e-11,
     7.6471637318198164759e-13, 4.7794773323873852974e-14, 2.8114572543455207632e-15, 1.5619206968586226462e-16,
