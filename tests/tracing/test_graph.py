@@ -9,7 +9,7 @@ from lissom.bodies.twists import exp
 from lissom.robot import poses
 from lissom.robot.poses import in_double, pose_code
 from lissom.tracing import native
-from lissom.tracing.graph import Graph, Refused, derivative, inputs, integral, run, trace
+from lissom.tracing.graph import _OPERATIONS, Graph, Refused, _Interpreter, derivative, inputs, integral, run, trace
 from lissom.tracing.native import LANES, code_of, compiled_functions, table_of
 
 RNG = np.random.default_rng(0)
@@ -332,3 +332,42 @@ def test_rounding_and_powers():
     halves = np.array([2.5, -2.5, 0.5, 1.5, 0.49999999999999994, -0.2])
     assert_same(lambda x: [jax.lax.round(x), jnp.round(x)], halves)
     assert_same(lambda x: [x**jnp.inf, x**-jnp.inf, x**64.0, x**2.5], np.array([0.3, 1.7]))
+
+
+@pytest.mark.parametrize("name, expected", [
+    ("one_minus_square", lambda x: 1.0 - x**2),
+    ("log2", np.log2),
+    ("polynomial", lambda x: 0.5 - 3.0 * x + 2.0 * x**2),
+])  # fmt: skip
+def test_operations_of_later_versions_of_jax(name, expected):
+    """Operations that JAX has since 0.11 or 0.12, without this JAX."""
+    graph, x = Graph(), np.array([0.3, 1.7])
+    nodes = np.array([graph.input(k) for k in range(2)])
+    interpreter = _Interpreter(graph)
+    rest = [interpreter.numbers(np.full(2, value)) for value in (0.5, -3.0, 2.0)] if name == "polynomial" else []
+    found = graph.evaluated(_OPERATIONS[name](interpreter, [nodes, *rest], {}).tolist(), dict(zip(nodes.tolist(), x)))
+    np.testing.assert_allclose(found, expected(x), rtol=1e-14)
+
+
+def test_loops_of_later_versions_of_jax():
+    """JAX 0.12 gives the groups of operands of a loop as a tree, without their numbers."""
+
+    class Groups:
+        def update(self, operands):
+            self.operands = operands
+            return self
+
+        def unpack(self):
+            return self.operands[:1], self.operands[1:2], self.operands[2:]
+
+    def loop(x, start, rows):
+        return jax.lax.scan(lambda total, row: (total + x * row, total), start, rows)
+
+    (equation,) = jax.make_jaxpr(loop)(2.0, 1.0, np.arange(3.0)).jaxpr.eqns[-1:]
+    graph = Graph()
+    operands = [np.array(graph.input(0)), np.array(graph.input(1)), np.array([graph.input(k) for k in (2, 3, 4)])]
+    names = ("length", "reverse", "jaxpr")
+    parameters = {name: equation.params[name] for name in names} | {"ft_in": Groups()}
+    total, before = _Interpreter(graph).unrolled(operands, parameters)
+    values = {graph.input(k): value for k, value in enumerate((2.0, 1.0, 3.0, 4.0, 5.0))}
+    assert graph.evaluated([int(total), *before.tolist()], values) == [25.0, 1.0, 7.0, 15.0]
