@@ -91,3 +91,17 @@ def test_functions_take_structs_of_arrays_by_reference():
         if any(ast.unparse(d).startswith("wp.func") for d in node.decorator_list):
             given = {ast.unparse(argument.annotation) for argument in node.args.args if argument.annotation}
             assert not given & structs, (node.name, given & structs)
+
+
+def test_kernels_do_not_write_to_their_structs():
+    """No kernel assigns to an argument or to a field of one: all instances share the structs of a launch."""
+    count = 0
+    for node in (node for path in package_files().values() for node in ast.walk(tree(path))):
+        if isinstance(node, ast.FunctionDef) and "wp.kernel" in " ".join(map(ast.unparse, node.decorator_list)):
+            count += 1
+            given = {argument.arg for argument in node.args.args}
+            for assignment in (x for x in ast.walk(node) if isinstance(x, (ast.Assign, ast.AugAssign))):
+                for target in assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]:
+                    assert not isinstance(target, ast.Attribute), (node.name, ast.unparse(assignment))
+                    assert not isinstance(target, ast.Name) or target.id not in given, (node.name, ast.unparse(target))
+    assert count > 30

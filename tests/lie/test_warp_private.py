@@ -1,5 +1,6 @@
 """The private parts of Warp that launches use are as they were read, and where they are not launches still work."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
@@ -58,8 +59,12 @@ def module_with_a_kernel_of_its_own(shift):
     return shifted.module
 
 
+STRUCT_BY_ADDRESS = re.compile(r"(\w+_[0-9a-f]{8})& var_(?=\w+ = _wp_args)")
+
+
 def texts(modules, *, together):
-    """What Warp writes for modules, without comments, in which it leaves out lines that it wrote last."""
+    """What Warp writes for modules, with structs by value, without comments, in which it leaves out lines that it wrote
+    last."""
     found = []
     for module in modules:
         module.get_module_hash(1)
@@ -67,7 +72,7 @@ def texts(modules, *, together):
             warp_private.share_generated_code(module)
         write = module._run_codegen if together else partial(type(module)._run_codegen, module)
         lines = write(module.resolved_options[1] | {"output_arch": None}, True)[0].splitlines()
-        found.append([line for line in lines if not line.lstrip().startswith("//")])
+        found.append([STRUCT_BY_ADDRESS.sub(r"\1 var_", x) for x in lines if not x.lstrip().startswith("//")])
     return found
 
 
@@ -235,6 +240,21 @@ def test_a_function_that_has_changed_is_written_anew(monkeypatch):
     unread = module_with_a_kernel_of_its_own(9.0)
     warp_private.share_generated_code(unread)
     assert "_run_codegen" not in vars(unread)
+
+
+def test_kernels_take_structs_by_address():
+    """A struct is not copied for each instance; arrays and numbers are. A kernel that wrote to a field of its struct
+    would change it for all instances (tests/house/test_kernels.py)."""
+    module = scaled.module
+    module.get_module_hash(1)
+    warp_private.share_generated_code(module)
+    source = module._run_codegen(module.resolved_options[1] | {"output_arch": None}, True)[0]
+    assert (
+        len(STRUCT_BY_ADDRESS.findall(source)) == 1 and "wp::int32 var_" in source and "wp::int32& var_" not in source
+    )
+    launch, out = recorded()
+    warp_private.direct_call(launch)()
+    np.testing.assert_array_equal(out.numpy(), [0.0, 4.0, 6.0, 0.0])
 
 
 def test_functions_of_structs_that_nobody_calls_are_left_out(tmp_path):

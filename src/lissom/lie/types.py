@@ -28,8 +28,9 @@ CPU_FLAGS = (
     " -fno-slp-vectorize -DWP_NO_BFLOAT16= -discard-value-names -disable-llvm-verifier"
 )
 # Warp writes functions for each struct that only derivatives call. As inline functions they are dropped by the
-# compiler, which saves a quarter of a second for each module.
-_CPU_ALONE = "#undef CUDA_CALLABLE\n#define CUDA_CALLABLE inline\n"
+# compiler, which saves a quarter of a second for each module. The comment is a part of the key of the disk cache, so
+# that kernels from before they took structs by address (warp_private) are compiled again.
+_CPU_ALONE = "#undef CUDA_CALLABLE\n#define CUDA_CALLABLE inline\n// structs by address\n"
 
 
 NATIVE = shared_code()
