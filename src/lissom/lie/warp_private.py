@@ -281,9 +281,7 @@ def share_generated_code(module: Any, before_compiling: Callable[[], Any] = lamb
         with context._codegen_lock, ExitStack() as stack:  # Warp generates all code under this lock
             for where, name, other in (
                 (context.Function, "build", partial(partialmethod, _build)),
-                (context.ModuleBuilder, "_collect_native_types", partial(partialmethod, _collect, codegen, set())),
                 (codegen, "codegen_func", partial(partial, _text)),
-                (codegen.Adjoint, "resolve_func", partial(partialmethod, _overload)),
             ):
                 own = getattr(where, name)
                 setattr(where, name, other(own))
@@ -297,16 +295,6 @@ def share_generated_code(module: Any, before_compiling: Callable[[], Any] = lamb
 
 # A struct among the arguments of a kernel for the CPU; names of structs end in their hash
 _COPIED_STRUCT = re.compile(r"^( +\w+_[0-9a-f]{8}) (var_\w+ = _wp_args->)", re.MULTILINE)
-
-
-def _collect(writer: Any, codegen: Any, seen: set[Any], collect: Callable[..., None], kind: Any) -> None:
-    """Collect the types of other libraries in a type, which a module declares; each struct is searched once."""
-    kind = codegen.strip_reference(kind)
-    if not isinstance(kind, codegen.Struct):
-        collect(writer, kind)
-    elif kind not in seen:
-        seen.add(kind)
-        collect(writer, kind)
 
 
 def _build(function: Any, build: Callable[..., None], writer: Any, *others: Any) -> None:
@@ -341,28 +329,6 @@ def _text(text: Callable[..., str], code: Any, *, options: dict[str, Any], **oth
     if key not in known.texts:
         known.texts[key] = text(code, options=options, **others)
     return known.texts[key]
-
-
-_overloads: dict[tuple[Any, ...], Any] = {}  # overloads of Warp's own functions, by types of arguments
-
-
-def _overload(writer: Any, resolve: Callable[..., Any], function: Any, types: Any, named: Any, outputs: Any) -> Any:
-    """The overload of a function for a call. Warp tries all overloads, so its answer for its own functions is cached by
-    types."""
-    kinds = [_overload_key(one) for one in (*types, *named.values())]
-    if not function.is_builtin() or None in kinds:
-        return resolve(writer, function, types, named, outputs)
-    key = function, outputs, *kinds, *named
-    if key not in _overloads:
-        _overloads[key] = resolve(writer, function, types, named, outputs)
-    return _overloads[key]
-
-
-def _overload_key(of: Any) -> Any:
-    """The part of a type on which the choice of an overload depends; None for rare types."""
-    if isinstance(of, wp.array):
-        return type(of), of.dtype, of.ndim
-    return of if isinstance(of, type) else None
 
 
 def compile_into_cache(module: Any) -> None:
