@@ -303,7 +303,7 @@ class ShapeIntegrals:
             return self.linear_coefficients()
 
     def linear_coefficients(self) -> LinearCoefficients:
-        """The coefficients of (6) and (7) for a linear kinematics."""
+        """The coefficients of (6) and (7) for a body whose points move linearly with θ."""
         return linear_coefficients(self.kinematics, self.domain, self.material, self.masses)
 
     @cached_property
@@ -656,7 +656,8 @@ def _linear_slope(F_j: Any, q: Any) -> Any:
 def linear_coefficients(
     kinematics: Kinematics, domain: Domain | Quadrature, law: Hyperelastic, masses: np.ndarray
 ) -> LinearCoefficients:
-    """The constants of a linear kinematics. `masses` are the masses of the points of the domain."""
+    """The coefficients of (6) and (7) for a body whose points move linearly with θ. `masses` are those of the
+    integration points of the domain."""
     points, m, n = domain.points, masses, kinematics.n
     if n > _MOST_LINEAR:
         raise ModelError(f"shape integrals: a linear kinematics must have at most {_MOST_LINEAR} coordinates (got {n})")

@@ -262,8 +262,7 @@ def _integral_with_rule() -> Callable[..., Any]:
 
 
 def _directional(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The derivative with respect to the first argument along a direction; the first argument is the pair (value,
-    direction)."""
+    """The function ((x, dx), s) → ∂f/∂x dx at (x, s): the derivative of f(x, s) along the direction dx."""
     import jax
 
     return lambda both, s: jax.jvp(lambda q: function(q, s), (both[0],), (both[1],))[1]

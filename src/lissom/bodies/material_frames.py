@@ -172,7 +172,7 @@ class MaterialFrames:
         return plain
 
     def _of_cells(self, points: np.ndarray, turning: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """The arguments of `_poses_of_cells` beside θ; None for other kinematics."""
+        """The arguments of `_poses_of_cells` other than θ; None if the body is not made of finite elements."""
         if not self.kinematics.is_of_cells:
             return None
         key = "cells", points.tobytes(), turning.tobytes()

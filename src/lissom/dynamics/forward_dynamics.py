@@ -118,7 +118,7 @@ def begin_acceleration(
 
 
 def closed_kernel(act: Acting) -> Any:
-    """Kernel of forward dynamics with loops by elimination of blocks."""
+    """Kernel of forward dynamics of closed chains. Its linear system is solved by blocks of coordinates."""
     residual = residual_of(act)
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))

@@ -219,9 +219,9 @@ def linearize(
 
     Args:
         q: configuration, shape (nq,). u: inputs, shape (nu,); None is zero.
-        v: velocity, shape (nv,). None: prescribed joints have the velocity of their motions at t; all others are at
-            rest, except for velocities that loops require.
-        t: time of loads and prescribed motions, whose accelerations act [s].
+        v: velocity, shape (nv,). None: prescribed joints move as prescribed at t, joints in loops as the loops then
+            require, and all others are at rest.
+        t: time [s] at which loads and prescribed motions, with their velocities and accelerations, are evaluated.
     Returns:
         Linearization, whose v is the velocity used. Rows and columns of prescribed coordinates are zero. About a state
         that is no equilibrium, or a motion that is not steady, the matrices are those of this instant.

@@ -460,7 +460,8 @@ def stiffen_by_pulls(
 
 @wp.func(inline=False)
 def put_elastic_tensions(t: Tables, s: Scratch, i: int, q: Matrix):
-    """Replace the lengths pulled in of elastic tendons by their tensions (7), from the poses in s."""
+    """Replace the inputs of elastic tendons, which are lengths pulled in, by their tensions (7), at the poses in the
+    scratch memory s."""
     if may_have_elastic_tendons():
         for e in range(t.spools.channel.shape[0]):
             c = t.spools.channel[e]

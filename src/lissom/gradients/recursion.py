@@ -308,7 +308,8 @@ class StageSystems:
         self._none = *_arrays(np.zeros((1, 1))), *_arrays(np.zeros((1, 1), dtype=np.int32))
 
     def anchor_changes(self, z: np.ndarray) -> AnchorChanges | None:
-        """AnchorChanges from z (count, directions, numbers); None if no contact sticks."""
+        """Changes of the anchors of sticking contacts at the start of the steps, with room for their moves; None if no
+        contact sticks. z: the changes, (motions, directions, numbers of all anchors)."""
         if self.anchors is None:
             return None
         edges = self.anchors.begin[:: self.steps * self.stages]

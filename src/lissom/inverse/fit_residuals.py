@@ -165,7 +165,8 @@ class FitTask(ABC, Generic[Done]):
 
     @abstractmethod
     def intervals(self, x: np.ndarray, reach: np.ndarray) -> tuple[Values, Values, Values]:
-        """Values at x, and the ends of the intervals x ± reach."""
+        """Values of the fitted parameters at x, and at the lower and upper ends x ± reach of their confidence
+        intervals. Ends of q0 are increments of the fitted q0."""
 
     @abstractmethod
     def shaped(self, residuals: np.ndarray) -> np.ndarray:
@@ -297,7 +298,7 @@ class ShapesAtRest(FitTask[Equilibrium]):
         return out
 
     def intervals(self, x: np.ndarray, reach: np.ndarray) -> tuple[Values, Values, Values]:
-        """Values, and the ends of the intervals x ± reach."""
+        """Values of the fitted parameters, and the ends x ± reach of their confidence intervals."""
         own, low, high = (self.numbers.split(y) for y in (x, x - reach, x + reach))
         return own, low, high
 

@@ -434,8 +434,11 @@ class Inputs:
     traced: tuple[Any, ...]  # those of which native code exists, on the CPU; as in `native`
 
     def on(self, device: str, gain: np.ndarray) -> Inputs:
-        """The same inputs for a device, of channels with the gains of u (n, nu). Elsewhere than on the CPU Python calls
-        all actuators of users."""
+        """These inputs for a model on another device ("cpu" or a GPU). On GPUs, Python calls all custom actuators.
+
+        Args:
+            device: name of the device. gain: the matrix that maps the inputs u to the channels, (n channels, nu).
+        """
         if device == "cpu":
             theirs = [actuator for actuator, _, _ in self.traced]
             custom = tuple(pair for pair in self.custom if all(pair[0] is not actuator for actuator in theirs))

@@ -168,8 +168,8 @@ def project(t: Tables, s: Scratch, i: int, k: int, F: vec6, tau: Matrix):
 
 @wp.func
 def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, dq: Matrix):
-    """dq += the derivative of Sᵀ F by the coordinates of node k at its fixed wrench, for mapped nodes. Those of
-    intervals are added with their columns; GROUP nodes have none."""
+    """dq += ∂(Sᵀ F)/∂q of a mapped node k, with its wrench F held fixed. That of an interval is added where its columns
+    are computed; spherical and free joints have none."""
     if is_mapped(t.node[k].kind):
         f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, s.node[i, k].F)
         mapped.local_term(t, s, x, i, k, f, dq)

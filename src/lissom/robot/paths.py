@@ -157,7 +157,8 @@ def _title(robot: Robot) -> str:
 
 
 def _found(robot: Robot, path: Any) -> list[Steps]:
-    """The places of a path: one place, or with `*` or `?` the place in each part that has the value."""
+    """Where a robot holds the value that a path names, as steps through its description. A path with `*` or `?` may
+    name a value of several parts; each of them gives an entry."""
     checks.require(isinstance(path, str) and path != "", _title(robot), "a path must be a text", path)
     if not path.startswith(_EVERY + "."):
         return _fitting(robot, path) or [_steps(robot, path)]

@@ -489,13 +489,13 @@ class _Stopped(Exception):
 
 
 def simulate_batch(batch: Batch, method: str, dt: float | None, left_out: int, progress: bool) -> list[Trajectory]:
-    """The motions of a batch, group by group.
+    """Simulate all motions of a batch; returns them in its order. Each thread takes one group of motions at a time.
 
     Args:
-        batch: the motions.
+        batch: model, initial states, inputs and times of the motions.
         method: name of the method.
         dt: step size [s]; None: adaptive steps.
-        left_out: number of times at the start that are not returned.
+        left_out: number of first entries of the times that the results leave out.
         progress: True shows a progress bar.
     Raises:
         ConvergenceError: the steps of a motion became too short; the error carries this motion so far.

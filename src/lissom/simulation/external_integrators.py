@@ -115,10 +115,10 @@ class StepMonitor:
         return self.count > self.most or (self.count >= self.due and self._changes(t))
 
     def start(self, t: np.ndarray) -> int:
-        """Index, among step ends t (n,), of the end from which the trial of order 2 starts.
+        """Index in t (n,), the times at which steps ended, of the time from which the run is repeated with order 2.
 
-        With few steps it is the first. Otherwise it is the last one before a long step; a step is long if it exceeds
-        the geometric mean of the longest step and the median of recent steps.
+        With few steps it is the first time. Otherwise it is the last time before a long step. A step is long if it
+        exceeds the geometric mean of the longest step and of the median of the later half of the steps.
         """
         self.back, h, k = False, np.diff(t), 0
         if len(h) > _FIRST_CHECK:

@@ -82,13 +82,14 @@ _FIRST_PLAN = 1  # number of planned steps at the start and after a change of si
 
 @final
 class AdaptiveKernelSteps:
-    """Runs of adaptive steps of one scheme for one robot. Evaluations are counted in `f`.
+    """Takes adaptive steps of one scheme for one robot, several in a launch. It counts evaluations of the dynamics in
+    the `StateDerivative` that it is made with.
 
     Fields:
         size: size of the next step [s].
-        before: error of the last step; negative if it was rejected.
-        event: time of the next event, if it is still to come [s].
-        is_stuck: whether the last run found no step above the smallest size.
+        before: error of the last step over the tolerance; negative if the step was rejected.
+        event: time of the next known event, at which a step must end [s]; a time in the past if there is none.
+        is_stuck: whether the last launch found no step above the smallest size.
     """
 
     def __init__(

@@ -216,7 +216,8 @@ def open_node(
     t: Tables, s: Scratch, b: BlockMatrix, i: int, k: int, centre: vec3, v: Matrix, a: Matrix, move: Matrix,
     c0: wp.float64, c1: wp.float64, acc_base: vec6,
 ):  # fmt: skip
-    """Compute columns, path sums, M, N, H and the local term of node k about the origin `centre`."""
+    """Begin node k in the sweep to the base: its columns and their sums along the path from the root, its 6x6 matrices
+    M, N and H, and the derivative of Sᵀ F at fixed F, all with moments about `centre`."""
     p, eta, acc, F = shift_origin(s, i, k, centre)
     parent = t.node[k].parent
     p_below = vec3()

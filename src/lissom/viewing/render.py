@@ -201,7 +201,10 @@ class Scene:
         return merged([*parts, *(self.paint.pins(q, points, self.camera.axes) if self.camera.is_plane else [])])
 
     def labels(self, value_label: str = "", title: str | None = None) -> Labels:
-        """Marks that every picture has; `value_label` belongs to `values`."""
+        """The labels of a picture: title, scale bar, directions of axes and gravity, colour bar and names of tendons.
+
+        `value_label` is the text at the colour bar of the values by which bodies are coloured.
+        """
         labels = Labels(self.camera)
         if title is not None:
             labels.title(title)
