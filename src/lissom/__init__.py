@@ -115,8 +115,7 @@ _PUBLIC = {
     "dynamics.inverse_dynamics": ("external_force", "inverse_dynamics"),
     "dynamics.inverse_dynamics_derivatives": ("inverse_dynamics_derivatives", "inverse_dynamics_tangent"),
     "dynamics.kinematics_derivatives": ("frame_acceleration_derivatives", "frame_twist_derivatives"),
-    "dynamics.forward_dynamics": ("forward_dynamics",),
-    "dynamics.forward_dynamics_derivatives": ("forward_dynamics_derivatives",),
+    "dynamics.forward_dynamics": ("forward_dynamics", "forward_dynamics_derivatives"),
     "dynamics.linearization": ("Linearization", "Modes", "ModesAccuracy", "linearize", "modes"),
     "dynamics.mass_matrix": ("MassAndBias", "coriolis_matrix", "mass_inverse_dynamics", "mass_matrix"),
     "dynamics.constraints": (
@@ -161,7 +160,7 @@ _PUBLIC = {
     "simulation.energy_balance": ("EnergyBalance", "energy_balance"),
     "gradients.rollout": ("Rollout", "Step", "rollout", "step_derivatives"),
     "gradients.check": ("GradientCheck", "check_gradient"),
-    "gradients.design_derivatives": ("design_derivatives",),
+    "gradients.designs": ("design_derivatives",),
     "gradients.equilibria": (
         "EquilibriumDerivatives",
         "ModeDerivatives",

@@ -71,7 +71,7 @@ from lissom.dynamics.energy import center_of_mass as center_of_mass
 from lissom.dynamics.energy import energy as energy
 from lissom.dynamics.energy import momentum as momentum
 from lissom.dynamics.forward_dynamics import forward_dynamics as forward_dynamics
-from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives as forward_dynamics_derivatives
+from lissom.dynamics.forward_dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives
 from lissom.dynamics.internal_wrench import InternalWrench as InternalWrench
 from lissom.dynamics.internal_wrench import internal_wrench as internal_wrench
 from lissom.dynamics.internal_wrench import joint_wrench as joint_wrench
@@ -109,7 +109,7 @@ from lissom.errors import StabilityWarning as StabilityWarning
 from lissom.errors import StepWarning as StepWarning
 from lissom.gradients.check import GradientCheck as GradientCheck
 from lissom.gradients.check import check_gradient as check_gradient
-from lissom.gradients.design_derivatives import design_derivatives as design_derivatives
+from lissom.gradients.designs import design_derivatives as design_derivatives
 from lissom.gradients.equilibria import EquilibriumDerivatives as EquilibriumDerivatives
 from lissom.gradients.equilibria import ModeDerivatives as ModeDerivatives
 from lissom.gradients.equilibria import equilibrium_derivatives as equilibrium_derivatives

@@ -234,7 +234,7 @@ MUTATIONS = (
     ),
     Mutation(
         "N of a node lacks adbar of its momentum",
-        "lie/spatial.py",
+        "lie/se3.py",
         "return adbar_matrix(M * eta) - Y - wp.transpose(Y)",
         "return -Y - wp.transpose(Y)",
         ("tests/derivatives/test_inverse_dynamics_derivatives.py",),
@@ -626,7 +626,7 @@ MUTATIONS = (
     ),
     Mutation(
         "derivatives of fields of a result by design values are not summed over the stencil",
-        "gradients/design_derivatives.py",
+        "gradients/designs.py",
         "parts = [weight * np.asarray(one, dtype=np.float64)",
         "parts = [np.asarray(one, dtype=np.float64)",
         ("tests/gradients/test_design_derivatives.py",),
