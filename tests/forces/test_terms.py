@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,7 +12,10 @@ from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
 from lissom.forces.terms import TERMS, acting_on
 from lissom.launch.compiling import kernel_for
 from lissom.lie.types import MORE, RIGID, TOUCH
+from lissom.model.redesign import described
 from lissom.passes.scratch import INPUTS
+from lissom.robot import robot as description
+from lissom.robot.fields import ForcePlace
 
 STOPS = {"limits": (-1.0, 1.0), "limit_stiffness": 3.0}
 NAME = """
@@ -41,6 +45,68 @@ def test_terms_are_whole(term):
     assert ("force" in has) == ("stiffen" in has)
     assert ("change" in has) == ("force" in has and term.flag != INPUTS)
     assert has & {"add", "force"}
+
+
+@dataclass(frozen=True)
+class Pad:
+    """A part of another kind, which acts between a place on a link and one on the world."""
+
+    name: str
+    link: str
+    size: float
+    s: float = 1.0
+
+    def check(self, where):
+        description.checks.number(self.size, f"{where}: size", above=0.0)
+
+    def places(self):
+        return ForcePlace(self.link, self.s), ForcePlace(None)
+
+
+@pytest.fixture
+def padded(monkeypatch):
+    """A maker of robots with pads, a kind of part that is only in PARTS."""
+    monkeypatch.setitem(description.PARTS, "pads", description.Part(Pad, "pad", "", places=Pad.places))
+    material = ls.Material(young=1e6, density=1e3)
+
+    def make(*pads):
+        robot = ls.Robot("padded")
+        robot.add_link("rod", ls.Rod(0.1, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=1), material))
+        robot.pads = {pad.name: pad for pad in pads}
+        return robot
+
+    return make
+
+
+def test_a_kind_of_part_needs_no_lines_in_the_model(padded):
+    """A part that only PARTS knows is checked, gets a node with a pose in kernels at its place, counts as surroundings
+    and couples nodes; its numbers follow the description."""
+    plain, robot = padded().build(), padded(Pad("tip", "rod", 0.3), Pad("middle", "rod", 0.2, s=0.37))
+    model = robot.build()
+    assert plain.n_load_rows == 0 and model.n_load_rows == 2
+    assert model.placed_parts.names == ("pad 'tip'", "pad 'middle'")
+    assert plain.links.frame["rod"][0] >= plain.n_dynamic and model.links.frame["rod"][0] < model.n_dynamic
+    (tip, at_tip, _), (middle, at_middle, G) = model.placed_parts.of("pads")
+    assert (tip.size, middle.size) == (0.3, 0.2) and at_tip[0] == model.links.frame["rod"][0]
+    assert 0 <= at_middle[0] < model.n_dynamic and at_middle[1] == at_tip[1] == -1
+    np.testing.assert_array_equal(G, [np.eye(4)] * 2)
+    np.testing.assert_array_equal(model.tied_nodes, [at_tip, at_middle])
+    other = described(model, padded(*robot.pads.values(), Pad("more", "rod", 1.0)))
+    assert len(other.placed_parts) == 3
+    changed = described(model, padded(Pad("tip", "rod", 0.7), robot.pads["middle"]))
+    assert [part.size for part, *_ in changed.placed_parts.of("pads")] == [0.7, 0.2]
+    moved = described(model, padded(Pad("tip", "rod", 0.7), Pad("middle", "rod", 0.2, s=0.21)))
+    assert moved.n_nodes == model.n_nodes and moved.nodes.h.tolist() != model.nodes.h.tolist()
+
+
+def test_a_kind_of_part_is_checked_without_lines_of_its_own(padded):
+    """An unknown link and a number that breaks a rule name the part; models of a batch must have the same parts."""
+    with pytest.raises(ls.ModelError, match=r"pad 'a': link.*no link"):
+        padded(Pad("a", "no link", 1.0)).build()
+    with pytest.raises(ls.ModelError, match=r"pad 'a': size: must be > 0"):
+        padded(Pad("a", "rod", -1.0)).build()
+    with pytest.raises(ls.ModelError, match=r"model 1 of a batch.*pad 'a'.*pad 'b'"):
+        ls.ModelBatch([padded(Pad(name, "rod", 1.0)).build() for name in "ab"])
 
 
 def test_kernels_are_shared():

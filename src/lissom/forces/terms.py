@@ -96,8 +96,7 @@ def _rare_features(model: Model, present: tuple[tuple[int, tuple[Any, ...]], ...
     then rigid."""
     nodes = model.nodes
     kinds = optional_kinds(nodes)
-    couples = model.has_surroundings or len(model.springs) or len(model.segments.channel)
-    is_more = kinds or nodes.has_quaternion.any() or model.n_rows or couples or len(model.spools.channel)
+    is_more = kinds or nodes.has_quaternion.any() or model.n_rows or model.couples_nodes or len(model.spools.channel)
     shapes = (SHAPES,) if model.contacts.has_rare_shapes else ()
     functions = [function for _, users in present for function in users]
     traced = (TRACED,) if any(getattr(function, "is_traced", False) for function in functions) else ()
@@ -153,7 +152,7 @@ def write_tables_with_terms(model: Model, changed: Model) -> bool:
     """`write_tables`, with the tables of all terms. False also if the kernels of the two models differ."""
     if acting_on(model) is not acting_on(changed):
         return False
-    groups = "springs", "deforming", "joint_couplings", "inputs"
+    groups = "springs", "placed_parts", "deforming", "joint_couplings", "inputs"
     same = all(getattr(model, name) is getattr(changed, name) for name in groups)
     same = same and model.forces.driven is changed.forces.driven
     is_new = not same or model.links.joint is not changed.links.joint

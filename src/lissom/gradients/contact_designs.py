@@ -14,7 +14,8 @@ Real parts choose the branches. With the gradient n and the Hessian N of the dis
 
     φ' = n·(y' − s'),   n' = N (y' − s'),   y = Rᵀ (c − p)                                                (2)
 
-in axes of the shape, where s' is the displacement of its nearest point by changed sizes. The side of a cone also turns.
+in axes of the shape, where s' is the displacement of its nearest point by changed sizes (SIZE_EFFECTS of robot.shapes).
+The side of a cone also turns.
 Source: W. Squire, G. Trapp, SIAM Review 40 (1998) 110 (the complex step).
 """
 
@@ -32,7 +33,7 @@ from lissom.gradients.design_changes import Change, changed_tables
 from lissom.launch.workspace import row_slices
 from lissom.model.model import Model
 from lissom.model.points import on_node
-from lissom.robot.shapes import ShapeKind
+from lissom.robot.shapes import SIZE_EFFECTS, Nearest, ShapeKind
 
 _STEP = 1e-30  # of the complex step
 _SURELY = 1.0 - 1e-12  # factor of the limit of friction, as in the kernel
@@ -43,7 +44,6 @@ _SIZES = {
     "spin": 3,
 }  # of X  # fmt: skip
 _ENDS = np.cumsum(list(_SIZES.values()))
-_E_Z, _ACROSS = np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
 
 
 @final
@@ -283,87 +283,21 @@ def _distance(
     step = np.imag(y) - _surface_shift(kind, size, np.real(y), n)
     s, bend = x.steep[:, None, :1], _applied(back, x.steep[:, None, 1:4])
     turn, away = _applied(back @ x.N[:, None] @ np.real(R), step), s * _dot(n, step)
-    if (kind == ShapeKind.CONE.value).any():
-        on_side, beyond, across = _side_of_cone(kind, size, y, n)
-        turn, away = np.where(on_side, across, turn), np.where(on_side, beyond, away)
-    if (kind == ShapeKind.ELLIPSOID.value).any():
-        is_one = kind == ShapeKind.ELLIPSOID.value
-        beyond, across = _ellipsoid(np.where(is_one, size, 1.0), y)
-        turn, away = np.where(is_one, across, turn), np.where(is_one, beyond, away)
+    for known in ShapeKind:
+        slopes, is_one = SIZE_EFFECTS[known].slopes, kind == known.value
+        if slopes is not None and is_one.any():
+            holds, beyond, across = slopes(np.where(is_one, size, 1.0), y, n)
+            turn, away = np.where(is_one & holds, across, turn), np.where(is_one & holds, beyond, away)
     depth = x.depth[:, None, None] + 1j * (np.imag(radius) - away)
     return depth, _applied(R, n + 1j * turn), s * (1.0 + 1j * _dot(bend, step))
 
 
 def _surface_shift(kind: np.ndarray, size: np.ndarray, y: np.ndarray, n: np.ndarray) -> np.ndarray:
     """s' of (2): the displacement of the nearest point by changed sizes."""
-    first, second = np.imag(size)[..., :1], np.imag(size)[..., 1:2] * _E_Z
-    out, side = np.zeros_like(y), np.where(y < 0.0, -1.0, 1.0)
-    outwards, end = first * _around(y), side[..., 2:] * second
-    moves = {
-        ShapeKind.PLANE: out,  # has no size
-        ShapeKind.SPHERE: first * n,
-        ShapeKind.BOX: side * np.imag(size),
-        ShapeKind.CYLINDER: outwards + end,
-        ShapeKind.HOLLOW: outwards,
-        ShapeKind.CAPSULE: first * n + end,
-        ShapeKind.TORUS: outwards + np.imag(size)[..., 1:2] * n,
-        ShapeKind.ELLIPSOID: out,  # see _ellipsoid
-        ShapeKind.HEIGHTS: out,  # Designs refuses sizes of sampled shapes
-        ShapeKind.GRID: out,
-        ShapeKind.CONE: np.where(_along_side(np.real(size), y)[1] > 1.0, second, outwards - second),
-    }
+    out, x = np.zeros_like(y), Nearest(np.real(size), np.imag(size), y, n)
     for known in ShapeKind:
-        out = np.where(kind == known.value, moves[known], out)
+        out = np.where(kind == known.value, SIZE_EFFECTS[known].shift(x), out)
     return out
-
-
-def _side_of_cone(
-    kind: np.ndarray, size: np.ndarray, y: np.ndarray, n: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mask of pairs whose nearest point is on the side of a cone, and derivatives of distance and normal there."""
-    radius, half = size[..., :1], size[..., 1:2]
-    slant = np.sqrt(radius**2 + 4.0 * half**2)
-    out, up = 2.0 * half / slant, radius / slant
-    flat = y * _ACROSS
-    axis = ~np.real(flat).any(axis=-1, keepdims=True)
-    far = np.sqrt(np.where(axis, 1.0, _dot(flat, flat)))
-    round_it = np.where(axis, 0.0, flat / far)
-    beyond = out * (np.where(axis, 0.0, far) - radius) + up * (y[..., 2:] + half)
-    outside, along = _along_side(np.real(size), np.real(y))
-    rim = (outside > 0.0) & (along < 0.0)
-    on_side = (kind == ShapeKind.CONE.value) & ~rim & (along <= 1.0) & (n[..., 2:] > -1.0 + 1e-9)
-    return on_side, np.imag(beyond), np.imag(out * round_it + up * _E_Z)
-
-
-def _ellipsoid(size: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of distance and normal of an ellipsoid, by the complex step through (1) and (2) of
-    forces.rare_shapes."""
-    sign = np.where(np.real(y) < 0.0, -1.0, 1.0)
-    y, least = y * sign, np.take_along_axis(size, np.argmin(np.real(size), axis=-1, keepdims=True), axis=-1)
-    above = (size - least) * (size + least)
-    s = np.max(np.real(size * y - above), axis=-1, keepdims=True).clip(min=1e-300)
-    for k in range(60):
-        of = np.real if k < 57 else np.asarray  # the last steps give the imaginary part
-        part = of(size) * of(y) / (s + of(above))
-        slope = -2.0 * (part * part / (s + of(above))).sum(axis=-1, keepdims=True)
-        s = s - (_dot(part, part) - 1.0) / slope
-    g = y / (s + above)
-    length = np.sqrt(_dot(g, g))
-    return np.imag((s - least * least) * length), np.imag(sign * g / length)
-
-
-def _along_side(size: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distance of a point from the rim of a cone outwards, and its place along the side, 0 at the rim, 1 at the tip."""
-    radius, half = size[..., :1], size[..., 1:2]
-    outside = np.linalg.norm(y * _ACROSS, axis=-1, keepdims=True) - radius
-    square = np.maximum(radius**2 + 4.0 * half**2, 1e-300)
-    return outside, (2.0 * half * (y[..., 2:] + half) - radius * outside) / square
-
-
-def _around(y: np.ndarray) -> np.ndarray:
-    """Unit vector from the axis z to y; zero on the axis."""
-    flat = y * _ACROSS
-    return flat / np.maximum(np.linalg.norm(flat, axis=-1, keepdims=True), 1e-300)
 
 
 def _applied(X: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -89,7 +89,7 @@ def _channel_state(model: Model, batch: int) -> ChannelState:
 
 def _contact_state(model: Model, batch: int) -> Near:
     """Buffers of near pairs, contacts and ties; empty if the model has none of these."""
-    if not (model.has_surroundings or len(model.springs) or len(model.segments.channel)):
+    if not model.couples_nodes:
         return state_of_none(Near, model.device)
     world, near = model.contacts, Near()
     count = batch if model.has_surroundings else 0
@@ -97,9 +97,8 @@ def _contact_state(model: Model, batch: int) -> Near:
     sizes = {"pair": world.capacity, "listed_position": len(world.ball_node), "N": model.n_dynamic}
     sizes |= {"centre": clusters, "radius": clusters}
     shapes = {name: (count, size) for name, size in sizes.items()}
-    ties = len(model.springs) + model.segments.n_couplings
-    tied = batch if count or ties else 0
-    shapes |= dict.fromkeys(("a", "b", "K", "D", "bar", "is_damped"), (tied, world.capacity + ties))
+    tied = batch if count or model.n_ties else 0
+    shapes |= dict.fromkeys(("a", "b", "K", "D", "bar", "is_damped"), (tied, world.capacity + model.n_ties))
     for name, shape in shapes.items():
         setattr(near, name, wp.zeros(shape, dtype=Near.vars[name].type.dtype, device=model.device))
     near.count = wp.full(count, -1, dtype=wp.int32, device=model.device)

@@ -10,8 +10,8 @@ from typing import Any, final
 import numpy as np
 
 from lissom.model.actuation import ActuationBuilder, Courses, TracedActuators, nodes_of, path_pieces, pull_tables
-from lissom.model.bodies import anchor, placed, point, shifted
-from lissom.model.groups import Dofs, JointCouplings, Links, Loads, Loops, Prescribed, Segments
+from lissom.model.bodies import anchor, placed, shifted
+from lissom.model.groups import Dofs, JointCouplings, Links, Loads, Loops, PlacedParts, Prescribed, Segments
 from lissom.model.maps import deforming_tables, map_tables
 from lissom.model.model import Model
 from lissom.model.nodes import Frame, Node, Point, base_tables, index_of, node_tables, number, numbered
@@ -19,11 +19,10 @@ from lissom.model.plausibility import warn_of_units
 from lissom.model.surroundings import Contacts, FluidNodes, Springs, SurroundingsBuilder, UserForces, spring_tables
 from lissom.model.tree import TreeBuilder, place_joint
 from lissom.robot import checks
-from lissom.robot.actuators import PathPoint
 from lissom.robot.functions import stacked_polynomials
 from lissom.robot.joints import range_of, stop_numbers, with_native_springs
 from lissom.robot.loops import Loop
-from lissom.robot.robot import Link, Robot
+from lissom.robot.robot import PARTS, Link, Robot, placed_kinds, places_of_part
 
 _FAR = 1e300  # in place of infinite limits
 
@@ -89,6 +88,7 @@ class Assembly:
         self.attach_loads()
         self.attach_loops()
         self.attach_surroundings()
+        self.attach_parts()
         self.attach_springs()
         self.attach_actuators()
         self.attach_frames()
@@ -108,6 +108,27 @@ class Assembly:
         anchors = [(load, *anchor(self.bodies, load.link, load.s, turned=load.turns)) for load in loads]
         self.loads = [(load, node, G) for load, node, G in anchors if node is not None]
 
+    def attach_parts(self) -> None:
+        """Place the parts that exert forces at places on links."""
+        self.part_places = {
+            (kind, name): [anchor(self.bodies, x.link, x.s, turned=x.turned) for x in places_of_part(kind, part)]
+            for kind in placed_kinds()
+            for name, part in getattr(self.robot, kind).items()
+        }
+
+    def placed_parts(self) -> PlacedParts:
+        """The table of these parts."""
+        places = [place for found in self.part_places.values() for place in found]
+        parts = [None if PARTS[kind].has_tables else getattr(self.robot, kind)[name] for kind, name in self.part_places]
+        return PlacedParts(
+            names=tuple(f"{PARTS[kind].word} {name!r}" for kind, name in self.part_places),
+            kinds=tuple(kind for kind, _ in self.part_places),
+            parts=tuple(parts),
+            place_start=np.cumsum([0, *map(len, self.part_places.values())]).astype(np.int32),
+            node=np.array([index_of(node) for node, _ in places], np.int32),
+            placement=np.array([G for _, G in places]).reshape(-1, 4, 4),
+        )
+
     def attach_loops(self) -> None:
         """Place the ends of loops."""
         self.ends = [self._loop_ends(loop) for loop in self.robot.loops.values()]
@@ -118,9 +139,13 @@ class Assembly:
         self.world = SurroundingsBuilder(self.robot, self.bodies, masses, self.traced)
 
     def attach_springs(self) -> None:
-        """Place the ends of springs."""
-        straight = [spring.ends() for spring in self.robot.springs.values() if spring.is_straight]
-        self.spring_ends = [(self._point(a), self._point(b)) for a, b in straight]
+        """Find the ends of straight springs, and place the pieces of the others."""
+        self.spring_ends: list[tuple[Point, Point]] = []
+        for name, spring in self.robot.springs.items():
+            places = self.part_places["springs", name]
+            if spring.is_straight:
+                a, b = ((node, shifted(G, x.position)[:3, 3]) for (node, G), x in zip(places, spring.ends()))
+                self.spring_ends.append((a, b))
         others = [spring for spring in self.robot.springs.values() if not spring.is_straight]
         self.spring_pieces = [
             (number, factor, piece)
@@ -146,9 +171,6 @@ class Assembly:
         node, G = anchor(self.bodies, link, s, turned=turned or placement is not None)
         return node, G @ checks.pose(placement, where)
 
-    def _point(self, end: PathPoint) -> Point:
-        return point(self.bodies, end.link, end.s, end.position)
-
     def _loop_ends(self, loop: Loop) -> list[Frame]:
         """Frames A and B of a loop."""
         holds = loop.closure(f"loop {loop.name!r}").holds_turns
@@ -164,7 +186,8 @@ class Assembly:
         loops, springs = self.loop_tables(), self.spring_tables()
         contacts, fluid, forces = self.world.tables(tree.wet, tree.tails)
         actuators = self.actuator_tables()
-        bases, base = base_tables(nodes, ties(loops, actuators["segments"], contacts, springs))
+        placed = self.placed_parts()
+        bases, base = base_tables(nodes, ties(loops, actuators["segments"], contacts, placed))
         node_rows, runs = node_tables(nodes, base)
         rods = {name: body.table() for name, body in self.bodies.items()}
         return Model(
@@ -183,6 +206,7 @@ class Assembly:
             deforming=deforming_tables(nodes),
             frames=self.frame_tables(),
             springs=springs,
+            placed_parts=placed,
             loads=self.load_tables(),
             contacts=contacts,
             fluid=fluid,
@@ -198,7 +222,8 @@ class Assembly:
         """The nodes in the order of their numbers, and the count of those that carry masses or forces."""
         tree = self.tree
         pulled = [node for _, node, _ in self.loads] + self.actuation.pulled() + self.world.pulled()
-        pulled += [node for ends in (*self.ends, *self.spring_ends, tree.wet, tree.tails) for node, _ in ends]
+        placed = (*self.ends, *self.part_places.values(), tree.wet, tree.tails)
+        pulled += [node for ends in placed for node, _ in ends]
         pulled += nodes_of(piece for *_, piece in self.spring_pieces)
         coupled = [link for coupling in self.robot.joint_couplings.values() for link in coupling.joints]
         pulled += [anchor(self.bodies, link, 0.0)[0] for link in coupled]
@@ -348,9 +373,9 @@ class Assembly:
         }
 
 
-def ties(loops: Loops, segments: Segments, contacts: Contacts, springs: Springs) -> np.ndarray:
+def ties(loops: Loops, segments: Segments, contacts: Contacts, placed_parts: PlacedParts) -> np.ndarray:
     """Pairs of nodes (n, 2) between which forces act; -1 is the world."""
-    return np.vstack([loops.node, segments.coupled(), contacts.pair_nodes, springs.node])
+    return np.vstack([loops.node, segments.coupled(), contacts.pair_nodes, placed_parts.pairs])
 
 
 def _ordered(robot: Robot) -> list[str]:

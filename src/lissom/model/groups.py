@@ -313,6 +313,35 @@ class JointCouplings:
 
 @final
 @dataclass(frozen=True, eq=False)
+class PlacedParts:
+    """Parts of the description that exert forces at places on links; see `places` of robot.robot.Part."""
+
+    names: tuple[str, ...]  # such as "spring 'left'"
+    kinds: tuple[str, ...]  # the key of PARTS of each part
+    parts: tuple[Any, ...]  # the parts themselves, None for kinds with other tables in the model
+    place_start: np.ndarray  # index of the first place of each part
+    node: np.ndarray  # of each place, −1 for the world
+    placement: np.ndarray  # of the frame of each place in its node (n, 4, 4)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def of(self, kind: str) -> list[tuple[Any, np.ndarray, np.ndarray]]:
+        """The parts of a kind in the order added, each with the nodes (m,) and the placements (m, 4, 4) of its
+        places."""
+        rows = zip(self.kinds, self.parts, itertools.pairwise(self.place_start.tolist()))
+        return [(part, self.node[at:to], self.placement[at:to]) for found, part, (at, to) in rows if found == kind]
+
+    @property
+    def pairs(self) -> np.ndarray:
+        """All pairs of nodes of the same part, (n, 2), between which it may exert forces."""
+        ends = itertools.pairwise(self.place_start.tolist())
+        found = [pair for at, to in ends for pair in itertools.combinations(self.node[at:to].tolist(), 2)]
+        return np.array(found, dtype=np.int32).reshape(-1, 2)
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class Points:
     """Strain points through which tendons and chambers run, with the runs of the strain basis as in Nodes."""
 

@@ -29,6 +29,7 @@ from lissom.model.groups import (
     Loops,
     Nodes,
     Paths,
+    PlacedParts,
     Points,
     PoseSprings,
     Prescribed,
@@ -79,6 +80,7 @@ class Model:
     maps: Maps
     deforming: Deforming
     springs: Springs
+    placed_parts: PlacedParts
     loads: Loads
     contacts: Contacts
     fluid: FluidNodes
@@ -174,16 +176,33 @@ class Model:
 
     @cached_property
     def has_surroundings(self) -> bool:
-        """Whether contacts, the fluid, users' forces or springs between points act on the robot."""
+        """Whether contacts, the fluid, users' forces or placed parts, such as springs, act on the robot. Their wrenches
+        may depend on twists, and on the current and the time."""
         own = (
             self.contacts.pair,
             self.fluid.node,
             self.fluid.tail_node,
             self.forces.node,
             self.forces.driven,
-            self.springs,
+            self.placed_parts,
         )
         return any(len(rows) > 0 for rows in own)
+
+    @property
+    def tied_nodes(self) -> np.ndarray:
+        """Pairs of nodes (n, 2), −1 for the world, that pieces of tendons and springs along paths, or placed parts
+        couple."""
+        return np.vstack([self.segments.coupled(), self.placed_parts.pairs])
+
+    @property
+    def n_ties(self) -> int:
+        """Largest number of pairs of nodes that these forces couple at the same time."""
+        return self.segments.n_couplings + len(self.placed_parts.pairs)
+
+    @property
+    def couples_nodes(self) -> bool:
+        """Whether kernels need buffers for derivatives by twists, near pairs or coupled nodes."""
+        return self.has_surroundings or len(self.segments.channel) > 0
 
     @cached_property
     def nonlinear_input(self) -> str | None:
@@ -196,9 +215,9 @@ class Model:
 
     @cached_property
     def only_touches(self) -> bool:
-        """Whether contacts act on the robot, and neither fluid, springs between points, loops, couplings of joints nor
-        tendons with straight or elastic pieces."""
-        wet, springs = (self.fluid.node, self.fluid.tail_node), (self.springs, self.joint_couplings.elastic_names)
+        """Whether contacts act on the robot, and neither fluid, placed parts, such as springs, loops, couplings of
+        joints nor tendons with straight or elastic pieces."""
+        wet, springs = (self.fluid.node, self.fluid.tail_node), (self.placed_parts, self.joint_couplings.elastic_names)
         others = *wet, *springs, self.segments.channel, self.spools.channel
         return len(self.contacts.pair) > 0 and not self.n_rows and not any(len(rows) > 0 for rows in others)
 

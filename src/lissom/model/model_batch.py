@@ -182,7 +182,7 @@ def _check_links(models: Sequence[Model]) -> None:
         ("loops", lambda model: model.loops.names),
         ("couplings of joints", lambda model: model.joint_couplings.names),
         ("elastic couplings of joints", lambda model: model.joint_couplings.elastic_names),
-        ("springs", lambda model: model.springs.names),
+        ("parts that exert forces at places", lambda model: model.placed_parts.names),
         ("contacts", lambda model: model.contacts.names),
         ("numbers of nodes", lambda model: model.n_nodes),
     ):

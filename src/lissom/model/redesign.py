@@ -27,7 +27,7 @@ from lissom.model.model import Model, freeze, rebuilt, with_groups
 from lissom.model.nodes import Frame, Node, base_tables, node_tables
 from lissom.robot import checks
 from lissom.robot.bodies import Rod
-from lissom.robot.robot import PARTS, Link, Robot, check_parts
+from lissom.robot.robot import PARTS, Link, Robot, check_parts, placed_kinds
 
 # Kinds of parts that read sections and materials of links, besides their places.
 _OF_SECTIONS = ("contacts", "forces")
@@ -125,6 +125,7 @@ class Redesign:
             ({"loads"}, assembly.attach_loads),
             ({"loops"}, assembly.attach_loops),
             ({"contacts", "forces"}, assembly.attach_surroundings),
+            (set(placed_kinds()), assembly.attach_parts),
             ({"springs"}, assembly.attach_springs),
             ({"actuators", "couplings"}, assembly.attach_actuators),
             ({"frames"}, assembly.attach_frames),
@@ -136,6 +137,7 @@ class Redesign:
             raise _OtherStructure
         for name, kinds, tables in (
             ("loads", {"loads", "forces"}, assembly.load_tables),
+            ("placed_parts", set(placed_kinds()), assembly.placed_parts),
             ("loops", {"loops"}, assembly.loop_tables),
             ("springs", {"springs"}, assembly.spring_tables),
             ("frames", {"frames"}, assembly.frame_tables),
@@ -173,7 +175,8 @@ class Redesign:
     def _link_groups(self, assembly: Assembly, groups: dict[str, Any], moved: dict[str, bool]) -> dict[str, Any]:
         """The tables of nodes and links after the links `moved` were placed."""
         last, nodes = self.last, self.order
-        now = {name: groups.get(name, getattr(last, name)) for name in ("loops", "segments", "contacts", "springs")}
+        tied = "loops", "segments", "contacts", "placed_parts"
+        now = {name: groups.get(name, getattr(last, name)) for name in tied}
         found = assembly.link_tables()
         new = {name: assembly.bodies[name].table() for name in last.rods if name in moved}
         found["rods"] = {**last.rods, **{name: rod for name, rod in new.items() if rod is not None}}

@@ -13,7 +13,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 NUMBERS, PLACE, PLACEMENT, POSE, BALLS = "numbers", "place", "placement", "pose", "balls"
 LINK, LINK_OR_WORLD, LINKS, JOINT, ACTUATOR = "link", "link or world", "links", "joint", "actuator"
@@ -37,6 +37,15 @@ Profile = Annotated[float | tuple[float, float] | Callable[[float], float], FUNC
 Balls = Annotated[Any, BALLS]  # rows (x, y, z, radius), or MeshBalls
 Pose = Annotated[Any, POSE]  # a function of the coordinates that returns a 4x4 pose, or a PoseSpline
 Member = TypeVar("Member")
+
+
+class ForcePlace(NamedTuple):
+    """A place on which a part of a robot exerts a force: a link, None for the world, and a place on it. Without
+    `turned` the force depends on the position there only, not on the axes."""
+
+    link: str | None
+    s: Place = 1.0
+    turned: bool = True
 
 
 def members(family: type[Member]) -> tuple[type[Member], ...]:

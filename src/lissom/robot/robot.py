@@ -35,7 +35,7 @@ from lissom.robot.actuators import (
 from lissom.robot.bodies import Body
 from lissom.robot.contacts import Contact, ContactExclusion, ContactPair
 from lissom.robot.couplings import JointCoupling
-from lissom.robot.fields import LINK_OR_WORLD, FunctionOfS, Place, Placement
+from lissom.robot.fields import LINK_OR_WORLD, ForcePlace, FunctionOfS, Place, Placement
 from lissom.robot.fluid import Fluid, Hydrodynamics
 from lissom.robot.joints import Joint, JointFixed
 from lissom.robot.loads import Force, Frame, PointLoad
@@ -127,6 +127,10 @@ class Part(NamedTuple):
             the fields of the class by name, but that of actuators.
         variable: argument of functions in its fields.
         is_saved: whether robot files have a list of it.
+        places: the places on which a part exerts forces, which get nodes (`PlacedParts` of model.groups). None for
+            parts without forces, and those that the build places in another way.
+        has_tables: whether a group of the model has their numbers. If not, a term of forces makes its tables from the
+            parts in `PlacedParts`, and `check_parts` needs no lines for the kind.
     """
 
     cls: type
@@ -134,6 +138,8 @@ class Part(NamedTuple):
     add: str
     variable: str = "s"
     is_saved: bool = True
+    places: Callable[[Any], Sequence[ForcePlace]] | None = None
+    has_tables: bool = False
 
 
 # The parts of a robot by the attribute that holds them, which is also their list in robot files.
@@ -146,7 +152,7 @@ PARTS = {
     "loops": Part(Loop, "loop", "add_loop"),
     "joint_couplings": Part(JointCoupling, "coupling", "add_coupling", "q"),
     "motions": Part(JointMotion, "motion", "add_joint_motion", "t"),
-    "springs": Part(Spring, "spring", "add_spring"),
+    "springs": Part(Spring, "spring", "add_spring", places=Spring.places, has_tables=True),
     "contacts": Part(Contact, "contact", "add_contact"),
     "contact_exclusions": Part(ContactExclusion, "contact exclusion", "exclude_contacts"),
     "contact_pairs": Part(ContactPair, "contact pair", "pair_contacts"),
@@ -773,6 +779,13 @@ def check_parts(robot: Robot, known: Robot | None = None) -> None:
         with checks.part(f"load {name!r}"):
             load.check(f"load {name!r}")
             _check_place(robot, load.link, load.s, f"load {name!r}")
+    for kind in placed_kinds():
+        for name, part in getattr(robot, kind).items() if not PARTS[kind].has_tables else ():
+            with checks.part(where := f"{PARTS[kind].word} {name!r}"):
+                part.check(where)
+                for place in places_of_part(kind, part):
+                    if place.link is not None:
+                        _check_place(robot, place.link, place.s, where)
     for name, loop in robot.loops.items():
         with checks.part(f"loop {name!r}"):
             where = f"loop {name!r}"
@@ -814,6 +827,17 @@ def check_parts(robot: Robot, known: Robot | None = None) -> None:
     for name, limits in robot.input_limits.items():
         with checks.part(f"limits of input {name!r}"):
             limit_values(robot, limits)
+
+
+def placed_kinds() -> list[str]:
+    """The kinds of parts that exert forces at places; see `places` of Part."""
+    return [kind for kind, part in PARTS.items() if part.places is not None]
+
+
+def places_of_part(kind: str, part: Any) -> Sequence[ForcePlace]:
+    """The places on which a part exerts forces."""
+    places = PARTS[kind].places
+    return () if places is None else places(part)
 
 
 def _unknown(robot: Robot, known: Robot | None, kind: str) -> list[tuple[str, Any]]:

@@ -1,8 +1,9 @@
-"""Obstacle shapes, each with its frame at the centre, and their surfaces for drawing."""
+"""Obstacle shapes, each with its frame at the centre, their drawn surfaces, and how changed sizes move a surface."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, final
@@ -15,6 +16,7 @@ from lissom.robot.fields import Numbers
 _LONGEST = 1e4  # ratio of the half-axes of an ellipsoid
 AROUND = 48  # vertices of a ring
 _TURN = np.linspace(-np.pi / 2, np.pi / 2, 17)  # latitudes of the drawn rings of a sphere [rad]
+_E_Z, _ACROSS = np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
 
 
 class ShapeKind(Enum):
@@ -308,3 +310,111 @@ def box_faces(half: np.ndarray) -> np.ndarray:
             corners = np.insert(square[:: int(sign)], axis, sign, axis=1)
             faces.append(corners if axis != 1 else corners[::-1])
     return np.array(faces) * half
+
+
+class Nearest(NamedTuple):
+    """A point y (..., 3) [m] in the kernels' frame of a shape, with the gradient n (..., 3) of the distance there, the
+    sizes of the shape (..., 3) [m], and the changes of these."""
+
+    size: np.ndarray
+    change: np.ndarray
+    y: np.ndarray
+    n: np.ndarray
+
+    @property
+    def by_first(self) -> np.ndarray:
+        """Change of the first size, (..., 1)."""
+        return self.change[..., :1]
+
+    @property
+    def by_second(self) -> np.ndarray:
+        """Change of the second size, (..., 1)."""
+        return self.change[..., 1:2]
+
+    @property
+    def side(self) -> np.ndarray:
+        """Sign of each component of y, (..., 3)."""
+        return np.where(self.y < 0.0, -1.0, 1.0)
+
+    @property
+    def around(self) -> np.ndarray:
+        """Unit vector from the axis z to y; zero on the axis."""
+        flat = self.y * _ACROSS
+        return flat / np.maximum(np.linalg.norm(flat, axis=-1, keepdims=True), 1e-300)
+
+
+class SizeEffect(NamedTuple):
+    """How changed sizes of a kind of shape move its surface.
+
+    Fields:
+        shift: the displacement (..., 3) of the point of the surface nearest to y.
+        slopes: for surfaces that also turn: of complex sizes and y, and of n, where its results hold, and the imaginary
+            parts of the distance and of its gradient, (..., 1), (..., 1) and (..., 3). None for other surfaces.
+    """
+
+    shift: Callable[[Nearest], np.ndarray]
+    slopes: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Any, np.ndarray, np.ndarray]] | None = None
+
+
+def _stays(x: Nearest) -> np.ndarray:
+    return np.zeros_like(x.y)
+
+
+def _cone_shift(x: Nearest) -> np.ndarray:
+    tip = x.by_second * _E_Z
+    return np.where(_along_side(x.size, x.y)[1] > 1.0, tip, x.by_first * x.around - tip)
+
+
+def _along_side(size: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distance of a point from the rim of a cone outwards, and its place along the side, 0 at the rim, 1 at the tip."""
+    radius, half = size[..., :1], size[..., 1:2]
+    outside = np.linalg.norm(y * _ACROSS, axis=-1, keepdims=True) - radius
+    square = np.maximum(radius**2 + 4.0 * half**2, 1e-300)
+    return outside, (2.0 * half * (y[..., 2:] + half) - radius * outside) / square
+
+
+def _side_of_cone(size: np.ndarray, y: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`slopes` of a cone, which hold where the nearest point is on its side."""
+    radius, half = size[..., :1], size[..., 1:2]
+    slant = np.sqrt(radius**2 + 4.0 * half**2)
+    out, up = 2.0 * half / slant, radius / slant
+    flat = y * _ACROSS
+    axis = ~np.real(flat).any(axis=-1, keepdims=True)
+    far = np.sqrt(np.where(axis, 1.0, (flat * flat).sum(axis=-1, keepdims=True)))
+    round_it = np.where(axis, 0.0, flat / far)
+    beyond = out * (np.where(axis, 0.0, far) - radius) + up * (y[..., 2:] + half)
+    outside, along = _along_side(np.real(size), np.real(y))
+    rim = (outside > 0.0) & (along < 0.0)
+    on_side = ~rim & (along <= 1.0) & (n[..., 2:] > -1.0 + 1e-9)
+    return on_side, np.imag(beyond), np.imag(out * round_it + up * _E_Z)
+
+
+def _ellipsoid(size: np.ndarray, y: np.ndarray, n: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
+    """`slopes` of an ellipsoid, by the complex step through (1) and (2) of forces.rare_shapes."""
+    sign = np.where(np.real(y) < 0.0, -1.0, 1.0)
+    y, least = y * sign, np.take_along_axis(size, np.argmin(np.real(size), axis=-1, keepdims=True), axis=-1)
+    above = (size - least) * (size + least)
+    s = np.max(np.real(size * y - above), axis=-1, keepdims=True).clip(min=1e-300)
+    for k in range(60):
+        of = np.real if k < 57 else np.asarray  # the last steps give the imaginary part
+        part = of(size) * of(y) / (s + of(above))
+        slope = -2.0 * (part * part / (s + of(above))).sum(axis=-1, keepdims=True)
+        s = s - ((part * part).sum(axis=-1, keepdims=True) - 1.0) / slope
+    g = y / (s + above)
+    length = np.sqrt((g * g).sum(axis=-1, keepdims=True))
+    return True, np.imag((s - least * least) * length), np.imag(sign * g / length)
+
+
+SIZE_EFFECTS = {
+    ShapeKind.PLANE: SizeEffect(_stays),  # has no size
+    ShapeKind.SPHERE: SizeEffect(lambda x: x.by_first * x.n),
+    ShapeKind.BOX: SizeEffect(lambda x: x.side * x.change),
+    ShapeKind.CYLINDER: SizeEffect(lambda x: x.by_first * x.around + x.side[..., 2:] * x.by_second * _E_Z),
+    ShapeKind.HOLLOW: SizeEffect(lambda x: x.by_first * x.around),
+    ShapeKind.CAPSULE: SizeEffect(lambda x: x.by_first * x.n + x.side[..., 2:] * x.by_second * _E_Z),
+    ShapeKind.CONE: SizeEffect(_cone_shift, _side_of_cone),
+    ShapeKind.TORUS: SizeEffect(lambda x: x.by_first * x.around + x.by_second * x.n),
+    ShapeKind.ELLIPSOID: SizeEffect(_stays, _ellipsoid),
+    ShapeKind.HEIGHTS: SizeEffect(_stays),  # gradients refuse sizes of sampled shapes
+    ShapeKind.GRID: SizeEffect(_stays),
+}

@@ -14,7 +14,7 @@ import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.actuators import PathPoint, PathWrap, check_path
-from lissom.robot.fields import FunctionOfS, LinkName
+from lissom.robot.fields import ForcePlace, FunctionOfS, LinkName
 from lissom.robot.functions import cubic_pieces, is_compiled
 from lissom.robot.traced_functions import TracedFunction
 
@@ -92,6 +92,11 @@ class Spring:
     def paths(self) -> tuple[tuple[float, tuple[PathPoint | PathWrap, ...]], ...]:
         """Factor and items of each path."""
         return (1.0, self.path()), *((branch.factor, branch.path) for branch in self.branches)
+
+    def places(self) -> tuple[ForcePlace, ...]:
+        """The two ends of a straight spring. Pieces of paths are placed otherwise."""
+        ends = self.ends() if self.is_straight else ()
+        return tuple(ForcePlace(end.link, end.s, bool(np.any(end.position))) for end in ends)
 
     @property
     def is_straight(self) -> bool:

@@ -648,8 +648,8 @@ def steps_by_blocks(model: Model) -> bool:
 
 
 def has_couplings(model: Model) -> bool:
-    """Whether forces couple nodes: springs, elastic couplings, contacts, straight tendon pieces, elastic tendons,
-    actuators of users, or Python functions."""
+    """Whether forces couple nodes: those of `tied_nodes`, elastic couplings, contacts, elastic tendons, actuators of
+    users, or Python functions."""
     one = model.of_row(0, 1)
     if model.calls_python or len(one.spools.channel) or optional_kinds(one.nodes):
         return True
@@ -657,8 +657,7 @@ def has_couplings(model: Model) -> bool:
         return True
     if one.joint_couplings.elastic_names:
         return True
-    pairs = [one.segments.coupled(), one.springs.node, one.contacts.pair_nodes]
-    return any(bool((np.reshape(ends, (-1, 2)) >= 0).all(axis=1).any()) for ends in pairs)
+    return any(bool((ends >= 0).all(axis=1).any()) for ends in (one.tied_nodes, one.contacts.pair_nodes))
 
 
 def closes_by_blocks(model: Model) -> bool:
