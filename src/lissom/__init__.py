@@ -161,7 +161,7 @@ _PUBLIC = {
     "simulation.energy_balance": ("EnergyBalance", "energy_balance"),
     "gradients.rollout": ("Rollout", "Step", "rollout", "step_derivatives"),
     "gradients.check": ("GradientCheck", "check_gradient"),
-    "gradients.design_derivatives": ("design_derivatives",),
+    "gradients.designs": ("design_derivatives",),
     "gradients.equilibria": (
         "EquilibriumDerivatives",
         "ModeDerivatives",

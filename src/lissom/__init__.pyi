@@ -109,7 +109,7 @@ from lissom.errors import StabilityWarning as StabilityWarning
 from lissom.errors import StepWarning as StepWarning
 from lissom.gradients.check import GradientCheck as GradientCheck
 from lissom.gradients.check import check_gradient as check_gradient
-from lissom.gradients.design_derivatives import design_derivatives as design_derivatives
+from lissom.gradients.designs import design_derivatives as design_derivatives
 from lissom.gradients.equilibria import EquilibriumDerivatives as EquilibriumDerivatives
 from lissom.gradients.equilibria import ModeDerivatives as ModeDerivatives
 from lissom.gradients.equilibria import equilibrium_derivatives as equilibrium_derivatives
