@@ -94,7 +94,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the friction of a contact pair is that of all contacts",
-        "robot/mutual_contacts.py",
+        "robot/contacts.py",
         "friction = paired.get(pair)",
         "friction = None",
         ("tests/io/test_mjcf.py", "-k", "pairs_of_geoms"),
@@ -115,7 +115,7 @@ MUTATIONS = (
     ),
     Mutation(
         "mutual contacts ignore contact exclusions",
-        "robot/mutual_contacts.py",
+        "robot/contacts.py",
         " or {link, other} in excluded",
         "",
         ("tests/io/test_mjcf.py", "-k", "do_not_touch"),
@@ -290,7 +290,7 @@ MUTATIONS = (
     ),
     Mutation(
         "pages of other programs of this machine may connect to the viewer",
-        "viewing/origins.py",
+        "viewing/viewer.py",
         "is_own = (page.hostname, page.port or standard) == (asked.hostname, asked.port or standard)",
         "is_own = page.hostname == asked.hostname",
         ("tests/viewing/test_origins.py",),

@@ -16,7 +16,8 @@ A slack tendon has no derivative. For a taut tendon b, k and the stretch of tend
 
     r_p = −b' T − b T',   T' = k' (L − L₀ + u) + k (L − L₀ + u)'                                          (3)
 
-Derivatives of users' functions of a state by design values are differences too, with the state held fixed.
+design_derivatives gives partial derivatives of other functions of a state, with the state held fixed, on the same
+models.
 """
 
 from __future__ import annotations
