@@ -219,7 +219,7 @@ class ShapeIntegrals:
 
     @cached_property
     def _native_or_reason(self) -> tuple[Any, str]:
-        from lissom.bodies.native_integrals import native_integrals
+        from lissom.bodies.native_code import native_integrals
 
         return native_integrals(self)
 
