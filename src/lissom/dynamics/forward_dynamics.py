@@ -1,4 +1,4 @@
-"""Forward dynamics: the acceleration that given inputs produce.
+"""Forward dynamics: the acceleration that given inputs produce, and its exact derivatives.
 
     M(q) a = B(q) u + F_ext − c(q, v) − K q − D v                                                         (1)
 
@@ -15,21 +15,19 @@ algorithm, at a cost that grows with the number of links. Robots with many coord
 (2), at a cost that grows with the number of links and of loops that are open at once. These two never assemble M or A
 (newton_blocks).
 
-Exact derivatives follow from those of inverse dynamics at the acceleration a,
+Derivatives follow from those of inverse dynamics at the acceleration a:
 
-    M ∂a/∂x = −∂(ID(q, v, a) − B(q) u)/∂x at fixed a,   M ∂a/∂u = B                                       (3)
+    M ∂a/∂x = −∂(ID(q, v, a) − B(q) u)/∂x at fixed a,    M ∂a/∂u = B                                  (3)
 
 With loops the derivatives on the right are taken at fixed λ too, and
 
     [M, −Aᵀ; A, 0] ∂(a; λ)/∂x = −∂(ID − B u − Aᵀ λ; A a + Ȧ v + 2 p A v + p² e)/∂x                         (4)
 
+with p of (2).
+
 Source: Mathew 2025 eqs. (43)-(44), (46)-(51); R. Featherstone, Rigid Body Dynamics Algorithms, 2008, §7.3; I. S. Duff,
 J. K. Reid, ACM Trans. Math. Softw. 9, 1983, with the tree of the robot for that of the elimination.
 """
-
-# Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportOperatorIssue=false
 
 from __future__ import annotations
 
@@ -99,6 +97,11 @@ from lissom.systems.newton_blocks import (
     make_mass_blocks,
 )
 from lissom.systems.residual import residual_of
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -1,4 +1,4 @@
-"""Tasks of robots: the base class, and the tasks of this library.
+"""Tasks of robots: the base class, and the tasks of this library with their robots.
 
 A task works on rows, one for each copy. From states (n, ...) it computes observations, rewards and ends of episodes,
 each row independently. So a task needs no loops, single and vector environments share it, and a copy behaves the same

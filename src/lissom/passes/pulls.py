@@ -1,8 +1,8 @@
 """Forces of unit inputs inside deformable bodies at a state: work, B, wrenches and derivatives, inside kernels.
 
-Native functions of the motion of a body (bodies/native_integrals) give those of tendons. For chambers and pressures
-they move the vertices p_a of the surface. With N = ½ (p_b − p_a)×(p_c − p_a) of each triangle, Σp of its corners, and
-the sign ± of `side`,
+Native functions of the motion of a body (bodies/native_code) give those of tendons. For chambers and pressures they
+move the vertices p_a of the surface. With N = ½ (p_b − p_a)×(p_c − p_a) of each triangle, Σp of its corners, and the
+sign ± of `side`,
 
     B_j = ±⅓ Σ N·Σ∂p/∂θ_j,   force ± Σ N,   moment ±⅓ Σ Σp×N                                              (1)
 

@@ -45,11 +45,10 @@ from lissom.robot.contacts import (
 from lissom.robot.couplings import JointCoupling
 from lissom.robot.fields import LINK_OR_WORLD, ForcePlace, FunctionOfS, Place, Placement
 from lissom.robot.fluid import Fluid, Hydrodynamics
-from lissom.robot.joints import Joint, JointFixed
+from lissom.robot.joints import Joint, JointFixed, JointMotion
 from lissom.robot.loads import Force, Frame, PointLoad
 from lissom.robot.loops import Loop
 from lissom.robot.materials import Material
-from lissom.robot.motions import JointMotion
 from lissom.robot.shapes import Shape
 from lissom.robot.springs import Spring, SpringBranch
 from lissom.robot.states import InputLimits, NamedState

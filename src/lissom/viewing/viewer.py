@@ -34,9 +34,8 @@ from lissom.portable import write_whole
 from lissom.robot import checks
 from lissom.simulation.trajectory import Trajectory
 from lissom.viewing.colors import PALETTE, rgb_bytes, state_values
-from lissom.viewing.film import write_mp4
 from lissom.viewing.panel import Panel
-from lissom.viewing.render import tube
+from lissom.viewing.render import tube, write_mp4
 from lissom.viewing.session import Session
 from lissom.viewing.stage import COLORS, Stage
 

@@ -1,16 +1,20 @@
-"""Integrals over a deformable body, and forces of tendons, chambers and pressures inside it, as native code, which
-kernels call at every state.
+"""Native code of deformable bodies: integrals, and forces of tendons, chambers and pressures. Kernels call it at every
+state.
 
-The user's motion is traced at one point, with the derivatives of `integrals`, to scalar operations (tracing/graph). The
-integrand at a point is a list of numbers; native code sums them over the points of the quadrature, LANES points at a
-time. Numbers that depend on θ only are computed once for a state.
+The motion of the user is traced at one point to scalar operations (tracing/graph).
+
+The integrals are those of inertia, weight and elasticity, with the derivatives of `integrals`. The integrand at a point
+is a list of numbers; native code sums them over the points of the quadrature, LANES points at a time. Numbers that
+depend on θ only are computed once for a state.
 
 The constants of the material are entries of the table of points, so that bodies of other moduli need no other code.
 Derivatives by design values and fits need many of them.
 
-Forces have the equations of `pulls`. Bodies with the same motion share the code; each pull has a table of its own
-material points. The work of a tendon is a sum over its pieces, so that native code returns it with its derivatives. The
-forces of a surface follow from its vertices p_a, with G_a = ±⅓ Σ N over the triangles of a vertex:
+The forces are those of `pulls`; the motion is differentiated on the graph. Bodies with the same motion share the code;
+each pull has a table of its own material points.
+
+The work of a tendon is a sum over its pieces, so that native code returns it with its derivatives. The forces of a
+surface follow from its vertices p_a, with G_a = ±⅓ Σ N over the triangles of a vertex:
 
     B_j = Σ G_a·∂p_a/∂θ_j,   ∂B_j/∂θ_l = Σ G_a·∂²p_a/∂θ_j∂θ_l + Σ ∂G_a/∂θ_l·∂p_a/∂θ_j                     (1)
 
