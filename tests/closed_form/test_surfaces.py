@@ -101,19 +101,20 @@ def wedge(depth, tilt, size):
 
 @pytest.mark.parametrize("n", [2, 4, True])
 @pytest.mark.parametrize("share", [0.02, 0.2, 0.5, 0.9])
-def test_a_plane_is_exact_for_every_number_of_points(n, share):
+@pytest.mark.parametrize("quarter", [0.0, 0.5 * np.pi], ids=["about y", "about x"])
+def test_a_plane_is_exact_for_every_number_of_points(n, share, quarter):
     """Purpose: the force and the moment of a box that is pressed into a plane with a part of a side, down to a patch
-    that is smaller than a cell, are the integrals of its linear pressure."""
-    size, tilt = (0.2, 0.1, 0.06), 0.03
+    that is smaller than a cell, are the integrals of its linear pressure. The plane is tilted about either axis."""
+    size, tilt, turn = (0.2, 0.1, 0.06), 0.03, ls.lie.so3_exp([0.0, 0.0, quarter])
     robot = ls.Robot("edge", gravity=(0, 0, 0))
-    robot.add_link("box", ls.RigidBody.box(*size, density=1000), ls.JointFree())
+    robot.add_link("box", ls.RigidBody.box(*np.abs(turn @ size), density=1000), ls.JointFree())
     floor, depth = np.eye(4), (share - 0.5) * 0.2 * np.sin(tilt)
-    floor[:3, :3] = ls.lie.so3_exp([0.0, -tilt, 0.0])
+    floor[:3, :3] = turn @ ls.lie.so3_exp([0.0, -tilt, 0.0])
     floor[:3, 3] = [0.0, 0.0, -0.03] + floor[:3, 2] * depth
     robot.add_contact("floor", "box", ls.ShapePlane(), placement=floor, surface=n, friction=0.0, stiffness=1e7)
     model = robot.build()
     found = ls.contact_forces(model, model.neutral())
-    force, moment = wedge(depth, tilt, size)
+    force, moment = (turn @ x for x in wedge(depth, tilt, size))
     np.testing.assert_allclose(found.force.sum(axis=0), 1e7 * force, rtol=1e-6, atol=1e-6)
     about = np.cross(found.point - [0.0, 0.0, -0.03], found.force).sum(axis=0)
     np.testing.assert_allclose(about, 1e7 * moment, rtol=1e-5, atol=1e-6)
