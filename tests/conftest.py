@@ -30,7 +30,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 GROWTH, GROWTH_OF_A_FILE = 1.5e8, 3e7  # [B]
 TESTS = Path(__file__).parent
-_freed = 0  # memory when some was last freed
+_freed = _searched = 0  # memory when some was last freed, and when all objects were last searched
 
 
 @cache
@@ -63,10 +63,10 @@ def pytest_runtest_setup(item):
 
 def pytest_collection_finish(session):
     """What was imported stays: from here on Python does not look for cycles in it."""
-    global _freed
+    global _freed, _searched
     gc.collect()
     gc.freeze()
-    _freed = _resident()
+    _freed = _searched = _resident()
 
 
 @pytest.hookimpl(trylast=True)
@@ -75,9 +75,10 @@ def pytest_runtest_teardown(item, nextitem):
 
     JAX keeps every function that it compiled, some 20 MB for a deformable body, and Python collects reference cycles
     seldom where many objects live, while each model holds buffers of megabytes. The models that functions of tests keep
-    are let go with the file that asked for them.
+    are let go with the file that asked for them. Python looks for cycles among the objects of this file alone, since a
+    search among all, which takes up to a second, is worth it only after GROWTH.
     """
-    global _freed
+    global _freed, _searched
     is_last = nextitem is None or nextitem.path != item.path
     if is_last:
         _forget(item.module)
@@ -85,10 +86,16 @@ def pytest_runtest_teardown(item, nextitem):
         return
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
+    is_full = _resident() >= _searched + GROWTH
+    if is_full:
+        gc.unfreeze()
     gc.collect()
+    gc.freeze()
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
     _freed = _resident()
+    if is_full:
+        _searched = _freed
 
 
 def _forget(module):

@@ -36,10 +36,10 @@ from lissom.bodies.volume_preserving import PrimitiveSource as PrimitiveSource
 from lissom.bodies.volume_preserving import PrimitiveStretch as PrimitiveStretch
 from lissom.bodies.volume_preserving import PrimitiveTwist as PrimitiveTwist
 from lissom.control.actuation_coordinates import actuation_coordinates as actuation_coordinates
-from lissom.control.feedback_linearization import partial_feedback_linearization as partial_feedback_linearization
+from lissom.control.actuation_coordinates import partial_feedback_linearization as partial_feedback_linearization
+from lissom.control.actuation_coordinates import pd_compensation as pd_compensation
 from lissom.control.model_predictive import ModelPredictiveControl as ModelPredictiveControl
 from lissom.control.model_predictive import MotionPlan as MotionPlan
-from lissom.control.pd_compensation import pd_compensation as pd_compensation
 from lissom.control.regulator import Regulator as Regulator
 from lissom.control.regulator import lqr as lqr
 from lissom.control.static_reference import StaticReference as StaticReference
@@ -71,7 +71,7 @@ from lissom.dynamics.energy import center_of_mass as center_of_mass
 from lissom.dynamics.energy import energy as energy
 from lissom.dynamics.energy import momentum as momentum
 from lissom.dynamics.forward_dynamics import forward_dynamics as forward_dynamics
-from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives as forward_dynamics_derivatives
+from lissom.dynamics.forward_dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives
 from lissom.dynamics.internal_wrench import InternalWrench as InternalWrench
 from lissom.dynamics.internal_wrench import internal_wrench as internal_wrench
 from lissom.dynamics.internal_wrench import joint_wrench as joint_wrench
@@ -107,9 +107,7 @@ from lissom.errors import RepairWarning as RepairWarning
 from lissom.errors import ShapeError as ShapeError
 from lissom.errors import StabilityWarning as StabilityWarning
 from lissom.errors import StepWarning as StepWarning
-from lissom.gradients.check import GradientCheck as GradientCheck
-from lissom.gradients.check import check_gradient as check_gradient
-from lissom.gradients.design_derivatives import design_derivatives as design_derivatives
+from lissom.gradients.designs import design_derivatives as design_derivatives
 from lissom.gradients.equilibria import EquilibriumDerivatives as EquilibriumDerivatives
 from lissom.gradients.equilibria import ModeDerivatives as ModeDerivatives
 from lissom.gradients.equilibria import equilibrium_derivatives as equilibrium_derivatives
@@ -119,8 +117,10 @@ from lissom.gradients.feedback import feedback_gradient as feedback_gradient
 from lissom.gradients.feedback import feedback_rollout as feedback_rollout
 from lissom.gradients.propagation import Gradient as Gradient
 from lissom.gradients.propagation import Sensitivity as Sensitivity
+from lissom.gradients.rollout import GradientCheck as GradientCheck
 from lissom.gradients.rollout import Rollout as Rollout
 from lissom.gradients.rollout import Step as Step
+from lissom.gradients.rollout import check_gradient as check_gradient
 from lissom.gradients.rollout import rollout as rollout
 from lissom.gradients.rollout import step_derivatives as step_derivatives
 from lissom.inverse.fit import Fit as Fit

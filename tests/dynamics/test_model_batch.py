@@ -14,7 +14,7 @@ from touching_robots import moved
 
 import lissom as ls
 from lissom.dynamics.forward_dynamics import solves_by_blocks
-from lissom.launch.redraw import changeable, redraw
+from lissom.stepping.stepper import changeable, redraw
 
 N = 3
 

@@ -7,7 +7,7 @@ from dynamics.custom_joints import AXIS, OTHER, both, state, universal
 from gradients.moving_robots import changes
 
 import lissom as ls
-from lissom.bodies import native_integrals
+from lissom.bodies import native_code
 
 
 def moved(model, scheme, steps=20, dt=0.01):
@@ -82,7 +82,7 @@ def test_numbers_of_a_body_in_kernels_need_no_code(path, monkeypatch):
     robot.add_link("pad", body, placement=ls.lie.se3_exp([0.0, 0.4, 0.0, 0.0, 0.0, 0.0]))
     model = robot.build()
     assert not model.calls_python
-    monkeypatch.setattr(native_integrals, "code_of", None)
+    monkeypatch.setattr(native_code, "code_of", None)
     rest = ls.solve_statics(model)
     found = ls.equilibrium_derivatives(rest, parameters=[path]).parameters[path]
     value = model.description.described_values()[path]

@@ -94,7 +94,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the friction of a contact pair is that of all contacts",
-        "robot/mutual_contacts.py",
+        "robot/contacts.py",
         "friction = paired.get(pair)",
         "friction = None",
         ("tests/io/test_mjcf.py", "-k", "pairs_of_geoms"),
@@ -115,7 +115,7 @@ MUTATIONS = (
     ),
     Mutation(
         "mutual contacts ignore contact exclusions",
-        "robot/mutual_contacts.py",
+        "robot/contacts.py",
         " or {link, other} in excluded",
         "",
         ("tests/io/test_mjcf.py", "-k", "do_not_touch"),
@@ -234,7 +234,7 @@ MUTATIONS = (
     ),
     Mutation(
         "N of a node lacks adbar of its momentum",
-        "lie/spatial.py",
+        "lie/se3.py",
         "return adbar_matrix(M * eta) - Y - wp.transpose(Y)",
         "return -Y - wp.transpose(Y)",
         ("tests/derivatives/test_inverse_dynamics_derivatives.py",),
@@ -290,7 +290,7 @@ MUTATIONS = (
     ),
     Mutation(
         "pages of other programs of this machine may connect to the viewer",
-        "viewing/origins.py",
+        "viewing/viewer.py",
         "is_own = (page.hostname, page.port or standard) == (asked.hostname, asked.port or standard)",
         "is_own = page.hostname == asked.hostname",
         ("tests/viewing/test_origins.py",),
@@ -388,21 +388,21 @@ MUTATIONS = (
     ),
     Mutation(
         "feedback linearisation leaves out the rate of B",
-        "control/feedback_linearization.py",
+        "control/actuation_coordinates.py",
         "w - B.T @ a_0 - curving, t)",
         "w - B.T @ a_0, t)",
         ("tests/control/test_feedback_linearization.py",),
     ),
     Mutation(
         "the answer of feedback linearisation to v has the gain with the wrong sign",
-        "control/feedback_linearization.py",
+        "control/actuation_coordinates.py",
         "response.T @ dv - self.derivative @ B.T",
         "response.T @ dv + self.derivative @ B.T",
         ("tests/control/test_feedback_linearization.py", "-k", "answers"),
     ),
     Mutation(
         "loops bear nothing of what holds a configuration",
-        "control/pd_compensation.py",
+        "control/actuation_coordinates.py",
         "np.hstack([B, constraint_jacobian(model, q).T]) if model.n_multipliers else B",
         "B",
         ("tests/control/test_pd_compensation.py", "-k", "loops"),
@@ -626,7 +626,7 @@ MUTATIONS = (
     ),
     Mutation(
         "derivatives of fields of a result by design values are not summed over the stencil",
-        "gradients/design_derivatives.py",
+        "gradients/designs.py",
         "parts = [weight * np.asarray(one, dtype=np.float64)",
         "parts = [np.asarray(one, dtype=np.float64)",
         ("tests/gradients/test_design_derivatives.py",),
@@ -732,17 +732,17 @@ MUTATIONS = (
     ),
     Mutation(
         "copies with a drawn design keep the gravity of the last one",
-        "launch/redraw.py",
+        "stepping/stepper.py",
         '            buffers.host["gravity"][k] = model.gravity\n',
         '            buffers.host["gravity"][k] += 0.0\n',
-        ("tests/launch/test_redraw.py", "-k", "soft"),
+        ("tests/stepping/test_redraw.py", "-k", "soft"),
     ),
     Mutation(
         "arrays computed from tables stay those of the last design",
         "model/tables.py",
         "        array.numpy()[...] = compute(model)\n",
         "        compute(model)\n",
-        ("tests/launch/test_redraw.py",),
+        ("tests/stepping/test_redraw.py",),
     ),
     Mutation(
         "random numbers of observations are those of the state before",

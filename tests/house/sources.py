@@ -30,6 +30,11 @@ def text(path):
 
 @cache
 def tree(path):
+    """Syntax tree of a file of the library, which is kept."""
+    return parsed(path)
+
+
+def parsed(path):
     """Syntax tree of a file. The search for reference cycles, which takes most of the time, is off while it is made."""
     gc.disable()
     try:

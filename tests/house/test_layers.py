@@ -34,7 +34,7 @@ ONLY = {
 UPWARDS = {
     ("robot/robot.py", "lissom.model.build"): "Robot.build() is the public door to the build; imported when called",
     ("robot/robot.py", "lissom.dynamics.contacts"): "Robot.add_mutual_contacts() asks which links overlap; when called",
-    ("simulation/trajectory.py", "lissom.viewing.film"): "Trajectory.animate() is the public door; imported late",
+    ("simulation/trajectory.py", "lissom.viewing.render"): "Trajectory.animate() is the public door; imported late",
     ("robot/robot.py", "lissom.model.model"): "the type of what Robot.build() returns; for type checkers only",
 }
 OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "vtkmodules", "PIL", "imageio_ffmpeg", "jax", "jaxlib",

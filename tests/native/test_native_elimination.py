@@ -9,7 +9,7 @@ from native.test_native_blocks import BLOCKS, RODS, ROWS, SIZES, SQUARES, WIDTHS
 from lissom.lie.types import kernel_options, mat6, vec6
 from lissom.passes.blocks import BlocksStruct, band_columns, band_size, block_width
 from lissom.passes.columns import ColumnsStruct, Matrix
-from lissom.systems import block_elimination as elimination
+from lissom.systems import newton_blocks as elimination
 
 wp.set_module_options(kernel_options())
 

@@ -5,8 +5,8 @@ import pytest
 import warp as wp
 
 from lissom.lie.types import EXPRESSIONS, RARE, kernel_options, vec6
-from lissom.passes.expressions import evaluate
 from lissom.robot.expression_programs import Operation, jet, linked, program
+from lissom.stepping.step_sizes import evaluate
 
 TEXTS = ["sin(3*t)/2", "cos(t)**2", "tan(t/3)", "sinh(t) - cosh(2*t)", "tanh(t/2)", "exp(-t**2)", "log(1 + t**2)",
          "sqrt(2 + t)", "arcsin(0.4*t) + arccos(0.3*t)", "arctan(t)", "t**2.5", "2**t", "(1 + t)**t",

@@ -16,8 +16,8 @@ from lissom.passes.blocks import (
     front_tables,
 )
 from lissom.passes.columns import ColumnsStruct, Matrix
-from lissom.systems import block_elimination as elimination
 from lissom.systems import fronts
+from lissom.systems import newton_blocks as elimination
 from lissom.systems.loop_unknowns import complete_rows, inverse_of
 
 wp.set_module_options(kernel_options())

@@ -239,14 +239,15 @@ REFUSED = {
     "number": (lambda t, q, v: [float(q[0])], "makes a Python number"),
     "shape": (lambda t, q, v: jnp.concatenate([q, v]), "must return an array of shape (1,), got shape"),
     "sorted": (lambda t, q, v: jnp.sort(jnp.concatenate([q, v]))[:1], "sort"),
-    "size": (lambda t, q, v: jnp.sin(q * jnp.arange(6e4)).sum(keepdims=True), "operations"),
+    "size": (lambda t, q, v: jnp.sin(q * jnp.arange(600.0)).sum(keepdims=True), "operations"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("period", [None, 0.01])
 @pytest.mark.parametrize("case", REFUSED)
-def test_laws_that_cannot_be_traced(case, period):
+def test_laws_that_cannot_be_traced(case, period, monkeypatch):
     """A law with memory, branches, random numbers or too many operations is refused in one line that says why."""
+    monkeypatch.setattr("lissom.tracing.graph.MOST_OPERATIONS", 2000)
     function, words = REFUSED[case]
     function = function() if isinstance(function, type) else function
     with pytest.raises(ls.ModelError) as caught:
@@ -272,7 +273,11 @@ def test_inputs_that_are_not_finite(options, count):
                     t_eval=[0.1], **options)  # fmt: skip
 
 
-@pytest.mark.parametrize("options", [STEPS | {"dt": 1e-3}, ADAPTIVE], ids=["steps", "adaptive"])
+# that motions by steps resume in another process is tested for other functions in test_streams
+BY_STEPS = pytest.param(STEPS | {"dt": 1e-3}, marks=pytest.mark.slow, id="steps")
+
+
+@pytest.mark.parametrize("options", [BY_STEPS, pytest.param(ADAPTIVE, id="adaptive")])
 def test_a_stream_resumes(options, tmp_path, monkeypatch):
     """A motion under a law that is killed, and resumed by another process, is the one in memory."""
 

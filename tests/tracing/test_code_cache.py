@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lissom.bodies import native_integrals as making
+from lissom.bodies import native_code as making
 from lissom.bodies.domains import DomainCylinder
 from lissom.bodies.integrals import ShapeIntegrals
 from lissom.bodies.kinematics import KinematicsFunction

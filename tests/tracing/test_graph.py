@@ -175,12 +175,8 @@ def swept(q, x):
     return jnp.where(q[0] > x[1], along[0], along[1]) * turned
 
 
-@pytest.mark.parametrize("lines", [None, 15])
-def test_integrals_and_twists(lines, monkeypatch):
+def test_integrals_and_twists(monkeypatch):
     """Purpose: integrals with nested ones, and exponentials, with derivatives, equal closed forms; also in parts."""
-    if lines:
-        monkeypatch.setattr(native, "_MOST_IN_ONE", 0)
-        monkeypatch.setattr(native, "_PART", lines)
     graph = Graph()
     q, row = inputs(graph, [(2,), (3,)])
     (values,) = run(graph, lambda q, x: x[2] * swept(q, x), [q, row])
@@ -188,8 +184,10 @@ def test_integrals_and_twists(lines, monkeypatch):
     results = [values, slopes, derivative(graph, slopes, q.tolist())]
     table = table_of(graph, [results], row.tolist(), (2,))
     at, rows = np.array([0.7, -0.4]), np.array([[0.5, 0.2, 1.0], [0.3, 4.9, 2.0], [0.5, -0.3, 0.5], [4.0, 0.1, 1.0]])
-    out = [np.zeros(part.shape) for part in results]
-    compiled_functions(code_of([(graph, results)], [2, 3], table)).call(0, [at, table.filled(rows)], out)
+    whole, parts = [[np.zeros(part.shape) for part in results] for _ in range(2)]
+    compiled_functions(code_of([(graph, results)], [2, 3], table)).call(0, [at, table.filled(rows)], whole)
+    divide(monkeypatch)
+    compiled_functions(code_of([(graph, results)], [2, 3], table)).call(0, [at, table.filled(rows)], parts)
 
     def plain(q):
         total = 0.0
@@ -202,22 +200,27 @@ def test_integrals_and_twists(lines, monkeypatch):
             total += w * jnp.where(q[0] > y, *along) * turned
         return total
 
-    for function, found, nodes in zip((plain, jax.jacfwd(plain), jax.jacfwd(jax.jacfwd(plain))), out, results):
+    functions = plain, jax.jacfwd(plain), jax.jacfwd(jax.jacfwd(plain))
+    for function, one, other, nodes in zip(functions, whole, parts, results, strict=True):
         expected = np.asarray(in_double(function)(at))
         near = {"rtol": 1e-11, "atol": 1e-12 * np.abs(expected).max()}
-        np.testing.assert_allclose(found, expected, **near)
+        np.testing.assert_allclose(one, expected, **near)
+        np.testing.assert_allclose(other, expected, **near)
         known = dict(zip(row.tolist(), rows.T)) | dict(zip(q.tolist(), at))
         by_numpy = np.sum(graph.evaluated(nodes.ravel().tolist(), known), axis=1)
         np.testing.assert_allclose(by_numpy.reshape(expected.shape), expected, **near)
 
 
-@pytest.mark.parametrize("parts", [False, True])
+def divide(monkeypatch):
+    """Let native code be written as functions of fifteen lines."""
+    monkeypatch.setattr(native, "_MOST_IN_ONE", 0)
+    monkeypatch.setattr(native, "_PART", 15)
+
+
 @pytest.mark.parametrize("n", [1, 4, 6])
-def test_poses_along_directions(n, parts, monkeypatch):
-    """Purpose: columns of poses and their derivatives, for four directions at a time, equal those of JAX; in parts."""
-    if parts:
-        monkeypatch.setattr(native, "_MOST_IN_ONE", 0)
-        monkeypatch.setattr(native, "_PART", 15)
+def test_poses_along_directions(n, monkeypatch):
+    """Purpose: columns of poses and their derivatives, for four directions at a time, equal those of JAX; also in
+    parts."""
 
     def pose(q):
         twist = jnp.stack([q[k % n] * (1.0 + 0.3 * k * q[k * k % n]) for k in range(6)])
@@ -228,14 +231,17 @@ def test_poses_along_directions(n, parts, monkeypatch):
     (q,) = inputs(graph, [(n,)])
     (g,) = run(graph, pose, [q])
     at, rate = RNG.uniform(-0.5, 0.5, (2, n))
-    R, p, S, S_q, S_vv = out = [np.full(shape, np.nan) for shape in [(3, 3), 3, (n, 6), (n, n, 6), (n, 6)]]
-    code = compiled_functions(pose_code(graph, g, q))
-    code.call(0, [at, rate], out[:4])
-    code.call(1, [at, rate], out[4:])
     expected, *slopes, curves = (np.asarray(part)[0] for part in poses._compiled(pose, n, None)(at[None]))
-    np.testing.assert_allclose(np.column_stack([R, p]), expected, atol=1e-14)
-    for found, part in zip((S, S_q, S_vv), (*slopes, np.einsum("jcek,c,e->jk", curves, rate, rate))):
-        np.testing.assert_allclose(found, part, rtol=1e-12, atol=1e-13 * np.abs(part).max())
+    for parts in (False, True):
+        if parts:
+            divide(monkeypatch)
+        R, p, S, S_q, S_vv = out = [np.full(shape, np.nan) for shape in [(3, 3), 3, (n, 6), (n, n, 6), (n, 6)]]
+        code = compiled_functions(pose_code(graph, g, q))
+        code.call(0, [at, rate], out[:4])
+        code.call(1, [at, rate], out[4:])
+        np.testing.assert_allclose(np.column_stack([R, p]), expected, atol=1e-14)
+        for found, part in zip((S, S_q, S_vv), (*slopes, np.einsum("jcek,c,e->jk", curves, rate, rate))):
+            np.testing.assert_allclose(found, part, rtol=1e-12, atol=1e-13 * np.abs(part).max())
 
 
 def test_sines_of_four_numbers():

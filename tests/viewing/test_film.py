@@ -9,7 +9,7 @@ from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 
 import lissom as ls
-from lissom.viewing.film import configurations_at
+from lissom.viewing.render import configurations_at
 
 
 @pytest.fixture(scope="module")

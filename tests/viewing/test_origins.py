@@ -7,8 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 import lissom as ls
-from lissom.viewing.origins import names_of_machine, refusal
-from lissom.viewing.viewer import Viewer, _server
+from lissom.viewing.viewer import Viewer, _server, names_of_machine, refusal
 
 OWN = ("box", "Viewer.Example.org")
 GOOD = [

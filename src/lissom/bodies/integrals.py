@@ -209,7 +209,7 @@ class ShapeIntegrals:
 
     @cached_property
     def native(self) -> Any:
-        """The integrals as native code (bodies/native_integrals), or None if `why_python` gives a reason."""
+        """The integrals as native code (bodies/native_code), or None if `why_python` gives a reason."""
         return self._native_or_reason[0]
 
     @property
@@ -219,7 +219,7 @@ class ShapeIntegrals:
 
     @cached_property
     def _native_or_reason(self) -> tuple[Any, str]:
-        from lissom.bodies.native_integrals import native_integrals
+        from lissom.bodies.native_code import native_integrals
 
         return native_integrals(self)
 

@@ -196,7 +196,7 @@ class DomainTetrahedra(Domain):
     def volume(self) -> float:
         return float(self.volumes.sum())
 
-    @property
+    @cached_property
     def places(self) -> dict[str, np.ndarray]:
         """ "base" and "tip" are the centres of the boxes around the vertices with least and largest x; "center" is the
         centroid."""
@@ -206,7 +206,10 @@ class DomainTetrahedra(Domain):
         found = {name: 0.5 * (ends.min(axis=0) + ends.max(axis=0)) for name, ends in named.items()}
         found["center"] = self.volumes @ self.corners.mean(axis=1) / self.volumes.sum()
         marks = {name: np.asarray(point, dtype=np.float64) for name, point in (self.marks or {}).items()}
-        return found | {name: self._reshaped(point[None])[0] for name, point in marks.items()}
+        found |= {name: self._reshaped(point[None])[0] for name, point in marks.items()}
+        for point in found.values():
+            point.setflags(write=False)
+        return found
 
     def surface(self) -> Surface:
         faces = surfaces.boundary(np.asarray(self.cells, dtype=np.int64))

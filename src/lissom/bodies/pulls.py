@@ -35,7 +35,7 @@ from lissom.bodies.body import DeformableBody
 from lissom.bodies.evaluation import EvaluatedPoints, Places, shared_by_equals
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, second_along, unpacked
 from lissom.bodies.kinematics import Kinematics, check_function
-from lissom.bodies.native_pulls import (
+from lissom.bodies.native_code import (
     NativePull,
     function_of_coordinates,
     surface,

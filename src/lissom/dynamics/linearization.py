@@ -31,8 +31,7 @@ from lissom.dynamics.accuracy import DOUBTFUL, corrected_configuration, finer_mo
 from lissom.dynamics.actuation import input_rows
 from lissom.dynamics.assembly import consistent_velocity
 from lissom.dynamics.configuration import checked_configuration, quaternion_joints
-from lissom.dynamics.forward_dynamics import forward_dynamics, run_forward_dynamics
-from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
+from lissom.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives, run_forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import (
     inverse_dynamics_derivatives,
     residual_derivatives,

@@ -70,7 +70,7 @@ from lissom.forces.cells import CellPressure, curved_cell_pressure, triangle_pre
 from lissom.forces.rare_shapes import ellipsoid_distance, grid_distance, heights_distance, torus_distance
 from lissom.forces.term import Term, couple_nodes
 from lissom.lie import se3, so3
-from lissom.lie.spatial import ad_matrix, adbar_matrix
+from lissom.lie.se3 import ad_matrix, adbar_matrix
 from lissom.lie.types import mat3, mat4, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import traversal

@@ -24,7 +24,7 @@ import warp as wp
 from lissom.forces.term import Term
 from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
-from lissom.lie.spatial import in_base
+from lissom.lie.se3 import in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables

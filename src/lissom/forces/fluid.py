@@ -32,7 +32,7 @@ import warp as wp
 from lissom.forces.contact import wrench_at_origin
 from lissom.forces.term import Term
 from lissom.lie import se3, so3
-from lissom.lie.spatial import ad_matrix, adbar_matrix, in_base
+from lissom.lie.se3 import ad_matrix, adbar_matrix, in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes.columns import Matrix

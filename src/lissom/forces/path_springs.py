@@ -40,7 +40,7 @@ from lissom.forces.tendons import (
 )
 from lissom.forces.term import Term, couple_one_way
 from lissom.lie import so3
-from lissom.lie.spatial import adbar_matrix
+from lissom.lie.se3 import adbar_matrix
 from lissom.lie.types import mat6, vec6
 from lissom.model.tables import Tables, TermRows
 from lissom.passes.scratch import SPRINGS, Scratch

@@ -65,7 +65,7 @@ from lissom.forces.term import Term, couple_nodes
 from lissom.forces.wrapping import PathLength, path_round
 from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
-from lissom.lie.spatial import adbar_matrix
+from lissom.lie.se3 import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import kinds, pulls

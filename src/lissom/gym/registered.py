@@ -26,13 +26,12 @@ from gymnasium.vector.utils import batch_space
 
 from lissom.errors import ModelError, ShapeError
 from lissom.gym.tasks import Task, TaskBalance, TaskHold, TaskMemory, TaskReach, TaskState, TaskSwim
-from lissom.launch.redraw import changeable
 from lissom.launch.workspace import stack
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
 from lissom.robot.robot import Robot
 from lissom.stepping.feedback import law_in_kernels
-from lissom.stepping.stepper import Copies
+from lissom.stepping.stepper import Copies, changeable
 from lissom.viewing.render import render
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ In motion (`prescribed_actuation`), inputs are multipliers that keep the coordin
 
 If y = y_d at the start, (7) is the index-reduced constraint y = y_d with the multiplier u_h, and p only removes errors
 of rounding and steps. Otherwise y follows y_d as a critically damped servo. With loops and prescribed motions, their
-forward dynamics replaces M⁻¹. Derivatives for implicit methods are the same as in feedback_linearization, with K_P = p²
+forward dynamics replaces M⁻¹. Derivatives for implicit methods are (7) and (8) of actuation_coordinates, with K_P = p²
 and K_D = 2 p.
 
 Source: Mathew 2025 §5 (constraints and multipliers); Pustina 2025 §7.1 (the coordinates y, and (6)); J. Baumgarte,
@@ -38,8 +38,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from scipy.linalg import null_space
 
-from lissom.control.actuation_coordinates import actuation_rates, coordinates_of_all, require_coordinates
-from lissom.control.feedback_linearization import decoupled
+from lissom.control.actuation_coordinates import actuation_rates, coordinates_of_all, decoupled, require_coordinates
 from lissom.dynamics.actuation import actuation_matrix, input_rows, tightening_inputs, warn_of_pushing
 from lissom.dynamics.assembly import closed_start, prescribed_configuration
 from lissom.dynamics.configuration import checked_configuration, integrate
@@ -56,7 +55,7 @@ from lissom.model.model import Model
 from lissom.model.plausibility import inside_out
 from lissom.robot import checks, formatting
 from lissom.robot.functions import RowsOfTime
-from lissom.robot.motions import JointMotion
+from lissom.robot.joints import JointMotion
 from lissom.simulation.inputs import Controller, input_function
 from lissom.statics.equilibrium import solve_statics
 from lissom.statics.residual import residual_jacobian, static_residual

@@ -1,7 +1,7 @@
 """SO(3) and SE(3): exponential, logarithm, adjoints, tangent operators and their derivatives, on arrays.
 
-The functions here take NumPy arrays with any leading axes. `so3`, `se3` and `magnus` hold the same functions for use
-inside kernels. 6-vectors are angular first, x = (w; u). T is the tangent operator of the child side, T(Ω) = dexp of −Ω,
+The functions here take NumPy arrays with any leading axes. `so3` and `se3` hold the same functions for use inside
+kernels. 6-vectors are angular first, x = (w; u). T is the tangent operator of the child side, T(Ω) = dexp of −Ω,
 so that exp(Ω)⁻¹ d exp(Ω) = T dΩ. Block lower triangular operators [[A, 0], [B, A]] are carried as the pair (A, B).
 """
 

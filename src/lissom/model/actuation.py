@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeGuard, final
 
 import numpy as np
 
-from lissom.bodies.native_pulls import NativePull
+from lissom.bodies.native_code import NativePull
 from lissom.bodies.pulls import BodyPulls, LengthPulls, check_pull, pulls_on
 from lissom.model.bodies import PlacedBody, PlacedDeformableBody, anchor, point
 from lissom.model.groups import Addresses, Channels, Floats, Inputs, Ints, Paths, Points, Segments, Spools, Wrenches
@@ -71,7 +71,7 @@ class Pulls:
     presses: Ints  # whether it acts on the frame
     column_start: Ints  # start of the entries of each pull by coordinate
     pair_start: Ints  # and by pair of coordinates
-    values_function: Addresses  # native functions (bodies/native_pulls); 0 where there are none
+    values_function: Addresses  # native functions (bodies/native_code); 0 where there are none
     derivatives_function: Addresses
     second_function: Addresses  # those of the second derivative along v; 0 for surfaces, and where there are none
     table_start: Ints  # start of the tables of each pull for its native functions

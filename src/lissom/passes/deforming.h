@@ -296,7 +296,7 @@ LISSOM_INLINE void add_own_block(
     }
 }
 
-// The integrals of body b at θ and θ̇ by its native function (bodies/native_integrals): the tables of c to D.
+// The integrals of body b at θ and θ̇ by its native function (bodies/native_code): the tables of c to D.
 LISSOM_INLINE void call_values(const Tables& t, const Scratch& s, int b, int i) {
 #if !defined(__CUDACC__) && !defined(__CUDA_ARCH__)
     typedef void (*Function)(const double* const*, double* const*);

@@ -3,7 +3,7 @@
 The inertia forces of such a body follow from integrals over it that depend on θ and its rates only, in the body's
 frame: c = ∫ρp, P = ∫ρ ppᵀ and, with J_j = ∂p/∂θ_j, c_j = ∫ρJ_j, P_j = ∫ρ pJ_jᵀ, M_jl = ∫ρ J_j·J_l. If p is linear in θ
 they are computed here from constants. For other functions they are sums over points by native code
-(bodies/native_integrals), made once for a state, when they are first needed; or Python fills them before a launch
+(bodies/native_code), made once for a state, when they are first needed; or Python fills them before a launch
 (launch/prepare). With the twist
 (ω; v) of the frame, its acceleration minus gravity (ω̇; v̇), and a = v̇ + ω×v, the wrench on the frame and the
 generalised forces of θ are
@@ -52,7 +52,7 @@ import warp as wp
 
 from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
-from lissom.lie.spatial import ad_matrix, in_base
+from lissom.lie.se3 import ad_matrix, in_base
 from lissom.lie.types import mat3, mat6, served, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import columns, inertia

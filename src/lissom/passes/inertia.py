@@ -19,7 +19,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import se3, so3
-from lissom.lie.spatial import rate_of_momentum
+from lissom.lie.se3 import rate_of_momentum
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes.scratch import Direction, Scratch

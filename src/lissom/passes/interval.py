@@ -5,7 +5,8 @@ With T the tangent operator of the child side, Z = ∂Ω/∂q and D₀ = Ad_g T,
     S = D₀ Z,   Ṡ = D₁ Z + D₀ Ż,   S̈ = D₂ Z + 2 D₁ Ż + D₀ Z̈                                              (1)
     D₁ = ad_η D₀ + Ad_g Ṫ,   D₂ = ad_a D₀ + ad_η (D₁ + Ad_g Ṫ) + Ad_g T̈                                  (2)
     R = Ṡ,   Q = S̈       derivatives of twists and accelerations beyond the node by its coordinates         (3)
-    Z = (h/2 − κ ad ξ₂) Φ₁ + (h/2 + κ ad ξ₁) Φ₂                                                           (4)
+    Ω = h/2 (ξ₁ + ξ₂) + κ ad(ξ₁) ξ₂,   κ = √3 h²/12       Magnus expansion of order 4
+    Z = ∂Ω/∂q = (h/2 − κ ad ξ₂) Φ₁ + (h/2 + κ ad ξ₁) Φ₂                                                   (4)
 
 At a fixed wrench F on the node, with f = Ad_gᵀ F in its own frame and y = Tᵀ f, the derivative of Sᵀ F by the node's
 coordinates is the local term
@@ -32,7 +33,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.lie import magnus, se3, so3
+from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.groups import vec6i, vec7i
@@ -49,6 +50,25 @@ FULL_TURN_SQUARED = wp.constant(wp.float64(39.47841760435743))
 
 
 @wp.func
+def omega(xi1: vec6, xi2: vec6, h: wp.float64, kappa: wp.float64) -> vec6:
+    """Ω of the Magnus expansion."""
+    return (so3.HALF * h) * (xi1 + xi2) + kappa * se3.ad(xi1, xi2)
+
+
+@wp.func
+def omega_dot(xi1: vec6, xi2: vec6, d1: vec6, d2: vec6, h: wp.float64, kappa: wp.float64) -> vec6:
+    """Ω̇ for strain rates d1, d2."""
+    return (so3.HALF * h) * (d1 + d2) + kappa * (se3.ad(d1, xi2) + se3.ad(xi1, d2))
+
+
+@wp.func
+def omega_transpose(xi1: vec6, xi2: vec6, y: vec6, h: wp.float64, kappa: wp.float64):
+    """(∂Ω/∂ξ₁)ᵀ y and (∂Ω/∂ξ₂)ᵀ y, where ∂Ω/∂ξ₁ = h/2 − κ ad(ξ₂) and ∂Ω/∂ξ₂ = h/2 + κ ad(ξ₁)."""
+    half = (so3.HALF * h) * y
+    return half + kappa * se3.coad(xi2, y), half - kappa * se3.coad(xi1, y)
+
+
+@wp.func
 def node_strains(t: Tables, i: int, k: int, q: Matrix, v: Matrix, a: Matrix) -> mat6:
     """Rows Φ₁q, Φ₂q, Φ₁v, Φ₂v, Φ₁a, Φ₂a of node k."""
     start = t.node[k].run_start
@@ -58,7 +78,7 @@ def node_strains(t: Tables, i: int, k: int, q: Matrix, v: Matrix, a: Matrix) -> 
 @wp.func
 def place_by_strains(t: Tables, s: Scratch, i: int, k: int, xi1: vec6, xi2: vec6):
     """Pose g_p G exp(Ω) from the two strains; returns Ω and its Stumpff values."""
-    Omega = magnus.omega(xi1, xi2, t.node[k].h, t.node[k].kappa)
+    Omega = omega(xi1, xi2, t.node[k].h, t.node[k].kappa)
     w = se3.angular(Omega)
     c = so3.stumpff(wp.dot(w, w))
     R0, p0 = joint_side(t, s, i, k)
@@ -137,8 +157,8 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
     Omega, stumpff = place_by_strains(t, s, i, k, xi1, xi2)
     h = t.node[k].h
     kappa = t.node[k].kappa
-    Omega_dot = magnus.omega_dot(xi1, xi2, d1, d2, h, kappa)
-    Omega_ddot = magnus.omega_dot(xi1, xi2, x[4], x[5], h, kappa)
+    Omega_dot = omega_dot(xi1, xi2, d1, d2, h, kappa)
+    Omega_ddot = omega_dot(xi1, xi2, x[4], x[5], h, kappa)
     Omega_ddot += (so3.TWO * kappa) * se3.ad(d1, d2)
     V = se3.relative_twist(Omega, Omega_dot, stumpff)
     A = se3.relative_twist(Omega, Omega_ddot, stumpff) + se3.tangent_dot_apply(Omega, Omega_dot, stumpff)
@@ -191,7 +211,7 @@ def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v
     h = t.node[k].h
     kappa = t.node[k].kappa
     rates = node_strains(t, i, k, q, v, v)
-    Omega_dot = magnus.omega_dot(xi1, xi2, rates[2], rates[3], h, kappa)
+    Omega_dot = omega_dot(xi1, xi2, rates[2], rates[3], h, kappa)
     T_dot, Q_dot = se3.tangent_dot(s.node[i, k].Omega, Omega_dot, s.node[i, k].stumpff)
     A_T, B_T = se3.Ad_block(s.node[i, k].R, s.node[i, k].p, T_dot, Q_dot)
     A_D = A_eta + A_T
@@ -217,7 +237,7 @@ def project(t: Tables, s: Scratch, i: int, k: int, f: vec6, tau: Matrix):
     if are_all_screws() or is_fixed_joint(t, k):
         return
     y = se3.relative_wrench(s.node[i, k].Omega, f, s.node[i, k].stumpff)
-    y1, y2 = magnus.omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, y, t.node[k].h, t.node[k].kappa)
+    y1, y2 = omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, y, t.node[k].h, t.node[k].kappa)
     project_strains(t.runs.phi1, t.runs.phi2, t.node[k].run_start, t.node[k].run_v, i, y1, y2, tau)
 
 
@@ -238,14 +258,14 @@ def own_changes(t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, 
     h = t.node[k].h
     kappa = t.node[k].kappa
     two = so3.TWO * kappa
-    d_Omega = magnus.omega_dot(xi1, xi2, y[0], y[1], h, kappa)
-    d_dot = magnus.omega_dot(xi1, xi2, y[2], y[3], h, kappa) + kappa * (se3.ad(y[0], x[3]) + se3.ad(x[2], y[1]))
-    d_ddot = magnus.omega_dot(xi1, xi2, y[4], y[5], h, kappa) + kappa * (se3.ad(y[0], x[5]) + se3.ad(x[4], y[1]))
+    d_Omega = omega_dot(xi1, xi2, y[0], y[1], h, kappa)
+    d_dot = omega_dot(xi1, xi2, y[2], y[3], h, kappa) + kappa * (se3.ad(y[0], x[3]) + se3.ad(x[2], y[1]))
+    d_ddot = omega_dot(xi1, xi2, y[4], y[5], h, kappa) + kappa * (se3.ad(y[0], x[5]) + se3.ad(x[4], y[1]))
     d_ddot += two * (se3.ad(y[2], x[3]) + se3.ad(x[2], y[3]))
     Omega = s.node[i, k].Omega
     c = s.node[i, k].stumpff
-    rate = magnus.omega_dot(xi1, xi2, x[2], x[3], h, kappa)
-    rate_2 = magnus.omega_dot(xi1, xi2, x[4], x[5], h, kappa) + two * se3.ad(x[2], x[3])
+    rate = omega_dot(xi1, xi2, x[2], x[3], h, kappa)
+    rate_2 = omega_dot(xi1, xi2, x[4], x[5], h, kappa) + two * se3.ad(x[2], x[3])
     A0, B0 = se3.tangent(Omega, c)
     A1, B1 = se3.tangent_dot(Omega, rate, c)
     A2, B2 = se3.tangent_ddot(Omega, rate, rate_2, c)
@@ -277,7 +297,7 @@ def project_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, f: vec6,
     y = se3.relative_wrench(Omega, f, c)
     dy = se3.relative_wrench(Omega, df, c) + wrench_turn(Omega, f, d.node[i, k].Omega, c)
     kappa = t.node[k].kappa
-    y1, y2 = magnus.omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, dy, t.node[k].h, kappa)
+    y1, y2 = omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, dy, t.node[k].h, kappa)
     y1 += kappa * se3.coad(d.node[i, k].xi2, y)
     y2 -= kappa * se3.coad(d.node[i, k].xi1, y)
     project_strains(t.runs.phi1, t.runs.phi2, t.node[k].run_start, t.node[k].run_v, i, y1, y2, tau)

@@ -1,6 +1,6 @@
 """Forces of unit inputs inside deformable bodies at a state: work, B, wrenches and derivatives, inside kernels.
 
-Native functions of the motion of a body (bodies/native_pulls) give those of tendons. For chambers and pressures they
+Native functions of the motion of a body (bodies/native_code) give those of tendons. For chambers and pressures they
 move the vertices p_a of the surface. With N = ½ (p_b − p_a)×(p_c − p_a) of each triangle, Σp of its corners, and the
 sign ± of `side`,
 

@@ -3,7 +3,7 @@
 A program is a list of steps (operation, number). The steps of operands come before the step of their operation. Of two
 operands, the one that needs the deeper stack comes first, so that every expression fits into a stack of DEPTH values. A
 constant subexpression is folded into one number. NumPy runs the programs in this module, and kernels run them in
-passes/expressions. A value on the stack is a jet (x, ẋ, ẍ). Functions act on it by the chain rule:
+stepping/step_sizes. A value on the stack is a jet (x, ẋ, ẍ). Functions act on it by the chain rule:
 
     y = f(x),   ẏ = f'(x) ẋ,   ÿ = f''(x) ẋ² + f'(x) ẍ                                                    (1)
     (x y)'' = ẍ y + 2 ẋ ẏ + x ÿ,   z = x/y:  ż = (ẋ − z ẏ)/y,   z̈ = (ẍ − 2 ż ẏ − z ÿ)/y                  (2)

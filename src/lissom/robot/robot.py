@@ -33,16 +33,22 @@ from lissom.robot.actuators import (
     WrenchInput,
 )
 from lissom.robot.bodies import Body
-from lissom.robot.contacts import Contact, ContactExclusion, ContactPair
+from lissom.robot.contacts import (
+    Contact,
+    ContactExclusion,
+    ContactPair,
+    MutualContacts,
+    are_parted,
+    mutual_contacts,
+    without_pairs,
+)
 from lissom.robot.couplings import JointCoupling
 from lissom.robot.fields import LINK_OR_WORLD, ForcePlace, FunctionOfS, Place, Placement
 from lissom.robot.fluid import Fluid, Hydrodynamics
-from lissom.robot.joints import Joint, JointFixed
+from lissom.robot.joints import Joint, JointFixed, JointMotion
 from lissom.robot.loads import Force, Frame, PointLoad
 from lissom.robot.loops import Loop
 from lissom.robot.materials import Material
-from lissom.robot.motions import JointMotion
-from lissom.robot.mutual_contacts import MutualContacts, are_parted, mutual_contacts, without_pairs
 from lissom.robot.shapes import Shape
 from lissom.robot.springs import Spring, SpringBranch
 from lissom.robot.states import InputLimits, NamedState

@@ -239,7 +239,7 @@ class Trajectory:
             ModelError: the model is missing, there is no such link, the file format cannot be written, or a package is
                 missing.
         """
-        from lissom.viewing.film import film
+        from lissom.viewing.render import film
 
         moved = self.model if model is None else model
         if moved is None:

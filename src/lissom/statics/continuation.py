@@ -49,9 +49,18 @@ from lissom.launch.workspace import flat, leading, stack
 from lissom.model.model import Model
 from lissom.robot import checks, formatting
 from lissom.statics.equilibrium import warn_of_dropped_friction
-from lissom.statics.nearly_singular import balance, null_vectors, nullity, solved
 from lissom.statics.stability import floats_at, is_flutter
-from lissom.statics.static_path import WOUND_UP, Ahead, PathPoint, StaticPath, ahead_on_each
+from lissom.statics.static_path import (
+    WOUND_UP,
+    Ahead,
+    PathPoint,
+    StaticPath,
+    ahead_on_each,
+    balance,
+    null_vectors,
+    nullity,
+    solved,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

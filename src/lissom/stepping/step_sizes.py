@@ -11,13 +11,14 @@ rest. The same holds before an event: the entry of a ball into an obstacle that 
 end of a contact during a rejected step (contact_search).
 
 Loads, prescribed motions and inputs are polynomials of time between knots, or expressions. For other functions the host
-plans steps of one size, and a run ends when another size is needed.
+plans steps of one size, and a run ends when another size is needed. A stack machine evaluates expressions, which are
+programs (robot/expression_programs). In kernels for robots and inputs without expressions (kernel_options) it is empty.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
-# pyright: reportReturnType=false
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportGeneralTypeIssues=false, reportIndexIssue=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportReturnType=false
 
 from __future__ import annotations
 
@@ -28,10 +29,11 @@ from typing import Any, final
 import warp as wp
 
 from lissom.lie import so3
+from lissom.lie.native import native_functions
 from lissom.lie.types import by_reference, vec6
 from lissom.model.tables import Tables
-from lissom.passes.expressions import evaluate
 from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS, Scratch
+from lissom.robot.expression_programs import DEPTH, Operation
 from lissom.stepping.newton_stages import CONVERGED
 from lissom.stepping.step_rows import ERROR, HAS_MATRIX, POWER, STEADY, StepRows
 from lissom.systems.bordered import LoopRows
@@ -61,7 +63,7 @@ WHOLE = wp.constant(wp.float64(1.0 - 1e-9))
 @wp.struct
 class LawsStruct:
     """Loads, motions and inputs by time: polynomials between knots, (n, order, numbers), and the program that adds the
-    numbers of expressions, whose polynomials are zero (passes/expressions)."""
+    numbers of expressions, whose polynomials are zero (stepping/step_sizes)."""
 
     knots: Rows
     pieces: wp.array3d(dtype=wp.float64)
@@ -240,3 +242,24 @@ def of_numbers(law: Any) -> Callable[..., float]:
     """A Warp function as a Python function of floats: its code with Python constants and functions."""
     known = {name: getattr(value, "value", value) for name, value in globals().items()}
     return FunctionType(law.func.__code__, known | {"wp": _Numbers})
+
+
+native = native_functions("stepping/expressions.h", DEPTH=DEPTH, **{code.name: code.value for code in Operation})
+
+
+@wp.func_native(native("evaluate"))
+def evaluate(
+    now: wp.float64,
+    code: wp.array2d(dtype=wp.int32),
+    numbers: wp.array(dtype=wp.float64),
+    load: wp.array(dtype=vec6),
+    prescribed: wp.array(dtype=wp.float64),
+    u: wp.array(dtype=wp.float64),
+):
+    """Run a program at time `now` [s]. It writes values of loads, of prescribed motions and of inputs.
+
+    Args:
+        code, numbers: the program. load: rows of loads. prescribed: positions, velocities and accelerations of
+            prescribed coordinates. u: inputs. Places are counted through load, then prescribed, then u.
+    """
+    ...

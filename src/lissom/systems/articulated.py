@@ -24,7 +24,7 @@ import warp as wp
 
 from lissom.lie import se3
 from lissom.lie.native import native_functions
-from lissom.lie.spatial import about
+from lissom.lie.se3 import about
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables

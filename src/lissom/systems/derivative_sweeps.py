@@ -24,7 +24,7 @@ import warp as wp
 
 from lissom.forces.term import add_coupled, with_response
 from lissom.lie import se3, so3
-from lissom.lie.spatial import adbar_matrix, rate_of_momentum
+from lissom.lie.se3 import adbar_matrix, rate_of_momentum
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables

@@ -1,5 +1,5 @@
 // Elimination of the blocks of a Newton matrix. Equations are those of the Python module systems/newton_blocks;
-// systems/block_elimination describes the storage of the matrices. A row of coefficients of the motion (x, w, z) of a
+// systems/newton_blocks describes the storage of the matrices. A row of coefficients of the motion (x, w, z) of a
 // node has STATE numbers: six each for x, w and z, and zeros.
 
 // X = 0.

@@ -40,7 +40,7 @@ from lissom.lie.native import native_functions
 from lissom.lie.types import vec3, vec6
 from lissom.passes.blocks import STATE, Blocks, Fronts
 from lissom.passes.columns import Columns, Matrix
-from lissom.systems.block_elimination import Pivots
+from lissom.passes.linear_algebra import Pivots
 
 native = native_functions("systems/fronts.h", STATE=STATE)
 

@@ -21,7 +21,7 @@ import warp as wp
 
 from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
-from lissom.lie.spatial import adbar_matrix
+from lissom.lie.se3 import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes.columns import Columns, Matrix

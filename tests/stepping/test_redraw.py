@@ -5,8 +5,7 @@ import pytest
 from gradients.moving_robots import ROBOTS
 
 import lissom as ls
-from lissom.launch.redraw import changeable, redraw
-from lissom.stepping.stepper import Copies
+from lissom.stepping.stepper import Copies, changeable, redraw
 
 DRAWS = {
     "soft": ({"arm.material.young": 2e6, "arm.length": 0.5}, {"ball.mass": 0.2, "gravity": (1.0, 2.0, -3.0)}),
