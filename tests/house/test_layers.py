@@ -62,7 +62,7 @@ FOREIGN = {
 KINDS = {"passes/kinds.py", "passes/features.py", "passes/interval.py", "passes/interval.h", "passes/group.py",
          "passes/mapped.py", "passes/deforming.py", "passes/deforming.h"}  # fmt: skip
 ASKS_FOR_KIND = re.compile(
-    r"\b(?:is_exp|is_mapped|is_body|has_stored_pose)\("  # of passes.features
+    r"\b(?:is_exp|is_mapped|is_body|has_stored_pose)\("  # of passes
     r"|\.node(?:\.data)?\[[^\n]*?\]\.(?:kind|has_quaternion)\b"
     r"|\bMotionKind\b|\bnodes\.kind\b"
 )

@@ -429,5 +429,7 @@ def _is_joint(node: Node) -> bool:
 
 
 def _slides(node: Node) -> bool:
-    moves_on = node.kind in (MotionKind.FREE, MotionKind.MAP)
-    return moves_on or (node.kind is MotionKind.EXP and bool(node.Phi1[3:].any()))
+    """Whether the node of a joint may be displaced."""
+    if node.kind is MotionKind.EXP:
+        return bool(node.Phi1[3:].any())
+    return node.kind is not MotionKind.SPHERICAL

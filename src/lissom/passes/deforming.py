@@ -53,16 +53,23 @@ import warp as wp
 from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
 from lissom.lie.se3 import ad_matrix, in_base
-from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.lie.types import mat3, mat6, served, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import columns, inertia
 from lissom.passes.columns import Columns, Matrix, add_to_row
 from lissom.passes.scratch import Direction, Scratch, joint_side
+from lissom.robot.joints import MotionKind
 
 # Numbers that are known at θ: integrals and their derivatives, pulls (passes/pulls) and their derivatives.
 VALUES, DERIVATIVES, PULLS, PULL_DERIVATIVES = (wp.constant(wp.int32(k)) for k in (1, 2, 4, 8))
 
 native = native_functions("passes/deforming.h")
+
+
+@wp.func_native(f"return {served('BODY')} && kind == {MotionKind.BODY.value};")
+def is_body(kind: int) -> bool:
+    """Whether a node is the frame of a deformable body."""
+    ...
 
 
 @wp.func_native(native("integrate_positions"))

@@ -58,18 +58,6 @@ def is_exp(kind: int) -> bool:
     ...
 
 
-@wp.func_native(f"return {served('MAP')} && kind == {MotionKind.MAP.value};")
-def is_mapped(kind: int) -> bool:
-    """Whether a node's pose is a general function of its coordinates."""
-    ...
-
-
-@wp.func_native(f"return {served('BODY')} && kind == {MotionKind.BODY.value};")
-def is_body(kind: int) -> bool:
-    """Whether a node is the frame of a deformable body."""
-    ...
-
-
 @wp.func_native(f"return {served(SHAPES)} && kind >= {ShapeKind.TORUS.value};")
 def is_rare_shape(kind: int) -> bool:
     """Whether the shape of an obstacle is one of forces/rare_shapes."""

@@ -21,7 +21,9 @@ from lissom.lie.types import mat6, vec6
 from lissom.model.tables import Tables
 from lissom.passes import deforming, group, inertia, interval, mapped
 from lissom.passes.columns import Columns, Matrix
-from lissom.passes.features import are_all_screws, has_stored_pose, is_body, is_exp, is_mapped, may_have_strains
+from lissom.passes.deforming import is_body
+from lissom.passes.features import are_all_screws, has_stored_pose, is_exp, may_have_strains
+from lissom.passes.mapped import is_mapped
 from lissom.passes.scratch import Direction, Scratch
 
 

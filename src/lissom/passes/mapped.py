@@ -30,16 +30,23 @@ import warp as wp
 
 from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
-from lissom.lie.types import vec3, vec6
+from lissom.lie.types import served, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import columns
 from lissom.passes.columns import Columns, Matrix
 from lissom.passes.scratch import Direction, Scratch, joint_side
+from lissom.robot.joints import MotionKind
 
 THREE, FOUR, FIVE, SIX = (wp.constant(wp.float64(x)) for x in (3.0, 4.0, 5.0, 6.0))
 TWELVE, TWENTY, SIXTY = (wp.constant(wp.float64(x)) for x in (12.0, 20.0, 60.0))
 
 native = native_functions("passes/mapped.h")
+
+
+@wp.func_native(f"return {served('MAP')} && kind == {MotionKind.MAP.value};")
+def is_mapped(kind: int) -> bool:
+    """Whether a node's pose is a general function of its coordinates."""
+    ...
 
 
 @wp.func_native(native("follow_function"))
