@@ -81,11 +81,13 @@ def pytest_runtest_teardown(item, nextitem):
     global _freed, _searched
     is_last = nextitem is None or nextitem.path != item.path
     if is_last:
-        _forget(item.module)
+        _forget(item.module, TESTS)
     if _resident() < _freed + (GROWTH_OF_A_FILE if is_last else GROWTH):
         return
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
+    if "lissom.robot.poses" in sys.modules:  # keeps functions of users, and so all that their scripts have
+        _forget(sys.modules["lissom.robot.poses"], TESTS.parent / "src")
     is_full = _resident() >= _searched + GROWTH
     if is_full:
         gc.unfreeze()
@@ -98,11 +100,11 @@ def pytest_runtest_teardown(item, nextitem):
         _searched = _freed
 
 
-def _forget(module):
-    """Empty the caches of the functions of tests that a module has, its own and those that it imports."""
+def _forget(module, folder):
+    """Empty the caches of functions that a module has, its own and those that it imports, if they stand in a folder."""
     for function in list(vars(module).values()):
         written = getattr(getattr(function, "__wrapped__", None), "__code__", None)
-        if hasattr(function, "cache_clear") and written and Path(written.co_filename).is_relative_to(TESTS):
+        if hasattr(function, "cache_clear") and written and Path(written.co_filename).is_relative_to(folder):
             function.cache_clear()
 
 
