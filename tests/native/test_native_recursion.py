@@ -9,7 +9,7 @@ import pytest
 import warp as wp
 
 from lissom.errors import ConvergenceError
-from lissom.gradients.recursion import AnchorRows, Matrices, StageSystems
+from lissom.gradients.recursion import AnchorRows, Matrices, Sizes, StageSystems
 
 NV, ROWS, WIDTH, WIDE, STEPS, WINDOW, PAIRS = 7, 2, 8, 16, 5, 2, 3
 GROUP = np.array([[1, 6]], dtype=np.int32)
@@ -79,8 +79,9 @@ def described(stages, rates, group, seed=4, sticks=False):
             own = sources[name].reshape(2, STEPS * stages, -1)[:, first * stages : (first + WINDOW) * stages]
             getattr(given, name).numpy()[:] = own.reshape(room, -1)
 
-    made = StageSystems(2, STEPS, WINDOW, NV, WIDTH, n, WIDE, weights, rates, group, flat, scale, np.arange(1.0 * rows),
-                        given, fill, touching(rng, rows) if sticks else None)  # fmt: skip
+    sizes = Sizes(2, STEPS, WINDOW, NV, WIDTH, n, WIDE)
+    made = StageSystems(sizes, weights, rates, group, flat, scale, np.arange(1.0 * rows), given, fill,
+                        touching(rng, rows) if sticks else None)  # fmt: skip
     parts["A_q"][parts["slot"] < 0] = 0.0  # behind `sources`: the kernel is to do so itself
     parts["S"] = systems_of(parts, stages, rates, group)
     return made, parts

@@ -71,11 +71,14 @@ LISSOM_INLINE void for_carried(
 
 // S of row `here` of a window, with the pose maps of row r of all steps. Dependent rows of A_q become zero.
 LISSOM_INLINE void stage_matrix(
-    int nv, int n, int width, int wide, int stages, int groups, int rates, int r, int here, int s,
-    array<double> weights, array<int> group, array<double> T, array<double> W, array<double> K, array<double> D,
-    array<double> M, array<double> A, array<double> A_q, array<int> slot, array<double> scale, array<double> matrix,
-    array<double> units
+    const StageSizes& systems, const PoseMaps& poses, const StageMatrices& matrices, int r, int here, int s
 ) {
+    const int nv = systems.nv, n = systems.n, width = systems.width, wide = systems.wide, stages = systems.stages,
+        groups = systems.groups, rates = systems.rates;
+    const array<int> &group = poses.group, &slot = matrices.slot;
+    const array<double> &weights = systems.weights, &T = poses.T, &W = poses.W, &K = matrices.K, &D = matrices.D,
+        &M = matrices.M, &A = matrices.A, &A_q = matrices.A_q, &scale = systems.scale, &matrix = matrices.matrix,
+        &units = matrices.units;
     const int m = n - nv;
     const stage_weights weight = weights_of(weights, stages, s);
     const double p0 = weight.p[0], w0 = weight.w[0], c1 = w0 / p0;
@@ -158,10 +161,12 @@ LISSOM_INLINE void stage_matrix(
 // Right side of Sᵀ μ = g in stage s of step k: derivatives by the end of the step, with `seeds`, and by the use of this
 // stage in later ones. A row of `seeds` has the derivatives by q, v and a, and by the forces of loops.
 LISSOM_INLINE void begin_backward(
-    int nv, int n, int stages, int groups, int rates, int base, int own, int k, int s, array<double> weights,
-    array<int> group, array<double> T, array<double> E, array<double> W, array<double> seeds, array<double> state,
-    array<double> work, array<double> mu
+    const StageSizes& systems, const PoseMaps& poses, const Carried& carried, int base, int own, int k, int s
 ) {
+    const int nv = systems.nv, n = systems.n, stages = systems.stages, groups = systems.groups, rates = systems.rates;
+    const array<int> &group = poses.group;
+    const array<double> &weights = systems.weights, &T = poses.T, &E = poses.E, &W = poses.W, &seeds = carried.given,
+        &state = carried.state, &work = carried.work, &mu = carried.result;
     const stage_weights weight = weights_of(weights, stages, s);
     const int r = base + k * stages + s;
     double* end = row(state, own);
@@ -231,11 +236,15 @@ LISSOM_INLINE void begin_backward(
 
 // Scale μ, and add −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the derivatives by the start of the step and by earlier stages.
 LISSOM_INLINE void end_backward(
-    int nv, int n, int width, int stages, int groups, int rates, int base, int here, int own, int k, int s,
-    array<double> weights, array<int> group, array<double> T, array<double> E, array<double> W, array<double> K,
-    array<double> A_q, array<double> D, array<double> M, array<double> units, array<double> state, array<double> work,
-    array<double> mu
+    const StageSizes& systems, const PoseMaps& poses, const StageMatrices& matrices, const Carried& carried,
+    int base, int here, int own, int k, int s
 ) {
+    const int nv = systems.nv, n = systems.n, width = systems.width, stages = systems.stages, groups = systems.groups,
+        rates = systems.rates;
+    const array<int> &group = poses.group;
+    const array<double> &weights = systems.weights, &T = poses.T, &E = poses.E, &W = poses.W, &K = matrices.K,
+        &A_q = matrices.A_q, &D = matrices.D, &M = matrices.M, &units = matrices.units, &state = carried.state,
+        &work = carried.work, &mu = carried.result;
     const stage_weights weight = weights_of(weights, stages, s);
     const int r = base + k * stages + s;
     const stage_changes change = changes_of(row(work, own), nv, stages, s);
@@ -312,11 +321,15 @@ LISSOM_INLINE void end_backward(
 
 // Right side of (2) in stage s of step k.
 LISSOM_INLINE void begin_forward(
-    int nv, int n, int width, int stages, int groups, int rates, int base, int here, int own, int k, int s,
-    array<double> weights, array<int> group, array<double> T, array<double> E, array<double> W, array<double> K,
-    array<double> A_q, array<double> D, array<double> M, array<double> units, array<double> forcing,
-    array<double> state, array<double> work, array<double> unknown
+    const StageSizes& systems, const PoseMaps& poses, const StageMatrices& matrices, const Carried& carried,
+    int base, int here, int own, int k, int s
 ) {
+    const int nv = systems.nv, n = systems.n, width = systems.width, stages = systems.stages, groups = systems.groups,
+        rates = systems.rates;
+    const array<int> &group = poses.group;
+    const array<double> &weights = systems.weights, &T = poses.T, &E = poses.E, &W = poses.W, &K = matrices.K,
+        &A_q = matrices.A_q, &D = matrices.D, &M = matrices.M, &units = matrices.units, &forcing = carried.given,
+        &state = carried.state, &work = carried.work, &unknown = carried.unknown;
     const stage_weights weight = weights_of(weights, stages, s);
     const int r = base + k * stages + s;
     const double* start = row(state, own);
@@ -373,10 +386,12 @@ LISSOM_INLINE void begin_forward(
 
 // δΔ, δv and δa of a stage by (1), and after the last stage the end of the step by (3).
 LISSOM_INLINE void end_forward(
-    int nv, int n, int stages, int groups, int rates, int base, int own, int k, int s, array<double> weights,
-    array<int> group, array<double> T, array<double> E, array<double> W, array<double> state, array<double> work,
-    array<double> unknown, array<double> result
+    const StageSizes& systems, const PoseMaps& poses, const Carried& carried, int base, int own, int k, int s
 ) {
+    const int nv = systems.nv, n = systems.n, stages = systems.stages, groups = systems.groups, rates = systems.rates;
+    const array<int> &group = poses.group;
+    const array<double> &weights = systems.weights, &T = poses.T, &E = poses.E, &W = poses.W, &state = carried.state,
+        &work = carried.work, &unknown = carried.unknown, &result = carried.result;
     const stage_weights weight = weights_of(weights, stages, s);
     const int r = base + k * stages + s;
     double* start = row(state, own);
@@ -441,9 +456,11 @@ LISSOM_INLINE anchor_slopes slopes_of(const array<double>& slopes, int pair, int
 
 // Add the forces of changed anchors to f of stage s of step k.
 LISSOM_INLINE void pull_forward(
-    int nv, int n, int stages, int base, int own, int k, int s, array<int> begin, array<int> pair, array<double> slopes,
-    array<double> anchor_change, array<double> forcing
+    const StageSizes& systems, const AnchorPairs& pairs, const Carried& carried, int base, int own, int k, int s
 ) {
+    const int nv = systems.nv, n = systems.n, stages = systems.stages;
+    const array<int> &begin = pairs.begin, &pair = pairs.pair;
+    const array<double> &slopes = pairs.slopes, &anchor_change = carried.anchor_change, &forcing = carried.given;
     const int r = base + k * stages + s;
     double* right = row(forcing, own) + (k * stages + s) * n;
     for (int at = begin.data[r]; at < begin.data[r + 1]; ++at) {
@@ -459,9 +476,12 @@ LISSOM_INLINE void pull_forward(
 // Changes of anchors at the end of step k, added to the entries of `moves`. Changes of pairs without contact become
 // zero.
 LISSOM_INLINE void move_forward(
-    int nv, int numbers, int stages, int base, int own, int k, array<int> begin, array<int> pair, array<double> slopes,
-    array<double> state, array<double> anchor_change, array<double> moves
+    const StageSizes& systems, const AnchorPairs& pairs, const Carried& carried, int base, int own, int k
 ) {
+    const int nv = systems.nv, numbers = systems.anchors, stages = systems.stages;
+    const array<int> &begin = pairs.begin, &pair = pairs.pair;
+    const array<double> &slopes = pairs.slopes, &state = carried.state, &anchor_change = carried.anchor_change,
+        &moves = carried.moves;
     const int first = begin.data[base], r = base + (k + 1) * stages - 1;
     const double* end = row(state, own);
     double* z = row(anchor_change, own);
@@ -488,9 +508,12 @@ LISSOM_INLINE void move_forward(
 // Propagate derivatives by the anchors at the end of step k to the state there and to the anchors before. `moves`
 // receives them by rows.
 LISSOM_INLINE void move_backward(
-    int nv, int numbers, int stages, int base, int own, int k, array<int> begin, array<int> pair, array<double> slopes,
-    array<double> state, array<double> anchor_change, array<double> moves
+    const StageSizes& systems, const AnchorPairs& pairs, const Carried& carried, int base, int own, int k
 ) {
+    const int nv = systems.nv, numbers = systems.anchors, stages = systems.stages;
+    const array<int> &begin = pairs.begin, &pair = pairs.pair;
+    const array<double> &slopes = pairs.slopes, &state = carried.state, &anchor_change = carried.anchor_change,
+        &moves = carried.moves;
     const int first = begin.data[base], r = base + (k + 1) * stages - 1;
     double* end = row(state, own);
     double* z = row(anchor_change, own);
@@ -517,9 +540,11 @@ LISSOM_INLINE void move_backward(
 
 // Add the part of μ of stage s of step k to the derivatives by the anchors of the contact pairs there.
 LISSOM_INLINE void pull_backward(
-    int nv, int n, int stages, int base, int own, int k, int s, array<int> begin, array<int> pair, array<double> slopes,
-    array<double> anchor_change, array<double> mu
+    const StageSizes& systems, const AnchorPairs& pairs, const Carried& carried, int base, int own, int k, int s
 ) {
+    const int nv = systems.nv, n = systems.n, stages = systems.stages;
+    const array<int> &begin = pairs.begin, &pair = pairs.pair;
+    const array<double> &slopes = pairs.slopes, &anchor_change = carried.anchor_change, &mu = carried.result;
     const int r = base + k * stages + s;
     const double* y = row(mu, own) + (k * stages + s) * n;
     for (int at = begin.data[r]; at < begin.data[r + 1]; ++at) {

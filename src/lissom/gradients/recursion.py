@@ -50,7 +50,7 @@ from lissom.errors import ConvergenceError
 from lissom.launch.compiling import load
 from lissom.launch.cores import build_lock, cores, run_on_pool
 from lissom.lie.native import native_functions
-from lissom.lie.types import kernel_options
+from lissom.lie.types import by_reference, kernel_options
 from lissom.lie.warp_private import direct_call
 from lissom.passes.linear_algebra import lu_factor, lu_solve_at, lu_solve_transposed
 
@@ -66,21 +66,109 @@ _LEAST_PER_THREAD = 16
 native = native_functions("gradients/recursion.h")
 
 
+@wp.struct
+class StageSizesStruct:
+    """Sizes of the systems and weights of the scheme. All are inputs.
+
+    n, nv: unknowns and coordinates. wide, width: n and nv with padding. steps: of each motion. stages: of a step.
+    groups: number of stored poses. rates: 1 if these integrate rates, otherwise 0. window: steps of a window. anchors:
+    count of numbers of all anchors. weights: of Δ, w and â, a row for each stage. scale: natural sizes of coordinates.
+    """
+
+    n: wp.int32
+    nv: wp.int32
+    wide: wp.int32
+    width: wp.int32
+    steps: wp.int32
+    stages: wp.int32
+    groups: wp.int32
+    rates: wp.int32
+    window: wp.int32
+    anchors: wp.int32
+    weights: Rows
+    scale: wp.array(dtype=wp.float64)
+
+
+@wp.struct
+class PoseMapsStruct:
+    """Stored poses. All are inputs.
+
+    group: first coordinate and number of coordinates of each pose. T, E, W: 6x6 matrices of (2) and (3) of all poses,
+    a row for each stage of all steps.
+    """
+
+    group: Integers
+    T: Rows
+    E: Rows
+    W: Rows
+
+
+@wp.struct
+class StageMatricesStruct:
+    """Matrices of a window, a row for each stage of its steps.
+
+    Inputs: K, D, M, A, A_q and slot as in `Matrices`; rows of A_q that depend on others become zero. Outputs: matrix: S
+    with scaled rows, padded; FACTOR overwrites it by its factors. units: scales of the rows. status: 0, or another
+    number if S is singular. L, pivots: lower factors and pivots of S, unused by MAKE, as is status.
+    """
+
+    K: Rows
+    D: Rows
+    M: Rows
+    A: Rows
+    A_q: Rows
+    slot: Integers
+    matrix: Rows
+    units: Rows
+    L: Rows
+    pivots: Integers
+    status: Integers
+
+
+@wp.struct
+class AnchorPairsStruct:
+    """Contact pairs that stick, in rows as the module describes them. All are inputs."""
+
+    begin: Numbers
+    pair: Numbers
+    slopes: Rows
+
+
+@wp.struct
+class CarriedStruct:
+    """Changes or derivatives carried over the steps, a row for each direction of each motion. MAKE and FACTOR use none.
+
+    Inputs: directions: of each motion. given: backwards the seeds by q, v, a and λ at the ends of steps, forwards f of
+    (2), to which anchors add. Inputs and outputs: state: at one end of the steps, replaced by that at the other end.
+    anchor_change, moves: as in `AnchorChanges`. Output: result: backwards μ, forwards δq, δv, δa, δâ and δλ at the
+    ends of steps. Scratch: work: of one step. unknown: of one stage, forwards alone.
+    """
+
+    directions: wp.int32
+    given: Rows
+    state: Rows
+    anchor_change: Rows
+    moves: Rows
+    result: Rows
+    work: Rows
+    unknown: Rows
+
+
+StageSizes = by_reference(StageSizesStruct)
+PoseMaps = by_reference(PoseMapsStruct)
+StageMatrices = by_reference(StageMatricesStruct)
+AnchorPairs = by_reference(AnchorPairsStruct)
+Carried = by_reference(CarriedStruct)
+
+
 @wp.func_native(native("stage_matrix"))
-def stage_matrix(
-    nv: int, n: int, width: int, wide: int, stages: int, groups: int, rates: int, r: int, here: int, s: int,
-    weights: Rows, group: Integers, T: Rows, W: Rows, K: Rows, D: Rows, M: Rows, A: Rows, A_q: Rows, slot: Integers,
-    scale: wp.array(dtype=wp.float64), matrix: Rows, units: Rows,
-):  # fmt: skip
+def stage_matrix(systems: StageSizes, poses: PoseMaps, matrices: StageMatrices, r: int, here: int, s: int):
     """S of row `here` of a window, with the pose maps of row r of all steps. Dependent rows of A_q become zero."""
     ...
 
 
 @wp.func_native(native("begin_backward"))
-def begin_backward(
-    nv: int, n: int, stages: int, groups: int, rates: int, base: int, own: int, k: int, s: int, weights: Rows,
-    group: Integers, T: Rows, E: Rows, W: Rows, seeds: Rows, state: Rows, work: Rows, mu: Rows,
-):  # fmt: skip
+def begin_backward(systems: StageSizes, poses: PoseMaps, carried: Carried, base: int, own: int, k: int, s: int):
     """Right side of Sᵀ μ = g in stage s of step k: derivatives by the end of the step, with `seeds`, and by the use of
     this stage in later ones."""
     ...
@@ -88,9 +176,8 @@ def begin_backward(
 
 @wp.func_native(native("end_backward"))
 def end_backward(
-    nv: int, n: int, width: int, stages: int, groups: int, rates: int, base: int, here: int, own: int, k: int, s: int,
-    weights: Rows, group: Integers, T: Rows, E: Rows, W: Rows, K: Rows, A_q: Rows, D: Rows, M: Rows, units: Rows,
-    state: Rows, work: Rows, mu: Rows,
+    systems: StageSizes, poses: PoseMaps, matrices: StageMatrices, carried: Carried,
+    base: int, here: int, own: int, k: int, s: int,
 ):  # fmt: skip
     """Scale μ, and add −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the derivatives by the start of the step and by earlier stages."""
     ...
@@ -98,125 +185,89 @@ def end_backward(
 
 @wp.func_native(native("begin_forward"))
 def begin_forward(
-    nv: int, n: int, width: int, stages: int, groups: int, rates: int, base: int, here: int, own: int, k: int, s: int,
-    weights: Rows, group: Integers, T: Rows, E: Rows, W: Rows, K: Rows, A_q: Rows, D: Rows, M: Rows, units: Rows,
-    forcing: Rows, state: Rows, work: Rows, unknown: Rows,
+    systems: StageSizes, poses: PoseMaps, matrices: StageMatrices, carried: Carried,
+    base: int, here: int, own: int, k: int, s: int,
 ):  # fmt: skip
     """Right side of (2) in stage s of step k."""
     ...
 
 
 @wp.func_native(native("end_forward"))
-def end_forward(
-    nv: int, n: int, stages: int, groups: int, rates: int, base: int, own: int, k: int, s: int, weights: Rows,
-    group: Integers, T: Rows, E: Rows, W: Rows, state: Rows, work: Rows, unknown: Rows, result: Rows,
-):  # fmt: skip
+def end_forward(systems: StageSizes, poses: PoseMaps, carried: Carried, base: int, own: int, k: int, s: int):
     """δΔ, δv and δa of a stage by (1), and after the last stage the end of the step by (3)."""
     ...
 
 
 @wp.func_native(native("pull_forward"))
-def pull_forward(
-    nv: int, n: int, stages: int, base: int, own: int, k: int, s: int, begin: Numbers, pair: Numbers, slopes: Rows,
-    anchor_change: Rows, forcing: Rows,
-):  # fmt: skip
+def pull_forward(systems: StageSizes, pairs: AnchorPairs, carried: Carried, base: int, own: int, k: int, s: int):
     """Add the forces of changed anchors to f of stage s of step k."""
     ...
 
 
 @wp.func_native(native("move_forward"))
-def move_forward(
-    nv: int, numbers: int, stages: int, base: int, own: int, k: int, begin: Numbers, pair: Numbers, slopes: Rows,
-    state: Rows, anchor_change: Rows, moves: Rows,
-):  # fmt: skip
+def move_forward(systems: StageSizes, pairs: AnchorPairs, carried: Carried, base: int, own: int, k: int):
     """Changes of anchors at the end of step k, added to the entries of `moves` in the rows there. Changes of pairs
     without contact become zero."""
     ...
 
 
 @wp.func_native(native("move_backward"))
-def move_backward(
-    nv: int, numbers: int, stages: int, base: int, own: int, k: int, begin: Numbers, pair: Numbers, slopes: Rows,
-    state: Rows, anchor_change: Rows, moves: Rows,
-):  # fmt: skip
+def move_backward(systems: StageSizes, pairs: AnchorPairs, carried: Carried, base: int, own: int, k: int):
     """Propagate derivatives by the anchors at the end of step k to the state there and to the anchors before. `moves`
     receives them by rows."""
     ...
 
 
 @wp.func_native(native("pull_backward"))
-def pull_backward(
-    nv: int, n: int, stages: int, base: int, own: int, k: int, s: int, begin: Numbers, pair: Numbers, slopes: Rows,
-    anchor_change: Rows, mu: Rows,
-):  # fmt: skip
+def pull_backward(systems: StageSizes, pairs: AnchorPairs, carried: Carried, base: int, own: int, k: int, s: int):
     """Add the part of μ of stage s of step k to the derivatives by the anchors of the contact pairs there."""
     ...
 
 
 @wp.kernel
 def recursion_kernel(
-    task: int, sizes: wp.array(dtype=wp.int32), window: wp.array(dtype=wp.int32), weights: Rows, group: Integers,
-    T: Rows, E: Rows, W: Rows, scale: wp.array(dtype=wp.float64), K: Rows, D: Rows, M: Rows, A: Rows, A_q: Rows,
-    slot: Integers, begin: Numbers, pair: Numbers, slopes: Rows, matrix: Rows, L: Rows, pivots: Integers, units: Rows,
-    status: Integers, given: Rows, state: Rows, work: Rows, unknown: Rows, result: Rows, anchor_change: Rows,
-    moves: Rows, first: int,
+    task: int, first: int, window: wp.array(dtype=wp.int32), systems: StageSizesStruct, poses: PoseMapsStruct,
+    matrices: StageMatricesStruct, pairs: AnchorPairsStruct, carried: CarriedStruct,
 ):  # fmt: skip
-    # sizes: unknowns, coordinates, both padded, steps, stages, stored poses, whether these integrate rates, steps of a
-    # window, numbers of all anchors, directions. window: its first step, then the first and the last step of the task
+    # window: its first step, then the first and the last step of the task
     i = first + wp.tid()
-    n = sizes[0]
-    nv = sizes[1]
-    wide = sizes[2]
-    width = sizes[3]
-    steps = sizes[4]
-    stages = sizes[5]
-    groups = sizes[6]
-    rates = sizes[7]
-    many = sizes[8]
-    anchors = sizes[9]
+    n = systems.n
+    wide = systems.wide
+    stages = systems.stages
+    many = systems.window
     if task < BACKWARD:
-        at = i / (many * stages) * steps * stages + window[0] * stages + i % (many * stages)
-        stage_matrix(nv, n, width, wide, stages, groups, rates, at, i, i % stages, weights, group, T, W, K, D, M, A,
-                     A_q, slot, scale, matrix, units)  # fmt: skip
+        at = i / (many * stages) * systems.steps * stages + window[0] * stages + i % (many * stages)
+        stage_matrix(systems, poses, matrices, at, i, i % stages)
     if task == FACTOR:
-        status[i, 0] = lu_factor(n, wide, i, matrix, L, pivots)
-    base = i / sizes[10] * steps * stages
-    here = i / sizes[10] * many * stages
+        matrices.status[i, 0] = lu_factor(n, wide, i, matrices.matrix, matrices.L, matrices.pivots)
+    motion = i / carried.directions
+    base = motion * systems.steps * stages
+    here = motion * many * stages
     if task == BACKWARD:
         for back in range((window[2] - window[1]) * stages):
             at = window[2] * stages - 1 - back
             k = at / stages
             s = at % stages
             r = here + at - window[0] * stages
-            if anchors > 0 and s == stages - 1:
-                move_backward(nv, anchors, stages, base, i, k, begin, pair, slopes, state, anchor_change, moves)
-            begin_backward(
-                nv, n, stages, groups, rates, base, i, k, s, weights, group, T, E, W, given, state, work, result
-            )
-            lu_solve_transposed(n, wide, r, matrix, L, pivots, i, at * n, result)
-            end_backward(
-                nv, n, width, stages, groups, rates, base, r, i, k, s, weights, group, T, E, W, K, A_q, D, M, units,
-                state, work, result,
-            )  # fmt: skip
-            if anchors > 0:
-                pull_backward(nv, n, stages, base, i, k, s, begin, pair, slopes, anchor_change, result)
+            if systems.anchors > 0 and s == stages - 1:
+                move_backward(systems, pairs, carried, base, i, k)
+            begin_backward(systems, poses, carried, base, i, k, s)
+            lu_solve_transposed(n, wide, r, matrices.matrix, matrices.L, matrices.pivots, i, at * n, carried.result)
+            end_backward(systems, poses, matrices, carried, base, r, i, k, s)
+            if systems.anchors > 0:
+                pull_backward(systems, pairs, carried, base, i, k, s)
     if task == FORWARD:
         for at in range(window[1] * stages, window[2] * stages):
             k = at / stages
             s = at % stages
             r = here + at - window[0] * stages
-            if anchors > 0:
-                pull_forward(nv, n, stages, base, i, k, s, begin, pair, slopes, anchor_change, given)
-            begin_forward(
-                nv, n, width, stages, groups, rates, base, r, i, k, s, weights, group, T, E, W, K, A_q, D, M, units,
-                given, state, work, unknown,
-            )  # fmt: skip
-            lu_solve_at(n, wide, r, matrix, L, pivots, i, unknown)
-            end_forward(
-                nv, n, stages, groups, rates, base, i, k, s, weights, group, T, E, W, state, work, unknown, result
-            )
-            if anchors > 0 and s == stages - 1:
-                move_forward(nv, anchors, stages, base, i, k, begin, pair, slopes, state, anchor_change, moves)
+            if systems.anchors > 0:
+                pull_forward(systems, pairs, carried, base, i, k, s)
+            begin_forward(systems, poses, matrices, carried, base, r, i, k, s)
+            lu_solve_at(n, wide, r, matrices.matrix, matrices.L, matrices.pivots, i, carried.unknown)
+            end_forward(systems, poses, carried, base, i, k, s)
+            if systems.anchors > 0 and s == stages - 1:
+                move_forward(systems, pairs, carried, base, i, k)
 
 
 @final
@@ -234,6 +285,25 @@ class Matrices:
     A: Any
     A_q: Any
     slot: Any
+
+
+@final
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of the systems of several steps.
+
+    Fields:
+        count: number of motions. steps: of each motion. window: steps of a window. nv: coordinates. unknowns:
+        coordinates and rows of loops. width, wide: nv and unknowns with padding.
+    """
+
+    count: int
+    steps: int
+    window: int
+    nv: int
+    width: int
+    unknowns: int
+    wide: int
 
 
 @final
@@ -274,8 +344,7 @@ class StageSystems:
     Matrices are in memory for one window of steps at a time, so that they stay in the processor's cache.
 
     Args:
-        count: number of motions. steps: of each motion. window: steps of a window. nv: coordinates. unknowns:
-        coordinates and rows of loops. width, wide: nv and unknowns with padding.
+        sizes: of the systems and their window.
         weights: of Δ, w and â in each stage, (stages, 3 (4 + 3 (stages − 1))). rates: whether stored poses integrate
         rates. group: first coordinate and number of coordinates of each stored pose, (groups, 2). turns: T, E and W
         of the poses, (rows, 36 groups). scale: natural sizes of the coordinates, an array of Warp. t: times of all
@@ -284,28 +353,32 @@ class StageSystems:
     """
 
     def __init__(
-        self, count: int, steps: int, window: int, nv: int, width: int, unknowns: int, wide: int, weights: np.ndarray,
-        rates: bool, group: np.ndarray, turns: tuple[np.ndarray, np.ndarray, np.ndarray], scale: Any, t: np.ndarray,
-        given: Matrices, fill: Callable[[int], None], anchors: AnchorRows | None = None,
+        self, sizes: Sizes, weights: np.ndarray, rates: bool, group: np.ndarray,
+        turns: tuple[np.ndarray, np.ndarray, np.ndarray], scale: Any, t: np.ndarray, given: Matrices,
+        fill: Callable[[int], None], anchors: AnchorRows | None = None,
     ) -> None:  # fmt: skip
-        self.count, self.steps, self.window, self.stages = count, steps, window, len(weights)
-        self.nv, self.width, self.unknowns, self.wide = nv, width, unknowns, wide
+        self.count, self.steps, self.window, self.stages = sizes.count, sizes.steps, sizes.window, len(weights)
+        self.nv, self.width, self.unknowns, self.wide = sizes.nv, sizes.width, sizes.unknowns, sizes.wide
         self.weights, self.rates, self.group, self.turns, self.t = weights, rates, group, turns, t
         self.given, self.fill, self.anchors = given, fill, anchors
-        rows = count * window * self.stages
-        self.matrix = np.zeros((rows, unknowns * wide))
-        self.units = np.zeros((rows, unknowns))
-        sizes = unknowns, nv, wide, width, steps, self.stages, len(group), int(rates), window
+        rows = self.count * self.window * self.stages
+        self.matrix = np.zeros((rows, self.unknowns * self.wide))
+        self.units = np.zeros((rows, self.unknowns))
         own = anchors or AnchorRows(0, *(np.zeros(1, dtype=np.int32) for _ in range(2)), np.zeros((1, 1)))
-        self._sizes = np.array([*sizes, own.numbers, 1], dtype=np.int32)
         self._at = np.zeros(3, dtype=np.int32)
-        self._before = [
-            *_arrays(self._sizes, self._at, weights, group, *turns), scale,
-            *(given.K, given.D, given.M, given.A, given.A_q, given.slot),
-            *_arrays(own.begin, own.pair, own.slopes, self.matrix),
-        ]  # fmt: skip
-        self._units = _arrays(self.units)
-        self._none = *_arrays(np.zeros((1, 1))), *_arrays(np.zeros((1, 1), dtype=np.int32))
+        systems, poses, pairs = StageSizesStruct(), PoseMapsStruct(), AnchorPairsStruct()
+        systems.n, systems.nv, systems.wide, systems.width = self.unknowns, self.nv, self.wide, self.width
+        systems.steps, systems.stages, systems.window = self.steps, self.stages, self.window
+        systems.groups, systems.rates, systems.anchors = len(group), int(rates), own.numbers
+        window, systems.weights = _arrays(self._at, weights)
+        systems.scale = scale
+        poses.group, poses.T, poses.E, poses.W = _arrays(group, *turns)
+        pairs.begin, pairs.pair, pairs.slopes = _arrays(own.begin, own.pair, own.slopes)
+        self._matrices = StageMatricesStruct()
+        for name, array in vars(given).items():
+            setattr(self._matrices, name, array)
+        self._matrices.matrix, self._matrices.units = _arrays(self.matrix, self.units)
+        self._before = window, systems, poses, self._matrices, pairs
 
     def anchor_changes(self, z: np.ndarray) -> AnchorChanges | None:
         """Changes of the anchors of sticking contacts at the start of the steps, with room for their moves; None if no
@@ -323,8 +396,9 @@ class StageSystems:
 
     def matrices(self) -> Iterator[slice]:
         """The steps of each window in turn. `matrix` holds the matrices S of the present one, not factored."""
-        none, other = self._none
-        make = self._launch(MAKE, len(self.matrix), [none, other, *self._units, other, *[none] * 7])
+        none = CarriedStruct()
+        none.directions = 1  # a divisor in the kernel
+        make = self._launch(MAKE, len(self.matrix), none)
         for first, _, stop in self.windows:
             self._at[0] = first
             self.fill(first)
@@ -371,13 +445,15 @@ class StageSystems:
         rows, m = len(self.matrix), state.shape[1]
         work = np.zeros((self.count * m, (4 + 3 * self.stages) * self.nv + 3 * self.width))
         L, status = np.zeros(self.matrix.shape), np.zeros((rows, 1), dtype=np.int32)
-        made = L, np.zeros((rows, self.unknowns), dtype=np.int32)
+        made, carried = self._matrices, CarriedStruct()
+        made.L, made.pivots, made.status = _arrays(L, np.zeros((rows, self.unknowns), dtype=np.int32), status)
         flat = given.reshape(self.count * m, -1), state.reshape(self.count * m, -1)
-        z, moves = (np.zeros((1, 1)),) * 2 if anchor_change is None else (anchor_change.z, anchor_change.moves)
+        carried.directions = m
+        carried.given, carried.state, carried.work = _arrays(*flat, work)
+        carried.unknown, carried.result = _arrays(unknown, result)
         if anchor_change is not None:
-            z, moves = z.reshape(self.count * m, -1), moves.reshape(self.count * m, -1)
-        carried = [*_arrays(*made), *self._units, *_arrays(status, *flat, work, unknown, result, z, moves)]
-        self._sizes[-1] = m
+            moving = anchor_change.z, anchor_change.moves
+            carried.anchor_change, carried.moves = _arrays(*(x.reshape(self.count * m, -1) for x in moving))
         factor, carry = self._launch(FACTOR, rows, carried), self._launch(task, self.count * m, carried)
         for window in reversed(self.windows) if task == BACKWARD else self.windows:
             self._at[:] = window
@@ -391,14 +467,14 @@ class StageSystems:
                 raise ConvergenceError(f"rollout at t={t:g} s: {rule}")
             carry()
 
-    def _launch(self, task: int, count: int, more: list[Any]) -> Callable[[], None]:
+    def _launch(self, task: int, count: int, carried: Any) -> Callable[[], None]:
         """A function that runs the kernel for `count` instances, split over the cores."""
         with build_lock():
             load([recursion_kernel.module], "cpu")
         parts = max(1, min(cores(), count // (1 if task in (BACKWARD, FORWARD) else _LEAST_PER_THREAD)))
         calls = []
         for first, stop in pairwise(np.linspace(0, count, parts + 1).astype(int).tolist()):
-            inputs = [task, *self._before, *more, first]
+            inputs = [task, first, *self._before, carried]
             with build_lock():
                 command = wp.launch(recursion_kernel, stop - first, inputs=inputs, device="cpu", record_cmd=True)
                 calls.append(direct_call(command))

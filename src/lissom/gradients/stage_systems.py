@@ -27,7 +27,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
 )
 from lissom.dynamics.loads import python_responses
 from lissom.gradients.anchors import anchor_rows
-from lissom.gradients.recursion import Matrices, StageSystems
+from lissom.gradients.recursion import Matrices, Sizes, StageSystems
 from lissom.launch.workspace import Workspace, row_slices
 from lissom.lie.arrays import se3_Ad, se3_ad, se3_exp, se3_tangent, se3_tangent_dot
 from lissom.model.model import Model
@@ -128,9 +128,9 @@ def stage_systems(model: Model, stepping: FixedSteps, path: Path) -> tuple[Stage
     window = _window(model, n * len(weights), steps, unknowns * padded)
     work, given = _derivative_arrays(model, n * window * len(weights), states.anchors)
     fill = partial(_fill_window, model, stepping.law, work, given, states, n, window * len(weights), len(weights))
-    sizes, own = (n, steps, window, nv, width, unknowns, padded), states.anchors
+    sizes, own = Sizes(n, steps, window, nv, width, unknowns, padded), states.anchors
     anchors = anchor_rows(model, own, states.q, states.v) if own is not None and own.size else None
-    systems = StageSystems(*sizes, weights, turns, group, maps, scale_array(model), states.t, given, fill, anchors)
+    systems = StageSystems(sizes, weights, turns, group, maps, scale_array(model), states.t, given, fill, anchors)
     return systems, states
 
 
