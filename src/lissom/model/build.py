@@ -20,9 +20,9 @@ from lissom.model.surroundings import Contacts, FluidNodes, Springs, Surrounding
 from lissom.model.tree import TreeBuilder, place_joint
 from lissom.robot import checks
 from lissom.robot.actuators import PathPoint
+from lissom.robot.constraints import Loop
 from lissom.robot.functions import stacked_polynomials
 from lissom.robot.joints import range_of, stop_numbers, with_native_springs
-from lissom.robot.loops import Loop
 from lissom.robot.robot import Link, Robot
 
 _FAR = 1e300  # in place of infinite limits
