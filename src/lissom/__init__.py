@@ -169,10 +169,9 @@ _PUBLIC = {
     "gradients.feedback": ("FeedbackGradient", "feedback_gradient", "feedback_rollout"),
     "gradients.propagation": ("Gradient", "Sensitivity"),
     "control.actuation_coordinates": ("actuation_coordinates", "partial_feedback_linearization", "pd_compensation"),
-    "control.model_predictive": ("ModelPredictiveControl", "MotionPlan"),
+    "control.model_predictive": ("ModelPredictiveControl", "MotionPlan", "TrackingCost"),
     "control.regulator": ("Regulator", "lqr"),
     "control.static_reference": ("StaticReference", "static_reference"),
-    "control.tracking_cost": ("TrackingCost",),
     "inverse.fit": ("Fit", "fit"),
     "inverse.kalman_filter": (
         "Estimate",

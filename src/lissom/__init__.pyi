@@ -40,11 +40,11 @@ from lissom.control.actuation_coordinates import partial_feedback_linearization 
 from lissom.control.actuation_coordinates import pd_compensation as pd_compensation
 from lissom.control.model_predictive import ModelPredictiveControl as ModelPredictiveControl
 from lissom.control.model_predictive import MotionPlan as MotionPlan
+from lissom.control.model_predictive import TrackingCost as TrackingCost
 from lissom.control.regulator import Regulator as Regulator
 from lissom.control.regulator import lqr as lqr
 from lissom.control.static_reference import StaticReference as StaticReference
 from lissom.control.static_reference import static_reference as static_reference
-from lissom.control.tracking_cost import TrackingCost as TrackingCost
 from lissom.dynamics.accuracy import Accuracy as Accuracy
 from lissom.dynamics.accuracy import accuracy as accuracy
 from lissom.dynamics.actuation import actuation_matrix as actuation_matrix

@@ -423,7 +423,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the slope of a cost turns the tangent of the wrong way",
-        "control/tracking_cost.py",
+        "control/model_predictive.py",
         "self.state_root[:nv].T @ np.swapaxes(T, -1, -2)",
         "self.state_root[:nv].T @ T",
         ("tests/bridges/test_shooting_nodes.py", "-k", "derivatives"),

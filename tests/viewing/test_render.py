@@ -13,8 +13,7 @@ from PIL import Image
 import lissom as ls
 from lissom.viewing import canvas
 from lissom.viewing.camera import plane_axes, plane_of
-from lissom.viewing.canvas import FINER
-from lissom.viewing.labels import nice_number
+from lissom.viewing.canvas import FINER, nice_number
 
 REFERENCES = Path(__file__).parent / "references"
 SIZE = (200, 150)

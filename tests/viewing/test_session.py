@@ -7,10 +7,10 @@ import pytest
 
 import lissom as ls
 from lissom.viewing import session as sessions
+from lissom.viewing.canvas import nice_number
 from lissom.viewing.colors import COLOR_LEVELS, ColorScale, facets_by_level, state_values
 from lissom.viewing.controls import configuration_of, coordinate_sliders, values_of
 from lissom.viewing.geometry import robot_geometry
-from lissom.viewing.labels import nice_number
 from lissom.viewing.session import Session
 from lissom.viewing.stage import outer_forces, outer_moments, second_heads
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.bridges.shooting_nodes import Node, shooting_node, shooting_start
-from lissom.control.tracking_cost import TrackingCost
+from lissom.control.model_predictive import TrackingCost
 from lissom.dynamics.configuration import quaternion_joints
 from lissom.errors import ModelError, renamed
 from lissom.model.model import Model

@@ -13,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.control.tracking_cost import References, TrackingCost
+from lissom.control.model_predictive import References, TrackingCost
 from lissom.dynamics.actuation import pushing_without_warning
 from lissom.dynamics.configuration import checked_configuration, unit_quaternions
 from lissom.errors import ConvergenceError, ModelError, ShapeError
@@ -73,7 +73,7 @@ class Node:
         return step.A, step.B
 
     def residual(self, x: np.ndarray, u: np.ndarray | None) -> np.ndarray:
-        """r of (3) in tracking_cost; the entries of the inputs come last."""
+        """r of (8) in model_predictive; the entries of the inputs come last."""
         q, v = self.state(x)
         root, effort = np.sqrt(self.worth(u)), np.zeros(self.model.nu) if u is None else self.cost.of_inputs(u)
         try:

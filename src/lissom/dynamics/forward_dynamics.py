@@ -40,7 +40,6 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.actuation import custom_actuation, input_response, input_rows, warn_of_pushing
-from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.terms import Acting
@@ -562,6 +561,8 @@ def forward_dynamics_derivatives(
     the loops are closed.
     Source: Mathew 2025 eqs. (7), (9), (50), (51).
     """
+    from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
+
     a = forward_dynamics(model, q, v, u, t)
     if model.n_rows:
         return _with_loops(model, q, v, u, a, t)
@@ -587,6 +588,8 @@ def _with_loops(
     model: Model, q: Any, v: Any, u: Any, a: np.ndarray, t: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """As `forward_dynamics_derivatives`, for a robot with loops; a are the accelerations (..., nv)."""
+    from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
+
     rows = {"q": stack("q", q, model.nq), "v": stack("v", v, model.nv), "u": input_rows(model, u), "a": a}
     lead, n = leading(**rows), batch_of(a.shape[:-1])
     each = {name: flat(x, lead) for name, x in rows.items()}
@@ -618,6 +621,8 @@ def constrained_response(
     more: np.ndarray | None = None,
 ) -> np.ndarray:
     """−∂a/∂(q, v) by (4), shape (nv, 2 nv); behind these, −∂a by further derivatives `more` (nv, m) of the residual."""
+    from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
+
     dq, dv, M, w = residual_derivatives(model, q, v, a, u, t, 1.0, force)
     loops = tuple(row_results(model, w, name) for name in _ROWS)
     more = np.zeros((model.nv, 0)) if more is None else more

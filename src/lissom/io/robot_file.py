@@ -28,10 +28,10 @@ from lissom.robot.actuators import (
 )
 from lissom.robot.bodies import RigidBody
 from lissom.robot.checks import require
+from lissom.robot.constraints import Loop
 from lissom.robot.contacts import Contact
 from lissom.robot.fluid import Fluid
 from lissom.robot.functions import Expression, Tabulated, is_compiled
-from lissom.robot.loops import Loop
 from lissom.robot.materials import Material
 from lissom.robot.meshes import Mesh, MeshBalls
 from lissom.robot.robot import PARTS, Link, Robot

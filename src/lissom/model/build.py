@@ -19,9 +19,9 @@ from lissom.model.plausibility import warn_of_units
 from lissom.model.surroundings import Contacts, FluidNodes, Springs, SurroundingsBuilder, UserForces, spring_tables
 from lissom.model.tree import TreeBuilder, place_joint
 from lissom.robot import checks
+from lissom.robot.constraints import Loop
 from lissom.robot.functions import stacked_polynomials
 from lissom.robot.joints import range_of, stop_numbers, with_native_springs
-from lissom.robot.loops import Loop
 from lissom.robot.robot import PARTS, Link, Robot, placed_kinds, places_of_part
 
 _FAR = 1e300  # in place of infinite limits

@@ -272,7 +272,7 @@ class Prescribed:
 @final
 @dataclass(frozen=True, eq=False)
 class Loops:
-    """Loops with the constants of robot.loops.Closure, then the constrained directions of all loops, row by row."""
+    """Loops with the constants of robot.constraints.Closure, then the constrained directions of all loops by row."""
 
     names: tuple[str, ...]
     node: IntRows  # the two nodes, a then b; -1 is the world

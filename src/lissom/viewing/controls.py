@@ -18,8 +18,8 @@ from lissom.model.model import Model
 from lissom.robot.bases import STRAINS
 from lissom.robot.bodies import Rod
 from lissom.statics.residual import tangent_stiffness
+from lissom.viewing.canvas import nice_number
 from lissom.viewing.geometry import robot_geometry
-from lissom.viewing.labels import nice_number
 from lissom.viewing.plots import inputs_by_unit
 
 _MOST_STRAIN = 0.3  # largest elongation and shear of a slider

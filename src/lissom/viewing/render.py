@@ -26,6 +26,7 @@ from lissom.viewing.canvas import (
     Background,
     Canvas,
     Composition,
+    Labels,
     Layer,
     Painted,
     background_planes,
@@ -36,7 +37,6 @@ from lissom.viewing.canvas import (
 )
 from lissom.viewing.colors import PALETTE, QUANTITIES, SHAPE_QUANTITIES, ramp, rgb, shape_values
 from lissom.viewing.geometry import Geometry, Mesh, contact_geometry, robot_geometry
-from lissom.viewing.labels import Labels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

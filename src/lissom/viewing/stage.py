@@ -13,10 +13,10 @@ import numpy as np
 from lissom.dynamics.contacts import contact_forces
 from lissom.dynamics.kinematics import forward_kinematics
 from lissom.model.model import Model
+from lissom.viewing.canvas import nice_number
 from lissom.viewing.colors import COLOR_LEVELS, PALETTE, ColorScale, facets_by_level, rgb_bytes, state_values
 from lissom.viewing.controls import MouseSpring, robot_size
 from lissom.viewing.geometry import Geometry, Mesh, contact_geometry, robot_geometry
-from lissom.viewing.labels import nice_number
 
 COLORS = {"rod": (226, 158, 104), "deformable": (222, 138, 120), "rigid": (150, 155, 166), "shape": (112, 140, 173)}
 COLORS["plane"] = (196, 205, 216)
