@@ -74,12 +74,12 @@ def _new(arguments: argparse.Namespace) -> int:
     path = arguments.robot
     if path.exists() and not arguments.force:
         raise ModelError(f"{path}: exists already; give another file, or overwrite it with --force")
-    answers = {question.name: question.read(question.default) for question in _QUESTIONS}
+    choices = {question.name: question.read(question.default) for question in _QUESTIONS}
     if not arguments.defaults:
         print("A soft rod with tendons, in SI units. An empty answer takes the value in brackets.")
-        answers = {question.name: _asked(question) for question in _QUESTIONS}
+        choices = {question.name: _asked(question) for question in _QUESTIONS}
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, lambda file: file.write(robot_text(answers).encode("utf-8")))
+    write_whole(path, lambda file: file.write(robot_text(choices).encode("utf-8")))
     load_robot(path)
     print(f"wrote {path}; open it in an editor, then try")
     for words in ("check {}", "info {}", "simulate {} --duration 2 --out results"):
@@ -100,26 +100,26 @@ def _asked(question: _Question) -> Any:
             print(f"  {error}" if isinstance(error, argparse.ArgumentTypeError) else "  must be a number")
 
 
-def robot_text(answers: dict[str, Any]) -> str:
-    """The text of the robot file for given answers, with comments."""
-    tip = _TIP.format(**answers) if answers["mass"] else ""
-    drives = "".join(_tendon(k, answers) for k in range(answers["tendons"]))
-    drives += _MOTOR if answers["joint"] == "hinge" else ""
+def robot_text(choices: dict[str, Any]) -> str:
+    """The text of the robot file for given choices, with comments."""
+    tip = _TIP.format(**choices) if choices["mass"] else ""
+    drives = "".join(_tendon(k, choices) for k in range(choices["tendons"]))
+    drives += _MOTOR if choices["joint"] == "hinge" else ""
     actuators = f"\nactuators:  # what drives it; each has one input, in this order\n{drives}" if drives else ""
-    joint = f"{{type: {_JOINTS[answers['joint']]}{', axis: [0, 1, 0]' if answers['joint'] == 'hinge' else ''}}}"
-    return _FILE.format(**answers | {"joint": joint, "tip_link": tip, "actuators": actuators})
+    joint = f"{{type: {_JOINTS[choices['joint']]}{', axis: [0, 1, 0]' if choices['joint'] == 'hinge' else ''}}}"
+    return _FILE.format(**choices | {"joint": joint, "tip_link": tip, "actuators": actuators})
 
 
 def default_text() -> str:
-    """The text of the robot file for the default answers."""
+    """The text of the robot file for the default choices."""
     return robot_text({question.name: question.read(question.default) for question in _QUESTIONS})
 
 
-def _tendon(k: int, answers: dict[str, Any]) -> str:
+def _tendon(k: int, choices: dict[str, Any]) -> str:
     from math import cos, pi, sin
 
-    angle = 2 * pi * k / answers["tendons"]
-    ends = [[0.8 * answers[end] * part(angle) for end in ("base", "tip")] for part in (sin, cos)]
+    angle = 2 * pi * k / choices["tendons"]
+    ends = [[0.8 * choices[end] * part(angle) for end in ("base", "tip")] for part in (sin, cos)]
     y, z = (f"{near:.6g} + {far - near:.6g}*s".replace("+ -", "- ") for near, far in ends)
     return f'  - {{type: Tendon, name: t{k + 1}, link: rod, offset: {{expression: ["{y}", "{z}"]}}}}\n'
 

@@ -232,32 +232,32 @@ class Table:
         loops over groups."""
         _, group = np.unique(values[:, 0], return_inverse=True)
         count = int(np.bincount(group).max())
-        alone, together = (-(-size // LANES) for size in (len(values), int(group.max()) + 1))
+        alone, loops = (-(-size // LANES) for size in (len(values), int(group.max()) + 1))
         per_group, per_row = self.operations
-        if alone * (per_group + per_row) <= together * (per_group + count * per_row):
-            group, count, together = np.arange(len(values)), 1, alone
+        if alone * (per_group + per_row) <= loops * (per_group + count * per_row):
+            group, count, loops = np.arange(len(values)), 1, alone
         order = np.argsort(group, kind="stable")
         member = np.empty_like(group)
         member[order] = np.arange(len(values)) - np.searchsorted(group[order], group[order])
-        return group, member, count, together
+        return group, member, count, loops
 
     def filled(self, values: np.ndarray) -> np.ndarray:
         """The argument of the function for rows of entries (m, k): the number of loops over groups and of members,
         then columns of LANES groups and their members."""
-        group, member, count, together = self._grouped(values)
+        group, member, count, loops = self._grouped(values)
         blank = values[0].copy()
         blank[list(self.weights)] = 0.0
-        padded = np.tile(blank, (together * LANES, count, 1))
+        padded = np.tile(blank, (loops * LANES, count, 1))
         for g in range(int(group.max()) + 1):  # of one group, so that all have the same outer columns
             padded[g, :, 0] = values[group == g][0, 0]
         padded[group, member] = values
         flat = padded.reshape(-1, values.shape[1])
-        columns = self.columns(flat).T.reshape(-1, together, LANES, count).transpose(1, 3, 0, 2)
+        columns = self.columns(flat).T.reshape(-1, loops, LANES, count).transpose(1, 3, 0, 2)
         n = len(self.outer)
         parts = np.concatenate([
-            columns[:, 0, :n].reshape(together, -1), columns[:, :, n:].reshape(together, -1)
+            columns[:, 0, :n].reshape(loops, -1), columns[:, :, n:].reshape(loops, -1)
         ], axis=1)  # fmt: skip
-        return np.concatenate([[together, count, 0.0, 0.0], parts.ravel()])
+        return np.concatenate([[loops, count, 0.0, 0.0], parts.ravel()])
 
 
 class ByDirection(NamedTuple):

@@ -125,7 +125,7 @@ class Stage:
             surface.on_pull(react)
 
     def paint(self, quantity: str) -> None:
-        """Show one of QUANTITIES by colours, or none with "". The colour scale starts anew."""
+        """Show one of QUANTITIES by colours, or none with "". The colour scale starts again."""
         self.painted, self.scale = quantity, ColorScale(quantity) if quantity else None
 
     def hide(self, names: set[str]) -> None:
