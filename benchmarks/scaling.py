@@ -87,9 +87,11 @@ def step(model: ls.Model) -> float:
     for _ in range(5):
         before = stepper.matrices
         began = time.perf_counter()
-        rows, _, stepper.state = stepper._fused.run(stepper.state, stepper.state.t + np.cumsum(sizes))
+        for size in sizes:
+            stepper.dt = size
+            stepper.step()
         least = min(least, (time.perf_counter() - began) / len(sizes))
-        assert len(rows) == len(sizes) <= stepper.matrices - before
+        assert len(sizes) <= stepper.matrices - before
     return least * 1e6
 
 
@@ -97,7 +99,7 @@ def in_pinocchio(count: int, ours: ls.Model) -> tuple[float, float, str] | None:
     """Inverse and forward dynamics of the same links in Pinocchio [µs], whose results must be ours, and its version;
     None where none is there that holds so many."""
     python = sys.executable if count <= MOST_OF_NEW else os.environ.get("PINOCCHIO", "")
-    if count > MOST_OF_OLD or not Path(python).exists():
+    if count > MOST_OF_OLD or not Path(python).is_file():
         return None
     q, v, a = (0.1 * x for x in state(ours))
     with TemporaryDirectory() as folder:
