@@ -36,11 +36,11 @@ from lissom.bodies.volume_preserving import PrimitiveSource as PrimitiveSource
 from lissom.bodies.volume_preserving import PrimitiveStretch as PrimitiveStretch
 from lissom.bodies.volume_preserving import PrimitiveTwist as PrimitiveTwist
 from lissom.control.actuation_coordinates import actuation_coordinates as actuation_coordinates
-from lissom.control.actuation_coordinates import partial_feedback_linearization as partial_feedback_linearization
-from lissom.control.actuation_coordinates import pd_compensation as pd_compensation
+from lissom.control.feedback_linearization import partial_feedback_linearization as partial_feedback_linearization
 from lissom.control.model_predictive import ModelPredictiveControl as ModelPredictiveControl
 from lissom.control.model_predictive import MotionPlan as MotionPlan
 from lissom.control.model_predictive import TrackingCost as TrackingCost
+from lissom.control.pd_compensation import pd_compensation as pd_compensation
 from lissom.control.regulator import Regulator as Regulator
 from lissom.control.regulator import lqr as lqr
 from lissom.control.static_reference import StaticReference as StaticReference

@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from lissom.control.actuation_coordinates import gain
+from lissom.control.feedback_linearization import gain
 from lissom.dynamics.configuration import apply_tangent_operator, checked_configuration, difference, quaternion_joints
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
 from lissom.errors import ConvergenceError, ModelError, ShapeError, renamed

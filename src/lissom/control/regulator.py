@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from scipy.linalg import LinAlgError, block_diag, expm, null_space, solve_continuous_are, solve_discrete_are
 
-from lissom.control.actuation_coordinates import gain
+from lissom.control.feedback_linearization import gain
 from lissom.dynamics.actuation import input_force
 from lissom.dynamics.configuration import apply_tangent_operator, checked_configuration, difference
 from lissom.dynamics.constraints import constraint_jacobian

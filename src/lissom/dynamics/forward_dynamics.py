@@ -29,6 +29,10 @@ Source: Mathew 2025 eqs. (43)-(44), (46)-(51); R. Featherstone, Rigid Body Dynam
 J. K. Reid, ACM Trans. Math. Softw. 9, 1983, with the tree of the robot for that of the elimination.
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -97,13 +101,9 @@ from lissom.systems.newton_blocks import (
 )
 from lissom.systems.residual import residual_of
 
-# Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportOperatorIssue=false
-
-
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
 
 _LEAST_COORDINATES_CLOSED = 100  # for elimination of blocks; it is faster from 60 on, but less exact for stiff robots
 
@@ -531,9 +531,6 @@ def raise_if_massless(model: Model, w: Workspace) -> None:
     raise ModelError(f"link {model.links.names[k]!r}: its velocity coordinate {local} must move some mass of its own, "
                      "but the mass matrix is singular there; give the link or its children mass")  # fmt: skip
 
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 _ROWS = ("A", "A_q", "rate_q", "acceleration_q", "acceleration_v")
 

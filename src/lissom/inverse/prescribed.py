@@ -38,7 +38,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from scipy.linalg import null_space
 
-from lissom.control.actuation_coordinates import actuation_rates, coordinates_of_all, decoupled, require_coordinates
+from lissom.control.actuation_coordinates import actuation_rates, coordinates_of_all, require_coordinates
+from lissom.control.feedback_linearization import decoupled
 from lissom.dynamics.actuation import actuation_matrix, input_rows, tightening_inputs, warn_of_pushing
 from lissom.dynamics.assembly import closed_start, prescribed_configuration
 from lissom.dynamics.configuration import checked_configuration, integrate

@@ -37,6 +37,9 @@ from lissom.robot.fields import LINK_OR_WORLD, FunctionOfQ, FunctionOfS, JointNa
 from lissom.robot.functions import cubic_pieces, fitted_polynomial, is_compiled, polynomial_of
 from lissom.robot.joints import Joint, JointFixed, MotionKind, acting_fields, check_without_limits, stop_numbers
 
+if TYPE_CHECKING:
+    from scipy.interpolate import PPoly
+
 _SMALL = 1e-9
 
 
@@ -195,9 +198,6 @@ def _axial(turning: np.ndarray, slide: np.ndarray, where: str) -> Closure:
         rows = np.vstack([_wide(_complement(along), _complement(slide + along)), screw])
     return Closure(rows, np.zeros(len(rows), dtype=bool), 1, axis, slide, pitch, none)
 
-
-if TYPE_CHECKING:
-    from scipy.interpolate import PPoly
 
 _SPAN = 4.0 * np.pi  # functions of joints without stops are fitted from −_SPAN to _SPAN [rad, m]
 

@@ -28,6 +28,9 @@ from lissom.robot.materials import Material, check_surface
 from lissom.robot.shapes import Shape, ShapePlane, ShapeSphere
 from lissom.robot.surface_points import DEFAULT
 
+if TYPE_CHECKING:
+    from lissom.robot.robot import Robot
+
 GIVEN = {"exponent": 1.5, "slip_speed": 1e-3, "stick_damping": 1e-3}  # defaults of a contact with a stiffness
 _BOUNDS: dict[str, dict[str, float]] = {
     "stiffness": {"above": 0.0}, "exponent": {"least": 1.0}, "damping": {"least": 0.0}, "slip_speed": {"above": 0.0},
@@ -228,10 +231,6 @@ class ContactPair:
     def pairs(self) -> set[frozenset[str]]:
         """The pairs of links that touch each other."""
         return pairs_of(self.links, self.others)
-
-
-if TYPE_CHECKING:
-    from lissom.robot.robot import Robot
 
 
 class MutualContacts(NamedTuple):

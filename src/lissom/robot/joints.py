@@ -28,6 +28,9 @@ from lissom.robot.functions import (
 from lissom.robot.poses import PoseFunction, PoseSpline, exponential
 from lissom.robot.traced_functions import TracedFunction
 
+if TYPE_CHECKING:
+    from scipy.interpolate import PPoly
+
 SpringLaw = FunctionOfS | tuple[FunctionOfS | None, ...] | None  # one for all coordinates, or one for each
 
 
@@ -520,9 +523,6 @@ class JointCustom(Joint, Spring):
         pose.check(f"{where}: pose")
         return [Motion(MotionKind.MAP, pose.motion(np.zeros(n))[1], pose)]
 
-
-if TYPE_CHECKING:
-    from scipy.interpolate import PPoly
 
 Programs = tuple[list[Steps], int] | None
 _STEP = 2e-3  # step of the finite differences [s]
