@@ -34,7 +34,7 @@ import lissom as ls
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.launch import buffers
 from lissom.lie.arrays import se3_ad, se3_exp
-from lissom.model import bodies
+from lissom.model import quadrature
 from lissom.model.nodes import interval_ends, pair_ends
 
 STRAINS = ("torsion", "bending_y", "bending_z")
@@ -52,11 +52,11 @@ def model(order: int, points: int | None, more: int = 0) -> ls.Model:
     material = ls.Material(young=1e6, density=1e3)
     robot = ls.Robot("rod")
     robot.add_link("rod", ls.Rod(1.0, ls.SectionCircle(0.02), basis, material, gauss_points=points))
-    usual, bodies.BEND = bodies.BEND, more
+    usual, quadrature.BEND = quadrature.BEND, more
     try:
         return robot.build()
     finally:
-        bodies.BEND = usual
+        quadrature.BEND = usual
 
 
 def states(order: int) -> np.ndarray:
@@ -164,7 +164,7 @@ def draw(found: dict[int, dict[str, Any]], path: str) -> None:
         for k, (name, rows) in enumerate(ways.items()):
             style = "--" if name == "sixth order" else "-"
             panel.loglog([x[1] for x in rows], [x[2] for x in rows], "o" + style, color=SERIES[k], label=name, ms=4)
-        chosen = next(x for x in ways["two exponentials"] if x[0] == bodies.BEND)
+        chosen = next(x for x in ways["two exponentials"] if x[0] == quadrature.BEND)
         panel.plot(chosen[1], chosen[2], "o", ms=11, mfc="none", color=INK, label="default")
         panel.set_title(f"order {order}, one turn", color=INK, fontsize=11)
         panel.set_xlabel("cost over that of degree + 3 points [-]", color=INK)
