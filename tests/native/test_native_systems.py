@@ -14,17 +14,17 @@ from lissom.forces.tendons import add_outer_product
 from lissom.lie.types import TOUCH, kernel_options, vec6
 from lissom.passes import linear_algebra
 from lissom.passes.columns import Matrix
+from lissom.passes.deforming import is_body
 from lissom.passes.features import (
     has_stored_pose,
-    is_body,
     is_exp,
-    is_mapped,
     may_have_couplings,
     may_have_elastic_tendons,
     may_have_loops,
     may_have_stored_poses,
     may_have_straight_tendons,
 )
+from lissom.passes.mapped import is_mapped
 from lissom.robot.joints import MotionKind
 from lissom.systems.bordered import choose_rows, put_border, put_constrained
 from lissom.systems.loops import add_covector
