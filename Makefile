@@ -17,6 +17,9 @@ COMPILED := src/lissom/compiled
 ARGS ?=
 TORCH ?= torch>=2.2
 
+# The tests and `lissom kernels` start processes, which would each compile all sources where none may be kept compiled
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-public test-torch test-aligator lint docs gallery bench learn wheel clean
 .DEFAULT_GOAL := demo
 

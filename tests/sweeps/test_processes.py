@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
 from threading import Thread
 
 import numpy as np
@@ -179,6 +180,30 @@ def test_a_cluster_without_workers_is_not_waited_for_in_silence(monkeypatch, gon
     queued.check()
     queued.check()
     assert queued.had_workers
+
+
+class Instant:
+    """An executor that has computed each chunk when it is submitted."""
+
+    def submit(self, *arguments):
+        future = Future()
+        future.set_result(arguments)
+        return future
+
+
+def test_a_worker_that_is_gone_before_the_first_look_was_there(monkeypatch):
+    """It has computed a chunk, and so the sweep ends some time after it is gone."""
+    now = [0.0]
+    monkeypatch.setattr("lissom.sweeps.workers.time.monotonic", lambda: now[0])
+    pool = object.__new__(Cluster)
+    pool.client, pool.executor, pool.seen, pool.is_told, pool.had_workers = Client(0), Instant(), 0.0, False, False
+    pool.submit(b"", [0], np.zeros((1, 1)))
+    now[0] += 601.0
+    with (
+        pytest.warns(ls.PlausibilityWarning, match="the sweep ends in 600 s"),
+        pytest.raises(OSError, match="the last worker of the cluster is gone"),
+    ):
+        pool.check()
 
 
 @pytest.mark.filterwarnings("ignore")  # of what Dask itself uses

@@ -361,7 +361,14 @@ class Cluster(WorkerPool):
         return sum(self.client.nthreads().values()) + _AHEAD
 
     def submit(self, *arguments: Any) -> Future[Any]:
-        return self.executor.submit(run_packed, *arguments)
+        future = self.executor.submit(run_packed, *arguments)
+        future.add_done_callback(self._note_worker)
+        return future
+
+    def _note_worker(self, future: Future[Any]) -> None:
+        """Note that there was a worker, if one has computed this chunk: it may be gone before the first `check`."""
+        if not future.cancelled() and future.exception() is None:
+            self.seen, self.is_told, self.had_workers = time.monotonic(), False, True
 
     def renew(self) -> None:
         pass
