@@ -20,10 +20,10 @@ import numpy as np
 from lissom.control.actuation_coordinates import actuated_rows, coordinate_function, require_inputs, solve_rows
 from lissom.control.feedback_linearization import gain
 from lissom.dynamics.actuation import actuation_matrix
-from lissom.dynamics.configuration import checked_configuration
+from lissom.dynamics.configuration import single_configuration
 from lissom.dynamics.constraints import constraint_jacobian
 from lissom.dynamics.inverse_dynamics import inverse_dynamics
-from lissom.errors import ModelError, ShapeError
+from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.simulation.inputs import Controller
 
@@ -72,9 +72,7 @@ def pd_compensation(
     """
     require_inputs(model)
     K = [gain(value, model.nu, name) for name, value in (("proportional", proportional), ("derivative", derivative))]
-    q = checked_configuration(model, "q", q)
-    if q.ndim != 1:
-        raise ShapeError(f"q: expected shape ({model.nq},), got {q.shape}")
+    q = single_configuration(model, q)
     y = coordinate_function(model, coordinates)
     rows = actuated_rows(model) if cancel else None
     held = np.zeros(model.nu) if cancel else _balancing_inputs(model, q)

@@ -29,12 +29,12 @@ from scipy.linalg import LinAlgError, block_diag, expm, null_space, solve_contin
 
 from lissom.control.feedback_linearization import gain
 from lissom.dynamics.actuation import input_force
-from lissom.dynamics.configuration import apply_tangent_operator, checked_configuration, difference
+from lissom.dynamics.configuration import apply_tangent_operator, difference, single_configuration
 from lissom.dynamics.constraints import constraint_jacobian
 from lissom.dynamics.inverse_dynamics import inverse_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
 from lissom.dynamics.linearization import linearize
-from lissom.errors import ModelError, ShapeError
+from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.robot import checks, formatting
 from lissom.simulation.inputs import Controller
@@ -123,9 +123,7 @@ def lqr(
     Source: Anderson and Moore 1990.
     """
     checks.require(model.nu > 0, "inputs", "a control law needs an actuator", model.nu)
-    q = checked_configuration(model, "q", q)
-    if q.ndim != 1:
-        raise ShapeError(f"q: expected shape ({model.nq},), got {q.shape}")
+    q = single_configuration(model, q)
     if period is not None:
         checks.number(period, "period", above=0.0)
     rule = "must be symmetric positive semidefinite"

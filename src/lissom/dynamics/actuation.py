@@ -157,6 +157,20 @@ def input_rows(model: Model, u: Any) -> np.ndarray:
     return np.zeros(model.nu) if u is None else stack("u", u, model.nu)
 
 
+def single_inputs(model: Model, u: Any) -> np.ndarray:
+    """u as an array of one set of inputs (nu,); None is zero.
+
+    Raises:
+        ShapeError: a wrong shape, or a value that is not finite.
+    """
+    row = input_rows(model, u)
+    if row.ndim != 1:
+        raise ShapeError(f"u: expected shape ({model.nu},), got {row.shape}")
+    if not np.isfinite(row).all():
+        raise ShapeError("u: must be finite, got NaN or infinity")
+    return row
+
+
 def run_actuation(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
     """Run the kernel of lengths at q (..., nq): the workspace and the leading axes.
 

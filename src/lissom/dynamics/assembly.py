@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lissom.dynamics.configuration import checked_configuration, integrate
+from lissom.dynamics.configuration import integrate, single_configuration
 from lissom.dynamics.constraints import (
     STEP_BY_KINETIC_ENERGY,
     STEP_POSITIONS,
@@ -29,7 +29,7 @@ from lissom.dynamics.constraints import (
 from lissom.dynamics.forward_dynamics import forward_dynamics, solves_closed
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
-from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.errors import ConvergenceError, ModelError
 from lissom.launch.cores import states_per_launch
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import independent_rows, row_slices
@@ -73,9 +73,7 @@ def assemble(
         ModelError: an unknown name or index in fixed. ShapeError: the argument, the expected and the received shape.
     Accuracy: residuals below 1e-10 rad and m, mostly 1e-13. Source: Boyer 2023 §X.C.
     """
-    q = checked_configuration(model, "q0", model.neutral() if q0 is None else q0)
-    if q.ndim != 1:
-        raise ShapeError(f"q0: expected shape ({model.nq},), got {q.shape}")
+    q = single_configuration(model, model.neutral() if q0 is None else q0, "q0")
     checks.number(t, "t")
     free = np.ones(model.nv, dtype=bool)
     free[_fixed_coordinates(model, fixed)] = False

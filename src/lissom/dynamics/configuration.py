@@ -104,6 +104,18 @@ def checked_configuration(model: Model, name: str, q: Any) -> np.ndarray:
     return unit_quaternions(model, q)
 
 
+def single_configuration(model: Model, q: Any, name: str = "q") -> np.ndarray:
+    """q as an array of one configuration (nq,), with quaternions normalised.
+
+    Raises:
+        ShapeError: as `checked_configuration`.
+    """
+    row = checked_configuration(model, name, q)
+    if row.ndim != 1:
+        raise ShapeError(f"{name}: expected shape ({model.nq},), got {row.shape}")
+    return row
+
+
 @over_models("q", "dv", batched=True)
 @np.errstate(all="ignore")  # results that are not finite raise an error at the end
 def integrate(model: Model, q: ArrayLike, dv: ArrayLike) -> np.ndarray:

@@ -28,9 +28,9 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
 from lissom.dynamics.accuracy import DOUBTFUL, corrected_configuration, finer_model, links_not_estimated
-from lissom.dynamics.actuation import input_rows
+from lissom.dynamics.actuation import single_inputs
 from lissom.dynamics.assembly import consistent_velocity
-from lissom.dynamics.configuration import checked_configuration, quaternion_joints
+from lissom.dynamics.configuration import quaternion_joints, single_configuration
 from lissom.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives, run_forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import (
     inverse_dynamics_derivatives,
@@ -228,7 +228,7 @@ def linearize(
         ShapeError, ModelError: as forward_dynamics.
     Accuracy: exact derivatives of the discrete model. With loops they are valid if q and v satisfy the loops.
     """
-    n, row, given = model.nv, _single_configuration(model, q), _single_inputs(model, u)
+    n, row, given = model.nv, single_configuration(model, q), single_inputs(model, u)
     rate = _velocity(model, row, v, t)
     da_dq, da_dv, da_du = forward_dynamics_derivatives(model, row, rate, given, t)
     kinematic = np.hstack([-velocity_adjoint(model, rate), np.eye(n)])
@@ -267,7 +267,7 @@ def modes(
     Accuracy: exact for the discrete model.
     Source: Meirovitch 1975.
     """
-    row, given = _single_configuration(model, q), _single_inputs(model, u)
+    row, given = single_configuration(model, q), single_inputs(model, u)
     rate, steady = _velocity(model, row, v, t), np.zeros(model.nv)
     force, arguments = np.zeros(model.n_rows), (model, row, given, t, damped)
     if model.n_rows:  # forces of the loops at the equilibrium
@@ -376,19 +376,3 @@ def _velocity(model: Model, q: np.ndarray, v: Any, t: float) -> np.ndarray:
     """Velocity (nv,) by moving_velocity; if v is None, projected onto the loops."""
     rate = moving_velocity(model, v, t)
     return consistent_velocity(model, q, rate) if v is None and model.n_rows and rate.any() else rate
-
-
-def _single_configuration(model: Model, q: Any) -> np.ndarray:
-    """q as an array of one configuration (nq,)."""
-    row = checked_configuration(model, "q", q)
-    if row.ndim != 1:
-        raise ShapeError(f"q: expected shape ({model.nq},), got {row.shape}")
-    return row
-
-
-def _single_inputs(model: Model, u: Any) -> np.ndarray:
-    """u as an array of one set of inputs (nu,)."""
-    row = input_rows(model, u)
-    if row.ndim != 1 or not np.isfinite(row).all():
-        raise ShapeError(f"u: expected finite values of shape ({model.nu},), got {row!r}")
-    return row

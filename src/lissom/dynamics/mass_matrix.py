@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -138,11 +139,13 @@ def mass_matrix(model: Model | ModelBatch, q: ArrayLike) -> np.ndarray:
         each, a scalar product for each pair of joints of which one is an ancestor of the other.
     Source: Mathew 2025 (D58)-(D59); SoRoSim 2022 eq. (25).
     """
-    if type(model) is ModelBatch:
-        return for_models(mass_matrix, locals(), "q")
-    M = call_of(model, "mass_matrix")(q)
-    if M is not None:
-        return M
+    known = model.cache.get(("mass_matrix", get_ident()))  # as `prepare` keeps it
+    if known is not None:
+        M = known.call(q)
+        if M is not None:
+            return M
+    if isinstance(model, ModelBatch):
+        return for_models(mass_matrix, {"model": model, "q": q}, "q")
     w, lead = filled_workspace(model, "mass_matrix", _make, ("q",), q)
     w.run()
     w.raise_for_status()

@@ -38,9 +38,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 
-from lissom.dynamics.actuation import input_rows
+from lissom.dynamics.actuation import input_rows, single_inputs
 from lissom.dynamics.assembly import closed_start, prescribed_configuration
-from lissom.dynamics.configuration import checked_configuration
+from lissom.dynamics.configuration import checked_configuration, single_configuration
 from lissom.dynamics.constraints import warn_of_redundancy
 from lissom.errors import ConvergenceError, ShapeError, renamed
 from lissom.launch.over_models import over_models
@@ -460,9 +460,7 @@ def continuation(
     otherwise from M s² + D s + K, for motions up to 1e7 times as fast as the slowest.
     Source: Keller 1977; Seydel 2010.
     """
-    u, q = input_rows(model, u), model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
-    if u.ndim != 1 or q.ndim != 1 or not np.isfinite(u).all():
-        raise ShapeError(f"q0, u: expected finite ({model.nq},) and ({model.nu},), got shapes {q.shape} and {u.shape}")
+    u, q = single_inputs(model, u), model.neutral() if q0 is None else single_configuration(model, q0, "q0")
     line = None if along is None else checks.array(along, (model.nv + 1,), "along", _ALONG.format(model.nv + 1))[None]
     return _followed(
         model, q[None], u[None], line, parameter, factor, factor_range, direction, step, max_points, t, events, progress

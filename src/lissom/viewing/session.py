@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.dynamics.actuation import input_rows
-from lissom.dynamics.configuration import checked_configuration, difference, integrate
+from lissom.dynamics.actuation import single_inputs
+from lissom.dynamics.configuration import difference, integrate, single_configuration
 from lissom.dynamics.energy import energy
 from lissom.dynamics.kinematics import forward_kinematics
-from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.errors import ConvergenceError, ModelError
 from lissom.model.model import Model
 from lissom.simulation.trajectory import Statistics, Trajectory
 from lissom.statics.equilibrium import Equilibrium, solve_statics
@@ -153,8 +153,8 @@ class Session:
 
     def __init__(self, model: Model, q: Any = None, motion: Trajectory | None = None, u: Any = None) -> None:
         self.model = model
-        self.start = model.neutral() if q is None else _shape_of(model, q)
-        self.start_inputs = _inputs_of(model, u)
+        self.start = model.neutral() if q is None else single_configuration(model, q)
+        self.start_inputs = single_inputs(model, u)
         self.coordinates, self.inputs = coordinate_sliders(model), input_sliders(model)
         self.q, self.v, self.u = self.start.copy(), np.zeros(model.nv), self.start_inputs.copy()
         self.t, self.speed, self.is_playing = 0.0, 1.0, False
@@ -204,7 +204,7 @@ class Session:
     def set_shape(self, q: Any) -> None:
         """Set the configuration, shape (nq,); a simulation continues from there at rest."""
         self._refuse_replay("q")
-        self.q, self.v = _shape_of(self.model, q).copy(), np.zeros(self.model.nv)
+        self.q, self.v = single_configuration(self.model, q).copy(), np.zeros(self.model.nv)
         self._stepper, self._is_due = None, True
 
     @property
@@ -215,7 +215,7 @@ class Session:
     def set_inputs(self, u: Any) -> None:
         """Set the inputs, shape (nu,); None is zero."""
         self._refuse_replay("u")
-        self.u, self._is_due = _inputs_of(self.model, u).copy(), True
+        self.u, self._is_due = single_inputs(self.model, u).copy(), True
 
     def _refuse_replay(self, name: str) -> None:
         """Raise a ModelError in the mode "replay", in which the motion sets shapes and inputs."""
@@ -386,22 +386,6 @@ class Session:
         self.scrub(t)
         self._is_due = False
         return True
-
-
-def _shape_of(model: Model, q: Any) -> np.ndarray:
-    """One configuration, checked."""
-    shape = checked_configuration(model, "q", q)
-    if shape.ndim != 1:
-        raise ShapeError(f"q: expected shape ({model.nq},), got {shape.shape}")
-    return shape
-
-
-def _inputs_of(model: Model, u: Any) -> np.ndarray:
-    """Inputs of one robot, checked."""
-    inputs = input_rows(model, u)
-    if inputs.ndim != 1 or not np.isfinite(inputs).all():
-        raise ShapeError(f"u: expected finite ({model.nu},), got {np.asarray(u).tolist()}")
-    return inputs
 
 
 def _history(model: Model, motion: Trajectory) -> History:
