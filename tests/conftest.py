@@ -81,28 +81,33 @@ def pytest_runtest_teardown(item, nextitem):
     global _freed, _searched
     is_last = nextitem is None or nextitem.path != item.path
     if is_last:
-        _forget(item.module, TESTS)
+        homes = {getattr(value, "__module__", "") for value in vars(item.module).values() if callable(value)}
+        _forget([item.module, *(sys.modules[name] for name in homes & sys.modules.keys())], TESTS)
     if _resident() < _freed + (GROWTH_OF_A_FILE if is_last else GROWTH):
         return
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
     if "lissom.robot.poses" in sys.modules:  # keeps functions of users, and so all that their scripts have
-        _forget(sys.modules["lissom.robot.poses"], TESTS.parent / "src")
-    is_full = _resident() >= _searched + GROWTH
-    if is_full:
+        _forget([sys.modules["lissom.robot.poses"]], TESTS.parent / "src")
+    _free()
+    if _resident() >= _searched + GROWTH:
         gc.unfreeze()
+        _free()
+        _searched = _resident()
+    _freed = _resident()
+
+
+def _free():
+    """Free what only cycles hold, of the objects made since the last time, and give free memory back to the system."""
     gc.collect()
     gc.freeze()
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
-    _freed = _resident()
-    if is_full:
-        _searched = _freed
 
 
-def _forget(module, folder):
-    """Empty the caches of functions that a module has, its own and those that it imports, if they stand in a folder."""
-    for function in list(vars(module).values()):
+def _forget(modules, folder):
+    """Empty the caches of functions that modules have, if they stand in a folder."""
+    for function in [value for module in modules for value in vars(module).values()]:
         written = getattr(getattr(function, "__wrapped__", None), "__code__", None)
         if hasattr(function, "cache_clear") and written and Path(written.co_filename).is_relative_to(folder):
             function.cache_clear()

@@ -41,6 +41,8 @@ def in_cpp(annotation):
 
 def calls(path):
     """Calls of native_functions in a module."""
+    if "native_functions(" not in text(path):
+        return []
     nodes = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
     return [node for node in nodes if ast.unparse(node.func) == "native_functions"]
 
@@ -56,7 +58,7 @@ def stubs():
     for path in package_files().values():
         used = [ast.literal_eval(node.args[0]) for node in calls(path)]
         assert len(used) < 2, f"{path} names two headers"
-        for node in ast.walk(tree(path)):
+        for node in ast.walk(tree(path)) if "func_native" in text(path) else ():
             if isinstance(node, ast.FunctionDef) and f"wp.func_native(native('{node.name}'))" in decorators(node):
                 arguments = ", ".join(f"{in_cpp(a.annotation)} {a.arg}" for a in node.args.args)
                 found.append((used[0], node.name, in_cpp(node.returns), arguments))
@@ -99,7 +101,7 @@ def test_python_holds_no_cpp():
     """Native code in Python is one line long, and longer code comes from a header under the name of its stub. The code
     of traced functions is generated."""
     for name, path in package_files().items():
-        if name == "tracing/native.py":
+        if name == "tracing/native.py" or "func_native" not in text(path):
             continue
         for node in (node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef)):
             for decorator in (d for d in decorators(node) if d.startswith("wp.func_native")):

@@ -128,10 +128,9 @@ def _in_cache(module: Any) -> dict[Path, list[tuple[str, int, int]]]:
     cache, name = Path(str(wp.config.kernel_cache_dir)), re.compile(f"wp_{re.escape(module.name)}_[0-9a-f]{{7}}")
     found: dict[Path, list[tuple[str, int, int]]] = {}
     with suppress(OSError):  # another process may remove the folder
-        for path in sorted(cache.iterdir()):
-            if name.fullmatch(path.name):
-                files = sorted(path.iterdir()) if path.is_dir() else [path]
-                found[path] = [(file.name, file.lstat().st_ino, file.lstat().st_mtime_ns) for file in files]
+        for path in (cache / entry for entry in sorted(filter(name.fullmatch, os.listdir(cache)))):
+            files = sorted(path.iterdir()) if path.is_dir() else [path]
+            found[path] = [(file.name, file.lstat().st_ino, file.lstat().st_mtime_ns) for file in files]
     return found
 
 
