@@ -380,6 +380,13 @@ MUTATIONS = (
         ("tests/stepping/test_step_accuracy.py", "-k", "hides"),
     ),
     Mutation(
+        "schemes without estimated errors take adaptive steps",
+        "simulation/simulate.py",
+        "            method.check_estimate()\n",
+        "            pass\n",
+        ("tests/convergence/test_custom_scheme.py", "-k", "without_estimated"),
+    ),
+    Mutation(
         "the estimate of an error lacks the velocities of earlier stages",
         "stepping/newton_stages.py",
         "h * (numbers[at + 1] * rate + h * numbers[at + 2] * a)",
