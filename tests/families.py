@@ -114,6 +114,7 @@ def graded(cls, order, strains):
 
 
 UNGRADED = {ls.BasisCustom}  # what has no orders
+APPROXIMATED = {ls.BasisFourier, ls.BasisGaussian}  # whose modes are no polynomials between breaks
 BASES = {
     ls.BasisLegendre: [modal(ls.BasisLegendre, 0, 2)],
     ls.BasisMonomial: [modal(ls.BasisMonomial, 0, 2)],

@@ -4,7 +4,7 @@ Closed forms of the poses come from SciPy's rotations. Entries are of order one,
 are fourth-order central differences, good to 1e-10 of the largest force.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 
 import lissom as ls
 from lissom.robot.fields import members
-from lissom.robot.joints import Joint, MotionKind
+from lissom.robot.joints import Joint, Motion, MotionKind, Spring
 
 A = np.array([0.48, -0.6, 0.64])
 B = np.array([0.6, 0.8, 0.0])
@@ -33,6 +33,7 @@ JOINTS = {
 SIZES = {"Fixed": (0, 0), "Revolute": (1, 1), "Prismatic": (1, 1), "Helical": (1, 1), "Cylindrical": (2, 2),
          "Universal": (2, 2), "Planar": (3, 3), "Spherical": (4, 3), "Free": (7, 6),
          "Custom": (1, 1)}  # fmt: skip
+NODES = {"Fixed": 0, "Universal": 2, "Planar": 3}  # of the others: one
 BODY = ls.RigidBody(0.7, (0.03, -0.02, 0.05), (2e-3, 3e-3, 4e-3))
 QUATERNION = np.array([0.5, -0.7, 0.1, 0.5])
 
@@ -127,7 +128,7 @@ def test_sizes(kind):
 def test_motions(kind):
     """Every node's columns are independent, and those of an EXP node commute."""
     motions = JOINTS[kind].motions("joint")
-    assert len(motions) == {"Fixed": 0, "Universal": 2, "Planar": 3}.get(kind, 1)
+    assert len(motions) == NODES.get(kind, 1)
     for motion in motions:
         Phi = motion.Phi
         assert Phi.shape[0] == 6
@@ -301,3 +302,44 @@ def test_constraint_carries_everything_else(kind):
     J = ls.frame_jacobian(model, q, "body")
     np.testing.assert_allclose(ls.external_force(model, q), J.T @ F, atol=4e-15)
     assert null_space(J).shape[1] == 0
+
+
+@dataclass(frozen=True)
+class Own(Joint, Spring):
+    """A joint of a developer: a node of some kind for each column of Φ."""
+
+    columns: tuple = ()
+    node: MotionKind = MotionKind.EXP
+
+    def motions(self, where):
+        return [Motion(self.node, np.array(column, dtype=float)[:, None]) for column in self.columns]
+
+
+def loop_of(joint):
+    """A robot with one loop, closed by a joint."""
+    robot = ls.Robot("loop")
+    robot.add_link("body", BODY, ls.JointFree())
+    robot.add_loop("closing", "body", joint=joint)
+    return robot
+
+
+def test_another_kind_of_node_is_no_exponential():
+    """A loop refuses it, and its pose must be given: by exp(Φ q) both would be wrong without a sign of it."""
+    strange = Own(columns=(np.eye(6)[3],), node=MotionKind.BODY)
+    with pytest.raises(ls.ModelError, match=r"closing.*must be one of the joints with axes"):
+        loop_of(strange).check()
+    with pytest.raises(NotImplementedError, match=r"Own\.displacement: of a node of kind BODY"):
+        strange.displacement(np.zeros(1), "joint")
+
+
+def test_loops_of_three_turns():
+    """Three turns about axes through one point hold what a spherical joint holds; off that point they are refused."""
+    turns = np.eye(6)[:3]
+    found, ball = (loop_of(x).loops["closing"].closure("loop") for x in (Own(columns=(*turns,)), ls.JointSpherical()))
+    for name, value in found._asdict().items():
+        np.testing.assert_array_equal(value, getattr(ball, name))
+    for off in (turns[2] + 0.1 * np.eye(6)[3], turns[2] + 0.1 * np.eye(6)[5]):
+        with pytest.raises(ls.ModelError, match=r"closing.*must be turns about its origin"):
+            loop_of(Own(columns=(*turns[:2], off))).check()
+    with pytest.raises(ls.ModelError, match=r"closing.*must be turns about its origin"):
+        loop_of(Own(columns=(*turns, np.eye(6)[4]))).check()

@@ -105,6 +105,25 @@ def test_wrong_schemes(case):
         ls.Scheme(**({"name": "mine", "stages": (EULER,), "error": (0.5, 0.0, 0.0, 0.0)} | given))
 
 
+def test_a_scheme_without_estimated_errors_needs_fixed_steps():
+    """Adaptive steps would be as long as Newton's method allows, whatever their error."""
+    robot = ls.Robot("pendulum")
+    robot.add_link("rod", ls.RigidBody(1.0, (0.3, 0.0, 0.0), (0.01, 0.02, 0.02)), ls.JointRevolute((0.0, 1.0, 0.0)))
+    model, bare = robot.build(), ls.Scheme("bare", (EULER,), error=(0.0,) * 4, order=1)
+    for adaptive in (
+        lambda: ls.simulate(model, 0.1, method=bare),
+        lambda: ls.simulate(model, 0.1, [[0.1], [0.2]], method=bare, t_eval=[0.1]),
+        lambda: ls.Stepper(model, 0.1, tolerance=1e-6, scheme=bare),
+    ):
+        with pytest.raises(ls.ModelError, match=r"Scheme\('bare'\) > error: must have a weight that is not zero"):
+            adaptive()
+    fixed, same = (ls.simulate(model, 0.1, [0.2], method=x, dt=0.01) for x in (bare, "implicit_euler"))
+    assert np.array_equal(fixed.t, same.t) and np.abs(fixed.q - same.q).max() < 1e-12
+    stepper = ls.Stepper(model, 0.01, scheme=bare, q0=[0.2])
+    stepper.step()
+    assert stepper.state.q == pytest.approx(same.q[1], abs=1e-12)
+
+
 @pytest.mark.parametrize(
     ("A", "embedded", "message"),
     [

@@ -380,6 +380,27 @@ MUTATIONS = (
         ("tests/stepping/test_step_accuracy.py", "-k", "hides"),
     ),
     Mutation(
+        "three turns about any axes close a loop as a ball",
+        "robot/constraints.py",
+        '    if np.abs(Phi[3:]).max() > _SMALL:\n        raise ModelError(f"{where} > joint: must be turns about',
+        '    if False:\n        raise ModelError(f"{where} > joint: must be turns about',
+        ("tests/contracts/test_joints.py", "-k", "three_turns"),
+    ),
+    Mutation(
+        "nodes of any kind close a loop",
+        "robot/constraints.py",
+        "checks.require(known.issuperset(kinds),",
+        "checks.require(True,",
+        ("tests/contracts/test_joints.py", "-k", "another_kind"),
+    ),
+    Mutation(
+        "schemes without estimated errors take adaptive steps",
+        "simulation/simulate.py",
+        "            method.check_estimate()\n",
+        "            pass\n",
+        ("tests/convergence/test_custom_scheme.py", "-k", "without_estimated"),
+    ),
+    Mutation(
         "the estimate of an error lacks the velocities of earlier stages",
         "stepping/newton_stages.py",
         "h * (numbers[at + 1] * rate + h * numbers[at + 2] * a)",

@@ -58,11 +58,17 @@ FOREIGN = {
 }
 
 
-# the only files whose kernels may ask for the kind of a node: the dispatcher, the tests that it calls, and the kinds
-KINDS = {"passes/kinds.py", "passes/features.py", "passes/interval.py", "passes/interval.h", "passes/group.py",
-         "passes/mapped.py", "passes/deforming.py", "passes/deforming.h"}  # fmt: skip
+# Only the dispatcher, the tests that it calls, and the kinds of nodes, which are the modules that it imports, may ask
+# for the kind of a node in kernels.
+IMPORTED = re.search(r"^from lissom\.passes import (.+)$", text(PACKAGE / "passes/kinds.py"), re.MULTILINE)
+OF_KINDS = IMPORTED[1].split(", ")
+KINDS = {"passes/kinds.py", "passes/features.py"}
+KINDS |= {f"passes/{name}.{ending}" for name in OF_KINDS if name != "inertia" for ending in ("py", "h")}
+IS_KIND = {"is_exp", "has_stored_pose"}  # and the tests that kinds have in their own modules
+for name in OF_KINDS:
+    IS_KIND |= set(re.findall(r"^def (is_\w+)\(kind: int\)", text(PACKAGE / f"passes/{name}.py"), re.MULTILINE))
 ASKS_FOR_KIND = re.compile(
-    r"\b(?:is_exp|is_mapped|is_body|has_stored_pose)\("  # of passes
+    rf"\b(?:{'|'.join(sorted(IS_KIND))})\("
     r"|\.node(?:\.data)?\[[^\n]*?\]\.(?:kind|has_quaternion)\b"
     r"|\bMotionKind\b|\bnodes\.kind\b"
 )
@@ -125,6 +131,7 @@ def test_one_file_branches_on_kinds_of_nodes():
         if file not in KINDS | FILLS_ROWS and layer(file) not in NAMES_KINDS:
             outside[file] = ASKS_FOR_KIND.findall(text(path))
     assert not {file: found for file, found in outside.items() if found}
+    assert {"is_mapped", "is_body"} <= IS_KIND and {"passes/mapped.py", "passes/interval.h"} <= KINDS
     assert all(ASKS_FOR_KIND.search(text(PACKAGE / file)) for file in ("passes/kinds.py", "passes/interval.h"))
 
 

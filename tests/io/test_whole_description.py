@@ -36,6 +36,7 @@ def test_bodies_made_as_solids_are_saved_as_solids(solid, words, tmp_path):
 def test_every_field_of_every_part_is_read_as_it_was_written(tmp_path):
     """Springs, contacts, a fluid, motions, limits and all else: each field has a value of its own that comes back."""
     robot = everything()
+    assert not [kind for kind in KINDS if not getattr(robot, kind)]
     assert_same(robot, round_trip(robot, tmp_path))
     left, seen = {}, {}
     parts = [

@@ -114,7 +114,8 @@ class Loop:
         motions = self.joint.motions(f"{where} > joint")
         kinds = [motion.kind for motion in motions]
         rule = "must be one of the joints with axes: close the chain elsewhere"
-        checks.require(MotionKind.MAP not in kinds, f"{where} > joint", rule, self.joint)
+        known = {MotionKind.EXP, MotionKind.SPHERICAL, MotionKind.FREE}
+        checks.require(known.issuperset(kinds), f"{where} > joint", rule, self.joint)
         rule = "must hold something: a free joint closes no loop"
         checks.require(MotionKind.FREE not in kinds, f"{where} > joint", rule, self.joint)
         Phi = np.hstack([np.zeros((6, 0)), *(motion.Phi for motion in motions)])
@@ -122,7 +123,7 @@ class Loop:
         slide = _projector(Phi[3:, ~turning])
         rank = int(np.linalg.matrix_rank(Phi[:3], tol=_SMALL))
         if MotionKind.SPHERICAL in kinds or rank == 3:
-            return _ball(slide, rank, where)
+            return _ball(Phi, where)
         if rank == 2:
             return _hinge(Phi, slide, where)
         return _axial(Phi[:, turning], slide, where)
@@ -156,12 +157,13 @@ def _wide(turn: np.ndarray, push: np.ndarray) -> np.ndarray:
     return np.vstack([np.hstack([turn, np.zeros_like(turn)]), np.hstack([np.zeros_like(push), push])])
 
 
-def _ball(slide: np.ndarray, rank: int, where: str) -> Closure:
-    """The constraint of a joint that rotates about any axis."""
-    if slide.any():
-        raise ModelError(f"{where} > joint: must not slide, if it turns about any axis (got {rank} turns and a slide)")
+def _ball(Phi: np.ndarray, where: str) -> Closure:
+    """The constraint of a joint that rotates about any axis through its origin."""
+    if np.abs(Phi[3:]).max() > _SMALL:
+        raise ModelError(f"{where} > joint: must be turns about its origin, if it turns about any axis "
+                         f"(got {Phi.T.tolist()})")  # fmt: skip
     rows = _wide(np.zeros((0, 3)), np.eye(3))
-    return Closure(rows, np.zeros(3, dtype=bool), 3, np.zeros(3), slide, 0.0, np.zeros((2, 3)))
+    return Closure(rows, np.zeros(3, dtype=bool), 3, np.zeros(3), np.zeros((3, 3)), 0.0, np.zeros((2, 3)))
 
 
 def _hinge(Phi: np.ndarray, slide: np.ndarray, where: str) -> Closure:

@@ -174,8 +174,12 @@ class Joint(ABC):
             here, first = q[first : first + n], first + n
             if motion.pose is not None:
                 g = g @ motion.pose.motion(here)[0]
+            elif motion.kind.has_quaternion:
+                g = g @ stored_pose(here)
+            elif motion.kind is MotionKind.EXP:
+                g = g @ exponential(motion.Phi @ here)
             else:
-                g = g @ (stored_pose(here) if motion.kind.has_quaternion else exponential(motion.Phi @ here))
+                raise NotImplementedError(f"{type(self).__name__}.displacement: of a node of kind {motion.kind.name}")
         return g
 
     def armatures(self, where: str) -> np.ndarray:

@@ -309,9 +309,11 @@ def chosen_method(
         model: the model, on which "auto" depends.
         law: controller that acts continuously; None if there is none.
     Raises:
-        ModelError: there is no method of this name.
+        ModelError: there is no method of this name, or steps of a scheme without estimated errors need a dt.
     """
     if isinstance(method, Scheme):
+        if dt is None:
+            method.check_estimate()
         return partial(integrate_implicit, scheme=method), method.name, ""
     if method == "auto":
         if dt is not None:

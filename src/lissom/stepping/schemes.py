@@ -112,7 +112,8 @@ class Scheme:
         order: order of the global error.
         lead: number of steps by which â leads the acceleration.
         is_undamped: whether a step does not damp an infinitely fast vibration.
-        error: weights of the estimated error of Δ in a step, in the order of those of the last stage.
+        error: weights of the estimated error of Δ in a step, in the order of those of the last stage. If all are zero,
+            there is no estimate, and steps need a fixed size.
         error_power: power of h to which this estimate is proportional.
     Raises:
         ModelError: the number of stages or weights is wrong, a number is not finite, a stage ends outside the step, or
@@ -171,6 +172,11 @@ class Scheme:
     def ends(self) -> np.ndarray:
         """Ends of the stages, as fractions of a step."""
         return np.array([stage.end for stage in self.stages])
+
+    def check_estimate(self) -> None:
+        """Raise ModelError if steps have no estimate of their error, so that their size cannot be adapted to it."""
+        rule = "must have a weight that is not zero, or steps must have a fixed size"
+        checks.require(any(self.error), f"Scheme({self.name!r}) > error", rule, self.error)
 
     @property
     def follows_rates(self) -> bool:

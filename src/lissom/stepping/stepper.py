@@ -98,6 +98,8 @@ class Stepper:
         self._t, self._f = float(t), StateDerivative(self.model, held if law is None else law.control_law())
         self._varies = law is not None or TimeRows.are_needed(model)
         scheme = scheme or (generalized_alpha() if tolerance is None else esdirk())
+        if tolerance is not None:
+            scheme.check_estimate()
         least, limits = _LEAST_PART * self.dt, (rtol, (atol, atol), True)
         self._adaptive: AdaptiveMotion | None = None
         self._state: StepState | None = None
