@@ -172,20 +172,18 @@ def neo_hookean_peer(elements, force, steps):
     basis, number = peer(elements, (barycentric[:, 1:].T.copy(), weights / 6))
     first, shear = lame(YOUNG, POISSON)
 
-    def state(w):
-        F = np.eye(3)[:, :, None, None] + w["u"].grad
+    def state(field):
+        F = np.eye(3)[:, :, None, None] + field.grad
         inverse = np.moveaxis(np.linalg.inv(np.moveaxis(F, (0, 1), (-2, -1))), (-2, -1), (0, 1))
         return F, inverse, np.log(np.linalg.det(np.moveaxis(F, (0, 1), (-2, -1))))
 
     @skfem.LinearForm
     def residual(v, w):
-        F, inverse, grown = state(w)
         P = shear * F + (first * grown - shear) * inverse.swapaxes(0, 1)
         return np.einsum("ab...,ab...->...", P, v.grad) - w["load"] * np.einsum("a,a...->...", force, np.asarray(v))
 
     @skfem.BilinearForm
     def tangent(u, v, w):
-        _, inverse, grown = state(w)
         turned = np.einsum("ab...,bc...->ac...", inverse, u.grad)
         spread = np.einsum("aa...->...", turned)
         back = np.einsum("ab...,bc...->ca...", turned, inverse)  # (F⁻¹ ∇u F⁻¹)ᵀ
@@ -195,9 +193,9 @@ def neo_hookean_peer(elements, force, steps):
     u = np.zeros(basis.N)
     for step in range(1, steps + 1):
         for _ in range(12):
-            field = basis.interpolate(u)
-            r = residual.assemble(basis, u=field, load=step / steps)[number]
-            change = spsolve(tangent.assemble(basis, u=field).tocsc()[number][:, number], -r)
+            F, inverse, grown = state(basis.interpolate(u))
+            r = residual.assemble(basis, load=step / steps)[number]
+            change = spsolve(tangent.assemble(basis).tocsc()[number][:, number], -r)
             u[number] += change
             if np.abs(change).max() < 1e-13:
                 break

@@ -231,17 +231,21 @@ def test_what_a_given_degree_leaves_is_estimated():
     assert by_points == (found.points[0] > found.basis[0]) or "raise the orders of the strains" in found.cure
 
 
+def inflated():
+    """A body of so many points that they are reduced."""
+    bumps = ls.InflationBumps(angles=(0.0, np.pi), sharpness_along=20.0)
+    motion = ls.KinematicsStrain.constant_curvature(L, planar=True, elongation=True, inflation=bumps)
+    return body(motion, material=ls.HyperelasticCompressibleNeoHookean(4e5, 0.2, damping_time=0.1))
+
+
 def test_many_points_are_reduced_to_few():
     """Mass matrix, elastic force, stiffness and damping of a rule that is reduced to few points are those of the whole
     rule, at θ that it has not seen, and its weights are positive."""
-    bumps = ls.InflationBumps(angles=(0.0, np.pi), sharpness_along=20.0)
-    motion = ls.KinematicsStrain.constant_curvature(L, planar=True, elongation=True, inflation=bumps)
-    law = ls.HyperelasticCompressibleNeoHookean(4e5, 0.2, damping_time=0.1)
-    one = body(motion, material=law)
+    one = inflated()
     chosen = one.resolution.chosen
     assert len(chosen.whole.weights) > 5000 and len(chosen.quadrature.weights) < 300 and "reduced to" in chosen.words
     assert chosen.quadrature.weights.min() > 0.0 and chosen.left < TOLERANCE
-    whole = ShapeIntegrals(chosen.kinematics, chosen.whole, law, one.density)
+    whole = ShapeIntegrals(chosen.kinematics, chosen.whole, one.material, one.density)
     for q in one.resolution._random_shapes(9, 4):
         v, a = 0.3 * q[::-1], 0.2 * q
         for few, all_of_them in (
@@ -284,11 +288,8 @@ def test_points_of_a_mesh_are_reduced_to_few(monkeypatch):
 def test_derivatives_by_design_values_of_a_body_with_few_points(monkeypatch):
     """Derivatives of an equilibrium by sizes, moduli and density of a body whose points are reduced are those with all
     points, which equal differences of rebuilt bodies. Few points do not integrate derivatives by the length."""
-    bumps = ls.InflationBumps(angles=(0.0, np.pi), sharpness_along=20.0)
-    motion = ls.KinematicsStrain.constant_curvature(L, planar=True, elongation=True, inflation=bumps)
-    law = ls.HyperelasticCompressibleNeoHookean(4e5, 0.2)
     robot = ls.Robot("inflated", gravity=(0.0, 9.81, 0.0))
-    robot.add_link("arm", body(motion, material=law))
+    robot.add_link("arm", inflated())
     robot.add_frame("tip", "arm")
     robot.add_point_load("load", "arm", force=(0.01, 0.0, 0.02))
     paths = "arm.domain.length", "arm.domain.radius", "arm.material.young", "arm.density"

@@ -159,7 +159,7 @@ def test_second_derivatives_are_those_of_differences(arm):
         return jax.numpy.sum(ls.jax.solve_statics(model, y["u"][0] * u[0], design=design) ** 2)
 
     for loss in (moving, resting):
-        slope = jax.grad(loss)
+        slope = jax.jit(jax.grad(loss))  # compiled once for all places
         _, found = jax.jvp(slope, (scaled,), (way,))
         twice = jax.grad(lambda y, slope=slope: along(slope(y), way))(scaled)
         h = 1e-3
@@ -178,7 +178,7 @@ def test_second_derivatives_with_quaternions():
     model = floating().build()
     q, v = start(model)
     u = np.ones((3, model.nu))
-    slope = jax.grad(lambda q: ls.jax.rollout(model, q, v, u, dt=1e-3)[1][-1].sum())
+    slope = jax.jit(jax.grad(lambda q: ls.jax.rollout(model, q, v, u, dt=1e-3)[1][-1].sum()))
     way = np.random.default_rng(2).normal(size=model.nq)
     _, found = jax.jvp(slope, (q,), (way,))
     h = 1e-5

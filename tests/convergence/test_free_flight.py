@@ -137,8 +137,10 @@ def test_a_free_body_needs_no_more_steps_than_the_order_asks():
     assert count[0] < 100
 
 
-@every_robot
-@pytest.mark.parametrize("rho_inf", [0.8, 1.0])
+REPEATED = [pytest.param(*x, marks=pytest.mark.slow) for x in (("root", 1.0), ("inner", 0.8))]
+
+
+@pytest.mark.parametrize(("kind", "rho_inf"), [("root", 0.8), ("inner", 1.0), *REPEATED])
 def test_generalized_alpha_keeps_them_to_second_order(kind, rho_inf):
     """The changes over 2 s fall with the square of the step; with 0.5 ms they are below a ten-thousandth."""
     model = DESCRIBE[kind]().build()

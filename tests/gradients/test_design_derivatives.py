@@ -1,6 +1,7 @@
 """Partial derivatives of functions of a state by design values, against converged differences."""
 
 from dataclasses import fields, is_dataclass
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,6 +22,26 @@ def model():
     robot.add_link("arm", rod, ls.JointRevolute((0, 1, 0), stiffness=2.0))
     robot.add_tendon("cable", "arm", (0.002, 0.01), stiffness=800.0, slack_length=0.28)
     return robot.build()
+
+
+@pytest.fixture(scope="module")
+def places(model):
+    """For a number of a design value: its step, and models at the places of its difference, each built once."""
+    known = model.description.described_values()
+
+    @cache
+    def made(path, index):
+        start = np.asarray(known[path.replace("path[0].", "")], dtype=float)
+        h = 2e-3 * (abs(start[index]) or np.abs(start).max())
+        models = []
+        for k, weight in EIGHTH:
+            for sign in (1.0, -1.0):
+                value = start.copy()
+                value[index] += sign * k * h
+                models.append((sign * weight / h, model.with_({path: value.tolist()})))
+        return h, models
+
+    return made
 
 
 FUNCTIONS = {
@@ -44,25 +65,20 @@ def arrays(result):
 
 
 @pytest.mark.parametrize("kind", FUNCTIONS)
-def test_against_converged_differences(model, kind):
+def test_against_converged_differences(model, places, kind):
     """Purpose: derivatives of frames, tensions, lengths, wrenches and energies are differences of order eight."""
     function, args = FUNCTIONS[kind]
     found = ls.design_derivatives(function, model, *args, parameters=PATHS)
     known = model.description.described_values()
+    here = [np.asarray(x) for x in arrays(function(model, *args))]
     for path in PATHS:
-        start = np.asarray(known[path.replace("path[0].", "")], dtype=float)
-        here = [np.asarray(x) for x in arrays(function(model, *args))]
-        for index in np.ndindex(start.shape):
-            h = 2e-3 * (abs(start[index]) or np.abs(start).max())
-            slope = [0.0 * x for x in here]
-            for k, weight in EIGHTH:
-                for sign in (1.0, -1.0):
-                    value = start.copy()
-                    value[index] += sign * k * h
-                    ends = arrays(function(model.with_({path: value.tolist()}), *args))
-                    slope = [x + sign * weight / h * np.asarray(end) for x, end in zip(slope, ends)]
+        shape = np.shape(known[path.replace("path[0].", "")])
+        for index in np.ndindex(shape):
+            slope, (h, models) = [0.0 * x for x in here], places(path, index)
+            for weight, one in models:
+                slope = [x + weight * np.asarray(end) for x, end in zip(slope, arrays(function(one, *args)))]
             for own, wanted, x in zip(arrays(found[path]), slope, here):
-                assert own.shape == (*x.shape, *start.shape)
+                assert own.shape == (*x.shape, *shape)
                 size = max(np.abs(wanted).max(initial=0.0), np.abs(x).max(initial=0.0) / (h / 2e-3))
                 np.testing.assert_allclose(own[(..., *index)], wanted, rtol=0, atol=1e-8 * size, err_msg=path)
 

@@ -63,9 +63,10 @@ DIRECTIONS = {
     "block.domain.stretch": np.array([0.8, -0.6, 0.7]),
 }
 STEP = 1e-3
+FREE = pytest.param("elements", marks=pytest.mark.slow)  # the robot that touches has the same body, and more
 
 
-@pytest.fixture(scope="module", params=ROBOTS)
+@pytest.fixture(scope="module", params=[FREE if name == "elements" else name for name in ROBOTS])
 def model(request):
     """A robot."""
     return ROBOTS[request.param]().build()
@@ -73,46 +74,51 @@ def model(request):
 
 @pytest.fixture(scope="module")
 def changed(model):
-    """The model whose number or numbers at a path have moved by x in a direction, each of which is built once."""
+    """The model whose numbers at paths have moved by x in their directions, each of which is built once."""
     start = model.description.described_values()
 
     @cache
-    def made(path, x):
-        moved = np.asarray(start[path]) + x * DIRECTIONS[path]
-        return model.with_({path: tuple(moved.tolist()) if moved.shape else float(moved)})
+    def made(paths, x):
+        moved = {path: np.asarray(start[path]) + x * DIRECTIONS[path] for path in paths}
+        return model.with_({p: tuple(new.tolist()) if new.shape else float(new) for p, new in moved.items()})
 
     return made
 
 
-def differenced(of_model, path, changed):
-    """Slope of a function of models along the direction of a path, by differences of order four."""
-    values = [of_model(changed(path, x * STEP)) for x in (-2, -1, 1, 2)]
+def differenced(of_model, paths, changed):
+    """Slope of a function of models along the directions of paths together, by differences of order four."""
+    values = [of_model(changed(paths, x * STEP)) for x in (-2, -1, 1, 2)]
     return (values[0] - 8.0 * values[1] + 8.0 * values[2] - values[3]) / (12.0 * STEP)
 
 
-@pytest.mark.parametrize("path", DIRECTIONS)
-def test_equilibria(model, changed, path):
+ALL = tuple(DIRECTIONS)
+ALONE = [pytest.param((path,), marks=pytest.mark.slow) for path in DIRECTIONS]  # in `ALL`, one difference for three
+
+
+@pytest.mark.parametrize("paths", [ALL, *ALONE], ids=" ".join)
+def test_equilibria(model, changed, paths):
     """Derivatives of the equilibrium under gravity are those of converged differences of rebuilt robots: masses,
     elastic tables, places of attached links and surfaces of contact move with the numbers."""
     rest = ls.solve_statics(model)
     if "floor" in model.description.contacts:
         assert len(ls.contact_forces(model, rest.q).depth) > 2
-    exact = ls.equilibrium_derivatives(rest, parameters=[path]).parameters[path]
-    exact = exact.reshape(model.nv, -1) @ DIRECTIONS[path].ravel()
-    slope = differenced(lambda one: ls.solve_statics(one, q0=rest.q).q, path, changed)
+    found = ls.equilibrium_derivatives(rest, parameters=list(paths)).parameters
+    exact = sum(found[path].reshape(model.nv, -1) @ DIRECTIONS[path].ravel() for path in paths)
+    slope = differenced(lambda one: ls.solve_statics(one, q0=rest.q).q, paths, changed)
     assert np.abs(slope).max() > 1e-3 * np.abs(rest.q).max()
     np.testing.assert_allclose(exact, slope, rtol=0, atol=1e-7 * np.abs(slope).max())
 
 
 def test_motions(model, changed):
     """The same for the end of a motion, by the backward pass."""
-    path, rng = "block.domain.stretch", np.random.default_rng(2)
+    rng = np.random.default_rng(2)
     q0, v0 = ls.solve_statics(model).q, 0.1 * rng.normal(size=model.nv) * model.dofs.scale
     options = {"dt": 2e-3, "steps": 6, "tolerance": 1e-12}
     motion, weights = ls.rollout(model, q0, v0, **options), np.zeros((7, model.nv))
     weights[-1] = 1.0 / model.dofs.scale
-    exact = motion.backward(weights, parameters=[path]).parameters[path] @ DIRECTIONS[path]
-    slope = differenced(lambda one: weights[-1] @ ls.rollout(one, q0, v0, **options).q[-1], path, changed)
+    found = motion.backward(weights, parameters=list(ALL)).parameters
+    exact = sum(found[path].ravel() @ DIRECTIONS[path].ravel() for path in ALL)
+    slope = differenced(lambda one: weights[-1] @ ls.rollout(one, q0, v0, **options).q[-1], ALL, changed)
     np.testing.assert_allclose(exact, slope, rtol=0, atol=1e-6 * np.abs(slope).max())
 
 
