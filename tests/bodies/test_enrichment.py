@@ -88,7 +88,7 @@ CASES = {  # a coarse body, and a fine one at rest
         finely_deflected,
     ),
 }
-SLOW = ("quadratic elements", "modes", "large deflection with derivatives")
+SLOW = ("linear elements", "quadratic elements", "modes", "large deflection with derivatives")
 
 
 def loaded(body):

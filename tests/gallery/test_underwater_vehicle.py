@@ -13,11 +13,11 @@ def study():
     return example("underwater_vehicle")
 
 
-@pytest.fixture(scope="module")
-def run(study, tmp_path_factory):
-    """The numbers of the whole script, and where its pictures are."""
+@pytest.fixture(scope="module", params=[5.0, pytest.param(10.0, marks=pytest.mark.slow)])
+def run(study, tmp_path_factory, request):
+    """The numbers of the script over half of its duration, slowly over all of it, and where its pictures are."""
     folder = tmp_path_factory.mktemp("vehicle")
-    return study.main(folder), folder
+    return study.main(folder, duration=request.param), folder
 
 
 def test_it_runs_as_a_script(run):

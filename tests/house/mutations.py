@@ -340,8 +340,8 @@ MUTATIONS = (
     Mutation(
         "inputs from Python do not wake a viewer that shows an equilibrium",
         "viewing/session.py",
-        "        self.u, self._is_due = _inputs_of(self.model, u).copy(), True\n",
-        "        self.u = _inputs_of(self.model, u).copy()\n",
+        "        self.u, self._is_due = single_inputs(self.model, u).copy(), True\n",
+        "        self.u = single_inputs(self.model, u).copy()\n",
         ("tests/viewing/test_session.py",),
     ),
     Mutation(
