@@ -47,7 +47,7 @@ from lissom.dynamics.actuation import custom_actuation, input_response, input_ro
 from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.terms import Acting
-from lissom.launch.buffers import Buffers, Shapes, Temporary, loop_buffers
+from lissom.launch.buffers import Buffers, Shapes, Temporary, loop_buffers, motion_inputs
 from lissom.launch.compiling import without_derivatives
 from lissom.launch.over_models import for_models, over_models
 from lissom.launch.prepare import TableOptions
@@ -99,7 +99,7 @@ from lissom.systems.newton_blocks import (
     loop_fronts,
     make_mass_blocks,
 )
-from lissom.systems.residual import residual_of
+from lissom.systems.residual import MotionInputs, MotionInputsStruct, residual_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -158,13 +158,7 @@ def closed_kernel(act: Acting) -> Any:
         s: ScratchStruct,
         b: BlockMatrixStruct,
         c: LoopFrontsStruct,
-        q: Rows,
-        v: Rows,
-        given: Rows,
-        u: Rows,
-        extra: Rows,
-        gravity: wp.array(dtype=vec3),
-        load: wp.array2d(dtype=vec6),
+        g: MotionInputsStruct,
         loops: LoopRowsStruct,
         pull: wp.array(dtype=wp.float64),
         q_dot: Rows,
@@ -172,13 +166,13 @@ def closed_kernel(act: Acting) -> Any:
         first: int,
     ):
         i = first + wp.tid()
-        begin_acceleration(t, s, i, q, v, given, q_dot, loops)
-        residual(t, s, i, q, v, given, u, extra, gravity[0], load[i], loops, a)
-        loop_rates(t, s, i, q, v, given, se3.join(vec3(), -gravity[0]), loops.rate, loops.acceleration)
+        begin_acceleration(t, s, i, g.q, g.v, g.a, q_dot, loops)
+        residual(t, s, i, g.q, g.v, g.a, g.u, g.extra, g.gravity[0], g.load[i], loops, a)
+        loop_rates(t, s, i, g.q, g.v, g.a, se3.join(vec3(), -g.gravity[0]), loops.rate, loops.acceleration)
         make_mass_blocks(t, s, b, i)
         pivot = newton_blocks.factor_blocks(t, s, b, c, i, so3.ZERO, loops, put_forces)
         if pivot == 0:
-            solve_accelerations(t, b, c, i, given, pull[0], loops, a)
+            solve_accelerations(t, b, c, i, g.a, pull[0], loops, a)
         elif s.status[i] == 0:
             s.status[i] = scratch.STATUS_SINGULAR + wp.where(pivot > 0, pivot, t.nv)
         traversal.inspect_result(s, i, a)
@@ -195,8 +189,7 @@ def record_closed(w: Buffers, model: Model, batch: int, loops: LoopRowsStruct, p
     """Record the launch for the buffers of forward_dynamics."""
     d, blocks = w.on_device, [partial(block_matrix, model, of_mass=True), partial(loop_fronts, model, wide=False)]
     tables = [w.tables, w.scratch, *map(Temporary, blocks)]
-    inputs = [d[name] for name in ("q", "v", "given", "u", "extra", "gravity", "load")]
-    w.record(closed_kernel, [*tables, *inputs, loops, pull, q_dot, d["a"]])
+    w.record(closed_kernel, [*tables, motion_inputs(w, a="given"), loops, pull, q_dot, d["a"]])
 
 
 _LEAST_COORDINATES_OPEN = 40  # from here on articulated bodies are faster on chains and trees of rods and rigid links
@@ -214,29 +207,23 @@ def articulated_kernel(act: Acting) -> Any:
         x: ColumnsStruct,
         y: BlocksStruct,
         b: ArticulatedStruct,
-        q: Rows,
-        v: Rows,
-        given: Rows,
-        u: Rows,
-        extra: Rows,
-        gravity: wp.array(dtype=vec3),
-        load: wp.array2d(dtype=vec6),
+        g: MotionInputsStruct,
         loops: LoopRowsStruct,
         q_dot: Rows,
         a: Rows,
         first: int,
     ):
         i = first + wp.tid()
-        traversal.inspect(t, s, i, q, v, given)
-        put_configuration_rate(t, i, q, v, q_dot)
-        residual(t, s, i, q, v, given, u, extra, gravity[0], load[i], loops, a)
+        traversal.inspect(t, s, i, g.q, g.v, g.a)
+        put_configuration_rate(t, i, g.q, g.v, q_dot)
+        residual(t, s, i, g.q, g.v, g.a, g.u, g.extra, g.gravity[0], g.load[i], loops, a)
         pivot = factor_blocks(t, s, x, y, b, i)
         if pivot == 0:
             for j in range(t.nv):
                 a[i, j] = -a[i, j]
             solve_blocks(x, y, b, i, a)
             for e in range(t.prescribed.dof.shape[0]):
-                a[i, t.prescribed.dof[e]] = given[i, t.prescribed.dof[e]]
+                a[i, t.prescribed.dof[e]] = g.a[i, t.prescribed.dof[e]]
         elif s.status[i] == 0:
             s.status[i] = scratch.STATUS_SINGULAR + pivot
         traversal.inspect_result(s, i, a)
@@ -259,8 +246,7 @@ def record_articulated(w: Buffers, model: Model, batch: int, loops: LoopRowsStru
     """Record the launch for the buffers of forward_dynamics."""
     d = w.on_device
     tables = [w.tables, w.scratch, block_columns(model), block_tables(model), articulated_buffers(model, batch)]
-    inputs = [d[name] for name in ("q", "v", "given", "u", "extra", "gravity", "load")]
-    w.record(articulated_kernel, [*tables, *inputs, loops, q_dot, d["a"]])
+    w.record(articulated_kernel, [*tables, motion_inputs(w, a="given"), loops, q_dot, d["a"]])
 
 
 _LOOP_RESULTS = ("force", "gap", "rate", "acceleration", "slot", "rank")  # arrays with a row for each instance
@@ -274,35 +260,29 @@ def residual_kernel(act: Acting) -> Any:
     def residual_alone(
         t: TablesStruct,
         s: ScratchStruct,
-        q: Rows,
-        v: Rows,
-        a: Rows,
-        u: Rows,
-        extra: Rows,
-        gravity: wp.array(dtype=vec3),
-        load: wp.array2d(dtype=vec6),
+        g: MotionInputsStruct,
         loops: LoopRowsStruct,
         tau: Rows,
         first: int,
     ):
         i = first + wp.tid()
-        traversal.inspect(t, s, i, q, v, a)
-        residual(t, s, i, q, v, a, u, extra, gravity[0], load[i], loops, tau)
+        traversal.inspect(t, s, i, g.q, g.v, g.a)
+        residual(t, s, i, g.q, g.v, g.a, g.u, g.extra, g.gravity[0], g.load[i], loops, tau)
 
     return residual_alone
 
 
 @wp.func
 def solve_by_mass_matrix(
-    t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int, q: Rows, v: Rows, given: Rows, gravity: vec3,
-    pull: wp.float64, M: Rows, loops: LoopRows, a: Rows,
+    t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int, g: MotionInputs, pull: wp.float64, M: Rows,
+    loops: LoopRows, a: Rows,
 ) -> int:  # fmt: skip
     """Solve (2) for a and loops.force with the right side of (1) in a; returns the number of a zero pivot, or 0."""
     if may_have_loops() and row_count(t) > 0:
-        loop_rates(t, s, i, q, v, given, se3.join(vec3(), -gravity), loops.rate, loops.acceleration)
-        rows_from_columns(t, s, x, i, q, b.S, 0, loops.A)
-        return solve_constrained(t, x, i, given, pull, M, loops, a)
-    fix_prescribed(t, t.nv, x.width, i, given, M, a)
+        loop_rates(t, s, i, g.q, g.v, g.a, se3.join(vec3(), -g.gravity[0]), loops.rate, loops.acceleration)
+        rows_from_columns(t, s, x, i, g.q, b.S, 0, loops.A)
+        return solve_constrained(t, x, i, g.a, pull, M, loops, a)
+    fix_prescribed(t, t.nv, x.width, i, g.a, M, a)
     return ldl_solve(t.nv, x.width, i, M, a)
 
 
@@ -317,13 +297,7 @@ def forward_dynamics_kernel(act: Acting) -> Any:
         s: ScratchStruct,
         x: ColumnsStruct,
         b: MassBuffersStruct,
-        q: Rows,
-        v: Rows,
-        given: Rows,
-        u: Rows,
-        extra: Rows,
-        gravity: wp.array(dtype=vec3),
-        load: wp.array2d(dtype=vec6),
+        g: MotionInputsStruct,
         loops: LoopRowsStruct,
         pull: wp.array(dtype=wp.float64),
         M: Rows,
@@ -332,12 +306,12 @@ def forward_dynamics_kernel(act: Acting) -> Any:
         first: int,
     ):
         i = first + wp.tid()
-        begin_acceleration(t, s, i, q, v, given, q_dot, loops)
-        residual(t, s, i, q, v, given, u, extra, gravity[0], load[i], loops, a)
+        begin_acceleration(t, s, i, g.q, g.v, g.a, q_dot, loops)
+        residual(t, s, i, g.q, g.v, g.a, g.u, g.extra, g.gravity[0], g.load[i], loops, a)
         for j in range(t.nv):
             a[i, j] = -a[i, j]
         mass_matrix_sweep(t, s, x, b, i, M)
-        pivot = solve_by_mass_matrix(t, s, x, b, i, q, v, given, gravity[0], pull[0], M, loops, a)
+        pivot = solve_by_mass_matrix(t, s, x, b, i, g, pull[0], M, loops, a)
         if pivot > 0 and s.status[i] == 0:
             s.status[i] = scratch.STATUS_SINGULAR + pivot
         traversal.inspect_result(s, i, a)
@@ -373,20 +347,17 @@ def _make(model: Model, batch: int, *, dense: bool = False) -> Buffers:
         return w
     width = column_width(model)
     M = w.buffer("M", (batch, (model.nv + 1) * width))
-    d = w.on_device
-    names = ("q", "v", "given", "u", "extra", "gravity", "load")
     tables = [w.tables, w.scratch, column_tables(model), mass_buffers(model, batch)]
-    w.record(forward_dynamics_kernel, [*tables, *(d[name] for name in names), loops, pull, M, q_dot, d["a"]])
+    given = motion_inputs(w, a="given")
+    w.record(forward_dynamics_kernel, [*tables, given, loops, pull, M, q_dot, w.on_device["a"]])
     return w
 
 
 def _make_residual(model: Model, batch: int, *, anchored: bool = False) -> Buffers:
     w = _buffers(model, batch, ("v", "a", "extra"), {"tau": (model.nv,)})
-    d = w.on_device
-    names = ("q", "v", "a", "u", "extra", "gravity", "load")
     loops = loop_buffers(w, model, batch)
     tables = w.anchored_tables() if anchored else w.tables
-    w.record(residual_kernel, [tables, w.scratch, *(d[name] for name in names), loops, d["tau"]])
+    w.record(residual_kernel, [tables, w.scratch, motion_inputs(w), loops, w.on_device["tau"]])
     return w
 
 

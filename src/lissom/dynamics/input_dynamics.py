@@ -20,7 +20,7 @@ from lissom.dynamics.actuation import channel_forces, length_acceleration, put_a
 from lissom.dynamics.loads import put_loads
 from lissom.dynamics.mass_matrix import put_mass_and_bias
 from lissom.forces.terms import Acting
-from lissom.launch.buffers import Buffers
+from lissom.launch.buffers import Buffers, motion_inputs
 from lissom.launch.prepare import TableOptions, pulls
 from lissom.launch.workspace import filled_workspace
 from lissom.lie import se3, so3
@@ -31,6 +31,19 @@ from lissom.passes import traversal
 from lissom.passes.columns import ColumnsStruct, Matrix, column_tables, column_width
 from lissom.passes.scratch import ScratchStruct, acting_flags
 from lissom.systems.mass import MassBuffersStruct, mass_buffers
+from lissom.systems.residual import MotionInputsStruct
+
+
+@wp.struct
+class InputDynamicsStruct:
+    """Results: M in rows of column_width, h, and as in `put_actuation` tau, B and length; bend: L̈ at a = 0."""
+
+    M: Matrix
+    bias: Matrix
+    tau: Matrix
+    B: Matrix
+    length: Matrix
+    bend: Matrix
 
 
 def input_dynamics_kernel(act: Acting) -> Any:
@@ -39,20 +52,19 @@ def input_dynamics_kernel(act: Acting) -> Any:
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def input_dynamics_alone(
-        t: TablesStruct, s: ScratchStruct, x: ColumnsStruct, b: MassBuffersStruct, q: Matrix, v: Matrix, a: Matrix,
-        inside: Matrix, gravity: wp.array(dtype=vec3), load: wp.array2d(dtype=vec6), terms: wp.array(dtype=wp.int32),
-        M: Matrix, bias: Matrix, tau: Matrix, B: Matrix, length: Matrix, bend: Matrix, first: int,
+        t: TablesStruct, s: ScratchStruct, x: ColumnsStruct, b: MassBuffersStruct, g: MotionInputsStruct,
+        inside: Matrix, out: InputDynamicsStruct, first: int,
     ):  # fmt: skip
         i = first + wp.tid()
-        put_mass_and_bias(t, s, x, b, i, q, v, a, gravity[0], load[i], terms[0], M, bias, add, force)
+        put_mass_and_bias(t, s, x, b, i, g, out.M, out.bias, add, force)
         for j in range(s.deforming.own.shape[1]):
             s.deforming.own[i, j] = so3.ZERO
-        put_actuation(t, s, i, q, tau, B, length)
+        put_actuation(t, s, i, g.q, out.tau, out.B, out.length)
         if t.segments.channel.shape[0] > 0:  # the accelerations of their ends, without gravity
             for k in range(t.n_dynamic):
-                traversal.outward_motion(t, s, i, k, q, v, a, se3.join(vec3(), vec3()))
-        for c in range(bend.shape[1]):
-            bend[i, c] = length_acceleration(t, s, i, c, q, v, inside)
+                traversal.outward_motion(t, s, i, k, g.q, g.v, g.a, se3.join(vec3(), vec3()))
+        for c in range(out.bend.shape[1]):
+            out.bend[i, c] = length_acceleration(t, s, i, c, g.q, g.v, inside)
 
     return input_dynamics_alone
 
@@ -63,12 +75,14 @@ def _make(model: Model, batch: int) -> Buffers:
     outputs = {"M": (model.nv * column_width(model),), "bias": (model.nv,), "tau": (model.nv,), "B": (n * model.nv,)}
     outputs |= {"length": (n,), "bend": (n,)}
     w = Buffers(model, batch, inputs, outputs, table_options=TableOptions(only_along_v=True))
-    gravity = w.gravity()
-    load = w.buffer("load", (batch, model.n_load_rows), vec6)
-    terms = w.buffer("terms", (1,), wp.int32, common=True)
-    tables = [w.tables, w.scratch, column_tables(model), mass_buffers(model, batch)]
-    state, results = ([w.on_device[name] for name in names] for names in (inputs, outputs))
-    w.record(input_dynamics_kernel, [*tables, *state, gravity, load, terms, *results])
+    w.gravity()
+    w.buffer("load", (batch, model.n_load_rows), vec6)
+    w.buffer("terms", (1,), wp.int32, common=True)
+    tables, out = [w.tables, w.scratch, column_tables(model), mass_buffers(model, batch)], InputDynamicsStruct()
+    for name in outputs:
+        setattr(out, name, w.on_device[name])
+    given = motion_inputs(w, a="no_acceleration"), w.on_device["inside"]
+    w.record(input_dynamics_kernel, [*tables, *given, out])
     return w
 
 

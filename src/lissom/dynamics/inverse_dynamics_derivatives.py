@@ -59,7 +59,7 @@ from lissom.errors import ShapeError
 from lissom.forces.tendons import channel_sizes
 from lissom.forces.term import change_by_responses
 from lissom.forces.terms import Acting
-from lissom.launch.buffers import Buffers, Temporary, loop_buffers
+from lissom.launch.buffers import Buffers, Temporary, loop_buffers, motion_inputs
 from lissom.launch.over_models import over_models
 from lissom.launch.prepare import TableOptions
 from lissom.launch.workspace import Workspace, filled_workspace, require_finite
@@ -84,7 +84,7 @@ from lissom.systems.derivative_sweeps import (
 )
 from lissom.systems.loops import add_loop_stiffness, add_loop_wrenches, loop_rates
 from lissom.systems.mass import add_armature_force, add_armature_rows
-from lissom.systems.residual import recursive_newton_euler
+from lissom.systems.residual import MotionInputsStruct, recursive_newton_euler
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -99,13 +99,7 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         t: TablesStruct,
         s: ScratchStruct,
         b: DerivativeBuffersStruct,
-        q: Matrix,
-        v: Matrix,
-        a: Matrix,
-        u: Matrix,
-        gravity: wp.array(dtype=vec3),
-        load: wp.array2d(dtype=vec6),
-        terms: wp.array(dtype=wp.int32),
+        g: MotionInputsStruct,
         loops: LoopRowsStruct,
         rates: LoopDerivativesStruct,
         tau: Matrix,
@@ -115,28 +109,28 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         first: int,
     ):
         i = first + wp.tid()
-        traversal.inspect(t, s, i, q, v, a)
-        G = gravity[0]
-        channel_sizes(t, s, i, u)
-        recursive_newton_euler(t, s, i, q, v, a, G, load[i], terms[0], add)
+        traversal.inspect(t, s, i, g.q, g.v, g.a)
+        G = g.gravity[0]
+        channel_sizes(t, s, i, g.u)
+        recursive_newton_euler(t, s, i, g.q, g.v, g.a, G, g.load[i], g.terms[0], add)
         add_loop_wrenches(t, s, i, loops.force, loops.gap)
         columns.clear_rows(t.nv, b.x.width, i, dq)
         columns.clear_rows(t.nv, b.x.width, i, dv)
         columns.clear_rows(t.nv, b.x.width, i, da)
         project(t, s, i, tau)
-        add_coupling_forces(t, i, q, loops.force, loops.gap, tau)
-        derivative_outward(t, s, b, i, v, a, se3.join(vec3(), -G), load[i], terms[0], respond, dq)
+        add_coupling_forces(t, i, g.q, loops.force, loops.gap, tau)
+        derivative_outward(t, s, b, i, g.v, g.a, se3.join(vec3(), -G), g.load[i], g.terms[0], respond, dq)
         add_loop_stiffness(t, s, i, loops.force, b.H)
         if may_have_loops():
             acc_base = se3.join(vec3(), -G)
-            loop_rates(t, s, i, q, v, a, acc_base, loops.rate, loops.acceleration)
-            add_loop_derivatives(t, s, b, i, q, v, a, acc_base, loops, rates)
+            loop_rates(t, s, i, g.q, g.v, g.a, acc_base, loops.rate, loops.acceleration)
+            add_loop_derivatives(t, s, b, i, g.q, g.v, g.a, acc_base, loops, rates)
             choose_independent(b.x, i, loops)
-        derivative_inward(t, s, b, i, v, a, loops.force, dq, dv, da)
+        derivative_inward(t, s, b, i, g.v, g.a, loops.force, dq, dv, da)
         add_armature_rows(t, b.x.width, i, so3.ONE, da)
-        add_coupling_stiffness(t, i, b.x.width, q, loops.force, dq)
-        stiffen(t, s, b.x, i, q, v, b.no_move, so3.ONE, so3.ZERO, terms[0], dq)
-        stiffen(t, s, b.x, i, q, v, b.no_move, so3.ZERO, so3.ONE, terms[0], dv)
+        add_coupling_stiffness(t, i, b.x.width, g.q, loops.force, dq)
+        stiffen(t, s, b.x, i, g.q, g.v, b.no_move, so3.ONE, so3.ZERO, g.terms[0], dq)
+        stiffen(t, s, b.x, i, g.q, g.v, b.no_move, so3.ZERO, so3.ONE, g.terms[0], dv)
 
     return derivatives
 
@@ -157,13 +151,12 @@ def _make(model: Model, batch: int, *, anchored: bool = False) -> Buffers:
     w.gravity()
     w.buffer("load", (batch, model.n_load_rows), vec6)
     w.buffer("terms", (1,), wp.int32, common=True)
-    names = ("q", "v", "a", "u", "gravity", "load", "terms")
     tables = [w.anchored_tables() if anchored else w.tables, w.scratch, Temporary(partial(derivative_buffers, model))]
     loops, rates = loop_buffers(w, model, batch), LoopDerivativesStruct()
     for name in LoopDerivativesStruct.vars:
         setattr(rates, name, w.buffer(name, (batch, model.n_rows * column_width(model))))
     results = [w.on_device[name] for name in ("tau", "dq", "dv", "da")]
-    w.record(residual_derivatives_kernel, [*tables, *(w.on_device[n] for n in names), loops, rates, *results])
+    w.record(residual_derivatives_kernel, [*tables, motion_inputs(w), loops, rates, *results])
     return w
 
 

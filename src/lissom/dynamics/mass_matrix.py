@@ -36,13 +36,13 @@ import warp as wp
 
 from lissom.dynamics.loads import put_loads
 from lissom.forces.terms import Acting
-from lissom.launch.buffers import Buffers, Temporary
+from lissom.launch.buffers import Buffers, Temporary, motion_inputs
 from lissom.launch.compiling import free_of_forces, without_derivatives
 from lissom.launch.over_models import for_models, over_models
 from lissom.launch.prepare import TableOptions
 from lissom.launch.workspace import call_of, filled_workspace
 from lissom.lie import so3
-from lissom.lie.types import kernel_options, mat6, vec3, vec6
+from lissom.lie.types import kernel_options, mat6, vec6
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.tables import Tables, TablesStruct
@@ -65,7 +65,7 @@ from lissom.systems.mass import (
     square_mass_matrix,
     sum_over_subtrees,
 )
-from lissom.systems.residual import recursive_newton_euler
+from lissom.systems.residual import MotionInputs, MotionInputsStruct, recursive_newton_euler
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -170,14 +170,14 @@ class MassAndBias:
 
 @wp.func
 def put_mass_and_bias(
-    t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int, q: Matrix, v: Matrix, a: Matrix, gravity: vec3,
-    load: wp.array(dtype=vec6), acting: int, M: Matrix, bias: Matrix, add: wp.Function, force: wp.Function,
+    t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int, g: MotionInputs, M: Matrix, bias: Matrix,
+    add: wp.Function, force: wp.Function,
 ):  # fmt: skip
     """M and h of instance i, by the functions `add` and `force` of the terms that act."""
-    traversal.inspect(t, s, i, q, v, a)
-    recursive_newton_euler(t, s, i, q, v, a, gravity, load, acting, add)
+    traversal.inspect(t, s, i, g.q, g.v, g.a)
+    recursive_newton_euler(t, s, i, g.q, g.v, g.a, g.gravity[0], g.load[i], g.terms[0], add)
     traversal.project(t, s, i, bias)
-    force(t, s, i, q, v, acting, bias)
+    force(t, s, i, g.q, g.v, g.terms[0], bias)
     mass_matrix_sweep(t, s, x, b, i, M)
     traversal.inspect_result(s, i, bias)
 
@@ -193,18 +193,13 @@ def mass_inverse_dynamics_kernel(act: Acting) -> Any:
         s: ScratchStruct,
         x: ColumnsStruct,
         b: MassBuffersStruct,
-        q: Matrix,
-        v: Matrix,
-        a: Matrix,
-        gravity: wp.array(dtype=vec3),
-        load: wp.array2d(dtype=vec6),
-        terms: wp.array(dtype=wp.int32),
+        g: MotionInputsStruct,
         M: Matrix,
         bias: Matrix,
         first: int,
     ):
         i = first + wp.tid()
-        put_mass_and_bias(t, s, x, b, i, q, v, a, gravity[0], load[i], terms[0], M, bias, add, force)
+        put_mass_and_bias(t, s, x, b, i, g, M, bias, add, force)
 
     return mass_and_bias
 
@@ -213,13 +208,12 @@ def _make_mass_and_bias(model: Model, batch: int) -> Buffers:
     inputs = {"q": (model.nq,), "v": (model.nv,), "no_acceleration": (model.nv,)}
     outputs = {"bias": (model.nv,), "M": (model.nv * column_width(model),)}
     w = Buffers(model, batch, inputs, outputs, table_options=TableOptions(only_along_v=True))
-    gravity = w.gravity()
-    load = w.buffer("load", (batch, model.n_load_rows), vec6)
-    terms = w.buffer("terms", (1,), wp.int32, common=True)
+    w.gravity()
+    w.buffer("load", (batch, model.n_load_rows), vec6)
+    w.buffer("terms", (1,), wp.int32, common=True)
     tables = [w.tables, w.scratch, column_tables(model), mass_buffers(model, batch)]
-    state = [w.on_device[name] for name in ("q", "v", "no_acceleration")]
     results = [w.on_device[name] for name in ("M", "bias")]
-    w.record(mass_inverse_dynamics_kernel, [*tables, *state, gravity, load, terms, *results])
+    w.record(mass_inverse_dynamics_kernel, [*tables, motion_inputs(w, a="no_acceleration"), *results])
     return w
 
 
@@ -261,6 +255,18 @@ def mass_inverse_dynamics(
     return MassAndBias(mass, w.result("bias", lead, model.nv))
 
 
+@wp.struct
+class CoriolisBuffersStruct:
+    """Buffers of the Coriolis matrix. Y: 6x6 matrices of nodes. S_dot: columns Ṡ. P, Q: running sums. lower: rows of
+    the lower triangle."""
+
+    Y: wp.array2d(dtype=mat6)
+    S_dot: Matrix
+    P: Matrix
+    Q: Matrix
+    lower: Matrix
+
+
 @free_of_forces
 def coriolis_kernel(act: Acting) -> Any:
     """Kernel of the Coriolis matrix."""
@@ -271,11 +277,7 @@ def coriolis_kernel(act: Acting) -> Any:
         s: ScratchStruct,
         x: ColumnsStruct,
         b: MassBuffersStruct,
-        Y: wp.array2d(dtype=mat6),
-        S_dot: Matrix,
-        P: Matrix,
-        Q: Matrix,
-        lower: Matrix,
+        c: CoriolisBuffersStruct,
         q: Matrix,
         v: Matrix,
         C: Matrix,
@@ -285,35 +287,35 @@ def coriolis_kernel(act: Acting) -> Any:
         traversal.inspect(t, s, i, q, v, v)
         place_bases(t, s, i, q)
         columns.clear_rows(t.nv, x.width, i, b.half)
-        columns.clear_rows(t.nv, x.width, i, lower)
+        columns.clear_rows(t.nv, x.width, i, c.lower)
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, q, v, v, vec6())
             b.composite[i, k] = kinds.spatial_inertia(t, s, i, k)
-            Y[i, k] = kinds.coriolis(t, s, i, k, b.composite[i, k])
+            c.Y[i, k] = kinds.coriolis(t, s, i, k, b.composite[i, k])
             kinds.motion_columns(t, s, x, i, k, b.S)
-            kinds.rate_columns(t, s, x, i, k, q, v, S_dot)
+            kinds.rate_columns(t, s, x, i, k, q, v, c.S_dot)
         columns.clear_sums(x, i, b.V)
-        columns.clear_sums(x, i, P)
-        columns.clear_sums(x, i, Q)
+        columns.clear_sums(x, i, c.P)
+        columns.clear_sums(x, i, c.Q)
         sum_over_subtrees(t, i, b.composite)
-        sum_over_subtrees(t, i, Y)
+        sum_over_subtrees(t, i, c.Y)
         for step in range(t.n_dynamic):
             k = t.n_dynamic - 1 - step
             v0 = t.node[k].v_start
             v1 = t.node[k].v_stop
             M = b.composite[i, k]
-            columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, S_dot, P, lower)
-            columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, b.S, Q, lower)
-            columns.add_product(x, M, v0, v1, i, k, b.S, P)
-            columns.add_product(x, wp.transpose(Y[i, k]), v0, v1, i, k, b.S, Q)
-            columns.add_product(x, M, v0, v1, i, k, S_dot, b.V)
-            columns.add_product(x, Y[i, k], v0, v1, i, k, b.S, b.V)
+            columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, c.S_dot, c.P, c.lower)
+            columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, b.S, c.Q, c.lower)
+            columns.add_product(x, M, v0, v1, i, k, b.S, c.P)
+            columns.add_product(x, wp.transpose(c.Y[i, k]), v0, v1, i, k, b.S, c.Q)
+            columns.add_product(x, M, v0, v1, i, k, c.S_dot, b.V)
+            columns.add_product(x, c.Y[i, k], v0, v1, i, k, b.S, b.V)
             columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, b.S, b.V, b.half)
-            kinds.couple_coriolis(t, s, x, i, k, b.V, P, Q, b.half)
+            kinds.couple_coriolis(t, s, x, i, k, b.V, c.P, c.Q, b.half)
             columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
-            columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, P)
-            columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, Q)
-        columns.add_transposed(t.nv, x.width, i, b.half, lower, C)
+            columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, c.P)
+            columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, c.Q)
+        columns.add_transposed(t.nv, x.width, i, b.half, c.lower, C)
         traversal.inspect_result(s, i, C)
 
     return coriolis
@@ -322,13 +324,13 @@ def coriolis_kernel(act: Acting) -> Any:
 def _make_coriolis(model: Model, batch: int) -> Buffers:
     width, inputs = column_width(model), {"q": (model.nq,), "v": (model.nv,)}
     w = Buffers(model, batch, inputs, {"C": (model.nv * width,)}, table_options=TableOptions(derivatives=True))
-    x, b = column_tables(model), mass_buffers(model, batch)
-    Y = wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device)
-    size = (batch, 6 * model.n_dynamic * width)
-    work = [wp.zeros(size, dtype=wp.float64, device=model.device) for _ in range(3)]
-    lower = wp.zeros((batch, model.nv * width), dtype=wp.float64, device=model.device)
-    d = w.on_device
-    w.record(coriolis_kernel, [w.tables, w.scratch, x, b, Y, *work, lower, d["q"], d["v"], d["C"]])
+    c, d = CoriolisBuffersStruct(), w.on_device
+    c.Y = wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device)
+    for name in ("S_dot", "P", "Q", "lower"):
+        size = model.nv * width if name == "lower" else 6 * model.n_dynamic * width
+        setattr(c, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
+    tables = [w.tables, w.scratch, column_tables(model), mass_buffers(model, batch)]
+    w.record(coriolis_kernel, [*tables, c, d["q"], d["v"], d["C"]])
     return w
 
 

@@ -43,6 +43,7 @@ from lissom.passes.scratch import (
     ScratchStruct,
 )
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, scale_array
+from lissom.systems.residual import MotionInputsStruct
 
 
 def scratch_memory(model: Model, batch: int, more_nodes: int = 0) -> ScratchStruct:
@@ -411,3 +412,13 @@ def register_loops(w: Buffers, loops: LoopRowsStruct) -> LoopRowsStruct:
     for name in ("force", "gap", "rate", "acceleration", "A", "A_q", "slot", "rank"):
         w.register(name, getattr(loops, name))
     return loops
+
+
+def motion_inputs(w: Buffers, *, a: str = "a") -> MotionInputsStruct:
+    """Inputs of the equation of motion from the registered buffers of these names; `a` names the accelerations."""
+    x = MotionInputsStruct()
+    for name in MotionInputsStruct.vars:
+        array = w.on_device.get(a if name == "a" else name)
+        if array is not None:
+            setattr(x, name, array)
+    return x

@@ -67,10 +67,10 @@ from lissom.passes.blocks import (
     front_tables,
     squares,
 )
-from lissom.passes.columns import Columns, ColumnsStruct, Matrix, NewtonPoint, NewtonSumsStruct, newton_point
+from lissom.passes.columns import Columns, ColumnsStruct, Matrix, NewtonPoint, NewtonSumsStruct
 from lissom.passes.features import may_have_loops, optional_kinds
 from lissom.passes.linear_algebra import Pivots
-from lissom.passes.scratch import ALL_TERMS, Scratch
+from lissom.passes.scratch import Scratch
 from lissom.systems.articulated import sum_path
 from lissom.systems.bordered import LoopRows
 from lissom.systems.fronts import (
@@ -292,18 +292,8 @@ def open_node(t: Tables, s: Scratch, b: BlockMatrix, i: int, k: int, centre: vec
 
 
 @wp.func
-def make_newton_blocks(
-    t: Tables, s: Scratch, b: BlockMatrix, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix, c0: wp.float64,
-    c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6), respond: wp.Function, stiffen: wp.Function,
-):  # fmt: skip
-    """Compute the matrix of a step for all blocks, from the results of the residual at (q, v, a) in s."""
-    clear_row(i, b.K)
-    for k in range(t.n_dynamic):
-        b.H[i, k] = mat6()
-    respond(t, s, i, gravity, load, ALL_TERMS, b.H)
-    stiffen(t, s, b.band, i, q, v, move, so3.ONE, c1, ALL_TERMS, b.K)
-    add_armature_rows(t, b.band.width, i, c0, b.K)
-    point = newton_point(v, a, move, c0, c1, gravity)
+def open_blocks(t: Tables, s: Scratch, b: BlockMatrix, i: int, point: NewtonPoint):
+    """Begin all nodes (`open_node`), each block about the origin of its first node."""
     for e in range(b.y.count):
         centre = s.node[i, b.y.node[b.y.node_start[e]]].p
         b.centre[i, e] = centre

@@ -43,8 +43,9 @@ from lissom.systems.newton_blocks import (
     BlockMatrixStruct,
     LoopFrontsStruct,
     block_matrix,
+    clear_row,
     loop_fronts,
-    make_newton_blocks,
+    open_blocks,
 )
 
 
@@ -100,65 +101,45 @@ def newton_block_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
     return b
 
 
-@wp.func(inline=False)
-def make_newton_matrix(
-    t: Tables,
-    s: Scratch,
-    b: NewtonBuffers,
-    i: int,
-    q: Matrix,
-    v: Matrix,
-    a: Matrix,
-    move: Matrix,
-    c0: wp.float64,
-    c1: wp.float64,
-    gravity: vec3,
-    load: wp.array(dtype=vec6),
-    respond: wp.Function,
-    stiffen: wp.Function,
-):
-    """Fill b.matrix with (1), and the rows of loops, from the results of the residual at (q, v, a) in s."""
-    point = newton_point(v, a, move, c0, c1, gravity)
-    columns.clear_rows(t.nv, b.x.width, i, b.matrix)
-    columns.clear_sums(b.x, i, b.W)
-    clear_attachments(t, b.x, b.z, i)
-    kinds.newton_columns(t, s, b.x, i, point, b.sums, b.matrix)
-    for k in range(t.n_dynamic):
-        b.inertia[i, k] = kinds.spatial_inertia(t, s, i, k)
-        b.H[i, k] = mat6()
-    respond(t, s, i, gravity, load, ALL_TERMS, b.H)
-    add_loop_stiffness(t, s, i, b.loops.force, b.H)
-    for step in range(t.n_dynamic):
-        k = t.n_dynamic - 1 - step
-        kinds.couple(t, s, b.x, i, k, v, a, vec3(so3.ONE, c1, c0), b.sums.J_P, b.sums.J_R, b.W, b.matrix)
-        inward_node(t, s, b.x, b.z, i, k, b.inertia, b.H, b.sums, b.loops.force, b.W, b.matrix)
-    stiffen(t, s, b.x, i, q, v, move, so3.ONE, c1, ALL_TERMS, b.matrix)
-    add_armature_rows(t, b.x.width, i, c0, b.matrix)
-    if may_have_loops() and row_count(t) > 0:
-        add_coupling_stiffness(t, i, b.x.width, q, b.loops.force, b.matrix)
-        rows_from_sums(t, s, b.x, i, q, b.sums.J, b.loops)
-        if q.shape[1] != t.nv:
-            replace_moved_columns(t, s, b.x, i, b.sums.S, b.sums.S_T, b.loops)
-
-
 @cache
 def newton_matrix_of(act: Acting) -> Any:
-    """make_newton_matrix with the terms of a model."""
+    """The function that makes the matrix with the terms of a model."""
     respond, stiffen = act.respond, act.stiffen
 
-    @wp.func(module="unique")
+    @wp.func(inline=False, module="unique")
     def newton_matrix(
         t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix,
         c0: wp.float64, c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6),
     ):  # fmt: skip
-        make_newton_matrix(t, s, b, i, q, v, a, move, c0, c1, gravity, load, respond, stiffen)
+        """Fill b.matrix with (1), and the rows of loops, from the results of the residual at (q, v, a) in s."""
+        point = newton_point(v, a, move, c0, c1, gravity)
+        columns.clear_rows(t.nv, b.x.width, i, b.matrix)
+        columns.clear_sums(b.x, i, b.W)
+        clear_attachments(t, b.x, b.z, i)
+        kinds.newton_columns(t, s, b.x, i, point, b.sums, b.matrix)
+        for k in range(t.n_dynamic):
+            b.inertia[i, k] = kinds.spatial_inertia(t, s, i, k)
+            b.H[i, k] = mat6()
+        respond(t, s, i, gravity, load, ALL_TERMS, b.H)
+        add_loop_stiffness(t, s, i, b.loops.force, b.H)
+        for step in range(t.n_dynamic):
+            k = t.n_dynamic - 1 - step
+            kinds.couple(t, s, b.x, i, k, v, a, vec3(so3.ONE, c1, c0), b.sums.J_P, b.sums.J_R, b.W, b.matrix)
+            inward_node(t, s, b.x, b.z, i, k, b.inertia, b.H, b.sums, b.loops.force, b.W, b.matrix)
+        stiffen(t, s, b.x, i, q, v, move, so3.ONE, c1, ALL_TERMS, b.matrix)
+        add_armature_rows(t, b.x.width, i, c0, b.matrix)
+        if may_have_loops() and row_count(t) > 0:
+            add_coupling_stiffness(t, i, b.x.width, q, b.loops.force, b.matrix)
+            rows_from_sums(t, s, b.x, i, q, b.sums.J, b.loops)
+            if q.shape[1] != t.nv:
+                replace_moved_columns(t, s, b.x, i, b.sums.S, b.sums.S_T, b.loops)
 
     return newton_matrix
 
 
 @cache
 def newton_blocks_of(act: Acting) -> Any:
-    """make_newton_blocks with the terms of a model, in the buffers of newton_matrix."""
+    """The function that makes the matrix of all blocks with the terms of a model, in the same buffers."""
     respond, stiffen = act.respond, act.stiffen
 
     @wp.func(module="unique")
@@ -166,6 +147,14 @@ def newton_blocks_of(act: Acting) -> Any:
         t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix,
         c0: wp.float64, c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6),
     ):  # fmt: skip
-        make_newton_blocks(t, s, b.blocks, i, q, v, a, move, c0, c1, gravity, load, respond, stiffen)
+        """Compute the matrix of a step for all blocks, from the results of the residual at (q, v, a) in s."""
+        clear_row(i, b.blocks.K)
+        for k in range(t.n_dynamic):
+            b.blocks.H[i, k] = mat6()
+        respond(t, s, i, gravity, load, ALL_TERMS, b.blocks.H)
+        stiffen(t, s, b.blocks.band, i, q, v, move, so3.ONE, c1, ALL_TERMS, b.blocks.K)
+        add_armature_rows(t, b.blocks.band.width, i, c0, b.blocks.K)
+        point = newton_point(v, a, move, c0, c1, gravity)
+        open_blocks(t, s, b.blocks, i, point)
 
     return newton_matrix

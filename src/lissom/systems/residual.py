@@ -15,7 +15,7 @@ from lissom.forces.tendons import channel_sizes
 from lissom.forces.terms import Acting
 from lissom.lie import so3
 from lissom.lie.native import native_functions
-from lissom.lie.types import vec3, vec6
+from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import kinds, traversal
 from lissom.passes.scratch import ALL_TERMS, Scratch
@@ -61,44 +61,46 @@ def subtract_inputs(nv: int, nu: int, i: int, gain: Rows, u: Rows, extra: Rows, 
     ...
 
 
-@wp.func(inline=False)
-def residual_force(
-    t: Tables,
-    s: Scratch,
-    i: int,
-    q: Rows,
-    v: Rows,
-    a: Rows,
-    u: Rows,
-    extra: Rows,
-    gravity: vec3,
-    load: wp.array(dtype=vec6),
-    loops: LoopRows,
-    tau: Rows,
-    add: wp.Function,
-    force: wp.Function,
-):
-    """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; loops.gap gets the residuals."""
-    channel_sizes(t, s, i, u)
-    recursive_newton_euler(t, s, i, q, v, a, gravity, load, ALL_TERMS, add)
-    add_loop_wrenches(t, s, i, loops.force, loops.gap)
-    project(t, s, i, tau)
-    add_coupling_forces(t, i, q, loops.force, loops.gap, tau)
-    force(t, s, i, q, v, ALL_TERMS, tau)
-    add_armature_force(t, i, a, tau)
-    subtract_inputs(t.nv, u.shape[1], i, t.inputs.joint_gain, u, extra, tau)
+@wp.struct
+class MotionInputsStruct:
+    """Inputs of the equation of motion, with a row for each instance.
+
+    q, v, a: configuration, velocity and acceleration. u: inputs. extra: forces of custom actuators. gravity: one vector
+    for all. load: the table of `put_loads`. terms: the terms that act, one number for all (`acting_flags`).
+    """
+
+    q: Rows
+    v: Rows
+    a: Rows
+    u: Rows
+    extra: Rows
+    gravity: wp.array(dtype=vec3)
+    load: wp.array2d(dtype=vec6)
+    terms: wp.array(dtype=wp.int32)
+
+
+MotionInputs = by_reference(MotionInputsStruct)
 
 
 @cache
 def residual_of(act: Acting) -> Any:
-    """residual_force with the terms of a model."""
+    """The residual with the terms of a model."""
     add, force = act.add, act.force
 
-    @wp.func(module="unique")
+    @wp.func(inline=False, module="unique")
     def residual(
         t: Tables, s: Scratch, i: int, q: Rows, v: Rows, a: Rows, u: Rows, extra: Rows, gravity: vec3,
         load: wp.array(dtype=vec6), loops: LoopRows, tau: Rows,
     ):  # fmt: skip
-        residual_force(t, s, i, q, v, a, u, extra, gravity, load, loops, tau, add, force)
+        """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; loops.gap gets the
+        residuals."""
+        channel_sizes(t, s, i, u)
+        recursive_newton_euler(t, s, i, q, v, a, gravity, load, ALL_TERMS, add)
+        add_loop_wrenches(t, s, i, loops.force, loops.gap)
+        project(t, s, i, tau)
+        add_coupling_forces(t, i, q, loops.force, loops.gap, tau)
+        force(t, s, i, q, v, ALL_TERMS, tau)
+        add_armature_force(t, i, a, tau)
+        subtract_inputs(t.nv, u.shape[1], i, t.inputs.joint_gain, u, extra, tau)
 
     return residual
