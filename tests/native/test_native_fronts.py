@@ -6,7 +6,7 @@ import warp as wp
 from native.native_calls import COUNT, HERE, changed, device, random
 from net_robots import describe_net
 
-from lissom.lie.types import kernel_options, mat6, vec3, vec6
+from lissom.lie.types import kernel_options, mat6, vec6
 from lissom.passes.blocks import (
     BlocksStruct,
     FrontsStruct,
@@ -18,7 +18,9 @@ from lissom.passes.blocks import (
 from lissom.passes.columns import ColumnsStruct, Matrix
 from lissom.systems import fronts
 from lissom.systems import newton_blocks as elimination
+from lissom.systems.bordered import LoopRowsStruct, loop_rows
 from lissom.systems.loop_unknowns import complete_rows, inverse_of
+from lissom.systems.newton_blocks import BlockMatrixStruct, LoopFrontsStruct, block_matrix, loop_fronts
 
 wp.set_module_options(kernel_options())
 
@@ -155,12 +157,12 @@ def test_elimination_of_a_front(e):
 @wp.kernel
 def k_gather(
     work: Matrix, C: Matrix, R: Matrix, front: Matrix, J: Matrix, L: Matrix, x: ColumnsStruct, y: BlocksStruct,
-    z: FrontsStruct, e: int, child: int, k: int, at: int, r: vec3, f: vec6, i: int,
+    z: FrontsStruct, e: int, child: int, k: int, at: int, f: vec6, i: int,
 ):  # fmt: skip
     fronts.clear_front(y, z, i, e, work, C, R)
     fronts.merge_front(z, i, e, child, front, work)
-    fronts.add_row(x, y, z, i, e, k, at, 1, r, f, J, work, R)
-    fronts.add_column(x, y, z, i, e, k, at, r, f, L, work, C)
+    fronts.add_row(x, y, z, i, e, k, at, 1, f, J, work, R)
+    fronts.add_column(x, y, z, i, e, k, at, f, L, work, C)
 
 
 def test_gathering_a_front():
@@ -170,9 +172,8 @@ def test_gathering_a_front():
     n, m, wide, k, at = moves(e), SIZE[e], WIDTH[e], BLOCKS[e].nodes[-1], 2
     sizes = (FRONTS.work, FRONTS.inverse_C, FRONTS.rows, FRONTS.fronts, *[6 * MODEL.n_dynamic * X.width] * 2)
     old = [random(COUNT, size) for size in sizes]
-    r, f = random(3), random(6)
-    new = changed(k_gather, old, X, Y, Z, e, child, k, at, vec3(r), vec6(f))
-    moved = np.concatenate([f[:3] + np.cross(r, f[3:]), f[3:]])
+    f = random(6)
+    new = changed(k_gather, old, X, Y, Z, e, child, k, at, vec6(f))
     own = [of[HERE].reshape(-1, 6, X.width)[k][:, :n] for of in old[4:]]
     front = new[0][: (m + 6) * (wide + 24)].reshape(m + 6, -1)
     want = np.zeros_like(front)
@@ -180,30 +181,26 @@ def test_gathering_a_front():
     stride = (left + 7) // 8 * 8 + 24
     from_child = old[3][HERE][Z.front_start.numpy()[child] :][: left * stride].reshape(left, stride)[:, :left]
     want[np.ix_(up, up)] = from_child
-    want[at, wide + 6 : wide + 12] = moved
-    want[m:, at] += moved
+    want[at, wide + 6 : wide + 12] = f
+    want[m:, at] += f
     np.testing.assert_allclose(front, want, atol=1e-14)
     tall = (n + 7) // 8 * 8
     R = new[2][Z.rows_start.numpy()[e] :][: m * tall].reshape(m, tall)
-    np.testing.assert_allclose(R[at, :n], moved @ own[0], atol=1e-14)
+    np.testing.assert_allclose(R[at, :n], f @ own[0], atol=1e-14)
     C = new[1][Z.inverse_C_start.numpy()[e] :][: n * wide].reshape(n, wide)
-    np.testing.assert_allclose(C[:, at], own[1].T @ moved, atol=1e-14)
+    np.testing.assert_allclose(C[:, at], own[1].T @ f, atol=1e-14)
     assert not np.delete(C, at, axis=1).any()
     assert not np.delete(R, at, axis=0).any()
 
 
 @wp.kernel
-def k_choose(
-    work: Matrix, front: Matrix, size: Matrix, mirror: Matrix, L: Matrix, slot: wp.array2d(dtype=wp.int32),
-    centre: wp.array2d(dtype=vec3), y_rows: wp.array2d(dtype=vec6), scale: wp.array(dtype=wp.float64), x: ColumnsStruct,
-    y: BlocksStruct, z: FrontsStruct, kept: wp.array(dtype=wp.int32), i: int,
-):  # fmt: skip
-    kept[0] = fronts.choose_by_blocks(x, y, z, i, centre, y_rows, L, scale, work, mirror, front, size, slot)
+def k_choose(b: BlockMatrixStruct, c: LoopFrontsStruct, loops: LoopRowsStruct, i: int):
+    elimination.number_independent_rows(b, c, i, loops)
 
 
 def test_choosing_rows():
-    """choose_by_blocks: as many rows as the rank, and independent
-    ones, where some rows are zero or repeat others."""
+    """number_independent_rows: as many rows as the rank, and independent ones, where some rows are zero or repeat
+    others."""
     n, m = MODEL.nv, MODEL.n_rows
     y_rows = random(COUNT, m, 6)
     y_rows[HERE, [3, 8]] = 0.0
@@ -219,13 +216,17 @@ def test_choosing_rows():
                 own = L[HERE].reshape(-1, 6, X.width)[k][:, : block.v_stop - block.v_start]
                 A[held, span] += sign * y_rows[HERE, held] @ own
                 k = block.parent
-    sizes = (FRONTS.work, FRONTS.fronts, m, FRONTS.longest_row)
-    old = [*(random(COUNT, size) for size in sizes), L, np.full((COUNT, m), 7)]
-    kept = wp.zeros(1, dtype=wp.int32, device="cpu")
-    given = [wp.zeros((COUNT, len(BLOCKS)), dtype=vec3, device="cpu"), device(y_rows, vec6), device(scale)]
-    slot = changed(k_choose, old, *given, X, Y, Z, kept)[-1]
-    rank = np.linalg.matrix_rank(A * scale)
-    assert kept.numpy()[0] == (slot >= 0).sum() == rank == m - 3
+    b, c = block_matrix(MODEL, COUNT, of_mass=True), loop_fronts(MODEL, COUNT, wide=False)
+    loops = loop_rows(MODEL, COUNT, dense=False)
+    for array, value in ((b.L, L), (c.row, y_rows), *((x, random(*x.shape)) for x in (c.work, c.front, c.size))):
+        array.assign(value)
+    loops.scale = device(scale)
+    loops.slot.fill_(7)
+    wp.launch(k_choose, dim=1, inputs=[b, c, loops, HERE], device="cpu")
+    slots, rank = loops.slot.numpy(), np.linalg.matrix_rank(A * scale)
+    slot = slots[HERE]
+    assert (np.delete(slots, HERE, axis=0) == 7).all()
+    assert loops.rank.numpy()[HERE] == (slot >= 0).sum() == rank == m - 3
     assert sorted(slot[slot >= 0]) == list(range(rank))
     assert np.linalg.matrix_rank((A * scale)[slot >= 0]) == rank
 

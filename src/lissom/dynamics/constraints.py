@@ -479,6 +479,16 @@ def least_forces(t: Tables, s: Scratch, b: BlockMatrix, c: LoopFronts, i: int, l
     return pivot
 
 
+@wp.struct
+class ClosingStruct:
+    """Task of closing_kernel, weights W and damping μ of (2) as inputs; size: squared norms of the rows A W."""
+
+    task: wp.array(dtype=wp.int32)
+    weights: Numbers
+    damping: Matrix
+    size: Matrix
+
+
 @free_of_forces
 def closing_kernel(act: Acting) -> Any:
     """Kernel of steps onto the loops."""
@@ -491,10 +501,7 @@ def closing_kernel(act: Acting) -> Any:
         c: LoopFrontsStruct,
         q: Matrix,
         v: Matrix,
-        task: wp.array(dtype=wp.int32),
-        weights: Numbers,
-        damping: Matrix,
-        size: Matrix,
+        d: ClosingStruct,
         loops: LoopRowsStruct,
         move: Matrix,
         first: int,
@@ -508,24 +515,24 @@ def closing_kernel(act: Acting) -> Any:
         loop_rates(t, s, i, q, v, v, vec6(), loops.rate, loops.acceleration)
         make_mass_blocks(t, s, b, i)
         for row in range(loops.force.shape[1]):
-            c.p.damping[i, row] = damping[i, row]
+            c.p.damping[i, row] = d.damping[i, row]
         pivot = wp.int32(0)
-        if task[0] == LEAST_NORM_FORCES:
+        if d.task[0] == LEAST_NORM_FORCES:
             put_weights(t, b, i, loops.scale)
             pivot = least_forces(t, s, b, c, i, loops)
-        elif task[0] == STEP_POSITIONS:
-            put_weights(t, b, i, weights)
+        elif d.task[0] == STEP_POSITIONS:
+            put_weights(t, b, i, d.weights)
             pivot = newton_blocks.factor_blocks(t, s, b, c, i, so3.ZERO, loops, put_residuals)
-            row_sizes(b.x, b.y, c.rows, i, b.centre, c.p.row, b.L, weights, c.work, size)
+            row_sizes(b.x, b.y, c.rows, i, b.centre, c.p.row, b.L, d.weights, c.work, d.size)
             solve_rows(t, b, c, i, loops.gap, -so3.ONE, loops)
         else:
-            if task[0] == STEP_VELOCITIES:
-                put_weights(t, b, i, weights)
+            if d.task[0] == STEP_VELOCITIES:
+                put_weights(t, b, i, d.weights)
             pivot = newton_blocks.factor_blocks(t, s, b, c, i, so3.ZERO, loops, put_forces)
             solve_rows(t, b, c, i, loops.rate, -so3.ONE, loops)
         if pivot != 0 and s.status[i] == 0:
             s.status[i] = scratch.STATUS_SINGULAR + wp.where(pivot > 0, pivot, t.nv)
-        if task[0] != LEAST_NORM_FORCES:
+        if d.task[0] != LEAST_NORM_FORCES:
             for j in range(t.nv):
                 move[i, j] = loops.unknown[i, j]
             traversal.inspect_result(s, i, move)
@@ -536,12 +543,13 @@ def closing_kernel(act: Acting) -> Any:
 def _make_closing(model: Model, batch: int) -> Buffers:
     inputs = {"q": (model.nq,), "v": (model.nv,), "damping": (model.n_rows,)}
     w = Buffers(model, batch, inputs, {"move": (model.nv,), "size": (model.n_rows,)})
-    loops, task = loop_buffers(w, model, batch, dense=False), w.buffer("task", (1,), wp.int32, common=True)
-    weights = w.buffer("weights", (model.nv,), common=True)
+    loops, given, d = loop_buffers(w, model, batch, dense=False), ClosingStruct(), w.on_device
+    given.task = w.buffer("task", (1,), wp.int32, common=True)
+    given.weights = w.buffer("weights", (model.nv,), common=True)
+    given.damping, given.size = d["damping"], d["size"]
     blocks = [partial(block_matrix, model, of_mass=True), partial(loop_fronts, model, wide=False)]
-    d = w.on_device
     tables = [w.tables, w.scratch, *map(Temporary, blocks)]
-    w.record(closing_kernel, [*tables, d["q"], d["v"], task, weights, d["damping"], d["size"], loops, d["move"]])
+    w.record(closing_kernel, [*tables, d["q"], d["v"], given, loops, d["move"]])
     return w
 
 

@@ -70,7 +70,7 @@ import numpy as np
 import warp as wp
 
 from lissom.lie import so3
-from lissom.lie.types import vec3, vec6
+from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes.features import may_have_loops
 from lissom.passes.kinds import move_configuration
@@ -222,52 +222,91 @@ DAMPED_ROUNDING = wp.constant(wp.float64(1e-12))  # changes of this size may be 
 SLOW_DAMPED = wp.constant(wp.float64(0.5))  # if they contract no faster than this
 
 
+@wp.struct
+class StageCallStruct:
+    """A call of `run_stage`.
+
+    stage: number of the stage. pauses: 1 to run one part only. h: size of the step. ratio: h over the size of the last
+    step. numbers: weights of the scheme. gravity, load, motion: gravity, loads and prescribed motions at the end of the
+    stage. counts: of all instances, which the stage changes.
+    """
+
+    stage: int
+    pauses: int
+    h: wp.float64
+    ratio: wp.float64
+    numbers: wp.array(dtype=wp.float64)
+    gravity: vec3
+    load: wp.array(dtype=vec6)
+    motion: wp.array(dtype=wp.float64)
+    counts: Counts
+
+
+StageCall = by_reference(StageCallStruct)
+
+
+@wp.func
+def stage_call(
+    stage: int, pauses: int, h: wp.float64, ratio: wp.float64, numbers: wp.array(dtype=wp.float64), gravity: vec3,
+    load: wp.array(dtype=vec6), motion: wp.array(dtype=wp.float64), counts: Counts,
+):  # fmt: skip
+    """A StageCall of these values."""
+    e = StageCallStruct()
+    e.stage = stage
+    e.pauses = pauses
+    e.h = h
+    e.ratio = ratio
+    e.numbers = numbers
+    e.gravity = gravity
+    e.load = load
+    e.motion = motion
+    e.counts = counts
+    return e
+
+
 @wp.func(inline=False)
 def run_stage(
-    at: int, pauses: int, t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, stage: int,
-    h: wp.float64, ratio: wp.float64, numbers: wp.array(dtype=wp.float64), gravity: vec3, load: wp.array(dtype=vec6),
-    motion: wp.array(dtype=wp.float64), counts: Counts, residual: wp.Function, matrix: wp.Function,
-    factor: wp.Function, solve: wp.Function,
+    at: int, t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, e: StageCall,
+    residual: wp.Function, matrix: wp.Function, factor: wp.Function, solve: wp.Function,
 ) -> int:  # fmt: skip
-    """Run a stage of a step of size h from part `at` to its end, or with `pauses` only this part. `ratio`: h over the
-    size of the last step. Returns the next part, or how the stage ended."""
+    """Run a stage from part `at` to its end, or one part if it pauses. Returns the next part, or how the stage
+    ended."""
     part = int(at)
     while part < FAILED:
         if part == BEGIN:
-            part = begin_stage(t, x, c, i, stage, h, ratio, numbers, motion, b, counts)
+            part = begin_stage(t, x, c, i, e, b)
         elif part == RESIDUAL:
-            part = take_residual(t, s, b, x, i, gravity, load, counts, residual)
+            part = take_residual(t, s, b, x, i, e, residual)
         elif part == MATRIX:
-            part = make_matrix(t, s, b, x, c, i, gravity, load, counts, matrix)
+            part = make_matrix(t, s, b, x, c, i, e, matrix)
         elif part == UNSOLVED:
-            part = damp_stage(t, s, b, x, i, stage, h, numbers, motion)
+            part = damp_stage(t, s, b, x, i, e)
         elif part == CORRECT and x.notes[i, DAMPED_START] > so3.ZERO:
-            part = correct_damped(t, s, b, x, c, i, stage, h, gravity, numbers, motion, factor, solve)
+            part = correct_damped(t, s, b, x, c, i, e, factor, solve)
         else:
-            closes = c.share >= so3.ZERO or stage + 1 == int(numbers[N_STAGES])
-            part = correct_stage(t, s, b, x, c, i, gravity, closes, counts, factor, solve)
-        if pauses != 0:
+            closes = c.share >= so3.ZERO or e.stage + 1 == int(e.numbers[N_STAGES])
+            part = correct_stage(t, s, b, x, c, i, e.gravity, closes, e.counts, factor, solve)
+        if e.pauses != 0:
             return part
     return part
 
 
 @wp.func
 def begin_stage(
-    t: Tables, x: StepRows, c: Tolerances, i: int, stage: int, h: wp.float64, ratio: wp.float64,
-    numbers: wp.array(dtype=wp.float64), motion: wp.array(dtype=wp.float64), b: NewtonBuffers, counts: Counts,
+    t: Tables, x: StepRows, c: Tolerances, i: int, e: StageCall, b: NewtonBuffers
 ) -> int:  # fmt: skip
     """Set the start of the iteration of a stage, and whether it tries the kept matrix first: it exists for this step
     size, and recent kept ones contracted."""
-    predict(t, x, i, stage, h, ratio, counts[i, STEADY], numbers, b.loops)
-    follow_motions(t, x, i, motion)
+    predict(t, x, i, e.stage, e.h, e.ratio, e.counts[i, STEADY], e.numbers, b.loops)
+    follow_motions(t, x, i, e.motion)
     move_configuration(t, i, x.start, x.move, x.q)
     if wp.abs(x.notes[i, C1] - x.notes[i, KEPT_C1]) > SAME_SIZE * x.notes[i, C1] or c.settle != so3.ZERO:
-        counts[i, HAS_MATRIX] = 0  # (4) needs a matrix of this step
-    if counts[i, NEW_FIRST] > 1:
-        counts[i, HAS_MATRIX] = 0
-        counts[i, NEW_FIRST] = counts[i, NEW_FIRST] - 1
-    counts[i, SLOW_IS_ENOUGH] = wp.max(counts[i, SLOW_IS_ENOUGH] - 1, 0)
-    x.notes[i, TRIES_KEPT] = wp.float64(counts[i, HAS_MATRIX])
+        e.counts[i, HAS_MATRIX] = 0  # (4) needs a matrix of this step
+    if e.counts[i, NEW_FIRST] > 1:
+        e.counts[i, HAS_MATRIX] = 0
+        e.counts[i, NEW_FIRST] = e.counts[i, NEW_FIRST] - 1
+    e.counts[i, SLOW_IS_ENOUGH] = wp.max(e.counts[i, SLOW_IS_ENOUGH] - 1, 0)
+    x.notes[i, TRIES_KEPT] = wp.float64(e.counts[i, HAS_MATRIX])
     x.notes[i, UNKNOWNS] = wp.float64(t.nv + b.loops.rank[i])
     x.notes[i, RATE] = so3.ONE
     x.notes[i, LAST] = -so3.ONE
@@ -276,31 +315,32 @@ def begin_stage(
     x.notes[i, ITERATION] = so3.ZERO
     x.notes[i, DAMPED_START] = so3.ZERO
     x.notes[i, PART] = so3.ZERO
-    if stage == 0:
+    if e.stage == 0:
         x.notes[i, IS_DAMPED] = so3.ZERO
     return RESIDUAL
 
 
 @wp.func
 def take_residual(
-    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int, gravity: vec3, load: wp.array(dtype=vec6),
-    counts: Counts, residual: wp.Function,
+    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int, e: StageCall, residual: wp.Function
 ) -> int:  # fmt: skip
     """r of (1) with zeros for prescribed coordinates. Returns MATRIX if a new matrix is needed, otherwise CORRECT."""
     s.status[i] = 0
-    residual(t, s, b, x, i, gravity, load)
-    counts[i, EVALUATIONS] = counts[i, EVALUATIONS] + 1
+    residual(t, s, b, x, i, e.gravity, e.load)
+    e.counts[i, EVALUATIONS] = e.counts[i, EVALUATIONS] + 1
     is_damped = x.notes[i, DAMPED_START] > so3.ZERO
     if is_damped:
-        counts[i, DAMPED_EVALUATIONS] = counts[i, DAMPED_EVALUATIONS] + 1
+        e.counts[i, DAMPED_EVALUATIONS] = e.counts[i, DAMPED_EVALUATIONS] + 1
     if s.status[i] != 0:
         return UNSOLVED
-    for e in range(t.prescribed.dof.shape[0]):
-        b.loops.unknown[i, t.prescribed.dof[e]] = so3.ZERO
+    for n in range(t.prescribed.dof.shape[0]):
+        b.loops.unknown[i, t.prescribed.dof[n]] = so3.ZERO
     iteration = int(x.notes[i, ITERATION])
     rate = x.notes[i, RATE]
     fresh = (
-        counts[i, HAS_MATRIX] == 0 or (iteration > 2 and rate > SLOW_CONTRACTION) or (iteration > 0 and rate > so3.ONE)
+        e.counts[i, HAS_MATRIX] == 0
+        or (iteration > 2 and rate > SLOW_CONTRACTION)
+        or (iteration > 0 and rate > so3.ONE)
     )
     fresh = fresh or iteration == 5 or iteration == 9
     if is_damped:
@@ -311,18 +351,17 @@ def take_residual(
 
 @wp.func
 def make_matrix(
-    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, gravity: vec3,
-    load: wp.array(dtype=vec6), counts: Counts, matrix: wp.Function,
+    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, e: StageCall, matrix: wp.Function
 ) -> int:  # fmt: skip
     """Make the matrix (2) and the rows of loops, and note if the kept matrix had failed."""
-    matrix(t, s, b, x, i, gravity, load)
-    counts[i, MATRICES] = counts[i, MATRICES] + 1
-    counts[i, HAS_MATRIX] = 1
+    matrix(t, s, b, x, i, e.gravity, e.load)
+    e.counts[i, MATRICES] = e.counts[i, MATRICES] + 1
+    e.counts[i, HAS_MATRIX] = 1
     x.notes[i, MADE_HERE] = so3.ONE
     x.notes[i, KEPT_C1] = x.notes[i, C1]
     if x.notes[i, TRIES_KEPT] != so3.ZERO:
         if c.share >= so3.ZERO:
-            counts[i, NEW_FIRST] = wp.where(counts[i, NEW_FIRST] == 0, 1, AVOID_KEPT)
+            e.counts[i, NEW_FIRST] = wp.where(e.counts[i, NEW_FIRST] == 0, 1, AVOID_KEPT)
         x.notes[i, TRIES_KEPT] = so3.ZERO
     return CORRECT
 
@@ -516,22 +555,20 @@ def conclude(
 
 @wp.func
 def damp_stage(
-    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int, stage: int, h: wp.float64,
-    numbers: wp.array(dtype=wp.float64), motion: wp.array(dtype=wp.float64),
+    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int, e: StageCall
 ) -> int:  # fmt: skip
     """Try half the part of a change, or the next start where there is no change or it is too short."""
-    if numbers[DAMPS] == so3.ZERO or s.status[i] == STATUS_TOO_MANY_PAIRS:
+    if e.numbers[DAMPS] == so3.ZERO or s.status[i] == STATUS_TOO_MANY_PAIRS:
         return FAILED
     part = wp.float64(0.5) * x.notes[i, PART]
     if part < LEAST_PART:
-        return start_damped(t, b, x, i, stage, h, numbers, motion)
-    return try_part(t, b, x, i, stage, h, part, numbers, motion)
+        return start_damped(t, b, x, i, e)
+    return try_part(t, b, x, i, e, part)
 
 
 @wp.func
 def start_damped(
-    t: Tables, b: NewtonBuffers, x: StepRows, i: int, stage: int, h: wp.float64, numbers: wp.array(dtype=wp.float64),
-    motion: wp.array(dtype=wp.float64),
+    t: Tables, b: NewtonBuffers, x: StepRows, i: int, e: StageCall
 ) -> int:  # fmt: skip
     """Begin a damped iteration from the next of the starts: the robot where it is, x = 0, x of the stage before."""
     start = int(x.notes[i, DAMPED_START]) + 1
@@ -540,11 +577,11 @@ def start_damped(
     for j in range(t.nv):
         x.guess[i, j] = wp.where(start == DAMPED_STARTS, x.recent[i, j], so3.ZERO)
     if start == 1:
-        place_stage(t, x, i, stage, h, numbers)
+        place_stage(t, x, i, e.stage, e.h, e.numbers)
         for j in range(t.nv):
             move = so3.ZERO
-            if stage > 0:
-                move = x.earlier[i, 3 * (stage - 1) * t.nv + j]
+            if e.stage > 0:
+                move = x.earlier[i, 3 * (e.stage - 1) * t.nv + j]
             x.guess[i, j] = (move - x.move[i, j]) * x.notes[i, C0]
     for j in range(t.nv):
         x.base[i, j] = x.guess[i, j]
@@ -554,13 +591,12 @@ def start_damped(
     x.notes[i, DAMPED_START] = wp.float64(start)
     x.notes[i, ITERATION] = so3.ZERO
     x.notes[i, LAST] = -so3.ONE
-    return try_part(t, b, x, i, stage, h, so3.ZERO, numbers, motion)
+    return try_part(t, b, x, i, e, so3.ZERO)
 
 
 @wp.func
 def try_part(
-    t: Tables, b: NewtonBuffers, x: StepRows, i: int, stage: int, h: wp.float64, part: wp.float64,
-    numbers: wp.array(dtype=wp.float64), motion: wp.array(dtype=wp.float64),
+    t: Tables, b: NewtonBuffers, x: StepRows, i: int, e: StageCall, part: wp.float64
 ) -> int:  # fmt: skip
     """Move a damped iteration to a part of its change."""
     x.notes[i, PART] = part
@@ -569,23 +605,22 @@ def try_part(
             x.guess[i, j] = x.base[i, j] - part * x.notes[i, C0] * x.change[i, j]
     for row in range(x.base_force.shape[1]):
         b.loops.force[i, row] = x.base_force[i, row] - part * x.change_force[i, row]
-    place_stage(t, x, i, stage, h, numbers)
-    follow_motions(t, x, i, motion)
+    place_stage(t, x, i, e.stage, e.h, e.numbers)
+    follow_motions(t, x, i, e.motion)
     move_configuration(t, i, x.start, x.move, x.q)
     return RESIDUAL
 
 
 @wp.func
 def correct_damped(
-    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, stage: int, h: wp.float64,
-    gravity: vec3, numbers: wp.array(dtype=wp.float64), motion: wp.array(dtype=wp.float64), factor: wp.Function,
+    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, e: StageCall, factor: wp.Function,
     solve: wp.Function,
 ) -> int:  # fmt: skip
     """Solve for a change of a damped iteration, and try it whole or end with it; or judge the part that was tried."""
     if not factor(t, s, b, x, i):
         return UNSOLVED
     forces = norm_of_rows(t.nv, i, x.row_unit, b.loops.unknown)
-    ask_loops(t, s, x, c, i, x.notes[i, C1], gravity, b.loops)
+    ask_loops(t, s, x, c, i, x.notes[i, C1], e.gravity, b.loops)
     gaps = kept_gaps(i, b.loops)
     for j in range(t.nv):
         x.residual[i, j] = b.loops.unknown[i, j]
@@ -617,7 +652,7 @@ def correct_damped(
         x.change_force[i, row] = so3.ZERO
         if at >= 0:
             x.change_force[i, row] = b.loops.sigma[i] * b.loops.unknown[i, t.nv + at]
-    going = try_part(t, b, x, i, stage, h, so3.ONE, numbers, motion)
+    going = try_part(t, b, x, i, e, so3.ONE)
     far = largest(t.nv, i, x.inverse_scale, x.move)
     is_rounding = size < DAMPED_ROUNDING and x.notes[i, LAST] > so3.ZERO and size > SLOW_DAMPED * x.notes[i, LAST]
     if size <= NEWTON_SHARE * c.rtol * far or is_rounding:

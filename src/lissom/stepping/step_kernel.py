@@ -63,6 +63,7 @@ from lissom.stepping.newton_stages import (
     run_stage,
     solve_blocks,
     solve_matrix,
+    stage_call,
 )
 from lissom.stepping.schemes import Scheme, StepState
 from lissom.stepping.step_rows import (
@@ -105,6 +106,44 @@ from lissom.systems.newton_matrix import (
 from lissom.systems.residual import residual_of
 
 Rows = wp.array2d(dtype=wp.float64)
+
+
+@wp.struct
+class StepInputsStruct:
+    """Inputs of the step kernel.
+
+    numbers: weights and tolerances of the scheme. span: for each instance the first step, the end, and the offset of
+    its rows in `load` and `motion`. inputs: u of all stages. gravity, load, motion: gravity, and rows of loads and
+    prescribed motions for all stages. knots, pieces: inputs as polynomials of time. laws: loads and motions as
+    functions of time.
+    """
+
+    numbers: wp.array(dtype=wp.float64)
+    span: wp.array2d(dtype=wp.int32)
+    inputs: wp.array3d(dtype=wp.float64)
+    gravity: wp.array(dtype=vec3)
+    load: wp.array2d(dtype=vec6)
+    motion: Rows
+    knots: wp.array(dtype=wp.float64)
+    pieces: wp.array3d(dtype=wp.float64)
+    laws: LawsStruct
+
+
+@wp.struct
+class StepResultsStruct:
+    """Results of the step kernel, with a row for each instance.
+
+    out: states at the ends of steps. times: their times. h: sizes of steps, which are inputs unless steps are adaptive.
+    Kept from launch to launch: counts, and `adaptive`, the state of the step-size law. pause: whether to pause after
+    each part, the part, and the stage.
+    """
+
+    out: Rows
+    times: Rows
+    h: Rows
+    counts: wp.array2d(dtype=wp.int32)
+    adaptive: Rows
+    pause: wp.array2d(dtype=wp.int32)
 
 
 @wp.func
@@ -224,59 +263,57 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def implicit_steps(
-        t: TablesStruct, s: ScratchStruct, b: NewtonBuffersStruct, x: StepRowsStruct,
-        numbers: wp.array(dtype=wp.float64), span: wp.array2d(dtype=wp.int32), h: Rows,
-        inputs: wp.array3d(dtype=wp.float64), gravity: wp.array(dtype=vec3), load: wp.array2d(dtype=vec6), motion: Rows,
-        out: Rows, counts: wp.array2d(dtype=wp.int32), pause: wp.array2d(dtype=wp.int32), adaptive: Rows,
-        knots: wp.array(dtype=wp.float64), pieces: wp.array3d(dtype=wp.float64), times: Rows,
-        laws: LawsStruct, m: ContactRowsStruct, first: int,
+        t: TablesStruct, s: ScratchStruct, b: NewtonBuffersStruct, x: StepRowsStruct, g: StepInputsStruct,
+        r: StepResultsStruct, m: ContactRowsStruct, first: int,
     ):  # fmt: skip
         i = first + wp.tid()
-        c = tolerances(numbers)
-        stages = int(numbers[N_STAGES])
-        pauses = pause[i, 0]
-        stage_start = pause[i, 2]
+        c = tolerances(g.numbers)
+        stages = int(g.numbers[N_STAGES])
+        pauses = r.pause[i, 0]
+        stage_start = r.pause[i, 2]
         stage_stop = wp.where(pauses != 0, stage_start + 1, stages)
         going = int(CONVERGED)
-        is_adaptive = adaptive[i, STOP] > so3.ZERO
-        is_planned = adaptive[i, IS_PLANNED] != so3.ZERO
+        is_adaptive = r.adaptive[i, STOP] > so3.ZERO
+        is_planned = r.adaptive[i, IS_PLANNED] != so3.ZERO
         begin(t, s, x, m, i, is_adaptive)
-        for n in range(span[i, 0], span[i, 1]):
-            if going == CONVERGED and (not is_adaptive or adaptive[i, NOW] < adaptive[i, STOP]):
+        for n in range(g.span[i, 0], g.span[i, 1]):
+            if going == CONVERGED and (not is_adaptive or r.adaptive[i, NOW] < r.adaptive[i, STOP]):
                 k = int(n)
-                wanted = adaptive[i, NEXT]
+                wanted = r.adaptive[i, NEXT]
                 if is_adaptive and not is_planned:
-                    k = counts[i, DONE]
-                    h[i, k + 1] = next_size(adaptive, i)
-                size = h[i, k + 1]
-                ratio = ratio_of(h, i, k)
+                    k = r.counts[i, DONE]
+                    r.h[i, k + 1] = next_size(r.adaptive, i)
+                size = r.h[i, k + 1]
+                ratio = ratio_of(r.h, i, k)
                 for stage in range(stage_start, stage_stop):
                     if going == CONVERGED:
-                        now = (k + span[i, 2]) * stages + stage
-                        time = adaptive[i, NOW] + numbers[FIRST_STAGE + stage * STAGE] * size
+                        now = (k + g.span[i, 2]) * stages + stage
+                        time = r.adaptive[i, NOW] + g.numbers[FIRST_STAGE + stage * STAGE] * size
                         if is_adaptive and not is_planned:
-                            now = (h.shape[1] - 1) * MOST_STAGES + i
-                            put_polynomials(x, i, time, knots, pieces)
-                            put_laws(time, laws, load[now], motion[now], x.u[i])
+                            now = (r.h.shape[1] - 1) * MOST_STAGES + i
+                            put_polynomials(x, i, time, g.knots, g.pieces)
+                            put_laws(time, g.laws, g.load[now], g.motion[now], x.u[i])
                         else:
-                            take_inputs(x, i, k, stage, inputs)
+                            take_inputs(x, i, k, stage, g.inputs)
                         begin_stage_at(x, i, now, time, is_adaptive and not is_planned)
+                        e = stage_call(
+                            stage, pauses, size, ratio, g.numbers, g.gravity[0], g.load[now], g.motion[now], r.counts
+                        )
                         going = run_stage(
-                            pause[i, 1], pauses, t, s, b, x, c, i, stage, size, ratio, numbers, gravity[0], load[now],
-                            motion[now], counts, residual_of_stage, matrix_of_stage, factor, solve,
-                        )  # fmt: skip
+                            r.pause[i, 1], t, s, b, x, c, i, e, residual_of_stage, matrix_of_stage, factor, solve
+                        )
                 if going == CONVERGED and stage_stop == stages:
-                    conclude(t, x, c, b, i, size, numbers, counts, solve)
+                    conclude(t, x, c, b, i, size, g.numbers, r.counts, solve)
                 again = wp.int32(0)
                 if is_adaptive:
-                    event = event_of(t, s, x, m, c, i, size, going, adaptive[i, NOW], not is_planned)
-                    again = retry(t, x, i, size, ratio, going, event, numbers, adaptive, b.loops, counts)
-                    going = wp.where(again != 0 and gives_up(s, adaptive, i), int(FAILED), int(CONVERGED))
+                    event = event_of(t, s, x, m, c, i, size, going, r.adaptive[i, NOW], not is_planned)
+                    again = retry(t, x, i, size, ratio, going, event, g.numbers, r.adaptive, b.loops, r.counts)
+                    going = wp.where(again != 0 and gives_up(s, r.adaptive, i), int(FAILED), int(CONVERGED))
                 if going == CONVERGED and pauses == 0 and again == 0:
-                    leave_step(t, s, x, m, i, k, b.loops.force, adaptive, out, times, counts, renew)
-                if is_planned and (again != 0 or adaptive[i, NEXT] != wanted):
+                    leave_step(t, s, x, m, i, k, b.loops.force, r.adaptive, r.out, r.times, r.counts, renew)
+                if is_planned and (again != 0 or r.adaptive[i, NEXT] != wanted):
                     going = int(FAILED)
-        pause[i, 1] = wp.where(pauses != 0, going, int(BEGIN))
+        r.pause[i, 1] = wp.where(pauses != 0, going, int(BEGIN))
 
     return implicit_steps
 
@@ -413,16 +450,15 @@ def _make(
     common = rows or (n + batch) * MOST_STAGES
     left = n * 3 * (before or 0) * model.nv
     x = step_rows(w, model, left, n * anchors if keeps else 0, common if has_law else 0)
-    shared = [
-        w.buffer("numbers", (SCHEME_NUMBERS,), common=True),
-        w.buffer("span", (batch, 3), wp.int32),
-        w.buffer("h", (batch, n + 1)),
-        w.buffer("inputs", (batch, n, MOST_STAGES * model.nu)),
-        w.gravity(),
-        w.buffer("load", (common, model.n_load_rows), vec6, common=True),
-        w.buffer("motion", (common, 3 * model.n_motions), common=True),
-    ]
-    out, counts = w.on_device["out"], w.buffer("counts", (batch, COUNTS), wp.int32)
+    g, r = StepInputsStruct(), StepResultsStruct()
+    g.numbers, g.span = w.buffer("numbers", (SCHEME_NUMBERS,), common=True), w.buffer("span", (batch, 3), wp.int32)
+    g.inputs = w.buffer("inputs", (batch, n, MOST_STAGES * model.nu))
+    g.gravity, g.load = w.gravity(), w.buffer("load", (common, model.n_load_rows), vec6, common=True)
+    g.motion = w.buffer("motion", (common, 3 * model.n_motions), common=True)
+    g.knots, g.pieces = w.buffer("knots", (room,), common=True), w.buffer("pieces", (batch, room, 4 * model.nu))
+    r.out, r.times, r.h = w.on_device["out"], w.buffer("times", (batch, n)), w.buffer("h", (batch, n + 1))
+    r.counts, r.adaptive = w.buffer("counts", (batch, COUNTS), wp.int32), w.buffer("adaptive", (batch, ADAPTIVE))
+    r.pause = w.buffer("pause", (batch, 3), wp.int32)
     plain, driven, buffers = _kernels_of(model, is_whole, has_law)
     b = buffers(model, batch)
     register_loops(w, b.loops)
@@ -430,17 +466,9 @@ def _make(
     tables = w.tables
     if (batch > 1 or steps or keeps) and anchors:
         tables = w.anchored_tables()
-    laws = _put_laws(model, w, length)
-    adaptive = [
-        w.buffer("pause", (batch, 3), wp.int32),
-        w.buffer("adaptive", (batch, ADAPTIVE)),
-        w.buffer("knots", (room,), common=True),
-        w.buffer("pieces", (batch, room, 4 * model.nu)),
-        w.buffer("times", (batch, n)),
-        laws,
-        contact_rows(w, model, laws),
-    ]
-    w.record(driven if length else plain, [tables, w.scratch, b, x, *shared, out, counts, *adaptive])
+    g.laws = _put_laws(model, w, length)
+    inputs = [tables, w.scratch, b, x, g, r, contact_rows(w, model, g.laws)]
+    w.record(driven if length else plain, inputs)
     return w
 
 

@@ -34,43 +34,40 @@ LISSOM_INLINE void clear_front(
         r[m] = 0.0;
 }
 
-// Add to row `at` of the front of block e the coefficients f, about a point at r, of part `part` (0, 1, 2: x, w, z) of
-// the motion of node k.
+// Add to row `at` of the front of block e the coefficients f of part `part` (0, 1, 2: x, w, z) of the motion of node k.
 LISSOM_INLINE void add_row(
-    const Columns& x, const Blocks& y, const Fronts& z, int i, int e, int k, int at, int part, vec3 r, vec6 f,
+    const Columns& x, const Blocks& y, const Fronts& z, int i, int e, int k, int at, int part, vec6 f,
     array<double> J, array<double> work, array<double> R
 ) {
     const int tall = y.width.data[e], stride = z.width.data[e] + STATE;
     const double* j0 = six_rows(J, i, k, x.width);
     double* to = row(R, i) + z.rows_start.data[e] + at * tall;
     double* own = row(work, i) + at * stride + z.width.data[e] + 6 * part;
-    const vec6 w = about_origin(f, r);
     for (int c = 0; c < 6; ++c)
-        own[c] += w.c[c];  // Q of (1)
+        own[c] += f.c[c];  // Q of (1)
     for (int j = 0; j < tall; j += 8) {
         block sum = load(to + j);
         for (int c = 0; c < 6; ++c)
-            sum += load(j0 + c * x.width + j) * w.c[c];  // R of (1)
+            sum += load(j0 + c * x.width + j) * f.c[c];  // R of (1)
         store(to + j, sum);
     }
 }
 
-// Add to the column of unknown `at` of the front of block e its wrench f on node k, about a point at r.
+// Add to the column of unknown `at` of the front of block e its wrench f on node k.
 LISSOM_INLINE void add_column(
-    const Columns& x, const Blocks& y, const Fronts& z, int i, int e, int k, int at, vec3 r, vec6 f, array<double> L,
+    const Columns& x, const Blocks& y, const Fronts& z, int i, int e, int k, int at, vec6 f, array<double> L,
     array<double> work, array<double> C
 ) {
     const int n = y.size.data[e], width = z.width.data[e], stride = width + STATE;
     const double* rows = six_rows(L, i, k, x.width);
-    const vec6 w = about_origin(f, r);
     double* to = row(C, i) + z.inverse_C_start.data[e] + at;
     double* own = row(work, i) + z.size.data[e] * stride + at;
     for (int c = 0; c < 6; ++c)
-        own[c * stride] += w.c[c];  // E of (1)
+        own[c * stride] += f.c[c];  // E of (1)
     for (int j = 0; j < n; ++j) {
         double sum = 0.0;
         for (int c = 0; c < 6; ++c)
-            sum += rows[c * x.width + j] * w.c[c];
+            sum += rows[c * x.width + j] * f.c[c];
         to[j * width] += sum;  // C of (1)
     }
 }

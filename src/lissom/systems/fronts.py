@@ -53,20 +53,19 @@ def clear_front(y: Blocks, z: Fronts, i: int, e: int, work: Matrix, C: Matrix, R
 
 @wp.func_native(native("add_row"))
 def add_row(
-    x: Columns, y: Blocks, z: Fronts, i: int, e: int, k: int, at: int, part: int, r: vec3, f: vec6, J: Matrix,
-    work: Matrix, R: Matrix,
+    x: Columns, y: Blocks, z: Fronts, i: int, e: int, k: int, at: int, part: int, f: vec6, J: Matrix, work: Matrix,
+    R: Matrix,
 ):  # fmt: skip
-    """Add to row `at` of the front of block e the coefficients f, about a point at r, of part `part` (0, 1, 2: x, w, z)
-    of the motion of node k."""
+    """Add to row `at` of the front of block e the coefficients f of part `part` (0, 1, 2: x, w, z) of the motion of
+    node k."""
     ...
 
 
 @wp.func_native(native("add_column"))
 def add_column(
-    x: Columns, y: Blocks, z: Fronts, i: int, e: int, k: int, at: int, r: vec3, f: vec6, L: Matrix, work: Matrix,
-    C: Matrix,
-):  # fmt: skip
-    """Add to the column of unknown `at` of the front of block e its wrench f on node k, about a point at r."""
+    x: Columns, y: Blocks, z: Fronts, i: int, e: int, k: int, at: int, f: vec6, L: Matrix, work: Matrix, C: Matrix
+):
+    """Add to the column of unknown `at` of the front of block e its wrench f on node k."""
     ...
 
 
@@ -209,34 +208,6 @@ def row_sizes(
         clear_rows(y, z, i, e, work)
         put_open_rows(x, y, z, i, e, 0, centre[i, e], rows, L, scale, work)
         add_square_sums(y, z, i, e, 0, work, size)
-
-
-@wp.func(inline=False)
-def choose_by_blocks(
-    x: Columns, y: Blocks, z: Fronts, i: int, centre: wp.array2d(dtype=vec3), rows: wp.array2d(dtype=vec6), L: Matrix,
-    scale: wp.array(dtype=wp.float64), work: Matrix, reflector: Matrix, front: Matrix, size: Matrix,
-    slot: wp.array2d(dtype=wp.int32),
-) -> int:  # fmt: skip
-    """Number the independent rows of loops in slot, the others −1; returns their number."""
-    m = slot.shape[1]
-    for row in range(m):
-        slot[i, row] = -1
-    row_sizes(x, y, z, i, centre, rows, L, scale, work, size)
-    largest = wp.float64(0.0)
-    for row in range(m):
-        largest = wp.max(largest, size[i, row])
-    for step in range(y.count + 1):
-        e = z.order[step]
-        given = gather_children(y, z, i, e, front, work)
-        if e < y.count:
-            put_open_rows(x, y, z, i, e, given, centre[i, e], rows, L, scale, work)
-        choose_closing(y, z, i, e, given, largest, work, reflector, front, slot)
-    kept = wp.int32(0)
-    for row in range(m):
-        if slot[i, row] >= 0:
-            slot[i, row] = kept
-            kept += 1
-    return kept
 
 
 @wp.func_native(native("clear_rows"))

@@ -74,17 +74,21 @@ from lissom.passes.scratch import Scratch
 from lissom.systems.articulated import sum_path
 from lissom.systems.bordered import LoopRows
 from lissom.systems.fronts import (
+    about_centre,
     add_column,
     add_row,
-    choose_by_blocks,
+    choose_closing,
     clear_front,
     close_front,
     front_column,
     front_inward,
     front_outward,
     front_row,
+    gather_children,
     merge_front,
+    put_open_rows,
     reduce_front,
+    row_sizes,
     store_front,
 )
 from lissom.systems.loop_unknowns import LoopUnknownsStruct
@@ -376,15 +380,37 @@ def choose_all_rows(i: int, loops: LoopRows):
 
 
 @wp.func(inline=False)
+def number_independent_rows(b: BlockMatrix, c: LoopFronts, i: int, loops: LoopRows):
+    """Number the independent ones of the rows in c.row in loops.slot, the others −1, and count them in loops.rank."""
+    m = loops.slot.shape[1]
+    for row in range(m):
+        loops.slot[i, row] = -1
+    row_sizes(b.x, b.y, c.rows, i, b.centre, c.row, b.L, loops.scale, c.work, c.size)
+    largest = wp.float64(0.0)
+    for row in range(m):
+        largest = wp.max(largest, c.size[i, row])
+    for step in range(b.y.count + 1):
+        e = c.rows.order[step]
+        given = gather_children(b.y, c.rows, i, e, c.front, c.work)
+        if e < b.y.count:
+            put_open_rows(b.x, b.y, c.rows, i, e, given, b.centre[i, e], c.row, b.L, loops.scale, c.work)
+        choose_closing(b.y, c.rows, i, e, given, largest, c.work, c.reflector, c.front, loops.slot)
+    kept = wp.int32(0)
+    for row in range(m):
+        if loops.slot[i, row] >= 0:
+            loops.slot[i, row] = kept
+            kept += 1
+    loops.rank[i] = kept
+
+
+@wp.func(inline=False)
 def choose_independent_rows(t: Tables, s: Scratch, b: BlockMatrix, c: LoopFronts, i: int, loops: LoopRows):
     """Find independent rows of loops: loops.slot and loops.rank."""
     for loop in range(t.loops.node.shape[0]):
         g = loop_state(t, s, i, loop)
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             c.row[i, row] = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
-    loops.rank[i] = choose_by_blocks(
-        b.x, b.y, c.rows, i, b.centre, c.row, b.L, loops.scale, c.work, c.reflector, c.front, c.size, loops.slot
-    )
+    number_independent_rows(b, c, i, loops)
 
 
 @wp.func(inline=False)
@@ -396,28 +422,30 @@ def gather_fronts(b: BlockMatrix, c: LoopFronts, i: int, e: int, by_wrench: wp.f
         merge_front(c.z, i, e, child, c.front, c.work)
         if e < b.y.count:
             k = b.y.parent[child]
-            r = b.centre[i, child] - b.centre[i, e]
+            r = b.centre[i, e] - b.centre[i, child]
             first = c.z.in_parent_start[child]
             for a in range(c.z.in_parent_start[child + 1] - first):
                 at = c.z.in_parent[first + a]
-                add_row(
-                    b.x, b.y, c.z, i, e, k, at, 0, r, front_row(c.z, i, child, a, 0, c.front), b.sums.J, c.work, c.R
-                )
+                f = about_centre(front_row(c.z, i, child, a, 0, c.front), r)
+                add_row(b.x, b.y, c.z, i, e, k, at, 0, f, b.sums.J, c.work, c.R)
                 if by_wrench != so3.ZERO:
-                    f = front_row(c.z, i, child, a, 1, c.front)
-                    add_row(b.x, b.y, c.z, i, e, k, at, 1, r, f, b.sums.J_R, c.work, c.R)
-                    f = front_row(c.z, i, child, a, 2, c.front)
-                    add_row(b.x, b.y, c.z, i, e, k, at, 2, r, f, b.sums.J_P, c.work, c.R)
-                add_column(b.x, b.y, c.z, i, e, k, at, r, front_column(c.z, i, child, a, c.front), b.L, c.work, c.C)
+                    f = about_centre(front_row(c.z, i, child, a, 1, c.front), r)
+                    add_row(b.x, b.y, c.z, i, e, k, at, 1, f, b.sums.J_R, c.work, c.R)
+                    f = about_centre(front_row(c.z, i, child, a, 2, c.front), r)
+                    add_row(b.x, b.y, c.z, i, e, k, at, 2, f, b.sums.J_P, c.work, c.R)
+                column = about_centre(front_column(c.z, i, child, a, c.front), r)
+                add_column(b.x, b.y, c.z, i, e, k, at, column, b.L, c.work, c.C)
     for m in range(c.z.end_start[e], c.z.end_start[e + 1]):
         loop = c.z.end[m] / 2
         side = c.z.end[m] % 2
         sign = wp.float64(1 - 2 * side)
-        r = -b.centre[i, e]
+        centre = b.centre[i, e]
         for u in range(c.z.loop_start[loop], c.z.loop_start[loop + 1]):
             at = c.z.end_place[m] + u - c.z.loop_start[loop]
-            add_row(b.x, b.y, c.z, i, e, c.z.end_node[m], at, 0, r, sign * c.p.row[i, u], b.sums.J, c.work, c.R)
-            add_column(b.x, b.y, c.z, i, e, c.z.end_node[m], at, r, c.p.wrench[i, 2 * u + side], b.L, c.work, c.C)
+            f = about_centre(sign * c.p.row[i, u], centre)
+            add_row(b.x, b.y, c.z, i, e, c.z.end_node[m], at, 0, f, b.sums.J, c.work, c.R)
+            F = about_centre(c.p.wrench[i, 2 * u + side], centre)
+            add_column(b.x, b.y, c.z, i, e, c.z.end_node[m], at, F, b.L, c.work, c.C)
 
 
 @wp.func
