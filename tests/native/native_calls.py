@@ -67,10 +67,20 @@ def pair(A, B):
     return np.block([[A, np.zeros((3, 3))], [B, A]])
 
 
-def changed(kernel, arrays, *arguments, first=0):
-    """What a kernel leaves in its first arrays, having run for one instance alone."""
+def filled(struct, arrays):
+    """A struct with device arrays by name."""
+    for name, array in arrays.items():
+        setattr(struct, name, array)
+    return struct
+
+
+def changed(kernel, arrays, *arguments, struct=None):
+    """What a kernel leaves in its first arrays, having run for one instance alone. Arrays by name are those of a
+    struct, the kernel's first argument."""
+    names, arrays = ([], arrays) if struct is None else (list(arrays), list(arrays.values()))
     made = [device(a, wp.int32 if a.dtype.kind == "i" else wp.float64) for a in arrays]
-    wp.launch(kernel, dim=1, inputs=[*made, *arguments, HERE], device="cpu")
+    given = made if struct is None else [filled(struct, dict(zip(names, made)))]
+    wp.launch(kernel, dim=1, inputs=[*given, *arguments, HERE], device="cpu")
     out = [array.numpy() for array in made]
     for new, old in zip(out, arrays):
         others = [k for k in range(COUNT) if k != HERE]

@@ -16,6 +16,7 @@ from native.native_calls import (
     changed,
     dense_phi,
     device,
+    filled,
     host,
     pair,
     random,
@@ -24,7 +25,7 @@ from native.native_calls import (
 from lissom.lie.types import kernel_options, mat3, mat6, vec6
 from lissom.model.groups import vec6i, vec7i
 from lissom.passes import columns, interval
-from lissom.passes.columns import ColumnsStruct, Matrix
+from lissom.passes.columns import ColumnsStruct, DerivativeSumsStruct, Matrix
 from lissom.passes.interval import project_at, strain_at
 
 wp.set_module_options(kernel_options())
@@ -128,19 +129,16 @@ def test_running_sums(k):
 
 
 @wp.kernel
-def k_derivatives(
-    W_a: Matrix, W_v: Matrix, W_q: Matrix, J: Matrix, J_E: Matrix, J_R: Matrix, J_Q: Matrix, x: ColumnsStruct, k: int,
-    M: mat6, N: mat6, H: mat6, i: int,
-):  # fmt: skip
-    columns.add_derivative_products(x, x.path_start, x.path_range, i, k, M, N, H, J, J_E, J_R, J_Q, W_a, W_v, W_q)
+def k_derivatives(sums: DerivativeSumsStruct, x: ColumnsStruct, k: int, M: mat6, N: mat6, H: mat6, i: int):
+    columns.add_derivative_products(x, x.path_start, x.path_range, i, k, M, N, H, sums)
 
 
 @wp.kernel
 def k_fold_derivatives(
-    da: Matrix, dv: Matrix, dq: Matrix, S: Matrix, W_a: Matrix, W_v: Matrix, W_q: Matrix, x: ColumnsStruct, first: int,
-    stop: int, k: int, i: int,
+    da: Matrix, dv: Matrix, dq: Matrix, sums: DerivativeSumsStruct, x: ColumnsStruct, first: int, stop: int, k: int,
+    i: int,
 ):  # fmt: skip
-    columns.fold_derivatives(x, x.sum_start, x.sum_range, first, stop, i, k, S, W_a, W_v, W_q, da, dv, dq)
+    columns.fold_derivatives(x, x.sum_start, x.sum_range, first, stop, i, k, sums, da, dv, dq)
 
 
 @wp.kernel
@@ -167,7 +165,8 @@ def test_rows_of_three_matrices(k):
     W, slot = [random(COUNT, 6 * X.n_slots * WIDTH) for _ in range(3)], host("slot")
     first, stop = int(MODEL.nodes.v_start[k]), int(MODEL.nodes.v_stop[k])
     S_k, reach = S[HERE].reshape(NODES, 6, WIDTH)[k], blocks("sum_start", "sum_range", k)
-    for new, old, w in zip(changed(k_fold_derivatives, out, device(S), *map(device, W), X, first, stop, k), out, W):
+    sums = filled(DerivativeSumsStruct(), dict(zip(("S", "W_a", "W_v", "W_q"), map(device, (S, *W)))))
+    for new, old, w in zip(changed(k_fold_derivatives, out, sums, X, first, stop, k), out, W):
         want = old[HERE].reshape(NV, WIDTH).copy()
         want[first:stop, reach] += (S_k.T @ w[HERE].reshape(-1, 6, WIDTH)[slot[k]])[first:stop][:, reach]
         assert np.allclose(new.reshape(want.shape), want, atol=1e-14)
@@ -193,7 +192,8 @@ def test_products_along_paths(k):
     J, J_R, J_Q, J_E = (random(COUNT, 6 * NODES * WIDTH) for _ in range(4))
     W = [random(COUNT, 6 * X.n_slots * WIDTH) for _ in range(3)]
     j, r, q, e = (y[HERE].reshape(NODES, 6, WIDTH)[k] for y in (J, J_R, J_Q, J_E))
-    new = changed(k_derivatives, W, *map(device, (J, J_E, J_R, J_Q)), X, k, *map(mat6, (M, N, H)))
+    sums = filled(DerivativeSumsStruct(), {"J": device(J), "J_E": device(J_E), "J_R": device(J_R), "J_Q": device(J_Q)})
+    new = changed(k_derivatives, dict(zip(("W_a", "W_v", "W_q"), W)), X, k, *map(mat6, (M, N, H)), struct=sums)
     added = (M @ j, M @ e + N @ j, M @ q + N @ r + H @ j)
     for out, old, more in zip(new, W, added):
         want = old[HERE].reshape(-1, 6, WIDTH).copy()

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import warp as wp
-from native.native_calls import COUNT, HERE, MODEL, NODES, NV, changed, device, random
+from native.native_calls import COUNT, HERE, MODEL, NODES, NV, changed, device, filled, random
 from native.test_native_blocks import BLOCKS, RODS, ROWS, SIZES, SQUARES, WIDTHS, X, Y
 
 from lissom.lie.types import kernel_options, mat6, vec6
 from lissom.passes.blocks import BlocksStruct, band_columns, band_size, block_width
-from lissom.passes.columns import ColumnsStruct, Matrix
+from lissom.passes.columns import ColumnsStruct, Matrix, NewtonSumsStruct
 from lissom.systems import newton_blocks as elimination
+from lissom.systems.newton_blocks import BlockMatrixStruct
 
 wp.set_module_options(kernel_options())
 
@@ -36,27 +37,26 @@ def test_band_holds_the_blocks_apart():
 
 
 @wp.kernel
-def k_gather(
-    B: Matrix, G: Matrix, V: Matrix, K: Matrix, S: Matrix, J: Matrix, J_R: Matrix, J_P: Matrix, L: Matrix,
-    x: ColumnsStruct, y: BlocksStruct, e: int, k: int, before: int, H: mat6, N: mat6, M: mat6, bar: mat6, i: int,
-):  # fmt: skip
-    elimination.load_band(y, x.width, i, e, K, B, G, V)
-    elimination.gather_node(x, y, i, e, k, before, H, N, M, bar, S, J, J_R, J_P, L, B, G, V)
+def k_gather(b: BlockMatrixStruct, S: Matrix, e: int, k: int, H: mat6, N: mat6, M: mat6, bar: mat6, i: int):
+    elimination.load_band(b.y, b.x.width, i, e, b.K, b.B, b.inverse_G, b.V)
+    elimination.gather_node(b, i, e, k, H, N, M, bar, S)
 
 
 @pytest.mark.parametrize("e", RODS)
 def test_gathering(e):
     """load_band and gather_node: what one node adds to B, G and V of (2) to (4) on top of K, and nowhere else."""
-    k, n, (at, row) = BLOCKS[e].nodes[1], SIZES[e], places(e)
+    n, (at, row) = SIZES[e], places(e)
     H, N, M, bar = random(4, 6, 6)
     K = random(COUNT, band_size(MODEL))
     old = [random(COUNT, SQUARES[-1]), random(COUNT, 24 * NV), random(COUNT, 6 * ROWS[-1])]
     span = range(BLOCKS[e].v_start, BLOCKS[e].v_stop)
     own = np.array([[K[HERE, r * X.width + c] for c in span] for r in span])
-    x, w, z, s, rows = (columns(of, k, e) for of in (J, J_R, J_P, S, L))
-    for before in (k - 1, -1):
-        given = [K, S, J, J_R, J_P, L]
-        found = changed(k_gather, old, *map(device, given), X, Y, e, k, before, mat6(H), mat6(N), mat6(M), mat6(bar))
+    b = filled(BlockMatrixStruct(), {"x": X, "y": Y, "K": device(K), "L": device(L)})
+    b.sums = filled(NewtonSumsStruct(), {"J": device(J), "J_R": device(J_R), "J_P": device(J_P)})
+    for k, before in ((BLOCKS[e].nodes[1], BLOCKS[e].nodes[0]), (BLOCKS[e].nodes[0], -1)):
+        x, w, z, s, rows = (columns(of, k, e) for of in (J, J_R, J_P, S, L))
+        given = [device(S), e, k, *map(mat6, (H, N, M, bar))]
+        found = changed(k_gather, dict(zip(("B", "inverse_G", "V"), old)), *given, struct=b)
         below = columns(L, before, e) if before >= 0 else np.zeros((6, n))
         f, g = H @ x + N @ w + M @ z, bar @ s
         want = own + rows.T @ f + below.T @ g

@@ -3,21 +3,22 @@
 import numpy as np
 import pytest
 import warp as wp
-from native.native_calls import COUNT, HERE, MODEL, NODES, NV, WIDTH, X, blocks, dense_phi, device, random
+from native.native_calls import COUNT, HERE, MODEL, NODES, NV, WIDTH, X, blocks, dense_phi, device, filled, random
 
 import lissom as ls
 from lissom.launch.buffers import Buffers
-from lissom.lie.types import kernel_options, vec6
+from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.tables import TablesStruct
 from lissom.passes import interval as intervals
 from lissom.passes import traversal
-from lissom.passes.columns import ColumnsStruct, Matrix
+from lissom.passes.columns import ColumnsStruct, DerivativeSumsStruct, Matrix, NewtonSumsStruct, newton_point
 from lissom.passes.scratch import ScratchStruct
 from lissom.robot.joints import MotionKind
 
 wp.set_module_options(kernel_options())
 
 C0, C1 = 3.0, -0.7
+DERIVATIVE_SUMS = ("S", "J", "J_R", "J_Q", "J_E")
 EXP = MODEL.nodes.kind[:NODES] == MotionKind.EXP.value
 RUNS = [k for k in range(NODES) if EXP[k] and (k == 0 or not EXP[k - 1])]  # where runs of intervals start
 
@@ -37,22 +38,28 @@ def k_stop(out: wp.array(dtype=wp.int32), t: TablesStruct, k: int):
 
 @wp.kernel
 def k_derivatives(
-    S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix, out: Matrix, t: TablesStruct, s: ScratchStruct,
-    x: ColumnsStruct, first: int, stop: int, before: int, v: Matrix, a: Matrix, asked: int, i: int,
+    sums: DerivativeSumsStruct, out: Matrix, t: TablesStruct, s: ScratchStruct, x: ColumnsStruct, first: int, stop: int,
+    before: int, v: Matrix, a: Matrix, asked: int, i: int,
 ):  # fmt: skip
-    intervals.derivative_columns(t, s, x, x, i, first, stop, before, v, a, S, J, J_R, J_Q, J_E, asked, out)
+    intervals.derivative_columns(t, s, x, i, first, stop, before, v, a, sums, asked, out)
 
 
 @wp.kernel
 def k_newton(
-    S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix, out: Matrix, t: TablesStruct, s: ScratchStruct, x: ColumnsStruct,
-    first: int, stop: int, before: int, v: Matrix, a: Matrix, alone: int, i: int,
+    sums: NewtonSumsStruct, out: Matrix, t: TablesStruct, s: ScratchStruct, x: ColumnsStruct, first: int, stop: int,
+    before: int, v: Matrix, a: Matrix, alone: int, i: int,
 ):  # fmt: skip
-    c0, c1 = wp.float64(C0), wp.float64(C1)
+    point = newton_point(v, a, v, wp.float64(C0), wp.float64(C1), vec3())
     if alone != 0:
-        intervals.newton_columns_of_node(t, s, x, x, i, first, stop, before, v, a, c0, c1, S, J, J_P, J_R, out)
+        intervals.newton_columns_of_node(t, s, x, x, i, first, before, point, sums, out)
     else:
-        intervals.newton_columns(t, s, x, x, i, first, stop, before, v, a, c0, c1, S, J, J_P, J_R, out)
+        intervals.newton_columns(t, s, x, i, first, stop, before, point, sums, out)
+
+
+def launch(kernel, sums, *given):
+    """Launch a kernel with the struct of columns that it takes, filled with arrays by name."""
+    struct = DerivativeSumsStruct() if kernel is k_derivatives else NewtonSumsStruct()
+    wp.launch(kernel, 1, inputs=[filled(struct, sums), *given], device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +128,11 @@ def test_columns_of_intervals(moved, first, way):
     stop = next((k for k in range(first, NODES) if not EXP[k]), NODES)
     stop = first + 1 if way == "one" else min(stop, first + 8)
     before = int(MODEL.nodes.parent[first])
-    sums = 5 if way == "derivatives" else 4
-    start = [*random(sums, COUNT, 6 * NODES * WIDTH), random(COUNT, NV * WIDTH)]
+    names = DERIVATIVE_SUMS if way == "derivatives" else ("S", "J", "J_P", "J_R")
+    start = [*random(len(names), COUNT, 6 * NODES * WIDTH), random(COUNT, NV * WIDTH)]
     made = [device(x) for x in start]
     kernel, last = (k_derivatives, 1) if way == "derivatives" else (k_newton, int(way == "one"))
-    wp.launch(kernel, 1, inputs=[*made, w.tables, w.scratch, X, first, stop, before, v, a, last, HERE], device="cpu")
+    launch(kernel, dict(zip(names, made)), made[-1], w.tables, w.scratch, X, first, stop, before, v, a, last, HERE)
     new = [x.numpy()[HERE].reshape(-1, WIDTH) for x in made]
     old = [x[HERE].reshape(-1, WIDTH) for x in start]
     *columns, out = [x.reshape(NODES, 6, WIDTH) for x in new[:-1]] + [new[-1]]
@@ -149,9 +156,8 @@ def test_columns_of_intervals(moved, first, way):
 def test_no_local_term_unless_it_is_asked_for(moved):
     """derivative_columns leaves the matrix of local terms alone where the columns alone count."""
     w, v, a, _ = moved
-    made = [device(random(COUNT, 6 * NODES * WIDTH)) for _ in range(5)]
+    made = {name: device(random(COUNT, 6 * NODES * WIDTH)) for name in DERIVATIVE_SUMS}
     out = random(COUNT, NV * WIDTH)
     put = device(out)
-    inputs = [*made, put, w.tables, w.scratch, X, RUNS[0], RUNS[0] + 1, -1, v, a, 0, HERE]
-    wp.launch(k_derivatives, 1, inputs=inputs, device="cpu")
+    launch(k_derivatives, made, put, w.tables, w.scratch, X, RUNS[0], RUNS[0] + 1, -1, v, a, 0, HERE)
     assert np.array_equal(put.numpy(), out)

@@ -91,7 +91,7 @@ def kinematics_derivatives_kernel(act: Acting) -> Any:
         for k in range(t.n_nodes + frames.count[1]):
             traversal.outward_motion(t, s, i, k, q, v, a, vec6())
         nodes = t.n_nodes + frames.count[1]
-        kinds.derivative_columns(t, s, b.x, i, nodes, v, a, vec6(), b.S, b.J, b.J_R, b.J_Q, b.J_E, 0, twist_q)
+        kinds.derivative_columns(t, s, b.x, i, nodes, v, a, vec6(), b.sums, 0, twist_q)
         for f in range(frames.count[0]):
             k = frames.node[f]
             for j in range(6 * t.nv * f, 6 * t.nv * (f + 1)):  # they stay zero for frames of the world
@@ -103,10 +103,10 @@ def kinematics_derivatives_kernel(act: Acting) -> Any:
                 R, p = frame_of(s, i, frames, f)
                 at = 6 * t.nv * f
                 eta = s.node[i, k].eta
-                put_in_frame(t, b, i, k, R, p, b.J_R, vec6(), b.J, at, twist_q)
-                put_in_frame(t, b, i, k, R, p, b.J_Q, eta, b.J_R, at, acc_q)
-                put_in_frame(t, b, i, k, R, p, b.J_E, eta, b.J, at, acc_v)
-                put_in_frame(t, b, i, k, R, p, b.J, vec6(), b.J, at, by_rate)
+                put_in_frame(t, b, i, k, R, p, b.sums.J_R, vec6(), b.sums.J, at, twist_q)
+                put_in_frame(t, b, i, k, R, p, b.sums.J_Q, eta, b.sums.J_R, at, acc_q)
+                put_in_frame(t, b, i, k, R, p, b.sums.J_E, eta, b.sums.J, at, acc_v)
+                put_in_frame(t, b, i, k, R, p, b.sums.J, vec6(), b.sums.J, at, by_rate)
         bad = wp.float64(0.0)
         for j in range(6 * t.nv * frames.count[0]):
             bad += so3.ZERO * acc_q[i, j]

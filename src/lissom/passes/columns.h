@@ -187,16 +187,16 @@ LISSOM_INLINE void clear_rows(int nv, int width, int i, array<double> out) {
 
 // W_a += M J, W_v += M J_E + N J and W_q += M J_Q + N J_R + H J of node k, on its listed columns.
 LISSOM_INLINE void add_derivative_products(
-    const Columns& x, array<int> start, array<int> range, int i, int k, mat6 M, mat6 N, mat6 H, array<double> J,
-    array<double> J_E, array<double> J_R, array<double> J_Q, array<double> W_a, array<double> W_v, array<double> W_q
+    const Columns& x, array<int> start, array<int> range, int i, int k, mat6 M, mat6 N, mat6 H,
+    const DerivativeSums& sums
 ) {
     if (are_zero(M, N, H))
         return;
     const int width = x.width, slot = x.slot.data[k];
-    const double *j0 = six_rows(J, i, k, width), *e0 = six_rows(J_E, i, k, width);
-    const double *r0 = six_rows(J_R, i, k, width), *q0 = six_rows(J_Q, i, k, width);
-    double *wa = six_rows(W_a, i, slot, width), *wv = six_rows(W_v, i, slot, width);
-    double* wq = six_rows(W_q, i, slot, width);
+    const double *j0 = six_rows(sums.J, i, k, width), *e0 = six_rows(sums.J_E, i, k, width);
+    const double *r0 = six_rows(sums.J_R, i, k, width), *q0 = six_rows(sums.J_Q, i, k, width);
+    double *wa = six_rows(sums.W_a, i, slot, width), *wv = six_rows(sums.W_v, i, slot, width);
+    double* wq = six_rows(sums.W_q, i, slot, width);
     for_blocks(start, range, k, [&](int at) {
         block a[6], v[6], q[6];
         for (int r = 0; r < 6; ++r) {
@@ -227,13 +227,13 @@ LISSOM_INLINE void add_derivative_products(
 
 // Rows first … stop − 1 of da += S_kᵀ W_a, dv += S_kᵀ W_v and dq += S_kᵀ W_q on the listed columns of node k.
 LISSOM_INLINE void fold_derivatives(
-    const Columns& x, array<int> start, array<int> range, int first, int stop, int i, int k, array<double> S,
-    array<double> W_a, array<double> W_v, array<double> W_q, array<double> da, array<double> dv, array<double> dq
+    const Columns& x, array<int> start, array<int> range, int first, int stop, int i, int k, const DerivativeSums& sums,
+    array<double> da, array<double> dv, array<double> dq
 ) {
     const int width = x.width, slot = x.slot.data[k];
-    const double* s = six_rows(S, i, k, width);
-    const double *a = six_rows(W_a, i, slot, width), *v = six_rows(W_v, i, slot, width);
-    const double* from[3] = {a, v, six_rows(W_q, i, slot, width)};
+    const double* s = six_rows(sums.S, i, k, width);
+    const double *a = six_rows(sums.W_a, i, slot, width), *v = six_rows(sums.W_v, i, slot, width);
+    const double* from[3] = {a, v, six_rows(sums.W_q, i, slot, width)};
     double* to[3] = {row(da, i), row(dv, i), row(dq, i)};
     for_blocks(start, range, k, [&](int j) {
         block in[3][6];

@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from lissom.lie import so3
 from lissom.lie.native import native_functions
-from lissom.lie.types import by_reference, mat3, mat6, vec6
+from lissom.lie.types import by_reference, mat3, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import device_array
 
@@ -69,6 +70,76 @@ class ColumnsStruct:
 
 
 Columns = by_reference(ColumnsStruct)
+
+
+@wp.struct
+class DerivativeSumsStruct:
+    """Columns of nodes and their sums, for derivatives by q, v and a.
+
+    S: columns of each node. J, J_R, J_Q, J_E: path sums of S, R, Q and E = Ṡ + R. W_a, W_v, W_q: running sums of
+    (3)-(5) of inverse_dynamics_derivatives.
+    """
+
+    S: Matrix
+    J: Matrix
+    J_R: Matrix
+    J_Q: Matrix
+    J_E: Matrix
+    W_a: Matrix
+    W_v: Matrix
+    W_q: Matrix
+
+
+DerivativeSums = by_reference(DerivativeSumsStruct)
+
+
+@wp.struct
+class NewtonSumsStruct:
+    """Columns of nodes and their path sums, for the matrix of newton_matrix.
+
+    S, S_T: columns of each node, and S T of GROUP nodes. J, J_P, J_R: path sums of S T, P and R'.
+    """
+
+    S: Matrix
+    S_T: Matrix
+    J: Matrix
+    J_P: Matrix
+    J_R: Matrix
+
+
+NewtonSums = by_reference(NewtonSumsStruct)
+
+
+@wp.struct
+class NewtonPointStruct:
+    """State at which the matrix of newton_matrix is taken.
+
+    v, a: velocity and acceleration. move: the step Δ. c0, c1: derivatives of a and v by Δ. acc_base: acceleration of
+    the base.
+    """
+
+    v: Matrix
+    a: Matrix
+    move: Matrix
+    c0: wp.float64
+    c1: wp.float64
+    acc_base: vec6
+
+
+NewtonPoint = by_reference(NewtonPointStruct)
+
+
+@wp.func
+def newton_point(v: Matrix, a: Matrix, move: Matrix, c0: wp.float64, c1: wp.float64, gravity: vec3):
+    """A NewtonPoint under gravity, which is an upward acceleration of the base."""
+    point = NewtonPointStruct()
+    point.v = v
+    point.a = a
+    point.move = move
+    point.c0 = c0
+    point.c1 = c1
+    point.acc_base = vec6(so3.ZERO, so3.ZERO, so3.ZERO, -gravity[0], -gravity[1], -gravity[2])
+    return point
 
 
 def column_width(model: Model) -> int:
@@ -362,7 +433,7 @@ def add_column(x: Columns, i: int, k: int, j: int, y: vec6, S: Matrix):
 @wp.func_native(native("add_derivative_products"))
 def add_derivative_products(
     x: Columns, start: wp.array(dtype=wp.int32), range: wp.array(dtype=wp.int32), i: int, k: int, M: mat6, N: mat6,
-    H: mat6, J: Matrix, J_E: Matrix, J_R: Matrix, J_Q: Matrix, W_a: Matrix, W_v: Matrix, W_q: Matrix,
+    H: mat6, sums: DerivativeSums,
 ):  # fmt: skip
     """W_a += M J, W_v += M J_E + N J and W_q += M J_Q + N J_R + H J of node k, on its listed columns."""
     ...
@@ -371,7 +442,7 @@ def add_derivative_products(
 @wp.func_native(native("fold_derivatives"))
 def fold_derivatives(
     x: Columns, start: wp.array(dtype=wp.int32), range: wp.array(dtype=wp.int32), first: int, stop: int, i: int, k: int,
-    S: Matrix, W_a: Matrix, W_v: Matrix, W_q: Matrix, da: Matrix, dv: Matrix, dq: Matrix,
+    sums: DerivativeSums, da: Matrix, dv: Matrix, dq: Matrix,
 ):  # fmt: skip
     """Rows first … stop − 1 of da += S_kᵀ W_a, dv += S_kᵀ W_v and dq += S_kᵀ W_q on the listed columns of node k."""
     ...

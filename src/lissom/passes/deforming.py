@@ -56,7 +56,7 @@ from lissom.lie.se3 import ad_matrix, in_base
 from lissom.lie.types import mat3, mat6, served, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import columns, inertia
-from lissom.passes.columns import Columns, Matrix, add_to_row
+from lissom.passes.columns import Columns, DerivativeSums, Matrix, NewtonSums, add_to_row
 from lissom.passes.scratch import Direction, Scratch, joint_side
 from lissom.robot.joints import MotionKind
 
@@ -331,25 +331,23 @@ def no_columns(t: Tables, x: Columns, i: int, k: int, S: Matrix):
 
 
 @wp.func(inline=False)
-def derivative_columns(
-    t: Tables, x: Columns, i: int, k: int, S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix
-):
+def derivative_columns(t: Tables, x: Columns, i: int, k: int, sums: DerivativeSums):
     """S = 0, and path sums equal to those of the parent."""
     parent = t.node[k].parent
-    no_columns(t, x, i, k, S)
-    columns.copy_path(x, parent, i, k, J)
-    columns.copy_path(x, parent, i, k, J_R)
-    columns.copy_path(x, parent, i, k, J_Q)
-    columns.copy_path(x, parent, i, k, J_E)
+    no_columns(t, x, i, k, sums.S)
+    columns.copy_path(x, parent, i, k, sums.J)
+    columns.copy_path(x, parent, i, k, sums.J_R)
+    columns.copy_path(x, parent, i, k, sums.J_Q)
+    columns.copy_path(x, parent, i, k, sums.J_E)
 
 
 @wp.func(inline=False)
-def newton_columns(t: Tables, x: Columns, i: int, k: int, parent: int, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix):
+def newton_columns(t: Tables, x: Columns, i: int, k: int, parent: int, sums: NewtonSums):
     """S = 0, and path sums equal to those of the parent."""
-    no_columns(t, x, i, k, S)
-    columns.copy_path(x, parent, i, k, J)
-    columns.copy_path(x, parent, i, k, J_P)
-    columns.copy_path(x, parent, i, k, J_R)
+    no_columns(t, x, i, k, sums.S)
+    columns.copy_path(x, parent, i, k, sums.J)
+    columns.copy_path(x, parent, i, k, sums.J_P)
+    columns.copy_path(x, parent, i, k, sums.J_R)
 
 
 @wp.func
@@ -495,16 +493,19 @@ def own_by_v(t: Tables, s: Scratch, i: int, b: int, j: int, n: int, e: int, w: v
 
 @wp.func(inline=False)
 def couple(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, a: Matrix,
-    by_q: wp.float64, by_v: wp.float64, by_a: wp.float64, J_acc: Matrix, J_twist: Matrix, turns: int,
-    W: Matrix, out: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, a: Matrix, weights: vec3, J_acc: Matrix,
+    J_twist: Matrix, W: Matrix, out: Matrix,
 ):  # fmt: skip
     """Add the coupling of θ to the rest of the robot to a matrix.
 
-    The columns of the frame's wrench by θ, θ̇ and θ̈, with weights by_q, by_v and by_a, are added to the running sum W.
-    The rows of τ by the motion of the frame, and by θ, θ̇ and θ̈ with the same weights, are added to out. J_acc and, if
-    `turns` is not 0, J_twist are the columns of the frame's acceleration and twist.
+    The columns of the frame's wrench by θ, θ̇ and θ̈, with three weights, are added to the running sum W. The rows of τ
+    by the motion of the frame, and by θ, θ̇ and θ̈ with the same weights, are added to out. J_acc and J_twist are the
+    columns of the frame's acceleration and twist. The twist does not depend on θ̈: without the other two weights,
+    J_twist is not read.
     """
+    by_q = weights[0]
+    by_v = weights[1]
+    by_a = weights[2]
     b = t.node[k].map
     at = t.deforming.column_start[b]
     first = t.node[k].v_start
@@ -528,7 +529,7 @@ def couple(
         columns.add_column(x, i, x.slot[k], first + j, se3.Ad_dual(R, p, y), W)
         by_acc = se3.Ad_dual(R, p, row)
         by_twist = vec6()
-        if turns != 0:  # the acceleration in the frame's own axes changes by z − ad_η w
+        if by_q != so3.ZERO or by_v != so3.ZERO:  # the acceleration in the frame's own axes changes by z − ad_η w
             by_twist = se3.Ad_dual(R, p, twist_row(s, i, at + j, w, u)) + se3.coad(s.node[i, k].eta, by_acc)
         add_to_row(x, i, k, first + j, by_acc, by_twist, J_acc, J_twist, out)
         if t.deforming.is_linear[b] == 0:

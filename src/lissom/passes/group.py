@@ -24,7 +24,7 @@ from lissom.lie.types import mat3, vec3, vec6
 from lissom.model.groups import Nodes
 from lissom.model.tables import FREE, Tables
 from lissom.passes import columns
-from lissom.passes.columns import Columns, Matrix
+from lissom.passes.columns import Columns, DerivativeSums, Matrix, NewtonPoint, NewtonSums
 from lissom.passes.features import are_all_screws, is_exp
 from lissom.passes.scratch import Direction, Scratch, joint_side, parent_motion
 from lissom.robot.joints import MotionKind
@@ -127,18 +127,17 @@ def group_pairs(t: Tables, s: Scratch, i: int, k: int, acc_base: vec6):
 
 @wp.func
 def derivative_columns(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, acc_base: vec6,
-    S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, acc_base: vec6, sums: DerivativeSums
 ):  # fmt: skip
     """Columns S, and the path sums with S, R, Q and E = Ṡ + R."""
     A, B, RA, RB, QA, QB, DA, DB = group_pairs(t, s, i, k, acc_base)
     none = mat3()
     parent = t.node[k].parent
-    columns.put_columns(x, i, k, A, B, none, none, S)
-    columns.extend_path(x, parent, i, k, A, B, none, none, J)
-    columns.extend_path(x, parent, i, k, RA, RB, none, none, J_R)
-    columns.extend_path(x, parent, i, k, DA + RA, DB + RB, none, none, J_E)
-    columns.extend_path(x, parent, i, k, QA, QB, none, none, J_Q)
+    columns.put_columns(x, i, k, A, B, none, none, sums.S)
+    columns.extend_path(x, parent, i, k, A, B, none, none, sums.J)
+    columns.extend_path(x, parent, i, k, RA, RB, none, none, sums.J_R)
+    columns.extend_path(x, parent, i, k, DA + RA, DB + RB, none, none, sums.J_E)
+    columns.extend_path(x, parent, i, k, QA, QB, none, none, sums.J_Q)
 
 
 @wp.func
@@ -154,22 +153,23 @@ def move_tangent(t: Tables, i: int, k: int, move: Matrix):
 
 @wp.func
 def newton_columns(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, parent: int, move: Matrix, c0: wp.float64, c1: wp.float64,
-    acc_base: vec6, S: Matrix, S_T: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, parent: int, point: NewtonPoint, sums: NewtonSums
 ):  # fmt: skip
     """Columns S and S T, and the path sums with S T, P = Q T + c₁ (Ṡ + R) + c₀ S and R T + c₁ S."""
-    A, B, RA, RB, QA, QB, DA, DB = group_pairs(t, s, i, k, acc_base)
-    TA, TB = move_tangent(t, i, k, move)
+    A, B, RA, RB, QA, QB, DA, DB = group_pairs(t, s, i, k, point.acc_base)
+    TA, TB = move_tangent(t, i, k, point.move)
+    c0 = point.c0
+    c1 = point.c1
     none = mat3()
     A_T, B_T = se3.block_product(A, B, TA, TB)
     RA_T, RB_T = se3.block_product(RA, RB, TA, TB)
     QA_T, QB_T = se3.block_product(QA, QB, TA, TB)
-    columns.put_columns(x, i, k, A, B, none, none, S)
-    columns.put_columns(x, i, k, A_T, B_T, none, none, S_T)
-    columns.extend_path(x, parent, i, k, A_T, B_T, none, none, J)
-    columns.extend_path(x, parent, i, k, RA_T + c1 * A, RB_T + c1 * B, none, none, J_R)
+    columns.put_columns(x, i, k, A, B, none, none, sums.S)
+    columns.put_columns(x, i, k, A_T, B_T, none, none, sums.S_T)
+    columns.extend_path(x, parent, i, k, A_T, B_T, none, none, sums.J)
+    columns.extend_path(x, parent, i, k, RA_T + c1 * A, RB_T + c1 * B, none, none, sums.J_R)
     columns.extend_path(
-        x, parent, i, k, QA_T + c1 * (DA + RA) + c0 * A, QB_T + c1 * (DB + RB) + c0 * B, none, none, J_P
+        x, parent, i, k, QA_T + c1 * (DA + RA) + c0 * A, QB_T + c1 * (DB + RB) + c0 * B, none, none, sums.J_P
     )
 
 

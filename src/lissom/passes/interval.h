@@ -203,37 +203,36 @@ LISSOM_INLINE int intervals_stop(const Tables& t, int k, int stop) {
 // Columns S of the intervals first … stop − 1, and path sums with S, R, Q and E = Ṡ + R, added to those of node
 // `before`, to zero if it is negative; if `has_local`, local terms are added to out.
 LISSOM_INLINE void derivative_columns(
-    const Tables& t, const Scratch& s, const Columns& x, const Columns& band, int i, int first, int stop, int before,
-    array<double> v, array<double> a, array<double> S, array<double> J, array<double> J_R, array<double> J_Q,
-    array<double> J_E, int has_local, array<double> out
+    const Tables& t, const Scratch& s, const Columns& x, int i, int first, int stop, int before, array<double> v,
+    array<double> a, const DerivativeSums& sums, int has_local, array<double> out
 ) {
-    const array<double>* const sums[4] = {&J, &J_R, &J_Q, &J_E};
+    const array<double>* const path[4] = {&sums.J, &sums.J_R, &sums.J_Q, &sums.J_E};
     put_interval_columns<lanes>(
-        t, s, x, band, i, first, stop, before, row(v, i), row(a, i), 0.0, 0.0, S, sums, has_local, row(out, i)
+        t, s, x, x, i, first, stop, before, row(v, i), row(a, i), 0.0, 0.0, sums.S, path, has_local, row(out, i)
     );
 }
 
 // Columns S of the intervals first … stop − 1, and path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S, added to those
 // of node `before`, to zero if it is negative; local terms are added to out.
 LISSOM_INLINE void newton_columns(
-    const Tables& t, const Scratch& s, const Columns& x, const Columns& band, int i, int first, int stop, int before,
-    array<double> v, array<double> a, double c0, double c1, array<double> S, array<double> J, array<double> J_P,
-    array<double> J_R, array<double> out
+    const Tables& t, const Scratch& s, const Columns& x, int i, int first, int stop, int before,
+    const NewtonPoint& point, const NewtonSums& sums, array<double> out
 ) {
-    const array<double>* const sums[3] = {&J, &J_R, &J_P};
+    const array<double>* const path[3] = {&sums.J, &sums.J_R, &sums.J_P};
     put_interval_columns<lanes>(
-        t, s, x, band, i, first, stop, before, row(v, i), row(a, i), c0, c1, S, sums, true, row(out, i)
+        t, s, x, x, i, first, stop, before, row(point.v, i), row(point.a, i), point.c0, point.c1, sums.S, path, true,
+        row(out, i)
     );
 }
 
-// As newton_columns, for one interval; `stop` is the node after it.
+// As newton_columns, for interval k alone; local terms are stored with the column tables `band`.
 LISSOM_INLINE void newton_columns_of_node(
-    const Tables& t, const Scratch& s, const Columns& x, const Columns& band, int i, int first, int stop, int before,
-    array<double> v, array<double> a, double c0, double c1, array<double> S, array<double> J, array<double> J_P,
-    array<double> J_R, array<double> out
+    const Tables& t, const Scratch& s, const Columns& x, const Columns& band, int i, int k, int before,
+    const NewtonPoint& point, const NewtonSums& sums, array<double> out
 ) {
-    const array<double>* const sums[3] = {&J, &J_R, &J_P};
+    const array<double>* const path[3] = {&sums.J, &sums.J_R, &sums.J_P};
     put_interval_columns<double>(
-        t, s, x, band, i, first, stop, before, row(v, i), row(a, i), c0, c1, S, sums, true, row(out, i)
+        t, s, x, band, i, k, k + 1, before, row(point.v, i), row(point.a, i), point.c0, point.c1, sums.S, path, true,
+        row(out, i)
     );
 }

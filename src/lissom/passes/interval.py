@@ -39,7 +39,7 @@ from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.groups import vec6i, vec7i
 from lissom.model.tables import Tables
 from lissom.passes import columns
-from lissom.passes.columns import Columns, Matrix
+from lissom.passes.columns import Columns, DerivativeSums, Matrix, NewtonPoint, NewtonSums
 from lissom.passes.features import are_all_screws
 from lissom.passes.scratch import STATUS_FULL_TURN, Direction, Scratch, joint_side
 from lissom.robot.joints import MotionKind
@@ -381,8 +381,8 @@ def intervals_stop(t: Tables, k: int, stop: int) -> int:
 
 @wp.func_native(native("derivative_columns"))
 def derivative_columns(
-    t: Tables, s: Scratch, x: Columns, band: Columns, i: int, first: int, stop: int, before: int, v: Matrix, a: Matrix,
-    S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix, has_local: int, out: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, first: int, stop: int, before: int, v: Matrix, a: Matrix,
+    sums: DerivativeSums, has_local: int, out: Matrix,
 ):  # fmt: skip
     """Columns S of the intervals first … stop − 1, and path sums with S, R, Q and E = Ṡ + R, added to those of node
     `before`, to zero if it is negative; if `has_local`, local terms are added to out."""
@@ -391,8 +391,8 @@ def derivative_columns(
 
 @wp.func_native(native("newton_columns"))
 def newton_columns(
-    t: Tables, s: Scratch, x: Columns, band: Columns, i: int, first: int, stop: int, before: int, v: Matrix, a: Matrix,
-    c0: wp.float64, c1: wp.float64, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix, out: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, first: int, stop: int, before: int, point: NewtonPoint,
+    sums: NewtonSums, out: Matrix,
 ):  # fmt: skip
     """Columns S of the intervals first … stop − 1, and path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S, added to
     those of node `before`, to zero if it is negative; local terms are added to out."""
@@ -401,8 +401,8 @@ def newton_columns(
 
 @wp.func_native(native("newton_columns_of_node"))
 def newton_columns_of_node(
-    t: Tables, s: Scratch, x: Columns, band: Columns, i: int, first: int, stop: int, before: int, v: Matrix, a: Matrix,
-    c0: wp.float64, c1: wp.float64, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix, out: Matrix,
+    t: Tables, s: Scratch, x: Columns, band: Columns, i: int, k: int, before: int, point: NewtonPoint,
+    sums: NewtonSums, out: Matrix,
 ):  # fmt: skip
-    """As `newton_columns`, for one interval; `stop` is the node after it."""
+    """As `newton_columns`, for interval k alone; local terms are stored with the column tables `band`."""
     ...

@@ -17,10 +17,10 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import se3, so3
-from lissom.lie.types import mat6, vec6
+from lissom.lie.types import mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import deforming, group, inertia, interval, mapped
-from lissom.passes.columns import Columns, Matrix
+from lissom.passes.columns import Columns, DerivativeSums, Matrix, NewtonPoint, NewtonSums
 from lissom.passes.deforming import is_body
 from lissom.passes.features import are_all_screws, has_stored_pose, is_exp, may_have_strains
 from lissom.passes.mapped import is_mapped
@@ -94,8 +94,8 @@ def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v
 
 @wp.func
 def derivative_columns(
-    t: Tables, s: Scratch, x: Columns, i: int, nodes: int, v: Matrix, a: Matrix, acc_base: vec6,
-    S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix, has_local: int, out: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, nodes: int, v: Matrix, a: Matrix, acc_base: vec6, sums: DerivativeSums,
+    has_local: int, out: Matrix,
 ):  # fmt: skip
     """Columns S of the first `nodes` nodes, and their path sums with the columns S, R, Q and E = Ṡ + R; if `has_local`,
     local terms of intervals are added to out."""
@@ -104,23 +104,18 @@ def derivative_columns(
         stop = interval.intervals_stop(t, k, nodes)
         if may_have_strains() and stop > k:
             before = t.node[k].parent
-            interval.derivative_columns(
-                t, s, x, x, i, k, stop, before, v, a, S, J, J_R, J_Q, J_E, has_local, out
-            )  # fmt: skip
+            interval.derivative_columns(t, s, x, i, k, stop, before, v, a, sums, has_local, out)
         elif is_mapped(t.node[k].kind):
-            mapped.derivative_columns(t, s, x, i, k, v, a, S, J, J_R, J_Q, J_E)
+            mapped.derivative_columns(t, s, x, i, k, v, a, sums)
         elif is_body(t.node[k].kind):
-            deforming.derivative_columns(t, x, i, k, S, J, J_R, J_Q, J_E)
+            deforming.derivative_columns(t, x, i, k, sums)
         elif are_all_screws() or has_stored_pose(t.node[k].has_quaternion):
-            group.derivative_columns(t, s, x, i, k, acc_base, S, J, J_R, J_Q, J_E)
+            group.derivative_columns(t, s, x, i, k, acc_base, sums)
         k = wp.max(stop, k + 1)
 
 
 @wp.func
-def newton_columns(
-    t: Tables, s: Scratch, x: Columns, i: int, v: Matrix, a: Matrix, move: Matrix, c0: wp.float64, c1: wp.float64,
-    acc_base: vec6, S: Matrix, S_T: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix, out: Matrix,
-):  # fmt: skip
+def newton_columns(t: Tables, s: Scratch, x: Columns, i: int, point: NewtonPoint, sums: NewtonSums, out: Matrix):
     """Columns S of all dynamic nodes, S T of those with a quaternion, and the path sums of newton_matrix; local terms
     of intervals are added to out."""
     k = wp.int32(0)
@@ -128,30 +123,27 @@ def newton_columns(
         before = t.node[k].parent
         stop = interval.intervals_stop(t, k, t.n_dynamic)
         if may_have_strains() and stop > k:
-            interval.newton_columns(t, s, x, x, i, k, stop, before, v, a, c0, c1, S, J, J_P, J_R, out)
+            interval.newton_columns(t, s, x, i, k, stop, before, point, sums, out)
         elif is_mapped(t.node[k].kind):
-            mapped.newton_columns(t, s, x, i, k, before, v, a, c0, c1, S, J, J_P, J_R)
+            mapped.newton_columns(t, s, x, i, k, before, point, sums)
         elif is_body(t.node[k].kind):
-            deforming.newton_columns(t, x, i, k, before, S, J, J_P, J_R)
+            deforming.newton_columns(t, x, i, k, before, sums)
         elif are_all_screws() or has_stored_pose(t.node[k].has_quaternion):
-            group.newton_columns(t, s, x, i, k, before, move, c0, c1, acc_base, S, S_T, J, J_P, J_R)
+            group.newton_columns(t, s, x, i, k, before, point, sums)
         k = wp.max(stop, k + 1)
 
 
 @wp.func
 def newton_columns_of_node(
-    t: Tables, s: Scratch, x: Columns, band: Columns, i: int, k: int, before: int, v: Matrix, a: Matrix, move: Matrix,
-    c0: wp.float64, c1: wp.float64, acc_base: vec6, S: Matrix, S_T: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
-    out: Matrix,
+    t: Tables, s: Scratch, x: Columns, band: Columns, i: int, k: int, before: int, point: NewtonPoint,
+    sums: NewtonSums, out: Matrix,
 ):  # fmt: skip
     """As `newton_columns`, for one interval or GROUP node. Path sums are added to those of node `before`, to zero if it
     is negative; local terms are stored with the column tables `band`."""
     if may_have_strains() and is_exp(t.node[k].kind):
-        interval.newton_columns_of_node(
-            t, s, x, band, i, k, k + 1, before, v, a, c0, c1, S, J, J_P, J_R, out
-        )  # fmt: skip
+        interval.newton_columns_of_node(t, s, x, band, i, k, before, point, sums, out)
     else:
-        group.newton_columns(t, s, x, i, k, before, move, c0, c1, acc_base, S, S_T, J, J_P, J_R)
+        group.newton_columns(t, s, x, i, k, before, point, sums)
 
 
 @wp.func
@@ -364,11 +356,10 @@ def couple_coriolis(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix
 
 @wp.func
 def couple(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, a: Matrix,
-    by_q: wp.float64, by_v: wp.float64, by_a: wp.float64, J_acc: Matrix, J_twist: Matrix, turns: int,
-    W: Matrix, out: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, a: Matrix, weights: vec3, J_acc: Matrix,
+    J_twist: Matrix, W: Matrix, out: Matrix,
 ):  # fmt: skip
-    """Add the derivatives by q, v and a, with weights by_q, by_v and by_a, of the inertia of coordinates that deform
-    node k to the running sum W and the matrix out; the arguments are those of `couple` of deforming."""
+    """Add the derivatives by q, v and a, with three weights, of the inertia of coordinates that deform node k to the
+    running sum W and the matrix out; the arguments are those of `couple` of deforming."""
     if is_body(t.node[k].kind):
-        deforming.couple(t, s, x, i, k, v, a, by_q, by_v, by_a, J_acc, J_twist, turns, W, out)
+        deforming.couple(t, s, x, i, k, v, a, weights, J_acc, J_twist, W, out)

@@ -33,7 +33,7 @@ from lissom.lie.native import native_functions
 from lissom.lie.types import served, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import columns
-from lissom.passes.columns import Columns, Matrix
+from lissom.passes.columns import Columns, DerivativeSums, Matrix, NewtonPoint, NewtonSums
 from lissom.passes.scratch import Direction, Scratch, joint_side
 from lissom.robot.joints import MotionKind
 
@@ -242,43 +242,43 @@ def base_columns(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix, a: Ma
 
 @wp.func(inline=False)
 def derivative_columns(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, a: Matrix,
-    S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, a: Matrix, sums: DerivativeSums
 ):  # fmt: skip
     """Columns S, and the path sums with S, R, Q and E = Ṡ + R."""
     curve(t, s, i, k, v)
     parent = t.node[k].parent
-    columns.copy_path(x, parent, i, k, J)
-    columns.copy_path(x, parent, i, k, J_R)
-    columns.copy_path(x, parent, i, k, J_Q)
-    columns.copy_path(x, parent, i, k, J_E)
+    columns.copy_path(x, parent, i, k, sums.J)
+    columns.copy_path(x, parent, i, k, sums.J_R)
+    columns.copy_path(x, parent, i, k, sums.J_Q)
+    columns.copy_path(x, parent, i, k, sums.J_E)
     first = t.node[k].v_start
     for j in range(t.node[k].v_stop - first):
         y0, y1, y2 = base_columns(t, s, i, k, j, v, a)
-        columns.put_column(x, i, k, first + j, y0, S)
-        columns.add_column(x, i, k, first + j, y0, J)
-        columns.add_column(x, i, k, first + j, y1, J_R)
-        columns.add_column(x, i, k, first + j, y2, J_Q)
-        columns.add_column(x, i, k, first + j, so3.TWO * y1, J_E)
+        columns.put_column(x, i, k, first + j, y0, sums.S)
+        columns.add_column(x, i, k, first + j, y0, sums.J)
+        columns.add_column(x, i, k, first + j, y1, sums.J_R)
+        columns.add_column(x, i, k, first + j, y2, sums.J_Q)
+        columns.add_column(x, i, k, first + j, so3.TWO * y1, sums.J_E)
 
 
 @wp.func(inline=False)
 def newton_columns(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, parent: int, v: Matrix, a: Matrix,
-    c0: wp.float64, c1: wp.float64, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, parent: int, point: NewtonPoint, sums: NewtonSums
 ):  # fmt: skip
     """Columns S, and the path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S."""
-    curve(t, s, i, k, v)
-    columns.copy_path(x, parent, i, k, J)
-    columns.copy_path(x, parent, i, k, J_P)
-    columns.copy_path(x, parent, i, k, J_R)
+    curve(t, s, i, k, point.v)
+    c0 = point.c0
+    c1 = point.c1
+    columns.copy_path(x, parent, i, k, sums.J)
+    columns.copy_path(x, parent, i, k, sums.J_P)
+    columns.copy_path(x, parent, i, k, sums.J_R)
     first = t.node[k].v_start
     for j in range(t.node[k].v_stop - first):
-        y0, y1, y2 = base_columns(t, s, i, k, j, v, a)
-        columns.put_column(x, i, k, first + j, y0, S)
-        columns.add_column(x, i, k, first + j, y0, J)
-        columns.add_column(x, i, k, first + j, y2 + (so3.TWO * c1) * y1 + c0 * y0, J_P)
-        columns.add_column(x, i, k, first + j, y1 + c1 * y0, J_R)
+        y0, y1, y2 = base_columns(t, s, i, k, j, point.v, point.a)
+        columns.put_column(x, i, k, first + j, y0, sums.S)
+        columns.add_column(x, i, k, first + j, y0, sums.J)
+        columns.add_column(x, i, k, first + j, y2 + (so3.TWO * c1) * y1 + c0 * y0, sums.J_P)
+        columns.add_column(x, i, k, first + j, y1 + c1 * y0, sums.J_R)
 
 
 @wp.func(inline=False)

@@ -41,7 +41,9 @@ from lissom.passes.attachments import (
 from lissom.passes.columns import (
     Columns,
     ColumnsStruct,
+    DerivativeSumsStruct,
     Matrix,
+    NewtonSums,
     add_cross_product,
     add_derivative_products,
     add_weighted_products,
@@ -69,21 +71,13 @@ Blocks = wp.array2d(dtype=mat6)
 class DerivativeBuffersStruct:
     """Buffers of the derivative sweeps.
 
-    x: column tables. z: sums at attachments. S: columns of each node. J, J_R, J_Q, J_E: path sums of S, R, Q and
-    E = Ṡ + R. W_a, W_v, W_q: running sums of (3)-(5) of inverse_dynamics_derivatives. inertia, H: 6x6 matrices of the
+    x: column tables. z: sums at attachments. sums: columns, path sums and running sums. inertia, H: 6x6 matrices of the
     nodes in the base frame. no_move: zeros.
     """
 
     x: ColumnsStruct
     z: AttachmentsStruct
-    S: Matrix
-    J: Matrix
-    J_R: Matrix
-    J_Q: Matrix
-    J_E: Matrix
-    W_a: Matrix
-    W_v: Matrix
-    W_q: Matrix
+    sums: DerivativeSumsStruct
     inertia: wp.array2d(dtype=mat6)
     H: wp.array2d(dtype=mat6)
     no_move: Matrix
@@ -95,14 +89,15 @@ DerivativeBuffers = by_reference(DerivativeBuffersStruct)
 def derivative_buffers(model: Model, batch: int, nodes: int | None = None) -> DerivativeBuffersStruct:
     """Buffers for a batch and the first `nodes` nodes; None: the dynamic nodes, with sums at attachments."""
     count = model.n_dynamic if nodes is None else nodes
-    b = DerivativeBuffersStruct()
+    b, sums = DerivativeBuffersStruct(), DerivativeSumsStruct()
     b.x = column_tables(model)
     if nodes is None:
         b.z = attachments(model, batch)
-    sums, nodes = 6 * b.x.n_slots * b.x.width, 6 * count * b.x.width
-    for name in ("S", "J", "J_R", "J_Q", "J_E", "W_a", "W_v", "W_q"):
-        size = (batch, sums if name[0] == "W" else nodes)
-        setattr(b, name, wp.zeros(size, dtype=wp.float64, device=model.device))
+    running, path = 6 * b.x.n_slots * b.x.width, 6 * count * b.x.width
+    for name in DerivativeSumsStruct.vars:
+        size = (batch, running if name[0] == "W" else path)
+        setattr(sums, name, wp.zeros(size, dtype=wp.float64, device=model.device))
+    b.sums = sums
     for name in ("inertia", "H"):
         setattr(b, name, wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device))
     b.no_move = wp.zeros((batch, model.nv), dtype=wp.float64, device=model.device)
@@ -125,9 +120,7 @@ def derivative_outward(
 ):
     """Compute columns, path sums and 6x6 matrices of all nodes from the motion and the summed wrenches in s, and add
     the local terms of intervals to dq."""
-    kinds.derivative_columns(
-        t, s, b.x, i, t.n_dynamic, v, a, acc_base, b.S, b.J, b.J_R, b.J_Q, b.J_E, 1, dq
-    )  # fmt: skip
+    kinds.derivative_columns(t, s, b.x, i, t.n_dynamic, v, a, acc_base, b.sums, 1, dq)
     for k in range(t.n_dynamic):
         b.inertia[i, k] = kinds.spatial_inertia(t, s, i, k)
         b.H[i, k] = mat6()
@@ -155,11 +148,12 @@ def couple_derivatives(
     da: Matrix,
 ):
     """Add the inertia of coordinates that deform node k to the three matrices and their running sums."""
-    one = so3.ONE
-    none = so3.ZERO
-    kinds.couple(t, s, b.x, i, k, v, a, none, none, one, b.J, b.J, 0, b.W_a, da)
-    kinds.couple(t, s, b.x, i, k, v, a, none, one, none, b.J_E, b.J, 1, b.W_v, dv)
-    kinds.couple(t, s, b.x, i, k, v, a, one, none, none, b.J_Q, b.J_R, 1, b.W_q, dq)
+    by_q = vec3(so3.ONE, so3.ZERO, so3.ZERO)
+    by_v = vec3(so3.ZERO, so3.ONE, so3.ZERO)
+    by_a = vec3(so3.ZERO, so3.ZERO, so3.ONE)
+    kinds.couple(t, s, b.x, i, k, v, a, by_a, b.sums.J, b.sums.J, b.sums.W_a, da)
+    kinds.couple(t, s, b.x, i, k, v, a, by_v, b.sums.J_E, b.sums.J, b.sums.W_v, dv)
+    kinds.couple(t, s, b.x, i, k, v, a, by_q, b.sums.J_Q, b.sums.J_R, b.sums.W_q, dq)
 
 
 @wp.func
@@ -262,25 +256,26 @@ def responses(t: Tables, s: Scratch, z: Attachments, i: int, k: int, inertia: Bl
 
 @wp.func
 def inward_node(
-    t: Tables, s: Scratch, x: Columns, z: Attachments, i: int, k: int, inertia: Blocks, H: Blocks, S: Matrix, S_T:
-    Matrix,
-    J_P: Matrix, J_R: Matrix, J: Matrix, force: Matrix, W: Matrix, out: Matrix,
+    t: Tables, s: Scratch, x: Columns, z: Attachments, i: int, k: int, inertia: Blocks, H: Blocks, sums: NewtonSums,
+    force: Matrix, W: Matrix, out: Matrix,
 ):  # fmt: skip
     """One step of an inward sweep at node k: W += M J_P + N J_R + H J and couplings to other nodes; the rows Sᵀ W and
     the local term are added to out; then W passes to the parent. S_T replaces S for spherical and free joints."""
     M, N = responses(t, s, z, i, k, inertia)
-    add_weighted_products(x, z.home_start, z.home_range, i, k, M, N, H[i, k], J_P, J_R, J, W)
-    add_to_block(x, z, i, k, M, N, H[i, k], S, J)
-    add_coupled_nodes(t, s, x, i, k, force, J_R, J, W)
-    columns.fold_rows(x, z.fold_start, z.fold_range, t.node[k].v_start, t.node[k].v_stop, i, k, S, W, out)
+    add_weighted_products(
+        x, z.home_start, z.home_range, i, k, M, N, H[i, k], sums.J_P, sums.J_R, sums.J, W
+    )  # fmt: skip
+    add_to_block(x, z, i, k, M, N, H[i, k], sums.S, sums.J)
+    add_coupled_nodes(t, s, x, i, k, force, sums.J_R, sums.J, W)
+    columns.fold_rows(x, z.fold_start, z.fold_range, t.node[k].v_start, t.node[k].v_stop, i, k, sums.S, W, out)
     kinds.local_term(t, s, x, i, k, out)
-    add_wrench_products(t, s, x, i, k, S, S_T, W)
+    add_wrench_products(t, s, x, i, k, sums.S, sums.S_T, W)
     j = z.below[k]
     if j >= 0:
-        fold_before(t, x, z, i, k, j, z.Y_M, J_P, out)
-        fold_before(t, x, z, i, k, j, z.Y_N, J_R, out)
-        fold_before(t, x, z, i, k, j, z.Y_H, J, out)
-        fold_beyond(t, x, z, i, k, j, S, J, W, out)
+        fold_before(t, x, z, i, k, j, z.Y_M, sums.J_P, out)
+        fold_before(t, x, z, i, k, j, z.Y_N, sums.J_R, out)
+        fold_before(t, x, z, i, k, j, z.Y_H, sums.J, out)
+        fold_beyond(t, x, z, i, k, j, sums.S, sums.J, W, out)
         add_attached(z, i, j, t.node[k].parent, H)
     columns.pass_to_parent(x, x.sum_start, x.sum_range, t.node[k].parent, i, k, W)
 
@@ -290,15 +285,15 @@ def fold_attachment(
     t: Tables, b: DerivativeBuffers, i: int, k: int, j: int, dq: Matrix, dv: Matrix, da: Matrix
 ):  # fmt: skip
     """Add the common parts of the blocks on both sides of attachment j, by (1) and (2) of attachments."""
-    fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.J, da)
-    fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.J_E, dv)
-    fold_before(t, b.x, b.z, i, k, j, b.z.Y_N, b.J, dv)
-    fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.J_Q, dq)
-    fold_before(t, b.x, b.z, i, k, j, b.z.Y_N, b.J_R, dq)
-    fold_before(t, b.x, b.z, i, k, j, b.z.Y_H, b.J, dq)
-    fold_beyond(t, b.x, b.z, i, k, j, b.S, b.J, b.W_a, da)
-    fold_beyond(t, b.x, b.z, i, k, j, b.S, b.J, b.W_v, dv)
-    fold_beyond(t, b.x, b.z, i, k, j, b.S, b.J, b.W_q, dq)
+    fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.sums.J, da)
+    fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.sums.J_E, dv)
+    fold_before(t, b.x, b.z, i, k, j, b.z.Y_N, b.sums.J, dv)
+    fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.sums.J_Q, dq)
+    fold_before(t, b.x, b.z, i, k, j, b.z.Y_N, b.sums.J_R, dq)
+    fold_before(t, b.x, b.z, i, k, j, b.z.Y_H, b.sums.J, dq)
+    fold_beyond(t, b.x, b.z, i, k, j, b.sums.S, b.sums.J, b.sums.W_a, da)
+    fold_beyond(t, b.x, b.z, i, k, j, b.sums.S, b.sums.J, b.sums.W_v, dv)
+    fold_beyond(t, b.x, b.z, i, k, j, b.sums.S, b.sums.J, b.sums.W_q, dq)
     add_attached(b.z, i, j, t.node[k].parent, b.H)
 
 
@@ -316,30 +311,29 @@ def derivative_inward(
     da: Matrix,
 ):
     """Running sums and rows (3)-(5) of inverse_dynamics_derivatives; s contains wrenches summed over subtrees."""
-    columns.clear_sums(b.x, i, b.W_a)
-    columns.clear_sums(b.x, i, b.W_v)
-    columns.clear_sums(b.x, i, b.W_q)
+    columns.clear_sums(b.x, i, b.sums.W_a)
+    columns.clear_sums(b.x, i, b.sums.W_v)
+    columns.clear_sums(b.x, i, b.sums.W_q)
     clear_attachments(t, b.x, b.z, i)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
         M, N = responses(t, s, b.z, i, k, b.inertia)
-        add_derivative_products(b.x, b.z.home_start, b.z.home_range, i, k, M, N, b.H[i, k], b.J, b.J_E, b.J_R, b.J_Q,
-                                b.W_a, b.W_v, b.W_q)  # fmt: skip
-        add_to_block(b.x, b.z, i, k, M, N, b.H[i, k], b.S, b.J)
+        add_derivative_products(b.x, b.z.home_start, b.z.home_range, i, k, M, N, b.H[i, k], b.sums)
+        add_to_block(b.x, b.z, i, k, M, N, b.H[i, k], b.sums.S, b.sums.J)
         couple_derivatives(t, s, b, i, k, v, a, dq, dv, da)
-        add_coupled(s, b.x, i, k, 1, b.J, b.W_v)
-        add_coupled_nodes(t, s, b.x, i, k, force, b.J_R, b.J, b.W_q)
-        fold_derivatives(b.x, b.z.fold_start, b.z.fold_range, t.node[k].v_start, t.node[k].v_stop, i, k, b.S,
-                         b.W_a, b.W_v, b.W_q, da, dv, dq)  # fmt: skip
+        add_coupled(s, b.x, i, k, 1, b.sums.J, b.sums.W_v)
+        add_coupled_nodes(t, s, b.x, i, k, force, b.sums.J_R, b.sums.J, b.sums.W_q)
+        fold_derivatives(b.x, b.z.fold_start, b.z.fold_range, t.node[k].v_start, t.node[k].v_stop, i, k, b.sums, da,
+                         dv, dq)  # fmt: skip
         kinds.local_term(t, s, b.x, i, k, dq)
-        add_wrench_products(t, s, b.x, i, k, b.S, b.S, b.W_q)
+        add_wrench_products(t, s, b.x, i, k, b.sums.S, b.sums.S, b.sums.W_q)
         j = b.z.below[k]
         if j >= 0:
             fold_attachment(t, b, i, k, j, dq, dv, da)
         parent = t.node[k].parent
-        columns.pass_to_parent(b.x, b.x.sum_start, b.x.sum_range, parent, i, k, b.W_a)
-        columns.pass_to_parent(b.x, b.x.sum_start, b.x.sum_range, parent, i, k, b.W_v)
-        columns.pass_to_parent(b.x, b.x.sum_start, b.x.sum_range, parent, i, k, b.W_q)
+        columns.pass_to_parent(b.x, b.x.sum_start, b.x.sum_range, parent, i, k, b.sums.W_a)
+        columns.pass_to_parent(b.x, b.x.sum_start, b.x.sum_range, parent, i, k, b.sums.W_v)
+        columns.pass_to_parent(b.x, b.x.sum_start, b.x.sum_range, parent, i, k, b.sums.W_q)
 
 
 @wp.struct
@@ -404,19 +398,19 @@ def add_loop_derivatives(
             y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
             z = se3.Ad_dual(g.R_B, g.p_B, residual_row(t, g, loop, row))
             both = se3.coad(eta_A + eta_B, y)
-            add_difference(x, node_A, node_B, i, y, b.J, at, loops.A)
-            add_difference(x, node_A, node_B, i, z, b.J, at, loops.A_q)
-            add_difference(x, node_A, node_B, i, y, b.J_E, at, d.A_dot)
-            add_difference(x, node_A, node_B, i, -y, b.J_R, at, d.A_dot)
-            add_difference(x, node_A, node_B, i, se3.coad(eta_B, y), b.J, at, d.A_dot)
-            add_difference(x, node_A, node_B, i, y, b.J_R, at, d.rate_q)
-            add_difference(x, node_A, node_B, i, se3.coad(eta_A, y), b.J, at, d.rate_q)
+            add_difference(x, node_A, node_B, i, y, b.sums.J, at, loops.A)
+            add_difference(x, node_A, node_B, i, z, b.sums.J, at, loops.A_q)
+            add_difference(x, node_A, node_B, i, y, b.sums.J_E, at, d.A_dot)
+            add_difference(x, node_A, node_B, i, -y, b.sums.J_R, at, d.A_dot)
+            add_difference(x, node_A, node_B, i, se3.coad(eta_B, y), b.sums.J, at, d.A_dot)
+            add_difference(x, node_A, node_B, i, y, b.sums.J_R, at, d.rate_q)
+            add_difference(x, node_A, node_B, i, se3.coad(eta_A, y), b.sums.J, at, d.rate_q)
             onto_J = se3.coad(acc_A, y) + se3.coad(eta_A, se3.coad(eta_B, y))
-            add_difference(x, node_A, node_B, i, y, b.J_Q, at, d.acceleration_q)
-            add_difference(x, node_A, node_B, i, both, b.J_R, at, d.acceleration_q)
-            add_difference(x, node_A, node_B, i, onto_J, b.J, at, d.acceleration_q)
-            add_difference(x, node_A, node_B, i, y, b.J_E, at, d.acceleration_v)
-            add_difference(x, node_A, node_B, i, both, b.J, at, d.acceleration_v)
+            add_difference(x, node_A, node_B, i, y, b.sums.J_Q, at, d.acceleration_q)
+            add_difference(x, node_A, node_B, i, both, b.sums.J_R, at, d.acceleration_q)
+            add_difference(x, node_A, node_B, i, onto_J, b.sums.J, at, d.acceleration_q)
+            add_difference(x, node_A, node_B, i, y, b.sums.J_E, at, d.acceleration_v)
+            add_difference(x, node_A, node_B, i, both, b.sums.J, at, d.acceleration_v)
             if t.loops.row_is_hinge[row] != 0:
                 hinge = t.loops.hinge[loop, 0]
                 across = eta_A - eta_B
@@ -425,9 +419,11 @@ def add_loop_derivatives(
                 n_dot = in_base(g, wp.cross(hinge, wp.cross(g.b, w)))
                 onto_w = n_dot + in_base(g, wp.cross(g.b, wp.cross(hinge, w)))
                 turned = wp.cross(hinge, alpha) + wp.cross(w, wp.cross(w, hinge))
-                add_difference(x, node_A, node_B, i, n_dot, b.J, at, d.A_dot)
-                add_difference(x, node_A, node_B, i, in_base(g, wp.cross(g.b, wp.cross(hinge, w))), b.J, at, d.rate_q)
+                add_difference(x, node_A, node_B, i, n_dot, b.sums.J, at, d.A_dot)
+                add_difference(
+                    x, node_A, node_B, i, in_base(g, wp.cross(g.b, wp.cross(hinge, w))), b.sums.J, at, d.rate_q
+                )
                 onto_turn = in_base(g, wp.cross(g.b, turned)) + se3.coad(eta_A, onto_w)
-                add_difference(x, node_A, node_B, i, onto_turn, b.J, at, d.acceleration_q)
-                add_difference(x, node_A, node_B, i, onto_w, b.J_R, at, d.acceleration_q)
-                add_difference(x, node_A, node_B, i, onto_w, b.J, at, d.acceleration_v)
+                add_difference(x, node_A, node_B, i, onto_turn, b.sums.J, at, d.acceleration_q)
+                add_difference(x, node_A, node_B, i, onto_w, b.sums.J_R, at, d.acceleration_q)
+                add_difference(x, node_A, node_B, i, onto_w, b.sums.J, at, d.acceleration_v)

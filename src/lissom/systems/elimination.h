@@ -25,19 +25,19 @@ LISSOM_INLINE void load_band(
         row(V, i)[6 * at + m] = 0.0;
 }
 
-// Add node k to B of (3), G of (2) and V of (4); `before` is the node before it in its block, or negative.
+// Add node k of block e, with its columns S T in S, to B of (3), G of (2) in inverse_G, and V of (4).
 LISSOM_INLINE void gather_node(
-    const Columns& x, const Blocks& y, int i, int e, int k, int before, mat6 H, mat6 N, mat6 M, mat6 bar,
-    array<double> S, array<double> J, array<double> J_R, array<double> J_P, array<double> L, array<double> B,
-    array<double> G, array<double> V
+    const BlockMatrix& b, int i, int e, int k, mat6 H, mat6 N, mat6 M, mat6 bar, array<double> S
 ) {
-    const int n = y.size.data[e], width = y.width.data[e], at = y.row_start.data[e];
-    const double *x0 = six_rows(J, i, k, x.width), *w0 = six_rows(J_R, i, k, x.width);
-    const double *z0 = six_rows(J_P, i, k, x.width), *s0 = six_rows(S, i, k, x.width);
-    const double *rows = six_rows(L, i, k, x.width), *below = six_rows(L, i, before < 0 ? 0 : before, x.width);
-    double* square = row(B, i) + y.square_start.data[e];
-    double* coupling = row(G, i) + STATE * y.v_start.data[e];
-    double* wrench = row(V, i) + 6 * at;
+    const auto& x = b.x;
+    const auto& y = b.y;
+    const int n = y.size.data[e], width = y.width.data[e], at = y.row_start.data[e], before = y.inside.data[k];
+    const double *x0 = six_rows(b.sums.J, i, k, x.width), *w0 = six_rows(b.sums.J_R, i, k, x.width);
+    const double *z0 = six_rows(b.sums.J_P, i, k, x.width), *s0 = six_rows(S, i, k, x.width);
+    const double *rows = six_rows(b.L, i, k, x.width), *below = six_rows(b.L, i, before < 0 ? 0 : before, x.width);
+    double* square = row(b.B, i) + y.square_start.data[e];
+    double* coupling = row(b.inverse_G, i) + STATE * y.v_start.data[e];
+    double* wrench = row(b.V, i) + 6 * at;
     for (int j = 0; j < width; j += 8) {
         block f[6] = {}, g[6] = {};
         for (int c = 0; c < 6; ++c) {

@@ -67,7 +67,7 @@ from lissom.passes.blocks import (
     front_tables,
     squares,
 )
-from lissom.passes.columns import Columns, ColumnsStruct, Matrix
+from lissom.passes.columns import Columns, ColumnsStruct, Matrix, NewtonPoint, NewtonSumsStruct, newton_point
 from lissom.passes.features import may_have_loops, optional_kinds
 from lissom.passes.linear_algebra import Pivots
 from lissom.passes.scratch import ALL_TERMS, Scratch
@@ -106,15 +106,6 @@ def clear_row(i: int, X: Matrix):
 @wp.func_native(native("load_band"))
 def load_band(y: Blocks, band: int, i: int, e: int, K: Matrix, B: Matrix, G: Matrix, V: Matrix):
     """B = local + K of block e, with rows of `band`; G = V = 0."""
-    ...
-
-
-@wp.func_native(native("gather_node"))
-def gather_node(
-    x: Columns, y: Blocks, i: int, e: int, k: int, before: int, H: mat6, N: mat6, M: mat6, bar: mat6, S: Matrix,
-    J: Matrix, J_R: Matrix, J_P: Matrix, L: Matrix, B: Matrix, G: Matrix, V: Matrix,
-):  # fmt: skip
-    """Add node k to B of (3), G of (2) and V of (4); `before` is the node before it in its block, or negative."""
     ...
 
 
@@ -163,19 +154,15 @@ def solve_outward(y: Blocks, i: int, e: int, x: vec6, w: vec6, z: vec6, inverse_
 class BlockMatrixStruct:
     """The matrix of all blocks and its factors.
 
-    Tables: x, band, y. By node: S, S_T: columns S and S T. J, J_P, J_R, L: path sums within its block. M, N, H: 6x6
-    matrices. Of all coordinates: K: local terms + K. By block: centre: its origin. B, pivots: LU factors of B and
-    swapped rows. inverse_G: B⁻¹ G. V: V. wrench: Σ ĉ. state: y.
+    Tables: x, band, y. By node: sums: columns and path sums within its block. L: path sums of S within its block. M, N,
+    H: 6x6 matrices. Of all coordinates: K: local terms + K. By block: centre: its origin. B, pivots: LU factors of B
+    and swapped rows. inverse_G: B⁻¹ G. V: V. wrench: Σ ĉ. state: y.
     """
 
     x: ColumnsStruct
     band: ColumnsStruct
     y: BlocksStruct
-    S: Matrix
-    S_T: Matrix
-    J: Matrix
-    J_P: Matrix
-    J_R: Matrix
+    sums: NewtonSumsStruct
     L: Matrix
     M: wp.array2d(dtype=mat6)
     N: wp.array2d(dtype=mat6)
@@ -193,23 +180,33 @@ class BlockMatrixStruct:
 BlockMatrix = by_reference(BlockMatrixStruct)
 
 
+@wp.func_native(native("gather_node"))
+def gather_node(
+    b: BlockMatrix, i: int, e: int, k: int, H: mat6, N: mat6, M: mat6, bar: mat6, S: Matrix
+):  # fmt: skip
+    """Add node k of block e, with its columns S T in S, to B of (3), G of (2) in inverse_G, and V of (4)."""
+    ...
+
+
 def block_matrix(model: Model, batch: int, *, of_mass: bool = False) -> BlockMatrixStruct:
     """Buffers for a batch; for a mass matrix, all path sums are the same array."""
-    b, size = BlockMatrixStruct(), squares(model)
+    b, sums, size = BlockMatrixStruct(), NewtonSumsStruct(), squares(model)
     b.x, b.band, b.y = block_columns(model), band_columns(model), block_tables(model)
     width = (size + 7) // 8 * 8
     rows, blocks = int(width.sum()), len(size)
-    counts = dict.fromkeys(("S", "J"), 6 * model.n_dynamic * block_width(model))
-    if not of_mass:
-        counts |= dict.fromkeys(("S_T", "J_P", "J_R", "L"), counts["J"])
-    counts |= dict.fromkeys(("M", "N", "H"), model.n_dynamic)
+    columns = (batch, 6 * model.n_dynamic * block_width(model))
+    for name in ("S", "J") if of_mass else NewtonSumsStruct.vars:
+        setattr(sums, name, wp.zeros(columns, dtype=wp.float64, device=model.device))
+    if of_mass:
+        sums.S_T, sums.J_R, sums.J_P = sums.S, sums.J, sums.J
+    b.sums = sums
+    b.L = sums.J if of_mass else wp.zeros(columns, dtype=wp.float64, device=model.device)
+    counts = dict.fromkeys(("M", "N", "H"), model.n_dynamic)
     counts |= {"K": band_size(model), "B": int((size * width).sum()), "pivots": rows, "inverse_G": 24 * model.nv}
     counts |= {"V": 6 * rows, "centre": blocks, "wrench": blocks, "state": 3 * blocks}
     for name, count in counts.items():
         dtype = BlockMatrixStruct.vars[name].type.dtype
         setattr(b, name, wp.zeros((batch, count), dtype=dtype, device=model.device))
-    if of_mass:
-        b.S_T, b.L, b.J_R, b.J_P = b.S, b.J, b.J, b.J
     return b
 
 
@@ -267,16 +264,13 @@ def make_mass_blocks(t: Tables, s: Scratch, b: BlockMatrix, i: int):
             b.H[i, k] = kinds.spatial_inertia(t, s, i, k)
             b.N[i, k] = mat6()
             b.M[i, k] = mat6()
-            kinds.motion_columns(t, s, b.x, i, k, b.S)
-            sum_path(b.x, b.y.width[e], b.y.inside[k], i, k, b.S, b.J)
+            kinds.motion_columns(t, s, b.x, i, k, b.sums.S)
+            sum_path(b.x, b.y.width[e], b.y.inside[k], i, k, b.sums.S, b.sums.J)
             s.node[i, k].p = p
 
 
 @wp.func(inline=False)
-def open_node(
-    t: Tables, s: Scratch, b: BlockMatrix, i: int, k: int, centre: vec3, v: Matrix, a: Matrix, move: Matrix,
-    c0: wp.float64, c1: wp.float64, acc_base: vec6,
-):  # fmt: skip
+def open_node(t: Tables, s: Scratch, b: BlockMatrix, i: int, k: int, centre: vec3, point: NewtonPoint):
     """Begin node k in the sweep to the base: its columns and their sums along the path from the root, its 6x6 matrices
     M, N and H, and the derivative of Sᵀ F at fixed F, all with moments about `centre`."""
     p, eta, acc, F = shift_origin(s, i, k, centre)
@@ -287,9 +281,7 @@ def open_node(
     F_below = vec6()
     if parent >= 0:
         p_below, eta_below, acc_below, F_below = shift_origin(s, i, parent, centre)
-    kinds.newton_columns_of_node(
-        t, s, b.x, b.band, i, k, b.y.inside[k], v, a, move, c0, c1, acc_base, b.S, b.S_T, b.J, b.J_P, b.J_R, b.K
-    )  # fmt: skip
+    kinds.newton_columns_of_node(t, s, b.x, b.band, i, k, b.y.inside[k], point, b.sums, b.K)
     M = kinds.spatial_inertia(t, s, i, k)
     b.M[i, k] = M
     b.N[i, k] = rate_of_momentum(M, s.node[i, k].eta) + about(with_response(s, i, k, mat6()), -centre)
@@ -311,14 +303,14 @@ def make_newton_blocks(
     respond(t, s, i, gravity, load, ALL_TERMS, b.H)
     stiffen(t, s, b.band, i, q, v, move, so3.ONE, c1, ALL_TERMS, b.K)
     add_armature_rows(t, b.band.width, i, c0, b.K)
-    acc_base = se3.join(vec3(), -gravity)
+    point = newton_point(v, a, move, c0, c1, gravity)
     for e in range(b.y.count):
         centre = s.node[i, b.y.node[b.y.node_start[e]]].p
         b.centre[i, e] = centre
         for m in range(b.y.node_start[e], b.y.node_start[e + 1]):
             k = b.y.node[m]
-            open_node(t, s, b, i, k, centre, v, a, move, c0, c1, acc_base)
-            sum_path(b.x, b.y.width[e], b.y.inside[k], i, k, b.S, b.L)
+            open_node(t, s, b, i, k, centre, point)
+            sum_path(b.x, b.y.width[e], b.y.inside[k], i, k, b.sums.S, b.L)
 
 
 @wp.struct
@@ -418,12 +410,14 @@ def gather_fronts(b: BlockMatrix, c: LoopFronts, i: int, e: int, by_wrench: wp.f
             first = c.z.in_parent_start[child]
             for a in range(c.z.in_parent_start[child + 1] - first):
                 at = c.z.in_parent[first + a]
-                add_row(b.x, b.y, c.z, i, e, k, at, 0, r, front_row(c.z, i, child, a, 0, c.front), b.J, c.work, c.R)
+                add_row(
+                    b.x, b.y, c.z, i, e, k, at, 0, r, front_row(c.z, i, child, a, 0, c.front), b.sums.J, c.work, c.R
+                )
                 if by_wrench != so3.ZERO:
                     f = front_row(c.z, i, child, a, 1, c.front)
-                    add_row(b.x, b.y, c.z, i, e, k, at, 1, r, f, b.J_R, c.work, c.R)
+                    add_row(b.x, b.y, c.z, i, e, k, at, 1, r, f, b.sums.J_R, c.work, c.R)
                     f = front_row(c.z, i, child, a, 2, c.front)
-                    add_row(b.x, b.y, c.z, i, e, k, at, 2, r, f, b.J_P, c.work, c.R)
+                    add_row(b.x, b.y, c.z, i, e, k, at, 2, r, f, b.sums.J_P, c.work, c.R)
                 add_column(b.x, b.y, c.z, i, e, k, at, r, front_column(c.z, i, child, a, c.front), b.L, c.work, c.C)
     for m in range(c.z.end_start[e], c.z.end_start[e + 1]):
         loop = c.z.end[m] / 2
@@ -432,7 +426,7 @@ def gather_fronts(b: BlockMatrix, c: LoopFronts, i: int, e: int, by_wrench: wp.f
         r = -b.centre[i, e]
         for u in range(c.z.loop_start[loop], c.z.loop_start[loop + 1]):
             at = c.z.end_place[m] + u - c.z.loop_start[loop]
-            add_row(b.x, b.y, c.z, i, e, c.z.end_node[m], at, 0, r, sign * c.p.row[i, u], b.J, c.work, c.R)
+            add_row(b.x, b.y, c.z, i, e, c.z.end_node[m], at, 0, r, sign * c.p.row[i, u], b.sums.J, c.work, c.R)
             add_column(b.x, b.y, c.z, i, e, c.z.end_node[m], at, r, c.p.wrench[i, 2 * u + side], b.L, c.work, c.C)
 
 
@@ -480,13 +474,10 @@ def close_block(
         N += b.N[i, k]
         M += b.M[i, k]
         bar = by_wrench * adbar_matrix(wrench_from(s.node[i, k].F, b.centre[i, e]))
-        before = b.y.inside[k]
         if kinds.has_step_tangent(t, k):
-            gather_node(b.x, b.y, i, e, k, before, b.H[i, k], b.N[i, k], b.M[i, k], bar, b.S_T, b.J, b.J_R, b.J_P,
-                        b.L, b.B, b.inverse_G, b.V)  # fmt: skip
+            gather_node(b, i, e, k, b.H[i, k], b.N[i, k], b.M[i, k], bar, b.sums.S_T)
         else:
-            gather_node(b.x, b.y, i, e, k, before, b.H[i, k], b.N[i, k], b.M[i, k], bar, b.S, b.J, b.J_R, b.J_P,
-                        b.L, b.B, b.inverse_G, b.V)  # fmt: skip
+            gather_node(b, i, e, k, b.H[i, k], b.N[i, k], b.M[i, k], bar, b.sums.S)
     pivot = factor_block(b.y, i, e, b.B, b.pivots, b.inverse_G, b.V)
     if pivot == 0 and has_loops(c):
         gather_fronts(b, c, i, e, by_wrench)
@@ -620,9 +611,12 @@ def solve_blocks(b: BlockMatrix, c: LoopFronts, i: int, nv: int, loops: LoopRows
             if k >= 0:
                 below = b.y.above[e]
                 r = b.centre[i, e] - b.centre[i, below]
-                x = twist_from(block_motion(b.x, b.y, i, below, k, b.state[i, 3 * below], b.J, loops.unknown), r)
-                w = twist_from(block_motion(b.x, b.y, i, below, k, b.state[i, 3 * below + 1], b.J_R, loops.unknown), r)
-                z = twist_from(block_motion(b.x, b.y, i, below, k, b.state[i, 3 * below + 2], b.J_P, loops.unknown), r)
+                x = block_motion(b.x, b.y, i, below, k, b.state[i, 3 * below], b.sums.J, loops.unknown)
+                w = block_motion(b.x, b.y, i, below, k, b.state[i, 3 * below + 1], b.sums.J_R, loops.unknown)
+                z = block_motion(b.x, b.y, i, below, k, b.state[i, 3 * below + 2], b.sums.J_P, loops.unknown)
+                x = twist_from(x, r)
+                w = twist_from(w, r)
+                z = twist_from(z, r)
             b.state[i, 3 * e] = x
             b.state[i, 3 * e + 1] = w
             b.state[i, 3 * e + 2] = z

@@ -25,13 +25,13 @@ from typing import Any
 import warp as wp
 
 from lissom.forces.terms import Acting
-from lissom.lie import se3, so3
+from lissom.lie import so3
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.passes import columns, kinds
 from lissom.passes.attachments import AttachmentsStruct, attachments
-from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
+from lissom.passes.columns import ColumnsStruct, Matrix, NewtonSumsStruct, column_tables, newton_point
 from lissom.passes.features import may_have_loops
 from lissom.passes.scratch import ALL_TERMS, Scratch
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, replace_moved_columns, rows_from_sums
@@ -52,9 +52,9 @@ from lissom.systems.newton_blocks import (
 class NewtonBuffersStruct:
     """Buffers of the matrix and its factors.
 
-    Dense: S, S_T: columns of each node, and S T of GROUP nodes. J, J_P, J_R: path sums of S T, P and R'. W: running sum
-    of (2). z: products at attachments. inertia, H: 6x6 matrices of the nodes. matrix: (1), nv x width; without loops
-    its factors overwrite it. loops: rows of loops and the bordered matrix.
+    Dense: sums: columns of the nodes and their path sums. W: running sum of (2). z: products at attachments. inertia,
+    H: 6x6 matrices of the nodes. matrix: (1), nv x width; without loops its factors overwrite it. loops: rows of loops
+    and the bordered matrix.
 
     Elimination of blocks: `blocks` and `fronts` contain everything but the right side and the unknowns, which are in
     `loops`.
@@ -62,11 +62,7 @@ class NewtonBuffersStruct:
 
     x: ColumnsStruct
     z: AttachmentsStruct
-    S: Matrix
-    S_T: Matrix
-    J: Matrix
-    J_P: Matrix
-    J_R: Matrix
+    sums: NewtonSumsStruct
     W: Matrix
     inertia: wp.array2d(dtype=mat6)
     H: wp.array2d(dtype=mat6)
@@ -81,11 +77,13 @@ NewtonBuffers = by_reference(NewtonBuffersStruct)
 
 def newton_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
     """Buffers of the dense matrix for a batch."""
-    b = NewtonBuffersStruct()
+    b, sums = NewtonBuffersStruct(), NewtonSumsStruct()
     b.x, b.z = column_tables(model), attachments(model, batch)
-    sizes = {name: 6 * model.n_dynamic * b.x.width for name in ("S", "S_T", "J", "J_P", "J_R")}
-    sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width}
-    for name, size in sizes.items():
+    for name in NewtonSumsStruct.vars:
+        size = (batch, 6 * model.n_dynamic * b.x.width)
+        setattr(sums, name, wp.zeros(size, dtype=wp.float64, device=model.device))
+    b.sums = sums
+    for name, size in {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width}.items():
         setattr(b, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
     for name in ("inertia", "H"):
         setattr(b, name, wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device))
@@ -120,13 +118,11 @@ def make_newton_matrix(
     stiffen: wp.Function,
 ):
     """Fill b.matrix with (1), and the rows of loops, from the results of the residual at (q, v, a) in s."""
-    acc_base = se3.join(vec3(), -gravity)
+    point = newton_point(v, a, move, c0, c1, gravity)
     columns.clear_rows(t.nv, b.x.width, i, b.matrix)
     columns.clear_sums(b.x, i, b.W)
     clear_attachments(t, b.x, b.z, i)
-    kinds.newton_columns(
-        t, s, b.x, i, v, a, move, c0, c1, acc_base, b.S, b.S_T, b.J, b.J_P, b.J_R, b.matrix
-    )  # fmt: skip
+    kinds.newton_columns(t, s, b.x, i, point, b.sums, b.matrix)
     for k in range(t.n_dynamic):
         b.inertia[i, k] = kinds.spatial_inertia(t, s, i, k)
         b.H[i, k] = mat6()
@@ -134,15 +130,15 @@ def make_newton_matrix(
     add_loop_stiffness(t, s, i, b.loops.force, b.H)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
-        kinds.couple(t, s, b.x, i, k, v, a, so3.ONE, c1, c0, b.J_P, b.J_R, 1, b.W, b.matrix)
-        inward_node(t, s, b.x, b.z, i, k, b.inertia, b.H, b.S, b.S_T, b.J_P, b.J_R, b.J, b.loops.force, b.W, b.matrix)
+        kinds.couple(t, s, b.x, i, k, v, a, vec3(so3.ONE, c1, c0), b.sums.J_P, b.sums.J_R, b.W, b.matrix)
+        inward_node(t, s, b.x, b.z, i, k, b.inertia, b.H, b.sums, b.loops.force, b.W, b.matrix)
     stiffen(t, s, b.x, i, q, v, move, so3.ONE, c1, ALL_TERMS, b.matrix)
     add_armature_rows(t, b.x.width, i, c0, b.matrix)
     if may_have_loops() and row_count(t) > 0:
         add_coupling_stiffness(t, i, b.x.width, q, b.loops.force, b.matrix)
-        rows_from_sums(t, s, b.x, i, q, b.J, b.loops)
+        rows_from_sums(t, s, b.x, i, q, b.sums.J, b.loops)
         if q.shape[1] != t.nv:
-            replace_moved_columns(t, s, b.x, i, b.S, b.S_T, b.loops)
+            replace_moved_columns(t, s, b.x, i, b.sums.S, b.sums.S_T, b.loops)
 
 
 @cache
