@@ -106,3 +106,17 @@ def test_kernels_do_not_write_to_their_structs():
                     assert not isinstance(target, ast.Attribute), (node.name, ast.unparse(assignment))
                     assert not isinstance(target, ast.Name) or target.id not in given, (node.name, ast.unparse(target))
     assert count > 30
+
+
+MOST_ARGUMENTS = 12
+
+
+def test_functions_in_kernels_have_few_arguments():
+    """No kernel, function in a kernel or native function has more than twelve: structs group them."""
+    found, count = [], 0
+    for file, path in package_files().items():
+        for node in (node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef)):
+            if any(ast.unparse(d).startswith(("wp.kernel", "wp.func")) for d in node.decorator_list):
+                count += 1
+                found += [f"{file}: {node.name}"] if len(node.args.args) > MOST_ARGUMENTS else []
+    assert count > 500 and not found

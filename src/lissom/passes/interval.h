@@ -206,7 +206,8 @@ LISSOM_INLINE void derivative_columns(
     const Tables& t, const Scratch& s, const Columns& x, int i, int first, int stop, int before, array<double> v,
     array<double> a, const DerivativeSums& sums, int has_local, array<double> out
 ) {
-    const array<double>* const path[4] = {&sums.J, &sums.J_R, &sums.J_Q, &sums.J_E};
+    const array<double> J = sums.J, J_R = sums.J_R, J_Q = sums.J_Q, J_E = sums.J_E;
+    const array<double>* const path[4] = {&J, &J_R, &J_Q, &J_E};
     put_interval_columns<lanes>(
         t, s, x, x, i, first, stop, before, row(v, i), row(a, i), 0.0, 0.0, sums.S, path, has_local, row(out, i)
     );
