@@ -1,4 +1,4 @@
-"""All kernels of the library: compiling them ahead of use, and what the cache of this machine holds of them."""
+"""All kernels of the library: compilation ahead of use, and the contents of the cache of this machine."""
 
 from __future__ import annotations
 
@@ -86,12 +86,13 @@ STEPS = implicit_steps_kernel, block_steps_kernel
 @formatting.in_one_line
 @dataclass(frozen=True)
 class KernelCache:
-    """What a machine has compiled.
+    """Compiled kernels on a machine.
 
     Fields:
-        folder: where. bytes: of all that Warp keeps there [B]. compiled: modules of the given robots that are there, of
-        `count`; None where this version of Warp does not tell. ready: those not there that need no compiler, since they
-        came compiled for processors like this one.
+        folder: the folder of the cache. bytes: size of all files of Warp in it [B]. compiled: the number of modules of
+        the given robots in the cache, out of `count`; None if this version of Warp does not report it. ready: the
+        number of modules outside the cache that need no compiler, since the package contains them compiled for
+        processors like this one.
     """
 
     folder: Path
@@ -132,7 +133,7 @@ def build_kernels(
 
 
 def kernel_cache(*models: Model, device: str = "cpu") -> KernelCache:
-    """What the cache of this machine holds of the kernels of robots.
+    """Contents of the cache of this machine: kernels of robots.
 
     Args:
         models, device: as of `build_kernels`.
@@ -176,7 +177,7 @@ def _modules(models: tuple[Model, ...]) -> list[Any]:
 
 
 def _asks(model: Model, kernel: Any) -> bool:
-    """Whether a model has what a kernel is about: loops, or what may touch."""
+    """Whether a model needs a kernel: of loops if it has loops, of contacts if it has contacts."""
     if kernel in (closed_kernel, constraint_kernel):
         return model.n_rows > 0
     return model.has_surroundings or kernel not in (contacts_kernel, contact_search_kernel)

@@ -186,7 +186,7 @@ def test_a_folder_of_another_sweep_is_refused(tmp_path):
     run(square, {"extra.x": [1.0]}, tmp_path / "b", robot=small())
     with pytest.raises(ls.ModelError, match="whose robot differs"):
         run(square, {"extra.x": [1.0]}, tmp_path / "b", robot=small().with_({"gravity[2]": 0.0}))
-    with pytest.raises(ls.ModelError, match="must hold what a sweep has written"):
+    with pytest.raises(ls.ModelError, match="must hold the files of a sweep"):
         ls.SweepResults.load(tmp_path)
 
 

@@ -70,7 +70,7 @@ class CompiledFile:
     Args:
         mujoco: the package.
         compiled: the model.
-        findings: what the robot of the file does not have.
+        findings: the parts of the file that the robot does not have.
         balls: largest number of balls of a mesh.
     """
 
