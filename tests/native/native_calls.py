@@ -68,7 +68,7 @@ def pair(A, B):
 
 
 def changed(kernel, arrays, *arguments, first=0):
-    """What a kernel leaves in its first arrays, having run for one instance alone."""
+    """The first arrays of a kernel after a launch for one instance alone."""
     made = [device(a, wp.int32 if a.dtype.kind == "i" else wp.float64) for a in arrays]
     wp.launch(kernel, dim=1, inputs=[*made, *arguments, HERE], device="cpu")
     out = [array.numpy() for array in made]

@@ -78,7 +78,7 @@ def test_the_order_is_kept_across_touches(linear):
 
 
 def test_steps_of_order_two_end_at_touches(linear):
-    """So do those of generalised-α: what it gets wrong at bounces falls with the tolerance."""
+    """So do those of generalised-α: its error at bounces falls with the tolerance."""
     times = np.linspace(0.0, DURATION, 41)
     motion = dropped(linear, 1e-3, t_eval=times, method="generalized_alpha")
     assert np.abs(motion.q[:, 0] - exact(times)).max() < 0.01 and motion.statistics.steps < 300
