@@ -78,7 +78,7 @@ KERNELS: tuple[Any, ...] = (
 )
 
 
-# What steps_kernel has an answer for.
+# Kernels of steps, one of which `steps_kernel` chooses.
 STEPS = implicit_steps_kernel, block_steps_kernel
 
 
@@ -128,7 +128,7 @@ def build_kernels(
             begin_headers(wp.get_module(arrays.__name__), device, recompile=True)
             load(_modules(models or (_plain(),)), device, recompile=True)
         else:
-            plain = _plain(), _plain(is_prescribed=True), _touching(is_rigid=True), _touching(is_rigid=False)
+            plain = _plain(), _plain(is_prescribed=True), _with_contact(is_rigid=True), _with_contact(is_rigid=False)
             build(_modules(models or plain), target, Path(out))
 
 
@@ -184,17 +184,17 @@ def _asks(model: Model, kernel: Any) -> bool:
 
 
 def _plain(is_prescribed: bool = False) -> Model:
-    """A plain robot, or one that a loop makes more than that."""
+    """A plain robot; with `is_prescribed` it has a loop, so that it needs the general kernels."""
     robot = Robot("plain")
     robot.add_link("body", body=RigidBody.sphere(0.1, density=1e3), joint=JointRevolute())
     if is_prescribed:
-        robot.add_loop("hold", "body", None, joint=JointRevolute())
+        robot.add_loop("loop", "body", None, joint=JointRevolute())
     return robot.build()
 
 
-def _touching(is_rigid: bool) -> Model:
+def _with_contact(is_rigid: bool) -> Model:
     """A robot with a contact and no loops, whose kernels serve rigid robots only or all robots."""
-    robot = Robot("touching")
+    robot = Robot("with contact")
     robot.add_link("body", body=RigidBody.sphere(0.1, density=1e3), joint=JointFree())
     robot.add_contact("ground", "body", ShapePlane())
     if not is_rigid:

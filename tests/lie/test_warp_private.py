@@ -112,11 +112,11 @@ def test_a_packed_launch_does_what_the_public_one_does():
 def test_a_launch_that_holds_the_interpreter_does_the_same():
     """And one that was never packed is left alone."""
     command, out = recorded()
-    held = warp_private.holding_interpreter(warp_private.packed_launch(command))
+    held = warp_private.launch_under_lock(warp_private.packed_launch(command))
     for times in range(1, 4):
         held()
         assert out.numpy().tolist() == [0.0, 4.0 * times, 6.0 * times, 0.0]
-    assert warp_private.holding_interpreter(command.launch) == command.launch
+    assert warp_private.launch_under_lock(command.launch) == command.launch
 
 
 @pytest.mark.parametrize("version", ["1.18.3", "1.20.0", "2.0.0.dev1"])

@@ -94,7 +94,7 @@ def test_a_touch_of_hertz_keeps_its_energy():
 
 def test_a_thin_plate_is_found_in_the_kernel(monkeypatch):
     """Free flight allows steps that go through it; none is looked at in Python, and none taken there."""
-    monkeypatch.setattr(AdaptiveMotion, "_one", None)
+    monkeypatch.setattr(AdaptiveMotion, "_single_step", None)
     monkeypatch.setattr(AdaptiveMotion, "_contact", None)
     robot = ls.Robot("shot", gravity=(0, 0, 0))
     robot.add_link("ball", ls.RigidBody.sphere(0.005, density=1000), ls.JointFree())
