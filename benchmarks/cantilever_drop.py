@@ -4,7 +4,7 @@
 
 The rod is 0.5 m long and 1 cm thick in radius, E = 1 MPa, G = E/3, 1000 kg/m³, undamped; it is clamped level and let
 go. Each code runs a ladder of ever finer settings, and the first whose tip stays within the tolerance of the reference
-is what the code needs. The reference is lissom with strains of order 12; all three codes tend towards it. Times are of
+gives its cost. The reference is lissom with strains of order 12; all three codes tend towards it. Times are of
 the run alone, the best of three; first calls and imports are outside.
 """
 
@@ -50,7 +50,7 @@ def elastica_tip(elements: int, dt: float) -> tuple[np.ndarray, float]:
     import elastica as ea
 
     class System(ea.BaseSystemCollection, ea.Constraints, ea.Forcing, ea.CallBacks):
-        """What the run is composed of."""
+        """The system of PyElastica, with the features that the run needs."""
 
     steps = round(DURATION / dt)
     tip: list[np.ndarray] = []

@@ -34,7 +34,7 @@ ALL = "import lissom as ls\nls.build_kernels()"
 
 
 def measured(label: str, code: str, **environment: str) -> None:
-    """Run code in a process with an empty cache, and print what it took."""
+    """Run code in a process with an empty cache, and print its time."""
     with tempfile.TemporaryDirectory() as cache:
         here = os.environ | {"WARP_CACHE_PATH": cache} | environment
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()

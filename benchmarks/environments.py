@@ -3,8 +3,7 @@
     python benchmarks/environments.py [steps of a long run]
 
 lissom: `vector_environment` of TaskReach with 1, 64 and 1024 copies and steps of 10 ms, each its own action, under
-random actions; with episodes that begin anew, what is seen and what it is worth. Beside it the steps alone, without
-the task.
+random actions, with observations, rewards and restarts of episodes. Beside it the steps alone, without the task.
 
 PyElastica: a Python loop, as its users write it, of the same tapered rod under its weight, 50 elements, no tendons.
 Twice: with the rod's viscosity, by forces of ours that Numba compiles, whose stable step is that of diffusion; and
@@ -72,7 +71,7 @@ def elastica_system(is_viscous: bool) -> tuple[Any, Any]:
     import elastica as ea
 
     class System(ea.BaseSystemCollection, ea.Constraints, ea.Forcing):
-        """What the run is composed of."""
+        """The system of PyElastica, with the features that the run needs."""
 
     class Viscosity(ea.NoForces):
         """Internal forces and couples 3η A, η A and 3η J, η Jₓ times rates of strain, as the library's."""
@@ -211,7 +210,7 @@ def long_run(steps: int) -> None:
 
 
 def memory() -> float:
-    """What the process holds [MB]."""
+    """Memory of the process [MB]."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 

@@ -22,7 +22,7 @@ ROBOT = Path(__file__).parents[1] / "examples" / "robots" / "cdm.yaml"
 def study(
     model: ls.Model, most: float, tips: int = 1000, seed: int = 1, starts: int = 1
 ) -> tuple[ls.InverseKinematics, float]:
-    """What is found of random tips, and the mean time of one [s]."""
+    """Inverse kinematics of random tips, and the mean time of one [s]."""
     drawn = np.random.default_rng(seed).uniform(0.0, most, (tips, model.nu))
     places = ls.frame_pose(model, ls.solve_statics(model, u=drawn).q, "arm")[:, :3, 3]
     began = time.perf_counter()

@@ -147,7 +147,7 @@ def exudyn_rods(count: int) -> Run:
 
 
 def exudyn_run(mbs: Any, sensor: Any, steps: int) -> tuple[np.ndarray, float]:
-    """What a sensor of a position says over time, and the time taken."""
+    """Positions of a sensor over time, and the time of the run."""
     import exudyn as exu
 
     mbs.Assemble()
@@ -173,7 +173,7 @@ BEAMS: Settings = [(4, 50), (4, 100), (4, 200), (8, 200), (8, 400)]  # in a rod,
 
 @dataclass(frozen=True)
 class Chains:
-    """What is compared: how many in a chain, within which error [m] of the reference of this setting, by which runs."""
+    """A comparison: numbers of bodies in a chain, the error allowed [m], the setting of the reference, and the runs."""
 
     counts: tuple[int, ...]
     tolerance: float

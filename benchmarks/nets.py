@@ -3,11 +3,11 @@
     python benchmarks/nets.py [SIDE ...]
 
 A net of n by n squares has rods of six strains along its edges; the lowest row is a tree with all uprights, and each
-rod of the rows above leads from an upright to the next one, to which a loop welds it. Steps are of generalised-α at
-1 ms, from a net that is let go: the difference between motions of four and of twelve steps, so that what a motion
-begins and ends with, which has a column of its own, is left out. A front of a square net has as many unknowns as a
-side has rods, so that no order of elimination costs less than the power 1.5 of the number of rods. The whole matrix is
-shown as far as it takes less than a minute. Times are the least of several, on one core.
+rod of the rows above leads from an upright to the next one, to which a loop welds it. Steps are of generalised-α at 1
+ms, from a net that is let go. Their time is the difference between motions of twelve and of four steps, without the
+time of the start and the end of a motion, which has a column of its own. A front of a square net has as many unknowns
+as a side has rods, so that no order of elimination costs less than the power 1.5 of the number of rods. The whole
+matrix is shown as far as it takes less than a minute. Times are the least of several, on one core.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def least(work: Callable[[], Any], repeats: int = 5) -> float:
 
 
 def row(model: ls.Model) -> tuple[float, float, float]:
-    """Times of forward dynamics, of a step, and of what a motion begins and ends with [s]."""
+    """Times of forward dynamics, of a step, and of the start and the end of a motion [s]."""
     q = model.neutral()
     v = 0.1 * np.random.default_rng(0).normal(size=model.nv)
 

@@ -1,4 +1,4 @@
-"""What the pose along a rod costs: error of the tip against the cost of inverse dynamics with derivatives, in one run.
+"""Cost of the pose along a rod: error of the tip against the cost of inverse dynamics with derivatives, in one run.
 
     python benchmarks/points_along_rods.py [OUT.png]
 

@@ -5,8 +5,8 @@
 Each rod has 6 coordinates and 5 nodes. Inverse and forward dynamics and implicit steps must grow with the number of
 links, to 500 rods of 3000 coordinates and to 2000 rigid links; derivatives at most with the square of the degrees of
 freedom. Beside the links stands Pinocchio, beyond 300 an old one that PINOCCHIO names (requirements-pinocchio.txt),
-since new ones keep what grows with the cube. Times are of one instance inside a kernel, on one core; of Pinocchio, of a
-call from Python. A step of generalised-α makes and factors its matrix anew and takes two or three iterations.
+since the memory of new ones grows with the cube. Times are of one instance inside a kernel, on one core; of Pinocchio,
+of a call from Python. A step of generalised-α computes and factors its matrix and takes two or three iterations.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def links(count: int) -> ls.Model:
 
 
 def sweeps(model: ls.Model) -> tuple[float, float, float, float]:
-    """Inverse and forward dynamics and a step [µs], and what the buffers of forward dynamics take [MB]."""
+    """Inverse and forward dynamics and a step [µs], and the size of the buffers of forward dynamics [MB]."""
     q, v, a = (0.1 * x for x in state(model))
     one, _ = run_inverse_dynamics(model, q, v, a, True, True, True, 0.0)
     forward = run_forward_dynamics(model, q, v, np.zeros(model.nu), 0.0)

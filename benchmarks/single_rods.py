@@ -5,7 +5,7 @@
 lissom runs 10 s of the soft and of the stiff cantilever of examples/single_rods.py in steps of 10 ms, with Young's
 modulus times 0.01 to 100; the pull before the start stays, and so the start is bent more where the rod is softer. Each
 time is the least of many rounds through all rods. An explicit method has to shorten its steps with the square root of
-the stiffness; the implicit one takes the same, and what is left is the number of Newton's iterations.
+the stiffness. The implicit one takes the same steps; only its number of Newton iterations changes.
 
 PyElastica runs the rods of the paper (50 elements) from the same start, undamped, with the longest of a ladder of steps
 5 % apart with which no element has changed its length by a tenth after 40 000 steps. It is timed over half as many and
@@ -61,7 +61,7 @@ def elastica_rod(name: str) -> Any:
     import elastica as ea
 
     class System(ea.BaseSystemCollection, ea.Constraints, ea.Forcing):
-        """What the run is composed of."""
+        """The system of PyElastica, with the features that the run needs."""
 
     data = rods.CANTILEVERS[name]
     model, q0 = rods.cantilever(name)

@@ -1,4 +1,4 @@
-"""What accuracy costs: ten seconds of six robots by every method, from loose tolerances to tight ones, in one run.
+"""Cost of accuracy: ten seconds of six robots by every method, from loose tolerances to tight ones, in one run.
 
     python benchmarks/work_precision.py [OUT.png] [TABLE.csv] [part of the name of a robot]
 
@@ -8,8 +8,8 @@ through and for which radau takes hours, esdirk in steps of 2.5 ms. Times are th
 every step, as the default does, of short ones the least of five, whose rounds go through all methods; they stand in
 units of the calibration kernel, inverse dynamics of the chain of four rods. The ladder of a method ends where a run
 takes longer than LONGEST or stops. Below each table stands by how much the default is slower, at worst, than the
-fastest method at an equal error, and its cost at an error not above that of bdf at rtol = 1e-3. A table that is there
-already is drawn instead of measured anew: docs/how_to/accuracy.csv is that of the manual.
+fastest method at an equal error, and its cost at an error not above that of bdf at rtol = 1e-3. If the file of the
+table exists, its numbers are drawn without a new measurement. docs/how_to/accuracy.csv is the table of the manual.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Case(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What a run was asked for, its steps, its time [calibrations] and its error [-]."""
+    """The tolerance or step of a run, its number of steps, its time [calibrations] and its error [-]."""
 
     asked: float
     steps: int
@@ -95,7 +95,7 @@ def places(case: Case, **options: Any) -> np.ndarray:
 
 
 def timed(case: Case, **options: Any) -> tuple[float, int]:
-    """What a run takes [s], and its steps."""
+    """The time of a run [s], and its number of steps."""
     began = time.perf_counter()
     motion = ls.simulate(case.model, DURATION, case.q0, u=case.u, **options)
     return time.perf_counter() - began, motion.statistics.steps
@@ -113,7 +113,7 @@ def run(case: Case, exact: np.ndarray, calibration: float, asked: float, options
 
 
 def tolerances(name: str, asked: float) -> dict[str, Any]:
-    """What a method is called with."""
+    """The arguments of a method for a tolerance or step."""
     return METHODS[name] | ({"dt": asked} if name.endswith("dt") else {"rtol": asked, "atol": 1e-3 * asked})
 
 
@@ -185,7 +185,7 @@ def judge(found: dict[str, list[Run]]) -> None:
             ratio = own / cost_at(runs, level) if np.isfinite(own) else 0.0
             if ratio > worst:
                 worst, where, against = ratio, level, name
-    print(f"  {DEFAULT} takes at most {worst:.2f} times what the fastest does (at an error of {where:.0e}, {against})")
+    print(f"  {DEFAULT} takes at most {worst:.2f} times the fastest (at an error of {where:.0e}, {against})")
     usual = next((one for one in found.get("bdf", []) if abs(np.log10(one.asked) + 3.0) < 0.1), None)
     if usual is not None:
         print(f"  at the error of bdf at rtol 1e-3, {usual.error:.1e}: bdf {usual.cost:.0f}, {DEFAULT} "

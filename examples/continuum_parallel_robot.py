@@ -6,8 +6,8 @@ loop and finds the triangle free of stress. There is no gravity; only the bendin
 polynomials on each leg, with Kelvin-Voigt damping. Not in the paper are the distance of the motors, here 1 m, and
 which leg is the first, here the upper one, for only then does the robot tilt upwards as the paper says.
 
-How table II is read. The torques start with zero at t = 1 s and τ_hold is what the ramp has reached at 2 s, so that the
-ramp is k (t − 1) and τ_hold = k · 1 s = 0.5 N·m; k t would jump to 0.5 N·m at 1 s. In [4, 7] s the first motor adds
+Reading of table II. The torques start with zero at t = 1 s, and τ_hold is the value of the ramp at 2 s. So the ramp is
+k (t − 1), and τ_hold = k · 1 s = 0.5 N·m; k t would jump to 0.5 N·m at 1 s. In [4, 7] s the first motor adds
 k_s (1 − cos 2πc (t − 4)/3), c = 3, which starts and ends with zero. The second motor pulls the other way.
 
 The printed section is a bar, EI = 3299 N·m²: τ_hold brings its tip nearer by less than a nanometre, and all torques

@@ -14,8 +14,9 @@ components; 10 s in steps of 10 ms, by Newmark's scheme. Not printed, and chosen
 with the rods clamped to their centres, a payload of 1 kg with the rods clamped to two faces, Poisson's ratio ½ (nothing
 turns about x, so that torsion stays zero), the start at rest. The rods weigh 3.7 kg each and so are most of what flies.
 
-Everything then moves in the plane of x and z. What both drones give is all that changes the momentum of the whole: its
-rate is the sum of their wrenches, which is checked, and the same motion by CVODE says what the step of 10 ms costs.
+Everything then moves in the plane of x and z. Two checks: the rate of the momentum of the whole must be the sum of the
+wrenches of both drones, since nothing else changes it; and the same motion by CVODE shows the error of the step of
+10 ms.
 
     python examples/drones.py out/drones
 """
@@ -121,7 +122,7 @@ def in_world(model: ls.Model, q: np.ndarray, name: str, wrench: np.ndarray) -> n
 
 
 def impulse(model: ls.Model, motion: ls.Trajectory) -> np.ndarray:
-    """What the wrenches of both drones have given so far, about the origin in the world, shape (n, 6) [N·m·s, N·s]."""
+    """Impulse of the wrenches of both drones until each time, about the world's origin, shape (n, 6) [N·m·s, N·s]."""
     wrench = sum(in_world(model, motion.q, name, motion.u[:, 6 * k : 6 * k + 6]) for k, name in enumerate(DRONES))
     return cumulative_simpson(wrench, x=motion.t, axis=0, initial=0.0)
 
@@ -178,7 +179,7 @@ def velocity(model: ls.Model, motion: ls.Trajectory, drone: int) -> np.ndarray:
 
 
 def velocity_error(model: ls.Model, motion: ls.Trajectory, drone: int) -> float:
-    """Largest difference between the velocity of a drone and what is desired [m/s]."""
+    """Largest difference between the velocity of a drone and its desired velocity [m/s]."""
     goal = np.array([desired(t)[drone] for t in motion.t])
     return float(np.linalg.norm(velocity(model, motion, drone) - goal, axis=1).max())
 
@@ -219,7 +220,7 @@ def _plot_snapshot(axes: Any, model: ls.Model, motion: ls.Trajectory, k: int) ->
 
 
 def _plot_time(panels: Any, model: ls.Model, motion: ls.Trajectory) -> None:
-    """Displacements, velocities beside what is desired, and the momentum beside the impulse of the rotors."""
+    """Displacements, velocities beside the desired ones, and the momentum beside the impulse of the rotors."""
     t = motion.t
     goals = np.array([desired(time) for time in t])
     for name, color in zip(BODIES, COLORS):

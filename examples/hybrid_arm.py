@@ -3,11 +3,11 @@
 The eight bodies are the six links of the UR10e (`examples/robots/ur10e.yaml`), a native rod of constant curvature with
 elongation, and a hollow gripper that keeps the volume of every part: it stretches and widens towards its end, with the
 modes of the paper's Table 5. First, until 3 s, the joints of the robot go from rest to rest along cubics by partial
-feedback linearisation, while nothing drives what is soft. Then, until 5 s, a PD regulator that cancels gravity and
-elasticity brings the arm to its shape by its tendons. Last, 2 MPa widen the gripper, without feedback. The joints are
-held all the time, by a law that knows what the tendons and the pressure do.
+feedback linearisation, while nothing drives the soft bodies. Then, until 5 s, a PD regulator that cancels gravity and
+elasticity brings the arm to its shape by its tendons. Last, 2 MPa widen the gripper, without feedback. A law that
+includes the forces of the tendons and of the pressure controls the joints all the time.
 
-What the paper leaves open is taken so: a gripper 10 cm long with radii of 2 and 3 cm, whose chamber fills it but for
+Choices that the paper leaves open: a gripper 10 cm long with radii of 2 and 3 cm, whose chamber fills it but for
 the 1 cm next to the arm; the reference of the arm being bends about y and z and an elongation; gains of its regulator,
 in these coordinates, of 1.5 N·m and 0.25 N·m·s for bends and of 300 N/m and 12 N·s/m for the elongation. The rod's
 section is rigid, and its law is said in `examples/free_arms.py`. The paper's η is twice a damping time.
@@ -137,7 +137,7 @@ def inflated(model: ls.Model, q: np.ndarray) -> np.ndarray:
 
 
 def main(out: str | Path | None = None) -> dict[str, float]:
-    """How near each task comes to what it is for; pictures in `out`."""
+    """Errors of each task; pictures in `out`."""
     model = build()
     motions = perform(model)
     q = [motion.q[-1] for motion in motions]

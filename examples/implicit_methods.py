@@ -180,7 +180,7 @@ def is_stable(model: ls.Model, q: np.ndarray, u: np.ndarray, t: float) -> bool:
 
 
 def statics_study(name: str, model: ls.Model, inputs: np.ndarray, out: str | Path | None = None) -> dict[str, float]:
-    """Equilibria for every row of `inputs` in both ways, the k-th at t = k: how far they are apart, what they cost."""
+    """Equilibria for every row of `inputs` in both ways, the k-th at t = k: their differences and their costs."""
     still, scale = np.zeros(model.nv), model.dofs.scale
     rows, shapes, missed, unstable = [], [], 0, 0
     ls.solve_statics(model, inputs[0])  # compiles

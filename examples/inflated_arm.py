@@ -83,7 +83,7 @@ def inflate(model: ls.Model, share: float = SHOWN, duration: float = DURATION) -
 
 
 def main(out: str | Path | None = None, duration: float = DURATION) -> dict[str, float]:
-    """What the chambers do to the arm, and whether its motion ends in equilibrium; pictures in `out`."""
+    """Growth of the arm under the pressures, and whether its motion ends in equilibrium; pictures in `out`."""
     model = build()
     rests = held(model)
     motion = inflate(model, duration=duration)

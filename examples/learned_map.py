@@ -17,7 +17,8 @@ have strains that are all wrong, and be far too stiff. Scipy's L-BFGS minimises
 f is then a motion like any other: statics, dynamics and derivatives of the finger follow from it, and its energy is
 kept where nothing damps it. Pulls that were not trained on show how near it comes. It swings faster than the elements
 by 1.3 %, since the shape under a force at the tip is not quite that of the vibration, as Rayleigh has it. It costs
-more time: 25 coordinates of elements run in kernels, while this f is JAX's. What it gives is two coordinates.
+more time: 25 coordinates of elements run in kernels, while JAX evaluates this f. Its benefit is a model of two
+coordinates.
 
     python examples/learned_map.py out/learned_map
 """
@@ -38,11 +39,11 @@ SIZE, DENSITY = np.array([0.12, 0.016, 0.016]), 1070.0  # [m], [kg/m³]
 YOUNG, POISSON, DAMPING = 0.3e6, 0.4, 0.005  # [Pa], of 1, [s]
 MODES, BENT = 10, 5
 PULL = 0.16  # the largest [N], which moves the tip by two fifths of the finger's length
-BEYOND = 1.15  # of the largest pull, which training goes to: networks guess badly outside of what they have seen
+BEYOND = 1.15  # factor of the largest pull in training: networks guess badly outside of their training data
 TRAINED, TESTED, STEPS = 150, 12, 500
 HIDDEN, POINTS, ALONG, ACROSS = 16, 300, 8, 3  # neurons of a layer, points of strains, degrees of polynomials
 FEW, OFF = 0.02, 0.1  # U₀ of (2) in means of U, and the weight of amounts
-RELEASED, SPAN = 0.1, 0.6  # what is let go [N], for how long [s]
+RELEASED, SPAN = 0.1, 0.6  # the pull before the release [N], the duration after it [s]
 TIP = np.array([[SIZE[0], 0.0, 0.0]])
 LITTLE = 1e-4 * PULL * np.eye(4)[[0, 2]]  # pulls to either side, where all is linear
 SIDES = {"y+": (1, 0), "y-": (-1, 0), "z+": (0, 1), "z-": (0, -1)}
@@ -62,7 +63,7 @@ class Learned(NamedTuple):
     shapes: np.ndarray  # coefficients (terms, 3, n)
     weights: list[np.ndarray]
     reach: float  # largest θ that it was trained on [m]
-    spread: np.ndarray  # of what it adds, for each shape
+    spread: np.ndarray  # of the amount that it adds of each shape
     untrained: float  # the loss of L alone
     loss: float
 

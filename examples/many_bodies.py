@@ -129,7 +129,7 @@ def symbolic(function: Callable[..., Any], q: Any, v: Any, a: Any) -> np.ndarray
 
 
 def differences(count: int, function: Callable[..., Any], states: int = 100) -> np.ndarray:
-    """Norms of what the two differ by at random states, over those of the forces."""
+    """Norms of the differences between the two at random states, divided by the norms of the forces."""
     model, rng = chain(count), np.random.default_rng(count)
     found = []
     for _ in range(states):

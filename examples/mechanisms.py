@@ -265,7 +265,7 @@ def assembled_stewart(model: ls.Model, t: float = 0.0) -> np.ndarray:
 
 
 def platform_balance(model: ls.Model, q: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-    """What the legs and the weight leave of force and moment on the resting platform, at its centre, shape (6,)."""
+    """Sum of moments and forces of the legs and the weight on the resting platform, at its centre, shape (6,)."""
     R = ls.frame_pose(model, q, "platform")[:3, :3]
     left = np.concatenate([np.zeros(3), -TOP_MASS * G * R[2]])
     for corner, wrench in zip(TOP, ls.loop_wrenches(model, q, multipliers)):  # on the legs, in axes of the platform

@@ -8,7 +8,7 @@ ball.
 Model predictive control looks 20 steps of 20 ms ahead and samples as often. The same law with a model of the arm
 without the post serves as comparison: it knows nothing of what bends the arm, and stays away from the goal. The steps
 are long for an arm that meets a post: where Newton's method jumps from side to side of the post's surface, damping
-finds the step, and its derivatives are exact as ever.
+finds the step, and its derivatives are exact.
 
     python examples/reach_behind.py out/reach_behind
 """
@@ -53,7 +53,7 @@ def build(post: bool = True) -> ls.Model:
 
 
 def law(model: ls.Model) -> ls.ModelPredictiveControl:
-    """Control of the tip by what a model of the arm says."""
+    """Model predictive control of the tip, by a model of the arm."""
     cost = ls.TrackingCost(model, inputs=1e-4, state=1e-4, points={"arm": 1e4}, point_reference=[GOAL], end=0.1)
     return ls.ModelPredictiveControl(model, cost, dt=PERIOD, steps=AHEAD, limits=(LOW, HIGH), iterations=2)
 
@@ -65,7 +65,7 @@ def alone(model: ls.Model) -> float:
 
 
 def main(out: str | Path | None = None, duration: float = 1.2) -> dict[str, float]:
-    """Where the tip ends under each law, and what the post carries; a picture in `out`."""
+    """The end of the tip under each law, and the force on the post; a picture in `out`."""
     models = dict(zip(LAWS, (build(), build(post=False))))
     model = models[LAWS[0]]
     found, motions = {"nearest to the goal without the post [m]": alone(models[LAWS[1]])}, {}

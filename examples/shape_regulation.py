@@ -7,7 +7,7 @@ the third reference is left; the first two are chosen here, alike in size: a bow
 
 The paper prints C = 5.55 GPa. With these the arm's slowest vibration would be damped five times beyond critical, and
 creep to its references, but the robot "oscillates during transients": MPa are taken, with which it does, at 15 % of
-critical. What it is made of is said in `examples/free_arms.py`.
+critical. `examples/free_arms.py` describes its material.
 
     python examples/shape_regulation.py out/shape_regulation
 """

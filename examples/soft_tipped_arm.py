@@ -3,12 +3,12 @@
 The joints of the robot, whose file is `examples/robots/ur10.yaml`, shall follow cos t, from 0. The silicone cylinder at
 its flange, 80 cm long, bends with constant curvature; nothing drives it. Partial feedback linearisation that knows the
 cylinder makes the errors obey ë + 50 ė + 100 e = 0, so that they decay as exp(−2.09 t), whatever the cylinder does. Two
-laws that know less are compared: one that has its mass but not what its own accelerations do to the joints, and one for
-the robot without cylinder, which is what the paper calls incomplete. Neither brings the errors to zero, and the wrist,
-which has the least inertia of its own, is off most. Under each of them the cylinder's motion stays bounded.
+simpler laws are compared: one has the mass of the cylinder but not the effect of its own accelerations on the joints;
+the other, which the paper calls incomplete, is for the robot without cylinder. Neither brings the errors to zero. The
+wrist, which has the least inertia of its own, is off most. Under each of them the cylinder's motion stays bounded.
 
 The paper prints C = 8 GPa, with which the cylinder sags by a third of a millimetre. As in its other simulations of arms
-of silicone MPa are taken, with which it sways. What it is made of is said in `examples/free_arms.py`.
+of silicone MPa are taken, with which it sways. `examples/free_arms.py` describes its material.
 
     python examples/soft_tipped_arm.py out/soft_tipped_arm
 """

@@ -50,7 +50,7 @@ def swing(model: ls.Model, duration: float = 4.0) -> ls.Trajectory:
 
 
 def main(out: str | Path | None = None) -> dict[str, float]:
-    """Where the tip ends, what the motor gave, how far the arm swung back first; a picture in `out`."""
+    """The end of the tip, the torque of the motor, the angle of the first swing back; a picture in `out`."""
     model = build()
     motion = swing(model)
     tip = ls.frame_pose(model, motion.q, "arm")[:, :3, 3]

@@ -7,10 +7,10 @@ the base. The tips shall go round circles, nearer to the base than those of the 
 circles into lengths of tendons, and partial feedback linearisation in these leads the errors by ë + ė + 10 e = 0: they
 swing and decay as exp(−t/2), while fifteen coordinates are left to themselves.
 
-What the paper leaves open is taken so. Blades are 8 mm thick, make 1.5 turns and begin 5 mm from the axis. The tendons
-of a triplet are 120 degrees apart, those of different triplets 40, guided but for 5 mm at the ends of bodies; what
-statics asks of nine of them it asks of some as push rods, which none of the paper's equations forbids. Gravity acts
-along the arm, which hangs. Primitives of bending go by the place that earlier ones moved a point to, as the composition
+Choices that the paper leaves open: blades are 8 mm thick, make 1.5 turns and begin 5 mm from the axis. The tendons
+of a triplet are 120 degrees apart, those of different triplets 40. They are guided except within 5 mm of the ends of
+bodies. In equilibrium some of the nine tendons push, which none of the paper's equations forbids. Gravity acts along
+the arm, which hangs. Each primitive of bending takes a point where the earlier primitives moved it, as the composition
 says. The paper's η is twice a damping time. The arm starts at rest with its tips amid the circles: from the slack
 shape, 55 mm of tendon away, the gains overshoot by 60 %, the bodies buckle, and tendons need 700 N. Integrals over a
 body are sums over 84 points chosen among the 10,944 of the mesh, a rule that integrates all polynomials up to degree 6
@@ -163,7 +163,7 @@ def main(out: str | Path | None = None, duration: float = DURATION) -> dict[str,
     model = build()
     q, u = start(model)
     given = reference(model, q, u, duration)
-    follow(model, given.path, q, SHOWN)  # JAX compiles what the motion needs
+    follow(model, given.path, q, SHOWN)  # JAX compiles the functions of the motion
     begun = time.process_time()
     motion = follow(model, given.path, q, duration)
     taken = time.process_time() - begun

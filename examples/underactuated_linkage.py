@@ -9,11 +9,11 @@ The paper gives the rate, the time, the joints and the number of modes; the rest
 and lowers the linkage and swings it sideways too. It starts with the soft link straight down, the whole turning about
 the axis as one body, for the joint coordinates other than the angle are at rest.
 
-Four checks. What the motor puts in is what energies gain and damping takes. Its impulse is what the angular momentum
-about the axis gains beyond gravity's; both are integrals over time. At every instant the soft link, cut loose as a
-robot of its own that moves as it did, says what must hold its end: a force without a moment, for the ball holds none;
-were the two links welded, a moment would stand there, which is printed beside it. That force and the weight of the arm
-ask for the torque of the motor.
+Four checks. The work of the motor equals the gain of the energies plus the work lost to damping. The impulse of the
+motor plus that of gravity equals the gain of the angular momentum about the axis; both are integrals over time. At
+every instant inverse dynamics of the soft link alone, with the same motion, gives the wrench at its end: a force
+without a moment, for the ball carries none. If the two links were welded, there would be a moment, which is printed
+beside it. That force and the weight of the arm give the torque of the motor.
 
     python examples/underactuated_linkage.py out/underactuated_linkage
 """
@@ -142,7 +142,7 @@ def study() -> tuple[dict[str, float], ls.Model, ls.Trajectory]:
 
 
 def accuracy(model: ls.Model, motion: ls.Trajectory) -> dict[str, float]:
-    """What the energy balance misses by tolerance, and how far generalised-α is from the motion by steps."""
+    """Errors of the energy balance for each tolerance, and errors of generalised-α for each step."""
     numbers = {}
     for digits in (4, 6, 8):
         found = move(model, rtol=10.0**-digits, atol=10.0 ** (-digits - 2))

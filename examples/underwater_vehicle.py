@@ -35,7 +35,7 @@ TORQUES = np.array([0.25, -0.25])  # of the shafts in front and behind [N·m]
 SOFT = ls.Material(young=1e6, poisson=0.5, density=WATER, viscosity=1e4)
 SIDES = "front", "rear"
 DURATION, DT, STEP = 10.0, 0.01, 1e-5  # of the motion [s], of generalized_alpha [s], of differences
-REPEATS = 20  # of what is timed, both ways in turn
+REPEATS = 20  # of each timing, both ways in turn
 FLAGELLA = tuple(f"{side} {k}" for side in SIDES for k in range(3))
 
 

@@ -15,7 +15,7 @@ import pytest
 
 
 def _user_cache():
-    """The folder in which the user's programs keep what can be made again."""
+    """The folder in which the user's programs keep files that can be made again."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -67,7 +67,7 @@ def pytest_collection(session):
 
 
 def pytest_collection_finish(session):
-    """What was imported stays: from here on Python does not look for cycles in it."""
+    """Imported objects stay: from here on Python does not search them for cycles."""
     global _freed, _searched
     gc.collect()
     gc.freeze()

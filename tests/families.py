@@ -1,4 +1,4 @@
-"""A random member of each class of each family of the description: what the sweeps of all tests draw from.
+"""A random member of each class of each family of the description, from which the sweeps of all tests draw.
 
 A class that the library defines is in every sweep by existing. It needs makers here, functions of a random generator;
 `made` says so if it has none. A class may have several, each for a form that matters of its own.
@@ -113,8 +113,8 @@ def graded(cls, order, strains):
     raise LookupError(f"{cls.__name__} has orders of no kind that tests/families.py knows: add it to `graded`")
 
 
-UNGRADED = {ls.BasisCustom}  # what has no orders
-APPROXIMATED = {ls.BasisFourier, ls.BasisGaussian}  # whose modes are no polynomials between breaks
+UNGRADED = {ls.BasisCustom}  # classes without orders
+APPROXIMATED = {ls.BasisFourier, ls.BasisGaussian}  # classes whose modes are no polynomials between breaks
 BASES = {
     ls.BasisLegendre: [modal(ls.BasisLegendre, 0, 2)],
     ls.BasisMonomial: [modal(ls.BasisMonomial, 0, 2)],

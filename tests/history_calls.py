@@ -388,7 +388,7 @@ LEFT_OUT = {
 
 
 def called(call, model, rng):
-    """What a call returns, or what it raises."""
+    """The result of a call, or its exception."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

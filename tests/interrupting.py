@@ -1,4 +1,4 @@
-"""Ctrl-C at a given moment, for tests of what it leaves."""
+"""Ctrl-C at a given moment, for tests of the state that it leaves."""
 
 from contextlib import contextmanager
 

@@ -1,4 +1,4 @@
-"""Plain descriptions for the tests of robot files, and what it means that two of them agree."""
+"""Plain descriptions for the tests of robot files, and their comparison."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def assert_same(a, b, where="robot"):
 
 
 def round_trip(robot, tmp_path):
-    """The robot that is read from what was written."""
+    """The robot that is read from its written file."""
     ls.save_robot(robot, tmp_path / "robot.yaml")
     return ls.load_robot(tmp_path / "robot.yaml")
 

@@ -1,4 +1,4 @@
-"""A hybrid robot for the tests of surroundings, what it touches, and central differences for it.
+"""A hybrid robot for the tests of surroundings, its obstacles, and central differences for it.
 
 On a base hang two rods, one of them by a spherical joint, and a ball on a hinge.
 """
@@ -64,7 +64,7 @@ def touching_shape(base, shape, centre, seed, *, moves):
 
 
 def gaps(model, q, shape):
-    """Gaps of all pairs [m] and the features nearest, by NumPy; the shape is what is no ball."""
+    """Gaps of all pairs [m] and the features nearest, by NumPy; the shape is the partner of a ball."""
     world, poses = model.contacts, ls.forward_kinematics(model, q)
     found, features = [], []
     for ball, obstacle, _ in world.pair:

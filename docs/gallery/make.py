@@ -3,8 +3,8 @@
     python docs/gallery/make.py [NAME ...]        the examples named, or all of them: ten minutes
     python docs/gallery/make.py pages             the pictures that the code of the tutorial and of the recipes makes
 
-Each example runs once as its test runs it; what it simulates on the way is what its picture shows, and its film if it
-has one. Both go beside this file, numbers into gallery.md below the picture. Needs the extras render, deformable and
+Each example runs once as its test runs it. Its picture, and its film if it has one, show the motions of this run. Both
+are written beside this file, numbers into gallery.md below the picture. Needs the extras render, deformable and
 sections.
 """
 
@@ -69,7 +69,7 @@ def recorded() -> Iterator[list[Any]]:
 
 
 def run(name: str) -> tuple[dict[str, Any], Any]:
-    """The numbers of an example and what is drawn of it."""
+    """The numbers of an example and its picture, a `Shot`."""
     numbers, calls = calls_of(name)
     return numbers, scenes.SCENES[name].shot(calls)
 
@@ -94,7 +94,7 @@ def film(name: str, calls: list[Any]) -> None:
 
 
 def picture(shot: Any, size: Any = SIZE) -> np.ndarray:
-    """What the library makes of it."""
+    """The picture of a `Shot`, drawn by the library."""
     return ls.render(shot.model, shot.rows, size=size, **shot.options)
 
 
@@ -166,7 +166,7 @@ def chdir(folder: str) -> Iterator[None]:
 
 
 def main(names: list[str]) -> None:
-    """Make what is asked for, and the film strip from the frames that are there."""
+    """Make the pictures of the named examples, and the film strip from the frames that are there."""
     if names == ["pages"]:
         return pages()
     for name in names or [*scenes.SCENES, *scenes.ROBOTS]:

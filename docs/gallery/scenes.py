@@ -1,7 +1,7 @@
-"""What the gallery shows of each example: which of its motions or equilibria, how it is looked at, which numbers.
+"""Pictures and numbers of each example in the gallery: which motions or equilibria, which view, which numbers.
 
 A scene takes the calls of `simulate`, `solve_statics` and others that the example makes, so that the picture
-shows what the numbers are computed from.
+and the numbers come from the same motions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import lissom as ls
 
 
 class Call(NamedTuple):
-    """A function that was called with a model, and what it returned."""
+    """A function that was called with a model, and its result."""
 
     function: str
     model: ls.Model
@@ -26,7 +26,7 @@ class Call(NamedTuple):
 
 
 class Shot(NamedTuple):
-    """What is drawn: configurations (n, nq), the last one solid, and options of `ls.render`."""
+    """A picture: configurations (n, nq), the last one solid, and options of `ls.render`."""
 
     model: ls.Model
     rows: np.ndarray
@@ -34,9 +34,9 @@ class Shot(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What is drawn of an example, and which of its numbers are told: keys, of tables in it joined by " > ".
+    """The picture of an example, and the keys of the numbers shown with it; keys of nested tables joined by " > ".
 
-    Of an example that takes minutes a part is run, by arguments of its `main`.
+    An example that takes minutes runs in part, by arguments of its `main`.
     """
 
     shot: Callable[[list[Call]], Shot]
@@ -45,8 +45,8 @@ class Scene(NamedTuple):
 
 
 class Film(NamedTuple):
-    """What is filmed of an example: which of its motions, which part of it from the start, how large [pixels], options
-    of `animate`."""
+    """A film of an example: the number of the motion, the part of it from the start, the size [pixels], options of
+    `animate`."""
 
     at: int = 0
     part: float = 1.0

@@ -73,7 +73,7 @@ def markdown(text: str, names: set[str], public: dict[str, str], own: str) -> st
 
 
 def entries(kind: str, lines: list[str], names: set[str]) -> list[str]:
-    """The entries of a section as items of a list; what is returned is one paragraph."""
+    """The entries of a section as items of a list; the section of returned values is one paragraph."""
     margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
     body = "".join(("\n" if line[margin : margin + 1].strip() else " ") + line.strip() for line in lines).strip()
     if kind == "Returns":

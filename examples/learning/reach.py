@@ -1,8 +1,8 @@
 """Learn to bring the tip of a soft arm to points, by PPO of stable-baselines3, within minutes on two cores.
 
 The arm is the cable-driven manipulator of Mathew 2025 §4.5, 24 coordinates and five tendons, in `TaskReach`: 64
-copies move in one launch, each for 50 ms in five implicit steps for each action. What has been learned is judged on
-the same 64 episodes, of other seeds than those of learning, without noise in the actions. Needs the extra `learning`;
+copies move in one launch, each for 50 ms in five implicit steps for each action. The policy is always judged on the
+same 64 episodes, of other seeds than those of learning, without noise in the actions. Needs the extra `learning`;
 `make learn` installs it and asserts the curve.
 
     python examples/learning/reach.py out/learning

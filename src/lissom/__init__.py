@@ -202,7 +202,7 @@ _PUBLIC = {
     "viewing.plots": ("plot_shapes", "plot_trajectory"),
     "viewing.viewer": ("Viewer", "view"),
 }
-# namespaces within the package, and where what they give is defined
+# namespaces within the package, and the modules that define their names
 _NAMESPACES = {
     "aligator": {"bridges.aligator_stages": ("order", "problem", "stage", "state")},
     "crocoddyl": {"bridges.crocoddyl_actions": ("action", "problem", "state")},

@@ -1,4 +1,4 @@
-"""What the package gives by name, for type checkers and editors: `python tests/house/stub.py` writes it."""
+"""Public names of the package, for type checkers and editors; written by `python tests/house/stub.py`."""
 
 from lissom import aligator as aligator
 from lissom import crocoddyl as crocoddyl

@@ -29,7 +29,7 @@ class ConvergenceError(RuntimeError):
     """An iteration stopped before its tolerance.
 
     Attributes:
-        partial: what had been computed: a ``Trajectory`` up to the failure, or the last ``Equilibrium`` iterate.
+        partial: the results until the failure: a ``Trajectory``, or the last ``Equilibrium`` iterate.
     """
 
     def __init__(self, message: str, partial: Any = None) -> None:
@@ -38,7 +38,7 @@ class ConvergenceError(RuntimeError):
 
 
 def lost(value: Any) -> str:
-    """What of an array is lost where it becomes float64, as the rule that it breaks; empty where nothing is."""
+    """The rule that an array breaks if its conversion to float64 loses information; empty if it loses none."""
     if getattr(getattr(value, "dtype", None), "kind", "") == "c":
         return "must be real (got complex numbers)"
     if type(value).__name__ in ("MaskedArray", "MaskedConstant") and value.mask.any():
@@ -47,7 +47,7 @@ def lost(value: Any) -> str:
 
 
 def check_kept(name: str, value: Any) -> None:
-    """Raise ShapeError where something of an array is lost as it becomes float64."""
+    """Raise ShapeError if the conversion of an array to float64 loses information."""
     if missing := lost(value):
         raise ShapeError(f"{name}: {missing}")
 
@@ -66,8 +66,8 @@ def of_instance(k: int, count: int) -> Iterator[None]:
 
 @contextmanager
 def keeping(so_far: Callable[[], Any]) -> Iterator[None]:
-    """Let a KeyboardInterrupt carry as its `partial` what there is so far, None where there is nothing yet, instead of
-    what a computation on the way had."""
+    """Set `partial` of a KeyboardInterrupt to the results so far, None if there are none. They replace the partial
+    results of an inner computation."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -95,7 +95,7 @@ class AccuracyWarning(PartsWarning):
 
 @final
 class CacheWarning(UserWarning):
-    """What was compiled cannot be kept, and will be compiled again."""
+    """Compiled code cannot be stored, and will be compiled again."""
 
 
 @final
@@ -105,7 +105,7 @@ class LeftOutWarning(PartsWarning):
 
 @final
 class PlausibilityWarning(UserWarning):
-    """A number of the robot looks like a slip of units, or a result is beyond what the model can mean."""
+    """A number of the robot looks like a mistake of units, or a result lies outside the validity of the model."""
 
 
 @final

@@ -1,4 +1,4 @@
-"""All kernels of the library: compiling them ahead of use, and what the cache of this machine holds of them."""
+"""All kernels of the library: compilation ahead of use, and the contents of the cache of this machine."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ KERNELS: tuple[Any, ...] = (
 )
 
 
-# What steps_kernel has an answer for.
+# Kernels of steps, one of which `steps_kernel` chooses.
 STEPS = implicit_steps_kernel, block_steps_kernel
 
 
@@ -86,12 +86,13 @@ STEPS = implicit_steps_kernel, block_steps_kernel
 @formatting.in_one_line
 @dataclass(frozen=True)
 class KernelCache:
-    """What a machine has compiled.
+    """Compiled kernels on a machine.
 
     Fields:
-        folder: where. bytes: of all that Warp keeps there [B]. compiled: modules of the given robots that are there, of
-        `count`; None where this version of Warp does not tell. ready: those not there that need no compiler, since they
-        came compiled for processors like this one.
+        folder: the folder of the cache. bytes: size of all files of Warp in it [B]. compiled: the number of modules of
+        the given robots in the cache, out of `count`; None if this version of Warp does not report it. ready: the
+        number of modules outside the cache that need no compiler, since the package contains them compiled for
+        processors like this one.
     """
 
     folder: Path
@@ -127,12 +128,12 @@ def build_kernels(
             begin_headers(wp.get_module(arrays.__name__), device, recompile=True)
             load(_modules(models or (_plain(),)), device, recompile=True)
         else:
-            plain = _plain(), _plain(is_prescribed=True), _touching(is_rigid=True), _touching(is_rigid=False)
+            plain = _plain(), _plain(is_prescribed=True), _with_contact(is_rigid=True), _with_contact(is_rigid=False)
             build(_modules(models or plain), target, Path(out))
 
 
 def kernel_cache(*models: Model, device: str = "cpu") -> KernelCache:
-    """What the cache of this machine holds of the kernels of robots.
+    """Contents of the cache of this machine: kernels of robots.
 
     Args:
         models, device: as of `build_kernels`.
@@ -176,24 +177,24 @@ def _modules(models: tuple[Model, ...]) -> list[Any]:
 
 
 def _asks(model: Model, kernel: Any) -> bool:
-    """Whether a model has what a kernel is about: loops, or what may touch."""
+    """Whether a model needs a kernel: of loops if it has loops, of contacts if it has contacts."""
     if kernel in (closed_kernel, constraint_kernel):
         return model.n_rows > 0
     return model.has_surroundings or kernel not in (contacts_kernel, contact_search_kernel)
 
 
 def _plain(is_prescribed: bool = False) -> Model:
-    """A plain robot, or one that a loop makes more than that."""
+    """A plain robot; with `is_prescribed` it has a loop, so that it needs the general kernels."""
     robot = Robot("plain")
     robot.add_link("body", body=RigidBody.sphere(0.1, density=1e3), joint=JointRevolute())
     if is_prescribed:
-        robot.add_loop("hold", "body", None, joint=JointRevolute())
+        robot.add_loop("loop", "body", None, joint=JointRevolute())
     return robot.build()
 
 
-def _touching(is_rigid: bool) -> Model:
+def _with_contact(is_rigid: bool) -> Model:
     """A robot with a contact and no loops, whose kernels serve rigid robots only or all robots."""
-    robot = Robot("touching")
+    robot = Robot("with contact")
     robot.add_link("body", body=RigidBody.sphere(0.1, density=1e3), joint=JointFree())
     robot.add_contact("ground", "body", ShapePlane())
     if not is_rigid:

@@ -1,4 +1,4 @@
-"""Deformable bodies: their tips, surfaces, what is refused and with which words."""
+"""Deformable bodies: their tips, surfaces, refused arguments and their messages."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ AREA = ("tip", "tip_y", "tip_z")
 
 
 def body(kinematics, **options):
-    """A body with what is not under test left as usual."""
+    """A body with defaults for all fields that are not under test."""
     return DeformableBody(kinematics, **({"domain": DOMAIN, "material": LAW, "density": 1e3} | options))
 
 
@@ -44,7 +44,7 @@ def test_tip_of_three_points_and_of_one():
 
 
 def test_surface_keeps_the_volume_that_the_kinematics_keeps():
-    """The deformed surface of a body that keeps volume encloses what it did, to the size of its facets."""
+    """The deformed surface of a body that keeps volume encloses its initial volume, up to the error of its facets."""
     kinematics, size = composed(["stretch", "twist", "bending_z"])
     one = body(kinematics, material=HyperelasticNeoHookean(1e5))
     volumes = []

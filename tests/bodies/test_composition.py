@@ -84,7 +84,7 @@ def test_frames_follow_the_slopes():
 
 def test_tendons_follow_the_slopes():
     """Tendons along material lines and through eyelets, their forces and the derivatives of these, are those that JAX
-    takes of lengths, and so is what they come to along a rate."""
+    takes of lengths; so are their products with a rate."""
     kinematics, size = composed(["stretch", "twist", "shear_z"])
     body = DeformableBody(kinematics, DomainCylinder(L, RADIUS, 2), HyperelasticNeoHookean(1e5), 1e3)
     line = np.array([(0.1 * L, 0.01, 0.0), (0.5 * L, 0.01, 0.005), (L, 0.0, 0.01)])

@@ -1,4 +1,4 @@
-"""Domains: quadratures exact to their degree, places, surfaces, and what is refused."""
+"""Domains: quadratures exact to their degree, places, surfaces, and refused arguments."""
 
 from math import factorial, pi
 

@@ -52,7 +52,7 @@ def test_rigid_motions_are_those_of_a_rigid_body():
 
 
 def test_weight_bends_reduced_elements():
-    """The statics of a robot of reduced elements is what the modes say, and its tip follows the elements."""
+    """The equilibrium of a robot of reduced elements is that of the modes, and its tip follows the elements."""
     law = HyperelasticLinear(1e6, 0.3, damping_time=0.01)
     mesh = DomainTetrahedra(*box_mesh(SIZE, (3, 1, 1)), degree=4)
     elements = KinematicsFiniteElements(mesh, 2)

@@ -1,4 +1,4 @@
-"""Bodies with further coordinates: their motion, and what they say of the error of a body's own coordinates."""
+"""Bodies with further coordinates: their motion, and their estimate of the error of a body's own coordinates."""
 
 import warnings
 from functools import cache

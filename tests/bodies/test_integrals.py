@@ -97,7 +97,7 @@ def differences(function, x, h=1e-4):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_derivatives_are_differences_of_values(kind):
-    """Every derivative is the difference of what the values give for it, θ̈ included."""
+    """Every derivative, also that by θ̈, equals the difference of the values."""
     shape = INTEGRALS[kind]
     q, v, a = state(2)
     found = shape.derivatives(q, v, a)

@@ -93,7 +93,7 @@ def test_tendons_pull_along_the_gradient_of_their_length(model):
 
 
 def test_springs_and_loads_do_the_work_of_their_points(model):
-    """Forces beside gravity, elasticity and contact are gradients of what is stored and done at the points."""
+    """Forces beside gravity, elasticity and contact are gradients of the energy and work at the points."""
 
     def work(q):
         stretched = np.linalg.norm(place(q, DOMAIN.places["tip_y"]) - ANCHOR) - 0.2
@@ -238,7 +238,8 @@ def test_loops_close_at_material_points():
 
 
 def test_frames_at_material_points_are_found_by_place():
-    """By name, by a row, or by the frame's own name; a flat list is one of abscissae, and what has no frame says so."""
+    """By name, by a row, or by the frame's own name; a flat list is one of abscissae, and a point without a frame
+    raises an error."""
     robot = ls.Robot("leg")
     robot.add_link("soft", SOFT)
     robot.add_frame("amid", "soft", s=SIDE)

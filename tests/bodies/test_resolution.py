@@ -21,7 +21,7 @@ CYLINDER = ls.DomainCylinder(L, RADIUS)
 
 
 def body(kinematics, domain=CYLINDER, material=LAW, **options):
-    """A body with what is not under test left as usual."""
+    """A body with defaults for all fields that are not under test."""
     return ls.DeformableBody(kinematics, domain, material, 1e3, **options)
 
 

@@ -22,8 +22,8 @@ PRIMITIVES = {
 
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_primitives_of_series(name):
-    """What a primitive makes of a series differs from what it makes of points nearby by the fourth power of how far
-    these are: halved, a sixteenth."""
+    """The series of a moved point differs from the moved points nearby by the fourth power of their distance:
+    half the distance gives a sixteenth."""
     (primitive, size), rng = PRIMITIVES[name], np.random.default_rng(0)
     p = rng.uniform((0.1, 0.005, 0.005), (L, 0.02, 0.02), (5, 3)).T
     s = size * rng.uniform(0.3, 1.0, 2)
@@ -36,7 +36,7 @@ def test_primitives_of_series(name):
         return jnp.stack([jnp.abs(total - exact).max() for total, exact in zip(sums, there)]).max()
 
     def factor(key, by):
-        """What a derivative stands with in Taylor's series."""
+        """The factor of a derivative in Taylor's series."""
         return prod(by[a] / (1 + key[:k].count(a)) for k, a in enumerate(key))
 
     function = compiled(miss)

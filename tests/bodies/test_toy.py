@@ -1,12 +1,12 @@
 """The toy example of Pustina 2025, a planar body of constant curvature, unit length, radius and density, by SymPy.
 
-Everything is derived afresh from f and compared with the integrals. What the paper prints is right for f, the tip's
+Everything is derived afresh from f and compared with the integrals. The printed formulas are right for f, the tip's
 transformation, the centre of mass and the projectors. Elsewhere:
 
 - p in the tip's frame has q where it needs q (1 − x_3);
 - the gravity terms have the sign of a gravity of (0, 0, −g_0), not of the (0, 0, g_0) of the text;
 - F* and π* have the sign of mass times acceleration, without the minus of (39) and (31); F* lacks terms besides, and
-  does not stay finite at q = 0; T* has −2 times what it should at q̇², and another factor of q̈;
+  does not stay finite at q = 0; T* has −2 times the right coefficient at q̇², and another factor of q̈;
 - π* leaves out the thickness of the sections, of which it needs the term π q̈/24;
 - the visco-elastic force π/4 (q − q̇) comes out as π/2 q of W = C (I_1 − 3), and as π (1 + q²/2) q̇ of a damping with
   the same shear modulus, half of that with the paper's own damping; both act against the motion.

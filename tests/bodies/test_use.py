@@ -1,4 +1,4 @@
-"""Deformable bodies in use: places on them, pictures, copies, files, and what is refused."""
+"""Deformable bodies in use: places on them, pictures, copies, files, and refused arguments."""
 
 import copy
 import pickle
@@ -39,7 +39,7 @@ def described(body=SOFT):
 
 @pytest.fixture(scope="module")
 def model():
-    """One for all tests: what it compiles is compiled once."""
+    """One model for all tests, so that its functions are compiled once."""
     return described().build()
 
 
@@ -55,7 +55,7 @@ def followed(x):
 
 
 def test_places_on_a_body_follow_its_material(model):
-    """The base, what is amid and the tip are where the map has them; elsewhere is nothing, which is said."""
+    """The base, frames inside and the tip lie where the map moves them; other places raise an error."""
     hip = ls.frame_pose(model, STATE, "hip")
     found = ls.frame_pose(model, STATE, "soft", s=[0.0, 0.5, 1.0])
     for g, x in zip(found, (0.0, LENGTH / 2, LENGTH)):
@@ -84,7 +84,7 @@ def test_velocities_and_loads_of_places(model):
 
 
 def test_reactions_of_joints_are_in_base_frames(model):
-    """At rest a joint carries the weight of what is beyond, and the load; in the axes behind its motions."""
+    """At rest a joint carries the weight of the links beyond it, and the load; in the axes behind its motions."""
     rest = ls.solve_statics(model).q
     zero, g = np.zeros(3), np.array(model.gravity)
     reaction = ls.joint_wrench(model, rest, zero, zero, np.zeros(0), "soft")

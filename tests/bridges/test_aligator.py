@@ -25,7 +25,8 @@ def moving(request):
 
 
 def test_quaternions_need_groups():
-    """Purpose: states of a free base lie on aligator's groups; an aligator that has none says what it lacks."""
+    """Purpose: states of a free base lie on aligator's groups; an aligator without groups raises an error that names
+    them."""
     model = flying().build()
     if HAS_GROUPS:
         assert (ls.aligator.state(model).nx, ls.aligator.state(model).ndx) == (model.nq + model.nv, 2 * model.nv)

@@ -1,4 +1,4 @@
-"""What nodes of problems of optimal control compute where solvers of others ask for what no robot does."""
+"""Nodes of problems of optimal control at values that no robot reaches but solvers ask for."""
 
 import sys
 import warnings

@@ -4,7 +4,7 @@ The plane of a mechanism is the complex plane. A jet is the value of a function 
 second derivative, in rows. Of body k: centre of mass c_k, angle φ_k, mass m_k, moment of inertia J_k about c_k.
 
     I(θ) θ̈ + ½ I'(θ) θ̇² + V'(θ) = torque,    I = Σ m_k |c_k'|² + J_k φ_k'²,    V = −Σ m_k g·c_k               (1)
-    m_k c̈_k = m_k g + Σ f,    J_k φ̈_k = Σ (r × f + m),   f, m what the joints and the torque do to body k    (2)
+    m_k c̈_k = m_k g + Σ f,    J_k φ̈_k = Σ (r × f + m),   f, m of the joints and the torque on body k    (2)
 """
 
 from abc import ABC, abstractmethod

@@ -204,7 +204,7 @@ def test_what_materials_say_is_combined_by_rules():
 
 
 def test_numbers_that_are_given_keep_their_meaning():
-    """With a stiffness, what is not given is what it was before materials chose laws, or what a material states."""
+    """With a stiffness, parameters that are not given have their defaults without materials, or a material's values."""
     before = {"k": 1e5, "p": 1.5, "c": 0.0, "mu": 0.0, "v_s": 1e-3, "k_t": 0.0, "tau": 1e-3}
     assert law_of(BALL, None, stiffness=1e5) == before
     assert law_of(None, None, stiffness=1e5) == before

@@ -41,7 +41,7 @@ def ellipsoid(*semi_axes, density=RHO):
 
 
 def added_inertia(body, **options):
-    """What the fluid adds to the inertia of a body, 6x6."""
+    """Added inertia of a body in the fluid, 6x6."""
     felt = ls.Hydrodynamics(drag_normal=0.0, **options)
     wet, dry = free_body(body, felt), free_body(body, ls.Hydrodynamics(drag_normal=0.0, added_mass=0.0))
     q = wet.neutral()
@@ -223,7 +223,8 @@ def test_steps_keep_energy_and_impulse_to_second_order():
 
 
 def test_work_of_drag_is_the_energy_lost():
-    """Purpose: a sphere shot into still water slows down as u/(1 + k u t); what it loses is the work of its drag."""
+    """Purpose: a sphere shot into still water slows down as u/(1 + k u t); its loss of energy is the work of its
+    drag."""
     u, density = 3.0, 1000.0
     model = free_body(ls.RigidBody.sphere(R, density=density), ls.Hydrodynamics(drag_normal=C_D))
     mass = (density + RHO / 2) * VOLUME

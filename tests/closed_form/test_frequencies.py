@@ -133,8 +133,8 @@ def test_all_strains_together_keep_the_four_families_apart():
 def test_a_tip_mass_alone_gives_the_spring_frequency():
     """A massless cantilever with a point mass m at its tip swings at √(3EI/mL³); order 1 holds its exact shape.
 
-    The curvature under a tip force is linear in s, so the basis is exact; what is left is the mass of the rod, 1e-9 of
-    the tip's, of which 33/140 would take part.
+    The curvature under a tip force is linear in s, so the basis is exact; the error comes from the mass of the rod,
+    1e-9 of the tip's, of which 33/140 would take part.
     """
     EI, mass = 3.7, 2.1
     light = 1e-9 * mass * np.array([0, 0, 0, 1, 1, 1])

@@ -34,9 +34,9 @@ def frequencies(model):
 def test_chain_without_stiffness_swings_at_the_zeros_of_bessel():
     """ω_n = (j_0n / 2) √(g/L), with all stiffness from gravity.
 
-    The modes J₀(j_0n √(1 − s)) are analytic and order 10 holds the first four; what is left is the Magnus step, which
-    falls short of ½∫θ² (test_buckling) and falls with the fourth power of the widest Gauss gap, 1/(n + ½). Without that
-    term the next is smaller by (kh)² < 0.03 with the fourth mode's wave number k < j₀₄/L: below 2e-8 of ω.
+    The modes J₀(j_0n √(1 − s)) are analytic and order 10 holds the first four; the error is that of the Magnus step,
+    which falls short of ½∫θ² (test_buckling) and falls with the fourth power of the widest Gauss gap, 1/(n + ½).
+    Without that term the next is smaller by (kh)² < 0.03 with the fourth mode's wave number k < j₀₄/L: below 2e-8 of ω.
     """
     coarse, fine = (frequencies(hanging_chain(0.0, points))[:4] for points in (64, 128))
     expected = jn_zeros(0, 4) / 2 * sqrt(GRAVITY / LENGTH)

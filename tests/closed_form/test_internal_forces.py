@@ -47,7 +47,7 @@ def newton_euler(M, eta, acc):
 
 
 def needed_per_metre(s, R, eta, acc):
-    """Wrench that a metre of the rod needs, beside what the water and gravity give it, in the section's axes."""
+    """Wrench on a metre of the rod beside those of the water and gravity, in the section's axes."""
     r = BASE + (TIP - BASE) * s
     A, J = pi * r**2, pi * r**4 / 4
     added = WATER * np.diag([0, 0, 0, 0, A, A])
@@ -148,7 +148,7 @@ def test_a_straight_cantilever_under_its_weight_and_a_load(basis):
 
 
 def test_what_hangs_pulls():
-    """Purpose: a hanging rod with a weight carries a tension, the weight of what is below; a standing one presses."""
+    """Purpose: a hanging rod with a weight carries a tension, the weight of the parts below; a standing one presses."""
     for sign in (1.0, -1.0):
         down = np.array([[0, 0, sign, 0], [0, 1, 0, 0], [-sign, 0, 0, 0], [0, 0, 0, 1.0]])
         robot = arm(ls.BasisLegendre(elongation=0), down)

@@ -1,4 +1,4 @@
-"""A loop does what the joint it stands for does: a body on a hinge and a top, as trees and as floating bodies.
+"""A loop has the effect of the joint that it replaces: a body on a hinge and a top, as trees and as floating bodies.
 
 Both are compared with their own equations (mechanisms.py), the loop also for the wrench that holds the body. Steps of
 h leave about (|ω| h)² |ω| t/12 in the attitude: 1e-7 for the hinge, 7e-6 for the top; and some (|ω| h)², which is 6e-6

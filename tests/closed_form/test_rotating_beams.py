@@ -6,8 +6,8 @@ With lengths in L and times in L² √(ρA/EI) its flapping out of the plane of 
     φ'''' − ½ γ² ((1 − x²) φ')' = ω² φ,   φ = φ' = 0 at 0,   φ'' = φ''' = 0 at 1                         (1)
 
 and its lagging in the plane the same with ω² + γ². Polynomials x² P_k(2x − 1) up to degree 21 solve (1) to 1e-11; the
-table of the literature has the digits of (2) in D. H. Hodges and M. J. Rutkowski, AIAA J. 19, 1981. What is left in the
-library is the error of the Magnus steps, below (kh)⁴/864 as in test_frequencies with k² = ω: 7e-8 at most of the first
+table of the literature has the digits of (2) in D. H. Hodges and M. J. Rutkowski, AIAA J. 19, 1981. The error of the
+library is that of the Magnus steps, below (kh)⁴/864 as in test_frequencies with k² = ω: 7e-8 at most of the first
 mode.
 """
 

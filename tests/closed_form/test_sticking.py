@@ -58,8 +58,8 @@ def test_a_block_below_the_friction_angle_stays(resting, name, duration):
     assert np.abs(motion.q - found.q).max() < 1e-9
 
 
-def test_adaptive_steps_find_no_encounter_in_a_contact_that_lasts(resting):
-    """Corners have no radius: what they dip in more between the ends of a step is not taken for an encounter."""
+def test_adaptive_steps_find_no_first_touch_in_a_contact_that_lasts(resting):
+    """Corners have no radius: a deeper penetration between the ends of a step does not count as a new contact."""
     model, found = resting
     held = model.anchored(found.anchors)
     pushed = ls.integrate(held, found.q, np.array([0, 0, 0, 1e-6, 1e-6, 1e-6]))
@@ -68,7 +68,7 @@ def test_adaptive_steps_find_no_encounter_in_a_contact_that_lasts(resting):
 
 
 def test_a_pushed_block_comes_back(resting):
-    """A push that friction can hold displaces it by the spring; what has been held leaves no creep behind."""
+    """A push that friction can hold displaces it by the spring; friction that held leaves no creep behind."""
     model, found = resting
     held, shift = model.anchored(found.anchors), np.array([0, 0, 0, 1e-7, 1e-7, 0])
     pushed = ls.integrate(model, found.q, shift)

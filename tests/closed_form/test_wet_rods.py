@@ -170,7 +170,8 @@ def test_closed_slender_body_feels_the_moment_of_munk_alone(velocity):
 
 
 def test_open_tail_lifts_as_a_slender_wing():
-    """Purpose: lift m_tail U V and induced drag ½ lift V/U (Jones): what the wake of the tail adds to Munk's moment.
+    """Purpose: lift m_tail U V and induced drag ½ lift V/U (Jones): the effect of the wake of the tail beside Munk's
+    moment.
 
     The rod points backwards and flies along −x with U, and across with V: lift is against V, and its lever is the rod.
     """
@@ -187,8 +188,8 @@ def test_open_tail_lifts_as_a_slender_wing():
 
 @pytest.mark.parametrize("felt", [ls.Hydrodynamics(drag_normal=0.0, drag_tangent=0.0), ls.Hydrodynamics(lift=0.3)])
 def test_water_pushes_in_the_middle_of_a_section(felt):
-    """Purpose: a rectangle whose centreline runs along another line feels what it feels about its middle: added inertia
-    and drag as matrices, moved by the twist of the middle, and what it displaces there."""
+    """Purpose: a rectangle whose centreline runs along another line feels the forces of one about its middle: added
+    inertia and drag as matrices, moved by the twist of the middle, and buoyancy there."""
     half, d = np.array([0.02, 0.01]), np.array([0.0, 0.013, -0.004])
     corners = half * [(-1, -1), (1, -1), (1, 1), (-1, 1)]
     about, aside = (felt.of_rod(ls.SectionPolygon(x), 0.3, RHO, "") for x in (corners, corners + d[1:]))

@@ -228,7 +228,7 @@ def test_what_a_custom_actuator_may_return(value, got):
 
 
 def test_the_error_of_a_custom_actuator_is_the_users_own():
-    """What a user's B raises reaches the caller as it is."""
+    """An exception of a user's B reaches the caller unchanged."""
 
     def broken(q):
         raise KeyError("my table")

@@ -37,7 +37,7 @@ def test_a_class_without_a_maker_is_named_with_the_remedy(monkeypatch):
 
 
 def test_classes_of_others_are_no_members():
-    """Purpose: what a user or a test derives works, but is neither in robot files nor in the sweeps."""
+    """Purpose: classes derived by a user or a test work, but is neither in robot files nor in the sweeps."""
 
     @dataclasses.dataclass(frozen=True)
     class SectionOfMine(Section):
@@ -56,7 +56,7 @@ def test_classes_of_others_are_no_members():
 @pytest.mark.parametrize("form", EVERY, ids=name_of)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_random_member_is_valid_and_survives_a_robot_file(form, seed, tmp_path):
-    """Purpose: makers make what the rules allow, anew for each seed; files hold every class."""
+    """Purpose: makers obey the rules and give another member for each seed; files hold every class."""
     member = made(form, seed)
     assert type(member) is form[0]
     robot = ls.Robot("one")

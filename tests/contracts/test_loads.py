@@ -114,7 +114,7 @@ def test_a_world_load_has_a_potential():
 
 
 def test_loads_add():
-    """Several loads, also at one place, act together; none changes what the others do."""
+    """Several loads, also at one place, act together; none changes the forces of the others."""
     forces = [{"link": "rod", "s": s, "force": (k + 1) * FORCE, "frame": f}
               for k, (s, f) in enumerate([(0.5, "world"), (0.5, "body"), (1.0, "world")])]  # fmt: skip
     robot = robot_with()

@@ -31,7 +31,8 @@ def of_time():
 
 @pytest.mark.parametrize("name", list(of_time()))
 def test_times_are_checked(name):
-    """Every function with t= refuses what is no finite time, by name and by place, and takes one."""
+    """Every function with t= refuses values that are not finite times, by name and by place, and takes a finite
+    time."""
     model, one = pendulum(), np.zeros(1)
     given = {"targets": {"bar": [0.0, 0.0, 0.2]}, "y": {"motor": 0.1}, "link": "bar", "s": 0.0, "u": one}
     known = signature(getattr(ls, name)).parameters
@@ -49,7 +50,7 @@ def test_times_by_place_are_checked():
 
 def test_nothing_of_an_array_is_lost():
     """Complex and masked arrays are refused, also by a model that has prepared its calls; masks without an entry and
-    complex numbers of none are what they are."""
+    empty arrays of complex numbers pass."""
     model, one = pendulum(), np.zeros(1)
     masked = np.ma.array(one, mask=True)
     for _ in range(3):

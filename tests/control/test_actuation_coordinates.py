@@ -40,7 +40,7 @@ def test_units_of_tendons():
     np.testing.assert_allclose(ls.actuation_coordinates(model, q), shorter, atol=1e-15)
 
 
-# what is added to a robot, and the words it is refused with
+# parts that are added to a robot, and the messages of their errors
 REFUSED = [
     (lambda r: r.add_wrench_input("thrust", "rod 1", directions=(0, 0, 0, 0, 0, 1)), "thrust.*WrenchInput"),
     (lambda r: r.add_custom_actuator("own", lambda q: np.ones(len(q))), "'own'.*CustomActuator"),
@@ -50,7 +50,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("add, words", REFUSED)
 def test_inputs_without_coordinates(add, words):
-    """What is no gradient of a known y is refused by its name, with what to do."""
+    """An actuator that is no gradient of a known y is refused by its name, with a remedy."""
     robot = describe_routed()
     add(robot)
     model = robot.build()

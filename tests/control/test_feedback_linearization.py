@@ -49,7 +49,7 @@ def test_incomplete_law_does_not_converge():
 
 
 def test_error_of_the_incomplete_law():
-    """ë + K_D ė + K_P e = M_aa⁻¹ M_au a_u at a random state: what the documentation says drives the error."""
+    """ë + K_D ė + K_P e = M_aa⁻¹ M_au a_u at a random state, as the documentation states for the error."""
     model, law = tipped(), cosine(False)
     q, v = some_state(model, 6)
     a = ls.forward_dynamics(model, q, v, law.output(0.3, q, v, ()))
@@ -159,7 +159,7 @@ def test_more_inputs_than_coordinates():
     ],
 )
 def test_wrong_arguments(changed, words):
-    """What is wrong with an argument is told when the law is made."""
+    """Wrong arguments raise errors when the law is made."""
     arguments = {"y": np.zeros(3), **GAINS} | changed
     with pytest.raises(ls.ModelError, match=words):
         ls.partial_feedback_linearization(routed(), **arguments)

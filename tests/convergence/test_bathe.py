@@ -1,4 +1,4 @@
-"""Bathe's composite scheme: its amplification matrix, what it damps, and its order on a closed mechanism."""
+"""Bathe's composite scheme: its amplification matrix, its damping, and its order on a closed mechanism."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,8 @@ def oscillator() -> ls.Model:
 
 
 def amplification(z: float, gamma: float) -> np.ndarray:
-    """What one step does to (q, h v) of q̈ = −(z/h)² q: the two rules as linear systems of first-order equations."""
+    """The amplification matrix of one step, on (q, h v) of q̈ = −(z/h)² q: the two rules as linear systems of
+    first-order equations."""
     F = np.array([[0.0, 1.0], [-z * z, 0.0]])
     first = np.linalg.solve(np.eye(2) - 0.5 * gamma * F, np.eye(2) + 0.5 * gamma * F)
     left = (2.0 - gamma) / (1.0 - gamma) * np.eye(2) - F

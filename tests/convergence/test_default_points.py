@@ -1,4 +1,4 @@
-"""The default points of rods against many points and closed forms: what is left lies below the error of the basis."""
+"""The default points of rods against many points and closed forms: their error lies below that of the basis."""
 
 import sys
 from pathlib import Path

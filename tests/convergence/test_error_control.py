@@ -44,7 +44,7 @@ def swinging(seed):
 
 def errors(seed, tolerances):
     """The largest error of q over the motion, in natural units of the largest move, over each tolerance; where errors
-    grow, over what a tolerance at the start would have become."""
+    grow, over the growth of a tolerance at the start."""
     model, v0 = swinging(seed)
     scale, tight = model.dofs.scale, {"t_eval": TIMES, "method": "bdf", "rtol": 1e-10, "atol": 1e-12}
     exact = ls.simulate(model, 0.5, v0=v0, **tight).q

@@ -32,7 +32,8 @@ def difference_of_rows(function, x, h=1e-5):
 
 @pytest.mark.parametrize("seed", range(50), scope="module")
 def test_tangent_is_the_derivatives_along_a_direction(seed):
-    """Purpose: two sweeps without columns give what the three matrices give, for every joint, body, basis and load."""
+    """Purpose: two sweeps without columns give the products of the three matrices, for every joint, body, basis and
+    load."""
     _, model, q, v, a = described(seed)
     directions = np.random.default_rng(seed).normal(size=(3, model.nv))
     matrices = ls.inverse_dynamics_derivatives(model, q, v, a, t=TIME)

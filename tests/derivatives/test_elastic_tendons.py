@@ -122,7 +122,7 @@ def as_spring(spring):
 
 @pytest.mark.parametrize("seed", [5, 6])
 def test_is_a_spring_between_two_points(seed):
-    """A straight piece between two links does what the cable of add_spring does that is shorter by what was pulled
+    """A straight piece between two links has the forces of a cable of add_spring that is shorter by the length pulled
     in."""
     (one, u_one), (other, u_other) = as_spring(False), as_spring(True)
     q, v, _ = state(one, seed)
@@ -194,7 +194,8 @@ def test_bent_rod(pulled):
 
 
 def test_stiff_tendon_is_inextensible():
-    """Wound in by what a tension of 2 N shortens it, a tendon of great stiffness holds the shape of that tension."""
+    """Wound in by the length by which a tension of 2 N shortens it, a tendon of great stiffness holds the shape of that
+    tension."""
     free, _ = bent_rod()
     found = ls.solve_statics(free, u=[2.0])
     short = ls.path_lengths(free, free.neutral()) - ls.path_lengths(free, found.q)

@@ -1,4 +1,4 @@
-"""What a direction may be: a stack of them beside one state, nothing at all, and never NaN."""
+"""Directions allowed: a stack of them beside one state, none at all, but never NaN."""
 
 import numpy as np
 import pytest

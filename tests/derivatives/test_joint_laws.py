@@ -130,7 +130,7 @@ def test_bouncing_pendulum(method):
 
 
 def test_damping_of_stops():
-    """What the stops' dampers take balances; the pendulum comes to rest on its stop."""
+    """The work of the stops' dampers closes the energy balance; the pendulum comes to rest on its stop."""
     joint = ls.JointRevolute((0, 1, 0), limits=(-0.5, 0.4), limit_stiffness=40.0, limit_damping=0.5, limit_width=0.05)
     model = arm(joint).build()
     motion = ls.simulate(model, 1.5, rtol=1e-9, atol=1e-11, t_eval=np.linspace(0.0, 1.5, 6001))

@@ -136,7 +136,7 @@ def test_small_motions_of_a_spinning_robot():
 @pytest.mark.parametrize("make", [spinner])
 def test_modes_are_those_of_the_linearization(make):
     """Damped exponents are eigenvalues of A, and shapes its vectors, of a spinning free robot and of one with a loop on
-    a turntable; what is prescribed has none."""
+    a turntable; prescribed coordinates have none."""
     model = make()
     v = None
     if not model.n_motions:

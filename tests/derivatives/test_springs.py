@@ -159,8 +159,8 @@ def test_oscillator(method):
 
 
 def test_balance_of_energy():
-    """A swinging robot with springs, a damper and a cable: what is lost is what the dampers took. The fast motions that
-    a sudden pull starts need many times for the integrals of powers."""
+    """A swinging robot with springs, a damper and a cable: the loss of energy is the work of the dampers. The fast
+    motions that a sudden pull starts need many times for the integrals of powers."""
     robot = hybrid("fixed")
     robot.add_spring("across", "a", "b", stiffness=5.0, damping=0.5)
     robot.add_spring("stay", ls.PathPoint(None, (0.3, 0.1, 0.2)), "ball", stiffness=20.0, slack=True, rest=0.4)

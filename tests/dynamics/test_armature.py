@@ -1,4 +1,4 @@
-"""Inertia of rotors at joints: what it adds to M, forces, accelerations, derivatives, energy and steps."""
+"""Inertia of rotors at joints: its part of M, forces, accelerations, derivatives, energy and steps."""
 
 import numpy as np
 import pytest
@@ -156,7 +156,7 @@ def test_closed_loops_feel_rotors():
     plain = ls.mass_matrix(robot.with_({f"bar{k}.joint.armature": 0.0 for k in range(3)}).build(), q)
     np.testing.assert_allclose(M - plain, np.diag([0.1, 0.2, 0.3]), atol=1e-14)
     force = np.linalg.lstsq(A.T, left, rcond=None)[0]
-    np.testing.assert_allclose(A.T @ force, left, atol=1e-10)  # what is left is reactions alone
+    np.testing.assert_allclose(A.T @ force, left, atol=1e-10)  # only reactions are left
     np.testing.assert_allclose(A @ a, 0.0, atol=1e-9)
 
 

@@ -129,7 +129,7 @@ def test_a_batch_is_its_states(by_blocks):
 
 
 def test_designs_are_single_models(by_blocks):
-    """A batch of models by blocks gives what each model gives, to the last bit."""
+    """A batch of models by blocks gives the results of each model, to the last bit."""
     designs = (
         describe_mixed().build().batch("arm.material.density", [900.0, 1000.0, 1100.0], "arm.length", [0.2, 0.3, 0.4])
     )

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::lissom.errors.RedundancyWarning
 
 
 def both_ways(monkeypatch, model, compute):
-    """What a function of a model gives by rows and by blocks, each with a model that remembers nothing."""
+    """Results of a function by rows and by blocks, each with a model of empty caches."""
     found = []
     for least in (model.nv + 1, 0):
         monkeypatch.setattr(forward_dynamics, "_LEAST_COORDINATES_CLOSED", least)
@@ -96,7 +96,7 @@ def test_forces_of_independent_rows_stay(monkeypatch):
 
 @pytest.mark.parametrize("net", [*NETS, "planar"])
 def test_assembled_configurations(monkeypatch, net):
-    """From an open start, with a link that stays: as by rows, up to what is quadratic in how far it is open."""
+    """From an open start, with a link that stays: as by rows, up to terms quadratic in the opening."""
     model = planar(2, 3) if net == "planar" else NETS[net]().build()
     q, _ = state(model, 4, 1e-3)
     whole, blocks = both_ways(monkeypatch, model, lambda one: ls.assemble(one, q, fixed=["v0_0"]))

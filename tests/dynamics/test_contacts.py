@@ -60,7 +60,7 @@ def test_nothing_touches():
 
 
 def test_pairs_of_many_states():
-    """Leading axes of q and v, such as those of a trajectory, give tuples of what each state alone gives."""
+    """Leading axes of q and v, such as those of a trajectory, give tuples of the results of each state alone."""
     model = grasped("fixed")
     states = [state(model, seed)[:2] for seed in range(70)]  # more than go through at once
     q, v = (np.array(x) for x in zip(*states))
@@ -128,7 +128,7 @@ def test_bdf_stops_where_contact_begins(exponent):
     assert abs(motion.t[k] - first) < 1e-7
     assert abs(motion.q[k, 0] - 0.05) < 1e-9
     later = motion.t > first
-    assert np.abs(np.diff(motion.t[k : k + 2])) < 1e-3  # and what follows begins with small steps
+    assert np.abs(np.diff(motion.t[k : k + 2])) < 1e-3  # and the motion goes on with small steps
     energy = 0.5 * motion.v[later, 0] ** 2 + 9.81 * (motion.q[later, 0] - 0.25)
     aloft = motion.q[later, 0] > 0.05
     assert np.abs(energy[aloft]).max() < 1e-5

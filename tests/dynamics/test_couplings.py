@@ -288,7 +288,7 @@ def test_couplings_and_loops_together():
 
 
 def test_files_keep_couplings(tmp_path):
-    """A saved robot has the same couplings; a Python function cannot be saved, and the error says what can."""
+    """A saved robot has the same couplings; a Python function cannot be saved, and the error names the alternatives."""
     robot = arm(LINEAR, CURVED, (["l0", "l1", "l3"], [1.0, ls.Tabulated([-2.0, 0.0, 1.0, 3.0], [0.1, 0.0, 0.3, 1.0]),
                                                       -2.0], 0.2))  # fmt: skip
     ls.save_robot(robot, tmp_path / "arm.yaml")

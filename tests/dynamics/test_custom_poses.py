@@ -1,5 +1,5 @@
 """Joints of no native kind: columns and derivatives against differences, identities, a rolling knee against its own
-Lagrangian, what is refused, and what files and pickles hold.
+Lagrangian, refused arguments, and the contents of files and pickles.
 
 Fourth-order differences with steps of 1e-3 leave 1e-9 of the largest entry or less.
 """
@@ -100,7 +100,7 @@ def test_identities(kind):
 
 @curved
 def test_energy_stays(kind):
-    """Without damping and loads the energy of a motion stays what it was, whoever drives the steps."""
+    """Without damping and loads the energy of a motion is constant, for every driver of the steps."""
     robot = ls.Robot("swing")
     robot.add_link("arm", body(np.random.default_rng(0)), CURVED["function"] if kind == "function" else
                    ls.JointCustom(wound(), stiffness=0.3))  # fmt: skip

@@ -20,7 +20,7 @@ every_frame_call = pytest.mark.parametrize("name", FRAME_CALLS)
 
 @every_frame_call
 def test_unknown_links_and_frames(name):
-    """An unknown name, or what is no name, is a ModelError that lists the links and frames there are."""
+    """An unknown name, or a value that is no text, is a ModelError that lists the links and frames there are."""
     model = mixed()
     for link in ("nobody", "", "Arm", 3, None, ["arm"]):
         message = f"link or frame: must be one of ['arm', 'base', 'hand', 'mark'] (got {link!r})"

@@ -52,7 +52,7 @@ def base_frame(model, q, link):
 @pytest.mark.parametrize("seed", range(2, 50, 6))
 def test_along_the_joints_stands_inverse_dynamics(seed):
     """Along its own coordinates the reaction of a joint is minus what inverse dynamics asks for, less what tendons do
-    from outside; S is what the joint's columns are in its frame."""
+    from outside; S has the joint's columns in its frame."""
     robot, model, q, v, a, u = tree(seed)
     t = 0.3
     custom = np.zeros(model.nv)
@@ -285,7 +285,7 @@ def test_a_prescribed_motion_shows_its_multiplier():
 
 
 def test_where_a_robot_stands_does_not_matter():
-    """Two robots in one, 10 km away and 3 km from each other, carry what they carry at home."""
+    """Two robots in one, 10 km away and 3 km from each other, carry the same wrenches as at the origin."""
     found = []
     for far in (0.0, 1.0):
         robot = ls.Robot("two")

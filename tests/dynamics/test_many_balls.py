@@ -1,4 +1,4 @@
-"""The search for near balls passes over blocks of pairs: what it lists must be what looking at every pair lists."""
+"""The search for near balls passes over blocks of pairs: its list must equal that of a search over every pair."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def lowered(depth):
 
 
 def every_gap(model, q):
-    """Distance of each ball from the nearest of what it may touch, no more than the margin, by looking at all pairs."""
+    """Distance of each ball from its nearest possible contact, at most the margin, by a search over all pairs."""
     world, g = model.contacts, ls.forward_kinematics(model, q)
     g = np.concatenate([g, np.eye(4)[None]])
     centre = np.einsum("kij,kj->ki", g[world.ball_node][:, :3, :3], world.ball_position) + g[world.ball_node][:, :3, 3]

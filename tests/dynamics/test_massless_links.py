@@ -49,7 +49,8 @@ def slope(function, size=1e-4):
 
 
 def test_derivatives_and_state_matrices_are_those_of_forward_dynamics():
-    """Along what the loop allows, in v and in u, they equal differences of the acceleration, and no NumPy warns."""
+    """Along the directions that the loop allows, in v and in u, they equal differences of the acceleration, and no
+    NumPy warns."""
     model = four_bar()
     q, v = moving(model)
     da_dq, da_dv, da_du = ls.forward_dynamics_derivatives(model, q, v, U)

@@ -1,4 +1,4 @@
-"""Batches of models: every function says of each model what it says of that model alone, to the last bit."""
+"""Batches of models: every function gives for each model the result of that model alone, to the last bit."""
 
 import copy
 import pickle
@@ -276,7 +276,7 @@ def test_many_models_are_as_alone(count):
 
 
 def test_a_batch_is_a_sequence():
-    """Length, models by number, slices, copies, pickles and what it says of itself."""
+    """Length, models by number, slices, copies, pickles and its printed form."""
     models = batch("rod")
     assert len(models) == N and len(list(models)) == N and models.models[2] is models[2] is models[-1]
     assert isinstance(models[0], ls.Model) and len(models[1:]) == 2

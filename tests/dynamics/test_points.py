@@ -1,7 +1,8 @@
 """Frames at any place of a rod, found in the kernel: against frames that were nodes of the model from the start.
 
 A named frame at s is a node of its own, built with the model; it serves as the reference for the same place asked for
-later. Both have the same interval but for the rounding of its modes, so 1e-12 is a hundred times what may differ.
+later. Both have the same interval but for the rounding of its modes, so 1e-12 is a hundred times the possible
+difference.
 """
 
 import numpy as np
@@ -84,7 +85,7 @@ def test_a_new_place_makes_nothing_new():
 
 
 def test_the_place_used_last_is_remembered_longest():
-    """What is asked for now and then outlives what was asked for once."""
+    """Entries that are used now and then stay longer than entries that were used once."""
     model, _, rods = framed(6)
     kept = places_of(model, rods[0], 0.123)
     for s in np.linspace(0.2, 0.9, 500):

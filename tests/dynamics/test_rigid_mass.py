@@ -43,7 +43,7 @@ def tree(seed, first=None):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("size", [1e-9, 0.5, 8.0])
 def test_columns_are_inverse_dynamics_of_unit_accelerations(seed, size):
-    """And what the long way gives, where the twist of a joint is taken for any twist."""
+    """The general kernel, which takes the twist of a joint for any twist, gives the same."""
     model = tree(seed).build()
     assert is_rigid(model)
     long = replace(model, nodes=replace(model.nodes, screw=np.zeros_like(model.nodes.screw)), cache={})
@@ -58,7 +58,7 @@ def test_columns_are_inverse_dynamics_of_unit_accelerations(seed, size):
 
 
 def test_rows_of_batches():
-    """Rows of a batch are what each state gives alone, also where models differ."""
+    """Rows of a batch equal the results of each state alone, also where models differ."""
     made = tree(3)
     link = next(name for name, link in made.links.items() if link.body)
     model = made.build()

@@ -1,4 +1,4 @@
-"""Joints that turn about or slide along one axis take a short way through kernels, to what the long one gives."""
+"""Joints that turn about or slide along one axis take a short way through kernels, with the results of the long one."""
 
 from dataclasses import replace
 

@@ -74,7 +74,7 @@ def test_many_batch_sizes_and_points():
 
 @pytest.mark.parametrize("build", [rod, pendulum, mixed])
 def test_threads_agree_with_serial(build):
-    """Eight threads that call every function on one model at once get what one thread gets."""
+    """Eight threads that call every function on one model at the same time get the results of one thread."""
     model = build()
     serial = [everything(model, seed, (3,) if seed % 2 else ()) for seed in range(8)]
     start = threading.Barrier(8)
@@ -142,7 +142,7 @@ def test_copies_that_are_handed_out():
 
 
 def test_editing_the_robot_after_build():
-    """A model is a copy of its description: what is added to the robot or taken from it later does not reach it."""
+    """A model is a copy of its description: later changes of the robot do not change it."""
     robot = describe_mixed()
     model = robot.build()
     expected = everything(model, 0)
@@ -206,7 +206,7 @@ def test_building_twice_and_building_after_edits():
 
 @pytest.mark.parametrize("s", [0.0, 0.3, 1.0])
 def test_frames_never_change_the_dynamics(s):
-    """A frame is massless and hangs from what is there: every result without it is the same to the last bit."""
+    """A frame has no mass and moves with its link: it changes no bit of any other result."""
     plain, framed = describe_mixed(), describe_mixed()
     framed.add_frame("extra", "arm", s=s)
     placement = np.eye(4)

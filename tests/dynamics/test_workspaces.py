@@ -47,7 +47,7 @@ def test_options_hold_when_a_batch_changes():
 
 
 def test_memory_is_bounded(monkeypatch):
-    """Seventy batches of different sizes leave one workspace, and what is used least recently goes first."""
+    """Seventy batches of different sizes leave one workspace, and the least recently used one goes first."""
     model = build(random_tree(3))
     for n in range(1000, 1070):
         ls.inverse_dynamics(model, *states(model, n))
@@ -64,7 +64,7 @@ def test_memory_is_bounded(monkeypatch):
 
 
 def child_answer(model, queue):
-    """What a child finds for a batch."""
+    """Results of a child process for a batch."""
     queue.put(ls.inverse_dynamics(model, *states(model, 200)))
 
 
@@ -87,7 +87,7 @@ def test_children_answer(way):
 
 
 def test_the_environment_says_how_many_cores(monkeypatch):
-    """Batches are split over so many cores, and come out the same; what is no number of cores is refused."""
+    """Batches are split over so many cores, with the same results; a wrong number of cores is refused."""
     model = build(random_tree(3))
     q, v, a = states(model, 64)
     monkeypatch.setenv("LISSOM_CORES", "1")

@@ -1,4 +1,4 @@
-"""The law of contact: its values, where it is smooth, and that what is listed as near does not change it."""
+"""The law of contact: its values, where it is smooth, and its independence of the list of near pairs."""
 
 import numpy as np
 import pytest
@@ -111,7 +111,7 @@ def chain(*, wide=False):
 
 def test_the_past_leaves_no_trace():
     """Purpose: on a walk of small steps and long jumps the forces and derivatives are exactly those of a new model and
-    those found by looking at every pair: what was near before does not matter."""
+    those of a search over every pair: pairs that were near before do not matter."""
     model, every = chain(), chain(wide=True)
     assert every.contacts.margin > 1e5 > model.contacts.margin
     rng = np.random.default_rng(9)

@@ -1,4 +1,5 @@
-"""Forces of users that depend on inputs: against forces in Python, differences, batches, laws, and what is refused."""
+"""Forces of users that depend on inputs: against forces in Python, differences, batches, laws, and refused
+arguments."""
 
 import numpy as np
 import pytest

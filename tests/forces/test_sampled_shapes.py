@@ -1,5 +1,5 @@
-"""Shapes on grids: distances against closed forms, derivatives of the spline, what lies beyond the grid, and what is
-refused."""
+"""Shapes on grids: distances against closed forms, derivatives of the spline, points beyond the grid, and
+refused arguments."""
 
 import families
 import numpy as np

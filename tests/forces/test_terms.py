@@ -190,7 +190,7 @@ def test_rigid_robots_move_alike_by_both_kernels(count):
 
 
 def test_another_process_finds_the_same_module():
-    """The module of a kernel is named by what it holds, so that what one process has compiled serves the next."""
+    """The module of a kernel is named by its contents, so that the next process uses the compiled kernel."""
     done = subprocess.run([sys.executable, "-c", NAME], capture_output=True, text=True, check=True)
     plain = ball(ls.JointRevolute()).build()
     ls.inverse_dynamics(plain, [0.0], [0.0], [0.0])

@@ -1,4 +1,4 @@
-"""Forces of jax.numpy as code of kernels: against the same function in Python, in batches, and what is refused."""
+"""Forces of jax.numpy as code of kernels: against the same function in Python, in batches, and refused arguments."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
-"""Laws of springs as traced functions: against Warp functions and converged differences, in motions, and what is
-refused."""
+"""Laws of springs as traced functions: against Warp functions and converged differences, in motions, and
+refused arguments."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Examples as modules, for tests of what they compute."""
+"""Examples as modules, for tests of their numbers."""
 
 import importlib.util
 import sys

@@ -1,4 +1,4 @@
-"""The arm designed by gradients: its derivatives, and what the design gains."""
+"""The arm designed by gradients: its derivatives, and the gain of the design."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The finger designed by gradients of its motion: derivatives of its loss, and what the design gains."""
+"""The finger designed by gradients of its motion: derivatives of its loss, and the gain of the design."""
 
 import numpy as np
 import pytest

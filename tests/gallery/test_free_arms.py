@@ -48,13 +48,13 @@ def check_rests(found):
 
 
 def test_where_they_rest(rested):
-    """Purpose: what the paper says of its simulations 6 to 8, and the statics of each, with native rods."""
+    """Purpose: statements of the paper on its simulations 6 to 8, and the statics of each, with native rods."""
     check_rests(rested)
 
 
 def test_the_upright_arm_falls(study, rested):
     """Purpose: upright it is in unstable equilibrium, and stable with the printed GPa; it comes to hang, and its
-    curvatures are at rest after the paper's five seconds, to a tenth of what they were."""
+    curvatures are at rest after the paper's five seconds, to a tenth of their first values."""
     model = study.build("PGC", native=True)
     upright = ls.solve_statics(model, stable=False)
     assert ls.frame_pose(model, upright.q, "second")[2, 3] == pytest.approx(0.4, abs=0.01)

@@ -57,7 +57,8 @@ def test_laws_do_what_they_are_for(study, model):
 
 def test_pressure_in_the_chamber(study, model):
     """Purpose: the work of the pressure is that on a chamber whose volume is known: x ↦ ∫(1 + q s²), and radii that
-    lose by the stretch what they gain by the source; by 32 flat sides, whose area is (2π/32)²/6 = 0.0064 too small."""
+    lose as much by the stretch as they gain by the source; by 32 flat sides, whose area is (2π/32)²/6 = 0.0064 too
+    small."""
     stretch, source = 0.02, 2e-5
     q = np.zeros(11)
     q[study.HAND] = stretch, source
@@ -76,7 +77,7 @@ def test_pressure_in_the_chamber(study, model):
     ])  # fmt: skip
     B = ls.actuation_matrix(model, q)[:, 9]
     assert B[10] == pytest.approx(exact[1], rel=0.0075)
-    lid = np.pi * study.INNER**2 * study.GRIPPER / 3  # what the lid gains by the stretch, and the wall all but loses
+    lid = np.pi * study.INNER**2 * study.GRIPPER / 3  # gain of the lid by the stretch; the wall loses almost as much
     assert B[9] == pytest.approx(exact[0], abs=0.005 * lid)
     assert np.abs(B[:9]).max() < 1e-12 * np.abs(B).max()
 
@@ -84,7 +85,7 @@ def test_pressure_in_the_chamber(study, model):
 @pytest.mark.filterwarnings("ignore:tendon")  # the start of the regulator asks one to push
 @pytest.mark.slow  # six seconds of motion whose every evaluation goes through JAX and two laws
 def test_three_tasks(study, tmp_path):
-    """Purpose: what the paper says: joints follow and stay, the arm comes to its shape, and pressure brings the gripper
+    """Purpose: as the paper says, joints follow and stay, the arm comes to its shape, and pressure brings the gripper
     to its equilibrium."""
     numbers = study.main(tmp_path)
     assert numbers["joints at the end of (i), largest error [rad]"] < 1e-4

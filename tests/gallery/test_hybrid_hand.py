@@ -59,7 +59,7 @@ def test_derivatives_in_contact(study, hand, rest):
 
 @pytest.mark.slow  # as above, for a motion
 def test_energy_is_kept(study, rest):
-    """Purpose: without damping and friction, what the inputs do is found as energy of bodies and contacts."""
+    """Purpose: without damping and friction, the work of the inputs equals the energy of bodies and contacts."""
     passive, u = study.robot(divisions=COARSE, passive=True).build(), 1.2 * study.GRIP
     motion = ls.simulate(passive, 0.02, rest.q, u=u, method="dop853", rtol=1e-8, atol=1e-10)
     moved = ls.energy(passive, motion.q, motion.v).kinetic.max()

@@ -103,8 +103,8 @@ def _potential(q, study, pressures):
 
 @pytest.mark.slow  # one body is compiled for a minute
 def test_growth_of_one_body(study):
-    """Purpose: at 30 % of the printed pressures the first body alone grows by what a model of its own, written down by
-    hand, has in equilibrium: 0.29955."""
+    """Purpose: at 30 % of the printed pressures the first body alone has the growth of a model of its own, written by
+    hand, in equilibrium: 0.29955."""
     from scipy.optimize import root
 
     pressures = study.SHOWN * study.PRESSURES[:2]

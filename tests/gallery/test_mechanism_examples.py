@@ -74,7 +74,7 @@ def test_legs_carry_the_platform(mechanisms):
 
 
 def test_symmetric_platform_shares_its_weight(mechanisms):
-    """Purpose: upright each leg carries a sixth of the platform, and of the legs what the lever ∂V/∂l says.
+    """Purpose: upright each leg carries a sixth of the platform, and of the legs the share of the lever ∂V/∂l.
 
     Virtual work of a rise δz: 6 f δl = m g δz + 6 · m_leg g (ρ + 1 − ρ) δz with δl = cos β δz, as the middles of
     both parts of a leg stand ρ h and (1 − ρ) h high for ρ = PART/2l: together they rise by δz, whatever ρ is.

@@ -21,7 +21,7 @@ def test_free_fall(figure):
     """Energies of the rod of SoRoSim 2022, figure 13: kept without damping, falling all the time with it.
 
     It starts with the elastic energy ½ ∫ EJ κ² ds of κ = 1/m, J = πr⁴/4, r from 2 to 1 cm, and nothing else. Over
-    the 5 s the steps, each good to rtol, change the energy by √steps · rtol of what is exchanged.
+    the 5 s the steps, each good to rtol, change the energy by √steps · rtol of the energy exchanged.
     """
     rtol = 1e-6
     numbers = example("free_fall").main(out=figure, rtol=rtol)

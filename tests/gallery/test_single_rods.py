@@ -1,4 +1,4 @@
-"""The single-rod benches of Boyer 2023: what must stay in free flight, and what must fall with the step."""
+"""The single-rod benches of Boyer 2023: constants of free flight, and errors that must fall with the step."""
 
 from functools import lru_cache
 
@@ -18,7 +18,7 @@ def rods():
 
 
 def test_all_four_rods_and_their_picture(tmp_path):
-    """At steps of 10 ms: energies and momenta within what the scheme's order leaves, and a picture.
+    """At steps of 10 ms: energies and momenta within the error of the scheme's order, and a picture.
 
     The soft rod in flight turns at 3 rad/s: (ω h)² = 1e-3 is the size of the errors, and the momentum that has turned
     by (ω h)² ω / 12 for 10 s, 2e-3, takes the centre of mass 4e-3 of its length from the line.

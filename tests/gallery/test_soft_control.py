@@ -51,7 +51,7 @@ def check_following(numbers):
 
 
 def test_following_with_a_rod():
-    """Purpose: what the paper says of both laws, on the robot whose tip is a native rod, for 4.5 s."""
+    """Purpose: statements of the paper on both laws, for the robot whose tip is a native rod, for 4.5 s."""
     check_following(example("soft_tipped_arm").main(duration=4.5, native=True))
 
 

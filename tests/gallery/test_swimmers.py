@@ -28,8 +28,8 @@ def test_propeller_swims_at_a_steady_speed(propeller):
 
 
 def test_thrust_is_drag_and_moment_is_torque(propeller):
-    """Purpose: turning steadily, filament and hook feel by drag and lift, integrated apart from the library, what the
-    body's drag and the multiplier of the motor's motion say; a thousandth is left of the approach to the steady speed.
+    """Purpose: turning steadily, drag and lift on filament and hook, integrated apart from the library, equal the
+    body's drag and the multiplier of the motor's motion; a thousandth is left of the approach to the steady speed.
     """
     numbers, _ = propeller
     assert numbers["thrust [N]"] == pytest.approx(numbers["drag of the body [N]"], rel=1e-3)
@@ -67,7 +67,7 @@ def test_swimmer_reaches_a_steady_speed(swimmer):
     assert velocity == pytest.approx(numbers["the same by bdf [m/s]"], rel=5e-3)
     assert numbers["sideways over way"] < 0.05
     assert numbers["tail, peak to peak [m]"] > 0.03
-    assert numbers["torsion of the head [1/m]"] == 0.0, "what is planar stays so"
+    assert numbers["torsion of the head [1/m]"] == 0.0, "a planar motion stays planar"
     assert drawn(folder / "swim.png") and drawn(folder / "torques.png")
 
 

@@ -33,7 +33,7 @@ def test_it_runs_as_a_script(run):
 def test_symmetry_forbids_roll_and_advance(run):
     """Purpose: opposite torques leave no moment on the body; equal ends, turned into each other, no thrust.
 
-    What is left comes from rounding and from the tolerance of the steps, 1e-6. One motor alone does roll the body.
+    The rest comes from rounding and from the tolerance of the steps, 1e-6. One motor alone does roll the body.
     """
     numbers, _ = run
     assert max(numbers["roll [rad]"], numbers["roll of the symmetric vehicle [rad]"]) < 1e-6

@@ -35,7 +35,7 @@ TABLES = {  # a, d and masses
 
 
 def after_joint(a, d, alpha):
-    """What is left of a Denavit-Hartenberg transform when its joint has turned, 4x4."""
+    """The constant part of a Denavit-Hartenberg transform, behind the rotation of its joint, 4x4."""
     c, s = np.cos(alpha), np.sin(alpha)
     return np.array([[1, 0, 0, a], [0, c, -s, 0], [0, s, c, d], [0, 0, 0, 1]])
 

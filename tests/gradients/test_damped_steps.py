@@ -8,7 +8,7 @@ from gradients.moving_robots import ROBOTS, changes, differenced, mismatch, star
 from simulation.test_loops import driven
 
 import lissom as ls
-from lissom.gradients.steps import HELD
+from lissom.gradients.steps import CONSTANT_INPUTS
 from lissom.stepping.newton_stages import BEGIN, CONVERGED, FAILED, UNSOLVED
 from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, StepState
@@ -62,8 +62,8 @@ def test_a_damped_iteration_finds_the_same_step(name, scheme):
 
 def damped(model, scheme, state, u):
     """The buffers after a step in which the iterations of all stages are damped."""
-    f = StateDerivative(model, HELD)
-    f.held = u
+    f = StateDerivative(model, CONSTANT_INPUTS)
+    f.constant_u = u
     steps = ImplicitSteps(model, f, scheme, 1e-11, (1e-14, 1e-14), False, ORDER_SHARE, damps=True)
     w = steps._buffers()
     steps._put(w, state, state.h)

@@ -178,6 +178,6 @@ def test_a_mesh_and_its_elements_change_together():
     ],
 )
 def test_wrong_numbers_are_refused(options, text):
-    """What is no shape, or turns cells inside out, raises one line."""
+    """An array that is no shape, or turns cells inside out, raises an error of one line."""
     with pytest.raises(ls.ModelError, match=text):
         block(**options).check("block > domain")

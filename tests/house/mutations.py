@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Mutation(NamedTuple):
-    """A fault: what is wrong with it, the file under src/lissom, the text that is replaced and by what, and the tests
+    """A fault: its effect, the file under src/lissom, the text that is replaced and by what, and the tests
     (arguments of pytest) of which at least one must fail."""
 
     fault: str
@@ -240,7 +240,7 @@ MUTATIONS = (
         ("tests/derivatives/test_inverse_dynamics_derivatives.py",),
     ),
     Mutation(
-        "a free joint's step does not turn what it moves by",
+        "a free joint's step does not turn its displacement",
         "passes/group.py",
         "        moved = quaternion_rotation(start, i, at) * p\n",
         "        moved = p\n",
@@ -296,7 +296,7 @@ MUTATIONS = (
         ("tests/viewing/test_origins.py",),
     ),
     Mutation(
-        "what a full disk has of a file is left beside it",
+        "the part of a file that a full disk took is left beside it",
         "portable.py",
         "        new.unlink(missing_ok=True)\n        raise",
         "        raise",
@@ -450,7 +450,7 @@ MUTATIONS = (
         ("tests/bridges/test_shooting_nodes.py", "-k", "derivatives"),
     ),
     Mutation(
-        "a plan forgets what the first input does to the acceleration",
+        "a plan forgets the effect of the first input on the acceleration",
         "control/model_predictive.py",
         "np.tile((begins.solve[0] @ begins.B[0])[:nv], (2, 1))",
         "0.0 * np.tile((begins.solve[0] @ begins.B[0])[:nv], (2, 1))",

@@ -16,7 +16,7 @@ def names():
 def content():
     """An import of each public name, in the order of the table."""
     lines = [
-        '"""What the package gives by name, for type checkers and editors: `python tests/house/stub.py` writes it."""',
+        '"""Public names of the package, for type checkers and editors; written by `python tests/house/stub.py`."""',
         "",
     ]
     lines += [f"from lissom import {space} as {space}" for space in sorted(ls._NAMESPACES)]

@@ -1,4 +1,4 @@
-"""Benchmarks run by hand: they must still find what they call."""
+"""Benchmarks run by hand: the functions that they call must exist."""
 
 from __future__ import annotations
 

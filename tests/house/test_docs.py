@@ -33,7 +33,7 @@ def test_robot_files_load_and_build(page, folder):
 
 @pytest.mark.parametrize("page", with_blocks("bash"))
 def test_commands_work(page, folder, small_pictures, capsys):
-    """Purpose: every command shown ends well and writes what it says."""
+    """Purpose: every command shown succeeds and writes the files that the page names."""
     for _, text in blocks(page, "bash"):
         for command in text.splitlines():
             program, *arguments = shlex.split(command)
@@ -57,7 +57,7 @@ def test_every_public_name_is_in_the_manual():
 
 
 def test_every_public_name_is_in_the_reference_once():
-    """Purpose: the reference holds what is public, each name on one page, and nothing else."""
+    """Purpose: the reference holds all public names, each on one page, and nothing else."""
     text = "\n".join(page.read_text(encoding="utf-8") for page in REFERENCE)
     listed = re.findall(r"^::: lissom\.([\w.]+)$", text, re.MULTILINE)
     missing = set(stub.names()) - set(listed)

@@ -38,7 +38,7 @@ def test_former_names_are_refused_with_the_new_one(name, former, new):
 
 
 def test_names_that_moved_into_a_namespace_say_so():
-    """What was flat one version ago raises an error with its place; an unknown name an ordinary one."""
+    """A name that was flat one version ago raises an error with its new place; an unknown name an ordinary one."""
     for former, new in ls._FORMER.items():
         attrgetter(new)(ls)
         with pytest.raises(AttributeError, match=f"lissom.{former} is called lissom.{new} now"):

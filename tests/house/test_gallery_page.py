@@ -1,4 +1,4 @@
-"""The gallery tells the truth: a picture and asserted numbers for every example, made from what it computes."""
+"""The gallery tells the truth: a picture and asserted numbers for every example, from its own results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_example_has_its_picture(make):
 
 
 def test_films_are_there_and_small(make):
-    """Purpose: what is filmed is an example whose card leads to the film, and a film is no burden to the repository."""
+    """Purpose: every film is of an example whose card leads to it, and a film is no burden to the repository."""
     films = {path.stem for path in FOLDER.glob("*.mp4")}
     led = re.findall(r"\]\(gallery/(\w+)\.mp4\)", PAGE)
     assert films == set(make.scenes.FILMS) == set(led) and films <= set(make.scenes.SCENES)
@@ -80,7 +80,7 @@ def test_a_picture_is_made_again(make):
 
 
 def test_pictures_of_recipes_are_made_by_their_code():
-    """Purpose: each recipe and the tutorial draw what they show, so that a reader gets the same picture."""
+    """Purpose: each recipe and the tutorial draw their pictures themselves, so that a reader gets the same picture."""
     for page in (ROOT / "docs" / "tutorial.md", *(ROOT / "docs" / "how_to").glob("*.md")):
         text = page.read_text(encoding="utf-8")
         shown = set(re.findall(r"\]\((\w+\.png)\)", text)) - {"accuracy.png"}  # that of the benchmark

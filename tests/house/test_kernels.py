@@ -1,4 +1,4 @@
-"""The number of Warp kernels, and what they cost before the first result on a fresh machine."""
+"""The number of Warp kernels, and their cost before the first result on a fresh machine."""
 
 import ast
 import json

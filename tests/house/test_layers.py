@@ -10,7 +10,7 @@ from house.sources import PACKAGE, imports, package_files, text
 LAYERS = ("errors", "portable", "lie", "tracing", "robot", "bodies", "model", "passes", "forces", "systems", "launch",
           "dynamics", "statics", "stepping", "simulation", "gradients", "control", "inverse", "bridges", "io", "sweeps",
           "kernels", "viewing", "gym", "cli")  # fmt: skip
-# what a layer may see, where that is less than everything below it
+# layers that may import only some of those below
 ONLY = {
     "errors": (),
     "portable": ("errors",),

@@ -80,7 +80,7 @@ def test_names_can_be_imported_and_unknown_ones_cannot():
 
 
 def test_type_checkers_see_every_name():
-    """The package says that it is typed, and its stub names what the table names."""
+    """The package says that it is typed, and its stub has the names of the table."""
     assert stub.PATH.with_name("py.typed").is_file()
     assert stub.PATH.read_text(encoding="utf-8") == stub.content(), "run: python tests/house/stub.py"
 
@@ -110,7 +110,7 @@ def test_options_of_contacts_are_those_of_contact():
 
 
 def test_arrays_are_typed_as_arrays():
-    """An argument of a public function is of a type that says what it is; arrays of JAX and PyTorch are their own."""
+    """An argument of a public function is of a type that describes it; arrays of JAX and PyTorch are their own."""
     bare = set()
     for name in FUNCTIONS:
         if not name.startswith(("jax.", "torch.")):
@@ -248,7 +248,7 @@ def test_numbers_of_descriptions_have_units():
 
 
 def test_public_methods_have_docstrings():
-    """Methods and properties a user can call say what they do, themselves or in the law of their base."""
+    """Methods and properties that a user can call have docstrings, their own or those of their base."""
     kinds = property | classmethod | staticmethod
     members = [(name, key) for name in CLASSES for key, value in vars(attrgetter(name)(ls)).items()
                if not key.startswith("_") and (callable(value) or isinstance(value, kinds))]  # fmt: skip

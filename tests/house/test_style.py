@@ -63,7 +63,7 @@ def test_nothing_is_uncalled():
 
 
 def test_every_test_states_its_purpose():
-    """Each test begins with a docstring whose first line says what it checks; so does each test module."""
+    """Each test begins with a docstring whose first line states its purpose; so does each test module."""
     tests = {file: path for file, path in SUITES.items() if "/test_" in file}
     silent = []
     for file, node in nodes(tests, ast.Module | ast.FunctionDef):

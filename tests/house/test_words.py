@@ -71,7 +71,7 @@ def symbols():
 
 
 def test_symbols_have_names_in_code():
-    """Each name that the table of symbols gives stands in the code, and each row says what it is."""
+    """Each name that the table of symbols gives stands in the code, and each row explains its symbol."""
     code = "\n".join(text(path) for path in package_files().values())
     words = set(re.findall(r"\w+", code))
     assert len(symbols()) > 20

@@ -43,7 +43,7 @@ def _moved_item(item, offset):
 
 
 def answers(model, q, v, a, u):
-    """What the algorithms say of one state, by name."""
+    """Results of the algorithms at one state, by name."""
     names = ("dtau_dq", "dtau_dv", "dtau_da", "da_dq", "da_dv", "da_du")
     matrices = (*ls.inverse_dynamics_derivatives(model, q, v, a), *ls.forward_dynamics_derivatives(model, q, v, u))
     return dict(zip(names, matrices)) | {

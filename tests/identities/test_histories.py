@@ -66,7 +66,7 @@ def test_every_function_is_called():
 
 @pytest.mark.parametrize("robot", ["arm", "soft", "closed"])
 def test_two_threads(robot):
-    """Two threads on one model find what each finds alone."""
+    """Two threads on one model get the results that each gets alone."""
     used = ROBOTS[robot]().build()
     tasks = [(name, 1000 + k) for k, name in enumerate(CHEAP)]
     alone = [called(CALLS[name], copy(used), np.random.default_rng(seed)) for name, seed in tasks]

@@ -84,7 +84,8 @@ def test_mass_rate_minus_twice_coriolis_is_skew(seed):
 
 
 def test_power_balance(seed):
-    """Along a motion with d(energy)/dt = v'Bu - v'Dv + power of the loads: the inputs give what the robot keeps."""
+    """Along a motion with d(energy)/dt = v'Bu - v'Dv + power of the loads: the work of the inputs equals the gain of
+    the robot."""
     model, q, v, _, u = case(seed)
     t = 0.21
     a = ls.forward_dynamics(model, q, v, u, t=t)
@@ -202,7 +203,7 @@ def test_integrate_by_nothing_changes_nothing(seed):
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
 def test_batches_equal_single_calls(seed, shape):
-    """Every function gives for a batch what it gives one by one, with the batch's shape in front."""
+    """Every function gives for a batch the results of single calls, with the batch's shape in front."""
     model, q0, *_ = case(seed)
     robot, count = random_tree(seed), int(np.prod(shape))
     states = [random_state(robot, 100 + k) for k in range(count)]

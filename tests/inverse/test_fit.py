@@ -114,7 +114,7 @@ def test_intervals_hold_the_values_in_95_of_100(arm):
 
 
 def test_refusals(arm):
-    """What is wrong is named, with its value."""
+    """A wrong argument is named, with its value."""
     model, markers = arm
     with pytest.raises(ls.ModelError, match="determine all values"):  # from values without any residual
         ls.fit(model.with_(TRUE), ["arm.material.young", "arm.material.viscosity"], U, markers)

@@ -178,7 +178,7 @@ def test_outliers_do_little_harm(arm):
 
 
 def test_refusals(arm):
-    """What is wrong is named, with its value."""
+    """A wrong argument is named, with its value."""
     model, u, seen = arm
     with pytest.raises(ls.ModelError, match="t: must be times between 0 and the end"):
         ls.fit(model, PATHS, u, seen, dt=DT, t=T + 0.1)

@@ -11,7 +11,7 @@ TENSIONS = np.linspace(0.5, 3.0, 4)[:, None]
 
 
 def interrupted(function, *args, **options):
-    """What the KeyboardInterrupt carries that a function ends in."""
+    """Partial results of the KeyboardInterrupt in which a function ends."""
     with pytest.raises(KeyboardInterrupt) as stop:
         function(*args, **options)
     return stop.value.partial
@@ -96,6 +96,6 @@ def test_inverse_kinematics_keeps_the_best(monkeypatch, shapes, by):
 
 
 def test_inverse_kinematics_leaves_no_equilibria(monkeypatch, shapes):
-    """Purpose: Ctrl-C in the equilibria that searches begin from does not pass these for what is sought."""
+    """Purpose: Ctrl-C in the equilibria that searches begin from does not present these as the result."""
     press_at(monkeypatch, "statics.equilibrium", 2)
     assert interrupted(ls.inverse_kinematics, rod(), shapes, by="statics", u0=TENSIONS) is None

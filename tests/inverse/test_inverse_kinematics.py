@@ -51,7 +51,7 @@ def test_two_hinges_in_closed_form():
 
 
 def test_out_of_reach_is_as_near_as_can_be():
-    """Purpose: a place beyond the stretched arm leaves what is beyond, and is not said to be found."""
+    """Purpose: a place beyond the stretched arm leaves the distance beyond it, and does not count as found."""
     found = ls.inverse_kinematics(planar(), {"hand": [[0.0, 1.0, 0.0], [0.6, 0.1, 0.0]]}, q0=[1.0, 0.2])
     assert found.converged.tolist() == [False, True]
     np.testing.assert_allclose(found.residual[0], [0, 0.3, 0], atol=1e-5)
@@ -163,7 +163,7 @@ def test_loops_stay_closed():
 
 @pytest.fixture(scope="module")
 def reached():
-    """An arm of two rods with three tendons, its tips under random tensions, and what is found for these."""
+    """An arm of two rods with three tendons, its tips under random tensions, and the inverse kinematics of these."""
     model = routed()
     drawn = np.random.default_rng(3).uniform(0.0, 6.0, (16, model.nu))
     tips = ls.frame_pose(model, ls.solve_statics(model, u=drawn).q, "rod 1")[:, :3, 3]
@@ -238,7 +238,7 @@ def test_redundant_tendons_get_the_least_squares():
 
 
 def test_wrong_arguments():
-    """Purpose: what is wrong is named, with the rule and the value."""
+    """Purpose: a wrong argument is named, with the rule and the value."""
     model = planar()
     for arguments, text in (
         (({"hand": [1.0, 2.0]},), r"target of 'hand': expected shape \(..., 3\) or \(..., 4, 4\), got \(2,\)"),

@@ -183,8 +183,8 @@ def test_turned_worlds_have_turned_estimates(arm):
 
 @pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
 def test_loops_stay_closed():
-    """Estimates of a robot with a loop lie on it, errors along what it forbids stay out, and a marker that is seen
-    brings the estimate to the truth."""
+    """Estimates of a robot with a loop lie on it, they have no errors along forbidden directions, and a marker that is
+    seen brings the estimate to the truth."""
     robot = driven()
     del robot.motions["spin"]
     model = robot.build()
@@ -206,7 +206,7 @@ def test_loops_stay_closed():
 
 
 def test_refusals(cart, arm):
-    """What is wrong is named, with its value."""
+    """A wrong argument is named, with its value."""
     with pytest.raises(ls.ModelError, match="a filter needs loads, currents and motions that do not depend on time"):
         ls.ExtendedKalmanFilter(driven().build(), [ls.SensorPosition("plate", 1.0)], 0.01)
     with pytest.raises(ls.ModelError, match="components must be some of"):

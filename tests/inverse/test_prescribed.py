@@ -68,8 +68,8 @@ def test_with_closed_loops():
 
 
 def test_a_tendon_that_would_push():
-    """Purpose: it is told of, or let go: then it carries nothing, the others have their lengths, and it is shorter than
-    what was given out."""
+    """Purpose: it is reported; with slack=True it carries nothing, the others have their lengths, and its path is
+    shorter than its free length."""
     model, y = routed(), {"tendon 0": 0.01, "tendon 1": 0.006, "tendon 2": 0.004}
     with pytest.warns(ls.AccuracyWarning, match="tendon 'tendon 2': would have to push"):
         pushed = ls.prescribed_equilibrium(model, y)
@@ -112,7 +112,7 @@ def test_a_motor_holds_from_the_first_iteration():
 
 
 def test_what_floats_is_named():
-    """Purpose: what no motor holds is named, where motors are prescribed and where they are not."""
+    """Purpose: coordinates without a motor are named, where motors are prescribed and where they are not."""
     with pytest.raises(ls.ConvergenceError, match=r"y of 'motor': .*: link 'sled' floats freely"):
         ls.prescribed_equilibrium(slide(True), {"motor": 0.5})
     with pytest.raises(ls.ConvergenceError, match="singular: link 'car' floats freely; hold it"):
@@ -213,7 +213,7 @@ def test_servo_from_elsewhere():
 
 def test_slack_in_motion():
     """Purpose: a tendon that is let out fast carries nothing while it is slack, and never pushes; it is then shorter
-    than what was let out."""
+    the free length."""
     model = describe_routed(gravity=(0, 0, 0)).build()
     rest = ls.prescribed_equilibrium(model, {"tendon 0": 0.006}, u=[0.0, 1.0, 1.0])
     out = ls.prescribed_actuation(
@@ -227,7 +227,7 @@ def test_slack_in_motion():
 
 
 def test_wrong_arguments():
-    """Purpose: what is wrong is named, with the rule and the value."""
+    """Purpose: a wrong argument is named, with the rule and the value."""
     model = routed()
     for call in (ls.prescribed_equilibrium, ls.prescribed_actuation):
         with pytest.raises(ls.ModelError, match=r"y: must be by names of inputs, which are \[.*\] \(got 'tendon 9'\)"):

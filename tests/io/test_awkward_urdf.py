@@ -1,4 +1,4 @@
-"""Awkward URDF files, as public robots have them: they load, move as in Pinocchio, and the warnings say what was done.
+"""Awkward URDF files, as public robots have them: they load, move as in Pinocchio, and the warnings name the repairs.
 
 Each file below stands for files of packages on PyPI, which benchmarks/public_robots.py reads.
 """

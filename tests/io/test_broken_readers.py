@@ -1,4 +1,5 @@
-"""Every reader of files, given damaged ones: what comes is what the file says, an error of the library, or an OSError.
+"""Every reader of files, given damaged ones: they return the contents of the file, or raise an error of the library or
+an OSError.
 
 Files are cut, emptied, filled with random bytes, and changed in places; a bare exception of whatever parses them is a
 defect, since it names neither the file nor what to do.
@@ -101,7 +102,7 @@ def whole(model, tmp_path_factory):
 
 
 def sweep_of(path):
-    """What a folder of a sweep holds, all of it."""
+    """All contents of a folder of a sweep."""
     found = ls.SweepResults.load(path)
     return [found[name] for name in found.names], found.units, found.failures, found.is_complete
 
@@ -175,7 +176,7 @@ def tries(name, whole, model, folder, count):
 
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_files(name, whole, model, tmp_path):
-    """A sample of what the slow test tries."""
+    """A sample of the cases of the slow test."""
     pytest.importorskip(OPTIONAL.get(name, "numpy"))
     assert not tries(name, whole, model, tmp_path, 60 if name != "robot.yaml" else 15)
 

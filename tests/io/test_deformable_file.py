@@ -1,4 +1,4 @@
-"""Deformable bodies in robot files: the same body comes back, and what a file cannot hold is named."""
+"""Deformable bodies in robot files: the same body comes back, and parts that a file cannot hold are named."""
 
 from dataclasses import fields, is_dataclass
 

@@ -1,4 +1,4 @@
-"""Forty mistakes of beginners: what each message says alone suffices to mend the file."""
+"""Forty mistakes of beginners: each message alone suffices to mend the file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ contacts:
   - {name: floor, links: arm, shape: {type: ShapePlane}}
 fluid: {density: 1000, links: {base: null}}
 """
-# (what stands in GOOD, what a beginner writes, line, words of the message)
+# (the text in GOOD, the text of a beginner, line, words of the message)
 MISTAKES = {
     "number in quotes": ("length: 0.5", "length: '0.5'", 11, ["body: length", "'0.5'", "remove the quotes"]),
     "number in a list in quotes": ("[0, 0.01]", "[0, '0.01']", 16, ["'t1': offset", "remove the quotes"]),
@@ -136,13 +136,13 @@ def told(tmp_path, text):
 
 
 def test_the_file_without_mistakes_is_right(tmp_path):
-    """What the others are made from has no fault, so that each has one."""
+    """The file from which the others are made has no fault, so that each of them has one."""
     assert told(tmp_path, GOOD) == []
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_told_alone_with_its_line_and_its_cure(name, tmp_path):
-    """One message, at the line of the mistake, with what is wrong and what to write; nothing that follows from it."""
+    """One message, at the line of the mistake, with the mistake and the remedy; no errors that follow from it."""
     old, new, line, words = MISTAKES[name]
     assert GOOD.count(old) == 1
     found = told(tmp_path, GOOD.replace(old, new))

@@ -129,7 +129,7 @@ def read_and_build(seed, count, folder):
 
 
 def test_spoilt_files(tmp_path):
-    """A sample of what the slow test tries."""
+    """A sample of the cases of the slow test."""
     assert not read_and_build(0, 60, tmp_path)
 
 

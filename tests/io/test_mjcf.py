@@ -1,4 +1,5 @@
-"""MJCF files: against MuJoCo, which runs the same files, where importers go wrong, and what is refused or left out."""
+"""MJCF files: against MuJoCo, which runs the same files, known mistakes of importers, and elements that are refused or
+left out."""
 
 import warnings
 from itertools import combinations
@@ -38,7 +39,7 @@ def one(joint="", body='<geom type="sphere" size="0.1" mass="2" pos="0.3 0 0"/>'
 
 
 def written(tmp_path, text, **options):
-    """The robot of a text, and what MuJoCo makes of it; what is warned of is another test's."""
+    """The robot of a text, and MuJoCo's model of it; other tests check the warnings."""
     path = tmp_path / "robot.xml"
     path.write_text(text, encoding="utf-8")
     with warnings.catch_warnings():
@@ -154,7 +155,7 @@ KEPT = {  # those that are what MuJoCo does without
 
 @pytest.mark.parametrize("name, kept", [*((name, False) for name in CHANGES), *((name, True) for name in KEPT)])
 def test_options_and_defaults_are_those_of_mujoco(tmp_path, name, kept):
-    """Purpose: units, sequences of angles, inertia from geometry and classes mean what they mean to MuJoCo, and it
+    """Purpose: units, sequences of angles, inertia from geometry and classes have the meaning of MuJoCo, and it
     would be seen if they were not read."""
     head, joint, body = (KEPT if kept else CHANGES)[name]
     robot, compiled = written(tmp_path, one(joint, body, head), balls=0)
@@ -204,7 +205,7 @@ def test_inputs(tmp_path):
 
 
 def test_geoms_are_drawn_and_touch(tmp_path):
-    """Purpose: what is only seen is drawn in place of what touches; shapes touch as themselves, meshes by balls."""
+    """Purpose: visual shapes are drawn in place of contact shapes; shapes touch as themselves, meshes by balls."""
     head = '<asset><material name="red" rgba="1 0 0 1"/><mesh name="k" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
     body = """<geom type="sphere" size="0.1" pos="1 0 0"/><geom type="capsule" size="0.1" fromto="0 0 0 0 0 1"/>
       <geom type="box" size="0.1 0.2 0.3" pos="2 0 0"/><geom type="cylinder" size="0.1 0.5" euler="90 0 0"/>"""

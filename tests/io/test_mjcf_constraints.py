@@ -54,7 +54,7 @@ def file(tmp_path, held="", more="", bodies=ARMS):
 
 
 def load(path, **options):
-    """The robot of a file, with what it leaves out unsaid, and MuJoCo's model."""
+    """The robot of a file, without warnings of parts left out, and MuJoCo's model."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ls.LeftOutWarning)
         return ls.load_mjcf(path, **options), mujoco.MjModel.from_xml_path(str(path))

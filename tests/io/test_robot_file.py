@@ -1,4 +1,4 @@
-"""Robot files: what is written is read as the same robot, and what is wrong is named with its line."""
+"""Robot files: a written file is read as the same robot, and mistakes are named with their lines."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_names_that_look_like_something_else_stay_texts(name, tmp_path):
 
 
 def test_shorthands_describe_the_same_robot(tmp_path):
-    """Purpose: shapes, rotations by axis, quaternion or matrix, and 1e3 without a dot mean what they say."""
+    """Purpose: shapes, rotations by axis, quaternion or matrix, and 1e3 without a dot are read correctly."""
     text = """
 links:
 - {name: box, body: {type: RigidBody, shape: box, size: [0.1, 0.2, 0.3], density: 1e3}}

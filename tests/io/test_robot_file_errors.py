@@ -117,7 +117,7 @@ WRONG = {
     "chamber area": ("1e-4", "-1e-4", 25, ["actuator 'c1': area: must be > 0 (got -0.0001)"]),
     "load": ("force: [0, 0, -1]", "force: [0, -1]", 30, ["load 'weight': force: must be a finite 3-vector"]),
     "near pairs": ("name: arm\ngravity", "name: arm\nnear_pairs: 0\ngravity", 3, ["near_pairs: must be", "(got 0)"]),
-    # what the world does
+    # effects of the world
     "unknown shape type": ("ShapePlane}", "ShapeDisc}", 32, ["contact 'floor' > shape", "ShapeSphere", "'ShapeDisc'"]),
     "key of another shape": (
         "ShapePlane}",

@@ -1,4 +1,5 @@
-"""Contacts and fluids in robot files: what is written is read as the same, and what cannot be written is named."""
+"""Contacts and fluids in robot files: a written file is read as the same, and parts that cannot be written are
+named."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ TURN = [[0.0, -1, 0, 0.1], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
 
 
 def assert_same_world(robot, again):
-    """Both build the same tables of what the world does; the current, a function, at some times."""
+    """Both build the same tables of contacts and fluids; the current, a function, at some times."""
     one, other = robot.build(), again.build()
     for group in ("contacts", "fluid", "forces"):
         a, b = getattr(one, group), getattr(other, group)
@@ -110,7 +111,7 @@ def test_every_fluid_is_read_as_it_was_written(fluid, tmp_path):
 
 
 def test_a_file_of_surroundings_is_readable_to_people(tmp_path):
-    """Purpose: what has its default value is left out, null stands for what feels nothing."""
+    """Purpose: default values are left out, and null stands for a link without forces."""
     robot = one_rod()
     robot.add_contact("floor", "arm", ls.ShapePlane(), friction=0.5)
     robot.set_fluid(1000.0, links={"arm": None})
@@ -123,7 +124,7 @@ def test_a_file_of_surroundings_is_readable_to_people(tmp_path):
 
 
 def drift(x: wp.vec3d, t: wp.float64) -> wp.vec3d:
-    """What is made a Warp function below."""
+    """Becomes a Warp function below."""
     return x
 
 

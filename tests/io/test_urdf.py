@@ -1,4 +1,5 @@
-"""URDF files: against Pinocchio, which reads the same files, element by element, and what is refused or left out."""
+"""URDF files: against Pinocchio, which reads the same files, element by element, and elements that are refused or left
+out."""
 
 import warnings
 from pathlib import Path
@@ -124,7 +125,7 @@ def test_arm_carries_a_rod_with_a_tendon(arm):
 
 
 def test_transmissions_are_inputs(arm):
-    """Purpose: inputs are motors by their names, in the file's order; what is behind a gear gets its ratio."""
+    """Purpose: inputs are motors by their names, in the file's order; a joint behind a gear gets its ratio."""
     _, model = arm
     names = ("shoulder", "upper_arm", "forearm", "wrist_1", "wrist_2", "wrist_3")
     assert model.inputs.names == tuple(f"{name}_motor" for name in names)
@@ -298,7 +299,7 @@ def test_mistakes_name_file_line_and_element(tmp_path, name):
 
 
 def test_saved_as_a_robot_file(arm, tmp_path):
-    """Purpose: what was imported stays the same robot when it is saved as a robot file and loaded again."""
+    """Purpose: an imported robot stays the same when it is saved as a robot file and loaded again."""
     robot, model = arm
     ls.save_robot(robot, tmp_path / "arm.yaml")
     again = ls.load_robot(tmp_path / "arm.yaml").build()

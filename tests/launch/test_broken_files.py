@@ -143,7 +143,7 @@ class Module:
 
 
 def test_what_another_process_has_replaced_is_left(tmp_path, monkeypatch):
-    """Two processes find one broken file; the second to fail does not remove what the first has compiled."""
+    """Two processes find one broken file; the second to fail does not remove the file that the first has compiled."""
     monkeypatch.setattr(wp.config, "kernel_cache_dir", str(tmp_path))
     file = tmp_path / "wp_some_0123abc" / "code"
     file.parent.mkdir()

@@ -46,7 +46,7 @@ def begin(before="", **environment):
 
 
 def answer(process):
-    """Its rotation, and what it told."""
+    """Its rotation, and its messages."""
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     numbers, told = out.splitlines()[-2:]
@@ -172,7 +172,7 @@ def test_what_is_mostly_asked_next_is_compiled_along(loaded, monkeypatch, there,
 
 @pytest.mark.parametrize("there", ["nothing", "compiled", "ready"])
 def test_headers_are_read_at_once_on_a_new_machine(tmp_path, monkeypatch, there):
-    """Before it is known of what the first module is made; elsewhere only if that is missing."""
+    """They are read before the contents of the first module are known; on other machines only if it is missing."""
 
     def composing(kernel, model):
         raise InterruptedError
@@ -272,7 +272,7 @@ def test_the_cache_is_measured_while_another_process_compiles(tmp_path, monkeypa
 
 
 def test_build_and_info_on_the_command_line(tmp_path, capsys, monkeypatch):
-    """What is compiled is counted; the folder is that of Warp."""
+    """Compiled modules are counted; the folder is that of Warp."""
     model = arm()
     monkeypatch.setattr("lissom.kernels.KERNELS", KERNELS[-1:])
     ls.mass_matrix(model, model.neutral())

@@ -1,4 +1,5 @@
-"""Prepared calls at one state give what first calls give, for all that these take, and refuse what they refuse."""
+"""Prepared calls at one state give the results of first calls, for all their arguments, and refuse the same
+arguments."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -48,7 +49,7 @@ def calls(model):
 
 
 def test_the_same_as_first_calls(model, states):
-    """Calls in turn, each prepared by the one before, for arguments of all kinds; results stay what they were."""
+    """Calls in turn, each prepared by the one before, for arguments of all kinds; earlier results stay unchanged."""
     found = {}
     for turn in range(3):
         for name, (call, count) in calls(model).items():
@@ -148,7 +149,7 @@ def test_shapes_do_not_outlive_their_call(model, states):
 
 
 def test_threads_have_their_own(model, states):
-    """Two threads that ask at once for different states find what each finds alone."""
+    """Two threads that ask at once for different states get the results that each gets alone."""
     want = [ls.inverse_dynamics(model, *state) for state in states]
 
     def ask(k):

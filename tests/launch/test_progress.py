@@ -13,7 +13,7 @@ from lissom.launch.progress import progress_bar
 
 
 def test_a_bar_waits_for_a_second(capsys):
-    """Purpose: what is over soon says nothing; what lasts says where it is, in its own words if it has some."""
+    """Purpose: a short call prints nothing; a long one prints its progress, in its own words if it has some."""
     with progress_bar(True, 3, "counting", "sheep", patience=60.0) as advance:
         advance(3)
     assert capsys.readouterr().out == ""
@@ -26,7 +26,7 @@ def test_a_bar_waits_for_a_second(capsys):
 
 @pytest.fixture
 def told(monkeypatch):
-    """Labels, units and what was reached, of all bars, which are as patient as they are."""
+    """Labels, units and last values of all bars, each with its own delay."""
     seen = []
 
     class Bar:
@@ -48,7 +48,7 @@ def told(monkeypatch):
 
 
 def test_long_calls_say_how_far_they_are(told):
-    """Purpose: statics, continuation, inverse problems and rollouts end at what they said would be enough."""
+    """Purpose: statics, continuation, inverse problems and rollouts end at the total that they announced."""
     model = rod()
     u = np.zeros((3, model.nu))
     ls.solve_statics(model, u, progress=True)

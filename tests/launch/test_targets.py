@@ -46,7 +46,7 @@ def folder(tmp_path_factory):
 
 
 def one_with(cache, compiled):
-    """What a process prints that has a cache, and a folder of kernels."""
+    """The output of a process that has a cache, and a folder of kernels."""
     here = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     here |= {"WARP_CACHE_PATH": str(cache), "LISSOM_KERNELS": str(compiled)}
     done = subprocess.run([sys.executable, "-c", ALONE], env=here, capture_output=True, text=True, check=True)
@@ -63,7 +63,7 @@ def test_what_is_ready_is_not_compiled(folder, tmp_path):
 
 @needs_one
 def test_what_is_ready_is_told_and_compiled_anew_when_asked(folder, tmp_path, capsys, monkeypatch):
-    """`info` counts it apart from what the cache has; `build` compiles it for this very processor."""
+    """`info` counts it apart from the contents of the cache; `build` compiles it for this very processor."""
     monkeypatch.setattr("lissom.kernels.KERNELS", (small_kernels.doubled,))
     monkeypatch.setattr("lissom.kernels.arrays", small_kernels)
     monkeypatch.setattr(wp.config, "kernel_cache_dir", str(tmp_path))
@@ -128,7 +128,7 @@ def test_kernels_for_other_machines_serve_contacts(monkeypatch, tmp_path):
 
 
 def test_targets_that_cannot_be(tmp_path):
-    """Errors name what can."""
+    """Errors name the alternatives."""
     with pytest.raises(ls.ModelError, match=r"target: must be one of .* on this machine \(got 'z80'\)"):
         ls.build_kernels(target="z80", out=tmp_path)
     with pytest.raises(ls.ModelError, match="target, out: must be given together"):

@@ -112,11 +112,11 @@ def test_a_packed_launch_does_what_the_public_one_does():
 def test_a_launch_that_holds_the_interpreter_does_the_same():
     """And one that was never packed is left alone."""
     command, out = recorded()
-    held = warp_private.holding_interpreter(warp_private.packed_launch(command))
+    held = warp_private.launch_under_lock(warp_private.packed_launch(command))
     for times in range(1, 4):
         held()
         assert out.numpy().tolist() == [0.0, 4.0 * times, 6.0 * times, 0.0]
-    assert warp_private.holding_interpreter(command.launch) == command.launch
+    assert warp_private.launch_under_lock(command.launch) == command.launch
 
 
 @pytest.mark.parametrize("version", ["1.18.3", "1.20.0", "2.0.0.dev1"])
@@ -133,7 +133,7 @@ def test_an_unread_version_is_launched_in_the_public_way(version, monkeypatch):
 
 
 def test_memory_of_arguments_is_seen():
-    """Arrays of structs of structs are counted: caches are bounded by what is found here."""
+    """Arrays of structs of structs are counted: caches are bounded by this count."""
     model = build(random_tree(3))
     assert warp_private.bytes_of(wp.zeros((3, 4), dtype=wp.float64, device="cpu")) == 96
     columns = column_tables(model)
@@ -143,7 +143,7 @@ def test_memory_of_arguments_is_seen():
 
 
 def test_headers_are_read_once_for_all_threads():
-    """What one thread has read of Warp's headers is the same file to the others, whether they began before or after."""
+    """A header of Warp that one thread has read is the same file for the others, whether they began before or after."""
     folders = []
 
     def share():
@@ -165,7 +165,7 @@ def test_headers_are_read_once_for_all_threads():
 
 
 def test_functions_that_kernels_share_are_written_once(monkeypatch):
-    """The text of modules is what it is where each writes all of its functions, in the same order. Only those that take
+    """The text of modules is the same as if each writes all of its functions, in the same order. Only those that take
     other functions are written anew."""
     model = build(random_tree(3))
     modules = [kernel_for(kernel, model).module for kernel in (inverse_dynamics_kernel, frames_kernel)]
@@ -243,7 +243,7 @@ def test_functions_of_structs_that_nobody_calls_are_left_out(tmp_path):
 
 
 def test_nothing_else_reaches_into_warp():
-    """No other file names what is private in Warp."""
+    """No other file names private parts of Warp."""
     from house.sources import package_files
 
     words = ("._src", ".hooks.forward", "adj.args", "_invoke_cache", 'getattr(value, "_cls"')

@@ -75,8 +75,8 @@ def filled(struct, arrays):
 
 
 def changed(kernel, arrays, *arguments, struct=None):
-    """What a kernel leaves in its first arrays, having run for one instance alone. Arrays by name are those of a
-    struct, the kernel's first argument."""
+    """The first arrays of a kernel after a launch for one instance alone. Arrays by name are those of a struct, the
+    first argument of the kernel."""
     names, arrays = ([], arrays) if struct is None else (list(arrays), list(arrays.values()))
     made = [device(a, wp.int32 if a.dtype.kind == "i" else wp.float64) for a in arrays]
     given = made if struct is None else [filled(struct, dict(zip(names, made)))]

@@ -75,7 +75,8 @@ def test_products_of_a_block(tables):
 
 
 def test_rows_between_blocks(tables):
-    """fold_between adds Sᵀ V on the columns of an attachment, clear_foreign_columns clears what is not its block's."""
+    """fold_between adds Sᵀ V on the columns of an attachment, clear_foreign_columns clears the columns of other
+    blocks."""
     S, V = (random(COUNT, 6 * NODES * WIDTH) for _ in range(2))
     out, W = random(COUNT, NV * WIDTH), random(COUNT, 6 * X.n_slots * WIDTH)
     for attachment, k in enumerate(np.flatnonzero(tables.below.numpy() >= 0)):

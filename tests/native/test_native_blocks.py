@@ -26,7 +26,7 @@ def columns(k, e):
 
 
 def test_blocks_hold_each_coordinate_once():
-    """Blocks partition coordinates and nodes; what a block hangs on comes before it; nodes share their coordinates."""
+    """Blocks partition coordinates and nodes; the parent of a block comes before it; nodes share their coordinates."""
     assert sorted(k for b in BLOCKS for k in b.nodes) == list(range(NODES))
     assert sorted(j for b in BLOCKS for j in range(b.v_start, b.v_stop)) == list(range(NV))
     assert len(RODS) == 2
@@ -90,7 +90,7 @@ def k_factor(
 
 
 def factored(e, H, G, f, wrench, inertia, below):
-    """What the elimination of block e leaves: pivot, Λ, p, a, accelerations."""
+    """Results of the elimination of block e: pivot, Λ, p, a, accelerations."""
     n, width = SIZES[e], WIDTHS[e]
     square, rows = np.zeros((COUNT, SQUARES[-1])), np.zeros((COUNT, 8 * ROWS[-1]))
     square[HERE, slice(*SQUARES[e : e + 2])] = np.pad(H, [(0, 0), (0, width - n)]).ravel()

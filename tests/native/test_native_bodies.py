@@ -87,7 +87,7 @@ class Body:
         return value
 
     def found(self, name):
-        """What a kernel has left, of this body and the instance that was asked for, and of nothing else."""
+        """Results of a kernel for this body and the chosen instance; all others must be unchanged."""
         rows = getattr(self.s.deforming, name).numpy()
         first = 1 if rows.shape[1] == 2 else BEFORE
         kept = rows[HERE, first:].copy()
@@ -150,7 +150,7 @@ def test_own_forces(n):
 
 
 def test_own_block():
-    """Purpose: each weight alone adds what it says, to the block of the body and nowhere else."""
+    """Purpose: each weight alone adds its term, to the block of the body and nowhere else."""
     n = 7
     body, out, A, w = Body(n), random(COUNT, (BEFORE + n) ** 2), random(3, 3), random(3)
     parts = (np.einsum("ab,ejab->je", A, body.Q), 2.0 * np.einsum("a,eja->je", w, body.cross), body.dot)

@@ -44,7 +44,7 @@ def k_gather(b: BlockMatrixStruct, S: Matrix, e: int, k: int, H: mat6, N: mat6, 
 
 @pytest.mark.parametrize("e", RODS)
 def test_gathering(e):
-    """load_band and gather_node: what one node adds to B, G and V of (2) to (4) on top of K, and nowhere else."""
+    """load_band and gather_node: the terms of one node in B, G and V of (2) to (4), added to K, and nowhere else."""
     n, (at, row) = SIZES[e], places(e)
     H, N, M, bar = random(4, 6, 6)
     K = random(COUNT, band_size(MODEL))
@@ -87,7 +87,7 @@ def k_factor(
 
 
 def factored(e, B, G, V, f, k, sum, below, y):
-    """What the elimination of block e leaves: pivot, the parts of Λ, c and the state at node k, δ."""
+    """Results of the elimination of block e: pivot, the parts of Λ, c and the state at node k, δ."""
     n, (at, row) = SIZES[e], places(e)
     square, coupling, wrench = (np.zeros((COUNT, m)) for m in (SQUARES[-1], 24 * NV, 6 * ROWS[-1]))
     square[HERE, at] = np.pad(B, [(0, 0), (0, WIDTHS[e] - n)]).ravel()

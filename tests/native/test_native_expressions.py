@@ -32,7 +32,7 @@ SERVING, EMPTY = kernel((EXPRESSIONS,)), kernel(())
 
 
 def ran(made, steps, now, rows=2, held=3, inputs=4):
-    """What a program leaves of instance 1: all its numbers in their order; those of instance 0 stay."""
+    """Results of a program for instance 1: all its numbers in their order; those of instance 0 stay."""
     code, numbers = (wp.array(x, device="cpu") for x in linked(steps))
     load = wp.zeros((2, rows), dtype=vec6, device="cpu")
     others = [wp.zeros((2, size), dtype=wp.float64, device="cpu") for size in (held, inputs)]

@@ -98,7 +98,7 @@ def padded(matrix, width):
 
 @pytest.mark.parametrize("e", [BOTH, INNER, LAST])
 def test_elimination_of_a_front(e):
-    """(1) to (3) and solving by them: what is left of loops and what is found, for matrices whose rows are swapped."""
+    """(1) to (3) and solving by them: residuals of loops and solutions, for matrices whose rows are swapped."""
     n, m, shut, wide = moves(e), SIZE[e], CLOSED[e], WIDTH[e]
     left, tall = m - shut, (n + 7) // 8 * 8
     at = dict.fromkeys(("square", "row", "v"), 0) if e == LAST else {
@@ -166,7 +166,7 @@ def k_gather(
 
 
 def test_gathering_a_front():
-    """clear_front, merge_front, add_row and add_column: from one child, and what one row and column bring."""
+    """clear_front, merge_front, add_row and add_column: from one child, and the terms of one row and column."""
     e = BOTH
     child = int(Z.child.numpy()[Z.child_start.numpy()[e]])
     n, m, wide, k, at = moves(e), SIZE[e], WIDTH[e], BLOCKS[e].nodes[-1], 2
@@ -247,7 +247,7 @@ def k_rows(
 
 def test_rows_of_one_block():
     """gather_children, put_coordinate_columns, add_square_sums and choose_closing: columns that blocks behind left and
-    those of the block itself; what is left of rows of open loops is what they have beside the rows chosen."""
+    those of the block itself; the remainder of rows of open loops is their part beside the rows chosen."""
     e, at = BOTH, 0
     n, m, shut, k, f = moves(e), SIZE[e], CLOSED[e], BLOCKS[e].nodes[-1], random(6)
     sizes = (FRONTS.work, FRONTS.fronts, MODEL.n_rows, FRONTS.longest_row)

@@ -1,4 +1,4 @@
-"""Native functions of the mass matrix and of the look for what is not finite, against NumPy."""
+"""Native functions of the mass matrix and of the search for numbers that are not finite, against NumPy."""
 
 import numpy as np
 import pytest

@@ -53,7 +53,7 @@ def k_inputs(tau: Matrix, gain: Matrix, u: Matrix, extra: Matrix, nv: int, nu: i
 
 @wp.func
 def rarities(out: Row, kind: int, has_quaternion: bool):
-    """What the functions of features answer, a number each."""
+    """The results of the functions of features, a number each."""
     one = wp.float64(1.0)
     none = wp.float64(0.0)
     out[0] = wp.where(is_exp(kind), one, none)

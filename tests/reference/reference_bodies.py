@@ -1,6 +1,6 @@
 """The wrench on the frame of a deformable body and its own forces: once from shape integrals, once point by point.
 
-Readable NumPy. `from_integrals` is what a kernel has to do with the tables; `point_by_point` sums Newton's law over
+Readable NumPy. `from_integrals` does the work of a kernel with the tables; `point_by_point` sums Newton's law over
 material points whose motions come from differences of a NumPy map, and shares nothing with the library.
 """
 

@@ -1,4 +1,4 @@
-"""What a robot description means, by formulas of its own: bases, sections, joints, loads and paths.
+"""The tables of a robot description, by independent formulas: bases, sections, joints, loads and paths.
 
 Only the attributes of a description are read; a class is recognised by its name.
 """

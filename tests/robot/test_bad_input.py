@@ -33,7 +33,7 @@ def good_robot():
 
 
 def contents(robot):
-    """What a robot holds, as text."""
+    """The contents of a robot, as text."""
     return repr([copy.copy(v) for k, v in sorted(vars(robot).items()) if k != "name"])
 
 
@@ -88,7 +88,7 @@ def raises(_):
     raise KeyError("no such table")
 
 
-# what the user writes, and what the message of robot.check() must contain
+# the input of the user, and the words that the message of robot.check() must contain
 CHECKED = {
     # rods
     "length negative": (body(rod, length=-1.0), "link 'x' > body: length: must be > 0 (got -1.0)"),
@@ -332,7 +332,7 @@ CHECKED = {
     "no links": (lambda robot: robot.links.clear(), "robot 'good': needs at least one link"),
 }
 
-# what is refused at once, and leaves the robot as it was
+# inputs that are refused immediately and leave the robot unchanged
 REFUSED = {
     "link twice": (lambda robot: robot.add_link("arm"), "link name: must not be taken already (got 'arm')"),
     "link named as a frame": (lambda robot: robot.add_link("tip"), "link name: must not be taken already (got 'tip')"),

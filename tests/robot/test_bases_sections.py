@@ -502,8 +502,8 @@ def test_the_eighth_order_derivative():
 
 
 def test_matrices_alone_need_no_material():
-    """With an outline of its own or of a shape: what is not said to damp does not. What a shape has to give without a
-    material is named."""
+    """With an outline of its own or of a shape: strains without a given damping have none. A missing material of a
+    shape is named."""
     given = {"stiffness": (1.0, 1.0, 1.0, 100.0, 100.0, 100.0), "inertia": (1e-4, 5e-5, 5e-5, 0.1, 0.1, 0.1)}
     for shape in (None, ls.SectionCircle(0.01)):
         found = ls.SectionGeneral(**given, shape=shape).constitution(0.5, None, "section")

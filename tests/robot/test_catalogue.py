@@ -20,7 +20,7 @@ links:
 
 
 def test_every_entry_is_valid_plausible_and_has_a_source():
-    """Purpose: each entry makes what it is of by `named`, is no slip of units, and says where its numbers come from."""
+    """Purpose: `named` finds each entry, its units are plausible, and it cites the source of its numbers."""
     entries = ls.catalogue()
     assert len(entries) > 60
     for name, entry in entries.items():

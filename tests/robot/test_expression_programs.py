@@ -1,4 +1,4 @@
-"""Expressions as programs: their values, the slopes of what they come from, and none where there are corners."""
+"""Expressions as programs: their values, the slopes of their expressions, and none where there are corners."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_what_does_not_vary_is_one_number():
 
 
 def test_lists():
-    """Each of a list; nothing of what has another size, or is no expression."""
+    """One for each expression of a list; none for a wrong size or a value that is no expression."""
     found = programs_of(ls.Expression(["t**2", 1.0], "t"), 2)
     np.testing.assert_allclose([jet(steps, 0.5)[1] for steps in found], [1.0, 0.0])
     assert programs_of(ls.Expression(["t", "1"], "t"), 3) is None and programs_of(np.sin, 1) is None

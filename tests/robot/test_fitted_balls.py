@@ -63,6 +63,6 @@ def test_open_and_inverted_meshes():
     ],
 )
 def test_what_is_no_mesh_is_refused(vertices, triangles, count, rule):
-    """Purpose: flat and broken meshes say what is wrong with them."""
+    """Purpose: flat and broken meshes raise errors that name the fault."""
     with pytest.raises(ls.ModelError, match=rule):
         ls.fit_balls(vertices, triangles, count)

@@ -79,6 +79,6 @@ def test_words_that_lead_nowhere_are_answered_with_the_path(model):
 
 
 def test_new_values_that_look_wrong_are_told(model):
-    """What a build warns of is told of the values that are new."""
+    """A build warns of new values only."""
     with pytest.warns(ls.PlausibilityWarning, match="young is 1 Pa"):
         model.with_({"arm.material.young": 1.0})

@@ -1,4 +1,4 @@
-"""Functions of users that JAX traces: poses, kinematics, energies and modes, and what is refused in one line."""
+"""Functions of users that JAX traces: poses, kinematics, energies and modes, and refusals in one line."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""Descriptions of prescribed joint motions: what they take, what they refuse, how they are saved."""
+"""Descriptions of prescribed joint motions: allowed values, refused values, files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_rates_that_are_left_out(kind):
 
 
 def test_given_rates_are_taken():
-    """Purpose: what the user gives is not differenced; the acceleration then comes from the velocity."""
+    """Purpose: functions that the user gives are not differenced; the acceleration then comes from the velocity."""
     model = describe(position=lambda t: t, velocity=lambda t: 2.0 * t).build()
     q, v, a = model.motions(0.5)
     assert (q[0], v[0]) == (0.5, 1.0)

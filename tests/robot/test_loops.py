@@ -88,7 +88,7 @@ def test_assemble_checks_what_is_fixed(fixed, message):
 
 
 def test_a_file_keeps_loops(tmp_path):
-    """What is written is read as the same model; a bad loop is named with its line."""
+    """A written file is read as the same model; a bad loop is named with its line."""
     robot, out = chain()
     robot.add_loop("pin", "lower", placement_a=out, joint=ls.JointUniversal((0, 1, 0), (0, 0, 1)))
     robot.add_loop("weld", "upper", "lower", s_b=0.5)

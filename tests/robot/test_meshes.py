@@ -1,4 +1,4 @@
-"""Meshes that are drawn for rigid bodies: where they come from, what is refused, how robot files hold them."""
+"""Meshes that are drawn for rigid bodies: their sources, refused meshes, robot files."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ PLACED = [[0, -1, 0, 0.1], [1, 0, 0, 0.2], [0, 0, 1, 0.3], [0, 0, 0, 1]]
 
 
 def volume(vertices, triangles):
-    """What a closed surface encloses, positive where it is seen counter-clockwise from outside."""
+    """The volume of a closed surface, positive where it is seen counter-clockwise from outside."""
     return np.linalg.det(vertices[triangles]).sum() / 6
 
 
@@ -58,7 +58,7 @@ def test_surface_is_scaled_and_placed(file):
     ids=lambda value: type(value).__name__,
 )
 def test_shapes_become_meshes(shape, expected, error):
-    """Purpose: the mesh of a shape encloses its volume, less what the facets cut off, and faces outwards."""
+    """Purpose: the mesh of a shape encloses its volume, less the volume cut off by the facets, and faces outwards."""
     vertices, triangles = ls.Mesh.of_shape(shape).surface()
     assert volume(vertices, triangles) == pytest.approx(expected, rel=error)
     edges = np.sort(triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
@@ -76,7 +76,7 @@ def test_meshes_reach_the_model_and_change_nothing():
 
 
 def test_robot_files_hold_numbers_and_name_files(file, tmp_path):
-    """Purpose: what is saved is read again, and names mesh files from the folder of the robot file."""
+    """Purpose: a saved file is read again, and names mesh files from the folder of the robot file."""
     mesh = ls.Mesh(vertices=CORNERS, triangles=SIDES, color=(0.1, 0.2, 0.3), placement=PLACED)
     robot = with_meshes(mesh, ls.Mesh(file=str(file), scale=(1e-3, 1e-3, -1e-3)))
     again = round_trip(robot, tmp_path)
@@ -164,7 +164,7 @@ def test_files_without_a_surface_are_named(name, use, tmp_path):
 
 
 def test_collision_meshes_that_no_balls_fit_are_named(tmp_path):
-    """What is wrong with a flat mesh shows when balls are fitted; the file is named all the same."""
+    """The fault of a flat mesh shows when balls are fitted; the file is named all the same."""
     path = tmp_path / "flat.stl"
     path.write_text(stl([P, Q, R]), encoding="utf-8")
     body = f'<collision><geometry><mesh filename="{path}"/></geometry></collision>'
@@ -196,7 +196,7 @@ def test_a_scale_that_overflows_is_refused(file):
 
 def test_packed_meshes_are_not_unpacked(tmp_path, file, monkeypatch):
     """A small archive that says it holds gigabytes is refused before it is read, one of a mesh is read, and streams
-    that do not say what they hold are refused."""
+    of unknown contents are refused."""
     import zipfile
 
     monkeypatch.setattr("lissom.robot.meshes._MOST", 10 * 2**20)

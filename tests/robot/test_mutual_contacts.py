@@ -105,8 +105,8 @@ def test_a_shape_that_comes_is_seen():
 
 
 def test_a_mesh_or_a_function_that_comes_is_seen():
-    """Shapes on grids that move are listed where balls are near them, wherever their frame is, and hit what they
-    meet."""
+    """Shapes on grids that move are listed where balls are near them, wherever their frame is, and collide with
+    them."""
     mesh, low, high = ls.Mesh.of_shape(ls.ShapeBox(0.1, 0.1, 0.1)), [0.15, -0.15, -0.15], [0.45, 0.15, 0.15]
     vertices = np.asarray(mesh.vertices) + np.array([0.3, 0.0, 0.0])
     shapes = {

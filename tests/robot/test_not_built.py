@@ -37,7 +37,7 @@ def takes_model(name):
 
 @pytest.mark.parametrize("name", [name for name in stub.names() if takes_model(name)])
 def test_every_function_of_a_model_says_that_it_got_a_robot(name, tmp_path, monkeypatch):
-    """The message names the robot, what was expected, and the call that is missing."""
+    """The message names the robot, the expected type, and the call that is missing."""
     monkeypatch.chdir(tmp_path)
     function = attrgetter(name)(ls)
     with pytest.raises(ls.ModelError) as caught:

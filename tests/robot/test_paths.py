@@ -1,4 +1,5 @@
-"""Paths to the values of a description: what they name, what they replace, what is said of those that lead nowhere."""
+"""Paths to the values of a description: the values that they name or replace, and the errors of those that lead
+nowhere."""
 
 import copy
 import dataclasses

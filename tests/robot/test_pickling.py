@@ -58,7 +58,7 @@ def again(value):
 
 @pytest.mark.parametrize("copied", [again, copy.deepcopy, copy.copy], ids=["pickle", "deepcopy", "copy"])
 def test_robots(copied):
-    """A description is the same, and its own: what is added to one is not in the other."""
+    """A copy of a description is equal and independent: additions to one do not change the other."""
     robot = driven()
     other = copied(robot)
     assert_same(robot, other)
@@ -159,7 +159,7 @@ def test_controllers_made_from_models():
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:os.fork.. was called:RuntimeWarning")  # of JAX, where another test has loaded it
 def test_other_processes(start):
-    """A process that begins afresh, or as a copy, computes the same bits, and what it returns is what is here."""
+    """A process that begins afresh, or as a copy, computes and returns the same bits."""
     model = ls.load_robot(Path(__file__).parents[2] / "examples" / "robots" / "cdm.yaml").build()
     q, still, u = np.linspace(-0.5, 0.5, model.nq), np.zeros(model.nv), np.arange(model.nu) * 2.0
     fed = ls.Samples([0.0, 0.02], [0.0 * u, u], smooth=True)

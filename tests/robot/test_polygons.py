@@ -218,7 +218,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_polygons_are_named(name):
-    """Purpose: the rod, the rule and the value of what is no polygon."""
+    """Purpose: errors name the rod, the rule and the value of a shape that is no polygon."""
     points, rule = WRONG[name]
     with pytest.raises(ls.ModelError, match=f"link 'rod' > body > section: .*{rule}"):
         clamped(ls.SectionPolygon(points))

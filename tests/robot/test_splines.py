@@ -1,4 +1,4 @@
-"""B-splines as strain basis: what their textbooks promise, and what they have in common with other bases."""
+"""B-splines as strain basis: the properties in their textbooks, and those that they share with other bases."""
 
 from __future__ import annotations
 

@@ -267,7 +267,7 @@ def test_samples_with_leading_axes(smooth):
 
 
 def test_samples_as_rows_of_one():
-    """What samples with leading axes give at a time is what each of them gives."""
+    """Samples with leading axes give at a time the values of each of them."""
     t = np.array([0.0, 0.1, 0.3])
     u = np.random.default_rng(5).normal(size=(2, 4, 3, 5))
     for smooth in (False, True):
@@ -329,7 +329,7 @@ def test_one_launch(monkeypatch):
 
 
 def test_errors_name_the_instance():
-    """What is wrong with one motion of a batch is said with its place."""
+    """An error of one motion of a batch names its place."""
     model = rod()
     q, v = starts(model, 3)
     u = np.zeros((3, model.nu))

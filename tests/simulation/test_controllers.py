@@ -119,7 +119,7 @@ def test_a_sampled_pi_law_is_its_recursion(method):
 @pytest.mark.parametrize("period", [None, 0.02])
 @pytest.mark.parametrize("method", ["bdf", "generalized_alpha"])
 def test_a_controller_without_a_state_is_the_plain_function(method, period):
-    """Controller(output) does what the function of (t, q, v) does, to the last bit, and has no columns z."""
+    """Controller(output) gives the motion of the function of (t, q, v), to the last bit, and has no columns z."""
     options = {"method": method, "dt": 0.01, "period": period}
     plain = ls.simulate(pendulum(), 0.2, [0.4], controller=lambda t, q, v: -2 * q - v, **options)
     own = ls.simulate(pendulum(), 0.2, [0.4], controller=ls.Controller(lambda t, q, v, z: -2 * q - v), **options)
@@ -132,7 +132,7 @@ def test_refused_steps_leave_no_trace(method, monkeypatch):
     """dz/dt = 1 + z² has no solution over long steps near its end, which are refused and cut: z is tan t none the less.
 
     Up to there z is the root of the trapezoidal rule, a quadratic. A step that is refused leaves z as it was, and the
-    next one does what it would have done in its place.
+    next one gives the result that it would have given in its place.
     """
     c = ls.Controller(lambda t, q, v, z: 0.1 * z, lambda t, q, v, z: 1 + z**2, [0.0])
     refused, step = [], ImplicitSteps.step
@@ -282,7 +282,7 @@ WRONG_VALUES = {
 
 @pytest.mark.parametrize("case", WRONG_CONTROLLERS)
 def test_wrong_controllers(case):
-    """Every wrong argument of a Controller is refused when it is made, with what it is, the rule and the value."""
+    """Every wrong argument of a Controller is refused when it is made, with its name, the rule and the value."""
     arguments, message = WRONG_CONTROLLERS[case]
     with pytest.raises((ls.ModelError, ls.ShapeError)) as caught:
         ls.Controller(*arguments)

@@ -49,7 +49,7 @@ def stopped(tmp_path_factory):
 
 
 def states(text):
-    """What may stand in place of run.json."""
+    """Damaged contents of run.json."""
     state = json.loads(text)
     yield from ("", "{", "null", "[]", "7", '"text"', "[" * 100_000, text[: len(text) // 2], "\x00" * 50, "\ud800")
     for key in state:

@@ -1,4 +1,4 @@
-"""Motions for other programs: what they read is what the model says, at every time and for every tip."""
+"""Motions for other programs: the exported numbers are those of the model, at every time and for every tip."""
 
 import csv
 import re

@@ -52,8 +52,8 @@ def test_the_kernel_follows_them(model, monkeypatch):
 
 
 def test_the_kernel_reads_what_python_gives(model):
-    """Loads, the current with its rate, positions, velocities, accelerations and inputs at the end of a run: what the
-    kernel put there last, at the end of its last stage."""
+    """Loads, the current with its rate, positions, velocities, accelerations and inputs at the end of a run, as the
+    kernel wrote them last, at the end of its last stage."""
     ls.simulate(model, 0.2, v0=starts(model)[0], u=PULL, **OPTIONS)
     keys = [key for key in model.cache if isinstance(key, tuple) and str(key[0]).startswith(step_kernel.STEPS_FAMILY)]
     host = next(x.host for key in keys for x in model.cache[key].buffers if x.host["counts"].any())

@@ -150,8 +150,8 @@ def test_derivatives_with_a_held_coordinate():
 
 
 def test_statics_at_a_prescribed_angle():
-    """Purpose: at rest the held joint stands where its motion is, its force is what the free robot misses; more motion,
-    more force, and batches work."""
+    """Purpose: at rest the prescribed joint has the angle of its motion, and its force balances the free robot; more
+    motion, more force, and batches work."""
     held, free = arm(), arm(moved=False)
     found = ls.solve_statics(held, t=0.4, v=np.zeros(held.nv))
     np.testing.assert_allclose(found.q[0], 0.5 * np.sin(1.2), rtol=1e-15)
@@ -182,7 +182,7 @@ def test_adaptive_steps_and_batches():
 @pytest.mark.parametrize("dt", [0.01, None])
 def test_samples_of_a_controller_at_wanted_times(dt):
     """Purpose: where a sample (15 x 0.02) and a wanted time (3 x 0.1) differ by rounding alone, no step lies between
-    them: it would be of no length, and spoil Newton's matrix and what follows."""
+    them: it would be of no length, and spoil Newton's matrix and all later steps."""
     assert (TIMES[1:] != 0.02 * np.arange(5, 51, 5)).any()
     calls = []
 

@@ -1,4 +1,4 @@
-"""A user's function that calls lissom on the model it acts on changes nothing but by what it returns.
+"""A user's function that calls lissom on the model it acts on changes nothing except by its result.
 
 Each run has buffers of its own. Every method, kind of function and inner call is compared, to the last bit, with a
 function that asks a second model, equal to the first.
@@ -12,7 +12,7 @@ import pytest
 import lissom as ls
 
 DT, DURATION, MOST = 0.005, 0.02, 20_000
-LOOSE = {"rtol": 1e-2, "atol": 1e-4}  # what is compared is the same to the last bit, however exact it is
+LOOSE = {"rtol": 1e-2, "atol": 1e-4}  # the numbers compared are the same to the last bit, at any tolerance
 METHODS = {
     "generalized_alpha": {"method": "generalized_alpha", "dt": DT},
     "newmark": {"method": "newmark", "dt": DT},
@@ -164,7 +164,7 @@ def motion(kind, inner, options, asks_itself):
 def compare(method, kind, inner):
     """A motion whose function asks its own model is the one whose function asks another."""
     if kind in OF_ROBOT and inner in ("EKF.predict", "MPC.plan"):
-        return  # which refuse what follows time
+        return  # which refuse loads and laws that follow time
     if kind == "motion" and inner == "step_derivatives":
         return  # whose states are free
     if kind == "derivatives" and method == "dop853":
@@ -178,8 +178,8 @@ def compare(method, kind, inner):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_functions_may_simulate_their_own_model(kind):
-    """A law, a load or a force that simulates, by the same method, the model that it drives ends, and gives what it
-    gives with an equal model. Each kind has two methods here and each method two kinds or more; the slow test has all
+    """A law, a load or a force that simulates, by the same method, the model that it drives returns, with the result
+    of an equal model. Each kind has two methods here and each method two kinds or more; the slow test has all
     pairs."""
     k = KINDS.index(kind)
     for method in (FIXED[k % 3], ADAPTIVE[k % 4]):

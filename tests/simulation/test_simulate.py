@@ -1,4 +1,4 @@
-"""Behaviour of simulate: what it takes and what it returns.
+"""Behaviour of simulate: its arguments and results.
 
 The motions here are short, of small robots; convergence orders and conservation have their own suites. CVODE keeps its
 local error below rtol: global errors of a few hundred times rtol are allowed.
@@ -127,7 +127,7 @@ def test_a_free_body_turns_as_euler_says():
 
 
 def test_inputs_in_every_form():
-    """A constant, samples and a function of t that say the same drive the same motion; u is what was applied."""
+    """A constant, samples and a function of t of equal values drive the same motion; u has the inputs applied."""
     model, times = pendulum(), np.linspace(0, 0.3, 7)
     constant = simulate(model, 0.3, u=[2.0], t_eval=times)
     samples = simulate(model, 0.3, u=ls.Samples([0.0, 1.0], [[2.0], [2.0]]), t_eval=times)
@@ -169,7 +169,7 @@ def test_a_sampled_controller():
     held = 2.0 + np.floor(times / 0.1 + 1e-9)
     strictly = np.abs(times / 0.1 - np.round(times / 0.1)) > 1e-6
     assert np.array_equal(motion.u[strictly, 0], held[strictly])
-    for t, q, v in calls:  # what the controller saw is the motion there
+    for t, q, v in calls:  # the controller saw the motion there
         k = int(np.argmin(abs(times - t)))
         np.testing.assert_allclose([*q, *v], [*motion.q[k], *motion.v[k]], atol=1e-9)
 

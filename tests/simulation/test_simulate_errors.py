@@ -161,8 +161,8 @@ def test_a_motion_that_stops(capfd):
 
 
 def test_a_ball_on_the_floor_is_silent(capfd):
-    """A start whose distance is exactly zero makes CVODE warn, which nobody sees; what a controller prints is seen, and
-    the output is as it was afterwards, also where several motions run at once."""
+    """A start whose distance is exactly zero makes CVODE warn, which nobody sees; the prints of a controller are seen,
+    and the output is as it was afterwards, also where several motions run at once."""
     robot = ls.Robot("ball")
     robot.add_link("ball", ls.RigidBody.sphere(0.1, density=500), ls.JointFree())
     robot.add_contact("floor", "ball", ls.ShapePlane(), stiffness=1e5)

@@ -23,7 +23,7 @@ def cdm():
 
 @pytest.fixture(scope="module")
 def tensions():
-    """What the manipulator's tendons do over 10 s, a function of t."""
+    """Tensions of the manipulator's tendons over 10 s, a function of t."""
     return runpy.run_path(str(EXAMPLES / "cdm.py"))["tensions"]
 
 

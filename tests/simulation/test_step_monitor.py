@@ -40,7 +40,7 @@ def test_bdf_falls_back_to_order_two_on_an_undamped_stiff_rod(t_eval):
 
 
 def test_bdf_goes_back_within_one_sample_only():
-    """Under a sampled controller, too, the spin-up falls back, and time never runs backwards in what is returned."""
+    """Under a sampled controller, too, the spin-up falls back, and time never runs backwards in the result."""
     asked = []
 
     def law(t, q, v):
@@ -101,7 +101,7 @@ def test_a_hint_comes_where_the_motion_does_not_need_the_steps():
 
 
 def test_no_hint_where_the_motion_turns_or_the_end_is_near():
-    """Fifty steps a turn are what a motion needs; and few steps are never too many."""
+    """A motion needs fifty steps a turn; and few steps are never too many."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         paced(StepMonitor("radau", 100.0, 10**6, 1e-6, np.ones(1)), 1e4, turns=200.0, count=5000)

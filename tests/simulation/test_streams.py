@@ -144,7 +144,7 @@ def killed_often(case, out, monkeypatch):
 
 
 def assert_same_motion(a, b):
-    """All that two trajectories hold is the same to the last bit, and so is what they cost."""
+    """All fields of two trajectories are the same to the last bit, and so is their cost."""
     for name in FIELDS:
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
     for name in ("method", "steps", "evaluations", "jacobians", "remark"):
@@ -191,7 +191,7 @@ def test_a_finished_motion_is_read_back(tmp_path):
 
 
 def test_memory_is_bounded(tmp_path, monkeypatch):
-    """What waits for the disk is no more for a longer motion; the largest part is what one launch leaves."""
+    """The data that wait for the disk do not grow with the motion; one launch gives the largest part."""
     monkeypatch.setattr(streams, "_MOST_BYTES", 2**12)
     largest, append = [0], Stream._append
 
@@ -221,7 +221,7 @@ def test_a_failure_leaves_what_there_is(tmp_path):
 
 
 def test_a_full_disk(tmp_path):
-    """Where the system takes no larger files, what was flushed stays, and the motion goes on when there is room."""
+    """Where the system takes no larger files, flushed data stay, and the motion goes on when there is room."""
     resource = pytest.importorskip("resource", reason="the system limits no files")
     limits, options = resource.getrlimit(resource.RLIMIT_FSIZE), {"method": "generalized_alpha", "dt": 1e-3, "u": [0.5]}
     try:

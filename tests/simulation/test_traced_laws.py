@@ -257,7 +257,7 @@ def test_laws_that_cannot_be_traced(case, period, monkeypatch):
 
 
 def test_no_function():
-    """What is no function is refused when it is given."""
+    """A value that is no function is refused when it is given."""
     for wrong in (3.0, None, ls.TracedFunction(jnp.sin)):
         with pytest.raises(ls.ModelError, match="must be a function made of jax"):
             ls.TracedFunction(wrong)

@@ -16,7 +16,7 @@ def motion_of(model, lead=()):
     q, v, _, u = state(model, lead)
     times = np.array([0.0, 1e-3, np.pi * 1e-3, 0.01])
     u = u[(0,) * len(lead)] if lead else u
-    q = ls.integrate(model, model.neutral(), 0.1 * ls.difference(model, model.neutral(), q))  # what a rod can take
+    q = ls.integrate(model, model.neutral(), 0.1 * ls.difference(model, model.neutral(), q))  # moderate strains
     return ls.simulate(model, 0.01, q, 0.1 * v, u, t_eval=times, method="bdf")
 
 
@@ -82,7 +82,7 @@ def test_extreme_numbers(tmp_path):
 
 
 def test_a_table_is_readable(tmp_path):
-    """One header row, one row a time, commas: what a spreadsheet or NumPy reads."""
+    """One header row, one row a time, commas, as a spreadsheet or NumPy reads them."""
     motion = motion_of(rod())
     motion.save(tmp_path / "motion.csv")
     lines = (tmp_path / "motion.csv").read_text(encoding="utf-8").splitlines()
@@ -134,7 +134,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_files(tmp_path, name):
-    """What is not a trajectory is a ShapeError that names the file."""
+    """A file that is not a trajectory raises a ShapeError that names it."""
     good = tmp_path / f"good{name[-4:]}"
     motion_of(pendulum()).save(good)
     path = tmp_path / name
@@ -197,7 +197,7 @@ def test_wrong_samples(t, u, message):
 
 
 def test_samples_keep_their_own_numbers():
-    """Arrays that samples were made of may change afterwards, and what they return may be written to."""
+    """Arrays that samples were made of may change afterwards, and the returned arrays may be written to."""
     t, u = np.array([0.0, 1.0]), np.array([[1.0], [2.0]])
     samples = ls.Samples(t, u)
     t[:], u[:] = (5.0, 6.0), 9.0

@@ -114,7 +114,7 @@ def test_links_and_devices_are_written_through(tmp_path):
 
 
 def test_two_threads_write_one_file(tmp_path):
-    """Each writes beside the file under a name of its own, and what is there is of one of them."""
+    """Each writes beside the file under a name of its own, and the final file is that of one of them."""
     from threading import Barrier, Thread
 
     path, both = tmp_path / "file", Barrier(2)

@@ -145,7 +145,7 @@ def test_wrong_arguments():
     ],
 )
 def test_where_a_sign_changes(function, low, high, exact):
-    """Zeros of smooth, steep, flat and broken functions, to what was asked for and in the order of sixty values."""
+    """Zeros of smooth, steep, flat and broken functions, to the requested tolerance and in about sixty values."""
     search, count = crossing(low, high, function(low), function(high), 1e-11), 0
     s = next(search)
     while True:

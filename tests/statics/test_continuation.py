@@ -46,7 +46,7 @@ def growth(model, q, u=None):
 
 
 def test_column_buckles_at_the_euler_load():
-    """The straight column loses stability at π²EI/4L², late by what the Magnus steps leave, and nowhere else."""
+    """The straight column loses stability at π²EI/4L², late by the error of the Magnus steps, and nowhere else."""
     branch = straight()
     (event,) = branch.events
     assert (event.kind, event.count) == ("bifurcation", 1)
@@ -364,7 +364,8 @@ def test_a_floating_robot():
 
 
 def test_a_branch_that_ends():
-    """A rod wound up until one of its intervals turns by 2π ends there: the error carries what was found, κ = M/EI."""
+    """A rod wound up until one of its intervals turns by 2π ends there: the error carries the equilibria found, κ =
+    M/EI."""
     model = loaded(ls.BasisLegendre(bending_y=1), 6, moment=(0, 60.0, 0), frame="body")
     with pytest.raises(ls.ConvergenceError, match="no next point at the factor 0") as caught:
         ls.continuation(model, step=2.0)

@@ -1,4 +1,4 @@
-"""Branches where symmetry leaves a motion free, where a rod is thin or a knee is sharp; what they say and cost.
+"""Branches where symmetry leaves a motion free, where a rod is thin or a knee is sharp; their messages and costs.
 
 A ring that was bent from a straight round rod may turn about itself for nothing, and so may a round rod between clamps.
 """

@@ -36,7 +36,7 @@ def test_equilibria_of_a_batch_are_kept(monkeypatch):
 
 
 def test_a_single_equilibrium_leaves_nothing(monkeypatch):
-    """Purpose: what is no equilibrium yet does not pass for one."""
+    """Purpose: an iterate that is no equilibrium yet does not pass for one."""
     press_at(monkeypatch, "statics.equilibrium", 1)
     assert interrupted(rod(), TENSIONS[0]).partial is None
 

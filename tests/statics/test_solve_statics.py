@@ -1,4 +1,4 @@
-"""Static equilibria: closed forms, batches, bad starts, load steps, what has no equilibrium, and bad arguments.
+"""Static equilibria: closed forms, batches, bad starts, load steps, robots without an equilibrium, and bad arguments.
 
 Newton's method stops when its step is below 1e-11 in rad and strain; the residual that leaves is 1e-11 times the
 stiffness, and 1e-9 of the largest force is asked of it.
@@ -25,7 +25,7 @@ def force_scale(model, e):
 
 
 def test_equilibrium_of_a_rod():
-    """What is found has no residual, says so, and repeats the inputs."""
+    """The result has no residual, reports it, and repeats the inputs."""
     model = rod()
     e = ls.solve_statics(model, [2.0])
     assert np.abs(residual(model, e)).max() <= 1e-9 * force_scale(model, e)

@@ -1,4 +1,5 @@
-"""Stable equilibria: what is claimed agrees with the Hessian of the potential, and what is asked to be stable is."""
+"""Stable equilibria: the reported stability agrees with the Hessian of the potential, and requested stability is
+reached."""
 
 import re
 
@@ -51,7 +52,7 @@ def check_claims(name, count, seed=0):
 def test_random_tensions(name):
     """Sixty-four random tension sets on five soft robots: each claim agrees with the Hessian, each answer is stable."""
     unstable, lost = check_claims(name, 8 if "chain" in name else 20)
-    assert (unstable + lost > 5) == name.startswith(("upright", "chain")), "upright robots are what this is about"
+    assert (unstable + lost > 5) == name.startswith(("upright", "chain")), "only upright robots are unstable"
 
 
 def test_load_steps_count_as_work_of_the_solve():
@@ -145,8 +146,8 @@ def wound(order):
 
 
 def test_the_search_for_a_stable_equilibrium_ends(monkeypatch):
-    """A couple that keeps its direction has no potential, and descents come back to what is unstable: the search ends
-    after at most twenty times the work of the solve, and the warning says what was tried."""
+    """A couple that keeps its direction has no potential, and descents return to an unstable equilibrium: the search
+    ends after at most twenty times the work of the solve, and the warning names the attempts."""
     model, count = wound(6), []
     near = ls.solve_statics(model, stable=False)
     jacobian = descent.residual_jacobian

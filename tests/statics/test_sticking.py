@@ -1,4 +1,4 @@
-"""Equilibria among contacts with friction: what they hold, against what dynamics comes to rest at."""
+"""Equilibria among contacts with friction: their loads, against the end of motions."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Bathe's scheme of two stages where a stage fails, among contacts that hold, in batches, and with steps of its own.
 
-What all schemes share is tested with theirs; here stands what a second stage could spoil.
+Other files test the properties that all schemes share; this one tests those that a second stage could spoil.
 """
 
 import numpy as np
@@ -123,7 +123,7 @@ def test_forces_of_loops_without_projection():
 @pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
 def test_steps_by_the_estimate_of_the_error():
     """Without dt the error of a robot with a loop, a prescribed motion and a tendon falls with the tolerance as the
-    order says, h³ being what one step may miss."""
+    order says, h³ being the order of the error of one step."""
     model = driven().build()
     start, times, errors = at_rest(model, [1.0]).q, [0.25, 0.5], []
     exact = ls.simulate(model, 0.5, start, u=[3.0], method="radau", t_eval=times, rtol=1e-9, atol=1e-11)

@@ -78,7 +78,7 @@ def test_the_order_is_kept_across_touches(linear):
 
 
 def test_steps_of_order_two_end_at_touches(linear):
-    """So do those of generalised-α: what it gets wrong at bounces falls with the tolerance."""
+    """So do those of generalised-α: its error at bounces falls with the tolerance."""
     times = np.linspace(0.0, DURATION, 41)
     motion = dropped(linear, 1e-3, t_eval=times, method="generalized_alpha")
     assert np.abs(motion.q[:, 0] - exact(times)).max() < 0.01 and motion.statistics.steps < 300
@@ -94,7 +94,7 @@ def test_a_touch_of_hertz_keeps_its_energy():
 
 def test_a_thin_plate_is_found_in_the_kernel(monkeypatch):
     """Free flight allows steps that go through it; none is looked at in Python, and none taken there."""
-    monkeypatch.setattr(AdaptiveMotion, "_one", None)
+    monkeypatch.setattr(AdaptiveMotion, "_single_step", None)
     monkeypatch.setattr(AdaptiveMotion, "_contact", None)
     robot = ls.Robot("shot", gravity=(0, 0, 0))
     robot.add_link("ball", ls.RigidBody.sphere(0.005, density=1000), ls.JointFree())

@@ -1,4 +1,4 @@
-"""Copies in motion do what each does alone, whatever happens to the others."""
+"""Each copy moves as it does alone, whatever happens to the others."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_steps_that_are_not_found_are_cut_and_leave_the_others_alone(model):
 
 
 def test_time_and_anchors_are_those_of_a_stepper():
-    """What varies in time, moves by itself and sticks does what it does in the library's stepper, as long as no step
+    """Loads over time, prescribed motions and friction act as in the library's stepper, as long as no step
     is cut, which the two do differently."""
     model = swung()
     copies, stepper = placed(model, 1, steps=5, dt=2e-4), Stepper(model, dt=2e-4)
@@ -128,7 +128,7 @@ def test_time_and_anchors_are_those_of_a_stepper():
 
 
 def test_each_copy_has_a_time_and_anchors_of_its_own():
-    """Copies that are placed anew at different times begin at time zero, without what they held on to, and go where
+    """Copies that restart at different times begin at time zero, without anchors of friction, and go where
     copies alone do, also where steps are cut."""
     model, n, random = swung(), 7, np.random.default_rng(2)
     many, alone = placed(model, n, 2), [placed(model, 1, 2) for _ in range(n)]
@@ -178,7 +178,7 @@ def test_copies_of_a_batch_of_models_are_those_of_its_models():
 
 
 def test_what_copies_cannot_do_is_told(model):
-    """Functions of the state and wrong numbers are refused, with what is wrong."""
+    """Functions of the state and wrong numbers are refused, with the fault."""
     robot = arm().description
     robot.add_force("pull", "arm", lambda t, g, eta: np.zeros(6))
     with pytest.raises(ls.ModelError, match="must need kernels alone"):

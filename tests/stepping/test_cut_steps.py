@@ -8,7 +8,7 @@ from lissom.stepping.driver import Motions
 
 
 def hooked_rod():
-    """A springy rod that hangs, let go from the hook into which ten newtons pull it, and what it starts from.
+    """A springy rod that hangs, let go from the hook into which ten newtons pull it, and its start.
 
     Its fastest vibrations take a fifth of the steps of 10 ms used here, and they are violent.
     """
@@ -27,7 +27,7 @@ def hooked_rod():
 def test_cut_in_the_kernel_as_outside(every_step, monkeypatch):
     """The same path to Newton's tolerance through the first cuts, more steps than asked for, and rows where asked.
 
-    rtol = 1e-8 bounds what each step's iteration leaves; the violent motion makes a thousand times that of it.
+    rtol = 1e-8 bounds the residual of each step's iteration; the violent motion makes a thousand times that of it.
     """
     model, q0 = hooked_rod()
     times = None if every_step else np.array([0.0, 0.03, 0.06])

@@ -16,7 +16,7 @@ ENDS = np.array([0.0, 1 / 2, 83 / 250, 31 / 50, 17 / 20, 1.0])
 
 
 def order_conditions(b):
-    """What is left of the conditions of orders 1 to 4 on the weights b."""
+    """Residuals of the conditions of orders 1 to 4 on the weights b."""
     c = A.sum(axis=1)
     found = b.sum() - 1, b @ c - 1 / 2, b @ c**2 - 1 / 3, b @ A @ c - 1 / 6
     return np.array(
@@ -152,7 +152,7 @@ def test_loops_between_steps():
 
 
 def test_auto():
-    """It says what it took and why."""
+    """The remark of the result names the method chosen and the reason."""
     model = arm()
     motion = ls.simulate(model, 0.1, u=[1.0], method="auto")
     assert motion.statistics.method == "esdirk" and motion.statistics.remark.startswith("auto: order 4")
@@ -186,7 +186,7 @@ def test_auto_for_joints_of_python(viscosity, method):
 
 
 def test_a_step_that_is_not_to_be_found(rod):
-    """What was reached is carried by the error."""
+    """The error carries the motion reached."""
     model, _ = rod
 
     def jump(t):

@@ -1,4 +1,4 @@
-"""Alexander's scheme: its order under inputs that jump, and what it does to vibrations that it does not resolve."""
+"""Alexander's scheme: its order under inputs that jump, and its damping of vibrations that it does not resolve."""
 
 import itertools
 
@@ -12,7 +12,7 @@ from lissom.stepping.schemes import _SDIRK_GAMMA as _GAMMA
 
 
 def test_weights():
-    """Order 2, an estimate of what the third order misses, and nothing left of an infinitely fast vibration."""
+    """Order 2, an estimate of the error of third order, and nothing left of an infinitely fast vibration."""
     A, c = np.array([[_GAMMA, 0.0], [1.0 - _GAMMA, _GAMMA]]), np.array([_GAMMA, 1.0])
     b = A[1]
     assert b.sum() == pytest.approx(1.0) and b @ c == pytest.approx(0.5)
@@ -23,7 +23,7 @@ def test_weights():
 
 def test_inputs_that_jump():
     """Under inputs that jump the error of a linear oscillator is of second order against the exponential of its matrix,
-    and what a rollout says of its error is that error to a tenth."""
+    and a rollout's estimate of its error is that error to a tenth."""
     robot, k, d = ls.Robot("cart", gravity=(0, 0, 0)), 50.0, 1.5
     mass = ls.RigidBody.box(0.1, 0.1, 0.2, density=1000.0)
     robot.add_link("cart", mass, ls.JointPrismatic((1, 0, 0), stiffness=k, damping=d))
@@ -58,8 +58,8 @@ SCHEMES = ("generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "sd
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_what_a_rollout_says_of_its_error(scheme):
-    """Under inputs that jump, change little or stay, and a batch of these, what a rollout says of the errors of q and v
-    is within a factor of two of their largest ones against steps of a 64th."""
+    """Under inputs that jump, change little or stay, and a batch of these, a rollout's estimate of the errors of q and
+    v is within a factor of two of their largest ones against steps of a 64th."""
     robot, below, n = ls.Robot("arm"), np.eye(4), 20
     below[0, 3] = 0.4
     upper, lower = (

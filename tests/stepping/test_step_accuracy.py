@@ -1,4 +1,4 @@
-"""What one implicit step promises: Newton's error hides below the tolerance, and the estimate of its error is that of
+"""Accuracy of one implicit step: Newton's error hides below the tolerance, and the estimate of its error is that of
 its embedded scheme."""
 
 import itertools

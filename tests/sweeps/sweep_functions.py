@@ -39,7 +39,7 @@ def force(trial):
 
 
 def begin_lightly():
-    """What a worker process does first, but for its imports, which take seconds and which `square` does without."""
+    """The start of a worker process without its imports, which take seconds and which `square` does not need."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

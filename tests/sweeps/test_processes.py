@@ -34,7 +34,7 @@ def test_workers_compute_what_one_process_does(tmp_path):
 
 
 def test_all_processes_begin_at_once(monkeypatch):
-    """So that they import what they need side by side, each with one thread for linear algebra."""
+    """So that they import their modules side by side, each with one thread for linear algebra."""
     monkeypatch.delenv("OMP_NUM_THREADS")
     monkeypatch.setattr(workers, "begin_worker", begin_lightly)
     with pool_of(2, None) as pool:

@@ -1,4 +1,4 @@
-"""Sweeps in one process: what is computed, kept, refused, and read back."""
+"""Sweeps in one process: computation, files, refused arguments, and reading."""
 
 import json
 
@@ -25,7 +25,7 @@ def tips(tmp_path_factory):
 
 
 def test_results_are_those_of_single_calls(tips):
-    """Each sample is what the same calls give for the robot with its values, to the last bit."""
+    """Each sample has the results of the same calls for the robot with its values, to the last bit."""
     for young, tension, found in zip(tips["arm.material.young"], tips["u.up"], tips["tip"]):
         model = small().with_({"arm.material.young": young}).build()
         if tension < 1.9:
@@ -80,7 +80,7 @@ def test_samples_computed_together_are_those_computed_alone(study, tmp_path):
 
 
 def test_starts_inputs_and_extras(tmp_path):
-    """A trial has u, q0 and v0 of its parameters, by link or by number, and what is for the function alone."""
+    """A trial has u, q0 and v0 of its parameters, by link or by number, and those for the function alone."""
     seen = []
 
     def look(trial):
@@ -97,7 +97,7 @@ def test_starts_inputs_and_extras(tmp_path):
 
 
 def test_one_bad_sample_spoils_no_batch(tmp_path):
-    """Where one of the samples that run together fails, the others are what they are without it."""
+    """Where one of the samples that run together fails, the others have the results that they have without it."""
     study = ls.StudySimulation(0.05, dt=0.01, results=("q",))
     rows = {"u.up": [0.0, 1.0, 2.0], "q0[0]": [0.1, 1e3, 0.2]}
     mixed = run(study, rows, tmp_path / "a", robot=small(), samples="listed", chunk=3)
@@ -125,13 +125,13 @@ def test_results_that_do_not_fit_are_failed_samples(tmp_path):
 
 
 def test_texts_and_whole_numbers_are_results(tmp_path):
-    """They come back as what they were."""
+    """They come back unchanged."""
     found = run(lambda trial: {"word": f"n{trial.number}", "n": trial.number}, {"x": [1.0, 2.0]}, tmp_path / "a")
     assert found["word"].tolist() == ["n0", "n1"] and found["n"].dtype == np.int64
 
 
 def test_a_sweep_goes_on_where_it_stopped(tmp_path):
-    """What is finished is not computed again; a file that was damaged is."""
+    """Finished samples are not computed again; samples of damaged files are."""
     counted = []
 
     def count(trial):
@@ -186,7 +186,7 @@ def test_a_folder_of_another_sweep_is_refused(tmp_path):
     run(square, {"extra.x": [1.0]}, tmp_path / "b", robot=small())
     with pytest.raises(ls.ModelError, match="whose robot differs"):
         run(square, {"extra.x": [1.0]}, tmp_path / "b", robot=small().with_({"gravity[2]": 0.0}))
-    with pytest.raises(ls.ModelError, match="must hold what a sweep has written"):
+    with pytest.raises(ls.ModelError, match="must hold the files of a sweep"):
         ls.SweepResults.load(tmp_path)
 
 
@@ -216,7 +216,7 @@ def test_what_is_wrong_with_a_sweep(options, words, tmp_path):
 
 
 def test_what_has_no_name_of_its_own_goes_on_in_another_process(tmp_path):
-    """Controllers, functions of a robot and inputs are known again by what they are, not by where they are."""
+    """Controllers, functions of a robot and inputs are recognised by their contents, not by their addresses."""
 
     def asked():
         robot = small()
@@ -264,7 +264,7 @@ def test_a_first_sample_that_fails_is_told_at_once(tmp_path):
 
 @pytest.mark.parametrize("value", [1.0, None, "text"])
 def test_numbers_do_not_replace_parts(value):
-    """In `with_` as well: the error says what stands there, and what may be meant."""
+    """In `with_` as well: the error quotes the name, and suggests the intended one."""
     with pytest.raises(ls.ModelError, match=r"robot 'small' > up: is a Tendon, .* such as up\."):
         small().with_({"up": value})
 
@@ -288,7 +288,7 @@ def study_file(tmp_path):
 
 
 def test_the_command_line_runs_study_files(study_file, tmp_path, capsys):
-    """The same results as from Python; what was done is printed."""
+    """The same results as from Python; progress is printed."""
     assert main(["sweep", str(study_file), "--out", str(tmp_path / "out"), "--workers", "1"]) == 0
     text = capsys.readouterr().out
     assert "4 of 4 samples, 0 failed" in text and str(tmp_path / "out" / "sweep.json") in text

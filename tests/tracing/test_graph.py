@@ -1,4 +1,4 @@
-"""Traced functions against JAX: values, derivatives by the chain rule, native code, and what is refused."""
+"""Traced functions against JAX: values, derivatives by the chain rule, native code, and refused functions."""
 
 import jax
 import jax.numpy as jnp

@@ -28,7 +28,7 @@ class Browser:
     """One page in a browser of its own.
 
     Args:
-        folder: for what the browser keeps. size: of the page in pixels. patience: with an answer [s].
+        folder: for the files of the browser. size: of the page in pixels. patience: with an answer [s].
     """
 
     def __init__(self, folder, size=(1280, 800), patience=60.0):
@@ -50,7 +50,7 @@ class Browser:
         self.ask("Emulation.setDeviceMetricsOverride", width=size[0], height=size[1], deviceScaleFactor=1, mobile=False)
 
     def until(self, condition, what, seconds=15.0):
-        """Wait until a condition holds; what it returns."""
+        """Wait until a condition holds; return its value."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             value = condition()
@@ -80,7 +80,7 @@ class Browser:
         return self.ask("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
 
     def picture(self, path=None):
-        """What the page shows, shape (height, width, 3), 0 to 255; written to a file where there is a path."""
+        """A picture of the page, shape (height, width, 3), 0 to 255; written to a file where there is a path."""
         from PIL import Image
 
         data = base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"])

@@ -23,7 +23,7 @@ BENT = ((0.0, -0.01), (0.02, -0.01), (0.02, 0.01), (0.01, 0.01), (0.01, 0.0), (0
 
 
 def of_rod(section, length=0.5):
-    """A straight rod of a section along x, and what is drawn of it."""
+    """A straight rod of a section along x, and its drawn geometry."""
     robot = ls.Robot("rod")
     basis = ls.BasisLegendre(torsion=1, bending_y=2, bending_z=2, elongation=1)
     robot.add_link("rod", ls.Rod(length, section, basis, ls.Material(young=1e6, density=1000), gauss_points=40))
@@ -203,7 +203,7 @@ def test_lines_end_where_springs_loops_and_links_do():
 
 
 def test_contact_shapes_are_named_by_their_contact():
-    """Purpose: a plane reaches over the box asked for, a shape on a link moves with it, and both say what they are."""
+    """Purpose: a plane reaches over the box asked for, a shape on a link moves with it, and both name their kinds."""
     robot = ls.Robot("ball")
     robot.add_link("ball", ls.RigidBody.sphere(0.1, density=100), ls.JointPrismatic((0, 0, 1)))
     robot.add_link("box", ls.RigidBody.box(0.1, 0.1, 0.1, density=500), ls.JointPrismatic((0, 0, 1)))

@@ -20,7 +20,7 @@ GOOD = [
     ("localhost", "http://localhost"),
     ("localhost", "http://localhost:80"),
     ("viewer.example.org", "https://viewer.example.org"),
-    ("localhost:8080", "https://viewer.example.org"),  # of a proxy that says what it asks itself
+    ("localhost:8080", "https://viewer.example.org"),  # of a proxy that sends its own address
     ("localhost:8080", None),  # no browser
 ]
 BAD = [
@@ -63,7 +63,7 @@ def test_headers_stand_once():
 
 
 def test_names_of_this_machine_count_where_a_network_is_let_in():
-    """On the loopback address they do not; what the user says does, everywhere."""
+    """On the loopback address they do not; the user's setting applies everywhere."""
     assert names_of_machine("127.0.0.1", ["a"]) == ["127.0.0.1", "a"]
     assert len(names_of_machine("0.0.0.0", [])) > 1
 

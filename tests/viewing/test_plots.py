@@ -1,4 +1,4 @@
-"""Pictures: what is drawn is what the functions compute, and nothing outside the figure changes."""
+"""Pictures: they show the computed numbers, and nothing outside the figure changes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def scene(model, rows, **options):
     return Scene(model, rows, **(given | options))
 
 
-# -- what is drawn ----------------------------------------------------------------------------------------------------
+# -- the drawing -----------------------------------------------------------------------------------------------------
 
 
 def test_rod_facets_lie_on_the_section_outline_at_frame_pose(arm):
@@ -326,7 +326,7 @@ def test_without_opengl_the_figure_says_so(arm, monkeypatch, tmp_path):
 
 
 def test_wrong_arguments_are_named(arm, motion):
-    """Purpose: each argument that is wrong is named with what was expected."""
+    """Purpose: each argument that is wrong is named with the expected value."""
     model = arm[1]
     with pytest.raises(ls.ShapeError, match="q: expected"):
         ls.plot_shapes(model, np.zeros(model.nq + 1))

@@ -1,4 +1,4 @@
-"""Pictures without a screen: what they show, against stored ones, and from where."""
+"""Pictures without a screen: their contents against stored ones, and the place of the camera."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lissom.viewing.canvas import FINER, nice_number
 REFERENCES = Path(__file__).parent / "references"
 SIZE = (200, 150)
 # Of 255. Drivers draw the rims of facets and the antialiased words differently: a pixel wide, on a few percent of the
-# picture. What is asserted of a hand turned by 17° says that a changed picture is found out.
+# picture. The test of a hand turned by 17° shows that a changed picture fails.
 ALIKE = 0.5
 
 
@@ -88,7 +88,7 @@ def test_pictures_are_those_that_were_stored(name, arm, planar):
 
 @pytest.mark.graphics
 def test_the_nearer_of_two_bodies_hides_the_other():
-    """Purpose: where boxes cross each other each pixel shows what is in front there, from either side."""
+    """Purpose: where boxes cross each other each pixel shows the surface in front there, from either side."""
     robot = ls.Robot("cross")
     for color, turn in (((1.0, 0.0, 0.0), 0.4), ((0.0, 0.0, 1.0), -0.4)):
         g = np.eye(4)
@@ -167,7 +167,7 @@ def test_scale_bars_have_round_lengths(most, length):
 
 
 def test_wrong_arguments_are_named(arm, tmp_path):
-    """Purpose: what is wrong is said by name, before anything is drawn."""
+    """Purpose: a wrong argument is named, before anything is drawn."""
     q = arm.neutral()
     for options, words in (
         ({"links": ["leg"]}, "links: must be among"),

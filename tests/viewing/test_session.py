@@ -101,7 +101,7 @@ def test_sliders_place_the_robot_and_nothing_changes_by_itself(session):
 
 
 def test_equilibria_are_those_of_statics(session, model):
-    """What is shown is an equilibrium under the inputs, said to be stable."""
+    """The state shown is an equilibrium under the inputs, reported as stable."""
     session.set_mode("equilibrium")
     for tension in (0.0, 1.0, 2.0):
         session.set_inputs([tension, 0.1])
@@ -191,7 +191,7 @@ def test_a_motion_is_replayed(model):
 
 
 def test_reset_and_modes_keep_their_word(session):
-    """Reset comes back to the start; another mode goes on from what is shown."""
+    """Reset comes back to the start; another mode goes on from the state shown."""
     session.set_mode("simulate")
     for _ in range(10):
         session.update(TICK)
@@ -245,7 +245,7 @@ def test_a_stiff_mouse_spring_does_not_shake_a_light_robot(session):
     assert session.is_good and np.abs(session.v).max() < 0.5
 
 
-# -- what is drawn ----------------------------------------------------------------------------------------------------
+# -- the drawing -----------------------------------------------------------------------------------------------------
 
 
 def test_painted_values_are_strains_and_speeds(model):

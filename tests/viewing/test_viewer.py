@@ -1,4 +1,4 @@
-"""The viewer without a browser: its server, scene, controls, files, and what it says where it cannot start."""
+"""The viewer without a browser: its server, scene, controls, files, and its message if it cannot start."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_everything_has_a_node(viewer):
 
 
 def test_the_scene_follows_the_state(viewer, model):
-    """The vertices of the arm and the line of its tendon are those of the geometry at what is shown."""
+    """The vertices of the arm and the line of its tendon are those of the geometry at the state shown."""
     until(lambda: viewer.session.equilibrium is not None)
     viewer.do(lambda: viewer.session.set_inputs([0.5]))
     until(lambda: viewer.session.u[0] == 0.5 and not viewer._is_stale)
@@ -94,7 +94,7 @@ def test_the_scene_follows_the_state(viewer, model):
 
 
 def test_what_is_set_comes_to_the_session(viewer, model):
-    """Sliders, modes, painting and hiding do what they say; sliders show the state afterwards."""
+    """Sliders, modes, painting and hiding have their effects; sliders show the state afterwards."""
     panel = viewer.panel
     viewer.do(lambda: panel.set_input(panel.input_sliders[0][0], 0.7))
     assert viewer.session.u[0] == 0.7
@@ -115,7 +115,8 @@ def test_what_is_set_comes_to_the_session(viewer, model):
 
 
 def test_a_simulation_runs_and_its_files_hold_it(viewer, model, tmp_path):
-    """Live motion keeps up with the clock, its updates are timed; glTF, page and trajectory hold what is there."""
+    """Live motion keeps up with the clock, its updates are timed; glTF, page and trajectory hold the recorded
+    motion."""
     viewer.do(lambda: viewer.panel.set_mode("simulate"))
     until(lambda: viewer.session.t > 0.3)
     assert 0.0 < viewer.median_update < 1.0
@@ -156,7 +157,7 @@ def test_the_manipulator_is_live():
 
 
 def test_python_sets_shapes_inputs_and_modes_of_a_running_viewer(model):
-    """What is set shows, and sliders follow; inputs lead to their equilibrium; what is wrong is said to the caller."""
+    """A state that is set shows, and sliders follow; inputs lead to their equilibrium; the caller gets errors."""
     q = 0.1 * np.arange(model.nq)
     with ls.view(model, q, u=[0.4], port=0, browser=False, block=False) as viewer:
         assert isinstance(viewer, ls.Viewer) and viewer.mode == "equilibrium" and viewer.u.tolist() == [0.4]

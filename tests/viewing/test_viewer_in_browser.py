@@ -1,4 +1,4 @@
-"""The viewer in a real browser: the page loads, sliders and the mouse move the robot, and what is seen can be saved."""
+"""The viewer in a real browser: the page loads, sliders and the mouse move the robot, and the view can be saved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(found() is None, reason=f"no browser: none of {'
 
 @pytest.fixture(scope="module")
 def viewer():
-    """A soft arm with a tendon, at rest; without what a machine without graphics draws slowly."""
+    """A soft arm with a tendon, at rest; without parts that a machine without graphics draws slowly."""
     robot = ls.Robot("arm")
     basis = ls.BasisLegendre(bending_y=1, bending_z=0)
     rod = ls.Rod(0.3, ls.SectionCircle((0.03, 0.02)), basis, ls.Material(young=1e6, density=1000, viscosity=4e3))

@@ -142,13 +142,13 @@ class SweptDomain(Domain):
 
     def quadrature(self) -> Quadrature:
         degree = _DEGREE if self.degree is None else self.degree
-        along = cubature.line_of_degree(max(degree, self.degree_along or 0) + self._along_more)
+        along = cubature.line_of_degree(max(degree, self.degree_along or 0) + self._extra_degree_along)
         first = cubature.line_of_degree(degree // 2 if self.goes_round else degree)
         second = cubature.equidistant(degree + 1) if self.goes_round else cubature.line_of_degree(degree)
         return self.product(along, first, second)
 
     @property
-    def _along_more(self) -> int:
+    def _extra_degree_along(self) -> int:
         """Degree along x that is added for sections of varying size."""
         return 0
 
@@ -321,7 +321,7 @@ class DomainCone(SweptDomain):
         return True
 
     @property
-    def _along_more(self) -> int:
+    def _extra_degree_along(self) -> int:
         return 2  # x^a y^b z^c is a polynomial of degree a along x times R(x)^(2+b+c)
 
     def product(self, along: Line, first: Line, second: Line) -> Quadrature:

@@ -127,11 +127,11 @@ def further_shapes(
     K = np.einsum("kpj,k,pr,krl->jl", strains, weights, material.moduli(), strains, optimize=True)
     M = (A @ basis).T @ (A @ basis)
     C = C @ softest(K, M, n, 2 * n + _SOFTEST)
-    own_part, more_part = C[:n], C[n:]
+    own_part, product_part = C[:n], C[n:]
 
     def enriched(x: Any) -> Any:
         found = products(x)
-        return jnp.concatenate([found[:, :n], found[:, :n] @ own_part + found[:, n:] @ more_part], axis=1)
+        return jnp.concatenate([found[:, :n], found[:, :n] @ own_part + found[:, n:] @ product_part], axis=1)
 
     return enriched, n + C.shape[1]
 

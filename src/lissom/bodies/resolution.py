@@ -15,7 +15,8 @@ some of them give these functions the same integrals (empirical cubature). The f
 
     ρ yᵢ yⱼ with y = (1, f, ∂f/∂θ),   E_jᵀℂE_k,   ∂W/∂θ_j       scaled as in (1)                              (2)
 
-at random θ, without what is a sum of the others within 1e-7. The error (1) of the reduced rule is measured at other θ.
+at random θ. Products that are sums of the others within 1e-7 are left out. The error (1) of the reduced rule is
+measured at other θ.
 
 Source of the reduction: J. A. Hernández, M. A. Caicedo, A. Ferrer, Comput. Methods Appl. Mech. Eng. 313, 2017.
 
@@ -620,8 +621,8 @@ def check_independent(kinematics: Kinematics, domain: Domain, quadrature: Quadra
     at_all = _dependence(kinematics, finely, finely, tried)
     if at_all is not None:
         which, what = at_all
-        rule = f"coordinates {_listed(which)} depend on each other: {what}, so that the mass matrix is singular; leave"
-        checks.require(False, where, f"{rule} out what the others do. Number of coordinates", kinematics.n)
+        rule = f"coordinates {_listed(which)} depend on each other: {what}, so that the mass matrix is singular; remove"
+        checks.require(False, where, f"{rule} the redundant ones. Number of coordinates", kinematics.n)
     if of_points is not None:
         which, what = of_points
         rule = f"its points are too few to tell coordinates {_listed(which)} apart ({what}): take a higher degree, or"

@@ -80,8 +80,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
         if history.missing:
             say(f"not in {arguments.inputs} and therefore zero: {', '.join(history.missing)}")
         if history.t[0] > 0.0 or history.t[-1] < duration:
-            held = f"{arguments.inputs} covers t = {history.t[0]:g} to {history.t[-1]:g} s of 0 to {duration:g} s"
-            raise ls.ModelError(f"{held}: the inputs must cover the whole duration")
+            coverage = f"{arguments.inputs} covers t = {history.t[0]:g} to {history.t[-1]:g} s of 0 to {duration:g} s"
+            raise ls.ModelError(f"{coverage}: the inputs must cover the whole duration")
     elif begin is not None and model.nu:
         say(f"no --inputs: they stay as in {arguments.start}")
     elif model.nu:

@@ -111,9 +111,9 @@ def partial_feedback_linearization(
     motion.check("reference", model.nu)
     reference = motion.kinematics("reference", model.nu)
     rows = None if complete else actuated_rows(model)
-    in_one = coordinates is None and rows is None and not model.n_multipliers and has_length_accelerations(model)
+    is_fused = coordinates is None and rows is None and not model.n_multipliers and has_length_accelerations(model)
     fixed = isinstance(y, Tabulated | Expression) and velocity is None and acceleration is None
-    law = _Linearization(model, coordinate_function(model, coordinates), reference, K[0], K[1], rows, in_one, fixed)
+    law = _Linearization(model, coordinate_function(model, coordinates), reference, K[0], K[1], rows, is_fused, fixed)
     return Controller(law, derivatives=law.derivatives if rows is None and not model.n_multipliers else None)
 
 
@@ -129,7 +129,7 @@ def gain(value: Any, size: int, name: str) -> np.ndarray:
 @dataclass(frozen=True)
 class _Linearization:
     """The law as a function of (t, q, v, z). `rows` holds the actuated rows for the incomplete law; None for the
-    complete law. `in_one`: whether one launch computes all parts of the law. `keeps_reference`: whether the reference
+    complete law. `is_fused`: whether one launch computes all parts of the law. `keeps_reference`: whether the reference
     depends on t alone, so that its last value is cached."""
 
     model: Model
@@ -138,7 +138,7 @@ class _Linearization:
     proportional: np.ndarray
     derivative: np.ndarray
     rows: np.ndarray | None
-    in_one: bool
+    is_fused: bool
     keeps_reference: bool
     last: dict[str, tuple[Any, Any]] = field(default_factory=dict, compare=False)  # by name a key and its value
 
@@ -175,7 +175,7 @@ class _Linearization:
 
     def _solved(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
         model, mass = self.model, np.zeros((self.model.nv, self.model.nv))
-        if self.in_one:
+        if self.is_fused:
             own = input_dynamics(model, q, v, t)
             mass, B, curving = own.mass, own.B, own.curving
             w = self._acceleration(t, v, B, coordinates_from(model, q, own.lengths))

@@ -75,8 +75,8 @@ def pd_compensation(
     q = single_configuration(model, q)
     y = coordinate_function(model, coordinates)
     rows = actuated_rows(model) if cancel else None
-    held = np.zeros(model.nu) if cancel else _balancing_inputs(model, q)
-    return Controller(_Compensation(model, y, y(q), held, K[0], K[1], rows))
+    balance = np.zeros(model.nu) if cancel else _balancing_inputs(model, q)
+    return Controller(_Compensation(model, y, y(q), balance, K[0], K[1], rows))
 
 
 def _balancing_inputs(model: Model, q: np.ndarray) -> np.ndarray:

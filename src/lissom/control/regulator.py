@@ -129,10 +129,10 @@ def lqr(
     rule = "must be symmetric positive semidefinite"
     Q, R = checks.symmetric(state, 2 * model.nv, "state", rule=rule), gain(inputs, model.nu, "inputs")
     still = np.zeros(model.nv)
-    held = np.zeros(model.nu) if u is None else np.array(u, dtype=np.float64)
-    found = linearize(model, q, held, v=still)
+    u_rest = np.zeros(model.nu) if u is None else np.array(u, dtype=np.float64)
+    found = linearize(model, q, u_rest, v=still)
     W = _allowed(model, q)
-    _require_equilibrium(model, q, held, W)
+    _require_equilibrium(model, q, u_rest, W)
     S = model.dofs.scale[:, None]
     E, back = block_diag(S * W, S * W), block_diag((W / S).T, (W / S).T)
     A, B = back @ found.A @ E, back @ found.B  # (1)
@@ -140,7 +140,7 @@ def lqr(
     if solved is None:
         raise ModelError(f"robot {model.name!r}: {_reason(A, B)}")
     P, K, eigenvalues = solved
-    return Regulator(model, q.copy(), held, K @ back, eigenvalues, back.T @ P @ back, period)
+    return Regulator(model, q.copy(), u_rest, K @ back, eigenvalues, back.T @ P @ back, period)
 
 
 def _allowed(model: Model, q: np.ndarray) -> np.ndarray:

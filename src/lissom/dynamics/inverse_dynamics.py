@@ -115,7 +115,7 @@ def inverse_dynamics(
     Returns:
         tau, shape (..., nv) [N·m, N, or N·m² and N·m for strain coordinates].
     Raises:
-        ShapeError: the argument, the expected and the received shape, or what is not finite.
+        ShapeError: an argument has a wrong shape, or a number that is not finite.
     Accuracy: exact for rigid joints; O(h⁴) in the length of a rod interval. Cost: O(nodes).
     Source: Mathew 2025 §4, eqs. (14)-(16); S in the child frame here.
     """

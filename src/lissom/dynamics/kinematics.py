@@ -321,7 +321,7 @@ def frame_acceleration(
 def _make_frames(model: Model, batch: int, room: int) -> Buffers:
     shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
     sizes = {"pose": (16 * room,), "twist": (6 * room,), "acc": (6 * room,)}
-    w = Buffers(model, batch, shapes, sizes, table_options=_TABLE_OPTIONS, more_nodes=room)
+    w = Buffers(model, batch, shapes, sizes, table_options=_TABLE_OPTIONS, extra_nodes=room)
     t, frames = tables_with_room(w, model, room)
     w.host["pose"].reshape(batch, room, 4, 4)[..., 3, 3] = 1.0
     w.record(frames_kernel, [t, w.scratch, frames, *(w.on_device[name] for name in (*shapes, *sizes))])
@@ -375,7 +375,7 @@ def frame_results(w: Workspace, lead: tuple[int, ...], places: Places, name: str
 
 def _make_jacobian(model: Model, batch: int, room: int) -> Buffers:
     size, inputs = 6 * model.nv * room, {"q": (model.nq,), "v": (model.nv,)}
-    w = Buffers(model, batch, inputs, {"J": (size,), "J_dot": (size,)}, table_options=_TABLE_OPTIONS, more_nodes=room)
+    w = Buffers(model, batch, inputs, {"J": (size,), "J_dot": (size,)}, table_options=_TABLE_OPTIONS, extra_nodes=room)
     (t, frames), x = tables_with_room(w, model, room), columns_with_room(w, model, room, paths=False)
     columns_shape = (batch, 6 * (model.n_nodes + room) * column_width(model))
     S, S_dot = (wp.zeros(columns_shape, dtype=wp.float64, device=model.device) for _ in range(2))

@@ -123,7 +123,7 @@ def _make(model: Model, batch: int, room: int) -> Buffers:
     given = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
     results = dict.fromkeys(_RESULTS, (6 * model.nv * room,))
     options = TableOptions(all_nodes=True, column_derivatives=True, integrals=False)
-    w = Buffers(model, batch, given, results, table_options=options, more_nodes=room)
+    w = Buffers(model, batch, given, results, table_options=options, extra_nodes=room)
     t, frames = tables_with_room(w, model, room)
     b = derivative_buffers(model, batch, model.n_nodes + room)
     b.x = columns_with_room(w, model, room, paths=True)

@@ -250,16 +250,16 @@ def put_python_forces(
     u: np.ndarray,
     t: float,
     factor: float = 1.0,
-    hold: Any = 0.0,
+    added: Any = 0.0,
 ) -> None:
     """Fill in the forces of Python functions that kernels read.
 
     Args:
-        extra: gets the generalised force of custom actuators under inputs u, plus `hold`, (nv,).
+        extra: gets the generalised force of custom actuators under inputs u, plus `added`, (nv,).
         load: its rows of Python forces get wrenches times `factor`, (n_load_rows, 6).
     """
     if model.inputs.custom:
-        extra[:] = hold + custom_actuation(model, q) @ u
+        extra[:] = added + custom_actuation(model, q) @ u
     called = model.forces.called
     if called:
         first = len(model.loads.wrench)

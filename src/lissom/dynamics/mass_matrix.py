@@ -237,7 +237,7 @@ def mass_inverse_dynamics(
     Returns:
         MassAndBias: M, shape (..., nv, nv), and h, shape (..., nv).
     Raises:
-        ShapeError: the argument, the expected and the received shape, or what is not finite.
+        ShapeError: an argument has a wrong shape, or a number that is not finite.
     Accuracy: as inverse_dynamics and mass_matrix.
     Source: Pustina 2025, Algorithms 2 and 3.
     """

@@ -212,7 +212,7 @@ def _bound(current: Any = no_current_of_user) -> dict[str, Any]:
 TERM = Term(
     "fluid",
     0,  # no flag: the correction of the weight also acts without loads
-    lambda model: model.has_surroundings and not model.only_touches,
+    lambda model: model.has_surroundings and not model.has_contacts_only,
     users=lambda model: (model.fluid.current,) if is_compiled(model.fluid.current) else (),
     bind=_bound,
 )

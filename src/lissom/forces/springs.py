@@ -685,7 +685,7 @@ def law_tables(springs: Springs, which: slice) -> tuple[np.ndarray, np.ndarray]:
 SPRING_TERM = Term(
     "springs between points",
     int(SPRINGS),
-    lambda model: model.has_surroundings and not model.only_touches,
+    lambda model: model.has_surroundings and not model.has_contacts_only,
     users=lambda model: laws_of_users(model.springs, slice(len(model.springs.node))),
     bind=partial(bound_to_springs, add_springs, respond_to_springs, energy_of_springs),
     tables=lambda model: law_tables(model.springs, slice(len(model.springs.node))),

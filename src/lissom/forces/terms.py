@@ -96,12 +96,14 @@ def _rare_features(model: Model, present: tuple[tuple[int, tuple[Any, ...]], ...
     then rigid."""
     nodes = model.nodes
     kinds = optional_kinds(nodes)
-    is_more = kinds or nodes.has_quaternion.any() or model.n_rows or model.couples_nodes or len(model.spools.channel)
+    is_not_plain = (
+        kinds or nodes.has_quaternion.any() or model.n_rows or model.couples_nodes or len(model.spools.channel)
+    )
     shapes = (SHAPES,) if model.contacts.has_rare_shapes else ()
     functions = [function for _, users in present for function in users]
     traced = (TRACED,) if any(getattr(function, "is_traced", False) for function in functions) else ()
     touches = (TOUCH, RIGID) if is_rigid_with_contacts(model) else (TOUCH,)
-    return (*kinds, *shapes, *traced, *((touches if model.only_touches else (MORE,)) if is_more else ()))
+    return (*kinds, *shapes, *traced, *((touches if model.has_contacts_only else (MORE,)) if is_not_plain else ()))
 
 
 @cache

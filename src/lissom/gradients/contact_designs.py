@@ -284,10 +284,10 @@ def _distance(
     s, bend = x.steep[:, None, :1], _applied(back, x.steep[:, None, 1:4])
     turn, away = _applied(back @ x.N[:, None] @ np.real(R), step), s * _dot(n, step)
     for known in ShapeKind:
-        slopes, is_one = SIZE_EFFECTS[known].slopes, kind == known.value
-        if slopes is not None and is_one.any():
-            holds, beyond, across = slopes(np.where(is_one, size, 1.0), y, n)
-            turn, away = np.where(is_one & holds, across, turn), np.where(is_one & holds, beyond, away)
+        slopes, is_kind = SIZE_EFFECTS[known].slopes, kind == known.value
+        if slopes is not None and is_kind.any():
+            holds, beyond, across = slopes(np.where(is_kind, size, 1.0), y, n)
+            turn, away = np.where(is_kind & holds, across, turn), np.where(is_kind & holds, beyond, away)
     depth = x.depth[:, None, None] + 1j * (np.imag(radius) - away)
     return depth, _applied(R, n + 1j * turn), s * (1.0 + 1j * _dot(bend, step))
 

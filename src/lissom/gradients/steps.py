@@ -30,7 +30,8 @@ from lissom.stepping.step_rows import DAMPED, DAMPED_EVALUATIONS, EVALUATIONS, M
 
 _OF_SMALL = 1e-3  # absolute tolerance over the relative one
 _NOTHING = np.zeros(0)
-HELD = ControlLaw(lambda t, q, v, z: _NOTHING, lambda t, q, v, z: _NOTHING, _NOTHING, 0.0)  # u is constant in a step
+# a law without inputs, since u is constant in a step
+CONSTANT_INPUTS = ControlLaw(lambda t, q, v, z: _NOTHING, lambda t, q, v, z: _NOTHING, _NOTHING, 0.0)
 _STATE = ("q", "v", "a", "ahead", "force", "anchors")  # the state at the end of a step, with which the next one begins
 
 
@@ -204,7 +205,7 @@ class FixedSteps:
         own = model.anchored(path.anchors[0, 0]) if sticks else model
         small = _OF_SMALL * self.tolerance
         given = self.tolerance, (small, small), False, ORDER_SHARE
-        f = StateDerivative(own, HELD if self.law is None else self.law.control_law())
+        f = StateDerivative(own, CONSTANT_INPUTS if self.law is None else self.law.control_law())
         for k, end in enumerate(ends):
             t = self.dt * (path.first + k)
             for i in range(n):
@@ -213,7 +214,7 @@ class FixedSteps:
                 if sticks:
                     put_anchors(own, path.anchors[i, k])
                 q, v, a, ahead, force = (x[i, k] for x in out.values())
-                new = steps.step_to(StepState(t, q, v, a, ahead, self.dt, force, HELD.start, a, force), end)
+                new = steps.step_to(StepState(t, q, v, a, ahead, self.dt, force, CONSTANT_INPUTS.start, a, force), end)
                 if new is None:
                     self._require_finite(t, q, v)
                     raise self._failure(i, n, t)

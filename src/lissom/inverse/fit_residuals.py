@@ -282,9 +282,9 @@ class ShapesAtRest(FitTask[Equilibrium]):
     def slopes(self, model: Model, done: Equilibrium) -> np.ndarray:
         """dp/dd of (1), shape (n, points, 3, values)."""
         paths = self.numbers.paths
-        answer = equilibrium_derivatives(done, parameters=paths).parameters
+        dq_dp = equilibrium_derivatives(done, parameters=paths).parameters
         n = len(self.u)
-        dq = np.concatenate([answer[path].reshape(n, model.nv, -1) for path in paths], axis=-1)
+        dq = np.concatenate([dq_dp[path].reshape(n, model.nv, -1) for path in paths], axis=-1)
         out = np.zeros((*self.measured.positions.shape, dq.shape[-1]))
         for name, (at, abscissae) in self.measured.places.items():
             R = frame_pose(model, done.q, name, abscissae)[..., :3, :3]

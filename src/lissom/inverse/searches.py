@@ -542,7 +542,7 @@ def least_within(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray
     near = _EXACT * (1.0 + np.abs(b).max(axis=1, initial=0.0))
     z, found = _active_set(G, b, low, high, np.zeros(low.shape, dtype=int))
     for i in np.flatnonzero(~found | (_mismatch(G, b, z) > near)):
-        z[i] = _within_one(G[i], b[i], low[i], high[i], near[i])
+        z[i] = _row_within(G[i], b[i], low[i], high[i], near[i])
     return z
 
 
@@ -551,7 +551,7 @@ def _mismatch(G: np.ndarray, b: np.ndarray, z: np.ndarray) -> np.ndarray:
     return np.abs(np.einsum("nij,nj->ni", G, z) - b).max(axis=1, initial=0.0)
 
 
-def _within_one(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray, near: float) -> np.ndarray:
+def _row_within(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray, near: float) -> np.ndarray:
     """z (k,) of one row by (9), refined with its active limits. If there is none: the z within the limits with G z
     nearest to b."""
     z = _least_distance(G, b, low, high)

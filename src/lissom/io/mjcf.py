@@ -188,9 +188,9 @@ class _Reader:
         for k in range(m.nkey):
             self._add_state(robot, k)
         flags = self.mujoco.mjtDisableBit
-        held = not off & (int(flags.mjDSBL_EQUALITY) | int(flags.mjDSBL_CONSTRAINT))
+        are_active = not off & (int(flags.mjDSBL_EQUALITY) | int(flags.mjDSBL_CONSTRAINT))
         for k in range(m.neq):
-            if held and m.eq_active0[k]:
+            if are_active and m.eq_active0[k]:
                 self._add_equality(robot, k)
             else:
                 self.file.note("inactive constraint", "equality", k)
@@ -330,12 +330,12 @@ class _Reader:
         gain, bias = self._law(k)
         for damper in (np.array([0.0, 0.0, self._damper(k)]), np.zeros(3)):  # without the damper if it is no spring
             rest = bias - damper
-            held = (self._add_spatial_servo(robot, k, branches, rest) if branches
+            servo = (self._add_spatial_servo(robot, k, branches, rest) if branches
                     else self._add_servo(robot, name, ratios, rest))  # fmt: skip
-            if held:
+            if servo:
                 break
             self.file.note("damping" if damper.any() else _NO_LAW, "actuator", k)
-        if not held:
+        if not servo:
             gain, bias = None, np.zeros(3)
         self._add_limits(robot, k, gain, bias)
         gain = 1.0 if gain is None else gain
@@ -672,13 +672,13 @@ class _Reader:
             self.file.note("softness (solref, solimp)", "equality", k)
         if kind in ("connect", "weld"):
             self._add_loop(robot, k, kind == "weld")
-        elif kind == "joint" or (kind == "tendon" and not self._held_by_spring(robot, k)):
+        elif kind == "joint" or (kind == "tendon" and not self._add_spring_equality(robot, k)):
             self._add_coupling(robot, k, kind)
         elif kind != "tendon":
             raise self.file.error("equality", k, f"of the kind {kind!r} is not rigid and cannot be left out")
 
-    def _held_by_spring(self, robot: Robot, k: int) -> bool:
-        """Hold an equality of spatial tendons by a spring along both, L₁ − c₁ L₂. Returns False for other kinds."""
+    def _add_spring_equality(self, robot: Robot, k: int) -> bool:
+        """Add a spring along L₁ − c₁ L₂ for an equality of spatial tendons. Returns False for other kinds."""
         m, c = self.m, self.m.eq_data[k, :5]
         ids = [x for x in (int(m.eq_obj1id[k]), int(m.eq_obj2id[k])) if x >= 0]
         is_spatial = [not self._fixed_tendon(x) for x in ids]

@@ -70,7 +70,7 @@ class CompiledFile:
     Args:
         mujoco: the package.
         compiled: the model.
-        findings: what the robot of the file does not have.
+        findings: the parts of the file that the robot does not have.
         balls: largest number of balls of a mesh.
     """
 
@@ -115,12 +115,12 @@ class CompiledFile:
         """A body with its drawn meshes and its balls; None if it has no mass, no mesh and no balls."""
         m = self.m
         geoms = range(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b])
-        touching = [g for g in geoms if m.geom_contype[g] or m.geom_conaffinity[g] or g in self.paired]
-        for g in touching:
+        contact_geoms = [g for g in geoms if m.geom_contype[g] or m.geom_conaffinity[g] or g in self.paired]
+        for g in contact_geoms:
             self.note_contact_parameters(g)
-        seen = [g for g in geoms if g not in touching] or touching
+        seen = [g for g in geoms if g not in contact_geoms] or contact_geoms
         meshes = [mesh for g in seen for mesh in self.mesh(g)]
-        balls = self.balls(touching) if self.count else None
+        balls = self.balls(contact_geoms) if self.count else None
         if not m.body_mass[b] and not meshes and balls is None:
             return None
         R = self.rotation(m.body_iquat[b])

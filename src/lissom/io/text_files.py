@@ -199,7 +199,7 @@ class Source:
                 key, where = self._plain(key_node, budget, depth + 1, found), key_node.start_mark.line + 1
                 if not isinstance(key, str):
                     found.append(
-                        (where, f"a key must be a text (got {key!r}); put it in quotes, or name what is meant")
+                        (where, f"a key must be a text (got {key!r}); put it in quotes, or write the intended name")
                     )
                     continue
                 if key in out:

@@ -46,10 +46,10 @@ from lissom.systems.bordered import LoopRowsStruct, loop_rows, scale_array
 from lissom.systems.residual import MotionInputsStruct
 
 
-def scratch_memory(model: Model, batch: int, more_nodes: int = 0) -> ScratchStruct:
-    """Scratch memory of a batch, with `more_nodes` nodes beyond those of the model."""
+def scratch_memory(model: Model, batch: int, extra_nodes: int = 0) -> ScratchStruct:
+    """Scratch memory of a batch, with `extra_nodes` nodes beyond those of the model."""
     s = ScratchStruct()
-    s.node = wp.zeros((batch, model.n_nodes + more_nodes), dtype=NodeState, device=model.device)
+    s.node = wp.zeros((batch, model.n_nodes + extra_nodes), dtype=NodeState, device=model.device)
     s.origin = wp.zeros((batch, len(model.bases.position)), dtype=vec3, device=model.device)
     s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
     s.near = _contact_state(model, batch)
@@ -186,7 +186,7 @@ def argument_for_model(value: Any, model: Model, k: int, own: dict[int, list[Any
     return altered(value, **changed) if changed else value
 
 
-def one_after_another(calls: list[Callable[[], None]]) -> Callable[[], None]:
+def in_sequence(calls: list[Callable[[], None]]) -> Callable[[], None]:
     """One function that makes several calls in order."""
 
     def run() -> None:
@@ -223,7 +223,7 @@ class Buffers:
         inputs: shapes, without the axis of instances, of the float64 arrays that are filled before each launch.
         outputs: those of the arrays that the launch writes.
         table_options: entries that the kernel reads of the tables filled by Python.
-        more_nodes: number of nodes beyond those of the model.
+        extra_nodes: number of nodes beyond those of the model.
         cost: time of an instance relative to a short kernel.
     """
 
@@ -235,7 +235,7 @@ class Buffers:
         outputs: Shapes | None = None,
         *,
         table_options: TableOptions | None = None,
-        more_nodes: int = 0,
+        extra_nodes: int = 0,
         cost: int = 1,
     ) -> None:
         self.model, self.batch, self.device = model, batch, model.device
@@ -243,7 +243,7 @@ class Buffers:
         self.table_options, self.cost = table_options or TableOptions(), cost
         self.calls_python = model.fills_tables_before_launch and has_tables_to_fill(model, self.table_options)
         self.tables = tables_with_terms(model)
-        self.scratch = scratch_memory(model, batch, more_nodes)
+        self.scratch = scratch_memory(model, batch, extra_nodes)
         self._views = Views(model, self.scratch)
         self.on_device: dict[str, Any] = {}
         self._common: set[str] = set()
@@ -347,7 +347,7 @@ class Buffers:
         for thread, calls in enumerate(split_instances(self.model, self.batch, parts)):
             own = [self._argument_of_thread(value, k, thread) for k, value in enumerate(inputs)]
             made = [self._launch_of_model(kernel, own, *call) for call in calls]
-            self.launches.append(made[0] if len(made) == 1 else one_after_another(made))
+            self.launches.append(made[0] if len(made) == 1 else in_sequence(made))
         if len(self.launches) == 1 and self.device == "cpu":
             self.only_launch = self.launches[0]
         self.direct_launch = None if self.calls_python else self.only_launch

@@ -25,7 +25,7 @@ from lissom.errors import ModelError, ShapeError, check_kept
 from lissom.forces.terms import write_tables_with_terms
 from lissom.launch.buffers import Buffers
 from lissom.launch.cores import build_lock, cores
-from lissom.lie.warp_private import holding_interpreter
+from lissom.lie.warp_private import launch_under_lock
 from lissom.model.model import Model
 from lissom.model.tables import device_tables
 from lissom.passes.scratch import (
@@ -214,7 +214,7 @@ class Workspace:
         into, (row, known) = [memoryview(buffers.single_rows[x][0]) for x in names], buffers.single_rows[name]
         result = row if known == shape else row.reshape(shape)
         launch = (
-            holding_interpreter(buffers.direct_launch) if self.model.n_nodes <= _SMALL_ROBOT else buffers.direct_launch
+            launch_under_lock(buffers.direct_launch) if self.model.n_nodes <= _SMALL_ROBOT else buffers.direct_launch
         )
         call = prepared_call(into, launch, buffers.single_status, result)
         key = family, *options, get_ident()

@@ -59,7 +59,7 @@ def packed_launch(command: Any) -> Callable[[], None]:
     return launch
 
 
-def holding_interpreter(launch: Callable[[], None]) -> Callable[[], None]:
+def launch_under_lock(launch: Callable[[], None]) -> Callable[[], None]:
     """A packed launch that does not release Python's interpreter lock; any other launch unchanged.
 
     Releasing the lock takes as long as a small kernel.
@@ -68,9 +68,9 @@ def holding_interpreter(launch: Callable[[], None]) -> Callable[[], None]:
         return launch
     function: Any = launch.func
     address = ctypes.cast(function, ctypes.c_void_p).value or 0
-    holding = partial(ctypes.PYFUNCTYPE(None)(address), *launch.args)
-    vars(holding).update(vars(launch))
-    return holding
+    direct = partial(ctypes.PYFUNCTYPE(None)(address), *launch.args)
+    vars(direct).update(vars(launch))
+    return direct
 
 
 def is_compiled(module: Any, device: str) -> bool | None:

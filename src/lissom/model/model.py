@@ -214,7 +214,7 @@ class Model:
         return next(chain(actuators, forces), None)
 
     @cached_property
-    def only_touches(self) -> bool:
+    def has_contacts_only(self) -> bool:
         """Whether contacts act on the robot, and neither fluid, placed parts, such as springs, loops, couplings of
         joints nor tendons with straight or elastic pieces."""
         wet, springs = (self.fluid.node, self.fluid.tail_node), (self.placed_parts, self.joint_couplings.elastic_names)
@@ -438,7 +438,7 @@ class Model:
         at zero like prescribed ones."""
         zero, known = [0.0] * len(dofs), self.prescribed
         locked = Prescribed(
-            names=(*known.names, *(f"held[{j}]" for j in dofs.tolist())),
+            names=(*known.names, *(f"locked[{j}]" for j in dofs.tolist())),
             dof=np.append(known.dof, dofs).astype(np.int32),
             functions=(*known.functions, (still(zero),) * 3),
             n_locked=len(dofs),

@@ -47,7 +47,7 @@ def is_rigid_with_contacts(model: Model) -> bool:
     Its joints are fixed, have one axis, or are spherical or free without springs. There are no point loads.
     """
     nodes, others = model.nodes, (model.channels.names, model.loads.node, model.pose_springs.node)
-    if not model.only_touches or any(len(rows) > 0 for rows in others):
+    if not model.has_contacts_only or any(len(rows) > 0 for rows in others):
         return False
     return bool((nodes.has_quaternion | are_single_screws(nodes)).all())
 

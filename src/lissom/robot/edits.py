@@ -32,7 +32,7 @@ class _Names(NamedTuple):
     """Names in a field of a part.
 
     Fields:
-        kind: what they name; empty for a field whose parts have fields with names.
+        kind: the kind of the parts named; empty for a field whose parts have fields with names.
         place, pose: fields with the place and the pose on the link, if the field may be None for the world.
     """
 
@@ -119,7 +119,7 @@ def _displaced(pose: Any, g: np.ndarray | None) -> Any:
 
 
 def _without(part: Any, gone: set[str], kinds: tuple[str, ...]) -> Any:
-    """The part that is left after what has the names `gone`, of the given kinds, is removed; None if the part needs it.
+    """A part without its references to the names `gone`, of the given kinds; None if the part needs one of them.
     Lists of links, and numbers by name, lose these names and stay if they have others."""
     changes: dict[str, Any] = {}
     for name, names in _fields_with_names(type(part)).items():

@@ -345,7 +345,7 @@ def _result_shape(function: Callable[..., Any], given: tuple[tuple[int, ...], ..
 
 
 def failure(error: Exception) -> str:
-    """What a function made of jax.numpy does that cannot be traced, and what to write instead, in one line."""
+    """The reason why a function of jax.numpy cannot be traced, and the remedy, in one line."""
     from jax import errors
 
     text = str(error).partition("\n")[0]

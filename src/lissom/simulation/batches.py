@@ -212,9 +212,9 @@ class FixedBatch:
         self.plan = plan = StepSchedule(times, batch.duration, batch.period, dt)
         self.times, self.ends, self.wanted = times, plan.ends(0, len(plan)), plan.wanted(0, len(plan))
         self.w, least = batch.buffers(), LEAST_STEP * batch.duration
-        self.held: np.ndarray | None = None  # inputs of the last sample of a law
+        self.sampled_u: np.ndarray | None = None  # inputs of the last sample of a law
         if batch.law is not None and not batch.is_continuous:
-            self.held = batch.feedback(np.zeros(self.n), batch.q, batch.v)
+            self.sampled_u = batch.feedback(np.zeros(self.n), batch.q, batch.v)
         numbers = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, ORDER_SHARE)
         self.motions = Motions(model, self.n, batch.scheme, least, w=self.w, numbers=numbers)
         self.warnings = [ContactWarning(one) for one in model.of_rows(self.n)] if len(model.contacts.pair) else []
@@ -233,8 +233,8 @@ class FixedBatch:
     def _inputs(self, motions: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Inputs (n, times, nu) of all motions at common times (times,), or of k motions at times (k, times), without
         those of a continuous law."""
-        if self.held is not None:
-            return np.repeat(self.held[motions, None], times.shape[-1], axis=1)
+        if self.sampled_u is not None:
+            return np.repeat(self.sampled_u[motions, None], times.shape[-1], axis=1)
         if times.ndim > 1:
             return self.inputs.each(motions, times)
         rows = self.inputs.at(times.tolist())
@@ -264,7 +264,7 @@ class FixedBatch:
             self._store(slice(None), first, len(ends))
             first += len(ends)
             if self.plan.is_sample(first - 1):
-                self.held = put_sample(self.batch, motions, float(ends[-1]))[0]
+                self.sampled_u = put_sample(self.batch, motions, float(ends[-1]))[0]
             advance(float(ends[-1]))
 
     def counted(self, which: slice) -> tuple[int, int, int]:
@@ -344,10 +344,10 @@ class AdaptiveBatch:
         self.leaves_states = states_follow(model, batch.projects, by_error=True)
         self.width = model.nq + 3 * model.nv + model.n_rows
         self.shown = np.broadcast_to(batch.inputs.at(times.tolist()), (self.n, len(times), model.nu)).copy()
-        self.held: np.ndarray | None = None  # inputs of the last sample of a law
+        self.sampled_u: np.ndarray | None = None  # inputs of the last sample of a law
         if batch.law is not None and not batch.is_continuous:
-            self._hold(batch.feedback(np.zeros(self.n), batch.q, batch.v))
-            self.shown[:, 0] = self.held
+            self._put_sample(batch.feedback(np.zeros(self.n), batch.q, batch.v))
+            self.shown[:, 0] = self.sampled_u
         self.given = np.ones(self.n, dtype=int)
         self.adaptive = host["adaptive"]
         self.adaptive[:, [STOP, NEXT, LEAST, BEFORE]] = duration, FIRST_STEP * duration, least, 1.0
@@ -357,9 +357,9 @@ class AdaptiveBatch:
         self.last = np.hstack([begun[name] for name in ("q", "v", "a", "ahead", "force")])
         self.rows[:, 0] = self._row(self.last)
 
-    def _hold(self, u: np.ndarray) -> None:
-        """Hold inputs (n, nu) from now on."""
-        self.held = u
+    def _put_sample(self, u: np.ndarray) -> None:
+        """Set the constant inputs (n, nu) until the next sample."""
+        self.sampled_u = u
         self.w.host["pieces"][:, 0, 3 * self.model.nu :] = u
 
     @staticmethod
@@ -406,7 +406,7 @@ class AdaptiveBatch:
                 u, self.last = put_sample(self.batch, self.motions, stop)
                 self.adaptive[:, EVENT] = np.minimum(self.adaptive[:, EVENT], stop)
                 self.w.host["h"][:, 0] = 0.0
-                self._hold(u)
+                self._put_sample(u)
 
     def _run_to_stop(self, advance: Callable[[float], None]) -> None:
         """Take all steps to the stop."""
@@ -473,8 +473,8 @@ class AdaptiveBatch:
         s = ((self.times[which] - ends[:, 0]) / (ends[:, 1] - ends[:, 0]))[:, None]
         force = (1.0 - s) * parts[0][4] + s * parts[1][4]
         self.rows[who, which] = self._row(np.hstack([q, v, a, parts[1][3], force]))
-        if self.held is not None:
-            self.shown[who, which] = self.held[who]
+        if self.sampled_u is not None:
+            self.shown[who, which] = self.sampled_u[who]
 
 
 _MOST_GROUP_BYTES = 2**27  # largest size of the buffers of a group [B]

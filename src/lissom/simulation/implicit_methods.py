@@ -150,8 +150,8 @@ class StepSchedule:
 
     def to_sample(self, k: int) -> int:
         """Number of steps from step k to the next step that ends on a sample time, or to the end, both included."""
-        next_one = int(np.searchsorted(self.samples, k))
-        return (int(self.samples[next_one]) + 1 if next_one < len(self.samples) else len(self)) - k
+        sample = int(np.searchsorted(self.samples, k))
+        return (int(self.samples[sample]) + 1 if sample < len(self.samples) else len(self)) - k
 
 
 def _snapped(samples: np.ndarray, ends: np.ndarray, tolerance: float) -> np.ndarray:
@@ -362,7 +362,7 @@ def _shown(motions: Motions, f: StateDerivative, t: np.ndarray, rows: np.ndarray
         return np.array([f.shown(*row, motions.z) for row in zip(t.tolist(), q, v)])
     last = (len(motions.scheme.stages) - 1) * f.model.nu
     u = motions.host["inputs"][0, at, last : last + f.model.nu]
-    return u if f.held is None else np.hstack([u, np.tile(f.held_z, (len(at), 1))])
+    return u if f.constant_u is None else np.hstack([u, np.tile(f.sampled_z, (len(at), 1))])
 
 
 def sparse_states(count: int) -> np.ndarray:

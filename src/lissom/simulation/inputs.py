@@ -492,21 +492,21 @@ def control_law(model: Model, u: Any, controller: Any, period: float | None) -> 
     good = period is None or (isinstance(period, int | float | np.number) and np.isfinite(period) and period > 0)
     if not good:
         raise ModelError(f"period: must be > 0 (got {period!r})")
-    hold = period or np.inf
+    sampling = period or np.inf
     if isinstance(controller, TracedFunction):
         alone = isinstance(controller.function, FedLaw) and controller.function.law is None
-        return native_law(model, controller, "u" if alone else "controller").control_law(hold)
+        return native_law(model, controller, "u" if alone else "controller").control_law(sampling)
     if not isinstance(controller, Controller):
         empty = np.zeros(0)
 
         def plain(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
             return checked_row(called("controller", t, controller, t, q.copy(), v.copy()), model.nu, "controller", t)
 
-        return ControlLaw(plain, lambda t, q, v, z: empty, empty, hold)
-    return _with_state(model, controller, hold)
+        return ControlLaw(plain, lambda t, q, v, z: empty, empty, sampling)
+    return _with_state(model, controller, sampling)
 
 
-def _with_state(model: Model, controller: Controller, hold: float) -> ControlLaw:
+def _with_state(model: Model, controller: Controller, sampling: float) -> ControlLaw:
     output, own_rate, nz = controller.output, controller.rate, len(controller.start)
 
     def inputs(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -535,4 +535,4 @@ def _with_state(model: Model, controller: Controller, hold: float) -> ControlLaw
 
     along = getattr(output, "along_step", None) if known is not None else None
     law = None if known is None else derivatives
-    return ControlLaw(inputs, rate, controller.start, hold, derivatives=law, along_step=along)
+    return ControlLaw(inputs, rate, controller.start, sampling, derivatives=law, along_step=along)

@@ -201,7 +201,7 @@ class AdaptiveKernelSteps:
 def _polynomials(f: StateDerivative, nu: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Inputs until the next sample of a controller, as polynomials of time; zeros for expressions; those that are added
     to a law that the kernel evaluates; None for other inputs."""
-    if f.held is not None or f.is_feedback:
+    if f.constant_u is not None or f.is_feedback:
         return constant_polynomials(f.known_inputs(np.zeros(1))[0])
     return None if f.law.feed is None else f.law.feed.polynomials()
 
@@ -242,7 +242,7 @@ class AdaptiveMotion:
         """
         if self.careful > 0 or not Motions.can_run(self.model, self.stepper.f):
             self.careful = max(self.careful - 1, 0)
-            return self._one(here, stop, before)
+            return self._single_step(here, stop, before)
         sticks = self.looks_back and self.model.contacts.sticks
         anchors = present_anchors(self.model).copy() if sticks else None
         self.kernel.size, self.kernel.before = self.size, self.before
@@ -261,10 +261,10 @@ class AdaptiveMotion:
             self.size, self.careful = last.h, _CAREFUL
             return AdaptiveRun(run.t[:k], run.rows[:k], run.shown[:k], last)
         self.careful = _CAREFUL - 1
-        if anchors is not None:  # the anchors after step k are unknown: these steps are taken one by one
+        if anchors is not None:  # the anchors after step k are unknown: these steps are taken singly
             put_anchors(self.model, anchors)
             self.careful += k
-        return self._one(here, stop, before)
+        return self._single_step(here, stop, before)
 
     def _contact(self, here: StepState, t: np.ndarray, rows: np.ndarray) -> tuple[int, float] | None:
         """The index of the first step of a run that passed through an obstacle, and the time; None if there is none."""
@@ -273,7 +273,7 @@ class AdaptiveMotion:
         q, v, *_ = state_parts(self.model, rows)
         return self.search.first_contact(np.append(here.t, t), np.vstack([here.q, q]), np.vstack([here.v, v]))
 
-    def _one(self, here: StepState, stop: float, before: int) -> AdaptiveRun:
+    def _single_step(self, here: StepState, stop: float, before: int) -> AdaptiveRun:
         """Take one step. It is shortened until Newton's method converges, the error is small enough, and no obstacle is
         passed."""
         stepper, power = self.stepper, self.stepper.scheme.error_power

@@ -179,8 +179,8 @@ def _approaches(
     relative to the obstacle [m/s], shape (n, n_pairs, 3); and whether a ball may have touched before each state."""
     n = len(t)
     if model.fills_tables_before_launch and n > 1:
-        return _approaches_one_by_one(model, t, q, v, share)
-    w = workspace(model, "encounters", 1, _make)
+        return _approaches_of_states(model, t, q, v, share)
+    w = workspace(model, "approaches", 1, _make)
     host = w.host
     host["count"][0], host["share"][:] = n, share
     host["times"][:n], host["q"][:n], host["v"][:n] = t, q, v
@@ -256,7 +256,7 @@ class ContactSearch:
             times, pairs = np.insert(times, halved + 1, middle), np.insert(pairs, halved + 1, new, axis=0)
 
 
-def _approaches_one_by_one(
+def _approaches_of_states(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, share: tuple[float, float]
 ) -> tuple[np.ndarray, np.ndarray]:
     """`_approaches` for robots whose poses Python computes before each launch. Python evaluates (1)."""

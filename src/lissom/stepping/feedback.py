@@ -126,7 +126,7 @@ def law_in_kernels(model: Model, controller: Any, otherwise: str) -> NativeLaw |
     """The law of a controller that only kernels evaluate; None if there is none.
 
     Args:
-        controller: what the user gives. otherwise: says what to do with a function in Python, for the message.
+        controller: the user's controller. otherwise: the remedy for a function in Python, for the message.
     Raises:
         ModelError: it is not an `ls.TracedFunction`, cannot be traced, or the model is on a GPU.
     """

@@ -145,8 +145,8 @@ class ControllerSteps:
         rate = law.rate(t, q, v, z)
         if self.inverse is None:
             self.inverse = self._inverse(t, q, v, z, rate)
-        answer = self.weight * self.inverse
-        return np.array([law.inputs(t, *state, z + answer @ (law.rate(t, *state, z) - rate)) - u for state in moved])
+        dz = self.weight * self.inverse
+        return np.array([law.inputs(t, *state, z + dz @ (law.rate(t, *state, z) - rate)) - u for state in moved])
 
     def _inverse(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray, rate: np.ndarray) -> np.ndarray:
         """W of (2), shape (nz, nz), by finite differences."""
@@ -207,7 +207,7 @@ class ImplicitSteps:
         self.room: Room | None = None
         self.w: Workspace | None = None  # None before the first step
         self.has_matrix = False  # whether the last step has left a matrix in w
-        self.answer: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
+        self.du: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
         # Under a law whose evaluations cost as much as a matrix, a motion begins as after the failure of a kept matrix
         costly = f.law.along_step is not None
         self.new_first, self.slow_is_enough = AVOID_KEPT if costly else 0, 0  # counts of step_rows
@@ -254,10 +254,10 @@ class ImplicitSteps:
 
     def step(self, s: StepState, h: float) -> StepState | None:
         """Take one step of size h [s]; None if Newton's method fails."""
-        kept = self.answer
+        kept = self.du
         new = self._step(s, h)
-        if new is None and kept is not None and self.answer is kept:
-            self.answer = None  # the failed step may have used outdated derivatives of the law
+        if new is None and kept is not None and self.du is kept:
+            self.du = None  # the failed step may have used outdated derivatives of the law
             new = self._step(s, h)
         return new
 
@@ -338,7 +338,7 @@ class ImplicitSteps:
                     host["pause"][0] = 1, part, k
                     w.run(_TABLE_OPTIONS.get(part), keep_tables=part not in _TABLE_OPTIONS)
                     if part == MATRIX:
-                        self._add_answers(w, t, q, v, u, again)
+                        self._add_responses(w, t, q, v, u, again)
                         again = True
                 except Exception:
                     if takes_state(self.model, q, v) and takes_state(self.model, *self._moved(q, v)[1:]):
@@ -363,7 +363,7 @@ class ImplicitSteps:
         host["inputs"][0, 0, stage * model.nu : (stage + 1) * model.nu] = u
         put_python_forces(model, host["extra"][0], host["load"][stage], q, v, u, t)
 
-    def _add_answers(self, w: Workspace, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray, again: bool) -> None:
+    def _add_responses(self, w: Workspace, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray, again: bool) -> None:
         """Add the derivatives of Python forces with respect to q and v to the matrix (2) of newton_stages. `again` is
         True if it is not the first matrix of the step."""
         model, note = self.model, w.host["notes"][0]
@@ -378,25 +378,25 @@ class ImplicitSteps:
             return
         dq, dv = python_response(model, q, v, u, t)
         if self.f.is_feedback:
-            by_q, by_v = np.split(input_response(model, q, v, u, t) @ self._law_answer(t, q, v, again), 2, axis=1)
+            by_q, by_v = np.split(input_response(model, q, v, u, t) @ self._law_derivatives(t, q, v, again), 2, axis=1)
             dq, dv = dq - by_q, dv - by_v
             note[MADE_HERE] = again or self.f.law.derivatives is not None  # else those of the law may be old
         matrix += _turned(model, move, dq) + note[C1] * dv
 
-    def _law_answer(self, t: float, q: np.ndarray, v: np.ndarray, again: bool) -> np.ndarray:
+    def _law_derivatives(self, t: float, q: np.ndarray, v: np.ndarray, again: bool) -> np.ndarray:
         """∂u/∂(q, v) of a continuous controller, from the law's derivatives, or by finite differences in which z
         changes too.
 
         Finite differences cost more than the rest of the matrix and change little. Old ones are used until a matrix
         made with them converges slowly.
         """
-        answer, known = self.answer, self.f.law.derivatives
+        du, known = self.du, self.f.law.derivatives
         if known is not None:
             return known(t, q, v, self.control.state(t, q, v))
-        if again or answer is None:
+        if again or du is None:
             steps, *moved = self._moved(q, v)
-            answer = self.answer = (self.control.changes(t, q, v, list(zip(*moved))) / steps[:, None]).T
-        return answer
+            du = self.du = (self.control.changes(t, q, v, list(zip(*moved))) / steps[:, None]).T
+        return du
 
     def _moved(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Increments for finite differences, shape (2 nv,): nv for q, then nv for v. And the incremented states, (2 nv,

@@ -220,7 +220,9 @@ class StepState:
     is_steady: bool = False
 
 
-def _one_stage(name: str, alpha_m: float, alpha_f: float, beta: float, gamma: float, *, b0: float, g0: float) -> Scheme:
+def _single_stage(
+    name: str, alpha_m: float, alpha_f: float, beta: float, gamma: float, *, b0: float, g0: float
+) -> Scheme:
     """The scheme (1), (2) with b₁ = beta and g₁ = gamma."""
     new, old, older = (x / (1.0 - alpha_m) for x in (1.0 - alpha_f, alpha_f, -alpha_m))  # â from a, aₙ, âₙ by (2)
     lead, second = alpha_m - alpha_f, b0 + beta - 0.5  # second: factor of h² a in the error, and third of h³ da/dt
@@ -243,7 +245,7 @@ def _family(name: str, alpha_m: float, alpha_f: float) -> Scheme:
     """The second-order scheme with given α, and with the β that damps fast vibrations most."""
     gamma = 0.5 + alpha_f - alpha_m
     beta = 0.25 * (gamma + 0.5) ** 2
-    return _one_stage(name, alpha_m, alpha_f, beta, gamma, b0=0.5 - beta, g0=1.0 - gamma)
+    return _single_stage(name, alpha_m, alpha_f, beta, gamma, b0=0.5 - beta, g0=1.0 - gamma)
 
 
 def generalized_alpha(rho_inf: float = 0.8) -> Scheme:
@@ -277,7 +279,7 @@ def newmark(beta: float = 0.25, gamma: float = 0.5) -> Scheme:
     """
     gamma = checks.number(gamma, "newmark > gamma", least=0.5)
     beta = checks.number(beta, "newmark > beta", least=0.5 * gamma)
-    return _one_stage(f"newmark({beta:g}, {gamma:g})", 0.0, 0.0, beta, gamma, b0=0.5 - beta, g0=1.0 - gamma)
+    return _single_stage(f"newmark({beta:g}, {gamma:g})", 0.0, 0.0, beta, gamma, b0=0.5 - beta, g0=1.0 - gamma)
 
 
 def hht(alpha: float = 0.05) -> Scheme:
@@ -303,7 +305,7 @@ def implicit_euler() -> Scheme:
     Returns:
         Scheme, for `simulate(method=)`.
     """
-    return _one_stage("implicit_euler", 0.0, 0.0, 1.0, 1.0, b0=0.0, g0=0.0)
+    return _single_stage("implicit_euler", 0.0, 0.0, 1.0, 1.0, b0=0.0, g0=0.0)
 
 
 _BATHE_GAMMA = 2.0 - sqrt(2.0)

@@ -122,15 +122,15 @@ def takes_state(model: Model, q: np.ndarray, v: np.ndarray) -> bool:
 class StateDerivative:
     """ẋ = f(t, x) and its Jacobian for x = (q, v, z), with the signatures that CVODE needs. It counts its evaluations.
 
-    z is the state of a continuous controller, otherwise empty. The state of a sampled controller is `held_z`. Inputs
+    z is the state of a continuous controller, otherwise empty. The state of a sampled controller is `sampled_z`. Inputs
     `added` are added to those of a continuous law.
     """
 
     def __init__(self, model: Model, law: ControlLaw) -> None:
         self.model, self.law = model, law
-        self.held: np.ndarray | None = None
+        self.constant_u: np.ndarray | None = None
         self.added: np.ndarray | None = None
-        self.held_z = self.next_z = law.start
+        self.sampled_z = self.next_z = law.start
         self.pull = PULL if model.n_rows else 0.0
         self.evaluations = self.jacobians = 0
         self.not_finite = 0
@@ -153,7 +153,7 @@ class StateDerivative:
     @property
     def is_feedback(self) -> bool:
         """Whether the inputs depend on the state at present, and not only on time or on a sample."""
-        return self.law.is_feedback and self.held is None
+        return self.law.is_feedback and self.constant_u is None
 
     @property
     def has_native_law(self) -> bool:
@@ -179,7 +179,7 @@ class StateDerivative:
     def give(self, u: np.ndarray) -> None:
         """Give inputs (nu,) from now on: those of the robot, or with a continuous native law further ones."""
         if self.law.native is None:
-            self.held = u
+            self.constant_u = u
         else:
             self.added = u
 
@@ -197,8 +197,8 @@ class StateDerivative:
     def inputs(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
         """The inputs at a state. A sampled controller returns the inputs of its last sample. Inputs that depend on time
         only are cached."""
-        if self.held is not None:
-            return self.held
+        if self.constant_u is not None:
+            return self.constant_u
         if self.law.is_feedback:
             return self._response_of_law(t, q, v, z)
         u = self.known.get(t)
@@ -211,12 +211,12 @@ class StateDerivative:
     def shown(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
         """(u, z) of a point to return. With a sampled controller u is the present input, and z the state from which it
         was computed."""
-        return np.concatenate([self.inputs(t, q, v, z), z if self.held is None else self.held_z])
+        return np.concatenate([self.inputs(t, q, v, z), z if self.constant_u is None else self.sampled_z])
 
     def shown_over(self, times: np.ndarray) -> np.ndarray:
         """(u, z) at times (n,), without feedback between them, shape (n, ...)."""
-        if self.held is not None:
-            return np.tile(np.concatenate([self.held, self.held_z]), (len(times), 1))
+        if self.constant_u is not None:
+            return np.tile(np.concatenate([self.constant_u, self.sampled_z]), (len(times), 1))
         if self.law.feed is None:
             raise RuntimeError("inputs that depend on the state are unknown in advance")
         return self.law.feed.over(times)
@@ -252,8 +252,8 @@ class StateDerivative:
 
     def sample(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Take a sample by (2) of inputs: u is constant from now on, and z advances to the next sample."""
-        z = self.held_z = self.next_z
-        self.held = self.law.inputs(t, q, v, z)
+        z = self.sampled_z = self.next_z
+        self.constant_u = self.law.inputs(t, q, v, z)
         if len(z):
             self.next_z = z + self.law.period * self.law.rate(t, q, v, z)
 
@@ -349,13 +349,13 @@ class StateDerivative:
         a = rate[nq:]
         z = x[nq + nv :]
         u = self.inputs(t, q, v, z)
-        answer = self._response(t, q, v, a, u)
+        M_inv_dr = self._response(t, q, v, a, u)
         if self.is_feedback and self.law.derivatives is not None:
             moved = input_response(model, q, v, u, t) @ self.law.derivatives(t, q, v, z)
-            answer = answer - np.linalg.solve(mass_matrix(model, q), moved)
+            M_inv_dr = M_inv_dr - np.linalg.solve(mass_matrix(model, q), moved)
         rate_q, rate_v, tangent = configuration_rate_derivatives(model, x[:nq], v)
         out[:nq, :nq], out[:nq, nq:] = rate_q, rate_v
-        out[nq:, :nq], out[nq:, nq:] = -answer[:, :nv] @ tangent, -answer[:, nv:]
+        out[nq:, :nq], out[nq:, nq:] = -M_inv_dr[:, :nv] @ tangent, -M_inv_dr[:, nv:]
         on_q, on_v = model.dofs.q[model.prescribed.dof], nq + model.prescribed.dof
         for on in (on_q, on_v):  # prescribed coordinates do not depend on x
             out[on], out[:, on] = 0.0, 0.0

@@ -563,6 +563,6 @@ def state_after(model: Model, here: StepState, rows: np.ndarray, t: float, h: fl
     ahead, force = last[first + nv : first + 2 * nv], last[first + 2 * nv :]
     before, force_before = here.a, here.force
     if len(rows) > 1:
-        one_before = rows[-2].copy()
-        before, force_before = one_before[first : first + nv], one_before[first + 2 * nv :]
+        previous = rows[-2].copy()
+        before, force_before = previous[first : first + nv], previous[first + 2 * nv :]
     return StepState(t, q, v, a, ahead, h, force, here.z, before, force_before, is_steady)

@@ -191,7 +191,7 @@ def read_header(path: Path) -> dict[str, Any]:
             raise ValueError(f"{_HEADER} names no study and no sample")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         why = f"{type(error).__name__}: {error}"
-        raise ModelError(f"sweep: the folder must hold what a sweep has written ({why}) (got {str(path)!r})") from None
+        raise ModelError(f"sweep: the folder must hold the files of a sweep ({why}) (got {str(path)!r})") from None
     return header
 
 

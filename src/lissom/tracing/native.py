@@ -358,7 +358,7 @@ _STATE, _OUTER, _INNER, _VARIABLE = 0, 1, 2, 2  # bits: none for the state, colu
 
 
 def _level(bits: int) -> int:
-    """Equal for nodes of the same scope, given the bits of what they depend on."""
+    """A number of the scope of a node, from the bits of the quantities that the node depends on."""
     return bits >> _VARIABLE << _VARIABLE or bits & _INNER or bits
 
 

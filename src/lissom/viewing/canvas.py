@@ -408,8 +408,8 @@ class Composition:
         colors[seen], near[seen] = layer.colors[seen], layer.near[seen]
 
     def blend(self, layer: Layer, opacity: float, ahead: float = 0.0) -> None:
-        """Add a translucent layer. Its pixels that are nearer by `ahead` [m] are mixed in; they do not hide what is
-        drawn later."""
+        """Add a translucent layer. Its pixels that are nearer by `ahead` [m] are mixed in; they do not hide layers
+        that are drawn later."""
         colors, near = self.colors[layer.window], self.near[layer.window]
         seen = layer.near > near + np.float32(ahead)
         colors[seen] += np.float32(opacity) * (layer.colors[seen] - colors[seen])
@@ -532,7 +532,7 @@ class Background:
         return Layer(colors, near, (slice(0, height), slice(0, width)))
 
     def _seen_plane(self, plane: Plane) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What each pixel shows of a plane: the cell of its shadow (2, h, w), height towards the eye (h, w) [m],
+        """The view of a plane in each pixel: the cell of its shadow (2, h, w), height towards the eye (h, w) [m],
         opacity (h, w), and the unshaded colour."""
         eye = self._camera.axes[2]
         rays = self._camera.rays() - plane.point

@@ -162,10 +162,10 @@ def _visible_inputs(model: Model) -> np.ndarray:
         return np.zeros(0)
     q, zero = model.neutral(), np.zeros(model.nu)
     K: Any = tangent_stiffness(model, q, zero)
-    held = 0.5 * (K + K.T) + _SLOWEST**2 * mass_matrix(model, q)
+    stiffness = 0.5 * (K + K.T) + _SLOWEST**2 * mass_matrix(model, q)
     nonlinear = model.nonlinear_input is not None
     B = input_response(model, q, np.zeros(model.nv), zero, 0.0) if nonlinear else actuation_matrix(model, q)
-    moved = np.linalg.lstsq(held, B, rcond=1e-12)[0] / model.dofs.scale[:, None]
+    moved = np.linalg.lstsq(stiffness, B, rcond=1e-12)[0] / model.dofs.scale[:, None]
     reach = np.abs(moved).max(axis=0)
     return np.array([nice_number(_REACH / x) if np.isfinite(x) and x > 1e-12 else 1.0 for x in reach])
 

@@ -76,7 +76,7 @@ class Panel:
             self.play = self.gui.add_button_group("", ("Play", "Pause", "Reset"))
             self.play.on_click(lambda event: self.post(lambda: self.press(event.target.value)))
             self.moment = self.gui.add_slider(
-                "time [s]", 0.0, 1.0, 0.001, 0.0, hint="what is recorded; pause to look back"
+                "time [s]", 0.0, 1.0, 0.001, 0.0, hint="the recorded motion; pause to look back"
             )
             self.speed = self.gui.add_slider("speed [×]", 0.05, 4.0, 0.05, 1.0, hint="seconds of motion in one second")
         self._on(self.moment, self.scrub)
@@ -141,11 +141,11 @@ class Panel:
         gui.add_markdown(f"A small square of the grid is {0.2 * stage.cell:g} m wide, a large one {stage.cell:g} m.")
 
     def _add_save(self, save: Callable[[str], None]) -> None:
-        hints = {"html": ("Web page (.html)", "what is recorded, to look at in any browser, in one file"),
-                 "mp4": ("Video (.mp4)", "what is recorded, as this view shows it"),
-                 "glb": ("Shape (.glb)", "what is shown, as glTF"),
-                 "npz": ("Motion (.npz)", "what is recorded, as a trajectory file")}  # fmt: skip
-        self.gui.add_markdown("A file of what is shown, or of what is recorded:")
+        hints = {"html": ("Web page (.html)", "the recorded motion, for any browser, in one file"),
+                 "mp4": ("Video (.mp4)", "the recorded motion in this view"),
+                 "glb": ("Shape (.glb)", "the shape in view, as glTF"),
+                 "npz": ("Motion (.npz)", "the recorded motion, as a trajectory file")}  # fmt: skip
+        self.gui.add_markdown("Save the shape in view or the recorded motion:")
         for kind, (label, hint) in hints.items():
             self._click(label, lambda kind=kind: save(kind), hint)
         self.progress = self.gui.add_markdown("")

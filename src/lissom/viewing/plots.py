@@ -51,8 +51,8 @@ def plot_shapes(
 ) -> Figure:
     """Draw a robot in one or several configurations, as a figure of matplotlib or in given axes.
 
-    The picture is that of `render`. On a machine without PyVista or OpenGL the axes hold a text that names what is
-    missing.
+    The picture is that of `render`. On a machine without PyVista or OpenGL the axes show a text that names the missing
+    package.
 
     Args:
         q: configurations, shape (nq,) or (n, nq); the last one is opaque.

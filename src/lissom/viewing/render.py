@@ -423,13 +423,13 @@ class Paint:
             if joint is not None and joint.nv == 1 and joint.motions("joint")[0].Phi[:3].any():
                 found.append((points[line.rows][1], model.description.loops[line.name].link_b is None))
         front = (len(self.meshes) + 1) * self.step
-        for place, is_held in found:
+        for place, is_on_world in found:
             at = place + (front - (place @ eye)) * eye + max(float((points @ eye).max()), 0.0) * eye
             parts += [
                 _disc(at, axes, 2.6 * self.radius, _SPRING),
                 _disc(at + self.step * eye, axes, 1.3 * self.radius, _WHITE),
             ]
-            if is_held:
+            if is_on_world:
                 corners = at - self.step * eye + self.radius * np.array([(0, 0), (-5, -8), (5, -8)]) @ axes[:2]
                 parts.append(_flat(corners, eye, _TIE))
         return parts

@@ -300,8 +300,8 @@ def outer_forces(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: f
     for point, wrench, color in _wrenches(model, q, u, t):
         found.add(point, wrench[1], color)
     if len(model.contacts.pair):
-        touching = contact_forces(model, q, v)
-        for point, force in zip(touching.point, touching.force):
+        pairs = contact_forces(model, q, v)
+        for point, force in zip(pairs.point, pairs.force):
             found.add(point, force, CONTACT)
     return found
 
