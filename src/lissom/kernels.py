@@ -171,12 +171,12 @@ def _of(kernel: Any, model: Model) -> Any:
 def _modules(models: tuple[Model, ...]) -> list[Any]:
     """The modules of all robots' kernels; those that serve several come once."""
     made = [
-        kernel_for(_of(kernel, model), model).module for kernel in KERNELS for model in models if _asks(model, kernel)
+        kernel_for(_of(kernel, model), model).module for kernel in KERNELS for model in models if _needs(model, kernel)
     ]
     return list(dict.fromkeys([*made, wp.get_module(arrays.__name__)]))
 
 
-def _asks(model: Model, kernel: Any) -> bool:
+def _needs(model: Model, kernel: Any) -> bool:
     """Whether a model needs a kernel: of loops if it has loops, of contacts if it has contacts."""
     if kernel in (closed_kernel, constraint_kernel):
         return model.n_rows > 0

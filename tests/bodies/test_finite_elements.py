@@ -268,7 +268,7 @@ def test_rigid_motions():
      r"body > mesh: compress: must be None: finite elements need the points of every cell \(got 1\)"),
 ])  # fmt: skip
 def test_descriptions_that_break_rules(change, message):
-    """Elements that cannot be made, or are too many, are told with the rule and the value."""
+    """Elements that cannot be made, or are too many, raise errors with the rule and the value."""
     with pytest.raises(ls.ModelError, match=message):
         KinematicsFiniteElements(**{"mesh": uneven_box(degree=2)} | change).check("body")
 

@@ -158,7 +158,7 @@ def test_order_of_the_integrator():
     assert np.log2(errors[0] / errors[1]) > 5.6 and np.log2(errors[1] / errors[2]) > 5.6
 
 
-def test_a_basis_that_is_not_smooth_is_told():
+def test_a_basis_that_is_not_smooth_is_reported():
     """A custom basis with a kink that it does not name is refused."""
     kink = BasisCustom(lambda s: np.abs(s - 0.43) * np.eye(6)[:, 1:2])
     with pytest.raises(ls.ModelError, match="here > basis: must be smooth between its breaks"):

@@ -127,7 +127,7 @@ def test_what_is_given_stays():
     np.testing.assert_allclose(shares, 1 / 3, atol=1e-12)
 
 
-def test_a_ceiling_is_told():
+def test_a_ceiling_is_reported():
     """A motion that no number of points resolves is a warning that says how far off its integrals are."""
     rough = ls.KinematicsRitz(lambda x: jnp.stack([0.0, jnp.abs(jnp.sin(300.0 * x[0])), 0.0])[:, None], 1)
     assert Resolution(rough, CYLINDER, LAW, 1e3).chosen.left > TOLERANCE
@@ -153,7 +153,7 @@ def test_sound_meshes_are_taken(kind):
 
 
 def test_messages_are_short():
-    """A fold of many coordinates is told without a list of them."""
+    """The error of a fold of many coordinates does not list them."""
     waves = ls.KinematicsRitz(
         lambda x: jnp.stack([0.0 * jnp.arange(9.0), jnp.sin(5000.0 * x[1] + jnp.arange(9.0)), 0.0 * jnp.arange(9.0)]), 9
     )
@@ -264,7 +264,7 @@ def test_points_of_a_mesh_are_reduced_to_few(monkeypatch):
     law, models = ls.HyperelasticNeoHookean(1e5, damping_time=0.1), []
     monkeypatch.setattr(resolution, "read_cached", lambda *_: None)
     for most in (500, 10_000):
-        monkeypatch.setattr(resolution, "_MANY", most)
+        monkeypatch.setattr(resolution, "_LARGEST_WHOLE_RULE", most)
         marks = {f"of {most}": (0.0, 0.0, 0.0)}  # equal descriptions share their choice
         mesh = ls.DomainTetrahedra(*ls.box_mesh((L, 0.04, 0.03), (8, 3, 2)), degree=4, marks=marks)
         one = ls.DeformableBody(motion, mesh, law, 1e3)
@@ -296,7 +296,7 @@ def test_derivatives_by_design_values_of_a_body_with_few_points(monkeypatch):
     few = robot.build()
     assert few.description.links["arm"].body.has_few_points
     found = ls.equilibrium_derivatives(ls.solve_statics(few), parameters=paths).parameters
-    monkeypatch.setattr(resolution, "_MANY", 100_000)
+    monkeypatch.setattr(resolution, "_LARGEST_WHOLE_RULE", 100_000)
     monkeypatch.setattr(resolution, "read_cached", lambda *_: None)
     whole = robot.with_({"arm.density": 1e3 * (1.0 + 1e-12)}).build()  # equal descriptions share their choice
     assert not whole.description.links["arm"].body.has_few_points

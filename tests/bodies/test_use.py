@@ -208,7 +208,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_input_is_told_at_build(case):
+def test_wrong_input_is_reported_at_build(case):
     """Through the link, which is named."""
     kinematics, options, words = WRONG[case]
     body = ls.DeformableBody(kinematics, **({"domain": DOMAIN, "material": LAW, "density": 1e3} | options))

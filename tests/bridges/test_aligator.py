@@ -190,7 +190,7 @@ def test_aligator_s_own_costs_and_constraints():
     assert motion.q[-1, 0] == pytest.approx(0.3, abs=1e-5)
 
 
-def test_what_is_wrong_is_told():
+def test_wrong_arguments_are_named():
     """Purpose: wrong costs and limits are named; a guess from which no step is found is an error of the solver."""
     model, cost, _ = reaching()
     with pytest.raises(ls.ModelError, match=r"cost: must be an ls.TrackingCost or an aligator.CostAbstract \(got 3\)"):

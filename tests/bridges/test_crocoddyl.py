@@ -139,7 +139,7 @@ def test_crocoddyl_s_own_costs():
     assert data.cost == pytest.approx(away @ away, rel=1e-12)
 
 
-def test_what_is_wrong_is_told(monkeypatch):
+def test_wrong_arguments_are_named(monkeypatch):
     """Purpose: wrong costs, limits and a missing extra are named; a step that is not found is one to infinity."""
     model, cost, _ = reaching()
     with pytest.raises(ls.ModelError, match=r"cost: must be an ls.TrackingCost or a crocoddyl.CostModelSum \(got 3\)"):

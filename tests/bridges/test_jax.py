@@ -198,7 +198,7 @@ def test_third_derivatives_are_refused(arm):
         jax.grad(lambda u: twice(u).sum())(u)
 
 
-def test_what_is_wrong_is_told(arm):
+def test_wrong_arguments_are_named(arm):
     """Single precision, batches of models, and shapes that do not fit."""
     model, u = arm
     with pytest.raises(ls.ShapeError, match=r"v: expected shape \(..., 7\), got \(6,\)"):

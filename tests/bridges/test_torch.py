@@ -65,7 +65,7 @@ def test_values_and_gradients_are_the_library_s(moving):
     np.testing.assert_allclose(given.grad, exact.u.sum(axis=0), rtol=1e-12)
 
 
-def test_what_is_wrong_is_told(monkeypatch):
+def test_wrong_arguments_are_named(monkeypatch):
     """Purpose: shapes, batches of models and a missing extra are named."""
     model = soft().build()
     with pytest.raises(ls.ShapeError, match=r"v: expected shape \(..., 7\), got \(6,\)"):

@@ -137,7 +137,7 @@ def test_a_sliding_ball_comes_to_roll(name):
 
 def test_copies_with_other_anchors_keep_them(resting):
     """Purpose: copies that live at the same time keep their own anchors, later ones take over the tables and buffers of
-    those that are gone, and all give the results of a model built anew."""
+    those that are gone, and all give the results of a newly built model."""
     model, found = block(np.radians(20)), resting[1]
     z, rng = np.zeros(model.nv), np.random.default_rng(0)
     moved = [found.anchors + 1e-5 * rng.normal(size=found.anchors.shape) for _ in range(4)]

@@ -30,7 +30,7 @@ def test_every_class_has_a_maker_a_name_and_a_place_in_files(name):
 
 
 def test_a_class_without_a_maker_is_named_with_the_remedy(monkeypatch):
-    """Purpose: who adds a class and no maker for it is told which and where, by every sweep."""
+    """Purpose: a class without a maker is named, with the place to add one, by every sweep."""
     monkeypatch.delitem(MAKERS, ls.SectionCircle)
     with pytest.raises(LookupError, match=r"SectionCircle has no maker in tests/families\.py: add one"):
         families.all_made(Section)

@@ -145,7 +145,7 @@ def test_plans_are_shifted():
     np.testing.assert_allclose(control.shifted(u, 1.0), np.tile(u[-1], (8, 1)))
 
 
-def test_what_is_wrong_is_told():
+def test_wrong_arguments_are_named():
     """Purpose: costs of other models, shapes of inputs, and robots that change in time."""
     model, _, control = arm()
     other = ls.Robot("other")

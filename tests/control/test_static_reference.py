@@ -45,7 +45,7 @@ def test_slow_motion_passes_through_the_points():
 
 
 def test_what_cannot_be_reached():
-    """An end that should go through the base's wall, a table of wrong shape and a robot with loops are told."""
+    """An end that should go through the base's wall, a table of wrong shape and a robot with loops raise errors."""
     model = routed()
     with pytest.raises(ls.ConvergenceError, match=r"points at t=0 s: no equilibrium reaches them \(got a distance"):
         ls.static_reference(model, TIMES, lambda t: [[0.2, 0, 0], [0.2, 0.1, 0]], ["rod 0", "rod 0"])
@@ -59,7 +59,7 @@ def test_what_cannot_be_reached():
 
 @pytest.mark.parametrize("upright", [False, True])
 def test_passive_coordinates_that_fall(upright):
-    """A passive pendulum on a driven slide is told of where it stands up, and not where it hangs."""
+    """A passive pendulum on a driven slide gives a warning where it stands up, and none where it hangs."""
     robot = ls.Robot("cart", gravity=(0, 0, -9.81))
     robot.add_link("cart", ls.RigidBody(1.0), ls.JointPrismatic((1, 0, 0)))
     robot.add_link("bob", ls.RigidBody(0.5, (0, 0, -0.3), (0.01, 0.01, 0.01)), ls.JointRevolute((0, 1, 0)), "cart")

@@ -346,7 +346,7 @@ VALUES = {
 
 @pytest.mark.parametrize("path", VALUES)
 def test_design_derivatives_of_springs_along_paths(path):
-    """Of an equilibrium, against differences of robots that are built anew."""
+    """Of an equilibrium, against differences of newly built robots."""
     robot = along_paths()
     equilibrium = ls.solve_statics(robot.build())
     found = ls.equilibrium_derivatives(equilibrium, parameters=[path]).parameters[path]

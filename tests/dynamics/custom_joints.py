@@ -1,4 +1,4 @@
-"""Custom joints for the tests: native ones written anew, curved ones of no native kind, and robots that have them."""
+"""Custom joints for the tests: copies of native ones, curved ones of no native kind, and robots that have them."""
 
 from functools import cache, partial
 

@@ -26,7 +26,7 @@ def jacobian_at(model, q, link, s, point):
 
 @pytest.mark.parametrize("base", BASES)
 def test_forces_at_their_points_are_what_contact_does(base):
-    """Σ Jᵀ f over the pairs that are told, both sides of each, is the generalised force of contact."""
+    """Σ Jᵀ f over the pairs returned, both sides of each, is the generalised force of contact."""
     model, touched = grasped(base), set()
     for seed in range(6):
         q, v, a = state(model, seed)
@@ -99,7 +99,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_too_many_near_pairs_are_told(name):
+def test_too_many_near_pairs_are_reported(name):
     """Where more pairs are near than there is room for, every function says so instead of leaving some out."""
     model = heap(near_pairs=3).build()
     with pytest.raises(ls.ModelError) as caught:

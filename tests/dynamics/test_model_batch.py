@@ -328,8 +328,8 @@ def test_structures_must_be_the_same():
 
 
 @pytest.mark.parametrize("gains", [(1.0, 1.0), (1.0, -1.0)])
-def test_a_push_is_told(gains):
-    """What pushes a tendon is told of batches too, by the gains of each model."""
+def test_a_push_is_reported(gains):
+    """A batch also gives the warning of a pushing tendon, by the gains of each model."""
     robot = describe_rod()
     robot.couple_inputs("pull", {"tendon": 1.0})
     models = robot.build().batch("pull.gains.tendon", gains, "rod.length", (0.4, 0.5))

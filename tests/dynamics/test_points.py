@@ -69,7 +69,7 @@ def test_places_do_not_disturb_each_other():
 
 
 def test_a_new_place_makes_nothing_new():
-    """No copy of the model, no buffers: after the first, only places are remembered, a bounded number of them."""
+    """No copy of the model, no buffers: after the first, only places are cached, a bounded number of them."""
     model, _, rods = framed(6)
     q = model.neutral()
     for s in (0.2, 0.3):  # the one that is prepared for a place, and the one that is not
@@ -84,7 +84,7 @@ def test_a_new_place_makes_nothing_new():
     assert len(model.cache["places"]) <= 128
 
 
-def test_the_place_used_last_is_remembered_longest():
+def test_the_place_used_last_is_kept_longest():
     """Entries that are used now and then stay longer than entries that were used once."""
     model, _, rods = framed(6)
     kept = places_of(model, rods[0], 0.123)

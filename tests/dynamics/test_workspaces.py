@@ -72,7 +72,7 @@ def child_answer(model, queue):
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX warns of forks once it has been used
 @pytest.mark.parametrize("way", ["fork", "spawn"])
 def test_children_answer(way):
-    """A child forked after a batch has used the threads, or started anew, answers a batch of its own."""
+    """A child forked after a batch has used the threads, or that starts new, computes a batch of its own."""
     context = multiprocessing.get_context(way)
     model = build(random_tree(3))
     mine = ls.inverse_dynamics(model, *states(model, 200))

@@ -1,4 +1,5 @@
-"""Signed distances written anew with NumPy, in the frame of the shape itself, and which feature is the nearest."""
+"""Signed distances by independent formulas in NumPy, in the frame of the shape itself, and which feature is the
+nearest."""
 
 from __future__ import annotations
 

@@ -390,7 +390,7 @@ def test_a_derivative_of_zero_is_no_error():
     assert found.worst < 1e-6
 
 
-def test_what_has_no_place_for_anchors_is_told():
+def test_what_has_no_place_for_anchors_is_reported():
     """Functions of steps from (q, v) alone refuse contacts that stick."""
     own = model(3.0)
     with pytest.raises(ls.ModelError, match="contact 'dome': stick_stiffness must be 0 for steps from"):

@@ -177,7 +177,7 @@ def test_copies_may_have_models_of_their_own(standing, reach):
         ls.gym.vector_environment(Straighten(ls.ModelBatch(limited)), 2)
 
 
-def test_episodes_that_are_not_begun_anew_must_be(task):
+def test_episodes_must_be_restarted(task):
     """With autoreset disabled, a mask chooses the copies that are reset. Other copies do not change."""
     many = ls.gym.vector_environment(task, 3, autoreset="disabled")
     start = many.reset(seed=[4, 4, 5])[0]
@@ -246,7 +246,7 @@ def test_pictures_are_those_of_the_renderer(reach):
     assert ls.gym.environment(reach).render() is None and ls.gym.vector_environment(reach, 1).render() is None
 
 
-def test_what_is_wrong_is_told(task, monkeypatch):
+def test_wrong_arguments_are_named(task, monkeypatch):
     """Errors of wrong arguments and actions, a failed step, and a missing package."""
     with pytest.raises(ls.ModelError, match=r"Straighten: steps: must be an integer >= 1 \(got 0\)"):
         ls.gym.environment(Straighten(task.model, steps=0))

@@ -282,7 +282,7 @@ MUTATIONS = (
         ("tests/native/test_native_systems.py", "tests/contracts/test_joints.py"),
     ),
     Mutation(
-        "a broken file of the cache is told and stays",
+        "a broken file of the cache is reported and stays",
         "lie/start.py",
         "        for path in files:\n            _remove(path)\n",
         "        pass\n",
@@ -604,7 +604,7 @@ MUTATIONS = (
         ("tests/simulation/test_joint_motions.py", "-k", "statics"),
     ),
     Mutation(
-        "a limit point is told at the end of its step",
+        "a limit point is reported at the end of its step",
         "statics/continuation.py",
         'found.append((s, "limit", arc.at(s), 1))',
         'found.append((length, "limit", arc.at(length), 1))',

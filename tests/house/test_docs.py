@@ -67,7 +67,8 @@ def test_every_public_name_is_in_the_reference_once():
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_tables_of_the_manual_hold_every_class_of_a_family(name):
-    """Purpose: each class of a family has a row of its own or shares one in a table, and each of its keys is told."""
+    """Purpose: each class of a family has a row of its own or shares one in a table, and the table has each of its
+    keys."""
     text = (ROOT / "docs" / "robot_files.md").read_text(encoding="utf-8")
     rows = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
     for cls in members(FAMILIES[name]):

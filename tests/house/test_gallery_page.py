@@ -52,7 +52,7 @@ def test_films_are_there_and_small(make):
     assert all(path.stat().st_size < 300_000 for path in FOLDER.glob("*.mp4"))
 
 
-def test_numbers_told_are_numbers_asserted(make):
+def test_numbers_shown_are_numbers_asserted(make):
     """Purpose: each number below a picture has a name that a test of the examples asserts something of."""
     suites = (*(ROOT / "tests" / "gallery").glob("test_*.py"), ROOT / "tests" / "viewing" / "test_cdm.py")
     tests = "\n".join(path.read_text(encoding="utf-8") for path in suites)
@@ -89,7 +89,7 @@ def test_pictures_of_recipes_are_made_by_their_code():
         assert shown or page.stem in ("index", "accuracy")
 
 
-def test_costs_told_are_costs_measured():
+def test_costs_shown_are_costs_measured():
     """Purpose: the table of what accuracy costs holds the numbers of the table it is drawn from."""
     page = (ROOT / "docs" / "how_to" / "accuracy.md").read_text(encoding="utf-8")
     with (ROOT / "docs" / "how_to" / "accuracy.csv").open(encoding="utf-8") as file:

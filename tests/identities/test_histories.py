@@ -18,7 +18,7 @@ KEPT = 8  # results that are looked at again
 
 
 def sequence(made, count, seed, names=None):
-    """Compare so many calls on a used model with calls on fresh ones; every tenth of these is built anew, the others
+    """Compare so many calls on a used model with calls on fresh ones; every tenth of these is newly built, the others
     share nothing but tables that nothing changes. No call changes the results of those before it."""
     rng, used, before = np.random.default_rng(seed), made().build(), deque(maxlen=KEPT)
     frequent, rare = sorted(set(CALLS) - RARE), sorted(RARE)

@@ -83,7 +83,7 @@ def coverage(arm, trials):
 
 
 def test_intervals_are_those_of_the_jacobian(arm):
-    """The covariance is s² (JᵀJ)⁻¹ with J by differences of equilibria found anew, and intervals are Student's."""
+    """The covariance is s² (JᵀJ)⁻¹ with J by differences of newly computed equilibria, and intervals are Student's."""
     model, markers = arm
     found = ls.fit(model.with_(TRUE), PATHS, U, noisy(markers, 4), bounds=BOUNDS)
     x = numbers(found.values)

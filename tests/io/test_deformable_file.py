@@ -115,7 +115,7 @@ FILE = """links:
 
 
 def test_mesh_files(tmp_path, monkeypatch):
-    """A mesh file is looked for beside the robot file, its unit applied; a missing one is told."""
+    """A mesh file is looked for beside the robot file, its unit applied; a missing one raises an error."""
     import meshio
 
     monkeypatch.setattr(ls.DeformableBody, "check", lambda *_: None)

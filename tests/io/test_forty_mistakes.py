@@ -141,7 +141,7 @@ def test_the_file_without_mistakes_is_right(tmp_path):
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_told_alone_with_its_line_and_its_cure(name, tmp_path):
+def test_a_mistake_is_reported_alone_with_its_line_and_its_cure(name, tmp_path):
     """One message, at the line of the mistake, with the mistake and the remedy; no errors that follow from it."""
     old, new, line, words = MISTAKES[name]
     assert GOOD.count(old) == 1
@@ -153,8 +153,9 @@ def test_a_mistake_is_told_alone_with_its_line_and_its_cure(name, tmp_path):
         assert word in message, message
 
 
-def test_mistakes_of_all_kinds_are_told_in_one_go(tmp_path):
-    """Of spelling, of kind, of value and of names, in different parts and in one: all are told, and nothing else."""
+def test_mistakes_of_all_kinds_are_reported_in_one_go(tmp_path):
+    """Of spelling, of kind, of value and of names, in different parts and in one: all are reported, and nothing
+    else."""
     text = GOOD
     for old, new in (("length: 0.5", "length: '0.5'"), ("young: 1e6", "young: -1"), ("JointRevolute", "hinge"),
                      ("force: [0, 0, -1]", "froce: [0, 0, -1]"), ("parent: base", "parent: bse"),
@@ -165,7 +166,7 @@ def test_mistakes_of_all_kinds_are_told_in_one_go(tmp_path):
     assert [line for line, _ in found] == [2, 7, 8, 11, 13, 16, 21], found
 
 
-def test_slips_of_units_are_told_with_their_line(tmp_path):
+def test_slips_of_units_are_reported_with_their_line(tmp_path):
     """A file without mistakes whose numbers no material has."""
     path = tmp_path / "robot.yaml"
     path.write_text(GOOD.replace("young: 1e6", "young: 1"), encoding="utf-8")

@@ -256,7 +256,7 @@ def test_what_is_left_out_is_listed(tmp_path):
         "<tendon> of 'cord'",
         "<camera> of 'eye'",
         "law (its input is the force before its gear) of actuator 'filter'",
-        "what stands in the world of geom 'floor'",
+        "static shape of geom 'floor'",
         "prescribed motion (mocap) of body 'hand'",
         "compensation of gravity of body 'light'",
         "density of <option>",
@@ -356,7 +356,7 @@ def test_pairs_of_geoms(tmp_path):
     with pytest.warns(ls.LeftOutWarning) as told:
         robot = ls.load_mjcf(path)
     for part in (
-        "contact with what stands in the world of pair 'ground'",
+        "contact with a static shape of pair 'ground'",
         "friction that depends on the direction of pair 'kept apart'",
         "torsional and rolling friction of pair 'kept apart'",
         "softness (solref, solimp, margin, gap) of pair 'kept apart'",
@@ -420,7 +420,7 @@ def test_rotors(tmp_path):
         agrees(*written(tmp_path, one('armature="0.3"', more=more)), [0.4], [0.1])
 
 
-def test_what_mujoco_warns_of_is_told_and_no_file(tmp_path, monkeypatch, caplog):
+def test_what_mujoco_warns_of_is_reported_and_no_file(tmp_path, monkeypatch, caplog):
     """The log says it. MuJoCo's own way is a file MUJOCO_LOG.TXT in the current folder; a handler of the user's is
     kept."""
     monkeypatch.chdir(tmp_path)

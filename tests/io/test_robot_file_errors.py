@@ -377,7 +377,7 @@ def test_loading_a_file_imports_nothing_it_names(tmp_path):
     assert "antigravity" not in sys.modules
 
 
-def test_all_wrong_values_are_told(tmp_path):
+def test_all_wrong_values_are_reported(tmp_path):
     """Each part of a description is looked at, whatever is wrong with the others: six values, six lines, in order."""
     text = GOOD
     for old, new in (("at: 1.0", "at: 1.5"), ("length: 0.5", "length: -0.5"), ("young: 1.0e6", "young: 0"),

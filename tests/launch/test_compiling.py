@@ -213,7 +213,7 @@ def test_a_module_is_written_while_headers_are_read(monkeypatch):
     assert order == ["written", "read", "compiled"]
 
 
-def test_what_is_waited_for_is_told(loaded, monkeypatch, caplog):
+def test_what_is_waited_for_is_reported(loaded, monkeypatch, caplog):
     """Away from a terminal by the logger of the library."""
     monkeypatch.setattr(compiling, "PATIENCE", 0.0)
     model = arm()

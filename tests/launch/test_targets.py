@@ -62,7 +62,7 @@ def test_what_is_ready_is_not_compiled(folder, tmp_path):
 
 
 @needs_one
-def test_what_is_ready_is_told_and_compiled_anew_when_asked(folder, tmp_path, capsys, monkeypatch):
+def test_what_is_ready_is_counted_and_compiled_on_request(folder, tmp_path, capsys, monkeypatch):
     """`info` counts it apart from the contents of the cache; `build` compiles it for this very processor."""
     monkeypatch.setattr("lissom.kernels.KERNELS", (small_kernels.doubled,))
     monkeypatch.setattr("lissom.kernels.arrays", small_kernels)

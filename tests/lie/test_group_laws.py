@@ -147,7 +147,7 @@ def test_coad_is_dual_to_ad(x, y, f):
 @LAWS
 @given(elements(), elements(), six)
 def test_wrenches_and_twists_keep_their_power(x, y, f):
-    """The power ⟨f, η⟩ is the same in every frame: f goes by Ad⁻ᵀ where η goes by Ad."""
+    """The power ⟨f, η⟩ is the same in every frame: Ad⁻ᵀ transforms f, and Ad transforms η."""
     A = ls.lie.se3_Ad(ls.lie.se3_exp(x))
     close(np.linalg.solve(A.T, f) @ (A @ y), f @ y)
 

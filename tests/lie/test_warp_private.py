@@ -166,7 +166,7 @@ def test_headers_are_read_once_for_all_threads():
 
 def test_functions_that_kernels_share_are_written_once(monkeypatch):
     """The text of modules is the same as if each writes all of its functions, in the same order. Only those that take
-    other functions are written anew."""
+    other functions are written again."""
     model = build(random_tree(3))
     modules = [kernel_for(kernel, model).module for kernel in (inverse_dynamics_kernel, frames_kernel)]
     alone = texts(modules, together=False)
@@ -204,7 +204,7 @@ def test_functions_are_hashed_once(monkeypatch):
     assert [code.fun_name for code in adjoints].count("taken_times") == 2
 
 
-def test_a_function_that_has_changed_is_written_anew(monkeypatch):
+def test_a_function_that_has_changed_is_written_again(monkeypatch):
     """A constant of another value, another version of Warp, and code that somebody else wrote meanwhile."""
     modules = [module_with_a_kernel_of_its_own(shift) for shift in (1.0, 3.0)]
     assert texts(modules, together=True) == texts(modules, together=False) == texts(modules, together=True)

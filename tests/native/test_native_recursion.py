@@ -202,7 +202,7 @@ def test_matrices():
         assert not found[..., NV + ROWS :].any()
 
 
-def test_a_singular_matrix_is_told_with_its_time():
+def test_a_singular_matrix_is_reported_with_its_time():
     """The error names the time of the first row of the last window of the second motion."""
     made, _ = described(1, False, GROUP[:0])
     fill = made.fill

@@ -23,7 +23,7 @@ def model(robot):
     return robot.build()
 
 
-def test_descriptions_and_results_are_told_in_one_short_line(robot, model):
+def test_descriptions_and_results_are_printed_in_one_short_line(robot, model):
     """Names, sizes and ranges; never an array."""
     rest = ls.solve_statics(model, [1.0, 0.5])
     both = ls.solve_statics(model, [[1.0, 0.5], [0.0, 0.0]])
@@ -78,7 +78,7 @@ def test_words_that_lead_nowhere_are_answered_with_the_path(model):
         model.with_(young=2e6)
 
 
-def test_new_values_that_look_wrong_are_told(model):
+def test_new_values_that_look_wrong_are_reported(model):
     """A build warns of new values only."""
     with pytest.warns(ls.PlausibilityWarning, match="young is 1 Pa"):
         model.with_({"arm.material.young": 1.0})

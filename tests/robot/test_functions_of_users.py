@@ -197,7 +197,7 @@ def test_volumes_of_chambers_follow_their_constants():
 @pytest.mark.parametrize("length", [0.1, 0.5, 200.0])
 @pytest.mark.parametrize("degree", [None, 1, 6])
 def test_a_kinematics_has_the_length_of_its_domain(length, degree):
-    """Purpose: a length that differs from that of the domain scaled all strains without a word."""
+    """Purpose: a length that differs from that of the domain scaled all strains without an error."""
     motions = [
         lambda length: ls.KinematicsStrain(length, ls.BasisMonomial(bending_z=0)),
         lambda length: ls.KinematicsVolumePreserving(length, [ls.PrimitiveTwist([[0.0, 1.0]])]),

@@ -93,7 +93,7 @@ def test_a_star_means_every_part_that_has_the_value():
 
 
 def test_what_is_replaced_is_checked_where_all_is():
-    """A value that breaks a rule is told by the build, with its place."""
+    """A value that breaks a rule raises an error at the build, with its place."""
     with pytest.raises(ls.ModelError, match=r"link 'arm' > body > material: young must be > 0|young: must be > 0"):
         driven().with_({"links.arm.material.young": -1.0}).build()
 

@@ -1,4 +1,4 @@
-"""Numbers that look like a slip of units, and shapes that no rod can take, are told."""
+"""Numbers that look like a slip of units, and shapes that no rod can have, give warnings."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ SLIPS = {
 
 
 @pytest.mark.parametrize("slip", SLIPS)
-def test_a_slip_of_units_is_told_at_build(slip):
+def test_a_slip_of_units_is_reported_at_build(slip):
     """One warning that names the entity, the value and the probable cause; the model is built as asked."""
     robot, message = SLIPS[slip]
     with pytest.warns(ls.PlausibilityWarning, match=message) as told:
@@ -59,7 +59,7 @@ def test_a_slip_of_units_is_told_at_build(slip):
     ids=["a gel on a microscope", "a tungsten mast", "a puck", "a fibre", "a tendon on a lever"],
 )
 def test_what_exists_is_not_doubted(robot):
-    """The margins are wide: robots that somebody has built pass without a word."""
+    """The margins are wide: robots that somebody has built give no warning."""
     robot.build()
 
 
@@ -78,7 +78,7 @@ def pushed(force, **options):
     return robot.build()
 
 
-def test_a_rod_squeezed_to_nothing_is_told():
+def test_a_rod_squeezed_to_nothing_is_reported():
     """A force of 0.993 EA leaves 0.7 % of the length: linear elasticity has ended long before."""
     model = pushed(-0.993 * 1e6 * np.pi * 0.01**2)
     with pytest.warns(ls.PlausibilityWarning, match=r"rod 'arm' is squeezed to 0.7 % of its length at s = .* in Pa"):
@@ -86,7 +86,7 @@ def test_a_rod_squeezed_to_nothing_is_told():
     assert ls.frame_pose(model, end.q, "arm")[0, 3] == pytest.approx(0.5 * 0.007, rel=1e-6)
 
 
-def test_a_rod_drawn_out_is_told():
+def test_a_rod_drawn_out_is_reported():
     """Eleven times its length."""
     with pytest.warns(ls.PlausibilityWarning, match="rod 'arm' is drawn out to 11 times its length"):
         ls.solve_statics(pushed(10 * 1e6 * np.pi * 0.01**2))
@@ -102,7 +102,7 @@ def test_a_rod_turned_inside_out_is_no_equilibrium():
         ls.solve_statics(model, q0=np.zeros((2, model.nq)))
 
 
-def test_a_bend_tighter_than_the_section_is_told():
+def test_a_bend_tighter_than_the_section_is_reported():
     """A moment that bends a rod of radius 1 cm to a circle of radius 0.4 cm."""
     robot = arm(length=0.015, basis=ls.BasisLegendre(bending_y=0), gravity=(0, 0, 0))
     EI = 1e6 * np.pi * 0.01**4 / 4

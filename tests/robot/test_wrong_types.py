@@ -108,7 +108,7 @@ def test_every_wrong_value_in_each_place(kind):
 
 
 def test_the_first_of_many_is_raised():
-    """In Python the first rule that is broken is told; a file, which is read as a whole, tells all."""
+    """In Python an error names the first rule that is broken; for a file, which is read as a whole, it names all."""
     robot = ls.Robot("two")
     robot.add_link("arm", ls.RigidBody(-1.0), at=2.0)
     with pytest.raises(ls.ModelError, match=r"^link 'arm' > body: mass: must be >= 0 \(got -1.0\)$"):

@@ -92,7 +92,7 @@ def test_a_motion_without_a_step_is_named():
 
 
 def test_steps_of_a_given_size_follow_adaptive_ones():
-    """What paced a batch does not pace the next one, which takes the same buffers."""
+    """The step sizes of a batch do not determine those of the next one, which takes the same buffers."""
     model = arm()
     q0, v0, _ = given(model, "nothing")
     ls.simulate(model, DURATION, q0, v0, t_eval=TIMES, rtol=1e-4)

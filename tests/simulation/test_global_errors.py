@@ -42,13 +42,13 @@ def test_estimates(options):
 
 
 def test_a_chaotic_flight():
-    """Errors that grow without bound are told, where the tolerance is met by every step."""
+    """Errors that grow without bound are reported, although the tolerance is met by every step."""
     error, warned, true = checked(double_pendulum(), 20.0, [-1.2, 2.5], rtol=1e-2, atol=1e-4)
     assert warned and error > 0.01 and true > 0.01
 
 
 def test_a_batch_and_rest():
-    """The largest error of a batch; at rest there is none, and without a check none is told."""
+    """The largest error of a batch; at rest there is none, and without a check none is reported."""
     model = double_pendulum(0.5)
     motion = ls.simulate(model, 0.2, [[0.5, 0.3], [0.1, 0.0]], t_eval=[0.1, 0.2], check=True)
     alone = [ls.simulate(model, 0.2, q0, t_eval=[0.1, 0.2], check=True) for q0 in ([0.5, 0.3], [0.1, 0.0])]

@@ -271,7 +271,7 @@ def test_the_start_velocity_is_moved_onto_the_loops(model):
     np.testing.assert_allclose(allowed.T @ M @ lost, 0.0, atol=1e-12)
 
 
-def test_redundant_rows_are_told_once():
+def test_redundant_rows_are_reported_once():
     """A pin in a plane warns with its counts, once for a model; its forces out of the plane are zero."""
     robot = ls.Robot("triangle")
     robot.add_link("bar", ls.RigidBody(1.0, com=(0.5, 0, 0)), ls.JointRevolute((0, 1, 0), stiffness=3.0))

@@ -47,7 +47,7 @@ def test_every_step_when_no_times_are_given():
     assert motion.statistics.steps == len(motion.t) - 1
 
 
-def test_neutral_and_at_rest_unless_told():
+def test_neutral_and_at_rest_without_a_start():
     """q0=None is the neutral configuration, v0=None rest, u=None nothing."""
     model = mixed()
     motion = simulate(model, 0.002)

@@ -82,7 +82,7 @@ def test_a_smooth_motion_keeps_its_order():
     assert motion.statistics.remark == ""
 
 
-def paced(pace, rate, turns=0.0, count=1200, step=None):
+def fed(pace, rate, turns=0.0, count=1200, step=None):
     """Feed `count` steps at `rate` a second of a motion that goes on, or turns `turns` times a second."""
     stopped = []
     for k in range(count):
@@ -96,7 +96,7 @@ def test_a_hint_comes_where_the_motion_does_not_need_the_steps():
     """Radau with 5,000 steps in prospect for a motion without turns warns once, after 1,000 of them."""
     with pytest.warns(ls.StepWarning, match=r"radau would take about 1e\+05 steps, 17 times .* method=\"bdf\" or "
                       r"method=\"generalized_alpha\" with dt=2e-03 or longer") as told:  # fmt: skip
-        assert paced(StepMonitor("radau", 10.0, 10**6, 1e-6, np.ones(1)), 1e4, count=5000) == []
+        assert fed(StepMonitor("radau", 10.0, 10**6, 1e-6, np.ones(1)), 1e4, count=5000) == []
     assert len(told) == 1
 
 
@@ -104,17 +104,17 @@ def test_no_hint_where_the_motion_turns_or_the_end_is_near():
     """A motion needs fifty steps a turn; and few steps are never too many."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        paced(StepMonitor("radau", 100.0, 10**6, 1e-6, np.ones(1)), 1e4, turns=200.0, count=5000)
-        paced(StepMonitor("radau", 0.2, 10**6, 1e-6, np.ones(1)), 1e4, count=2000)
+        fed(StepMonitor("radau", 100.0, 10**6, 1e-6, np.ones(1)), 1e4, turns=200.0, count=5000)
+        fed(StepMonitor("radau", 0.2, 10**6, 1e-6, np.ones(1)), 1e4, count=2000)
 
 
 def test_order_five_comes_back_where_order_two_is_no_faster():
     """The trial begins at 1,000 steps and ends 500 later, with the order it came from."""
     pace = StepMonitor("bdf", 100.0, 10**6, 1e-6, np.ones(1))
-    assert paced(pace, 1e3, turns=20.0) == [1000]
+    assert fed(pace, 1e3, turns=20.0) == [1000]
     assert pace.order == 2
     assert pace.start(np.linspace(0.0, 1.0, 1001)) == 0
-    assert paced(pace, 1e3, turns=20.0, count=400) == [300]
+    assert fed(pace, 1e3, turns=20.0, count=400) == [300]
     assert (pace.order, pace.remark) == (5, "")
 
 

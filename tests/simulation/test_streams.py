@@ -68,7 +68,7 @@ def push(t, g, eta):
 
 
 class Counter:
-    """A controller that remembers in itself how often it was called."""
+    """A controller that counts its calls."""
 
     def __init__(self):
         self.calls = 0
@@ -162,7 +162,7 @@ def test_implicit_steps_go_on_bit_for_bit(name, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", RESTARTED)
-def test_methods_that_begin_anew_go_on_bit_for_bit(name, tmp_path, monkeypatch):
+def test_methods_that_restart_continue_bit_for_bit(name, tmp_path, monkeypatch):
     """Killed again and again, a motion is the one that streamed without a stop, and within the tolerance the plain."""
     monkeypatch.setattr(external_integrators, "LEG", 20)
     model, duration, options = called(RESTARTED[name])

@@ -131,7 +131,7 @@ def points_asked(monkeypatch):
 
 
 def test_events_that_are_not_asked_for(points_asked):
-    """Flutter is located by some fifteen points, and by none where it is not asked for; stability is told all the
+    """Flutter is located by some fifteen points, and by none where it is not requested; stability is reported all the
     same."""
     model = loaded(ls.BasisLegendre(bending_y=8), force=(-1.0, 0, 0), frame="body")
     branches, asked = [], []
@@ -148,7 +148,7 @@ def test_events_that_are_not_asked_for(points_asked):
 
 
 def test_limit_points_alone():
-    """Of a limit point and a bifurcation beyond it only those of the kinds asked for are told."""
+    """Of a limit point and a bifurcation beyond it only those of the requested kinds are reported."""
     robot = ls.Robot("gripped", gravity=(0, 0, 0))
     joint = ls.JointUniversal((1, 0, 0), (0, 1, 0), stiffness=1.0)
     robot.add_link("arm", ls.RigidBody(1.0, (0.1, 0, 0), (0.01,) * 3), joint)

@@ -65,7 +65,7 @@ def test_loops_and_prescribed_motions():
 
 
 def test_how_iterations_end():
-    """Each way to end is told alike: too few iterations, a start that turns too far, a body that nothing holds."""
+    """Errors of all ends have one form: too few iterations, a start that turns too far, a body that nothing holds."""
     model = rod()
     assert [end[3] for end in ends(model, model.neutral(), [2.0], 1)] == [stages.TOO_MANY] * 2
     assert [end[3] for end in ends(model, np.array([400.0, 0.0, 0.0]), [1.0])] == [stages.WOUND_UP] * 2

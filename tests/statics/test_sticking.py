@@ -121,7 +121,7 @@ def test_a_batch_is_its_rows(pulled):
     assert ls.solve_statics(model, np.zeros((0, 1))).anchors.shape == (0, *found.anchors.shape)
 
 
-def test_friction_that_statics_leaves_out_is_told():
+def test_friction_that_statics_leaves_out_is_reported():
     """The law of speed has no friction at rest: statics and continuation say so; without friction there is nothing to
     say."""
     model = finger(stick_stiffness=None)
@@ -135,7 +135,7 @@ def test_friction_that_statics_leaves_out_is_told():
 
 
 def test_wrong_anchors_and_methods_are_refused(pulled):
-    """Anchors of another shape, and methods that cannot remember them."""
+    """Anchors of another shape, and methods that cannot store them."""
     model, found = pulled
     with pytest.raises(ls.ShapeError, match=r"anchors: expected shape \(\d+, 6\), got \(1, 6\)"):
         model.anchored(found.anchors[:1])

@@ -165,7 +165,7 @@ def test_a_sampled_controller_goes_on_after_a_meeting():
     np.testing.assert_allclose(asked, [0.0, 3.0, 6.0], rtol=0, atol=1e-12)
 
 
-def test_a_fixed_step_that_goes_through_is_told():
+def test_a_fixed_step_that_goes_through_is_reported():
     """A step longer than the way through warns once with the time; a short one does not, and bounces."""
     model = ball_and(ls.ShapeBox(0.05, 1.0, 1.0), stiffness=1e4, where=1.0)
     for controller in (None, lambda t, q, v: np.zeros(0)):

@@ -76,7 +76,7 @@ def test_the_steps_are_those_of_a_stepper(model):
 
 
 def test_a_copy_among_others_is_the_same_to_the_last_bit(model):
-    """Copies that are placed anew at different times, and rest at others, go where copies alone do."""
+    """Copies that restart at different times, and rest at others, go where copies alone do."""
     n, random = 21, np.random.default_rng(1)
     many, alone = placed(model, n, 2), [placed(model, 1, 2) for _ in range(n)]
     for _ in range(12):
@@ -177,7 +177,7 @@ def test_copies_of_a_batch_of_models_are_those_of_its_models():
     assert len(np.unique(many.q[:, 1])) == 6
 
 
-def test_what_copies_cannot_do_is_told(model):
+def test_what_copies_cannot_do_is_reported(model):
     """Functions of the state and wrong numbers are refused, with the fault."""
     robot = arm().description
     robot.add_force("pull", "arm", lambda t, g, eta: np.zeros(6))

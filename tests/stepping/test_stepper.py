@@ -109,7 +109,7 @@ def test_python_between_the_steps_changes_nothing(model):
 
 
 def test_a_step_that_cannot_be_taken_says_when(model):
-    """Where no step is found the time is told and the state stays the one before."""
+    """If no step is found, the error has the time, and the state stays the one before."""
     stepper = Stepper(model, dt=DT)
     before = moved(stepper, steps=2)
     with pytest.raises(ls.ConvergenceError, match=r"stopped at t=0\.0083"):

@@ -49,7 +49,7 @@ def square(trial):
 
 
 def slow_square(trial):
-    """A square that takes a while; a folder is told which process computes it."""
+    """A square that takes a while; a file in a folder names the process that computes it."""
     if "LISSOM_TEST_PROCESSES" in os.environ:
         (Path(os.environ["LISSOM_TEST_PROCESSES"]) / str(os.getpid())).touch()
     time.sleep(0.05)

@@ -130,7 +130,7 @@ ls.sweep(f, {{"x": [1.0, 2.0]}}, out={out!r}, workers=2)
 
 
 def test_a_script_without_a_guard_ends_with_one_sentence(tmp_path):
-    """Each process would read the script anew and sweep again; the first that ends so ends the sweep."""
+    """Each process would run the script and sweep again; the first that ends so ends the sweep."""
     script = tmp_path / "script.py"
     script.write_text(UNGUARDED.format(out=str(tmp_path / "out")), encoding="utf-8")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

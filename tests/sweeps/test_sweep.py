@@ -255,7 +255,7 @@ def test_what_would_spoil_every_sample_is_refused(given, words, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_first_sample_that_fails_is_told_at_once(tmp_path):
+def test_a_first_sample_that_fails_is_reported_immediately(tmp_path):
     """Others may fail for the same reason, a slip in the function for one."""
     with pytest.warns(ls.PlausibilityWarning, match=r"the first sample failed \(NameError: .*nosuch"):
         found = ls.sweep(lambda trial: {"y": nosuch}, {"x": [1.0, 2.0]}, out=tmp_path / "out", workers=1)  # noqa: F821

@@ -167,7 +167,7 @@ def test_one_scrubs_back_and_goes_on_from_there(session):
     session.play()
     while session.t < end - 1e-9:
         session.update(TICK)
-    assert np.abs(session.q - q_end).max() < 0.02 * np.abs(q_end).max()  # the same motion, begun anew within
+    assert np.abs(session.q - q_end).max() < 0.02 * np.abs(q_end).max()  # the same motion, restarted within
     assert np.all(np.diff(session.history.t) > 0.0)
 
 

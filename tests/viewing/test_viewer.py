@@ -61,7 +61,7 @@ def until(condition, seconds=120.0):
 
 
 def test_the_page_is_served_on_this_machine_alone(viewer):
-    """The page is at the address that is told, and nowhere else."""
+    """The page is at the address given, and nowhere else."""
     assert viewer.url.startswith("http://127.0.0.1:")
     with urllib.request.urlopen(viewer.url, timeout=10) as answer:
         assert b"<html" in answer.read()
@@ -209,7 +209,7 @@ def test_an_error_in_the_thread_is_shown_and_it_goes_on(viewer, caplog):
     assert viewer.do(lambda: 7) == 7
 
 
-def test_a_port_in_use_is_told(model):
+def test_a_port_in_use_is_reported(model):
     """No other port is taken silently; the words say what to do."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -219,7 +219,7 @@ def test_a_port_in_use_is_told(model):
             ls.view(model, port=port, browser=False, block=False)
 
 
-def test_no_browser_is_told(model, monkeypatch, capsys):
+def test_no_browser_is_reported(model, monkeypatch, capsys):
     """Where none can be opened the address and the way to it are printed, and the viewer runs."""
     monkeypatch.setattr(webbrowser, "open", lambda url: False)
     viewer = ls.view(model, port=0, block=False)

@@ -33,10 +33,10 @@ _known: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
 _UNIT = 16  # row lengths are multiples of this number
 _LONGEST = 256  # length of long rows
 _SHORT = 128  # a row with more points is filled up to _LONGEST, so that its function is compiled once
-_MORE = 56  # places of a row for points of frames and tendons, in addition to quadrature points
+_EXTRA_POINTS = 56  # places of a row for points of frames and tendons, in addition to quadrature points
 _KEPT = 64  # entries (row, state) of a cache
 _CHUNK = 256  # points in one call of `in_chunks`
-_SOME = 1024  # points that NumPy evaluates at a time
+_POINTS_AT_A_TIME = 1024  # points that NumPy evaluates at a time
 # At each barrier in the code XLA computes a shared value once, instead of once for each use
 _ONCE = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 
@@ -277,7 +277,7 @@ class EvaluatedPoints:
         self.size = float(np.ptp(points, axis=0).max()) or 1.0
         self._points = list(points)
         self._number: dict[bytes, int] = {}
-        length = -(-(len(points) + _MORE) // _UNIT) * _UNIT
+        length = -(-(len(points) + _EXTRA_POINTS) // _UNIT) * _UNIT
         length = _LONGEST if longest or length > _SHORT else length
         self._jets = motion.jets
         self._given: OrderedDict[tuple[int, bytes], tuple[Any, np.ndarray]] = OrderedDict()
@@ -537,10 +537,10 @@ class SamplesOfGraph(Samples):
         points, states = np.tile(self._points.T, k), np.repeat(np.asarray(q, dtype=np.float64).T, m, axis=1)
         wanted = [node for nodes in parts for node in nodes.ravel().tolist()]
         values = np.empty((k * m, len(wanted)))
-        for first in range(0, k * m, _SOME):
-            some = slice(first, first + _SOME)
-            given = dict(zip([*row[:3].tolist(), *theta.tolist()], [*points[:, some], *states[:, some]]))
-            values[some] = np.transpose(self._nodes.graph.evaluated(wanted, given))
+        for first in range(0, k * m, _POINTS_AT_A_TIME):
+            part = slice(first, first + _POINTS_AT_A_TIME)
+            given = dict(zip([*row[:3].tolist(), *theta.tolist()], [*points[:, part], *states[:, part]]))
+            values[part] = np.transpose(self._nodes.graph.evaluated(wanted, given))
         ends = np.cumsum([0, *(nodes.size for nodes in parts)])
         return [values[:, a:b].reshape(k, m, *nodes.shape) for a, b, nodes in zip(ends, ends[1:], parts)]
 

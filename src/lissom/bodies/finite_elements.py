@@ -47,7 +47,7 @@ _AT_END = 1e-6  # largest distance of a node of the base or tip from that end, i
 _DENSE = 400  # largest number of coordinates for which dense algebra computes all modes
 _RIGID = 1e-6  # largest ω² of a rigid mode, relative to ω² of the first elastic mode
 _DEPENDENT = 1e-8  # smallest squared norm of the new part of a shape, relative to the whole shape
-_MODES_MORE, _MODES_BESIDE_NODES = 8, 24  # modes of a finer mesh: more than the shapes of a reduction; for all nodes
+_EXTRA_MODES, _MODES_BESIDE_NODES = 8, 24  # modes of a finer mesh: more than the shapes of a reduction; for all nodes
 _MODES_DERIVED = 4  # number of these modes that have modal derivatives
 _MOST_FINE = 20_000  # largest number of coordinates of a finer mesh
 
@@ -489,7 +489,7 @@ class KinematicsReduced(KinematicsOfNodes):
         if fine.n > _MOST_FINE:
             fine = replace(self.whole, mesh=replace(self.whole.mesh, compress=None))
         cure = "take more modes and derivatives, or smaller cells, in link {!r}"
-        return _enriched(self, fine, self.n + _MODES_MORE, material, density, cure)
+        return _enriched(self, fine, self.n + _EXTRA_MODES, material, density, cure)
 
 
 def _enriched(

@@ -55,7 +55,7 @@ _AROUND = (4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 50, 64)  # even, so that both si
 _ON_ARCS = (6, 8, 10, 12, 16, 20, 26, 32, 40, 50, 64, 80, 100)  # Gauss points on each arc between breaks
 _STEPS = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128)
 _ON_DISK = 20_000_000  # largest size of the cache of choices [bytes]
-_MANY = 500  # points above which a rule is reduced
+_LARGEST_WHOLE_RULE = 500  # largest number of points of a rule that is not reduced
 _KNOWN = 0.1 * TOLERANCE  # part of a function of (2) that counts as a sum of others
 _MOST_FUNCTIONS = 900  # of one θ
 _SUMS = 64  # random sums of functions, four times as large as these, that are compared with the known ones at a time
@@ -201,7 +201,7 @@ class Resolution:
         # A mesh with other numbers needs a new choice, which takes seconds, and so keeps all points
         is_given = not sizes if isinstance(domain, SweptDomain) else domain.as_given is not domain
         whole, _ = self._rule(sizes)
-        if len(whole.weights) > _MANY and not motion.is_of_cells and not is_given:
+        if len(whole.weights) > _LARGEST_WHOLE_RULE and not motion.is_of_cells and not is_given:
             kept, shares, off = self._reduced(motion, whole)
             left = max(left, off)
         return _Choice(list(sizes), kept, shares, steps, left)

@@ -205,7 +205,7 @@ class _Reader:
         if off & ~weightless:
             self.file.findings.left_out("flags that disable parts of the physics", "<option>")
         for g in range(m.body_geomnum[0]):
-            self.file.note("what stands in the world", "geom", g)
+            self.file.note("static shape", "geom", g)
         return robot
 
     def _add_body(self, robot: Robot, b: int) -> None:
@@ -648,9 +648,7 @@ class _Reader:
         for k in range(m.npair):
             a, b = (self.file.link(int(m.geom_bodyid[g])) for g in (m.pair_geom1[k], m.pair_geom2[k]))
             if a is None or b is None or a == b:
-                self.file.note(
-                    "contact with what stands in the world" if a != b else "contact inside a body", "pair", k
-                )
+                self.file.note("contact with a static shape" if a != b else "contact inside a body", "pair", k)
                 continue
             along, across, *others = m.pair_friction[k].tolist()
             if m.pair_dim[k] > 1 and along != across:

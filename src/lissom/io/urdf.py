@@ -158,7 +158,15 @@ _KNOWN = {  # the child elements that are read, by element
     "transmission joint": {"hardwareInterface"},
     "actuator": {"mechanicalReduction", "hardwareInterface"},
 }
-_MANY = {"link", "joint", "material", "transmission", "visual", "collision", "actuator"}  # may occur several times
+_REPEATABLE = {
+    "link",
+    "joint",
+    "material",
+    "transmission",
+    "visual",
+    "collision",
+    "actuator",
+}  # may occur several times
 _TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 _ALONG_Z = (0.0, 0.0, 1.0)
 _NO_MASS = 1e-12  # a negative mass down to this [kg] is rounding
@@ -507,7 +515,7 @@ class _Reader:
                 self.findings.overlooked(error, f"second <{part.tag}>", f"{element.title} (line {part.line})")
             elif part.tag not in ("link", "joint") or kind == "transmission":
                 self._look(part, "transmission joint" if part.tag == "joint" else part.tag)
-            if part.tag not in _MANY:
+            if part.tag not in _REPEATABLE:
                 seen.add(part.tag)
 
 

@@ -352,8 +352,10 @@ class SurroundingsBuilder:
             if material is None and contact.on is not None:
                 material = self.bodies[contact.on].surface_material
             for link, at in ours.items():
-                met = np.array([(k, obstacle) for k in at if self.balls[k].node is not node], dtype=int).reshape(-1, 2)
-                self._add_pairs(contact, link, met, material, geometry_of_shape(kind, size), shared)
+                pairs = np.array([(k, obstacle) for k in at if self.balls[k].node is not node], dtype=int).reshape(
+                    -1, 2
+                )
+                self._add_pairs(contact, link, pairs, material, geometry_of_shape(kind, size), shared)
             return
         theirs, first = self._balls(contact.touched(), contact, where), {}
         for link, at in theirs.items():
@@ -364,10 +366,10 @@ class SurroundingsBuilder:
                 frame[:3, 3] = ball.position
                 size = (ball.radius, 0.0, 0.0)
                 self.obstacles.append(Obstacle(ball.link, ball.s, ball.node, frame, ShapeKind.SPHERE, size, None, k))
-        some, others = ({link: self.balls[at.start : at.stop] for link, at in x.items()} for x in (ours, theirs))
-        for (a, b), met in possible_pairs(self.robot, self.bodies, contact, some, others).items():
-            geometry = self._geometry(theirs[b].start + met[:, 1])
-            rows = met + np.array([ours[a].start, first[b]])
+        balls, obstacles = ({link: self.balls[at.start : at.stop] for link, at in x.items()} for x in (ours, theirs))
+        for (a, b), pairs in possible_pairs(self.robot, self.bodies, contact, balls, obstacles).items():
+            geometry = self._geometry(theirs[b].start + pairs[:, 1])
+            rows = pairs + np.array([ours[a].start, first[b]])
             self._add_pairs(contact, a, rows, self.bodies[b].surface_material, geometry, shared)
 
     def _geometry(self, balls: np.ndarray) -> Geometry:
@@ -377,7 +379,7 @@ class SurroundingsBuilder:
         return geometry_of_balls(*numbers[balls - first].T)
 
     def _add_pairs(
-        self, contact: Contact, link: str, met: np.ndarray, other: Material | None, geometry: Geometry,
+        self, contact: Contact, link: str, pairs: np.ndarray, other: Material | None, geometry: Geometry,
         shared: dict[Law, int],
     ) -> None:  # fmt: skip
         """Add pairs (n, 2) of balls of a link and obstacles, with their laws.
@@ -392,32 +394,32 @@ class SurroundingsBuilder:
             law = given_law(contact, own, other)
             if law not in shared:
                 shared[law] = self._add_law(contact, law)
-            self.pairs.append(np.column_stack([met, np.full(len(met), shared[law])]).astype(np.int32))
-            self.weights.append(np.ones(len(met)))
-            self.bows.append(np.zeros((len(met), 3)))
+            self.pairs.append(np.column_stack([pairs, np.full(len(pairs), shared[law])]).astype(np.int32))
+            self.weights.append(np.ones(len(pairs)))
+            self.bows.append(np.zeros((len(pairs), 3)))
             return
         modulus = effective_modulus(own, other)
         if contact.surface:
             layer = body.layer if contact.on is None else self.bodies[contact.on].layer
             modulus = contact.stiffness or layer_stiffness(own, other, body.layer, layer)
-        ours, parallel = self._geometry(met[:, 0]), self._parallel(met, geometry)
+        ours, parallel = self._geometry(pairs[:, 0]), self._parallel(pairs, geometry)
         exponents, weights = factors(ours, geometry, parallel, on_layer=bool(contact.surface))
-        low, high = (np.broadcast_to(x, len(met)) for x in (geometry.low, geometry.high))
+        low, high = (np.broadcast_to(x, len(pairs)) for x in (geometry.low, geometry.high))
         for exponent in np.unique(exponents).tolist():
             rows = exponents == exponent
             factor, mass = float(weights[rows].mean()), self.masses[link]
             row = self._add_law(contact, chosen_law(contact, own, other, modulus, exponent, factor, mass))
-            self.pairs.append(np.column_stack([met[rows], np.full(rows.sum(), row)]).astype(np.int32))
+            self.pairs.append(np.column_stack([pairs[rows], np.full(rows.sum(), row)]).astype(np.int32))
             self.weights.append(weights[rows])
-            self.bows.append(self._bows(met[rows, 0], low[rows], high[rows]))
+            self.bows.append(self._bows(pairs[rows, 0], low[rows], high[rows]))
 
-    def _parallel(self, met: np.ndarray, geometry: Geometry) -> np.ndarray:
+    def _parallel(self, pairs: np.ndarray, geometry: Geometry) -> np.ndarray:
         """Whether the axes of rods and cylinders and those of obstacles are parallel within 10 degrees in the neutral
         configuration, for pairs (n, 2)."""
-        has_axis = np.broadcast_to((geometry.high > 0.0) & (geometry.low == 0.0), len(met))
+        has_axis = np.broadcast_to((geometry.high > 0.0) & (geometry.low == 0.0), len(pairs))
         if not has_axis.any():
             return has_axis
-        balls, obstacles = (np.unique(x, return_inverse=True) for x in met.T)
+        balls, obstacles = (np.unique(x, return_inverse=True) for x in pairs.T)
         ours = np.array([self._axis(self.balls[k]) for k in balls[0]])[balls[1]]
         theirs = np.array([self._obstacle_axis(self.obstacles[k]) for k in obstacles[0]])[obstacles[1]]
         both = ours.any(axis=1) & theirs.any(axis=1)

@@ -68,7 +68,7 @@ Rows = wp.array2d(dtype=wp.float64)
 _ROWS = 64  # number of states evaluated in one launch
 _LONGER = 1.5  # bound of a path length, relative to the larger of the speeds at its ends
 LONGER = wp.constant(wp.float64(_LONGER))
-_POINT = 5e-4  # what counts as the radius of a ball that has none, as a box's corners, [m]
+_POINT = 5e-4  # radius assumed for a ball of radius zero, such as the corner of a box [m]
 POINT = wp.constant(wp.float64(_POINT))
 _SHORT = 0.5  # largest length of a path on which the cubic of a gap decides, in radii
 SHORT = wp.constant(wp.float64(_SHORT))
@@ -222,7 +222,7 @@ class ContactSearch:
                 continue
             for k in np.flatnonzero(doubtful) - 1:
                 ends, at = slice(first + k, first + k + 2), slice(k, k + 2)
-                time = self._met(t[ends], q[ends], v[ends], pairs[at])
+                time = self._time_inside(t[ends], q[ends], v[ends], pairs[at])
                 if time is not None:
                     return int(first + k), time
         return None
@@ -233,7 +233,7 @@ class ContactSearch:
         parts = [slice(first, first + _ROWS) for first in range(0, len(t) - 1, n)]
         return not any(_approaches(self.model, t[part], q[part], v[part], share)[1].any() for part in parts)
 
-    def _met(self, t: np.ndarray, q: np.ndarray, v: np.ndarray, pairs: np.ndarray) -> float | None:
+    def _time_inside(self, t: np.ndarray, q: np.ndarray, v: np.ndarray, pairs: np.ndarray) -> float | None:
         """A time at which a ball was inside during one step, from the two ends of the step; None if there is none."""
         world, lowest = self.model.contacts, pairs[..., 0].min(axis=0)
         radius = np.maximum(world.ball_radius[world.pair[:, 0]], _POINT)
@@ -243,10 +243,10 @@ class ContactSearch:
             gap, way = pairs[..., 0], _LONGER * np.diff(times)[:, None] * np.maximum(pairs[:-1, :, 2], pairs[1:, :, 2])
             doubtful = 0.5 * (gap[:-1] + gap[1:] - way) < limit
             near = doubtful & (way <= _SHORT * radius)
-            dips = _dips(times, pairs, near, limit)
+            below = _first_below(times, pairs, near, limit)
             halved = np.flatnonzero((doubtful & ~near).any(axis=1))
-            if dips is not None or len(halved) == 0 or len(times) > _MOST_STATES:
-                return dips
+            if below is not None or len(halved) == 0 or len(times) > _MOST_STATES:
+                return below
             middle = 0.5 * (times[halved] + times[halved + 1])
             new = np.concatenate([_approaches(self.model, part, *between(part), (0.0, 0.0))[0]
                                   for part in np.split(middle, range(_ROWS, len(middle), _ROWS))])  # fmt: skip
@@ -272,7 +272,7 @@ def _approaches_of_states(
     return pairs, np.concatenate([[0], met.any(axis=1).astype(np.int32)])
 
 
-def _dips(times: np.ndarray, pairs: np.ndarray, near: np.ndarray, limit: np.ndarray) -> float | None:
+def _first_below(times: np.ndarray, pairs: np.ndarray, near: np.ndarray, limit: np.ndarray) -> float | None:
     """The first time at which the cubic through gaps and rates is below the limit, for the intervals and pairs in the
     mask `near`."""
     at, e = np.nonzero(near)

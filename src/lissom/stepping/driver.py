@@ -98,16 +98,16 @@ def accelerations(model: Model, t: float, q: np.ndarray, v: np.ndarray, u: np.nd
     """Accelerations by forward dynamics of states (n, ...), and the forces of loops."""
     n = len(q)
     a, force = np.zeros((n, model.nv)), np.zeros((n, model.n_rows))
-    many = states_per_launch()
-    for first in range(0, n, many):
-        some = slice(first, first + many)
-        w = run_forward_dynamics(model.common_of_rows(some, n), q[some], v[some], u[some], t)
+    size = states_per_launch()
+    for first in range(0, n, size):
+        part = slice(first, first + size)
+        w = run_forward_dynamics(model.common_of_rows(part, n), q[part], v[part], u[part], t)
         if w.status.any():
             k = first + int(np.flatnonzero(w.status)[0])
             with of_instance(k, n):
                 one = model.of_row(k, n)
                 _raise(one, run_forward_dynamics(one, q[k : k + 1], v[k : k + 1], u[k : k + 1], t))
-        a[some], force[some] = w.host["a"], w.host["force"]
+        a[part], force[part] = w.host["a"], w.host["force"]
     return a, force
 
 
@@ -213,39 +213,39 @@ class Motions:
         self.host["h"][:, 1 : len(t)] = np.diff(t)
         self.take(self.all, len(t) - 1, t, inputs)
 
-    def take(self, which: np.ndarray, many: int, t: np.ndarray, inputs: InputsAt | None = None) -> None:
-        """Take `many` steps of motions (k,) between times t (many + 1,) or (n, many + 1) [s].
+    def take(self, which: np.ndarray, n_steps: int, t: np.ndarray, inputs: InputsAt | None = None) -> None:
+        """Take `n_steps` steps of motions (k,) between times t (n_steps + 1,) or (n, n_steps + 1) [s].
 
         Step sizes, loads and inputs must be in the buffers. If `inputs` is None, the inputs in the buffers also serve
         the parts of rejected steps.
         """
         host, counts, span = self.host, self.host["counts"], self.host["span"]
-        some = _ALL if which is self.all else which
+        chosen = _ALL if which is self.all else which
         counts[:, DONE], span[:, :2] = 0, 0
         if self.time_rows is None:
             span[:, 2] = 0  # a lost motion leaves the offset of the rows of its last part
-        span[some, 1] = many
+        span[chosen, 1] = n_steps
         for begun, now in self._saved:
             begun[:] = now
         self._launch(t)
         self.lost, self.reached = self.all[:0], counts[:, DONE]
-        if self.reached[some].min(initial=many) < many:
-            if self.w is not None and (self.w.status[some] == STATUS_TOO_MANY_PAIRS).any():
+        if self.reached[chosen].min(initial=n_steps) < n_steps:
+            if self.w is not None and (self.w.status[chosen] == STATUS_TOO_MANY_PAIRS).any():
                 raise near_pairs_error(self.model)
-            rejected = _RejectedSteps(self, np.array(np.broadcast_to(t, (self.n, many + 1))), inputs)
+            rejected = _RejectedSteps(self, np.array(np.broadcast_to(t, (self.n, n_steps + 1))), inputs)
             behind = rejected.after(which)
             while len(behind):
                 self._launch(rejected.times)
                 behind = rejected.after(behind)
             self.lost, self.reached, self.t = np.flatnonzero(rejected.is_lost), rejected.step, rejected.t
-        host["h"][some, 0] = host["h"][some, many]
-        self.steps[some] += many
+        host["h"][chosen, 0] = host["h"][chosen, n_steps]
+        self.steps[chosen] += n_steps
 
-    def take_adaptive(self, which: np.ndarray, many: int | None = None) -> np.ndarray:
+    def take_adaptive(self, which: np.ndarray, n_steps: int | None = None) -> np.ndarray:
         """Take adaptive steps of motions (k,) towards their stops.
 
         Args:
-            many: number of planned steps; None: as many as fit into the buffers.
+            n_steps: number of planned steps; None: as many as fit into the buffers.
         Returns:
             number of steps that each motion has taken (n,).
         Raises:
@@ -255,7 +255,7 @@ class Motions:
         if w is None:
             raise RuntimeError("adaptive steps of a driver need a kernel")
         counts[:, DONE], span[:] = 0, 0
-        span[which, 1] = self.longest if many is None else many
+        span[which, 1] = self.longest if n_steps is None else n_steps
         w.run()
         if (w.status[which] == STATUS_TOO_MANY_PAIRS).any():
             w.raise_for_status()
@@ -358,13 +358,13 @@ class _RejectedSteps:
         t, until: start and end of the present part [s].
         is_last: whether the part ends the step.
         is_lost: whether the smallest part failed.
-        times: starts and ends of the present steps (n, many + 1) [s].
+        times: starts and ends of the present steps (n, n_steps + 1) [s].
         ends: `times` without parts.
     """
 
     def __init__(self, motions: Motions, times: np.ndarray, inputs: InputsAt | None) -> None:
         self.motions, self.host, self.inputs = motions, motions.host, inputs
-        self.times, self.ends, self.many = times, times.copy(), times.shape[1] - 1
+        self.times, self.ends, self.n_steps = times, times.copy(), times.shape[1] - 1
         self.state = {name: x.copy() for name, x in motions.begun.items()}
         self.step, self.taken = np.zeros((2, motions.n), dtype=int)
         self.t, self.until, self.size = np.zeros((3, motions.n))
@@ -373,92 +373,92 @@ class _RejectedSteps:
     def after(self, behind: np.ndarray) -> np.ndarray:
         """Evaluate the motions (k,) of the last launch and prepare the next launch. Returns the motions of the next
         launch."""
-        self.host["span"][behind, 0] = self.many  # those that have ended stay there
+        self.host["span"][behind, 0] = self.n_steps  # motions without a further step take none
         done, is_cut = self.host["counts"][behind, DONE], self.size[behind] > 0.0
-        is_over, has_moved = done == self.many, done > self.step[behind]
+        is_over, has_moved = done == self.n_steps, done > self.step[behind]
         self._accept(behind[is_cut & has_moved])
         self._shorten(behind[is_cut & ~has_moved])
         self._begin(behind[~is_cut & ~is_over])
         over = behind[~is_cut & is_over]
-        self.step[over] = self.many
+        self.step[over] = self.n_steps
         behind = behind[((self.size[behind] > 0.0) | ~is_over) & ~self.is_lost[behind]]
         self._prepare(behind[self.size[behind] > 0.0])
         return behind
 
-    def _begin(self, some: np.ndarray) -> None:
+    def _begin(self, which: np.ndarray) -> None:
         """Begin to divide the step at which motions have stopped, and restore the state before it."""
-        k, rows = self.host["counts"][some, DONE], self.motions.rows()
-        since = k - self.step[some]
+        k, rows = self.host["counts"][which, DONE], self.motions.rows()
+        since = k - self.step[which]
         for name, before in (("a", "before"), ("force", "force_before")):
-            later, one = some[since > 1], some[since == 1]
+            later, one = which[since > 1], which[since == 1]
             self.state[before][one] = self.state[name][one]
             self.state[before][later] = rows[later, k[since > 1] - 2, self.motions.parts[name]]
-        moved = some[since > 0]
+        moved = which[since > 0]
         for name, part in self.motions.parts.items():
             self.state[name][moved] = rows[moved, k[since > 0] - 1, part]
-        self.step[some], self.taken[some], self.t[some] = k, 0, self.ends[some, k]
-        self.size[some] = self.ends[some, k + 1] - self.ends[some, k]
-        self._shorten(some)
+        self.step[which], self.taken[which], self.t[which] = k, 0, self.ends[which, k]
+        self.size[which] = self.ends[which, k + 1] - self.ends[which, k]
+        self._shorten(which)
 
-    def _restore(self, some: np.ndarray) -> None:
+    def _restore(self, which: np.ndarray) -> None:
         """Restore the last accepted states. The next launch computes a new iteration matrix."""
         for name in NAMES:
-            self.host[name][some] = self.state[name][some]
-        self.host["counts"][some, HAS_MATRIX] = 0
+            self.host[name][which] = self.state[name][which]
+        self.host["counts"][which, HAS_MATRIX] = 0
 
-    def _shorten(self, some: np.ndarray) -> None:
+    def _shorten(self, which: np.ndarray) -> None:
         """Divide the size of the failed step or part by four."""
-        self.size[some] *= 0.25
-        self._restore(some)
-        short = some[self.size[some] < self.motions.least]
+        self.size[which] *= 0.25
+        self._restore(which)
+        short = which[self.size[which] < self.motions.least]
         self.is_lost[short] = True
-        self.motions.steps[short] += self.step[short] + self.taken[short] - self.many
+        self.motions.steps[short] += self.step[short] + self.taken[short] - self.n_steps
 
-    def _accept(self, some: np.ndarray) -> None:
+    def _accept(self, which: np.ndarray) -> None:
         """Accept a part. The next part is twice as long."""
-        host, k = self.host, self.step[some]
+        host, k = self.host, self.step[which]
         for name in NAMES:
-            self.state[name][some] = host[name][some]
-        self.taken[some] += 1
-        self.t[some] = self.until[some]
-        host["h"][some, k] = host["h"][some, k + 1]
-        self.size[some] *= 2.0
-        over = some[self.is_last[some]]
+            self.state[name][which] = host[name][which]
+        self.taken[which] += 1
+        self.t[which] = self.until[which]
+        host["h"][which, k] = host["h"][which, k + 1]
+        self.size[which] *= 2.0
+        over = which[self.is_last[which]]
         self.motions.steps[over] += self.taken[over] - 1
         self.step[over] += 1
         self.size[over] = 0.0
         host["counts"][over, HAS_MATRIX] = 0
-        host["span"][over, :2] = np.stack([self.step[over], np.full(len(over), self.many)], axis=1)
+        host["span"][over, :2] = np.stack([self.step[over], np.full(len(over), self.n_steps)], axis=1)
         if self.motions.time_rows is None:
             host["span"][over, 2] = 0
 
-    def _prepare(self, some: np.ndarray) -> None:
+    def _prepare(self, which: np.ndarray) -> None:
         """Write sizes, loads and inputs of the next parts to the buffers."""
-        host, motions, k = self.host, self.motions, self.step[some]
-        end, begin = self.ends[some, k + 1], self.t[some]
+        host, motions, k = self.host, self.motions, self.step[which]
+        end, begin = self.ends[which, k + 1], self.t[which]
         left = end - begin
-        is_last = self.size[some] >= left * (1.0 - 1e-9)
-        size = np.where(is_last, left, self.size[some])
-        self.is_last[some], self.size[some] = size == left, size
-        self.until[some] = until = np.where(size == left, end, begin + size)
-        self.times[some, k], self.times[some, k + 1] = begin, until
-        host["h"][some, k + 1] = until - begin
-        host["counts"][some, DONE] = k
-        host["span"][some, 0], host["span"][some, 1] = k, k + 1
-        if motions.w is None or not len(some):
+        is_last = self.size[which] >= left * (1.0 - 1e-9)
+        size = np.where(is_last, left, self.size[which])
+        self.is_last[which], self.size[which] = size == left, size
+        self.until[which] = until = np.where(size == left, end, begin + size)
+        self.times[which, k], self.times[which, k + 1] = begin, until
+        host["h"][which, k + 1] = until - begin
+        host["counts"][which, DONE] = k
+        host["span"][which, 0], host["span"][which, 1] = k, k + 1
+        if motions.w is None or not len(which):
             return
         times, stages = ends_of_stages(motions.scheme, begin, until), len(motions.scheme.stages)
         if motions.time_rows is not None:
-            motions.time_rows.put_parts(some, k, begin, until)
+            motions.time_rows.put_parts(which, k, begin, until)
         else:
-            row = len(host["load"]) // MOST_STAGES - motions.w.buffers.capacity + some
-            host["span"][some, 2] = row - k
+            row = len(host["load"]) // MOST_STAGES - motions.w.buffers.capacity + which
+            host["span"][which, 2] = row - k
             if motions.model.n_load_rows + motions.model.n_motions or "law_time" in motions.w.host:
                 rows = stages * row[:, None] + np.arange(stages)
                 put_times(motions.model, motions.w, times.ravel().tolist(), rows.ravel())
         if self.inputs is not None:
-            u = self.inputs(some, times)
-            host["inputs"][some, k, : stages * motions.model.nu] = u.reshape(len(some), -1)
+            u = self.inputs(which, times)
+            host["inputs"][which, k, : stages * motions.model.nu] = u.reshape(len(which), -1)
 
 
 class _Loads(NamedTuple):

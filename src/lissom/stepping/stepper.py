@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 RTOL, ATOL = 1e-5, 1e-7  # tolerances of Newton's iteration; such errors are not visible
 _LEAST_PART = 0.25**6 * (1.0 - 1e-9)  # smallest part of a step that is tried
 _LONGEST = 64  # largest number of steps in one launch of a stepper
-_TOGETHER = 64  # number of starts whose accelerations are computed in one launch
+_STATES_PER_LAUNCH = 64  # number of starts whose accelerations are computed in one launch
 
 
 @final
@@ -180,17 +180,17 @@ class Stepper:
             steps -= longest
         self._take(row, steps)
 
-    def _take(self, u: np.ndarray, many: int) -> None:
-        """Take `many` fixed steps in one launch."""
+    def _take(self, u: np.ndarray, n_steps: int) -> None:
+        """Take `n_steps` fixed steps in one launch."""
         motions, t = self._motions, self._t
-        ends = np.array((t, t + self.dt)) if many == 1 else t + self.dt * np.arange(many + 1)
+        ends = np.array((t, t + self.dt)) if n_steps == 1 else t + self.dt * np.arange(n_steps + 1)
         if motions.w is not None:
-            motions.put_inputs(u[None], many)
+            motions.put_inputs(u[None], n_steps)
             if self._varies:
                 put_times(self.model, motions.w, stage_times(motions.scheme, t, ends[1:]))
         anchors = motions.anchors if self._sticks else None
-        motions.host["h"][0, 1 : many + 1] = ends[1:] - ends[:-1]
-        motions.take(motions.all, many, ends)
+        motions.host["h"][0, 1 : n_steps + 1] = ends[1:] - ends[:-1]
+        motions.take(motions.all, n_steps, ends)
         if len(motions.lost):
             error = motions.failure(0)
             motions.back()
@@ -264,7 +264,7 @@ class Copies:
         least, given = _LEAST_PART * self.dt, {"w": self.w, "numbers": numbers, "time_rows": self._times}
         self._motions = Motions(model, n, scheme, least, **given)
         self.q, self.v = self.w.host["q"], self.w.host["v"]
-        self._together, self._taken = min(n, _TOGETHER), np.zeros(n, dtype=int)
+        self._per_launch, self._taken = min(n, _STATES_PER_LAUNCH), np.zeros(n, dtype=int)
 
     def place(self, which: Any, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
         """Set the copies `which` (k,) to states q (k, nq), v (k, nv) at time zero with inputs u (k, nu). The states are
@@ -310,8 +310,8 @@ class Copies:
         if self.model.models:
             return self._of_models(which, q, v, u)
         a, force = np.zeros_like(v), np.zeros((len(q), self.model.n_rows))
-        for first in range(0, len(q), self._together):
-            some = np.minimum(np.arange(first, first + self._together), len(q) - 1)
+        for first in range(0, len(q), self._per_launch):
+            some = np.minimum(np.arange(first, first + self._per_launch), len(q) - 1)
             a[some], force[some] = accelerations(self.model, 0.0, q[some], v[some], u[some])
         return a, force
 

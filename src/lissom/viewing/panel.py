@@ -14,7 +14,7 @@ from lissom.viewing.session import Session
 from lissom.viewing.stage import SHOWN, Stage
 
 Post = Callable[[Callable[[], Any]], None]
-_MANY = 8  # largest number of sliders of a folder that is open at first
+_OPEN_SLIDERS = 8  # largest number of sliders of a folder that is open at first
 _WINDOWS = {"2 s": 2.0, "5 s": 5.0, "10 s": 10.0, "30 s": 30.0, "all": np.inf}
 _EMPTY = np.zeros(2)
 _TIME = {
@@ -108,13 +108,13 @@ class Panel:
         self._click("Take the shape as the start", self.keep_start, "Reset comes back to it")
         for group in dict.fromkeys(one.group for one in coordinates):
             own = [one for one in coordinates if one.group == group]
-            with self.gui.add_folder(group, expand_by_default=len(coordinates) <= 4 * _MANY):
+            with self.gui.add_folder(group, expand_by_default=len(coordinates) <= 4 * _OPEN_SLIDERS):
                 for part in dict.fromkeys(one.part for one in own):
                     some = [one for one in own if one.part == part]
                     if not part:
                         self.sliders += [(one, self._slider(one, self.set_coordinate)) for one in some]
                         continue
-                    with self.gui.add_folder(part.replace("_", " "), expand_by_default=len(own) <= _MANY):
+                    with self.gui.add_folder(part.replace("_", " "), expand_by_default=len(own) <= _OPEN_SLIDERS):
                         self.sliders += [(one, self._slider(one, self.set_coordinate)) for one in some]
 
     def _slider(self, one: Slider, react: Callable[[Slider, float], Any]) -> Any:
