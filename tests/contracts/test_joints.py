@@ -328,7 +328,7 @@ def test_another_kind_of_node_is_no_exponential():
     strange = Own(columns=(np.eye(6)[3],), node=MotionKind.BODY)
     with pytest.raises(ls.ModelError, match=r"closing.*must be one of the joints with axes"):
         loop_of(strange).check()
-    with pytest.raises(NotImplementedError, match=r"Own\.displacement: of a node of kind BODY"):
+    with pytest.raises(ls.ModelError, match=r"^joint: .* needs its own `displacement` \(got 'BODY'\)"):
         strange.displacement(np.zeros(1), "joint")
 
 

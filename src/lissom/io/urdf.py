@@ -158,15 +158,8 @@ _KNOWN = {  # the child elements that are read, by element
     "transmission joint": {"hardwareInterface"},
     "actuator": {"mechanicalReduction", "hardwareInterface"},
 }
-_REPEATABLE = {
-    "link",
-    "joint",
-    "material",
-    "transmission",
-    "visual",
-    "collision",
-    "actuator",
-}  # may occur several times
+# elements that may occur several times
+_REPEATABLE = {"link", "joint", "material", "transmission", "visual", "collision", "actuator"}
 _TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 _ALONG_Z = (0.0, 0.0, 1.0)
 _NO_MASS = 1e-12  # a negative mass down to this [kg] is rounding

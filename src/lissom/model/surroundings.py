@@ -352,9 +352,8 @@ class SurroundingsBuilder:
             if material is None and contact.on is not None:
                 material = self.bodies[contact.on].surface_material
             for link, at in ours.items():
-                pairs = np.array([(k, obstacle) for k in at if self.balls[k].node is not node], dtype=int).reshape(
-                    -1, 2
-                )
+                listed = [(k, obstacle) for k in at if self.balls[k].node is not node]
+                pairs = np.array(listed, dtype=int).reshape(-1, 2)
                 self._add_pairs(contact, link, pairs, material, geometry_of_shape(kind, size), shared)
             return
         theirs, first = self._balls(contact.touched(), contact, where), {}

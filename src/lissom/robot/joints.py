@@ -176,10 +176,10 @@ class Joint(ABC):
                 g = g @ motion.pose.motion(here)[0]
             elif motion.kind.has_quaternion:
                 g = g @ stored_pose(here)
-            elif motion.kind is MotionKind.EXP:
-                g = g @ exponential(motion.Phi @ here)
             else:
-                raise NotImplementedError(f"{type(self).__name__}.displacement: of a node of kind {motion.kind.name}")
+                rule = "a joint with a node of another kind than EXP needs its own `displacement`"
+                checks.require(motion.kind is MotionKind.EXP, where, rule, motion.kind.name)
+                g = g @ exponential(motion.Phi @ here)
         return g
 
     def armatures(self, where: str) -> np.ndarray:
