@@ -50,8 +50,10 @@ def no_graphics():
 def small_pictures(monkeypatch):
     """Pictures of robots are 400 pixels wide where no width is given, and so drawn in a quarter of the time."""
     from lissom import render
+    from lissom.viewing import plots
 
     monkeypatch.setitem(render.__kwdefaults__, "size", 400)
+    monkeypatch.setattr(plots, "_PICTURE_DPI", 60)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -96,18 +98,23 @@ def pytest_runtest_teardown(item, nextitem):
         sys.modules["jax"].clear_caches()
     if "lissom.robot.poses" in sys.modules:  # keeps functions of users, and so all that their scripts have
         _forget([sys.modules["lissom.robot.poses"]], TESTS.parent / "src")
-    _free()
-    if _resident() >= _searched + GROWTH:
+    if is_last and _resident() >= _searched + GROWTH:
         gc.unfreeze()
-        _free()
+        _free(is_last)
         _searched = _resident()
+    else:
+        _free(is_last)
     _freed = _resident()
 
 
-def _free():
-    """Free what only cycles hold, of the objects made since the last time, and give free memory back to the system."""
+def _free(is_last):
+    """Free what only cycles hold, of the objects made since the last time, and give free memory back to the system.
+
+    Objects that live on after a file are not searched again. Those of a file that has not ended would be garbage later.
+    """
     gc.collect()
-    gc.freeze()
+    if is_last:
+        gc.freeze()
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -88,7 +88,7 @@ CASES = {  # a coarse body, and a fine one at rest
         finely_deflected,
     ),
 }
-SLOW = ("linear elements", "quadratic elements", "modes", "large deflection with derivatives")
+SLOW = ("linear elements", "quadratic elements", "modes", "shape functions", "large deflection with derivatives")
 
 
 def loaded(body):

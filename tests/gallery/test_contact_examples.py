@@ -3,15 +3,9 @@ three that lift a mug."""
 
 import numpy as np
 import pytest
-from gallery.examples import example
+from gallery.examples import drawn, example
 
 import lissom as ls
-
-
-def drawn(path):
-    """Whether a picture is there."""
-    picture = path.read_bytes()
-    return picture[:8] == b"\x89PNG\r\n\x1a\n" and len(picture) > 10_000
 
 
 @pytest.fixture(scope="module")

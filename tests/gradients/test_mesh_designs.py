@@ -17,7 +17,7 @@ def waist(x, depth, twist):
     return np.stack([x[:, 0], share * (c * x[:, 1] - s * x[:, 2]), share * (s * x[:, 1] + c * x[:, 2])], axis=1)
 
 
-def block(divisions=(6, 2, 2), degree=2, **options):
+def block(divisions=(4, 2, 2), degree=2, **options):
     """The mesh of a block."""
     given = {"shape": waist, "numbers": {"depth": 0.2, "twist": 3.0}, "stretch": (1.1, 1.0, 0.9)} | options
     return ls.DomainTetrahedra(*ls.box_mesh(SIZE, divisions), degree=degree, marks={"nail": (0.1, 0.01, 0.0)}, **given)

@@ -43,21 +43,12 @@ def parsed(path):
         gc.enable()
 
 
-@cache
-def imports(path):
-    """(module, names, line, whether at module level and run) of every import in a file."""
-    found = []
-    for node, top in _walk(tree(path)):
-        if isinstance(node, ast.Import):
-            found += [(alias.name, (), node.lineno, top) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = tuple(alias.name for alias in node.names)
-            found.append(("." * node.level + (node.module or ""), names, node.lineno, top))
-    return found
+BLOCKS = "body", "orelse", "finalbody", "handlers", "cases"
 
 
-def _walk(root):
-    """All statements with whether they run when the module is imported."""
+def statements(root):
+    """(node, whether it runs when the module is imported) of a syntax tree, its statements and their handlers. The nine
+    nodes in ten that are expressions are not visited."""
     left = [(root, True)]
     while left:
         node, top = left.pop()
@@ -65,5 +56,24 @@ def _walk(root):
         deferred = isinstance(node, ast.FunctionDef) or (
             isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         )
-        below = (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
-        left += [(child, top and not deferred) for child in below]
+        for name in BLOCKS:
+            below = getattr(node, name, ())
+            left += [(child, top and not deferred) for child in below if isinstance(below, list)]
+
+
+def definitions(path, kinds=ast.FunctionDef):
+    """The functions of a file of the library, or nodes of other kinds of statements."""
+    return [node for node, _ in statements(tree(path)) if isinstance(node, kinds)]
+
+
+@cache
+def imports(path):
+    """(module, names, line, whether at module level and run) of every import in a file."""
+    found = []
+    for node, top in statements(tree(path)):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, (), node.lineno, top) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = tuple(alias.name for alias in node.names)
+            found.append(("." * node.level + (node.module or ""), names, node.lineno, top))
+    return found

@@ -2,11 +2,12 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 
 import pytest
-from house.sources import package_files, parsed, text, tree
+from house.sources import definitions, package_files, text, tree
 
 MOST_KERNELS = 40  # the last is that of distances of meshes
 
@@ -32,14 +33,16 @@ print(json.dumps(times))
 """
 
 
+KERNEL = re.compile(r"^ *@wp\.kernel\b.*\n(?: *@.*\n)* *def (\w+)", re.MULTILINE)
+
+
 def kernels():
     """Names of the kernels of each module that has any, except those that are generated for functions of users."""
     found = {}
     for file, path in package_files().items():
         if file == "tracing/native.py" or "wp.kernel" not in text(path):
             continue
-        names = [node.name for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef)
-                 and "wp.kernel" in (ast.unparse(d).split("(")[0] for d in node.decorator_list)]  # fmt: skip
+        names = KERNEL.findall(text(path))
         if names:
             found["lissom." + file.removesuffix(".py").replace("/", ".")] = names
     return found
@@ -73,21 +76,20 @@ def test_kernels_keep_no_backward_pass():
     for name in kernels():
         path = package_files()[name.removeprefix("lissom.").replace(".", "/") + ".py"]
         shared = any(ast.unparse(node) == "wp.set_module_options(kernel_options())" for node in tree(path).body)
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.FunctionDef):
-                made = [text for d in node.decorator_list if (text := ast.unparse(d)).startswith("wp.kernel")]
-                assert not made or made == [own] or (made == ["wp.kernel"] and shared), (name, node.name)
+        for node in definitions(path):
+            made = [text for d in node.decorator_list if (text := ast.unparse(d)).startswith("wp.kernel")]
+            assert not made or made == [own] or (made == ["wp.kernel"] and shared), (name, node.name)
 
 
 def test_functions_take_structs_of_arrays_by_reference():
     """Functions in kernels copy no struct of tables or buffers, which kept the compiler for CUDA busy for minutes: they
     take what `by_reference` made of it."""
-    trees = [tree(path) for path in package_files().values() if "wp.func" in text(path) or "by_reference" in text(path)]
-    assigned = [node.value for file in trees for node in file.body if isinstance(node, ast.Assign)]
+    paths = [path for path in package_files().values() if "wp.func" in text(path) or "by_reference" in text(path)]
+    assigned = [node.value for path in paths for node in tree(path).body if isinstance(node, ast.Assign)]
     structs = {ast.unparse(value.args[0]) for value in assigned
                if isinstance(value, ast.Call) and ast.unparse(value.func) == "by_reference"}  # fmt: skip
     assert {"TablesStruct", "ScratchStruct", "StepRowsStruct"} <= structs
-    for node in (node for file in trees for node in ast.walk(file) if isinstance(node, ast.FunctionDef)):
+    for node in (node for path in paths for node in definitions(path)):
         if any(ast.unparse(d).startswith("wp.func") for d in node.decorator_list):
             given = {ast.unparse(argument.annotation) for argument in node.args.args if argument.annotation}
             assert not given & structs, (node.name, given & structs)
@@ -97,8 +99,8 @@ def test_kernels_do_not_write_to_their_structs():
     """No kernel assigns to an argument or to a field of one: all instances share the structs of a launch."""
     count = 0
     kernels_in = [path for path in package_files().values() if "wp.kernel" in text(path)]
-    for node in (node for path in kernels_in for node in ast.walk(tree(path))):
-        if isinstance(node, ast.FunctionDef) and "wp.kernel" in " ".join(map(ast.unparse, node.decorator_list)):
+    for node in (node for path in kernels_in for node in definitions(path)):
+        if "wp.kernel" in " ".join(map(ast.unparse, node.decorator_list)):
             count += 1
             given = {argument.arg for argument in node.args.args}
             for assignment in (x for x in ast.walk(node) if isinstance(x, (ast.Assign, ast.AugAssign))):
@@ -115,7 +117,7 @@ def test_functions_in_kernels_have_few_arguments():
     """No kernel, function in a kernel or native function has more than twelve: structs group them."""
     found, count = [], 0
     for file, path in package_files().items():
-        for node in (node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef)):
+        for node in definitions(path) if "wp." in text(path) else ():
             if any(ast.unparse(d).startswith(("wp.kernel", "wp.func")) for d in node.decorator_list):
                 count += 1
                 found += [f"{file}: {node.name}"] if len(node.args.args) > MOST_ARGUMENTS else []

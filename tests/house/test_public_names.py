@@ -9,7 +9,7 @@ from operator import attrgetter
 
 import pytest
 from house import stub
-from house.sources import package_files, text, tree
+from house.sources import definitions, package_files, text, tree
 
 import lissom as ls
 from lissom.robot.contacts import Contact
@@ -160,8 +160,8 @@ def test_families_are_complete(base, home):
 def class_definitions():
     """(file, class node) of every class of the library, without Warp structures."""
     for file, path in package_files().items():
-        for node in ast.walk(tree(path)) if "class " in text(path) else ():
-            if isinstance(node, ast.ClassDef) and "wp.struct" not in map(ast.unparse, node.decorator_list):
+        for node in definitions(path, ast.ClassDef) if "class " in text(path) else ():
+            if "wp.struct" not in map(ast.unparse, node.decorator_list):
                 yield file, node
 
 

@@ -6,7 +6,7 @@ import re
 import tokenize
 from functools import cache
 
-from house.sources import ROOT, package_files, text, tree
+from house.sources import ROOT, definitions, package_files, text, tree
 
 CITED = re.compile(r"(?<![\w\])])(?<!  )\((\d{1,2})\)")
 DEFINED = re.compile(r"\s{2,}\((\d{1,2})\)")
@@ -17,9 +17,7 @@ THEORY = ROOT / "docs" / "theory.md"
 @cache
 def docstrings(path):
     """All docstrings of a module, its own first."""
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    found = [ast.get_docstring(node) or "" for node in ast.walk(tree(path)) if isinstance(node, kinds)]
-    return [ast.get_docstring(tree(path)) or "", *found]
+    return [ast.get_docstring(node) or "" for node in definitions(path, (ast.Module, ast.ClassDef, ast.FunctionDef))]
 
 
 def comments(path):

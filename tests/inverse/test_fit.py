@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.stats import t as student
 
 import lissom as ls
 
@@ -84,6 +83,8 @@ def coverage(arm, trials):
 
 def test_intervals_are_those_of_the_jacobian(arm):
     """The covariance is s² (JᵀJ)⁻¹ with J by differences of newly computed equilibria, and intervals are Student's."""
+    from scipy.stats import t as student  # slow to import
+
     model, markers = arm
     found = ls.fit(model.with_(TRUE), PATHS, U, noisy(markers, 4), bounds=BOUNDS)
     x = numbers(found.values)

@@ -4,6 +4,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from robots import build, random_state, random_tree
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
-from lissom.dynamics.kinematics import frames_kernel
+from lissom.dynamics.kinematics import frames_kernel, jacobian_kernel
 from lissom.launch.compiling import kernel_for
 from lissom.lie import warp_private
 from lissom.lie.types import CPU_FLAGS, kernel_options
@@ -202,6 +203,29 @@ def test_functions_are_hashed_once(monkeypatch):
     for _ in range(2):
         hasher([*changing.kernels.values()], changing.options)
     assert [code.fun_name for code in adjoints].count("taken_times") == 2
+
+
+def test_overloads_are_chosen_once(monkeypatch):
+    """Warp searches for the overload of each of its own functions once for the same types, in any caller."""
+    model = build(random_tree(3))
+    module = kernel_for(jacobian_kernel, model).module
+    codegen = import_module("warp._src.codegen")
+    compared, compare = [], codegen.func_match_args
+    monkeypatch.setattr(warp_private, "_overloads", {})
+    monkeypatch.setattr(warp_private, "_generated", WeakKeyDictionary())
+    monkeypatch.setattr(
+        codegen, "func_match_args", lambda *call, **more: (compared.append((call, more)), compare(*call, **more))[1]
+    )
+    texts([module], together=True)
+    of_warp = [
+        (f, *types, *named.items(), *more.items())
+        for (f, types, named), more in compared
+        if f.is_builtin() and all(isinstance(x, type) for x in types)
+    ]
+    assert len(of_warp) > 100 and len(set(of_warp)) == len(of_warp)
+    count = len(compared)
+    texts([module], together=False)
+    assert len(compared) > 5 * count
 
 
 def test_a_function_that_has_changed_is_written_again(monkeypatch):

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 import pytest
-from house.sources import PACKAGE, package_files, text, tree
+from house.sources import PACKAGE, definitions, package_files, text, tree
 
 from lissom.lie import native
 
@@ -58,8 +58,8 @@ def stubs():
     for path in package_files().values():
         used = [ast.literal_eval(node.args[0]) for node in calls(path)]
         assert len(used) < 2, f"{path} names two headers"
-        for node in ast.walk(tree(path)) if "func_native" in text(path) else ():
-            if isinstance(node, ast.FunctionDef) and f"wp.func_native(native('{node.name}'))" in decorators(node):
+        for node in definitions(path) if "func_native" in text(path) else ():
+            if f"wp.func_native(native('{node.name}'))" in decorators(node):
                 arguments = ", ".join(f"{in_cpp(a.annotation)} {a.arg}" for a in node.args.args)
                 found.append((used[0], node.name, in_cpp(node.returns), arguments))
     return found
@@ -103,7 +103,7 @@ def test_python_holds_no_cpp():
     for name, path in package_files().items():
         if name == "tracing/native.py" or "func_native" not in text(path):
             continue
-        for node in (node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef)):
+        for node in definitions(path):
             for decorator in (d for d in decorators(node) if d.startswith("wp.func_native")):
                 assert decorator == f"wp.func_native(native('{node.name}'))" or "return" in decorator, (path, node.name)
     lines = [line for path in package_files().values() for line in text(path).splitlines()]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import warp as wp
-from house.sources import package_files, text, tree
+from house.sources import definitions, package_files, text
 from native.native_calls import COUNT, HERE, MODEL, NODES, NV, RNG, SITES, TABLES, WIDTH, changed, device, random
 
 from lissom.forces.elasticity import add_weighted_elastic_rows, changed_elastic_rows, elastic_rows
@@ -255,9 +255,8 @@ def test_every_native_function_is_here():
         node.name
         for path in package_files().values()
         if "func_native(native" in text(path)
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.FunctionDef)
-        and any("func_native(native" in ast.unparse(d) for d in node.decorator_list)
+        for node in definitions(path)
+        if any("func_native(native" in ast.unparse(d) for d in node.decorator_list)
     }
     tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
     assert found and not [name for name in found if f"{name}(" not in tests]

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import lissom as ls
 from lissom.sweeps.samples import sampling
@@ -23,6 +22,8 @@ def test_lists_go_side_by_side():
 @pytest.mark.parametrize("kind", ["random", "latin_hypercube", "sobol"])
 def test_points_fill_their_ranges(kind):
     """Each parameter stays in its range and has the mean of its distribution; the seed decides, and nothing else."""
+    from scipy import stats  # slow to import
+
     given = {"a": ls.Span(2.0, 4.0), "b": ls.Span(1.0, 100.0, scale="log"), "c": [1.0, 2.0, 3.0], "d": stats.norm(5, 2)}
     a, b, c, d = (found := sampling(given, kind, 512, 1)).table.T
     assert a.min() >= 2 and a.max() <= 4 and b.min() >= 1 and b.max() <= 100 and set(c) == {1, 2, 3}

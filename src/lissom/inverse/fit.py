@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from scipy.optimize import least_squares
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from lissom.dynamics.configuration import checked_configuration
 from lissom.errors import ConvergenceError, ModelError, ShapeError, keeping, renamed
@@ -253,7 +253,7 @@ def _fit(trials: Trials, values: np.ndarray, outlier: float | None, confidence: 
     freedom = len(r) - len(values)
     share = float(np.sum(psi**2)) / freedom / np.mean(slope) ** 2
     covariance = share * np.linalg.inv(J.T @ J) * np.outer(units, units)  # (1)
-    reach = float(student.ppf(0.5 + 0.5 * confidence, freedom)) * np.sqrt(np.diag(covariance))
+    reach = float(stdtrit(freedom, 0.5 + 0.5 * confidence)) * np.sqrt(np.diag(covariance))
     residuals = np.full(task.measured.positions.shape, np.nan)
     residuals[task.measured.seen] = r
     model, done = trials.at(values)

@@ -282,6 +282,7 @@ def share_generated_code(module: Any, before_compiling: Callable[[], Any] = lamb
             for where, name, other in (
                 (context.Function, "build", partial(partialmethod, _build)),
                 (codegen, "codegen_func", partial(partial, _text)),
+                (codegen.Adjoint, "resolve_func", partial(partialmethod, _overload)),
             ):
                 own = getattr(where, name)
                 setattr(where, name, other(own))
@@ -329,6 +330,28 @@ def _text(text: Callable[..., str], code: Any, *, options: dict[str, Any], **oth
     if key not in known.texts:
         known.texts[key] = text(code, options=options, **others)
     return known.texts[key]
+
+
+_overloads: dict[tuple[Any, ...], Any] = {}  # overloads of Warp's own functions, by the types of their arguments
+
+
+def _overload(writer: Any, resolve: Callable[..., Any], function: Any, types: Any, named: Any, outputs: Any) -> Any:
+    """The overload of a function for a call. Warp compares the types of the call with each overload in turn, 31,000
+    times for the first kernel of a robot; for its own functions the result is kept by types."""
+    keys = [_overload_key(kind) for kind in (*types, *named.values())]
+    if not function.is_builtin() or None in keys:
+        return resolve(writer, function, types, named, outputs)
+    key = function, outputs, *keys, *named
+    if key not in _overloads:
+        _overloads[key] = resolve(writer, function, types, named, outputs)
+    return _overloads[key]
+
+
+def _overload_key(kind: Any) -> Any:
+    """The part of a type on which the choice of an overload depends; None for rare types."""
+    if isinstance(kind, wp.array):
+        return type(kind), kind.dtype, kind.ndim
+    return kind if isinstance(kind, type) else None
 
 
 def compile_into_cache(module: Any) -> None:
