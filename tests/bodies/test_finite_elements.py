@@ -216,7 +216,7 @@ def equilibrium(integrals, load, steps=2):
     return q
 
 
-@pytest.mark.parametrize("degree, divisions", [(1, (4, 2, 2)), (2, (2, 1, 1))])
+@pytest.mark.parametrize("degree, divisions", [(1, (3, 1, 1)), (2, (2, 1, 1))])
 def test_large_deflection_against_scikit_fem(degree, divisions):
     """A neo-Hookean block that bends far under its weight, against Newton's method by scikit-fem."""
     mesh = uneven_box(divisions=divisions)

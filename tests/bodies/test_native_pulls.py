@@ -102,7 +102,7 @@ def assert_close(found, expected, tolerance=1e-11):
     np.testing.assert_allclose(np.asarray(found) / scale, np.asarray(expected) / scale, rtol=0.0, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", list(MOTIONS))
+@pytest.mark.parametrize("name", ["strain", pytest.param("volume", marks=pytest.mark.slow), "linear"])
 def test_tables(name):
     """Purpose: work, B, wrenches and their derivatives of every kind of pull stand in the tables as JAX has them."""
     motion, size = MOTIONS[name]

@@ -157,7 +157,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("name", list(LARGE))
+@pytest.mark.parametrize("name", ["function", pytest.param("Ritz", marks=pytest.mark.slow), "24 coordinates"])
 def test_bodies_of_many_coordinates(name):
     """Purpose: bodies of 12 and of 24 coordinates, such as modal ones, have native functions equal to those of JAX."""
     motion, law = LARGE[name]

@@ -130,8 +130,9 @@ def test_a_robot_that_stays_at_rest_has_no_residual(small, capsys):
     assert not ls.energy_balance(model, ls.simulate(model, 0.01)).is_at_rest
 
 
-def test_demo_and_bench_run(tmp_path, capsys):
+def test_demo_and_bench_run(tmp_path, capsys, monkeypatch):
     """`demo` writes a robot file and its motion, and `bench` prints the speeds of a robot."""
+    monkeypatch.setattr("lissom.cli.computing._LEAST_TIME", 0.01)
     assert main(["demo", "--duration", "0.2", "--out", str(tmp_path)]) == 0
     assert {"robot.yaml", "trajectory.npz", "trajectory.png"} <= {path.name for path in tmp_path.iterdir()}
     assert main(["bench", str(tmp_path / "robot.yaml"), "--duration", "0.05"]) == 0

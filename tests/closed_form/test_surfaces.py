@@ -149,7 +149,12 @@ PATCHES = {
 }
 
 
-@pytest.mark.parametrize("name", PATCHES)
+SLOW = "capsule across a side", "cylinder on a part of its side"  # the others have contact of the same kinds
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in PATCHES]
+)
 def test_patches_converge(name):
     """Purpose: forces of patches of about a fifth of a side converge at a fitted order, and the default is within 1 %
     of the limit."""

@@ -48,7 +48,9 @@ def state(lead=()):
     return q, v, 0.5 + 0.2 * rng.uniform(size=(*lead, STEPS, model.nu))
 
 
-@pytest.mark.parametrize("method", ["generalized_alpha", "implicit_euler", "esdirk"])
+@pytest.mark.parametrize(
+    "method", ["generalized_alpha", pytest.param("implicit_euler", marks=pytest.mark.slow), "esdirk"]
+)
 def test_rollouts(method):
     """A rollout moves as `simulate`, and its derivatives are those of differences."""
     model, (q, v, u) = swinging(), state()

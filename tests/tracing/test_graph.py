@@ -217,7 +217,7 @@ def divide(monkeypatch):
     monkeypatch.setattr(native, "_PART", 15)
 
 
-@pytest.mark.parametrize("n", [1, pytest.param(4, marks=pytest.mark.slow), 6])  # six: four and two
+@pytest.mark.parametrize("n", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 4)), 6])  # six: four and two
 def test_poses_along_directions(n, monkeypatch):
     """Purpose: columns of poses and their derivatives, for four directions at a time, equal those of JAX; also in
     parts."""

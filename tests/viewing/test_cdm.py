@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 CDM = runpy.run_path(str(EXAMPLES / "cdm.py"))
 
 
-def test_the_arm_goes_up_down_and_to_both_sides(tmp_path):
+def test_the_arm_goes_up_down_and_to_both_sides(tmp_path, small_pictures):
     """Purpose: the demonstration bends visibly in every direction, balances its energy and draws two pictures."""
     found = CDM["main"](out=tmp_path)
     assert found["least y"] < -0.2 and found["largest y"] > 0.2

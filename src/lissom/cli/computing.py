@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _SHOWN_FAILURES = 10  # printed failures of a sweep
 _LEAST_TIME = 0.2  # least time for which each function is measured [s]
+_STATES = 256  # random states of the robot that functions are measured at
 
 
 # -- sweep ------------------------------------------------------------------------------------------------------------
@@ -91,12 +93,19 @@ def _measured_calls(model: Model) -> dict[str, Callable[[], Any]]:
 
     import lissom as ls
 
-    q, v, u = model.neutral(), np.zeros(model.nv), np.zeros(model.nu)
+    rng, u = np.random.default_rng(0), np.zeros(model.nu)
+    steps = 0.1 * model.dofs.scale * rng.normal(size=(_STATES, 3, model.nv))
+    q = ls.integrate(model, np.tile(model.neutral(), (_STATES, 1)), steps[:, 0])
+    states = cycle(zip(q, steps[:, 1], steps[:, 2]))  # a new one for each call: poses of the last state are cached
+
+    def at_new_state(function: Callable[..., Any], size: int) -> Callable[[], Any]:
+        return lambda: function(model, *next(states)[:size])
+
     return {
-        "inverse dynamics": lambda: ls.inverse_dynamics(model, q, v, v),
-        "its derivatives": lambda: ls.inverse_dynamics_derivatives(model, q, v, v),
-        "mass matrix": lambda: ls.mass_matrix(model, q),
-        "forward dynamics": lambda: ls.forward_dynamics(model, q, v, u),
+        "inverse dynamics": at_new_state(ls.inverse_dynamics, 3),
+        "its derivatives": at_new_state(ls.inverse_dynamics_derivatives, 3),
+        "mass matrix": at_new_state(ls.mass_matrix, 1),
+        "forward dynamics": at_new_state(lambda model, q, v: ls.forward_dynamics(model, q, v, u), 2),
         "statics from the neutral shape": lambda: ls.solve_statics(model, u),
     }
 
