@@ -11,7 +11,7 @@ import lissom as ls
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
 from lissom.forces.terms import TERMS, acting_on
 from lissom.launch.compiling import kernel_for
-from lissom.lie.types import MORE, RIGID, TOUCH
+from lissom.lie.types import CONTACTS, FEATURES, RIGID
 from lissom.model.redesign import described
 from lissom.passes.scratch import INPUTS
 from lissom.robot import robot as description
@@ -130,7 +130,7 @@ def test_robots_beyond_plain_ones_share_their_kernels():
     robots[3].add_link("rod", ls.Rod(0.1, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=1), material))
     robots[3].add_tendon("elastic", "rod", (0.0, 0.005), stiffness=1e3)
     shared = {acting_on(robot.build()).kinds for robot in robots}
-    assert shared == {(MORE,)} and acting_on(ball(ls.JointRevolute()).build()).kinds == ()
+    assert shared == {(FEATURES,)} and acting_on(ball(ls.JointRevolute()).build()).kinds == ()
 
 
 def test_robots_that_only_touch_get_kernels_of_their_own():
@@ -143,7 +143,7 @@ def test_robots_that_only_touch_get_kernels_of_their_own():
     robots[3].add_spring("spring", ls.PathPoint(None, (0.0, 0.0, 1.0)), "ball", stiffness=1.0)
     robots[4].set_fluid(density=1e3)
     found = [acting_on(robot.build()).kinds for robot in robots]
-    assert found[0] == (TOUCH, RIGID) and set(found[1:]) == {(MORE,)}
+    assert found[0] == (CONTACTS, RIGID) and set(found[1:]) == {(FEATURES,)}
 
 
 def test_rigid_robots_that_touch_have_kernels_without_rods():
@@ -159,7 +159,7 @@ def test_rigid_robots_that_touch_have_kernels_without_rods():
     robots[4].add_point_load("load", "ball", force=(0.0, 0.0, 1.0))
     robots[5].add_wrench_input("thrust", "ball")
     found = [acting_on(robot.build()).kinds for robot in robots]
-    assert found[:2] == [(TOUCH, RIGID)] * 2 and set(found[2:]) == {(TOUCH,)}
+    assert found[:2] == [(CONTACTS, RIGID)] * 2 and set(found[2:]) == {(CONTACTS,)}
 
 
 @pytest.mark.parametrize("count", [3, 45])

@@ -21,7 +21,7 @@ from lissom.forces.terms import acting_on
 from lissom.kernels import KERNELS
 from lissom.launch import compiling
 from lissom.launch.compiling import kernel_for
-from lissom.lie.types import CPU_FLAGS, MORE
+from lissom.lie.types import CPU_FLAGS, FEATURES
 
 ALONE = """
 import warnings
@@ -130,7 +130,7 @@ def test_plain_robots_get_the_same_numbers_from_all_kernels(monkeypatch):
         return [*rows, ls.forward_dynamics(model, q, v, [1.0]), ls.solve_statics(model, u=[2.0]).q, path.q, path.v]
 
     plain = numbers()
-    monkeypatch.setattr(compiling, "acting_on", lambda model: acting_on(model)._replace(kinds=(MORE,)))
+    monkeypatch.setattr(compiling, "acting_on", lambda model: acting_on(model)._replace(kinds=(FEATURES,)))
     assert all(np.array_equal(x, y) for x, y in zip(plain, numbers(), strict=True))
 
 

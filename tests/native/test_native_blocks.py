@@ -79,14 +79,14 @@ def test_gathering(e):
 
 @wp.kernel
 def k_factor(
-    H: Matrix, answer: Matrix, G: Matrix, diagonal: Matrix, wrench: wp.array2d(dtype=vec6), f: Matrix, J: Matrix,
+    H: Matrix, inverse_G: Matrix, G: Matrix, diagonal: Matrix, wrench: wp.array2d(dtype=vec6), f: Matrix, J: Matrix,
     acc: wp.array2d(dtype=vec6), x: ColumnsStruct, y: BlocksStruct, e: int, inertia: mat6, below: vec6,
     pivot: wp.array(dtype=wp.int32), Lambda: wp.array(dtype=mat6), p: wp.array(dtype=vec6), i: int,
 ):  # fmt: skip
-    pivot[0] = articulated.factor_block(y, i, e, H, G, answer, diagonal)
-    Lambda[0] = articulated.reduced_inertia(y, i, e, inertia, G, answer)
-    p[0] = articulated.solve_inward(x, y, i, e, J, H, answer, wrench, f)
-    articulated.solve_outward(x, y, i, e, below, J, answer, acc, f)
+    pivot[0] = articulated.factor_block(y, i, e, H, G, inverse_G, diagonal)
+    Lambda[0] = articulated.reduced_inertia(y, i, e, inertia, G, inverse_G)
+    p[0] = articulated.solve_inward(x, y, i, e, J, H, inverse_G, wrench, f)
+    articulated.solve_outward(x, y, i, e, below, J, inverse_G, acc, f)
 
 
 def factored(e, H, G, f, wrench, inertia, below):

@@ -42,8 +42,8 @@ def motion(t: TablesStruct, s: ScratchStruct, v: Matrix, a: Matrix, n: int, i: i
 
 
 @wp.kernel
-def own_forces(t: TablesStruct, s: ScratchStruct, n: int, acc: vec3, w: vec3, A: mat3, i: int):
-    deforming.put_own_forces(t, s, 1, n, i, acc, w, A)
+def inertial_forces(t: TablesStruct, s: ScratchStruct, n: int, acc: vec3, w: vec3, A: mat3, i: int):
+    deforming.put_inertial_forces(t, s, 1, n, i, acc, w, A)
 
 
 @wp.kernel
@@ -71,7 +71,7 @@ class Body:
             rows = value.reshape(-1, *shape)
             setattr(t, name, device(np.concatenate([random(shift, *shape), rows]), dtype))
         for name, dtype in (("c_j", vec3), ("P_j", mat3), ("w_j", vec3), ("e", wp.float64), ("Pi_q", mat3),
-                            ("b_q", vec3), ("own", wp.float64)):  # fmt: skip
+                            ("b_q", vec3), ("inertial", wp.float64)):  # fmt: skip
             setattr(self.s.deforming, name, wp.zeros((COUNT, first + n), dtype=dtype, device="cpu"))
         for name, dtype in (("c", vec3), ("P", mat3), ("c_dot", vec3), ("Pi", mat3), ("c_ddot", vec3), ("b", vec3)):
             setattr(self.s.deforming, name, wp.zeros((COUNT, 2), dtype=dtype, device="cpu"))
@@ -139,14 +139,14 @@ def test_motion(n):
 
 
 @pytest.mark.parametrize("n", [1, 9])
-def test_own_forces(n):
+def test_inertial_forces(n):
     """Purpose: each coordinate needs the sum of three products, with its own integrals."""
     body, acc, w, A = Body(n), random(3), random(3), random(3, 3)
     c_j, P_j, w_j = (body.put(name, random(n, *shape)) for name, shape in (("c_j", [3]), ("P_j", [3, 3]), ("w_j", [3])))
     expected = body.put("e", random(n)) + c_j @ acc + 2.0 * w_j @ w
-    wp.launch(own_forces, dim=1, inputs=[body.t, body.s, n, vec3(*acc), vec3(*w), mat3(A), HERE], device="cpu")
+    wp.launch(inertial_forces, dim=1, inputs=[body.t, body.s, n, vec3(*acc), vec3(*w), mat3(A), HERE], device="cpu")
     expected += np.einsum("ab,jab->j", A, P_j)
-    np.testing.assert_allclose(body.found("own"), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(body.found("inertial"), expected, rtol=0, atol=1e-12)
 
 
 def test_own_block():

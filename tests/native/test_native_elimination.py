@@ -73,16 +73,16 @@ def test_gathering(e):
 
 @wp.kernel
 def k_factor(
-    B: Matrix, answer: Matrix, f: Matrix, V: Matrix, L: Matrix, J: Matrix, pivots: elimination.Pivots,
+    B: Matrix, inverse_G: Matrix, f: Matrix, V: Matrix, L: Matrix, J: Matrix, pivots: elimination.Pivots,
     x: ColumnsStruct, y: BlocksStruct, e: int, k: int, sum: mat6, below: vec6, twist: vec6, rate: vec6, acc: vec6,
     pivot: wp.array(dtype=wp.int32), Lambda: wp.array(dtype=mat6), c: wp.array(dtype=vec6), i: int,
 ):  # fmt: skip
     elimination.subtract_projection(x, y, i, e, k, below, L, f)
-    pivot[0] = elimination.factor_block(y, i, e, B, pivots, answer, V)
+    pivot[0] = elimination.factor_block(y, i, e, B, pivots, inverse_G, V)
     for part in range(3):
-        Lambda[part] = elimination.reduced_response(y, i, e, part, sum, answer, V)
+        Lambda[part] = elimination.reduced_response(y, i, e, part, sum, inverse_G, V)
     c[0] = elimination.solve_inward(y, i, e, below, B, pivots, V, f)
-    elimination.solve_outward(y, i, e, twist, rate, acc, answer, f)
+    elimination.solve_outward(y, i, e, twist, rate, acc, inverse_G, f)
     c[1] = elimination.block_motion(x, y, i, e, k, below, J, f)
 
 

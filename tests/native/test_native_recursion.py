@@ -1,7 +1,7 @@
 """The native functions that carry derivatives from step to step, against a system of equations over all steps.
 
-stage_matrix( begin_forward( end_forward( begin_backward( end_backward( lu_solve_at( lu_solve_transposed( pull_forward(
-move_forward( pull_backward( and move_backward( run in one kernel.
+stage_matrix( begin_forward( end_forward( begin_backward( end_backward( lu_solve_at( lu_solve_transposed(
+anchor_forces_forward( anchor_motion_forward( anchor_forces_backward( and anchor_motion_backward( run in one kernel.
 """
 
 import numpy as np

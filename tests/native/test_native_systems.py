@@ -11,7 +11,7 @@ from native.native_calls import COUNT, HERE, MODEL, NODES, NV, RNG, SITES, TABLE
 
 from lissom.forces.elasticity import add_weighted_elastic_rows, changed_elastic_rows, elastic_rows
 from lissom.forces.tendons import add_outer_product
-from lissom.lie.types import TOUCH, kernel_options, vec6
+from lissom.lie.types import CONTACTS, kernel_options, vec6
 from lissom.passes import linear_algebra
 from lissom.passes.columns import Matrix
 from lissom.passes.deforming import is_body
@@ -72,7 +72,7 @@ def k_rarities(out: Row, kind: int, has_quaternion: bool, i: int):
     rarities(out, kind, has_quaternion)
 
 
-@wp.kernel(module="unique", module_options=kernel_options((TOUCH,)))
+@wp.kernel(module="unique", module_options=kernel_options((CONTACTS,)))
 def k_touching(out: Row, kind: int, has_quaternion: bool, i: int):
     rarities(out, kind, has_quaternion)
 

@@ -9,7 +9,7 @@ from dynamics.small_robots import mixed
 
 import lissom as ls
 from lissom.stepping.driver import Motions
-from lissom.stepping.newton_stages import AVOID_KEPT
+from lissom.stepping.newton_stages import AVOID_REUSE
 from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.step_rows import COUNTS, EVALUATIONS, NEW_FIRST
 
@@ -51,9 +51,9 @@ def test_loops(scheme, project, monkeypatch):
 
 
 def test_kept_matrices_are_tried_the_less_the_more_often_in_vain():
-    """Under feedback on bodies of Python's the stages that begin with a new matrix double; once a kept one served all
+    """Under feedback on bodies of Python's the stages that begin with a new matrix double; once a reused one served all
     is as before, and without feedback or such bodies nothing is changed. Under a law that computes a mass matrix at
-    each evaluation, a kept matrix has failed if it took more than three of them."""
+    each evaluation, a reused matrix has failed if it took more than three of them."""
     asks, law = SimpleNamespace(calls_python=True), SimpleNamespace(along_step=None)
     feedback, scheme = SimpleNamespace(is_feedback=True, law=law), SimpleNamespace(stages=(None,))
     steps = SimpleNamespace(new_first=1, in_vain=0, has_matrix=True, f=feedback, scheme=scheme, model=asks)
@@ -61,16 +61,16 @@ def test_kept_matrices_are_tried_the_less_the_more_often_in_vain():
     def avoided(new_first, evaluations=2):
         counts = np.zeros(COUNTS, dtype=int)
         counts[[NEW_FIRST, EVALUATIONS]] = new_first, evaluations
-        return ImplicitSteps._avoids_kept(steps, counts.tolist())
+        return ImplicitSteps._avoids_reuse(steps, counts.tolist())
 
-    known = [avoided(AVOID_KEPT) for _ in range(6)]
-    assert known == [AVOID_KEPT * 2 ** min(k, 4) for k in range(6)]
-    assert avoided(0) == 0 and avoided(AVOID_KEPT) == AVOID_KEPT
+    known = [avoided(AVOID_REUSE) for _ in range(6)]
+    assert known == [AVOID_REUSE * 2 ** min(k, 4) for k in range(6)]
+    assert avoided(0) == 0 and avoided(AVOID_REUSE) == AVOID_REUSE
     steps.f.is_feedback = False
-    assert [avoided(AVOID_KEPT) for _ in range(3)] == [AVOID_KEPT] * 3
+    assert [avoided(AVOID_REUSE) for _ in range(3)] == [AVOID_REUSE] * 3
     steps.f.is_feedback, steps.model.calls_python = True, False
-    assert [avoided(AVOID_KEPT) for _ in range(3)] == [AVOID_KEPT] * 3
+    assert [avoided(AVOID_REUSE) for _ in range(3)] == [AVOID_REUSE] * 3
     law.along_step, steps.in_vain = print, 0
-    assert avoided(0, 3) == 0 and [avoided(0, 4) for _ in range(3)] == [AVOID_KEPT, 2 * AVOID_KEPT, 4 * AVOID_KEPT]
+    assert avoided(0, 3) == 0 and [avoided(0, 4) for _ in range(3)] == [AVOID_REUSE, 2 * AVOID_REUSE, 4 * AVOID_REUSE]
     steps.new_first = 5
     assert avoided(4, 4) == 4

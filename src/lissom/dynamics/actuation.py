@@ -100,7 +100,7 @@ def add_path_rows(t: Tables, i: int, q: Rows, B: Rows):
 @wp.func
 def put_actuation(t: Tables, s: Scratch, i: int, q: Rows, tau: Rows, B: Rows, length: Rows):
     """Lengths of the channels, and the generalised force of each at unit size, from the poses in s and zeros in
-    deforming.own. Overwrites node.F and the sizes of channels in s, and tau."""
+    deforming.inertial. Overwrites node.F and the sizes of channels in s, and tau."""
     n = s.channel.size.shape[1]
     beyond_rods = t.segments.channel.shape[0] + t.wrenches.channel.shape[0] + t.pulls.channel.shape[0]
     for c in range(n):

@@ -112,11 +112,11 @@ Rows = wp.array2d(dtype=wp.float64)
 
 @wp.func
 def solve_accelerations(
-    t: Tables, b: BlockMatrix, c: LoopFronts, i: int, given: Rows, pull: wp.float64, loops: LoopRows, a: Rows
+    t: Tables, b: BlockMatrix, c: LoopFronts, i: int, fixed: Rows, pull: wp.float64, loops: LoopRows, a: Rows
 ):  # fmt: skip
     """Solve (2) for a and loops.force with factored blocks.
 
-    On entry a contains the residual of (1) for zero accelerations (those in `given` for prescribed coordinates) and
+    On entry a contains the residual of (1) for zero accelerations (those in `fixed` for prescribed coordinates) and
     zero forces of loops. `pull` is p of (2).
     """
     for j in range(t.nv):
@@ -130,7 +130,7 @@ def solve_accelerations(
     for j in range(t.nv):
         a[i, j] = loops.unknown[i, j]
     for e in range(t.prescribed.dof.shape[0]):
-        a[i, t.prescribed.dof[e]] = given[i, t.prescribed.dof[e]]
+        a[i, t.prescribed.dof[e]] = fixed[i, t.prescribed.dof[e]]
     for row in range(loops.force.shape[1]):
         at = loops.slot[i, row]
         if at >= 0:

@@ -57,8 +57,8 @@ def input_dynamics_kernel(act: Acting) -> Any:
     ):  # fmt: skip
         i = first + wp.tid()
         put_mass_and_bias(t, s, x, b, i, g, out.M, out.bias, add, force)
-        for j in range(s.deforming.own.shape[1]):
-            s.deforming.own[i, j] = so3.ZERO
+        for j in range(s.deforming.inertial.shape[1]):
+            s.deforming.inertial[i, j] = so3.ZERO
         put_actuation(t, s, i, g.q, out.tau, out.B, out.length)
         if t.segments.channel.shape[0] > 0:  # the accelerations of their ends, without gravity
             for k in range(t.n_dynamic):

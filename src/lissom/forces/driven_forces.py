@@ -97,11 +97,11 @@ def respond_to_driven_forces(
 @wp.func(inline=False)
 def put_driven_column(t: Tables, s: Scratch, place: int, i: int, c: int, time: wp.float64, column: Matrix):
     """Set `column` to ∂τ/∂w of channel c (1), from the motion in s and the sizes of channels. Overwrites node.F and
-    deforming.own in s."""
+    deforming.inertial in s."""
     for k in range(t.n_dynamic):
         s.node[i, k].F = vec6()
-    for j in range(s.deforming.own.shape[1]):
-        s.deforming.own[i, j] = so3.ZERO
+    for j in range(s.deforming.inertial.shape[1]):
+        s.deforming.inertial[i, j] = so3.ZERO
     for e in range(t.terms[place].index.shape[0]):
         k = t.terms[place].index[e, 0]
         n = t.terms[place].index[e, 2]

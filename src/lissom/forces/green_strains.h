@@ -45,22 +45,22 @@ LISSOM_INLINE void put_stresses(int wide, const double* K, const double* strain,
     for (int p = 0; p < wide; p += 8, from += 64) {
         const double x0 = strain[p], x1 = strain[p + 1], x2 = strain[p + 2], x3 = strain[p + 3];
         const double x4 = strain[p + 4], x5 = strain[p + 5], x6 = strain[p + 6], x7 = strain[p + 7];
-        block own = load(from) * x0, other = load(from + 8) * x1;
-        own += load(from + 16) * x2;
-        other += load(from + 24) * x3;
-        own += load(from + 32) * x4;
-        other += load(from + 40) * x5;
-        own += load(from + 48) * x6;
-        other += load(from + 56) * x7;
+        block even = load(from) * x0, odd = load(from + 8) * x1;
+        even += load(from + 16) * x2;
+        odd += load(from + 24) * x3;
+        even += load(from + 32) * x4;
+        odd += load(from + 40) * x5;
+        even += load(from + 48) * x6;
+        odd += load(from + 56) * x7;
         block y0 = {}, y1 = {}, y2 = {}, y3 = {}, y4 = {}, y5 = {}, y6 = {}, y7 = {};
         for (int r = p + 8; r < wide; r += 8) {
             from += 64;
             const block e = load(strain + r);
             block sum = load(stress + r);
             const block k0 = load(from), k1 = load(from + 8), k2 = load(from + 16), k3 = load(from + 24);
-            block more = k1 * x1;
+            block odd_sum = k1 * x1;
             sum += k0 * x0;
-            more += k3 * x3;
+            odd_sum += k3 * x3;
             sum += k2 * x2;
             y0 += k0 * e;
             y1 += k1 * e;
@@ -68,47 +68,47 @@ LISSOM_INLINE void put_stresses(int wide, const double* K, const double* strain,
             y3 += k3 * e;
             const block k4 = load(from + 32), k5 = load(from + 40), k6 = load(from + 48), k7 = load(from + 56);
             sum += k4 * x4;
-            more += k5 * x5;
+            odd_sum += k5 * x5;
             sum += k6 * x6;
-            more += k7 * x7;
+            odd_sum += k7 * x7;
             y4 += k4 * e;
             y5 += k5 * e;
             y6 += k6 * e;
             y7 += k7 * e;
-            sum += more;
+            sum += odd_sum;
             store(stress + r, sum);
         }
         const block y[8] = {y0, y1, y2, y3, y4, y5, y6, y7};
-        own += other;
-        own += totals(y);
-        add(stress + p, own);
+        even += odd;
+        even += totals(y);
+        add(stress + p, even);
     }
 }
 
 // f += Zᵀσ of (2): σ_jk adds θ_k σ_jk to f_j and θ_j σ_jk to f_k, half of each if j = k. The numbers of a block before
 // the start of its row of pairs are set to zero.
-template <int LONGEST>
+template <int COORDINATE_ROOM>
 LISSOM_INLINE void add_projected(int n, const double* x, const double* stress, double* to) {
-    const double keep[16] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
-    block own[LONGEST];
-    double sums[LONGEST];
+    const double mask[16] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+    block partial[COORDINATE_ROOM];
+    double sums[COORDINATE_ROOM];
     const block none = {};
     for (int j = 0; j < n || j % 8 != 0; ++j)
-        own[j] = none;
+        partial[j] = none;
     for (int k = 0; k < n; k += 8) {
         const block x_k = load(x + k);
         block sum = load(stress + k);
         for (int j = 0, at = n + k; j < n && j < k + 8; at += n - j - 1, ++j) {
             block pair = load(stress + at);  // of j and k
             if (j >= k)
-                pair = pair * load(keep + 8 - j + k);
+                pair = pair * load(mask + 8 - j + k);
             sum += pair * x[j];
-            own[j] += pair * x_k;
+            partial[j] += pair * x_k;
         }
         store(sums + k, sum);
     }
     for (int j = 0; j < n; j += 8)
-        add(sums + j, totals(own + j));
+        add(sums + j, totals(partial + j));
     for (int j = 0; j < n; ++j)
         to[j] += sums[j];
 }
@@ -142,12 +142,12 @@ LISSOM_INLINE void add_strain_force(
     const int count = n + n * (n + 1) / 2, wide = whole_registers(count);
     const double* K = row(number, 0) + first + HEAD;
     const double eta = K[-HEAD];
-    double strain[ROOM], stress[ROOM];
-    double x[LONGEST] = {}, y[LONGEST] = {}, w[LONGEST] = {};
+    double strain[STRAIN_ROOM], stress[STRAIN_ROOM];
+    double x[COORDINATE_ROOM] = {}, y[COORDINATE_ROOM] = {}, w[COORDINATE_ROOM] = {};
     put_motion(n, at_q, at_v, eta, x, y, w);
     put_strains(n, count, wide, x, y, w, strain);
     put_stresses(wide, K, strain, stress);
-    add_projected<LONGEST>(n, x, stress, to);
+    add_projected<COORDINATE_ROOM>(n, x, stress, to);
 }
 
 // U of (1).
@@ -156,8 +156,8 @@ LISSOM_INLINE double strain_energy(array<double> number, int first, int n, int q
     const int count = n + n * (n + 1) / 2, wide = whole_registers(count);
     const double* K = row(number, 0) + first + HEAD;
     const double eta = 0.0;
-    double strain[ROOM], stress[ROOM];
-    double x[LONGEST] = {}, y[LONGEST] = {}, w[LONGEST] = {};
+    double strain[STRAIN_ROOM], stress[STRAIN_ROOM];
+    double x[COORDINATE_ROOM] = {}, y[COORDINATE_ROOM] = {}, w[COORDINATE_ROOM] = {};
     put_motion(n, at_q, at_v, eta, x, y, w);
     put_strains(n, count, wide, x, y, w, strain);
     put_stresses(wide, K, strain, stress);
@@ -176,14 +176,14 @@ LISSOM_INLINE void add_strain_stiffness(
     const int count = n + n * (n + 1) / 2, wide = whole_registers(count);
     const double* K = row(number, 0) + first + HEAD;
     const double eta = K[-HEAD];
-    double strain[ROOM], stress[ROOM];
+    double strain[STRAIN_ROOM], stress[STRAIN_ROOM];
     if (by_q == 0.0 && eta == 0.0)
         return;
-    double x[LONGEST] = {}, y[LONGEST] = {}, w[LONGEST] = {};
+    double x[COORDINATE_ROOM] = {}, y[COORDINATE_ROOM] = {}, w[COORDINATE_ROOM] = {};
     put_motion(n, at_q, at_v, eta, x, y, w);
     const double linear = by_q + eta * by_v;
     const bool is_symmetric = by_q * eta == 0.0;
-    double z[MOST], answer[16], sum[MOST * MOST];
+    double z[MOST_COORDINATES], tangent[16], sum[MOST_COORDINATES * MOST_COORDINATES];
     for (int j = 0; j < n; ++j)
         z[j] = linear * x[j] + by_q * y[j];
     for (int r = 0; r < n * n; ++r)
@@ -194,20 +194,20 @@ LISSOM_INLINE void add_strain_stiffness(
         const int stop = start + 16 < count ? start + 16 : count, first_k = k, first_m = m;
         for (int j = is_symmetric ? first_k : 0; j < n; ++j) {
             double* to = sum + n * j;
-            put_tangent_columns(n, wide, K, x, j, start, answer);
+            put_tangent_columns(n, wide, K, x, j, start, tangent);
             int c = start;
             for (; c < n && c < stop; ++c)
-                to[c] += linear * answer[c - start];
+                to[c] += linear * tangent[c - start];
             for (k = first_k, m = first_m; c < stop;) {  // pairs (k, m) up to the last m, or the last column
                 const int here = stop - c < n - m ? stop - c : n - m;
-                const double* from = answer + c - start;
-                const bool twin = m == k;
-                double own = twin ? from[0] * z[k] : 0.0;
-                for (int e = twin; e < here; ++e) {
-                    own += from[e] * z[m + e];
+                const double* from = tangent + c - start;
+                const bool is_square = m == k;
+                double sum_k = is_square ? from[0] * z[k] : 0.0;
+                for (int e = is_square; e < here; ++e) {
+                    sum_k += from[e] * z[m + e];
                     to[m + e] += from[e] * z[k];
                 }
-                to[k] += own;
+                to[k] += sum_k;
                 c += here;
                 m += here;
                 if (m == n)
@@ -243,8 +243,8 @@ LISSOM_INLINE void add_strain_change(
     const int count = n + n * (n + 1) / 2, wide = whole_registers(count);
     const double* K = row(number, 0) + first + HEAD;
     const double eta = K[-HEAD];
-    double strain[ROOM], stress[ROOM];
-    double x[LONGEST] = {}, y[LONGEST] = {}, w[LONGEST] = {};
+    double strain[STRAIN_ROOM], stress[STRAIN_ROOM];
+    double x[COORDINATE_ROOM] = {}, y[COORDINATE_ROOM] = {}, w[COORDINATE_ROOM] = {};
     put_motion(n, at_q, at_v, eta, x, y, w);
     put_strains(n, count, wide, x, y, w, strain);
     put_stresses(wide, K, strain, stress);
@@ -262,5 +262,5 @@ LISSOM_INLINE void add_strain_change(
             strain[at++] = w[j] * dx[k] + dx[j] * w[k] + eta * (x[j] * dy[k] + dy[j] * x[k]);
     }
     put_stresses(wide, K, strain, stress);
-    add_projected<LONGEST>(n, x, stress, to);
+    add_projected<COORDINATE_ROOM>(n, x, stress, to);
 }

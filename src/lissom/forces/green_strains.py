@@ -37,10 +37,14 @@ Rows = wp.array2d(dtype=wp.float64)
 
 _WIDE = 8  # rows of 𝒦 are padded with zeros to a multiple of this
 
-_LONGEST = MOST_IN_KERNELS + _WIDE  # length of buffers for the coordinates and one block more; _ROOM: for the strains
-_ROOM = -(-(MOST_IN_KERNELS + MOST_IN_KERNELS * (MOST_IN_KERNELS + 1) // 2) // _WIDE) * _WIDE + _WIDE
+_COORDINATE_ROOM = MOST_IN_KERNELS + _WIDE  # length of buffers for the coordinates and one block more
+# Length of buffers for the strains and one block more.
+_STRAIN_ROOM = -(-(MOST_IN_KERNELS + MOST_IN_KERNELS * (MOST_IN_KERNELS + 1) // 2) // _WIDE) * _WIDE + _WIDE
 
-native = native_functions("forces/green_strains.h", LONGEST=_LONGEST, ROOM=_ROOM, MOST=MOST_IN_KERNELS, HEAD=_WIDE)
+native = native_functions(
+    "forces/green_strains.h", COORDINATE_ROOM=_COORDINATE_ROOM, STRAIN_ROOM=_STRAIN_ROOM,
+    MOST_COORDINATES=MOST_IN_KERNELS, HEAD=_WIDE,
+)  # fmt: skip
 
 
 @wp.func_native(native("add_strain_force"))

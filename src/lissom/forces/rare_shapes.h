@@ -1,4 +1,4 @@
-// Signed distances of shapes that few robots touch: tori, ellipsoids, height fields and shapes on grids. Equations are
+// Signed distances of shapes that few robots have: tori, ellipsoids, height fields and shapes on grids. Equations are
 // those of the Python module forces/rare_shapes. A result is the matrix [[N, n], [nᵀ, d]] of the distance d, its
 // gradient n and its Hessian N.
 

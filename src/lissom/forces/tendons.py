@@ -473,11 +473,11 @@ def put_elastic_tensions(t: Tables, s: Scratch, i: int, q: Matrix):
 
 @wp.func(inline=False)
 def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix):
-    """Write b of tendon c to s.channel.row, from the poses in s. Overwrites node.F and deforming.own in s."""
+    """Write b of tendon c to s.channel.row, from the poses in s. Overwrites node.F and deforming.inertial in s."""
     for k in range(t.n_dynamic):
         s.node[i, k].F = vec6()
-    for j in range(s.deforming.own.shape[1]):
-        s.deforming.own[i, j] = so3.ZERO
+    for j in range(s.deforming.inertial.shape[1]):
+        s.deforming.inertial[i, j] = so3.ZERO
     for j in range(t.segments.channel.shape[0]):
         if t.segments.channel[j] == c:
             add_piece_wrench(t, s, i, j, -so3.ONE)
@@ -514,7 +514,7 @@ def move_row(t: Tables, s: Scratch, i: int, move: Matrix):
 def add_tendon_stretch(
     t: Tables, s: Scratch, i: int, width: int, q: Matrix, move: Matrix, by_q: wp.float64, dq: Matrix
 ):  # fmt: skip
-    """dq += by_q k b bᵀ T(move) of (8) for the taut elastic tendons. Overwrites node.F and deforming.own in s."""
+    """dq += by_q k b bᵀ T(move) of (8) for the taut elastic tendons. Overwrites node.F and deforming.inertial in s."""
     if may_have_elastic_tendons():
         for e in range(t.spools.channel.shape[0]):
             c = t.spools.channel[e]

@@ -104,7 +104,7 @@ def couple_nodes(s: Scratch, i: int, a: int, b: int, K: mat6, D: mat6, bar: mat6
 
 @wp.func
 def couple_one_way(s: Scratch, i: int, a: int, b: int, K: mat6, D: mat6):
-    """List the share −K δ_b − D δη_b of node b in δF_a; b feels nothing of it. No effect if one is the world."""
+    """List the share −K δ_b − D δη_b of node b in δF_a; F_b does not change. No effect if one is the world."""
     if a >= 0 and b >= 0:
         couple_nodes(s, i, a, b, K, D, mat6(), ONE_WAY)
 

@@ -31,7 +31,7 @@ from lissom.forces import (
     tendons,
 )
 from lissom.forces.term import Term, clear_responses
-from lissom.lie.types import MORE, RIGID, SHAPES, TOUCH, TRACED, mat6, vec3, vec6
+from lissom.lie.types import CONTACTS, FEATURES, RIGID, SHAPES, TRACED, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, TermRows, device_array, device_tables, write_tables
 from lissom.passes.columns import Columns, Matrix
@@ -91,9 +91,9 @@ def no_terms(model: Model) -> Acting:
 
 
 def _rare_features(model: Model, present: tuple[tuple[int, tuple[Any, ...]], ...]) -> tuple[str, ...]:
-    """The rare features of a model with the terms `present`: its rare kinds of nodes and shapes, and MORE if it has
-    another feature of passes.features, or TOUCH if contacts are the only one of its surroundings, and RIGID if it is
-    then rigid."""
+    """The rare features of a model with the terms `present`: its rare kinds of nodes and shapes, and FEATURES if it has
+    another feature of passes/features. A robot whose only surroundings are contacts has CONTACTS instead, and RIGID if
+    its links are rigid."""
     nodes = model.nodes
     kinds = optional_kinds(nodes)
     is_not_plain = (
@@ -102,8 +102,10 @@ def _rare_features(model: Model, present: tuple[tuple[int, tuple[Any, ...]], ...
     shapes = (SHAPES,) if model.contacts.has_rare_shapes else ()
     functions = [function for _, users in present for function in users]
     traced = (TRACED,) if any(getattr(function, "is_traced", False) for function in functions) else ()
-    touches = (TOUCH, RIGID) if is_rigid_with_contacts(model) else (TOUCH,)
-    return (*kinds, *shapes, *traced, *((touches if model.has_contacts_only else (MORE,)) if is_not_plain else ()))
+    features: tuple[str, ...] = (FEATURES,)
+    if model.has_contacts_only:
+        features = (CONTACTS, RIGID) if is_rigid_with_contacts(model) else (CONTACTS,)
+    return (*kinds, *shapes, *traced, *(features if is_not_plain else ()))
 
 
 @cache

@@ -21,9 +21,9 @@ LISSOM_INLINE stage_weights weights_of(const array<double>& weights, int stages,
     return {p, p + size, p + 2 * size};
 }
 
-// The parts of a row of `work`: the start of the step, the changes of all stages, those of stage s, and the sums.
+// Addresses in a row of `work`: of the start of the step, the changes of all stages, those of stage s, and the sums.
 struct stage_changes {
-    double *start, *all, *own, *sums;
+    double *start, *all, *stage, *sums;
 };
 
 LISSOM_INLINE stage_changes changes_of(double* work, int nv, int stages, int s) {
@@ -48,7 +48,7 @@ LISSOM_INLINE const double* matrix_of(const array<double>& matrices, int r, int 
 // Call `put` for each coordinate of a stored pose, with T δΔ + E δqₙ of (3) and its rate v = T w + W δΔ. c contains δΔ
 // and w, `start` contains δqₙ.
 template <typename F>
-LISSOM_INLINE void for_carried(
+LISSOM_INLINE void for_pose_coordinates(
     int nv, int groups, const array<int>& group, const array<double>& T, const array<double>& E, const array<double>& W,
     int r, const double* c, const double* start, F&& put
 ) {
@@ -99,35 +99,35 @@ LISSOM_INLINE void stage_matrix(
         // A_q and −Aᵀ; a dependent row becomes a row of the identity
         double* moves = row(A_q, here) + k * width;
         double* to = out + (nv + k) * wide;
-        const bool kept = row(slot, here)[k] >= 0;
+        const bool is_independent = row(slot, here)[k] >= 0;
         for (int j = 0; j < wide; ++j)
             to[j] = 0.0;
         for (int j = 0; j < width; ++j)
-            to[j] = moves[j] = kept ? moves[j] : 0.0;
+            to[j] = moves[j] = is_independent ? moves[j] : 0.0;
         for (int e = 0; e < nv; ++e)
-            out[e * wide + nv + k] = kept ? -row(A, here)[k * width + e] : 0.0;
-        if (!kept)
+            out[e * wide + nv + k] = is_independent ? -row(A, here)[k * width + e] : 0.0;
+        if (!is_independent)
             to[nv + k] = 1.0;
     }
     for (int g = 0; g < groups; ++g) {
         // K' and D' of the coordinates of a stored pose
         const pose_group pose = group_of(group, g);
-        const int at = pose.first, many = pose.size;
+        const int at = pose.first, size = pose.size;
         const double* turn = matrix_of(T, r, g);
         const double* bend = matrix_of(W, r, g);
         for (int e = 0; e < n; ++e) {
             const double* q = e < nv ? by_q + e * width + at : row(A_q, here) + (e - nv) * width + at;
             const double *v = by_v + e * width + at, *a = by_a + e * width + at;
-            for (int j = 0; j < many; ++j) {
+            for (int j = 0; j < size; ++j) {
                 double move = 0.0, rate = 0.0;
-                for (int c = 0; c < many; ++c)
+                for (int c = 0; c < size; ++c)
                     move += q[c] * turn[6 * c + j];
                 if (e >= nv) {
                     out[e * wide + at + j] = move;
                     continue;
                 }
                 if (rates)
-                    for (int c = 0; c < many; ++c) {
+                    for (int c = 0; c < size; ++c) {
                         // K' = K T + (D + c₁ M) W, D' = D T + c₁ M (T − 1)
                         const double both = v[c] + c1 * a[c];
                         move += both * bend[6 * c + j];
@@ -143,8 +143,8 @@ LISSOM_INLINE void stage_matrix(
         unit[e] = 0.0;
     for (int j = 0; j < nv; ++j) {
         // scales of the rows: one over the largest entry in natural units of the coordinates
-        const int own = j * width + j;
-        const double stiff = fabs(by_a[own]) + w0 * fabs(by_v[own]) + p0 * fabs(by_q[own]);
+        const int diagonal = j * width + j;
+        const double stiff = fabs(by_a[diagonal]) + w0 * fabs(by_v[diagonal]) + p0 * fabs(by_q[diagonal]);
         const double size = stiff > 0.0 ? 1.0 / sqrt(stiff) : scale.data[j];
         for (int e = 0; e < n; ++e) {
             const double x = fabs(out[e * wide + j]) * size;
@@ -161,21 +161,21 @@ LISSOM_INLINE void stage_matrix(
 // Right side of Sᵀ μ = g in stage s of step k: derivatives by the end of the step, with `seeds`, and by the use of this
 // stage in later ones. A row of `seeds` has the derivatives by q, v and a, and by the forces of loops.
 LISSOM_INLINE void begin_backward(
-    const StageSizes& systems, const PoseMaps& poses, const Carried& carried, int base, int own, int k, int s
+    const StageSizes& systems, const PoseMaps& poses, const Carried& carried, int base, int i, int k, int s
 ) {
     const int nv = systems.nv, n = systems.n, stages = systems.stages, groups = systems.groups, rates = systems.rates;
     const array<int> &group = poses.group;
-    const array<double> &weights = systems.weights, &T = poses.T, &E = poses.E, &W = poses.W, &seeds = carried.given,
-        &state = carried.state, &work = carried.work, &mu = carried.result;
+    const array<double> &weights = systems.weights, &T = poses.T, &E = poses.E, &W = poses.W,
+        &seeds = carried.right_side, &state = carried.state, &work = carried.work, &mu = carried.result;
     const stage_weights weight = weights_of(weights, stages, s);
     const int r = base + k * stages + s;
-    double* end = row(state, own);
-    const stage_changes change = changes_of(row(work, own), nv, stages, s);
-    double *start = change.start, *all = change.all, *c = change.own;
+    double* end = row(state, i);
+    const stage_changes change = changes_of(row(work, i), nv, stages, s);
+    double *start = change.start, *all = change.all, *c = change.stage;
     const bool is_last = s == stages - 1;
     const double c1 = weight.w[0] / weight.p[0];
     if (is_last) {
-        const double* seed = row(seeds, own) + k * (3 * nv + n - nv);
+        const double* seed = row(seeds, i) + k * (3 * nv + n - nv);
         for (int j = 0; j < 3 * nv; ++j)
             end[j] += seed[j];
         for (int j = 0; j < (4 + 3 * stages) * nv; ++j)
@@ -194,15 +194,15 @@ LISSOM_INLINE void begin_backward(
     }
     for (int g = 0; g < groups; ++g) {
         const pose_group pose = group_of(group, g);
-        const int at = pose.first, many = pose.size;
+        const int at = pose.first, size = pose.size;
         const double* turn = matrix_of(T, r, g);
         const double* carry = matrix_of(E, r, g);
         const double* bend = matrix_of(W, r, g);
         if (is_last)
-            for (int j = 0; j < many; ++j) {
+            for (int j = 0; j < size; ++j) {
                 // Tᵀ and Eᵀ of (3)
                 double by_move = 0.0, by_start = 0.0;
-                for (int e = 0; e < many; ++e) {
+                for (int e = 0; e < size; ++e) {
                     by_move += turn[6 * e + j] * end[at + e];
                     by_start += carry[6 * e + j] * end[at + e];
                 }
@@ -211,33 +211,33 @@ LISSOM_INLINE void begin_backward(
             }
         if (rates) {
             double v[6];
-            for (int e = 0; e < many; ++e) {
+            for (int e = 0; e < size; ++e) {
                 // the transpose of v = T w + W δΔ and a = x + c₁ (v − w)
                 v[e] = (is_last ? end[nv + at + e] : 0.0) + c1 * c[2 * nv + at + e];
                 c[nv + at + e] -= (is_last ? end[nv + at + e] : 0.0) + c1 * c[2 * nv + at + e];
             }
-            for (int j = 0; j < many; ++j)
-                for (int e = 0; e < many; ++e) {
+            for (int j = 0; j < size; ++j)
+                for (int e = 0; e < size; ++e) {
                     c[nv + at + j] += turn[6 * e + j] * v[e];
                     c[at + j] += bend[6 * e + j] * v[e];
                 }
         }
     }
     // g of Sᵀ μ = g: by a, by w₀ x, by p₀ x and by â
-    double* y = row(mu, own) + (k * stages + s) * n;
+    double* y = row(mu, i) + (k * stages + s) * n;
     for (int j = 0; j < nv; ++j)
         y[j] = c[2 * nv + j] + weight.w[0] * c[nv + j] + weight.p[0] * c[j]
             + (is_last ? weight.ahead[0] * end[3 * nv + j] : 0.0);
     // g_λ: seeds for the forces of loops
-    const double* asked = row(seeds, own) + k * (3 * nv + n - nv) + 3 * nv;
+    const double* force_seed = row(seeds, i) + k * (3 * nv + n - nv) + 3 * nv;
     for (int j = nv; j < n; ++j)
-        y[j] = is_last ? asked[j - nv] : 0.0;
+        y[j] = is_last ? force_seed[j - nv] : 0.0;
 }
 
 // Scale μ, and add −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the derivatives by the start of the step and by earlier stages.
 LISSOM_INLINE void end_backward(
     const StageSizes& systems, const PoseMaps& poses, const StageMatrices& matrices, const Carried& carried,
-    int base, int here, int own, int k, int s
+    int base, int here, int i, int k, int s
 ) {
     const int nv = systems.nv, n = systems.n, width = systems.width, stages = systems.stages, groups = systems.groups,
         rates = systems.rates;
@@ -247,9 +247,9 @@ LISSOM_INLINE void end_backward(
         &work = carried.work, &mu = carried.result;
     const stage_weights weight = weights_of(weights, stages, s);
     const int r = base + k * stages + s;
-    const stage_changes change = changes_of(row(work, own), nv, stages, s);
-    double *start = change.start, *all = change.all, *c = change.own, *z = change.sums;
-    double* y = row(mu, own) + (k * stages + s) * n;
+    const stage_changes change = changes_of(row(work, i), nv, stages, s);
+    double *start = change.start, *all = change.all, *c = change.stage, *z = change.sums;
+    double* y = row(mu, i) + (k * stages + s) * n;
     const double c1 = weight.w[0] / weight.p[0];
     for (int j = 0; j < 3 * width; ++j)
         z[j] = 0.0;
@@ -276,16 +276,16 @@ LISSOM_INLINE void end_backward(
         }
     for (int g = 0; g < groups; ++g) {
         const pose_group pose = group_of(group, g);
-        const int at = pose.first, many = pose.size;
+        const int at = pose.first, size = pose.size;
         const double* turn = matrix_of(T, r, g);
         const double* carry = matrix_of(E, r, g);
         const double* bend = matrix_of(W, r, g);
         double by_move[6], by_start[6], by_rate[6];
-        for (int j = 0; j < many; ++j) {
+        for (int j = 0; j < size; ++j) {
             // the transpose of the terms of (2) in T, E and W
             by_move[j] = by_start[j] = 0.0;
             by_rate[j] = rates ? -c1 * z[2 * width + at + j] : z[width + at + j];
-            for (int e = 0; e < many; ++e) {
+            for (int e = 0; e < size; ++e) {
                 by_move[j] += turn[6 * e + j] * z[at + e];
                 by_start[j] += carry[6 * e + j] * z[at + e];
                 if (rates) {
@@ -295,7 +295,7 @@ LISSOM_INLINE void end_backward(
                 }
             }
         }
-        for (int j = 0; j < many; ++j) {
+        for (int j = 0; j < size; ++j) {
             start[at + j] -= by_start[j];
             c[at + j] -= by_move[j];
             c[nv + at + j] -= by_rate[j];
@@ -313,7 +313,7 @@ LISSOM_INLINE void end_backward(
             all[e * nv + j] += weight.p[PAST + e] * c[j] + weight.w[PAST + e] * c[nv + j];
     }
     if (s == 0) {
-        double* to = row(state, own);
+        double* to = row(state, i);
         for (int j = 0; j < 4 * nv; ++j)
             to[j] = start[j];
     }
@@ -322,21 +322,21 @@ LISSOM_INLINE void end_backward(
 // Right side of (2) in stage s of step k.
 LISSOM_INLINE void begin_forward(
     const StageSizes& systems, const PoseMaps& poses, const StageMatrices& matrices, const Carried& carried,
-    int base, int here, int own, int k, int s
+    int base, int here, int i, int k, int s
 ) {
     const int nv = systems.nv, n = systems.n, width = systems.width, stages = systems.stages, groups = systems.groups,
         rates = systems.rates;
     const array<int> &group = poses.group;
     const array<double> &weights = systems.weights, &T = poses.T, &E = poses.E, &W = poses.W, &K = matrices.K,
-        &A_q = matrices.A_q, &D = matrices.D, &M = matrices.M, &units = matrices.units, &forcing = carried.given,
+        &A_q = matrices.A_q, &D = matrices.D, &M = matrices.M, &units = matrices.units, &forcing = carried.right_side,
         &state = carried.state, &work = carried.work, &unknown = carried.unknown;
     const stage_weights weight = weights_of(weights, stages, s);
     const int r = base + k * stages + s;
-    const double* start = row(state, own);
-    const stage_changes change = changes_of(row(work, own), nv, stages, s);
-    double *all = change.all, *c = change.own, *z = change.sums;
-    const double* right = row(forcing, own) + (k * stages + s) * n;
-    double* y = row(unknown, own);
+    const double* start = row(state, i);
+    const stage_changes change = changes_of(row(work, i), nv, stages, s);
+    double *all = change.all, *c = change.stage, *z = change.sums;
+    const double* right = row(forcing, i) + (k * stages + s) * n;
+    double* y = row(unknown, i);
     const double c1 = weight.w[0] / weight.p[0];
     for (int j = 0; j < 3 * width; ++j)
         z[j] = 0.0;
@@ -356,7 +356,7 @@ LISSOM_INLINE void begin_forward(
         z[j] = start[j] + move;
         z[width + j] = rate;
     }
-    for_carried(nv, groups, group, T, E, W, r, c, start, [&](int j, double moved, double v) {
+    for_pose_coordinates(nv, groups, group, T, E, W, r, c, start, [&](int j, double moved, double v) {
         z[j] = moved;
         if (rates) {
             z[width + j] = v;
@@ -386,7 +386,7 @@ LISSOM_INLINE void begin_forward(
 
 // δΔ, δv and δa of a stage by (1), and after the last stage the end of the step by (3).
 LISSOM_INLINE void end_forward(
-    const StageSizes& systems, const PoseMaps& poses, const Carried& carried, int base, int own, int k, int s
+    const StageSizes& systems, const PoseMaps& poses, const Carried& carried, int base, int i, int k, int s
 ) {
     const int nv = systems.nv, n = systems.n, stages = systems.stages, groups = systems.groups, rates = systems.rates;
     const array<int> &group = poses.group;
@@ -394,13 +394,13 @@ LISSOM_INLINE void end_forward(
         &work = carried.work, &unknown = carried.unknown, &result = carried.result;
     const stage_weights weight = weights_of(weights, stages, s);
     const int r = base + k * stages + s;
-    double* start = row(state, own);
-    const stage_changes change = changes_of(row(work, own), nv, stages, s);
-    double *all = change.all, *c = change.own;
+    double* start = row(state, i);
+    const stage_changes change = changes_of(row(work, i), nv, stages, s);
+    double *all = change.all, *c = change.stage;
     const bool is_last = s == stages - 1;
-    const double* y = row(unknown, own);
+    const double* y = row(unknown, i);
     const double c1 = weight.w[0] / weight.p[0];
-    double* out = row(result, own) + k * (4 * nv + n - nv);
+    double* out = row(result, i) + k * (4 * nv + n - nv);
     for (int j = 0; j < nv; ++j) {
         // (1)
         c[j] += weight.p[0] * y[j];
@@ -419,7 +419,7 @@ LISSOM_INLINE void end_forward(
             out[nv + j] = c[nv + j];
             out[3 * nv + j] = ahead;
         }
-    for_carried(nv, groups, group, T, E, W, r, c, start, [&](int j, double moved, double v) {
+    for_pose_coordinates(nv, groups, group, T, E, W, r, c, start, [&](int j, double moved, double v) {
         if (is_last)
             out[j] = moved;
         if (rates) {
@@ -455,17 +455,17 @@ LISSOM_INLINE anchor_slopes slopes_of(const array<double>& slopes, int pair, int
 }  // namespace lissom
 
 // Add the forces of changed anchors to f of stage s of step k.
-LISSOM_INLINE void pull_forward(
-    const StageSizes& systems, const AnchorPairs& pairs, const Carried& carried, int base, int own, int k, int s
+LISSOM_INLINE void anchor_forces_forward(
+    const StageSizes& systems, const AnchorPairs& pairs, const Carried& carried, int base, int i, int k, int s
 ) {
     const int nv = systems.nv, n = systems.n, stages = systems.stages;
     const array<int> &begin = pairs.begin, &pair = pairs.pair;
-    const array<double> &slopes = pairs.slopes, &anchor_change = carried.anchor_change, &forcing = carried.given;
+    const array<double> &slopes = pairs.slopes, &anchor_change = carried.anchor_change, &forcing = carried.right_side;
     const int r = base + k * stages + s;
-    double* right = row(forcing, own) + (k * stages + s) * n;
+    double* right = row(forcing, i) + (k * stages + s) * n;
     for (int at = begin.data[r]; at < begin.data[r + 1]; ++at) {
         const double* force = slopes_of(slopes, at, nv).force;
-        const double* moved = row(anchor_change, own) + 6 * pair.data[at];
+        const double* moved = row(anchor_change, i) + 6 * pair.data[at];
         // f += ∂f/∂anchor δanchor
         for (int j = 0; j < nv; ++j)
             for (int e = 0; e < 6; ++e)
@@ -475,17 +475,17 @@ LISSOM_INLINE void pull_forward(
 
 // Changes of anchors at the end of step k, added to the entries of `moves`. Changes of pairs without contact become
 // zero.
-LISSOM_INLINE void move_forward(
-    const StageSizes& systems, const AnchorPairs& pairs, const Carried& carried, int base, int own, int k
+LISSOM_INLINE void anchor_motion_forward(
+    const StageSizes& systems, const AnchorPairs& pairs, const Carried& carried, int base, int i, int k
 ) {
     const int nv = systems.nv, numbers = systems.anchors, stages = systems.stages;
     const array<int> &begin = pairs.begin, &pair = pairs.pair;
     const array<double> &slopes = pairs.slopes, &state = carried.state, &anchor_change = carried.anchor_change,
         &moves = carried.moves;
     const int first = begin.data[base], r = base + (k + 1) * stages - 1;
-    const double* end = row(state, own);
-    double* z = row(anchor_change, own);
-    double* to = row(moves, own);
+    const double* end = row(state, i);
+    double* z = row(anchor_change, i);
+    double* to = row(moves, i);
     for (int at = begin.data[r]; at < begin.data[r + 1]; ++at) {
         const anchor_slopes slope = slopes_of(slopes, at, nv);
         for (int e = 0; e < 6; ++e) {
@@ -507,17 +507,17 @@ LISSOM_INLINE void move_forward(
 
 // Propagate derivatives by the anchors at the end of step k to the state there and to the anchors before. `moves`
 // receives them by rows.
-LISSOM_INLINE void move_backward(
-    const StageSizes& systems, const AnchorPairs& pairs, const Carried& carried, int base, int own, int k
+LISSOM_INLINE void anchor_motion_backward(
+    const StageSizes& systems, const AnchorPairs& pairs, const Carried& carried, int base, int i, int k
 ) {
     const int nv = systems.nv, numbers = systems.anchors, stages = systems.stages;
     const array<int> &begin = pairs.begin, &pair = pairs.pair;
     const array<double> &slopes = pairs.slopes, &state = carried.state, &anchor_change = carried.anchor_change,
         &moves = carried.moves;
     const int first = begin.data[base], r = base + (k + 1) * stages - 1;
-    double* end = row(state, own);
-    double* z = row(anchor_change, own);
-    double* to = row(moves, own);
+    double* end = row(state, i);
+    double* z = row(anchor_change, i);
+    double* to = row(moves, i);
     for (int at = begin.data[r]; at < begin.data[r + 1]; ++at)
         for (int e = 0; e < 6; ++e)
             to[6 * (at - first) + e] = z[6 * pair.data[at] + e];
@@ -526,7 +526,7 @@ LISSOM_INLINE void move_backward(
     for (int at = begin.data[r]; at < begin.data[r + 1]; ++at) {
         const anchor_slopes slope = slopes_of(slopes, at, nv);
         for (int e = 0; e < 6; ++e) {
-            // the transpose of that
+            // the transpose of anchor_motion_forward
             const double by = to[6 * (at - first) + e];
             for (int j = 0; j < nv; ++j) {
                 end[j] += slope.by_q[e * nv + j] * by;
@@ -539,17 +539,17 @@ LISSOM_INLINE void move_backward(
 }
 
 // Add the part of μ of stage s of step k to the derivatives by the anchors of the contact pairs there.
-LISSOM_INLINE void pull_backward(
-    const StageSizes& systems, const AnchorPairs& pairs, const Carried& carried, int base, int own, int k, int s
+LISSOM_INLINE void anchor_forces_backward(
+    const StageSizes& systems, const AnchorPairs& pairs, const Carried& carried, int base, int i, int k, int s
 ) {
     const int nv = systems.nv, n = systems.n, stages = systems.stages;
     const array<int> &begin = pairs.begin, &pair = pairs.pair;
     const array<double> &slopes = pairs.slopes, &anchor_change = carried.anchor_change, &mu = carried.result;
     const int r = base + k * stages + s;
-    const double* y = row(mu, own) + (k * stages + s) * n;
+    const double* y = row(mu, i) + (k * stages + s) * n;
     for (int at = begin.data[r]; at < begin.data[r + 1]; ++at) {
         const double* force = slopes_of(slopes, at, nv).force;
-        double* z = row(anchor_change, own) + 6 * pair.data[at];
+        double* z = row(anchor_change, i) + 6 * pair.data[at];
         // (∂f/∂anchor)ᵀ μ
         for (int j = 0; j < nv; ++j)
             for (int e = 0; e < 6; ++e)

@@ -138,14 +138,14 @@ class AnchorPairsStruct:
 class CarriedStruct:
     """Changes or derivatives carried over the steps, a row for each direction of each motion. MAKE and FACTOR use none.
 
-    Inputs: directions: of each motion. given: backwards the seeds by q, v, a and λ at the ends of steps, forwards f of
-    (2), to which anchors add. Inputs and outputs: state: at one end of the steps, replaced by that at the other end.
-    anchor_change, moves: as in `AnchorChanges`. Output: result: backwards μ, forwards δq, δv, δa, δâ and δλ at the
-    ends of steps. Scratch: work: of one step. unknown: of one stage, forwards alone.
+    Inputs: directions: of each motion. right_side: backwards the seeds by q, v, a and λ at the ends of steps,
+    forwards f of (2), to which anchors add. Inputs and outputs: state: at one end of the steps, replaced by that at
+    the other end. anchor_change, moves: as in `AnchorChanges`. Output: result: backwards μ, forwards δq, δv, δa, δâ and
+    δλ at the ends of steps. Scratch: work: of one step. unknown: of one stage, forwards alone.
     """
 
     directions: wp.int32
-    given: Rows
+    right_side: Rows
     state: Rows
     anchor_change: Rows
     moves: Rows
@@ -168,7 +168,7 @@ def stage_matrix(systems: StageSizes, poses: PoseMaps, matrices: StageMatrices, 
 
 
 @wp.func_native(native("begin_backward"))
-def begin_backward(systems: StageSizes, poses: PoseMaps, carried: Carried, base: int, own: int, k: int, s: int):
+def begin_backward(systems: StageSizes, poses: PoseMaps, carried: Carried, base: int, i: int, k: int, s: int):
     """Right side of Sᵀ μ = g in stage s of step k: derivatives by the end of the step, with `seeds`, and by the use of
     this stage in later ones."""
     ...
@@ -177,7 +177,7 @@ def begin_backward(systems: StageSizes, poses: PoseMaps, carried: Carried, base:
 @wp.func_native(native("end_backward"))
 def end_backward(
     systems: StageSizes, poses: PoseMaps, matrices: StageMatrices, carried: Carried,
-    base: int, here: int, own: int, k: int, s: int,
+    base: int, here: int, i: int, k: int, s: int,
 ):  # fmt: skip
     """Scale μ, and add −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the derivatives by the start of the step and by earlier stages."""
     ...
@@ -186,40 +186,42 @@ def end_backward(
 @wp.func_native(native("begin_forward"))
 def begin_forward(
     systems: StageSizes, poses: PoseMaps, matrices: StageMatrices, carried: Carried,
-    base: int, here: int, own: int, k: int, s: int,
+    base: int, here: int, i: int, k: int, s: int,
 ):  # fmt: skip
     """Right side of (2) in stage s of step k."""
     ...
 
 
 @wp.func_native(native("end_forward"))
-def end_forward(systems: StageSizes, poses: PoseMaps, carried: Carried, base: int, own: int, k: int, s: int):
+def end_forward(systems: StageSizes, poses: PoseMaps, carried: Carried, base: int, i: int, k: int, s: int):
     """δΔ, δv and δa of a stage by (1), and after the last stage the end of the step by (3)."""
     ...
 
 
-@wp.func_native(native("pull_forward"))
-def pull_forward(systems: StageSizes, pairs: AnchorPairs, carried: Carried, base: int, own: int, k: int, s: int):
+@wp.func_native(native("anchor_forces_forward"))
+def anchor_forces_forward(systems: StageSizes, pairs: AnchorPairs, carried: Carried, base: int, i: int, k: int, s: int):
     """Add the forces of changed anchors to f of stage s of step k."""
     ...
 
 
-@wp.func_native(native("move_forward"))
-def move_forward(systems: StageSizes, pairs: AnchorPairs, carried: Carried, base: int, own: int, k: int):
+@wp.func_native(native("anchor_motion_forward"))
+def anchor_motion_forward(systems: StageSizes, pairs: AnchorPairs, carried: Carried, base: int, i: int, k: int):
     """Changes of anchors at the end of step k, added to the entries of `moves` in the rows there. Changes of pairs
     without contact become zero."""
     ...
 
 
-@wp.func_native(native("move_backward"))
-def move_backward(systems: StageSizes, pairs: AnchorPairs, carried: Carried, base: int, own: int, k: int):
+@wp.func_native(native("anchor_motion_backward"))
+def anchor_motion_backward(systems: StageSizes, pairs: AnchorPairs, carried: Carried, base: int, i: int, k: int):
     """Propagate derivatives by the anchors at the end of step k to the state there and to the anchors before. `moves`
     receives them by rows."""
     ...
 
 
-@wp.func_native(native("pull_backward"))
-def pull_backward(systems: StageSizes, pairs: AnchorPairs, carried: Carried, base: int, own: int, k: int, s: int):
+@wp.func_native(native("anchor_forces_backward"))
+def anchor_forces_backward(
+    systems: StageSizes, pairs: AnchorPairs, carried: Carried, base: int, i: int, k: int, s: int
+):  # fmt: skip
     """Add the part of μ of stage s of step k to the derivatives by the anchors of the contact pairs there."""
     ...
 
@@ -234,15 +236,15 @@ def recursion_kernel(
     n = systems.n
     wide = systems.wide
     stages = systems.stages
-    many = systems.window
+    window_steps = systems.window
     if task < BACKWARD:
-        at = i / (many * stages) * systems.steps * stages + window[0] * stages + i % (many * stages)
+        at = i / (window_steps * stages) * systems.steps * stages + window[0] * stages + i % (window_steps * stages)
         stage_matrix(systems, poses, matrices, at, i, i % stages)
     if task == FACTOR:
         matrices.status[i, 0] = lu_factor(n, wide, i, matrices.matrix, matrices.L, matrices.pivots)
     motion = i / carried.directions
     base = motion * systems.steps * stages
-    here = motion * many * stages
+    here = motion * window_steps * stages
     if task == BACKWARD:
         for back in range((window[2] - window[1]) * stages):
             at = window[2] * stages - 1 - back
@@ -250,24 +252,24 @@ def recursion_kernel(
             s = at % stages
             r = here + at - window[0] * stages
             if systems.anchors > 0 and s == stages - 1:
-                move_backward(systems, pairs, carried, base, i, k)
+                anchor_motion_backward(systems, pairs, carried, base, i, k)
             begin_backward(systems, poses, carried, base, i, k, s)
             lu_solve_transposed(n, wide, r, matrices.matrix, matrices.L, matrices.pivots, i, at * n, carried.result)
             end_backward(systems, poses, matrices, carried, base, r, i, k, s)
             if systems.anchors > 0:
-                pull_backward(systems, pairs, carried, base, i, k, s)
+                anchor_forces_backward(systems, pairs, carried, base, i, k, s)
     if task == FORWARD:
         for at in range(window[1] * stages, window[2] * stages):
             k = at / stages
             s = at % stages
             r = here + at - window[0] * stages
             if systems.anchors > 0:
-                pull_forward(systems, pairs, carried, base, i, k, s)
+                anchor_forces_forward(systems, pairs, carried, base, i, k, s)
             begin_forward(systems, poses, matrices, carried, base, r, i, k, s)
             lu_solve_at(n, wide, r, matrices.matrix, matrices.L, matrices.pivots, i, carried.unknown)
             end_forward(systems, poses, carried, base, i, k, s)
             if systems.anchors > 0 and s == stages - 1:
-                move_forward(systems, pairs, carried, base, i, k)
+                anchor_motion_forward(systems, pairs, carried, base, i, k)
 
 
 @final
@@ -449,7 +451,7 @@ class StageSystems:
         made.L, made.pivots, made.status = _arrays(L, np.zeros((rows, self.unknowns), dtype=np.int32), status)
         flat = given.reshape(self.count * m, -1), state.reshape(self.count * m, -1)
         carried.directions = m
-        carried.given, carried.state, carried.work = _arrays(*flat, work)
+        carried.right_side, carried.state, carried.work = _arrays(*flat, work)
         carried.unknown, carried.result = _arrays(unknown, result)
         if anchor_change is not None:
             moving = anchor_change.z, anchor_change.moves

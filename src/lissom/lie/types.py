@@ -45,11 +45,11 @@ def by_reference(struct: Any) -> Any:
     return wp.ref[struct]
 
 
-MORE = "MORE"  # the further features that plain robots lack, listed in passes/features, except kinds of nodes
-SHAPES = "SHAPES"  # contact shapes that few robots touch
-TOUCH = "TOUCH"  # contacts and stored poses, which take less time to compile than MORE
-RIGID = "RIGID"  # beside TOUCH: no rods, tendons, other channels, point loads, nor springs of spherical or free joints
-RARE = ("MAP", "BODY", SHAPES, TOUCH, MORE)  # kinds of nodes and shapes that few robots have, TOUCH and MORE
+FEATURES = "FEATURES"  # all optional features of passes/features, except kinds of nodes and contact shapes
+SHAPES = "SHAPES"  # contact shapes that few robots have
+CONTACTS = "CONTACTS"  # contacts and stored poses alone, which compile faster than FEATURES
+RIGID = "RIGID"  # with CONTACTS: no rods, tendons, other channels, point loads, nor springs of spherical or free joints
+RARE = ("MAP", "BODY", SHAPES, CONTACTS, FEATURES)  # options of kernels that plain robots do not need
 
 
 def served(kind: str) -> str:

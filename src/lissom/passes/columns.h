@@ -29,7 +29,7 @@ LISSOM_INLINE void add_own_columns(
     }
 }
 
-// Whether three matrices are zero, as for a massless frame without loads between two exponentials.
+// Whether three matrices are zero: those of a massless frame without loads between two exponentials.
 LISSOM_INLINE bool are_zero(const mat6& M, const mat6& N, const mat6& H) {
     double any = 0.0;
     for (int r = 0; r < 6; ++r)

@@ -43,7 +43,7 @@ LISSOM_INLINE void integrate_positions(
 //
 // pair_rows (model/maps) has, for each eight coordinates, blocks of eight numbers: three of ∫ρ φ_j, then nine of
 // ∫ρ x φ_jᵀ and nine of ∫ρ φ_k φ_jᵀ for each k, six of which are the symmetric part (xx, yy, zz, xy, xz, yz) and three
-// the cross product. `total` sums blocks over all coordinates, `part` holds blocks of the eight at hand.
+// the cross product. `total` sums blocks over all coordinates, `part` sums blocks of the present eight.
 LISSOM_INLINE void integrate_rates(
     const Tables& t, const Scratch& s, int b, int first_q, int first, int n, int i, array<double> q, array<double> v,
     array<double> a
@@ -219,13 +219,15 @@ LISSOM_INLINE void integrate_motion(
 }
 
 // Generalised forces (3) of the coordinates of body b: c_j·a + A : P_j + 2 ω·w_j + e_j, with A of `turning`.
-LISSOM_INLINE void put_own_forces(const Tables& t, const Scratch& s, int b, int n, int i, vec3 acc, vec3 w, mat3 A) {
+LISSOM_INLINE void put_inertial_forces(
+    const Tables& t, const Scratch& s, int b, int n, int i, vec3 acc, vec3 w, mat3 A
+) {
     const int at = t.deforming.column_start.data[b];
     const double* c_j = (const double*)(row(s.deforming.c_j, i) + at);
     const double* P_j = (const double*)(row(s.deforming.P_j, i) + at);
     const double* w_j = (const double*)(row(s.deforming.w_j, i) + at);
     const double *e_j = row(s.deforming.e, i) + at;
-    double* to = row(s.deforming.own, i) + at;
+    double* to = row(s.deforming.inertial, i) + at;
     const double a0 = acc.c[0], a1 = acc.c[1], a2 = acc.c[2], w0 = 2.0 * w.c[0], w1 = 2.0 * w.c[1], w2 = 2.0 * w.c[2];
     const double A0 = A.data[0][0], A1 = A.data[0][1], A2 = A.data[0][2], A3 = A.data[1][0], A4 = A.data[1][1];
     const double A5 = A.data[1][2], A6 = A.data[2][0], A7 = A.data[2][1], A8 = A.data[2][2];

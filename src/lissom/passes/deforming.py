@@ -92,8 +92,8 @@ def integrate_motion(t: Tables, s: Scratch, b: int, first: int, n: int, i: int, 
     ...
 
 
-@wp.func_native(native("put_own_forces"))
-def put_own_forces(t: Tables, s: Scratch, b: int, n: int, i: int, acc: vec3, w: vec3, A: mat3):
+@wp.func_native(native("put_inertial_forces"))
+def put_inertial_forces(t: Tables, s: Scratch, b: int, n: int, i: int, acc: vec3, w: vec3, A: mat3):
     """Generalised forces (3) of the coordinates of body b: c_j·a + A : P_j + 2 ω·w_j + e_j, with A of
     `turning`."""
     ...
@@ -251,7 +251,7 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
 
 
 @wp.func
-def own_motion(s: Scratch, i: int, k: int):
+def frame_motion(s: Scratch, i: int, k: int):
     """ω, v, ω̇ and a of the frame in its own axes."""
     R = s.node[i, k].R
     p = s.node[i, k].p
@@ -273,14 +273,14 @@ def newton_euler(t: Tables, s: Scratch, i: int, k: int) -> vec6:
     """Wrench (1), (2) on the frame, in the base frame; the generalised forces (3) are stored in s."""
     integrate(t, s, i, k)
     b = t.node[k].map
-    w, _u, w_dot, acc = own_motion(s, i, k)
+    w, _u, w_dot, acc = frame_motion(s, i, k)
     c = s.deforming.c[i, b]
     spread = around(s.deforming.P[i, b])
     L = wp.transpose(around(s.deforming.Pi[i, b]))
     force = t.deforming.mass[b] * acc + wp.cross(w_dot, c) + s.deforming.c_ddot[i, b]
     force += wp.cross(w, wp.cross(w, c) + so3.TWO * s.deforming.c_dot[i, b])
     moment = wp.cross(c, acc) + spread * w_dot + wp.cross(w, spread * w) + so3.TWO * (L * w) + s.deforming.b[i, b]
-    put_own_forces(t, s, b, t.node[k].v_stop - t.node[k].v_start, i, acc, w, turning(w, w_dot))
+    put_inertial_forces(t, s, b, t.node[k].v_stop - t.node[k].v_start, i, acc, w, turning(w, w_dot))
     return se3.Ad_dual(s.node[i, k].R, s.node[i, k].p, se3.join(moment, force))
 
 
@@ -356,7 +356,7 @@ def project(t: Tables, s: Scratch, i: int, k: int, tau: Matrix):
     at = t.deforming.column_start[t.node[k].map]
     first = t.node[k].v_start
     for j in range(t.node[k].v_stop - first):
-        tau[i, first + j] = tau[i, first + j] + s.deforming.own[i, at + j]
+        tau[i, first + j] = tau[i, first + j] + s.deforming.inertial[i, at + j]
 
 
 @wp.func
@@ -405,7 +405,7 @@ def project_change(t: Tables, s: Scratch, i: int, k: int, tau: Matrix):
     at = t.deforming.column_start[t.node[k].map]
     first = t.node[k].v_start
     for j in range(t.node[k].v_stop - first):
-        tau[i, first + j] = tau[i, first + j] + s.deforming.own_change[i, at + j]
+        tau[i, first + j] = tau[i, first + j] + s.deforming.inertial_change[i, at + j]
 
 
 @wp.func(inline=False)
@@ -472,7 +472,9 @@ def wrench_by_v(s: Scratch, i: int, at: int, w: vec3) -> vec6:
 
 
 @wp.func(inline=False)
-def own_by_q(t: Tables, s: Scratch, i: int, b: int, j: int, n: int, e: int, A: mat3, w: vec3, acc: vec3) -> wp.float64:
+def inertial_by_q(
+    t: Tables, s: Scratch, i: int, b: int, j: int, n: int, e: int, A: mat3, w: vec3, acc: vec3
+) -> wp.float64:  # fmt: skip
     """∂τ_j/∂θ_e at a fixed motion of the frame, A of `turning`."""
     y = wp.ddot(A, slope_of_P(t, s, i, b, j, n, e))
     if t.deforming.is_linear[b] == 0:
@@ -483,7 +485,7 @@ def own_by_q(t: Tables, s: Scratch, i: int, b: int, j: int, n: int, e: int, A: m
 
 
 @wp.func
-def own_by_v(t: Tables, s: Scratch, i: int, b: int, j: int, n: int, e: int, w: vec3) -> wp.float64:
+def inertial_by_v(t: Tables, s: Scratch, i: int, b: int, j: int, n: int, e: int, w: vec3) -> wp.float64:
     """∂τ_j/∂θ̇_e."""
     at = t.deforming.pair_start[b] + n * j + e
     if t.deforming.is_linear[b] != 0:
@@ -512,7 +514,7 @@ def couple(
     n = t.node[k].v_stop - first
     R = s.node[i, k].R
     p = s.node[i, k].p
-    w, u, w_dot, acc = own_motion(s, i, k)
+    w, u, w_dot, acc = frame_motion(s, i, k)
     A = turning(w, w_dot)
     integrate_derivatives(t, s, i, k)
     if by_q != so3.ZERO:
@@ -537,9 +539,9 @@ def couple(
                 at_e = (first + j) * x.width + first + e
                 y_e = out[i, at_e] + by_a * gram(t, s, i, b, j, n, e)
                 if by_q != so3.ZERO:
-                    y_e += by_q * own_by_q(t, s, i, b, j, n, e, A, w, acc)
+                    y_e += by_q * inertial_by_q(t, s, i, b, j, n, e, A, w, acc)
                 if by_v != so3.ZERO:
-                    y_e += by_v * own_by_v(t, s, i, b, j, n, e, w)
+                    y_e += by_v * inertial_by_v(t, s, i, b, j, n, e, w)
                 out[i, at_e] = y_e
 
 
@@ -552,7 +554,7 @@ def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: 
     n = t.node[k].v_stop - first
     R = s.node[i, k].R
     p = s.node[i, k].p
-    w, u, w_dot, acc = own_motion(s, i, k)
+    w, u, w_dot, acc = frame_motion(s, i, k)
     change = d.node[i, k].w
     eta = se3.Ad_inverse(R, p, change)
     eta_dot = se3.Ad_inverse(R, p, d.node[i, k].z - se3.ad(s.node[i, k].eta, change))
@@ -578,20 +580,20 @@ def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: 
         y += d.dq[i, first + j] * wrench_by_q(s, i, at + j, w, w_dot, acc)
         y += d.dv[i, first + j] * wrench_by_v(s, i, at + j, w) + d.da[i, first + j] * row
         for e in range(n):
-            own += d.dq[i, first + e] * own_by_q(t, s, i, b, j, n, e, A, w, acc)
-            own += d.dv[i, first + e] * own_by_v(t, s, i, b, j, n, e, w)
+            own += d.dq[i, first + e] * inertial_by_q(t, s, i, b, j, n, e, A, w, acc)
+            own += d.dv[i, first + e] * inertial_by_v(t, s, i, b, j, n, e, w)
             own += d.da[i, first + e] * gram(t, s, i, b, j, n, e)
-        s.deforming.own_change[i, at + j] = own
+        s.deforming.inertial_change[i, at + j] = own
     return se3.Ad_dual(R, p, y)
 
 
 @wp.func(inline=False)
-def own_coriolis(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
+def body_coriolis(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
     """Y of coriolis_matrix for the frame, in the base frame: the block of (8) minus M ad_η, with the inertia M
     there."""
     integrate(t, s, i, k)
     b = t.node[k].map
-    w, _u, _w_dot, _acc = own_motion(s, i, k)
+    w, _u, _w_dot, _acc = frame_motion(s, i, k)
     P = s.deforming.P[i, b]
     c = so3.hat(s.deforming.c[i, b])
     turn = so3.hat(w)
@@ -612,7 +614,7 @@ def couple_coriolis(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix
     R = s.node[i, k].R
     p = s.node[i, k].p
     eta = s.node[i, k].eta
-    w, _u, _w_dot, _acc = own_motion(s, i, k)
+    w, _u, _w_dot, _acc = frame_motion(s, i, k)
     for j in range(n):
         c_j = s.deforming.c_j[i, at + j]
         P_j = s.deforming.P_j[i, at + j]

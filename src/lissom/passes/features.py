@@ -5,7 +5,7 @@ Kernels are composed for a model by compiler options (kernel_options): one for e
 rare contact shapes, and one for all other features together. Without the option a function here returns a constant, and
 the compiler removes the code that depends on it. Kernels of robots without these features are faster, and compile in
 two thirds of the time. One option stands for several features, so that a robot that gets another one of them needs no
-new kernels. Robots that touch and have no loops, springs, fluid, nor straight or elastic tendons have an option of
+new kernels. Robots that have contacts, but no loops, springs, fluid, nor straight or elastic tendons have an option of
 their own, since kernels with all of these compile much longer. If such a robot is rigid (`is_rigid_with_contacts`),
 another option leaves out rods and tendons.
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from lissom.lie.types import MORE, RARE, RIGID, SHAPES, TOUCH, served
+from lissom.lie.types import CONTACTS, FEATURES, RARE, RIGID, SHAPES, served
 from lissom.model.groups import Nodes
 from lissom.model.model import Model
 from lissom.robot.joints import MotionKind
@@ -64,13 +64,13 @@ def is_rare_shape(kind: int) -> bool:
     ...
 
 
-@wp.func_native(f"return ({served(MORE)} || {served(TOUCH)}) && has_quaternion;")
+@wp.func_native(f"return ({served(FEATURES)} || {served(CONTACTS)}) && has_quaternion;")
 def has_stored_pose(has_quaternion: bool) -> bool:
     """Whether a node's pose is stored in q with a quaternion: those of spherical and free joints."""
     ...
 
 
-@wp.func_native(f"return {served(MORE)} || {served(TOUCH)};")
+@wp.func_native(f"return {served(FEATURES)} || {served(CONTACTS)};")
 def may_have_stored_poses() -> bool:
     """Whether some nodes may have poses that are stored in q."""
     ...
@@ -89,32 +89,32 @@ def are_all_screws() -> bool:
 
 
 @wp.func_native(
-    f"#ifdef {served(RIGID)}\n    return false;\n#else\n    return {served(MORE)} || {served(TOUCH)};\n#endif\n"
+    f"#ifdef {served(RIGID)}\n    return false;\n#else\n    return {served(FEATURES)} || {served(CONTACTS)};\n#endif\n"
 )
 def may_have_pose_springs() -> bool:
     """Whether spherical and free joints may have springs."""
     ...
 
 
-@wp.func_native(f"return {served(MORE)};")
+@wp.func_native(f"return {served(FEATURES)};")
 def may_have_loops() -> bool:
     """Whether there may be loops."""
     ...
 
 
-@wp.func_native(f"return {served(MORE)} || {served(TOUCH)};")
+@wp.func_native(f"return {served(FEATURES)} || {served(CONTACTS)};")
 def may_have_couplings() -> bool:
     """Whether contacts, springs or straight pieces of tendons may couple two nodes."""
     ...
 
 
-@wp.func_native(f"return {served(MORE)};")
+@wp.func_native(f"return {served(FEATURES)};")
 def may_have_straight_tendons() -> bool:
     """Whether tendons may have straight pieces between links."""
     ...
 
 
-@wp.func_native(f"return {served(MORE)};")
+@wp.func_native(f"return {served(FEATURES)};")
 def may_have_elastic_tendons() -> bool:
     """Whether there may be elastic tendons."""
     ...

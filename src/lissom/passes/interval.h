@@ -8,7 +8,7 @@
 namespace lissom {
 
 // Six rows each of S, R and the third kind (Q or P) for one block of columns of node k, from the numbers of(m, r, c) of
-// its operator pairs. The entry e moves to the first one of the next block.
+// its operator pairs. Afterwards e is the first entry of the next block.
 template <typename Columns, typename Of>
 LISSOM_INLINE void sum_own_columns(const Columns& x, int k, int at, int& e, const Of& of, block* sum) {
     for (; e < x.entry_start.data[k + 1] && x.entry_block.data[e] == at; ++e) {
@@ -93,7 +93,7 @@ LISSOM_INLINE void put_interval_columns(
         auto of = [&](int m, int r, int c) { return at_node[count * (9 * m + 3 * r + c)]; };
         auto local_of = [&](int m, int r, int c) { return at_local[count * (9 * m + 3 * r + c)]; };
         const int below = k == first ? before : t.node.data[k].parent;
-        double *own = six_rows(S, i, k, width), *to[N];
+        double *S_k = six_rows(S, i, k, width), *to[N];
         const double* from[N];
         for (int m = 0; m < N; ++m) {
             to[m] = six_rows(*sums[m], i, k, width);
@@ -110,7 +110,7 @@ LISSOM_INLINE void put_interval_columns(
             sum_own_columns(x, k, at, e, of, sum);
             for (int r = 0; r < 6; ++r) {
                 const int here = r * width + at;
-                store(own + here, sum[r]);
+                store(S_k + here, sum[r]);
                 for (int m = 0; m < 3; ++m)
                     add(to[m] + here, sum[6 * m + r]);
                 if (N > 3)

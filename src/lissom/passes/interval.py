@@ -249,7 +249,7 @@ def pair_apply(A: mat3, B: mat3, y: vec6) -> vec6:
 
 
 @wp.func
-def own_changes(t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
+def interval_changes(t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
     """Ad_g T δΩ, Ad_g d/dt(T δΩ) and Ad_g d²/dt²(T δΩ) along a direction."""
     x = node_strains(t, i, k, q, v, a)
     y = strain_sums(t.runs.phi1, t.runs.phi2, t.node[k].run_start, t.node[k].run_v, i, 0, d.dq, d.dv, d.da)
@@ -283,7 +283,7 @@ def own_changes(t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, 
 def change(t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
     """The terms of the node in x, w and z, (8) of inverse_dynamics_derivatives: e, e₁ + ad_η e and
     e₂ + 2 ad_η e₁ + (ad_a + ad_η²) e."""
-    e, e1, e2 = own_changes(t, s, d, i, k, q, v, a)
+    e, e1, e2 = interval_changes(t, s, d, i, k, q, v, a)
     eta = s.node[i, k].eta
     turned = se3.ad(eta, e)
     return e, e1 + turned, e2 + se3.ad(eta, so3.TWO * e1 + turned) + se3.ad(s.node[i, k].acc, e)

@@ -317,7 +317,7 @@ def spatial_inertia(t: Tables, s: Scratch, i: int, k: int) -> mat6:
 def coriolis(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
     """Y of node k in (4) of mass_matrix, with its inertia M in the base frame."""
     if is_body(t.node[k].kind):
-        return deforming.own_coriolis(t, s, i, k, M)
+        return deforming.body_coriolis(t, s, i, k, M)
     return inertia.coriolis(s, i, k, M)
 
 

@@ -9,9 +9,9 @@ LISSOM_INLINE void solve_by_factors(
 ) {
     // P y, then the lower factor, then the upper one
     for (int k = 0; k < n; ++k) {
-        const double kept = y[k];
+        const double swapped = y[k];
         y[k] = y[swap[k]];
-        y[swap[k]] = kept;
+        y[swap[k]] = swapped;
     }
     for (int k = 0; k < n; ++k) {
         const double known = y[k];
@@ -92,14 +92,14 @@ LISSOM_INLINE int lu_factor(int n, int width, int i, array<double> A, array<doub
         // swap rows of A, and of the lower factor
         if (best != k) {
             for (int j = aligned; j < width; j += 8) {
-                const block kept = load(top + j);
+                const block swapped = load(top + j);
                 store(top + j, load(a + best * width + j));
-                store(a + best * width + j, kept);
+                store(a + best * width + j, swapped);
             }
             for (int j = 0; j < k; ++j) {
-                const double kept = lower[j * width + k];
+                const double swapped = lower[j * width + k];
                 lower[j * width + k] = lower[j * width + best];
-                lower[j * width + best] = kept;
+                lower[j * width + best] = swapped;
             }
         }
         const double inverse = -1.0 / top[k];
@@ -154,9 +154,9 @@ LISSOM_INLINE void lu_solve_transposed(
         y[k] = even + odd;
     }
     for (int k = n - 1; k >= 0; --k) {
-        const double kept = y[k];
+        const double swapped = y[k];
         y[k] = y[swap[k]];
-        y[swap[k]] = kept;
+        y[swap[k]] = swapped;
     }
 }
 
@@ -194,10 +194,10 @@ LISSOM_INLINE void subtract_inputs(
     int nv, int nu, int i, array<double> gain, array<double> u, array<double> extra, array<double> tau
 ) {
     double* out = row(tau, i);
-    const double* more = row(extra, i);
+    const double* extra_i = row(extra, i);
     const double* in = row(u, i);
     for (int j = 0; j < nv; ++j) {
-        double sum = more[j];
+        double sum = extra_i[j];
         for (int c = 0; c < nu; ++c)
             sum += gain.data[j * nu + c] * in[c];
         out[j] -= sum;

@@ -1,7 +1,7 @@
 // Calls of traced functions (tracing/native) for nodes whose pose is a user's function of q. They exist on the CPU only.
 // Those of a material point have the numbers that depend on the point as third argument.
 
-// R, p, S and S_q of map m at the coordinates x, which start at `first` in q; x is kept for `curve_function`.
+// R, p, S and S_q of map m at the coordinates x, which start at `first` in q; `curve_function` reads x.
 LISSOM_INLINE void follow_function(
     const Tables& t, const Scratch& s, int i, int m, array<double> q, int first
 ) {

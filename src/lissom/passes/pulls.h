@@ -71,7 +71,7 @@ LISSOM_INLINE void press(const Tables& t, const Scratch& s, int e, int i) {
                 G[(corner[c] / 4 * 3 + r) * 4 + corner[c] % 4] += side / 3.0 * N[r];
         }
     }
-    for (int r = 0; r < rims; ++r) {  // what acts in the middle of a rim acts on its points
+    for (int r = 0; r < rims; ++r) {  // a force in the middle of a rim acts on its points
         const int count = surface[3 + r], middle = 4 * blocks + r;
         for (int c = 0; c < count; ++c)
             for (int k = 0; k < 3; ++k)
@@ -80,7 +80,7 @@ LISSOM_INLINE void press(const Tables& t, const Scratch& s, int e, int i) {
     }
     row(s.pulls.work, i)[e] = side * six / (side > 0.0 ? 6.0 : 2.0);
     double *B = row(s.pulls.B, i) + at, *wrench = (double*)(row(s.pulls.wrench, i) + e);
-    for (int r = 0; r < 3; ++r) {  // a closed surface exerts none
+    for (int r = 0; r < 3; ++r) {  // a closed surface exerts no force
         wrench[r] = side < 0.0 ? side / 3.0 * moment[r] : 0.0;
         wrench[3 + r] = side < 0.0 ? side * force[r] : 0.0;
     }
@@ -146,7 +146,7 @@ LISSOM_INLINE void press_derivatives(const Tables& t, const Scratch& s, int e, i
     for (int r = 0; r < rims; ++r)
         corner += surface[3 + r];
     for (int k = 0; k < triangles; ++k, corner += 3) {
-        double y[3][3 + 3 * MOST], N[3], N_l[3 * MOST], sum[3 + 3 * MOST];
+        double y[3][3 + 3 * MOST_COORDINATES], N[3], N_l[3 * MOST_COORDINATES], sum[3 + 3 * MOST_COORDINATES];
         for (int c = 0; c < 3; ++c)
             for (int r = 0; r < width; ++r)
                 y[c][r] = x[(corner[c] / 4 * width + r) * 4 + corner[c] % 4];

@@ -25,7 +25,7 @@ from lissom.passes.deforming import PULL_DERIVATIVES, PULLS
 from lissom.passes.scratch import Scratch
 from lissom.tracing.graph import MOST_COORDINATES
 
-native = native_functions("passes/pulls.h", MOST=MOST_COORDINATES)
+native = native_functions("passes/pulls.h", MOST_COORDINATES=MOST_COORDINATES)
 
 
 @wp.func_native(native("call_pull"))

@@ -108,7 +108,8 @@ class DeformingState:
 
     Names are those of the equations of deforming. Names that end in _v are values for θ̈ = 0. Names that end in _q and
     _qdot are derivatives by θ and θ̇; those of ċ and Π are at fixed θ̇. force, K, D and energy belong to the material:
-    its generalised force, stiffness, damping and energy. own, own_change: generalised forces (3) and their changes.
+    its generalised force, stiffness, damping and energy. inertial, inertial_change: generalised inertial
+    forces (3) and their changes.
     theta: the coordinates of all bodies; theta_dot, theta_ddot: the rates of those with native functions or tendons;
     known: which numbers belong to this state, a sum of deforming.VALUES, DERIVATIVES, PULLS and PULL_DERIVATIVES.
     """
@@ -128,8 +129,8 @@ class DeformingState:
     e_v: wp.array2d(dtype=wp.float64)
     e: wp.array2d(dtype=wp.float64)
     force: wp.array2d(dtype=wp.float64)
-    own: wp.array2d(dtype=wp.float64)
-    own_change: wp.array2d(dtype=wp.float64)
+    inertial: wp.array2d(dtype=wp.float64)
+    inertial_change: wp.array2d(dtype=wp.float64)
     c_q: wp.array2d(dtype=vec3)
     b_q: wp.array2d(dtype=vec3)
     c_dot_q: wp.array2d(dtype=vec3)

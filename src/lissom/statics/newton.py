@@ -24,14 +24,14 @@ from lissom.model.model import Model
 from lissom.model.plausibility import is_folded
 from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS
 from lissom.statics.newton_kernel import (
-    ASTRAY,
-    ASTRAY_BELOW,
     BORDER,
     CHECKED_FROM,
     CONVERGED,
     LIMIT,
     NO_STEP,
     RESIDUAL,
+    ROUNDING_BELOW,
+    ROUNDING_STEP,
     SHORTEST,
     SINGULAR,
     SOLVE,
@@ -93,13 +93,13 @@ def newton_in_python(
     w = newton_workspace(model, q[None], force[None], sought)
     host, matrix, right = w.host, np.zeros(0), np.zeros(0)
     if shortest:
-        host["numbers"][[ASTRAY_BELOW, CHECKED_FROM]] = SUSPECT, 0.0
+        host["numbers"][[ROUNDING_BELOW, CHECKED_FROM]] = SUSPECT, 0.0
     part = _run(w)
     while part < CONVERGED:
         if part == SOLVE:
             matrix, right = host["matrix"].copy(), host["unknown"].copy()
         part = _continued(model, w, part, sought)
-        if shortest and part in (SINGULAR, ASTRAY) and not host["notes"][0, SHORTEST]:
+        if shortest and part in (SINGULAR, ROUNDING_STEP) and not host["notes"][0, SHORTEST]:
             part = _shortened(model, w, matrix, right, part)
     return w, part
 
@@ -146,7 +146,7 @@ def _shortened(model: Model, w: Workspace, matrix: np.ndarray, right: np.ndarray
     host, n = w.host, int(w.host["notes"][0, UNKNOWNS])
     width = matrix.size // (model.nv + model.n_rows)
     square = matrix.reshape(-1, width)[:n, :n]
-    factors = shortest_step(model, host["own"][0], square, right[0, :n])
+    factors = shortest_step(model, host["unit_stiffness"][0], square, right[0, :n])
     if factors is not None:
         for name, factor in zip(("matrix", "factors"), factors):
             host[name].reshape(-1, width)[:n, :n] = factor
@@ -168,7 +168,7 @@ def newton(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> li
     ends = []
     for k, end in enumerate(_plain(model, q, force, sought)):
         at, push, count, why, stable = end
-        if why in (SINGULAR, ASTRAY, NO_STEP) or (why == CONVERGED and sought.factor == 1.0 and not stable):
+        if why in (SINGULAR, ROUNDING_STEP, NO_STEP) or (why == CONVERGED and sought.factor == 1.0 and not stable):
             left = max(_LEAST_LEFT, sought.limit - count)  # a neutral direction may have ended it early
             w, why = newton_in_python(model, at, push, replace(sought.of(k), limit=left))
             at, push, more, _ = (x[0] for x in results(w))

@@ -43,8 +43,8 @@ Rows = wp.array2d(dtype=wp.float64)
 
 # The next part,
 BEGIN, RESIDUAL, MATRIX, BORDER, SOLVE, LIMIT, TRY, JUDGE = range(8)
-# or how the iteration ended. After SINGULAR and ASTRAY shortest steps follow.
-CONVERGED, WOUND_UP, NOT_FINITE, SINGULAR, ASTRAY, NO_STEP, TOO_MANY = range(8, 15)
+# or how the iteration ended. After SINGULAR and ROUNDING_STEP shortest steps follow.
+CONVERGED, WOUND_UP, NOT_FINITE, SINGULAR, ROUNDING_STEP, NO_STEP, TOO_MANY = range(8, 15)
 
 # Columns of `notes`, by instance: number of the iteration, size of the system, length of the step and of the last one,
 # whether the step is the final one, the tried fraction of it, whether the residual there is refused, whether the last
@@ -53,7 +53,7 @@ ITERATION, UNKNOWNS, LENGTH, LAST, IS_LAST, FRACTION, REFUSED, CROSSED, SHORTEST
 NOTES = 9
 # Entries of `numbers`: the length below which a step is final; the most iterations; the ratio of |r| to |step|, in
 # units of own stiffness, below which rounding may determine a step; the length above which a step is checked for this.
-TOLERANCE, MOST_ITERATIONS, ASTRAY_BELOW, CHECKED_FROM = range(4)
+TOLERANCE, MOST_ITERATIONS, ROUNDING_BELOW, CHECKED_FROM = range(4)
 NUMBERS = 4
 
 FLOOR = 1e-7  # below this length, rounding errors may prevent a step from shrinking
@@ -69,11 +69,10 @@ class EquilibriumRowsStruct:
 
     Fields:
         start: iterate. q: evaluated point. step: Newton step, then the change of the forces of loops. move: tried part
-        of the step. stiffness: last tangent stiffness (nv rows). own: stiffness of each coordinate by itself. met:
-        residual at q. between: scratch of `solve`. zeros, v, u, extra: further arguments of the residual, v the
-            velocity
-        of a steady motion. notes: see above. numbers: see above. opened: target of the residuals of loops.
-        inverse_scale: 1 / dofs.scale. sprung: stiffness of each coordinate by springs and rods.
+        of the step. stiffness: last tangent stiffness (nv rows). unit_stiffness: stiffness of each coordinate by
+        itself, which gives its unit. residual: at q. between: scratch of `solve`. zeros, v, u, extra: the other
+        arguments of the residual, v the velocity of a steady motion. notes, numbers: see above. opened: target of the
+        residuals of loops. inverse_scale: 1 / dofs.scale. sprung: stiffness of each coordinate by springs and rods.
     """
 
     start: Rows
@@ -81,8 +80,8 @@ class EquilibriumRowsStruct:
     step: Rows
     move: Rows
     stiffness: Rows
-    own: Rows
-    met: Rows
+    unit_stiffness: Rows
+    residual: Rows
     between: Rows
     zeros: Rows
     v: Rows
@@ -146,12 +145,12 @@ def take_residual(
     """Residual at q with zeros for prescribed coordinates; afterwards the scratch s is that of q. The residual is
     refused if a rod interval turns too far or a number is not finite."""
     s.status[i] = 0
-    residual(t, s, i, x.q, x.v, x.zeros, x.u, x.extra, gravity, load, loops, x.met)
+    residual(t, s, i, x.q, x.v, x.zeros, x.u, x.extra, gravity, load, loops, x.residual)
     for e in range(t.prescribed.dof.shape[0]):
-        x.met[i, t.prescribed.dof[e]] = so3.ZERO
+        x.residual[i, t.prescribed.dof[e]] = so3.ZERO
     bad = wp.float64(0.0)
     for j in range(t.nv):
-        bad += so3.ZERO * x.met[i, j]
+        bad += so3.ZERO * x.residual[i, j]
     for row in range(loops.gap.shape[1]):
         loops.gap[i, row] = loops.gap[i, row] - x.opened[row]
         bad += so3.ZERO * loops.gap[i, row]
@@ -178,8 +177,8 @@ def border_matrix(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> in
     """Border the stiffness by loops, fix prescribed coordinates, and set the residual as the right side."""
     n = assemble_bordered(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
     keep(t.nv * b.x.width, i, b.matrix, x.stiffness)
-    put_own_stiffness(t.nv, b.x.width, i, x, b.loops.scale)
-    fix_prescribed(t, n, b.loops.width, i, x.zeros, b.loops.matrix, x.met)
+    put_unit_stiffness(t.nv, b.x.width, i, x, b.loops.scale)
+    fix_prescribed(t, n, b.loops.width, i, x.zeros, b.loops.matrix, x.residual)
     load_right_side(t.nv, x, i, b.loops)
     x.notes[i, UNKNOWNS] = wp.float64(n)
     x.notes[i, SHORTEST] = so3.ZERO
@@ -203,8 +202,8 @@ def solve_step(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> int:
     x.notes[i, LENGTH] = length
     if not (length < FINITE):
         return singular(t, b, x, i)
-    if not shortest and length > x.numbers[CHECKED_FROM] and is_led_astray(t.nv, i, x):
-        return ASTRAY
+    if not shortest and length > x.numbers[CHECKED_FROM] and is_rounding_step(t.nv, i, x):
+        return ROUNDING_STEP
     return LIMIT
 
 
@@ -269,7 +268,7 @@ def judge(t: Tables, x: EquilibriumRows, loops: LoopRows, i: int) -> int:
 @wp.func
 def load_right_side(nv: int, x: EquilibriumRows, i: int, loops: LoopRows):
     """Set the right side to the residual at q and the residuals of loops."""
-    keep(nv, i, x.met, loops.unknown)
+    keep(nv, i, x.residual, loops.unknown)
     put_row_residuals(nv, i, loops, so3.ONE, loops.gap)
 
 
@@ -321,10 +320,10 @@ def singular(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> int:
 
 
 @wp.func
-def put_own_stiffness(nv: int, width: int, i: int, x: EquilibriumRows, scale: wp.array(dtype=wp.float64)):
-    """The stiffness of each coordinate by itself. For one with a spring or rod it is the larger of its stiffness there
-    and its diagonal entry of K; for others it is the largest stiffness of the loads. `scale` is zero for prescribed
-    coordinates."""
+def put_unit_stiffness(nv: int, width: int, i: int, x: EquilibriumRows, scale: wp.array(dtype=wp.float64)):
+    """Set the stiffness of each coordinate by itself. For one with a spring or rod it is the larger of its
+    stiffness there and its diagonal entry of K; for others it is the largest stiffness of the loads. `scale` is zero
+    for prescribed coordinates."""
     loads = wp.float64(0.0)
     for j in range(nv):
         loads = wp.max(loads, wp.abs(x.stiffness[i, j * width + j] - x.sprung[j]) * scale[j] * scale[j])
@@ -332,24 +331,24 @@ def put_own_stiffness(nv: int, width: int, i: int, x: EquilibriumRows, scale: wp
         own = loads * x.inverse_scale[j] * x.inverse_scale[j]
         if x.sprung[j] > so3.ZERO:
             own = wp.max(x.sprung[j], wp.abs(x.stiffness[i, j * width + j]))
-        x.own[i, j] = own
+        x.unit_stiffness[i, j] = own
 
 
 @wp.func
-def is_led_astray(nv: int, i: int, x: EquilibriumRows) -> bool:
+def is_rounding_step(nv: int, i: int, x: EquilibriumRows) -> bool:
     """Whether the step may go along a direction in which K is only rounding: |r| is tiny compared with |step|, in units
-    in which own stiffnesses are 1."""
+    in which unit_stiffness is 1."""
     force = wp.float64(0.0)
     moved = wp.float64(0.0)
     for j in range(nv):
-        if x.own[i, j] > so3.ZERO:
-            root = wp.sqrt(x.own[i, j])
-            force = wp.max(force, wp.abs(x.met[i, j]) / root)
+        if x.unit_stiffness[i, j] > so3.ZERO:
+            root = wp.sqrt(x.unit_stiffness[i, j])
+            force = wp.max(force, wp.abs(x.residual[i, j]) / root)
             moved = wp.max(moved, wp.abs(x.step[i, j]) * root)
-    return force <= x.numbers[ASTRAY_BELOW] * moved
+    return force <= x.numbers[ROUNDING_BELOW] * moved
 
 
-_ASTRAY = 1e-6  # ratio of |r| to |step| in units of own stiffness, below which rounding may determine a step
+_ROUNDING = 1e-6  # ratio of |r| to |step| in units of unit_stiffness, below which rounding may determine a step
 
 
 def equilibrium_kernel(act: Acting) -> Any:
@@ -376,7 +375,7 @@ def equilibrium_kernel(act: Acting) -> Any:
 def _make(model: Model, batch: int) -> Buffers:
     unknowns = model.nv + model.n_rows
     sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "notes": NOTES}
-    sizes |= dict.fromkeys(("move", "own", "met", "zeros", "v", "extra"), model.nv)
+    sizes |= dict.fromkeys(("move", "unit_stiffness", "residual", "zeros", "v", "extra"), model.nv)
     sizes |= {"step": unknowns, "between": unknowns, "stiffness": model.nv * column_width(model)}
     shapes = {name: (size,) for name, size in sizes.items()}
     w = Buffers(model, batch, shapes, table_options=TableOptions(derivatives=True), cost=ITERATIVE_COST)
@@ -437,7 +436,7 @@ def newton_workspace(model: Model, q: np.ndarray, force: np.ndarray, sought: Sou
     host["start"][:], host["force"][:] = q, force
     host["u"][:], host["opened"][:] = sought.factor * sought.u, sought.opened
     host["v"][:], host["extra"][:] = steady_velocity(model, sought.factor), sought.support
-    host["numbers"][:] = sought.tolerance, sought.limit, _ASTRAY, FLOOR
+    host["numbers"][:] = sought.tolerance, sought.limit, _ROUNDING, FLOOR
     host["gravity"][0] = sought.factor * model.gravity
     if model.n_load_rows:
         host["load"][:] = load_rows(model, sought.t, sought.factor)

@@ -81,8 +81,9 @@ _CUBIC = np.array([(1 + 2 * _S) * (1 - _S) ** 2, _S * (1 - _S) ** 2, _S**2 * (3 
 
 
 @wp.func
-def approach(t: Tables, s: Scratch, i: int, e: int) -> vec3:
-    """Gap of pair e, its rate, and the speed of the ball's centre as seen from the obstacle."""
+def gap_motion(t: Tables, s: Scratch, i: int, e: int) -> vec3:
+    """Gap of pair e [m], its rate, and the speed of the ball's centre relative to the obstacle [m/s]. Reads poses and
+    twists in s."""
     ball = t.contacts.pair[e, 0]
     obstacle = t.contacts.pair[e, 1]
     a = t.contacts.ball_node[ball]
@@ -106,14 +107,14 @@ def least_radius(t: Tables, e: int) -> wp.float64:
 
 @wp.func
 def limit_of(x: vec3, y: vec3, radius: wp.float64, graze: wp.float64, deeper: wp.float64) -> wp.float64:
-    """The gap [m] below which a ball counts as inside between two states x, y of a pair: deeper than at these
+    """The gap [m] below which a ball counts as inside between two states x, y of a pair: deeper than at both
     states."""
     lowest = wp.min(x[0], y[0])
     return wp.where(lowest < so3.ZERO, lowest - deeper * radius, -graze * radius)
 
 
 @wp.func
-def may_touch(h: wp.float64, x: vec3, y: vec3, limit: wp.float64) -> int:
+def may_be_in_contact(h: wp.float64, x: vec3, y: vec3, limit: wp.float64) -> int:
     """Whether (1) does not exclude that the gap was below a limit between two states of a pair."""
     if so3.HALF * (x[0] + y[0] - LONGER * h * wp.max(x[2], y[2])) < limit:
         return 1
@@ -122,11 +123,11 @@ def may_touch(h: wp.float64, x: vec3, y: vec3, limit: wp.float64) -> int:
 
 @free_of_forces
 def contact_search_kernel(act: Acting) -> Any:
-    """Kernel of gaps, rates and speeds of all pairs at many states, and of the states before which balls may have
-    touched."""
+    """Kernel of gaps, rates and speeds of all pairs at many states. It marks the states before which a ball may have
+    been in contact."""
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
-    def approaches_of_states(
+    def gaps_of_states(
         t: TablesStruct,
         s: ScratchStruct,
         count: wp.array(dtype=wp.int32),
@@ -151,15 +152,15 @@ def contact_search_kernel(act: Acting) -> Any:
                 traversal.outward_motion(t, s, i, k, q_now, v_now, v_now, vec6())
             doubtful[row] = 0
             for e in range(t.contacts.pair.shape[0]):
-                x = approach(t, s, i, e)
+                x = gap_motion(t, s, i, e)
                 pairs[row, e] = x
                 if row > 0:
                     h = times[row] - times[row - 1]
                     limit = limit_of(pairs[row - 1, e], x, least_radius(t, e), share[0], share[1])
-                    if may_touch(h, pairs[row - 1, e], x, limit) == 1:
+                    if may_be_in_contact(h, pairs[row - 1, e], x, limit) == 1:
                         doubtful[row] = 1
 
-    return approaches_of_states
+    return gaps_of_states
 
 
 def _make(model: Model, batch: int) -> Buffers:
@@ -172,15 +173,16 @@ def _make(model: Model, batch: int) -> Buffers:
     return w
 
 
-def _approaches(
+def _gaps(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, share: tuple[float, float]
 ) -> tuple[np.ndarray, np.ndarray]:
     """For at most _ROWS states (n, nq), (n, nv): the gap of every pair [m], its rate and the speed of the ball's centre
-    relative to the obstacle [m/s], shape (n, n_pairs, 3); and whether a ball may have touched before each state."""
+    relative to the obstacle [m/s], shape (n, n_pairs, 3); and whether a ball may have been in
+    contact before each state."""
     n = len(t)
     if model.fills_tables_before_launch and n > 1:
-        return _approaches_of_states(model, t, q, v, share)
-    w = workspace(model, "approaches", 1, _make)
+        return _gaps_of_states(model, t, q, v, share)
+    w = workspace(model, "gaps", 1, _make)
     host = w.host
     host["count"][0], host["share"][:] = n, share
     host["times"][:n], host["q"][:n], host["v"][:n] = t, q, v
@@ -196,7 +198,7 @@ class ContactSearch:
     Fields:
         model: the model.
         graze: smallest depth, in radii, of a contact between two states without contact.
-        deeper: smallest additional depth, in radii, if the ball touches at an end of the step.
+        deeper: smallest additional depth, in radii, if the ball is in contact at an end of the step.
     """
 
     model: Model
@@ -217,7 +219,7 @@ class ContactSearch:
             return None
         for first in range(0, len(t) - 1, _ROWS - 1):
             part = slice(first, first + _ROWS)
-            pairs, doubtful = _approaches(self.model, t[part], q[part], v[part], (self.graze, self.deeper))
+            pairs, doubtful = _gaps(self.model, t[part], q[part], v[part], (self.graze, self.deeper))
             if not any(doubtful.tolist()):
                 continue
             for k in np.flatnonzero(doubtful) - 1:
@@ -231,7 +233,7 @@ class ContactSearch:
         """Whether (1) excludes contacts between these states. Arguments as in `first_contact`."""
         share, n = (self.graze, self.deeper), _ROWS - 1
         parts = [slice(first, first + _ROWS) for first in range(0, len(t) - 1, n)]
-        return not any(_approaches(self.model, t[part], q[part], v[part], share)[1].any() for part in parts)
+        return not any(_gaps(self.model, t[part], q[part], v[part], share)[1].any() for part in parts)
 
     def _time_inside(self, t: np.ndarray, q: np.ndarray, v: np.ndarray, pairs: np.ndarray) -> float | None:
         """A time at which a ball was inside during one step, from the two ends of the step; None if there is none."""
@@ -248,7 +250,7 @@ class ContactSearch:
             if below is not None or len(halved) == 0 or len(times) > _MOST_STATES:
                 return below
             middle = 0.5 * (times[halved] + times[halved + 1])
-            new = np.concatenate([_approaches(self.model, part, *between(part), (0.0, 0.0))[0]
+            new = np.concatenate([_gaps(self.model, part, *between(part), (0.0, 0.0))[0]
                                   for part in np.split(middle, range(_ROWS, len(middle), _ROWS))])  # fmt: skip
             inside = np.flatnonzero((new[..., 0] < limit).any(axis=1))
             if len(inside):
@@ -256,11 +258,11 @@ class ContactSearch:
             times, pairs = np.insert(times, halved + 1, middle), np.insert(pairs, halved + 1, new, axis=0)
 
 
-def _approaches_of_states(
+def _gaps_of_states(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, share: tuple[float, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`_approaches` for robots whose poses Python computes before each launch. Python evaluates (1)."""
-    rows = [_approaches(model, t[k : k + 1], q[k : k + 1], v[k : k + 1], share)[0] for k in range(len(t))]
+    """`_gaps` for robots whose poses Python computes before each launch. Python evaluates (1)."""
+    rows = [_gaps(model, t[k : k + 1], q[k : k + 1], v[k : k + 1], share)[0] for k in range(len(t))]
     pairs = np.concatenate(rows)
     world = model.contacts
     radius = np.maximum(world.ball_radius[world.pair[:, 0]], _POINT)
@@ -268,8 +270,8 @@ def _approaches_of_states(
     least = np.minimum(before[..., 0], after[..., 0])
     limit = np.where(least < 0.0, least - share[1] * radius, -share[0] * radius)
     fastest = np.maximum(before[..., 2], after[..., 2])
-    met = 0.5 * (before[..., 0] + after[..., 0] - _LONGER * h * fastest) < limit
-    return pairs, np.concatenate([[0], met.any(axis=1).astype(np.int32)])
+    doubtful = 0.5 * (before[..., 0] + after[..., 0] - _LONGER * h * fastest) < limit
+    return pairs, np.concatenate([[0], doubtful.any(axis=1).astype(np.int32)])
 
 
 def _first_below(times: np.ndarray, pairs: np.ndarray, near: np.ndarray, limit: np.ndarray) -> float | None:
@@ -309,13 +311,13 @@ class _Between:
 
 
 Rows = wp.array2d(dtype=wp.float64)
-Approaches = wp.array2d(dtype=vec3)
+Gaps = wp.array2d(dtype=vec3)
 
 MOST_STRIDES = wp.constant(4096)
 BISECTIONS = wp.constant(40)
-LOOKS = wp.constant(8)  # number of parts of a stride at whose ends its cubic is evaluated,
-LOOK = wp.constant(wp.float64(1.0 / 8.0))  # and the length of each part
-NEAR_START = wp.constant(wp.float64(0.02))  # a touch before this part of a rejected step counts as begun at its start
+SAMPLES = wp.constant(8)  # number of intervals of a stride at whose ends its cubic is evaluated,
+SAMPLE_LENGTH = wp.constant(wp.float64(1.0 / 8.0))  # and the length of each interval
+NEAR_START = wp.constant(wp.float64(0.02))  # a contact before this part of a rejected step counts as begun at its start
 
 
 @wp.struct
@@ -323,15 +325,15 @@ class ContactRowsStruct:
     """Arrays of the search along a step.
 
     Fields:
-        start, end, left, right: `approach` of each instance and pair at the start and the end of the step, and at both
-        ends of the current stride. q, v, a, move, rate: state of each instance at the end of the stride. load, motion,
-        u: loads, prescribed coordinates and inputs there, from `laws` (`put_laws` of step_sizes).
+        start, end, left, right: gap, rate and speed of each instance and pair at the start and the end of the step,
+        and at both ends of the current stride. q, v, a, move, rate: state of each instance at the end of the stride.
+        load, motion, u: loads, prescribed coordinates and inputs there, from `laws` (`put_laws` of step_sizes).
     """
 
-    start: Approaches
-    end: Approaches
-    left: Approaches
-    right: Approaches
+    start: Gaps
+    end: Gaps
+    left: Gaps
+    right: Gaps
     q: Rows
     v: Rows
     a: Rows
@@ -361,17 +363,17 @@ def contact_rows(w: Buffers, model: Model, laws: LawsStruct) -> ContactRowsStruc
 
 
 @wp.func(inline=False)
-def note_approaches(t: Tables, s: Scratch, i: int, q: Rows, v: Rows, a: Rows, out: Approaches):
+def put_gaps(t: Tables, s: Scratch, i: int, q: Rows, v: Rows, a: Rows, out: Gaps):
     """Store gap, rate and speed of every pair at a state in `out`."""
     place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
         traversal.outward_motion(t, s, i, k, q, v, a, vec6())
     for e in range(t.contacts.pair.shape[0]):
-        out[i, e] = approach(t, s, i, e)
+        out[i, e] = gap_motion(t, s, i, e)
 
 
 @wp.func
-def copy_approaches(i: int, source: Approaches, out: Approaches):
+def copy_gaps(i: int, source: Gaps, out: Gaps):
     """out = source."""
     for e in range(source.shape[1]):
         out[i, e] = source[i, e]
@@ -391,10 +393,10 @@ def follow_laws(t: Tables, m: ContactRows, i: int, now: wp.float64):
 
 @wp.func(inline=False)
 def put_between(
-    t: Tables, x: StepRows, m: ContactRows, i: int, h: wp.float64, part: wp.float64, start: wp.float64, knows: bool
+    t: Tables, x: StepRows, m: ContactRows, i: int, h: wp.float64, part: wp.float64, start: wp.float64, has_laws: bool
 ):  # fmt: skip
     """Set the state (3) at a part of a step that begins at `start`. Prescribed coordinates follow their motion if the
-    kernel can evaluate it (`knows`)."""
+    kernel can evaluate it (`has_laws`)."""
     rest = so3.ONE - part
     for j in range(t.nv):
         begins = h * x.v_start[i, j]
@@ -408,7 +410,7 @@ def put_between(
     if m.q.shape[1] != t.nv:
         for k in range(t.n_nodes):
             kinds.set_rates(t, i, k, so3.ZERO, m.move, m.rate, m.a, m.v, m.a)
-    if knows:
+    if has_laws:
         follow_laws(t, m, i, start + part * h)
 
 
@@ -462,11 +464,11 @@ def first_inside(t: Tables, m: ContactRows, i: int, h: wp.float64, stride: wp.fl
         inside = wp.float64(2.0)
         if y[0] < limit:
             inside = wp.float64(1.0)
-        if may_touch(stride * h, x, y, limit) == 1:
-            for n in range(1, LOOKS):
-                look = LOOK * wp.float64(LOOKS - n)
-                if gap_within(x, y, stride * h, look) < limit:
-                    inside = look
+        if may_be_in_contact(stride * h, x, y, limit) == 1:
+            for n in range(1, SAMPLES):
+                sample = SAMPLE_LENGTH * wp.float64(SAMPLES - n)
+                if gap_within(x, y, stride * h, sample) < limit:
+                    inside = sample
         if inside <= so3.ONE:
             level = wp.where(m.start[i, e][0] > GRAZE * radius, so3.ZERO, limit)
             at = so3.ZERO
@@ -478,24 +480,24 @@ def first_inside(t: Tables, m: ContactRows, i: int, h: wp.float64, stride: wp.fl
 
 @wp.func(inline=False)
 def hidden_contact(
-    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, start: wp.float64, knows: bool
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, start: wp.float64, has_laws: bool
 ) -> wp.float64:  # fmt: skip
     """The part of a step at which a ball entered an obstacle without contact at the step's ends; zero if none did."""
-    copy_approaches(i, m.start, m.left)
+    copy_gaps(i, m.start, m.left)
     part = wp.float64(0.0)
     count = wp.int32(0)
     while part < so3.ONE and count < MOST_STRIDES:
         rest = so3.ONE - part
         stride = stride_from(t, m, i, h, rest)
         if stride < rest:
-            put_between(t, x, m, i, h, part + stride, start, knows)
-            note_approaches(t, s, i, m.q, m.v, m.v, m.right)
+            put_between(t, x, m, i, h, part + stride, start, has_laws)
+            put_gaps(t, s, i, m.q, m.v, m.v, m.right)
         else:
-            copy_approaches(i, m.end, m.right)
+            copy_gaps(i, m.end, m.right)
         inside = first_inside(t, m, i, h, stride)
         if inside <= so3.ONE:
             return wp.max(part + inside * stride, wp.float64(1e-12))
-        copy_approaches(i, m.right, m.left)
+        copy_gaps(i, m.right, m.left)
         part = wp.where(stride < rest, part + stride, so3.ONE)
         count += 1
     return so3.ZERO
@@ -531,52 +533,52 @@ def first_change(
 
 @wp.func(inline=False)
 def first_event(
-    t: Tables, s: Scratch, x: StepRows, m: ContactRows, c: Tolerances, i: int, h: wp.float64, going: int,
-    start: wp.float64, knows: bool,
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, c: Tolerances, i: int, h: wp.float64, status: int,
+    start: wp.float64, has_laws: bool,
 ) -> wp.float64:  # fmt: skip
     """The part of a step up to which it must be repeated: to a hidden contact, or to the begin or end of a contact.
-    Zero if it need not be repeated. Afterwards `m.end` holds the approaches at the end of the step.
+    Zero if it need not be repeated. Afterwards `m.end` holds the gaps at the end of the step.
 
     Args:
-        start: time at which the step starts [s]. knows: whether the kernel can evaluate prescribed motions at all
+        start: time at which the step starts [s]. has_laws: whether the kernel can evaluate prescribed motions at all
             times.
     """
-    if going != CONVERGED or m.end.shape[1] == 0:
+    if status != CONVERGED or m.end.shape[1] == 0:
         return so3.ZERO
-    note_approaches(t, s, i, x.q, x.v, x.a, m.end)
+    put_gaps(t, s, i, x.q, x.v, x.a, m.end)
     is_refused = x.notes[i, ERROR] > so3.ONE
     change = first_change(t, x, m, c, i, h, is_refused)
     if is_refused:
         return change
-    unseen = hidden_contact(t, s, x, m, i, h, start, knows)
-    if unseen > so3.ZERO and change > so3.ZERO:
-        return wp.min(unseen, change)
-    return wp.max(unseen, change)
+    hidden = hidden_contact(t, s, x, m, i, h, start, has_laws)
+    if hidden > so3.ZERO and change > so3.ZERO:
+        return wp.min(hidden, change)
+    return wp.max(hidden, change)
 
 
 @wp.func
-def begin_approaches(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, looks: bool):
-    """Store the approaches at the start of a run, if its steps search for contacts (`looks`)."""
-    if looks and m.start.shape[1] > 0:
-        note_approaches(t, s, i, x.q, x.v, x.a, m.start)
+def begin_gaps(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, searches: bool):
+    """Store the gaps at the start of a run, if its steps search for contacts (`searches`)."""
+    if searches and m.start.shape[1] > 0:
+        put_gaps(t, s, i, x.q, x.v, x.a, m.start)
 
 
 @wp.func
-def keep_approaches(m: ContactRows, i: int):
-    """Copy the approaches at the end of a step to the start of the next one."""
-    copy_approaches(i, m.end, m.start)
+def advance_gaps(m: ContactRows, i: int):
+    """Copy the gaps at the end of a step to the start of the next one."""
+    copy_gaps(i, m.end, m.start)
 
 
 @wp.func
 def no_event(
-    t: Tables, s: Scratch, x: StepRows, m: ContactRows, c: Tolerances, i: int, h: wp.float64, going: int,
-    start: wp.float64, knows: bool,
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, c: Tolerances, i: int, h: wp.float64, status: int,
+    start: wp.float64, has_laws: bool,
 ) -> wp.float64:  # fmt: skip
     """`first_event` of robots without pairs."""
     return wp.float64(0.0)
 
 
 @wp.func
-def no_approaches(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, looks: bool):
-    """`begin_approaches` of robots without pairs."""
+def no_gaps(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, searches: bool):
+    """`begin_gaps` of robots without pairs."""
     ...

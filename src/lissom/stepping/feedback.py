@@ -209,7 +209,7 @@ def put_law_inputs(x: StepRows, i: int):
 
 @wp.func(inline=False)
 def add_law_response(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int):
-    """Add (1) to the matrix. Overwrites node.F, deforming.own and the sizes of channels in s."""
+    """Add (1) to the matrix. Overwrites node.F, deforming.inertial and the sizes of channels in s."""
     differentiate_law(x, i, x.notes[i, TIME])
     if may_have_elastic_tendons():
         for e in range(t.spools.channel.shape[0]):
@@ -241,8 +241,8 @@ def put_input_column(t: Tables, s: Scratch, x: StepRows, i: int, k: int):
             s.channel.size[i, c] = s.channel.size[i, c] * x.feedback.taut[i, e] * t.spools.stiffness[e]
     for n in range(t.n_dynamic):
         s.node[i, n].F = vec6()
-    for j in range(s.deforming.own.shape[1]):
-        s.deforming.own[i, j] = so3.ZERO
+    for j in range(s.deforming.inertial.shape[1]):
+        s.deforming.inertial[i, j] = so3.ZERO
     add_channel_wrenches(t, s, i, -so3.ONE)
     add_pull_wrenches(t, s, i, -so3.ONE)
     project(t, s, i, x.feedback.column)

@@ -32,7 +32,7 @@ that stop there are accepted too.
 Coordinates with a prescribed motion take its position, velocity and acceleration at the end of the step. The residuals
 of r in their rows are the forces λ of the motion. Mathew 2025 (45) prescribes the position only, and the scheme
 determines the acceleration. After a change of the step size this acceleration is of first order; with Newmark's ¼ and ½
-its error grows with t and does not decrease with h. Newton's matrix is kept from step to step while the step size is
+its error grows with t and does not decrease with h. Newton's matrix is reused from step to step while the step size is
 constant and the iteration contracts.
 
 The error of a step is estimated from the values of its stages:
@@ -95,7 +95,6 @@ from lissom.stepping.step_rows import (
     HAS_MATRIX,
     IS_DAMPED,
     ITERATION,
-    KEPT_C1,
     LAST,
     LAST_MADE_HERE,
     MADE_HERE,
@@ -104,24 +103,25 @@ from lissom.stepping.step_rows import (
     NEW_FIRST,
     PART,
     RATE,
+    REUSED_C1,
     SIZE,
     SLOW_IS_ENOUGH,
     STEADY,
     TO_AHEAD,
-    TRIES_KEPT,
+    TRIES_REUSE,
     UNKNOWNS,
     StepRows,
     Tolerances,
-    ask_loops,
     close_loops,
     correct,
     follow_motions,
     is_steady,
-    missed,
-    place_stage,
+    loop_errors,
     predict,
+    prediction_error,
+    put_loop_right_side,
+    set_stage_state,
     settle_acceleration,
-    still_open,
     take_rates,
 )
 from lissom.systems import newton_blocks
@@ -199,19 +199,19 @@ def estimate_error(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64,
 
 Counts = wp.array2d(dtype=wp.int32)
 
-# The next part of a stage, or how the stage ended; UNSOLVED: the iteration leads nowhere, unless damping helps.
+# Parts of a stage, and how a stage ends. UNSOLVED: the iteration does not converge; a damped iteration follows.
 BEGIN, RESIDUAL, MATRIX, CORRECT, UNSOLVED, FAILED, CONVERGED = range(7)
 
 NEWTON_SHARE = wp.constant(wp.float64(1e-2))  # largest error of Newton's iteration, relative to the tolerance
 SPEED_SHARE = wp.constant(wp.float64(0.03))  # the same for v, with adaptive steps
 SLOW_CONTRACTION = wp.constant(wp.float64(0.3))  # contraction above which a new matrix is made
-AVOID_KEPT = wp.constant(9)  # stages that begin with a new matrix, after two in a row whose kept one failed
+AVOID_REUSE = wp.constant(9)  # stages that begin with a new matrix, after two in a row with which a reused one failed
 ACCEPT_SLOW = wp.constant(30)  # stages that accept a slow iteration, after one that a new matrix did not make faster
 MOST_ITERATIONS = wp.constant(12)
 ROUNDING = wp.constant(wp.float64(1e-13))  # below this size, rounding errors may prevent a change from shrinking
 ROUNDING_LEFT = wp.constant(wp.float64(2e-15))  # a remaining error of this size may be a rounding error
 EPS = wp.constant(wp.float64(np.finfo(float).eps))
-SAME_SIZE = wp.constant(wp.float64(1e-6))  # relative change of the step that a kept matrix allows
+SAME_SIZE = wp.constant(wp.float64(1e-6))  # relative change of the step that a reused matrix allows
 POOR_CONTRACTION = wp.constant(wp.float64(0.5))  # contraction of a step's own matrix above which changes as long as
 LONG_CHANGE = wp.constant(wp.float64(0.2))  # this, of the whole move, may lead to another root: the step is cut
 DAMPED_STARTS = wp.constant(3)
@@ -295,18 +295,18 @@ def run_stage(
 def begin_stage(
     t: Tables, x: StepRows, c: Tolerances, i: int, e: StageCall, b: NewtonBuffers
 ) -> int:  # fmt: skip
-    """Set the start of the iteration of a stage, and whether it tries the kept matrix first: it exists for this step
-    size, and recent kept ones contracted."""
+    """Set the start of the iteration of a stage, and whether it tries the reused matrix first: it exists for this step
+    size, and recently reused ones contracted."""
     predict(t, x, i, e.stage, e.h, e.ratio, e.counts[i, STEADY], e.numbers, b.loops)
     follow_motions(t, x, i, e.motion)
     move_configuration(t, i, x.start, x.move, x.q)
-    if wp.abs(x.notes[i, C1] - x.notes[i, KEPT_C1]) > SAME_SIZE * x.notes[i, C1] or c.settle != so3.ZERO:
+    if wp.abs(x.notes[i, C1] - x.notes[i, REUSED_C1]) > SAME_SIZE * x.notes[i, C1] or c.settle != so3.ZERO:
         e.counts[i, HAS_MATRIX] = 0  # (4) needs a matrix of this step
     if e.counts[i, NEW_FIRST] > 1:
         e.counts[i, HAS_MATRIX] = 0
         e.counts[i, NEW_FIRST] = e.counts[i, NEW_FIRST] - 1
     e.counts[i, SLOW_IS_ENOUGH] = wp.max(e.counts[i, SLOW_IS_ENOUGH] - 1, 0)
-    x.notes[i, TRIES_KEPT] = wp.float64(e.counts[i, HAS_MATRIX])
+    x.notes[i, TRIES_REUSE] = wp.float64(e.counts[i, HAS_MATRIX])
     x.notes[i, UNKNOWNS] = wp.float64(t.nv + b.loops.rank[i])
     x.notes[i, RATE] = so3.ONE
     x.notes[i, LAST] = -so3.ONE
@@ -353,16 +353,16 @@ def take_residual(
 def make_matrix(
     t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, e: StageCall, matrix: wp.Function
 ) -> int:  # fmt: skip
-    """Make the matrix (2) and the rows of loops, and note if the kept matrix had failed."""
+    """Make the matrix (2) and the rows of loops, and note if the reused matrix had failed."""
     matrix(t, s, b, x, i, e.gravity, e.load)
     e.counts[i, MATRICES] = e.counts[i, MATRICES] + 1
     e.counts[i, HAS_MATRIX] = 1
     x.notes[i, MADE_HERE] = so3.ONE
-    x.notes[i, KEPT_C1] = x.notes[i, C1]
-    if x.notes[i, TRIES_KEPT] != so3.ZERO:
+    x.notes[i, REUSED_C1] = x.notes[i, C1]
+    if x.notes[i, TRIES_REUSE] != so3.ZERO:
         if c.share >= so3.ZERO:
-            e.counts[i, NEW_FIRST] = wp.where(e.counts[i, NEW_FIRST] == 0, 1, AVOID_KEPT)
-        x.notes[i, TRIES_KEPT] = so3.ZERO
+            e.counts[i, NEW_FIRST] = wp.where(e.counts[i, NEW_FIRST] == 0, 1, AVOID_REUSE)
+        x.notes[i, TRIES_REUSE] = so3.ZERO
     return CORRECT
 
 
@@ -434,7 +434,7 @@ def correct_stage(
         return UNSOLVED
     c0 = x.notes[i, C0]
     c1 = x.notes[i, C1]
-    ask_loops(t, s, x, c, i, c1, gravity, b.loops)
+    put_loop_right_side(t, s, x, c, i, c1, gravity, b.loops)
     solve(b, x, i)
     size = largest(t.nv, i, x.inverse_scale, b.loops.unknown)
     if not (size < FINITE):
@@ -446,11 +446,11 @@ def correct_stage(
     if may_have_loops() and c.project != so3.ZERO and row_count(t) > 0:
         close_loops(t, b, x, i, c1, solve)
     move_configuration(t, i, x.start, x.move, x.q)
-    return decided(t, s, b, x, c, i, size, closes, counts)
+    return part_after_change(t, s, b, x, c, i, size, closes, counts)
 
 
 @wp.func
-def decided(
+def part_after_change(
     t: Tables,
     s: Scratch,
     b: NewtonBuffers,
@@ -465,21 +465,21 @@ def decided(
     rate, left = contraction(size, x.notes[i, LAST])
     x.notes[i, RATE] = rate
     far = largest(t.nv, i, x.inverse_scale, x.move)
-    own = x.notes[i, LAST_MADE_HERE] != so3.ZERO
+    made_here = x.notes[i, LAST_MADE_HERE] != so3.ZERO
     iteration = int(x.notes[i, ITERATION]) + 1
-    is_last = (own and rate > SLOW_CONTRACTION) or iteration == MOST_ITERATIONS
-    if is_enough(t, x, c, i, size, rate, left, far, is_last, counts):
-        kept_open = so3.ZERO
-        left_open = so3.ZERO
+    is_last = (made_here and rate > SLOW_CONTRACTION) or iteration == MOST_ITERATIONS
+    if is_converged(t, x, c, i, size, rate, left, far, is_last, counts):
+        independent_error = so3.ZERO
+        dependent_error = so3.ZERO
         if closes:
-            kept_open, left_open = still_open(t, s, x, c, i, b.loops)
-        if wp.max(kept_open, left_open) <= so3.ONE:
-            if x.notes[i, TRIES_KEPT] != so3.ZERO:
+            independent_error, dependent_error = loop_errors(t, s, x, c, i, b.loops)
+        if wp.max(independent_error, dependent_error) <= so3.ONE:
+            if x.notes[i, TRIES_REUSE] != so3.ZERO:
                 counts[i, NEW_FIRST] = 0
             return CONVERGED
-        if kept_open <= so3.ONE:
+        if independent_error <= so3.ONE:
             counts[i, HAS_MATRIX] = 0  # the independent rows have changed
-    if own and rate > POOR_CONTRACTION and size > LONG_CHANGE * far:
+    if made_here and rate > POOR_CONTRACTION and size > LONG_CHANGE * far:
         return UNSOLVED
     x.notes[i, LAST_MADE_HERE] = x.notes[i, MADE_HERE]
     x.notes[i, LAST] = size
@@ -500,18 +500,18 @@ def contraction(size: wp.float64, last: wp.float64):
 
 
 @wp.func
-def allowed(t: Tables, x: StepRows, c: Tolerances, i: int) -> wp.float64:
+def allowed_error(t: Tables, x: StepRows, c: Tolerances, i: int) -> wp.float64:
     """The largest remaining error of Δ by (6). For schemes of order 4 it is two orders of h smaller."""
-    miss = missed(t, x, i)
-    rest = c.share * miss / x.notes[i, C0]
+    error = prediction_error(t, x, i)
+    rest = c.share * error / x.notes[i, C0]
     size = largest(t.nv, i, x.inverse_scale, x.a)
-    if c.follows_rates != so3.ZERO and miss < size:
-        rest *= miss / size
+    if c.follows_rates != so3.ZERO and error < size:
+        rest *= error / size
     return rest
 
 
 @wp.func
-def allowed_by_speed(t: Tables, x: StepRows, c: Tolerances, i: int) -> wp.float64:
+def allowed_error_of_rate(t: Tables, x: StepRows, c: Tolerances, i: int) -> wp.float64:
     """The largest remaining error of Δ for its effect on v, which accumulates over all steps. It is smaller for tighter
     tolerances, which need more steps."""
     fastest = largest(t.nv, i, x.inverse_scale, x.v)
@@ -519,17 +519,17 @@ def allowed_by_speed(t: Tables, x: StepRows, c: Tolerances, i: int) -> wp.float6
 
 
 @wp.func
-def is_enough(
+def is_converged(
     t: Tables, x: StepRows, c: Tolerances, i: int, size: wp.float64, rate: wp.float64, left: wp.float64,
     far: wp.float64, is_last: bool, counts: Counts,
 ) -> bool:  # fmt: skip
     """Whether an iteration with the remaining error `left` of a move of size `far` may end, by (6)."""
     most = NEWTON_SHARE * (c.atol + c.rtol * far)
     if c.share < so3.ZERO and c.follows_rates != so3.ZERO:
-        most = wp.min(most, wp.max(allowed_by_speed(t, x, c, i), ROUNDING_LEFT))
+        most = wp.min(most, wp.max(allowed_error_of_rate(t, x, c, i), ROUNDING_LEFT))
     if left > most:
         return size < ROUNDING and rate > SLOW_CONTRACTION and x.notes[i, FRESH] != so3.ZERO
-    if c.share < so3.ZERO or left <= wp.max(allowed(t, x, c, i), EPS * far):
+    if c.share < so3.ZERO or left <= wp.max(allowed_error(t, x, c, i), EPS * far):
         return True
     if counts[i, SLOW_IS_ENOUGH] > 0 and (rate > SLOW_CONTRACTION or left <= ROUNDING_LEFT):
         return True
@@ -575,16 +575,16 @@ def start_damped(
     if start > DAMPED_STARTS:
         return FAILED
     for j in range(t.nv):
-        x.guess[i, j] = wp.where(start == DAMPED_STARTS, x.recent[i, j], so3.ZERO)
+        x.predicted[i, j] = wp.where(start == DAMPED_STARTS, x.recent[i, j], so3.ZERO)
     if start == 1:
-        place_stage(t, x, i, e.stage, e.h, e.numbers)
+        set_stage_state(t, x, i, e.stage, e.h, e.numbers)
         for j in range(t.nv):
             move = so3.ZERO
             if e.stage > 0:
                 move = x.earlier[i, 3 * (e.stage - 1) * t.nv + j]
-            x.guess[i, j] = (move - x.move[i, j]) * x.notes[i, C0]
+            x.predicted[i, j] = (move - x.move[i, j]) * x.notes[i, C0]
     for j in range(t.nv):
-        x.base[i, j] = x.guess[i, j]
+        x.base[i, j] = x.predicted[i, j]
     for row in range(x.base_force.shape[1]):
         x.base_force[i, row] = x.force_recent[i, row]
         x.change_force[i, row] = so3.ZERO
@@ -602,10 +602,10 @@ def try_part(
     x.notes[i, PART] = part
     if part > so3.ZERO:
         for j in range(t.nv):
-            x.guess[i, j] = x.base[i, j] - part * x.notes[i, C0] * x.change[i, j]
+            x.predicted[i, j] = x.base[i, j] - part * x.notes[i, C0] * x.change[i, j]
     for row in range(x.base_force.shape[1]):
         b.loops.force[i, row] = x.base_force[i, row] - part * x.change_force[i, row]
-    place_stage(t, x, i, e.stage, e.h, e.numbers)
+    set_stage_state(t, x, i, e.stage, e.h, e.numbers)
     follow_motions(t, x, i, e.motion)
     move_configuration(t, i, x.start, x.move, x.q)
     return RESIDUAL
@@ -620,19 +620,19 @@ def correct_damped(
     if not factor(t, s, b, x, i):
         return UNSOLVED
     forces = norm_of_rows(t.nv, i, x.row_unit, b.loops.unknown)
-    ask_loops(t, s, x, c, i, x.notes[i, C1], e.gravity, b.loops)
-    gaps = kept_gaps(i, b.loops)
+    put_loop_right_side(t, s, x, c, i, x.notes[i, C1], e.gravity, b.loops)
+    gaps = largest_residual(i, b.loops)
     for j in range(t.nv):
         x.residual[i, j] = b.loops.unknown[i, j]
     solve(b, x, i)
     size = largest(t.nv, i, x.inverse_scale, b.loops.unknown)
     part = x.notes[i, PART]
     if part > so3.ZERO:
-        if not falls(x, i, size, forces, gaps):
+        if not decreases(x, i, size, forces, gaps):
             return UNSOLVED
         x.notes[i, LAST] = wp.where(part == so3.ONE, x.notes[i, SIZE], -so3.ONE)
         for j in range(t.nv):
-            x.base[i, j] = x.guess[i, j]
+            x.base[i, j] = x.predicted[i, j]
             b.loops.unknown[i, j] = x.residual[i, j]
         for row in range(x.base_force.shape[1]):
             x.base_force[i, row] = b.loops.force[i, row]
@@ -652,17 +652,17 @@ def correct_damped(
         x.change_force[i, row] = so3.ZERO
         if at >= 0:
             x.change_force[i, row] = b.loops.sigma[i] * b.loops.unknown[i, t.nv + at]
-    going = try_part(t, b, x, i, e, so3.ONE)
+    next_part = try_part(t, b, x, i, e, so3.ONE)
     far = largest(t.nv, i, x.inverse_scale, x.move)
     is_rounding = size < DAMPED_ROUNDING and x.notes[i, LAST] > so3.ZERO and size > SLOW_DAMPED * x.notes[i, LAST]
     if size <= NEWTON_SHARE * c.rtol * far or is_rounding:
         x.notes[i, IS_DAMPED] = so3.ONE
         return CONVERGED
-    return going
+    return next_part
 
 
 @wp.func
-def falls(x: StepRows, i: int, size: wp.float64, forces: wp.float64, gaps: wp.float64) -> bool:
+def decreases(x: StepRows, i: int, size: wp.float64, forces: wp.float64, gaps: wp.float64) -> bool:
     """Whether (9) or (10) holds for the part that is tried, which leaves a change of a size, |r| and |e|."""
     part = x.notes[i, PART]
     shorter = size <= (so3.ONE - wp.float64(0.5) * part) * x.notes[i, SIZE]
@@ -682,7 +682,7 @@ def norm_of_rows(n: int, i: int, unit: wp.array2d(dtype=wp.float64), r: wp.array
 
 
 @wp.func
-def kept_gaps(i: int, loops: LoopRows) -> wp.float64:
+def largest_residual(i: int, loops: LoopRows) -> wp.float64:
     """Largest residual of the loops' independent rows."""
     most = wp.float64(0.0)
     for row in range(loops.gap.shape[1]):

@@ -34,7 +34,7 @@ from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS
 from lissom.stepping.driver import accelerations, starting_accelerations
 from lissom.stepping.newton_stages import (
-    AVOID_KEPT,
+    AVOID_REUSE,
     BEGIN,
     CONVERGED,
     FAILED,
@@ -163,7 +163,7 @@ _TABLE_OPTIONS = {
     RESIDUAL: TableOptions(only_along_v=True),
     MATRIX: TableOptions(derivatives=True, approximate=True),
 }  # by the parts that call Python
-_LONGEST_AVOIDED = 16 * AVOID_KEPT  # largest number of stages before a kept matrix is tried again
+_LONGEST_AVOIDED = 16 * AVOID_REUSE  # largest number of stages before a reused matrix is tried again
 
 
 def _turned(model: Model, move: np.ndarray, by_q: np.ndarray) -> np.ndarray:
@@ -208,10 +208,10 @@ class ImplicitSteps:
         self.w: Workspace | None = None  # None before the first step
         self.has_matrix = False  # whether the last step has left a matrix in w
         self.du: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
-        # Under a law whose evaluations cost as much as a matrix, a motion begins as after the failure of a kept matrix
+        # Under a law whose evaluations cost as much as a matrix, a motion begins as if a reused matrix had failed
         costly = f.law.along_step is not None
-        self.new_first, self.slow_is_enough = AVOID_KEPT if costly else 0, 0  # counts of step_rows
-        self.in_vain = int(costly)  # number of consecutive failures of a kept matrix after it was tried again
+        self.new_first, self.slow_is_enough = AVOID_REUSE if costly else 0, 0  # counts of step_rows
+        self.in_vain = int(costly)  # number of consecutive failures of a reused matrix after it was tried again
         self.error = 0.0  # of the last step, over the tolerance
 
     def start(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, h: float | None) -> StepState:
@@ -269,7 +269,7 @@ class ImplicitSteps:
         except ControllerUnsolved:
             found = None
         counts = w.host["counts"][0].tolist()
-        self.new_first, self.slow_is_enough = self._avoids_kept(counts), counts[SLOW_IS_ENOUGH]
+        self.new_first, self.slow_is_enough = self._avoids_reuse(counts), counts[SLOW_IS_ENOUGH]
         self.f.evaluations += counts[EVALUATIONS]
         self.f.jacobians += counts[MATRICES]
         self.has_matrix = found is not None
@@ -296,21 +296,21 @@ class ImplicitSteps:
         return rows[: len(self.scheme.stages) - 1]
 
     def forget(self) -> None:
-        """Discard the kept matrix: the next step computes a new one."""
+        """Discard the reused matrix: the next step computes a new one."""
         self.has_matrix = False
 
-    def _avoids_kept(self, counts: list[int]) -> int:
-        """Number of stages that begin with a new matrix. With feedback and Python forces, a failed attempt with a kept
-        matrix is expensive; then the number doubles with each failure. A law that gives its derivatives along a step
-        computes a mass matrix at each evaluation, which costs as much as Newton's matrix. There a kept matrix has
-        failed already if it needs more than one evaluation in addition to the two of a new one."""
+    def _avoids_reuse(self, counts: list[int]) -> int:
+        """Number of stages that begin with a new matrix. With feedback and Python forces, a failed attempt with a
+        reused matrix is expensive; then the number doubles with each failure. A law that gives its derivatives along a
+        step computes a mass matrix at each evaluation, which costs as much as Newton's matrix. There a reused matrix
+        has failed already if it needs more than one evaluation in addition to the two of a new one."""
         counted, tried = counts[NEW_FIRST], self.has_matrix and self.new_first <= 1
         if not self.f.is_feedback:
             return counted
         costly = self.f.law.along_step is not None
         if costly and tried and counts[EVALUATIONS] > 3 * len(self.scheme.stages):
-            counted = AVOID_KEPT
-        if counted == AVOID_KEPT and self.new_first <= 1 and (costly or self.model.calls_python):
+            counted = AVOID_REUSE
+        if counted == AVOID_REUSE and self.new_first <= 1 and (costly or self.model.calls_python):
             self.in_vain += 1
             return min(counted << (self.in_vain - 1), _LONGEST_AVOIDED)
         if counted == 0:

@@ -35,12 +35,12 @@ from lissom.robot.expression_programs import Steps, linked
 from lissom.stepping.contact_search import (
     ContactRows,
     ContactRowsStruct,
-    begin_approaches,
+    advance_gaps,
+    begin_gaps,
     contact_rows,
     first_event,
-    keep_approaches,
-    no_approaches,
     no_event,
+    no_gaps,
 )
 from lissom.stepping.feedback import (
     NativeLaw,
@@ -191,7 +191,7 @@ def leave_step(
 ):  # fmt: skip
     """Store the results of step k, which is accepted."""
     renew(t, s, i, x.q, x.v, x.a)
-    keep_approaches(m, i)
+    advance_gaps(m, i)
     put_result(t.nv, x, i, k, force, out)
     put_stages(t, times.shape[1], x, i, k)
     times[i, k] = adaptive[i, NOW]
@@ -258,8 +258,8 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
         matrix(t, s, b, i, x.q, x.v, x.a, x.move, x.notes[i, C0], x.notes[i, C1], gravity, load)
         respond(t, s, b, x, i)
 
-    looks = renew is not no_memory  # only robots with contacts have anchors and search for contacts
-    begin, event_of = (begin_approaches, first_event) if looks else (no_approaches, no_event)
+    searches = renew is not no_memory  # only robots with contacts have anchors and search for contacts
+    begin, event_of = (begin_gaps, first_event) if searches else (no_gaps, no_event)
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def implicit_steps(
@@ -272,12 +272,12 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
         pauses = r.pause[i, 0]
         stage_start = r.pause[i, 2]
         stage_stop = wp.where(pauses != 0, stage_start + 1, stages)
-        going = int(CONVERGED)
+        status = int(CONVERGED)
         is_adaptive = r.adaptive[i, STOP] > so3.ZERO
         is_planned = r.adaptive[i, IS_PLANNED] != so3.ZERO
         begin(t, s, x, m, i, is_adaptive)
         for n in range(g.span[i, 0], g.span[i, 1]):
-            if going == CONVERGED and (not is_adaptive or r.adaptive[i, NOW] < r.adaptive[i, STOP]):
+            if status == CONVERGED and (not is_adaptive or r.adaptive[i, NOW] < r.adaptive[i, STOP]):
                 k = int(n)
                 wanted = r.adaptive[i, NEXT]
                 if is_adaptive and not is_planned:
@@ -286,7 +286,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                 size = r.h[i, k + 1]
                 ratio = ratio_of(r.h, i, k)
                 for stage in range(stage_start, stage_stop):
-                    if going == CONVERGED:
+                    if status == CONVERGED:
                         now = (k + g.span[i, 2]) * stages + stage
                         time = r.adaptive[i, NOW] + g.numbers[FIRST_STAGE + stage * STAGE] * size
                         if is_adaptive and not is_planned:
@@ -299,21 +299,21 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                         e = stage_call(
                             stage, pauses, size, ratio, g.numbers, g.gravity[0], g.load[now], g.motion[now], r.counts
                         )
-                        going = run_stage(
+                        status = run_stage(
                             r.pause[i, 1], t, s, b, x, c, i, e, residual_of_stage, matrix_of_stage, factor, solve
                         )
-                if going == CONVERGED and stage_stop == stages:
+                if status == CONVERGED and stage_stop == stages:
                     conclude(t, x, c, b, i, size, g.numbers, r.counts, solve)
                 again = wp.int32(0)
                 if is_adaptive:
-                    event = event_of(t, s, x, m, c, i, size, going, r.adaptive[i, NOW], not is_planned)
-                    again = retry(t, x, i, size, ratio, going, event, g.numbers, r.adaptive, b.loops, r.counts)
-                    going = wp.where(again != 0 and gives_up(s, r.adaptive, i), int(FAILED), int(CONVERGED))
-                if going == CONVERGED and pauses == 0 and again == 0:
+                    event = event_of(t, s, x, m, c, i, size, status, r.adaptive[i, NOW], not is_planned)
+                    again = retry(t, x, i, size, ratio, status, event, g.numbers, r.adaptive, b.loops, r.counts)
+                    status = wp.where(again != 0 and gives_up(s, r.adaptive, i), int(FAILED), int(CONVERGED))
+                if status == CONVERGED and pauses == 0 and again == 0:
                     leave_step(t, s, x, m, i, k, b.loops.force, r.adaptive, r.out, r.times, r.counts, renew)
                 if is_planned and (again != 0 or r.adaptive[i, NEXT] != wanted):
-                    going = int(FAILED)
-        r.pause[i, 1] = wp.where(pauses != 0, going, int(BEGIN))
+                    status = int(FAILED)
+        r.pause[i, 1] = wp.where(pauses != 0, status, int(BEGIN))
 
     return implicit_steps
 

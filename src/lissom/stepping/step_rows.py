@@ -42,18 +42,19 @@ FIRST_STAGE = FIRST_ERROR + 4 + 3 * (MOST_STAGES - 1)  # first number of the fir
 SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
 
 # Columns of `notes`, by instance: contraction; size of the last change; whether its matrix was made in this stage;
-# whether that of the next change is; whether a new matrix is needed; whether a kept one is tried first; number of the
+# whether that of the next change is; whether a new matrix is needed; whether a reused one is tried first; number of the
 # iteration; number of unknowns; ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ; the ∂v/∂Δ of the present matrix; and the estimated error of the
 # step in units of the tolerance. Of damped iterations: number of the start, 0 without damping; part of the
 # change that is tried, 0 before one is; size of the change, |r| and |e| before it; and whether a stage of this step was
 # damped. With a feedback law, the time at the end of the stage [s], and behind all columns the inputs that are added.
-RATE, LAST, LAST_MADE_HERE, MADE_HERE, FRESH, TRIES_KEPT, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, KEPT_C1 = range(12)
+RATE, LAST, LAST_MADE_HERE, MADE_HERE, FRESH, TRIES_REUSE, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, REUSED_C1 = range(12)
 ERROR, DAMPED_START, PART, SIZE, FORCES_LEFT, GAPS_LEFT, IS_DAMPED = range(12, 19)
 TIME = 19
 NOTES = ADDED = 20
-# Columns of `counts`: steps done, residuals, matrices; whether there is a matrix; number of further stages that make a
-# new matrix first (1: only the next one, if its kept matrix fails too); whether the extrapolated acceleration predicts
-# better; number of further stages that accept a slow iteration; damped steps; and residuals of damped iterations.
+# Columns of `counts`: steps done, residuals, matrices; whether there is a matrix; number of next stages that make a
+# new matrix first (1: only the next one, if its reused matrix fails too); whether the extrapolated acceleration is the
+# better prediction; number of next stages that accept a slow iteration; damped steps; and residuals of damped
+# iterations.
 DONE, EVALUATIONS, MATRICES, HAS_MATRIX, NEW_FIRST, STEADY, SLOW_IS_ENOUGH, DAMPED, DAMPED_EVALUATIONS = range(9)
 COUNTS = 9
 
@@ -85,8 +86,8 @@ class StepRowsStruct:
 
     Fields:
         ahead: â of the scheme. before: acceleration at the start of the step. trend: its change in the last step.
-        recent: acceleration at the end of the last stage. guess: predicted acceleration of the stage. earlier: Δ, v and
-        a of the earlier stages. force_before, force_recent: the same for forces of loops. rate: rate of Δ. bare:
+        recent: acceleration at the end of the last stage. predicted: that predicted for the stage. earlier: Δ, v and a
+        of the earlier stages. force_before, force_recent: the same for forces of loops. rate: rate of Δ. bare:
         acceleration if the rate of Δ were v. base, base_force: acceleration and forces of loops from which a damped
         iteration tries parts of change and change_force. residual: r there, in units row_unit. left: `earlier` at the
         end of each step. anchored: anchors of contacts that stick there. The last two may be empty. feedback: the law
@@ -103,7 +104,7 @@ class StepRowsStruct:
     before: Rows
     trend: Rows
     recent: Rows
-    guess: Rows
+    predicted: Rows
     earlier: Rows
     force_before: Rows
     force_recent: Rows
@@ -248,7 +249,7 @@ def weights(numbers: wp.array(dtype=wp.float64), at: int, h: wp.float64) -> Weig
 def put_prediction(nv: int, x: StepRows, w: Weights, i: int):
     """Set Δ, v, a and â for the predicted acceleration, by (1) of schemes."""
     for j in range(nv):
-        known = wp.vec4d(x.guess[i, j], x.v_start[i, j], x.before[i, j], x.ahead_start[i, j])
+        known = wp.vec4d(x.predicted[i, j], x.v_start[i, j], x.before[i, j], x.ahead_start[i, j])
         x.a[i, j] = known[0]
         x.move[i, j] = wp.dot(w.move, known)
         x.v[i, j] = wp.dot(w.v, known)
@@ -257,7 +258,7 @@ def put_prediction(nv: int, x: StepRows, w: Weights, i: int):
 
 @wp.func
 def begin_step(t: Tables, x: StepRows, i: int, ratio: wp.float64, gain: wp.float64, loops: LoopRows):
-    """Store the start of a step and guess the acceleration of its first stage by (5), with `gain` times the change in
+    """Store the start of a step and predict the acceleration of its first stage by (5), with `gain` times the change in
     the last step. The change and â are first scaled to the step size, by `ratio`."""
     for j in range(x.q.shape[1]):
         x.start[i, j] = x.q[i, j]
@@ -265,7 +266,7 @@ def begin_step(t: Tables, x: StepRows, i: int, ratio: wp.float64, gain: wp.float
         a = x.a[i, j]
         trend = ratio * (a - x.before[i, j])
         x.trend[i, j] = trend
-        x.guess[i, j] = a + gain * trend
+        x.predicted[i, j] = a + gain * trend
         x.before[i, j] = a
         x.recent[i, j] = a
         x.v_start[i, j] = x.v[i, j]
@@ -279,7 +280,7 @@ def begin_step(t: Tables, x: StepRows, i: int, ratio: wp.float64, gain: wp.float
 
 @wp.func
 def begin_next(t: Tables, x: StepRows, i: int, stage: int, gain: wp.float64, loops: LoopRows):
-    """Store Δ, v and a of the last stage, and guess the acceleration of this one by (5), with `gain` times the change
+    """Store Δ, v and a of the last stage, and predict the acceleration of this one by (5), with `gain` times the change
     in the last one."""
     place = 3 * (stage - 1) * t.nv
     for j in range(t.nv):
@@ -287,7 +288,7 @@ def begin_next(t: Tables, x: StepRows, i: int, stage: int, gain: wp.float64, loo
         x.earlier[i, place + j] = x.move[i, j]
         x.earlier[i, place + t.nv + j] = x.rate[i, j]
         x.earlier[i, place + 2 * t.nv + j] = a
-        x.guess[i, j] = a + gain * (a - x.recent[i, j])
+        x.predicted[i, j] = a + gain * (a - x.recent[i, j])
         x.recent[i, j] = a
     for row in range(x.force_before.shape[1]):
         force = loops.force[i, row]
@@ -315,12 +316,12 @@ def predict(t: Tables, x: StepRows, i: int, stage: int, h: wp.float64, ratio: wp
     x.notes[i, C0] = inverse
     x.notes[i, C1] = numbers[at + 5] * h * inverse
     x.notes[i, TO_AHEAD] = numbers[at + 9] * inverse
-    place_stage(t, x, i, stage, h, numbers)
+    set_stage_state(t, x, i, stage, h, numbers)
 
 
 @wp.func
-def place_stage(t: Tables, x: StepRows, i: int, stage: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)):
-    """Δ, its rate, v, a and â of a stage, were the acceleration as guessed."""
+def set_stage_state(t: Tables, x: StepRows, i: int, stage: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)):
+    """Set Δ, its rate, v, a and â of a stage to those of the predicted acceleration."""
     at = FIRST_STAGE + STAGE * stage
     put_prediction(t.nv, x, weights(numbers, at, h), i)
     for e in range(stage):
@@ -366,36 +367,36 @@ def follow_motions(t: Tables, x: StepRows, i: int, motion: wp.array(dtype=wp.flo
         x.ahead[i, k] = x.a[i, k]
         x.before[i, k] = x.a[i, k]
         x.trend[i, k] = so3.ZERO
-        x.guess[i, k] = x.a[i, k]
+        x.predicted[i, k] = x.a[i, k]
 
 
 @wp.func
-def missed(t: Tables, x: StepRows, i: int) -> wp.float64:
+def prediction_error(t: Tables, x: StepRows, i: int) -> wp.float64:
     """Error of the prediction (5) of the acceleration, in natural units."""
     size = wp.float64(0.0)
     for j in range(t.nv):
-        size = wp.max(size, wp.abs(x.a[i, j] - x.guess[i, j]) * x.inverse_scale[j])
+        size = wp.max(size, wp.abs(x.a[i, j] - x.predicted[i, j]) * x.inverse_scale[j])
     return size
 
 
 @wp.func
 def is_steady(t: Tables, x: StepRows, i: int) -> int:
     """1 if the extrapolated acceleration of (5) would have been the better prediction, otherwise 0."""
-    stays = wp.float64(0.0)
-    goes = wp.float64(0.0)
+    error_constant = wp.float64(0.0)
+    error_trend = wp.float64(0.0)
     for j in range(t.nv):
         change = x.a[i, j] - x.before[i, j]
-        stays = wp.max(stays, wp.abs(change) * x.inverse_scale[j])
-        goes = wp.max(goes, wp.abs(change - x.trend[i, j]) * x.inverse_scale[j])
-    return wp.where(goes < stays, 1, 0)
+        error_constant = wp.max(error_constant, wp.abs(change) * x.inverse_scale[j])
+        error_trend = wp.max(error_trend, wp.abs(change - x.trend[i, j]) * x.inverse_scale[j])
+    return wp.where(error_trend < error_constant, 1, 0)
 
 
 @wp.func
-def still_open(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops: LoopRows):
-    """Errors of the kept rows of loops and of the others: residuals over CLOSED, and with projection rates over
-    AT_REST."""
-    kept = wp.float64(0.0)
-    others = wp.float64(0.0)
+def loop_errors(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops: LoopRows):
+    """Errors of the independent rows of loops and of the dependent ones: residuals over CLOSED, and with projection
+    rates over AT_REST."""
+    independent = wp.float64(0.0)
+    dependent = wp.float64(0.0)
     if may_have_loops() and row_count(t) > 0:
         place_bases(t, s, i, x.q)
         for k in range(t.n_dynamic):
@@ -405,14 +406,14 @@ def still_open(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops:
         for row in range(loops.gap.shape[1]):
             missing = wp.max(wp.abs(loops.gap[i, row]) / CLOSED, c.project * wp.abs(loops.rate[i, row]) / AT_REST)
             if loops.slot[i, row] >= 0:
-                kept = wp.max(kept, missing)
+                independent = wp.max(independent, missing)
             else:
-                others = wp.max(others, missing)
-    return kept, others
+                dependent = wp.max(dependent, missing)
+    return independent, dependent
 
 
 @wp.func(inline=False)
-def ask_loops(
+def put_loop_right_side(
     t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, c1: wp.float64, gravity: vec3, loops: LoopRows
 ):
     """Set the right side of the rows of loops: e = 0, or A v = 0 for (3)."""

@@ -120,16 +120,16 @@ def cut_of_size(error: wp.float64, power: wp.float64) -> wp.float64:
 
 @wp.func
 def retry(
-    t: Tables, x: StepRows, i: int, h: wp.float64, ratio: wp.float64, going: int, event: wp.float64,
+    t: Tables, x: StepRows, i: int, h: wp.float64, ratio: wp.float64, status: int, event: wp.float64,
     numbers: wp.array(dtype=wp.float64), adaptive: Rows, loops: LoopRows, counts: Counts,
 ) -> int:  # fmt: skip
     """1 if a step must be repeated, otherwise 0; sets the size of the next one by (1).
 
     Args:
-        going: how Newton's iteration ended. event: part of the step up to an event; zero without one.
+        status: how Newton's iteration ended. event: part of the step up to an event; zero without one.
     """
     error = x.notes[i, ERROR]
-    if going == CONVERGED and error <= so3.ONE and event <= so3.ZERO:
+    if status == CONVERGED and error <= so3.ONE and event <= so3.ZERO:
         stop = next_stop(adaptive, i)
         adaptive[i, NOW] = wp.where(h < stop - adaptive[i, NOW], adaptive[i, NOW] + h, stop)
         adaptive[i, NEXT] = adaptive[i, NEXT] * change_of_size(
@@ -138,10 +138,10 @@ def retry(
         adaptive[i, BEFORE] = error
         return 0
     adaptive[i, EVENT] = wp.where(event > so3.ZERO, adaptive[i, NOW] + event * h, adaptive[i, EVENT])
-    if going != CONVERGED or error > so3.ONE or adaptive[i, EVENT] <= adaptive[i, NOW]:
+    if status != CONVERGED or error > so3.ONE or adaptive[i, EVENT] <= adaptive[i, NOW]:
         adaptive[i, BEFORE] = -so3.ONE
         change = CUT
-        if going == CONVERGED and error > so3.ONE:
+        if status == CONVERGED and error > so3.ONE:
             change = cut_of_size(error, numbers[POWER])
         adaptive[i, NEXT] = change * h
     restore_start(t, x, i, ratio, loops)

@@ -3,13 +3,13 @@
 
 // J_k = J of node `before` (none if negative) + S_k.
 LISSOM_INLINE void sum_path(const Columns& x, int width, int before, int i, int k, array<double> S, array<double> J) {
-    const double* own = six_rows(S, i, k, x.width);
+    const double* S_k = six_rows(S, i, k, x.width);
     const double* up = six_rows(J, i, before < 0 ? 0 : before, x.width);
     double* out = six_rows(J, i, k, x.width);
     for (int r = 0; r < 6; ++r)
         for (int j = 0; j < width; j += 8) {
             // (1), summed along the block
-            block sum = load(own + r * x.width + j);
+            block sum = load(S_k + r * x.width + j);
             if (before >= 0)
                 sum += load(up + r * x.width + j);
             store(out + r * x.width + j, sum);

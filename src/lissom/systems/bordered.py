@@ -143,9 +143,9 @@ def choose_independent(x: Columns, i: int, loops: LoopRows) -> int:
     m = loops.force.shape[1]
     if m == 0:
         return 0
-    kept = choose_rows(m, x.width, i, loops.A, loops.scale, loops.basis, loops.work, loops.slot)
-    loops.rank[i] = kept
-    return kept
+    rank = choose_rows(m, x.width, i, loops.A, loops.scale, loops.basis, loops.work, loops.slot)
+    loops.rank[i] = rank
+    return rank
 
 
 @wp.func_native(native("put_border"))
@@ -195,11 +195,11 @@ def assemble_bordered(t: Tables, x: Columns, i: int, K: Matrix, A_q: Matrix, loo
     """Find independent rows and assemble (1) from K, loops.A and A_q; returns the size of (1)."""
     m = row_count(t)
     if may_have_loops() and m > 0:
-        kept = choose_independent(x, i, loops)
+        rank = choose_independent(x, i, loops)
         loops.sigma[i] = put_border(
             t.nv, m, x.width, loops.width, i, K, loops.A, A_q, loops.scale, loops.slot, loops.matrix
         )
-        return t.nv + kept
+        return t.nv + rank
     return t.nv
 
 
@@ -285,21 +285,21 @@ def replace_on_path(t: Tables, x: Columns, node: int, i: int, y: vec6, S: Matrix
 
 
 @wp.func
-def fix_prescribed(t: Tables, n: int, width: int, i: int, given: Matrix, M: Matrix, b: Matrix):
+def fix_prescribed(t: Tables, n: int, width: int, i: int, fixed: Matrix, M: Matrix, b: Matrix):
     """Replace rows and columns of prescribed coordinates by those of the identity of size n, and their right sides by
-    `given`."""
+    `fixed`."""
     for e in range(t.prescribed.dof.shape[0]):
         k = t.prescribed.dof[e]
         for j in range(n):
             M[i, k * width + j] = so3.ZERO
             M[i, j * width + k] = so3.ZERO
         M[i, k * width + k] = so3.ONE
-        b[i, k] = given[i, k]
+        b[i, k] = fixed[i, k]
 
 
 @wp.func
 def solve_constrained(
-    t: Tables, x: Columns, i: int, given: Matrix, pull: wp.float64, M: Matrix, loops: LoopRows, a: Matrix
+    t: Tables, x: Columns, i: int, fixed: Matrix, pull: wp.float64, M: Matrix, loops: LoopRows, a: Matrix
 ) -> int:
     """Solve (3) for a and loops.force; on entry a contains the right side f. 1 + the index of a zero pivot, or 0."""
     m = loops.force.shape[1]
@@ -314,7 +314,7 @@ def solve_constrained(
         if at >= 0:
             missing = loops.acceleration[i, row] + pull * (so3.TWO * loops.rate[i, row] + pull * loops.gap[i, row])
             loops.unknown[i, t.nv + at] = -loops.units[i, t.nv + at] * missing
-    fix_prescribed(t, n, loops.width, i, given, loops.matrix, loops.unknown)
+    fix_prescribed(t, n, loops.width, i, fixed, loops.matrix, loops.unknown)
     pivot = lu_factor(n, loops.width, i, loops.matrix, loops.factors, loops.pivots)
     if pivot == 0:
         lu_solve(n, loops.width, i, loops.matrix, loops.factors, loops.pivots, loops.unknown)

@@ -110,14 +110,14 @@ LISSOM_INLINE int factor_block(
         // swap rows of B and of G
         if (best != k) {
             for (int j = 0; j < n; ++j) {
-                const double kept = square[k * width + j];
+                const double swapped = square[k * width + j];
                 square[k * width + j] = square[best * width + j];
-                square[best * width + j] = kept;
+                square[best * width + j] = swapped;
             }
             for (int c = 0; c < STATE; ++c) {
-                const double kept = out[STATE * k + c];
+                const double swapped = out[STATE * k + c];
                 out[STATE * k + c] = out[STATE * best + c];
-                out[STATE * best + c] = kept;
+                out[STATE * best + c] = swapped;
             }
         }
         const double* top = square + k * width;
@@ -179,9 +179,9 @@ LISSOM_INLINE vec6 solve_inward(
             z[k] = 0.0;
     // B⁻¹ z: swap rows, then the lower and the upper factor
     for (int k = 0; k < n; ++k) {
-        const double kept = z[k];
+        const double swapped = z[k];
         z[k] = z[swap[k]];
-        z[swap[k]] = kept;
+        z[swap[k]] = swapped;
     }
     for (int k = 0; k < n; ++k)
         for (int row = k + 1; row < n; ++row)

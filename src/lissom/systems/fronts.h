@@ -42,9 +42,9 @@ LISSOM_INLINE void add_row(
     const int tall = y.width.data[e], stride = z.width.data[e] + STATE;
     const double* j0 = six_rows(J, i, k, x.width);
     double* to = row(R, i) + z.rows_start.data[e] + at * tall;
-    double* own = row(work, i) + at * stride + z.width.data[e] + 6 * part;
+    double* Q = row(work, i) + at * stride + z.width.data[e] + 6 * part;
     for (int c = 0; c < 6; ++c)
-        own[c] += f.c[c];  // Q of (1)
+        Q[c] += f.c[c];  // Q of (1)
     for (int j = 0; j < tall; j += 8) {
         block sum = load(to + j);
         for (int c = 0; c < 6; ++c)
@@ -61,9 +61,9 @@ LISSOM_INLINE void add_column(
     const int n = y.size.data[e], width = z.width.data[e], stride = width + STATE;
     const double* rows = six_rows(L, i, k, x.width);
     double* to = row(C, i) + z.inverse_C_start.data[e] + at;
-    double* own = row(work, i) + z.size.data[e] * stride + at;
+    double* E = row(work, i) + z.size.data[e] * stride + at;
     for (int c = 0; c < 6; ++c)
-        own[c * stride] += f.c[c];  // E of (1)
+        E[c * stride] += f.c[c];  // E of (1)
     for (int j = 0; j < n; ++j) {
         double sum = 0.0;
         for (int c = 0; c < 6; ++c)
@@ -131,9 +131,9 @@ LISSOM_INLINE void reduce_front(
         // swap rows of C like those of B
         if (swap[k] != k)
             for (int j = 0; j < width; j += 8) {
-                const block kept = load(c + k * width + j);
+                const block swapped = load(c + k * width + j);
                 store(c + k * width + j, load(c + swap[k] * width + j));
-                store(c + swap[k] * width + j, kept);
+                store(c + swap[k] * width + j, swapped);
             }
     for (int j = 0; j < width; j += 8) {
         // B⁻¹ C by the lower and the upper factor
@@ -173,10 +173,10 @@ LISSOM_INLINE void reduce_front(
     }
 }
 
-// Compute (3) for block e and the factors of S_cc, with `own` added to the diagonal of S_cc. Returns 0; −1 if a pivot
+// Compute (3) for block e and the factors of S_cc, with `shift` added to the diagonal of S_cc. Returns 0; −1 if a pivot
 // is zero or not finite; 1 if a pivot is not larger than its rounding error, judged by `subtracted`.
 LISSOM_INLINE int close_front(
-    const Fronts& z, int i, int e, array<double> own, array<double> subtracted, array<int> swap, array<double> work
+    const Fronts& z, int i, int e, array<double> shift, array<double> subtracted, array<int> swap, array<double> work
 ) {
     const int rows = z.size.data[e], closed = z.closed.data[e], stride = z.width.data[e] + STATE, total = rows + 6;
     const int* unknown = z.unknown.data + z.unknown_start.data[e];
@@ -184,7 +184,7 @@ LISSOM_INLINE int close_front(
     int* to = row(swap, i) + z.unknown_start.data[e];
     bool is_doubtful = false;
     for (int k = 0; k < closed; ++k)
-        a[k * stride + k] += row(own, i)[unknown[k]];
+        a[k * stride + k] += row(shift, i)[unknown[k]];
     // LU of S_cc with swapped rows, by panels of eight columns, and (3) in the rows below
     for (int first = 0; first < closed; first += 8) {
         const int stop = first + 8 < closed ? first + 8 : closed;
@@ -197,13 +197,13 @@ LISSOM_INLINE int close_front(
             to[k] = best;
             if (!(size > 0.0) || !(size < 1e300))
                 return -1;
-            if (row(own, i)[unknown[k]] == 0.0 && size < 1e-8 * row(subtracted, i)[unknown[k]])
+            if (row(shift, i)[unknown[k]] == 0.0 && size < 1e-8 * row(subtracted, i)[unknown[k]])
                 is_doubtful = true;
             if (best != k)
                 for (int j = 0; j < stride; j += 8) {
-                    const block kept = load(a + k * stride + j);
+                    const block swapped = load(a + k * stride + j);
                     store(a + k * stride + j, load(a + best * stride + j));
-                    store(a + best * stride + j, kept);
+                    store(a + best * stride + j, swapped);
                 }
             // eliminate column k within the panel
             const double* top = a + k * stride;
@@ -345,10 +345,10 @@ LISSOM_INLINE int gather_children(
 ) {
     const bool is_last = e == y.count;
     const int rows = z.size.data[e];
-    int given = 0;
+    int n_child = 0;
     for (int m = z.child_start.data[e]; m < z.child_start.data[e + 1]; ++m)
-        given += z.size.data[z.child.data[m]] - z.closed.data[z.child.data[m]];
-    const int width = whole_registers(given + (is_last ? 0 : y.size.data[e]));
+        n_child += z.size.data[z.child.data[m]] - z.closed.data[z.child.data[m]];
+    const int width = whole_registers(n_child + (is_last ? 0 : y.size.data[e]));
     double* to = row(work, i);
     for (int m = 0; m < rows * width; ++m)
         to[m] = 0.0;
@@ -363,17 +363,18 @@ LISSOM_INLINE int gather_children(
                 to[in_parent[a] * width + at + b] = from[a * whole_registers(open) + b];
         at += open;
     }
-    return given;
+    return n_child;
 }
 
-// Add the columns of the coordinates of block e to row `at`, for the wrench f on node k; `given` columns precede.
+// Add the columns of the coordinates of block e to row `at`, for the wrench f on node k, behind the n_child columns of
+// its child blocks.
 LISSOM_INLINE void put_coordinate_columns(
-    const Columns& x, const Blocks& y, int i, int e, int k, int at, int given, double sign, vec6 f, array<double> L,
+    const Columns& x, const Blocks& y, int i, int e, int k, int at, int n_child, double sign, vec6 f, array<double> L,
     array<double> scale, array<double> work
 ) {
-    const int n = y.size.data[e], width = whole_registers(given + n), first = y.v_start.data[e];
+    const int n = y.size.data[e], width = whole_registers(n_child + n), first = y.v_start.data[e];
     const double* rows = six_rows(L, i, k, x.width);
-    double* to = row(work, i) + at * width + given;
+    double* to = row(work, i) + at * width + n_child;
     for (int j = 0; j < n; ++j)
         for (int c = 0; c < 6; ++c)
             to[j] += sign * f.c[c] * rows[c * x.width + j] * scale.data[first + j];  // A D of (4)
@@ -381,23 +382,23 @@ LISSOM_INLINE void put_coordinate_columns(
 
 // Add the squares of the columns of block e to the squared norms of the rows of A.
 LISSOM_INLINE void add_square_sums(
-    const Blocks& y, const Fronts& z, int i, int e, int given, array<double> work, array<double> size
+    const Blocks& y, const Fronts& z, int i, int e, int n_child, array<double> work, array<double> size
 ) {
-    const int rows = z.size.data[e], n = y.size.data[e], width = whole_registers(given + n);
+    const int rows = z.size.data[e], n = y.size.data[e], width = whole_registers(n_child + n);
     for (int a = 0; a < rows; ++a)
         for (int j = 0; j < n; ++j) {
-            const double own = row(work, i)[a * width + given + j];
-            row(size, i)[z.unknown.data[z.unknown_start.data[e] + a]] += own * own;
+            const double x = row(work, i)[a * width + n_child + j];
+            row(size, i)[z.unknown.data[z.unknown_start.data[e] + a]] += x * x;
         }
 }
 
 // Compute (4) for block e: mark the chosen rows in `slot`, and store X_o' of the open loops for the parent block.
 LISSOM_INLINE void choose_closing(
-    const Blocks& y, const Fronts& z, int i, int e, int given, double largest, array<double> work,
+    const Blocks& y, const Fronts& z, int i, int e, int n_child, double largest, array<double> work,
     array<double> reflector, array<double> front, array<int> slot
 ) {
     const int rows = z.size.data[e], closed = z.closed.data[e], open = rows - closed;
-    const int cols = given + (e == y.count ? 0 : y.size.data[e]), width = whole_registers(cols);
+    const int cols = n_child + (e == y.count ? 0 : y.size.data[e]), width = whole_registers(cols);
     const int* unknown = z.unknown.data + z.unknown_start.data[e];
     int* chosen = row(slot, i);
     double *a = row(work, i), *v = row(reflector, i);

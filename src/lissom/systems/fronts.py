@@ -99,9 +99,9 @@ def reduce_front(
 
 @wp.func_native(native("close_front"))
 def close_front(
-    z: Fronts, i: int, e: int, own: Matrix, subtracted: Matrix, swap: Pivots, work: Matrix
+    z: Fronts, i: int, e: int, shift: Matrix, subtracted: Matrix, swap: Pivots, work: Matrix
 ) -> int:  # fmt: skip
-    """Compute (3) for block e and the factors of S_cc, with `own` added to the diagonal of S_cc. Returns 0; −1 if a
+    """Compute (3) for block e and the factors of S_cc, with `shift` added to the diagonal of S_cc. Returns 0; −1 if a
     pivot is zero or not finite; 1 if a pivot is not larger than its rounding error, judged by `subtracted`."""
     ...
 
@@ -142,25 +142,24 @@ def gather_children(y: Blocks, z: Fronts, i: int, e: int, front: Matrix, work: M
 
 @wp.func_native(native("put_coordinate_columns"))
 def put_coordinate_columns(
-    x: Columns, y: Blocks, i: int, e: int, k: int, at: int, given: int, sign: wp.float64, f: vec6, L: Matrix,
+    x: Columns, y: Blocks, i: int, e: int, k: int, at: int, n_child: int, sign: wp.float64, f: vec6, L: Matrix,
     scale: wp.array(dtype=wp.float64), work: Matrix,
 ):  # fmt: skip
-    """Add the columns of the coordinates of block e to row `at`, for the wrench f on node k; `given` columns
+    """Add the columns of the coordinates of block e to row `at`, for the wrench f on node k; `n_child` columns
     precede."""
     ...
 
 
 @wp.func_native(native("add_square_sums"))
-def add_square_sums(y: Blocks, z: Fronts, i: int, e: int, given: int, work: Matrix, size: Matrix):
+def add_square_sums(y: Blocks, z: Fronts, i: int, e: int, n_child: int, work: Matrix, size: Matrix):
     """Add the squares of the columns of block e to the squared norms of the rows of A."""
     ...
 
 
 @wp.func_native(native("choose_closing"))
 def choose_closing(
-    y: Blocks, z: Fronts, i: int, e: int, given: int, largest: wp.float64, work: Matrix, reflector: Matrix, front:
-    Matrix,
-    slot: wp.array2d(dtype=wp.int32),
+    y: Blocks, z: Fronts, i: int, e: int, n_child: int, largest: wp.float64, work: Matrix, reflector: Matrix,
+    front: Matrix, slot: wp.array2d(dtype=wp.int32),
 ):  # fmt: skip
     """Compute (4) for block e: mark the chosen rows in `slot`, and store X_o' of the open loops for the parent
     block."""
@@ -169,7 +168,7 @@ def choose_closing(
 
 @wp.func(inline=False)
 def put_open_rows(
-    x: Columns, y: Blocks, z: Fronts, i: int, e: int, given: int, centre: vec3, rows: wp.array2d(dtype=vec6),
+    x: Columns, y: Blocks, z: Fronts, i: int, e: int, n_child: int, centre: vec3, rows: wp.array2d(dtype=vec6),
     L: Matrix, scale: wp.array(dtype=wp.float64), work: Matrix,
 ):  # fmt: skip
     """Add the columns of the coordinates of block e to the rows of all loops with an end at or beyond it; `rows` are
@@ -179,14 +178,14 @@ def put_open_rows(
         for a in range(z.in_parent_start[child], z.in_parent_start[child + 1]):
             at = z.in_parent[a]
             f = about_centre(rows[i, z.unknown[z.unknown_start[e] + at]], centre)
-            put_coordinate_columns(x, y, i, e, y.parent[child], at, given, wp.float64(z.sign[a]), f, L, scale, work)
+            put_coordinate_columns(x, y, i, e, y.parent[child], at, n_child, wp.float64(z.sign[a]), f, L, scale, work)
     for m in range(z.end_start[e], z.end_start[e + 1]):
         loop = z.end[m] / 2
         sign = wp.float64(1 - 2 * (z.end[m] % 2))
         for u in range(z.loop_start[loop], z.loop_start[loop + 1]):
             at = z.end_place[m] + u - z.loop_start[loop]
             put_coordinate_columns(
-                x, y, i, e, z.end_node[m], at, given, sign, about_centre(rows[i, u], centre), L, scale, work
+                x, y, i, e, z.end_node[m], at, n_child, sign, about_centre(rows[i, u], centre), L, scale, work
             )
 
 

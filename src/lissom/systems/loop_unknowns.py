@@ -87,14 +87,14 @@ def put_residuals(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRow
 
 
 @wp.func_native(native("complete_rows"))
-def complete_rows(given: mat6, mask: int) -> mat6:
+def complete_rows(matrix: mat6, mask: int) -> mat6:
     """The rows of a matrix whose bits in mask are set; the others are replaced by rows of the identity so that the
     matrix is regular."""
     ...
 
 
 @wp.func_native(native("inverse_of"))
-def inverse_of(of: mat6) -> mat6:
+def inverse_of(matrix: mat6) -> mat6:
     """The inverse of a regular matrix."""
     ...
 
@@ -105,7 +105,7 @@ def put_changes(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows)
     for loop in range(t.loops.node.shape[0]):
         g = loop_state(t, s, i, loop)
         on_A, on_B = wrench_stiffness(t, g, i, loop, loops.force)
-        given = mat6()
+        known = mat6()
         mask = wp.int32(0)
         first = t.loops.row_start[loop]
         for row in range(first, t.loops.row_start[loop + 1]):
@@ -113,8 +113,8 @@ def put_changes(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows)
                 mask += 1 << (row - first)
                 z = residual_row(t, g, loop, row)
                 for j in range(6):
-                    given[row - first, j] = z[j]
-        every = complete_rows(given, mask)
+                    known[row - first, j] = z[j]
+        every = complete_rows(known, mask)
         inverse = inverse_of(every)
         for k in range(6):
             u = 6 * loop + k
@@ -128,9 +128,11 @@ def put_changes(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows)
 
 
 @wp.func
-def put_unknown(p: LoopUnknowns, i: int, u: int, own: wp.float64, on_A: vec6, on_B: vec6, known_A: vec6, known_B: vec6):
+def put_unknown(
+    p: LoopUnknowns, i: int, u: int, entry: wp.float64, on_A: vec6, on_B: vec6, known_A: vec6, known_B: vec6
+):
     """Set the diagonal entry of unknown u, its wrenches on A and B, and those of its right side."""
-    p.diagonal[i, u] = own
+    p.diagonal[i, u] = entry
     p.wrench[i, 2 * u] = on_A
     p.wrench[i, 2 * u + 1] = on_B
     p.known_wrench[i, 2 * u] = known_A

@@ -44,8 +44,8 @@ LISSOM_INLINE int choose_rows(
         largest = size[row] > largest ? size[row] : largest;
         to[row] = -1;
     }
-    int kept = 0;
-    for (; kept < m; ++kept) {
+    int rank = 0;
+    for (; rank < m; ++rank) {
         // the largest remaining row, unless it is smaller than the rounding error of the largest row of all
         int best = -1;
         for (int row = 0; row < m; ++row)
@@ -53,7 +53,7 @@ LISSOM_INLINE int choose_rows(
                 best = row;
         if (best < 0)
             break;
-        to[best] = kept;
+        to[best] = rank;
         double* top = q + best * width;
         const double inverse = 1.0 / sqrt(size[best]);
         for (int j = 0; j < width; ++j)
@@ -68,7 +68,7 @@ LISSOM_INLINE int choose_rows(
                 size[row] = product(other, other);
             }
     }
-    return kept;
+    return rank;
 }
 
 // Assemble the matrix of (1) from K with rows of `narrow`; returns σ.
@@ -85,9 +85,9 @@ LISSOM_INLINE double put_border(
     int count = 0;
     for (int j = 0; j < nv; ++j) {
         // σ: the geometric mean of |K_jj| in the units of the coordinates
-        const double own = fabs(from[j * narrow + j]) * scale.data[j] * scale.data[j];
-        if (own > 0.0) {
-            sum += log(own);
+        const double diagonal = fabs(from[j * narrow + j]) * scale.data[j] * scale.data[j];
+        if (diagonal > 0.0) {
+            sum += log(diagonal);
             ++count;
         }
     }
@@ -122,8 +122,8 @@ LISSOM_INLINE void put_constrained(
     const int* to = row(slot, i);
     for (int j = 0; j < nv; ++j) {
         // D of (2): each coordinate has mass one, each row of A has size one
-        const double own = from[j * narrow + j];
-        d[j] = own > 0.0 ? 1.0 / sqrt(own) : 1.0;
+        const double diagonal = from[j * narrow + j];
+        d[j] = diagonal > 0.0 ? 1.0 / sqrt(diagonal) : 1.0;
     }
     for (int row = 0; row < nv; ++row) {
         for (int j = 0; j < nv; ++j)
@@ -150,8 +150,8 @@ LISSOM_INLINE void put_constrained(
 
 // [Z; N] of (1): the rows of a matrix whose bits in mask are set; the others are replaced by rows of the identity so
 // that the matrix is regular.
-LISSOM_INLINE mat6 complete_rows(mat6 given, int mask) {
-    mat6 out = given, a = given;
+LISSOM_INLINE mat6 complete_rows(mat6 matrix, int mask) {
+    mat6 out = matrix, a = matrix;
     bool is_used[6] = {};
     for (int r = 0; r < 6; ++r) {
         if (!(mask >> r & 1))
@@ -181,8 +181,8 @@ LISSOM_INLINE mat6 complete_rows(mat6 given, int mask) {
 }
 
 // The inverse of a regular matrix.
-LISSOM_INLINE mat6 inverse_of(mat6 of) {
-    mat6 a = of, out = {};
+LISSOM_INLINE mat6 inverse_of(mat6 matrix) {
+    mat6 a = matrix, out = {};
     for (int r = 0; r < 6; ++r)
         out.data[r][r] = 1.0;
     for (int k = 0; k < 6; ++k) {

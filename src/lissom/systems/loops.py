@@ -79,7 +79,7 @@ def loop_motion(t: Tables, s: Scratch, i: int, loop: int, side: int, acc_base: v
 
 
 @wp.func
-def own_turn(a: vec3, R: mat3):
+def nearest_turn(a: vec3, R: mat3):
     """Cosine, sine and matrix of the rotation about the axis a that is nearest to R."""
     w = so3.HALF * vec3(R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1])
     c = so3.HALF * (R[0, 0] + R[1, 1] + R[2, 2] - wp.dot(a, R * a))
@@ -108,7 +108,7 @@ def loop_state(t: Tables, s: Scratch, i: int, loop: int) -> LoopState:
     if turns == 3:
         R_h = g.R
     if turns == 1:
-        c, sine, R_h1 = own_turn(a, g.R)
+        c, sine, R_h1 = nearest_turn(a, g.R)
         R_h = R_h1
         pitch = t.loops.pitch[loop]
         if pitch != so3.ZERO:

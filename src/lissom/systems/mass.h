@@ -1,6 +1,6 @@
 // The mass matrix by composite inertias. Equations are those of the Python module systems/mass.
 
-// One of the 6x6 matrices += another one: Mᶜ of (2).
+// composite[to] += composite[from_], matrices Mᶜ of (2).
 LISSOM_INLINE void add_matrix(int i, int from_, int to, array<mat6> composite) {
     double* out = (double*)(row(composite, i) + to);
     const double* in = (const double*)(row(composite, i) + from_);
@@ -15,7 +15,7 @@ LISSOM_INLINE void fold_mass(
     const Columns& x, int first, int stop, int i, int k, array<mat6> composite, array<double> S, array<double> V,
     array<double> out
 ) {
-    const int width = x.width, own = first / 8 * 8;
+    const int width = x.width, first_block = first / 8 * 8;
     const double* s = six_rows(S, i, k, width);
     double* v = six_rows(V, i, x.slot.data[k], width);
     double* to = row(out, i);
@@ -24,16 +24,16 @@ LISSOM_INLINE void fold_mass(
         block sum[6];
         for (int r = 0; r < 6; ++r)
             sum[r] = load(v + r * width + j);
-        if (j >= own && j < stop) {
-            block more[6] = {};
+        if (j >= first_block && j < stop) {
+            block product[6] = {};
             for (int c = 0; c < 6; ++c) {
                 const block column = load(s + c * width + j);
                 for (int r = 0; r < 6; ++r)
-                    more[r] += column * M.data[r][c];  // Mᶜ S_k of (3)
+                    product[r] += column * M.data[r][c];  // Mᶜ S_k of (3)
             }
             for (int r = 0; r < 6; ++r) {
-                add(v + r * width + j, more[r]);
-                sum[r] += more[r] * 0.5;
+                add(v + r * width + j, product[r]);
+                sum[r] += product[r] * 0.5;
             }
         }
         for (int alpha = first; alpha < stop; ++alpha) {

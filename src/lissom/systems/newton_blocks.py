@@ -391,16 +391,16 @@ def number_independent_rows(b: BlockMatrix, c: LoopFronts, i: int, loops: LoopRo
         largest = wp.max(largest, c.size[i, row])
     for step in range(b.y.count + 1):
         e = c.rows.order[step]
-        given = gather_children(b.y, c.rows, i, e, c.front, c.work)
+        n_child = gather_children(b.y, c.rows, i, e, c.front, c.work)
         if e < b.y.count:
-            put_open_rows(b.x, b.y, c.rows, i, e, given, b.centre[i, e], c.row, b.L, loops.scale, c.work)
-        choose_closing(b.y, c.rows, i, e, given, largest, c.work, c.reflector, c.front, loops.slot)
-    kept = wp.int32(0)
+            put_open_rows(b.x, b.y, c.rows, i, e, n_child, b.centre[i, e], c.row, b.L, loops.scale, c.work)
+        choose_closing(b.y, c.rows, i, e, n_child, largest, c.work, c.reflector, c.front, loops.slot)
+    rank = wp.int32(0)
     for row in range(m):
         if loops.slot[i, row] >= 0:
-            loops.slot[i, row] = kept
-            kept += 1
-    loops.rank[i] = kept
+            loops.slot[i, row] = rank
+            rank += 1
+    loops.rank[i] = rank
 
 
 @wp.func(inline=False)
