@@ -254,7 +254,7 @@ def _driven_results(model: Model, state: DrivenState, k: int) -> Iterator[tuple[
 
 def channel_forces(model: Model, w: Workspace, lead: tuple[int, ...], driven: DrivenState | None = None) -> np.ndarray:
     """Generalised force per unit of each channel, shape (..., n_channels, nv), from a workspace with q and `B`; the
-    derivative by the channel for users' forces and actuators, at the state `driven`.
+    derivative with respect to the channel for users' forces and actuators, at the state `driven`.
 
     Raises:
         ShapeError: the force of a user's actuator is not finite.

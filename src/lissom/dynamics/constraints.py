@@ -87,7 +87,7 @@ _RANK_TOLERANCE = 1e-12  # relative to the largest eigenvalue of A D² Aᵀ
 
 @free_of_forces
 def constraint_kernel(act: Acting) -> Any:
-    """Kernel of the residuals, rates and rows of loops."""
+    """Kernel of the residuals, rates and constraint rows."""
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def constraint_alone(
@@ -134,7 +134,7 @@ def _make(model: Model, batch: int, *, dense: bool = True) -> Buffers:
 def run_constraints(
     model: Model, q: Any, v: Any = None, *, find_independent: bool = False
 ) -> tuple[Workspace, tuple[int, ...]]:
-    """Compute residuals, rates and rows of loops at states (..., nq), (..., nv).
+    """Compute residuals, rates and constraint rows at states (..., nq), (..., nv).
 
     Args:
         find_independent: whether to find the independent rows, for `independent_rows`, and their number, in `rank`.
@@ -182,7 +182,7 @@ def constraint_jacobian(model: Model, q: ArrayLike) -> np.ndarray:
     Args:
         q: configuration, shape (..., nq).
     Returns:
-        shape (..., n_multipliers, nv) [rad, m per unit of the coordinate]. If the loops are closed, its rows of loops
+        shape (..., n_multipliers, nv) [rad, m per unit of the coordinate]. If the loops are closed, its constraint rows
         are the derivative of loop_residual along the tangent space of `integrate`.
     Raises:
         ShapeError: the argument, the expected and the received shape.
@@ -357,7 +357,7 @@ def warn_of_redundancy(model: Model, q: np.ndarray) -> None:
 
 
 def _rank(model: Model, q: np.ndarray) -> int:
-    """Number of independent rows of loops at q (nq,)."""
+    """Number of independent constraint rows at q (nq,)."""
     if solves_closed(model):
         w = run_closing(model, STEP_VELOCITIES, q[None], weights=model.dofs.scale)
         if not w.status.any():
@@ -374,7 +374,7 @@ def _derivatives(model: Model, q: Any, v: Any, a: Any) -> tuple[Workspace, tuple
 
 
 def _below_motion_rows(model: Model, rows: np.ndarray, unit: float) -> np.ndarray:
-    """Rows of loops (..., n_rows, nv) below rows of prescribed coordinates, whose nonzero entries are `unit`."""
+    """Constraint rows (..., n_rows, nv) below rows of prescribed coordinates, whose nonzero entries are `unit`."""
     motion_rows = np.zeros((*rows.shape[:-2], model.n_motions, model.nv))
     motion_rows[..., np.arange(model.n_motions), model.prescribed.dof] = unit
     return np.concatenate([motion_rows, rows], axis=-2)

@@ -117,7 +117,7 @@ def solve_accelerations(
     """Solve (2) for a and loops.force with factored blocks.
 
     On entry a contains the residual of (1) for zero accelerations (those in `fixed` for prescribed coordinates) and
-    zero forces of loops. `pull` is p of (2).
+    zero constraint forces. `pull` is p of (2).
     """
     for j in range(t.nv):
         loops.unknown[i, j] = -a[i, j]
@@ -141,7 +141,7 @@ def solve_accelerations(
 def begin_acceleration(
     t: Tables, s: Scratch, i: int, q: Rows, v: Rows, given: Rows, q_dot: Rows, loops: LoopRows
 ):  # fmt: skip
-    """Check a state, compute dq/dt, and set the forces of loops to zero."""
+    """Check a state, compute dq/dt, and set the constraint forces to zero."""
     traversal.inspect(t, s, i, q, v, given)
     put_configuration_rate(t, i, q, v, q_dot)
     for row in range(loops.force.shape[1]):
@@ -383,7 +383,7 @@ def run_forward_dynamics(
     Args:
         t: time, or a time for each state [s]. pull: p of (2) [1/s].
     Returns:
-        The workspace: accelerations in `a`, dq/dt in `q_dot`, forces of loops in `force`.
+        The workspace: accelerations in `a`, dq/dt in `q_dot`, constraint forces in `force`.
     """
     w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
     _run(w, model, q, v, u, t, pull)

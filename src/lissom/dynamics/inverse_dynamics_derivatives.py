@@ -209,7 +209,7 @@ def residual_derivatives(
         factor: of gravity, loads and u. force: λ of loops. anchors: as in `derivative_workspace`.
         approximate: for Newton's method: may omit second derivatives of the columns of material points.
     Returns:
-        dq, dv, da, each (..., nv, nv), and the workspace with the rows of loops. For prescribed coordinates the rows
+        dq, dv, da, each (..., nv, nv), and the workspace with the constraint rows. For prescribed coordinates the rows
         and columns are those of the identity in dq and da, zero in dv.
     """
     w, lead = derivative_workspace(model, q, v, a, factor * u, anchors)

@@ -3,7 +3,7 @@
     M = Σ_α Σ_β S_αᵀ Mᶜ_max(α,β) S_β,     Mᶜ_α = Σ of M over the subtree of α                              (1)
     V_α = Σ_{β ≥ α} Mᶜ_β S_β              one inward pass over the columns of each node's subtree          (2)
 
-Columns need no transformation between nodes in the base frame, so V is a running sum. Rigid bodies on joints of one
+Columns need no transformation between nodes in the base frame, so V is a subtree sum. Rigid bodies on joints of one
 axis use the shorter formula (4) of mass. `mass_inverse_dynamics` computes the motion of the nodes once, for M and for
 h of
 
@@ -257,7 +257,7 @@ def mass_inverse_dynamics(
 
 @wp.struct
 class CoriolisBuffersStruct:
-    """Buffers of the Coriolis matrix. Y: 6x6 matrices of nodes. S_dot: columns Ṡ. P, Q: running sums. lower: rows of
+    """Buffers of the Coriolis matrix. Y: 6x6 matrices of nodes. S_dot: columns Ṡ. P, Q: subtree sums. lower: rows of
     the lower triangle."""
 
     Y: wp.array2d(dtype=mat6)

@@ -370,7 +370,7 @@ def limited_slip(law: ContactLaw, anchored: Anchor, radius: wp.float64, push: wp
 
 @wp.func
 def pressure(law: ContactLaw, depth: wp.float64, rate: wp.float64):
-    """N of (1), its derivative by δ, and that by δ̇."""
+    """N of (1), its derivative with respect to δ, and that by δ̇."""
     static = law.stiffness * wp.pow(depth, law.exponent)
     swell = so3.ONE + law.damping * rate
     if swell <= so3.ZERO:
@@ -384,8 +384,8 @@ class Contact:
 
     law. anchored: the anchor. facing: m/a of (11), zero for balls. slope, bend: s and H n/s of (12). cell, e_1, e_2: of
     (13), for balls with C = 1 and all else zero. radius and depth of the ball, at_point: δ − ρ of (13). c: centre. n,
-    N: normal and its derivative by c. u, spin: velocity of the centre and angular velocity relative to the obstacle. a,
-    b: nodes of ball and obstacle.
+    N: normal and its derivative with respect to c. u, spin: velocity of the centre and angular velocity relative to the
+    obstacle. a, b: nodes of ball and obstacle.
     """
 
     law: ContactLaw

@@ -41,8 +41,8 @@ HEAD = wp.constant(wp.int32(_HEAD))
 def call_driven_force(
     t: Tables, s: Scratch, place: int, e: int, which: int, i: int, time: wp.float64, R: mat3, p: vec3, eta: vec6
 ) -> vec6:
-    """The wrench of row e if `which` is 0. Behind the inputs in s.channel.row write its derivatives by pose and twist
-    if it is 1, and those by the inputs if it is 2."""
+    """The wrench of row e if `which` is 0. Behind the inputs in s.channel.row write its derivatives with respect to
+    pose and twist if it is 1, and those by the inputs if it is 2."""
     ...
 
 

@@ -112,7 +112,7 @@ def path_spring_length(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
 
 @wp.func(inline=False)
 def path_tension(t: Tables, s: Scratch, rows: TermRows, i: int, e: int, law: wp.Function):
-    """T of spring e and its derivatives by L and L̇."""
+    """T of spring e and its derivatives with respect to L and L̇."""
     first = t.segments.channel.shape[0]
     rate = wp.float64(0.0)
     for j in range(t.segments.spring.shape[0]):

@@ -185,7 +185,7 @@ def positive_part(knot: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 @wp.func
 def stop(d: wp.float64, rate: wp.float64, k: wp.float64, c: wp.float64, w: wp.float64):
-    """N of (2) and its derivatives by d and ḋ."""
+    """N of (2) and its derivatives with respect to d and ḋ."""
     if not d > so3.ZERO:
         return so3.ZERO, so3.ZERO, so3.ZERO
     S = so3.ONE
@@ -216,7 +216,7 @@ def stop_energy(d: wp.float64, k: wp.float64, w: wp.float64) -> wp.float64:
 
 @wp.func
 def spring_of(rows: TermRows, e: int, x: wp.float64, law: wp.Function):
-    """f of the spring of law e and its derivative by x."""
+    """f of the spring of law e and its derivative with respect to x."""
     first = rows.index[e, 2]
     count = rows.index[e, 3]
     if count == 0:
@@ -241,7 +241,7 @@ def spring_energy_of(rows: TermRows, e: int, x: wp.float64, law: wp.Function) ->
 
 @wp.func
 def law_of(rows: TermRows, e: int, x: wp.float64, rate: wp.float64, law: wp.Function):
-    """Force of law e and its derivatives by the coordinate and its rate."""
+    """Force of law e and its derivatives with respect to the coordinate and its rate."""
     k = rows.number[e, 2]
     c = rows.number[e, 3]
     w = rows.number[e, 4]
@@ -288,7 +288,8 @@ def _slope_by_rate(law: Any) -> Any:
 
 
 def _functions_of(law: Any, takes_rate: bool) -> tuple[Any, Any, Any]:
-    """f(x, ẋ) of a user's law and its derivatives by x and ẋ: those of a traced function, or differences."""
+    """f(x, ẋ) of a user's law and its derivatives with respect to x and ẋ: those of a traced function, or
+    differences."""
     exact = getattr(law, "slopes", None)
     if exact is not None:
         return law, *exact
@@ -427,7 +428,7 @@ def coupled_sum(rows: TermRows, e: int, i: int, of_velocity: int, x: Matrix) -> 
 
 @wp.func
 def force_of_coupling(rows: TermRows, e: int, i: int, q: Matrix, v: Matrix):
-    """f of elastic coupling e and its derivatives by x and ẋ."""
+    """f of elastic coupling e and its derivatives with respect to x and ẋ."""
     x = coupled_sum(rows, e, i, 0, q)
     rate = coupled_sum(rows, e, i, 1, v)
     f, f_x, f_rate = law_of(rows, e, x, rate, no_law_of_user)
@@ -515,7 +516,7 @@ COUPLING_TERM = Term(
 @wp.struct
 class SpringState:
     """A spring between points at one state: nodes a and b, position x of its end a, n, length L, velocity u of its end
-    a relative to B, tension T and its derivatives by L and L̇."""
+    a relative to B, tension T and its derivatives with respect to L and L̇."""
 
     a: wp.int32
     b: wp.int32
@@ -530,7 +531,7 @@ class SpringState:
 
 @wp.func
 def tension_of(rows: TermRows, j: int, length: wp.float64, rate: wp.float64, law: wp.Function):
-    """T of spring j and its derivatives by the length and its rate."""
+    """T of spring j and its derivatives with respect to the length and its rate."""
     first = rows.index[j, 0]
     count = rows.index[j, 1]
     if count < 0:

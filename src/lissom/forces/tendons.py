@@ -11,8 +11,8 @@ A chamber has −wA in place of w, and t = x if its pressure acts normal to the 
     inside a rod:   ∂(B u)/∂q = −Σ w f/|𝒯| Φᵀ [d^; 1] (1 − ttᵀ) [−d^, 1] Φ                                 (3)
     straight piece: the force f on its end at x_a changes by (f/l) (1 − nnᵀ)(δx_b − δx_a)                  (4)
 
-A piece that runs round a shape on node w has the length l of forces/wrapping, with derivatives by its ends in the axes
-of the shape. With T the tension, f_a = −T ∂l/∂a acts on a, f_b on b, and −f_a − f_b at these points on w.
+A piece that runs round a shape on node w has the length l of forces/wrapping, with derivatives with respect to its ends
+in the axes of the shape. With T the tension, f_a = −T ∂l/∂a acts on a, f_b on b, and −f_a − f_b at these points on w.
 
 From (4) the recursion needs the change of −F_ext relative to a wrench that moves along with its node:
 
@@ -43,8 +43,8 @@ A tendon of exactly the slack length, to rounding, counts as taut. Elastic tendo
 work of their inputs.
 
 A pull is the force of a tendon or chamber inside a deformable body. Its generalised force per unit B, its wrench w on
-the frame, which is a follower wrench, and their derivatives by θ are in s.pulls: by the native functions of
-passes/pulls, or filled before a launch by the equations of bodies.pulls. In
+the frame, which is a follower wrench, and their derivatives with respect to θ are in s.pulls: by the native functions
+of passes/pulls, or filled before a launch by the equations of bodies.pulls. In
 
     r = ID(q, v, a) − B u,   F of the frame has the term −u w with the derivative −u ∂w/∂θ, and ∂r/∂θ −u ∂B/∂θ  (9)
 

@@ -15,8 +15,8 @@ of
 
 `acting` is a sum of flags. A term is called if its flag is in the sum; a term without a flag is always called.
 
-The buffers of derivatives by twists, s.near.N, are empty in models without a term that depends on twists. Those of
-coupled pairs of nodes are empty in models without a term that couples two nodes.
+The buffers of derivatives with respect to twists, s.near.N, are empty in models without a term that depends on twists.
+Those of coupled pairs of nodes are empty in models without a term that couples two nodes.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -80,7 +80,7 @@ def switch_of(functions: tuple[Any, ...], either: Callable[[Any, Any, int], Any]
 
 @wp.func
 def clear_responses(t: Tables, s: Scratch, i: int):
-    """Clear the derivatives by twists and the list of coupled pairs, which belong to an earlier state."""
+    """Clear the derivatives with respect to twists and the list of coupled pairs, which belong to an earlier state."""
     if s.near.N.shape[0] > 0:
         for k in range(t.n_dynamic):
             s.near.N[i, k] = mat6()
@@ -119,8 +119,8 @@ def with_response(s: Scratch, i: int, k: int, N: mat6) -> mat6:
 
 @wp.func
 def add_coupled(s: Scratch, x: Columns, i: int, k: int, of_twist: int, J: Matrix, W: Matrix):
-    """Add to the running sum W of node k the derivative of its wrench by the motion of coupled nodes, contact (9) and
-    (10), times their columns J. `of_twist`: 1 for derivatives by twists, 0 for those by poses."""
+    """Add to the subtree sum W of node k the derivative of its wrench by the motion of coupled nodes, contact (9) and
+    (10), times their columns J. `of_twist`: 1 for derivatives with respect to twists, 0 for those by poses."""
     if may_have_couplings() and s.near.coupled.shape[0] > 0:
         add_coupled_pairs(s, x, i, k, of_twist, J, W)
 

@@ -42,7 +42,8 @@ _TURN = wp.constant(wp.float64(6.283185307179586))
 
 @wp.struct
 class PathLength:
-    """Length of a path from a to b, its derivatives by both points, and whether it touches the obstacle."""
+    """Length of a path from a to b, its derivatives with respect to both points, and whether it touches the
+    obstacle."""
 
     length: wp.float64
     by_a: vec3

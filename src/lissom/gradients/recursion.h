@@ -2,9 +2,9 @@
 // stick. Equations are those of the Python modules gradients/recursion, (1)-(4), and gradients/anchors;
 // gradients/recursion describes the rows of contact pairs.
 //
-// A row of `state` holds δq, δv, δa and δâ at the end of a step, nv numbers each, or derivatives by them. A row of
-// `work` holds the same of the start of the step, then δΔ, δw and δa of each stage, nv numbers each, and three rows of
-// sums.
+// A row of `state` holds δq, δv, δa and δâ at the end of a step, nv numbers each, or derivatives with respect to them.
+// A row of `work` holds the same of the start of the step, then δΔ, δw and δa of each stage, nv numbers each, and three
+// rows of sums.
 
 namespace lissom {
 
@@ -158,8 +158,9 @@ LISSOM_INLINE void stage_matrix(
     }
 }
 
-// Right side of Sᵀ μ = g in stage s of step k: derivatives by the end of the step, with `seeds`, and by the use of this
-// stage in later ones. A row of `seeds` has the derivatives by q, v and a, and by the forces of loops.
+// Right side of Sᵀ μ = g in stage s of step k: derivatives with respect to the end of the step, with `seeds`, and by
+// the use of this stage in later ones. A row of `seeds` has the derivatives with respect to q, v and a, and by the
+// constraint forces.
 LISSOM_INLINE void begin_backward(
     const StageSizes& systems, const PoseMaps& poses, const Carried& carried, int base, int i, int k, int s
 ) {
@@ -228,13 +229,14 @@ LISSOM_INLINE void begin_backward(
     for (int j = 0; j < nv; ++j)
         y[j] = c[2 * nv + j] + weight.w[0] * c[nv + j] + weight.p[0] * c[j]
             + (is_last ? weight.ahead[0] * end[3 * nv + j] : 0.0);
-    // g_λ: seeds for the forces of loops
+    // g_λ: seeds for the constraint forces
     const double* force_seed = row(seeds, i) + k * (3 * nv + n - nv) + 3 * nv;
     for (int j = nv; j < n; ++j)
         y[j] = is_last ? force_seed[j - nv] : 0.0;
 }
 
-// Scale μ, and add −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the derivatives by the start of the step and by earlier stages.
+// Scale μ, and add −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the derivatives with respect to the start of the step and by earlier
+// stages.
 LISSOM_INLINE void end_backward(
     const StageSizes& systems, const PoseMaps& poses, const StageMatrices& matrices, const Carried& carried,
     int base, int here, int i, int k, int s
@@ -505,8 +507,8 @@ LISSOM_INLINE void anchor_motion_forward(
             z[6 * pair.data[at] + e] = to[6 * (at - first) + e];
 }
 
-// Propagate derivatives by the anchors at the end of step k to the state there and to the anchors before. `moves`
-// receives them by rows.
+// Propagate derivatives with respect to the anchors at the end of step k to the state there and to the anchors before.
+// `moves` receives them by rows.
 LISSOM_INLINE void anchor_motion_backward(
     const StageSizes& systems, const AnchorPairs& pairs, const Carried& carried, int base, int i, int k
 ) {
@@ -538,7 +540,7 @@ LISSOM_INLINE void anchor_motion_backward(
     }
 }
 
-// Add the part of μ of stage s of step k to the derivatives by the anchors of the contact pairs there.
+// Add the part of μ of stage s of step k to the derivatives with respect to the anchors of the contact pairs there.
 LISSOM_INLINE void anchor_forces_backward(
     const StageSizes& systems, const AnchorPairs& pairs, const Carried& carried, int base, int i, int k, int s
 ) {

@@ -20,15 +20,15 @@ scaling a symmetric S is factored with its own diagonal as pivots. Without it, r
 become pivots of soft coordinates, and the solutions lose two digits for a heavy arm with a light gripper.
 
 The factors of S solve (2). Transposed they solve the backward recursion: Sᵀ μ = (g; g_λ), where g is the derivative of
-the function by x. Then −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ are added to the derivatives by the other terms of (2), and μ is the
-derivative by f. One factorisation and one solution are enough for all inputs and design values.
+the function by x. Then −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ are added to the derivatives with respect to the other terms of (2), and
+μ is the derivative with respect to f. One factorisation and one solution are enough for all inputs and design values.
 
 Where contacts stick, changes of anchors are propagated too and add to f; their equations are those of anchors. Contact
 pairs are stored in rows, for all stages of all steps in turn. Stage r has the rows from begin[r] to begin[r + 1].
 Each row has the number `pair` and the derivatives `slopes`: of the generalised force by the anchor, (nv, 6), and of the
 anchor at the end of a step by q and by v there, (6, nv) each, and by the anchor before, (6, 6). `anchor_change`
-contains the changes of all anchors, or the derivatives by them, at the end of a step. K, A_q, D, M and the scales of
-rows are those of a window of steps, with row `here`. T, E and W are those of all steps.
+contains the changes of all anchors, or the derivatives with respect to them, at the end of a step. K, A_q, D, M and the
+scales of rows are those of a window of steps, with row `here`. T, E and W are those of all steps.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -169,8 +169,8 @@ def stage_matrix(systems: StageSizes, poses: PoseMaps, matrices: StageMatrices, 
 
 @wp.func_native(native("begin_backward"))
 def begin_backward(systems: StageSizes, poses: PoseMaps, carried: Carried, base: int, i: int, k: int, s: int):
-    """Right side of Sᵀ μ = g in stage s of step k: derivatives by the end of the step, with `seeds`, and by the use of
-    this stage in later ones."""
+    """Right side of Sᵀ μ = g in stage s of step k: derivatives with respect to the end of the step, with `seeds`, and
+    by the use of this stage in later ones."""
     ...
 
 
@@ -179,7 +179,8 @@ def end_backward(
     systems: StageSizes, poses: PoseMaps, matrices: StageMatrices, carried: Carried,
     base: int, here: int, i: int, k: int, s: int,
 ):  # fmt: skip
-    """Scale μ, and add −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the derivatives by the start of the step and by earlier stages."""
+    """Scale μ, and add −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the derivatives with respect to the start of the step and by earlier
+    stages."""
     ...
 
 
@@ -213,8 +214,8 @@ def anchor_motion_forward(systems: StageSizes, pairs: AnchorPairs, carried: Carr
 
 @wp.func_native(native("anchor_motion_backward"))
 def anchor_motion_backward(systems: StageSizes, pairs: AnchorPairs, carried: Carried, base: int, i: int, k: int):
-    """Propagate derivatives by the anchors at the end of step k to the state there and to the anchors before. `moves`
-    receives them by rows."""
+    """Propagate derivatives with respect to the anchors at the end of step k to the state there and to the anchors
+    before. `moves` receives them by rows."""
     ...
 
 
@@ -222,7 +223,8 @@ def anchor_motion_backward(systems: StageSizes, pairs: AnchorPairs, carried: Car
 def anchor_forces_backward(
     systems: StageSizes, pairs: AnchorPairs, carried: Carried, base: int, i: int, k: int, s: int
 ):  # fmt: skip
-    """Add the part of μ of stage s of step k to the derivatives by the anchors of the contact pairs there."""
+    """Add the part of μ of stage s of step k to the derivatives with respect to the anchors of the contact pairs
+    there."""
     ...
 
 
@@ -278,7 +280,7 @@ class Matrices:
     """Matrices at the states of a window, as arrays of Warp in rows of `width`.
 
     Fields:
-        K, D, M: ∂r/∂q, ∂r/∂v and ∂r/∂a. A, A_q: rows of loops. slot: −1 for rows of loops that depend on others.
+        K, D, M: ∂r/∂q, ∂r/∂v and ∂r/∂a. A, A_q: constraint rows. slot: −1 for constraint rows that depend on others.
     """
 
     K: Any
@@ -296,7 +298,7 @@ class Sizes:
 
     Fields:
         count: number of motions. steps: of each motion. window: steps of a window. nv: coordinates. unknowns:
-        coordinates and rows of loops. width, wide: nv and unknowns with padding.
+        coordinates and constraint rows. width, wide: nv and unknowns with padding.
     """
 
     count: int
@@ -326,7 +328,7 @@ class AnchorRows:
 @final
 @dataclass(frozen=True)
 class AnchorChanges:
-    """Changes of anchors, or derivatives by anchors, of several directions.
+    """Changes of anchors, or derivatives with respect to anchors, of several directions.
 
     Fields:
         z: of all pairs, (count, directions, numbers), at the start of the steps; the recursion replaces it by that at
@@ -411,10 +413,11 @@ class StageSystems:
         """μ of all stages, shape (count, directions, steps, stages, unknowns).
 
         Args:
-            seeds: derivatives by q, v, a and λ at the end of each step, (count, directions, steps, 3 nv + n_rows).
-            state: derivatives by q, v, a and â at the end of the last step, (count, directions, 4 nv). They are
-                replaced by those at the start of the first step.
-            anchor_change: derivatives by the anchors, replaced in the same way; None if no contact sticks.
+            seeds: derivatives with respect to q, v, a and λ at the end of each step, (count, directions, steps, 3 nv +
+                n_rows).
+            state: derivatives with respect to q, v, a and â at the end of the last step, (count, directions, 4 nv).
+                They are replaced by those at the start of the first step.
+            anchor_change: derivatives with respect to the anchors, replaced in the same way; None if no contact sticks.
         Raises:
             ConvergenceError: a system is singular.
         """

@@ -1,17 +1,17 @@
 """Attachments of blocks to their parent blocks: tables and native loops for the inward sweeps of matrices.
 
 A block is a set of nodes with common coordinates (blocks): a joint, or all intervals of a rod. Its path sums J are
-constant beyond it. The running sums W of the columns beyond it are constant along its nodes. With J̃ the sums of its own
+constant beyond it. The subtree sums W of the columns beyond it are constant along its nodes. With J̃ the sums of its own
 columns S, and p its parent node, the part of a matrix that two blocks have in common needs one product for the two
 blocks instead of one for each node:
 
     rows of the block, columns of those before it   Σ S_αᵀ Σ_{k≥α} M_k J_p = (Σ M_kᵀ J̃_k)ᵀ J_p             (1)
     rows of those before it, its columns            Σ S_αᵀ W = J̃_pᵀ W                                      (2)
 
-M_k of a node of the block includes M of all blocks attached to it. The running sum of a node then has only the columns
+M_k of a node of the block includes M of all blocks attached to it. The subtree sum of a node then has only the columns
 of its own block. (1) corresponds to composite inertias of rigid links (R. Featherstone, Rigid Body Dynamics Algorithms,
 2008, §6.2). If loops, springs or contacts couple nodes of different blocks, or if most columns belong to one block, no
-attachments are used: each node has running sums for all columns on its path.
+attachments are used: each node has subtree sums for all columns on its path.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -48,7 +48,7 @@ _LEAST_GAIN = 1.5  # ratio of the columns on the paths of all nodes to those of 
 class AttachmentsStruct:
     """Tables of attachments, and buffers.
 
-    By node: home (_start, _range): columns that it adds to its running sum. fold: columns of its rows of the result.
+    By node: home (_start, _range): columns that it adds to its subtree sum. fold: columns of its rows of the result.
     of_node: attachment of its block, or −1. below: the same for the first node of a block, −1 for other nodes.
     By attachment: before, beyond: columns of (1) and of (2). row_start, row_stop: coordinates of the parent block.
     stored, own_stored: node of the parent block and of the block itself whose S replaces J, or −1. foreign_start,
@@ -166,5 +166,5 @@ def fold_between(
 
 @wp.func_native(native("clear_foreign_columns"))
 def clear_foreign_columns(x: Columns, z: Attachments, attachment: int, i: int, k: int, W: Matrix):
-    """Set the running sum of node k to zero on columns of other blocks that share registers with those of its block."""
+    """Set the subtree sum of node k to zero on columns of other blocks that share registers with those of its block."""
     ...

@@ -1,4 +1,4 @@
-// Loops over matrices with one column for each velocity coordinate: own columns of nodes and path sums, running sums of
+// Loops over matrices with one column for each velocity coordinate: own columns of nodes and path sums, subtree sums of
 // products with 6x6 matrices, and the rows that they add to the result. Equations are those of the Python modules
 // passes/columns and passes/attachments.
 
@@ -115,14 +115,14 @@ LISSOM_INLINE void extend_path(
     }
 }
 
-// All running sums V = 0.
+// All subtree sums V = 0.
 LISSOM_INLINE void clear_sums(const Columns& x, int i, array<double> V) {
     double* out = row(V, i);
     for (int n = 0; n < 6 * x.n_slots * x.width; ++n)
         out[n] = 0.0;
 }
 
-// V += M S_k on the node's own columns first … stop − 1, V its running sum.
+// V += M S_k on the node's own columns first … stop − 1, V its subtree sum.
 LISSOM_INLINE void add_product(
     const Columns& x, mat6 M, int first, int stop, int i, int k, array<double> S, array<double> V
 ) {
@@ -143,7 +143,7 @@ LISSOM_INLINE void add_product(
     }
 }
 
-// Rows first … stop − 1 of out += S_kᵀ V on the listed columns of node k, V its running sum.
+// Rows first … stop − 1 of out += S_kᵀ V on the listed columns of node k, V its subtree sum.
 LISSOM_INLINE void fold_rows(
     const Columns& x, array<int> x_start, array<int> x_range, int first, int stop, int i, int k, array<double> S,
     array<double> V, array<double> out
@@ -154,7 +154,7 @@ LISSOM_INLINE void fold_rows(
     fold_columns(x_start, x_range, k, first, stop, width, s, v, row(out, i));
 }
 
-// Add the running sum of k to that of its parent on the listed columns of k, unless both are the same.
+// Add the subtree sum of k to that of its parent on the listed columns of k, unless both are the same.
 LISSOM_INLINE void pass_to_parent(
     const Columns& x, array<int> x_start, array<int> x_range, int parent, int i, int k, array<double> V
 ) {
@@ -283,7 +283,7 @@ LISSOM_INLINE void add_weighted_products(
     });
 }
 
-// W += M J of node `from_`, on the columns of its path, W the running sum of node `to`.
+// W += M J of node `from_`, on the columns of its path, W the subtree sum of node `to`.
 LISSOM_INLINE void add_cross_product(
     const Columns& x, int i, int to, int from_, mat6 M, array<double> J, array<double> W
 ) {
@@ -380,7 +380,7 @@ LISSOM_INLINE void fold_between(
     fold_columns(start, range, attachment, first, stop, x.width, s, v, row(out, i));
 }
 
-// Set the running sum of node k to zero on columns of other blocks that share registers with those of its block.
+// Set the subtree sum of node k to zero on columns of other blocks that share registers with those of its block.
 LISSOM_INLINE void clear_foreign_columns(
     const Columns& x, const Attachments& z, int attachment, int i, int k, array<double> W
 ) {

@@ -7,7 +7,7 @@ which has Φ₁ only.
 
 A 6 x nv matrix of node k is six rows of `width` numbers, width = nv rounded up to a multiple of 8, from 6 k width on.
 Loops take 8 columns at once, which fill a vector register. They only touch the ranges of columns of the node's subtree,
-which `subtree_*` lists. A running sum belongs to a slot, which the nodes of a chain share, so that the sum over a
+which `subtree_*` lists. A subtree sum belongs to a slot, which the nodes of a chain share, so that the sum over a
 subtree grows in place on its way inward. The loops over columns are native code: they are sums of products, and Warp's
 array indexing would cost more than the products.
 """
@@ -40,10 +40,10 @@ Matrix = wp.array2d(dtype=wp.float64)
 class ColumnsStruct:
     """Column tables.
 
-    width: length of a row. n_slots: number of running sums; 0 in block_columns, −1 in band_columns. By node: slot: its
-    running sum. subtree, path, sum (_start, _range): ranges of columns of its subtree, of its path, and in its running
-    sum. loop_end_start, loop_end: ends of loops at it. By site: entry_start, entry_block, entry_component, entry_phi1,
-    entry_phi2: entries of Φ₁ and Φ₂. row_start, row_v, row_component, row_phi1, row_phi2: rows of Φ₁ and Φ₂.
+    width: length of a row. n_slots: number of subtree sums; 0 in block_columns, −1 in band_columns. By node: slot: its
+    subtree sum. subtree, path, sum (_start, _range): ranges of columns of its subtree, of its path, and in its
+    subtree sum. loop_end_start, loop_end: ends of loops at it. By site: entry_start, entry_block, entry_component,
+    entry_phi1, entry_phi2: entries of Φ₁ and Φ₂. row_start, row_v, row_component, row_phi1, row_phi2: their rows.
     """
 
     width: wp.int32
@@ -74,9 +74,9 @@ Columns = by_reference(ColumnsStruct)
 
 @wp.struct
 class DerivativeSumsStruct:
-    """Columns of nodes and their sums, for derivatives by q, v and a.
+    """Columns of nodes and their sums, for derivatives with respect to q, v and a.
 
-    S: columns of each node. J, J_R, J_Q, J_E: path sums of S, R, Q and E = Ṡ + R. W_a, W_v, W_q: running sums of
+    S: columns of each node. J, J_R, J_Q, J_E: path sums of S, R, Q and E = Ṡ + R. W_a, W_v, W_q: subtree sums of
     (3)-(5) of inverse_dynamics_derivatives.
     """
 
@@ -257,7 +257,7 @@ def _entries(rows: np.ndarray) -> np.ndarray:
 
 
 def _sum_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Column ranges in the running sum of each dynamic node."""
+    """Column ranges in the subtree sum of each dynamic node."""
     return column_ranges(sum_blocks(model))
 
 
@@ -269,7 +269,7 @@ def coupled_pairs(model: Model) -> list[np.ndarray]:
 
 
 def sum_blocks(model: Model) -> np.ndarray:
-    """Whether each block of 8 columns is in the running sum of each dynamic node, (n_dynamic, n_blocks): it has a
+    """Whether each block of 8 columns is in the subtree sum of each dynamic node, (n_dynamic, n_blocks): it has a
     column on the path of a node of the subtree, or of a node coupled to one of these."""
     path = path_blocks(model, model.n_dynamic)
     reach = path.copy()
@@ -294,7 +294,7 @@ def path_blocks(model: Model, nodes: int) -> np.ndarray:
 
 
 def _sum_slots(model: Model) -> np.ndarray:
-    """Number of the running sum of each dynamic node: that of its last child, so that a chain has one sum."""
+    """Number of the subtree sum of each dynamic node: that of its last child, so that a chain has one sum."""
     slot = np.full(model.n_dynamic, -1, dtype=np.int32)
     count = 0
     for k in range(model.n_dynamic - 1, -1, -1):
@@ -354,13 +354,13 @@ def copy_path(x: Columns, parent: int, i: int, k: int, J: Matrix):
 
 @wp.func_native(native("clear_sums"))
 def clear_sums(x: Columns, i: int, V: Matrix):
-    """All running sums V = 0."""
+    """All subtree sums V = 0."""
     ...
 
 
 @wp.func_native(native("add_product"))
 def add_product(x: Columns, M: mat6, first: int, stop: int, i: int, k: int, S: Matrix, V: Matrix):
-    """V += M S_k on the node's own columns first … stop − 1, V its running sum."""
+    """V += M S_k on the node's own columns first … stop − 1, V its subtree sum."""
     ...
 
 
@@ -377,7 +377,7 @@ def fold_rows(
     V: Matrix,
     out: Matrix,
 ):
-    """Rows first … stop − 1 of out += S_kᵀ V on the listed columns of node k, V its running sum."""
+    """Rows first … stop − 1 of out += S_kᵀ V on the listed columns of node k, V its subtree sum."""
     ...
 
 
@@ -391,7 +391,7 @@ def pass_to_parent(
     k: int,
     V: Matrix,
 ):
-    """Add the running sum of k to that of its parent on the listed columns of k, unless both are the same."""
+    """Add the subtree sum of k to that of its parent on the listed columns of k, unless both are the same."""
     ...
 
 
@@ -477,7 +477,7 @@ def add_cross_product(
     J: Matrix,
     W: Matrix,
 ):
-    """W += M J of node `from_`, on the columns of its path, W the running sum of node `to`."""
+    """W += M J of node `from_`, on the columns of its path, W the subtree sum of node `to`."""
     ...
 
 

@@ -14,7 +14,7 @@ generalised forces of θ are
 
 with c̈ = ∫ρp̈, b = ∫ρ p×p̈, e_j = ∫ρ J_j·p̈ and w_j = ∫ρ ṗ×J_j. Elasticity and damping are terms of force.
 
-At fixed θ the derivatives by the motion of the frame are those of a rigid body, plus N for its twist:
+At fixed θ the derivatives with respect to the motion of the frame are those of a rigid body, plus N for its twist:
 
     N = [[2 L, 0], [−2 ċ^, 0]]                                                                            (4)
     ∂force/∂θ_l  = ω̇×c_l + ω×(ω×c_l) + 2 ω×ċ_l + ∂c̈/∂θ_l                                                (5)
@@ -367,7 +367,7 @@ def acceleration_row(s: Scratch, i: int, at: int) -> vec6:
 
 @wp.func(inline=False)
 def couple_mass(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix, half: Matrix):
-    """Add the coupling of θ to the frame to the running sum V, and half of the block of θ to the half of M."""
+    """Add the coupling of θ to the frame to the subtree sum V, and half of the block of θ to the half of M."""
     integrate(t, s, i, k)
     b = t.node[k].map
     at = t.deforming.column_start[b]
@@ -500,7 +500,7 @@ def couple(
 ):  # fmt: skip
     """Add the coupling of θ to the rest of the robot to a matrix.
 
-    The columns of the frame's wrench by θ, θ̇ and θ̈, with three weights, are added to the running sum W. The rows of τ
+    The columns of the frame's wrench by θ, θ̇ and θ̈, with three weights, are added to the subtree sum W. The rows of τ
     by the motion of the frame, and by θ, θ̇ and θ̈ with the same weights, are added to out. J_acc and J_twist are the
     columns of the frame's acceleration and twist. The twist does not depend on θ̈: without the other two weights,
     J_twist is not read.
@@ -604,7 +604,7 @@ def body_coriolis(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
 
 @wp.func(inline=False)
 def couple_coriolis(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix, P: Matrix, Q: Matrix, half: Matrix):
-    """Add the coupling of θ to the frame in (8) to the running sums V, P and Q of coriolis_matrix, and the block of θ
+    """Add the coupling of θ to the frame in (8) to the subtree sums V, P and Q of coriolis_matrix, and the block of θ
     to half."""
     integrate_derivatives(t, s, i, k)
     b = t.node[k].map

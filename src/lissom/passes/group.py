@@ -1,7 +1,7 @@
 """Nodes whose pose is stored in q: a quaternion, and a position for a free joint, inside kernels.
 
-v is the body twist of the joint, and derivatives by q are along a tangent vector on the right at fixed v. With η_p and
-a_p of the parent:
+v is the body twist of the joint, and derivatives with respect to q are along a tangent vector on the right at fixed v.
+With η_p and a_p of the parent:
 
     S = Ad_g Φ,   Ṡ = ad_η S,   R = ad_{η_p} S,   Q = (ad_{a_p} + ad_{η_p}²) S                               (1)
 

@@ -331,7 +331,7 @@ def with_twist_response(t: Tables, s: Scratch, i: int, k: int, N: mat6) -> mat6:
 
 @wp.func
 def couple_mass(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix, half: Matrix):
-    """Add the inertia of coordinates that deform node k to the running sum V and to half of the mass matrix."""
+    """Add the inertia of coordinates that deform node k to the subtree sum V and to half of the mass matrix."""
     if is_body(t.node[k].kind):
         deforming.couple_mass(t, s, x, i, k, V, half)
 
@@ -348,7 +348,7 @@ def couple_block(
 
 @wp.func
 def couple_coriolis(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix, P: Matrix, Q: Matrix, half: Matrix):
-    """Add the Coriolis terms of coordinates that deform node k to the running sums V, P and Q and to half of the
+    """Add the Coriolis terms of coordinates that deform node k to the subtree sums V, P and Q and to half of the
     Coriolis matrix."""
     if is_body(t.node[k].kind):
         deforming.couple_coriolis(t, s, x, i, k, V, P, Q, half)
@@ -359,7 +359,7 @@ def couple(
     t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, a: Matrix, weights: vec3, J_acc: Matrix,
     J_twist: Matrix, W: Matrix, out: Matrix,
 ):  # fmt: skip
-    """Add the derivatives by q, v and a, with three weights, of the inertia of coordinates that deform node k to the
-    running sum W and the matrix out; the arguments are those of `couple` of deforming."""
+    """Add the derivatives with respect to q, v and a, with three weights, of the inertia of coordinates that deform
+    node k to the subtree sum W and the matrix out; the arguments are those of `couple` of deforming."""
     if is_body(t.node[k].kind):
         deforming.couple(t, s, x, i, k, v, a, weights, J_acc, J_twist, W, out)

@@ -63,7 +63,8 @@ def curve_function(t: Tables, s: Scratch, i: int, m: int, v: Matrix, first: int)
 
 @wp.func
 def follow_spline(t: Tables, s: Scratch, i: int, m: int, x: wp.float64):
-    """Fill the tables of map m from its spline: R = exp(w), S = (T w'; Rᵀ p') and their derivatives by q, at q = x."""
+    """Fill the tables of map m from its spline: R = exp(w), S = (T w'; Rᵀ p') and their derivatives with respect to q,
+    at q = x."""
     piece = t.maps.piece_start[m]
     for e in range(t.maps.piece_start[m] + 1, t.maps.piece_start[m + 1]):
         if t.maps.knot[e] <= x:

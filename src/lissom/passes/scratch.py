@@ -107,8 +107,8 @@ class DeformingState:
     """Integrals over deformable bodies, by (instance, body), (instance, column) and (instance, pair) of Deforming.
 
     Names are those of the equations of deforming. Names that end in _v are values for θ̈ = 0. Names that end in _q and
-    _qdot are derivatives by θ and θ̇; those of ċ and Π are at fixed θ̇. force, K, D and energy belong to the material:
-    its generalised force, stiffness, damping and energy. inertial, inertial_change: generalised inertial
+    _qdot are derivatives with respect to θ and θ̇; those of ċ and Π are at fixed θ̇. force, K, D and energy belong to the
+    material: its generalised force, stiffness, damping and energy. inertial, inertial_change: generalised inertial
     forces (3) and their changes.
     theta: the coordinates of all bodies; theta_dot, theta_ddot: the rates of those with native functions or tendons;
     known: which numbers belong to this state, a sum of deforming.VALUES, DERIVATIVES, PULLS and PULL_DERIVATIVES.

@@ -68,8 +68,8 @@ class EquilibriumRowsStruct:
     """Arrays of the iteration; each Rows has one row for each instance.
 
     Fields:
-        start: iterate. q: evaluated point. step: Newton step, then the change of the forces of loops. move: tried part
-        of the step. stiffness: last tangent stiffness (nv rows). unit_stiffness: stiffness of each coordinate by
+        start: iterate. q: evaluated point. step: Newton step, then the change of the constraint forces. move: tried
+        part of the step. stiffness: last tangent stiffness (nv rows). unit_stiffness: stiffness of each coordinate by
         itself, which gives its unit. residual: at q. between: scratch of `solve`. zeros, v, u, extra: the other
         arguments of the residual, v the velocity of a steady motion. notes, numbers: see above. opened: target of the
         residuals of loops. inverse_scale: 1 / dofs.scale. sprung: stiffness of each coordinate by springs and rods.
@@ -166,7 +166,7 @@ def make_matrix(
     t: Tables, s: Scratch, b: NewtonBuffers, x: EquilibriumRows, i: int, gravity: vec3, load: wp.array(dtype=vec6),
     matrix: wp.Function,
 ) -> int:  # fmt: skip
-    """The tangent stiffness, newton_matrix with c₀ = c₁ = 0, and the rows of loops."""
+    """The tangent stiffness, newton_matrix with c₀ = c₁ = 0, and the constraint rows."""
     x.notes[i, ITERATION] = x.notes[i, ITERATION] + so3.ONE
     matrix(t, s, b, i, x.q, x.v, x.zeros, x.zeros, so3.ZERO, so3.ZERO, gravity, load)
     return BORDER
@@ -223,7 +223,7 @@ def limit_step(x: EquilibriumRows, i: int) -> int:
 
 @wp.func
 def try_step(t: Tables, x: EquilibriumRows, loops: LoopRows, i: int) -> int:
-    """Move q to the point at a fraction of the step, and the forces of loops with it."""
+    """Move q to the point at a fraction of the step, and the constraint forces with it."""
     fraction = x.notes[i, FRACTION]
     for j in range(t.nv):
         x.move[i, j] = fraction * x.step[i, j]
@@ -452,7 +452,7 @@ def load_ahead(model: Model) -> None:
 
 
 def newton_in_kernel(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Workspace:
-    """Newton iterations of a batch from q (n, nq) and forces of loops (n, n_rows). Read the returned workspace with
+    """Newton iterations of a batch from q (n, nq) and constraint forces (n, n_rows). Read the returned workspace with
     `results` and `last_stiffness`."""
     w = newton_workspace(model, q, force, sought)
     w.run()
@@ -462,7 +462,7 @@ def newton_in_kernel(model: Model, q: np.ndarray, force: np.ndarray, sought: Sou
 
 
 def results(w: Workspace) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Last iterates (n, nq), forces of loops (n, n_rows), numbers of iterations (n,), and how each iteration ended
+    """Last iterates (n, nq), constraint forces (n, n_rows), numbers of iterations (n,), and how each iteration ended
     (n,)."""
     iterations = w.host["notes"][:, ITERATION].astype(int)
     return w.host["start"].copy(), w.host["force"].copy(), iterations, w.host["pause"][:, 1].copy()

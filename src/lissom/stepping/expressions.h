@@ -1,5 +1,5 @@
 // A stack machine for programs of expressions (robot/expression_programs). The stack has values and their first and
-// second derivatives by time.
+// second derivatives with respect to time.
 
 // Run a program at time `now`. It writes values of loads, of prescribed motions and of inputs.
 LISSOM_INLINE void evaluate(

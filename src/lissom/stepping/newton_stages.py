@@ -353,7 +353,7 @@ def take_residual(
 def make_matrix(
     t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, e: StageCall, matrix: wp.Function
 ) -> int:  # fmt: skip
-    """Make the matrix (2) and the rows of loops, and note if the reused matrix had failed."""
+    """Make the matrix (2) and the constraint rows, and note if the reused matrix had failed."""
     matrix(t, s, b, x, i, e.gravity, e.load)
     e.counts[i, MATRICES] = e.counts[i, MATRICES] + 1
     e.counts[i, HAS_MATRIX] = 1

@@ -87,8 +87,8 @@ class StepRowsStruct:
     Fields:
         ahead: â of the scheme. before: acceleration at the start of the step. trend: its change in the last step.
         recent: acceleration at the end of the last stage. predicted: that predicted for the stage. earlier: Δ, v and a
-        of the earlier stages. force_before, force_recent: the same for forces of loops. rate: rate of Δ. bare:
-        acceleration if the rate of Δ were v. base, base_force: acceleration and forces of loops from which a damped
+        of the earlier stages. force_before, force_recent: the same for constraint forces. rate: rate of Δ. bare:
+        acceleration if the rate of Δ were v. base, base_force: acceleration and constraint forces from which a damped
         iteration tries parts of change and change_force. residual: r there, in units row_unit. left: `earlier` at the
         end of each step. anchored: anchors of contacts that stick there. The last two may be empty. feedback: the law
         of inputs that depend on the state.
@@ -393,7 +393,7 @@ def is_steady(t: Tables, x: StepRows, i: int) -> int:
 
 @wp.func
 def loop_errors(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops: LoopRows):
-    """Errors of the independent rows of loops and of the dependent ones: residuals over CLOSED, and with projection
+    """Errors of the independent constraint rows and of the dependent ones: residuals over CLOSED, and with projection
     rates over AT_REST."""
     independent = wp.float64(0.0)
     dependent = wp.float64(0.0)
@@ -416,7 +416,7 @@ def loop_errors(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops
 def put_loop_right_side(
     t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, c1: wp.float64, gravity: vec3, loops: LoopRows
 ):
-    """Set the right side of the rows of loops: e = 0, or A v = 0 for (3)."""
+    """Set the right side of the constraint rows: e = 0, or A v = 0 for (3)."""
     if c.project == so3.ZERO:
         put_row_residuals(t.nv, i, loops, so3.ONE, loops.gap)
     else:

@@ -1,4 +1,4 @@
-"""Systems bordered by the rows of loops: Newton steps and accelerations under constraints, in kernels and as arrays.
+"""Systems bordered by the constraint rows: Newton steps and accelerations under constraints, in kernels and as arrays.
 
     [K, −σ Aᵀ; σ A_q, 0] (δq; δλ/σ) = (r; σ e)                                                            (1)
     D [M, −Aᵀ; A, 0] D (a; λ)/D = D (f; −γ),   D the units that make M and rows of size one               (2)

@@ -4,8 +4,8 @@ With the terms f_i of a coupling, each of one coordinate q_i,
 
     e = Σ f_i(q_i) − offset,   A_i = ∂e/∂q_i = f_i',   A v = Σ f_i' v_i,   A a + Ȧ v = Σ (f_i' a_i + f_i'' v_i²)   (1)
 
-and the force of the coupling on coordinate i is f_i' λ, whose derivative by q_i is f_i'' λ. The rows of couplings
-follow those of the loops.
+and the force of the coupling on coordinate i is f_i' λ, whose derivative with respect to q_i is f_i'' λ. The rows of
+couplings follow those of the loops.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -24,7 +24,7 @@ from lissom.passes.features import may_have_loops
 
 @wp.func
 def row_count(t: Tables) -> int:
-    """Number of rows of loops and couplings."""
+    """Number of constraint rows of loops and of couplings."""
     return t.loops.row_is_hinge.shape[0] + t.joint_couplings.offset.shape[0]
 
 

@@ -1,7 +1,7 @@
-"""The two sweeps of the derivatives, inside kernels: columns and path sums outward, running sums and rows inward.
+"""The two sweeps of the derivatives, inside kernels: columns and path sums outward, subtree sums and rows inward.
 
 The equations are those of inverse_dynamics_derivatives. Between blocks of coordinates, (1) and (2) of attachments give
-the common parts at lower cost. Derivatives of rows of loops use the same path sums. In the base frame, with
+the common parts at lower cost. Derivatives of constraint rows use the same path sums. In the base frame, with
 D_X = X̄_A − X̄_B for the sums X̄ of inverse_dynamics_derivatives (E = J̇ + R̄) and a row y of Ad_{g_B}⁻ᵀ Pᵀ,
 
     Ȧ             = y·(D_E − D_R − ad_{η_B} D_J)                                                          (1)
@@ -71,7 +71,7 @@ Blocks = wp.array2d(dtype=mat6)
 class DerivativeBuffersStruct:
     """Buffers of the derivative sweeps.
 
-    x: column tables. z: sums at attachments. sums: columns, path sums and running sums. inertia, H: 6x6 matrices of the
+    x: column tables. z: sums at attachments. sums: columns, path sums and subtree sums. inertia, H: 6x6 matrices of the
     nodes in the base frame. no_move: zeros.
     """
 
@@ -147,7 +147,7 @@ def couple_derivatives(
     dv: Matrix,
     da: Matrix,
 ):
-    """Add the inertia of coordinates that deform node k to the three matrices and their running sums."""
+    """Add the inertia of coordinates that deform node k to the three matrices and their subtree sums."""
     by_q = vec3(so3.ONE, so3.ZERO, so3.ZERO)
     by_v = vec3(so3.ZERO, so3.ONE, so3.ZERO)
     by_a = vec3(so3.ZERO, so3.ZERO, so3.ONE)
@@ -207,7 +207,7 @@ def fold_before(t: Tables, x: Columns, z: Attachments, i: int, k: int, j: int, Y
 def fold_beyond(
     t: Tables, x: Columns, z: Attachments, i: int, k: int, j: int, S: Matrix, J: Matrix, W: Matrix, out: Matrix
 ):
-    """Add (2) of attachments at attachment j; k is the first node of its block, W its running sum."""
+    """Add (2) of attachments at attachment j; k is the first node of its block, W its subtree sum."""
     clear_foreign_columns(x, z, j, i, k, W)
     slot = x.slot[k]
     first = z.row_start[j]
@@ -310,7 +310,7 @@ def derivative_inward(
     dv: Matrix,
     da: Matrix,
 ):
-    """Running sums and rows (3)-(5) of inverse_dynamics_derivatives; s contains wrenches summed over subtrees."""
+    """Subtree sums and rows (3)-(5) of inverse_dynamics_derivatives; s contains wrenches summed over subtrees."""
     columns.clear_sums(b.x, i, b.sums.W_a)
     columns.clear_sums(b.x, i, b.sums.W_v)
     columns.clear_sums(b.x, i, b.sums.W_q)

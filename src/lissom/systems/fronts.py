@@ -200,7 +200,7 @@ def row_sizes(
     x: Columns, y: Blocks, z: Fronts, i: int, centre: wp.array2d(dtype=vec3), rows: wp.array2d(dtype=vec6), L: Matrix,
     scale: wp.array(dtype=wp.float64), work: Matrix, size: Matrix,
 ):  # fmt: skip
-    """Squared norms of the rows of loops in the units of the coordinates, for all rows of instance i."""
+    """Squared norms of the constraint rows in the units of the coordinates, for all rows of instance i."""
     for row in range(size.shape[1]):
         size[i, row] = wp.float64(0.0)
     for e in range(y.count):

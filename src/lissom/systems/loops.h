@@ -1,4 +1,4 @@
-// Rows of loops: choice of independent rows, and systems bordered by them. Equations are those of the Python modules
+// Constraint rows: choice of independent rows, and systems bordered by them. Equations are those of the Python modules
 // systems/bordered, (1) and (2), and for complete_rows and inverse_of systems/loop_unknowns, (1).
 
 // out[at + j] += yᵀ X_k on the blocks of columns first … stop − 1.

@@ -5,10 +5,10 @@
     P y = 0,   P ẏ + Ṗ y = 0      P = Φ⊥ᵀ, but for a universal joint (b × a₁)ᵀ, b = R a₂, on the turn     (3)
     A = P Ad_{g_B}⁻¹ (J_A − J_B),   W = Ad_{g_B}⁻ᵀ Pᵀ λ acts on A, −W on B                                (4)
 
-J and W are in the base frame, where W is the same 6-vector for A and B. Its derivative by the poses, without the parts
-that move with each node, is H (J_A − J_B) on A, with H = adbar_W − U, and U (J_A − J_B) on B; U is the derivative of P.
-Source: Mathew 2025 (47), (D68)-(D80). The motion h of the joint in (1) is removed before the logarithm, so that the
-joint may rotate by any angle.
+J and W are in the base frame, where W is the same 6-vector for A and B. Its derivative with respect to the poses,
+without the parts that move with each node, is H (J_A − J_B) on A, with H = adbar_W − U, and U (J_A − J_B) on B; U is
+the derivative of P. Source: Mathew 2025 (47), (D68)-(D80). The motion h of the joint in (1) is removed before the
+logarithm, so that the joint may rotate by any angle.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -195,7 +195,7 @@ def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, gap: Matrix)
 
 @wp.func
 def loop_residuals(t: Tables, s: Scratch, i: int, q: Matrix, gap: Matrix):
-    """e of all rows of loops, from the poses in s, and of couplings."""
+    """e of all constraint rows, from the poses in s, and of couplings."""
     coupling_residuals(t, i, q, gap)
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
@@ -208,7 +208,7 @@ def loop_residuals(t: Tables, s: Scratch, i: int, q: Matrix, gap: Matrix):
 def loop_rates(
     t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6, rate: Matrix, acceleration: Matrix
 ):
-    """P y = A v and P ẏ + Ṗ y = A a + Ȧ v of all rows of loops, from the motion in s, and of couplings."""
+    """P y = A v and P ẏ + Ṗ y = A a + Ȧ v of all constraint rows, from the motion in s, and of couplings."""
     coupling_rates(t, i, q, v, a, rate, acceleration)
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):

@@ -10,7 +10,7 @@ The rotation of the rotor together with its link is neglected: for gears of larg
     M = Σ_α Σ_β S_αᵀ Mᶜ_max(α,β) S_β + I_a,     Mᶜ_α = Σ of M over the subtree of α                              (2)
     V_α = Σ_{β ≥ α} Mᶜ_β S_β              one inward pass over the columns of each node's subtree          (3)
 
-Columns need no transformation between nodes in the base frame, so V is a running sum. For rigid bodies on joints of one
+Columns need no transformation between nodes in the base frame, so V is a subtree sum. For rigid bodies on joints of one
 axis each,
 
     M_kj = S_jᵀ F,     F = Iᶜ_k S_k,     j = k and the joints on the way from k to the base                (4)
@@ -83,7 +83,7 @@ native = native_functions("systems/mass.h")
 
 @wp.struct
 class MassBuffersStruct:
-    """Composite inertias, motion subspaces S, running sums V, and the half X of M = X + Xᵀ."""
+    """Composite inertias, motion subspaces S, subtree sums V, and the half X of M = X + Xᵀ."""
 
     composite: wp.array2d(dtype=mat6)
     S: wp.array2d(dtype=wp.float64)

@@ -1,7 +1,7 @@
 """Elimination of blocks of coordinates in [K, −Aᵀ; A_q, 0] of robots with many links, inside kernels.
 
-K is the matrix of Newton's method of newton_matrix, A and A_q are the rows of loops of bordered (1) with σ = 1. A tree
-has no rows. With the mass matrix in place of K the system is that of accelerations, [M, −Aᵀ; A, 0]; there inertias
+K is the matrix of Newton's method of newton_matrix, A and A_q are the constraint rows of bordered (1) with σ = 1. A
+tree has no rows. With the mass matrix in place of K the system is that of accelerations, [M, −Aᵀ; A, 0]; there inertias
 replace H, and N and M are zero.
 
 A change δ of the coordinates changes the motion of the nodes by x = J δ, w = J_R' δ and z = J_P δ, which are path sums
@@ -23,7 +23,7 @@ shorter step the mass matrix has more weight. Each block has an origin of its ow
 
 The unknowns of loops are those of loop_unknowns, and each block is eliminated together with its front of `fronts`. The
 matrix is computed for all blocks before the elimination, since it may be factored twice: the first elimination uses
-all rows of loops; if a pivot is not larger than its rounding error, `fronts` finds independent rows and the matrix is
+all constraint rows; if a pivot is not larger than its rounding error, `fronts` finds independent rows and the matrix is
 factored again.
 
 The matrices of all blocks of n coordinates each lie one after the other. Square ones (n x n, such as B) begin at
@@ -373,7 +373,7 @@ def has_loops(c: LoopFronts) -> bool:
 
 @wp.func
 def choose_all_rows(i: int, loops: LoopRows):
-    """Treat all rows of loops as independent."""
+    """Treat all constraint rows as independent."""
     for row in range(loops.force.shape[1]):
         loops.slot[i, row] = row
     loops.rank[i] = loops.force.shape[1]
@@ -405,7 +405,7 @@ def number_independent_rows(b: BlockMatrix, c: LoopFronts, i: int, loops: LoopRo
 
 @wp.func(inline=False)
 def choose_independent_rows(t: Tables, s: Scratch, b: BlockMatrix, c: LoopFronts, i: int, loops: LoopRows):
-    """Find independent rows of loops: loops.slot and loops.rank."""
+    """Find independent constraint rows: loops.slot and loops.rank."""
     for loop in range(t.loops.node.shape[0]):
         g = loop_state(t, s, i, loop)
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
@@ -478,7 +478,7 @@ def close_block(
     t: Tables, s: Scratch, b: BlockMatrix, c: LoopFronts, i: int, e: int, by_wrench: wp.float64, is_sure: bool
 ) -> int:  # fmt: skip
     """Eliminate block e and the loops that close there, and add the remainder to the parent block; 1 + the coordinate
-    of a zero pivot, −1 if rows of loops may be dependent, or 0."""
+    of a zero pivot, −1 if constraint rows may be dependent, or 0."""
     if e == b.y.count:  # loops that close at the base
         gather_fronts(b, c, i, e, by_wrench)
         return eliminate_closing_loops(b, c, i, e, is_sure)

@@ -53,9 +53,9 @@ from lissom.systems.newton_blocks import (
 class NewtonBuffersStruct:
     """Buffers of the matrix and its factors.
 
-    Dense: sums: columns of the nodes and their path sums. W: running sum of (2). z: products at attachments. inertia,
-    H: 6x6 matrices of the nodes. matrix: (1), nv x width; without loops its factors overwrite it. loops: rows of loops
-    and the bordered matrix.
+    Dense: sums: columns of the nodes and their path sums. W: subtree sum of (2). z: products at attachments. inertia,
+    H: 6x6 matrices of the nodes. matrix: (1), nv x width; without loops its factors overwrite it. loops: constraint
+    rows and the bordered matrix.
 
     Elimination of blocks: `blocks` and `fronts` contain everything but the right side and the unknowns, which are in
     `loops`.
@@ -111,7 +111,7 @@ def newton_matrix_of(act: Acting) -> Any:
         t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix,
         c0: wp.float64, c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6),
     ):  # fmt: skip
-        """Fill b.matrix with (1), and the rows of loops, from the results of the residual at (q, v, a) in s."""
+        """Fill b.matrix with (1), and the constraint rows, from the results of the residual at (q, v, a) in s."""
         point = newton_point(v, a, move, c0, c1, gravity)
         columns.clear_rows(t.nv, b.x.width, i, b.matrix)
         columns.clear_sums(b.x, i, b.W)
