@@ -110,7 +110,7 @@ class PlausibilityWarning(UserWarning):
 
 @final
 class RedundancyWarning(UserWarning):
-    """Some rows of the loops follow from the others; the motion is unique, the forces in the loops are not."""
+    """Some constraints of the loops follow from the others. The motion is unique; the constraint forces are not."""
 
 
 @final

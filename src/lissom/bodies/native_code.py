@@ -8,7 +8,7 @@ is a list of numbers; native code sums them over the points of the quadrature, L
 depend on θ only are computed once for a state.
 
 The constants of the material are entries of the table of points, so that bodies of other moduli need no other code.
-Derivatives by design values and fits need many of them.
+Derivatives with respect to design values and fits need many of them.
 
 The forces are those of `pulls`; the motion is differentiated on the graph. Bodies with the same motion share the code;
 each pull has a table of its own material points.
@@ -125,8 +125,8 @@ class NativePull:
 
     Fields:
         functions: for a tendon and for a volume that is a function of θ, functions of (θ, v, table) that return the
-            work and B, ∂B, and the second derivative of the work along θ̇ = v. For a surface, functions of (θ, G, table)
-            that return p and ∂p/∂θ of the vertices, and the first sum of ∂B in (1).
+            work and B, ∂B, and the second derivative of the work along θ̇ = v. For a surface, functions of (θ, G,
+            table) that return p and ∂p/∂θ of the vertices, and the first sum of ∂B in (1).
         table: material points, as the last argument.
         surface: of a surface, what passes/pulls.h reads: the number of evaluations of LANES vertices, of rims and of
             triangles, then the number of points of each rim, the places of these points, and those of the corners of

@@ -246,7 +246,7 @@ def linear(
 ) -> Any:  # fmt: skip
     """function(*at, *along), arrays with the given shapes, linear in `along`. transpose(*at, *weights) is its transpose
     and returns arrays with the shapes of `along`. `jax.vmap` adds leading axes; their size is 1 for arrays in `at` that
-    are not mapped. second: derivatives by `at`; None: there are none."""
+    are not mapped. second: derivatives with respect to `at`; None: there are none."""
     options = {"function": function, "transpose": transpose, "shapes": tuple(map(tuple, shapes)), "n_at": len(at)}
     return tuple(_operation().bind(*at, *along, **options, second=second))
 

@@ -195,7 +195,7 @@ def _sampled(A: np.ndarray, B: np.ndarray, period: float) -> tuple[np.ndarray, n
 
 
 def _reason(A: np.ndarray, B: np.ndarray) -> str:
-    """A text about why the inputs do not stabilise (1): the motion that does not decay and is controlled least."""
+    """Why the inputs do not stabilise (1): uncontrollable modes that do not decay or, if none, the state cost."""
     s, left = np.linalg.eig(A.T)
     moved = np.linalg.norm(left.T @ B, axis=1) / np.maximum(np.linalg.norm(B), np.finfo(float).tiny)
     stays = np.real(s) >= -1e-9 * np.abs(s).max(initial=0.0)

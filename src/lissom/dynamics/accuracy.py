@@ -13,9 +13,9 @@ the error of the points. Steps in all coordinates also contain the error of the 
     δ_p = −S_oo⁻¹ r_o,   δ = −S⁻¹ r,   points = |x(q ⊕ δ_p) − x|,   basis = |x(q ⊕ δ) − x(q ⊕ δ_p)|      (2)
 
 At rest steps are repeated while they shrink, at most STEPS times; for a motion one step is taken. The points x are the
-middle and the tip of each link and the surface of each deformable body. The equations include the rows of loops and
-prescribed motions. The estimate assumes that r vanishes apart from these errors: the state is an equilibrium, or a and
-u belong to its motion.
+middle and the tip of each link and the surface of each deformable body. The equations include the constraints of loops
+and prescribed motions. The estimate assumes that r vanishes apart from these errors: the state is an equilibrium, or a
+and u belong to its motion.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def accuracy(
         v, a: velocity and acceleration of a motion, shape (..., nv); None is zero.
         t: time of loads and prescribed motions [s].
         duration: duration of the motion [s]; None for an equilibrium.
-        force: forces of the loops, shape (..., n_rows); None is zero.
+        force: constraint forces, shape (..., n_rows); None is zero.
     Returns:
         Accuracy, with the cure. An error above a hundredth of the longest rod or deformable body also gives an
         AccuracyWarning.
@@ -151,7 +151,7 @@ def estimate(
     """Accuracy of n states.
 
     Args:
-        models: the model of each state. rows: q, v, a, u and forces of loops, each (n, ...). t: times (n,) [s].
+        models: the model of each state. rows: q, v, a, u and constraint forces, each (n, ...). t: times (n,) [s].
         lead: leading axes of the result, whose product is n. duration: of the motion [s], None for equilibria.
     """
     q, v, a, u, force = rows
@@ -328,7 +328,7 @@ def _step(
     model: Model, S: np.ndarray, A: np.ndarray, r: np.ndarray, gap: np.ndarray, free: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The Newton step (nv,) of least norm, in units of the coordinates, for the residual r and the gaps of loops, and
-    the change of the loop forces (m,). Only the coordinates `free` move."""
+    the increments of the constraint forces (m,). Only the coordinates `free` move."""
     scale, m = model.dofs.scale[free], len(A)
     K = S[np.ix_(free, free)] * scale * scale[:, None]
     size = max(float(np.abs(K).max(initial=0.0)), 1e-300)

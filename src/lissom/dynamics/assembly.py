@@ -66,8 +66,8 @@ def assemble(
             velocity coordinates. Prescribed coordinates have their values at time t.
         t: time of prescribed motions [s].
     Returns:
-        q, shape (nq,). Soft coordinates move more than stiff ones, and joints more than rods. If rows of the loops
-        depend on each other, a RedundancyWarning gives the number of independent ones, once for each model.
+        q, shape (nq,). Soft coordinates move more than stiff ones, and joints more than rods. If constraints of the
+        loops depend on each other, a RedundancyWarning gives the number of independent ones, once for each model.
     Raises:
         ConvergenceError: the loop that stays open and its residual; carries the last configuration.
         ModelError: an unknown name or index in fixed. ShapeError: the argument, the expected and the received shape.

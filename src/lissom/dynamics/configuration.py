@@ -188,7 +188,7 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
 def configuration_rate_derivatives(
     model: Model, q: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Derivatives of dq/dt at one state, and of the tangent increment by q.
+    """Derivatives of dq/dt at one state, and of the tangent increment with respect to q.
 
     dq/dt is v for coordinates that add, ½ q (0, ω) for quaternions, and R v for the position of a free joint.
 

@@ -72,7 +72,7 @@ class InternalWrench:
 @final
 @dataclass(frozen=True)
 class _States:
-    """States (n, ...) with the forces of loops, and the leading axes of the arguments."""
+    """States (n, ...) with the constraint forces, and the leading axes of the arguments."""
 
     lead: tuple[int, ...]
     q: np.ndarray
@@ -176,7 +176,7 @@ def joint_wrench(
 
 
 def _checked_states(model: Model, q: Any, v: Any, a: Any, u: Any, t: Any, multipliers: Any) -> _States:
-    """The arguments as states (n, ...), checked, with given or computed forces of the loops."""
+    """The arguments as states (n, ...), checked, with given or computed constraint forces."""
     zero = np.zeros(model.nv)
     rows = {
         "q": stack("q", q, model.nq),

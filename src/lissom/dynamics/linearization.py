@@ -172,7 +172,7 @@ class Modes:
         identity; otherwise complex, each with xᴴ M x = 1, and the entry with the largest share in it is real and
         positive.
         exponents: s, complex, shape (n,) [1/s]: of each conjugate pair the one with Im s > 0, and every real one, so
-        that n may exceed the number of motions if some do not oscillate. A mode with Re s > 0 grows.
+        that n may exceed the number of motions if some do not oscillate. A mode with Re s > 0 is unstable.
         v: velocity of the nominal motion, (nv,).
         model, q, u, t, damped: the arguments.
     """
@@ -258,7 +258,7 @@ def modes(
         v: steady velocity, shape (nv,), which is maintained. None: prescribed joints have the velocity of their motions
             at t; all others are at rest, except for velocities that loops require.
         damped: whether to include dissipation: dampers, viscosity of rods, drag and friction. Without it loads act with
-            their values at v, and their derivatives by v are left out.
+            their values at v, and their derivatives with respect to v are left out.
         t: time of loads and prescribed motions [s]; the velocities of these motions count as constant.
     Returns:
         Modes. At rest and undamped the stiffness is taken as symmetric; for follower loads use `damped` or linearize.
@@ -270,7 +270,7 @@ def modes(
     row, given = single_configuration(model, q), single_inputs(model, u)
     rate, steady = _velocity(model, row, v, t), np.zeros(model.nv)
     force, arguments = np.zeros(model.n_rows), (model, row, given, t, damped)
-    if model.n_rows:  # forces of the loops at the equilibrium
+    if model.n_rows:  # constraint forces at the equilibrium
         w = run_forward_dynamics(model, row, rate, given, t)
         force = w.host["force"][0].copy()
     K, C, M, w = residual_derivatives(model, row, rate, steady, given, t, 1.0, force)

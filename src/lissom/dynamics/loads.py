@@ -272,7 +272,7 @@ def python_response(
     """Derivatives of Python forces and custom actuators as parts of those of the residual, by central differences.
 
     Returns:
-        The derivatives by q, in the tangent space, and by v, each (nv, nv).
+        The derivatives with respect to q, in the tangent space, and v, each (nv, nv).
     """
     by_q, by_v = np.zeros((2, model.nv, model.nv))
     if model.forces.called:

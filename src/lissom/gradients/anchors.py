@@ -1,4 +1,5 @@
-"""Derivatives of the anchors of contacts that stick by the motion, and of the motion by the anchors.
+"""Derivatives of the anchors of contacts that stick with respect to the motion, and of the motion with respect to the
+anchors.
 
 An anchor is a point A of the obstacle, in the obstacle's frame, and a direction b in the frame of the ball's node
 (contact). c and r are the centre and radius of the ball, n and N the gradient and Hessian of the shape's distance, R, p
@@ -19,9 +20,9 @@ Jacobians J_c and J_ω,
 
     J_c = J_c,a − J_c,b,   u_q = u_q,a − u_q,b − ω_b × J_c − J_ω,b × u                                       (4)
 
-where u_q,b belongs to the point that is fixed to the obstacle. The derivative of a node's body twist η = J v by the
-coordinates follows from J̇. Increments of a stored pose do not commute; with the twist v_g of the pose and its columns
-J_g of J,
+where u_q,b belongs to the point that is fixed to the obstacle. The derivative of a node's body twist η = J v with
+respect to the coordinates follows from J̇. Increments of a stored pose do not commute; with the twist v_g of the pose
+and its columns J_g of J,
 
     ∂(J v)/∂q = J̇ + ad_η J,   in the columns of a stored pose minus J_g ad(v_g)                             (5)
 
@@ -111,7 +112,7 @@ def anchor_rows(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray)
 
 
 def anchor_pulls(rows: AnchorRows, nv: int, states: np.ndarray) -> np.ndarray:
-    """Derivatives of generalised forces at chosen states by all anchors, (states, nv, 6 n_pairs)."""
+    """Derivatives of generalised forces at chosen states with respect to all anchors, (states, nv, 6 n_pairs)."""
     out = np.zeros((len(states), nv, rows.numbers // 6, 6))
     state, at = rows_of(rows, states)
     out[state, :, rows.pair[at]] = rows.slopes[at, : 6 * nv].reshape(-1, nv, 6)
@@ -119,7 +120,7 @@ def anchor_pulls(rows: AnchorRows, nv: int, states: np.ndarray) -> np.ndarray:
 
 
 def anchor_moves(rows: AnchorRows, nv: int, states: np.ndarray) -> np.ndarray:
-    """Derivatives of all anchors after chosen states by q and v there, (states, 6 n_pairs, 2 nv)."""
+    """Derivatives of all anchors after chosen states with respect to q and v there, (states, 6 n_pairs, 2 nv)."""
     out = np.zeros((len(states), rows.numbers // 6, 6, 2, nv))
     state, at = rows_of(rows, states)
     slopes = rows.slopes[at, 6 * nv : 18 * nv].reshape(-1, 2, 6, nv)
@@ -128,7 +129,8 @@ def anchor_moves(rows: AnchorRows, nv: int, states: np.ndarray) -> np.ndarray:
 
 
 def anchor_carries(rows: AnchorRows, nv: int, states: np.ndarray) -> np.ndarray:
-    """Derivatives of all anchors after chosen states by the anchors before, (states, 6 n_pairs, 6 n_pairs)."""
+    """Derivatives of all anchors after chosen states with respect to the anchors before, (states, 6 n_pairs, 6
+    n_pairs)."""
     out = np.zeros((len(states), rows.numbers // 6, 6, rows.numbers // 6, 6))
     state, at = rows_of(rows, states)
     out[state, rows.pair[at], :, rows.pair[at]] = rows.slopes[at, 18 * nv :].reshape(-1, 6, 6)
@@ -227,7 +229,7 @@ def _anchor_slopes(
 def _pressure(
     laws: np.ndarray, cells: _Cells, depth: np.ndarray, steep: np.ndarray, n: np.ndarray, n_q: np.ndarray, x: _Points
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """N_p, and its derivatives by q and v. steep: s and H n/s of contact (12), and δ − ρ."""
+    """N_p, and its derivatives with respect to q and v. steep: s and H n/s of contact (12), and δ − ρ."""
     facing = cells.facing
     share = np.where(facing.any(axis=1), -np.einsum("ri,ri->r", facing, n), 1.0)
     share_q = -_applied(_transposed(x.J_w), np.cross(facing, n)) - _applied(_transposed(n_q), facing)
@@ -278,7 +280,7 @@ def _cell_slopes(
 def _slip(
     place: np.ndarray, radius: np.ndarray, n: np.ndarray, N: np.ndarray, anchor: np.ndarray, x: _Points
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x, and its derivatives by q and, from (1), by the anchor. All are zero for pairs without an anchor."""
+    """x, and its derivatives with respect to q and, from (1), the anchor. All are zero for pairs without an anchor."""
     R_o, identity, P, r = place[:, :3, :3], np.eye(3), np.eye(3) - _outer(n, n), _as_matrices(radius)
     anchored = np.isfinite(anchor[:, 0])
     b = np.where(anchored[:, None], _applied(x.R, anchor[:, 3:]), -n)

@@ -1,4 +1,4 @@
-"""Derivatives of contacts by design values, on the branch of each contact at the present state.
+"""Derivatives of contacts with respect to design values, on the branch of each contact at the present state.
 
 The force of a contact has kinks: where contact begins, where slipping begins, where damping would pull, and between the
 features of a shape. Differences across a kink are wrong. So only the variables X of the law of contact are differenced
@@ -52,9 +52,9 @@ class ContactPairs(NamedTuple):
 
     Fields:
         state: its index. pair: its number. ball, obstacle, kind: indices of the two, and of the kind of shape. depth,
-        n, N: penetration, normal and its derivative by the place, in the world. steep: s and H n/s of contact (12), and
-        δ − ρ of contact (13). anchor: NaN for pairs without one. is_cell, is_triangle: whether
-        it is a surface point, and whether its cell is a triangle.
+        n, N: penetration, normal and its derivative with respect to the place, in the world. steep: s and H n/s of
+        contact (12), and δ − ρ of contact (13). anchor: NaN for pairs without one. is_cell, is_triangle: whether it is
+        a surface point, and whether its cell is a triangle.
     """
 
     state: np.ndarray
@@ -77,7 +77,8 @@ class ContactPairs(NamedTuple):
 
 @final
 class _PairDerivatives(NamedTuple):
-    """Derivatives by design values: (1), (rows, count, nv), and that of the next anchor, (rows, count, 6)."""
+    """Derivatives with respect to design values: (1), (rows, count, nv), and that of the next anchor, (rows, count,
+    6)."""
 
     residual: np.ndarray
     anchor: np.ndarray

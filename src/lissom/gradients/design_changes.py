@@ -108,19 +108,19 @@ class Change:
 
 
 def changes(model: Model, paths: tuple[str, ...]) -> list[Change]:
-    """The changes by all numbers of all paths."""
+    """A Change for each number of the design values at `paths`, in order."""
     return model.cached(
         ("changes", paths), lambda: [_change(_precise(model, path), path, at) for path, at in _numbers(model, paths)]
     )
 
 
 def _numbers(model: Model, paths: tuple[str, ...]) -> list[tuple[str, tuple[int, ...]]]:
-    """Path and index of all numbers of all paths."""
+    """Path and index of each number of the design values at `paths`, in order."""
     return [(path, index) for path in paths for index in np.ndindex(*shape_of(model, path))]
 
 
 def stencils(model: Model, paths: tuple[str, ...]) -> list[Stencil]:
-    """The stencils of fourth order of all numbers of all paths."""
+    """A stencil of fourth order for each number of the design values at `paths`, in order."""
     return model.cached(
         ("stencils", paths), lambda: [_stencil(_precise(model, path), path, at) for path, at in _numbers(model, paths)]
     )
@@ -128,8 +128,8 @@ def stencils(model: Model, paths: tuple[str, ...]) -> list[Stencil]:
 
 def _precise(model: Model, path: str) -> Model:
     """The model for differences over a path: if it leads to a body whose quadrature is reduced to few points, a model
-    in which such bodies have all points. Few points integrate the body's functions, but not their derivatives by design
-    values."""
+    in which such bodies have all points. Few points integrate the body's functions, but not their derivatives with
+    respect to design values."""
     links = model.description.links
     few = [name for name, link in links.items() if isinstance(link.body, DeformableBody) and link.body.has_few_points]
     if not few:

@@ -1,4 +1,4 @@
-"""Derivatives of equilibria and of natural frequencies about them, by inputs and design values.
+"""Derivatives of equilibria and of natural frequencies about them, with respect to inputs and design values.
 
 The derivatives of an equilibrium follow from the implicit function theorem:
 
@@ -49,9 +49,10 @@ class EquilibriumDerivatives:
     """Derivatives of the configuration of an equilibrium, or of a function of it. A batch adds leading axes.
 
     Fields:
-        u: by the inputs: of q in the tangent space of `integrate`, (nv, nu), or of a function, (nu,).
-        parameters: by design values: of q, (nv, *shape of the value), or of a function, in the shape of the value. The
-            derivative by a pose is that by an increment (w; u) on its right, (6,).
+        u: with respect to the inputs: of q in the tangent space of `integrate`, (nv, nu), or of a function, (nu,).
+        parameters: with respect to design values, by path: of q, (nv, *shape of the value), or of a function, in the
+            shape of the value. The derivative with respect to a pose is that with respect to an increment (w; u) on its
+            right, (6,).
     """
 
     u: np.ndarray
@@ -68,8 +69,9 @@ def equilibrium_derivatives(
 
     Args:
         equilibrium: of `solve_statics`, of one robot or of a batch.
-        dL_dq: derivatives of a function L by q, in the tangent space of `integrate`, shape (..., nv). Then the result
-            is that of L, from one system of equations for any number of inputs. None: the result is that of q.
+        dL_dq: derivatives of a function L with respect to q, in the tangent space of `integrate`, shape (..., nv). Then
+            the result has the derivatives of L, from one linear system for any number of inputs. None: the result has
+            the derivatives of q.
         parameters: paths of design values (`Robot.described_values`), numbers or arrays of numbers.
     Returns:
         EquilibriumDerivatives [rad, m or strain units per unit of each].
@@ -135,7 +137,8 @@ def _states(model: Model, found: Equilibrium, rows: int) -> StageStates:
 
 
 def _linear_systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarray]:
-    """The matrices of (1), with rows of the identity for dependent rows of loops, and (B; 0)."""
+    """The matrices of (1), with rows of the identity in place of dependent rows of the constraint Jacobian, and (B;
+    0)."""
     nv, m, rows = model.nv, model.n_rows, len(s.t)
     matrix, B = np.zeros((rows, nv + m, nv + m)), np.zeros((rows, nv + m, model.nu))
     force = np.zeros((rows, m)) if s.force is None else s.force
@@ -165,8 +168,9 @@ class ModeDerivatives:
     """Natural frequencies about an equilibrium, and their derivatives.
 
     Fields:
-        frequencies: those of `modes`, (n,) [rad/s]. u: derivatives by the inputs, (n, nu). parameters: derivatives by
-        design values, (n, *shape of the value).
+        frequencies: those of `modes`, (n,) [rad/s].
+        u: derivatives with respect to the inputs, (n, nu).
+        parameters: derivatives with respect to design values by path, (n, *shape of the value).
     """
 
     frequencies: np.ndarray
@@ -208,7 +212,7 @@ def mode_derivatives(equilibrium: Equilibrium, *, parameters: Sequence[str] = ()
 
 
 def _matrices(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> _Matrices:
-    """The symmetric matrices K and M, and the independent rows of loops, at rest."""
+    """The symmetric matrices K and M, and the independent rows of the constraint Jacobian, at rest."""
     rest = np.zeros(model.nv)
     force = run_forward_dynamics(model, q, rest, u, t).host["force"][0].copy() if model.n_rows else np.zeros(0)
     K, _, M, workspace = residual_derivatives(model, q, rest, rest, u, t, 1.0, force)

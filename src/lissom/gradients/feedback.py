@@ -1,4 +1,4 @@
-"""Motions under state feedback that is evaluated once a step, and their derivatives by the gains.
+"""Motions under state feedback that is evaluated once a step, and their derivatives with respect to the gains.
 
 The input u_k = f(t_k, q_k, v_k, g) is constant during step k. With the matrices A and B of each step, the change of
 state x = (δq, δv, δa, δâ) before it, which includes anchors where contacts stick, and the derivatives F of f,
@@ -96,14 +96,15 @@ def feedback_gradient(
     dL_dv: ArrayLike | None = None,
     dL_du: ArrayLike | None = None,
 ) -> FeedbackGradient:
-    """Derivatives of a function L of a motion under feedback, by the gains and the initial state, in closed loop.
+    """Derivatives of a function L of a motion under feedback with respect to gains and initial state, in closed loop.
 
     Args:
         motion: result of `feedback_rollout`. gains: those of the motion.
         derivatives: function of (t, q, v, gains) that returns ∂u/∂q, in the tangent space of `integrate`, (nu, nv),
             ∂u/∂v, (nu, nv), and ∂u/∂gains, (nu, *shape of the gains).
-        dL_dq, dL_dv: derivatives of L by q, in the tangent space of `integrate`, and v at all times, (n, nv). dL_du: by
-            the inputs of each step, (steps, nu). None is zero.
+        dL_dq, dL_dv: derivatives of L with respect to q, in the tangent space of `integrate`, and v at all times,
+            (n, nv). None is zero.
+        dL_du: derivatives of L with respect to the inputs of each step, (steps, nu). None is zero.
     Returns:
         FeedbackGradient, in the unit of L [per unit of each].
     Raises:

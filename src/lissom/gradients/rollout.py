@@ -112,8 +112,8 @@ class Rollout:
         """Derivatives of a function L of the motion, by one pass from its end to its start.
 
         Args:
-            dL_dq, dL_dv, dL_da: derivatives of L by q, in the tangent space of `integrate`, v and a at all times,
-                shape (..., n, nv); None is zero. Further leading axes are several functions.
+            dL_dq, dL_dv, dL_da: derivatives of L with respect to q, in the tangent space of `integrate`, v and a at all
+                times, shape (..., n, nv); None is zero. Further leading axes are several functions.
             parameters: paths of design values (`Robot.described_values`), numbers or arrays of numbers.
         Returns:
             Gradient.
@@ -415,8 +415,10 @@ class Step:
     """The end of a step, and its derivatives. A batch adds leading axes.
 
     Fields:
-        q, v: state at the end, (nq,) and (nv,). A: derivative of (q, v) at the end by (q, v) at the start, in the
-        tangent spaces of `integrate`, (2 nv, 2 nv). B: derivative by the inputs, (2 nv, nu).
+        q, v: state at the end, (nq,) and (nv,).
+        A: derivative of (q, v) at the end with respect to (q, v) at the start, in the tangent spaces of `integrate`,
+            (2 nv, 2 nv).
+        B: derivative with respect to the inputs, (2 nv, nu).
     """
 
     q: np.ndarray

@@ -49,7 +49,7 @@ class InverseKinematics:
             the rotation vector [rad], then the displacement.
         iterations: number of steps of all searches (...).
         u: inputs under which q is an equilibrium (..., nu); None for by="coordinates".
-        multipliers: forces of loops at q (..., n_rows); None for by="coordinates".
+        multipliers: constraint forces λ at q (..., n_rows); None for by="coordinates".
         is_stable: whether the equilibrium is stable (...); None for by="coordinates".
         optimality: largest entry (...) of the gradient of ½ Σ w² |e|², projected on the moves that limits and loops
             allow, in natural sizes of the coordinates (`model.dofs.scale`). It is zero at an optimum. None for

@@ -196,9 +196,11 @@ class Point:
     """The loss and the constraints at scaled numbers.
 
     Fields:
-        y: scaled numbers (k,). loss, slopes: the loss and its derivatives by the values (k,), not scaled. f, g: scaled
-        loss and its derivatives by y. c, A: scaled rows of constraints (m,) and their derivatives (m, k). real: False
-        if the loss has no value, and f is (2).
+        y: scaled numbers (k,).
+        loss, slopes: the loss and its derivatives with respect to the values (k,), not scaled.
+        f, g: scaled loss and its derivatives with respect to y.
+        c, A: scaled rows of constraints (m,) and their derivatives (m, k).
+        real: False if the loss has no value, and f is (2).
     """
 
     y: np.ndarray
@@ -284,7 +286,7 @@ class Search:
         return Point(y, float(value), slopes, f, g, c / rows, by_y[1:] / rows[:, None])
 
     def _pair(self, found: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
-        """A value and its derivatives by all numbers, (*shape of the value, k)."""
+        """A value and its derivatives with respect to all numbers, (*shape of the value, k)."""
         pair = isinstance(found, tuple | list) and len(found) == 2
         checks.require(pair, where, "must return a value and its derivatives by name", found)
         value = np.asarray(found[0], dtype=np.float64)

@@ -4,7 +4,7 @@ Coordinates that bring frames to their targets are found by bounded least square
 
     min ½ |Ĵ δ − W e|² + ½ μ |δ|²   with   A δ = −c,   low ≤ q ⊕ δ ≤ high                                 (1)
     d = projection of Ĵᵀ W e on the moves that limits and loops allow;  d = 0 at an optimum                (2)
-    Ĥ = ∂(−Ĵᵀ W e + Aᵀ λ)/∂q,   λ the forces of loops that minimise |−Ĵᵀ W e + Aᵀ λ|                      (3)
+    Ĥ = ∂(−Ĵᵀ W e + Aᵀ λ)/∂q,   λ the constraint forces that minimise |−Ĵᵀ W e + Aᵀ λ|                      (3)
 
 W are the weights of the errors e, Ĵ = W J is their Jacobian, A and c are rows and residuals of loops, and δ is in
 natural sizes of the coordinates. The damping μ decreases after a step that reduces the errors, otherwise it increases.
@@ -206,7 +206,7 @@ def search_coordinates(
 def _evaluated(
     model: Model, targets: Targets, q: np.ndarray, rows: np.ndarray, bounds: Bounds
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Errors, residuals of loops, Ĵ, A and d of rows of q."""
+    """Errors e, residuals c of loops, Ĵ, A and d of (2) at q[rows]."""
     found = on_padded_rows(lambda at, q: _linearized(model, targets.of(at), q), rows, q)
     m = found.shape[1] - model.n_rows
     e, J, gaps, A = found[:, :m, -1], found[:, :m, :-1], found[:, m:, -1], found[:, m:, :-1]
@@ -381,7 +381,7 @@ class InputSearch:
     Fields:
         q: equilibria (n, nq).
         u: their inputs (n, nu).
-        force: forces of loops (n, n_rows).
+        force: constraint forces (n, n_rows).
         errors: errors (n, m) [rad, m].
         stable: whether the equilibria are stable (n,).
         iterations: number of steps (n,).
@@ -416,8 +416,8 @@ class InputLimits:
 def equilibria(
     model: Model, q: np.ndarray, u: np.ndarray, force: np.ndarray, t: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Equilibria near q (n, nq) under inputs (n, nu): q, forces of loops, the mask of found equilibria, and the mask of
-    stable ones."""
+    """Equilibria near q (n, nq) under inputs (n, nu): q, constraint forces, the mask of found equilibria, and the mask
+    of stable ones."""
     sought = Sought(u, t, 1.0, np.zeros(model.n_rows), _TOLERANCE, _ITERATIONS)
     ends = newton(model, q, force, sought)
     at, push, _, why, stable = (np.array(part) for part in zip(*ends))

@@ -53,7 +53,7 @@ def nearest_inertia(inertia: np.ndarray) -> tuple[np.ndarray, float]:
 
 @lru_cache(maxsize=_SHAPES)
 def check_shape(shape: Shape, where: str) -> None:
-    """Raise ModelError where a shape breaks a rule."""
+    """Raise ModelError if a dimension or a direction of the shape is invalid."""
     shape.surface(where)
 
 

@@ -379,7 +379,7 @@ class _Reader:
     def _add_spatial_servo(
         self, robot: Robot, k: int, branches: list[tuple[float, list[PathItem]]], bias: np.ndarray
     ) -> bool:
-        """Add the bias of an actuator of a spatial tendon as a spring by (3). Returns False if it is no such spring."""
+        """Add the affine bias of an actuator of a spatial tendon as the Spring of (3). Returns False if none fits."""
         gear = float(self.m.actuator_gear[k, 0])
         law = {"stiffness": -bias[1] * gear**2, "damping": -bias[2] * gear**2, "preload": -gear * bias[0]}
         name = self.file.name("actuator", k)

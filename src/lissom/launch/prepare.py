@@ -249,7 +249,7 @@ class TableOptions(NamedTuple):
     """Options of a launch: the entries of the tables that its kernel reads.
 
     Fields:
-        derivatives: derivatives of all tables by q, v and a.
+        derivatives: derivatives of all tables with respect to q, v and a.
         all_nodes: also the mapped nodes from `n_dynamic` on, which carry no mass and no force.
         column_derivatives: second derivatives of the columns of material points, n³ numbers for each.
         only_along_v: of the first derivatives of columns only the sum Σ ∂S_j/∂q_c v_j v_c is read.
@@ -299,7 +299,8 @@ class Views:
 
 
 def fill_tables(views: Views, host: dict[str, Any], options: TableOptions) -> None:
-    """Fill the tables that come from Python functions for the states in the buffers `host`."""
+    """Call Python functions at the states in the buffers `host`, and write their results to the tables: poses,
+    integrals and forces of inputs."""
     model = views.model
     if "q" not in host:
         return

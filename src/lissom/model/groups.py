@@ -156,7 +156,7 @@ class Nodes:
 @final
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Values of the strain bases at the two points of each node, strain by strain, one after another."""
+    """Non-zero values of the strain bases at the two Gauss points of each node, in the order of nodes and strains."""
 
     phi1: Floats
     phi2: Floats

@@ -98,7 +98,8 @@ class Loop:
     joint: Joint = field(default_factory=JointFixed)
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if a place, a placement or the joint of the loop is invalid, or if the joint has a spring, a
+        damper or another force of its own."""
         for side in ("a", "b"):
             checks.place(getattr(self, f"s_{side}"), f"{where}: s_{side}")
             checks.pose(getattr(self, f"placement_{side}"), f"{where}: placement_{side}")
@@ -253,7 +254,8 @@ class JointCoupling:
         return given or self.spring is not None or self.limits is not None
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError unless the names of joints are distinct, each joint has a ratio other than zero, and the
+        other fields are valid."""
         listed = isinstance(self.joints, list | tuple) and all(isinstance(x, str) for x in self.joints)
         checks.require(listed and bool(self.joints), f"{where}: joints", "must be a list of names", self.joints)
         twice = [name for k, name in enumerate(self.joints) if name in self.joints[:k]]

@@ -142,7 +142,8 @@ class Contact:
         return isinstance(self.shape, ShapePlane)
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if the contact has no links, has both or neither of a shape and other links, or if another
+        field is invalid."""
         for name, value in (("links", self.links), ("others", self.others)):
             is_list = isinstance(value, str | list | tuple) or (name == "others" and value is None)
             checks.require(is_list, f"{where}: {name}", "must be the name of a link or a list of names", value)

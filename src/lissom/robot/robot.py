@@ -84,7 +84,7 @@ class Link:
     placement: Placement = None
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule.
+        """Raise ModelError if the joint, the body or another field of the link is invalid.
 
         A link of plain numbers and texts that passes keeps a copy of them; its next check only compares them.
         """
@@ -338,7 +338,15 @@ class Robot:
         frame: str = "world",
         position: Any = (0.0, 0.0, 0.0),
     ) -> PointLoad:
-        """Add a force and a moment at a point of a link; see PointLoad."""
+        """Add a force and a moment at a point of a link; see PointLoad.
+
+        Args:
+            s: abscissa on a rod, 0 at the base and 1 at the tip, or a place on a deformable body.
+            force: [N], shape (3,): a constant or a function of t [s].
+            moment: [N·m], shape (3,): a constant or a function of t [s].
+            frame: axes of force and moment: "world" or "body".
+            position: point of application in the frame of the link at s, shape (3,) [m].
+        """
         self._new_name(name, "load", self.loads)
         self.loads[name] = PointLoad(name, link, s, force, moment, frame, position)
         return self.loads[name]
@@ -409,8 +417,17 @@ class Robot:
         via: Sequence[PathPoint | PathWrap] = (),
         branches: Sequence[SpringBranch] = (),
     ) -> Spring:
-        """Add a spring, a damper or a cable between two points of links or of the world, or along a path; see
-        Spring."""
+        """Add a spring, a damper or a cable between two points of links or of the world, or along a path; see Spring.
+
+        Args:
+            a, b: end points: PathPoints or names of links.
+            stiffness: [N/m]. damping: [N·s/m].
+            rest: length without a spring force [m]; None is the length in the neutral configuration.
+            preload: tension at the length `rest` [N].
+            slack: True for a cable, which has no negative tension.
+            law: tension [N] as a function of the length [m], in place of `stiffness` and `preload`.
+            via: PathPoint and PathWrap items between a and b. branches: further paths.
+        """
         self._new_name(name, "spring", self.springs)
         items: Any = tuple(via) if isinstance(via, list) else via
         others: Any = tuple(branches) if isinstance(branches, list) else branches
@@ -692,7 +709,7 @@ class Robot:
         """Check the description and make a Model from it.
 
         Raises:
-            ModelError: the description breaks a rule.
+            ModelError: a part of the description is invalid, or parts do not fit each other.
         """
         from lissom.model.build import build
 

@@ -50,7 +50,7 @@ class SampledShape(Shape):
         """Corners (3,) of the box around the surface [m].
 
         Raises:
-            ModelError: the shape breaks a rule.
+            ModelError: the bounds or another field of the shape are invalid.
         """
 
     def surface(self, where: str) -> Surface:
@@ -187,7 +187,7 @@ class ShapeFunction(SampledShape):
         return low, high
 
     def values(self, points: np.ndarray, where: str) -> np.ndarray:
-        """The function at points (n, 3), shape (n,) [m].
+        """Signed distances [m] of points (n, 3) [m], shape (n,).
 
         Raises:
             ModelError: the function fails, or returns anything but n finite numbers.

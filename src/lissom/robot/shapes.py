@@ -76,7 +76,7 @@ class Shape(ABC):
         """The shape as kernels read it.
 
         Raises:
-            ModelError: the shape breaks a rule.
+            ModelError: a dimension or a direction of the shape is invalid.
         """
 
     @abstractmethod

@@ -38,7 +38,7 @@ class SpringBranch:
             object.__setattr__(self, "path", tuple(self.path))
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if the path is invalid or the factor is zero."""
         check_spring_path(self.path, where)
         checks.number(self.factor, f"{where}: factor")
         checks.require(self.factor != 0.0, f"{where}: factor", "must not be zero", self.factor)
@@ -104,7 +104,8 @@ class Spring:
         return not self.via and not self.branches
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if an end, an item of a path, a branch or a number of the law is invalid, or if no item is
+        on a link."""
         for name, end in (("a", self.a), ("b", self.b)):
             rule = "must be a PathPoint or the name of a link"
             checks.require(isinstance(end, PathPoint | str), f"{where}: {name}", rule, end)

@@ -297,7 +297,7 @@ class FixedBatch:
 
 
 def reason_to_separate(model: Model, is_implicit: bool, inputs: InputRows, controller: Any, has_steps: bool) -> str:
-    """The reason why the motions of a batch run one after another; empty if they run in common launches.
+    """The reason why the motions of a batch run one after another; empty if each launch takes steps of all motions.
 
     Args:
         controller: the argument of `simulate`.

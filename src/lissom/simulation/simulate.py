@@ -131,7 +131,7 @@ def simulate(
             from its start. An AccuracyWarning is issued if it is above 0.01.
     Returns:
         Trajectory. With `out`, its arrays stay on the disk. Leading axes of q0, v0 or u give a batch, which needs
-        t_eval. An implicit scheme computes the steps of the whole batch in common launches, on all cores, if no
+        t_eval. An implicit scheme computes the steps of the whole batch in the same launches, on all cores, if no
         controller in Python and no Python force acts.
     Raises:
         ConvergenceError: the method failed; the message gives time, reason and a remedy. The error carries the

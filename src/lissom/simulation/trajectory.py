@@ -66,7 +66,7 @@ def _rows(x: np.ndarray, part: slice) -> np.ndarray:
 def motion_accelerations(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Accelerations of motions (n, n_times, ...), and the forces of loops with least norm."""
+    """Accelerations of motions (n, n_times, ...), and the constraint forces with least norm."""
     n = len(q)
     a, force = np.zeros((n, len(t), model.nv)), np.zeros((n, len(t), model.n_rows))
     for part in _parts(n, len(t)):

@@ -8,9 +8,9 @@ between the ends of the step. It is doubled if few iterations were needed. Many 
 An interrupted search returns the points found so far.
 
 Between points a and b of a branch the curve is q(s), λ(s), with s measured along the tangent at a. A limit point is a
-zero of λ'(s), found by inverse interpolation. Other events are changes in the number of growing motions, which are
-enclosed in a bracket. Beyond an event at s*, a motion grows at a rate g. g is proportional to the square root of s − s*
-(K symmetric, or no damping) or to s − s* (with damping). So the curve
+zero of λ'(s), found by inverse interpolation. Other events are changes in the number of unstable modes, which are
+enclosed in a bracket. Beyond an event at s*, a mode is unstable and grows at a rate g. g is proportional to the square
+root of s − s* (K symmetric, or no damping) or to s − s* (with damping). So the curve
 
     s(g^p) = s* + c₁ g^p + c₂ g^2p,   p = 2 or 1                                                           (2)
 
@@ -174,7 +174,7 @@ def events_between(
 
 
 def _beside(arc: _Arc, s: float, length: float) -> list[float]:
-    """One s on each side of a limit point, such that the numbers of growing motions there differ by one. Rounding
+    """One s on each side of a limit point, such that the numbers of unstable modes there differ by one. Rounding
     shifts this change, so wider distances are tried one after another."""
     sides = [[max(s - gap, 0.0), min(s + gap, length)] for gap in _BESIDE]
     return next((x for x in sides if abs(len(arc.at(x[0]).growing) - len(arc.at(x[1]).growing)) == 1), sides[0])
@@ -218,7 +218,7 @@ def crossing(low: float, high: float, at_low: float, at_high: float, fine: float
 
 
 def _changes(arc: _Arc, low: float, high: float, kinds: frozenset[str], turn: int = 0) -> list[tuple[float, float]]:
-    """Narrow brackets (low, high) of changes in the number of growing motions. Changes of kinds not in `kinds` are
+    """Narrow brackets (low, high) of changes in the number of unstable modes. Changes of kinds not in `kinds` are
     omitted."""
     before, after = arc.at(low).growing, arc.at(high).growing
     oscillating = sum(is_flutter(s[None]) for s in after) - sum(is_flutter(s[None]) for s in before)
@@ -319,8 +319,8 @@ class Branch:
     Fields:
         q: configurations (n, nq).
         factor: load factors, or times [s] (n,).
-        stable: True if no small motion grows (n,).
-        unstable_count: number of growing motions (n,).
+        stable: True if there is no unstable mode (n,).
+        unstable_count: number of unstable modes (n,).
         events: BranchEvents in order along the branch.
         ended: why the branch ends: "factor_range", "max_points", "interrupted", or the reason in the message of the
             ConvergenceError that carries this branch.
@@ -342,7 +342,7 @@ def branch_so_far(points: list[PathPoint], events: list[BranchEvent], ended: str
 
 
 def driven(runs: list[Following[Branch]], report: Callable[[], None]) -> tuple[Branch, ...]:
-    """The branches of all runs. Their next points are computed in common launches. `report` is called after each
+    """The branches of all runs. One launch computes the next points of all branches. `report` is called after each
     launch."""
     found: list[Any] = [None] * len(runs)
     try:
@@ -485,7 +485,7 @@ def branches(
     events: bool | Iterable[str] = True,
     progress: bool = False,
 ) -> tuple[Branch, ...]:
-    """Follow many branches of static equilibria. Their next points are computed in common launches.
+    """Follow many branches of static equilibria. One launch of a kernel computes the next points of all branches.
 
     Each branch is equal, to the last bit, to the branch of `continuation`. Events are located on one branch after
     another. Points are also computed one branch after another if Python functions act, or if tendons are elastic and
@@ -504,7 +504,7 @@ def branches(
             far.
         ShapeError, ModelError: as in continuation.
         KeyboardInterrupt: Ctrl-C; its attribute `partial` holds all branches so far.
-    Accuracy: as continuation. Cost: for many branches a third of single calls, on one core.
+    Accuracy: as continuation. Cost: for many branches on one core, a third of the time of separate calls.
     Source: Keller 1977; Seydel 2010.
     """
     u, q = input_rows(model, u), model.neutral() if q0 is None else checked_configuration(model, "q0", q0)

@@ -107,10 +107,10 @@ class Equilibrium:
         residual: largest absolute entry of the remaining generalised force (...).
         iterations: number of Newton steps, including those of a descent (...).
         v: velocity of the steady motion, zero at rest (..., nv).
-        is_stable: True if no small motion that loops and prescribed motions allow grows, neither monotonically nor by
-            flutter (...). Neutral motions without a driving force do not count as growing. A motion that only
-            gyroscopic forces stabilise counts as growing. False for an iterate that is no equilibrium.
-        unstable_count: number of growing motions (...).
+        is_stable: True if there is no unstable mode that loops and prescribed motions allow, flutter included (...).
+            Neutral modes without a driving force do not count as unstable. A mode that only gyroscopic forces stabilise
+            counts as unstable. False for an iterate that is no equilibrium.
+        unstable_count: number of unstable modes (...).
         anchors: anchors of the contacts that stick (..., n_pairs, 6), for `Model.anchored`.
         model: the model.
         t: time of its loads [s].
@@ -171,11 +171,11 @@ class Equilibrium:
 @final
 @dataclass
 class Iterate:
-    """The end of a Newton solve: q (nq,) and the forces of loops (n_rows,).
+    """The end of a Newton solve: q (nq,) and the constraint forces (n_rows,).
 
     Fields:
         remedy: advice to the user after a failure; empty if the solve converged.
-        growing: number of growing motions, if known.
+        growing: number of unstable modes, if known.
         tried: text about failed descents to a stable equilibrium.
     """
 
@@ -476,7 +476,7 @@ def _refuse_inside_out(
 
 
 def _forces_at_rest(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray:
-    """Forces of loops (n, n_rows) at the moment of release at q (n, nq), at rest or in the steady motion. They are
+    """Constraint forces (n, n_rows) at the moment of release at q (n, nq), at rest or in the steady motion. They are
     start values of the search."""
     if not model.n_rows or not len(q):
         return np.zeros((len(q), model.n_rows))
@@ -496,7 +496,7 @@ def _newton(
     opened: np.ndarray | None = None,
     support: Any = 0.0,
 ) -> list[Iterate]:
-    """Damped Newton iterations from q (n, nq) and forces of loops (n, n_rows) under inputs u (n, nu). Arguments as in
+    """Damped Newton iterations from q (n, nq) and constraint forces (n, n_rows) under inputs u (n, nu). Arguments as in
     Sought."""
     sought = Sought(u, t, factor, np.zeros(model.n_rows) if opened is None else opened, tol, limit, support)
     found = []

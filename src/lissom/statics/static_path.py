@@ -1,9 +1,9 @@
 """The curve r(q, μ, λ) = 0, e(q) = 0 of static equilibria: points, tangents, corrections.
 
 λ is a factor of the loads, or the time of loads and prescribed motions. Moves along the curve are scaled by the unit of
-each unknown: x = (δq / S, δμ / σ, δλ / Λ). S is `dofs.scale`. μ are the forces of the independent rows of loops. σ is
-the mean size of S K S. Λ is the width of the range of λ. Rows of r are multiplied by S, so that a symmetric K stays
-symmetric, and rows of e by σ.
+each unknown: x = (δq / S, δμ / σ, δλ / Λ). S is `dofs.scale`. μ are the forces of the independent rows of the
+constraint Jacobian. σ is the mean size of S K S. Λ is the width of the range of λ. Rows of r are multiplied by S, so
+that a symmetric K stays symmetric, and rows of e by σ.
 
 If λ is a factor, r is affine in λ, and its derivative r' is a difference of two values. If λ is the time, the
 prescribed coordinates p(λ) move, and r' = ∂r/∂λ + ∂r/∂p dp/dλ is a central difference. The same holds for elastic
@@ -14,13 +14,13 @@ tendons, which become slack at some factor, and of inputs whose forces are not l
     correction along a border w:  [J; wᵀ] x = (−S r; −σ e; 0)                                             (3)
 
 Prescribed coordinates are no unknowns; their x is 0. Lengths include q and λ only: |τ| = 1, and w is zero on μ. Paths
-with equal numbers of rows of loops are followed in common launches, if λ is a factor and r is affine in it, or if λ is
-the time. Each result is equal to the result of a single path.
+with equal numbers of constraint rows are followed in the same launches, if λ is a factor and r is affine in it, or if λ
+is the time. Each result is equal to the result of a single path.
 
 Its linear systems are singular or nearly so. A rod is stiffer against stretching than against bending by the square of
-its slenderness, and the rows of loops have other units. Therefore rows and columns are first multiplied by given units.
-Then they are divided by the square roots of their largest entries until these are near 1. Entries that are rounding
-errors of the largest entry are not enlarged:
+its slenderness, and the constraints of loops have other units. Therefore rows and columns are first multiplied by given
+units. Then they are divided by the square roots of their largest entries until these are near 1. Entries that are
+rounding errors of the largest entry are not enlarged:
 
     B = R A C,   B y = R b,   x = C y                                                                     (4)
 
@@ -160,10 +160,10 @@ class PathPoint:
 
     Fields:
         q: configuration (nq,).
-        force: forces of loops (n_rows,).
+        force: constraint forces (n_rows,).
         factor: λ.
         tangent: unit tangent of the curve in scaled units (nv + kept + 1,).
-        growing: exponents of the growing motions.
+        growing: exponents of the unstable modes.
     """
 
     q: np.ndarray
@@ -184,7 +184,7 @@ class _Derivatives:
 
     Fields:
         K, D, M: derivatives with respect to q, v and acceleration (n, nv, nv).
-        A: rows of loops (n, n_rows, nv).
+        A: constraint Jacobians (n, n_rows, nv).
         A_q: derivatives of the residuals of loops (n, n_rows, nv).
     """
 
@@ -203,7 +203,7 @@ class StaticPath:
     Fields:
         t: time of the loads [s] if λ is their factor; None if λ is the time.
         width: Λ.
-        kept: indices of the independent rows of loops.
+        kept: indices of the independent rows of the constraint Jacobian.
         sigma: σ.
         own: additional unit of each coordinate, in which its stiffness is 1; without a stiffness, the unit of the
             softest one.
@@ -221,7 +221,7 @@ class StaticPath:
     def near(
         cls, model: Model, q: np.ndarray, u: np.ndarray, t: float | None, begin: float, width: float
     ) -> StaticPath:
-        """The path from λ = `begin`, with the rows of loops that are independent at q."""
+        """The path from λ = `begin`, with the rows of the constraint Jacobian that are independent at q."""
         kept, sigma = bordered_at(model, q, u, begin if t is None else t)
         stiff = model.elasticity.stiffness_diagonal * model.dofs.scale**2
         stiff = np.where(stiff > 0.0, stiff, stiff[stiff > 0.0].min(initial=np.inf))
@@ -313,7 +313,7 @@ class StaticPath:
 
 
 def ahead_on_each(paths: Sequence[StaticPath], a: Sequence[PathPoint], s: Sequence[float]) -> list[Ahead]:
-    """The results of `ahead` on several paths of one model, in common launches if possible."""
+    """The results of `ahead` on several paths of one model, in the same launches if possible."""
     if len(paths) == 1:
         return [paths[0].ahead(a[0], s[0])]
     groups: dict[int, list[int]] = {}
@@ -456,7 +456,7 @@ def _residuals(
 
 
 def _derivatives(paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, at: np.ndarray) -> _Derivatives:
-    """The _Derivatives at q (n, nq), forces of loops and λ of each path."""
+    """The _Derivatives at q (n, nq), constraint forces and λ of each path."""
     first, u, zero = paths[0], np.array([path.u for path in paths]), np.zeros(paths[0].model.nv)
     model, lead = first.model, (len(q),)
 
@@ -492,7 +492,7 @@ def _bordered(
 def _moved(
     paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, factor: np.ndarray, x: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, forces of loops and λ after moves x (n, ...)."""
+    """q, constraint forces and λ after moves x (n, ...)."""
     first, model, pushed = paths[0], paths[0].model, force.copy()
     for row, path, move in zip(pushed, paths, x) if len(first.kept) else ():
         row[path.kept] += path.sigma * move[model.nv : -1]

@@ -302,7 +302,7 @@ class Copies:
     def _accelerations(
         self, which: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Accelerations and forces of loops for any number of states.
+        """Accelerations and constraint forces for any number of states.
 
         All launches have one size, because each size must be recorded. For a batch of models one launch takes all
         copies, and the other copies keep their states.

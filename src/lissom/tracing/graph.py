@@ -406,7 +406,8 @@ def run(graph: Graph, function: Callable[..., Any], arguments: Sequence[np.ndarr
 
 @cache
 def _slope(operation: str, place: int, count: int) -> tuple[Graph, int]:
-    """The derivative of an operation by its operand `place` of `count`, as a graph of its operands, by JAX."""
+    """The derivative of an operation with respect to its operand `place` of `count`, as a graph of its operands, by
+    JAX."""
     import jax
 
     primitive = getattr(jax.lax, operation)
@@ -421,7 +422,7 @@ def derivative(
 
     Args:
         by: input nodes.
-        rates: directions, each with one node for each of `by`. None: the derivatives by each of them.
+        rates: directions, each with one node for each of `by`. None: the derivatives with respect to each of them.
     Returns:
         Nodes of shape nodes.shape + (number of directions,).
     """

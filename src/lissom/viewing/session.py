@@ -335,7 +335,7 @@ class Session:
     def _verdict(self, found: Equilibrium) -> tuple[bool, str]:
         count = int(found.unstable_count)
         if count:
-            return False, f"unstable: {count} motion{'s' if count > 1 else ''} grow{'' if count > 1 else 's'}"
+            return False, f"equilibrium with {count} unstable mode{'s' if count > 1 else ''}"
         return True, "stable equilibrium"
 
     def _update_simulate(self, elapsed: float) -> bool:
