@@ -11,7 +11,7 @@ The constants of the material are entries of the table of points, so that bodies
 Derivatives with respect to design values and fits need many of them.
 
 The forces are those of `pulls`; the motion is differentiated on the graph. Bodies with the same motion share the code;
-each pull has a table of its own material points.
+each actuator has a table of its own material points.
 
 The work of a tendon is a sum over its pieces, so that native code returns it with its derivatives. The forces of a
 surface follow from its vertices p_a, with G_a = ±⅓ Σ N over the triangles of a vertex:
@@ -121,7 +121,7 @@ def _symmetric(nodes: np.ndarray) -> np.ndarray:
 @final
 @dataclass(frozen=True, eq=False)
 class NativePull:
-    """Native functions of one pull.
+    """Native functions of one actuator in a body.
 
     Fields:
         functions: for a tendon and for a volume that is a function of θ, functions of (θ, v, table) that return the
@@ -232,7 +232,7 @@ def _work_and_slopes(
 @final
 @dataclass(frozen=True, eq=False)
 class _PullsOfMotion:
-    """Native code of the pulls in all bodies of the same motion, each with its compiled functions."""
+    """Native code of the actuators in all bodies of the same motion, each with its compiled functions."""
 
     kinematics: Any
 

@@ -6,7 +6,8 @@ directions; JAX transposes them for gradients. The gradient of a rollout is one 
 derivative is one forward pass.
 
 The derivative y = L(x) dx of a rollout is a JAX primitive (`linear`) with the operands x and dx. Its transpose Lᵀ is
-the same primitive with its two functions exchanged. The derivative of L(x) y by x along d is the difference
+the same primitive with its two functions exchanged. The derivative of L(x) y with respect to x along d is the
+difference
 
     (8 (L(x + h d) − L(x − h d)) − L(x + 2h d) + L(x − 2h d)) y / 12 h                                           (2)
 
@@ -617,8 +618,8 @@ def _keeping_last(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _carried_ahead(motion: Rollout, known: Numbers, changes: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Changes of q, v and a, (..., n, nv) each, for changes of q0 and v0, (..., nv), of u, (..., steps, nu), and of the
-    design values, (..., k)."""
+    """Increments of q, v and a, (..., n, nv) each, for increments of q0 and v0, (..., nv), of u, (..., steps, nu), and
+    of the design values, (..., k)."""
     axes, (*ready, dx) = _mapped_first(motion, changes, (1, 1, 2, 1))
     if np.prod(motion.lead, dtype=int) == 1:
         along = known.split(dx.reshape(*dx.shape[: len(axes)], dx.shape[-1]))

@@ -4,13 +4,13 @@ anchors.
 An anchor is a point A of the obstacle, in the obstacle's frame, and a direction b in the frame of the ball's node
 (contact). c and r are the centre and radius of the ball, n and N the gradient and Hessian of the shape's distance, R, p
 the pose of the obstacle, R_a the rotation of the ball's node, and G, G' and x those of contact. With P = 1 − n nᵀ and
-W = P J_c + r n^ J_ω of the slip w = W v,
+W = P J_c + r n^ J_ω of the sliding velocity w = W v,
 
     ∂x/∂A = −P R,   ∂x/∂b = r (G P − G' P b nᵀ) R_a                                                        (1)
     ∂r/∂(A, b) = −Wᵀ ∂f/∂s ∂x/∂(A, b)                                                   of the residual r  (2)
 
-At the end of a step the anchor moves to the present point of contact, displaced by the elastic slip y that friction
-supports:
+At the end of a step the anchor moves to the present point of contact, minus the elastic displacement y that friction
+can hold:
 
     A' = Rᵀ (c − r n − y − p),   b' = −R_aᵀ n,   y = x, or y = Y x/|x| where |x| > Y = μ N_p/k_t            (3)
 
@@ -26,7 +26,7 @@ and its columns J_g of J,
 
     ∂(J v)/∂q = J̇ + ad_η J,   in the columns of a stored pose minus J_g ad(v_g)                             (5)
 
-(3) has kinks between sticking and slipping, and where contact begins or ends. Its derivatives there are those of the
+(3) has kinks between sticking and sliding, and where contact begins or ends. Its derivatives there are those of the
 branch of the present state.
 """
 
@@ -95,7 +95,8 @@ class _Points:
 def anchor_rows(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> AnchorRows:
     """Derivatives of all contact pairs that stick at states (n, ...), with the anchors (n, n_pairs, 6) before (3).
 
-    Rows contain −(2), which is zero for pairs without an anchor, and the derivatives of (3) by q, v and the anchor.
+    Rows contain −(2), which is zero for pairs without an anchor, and the derivatives of (3) with respect to q, v and
+    the anchor.
     """
     size, found = len(q) // len(model.models or (model,)), []
     for k, model_k in enumerate(model.models or (model,)):
@@ -198,7 +199,7 @@ def _anchor_slopes(
     laws: np.ndarray, place: np.ndarray, radius: np.ndarray, cells: _Cells, rows: np.ndarray,
     anchor: np.ndarray, x: _Points, v: np.ndarray,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
-    """−(2), and the derivatives of (3) by q, v and the anchor."""
+    """−(2), and the derivatives of (3) with respect to q, v and the anchor."""
     friction, stick, lag = laws[:, 3], laws[:, 5], laws[:, 6]
     n, N, R_o = rows[:, 5:8], rows[:, 8:17].reshape(-1, 3, 3), place[:, :3, :3]
     n_q = N @ x.J_c

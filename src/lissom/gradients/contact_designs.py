@@ -1,11 +1,12 @@
 """Derivatives of contacts with respect to design values, on the branch of each contact at the present state.
 
-The force of a contact has kinks: where contact begins, where slipping begins, where damping would pull, and between the
-features of a shape. Differences across a kink are wrong. So only the variables X of the law of contact are differenced
-over design values, since they have no kinks: the constants of the law, the radius, the centre c, the pose R, p and the
-sizes of the obstacle, the rotation R_a of the ball's node, the velocity u of the centre and the spin ω relative to the
-obstacle, and the normal and the cell of a surface point. With f and m of contact, and the Jacobians J_c, J_ω of the
-ball relative to the obstacle (anchors), the residual r = … − J_cᵀ f − J_ωᵀ m has the derivative
+The force of a contact has kinks: where contact begins, where sliding begins, where damping would make the normal force
+negative, and between the faces, edges and corners of a shape. Differences across a kink are wrong. So only the
+variables X of the law of contact are differenced over design values, since they have no kinks: the constants of the
+law, the radius, the centre c, the pose R, p and the sizes of the obstacle, the rotation R_a of the ball's node, the
+velocity u of the centre and the spin ω relative to the obstacle, and the normal and the cell of a surface point. With f
+and m of contact, and the Jacobians J_c, J_ω of the ball relative to the obstacle (anchors), the residual r = … − J_cᵀ f
+− J_ωᵀ m has the derivative
 
     r_p = −(J_c'ᵀ f + J_ω'ᵀ m) − J_cᵀ ∂f/∂X X' − J_ωᵀ ∂m/∂X X'                                            (1)
 
@@ -243,7 +244,7 @@ def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray
 
 
 def _sticking(stick: np.ndarray, most: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Whether the spring of friction sticks at the elastic slip s, and the size of s."""
+    """Whether the spring of friction sticks at the elastic displacement s, and the size of s."""
     nothing = ~np.real(s).any(axis=-1, keepdims=True)
     length = np.sqrt(np.where(nothing, 1.0, _dot(s, s)))
     return nothing | (np.real(stick) * np.real(length) <= np.real(most)), length

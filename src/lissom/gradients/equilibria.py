@@ -4,12 +4,12 @@ The derivatives of an equilibrium follow from the implicit function theorem:
 
     [∂r/∂q, −Aᵀ; A_q, 0] (dq; dλ) = (B du − r_p dp; −e_p dp),   r = ID(q, v, 0) − B u − Aᵀ λ               (1)
 
-A function L of q has the derivatives μᵀ (B; 0) by u and −μᵀ (r_p; e_p) by p, where μ solves the transpose of (1) with
-dL/dq on the right. A simple natural frequency has
+A function L of q has the derivatives dL/du = μᵀ (B; 0) and dL/dp = −μᵀ (r_p; e_p), where μ solves the transpose of (1)
+with dL/dq on the right. A simple natural frequency has
 
     dω² = xᵀ (dK − ω² dM) x − 2 xᵀ (K − ω² M) A⁺ dA x,   xᵀ M x = 1,   A⁺ = w²Aᵀ (A w²Aᵀ)⁻¹                (2)
 
-dK, dM and dA are differences of fourth order along the change of the equilibrium.
+dK, dM and dA are differences of fourth order along the derivative of the equilibrium.
 """
 
 from __future__ import annotations

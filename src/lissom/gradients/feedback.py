@@ -1,11 +1,12 @@
 """Motions under state feedback that is evaluated once a step, and their derivatives with respect to the gains.
 
-The input u_k = f(t_k, q_k, v_k, g) is constant during step k. With the matrices A and B of each step, the change of
-state x = (δq, δv, δa, δâ) before it, which includes anchors where contacts stick, and the derivatives F of f,
+The input u_k = f(t_k, q_k, v_k, g) is constant during step k. Let A and B be the matrices of each step, x = (δq, δv,
+δa, δâ) the increment of the state before it, with the increments of anchors if contacts stick, and F the derivatives of
+f. Then
 
     x_k+1 = A_k x_k + B_k δu_k,   δu_k = F_x x_k + F_g δg                                                 (1)
 
-The derivatives λ of a function of the motion by x, and those by g, follow backwards:
+The derivatives λ of a function of the motion with respect to x, and those with respect to g, follow backwards:
 
     μ_k = B_kᵀ λ_k+1,   λ_k = A_kᵀ λ_k+1 + F_xᵀ μ_k + (∂L/∂x)_k,   ∂L/∂g = Σ F_gᵀ μ_k                          (2)
 
@@ -153,7 +154,7 @@ def _checked_derivatives(name: str, x: Any, shape: tuple[int, ...]) -> np.ndarra
 
 
 def _law_derivatives(motion: Rollout, derivatives: Law, gains: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-    """F of (1) at step k: by q, by v, and by the gains as one row."""
+    """F of (1) at step k: ∂f/∂q, ∂f/∂v, and ∂f/∂g with the gains as one row."""
     nu, nv = motion.common.nu, motion.common.nv
     found = derivatives(float(motion.t[k]), motion.q[k].copy(), motion.v[k].copy(), gains)
     shapes = ((nu, nv), (nu, nv), (nu, *gains.shape))

@@ -194,13 +194,13 @@ def step_matrices(rollout: Rollout) -> tuple[np.ndarray, np.ndarray]:
 
 
 def path_matrices(rollout: Rollout, path: Path, start: np.ndarray, *, accelerations: bool = True) -> np.ndarray:
-    """Changes (δq, δv, δa, δâ) at the end of each step of a path, shape (motions, steps, 4 nv, directions).
+    """Increments (δq, δv, δa, δâ) at the end of each step of a path, shape (motions, steps, 4 nv, directions).
 
-    Where contacts stick, changes of all anchors follow, 6 n_pairs more.
+    If contacts stick, the increments of all anchors follow, 6 n_pairs more.
 
     Args:
-        start: these changes at the start of each step, (..., 4 nv, directions). The last nu directions are changes of
-            the inputs.
+        start: these increments at the start of each step, (..., 4 nv, directions). The last nu directions are unit
+            increments of the inputs.
         accelerations: whether δa and δâ are returned; otherwise the result has 2 nv rows.
     """
     model = rollout.common
@@ -221,13 +221,13 @@ def path_matrices(rollout: Rollout, path: Path, start: np.ndarray, *, accelerati
 def step_ends(
     systems: StageSystems, window: slice, forcing: np.ndarray, start: np.ndarray, *, accelerations: bool = True
 ) -> np.ndarray:
-    """Changes (δq, δv, δa, δâ) at the end of each step of a window, shape (rows, 4 nv, directions). Where contacts
-    stick, changes of anchors follow.
+    """Increments (δq, δv, δa, δâ) at the end of each step of a window, shape (rows, 4 nv, directions). If contacts
+    stick, the increments of the anchors follow.
 
     Args:
         systems: with the matrices of the window, not factored.
         forcing: f of (2) of recursion in each stage, (rows, stages, unknowns, directions).
-        start: δq, δv, δa, δâ and changes of anchors at the start of each step, (rows, 4 nv + 6 n_pairs, directions).
+        start: δq, δv, δa, δâ and increments of anchors at the start of each step, (rows, 4 nv + 6 n_pairs, directions).
         accelerations: whether δa and δâ are returned.
     Raises:
         ConvergenceError: a system is singular.
@@ -341,7 +341,7 @@ def _anchor_design_slopes(
 
 
 def _by_rows(changes: AnchorChanges | None, motion: int) -> np.ndarray:
-    """Changes of anchors of one motion by rows of contact pairs, (directions, rows, 6)."""
+    """Increments of the anchors of one motion for each row of a contact pair, (directions, rows, 6)."""
     assert changes is not None
     return changes.moves[motion].reshape(changes.moves.shape[1], -1, 6)
 

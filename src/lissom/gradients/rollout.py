@@ -136,10 +136,10 @@ class Rollout:
         """Derivatives of the motion along directions, by one pass from its start to its end.
 
         Args:
-            dq0, dv0: changes of q0, in the tangent space of `integrate`, and of v0, shape (..., nv).
-            du: changes of the inputs, shape (..., steps, nu). None is no change. Further leading axes are several
+            dq0, dv0: increments of q0, in the tangent space of `integrate`, and of v0, shape (..., nv). None is zero.
+            du: increments of the inputs, shape (..., steps, nu). None is zero. Further leading axes are several
                 directions.
-            parameters: changes of design values by path, in the shape of each.
+            parameters: increments of design values by path, in the shape of each.
         Returns:
             Sensitivity.
         Raises:
@@ -150,9 +150,10 @@ class Rollout:
         return propagate_forward(self, given, dict(parameters or {}))
 
     def step_matrices(self) -> tuple[np.ndarray, np.ndarray]:
-        """A and B of each step: the change of state x = (δq, δv, δa, δâ) before it becomes x' = A x + B δu after it.
+        """A and B of each step: the increment x = (δq, δv, δa, δâ) of the state before the step becomes x' = A x + B δu
+        after it.
 
-        â is the auxiliary acceleration of the scheme. Where contacts stick, x also has the changes of all `anchors`,
+        â is the auxiliary acceleration of the scheme. If contacts stick, x also has the increments of all `anchors`,
         6 n_pairs more; those of pairs without an anchor are zero.
 
         Returns:

@@ -51,8 +51,8 @@ class InverseKinematics:
         u: inputs under which q is an equilibrium (..., nu); None for by="coordinates".
         multipliers: constraint forces λ at q (..., n_rows); None for by="coordinates".
         is_stable: whether the equilibrium is stable (...); None for by="coordinates".
-        optimality: largest entry (...) of the gradient of ½ Σ w² |e|², projected on the moves that limits and loops
-            allow, in natural sizes of the coordinates (`model.dofs.scale`). It is zero at an optimum. None for
+        optimality: largest entry (...) of the gradient of ½ Σ w² |e|², projected on the directions that limits and
+            loops allow, in natural sizes of the coordinates (`model.dofs.scale`). It is zero at an optimum. None for
             by="statics".
         active: −1 for coordinates at their low limits, 1 at their high limits, otherwise 0 (..., nv). None for
             by="statics".

@@ -111,8 +111,8 @@ def minimize(
 
     Args:
         loss: function of the values by name, floats, arrays or poses. It returns L and its derivatives by name, in the
-            shape of each value; by a pose that by an increment (w; u) on its right, (6,). These are the forms of
-            `Gradient.parameters` and `EquilibriumDerivatives.parameters`. If it raises a ConvergenceError or a
+            shape of each value; for a pose with respect to an increment (w; u) on its right, (6,). These are the forms
+            of `Gradient.parameters` and `EquilibriumDerivatives.parameters`. If it raises a ConvergenceError or a
             ModelError, or returns NaN, the search takes a shorter step.
         over: names of the values: paths of design values of `model`, or names of your own. None: those of `start`.
         start: values at the start by name. Paths that it leaves out start at the values of the model.

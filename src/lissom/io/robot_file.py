@@ -272,7 +272,7 @@ def _read(text: str, name: str) -> Robot:
 
 
 def faults_of(path: str | os.PathLike[str]) -> tuple[Robot | None, list[Fault], list[Fault]]:
-    """The robot of a file without its wrong parts, all mistakes, and warnings about probable slips.
+    """The robot of a file without its wrong parts, all mistakes, and warnings about probable mistakes.
 
     Args:
         path: path of the file.

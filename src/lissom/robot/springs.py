@@ -22,12 +22,12 @@ from lissom.robot.traced_functions import TracedFunction
 @final
 @dataclass(frozen=True)
 class SpringBranch:
-    """A further path of a spring, as of a rope over a movable pulley. The length L of the spring contains a multiple of
-    the length of the path, and the path is pulled by the same multiple of T.
+    """A further path of a spring, such as that of a rope over a movable pulley. L of the spring contains `factor` times
+    the length of the path, and the tension along the path is `factor` times T.
 
     Args:
         path: PathPoint and PathWrap items in order; see Spring.
-        factor: ratio of its share in L to its length; it may be negative.
+        factor: dimensionless, not zero; it may be negative.
     """
 
     path: tuple[PathPoint | PathWrap, ...]
@@ -58,7 +58,7 @@ class Spring:
         rest: L₀, the length at which the spring force k (L − L₀) is zero [m]; None is the length in the neutral
             configuration.
         preload: T₀, the tension at L₀ [N].
-        slack: True for a cable, which only pulls: T is 0 if T₀ + k (L − L₀) or all of (1) is negative.
+        slack: True for a cable, which has no negative tension: T is 0 if T₀ + k (L − L₀) or all of (1) is negative.
         law: tension [N] that replaces T₀ + k (L − L₀): rows (length, tension) of a cubic spline that is straight beyond
             its ends, or a Tabulated of the length. An ls.TracedFunction of (length, rate), whose derivatives are exact,
             or a Warp function of these replaces all of (1); both are compiled into the kernels.

@@ -238,7 +238,7 @@ class NativeActuation:
     """The force τ(q, w) of an actuator with inputs w as native code, B(q) w if it is linear.
 
     Fields:
-        functions: functions of q and the inputs w (size,) that return τ (nv,); ∂τ/∂q (nv, nv), changes of q being in
+        functions: functions of q and the inputs w (size,) that return τ (nv,); ∂τ/∂q (nv, nv), with increments of q in
             the tangent space; and ∂τ/∂w (nv, size), which is B.
         shape: (nv, size). is_linear: whether τ = B w.
     """

@@ -394,8 +394,8 @@ class Controller:
         output: function of (t, q, v, z) that returns u, shape (nu,).
         rate: function of (t, q, v, z) that returns dz/dt, shape (nz,). None: there is no state, and z is empty.
         start: z at t = 0, shape (nz,).
-        derivatives: function of (t, q, v, z) that returns (∂u/∂q, ∂u/∂v), each of shape (nu, nv); changes of q are in
-            the tangent space. Implicit methods use it, for a controller without a state. None: finite differences of
+        derivatives: function of (t, q, v, z) that returns (∂u/∂q, ∂u/∂v), each of shape (nu, nv); increments of q are
+            in the tangent space. Implicit methods use it, for a controller without a state. None: finite differences of
             `output`, in 2 nv evaluations. Small terms may be omitted: Newton's method then takes more iterations, and
             the result is the same.
     Raises:

@@ -280,12 +280,12 @@ def _crossing_branch(arc: _Arc, s: float, at: PathPoint, count: int) -> np.ndarr
 
 
 def _unit(path: StaticPath, x: np.ndarray) -> np.ndarray:
-    """A move scaled to length 1."""
+    """An increment scaled to length 1."""
     return x / path.length(x)
 
 
 def _first(path: StaticPath, moves: np.ndarray) -> np.ndarray:
-    """The unit move in the span of `moves` (n, ...) that has the largest entry. The sign makes this entry positive."""
+    """The unit increment in the span of `moves` (n, ...) with the largest entry. Its sign makes this entry positive."""
     U, size, _ = np.linalg.svd(np.array([path.border(x) for x in moves]), full_matrices=False)
     moves = (U / size).T @ moves
     entries = np.array([path.border(x) for x in moves])  # orthonormal
@@ -295,7 +295,7 @@ def _first(path: StaticPath, moves: np.ndarray) -> np.ndarray:
 
 
 def _jacobian(path: StaticPath, at: PathPoint, x: np.ndarray) -> np.ndarray:
-    """J after a move x from a point."""
+    """J after an increment x from a point."""
     q, force, factor = path.moved(at, x)
     found = path.residual(q, force, factor)
     if found is None:

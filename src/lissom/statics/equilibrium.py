@@ -13,8 +13,8 @@ the robot. They are released in equal parts:
 
     r(q) = (1 − p) r(q₀),   p from 0 to 1                                                                 (1)
 
-After each part, a ball that begins to touch gets an anchor, and a ball that slips moves its anchor. If no ball slips
-and none begins to touch, releasing all parts in one step gives the same equilibrium.
+After each part, a ball that begins to touch gets an anchor, and the anchor of a ball that slides follows it. If no ball
+slides and none begins to touch, releasing all parts in one step gives the same equilibrium.
 
 Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 2011, §3.3 (the test).
 """
@@ -239,7 +239,7 @@ def release(
     Args:
         newton: the function `_newton`.
         start: the start.
-        direct: the equilibrium after a release in one step. It is the result if no ball slips, or if the path fails.
+        direct: the equilibrium after a release in one step. It is the result if no ball slides, or if the path fails.
     """
     support = static_residual(model, start.q, u, t, 1.0, start.force)
     anchors, whole = present_anchors(model), np.zeros(0) if support is None else support[: model.nv]
@@ -271,7 +271,7 @@ def stacked(alone: list[Any], lead: tuple[int, ...]) -> Any:
 
 
 def _is_unchanged(model: Model, q: np.ndarray) -> bool:
-    """Whether exactly the anchored pairs touch at q, and none of them has slipped."""
+    """Whether exactly the anchored pairs touch at q, and none of them has slid."""
     same = np.isnan(contact_anchors(model, q)) == np.isnan(present_anchors(model))
     return bool(same.all()) and float(friction_ratios(model, q).max(initial=0.0)) < _AT_LIMIT
 
@@ -313,7 +313,7 @@ def solve_statics(
         u: inputs, shape (..., nu); None is zero.
         q0: start, shape (..., nq); None is the neutral configuration. Open loops are first closed by `assemble`. The
             result is usually the nearest equilibrium. With contacts that stick, the robot is released from q0, in steps
-            if a ball slips or begins to touch. At rest, friction without `stick_stiffness` is neglected, with a
+            if a ball slides or begins to touch. At rest, friction without `stick_stiffness` is neglected, with a
             warning.
         v: steady velocity, shape (nv,), at which the robot keeps its shape. Joints with a nonzero velocity keep their
             coordinates of q0; a spherical or free joint keeps all its coordinates. The forces that drive these joints

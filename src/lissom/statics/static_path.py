@@ -275,18 +275,18 @@ class StaticPath:
         return _bordered([self], found.K, found.A, found.A_q, slope[None])[0]
 
     def moved(self, at: PathPoint, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """q, forces and λ after a move x from a point."""
+        """q, constraint forces and λ after an increment x from a point."""
         q, force, factor = _moved([self], at.q[None], at.force[None], np.array([at.factor]), x[None])
         return q[0], force[0], float(factor[0])
 
     def between(self, a: PathPoint, b: PathPoint) -> np.ndarray:
-        """The move from a to b."""
+        """The increment x from a to b."""
         change = difference(self.model, a.q, b.q)
         change[self.model.prescribed.dof] = 0.0
         return np.concatenate([change, (b.force - a.force)[self.kept], [b.factor - a.factor]]) / self.units
 
     def opened(self, x: np.ndarray, at: float) -> np.ndarray:
-        """(δq, δλ) of a move x at λ, including the moves of prescribed coordinates, shape (nv + 1,)."""
+        """(δq, δλ) of an increment x at λ, with the increments of prescribed coordinates, shape (nv + 1,)."""
         change = (self.units * x)[np.append(np.arange(self.model.nv), -1)]
         if self.t is None and self.model.n_motions:
             h = _TIME_STEP * self.width
@@ -328,8 +328,8 @@ def ahead_on_each(paths: Sequence[StaticPath], a: Sequence[PathPoint], s: Sequen
 
 
 def _ahead(paths: Sequence[StaticPath], a: Sequence[PathPoint], moves: np.ndarray, noise: float) -> list[Ahead]:
-    """The points corrected from moves (n, ...). The moves start at points of paths with equal numbers of rows of
-    loops."""
+    """The points that are corrected from the ends of `moves`, increments x (n, ...) from the points a. All paths have
+    equal numbers of independent constraint rows."""
     here = (np.array([p.q for p in a]), np.array([p.force for p in a]), np.array([p.factor for p in a]))
     tangents = np.array([p.tangent for p in a])
     border = np.array([path.border(x) for path, x in zip(paths, tangents)])
@@ -381,7 +381,7 @@ def _corrected(
 def _steps(
     paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, at: np.ndarray, border: np.ndarray, noise: float
 ) -> tuple[np.ndarray, list[str]]:
-    """The moves x of (3) (NaN if there is none), and for each a reason in case of failure."""
+    """The increments x of (3) (NaN if there is none), and for each the reason if it failed."""
     r, slope, refused = _residuals(paths, q, force, at)
     why = [WOUND_UP if x else NOT_CONVERGED for x in refused]
     x, some = np.full((len(paths), r.shape[1] + 1), np.nan), np.flatnonzero(~refused)
@@ -492,7 +492,7 @@ def _bordered(
 def _moved(
     paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, factor: np.ndarray, x: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, constraint forces and λ after moves x (n, ...)."""
+    """q, constraint forces and λ after increments x (n, ...)."""
     first, model, pushed = paths[0], paths[0].model, force.copy()
     for row, path, move in zip(pushed, paths, x) if len(first.kept) else ():
         row[path.kept] += path.sigma * move[model.nv : -1]

@@ -8,7 +8,7 @@ controller by its weights `first_order`:
 
 at the end t of a stage. w₀ = w₁ = ½ is the trapezoidal rule, of second order like the schemes; implicit Euler has w₀ =
 0, w₁ = 1. Newton's method solves (1) at every q and v that the step tries. So u is a function of q and v only, and a
-rejected step changes nothing. For small changes of q and v, at z and with W = (1 − h w₁ ∂rate/∂z)⁻¹,
+rejected step changes nothing. For small increments of q and v, at z and with W = (1 − h w₁ ∂rate/∂z)⁻¹,
 
     δz = W h w₁ (rate(q + δq, v + δv, z) − rate(q, v, z)),   δu = output(q + δq, v + δv, z + δz) − output(q, v, z)   (2)
 """
