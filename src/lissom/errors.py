@@ -13,7 +13,7 @@ Public = TypeVar("Public", bound=Callable[..., Any])
 
 @final
 class ModelError(ValueError):
-    """A robot description breaks a rule.
+    """A robot description, an argument or a file is invalid.
 
     The message reads ``<entity> > <part>: <rule> (got <value>)``.
     """

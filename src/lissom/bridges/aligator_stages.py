@@ -95,7 +95,7 @@ def stage(
     Returns:
         aligator.StageModel. If the step fails, the velocities at its end are infinite, which a line search rejects.
     Raises:
-        ModelError: aligator is not installed, or an argument breaks a rule.
+        ModelError: aligator is not installed, or an argument is invalid.
         ShapeError: an argument has a wrong shape.
     Accuracy: first derivatives of the step are exact, its second derivatives are omitted. Second derivatives of the
     cost are Gauss-Newton approximations. Cost: one or two Newton iterations per call.

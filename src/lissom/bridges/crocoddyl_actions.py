@@ -72,7 +72,7 @@ def action(
         crocoddyl.ActionModelAbstract. As a terminal model it evaluates the cost only. If the step fails, the velocities
         at its end are infinite.
     Raises:
-        ModelError: Crocoddyl is not installed, or an argument breaks a rule.
+        ModelError: Crocoddyl is not installed, or an argument is invalid.
         ShapeError: an argument has a wrong shape.
     Accuracy: derivatives of the step are exact. Second derivatives of the cost are Gauss-Newton approximations. Cost:
     one or two Newton iterations per call.

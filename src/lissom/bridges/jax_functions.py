@@ -16,7 +16,7 @@ normalises quaternions x to x/|x| and differentiates this too. At unit length
 
     ω = 2 vec(x̄ dx),  dx = ½ x (0, ω)   of its rotation,   w = R(x)ᵀ dp,  dp = R(x) w   of a position               (1)
 
-with δ = (ω, w) for a free joint. Changes of the length of x do not change the pose and have no effect.
+with δ = (ω, w) for a free joint. An increment along x does not change the pose and has no effect.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _turned(x: Any, p: Any) -> Any:
 
 
 def increment(model: Model, q: Any, dq: Any) -> Any:
-    """The increment δ (..., nv) for a change dq (..., nq) of the stored entries of q, by (1)."""
+    """The increment δ (..., nv) for an increment dq (..., nq) of the stored entries of q, by (1)."""
     import jax.numpy as jnp
 
     plain = np.flatnonzero(model.dofs.q >= 0)
@@ -162,7 +162,7 @@ def increment(model: Model, q: Any, dq: Any) -> Any:
 
 
 def numbers(model: Model, q: Any, delta: Any) -> Any:
-    """The change (..., nq) of the stored entries of q for an increment δ (..., nv), by (1)."""
+    """The increment dq (..., nq) of the stored entries of q for an increment δ (..., nv), by (1)."""
     import jax.numpy as jnp
 
     plain = np.flatnonzero(model.dofs.q >= 0)
@@ -213,7 +213,7 @@ class Second:
         return self._difference(self.back if self.is_back else self.ahead, arrays)
 
     def bent_transposed(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The transpose of `bent` by d, at (*x, *along, *weights)."""
+        """The transpose of `bent` with respect to d, at (*x, *along, *weights)."""
         if not self.symmetric:
             raise ModelError(
                 "second derivatives of a robot with quaternions need jax.jvp of jax.grad, not jax.grad twice"

@@ -17,7 +17,7 @@ Source: M. Diehl, H. G. Bock, J. P. Schlöder, SIAM J. Control Optim. 43, 2005, 
 `box_least` minimises a quadratic function within limits by Newton's method on the free variables f:
 
     minimise ½ δᵀH δ + gᵀδ,   low ≤ δ ≤ high,   H positive definite                                       (4)
-    active: at a limit against which the slope pushes;   H_ff s = −(H δ + g)_f on the others               (5)
+    active: at a limit, with −gradient outward;   H_ff s = −(H δ + g)_f on the free variables              (5)
 
 with a line search along the projection of δ + α s onto the limits.
 
@@ -270,7 +270,7 @@ class ModelPredictiveControl:
         method: scheme of the steps, see `rollout`. "sdirk" is of second order for inputs that jump from step to step.
             "implicit_euler" takes half the time and adds numerical damping.
     Raises:
-        ModelError: an argument breaks a rule; or the robot has contacts that stick, or loads or motions that depend on
+        ModelError: an argument is invalid; or the robot has contacts that stick, or loads or motions that depend on
             time, which plans do not support.
         ShapeError: an argument has a wrong shape.
     Source: Diehl, Bock and Schlöder 2005.

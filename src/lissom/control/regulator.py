@@ -1,8 +1,8 @@
 """Linear quadratic regulators about equilibria.
 
 With x = (q ⊖ q_e, v) and u = u_e + δu, ẋ = A x + B δu by `linearize`. On the motions that loops and prescribed motions
-allow, x = E z with E = diag(N, N). The columns of N are these motions (A N = 0 for the rows A of loops), and N⁺ N is
-the identity. Then
+allow, x = E z with E = diag(N, N). The columns of N are these motions (A N = 0 with the constraint Jacobian A), and N⁺
+N is the identity. Then
 
     ż = Â z + B̂ δu,     Â = E⁺ A E,     B̂ = E⁺ B                                                          (1)
 

@@ -123,9 +123,10 @@ def accuracy(
     cells of half the size. The basis error of a user's motion f(x, θ) is not estimated.
 
     Args:
-        q: configuration, shape (..., nq): an equilibrium under the inputs, or a state of a motion.
-        u: inputs, shape (..., nu); None is zero.
-        v, a: velocity and acceleration of a motion, shape (..., nv); None is zero.
+        q: configuration, shape (..., nq) [rad, m, or strain units]: an equilibrium under the inputs, or a state of a
+            motion.
+        u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
+        v, a: velocity and acceleration of a motion, shape (..., nv) [unit of q per s, per s²]; None is zero.
         t: time of loads and prescribed motions [s].
         duration: duration of the motion [s]; None for an equilibrium.
         force: constraint forces, shape (..., n_rows); None is zero.
@@ -255,7 +256,7 @@ def _errors_at_state(
     model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, force: np.ndarray, t: float,
     duration: float | None,
 ) -> tuple[np.ndarray, np.ndarray, str]:  # fmt: skip
-    """Errors by points and by basis of the n links at one state, each (n,) [m], and the cure."""
+    """Errors due to points and due to the basis of the n links at one state, each (n,) [m], and the cure."""
     names, none = model.links.names, np.zeros(len(model.links.names))
     left_out = np.where([name in links_not_estimated(model) for name in names], np.nan, 0.0)
     fine = finer_model(model, enriched=True)

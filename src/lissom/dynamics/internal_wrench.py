@@ -56,7 +56,7 @@ class InternalWrench:
     forces along y and z [N]).
 
     Fields, each of shape (..., 6), or (..., n, 6) for n abscissae:
-        total: the whole wrench. actuators: the share of tendons and chambers in the section.
+        total: the whole wrench. actuators: the part that tendons and chambers in the section carry.
     """
 
     total: np.ndarray
@@ -64,8 +64,8 @@ class InternalWrench:
 
     @property
     def material(self) -> np.ndarray:
-        """The share of the rod's material, total − actuators [N·m, N]. It equals Σ (ξ − ξ*) and its damping as far as
-        the strain modes resolve them."""
+        """The wrench that the material carries, total − actuators [N·m, N]. It equals Σ (ξ − ξ*) and its damping, as
+        far as the strain modes resolve them."""
         return self.total - self.actuators
 
 

@@ -168,9 +168,9 @@ class Modes:
         frequencies: rising, shape (n,) [rad/s]. At rest and undamped, n is the number of motions that prescribed
         motions and loops allow, and the frequency of an unstable mode is negative, −sqrt(−ω²). Otherwise they are
         |Im s|.
-        shapes: one in each column, shape (nv, n). At rest and undamped they are real, with shapesᵀ M shapes the
-        identity; otherwise complex, each with xᴴ M x = 1, and the entry with the largest share in it is real and
-        positive.
+        shapes: mode shapes, one in each column, shape (nv, n). At rest and undamped they are real, with shapesᵀ M
+        shapes the identity; otherwise complex, each with xᴴ M x = 1, and the entry with the largest share in it is real
+        and positive.
         exponents: s, complex, shape (n,) [1/s]: of each conjugate pair the one with Im s > 0, and every real one, so
         that n may exceed the number of motions if some do not oscillate. A mode with Re s > 0 is unstable.
         v: velocity of the nominal motion, (nv,).
@@ -203,7 +203,7 @@ class Modes:
 
     @property
     def damping_ratios(self) -> np.ndarray:
-        """Damping ratios −Re s/|s|, shape (n,); 0 if s is 0, negative for modes that grow."""
+        """Damping ratios −Re s/|s|, shape (n,) [-]; 0 if s is 0, negative for unstable modes."""
         size = np.abs(self.exponents)
         return -np.real(self.exponents) / np.where(size > 0.0, size, 1.0)
 

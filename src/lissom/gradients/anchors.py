@@ -130,8 +130,8 @@ def anchor_moves(rows: AnchorRows, nv: int, states: np.ndarray) -> np.ndarray:
 
 
 def anchor_carries(rows: AnchorRows, nv: int, states: np.ndarray) -> np.ndarray:
-    """Derivatives of all anchors after chosen states with respect to the anchors before, (states, 6 n_pairs, 6
-    n_pairs)."""
+    """Derivatives of all anchors after chosen states with respect to the anchors before, shape
+    (states, 6 n_pairs, 6 n_pairs)."""
     out = np.zeros((len(states), rows.numbers // 6, 6, rows.numbers // 6, 6))
     state, at = rows_of(rows, states)
     out[state, rows.pair[at], :, rows.pair[at]] = rows.slopes[at, 18 * nv :].reshape(-1, 6, 6)
@@ -259,8 +259,8 @@ def _pressure(
 def _cell_slopes(
     cells: _Cells, depth: np.ndarray, n: np.ndarray, spin: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """l·ω of contact (15), and the derivatives of M of contact (13) and of l·ω by δ, n, a rotation of the cell, and ω,
-    shape (rows, 10); of balls by their depth only."""
+    """l·ω of contact (15), and the derivatives of M of contact (13) and of l·ω with respect to δ, n, a rotation of the
+    cell, and ω, shape (rows, 10); for balls with respect to their depth only."""
     is_cell, edges = cells.facing.any(axis=1), cells.edges
     found = []
     for j in range(10):
@@ -325,7 +325,7 @@ def _outer(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _as_matrices(x: np.ndarray) -> np.ndarray:
-    """One number for each row, shaped for products with the matrices of the rows."""
+    """Numbers of rows in the shape (rows, 1, 1), for products with matrices."""
     return x[:, None, None]
 
 

@@ -52,10 +52,12 @@ class ContactPairs(NamedTuple):
     """Pairs of balls and obstacles in contact, one in each row.
 
     Fields:
-        state: its index. pair: its number. ball, obstacle, kind: indices of the two, and of the kind of shape. depth,
-        n, N: penetration, normal and its derivative with respect to the place, in the world. steep: s and H n/s of
-        contact (12), and δ − ρ of contact (13). anchor: NaN for pairs without one. is_cell, is_triangle: whether it is
-        a surface point, and whether its cell is a triangle.
+        state, pair: indices of the state and of the contact pair.
+        ball, obstacle, kind: indices of the ball, of the obstacle and of its kind of shape.
+        depth, n, N: penetration, normal, and derivative of the normal with respect to the position, in the world.
+        steep: s and H n/s of contact (12), and δ − ρ of contact (13).
+        anchor: NaN for pairs without one.
+        is_cell, is_triangle: whether the ball is a surface point, and whether its cell is a triangle.
     """
 
     state: np.ndarray
@@ -78,8 +80,8 @@ class ContactPairs(NamedTuple):
 
 @final
 class _PairDerivatives(NamedTuple):
-    """Derivatives with respect to design values: (1), (rows, count, nv), and that of the next anchor, (rows, count,
-    6)."""
+    """Derivatives with respect to design values: r_p of (1), (rows, count, nv), and that of the next anchor,
+    (rows, count, 6)."""
 
     residual: np.ndarray
     anchor: np.ndarray
@@ -110,7 +112,7 @@ def contact_slopes(
     """The part of contacts in ∂r/∂p at states (n, ...) of one model by (1), shape (n, len(changes), nv).
 
     Args:
-        changes: of the model by the design values.
+        changes: those of the model, one for each number of the design values.
     """
     out = np.zeros((len(q), len(changes), model.nv))
     if len(model.contacts.pair):

@@ -206,7 +206,8 @@ class Designs:
 def _evaluations(
     first: Model, found: list[Change], *, is_linear: bool
 ) -> Iterator[tuple[list[int], list[float], Model]]:
-    """Models to evaluate, each with the numbers whose derivatives contain it and its weights there."""
+    """For each model to evaluate: the indices of the numbers whose derivatives need its residual, the weight of the
+    residual in each of these derivatives, and the model."""
     linear = [p for p, change in enumerate(found) if change.linear is not None] if is_linear else []
     if linear:
         yield linear, [-1.0 / found[p].size for p in linear], first
@@ -272,7 +273,7 @@ def _start_residuals(
 def design_derivatives(
     function: Callable[..., Any], model: Model, *args: Any, parameters: Sequence[str], **kwargs: Any
 ) -> dict[str, Any]:
-    """Partial derivatives of function(model, *args, **kwargs) by design values, with the other arguments held fixed.
+    """Partial derivatives of function(model, *args, **kwargs) with respect to design values, at fixed other arguments.
 
     Args:
         function: a function of a model that returns an array, a tuple of arrays or a result such as `Energy` or

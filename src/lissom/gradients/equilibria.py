@@ -78,8 +78,9 @@ def equilibrium_derivatives(
     Raises:
         ConvergenceError: the equilibrium has no derivative: it is at a fold or a branching, or neutral.
         ShapeError: the argument, the expected and the received shape. ModelError: a path leads to no number.
-    Accuracy: by inputs exact, to rounding times the condition number of (1). By design values 1e-9, since their tables
-    are differenced. Coordinates with a prescribed motion, or with a steady motion, do not change.
+    Accuracy: with respect to inputs exact, to rounding times the condition number of (1). With respect to design values
+    1e-9, since their tables are differenced. Coordinates with a prescribed motion, or with a steady motion, do not
+    change.
     """
     found = equilibrium.model
     model = found.common if isinstance(found, ModelBatch) else found
@@ -137,8 +138,8 @@ def _states(model: Model, found: Equilibrium, rows: int) -> StageStates:
 
 
 def _linear_systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarray]:
-    """The matrices of (1), with rows of the identity in place of dependent rows of the constraint Jacobian, and (B;
-    0)."""
+    """The matrices of (1), with rows of the identity in place of dependent rows of the constraint Jacobian, and
+    (B; 0)."""
     nv, m, rows = model.nv, model.n_rows, len(s.t)
     matrix, B = np.zeros((rows, nv + m, nv + m)), np.zeros((rows, nv + m, model.nu))
     force = np.zeros((rows, m)) if s.force is None else s.force
@@ -179,7 +180,7 @@ class ModeDerivatives:
 
 
 def mode_derivatives(equilibrium: Equilibrium, *, parameters: Sequence[str] = ()) -> ModeDerivatives:
-    """Derivatives of the undamped natural frequencies about an equilibrium at rest, including its change.
+    """Total derivatives of the undamped natural frequencies about an equilibrium at rest; the equilibrium changes too.
 
     Args:
         equilibrium: of `solve_statics`, of one robot. parameters: paths of design values (`Robot.described_values`).

@@ -41,8 +41,8 @@ class FeedbackGradient:
     """Derivatives of a function of a motion under feedback.
 
     Fields:
-        gains: by the gains, in their shape. q0, v0: by the initial state, q0 in the tangent space of `integrate`,
-        (nv,).
+        gains: with respect to the gains, in their shape.
+        q0, v0: with respect to the initial state, q0 in the tangent space of `integrate`, (nv,).
     """
 
     gains: np.ndarray

@@ -56,7 +56,7 @@ class Sensitivity:
     """Derivatives of a motion along a direction. Several directions and a batch add leading axes.
 
     Fields:
-        q, v, a: changes at all times, (n, nv), q in the tangent space of `integrate`.
+        q, v, a: increments at all times, (n, nv), q in the tangent space of `integrate`.
     """
 
     q: np.ndarray

@@ -189,8 +189,8 @@ def _moving(model: Model) -> np.ndarray:
 
 
 def _input_limits(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Low and high limits of the inputs, (nu,) each, by which tendons only pull. Elastic tendons have no limits,
-    because they become slack."""
+    """Low and high limits of the inputs, (nu,) each, within which no tension is negative. Elastic tendons have no
+    limits, because they become slack."""
     pulls = model.channels.is_tendon.copy()
     pulls[model.spools.channel] = False
     gain = model.channels.gain[pulls]

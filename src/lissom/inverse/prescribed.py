@@ -10,8 +10,9 @@ At rest (`prescribed_equilibrium`):
 
 The path (4) constrains y from the first iteration, so that a link that only a motor supports does not float. y are the
 `actuation_coordinates`: the shortening of a tendon, the coordinate of a motor, the increase of the volume of a chamber.
-(2) is solved in natural sizes of the coordinates; if it is singular, the shortest step is taken. A tendon that would
-push and may be slack is released (u = 0), and prescribed again if it becomes longer than prescribed.
+(2) is solved in natural sizes of the coordinates; if it is singular, the shortest step is taken. A tendon that may be
+slack and would have a negative tension is released (u = 0). It is prescribed again if it becomes longer than
+prescribed.
 
 In motion (`prescribed_actuation`), inputs are multipliers that keep the coordinates on prescribed functions:
 
@@ -159,7 +160,8 @@ def prescribed_equilibrium(
         q0: start (..., nq); None is the neutral configuration. From here y moves to y_d while the residual at the start
             decreases to zero, in parts if necessary. If this leads to no stable equilibrium, the equilibrium under u
             near q0 is the second start.
-        slack: True: tendons that would push are released. False: they push, with a warning.
+        slack: True: tendons that would have a negative tension are released. False: the negative tension is computed,
+            with a warning.
         t: time of loads and prescribed motions [s], which are held constant.
         tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
         progress: True shows the number of solved instances of a batch, if this takes longer than one second.
@@ -173,7 +175,7 @@ def prescribed_equilibrium(
         KeyboardInterrupt: Ctrl-C. Its attribute `partial` is the PrescribedEquilibrium of the instances solved so far,
             the first rows of the batch, with one leading axis.
         StabilityWarning: an equilibrium is unstable at constant y.
-        AccuracyWarning: a tendon pushes.
+        AccuracyWarning: a tension is negative.
     Source: Mathew 2025 §5; Pustina 2025 §7.1.
     """
     chosen = prescribed_inputs(model, y)
@@ -380,7 +382,7 @@ def _result(
 
 
 def _warn(model: Model, chosen: np.ndarray, found: PrescribedEquilibrium) -> None:
-    """Warn of the number of unstable equilibria, and of the prescribed tendon with the largest push."""
+    """Warn of the number of unstable equilibria, and of the prescribed tendon with the least tension, if negative."""
     stable, u = found.is_stable, found.u.reshape(-1, model.nu)
     if not stable.all():
         text = f"{int((~stable).sum())} of {stable.size} prescribed equilibria are unstable at fixed coordinates"

@@ -177,7 +177,7 @@ def read_limits(limits: Any, low: np.ndarray, high: np.ndarray) -> tuple[np.ndar
     """Bounds (n,) from a user's pair `limits`; `low` and `high` if it is None.
 
     Raises:
-        ModelError: the limits break a rule.
+        ModelError: the limits have a wrong shape or order.
     """
     if limits is None:
         return low, high

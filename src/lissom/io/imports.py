@@ -128,7 +128,7 @@ class Findings:
         self.left_out(kind, place)
 
     def repaired(self, error: ModelError, change: str) -> None:
-        """Add a repaired number: its name and the size of its change. Raises the error if the reader is strict."""
+        """Add a repaired number: its name and the size of its correction. Raises the error if the reader is strict."""
         if self.strict:
             raise error
         self._repairs.append(change)

@@ -251,8 +251,8 @@ def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
         robot: the description.
         path: path of the file.
     Raises:
-        ModelError: the description breaks a rule, or has a Python function that a file cannot contain; the message
-            gives a remedy.
+        ModelError: the description is invalid, or has a Python function that a file cannot contain; the message gives
+            a remedy.
         OSError: the file cannot be written.
     """
     require(isinstance(robot, Robot), "save_robot", "expected a Robot, the description and not its Model", robot)

@@ -76,8 +76,8 @@ class Contact:
         surface: whether a pressure is integrated over the surfaces of `links`, in place of forces on balls; a number is
             that of cells along an edge, True is 16, or 8 for rigid bodies on a plane. The pressure is that of an
             elastic layer (Winkler), p = K δ, with `stiffness` K [N/m³]; None is chosen from the materials.
-            `stick_stiffness` is K_t [N/m³] then.
-            The surfaces touch the shape, or the shapes of the rigid boxes, cylinders and spheres of `others`.
+            `stick_stiffness` is K_t [N/m³] then. The surfaces touch the shape, or the shapes of the rigid boxes,
+            cylinders and spheres of `others`.
         radius: radius of the balls on rods [m]: a number, (base, tip), or a function of s. None is half the smallest
             width of the section.
         per_interval: number of balls on each integration interval of a rod.
@@ -105,7 +105,7 @@ class Contact:
     surface: bool | int = False
 
     def __post_init__(self) -> None:
-        """Fill in the numbers that a stiffness brings, whatever the materials."""
+        """If a stiffness is given, set the fields that do not depend on materials to their defaults."""
         for name, value in GIVEN.items() if self.stiffness is not None else ():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, 1.0 if self.surface and name == "exponent" else value)
@@ -299,7 +299,7 @@ def mutual_contacts(robot: Robot, links: Sequence[str] | None, law: Contact) -> 
 
 
 def _takes(shape: Any, other: Any, is_same: bool, is_later: bool) -> bool:
-    """Whether a link is touched by the balls of another one, from the shapes of both (None without one).
+    """Whether the balls of another link touch this link, from the shapes of both links (None: a link has no shape).
 
     The balls of a body without a shape touch a shape. Of two bodies without shapes the later is touched. Of two bodies
     with shapes each is touched by the other, but a sphere only by a later sphere.

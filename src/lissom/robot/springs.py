@@ -22,12 +22,12 @@ from lissom.robot.traced_functions import TracedFunction
 @final
 @dataclass(frozen=True)
 class SpringBranch:
-    """A further path of a spring, such as that of a rope over a movable pulley. L of the spring contains `factor` times
-    the length of the path, and the tension along the path is `factor` times T.
+    """A further path of a spring, such as that of a rope over a movable pulley. A multiple of its length is added to L
+    of the spring, and its tension is the same multiple of T.
 
     Args:
         path: PathPoint and PathWrap items in order; see Spring.
-        factor: dimensionless, not zero; it may be negative.
+        factor: this multiple [-], not zero; it may be negative.
     """
 
     path: tuple[PathPoint | PathWrap, ...]
@@ -64,7 +64,7 @@ class Spring:
             or a Warp function of these replaces all of (1); both are compiled into the kernels.
         via: PathPoint and PathWrap items in order, over which the spring runs from a to b without friction. Straight
             lines join one item to the next, round a PathWrap between them.
-        branches: further paths, whose lengths times their factors are parts of L.
+        branches: further paths. Their lengths times their factors are added to L.
     """
 
     name: str

@@ -14,7 +14,7 @@ root of s − s* (K symmetric, or no damping) or to s − s* (with damping). So 
 
     s(g^p) = s* + c₁ g^p + c₂ g^2p,   p = 2 or 1                                                           (2)
 
-through three points with growth extrapolates to the event s*. The bracket is narrowed from both sides of s*; every
+through three points with an unstable mode extrapolates to the event s*. The bracket is narrowed from both sides; every
 fourth time it is halved. Intermediate points are predicted by the cubic through their neighbours. This prediction is
 needed near a bifurcation, where the equations hardly determine the amplitude of the buckling motion.
 
@@ -84,14 +84,14 @@ class BranchEvent:
 
     Fields:
         kind: "limit" (the load reaches an extremum), "bifurcation" (another branch crosses) or "flutter" (an
-            oscillation begins or ceases to grow).
+            oscillating mode becomes unstable or stable).
         index: index of the last point of the branch before the event.
         q: configuration, shape (nq,).
         factor: load factor (1 is the full load), or the time [s].
         direction: (δq, δfactor), shape (nv + 1,): for a bifurcation the direction of the crossing branch, otherwise of
             this branch. The sign makes the largest entry positive, in these units: end rotation [rad] and stretch [-]
             of a rod, range of the factor. The first entry of at least 0.99 of the largest counts as the largest.
-        count: number of motions that begin or cease to grow.
+        count: number of modes that become unstable or stable.
     """
 
     kind: str
@@ -126,7 +126,7 @@ class _Arc:
         return self.seen[s]
 
     def _predicted(self, s: float) -> np.ndarray:
-        """The prediction at s as a move from a: the cubic through the two neighbours and their tangents."""
+        """The prediction at s as an increment from a: the cubic through the two neighbours and their tangents."""
         before = max((x for x in self.seen if x < s), default=None)
         after = min((x for x in self.seen if x > s), default=None)
         if before is None or after is None:
@@ -342,7 +342,7 @@ def branch_so_far(points: list[PathPoint], events: list[BranchEvent], ended: str
 
 
 def driven(runs: list[Following[Branch]], report: Callable[[], None]) -> tuple[Branch, ...]:
-    """The branches of all runs. One launch computes the next points of all branches. `report` is called after each
+    """The branches of all `runs`. One launch computes the next points of all branches. `report` is called after each
     launch."""
     found: list[Any] = [None] * len(runs)
     try:
@@ -431,8 +431,9 @@ def continuation(
     along. Contacts that stick keep the anchors of the model along the whole branch.
 
     Args:
-        u: inputs at factor 1, shape (nu,); None is zero.
-        q0: start, shape (nq,), which is corrected at constant factor; None is the neutral configuration.
+        u: inputs at factor 1, shape (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
+        q0: start, shape (nq,) [rad, m, or strain units], which is corrected at constant factor; None is the neutral
+            configuration.
         parameter: "factor": gravity, loads and inputs are multiplied by a factor. "time": loads and prescribed motions
             have their values at each time, without inertia; gravity and u are constant, and all factors below are times
             [s].
@@ -457,7 +458,7 @@ def continuation(
         KeyboardInterrupt: Ctrl-C; its attribute `partial` is the Branch so far, if it has a point.
     Accuracy: points to 1e-11 of the unit of each coordinate, events to 1e-10. Two bifurcations within one step are
     missed if their changes of stability cancel. If K is symmetric, stability follows from the signs of its eigenvalues;
-    otherwise from M s² + D s + K, for motions up to 1e7 times as fast as the slowest.
+    otherwise from M s² + D s + K, for modes up to 1e7 times as fast as the slowest.
     Source: Keller 1977; Seydel 2010.
     """
     u, q = single_inputs(model, u), model.neutral() if q0 is None else single_configuration(model, q0, "q0")

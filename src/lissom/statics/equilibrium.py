@@ -101,9 +101,9 @@ class Equilibrium:
     """A static equilibrium, or a batch of equilibria with leading axes (...).
 
     Fields:
-        q: configuration (..., nq).
-        u: inputs (..., nu).
-        multipliers: forces of the prescribed motions, then of the loops (..., n_multipliers) [N·m, N].
+        q: configuration (..., nq) [rad, m, or strain units].
+        u: inputs (..., nu) [N, m, Pa or N·m, by actuator].
+        multipliers: forces of the prescribed motions, then of the loops and couplings (..., n_multipliers) [N·m, N].
         residual: largest absolute entry of the remaining generalised force (...).
         iterations: number of Newton steps, including those of a descent (...).
         v: velocity of the steady motion, zero at rest (..., nv).
@@ -187,7 +187,7 @@ class Iterate:
     tried: str = ""
 
     def unstable_count(self, model: Model, u: np.ndarray, t: float) -> int:
-        """Number of motions that grow about the iterate at the full load."""
+        """Number of unstable modes of the iterate at the full load."""
         if self.growing is None:
             self.growing = len(growing(model, self.q, u, t, self.force))
         return self.growing
@@ -208,7 +208,7 @@ _CHECKED_ROWS = 100  # number of rows of a batch that are searched for neglected
 
 
 def warn_of_dropped_friction(model: Model, q: np.ndarray) -> None:
-    """Warn if a contact touches, at a row of q, whose friction statics neglects."""
+    """Warn if a contact touches at a row of q, and statics neglects its friction."""
     world = model.contacts
     moving = [name for name, law in zip(world.names, world.law) if law[3] > 0.0 and law[5] == 0.0]
     moving = [] if model.prescribed.steady is not None else moving
@@ -238,7 +238,7 @@ def release(
 
     Args:
         newton: the function `_newton`.
-        start: the start.
+        start: the Iterate at q₀.
         direct: the equilibrium after a release in one step. It is the result if no ball slides, or if the path fails.
     """
     support = static_residual(model, start.q, u, t, 1.0, start.force)
@@ -310,15 +310,15 @@ def solve_statics(
         ID(q, v, 0) = B(q) u + A(q)ᵀ λ,   e(q) = 0
 
     Args:
-        u: inputs, shape (..., nu); None is zero.
-        q0: start, shape (..., nq); None is the neutral configuration. Open loops are first closed by `assemble`. The
-            result is usually the nearest equilibrium. With contacts that stick, the robot is released from q0, in steps
-            if a ball slides or begins to touch. At rest, friction without `stick_stiffness` is neglected, with a
-            warning.
-        v: steady velocity, shape (nv,), at which the robot keeps its shape. Joints with a nonzero velocity keep their
-            coordinates of q0; a spherical or free joint keeps all its coordinates. The forces that drive these joints
-            are not computed. Zeros: the robot is at rest. None: prescribed joints have the velocity of their motions at
-            t; if this would open a loop, the robot is at rest, with a warning.
+        u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Open loops are first
+            closed by `assemble`. The result is usually the nearest equilibrium. With contacts that stick, the robot is
+            released from q0, in steps if a ball slides or begins to touch. At rest, friction without `stick_stiffness`
+            is neglected, with a warning.
+        v: steady velocity, shape (nv,) [rad/s, m/s], at which the robot keeps its shape. Joints with a nonzero velocity
+            keep their coordinates of q0; a spherical or free joint keeps all its coordinates. The forces that drive
+            these joints are not computed. Zeros: the robot is at rest. None: prescribed joints have the velocity of
+            their motions at t; if this would open a loop, the robot is at rest, with a warning.
         stable: True: if the equilibrium is unstable, search for the equilibrium to which an overdamped robot moves
             after its release at q0. If none is found, return the unstable equilibrium with a StabilityWarning. False:
             return the nearest equilibrium, stable or not, without a warning.

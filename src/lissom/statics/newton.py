@@ -55,12 +55,13 @@ _ROUNDING = 1e-13  # rounding error of r, relative to the force of a unit move
 def shortest_step(
     model: Model, own: np.ndarray, matrix: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """The two factors of the inverse in (1), diag(1/s) Uᵀ D and D V, which are applied to `right` (n,) one after the
-    other. Rows and columns of omitted directions are zero. None if a force acts along a neutral direction.
+    """The two factors of the inverse in (1), diag(1/s) Uᵀ D and D V, to be applied one after the other. Rows and
+    columns of omitted directions are zero. None if a force acts along a neutral direction.
 
     Args:
         own: stiffness of each coordinate by springs and rods (nv,).
         matrix: tangent stiffness followed by the constraint Jacobian, (n, n).
+        right: the residual (n,), which decides which directions are neutral or omitted.
     """
     S = model.dofs.scale
     size = float(np.abs(S * right[: model.nv]).max(initial=0.0)) or 1.0

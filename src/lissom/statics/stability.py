@@ -62,8 +62,8 @@ _SHIFT = 100.0  # c over the slowest frequency: slow μ are accurate to 1e-10, �
 def growing_exponents(
     K: np.ndarray, D: np.ndarray, M: np.ndarray, elastic: np.ndarray, rounding: float = _NEUTRAL
 ) -> np.ndarray:
-    """The complex exponents s of (1) that grow. For symmetric K they are √(−κ) for each negative eigenvalue κ of K, in
-    units of `elastic`.
+    """The exponents s of the unstable modes of (1), complex. For symmetric K they are √(−κ) for each negative
+    eigenvalue κ of K, in units of `elastic`.
 
     Args:
         K, D, M: shape (n, n).

@@ -1,13 +1,13 @@
 """The curve r(q, μ, λ) = 0, e(q) = 0 of static equilibria: points, tangents, corrections.
 
-λ is a factor of the loads, or the time of loads and prescribed motions. Moves along the curve are scaled by the unit of
-each unknown: x = (δq / S, δμ / σ, δλ / Λ). S is `dofs.scale`. μ are the forces of the independent rows of the
+λ is a factor of the loads, or the time of loads and prescribed motions. Increments along the curve are scaled by the
+unit of each unknown: x = (δq / S, δμ / σ, δλ / Λ). S is `dofs.scale`. μ are the forces of the independent rows of the
 constraint Jacobian. σ is the mean size of S K S. Λ is the width of the range of λ. Rows of r are multiplied by S, so
 that a symmetric K stays symmetric, and rows of e by σ.
 
 If λ is a factor, r is affine in λ, and its derivative r' is a difference of two values. If λ is the time, the
 prescribed coordinates p(λ) move, and r' = ∂r/∂λ + ∂r/∂p dp/dλ is a central difference. The same holds for elastic
-tendons, which become slack at some factor, and of inputs whose forces are not linear:
+tendons, which become slack at some factor, and for inputs whose forces are not linear:
 
     r(q, μ, λ) = r₀ + λ (r₁ − r₀)   or   r' = (r(p(λ + h), λ + h) − r(p(λ − h), λ − h)) / 2h                (1)
     J = [S K S, −σ S Aᵀ, Λ S r'; σ A_q S, 0, Λ σ e'],   J τ = 0                                             (2)
@@ -17,10 +17,10 @@ Prescribed coordinates are no unknowns; their x is 0. Lengths include q and λ o
 with equal numbers of constraint rows are followed in the same launches, if λ is a factor and r is affine in it, or if λ
 is the time. Each result is equal to the result of a single path.
 
-Its linear systems are singular or nearly so. A rod is stiffer against stretching than against bending by the square of
-its slenderness, and the constraints of loops have other units. Therefore rows and columns are first multiplied by given
-units. Then they are divided by the square roots of their largest entries until these are near 1. Entries that are
-rounding errors of the largest entry are not enlarged:
+The linear systems of (2) and (3) are singular or nearly so. A rod is stiffer against stretching than against bending by
+the square of its slenderness, and the constraints of loops have other units. Therefore rows and columns are first
+multiplied by given units. Then they are divided by the square roots of their largest entries until these are near 1.
+Entries that are rounding errors of the largest entry are not enlarged:
 
     B = R A C,   B y = R b,   x = C y                                                                     (4)
 
@@ -240,15 +240,15 @@ class StaticPath:
 
     @property
     def units(self) -> np.ndarray:
-        """Units (S, σ, Λ) of moves, shape (nv + kept + 1,)."""
+        """Units (S, σ, Λ) of increments x, shape (nv + kept + 1,)."""
         return np.concatenate([self.model.dofs.scale, np.full(len(self.kept), self.sigma), [self.width]])
 
     def length(self, x: np.ndarray) -> float:
-        """Length of a move: of its parts in q and λ."""
+        """Length of an increment x, without its entries of μ."""
         return float(np.sqrt(x[: self.model.nv] @ x[: self.model.nv] + x[-1] ** 2))
 
     def border(self, x: np.ndarray) -> np.ndarray:
-        """A copy of a move whose part μ is zero."""
+        """A copy of an increment x whose entries of μ are zero."""
         out = x.copy()
         out[self.model.nv : -1] = 0.0
         return out
