@@ -128,9 +128,9 @@ class NativePull:
             work and B, ∂B, and the second derivative of the work along θ̇ = v. For a surface, functions of (θ, G,
             table) that return p and ∂p/∂θ of the vertices, and the first sum of ∂B in (1).
         table: material points, as the last argument.
-        surface: of a surface, what passes/pulls.h reads: the number of evaluations of LANES vertices, of rims and of
-            triangles, then the number of points of each rim, the places of these points, and those of the corners of
-            the triangles. The places of the middles of rims follow those of the vertices. Empty for others.
+        surface: integers of a surface that passes/pulls.h reads: the numbers of evaluations of LANES vertices, of rims
+            and of triangles, then the number of points of each rim, the indices of these points, and those of the
+            corners of the triangles. The middles of rims follow the vertices. Empty for other actuators.
         side: sign of G: 1 for a chamber, −1 for a pressure from outside.
     """
 

@@ -128,8 +128,9 @@ class Part(NamedTuple):
     """A kind of part of a robot.
 
     Fields:
-        cls: its class, or a base class. word: what messages call it. add: the method of Robot that adds one; it takes
-            the fields of the class by name, but that of actuators.
+        cls: its class, or a base class.
+        word: its name in messages.
+        add: the method of Robot that adds one. It takes the fields of the class by name, except for actuators.
         variable: argument of functions in its fields.
         is_saved: whether robot files have a list of it.
         places: the places on which a part exerts forces, which get nodes (`PlacedParts` of model.groups). None for
