@@ -60,12 +60,12 @@ class Accuracy:
     Fields (a batch adds leading axes):
         links: names of the n links.
         points, basis: error of position of each link at its middle or tip, whichever is larger, or on the surface of a
-        deformable body, (..., n) [m]; zero for rigid bodies.
+            deformable body, (..., n) [m]; zero for rigid bodies.
         length: length of each rod, largest dimension of each deformable body, else zero, (n,) [m].
-        cure: the change of the model that lowers the largest error, "" if there is no error.
+        cure: remedy for the largest error, "" if there is no error.
         not_estimated: links whose body moves by a user's function, or has a tip or a chamber that is a function of its
-        coordinates. The library has no additional coordinates for such a body: its basis error is NaN, and its share in
-        the errors of other links is not counted.
+            coordinates. The library has no additional coordinates for such a body: its basis error is NaN, and its
+            share in the errors of other links is not counted.
     """
 
     links: tuple[str, ...]

@@ -122,7 +122,8 @@ def integrate(model: Model, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
     """q ⊕ dv: the configuration reached from q by the tangent increment dv.
 
     Args:
-        q: configuration, shape (..., nq). dv: increment, shape (..., nv).
+        q: configuration, shape (..., nq) [rad, m, or strain units].
+        dv: increment, shape (..., nv) [rad, m, or strain units].
     Returns:
         shape (..., nq), its quaternions of unit length.
     Raises:

@@ -56,7 +56,8 @@ class InternalWrench:
     forces along y and z [N]).
 
     Fields, each of shape (..., 6), or (..., n, 6) for n abscissae:
-        total: the whole wrench. actuators: the part that tendons and chambers in the section carry.
+        total: the whole wrench [N·m, N].
+        actuators: the part that tendons and chambers in the section carry [N·m, N].
     """
 
     total: np.ndarray
@@ -109,9 +110,11 @@ def internal_wrench(
     user's own generalised actuation acts at no point of the robot and is not counted.
 
     Args:
-        q: configuration, shape (..., nq). v, a: velocity and acceleration, shape (..., nv); None is zero.
+        q: configuration, shape (..., nq) [rad, m, or strain units].
+        v, a: velocity and acceleration, shape (..., nv) [unit of q per s, per s²]; None is zero.
         u: inputs, shape (..., nu) [N, Pa, N·m]; None is zero.
-        link: name of a link whose body is a Rod. s: abscissa, a number or an array (n,).
+        link: name of a link whose body is a Rod.
+        s: abscissa, a number or an array (n,), 0 at the base and 1 at the tip.
         t: time [s], a number or an array of the leading axes.
         multipliers: λ, shape (..., n_multipliers) [N·m, N], of a Trajectory or an Equilibrium; None: those of forward
             dynamics, of least norm if they are not unique.

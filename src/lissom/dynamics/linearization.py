@@ -123,7 +123,9 @@ class Linearization:
     """State matrices: ẋ = A x + B δu for x = (δq, δv), δq in the tangent space of `integrate`.
 
     Fields:
-        A: shape (2 nv, 2 nv). B: shape (2 nv, nu). v: velocity of the nominal motion, (nv,).
+        A: state matrix, shape (2 nv, 2 nv) [1/s, or units of its rows per unit of its columns and s].
+        B: input matrix, shape (2 nv, nu).
+        v: velocity of the nominal motion, shape (nv,) [unit of q per s].
     """
 
     A: np.ndarray
@@ -137,8 +139,9 @@ class ModesAccuracy:
     """Estimated relative errors of frequencies due to the points along rods and in bodies, and due to the bases.
 
     Fields:
-        points, basis: errors of each mode, (n,) [-]. cure: the change of the model that lowers the error of the lowest
-        mode, "" if there is no error. not_estimated: links whose basis error is not estimated, as in `Accuracy`.
+        points, basis: relative errors of the frequency of each mode, (n,) [-].
+        cure: remedy for the error of the lowest mode, "" if there is no error.
+        not_estimated: links whose basis error is not estimated, as in `Accuracy`.
     """
 
     points: np.ndarray
@@ -165,15 +168,15 @@ class Modes:
     """Free vibrations δq(t) = Re(shape · exp(s t)) about a state of rest or of steady motion.
 
     Fields:
-        frequencies: rising, shape (n,) [rad/s]. At rest and undamped, n is the number of motions that prescribed
-        motions and loops allow, and the frequency of an unstable mode is negative, −sqrt(−ω²). Otherwise they are
-        |Im s|.
-        shapes: mode shapes, one in each column, shape (nv, n). At rest and undamped they are real, with shapesᵀ M
-        shapes the identity; otherwise complex, each with xᴴ M x = 1, and the entry with the largest share in it is real
-        and positive.
-        exponents: s, complex, shape (n,) [1/s]: of each conjugate pair the one with Im s > 0, and every real one, so
-        that n may exceed the number of motions if some do not oscillate. A mode with Re s > 0 is unstable.
-        v: velocity of the nominal motion, (nv,).
+        frequencies: in rising order, shape (n,) [rad/s]. At rest and undamped, n is the number of motions that
+            prescribed motions and loops allow, and the frequency of an unstable mode is negative, −sqrt(−ω²). Otherwise
+            they are |Im s|.
+        shapes: mode shapes, one in each column, shape (nv, n). At rest and undamped they are real, and shapesᵀ M shapes
+            is the identity. Otherwise they are complex, each with xᴴ M x = 1, and the entry with the largest share in
+            this sum is real and positive.
+        exponents: s, complex, shape (n,) [1/s]: the one with Im s > 0 of each conjugate pair, and every real one. n may
+            therefore exceed the number of motions if some do not oscillate. A mode with Re s > 0 is unstable.
+        v: velocity of the nominal motion, shape (nv,) [unit of q per s].
         model, q, u, t, damped: the arguments.
     """
 
@@ -217,9 +220,10 @@ def linearize(
         δq̇ = δv − ad_v δq,   δv̇ = ∂a/∂q δq + ∂a/∂v δv + ∂a/∂u δu,   a by forward_dynamics
 
     Args:
-        q: configuration, shape (nq,). u: inputs, shape (nu,); None is zero.
-        v: velocity, shape (nv,). None: prescribed joints move as prescribed at t, joints in loops as the loops then
-            require, and all others are at rest.
+        q: configuration, shape (nq,) [rad, m, or strain units].
+        u: inputs, shape (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
+        v: velocity, shape (nv,) [unit of q per s]. None: prescribed joints move as prescribed at t, joints in loops as
+            the loops then require, and all others are at rest.
         t: time [s] at which loads and prescribed motions, with their velocities and accelerations, are evaluated.
     Returns:
         Linearization, whose v is the velocity used. Rows and columns of prescribed coordinates are zero. About a state
@@ -254,8 +258,9 @@ def modes(
     that rotates at Ω, a whirl of frequency ω in space has the frequency ω − Ω if forward and ω + Ω if backward.
 
     Args:
-        q: equilibrium, shape (nq,). u: inputs, shape (nu,); None is zero.
-        v: steady velocity, shape (nv,), which is maintained. None: prescribed joints have the velocity of their motions
+        q: equilibrium, shape (nq,) [rad, m, or strain units].
+        u: inputs, shape (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
+        v: steady velocity, shape (nv,) [unit of q per s]. None: prescribed joints have the velocity of their motions
             at t; all others are at rest, except for velocities that loops require.
         damped: whether to include dissipation: dampers, viscosity of rods, drag and friction. Without it loads act with
             their values at v, and their derivatives with respect to v are left out.

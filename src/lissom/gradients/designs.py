@@ -278,7 +278,8 @@ def design_derivatives(
     Args:
         function: a function of a model that returns an array, a tuple of arrays or a result such as `Energy` or
             `InternalWrench`: `frame_pose`, `tendon_tensions`, `path_lengths`, `internal_wrench`, `energy`, or your own.
-        model: one Model. args, kwargs: further arguments of the function, such as the state.
+        model: one Model.
+        args, kwargs: further arguments of the function, such as the state.
         parameters: paths of design values (`Robot.described_values`), numbers, arrays of numbers, poses or functions.
     Returns:
         Derivatives by path, in the form of the result: arrays of shape (*shape of the result, *shape of the value)

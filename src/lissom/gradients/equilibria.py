@@ -183,7 +183,8 @@ def mode_derivatives(equilibrium: Equilibrium, *, parameters: Sequence[str] = ()
     """Total derivatives of the undamped natural frequencies about an equilibrium at rest; the equilibrium changes too.
 
     Args:
-        equilibrium: of `solve_statics`, of one robot. parameters: paths of design values (`Robot.described_values`).
+        equilibrium: result of `solve_statics` for one robot.
+        parameters: paths of design values (`Robot.described_values`).
     Returns:
         ModeDerivatives [rad/s per unit of each]. Of equal frequencies only the sum has derivatives.
     Raises:

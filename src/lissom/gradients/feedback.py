@@ -66,8 +66,10 @@ def feedback_rollout(
     """Motion of a robot under feedback u = law(t, q, v, gains), evaluated once a step and constant during it.
 
     Args:
-        law: function of (t, q, v, gains) that returns u, shape (nu,). gains: an array of any shape.
-        q0, v0, dt [s], method, tolerance: as `rollout`. steps: number of steps.
+        law: function of (t, q, v, gains) that returns u, shape (nu,).
+        gains: an array of any shape, in the units of the law.
+        q0, v0, dt [s], method, tolerance: as `rollout`.
+        steps: number of steps.
     Returns:
         Rollout, whose `u` contains the results of the law.
     Raises:
@@ -100,7 +102,8 @@ def feedback_gradient(
     """Derivatives of a function L of a motion under feedback with respect to gains and initial state, in closed loop.
 
     Args:
-        motion: result of `feedback_rollout`. gains: those of the motion.
+        motion: result of `feedback_rollout`.
+        gains: gains of the motion.
         derivatives: function of (t, q, v, gains) that returns ∂u/∂q, in the tangent space of `integrate`, (nu, nv),
             ∂u/∂v, (nu, nv), and ∂u/∂gains, (nu, *shape of the gains).
         dL_dq, dL_dv: derivatives of L with respect to q, in the tangent space of `integrate`, and v at all times,

@@ -130,7 +130,8 @@ def minimize(
             L-BFGS-B, or SLSQP with constraints.
         tolerance: the search ends if the gradient, or the square root of the change of the loss, falls below this
             fraction of the gradient at the start, in scaled numbers [-].
-        iterations: largest number of iterations of the solver. options: further options of the solver.
+        iterations: largest number of iterations of the solver.
+        options: further options of the solver.
         progress: True shows the number of calls and the best loss, if the search takes longer than one second.
     Returns:
         Minimum. Its `report` says how the search ended. It is a local minimum, since gradients lead to no other.
