@@ -101,8 +101,8 @@ def problem(
 
     Args:
         cost: as in `action`.
-        q0: start, shape (nq,); None is the neutral configuration.
-        v0: start velocity, shape (nv,); None is rest.
+        q0: start, shape (nq,) [rad, m, or strain units]; None is the neutral configuration.
+        v0: start velocity, shape (nv,) [unit of q per s]; None is rest.
         dt: step size [s].
         steps: number of steps.
         t: time at the start [s].

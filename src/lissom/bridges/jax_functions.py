@@ -316,8 +316,8 @@ def inverse_dynamics(
     """inverse_dynamics as a JAX function, with derivatives with respect to q, v and a.
 
     Args:
-        q: configuration, shape (..., nq). Quaternions are normalised.
-        v, a: velocity and acceleration, shape (..., nv).
+        q: configuration, shape (..., nq) [rad, m, or strain units]. Quaternions are normalised.
+        v, a: velocity and acceleration, shape (..., nv) [unit of q per s, per s²].
         gravity, elastic, loads, t: as in inverse_dynamics; Python values [-, s].
     Returns:
         tau, shape (..., nv) [N·m, N, or N·m² and N·m for strain coordinates].
@@ -338,9 +338,9 @@ def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
     """forward_dynamics as a JAX function, with derivatives with respect to q, v and u.
 
     Args:
-        q: configuration, shape (..., nq). Quaternions are normalised.
-        v: velocity, shape (..., nv).
-        u: inputs, shape (..., nu); None is zero.
+        q: configuration, shape (..., nq) [rad, m, or strain units]. Quaternions are normalised.
+        v: velocity, shape (..., nv) [unit of q per s].
+        u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
         t: as in forward_dynamics; a Python number [s].
     Returns:
         a, shape (..., nv) [per second squared].
@@ -371,8 +371,9 @@ def solve_statics(
     values.
 
     Args:
-        u: inputs, shape (..., nu); None is zero.
-        q0: start, shape (..., nq); None is the neutral configuration. Derivatives with respect to q0 are zero.
+        u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Derivatives with
+            respect to q0 are zero.
         v, stable, t, tolerance, max_iterations: as in solve_statics; Python values.
         design: values by path, numbers or arrays of numbers, (..., *shape of the value).
     Returns:
@@ -521,9 +522,10 @@ def rollout(
     """rollout as a JAX function, with forward and backward derivatives with respect to q0, v0, u and design values.
 
     Args:
-        q0: start, shape (..., nq); None is the neutral configuration. Quaternions are normalised.
-        v0: start velocity, shape (..., nv); None is rest.
-        u: inputs of each step, shape (..., steps, nu), or constant, (nu,); None is zero.
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Quaternions are
+            normalised.
+        v0: start velocity, shape (..., nv) [unit of q per s]; None is rest.
+        u: inputs of each step, shape (..., steps, nu), or constant, (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
         dt: step size [s], a Python number.
         steps, method, every, tolerance, controller: as in rollout; Python values. Numbers that a controller reads
             besides its arguments are those of this call.

@@ -232,7 +232,7 @@ class MotionPlan:
     Fields:
         t: times (steps + 1,) [s].
         q, v: configurations (steps + 1, nq) and velocities (steps + 1, nv).
-        u: inputs, constant during each step (steps, nu).
+        u: inputs, constant during each step (steps, nu) [N, m, Pa or N·m, by actuator].
         cost: total cost L.
         iterations: number of iterations.
         left: decrease of the cost that the last iteration predicts, relative to the cost. It is small at a minimum.
@@ -307,9 +307,10 @@ class ModelPredictiveControl:
 
         Args:
             t: time at which references are evaluated [s].
-            q: configuration, shape (nq,).
-            v: velocity, shape (nv,).
-            u0: initial inputs, shape (steps, nu) or (nu,); None: the input reference, clipped to the limits.
+            q: configuration, shape (nq,) [rad, m, or strain units].
+            v: velocity, shape (nv,) [unit of q per s].
+            u0: initial inputs, shape (steps, nu) or (nu,) [N, m, Pa or N·m, by actuator]; None: the input reference,
+                clipped to the limits.
             iterations: largest number of iterations; the search ends earlier if the cost no longer decreases. None: the
                 number of the controller.
         Returns:

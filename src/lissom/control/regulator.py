@@ -55,8 +55,8 @@ class Regulator:
 
     Fields:
         model: the model of the robot.
-        q: equilibrium q_e (nq,).
-        u: its inputs u_e (nu,).
+        q: equilibrium q_e (nq,) [rad, m, or strain units].
+        u: its inputs u_e (nu,) [N, m, Pa or N·m, by actuator].
         gain: K, shape (nu, 2 nv).
         eigenvalues: eigenvalues of the closed loop, slowest decay first: exponents [1/s], or with a period factors per
             sample [-]. There are two for each motion that loops and prescribed motions allow.

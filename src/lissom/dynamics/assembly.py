@@ -61,7 +61,7 @@ def assemble(
     """A configuration near q0 in which every loop is closed.
 
     Args:
-        q0: start, shape (nq,); None is the neutral configuration.
+        q0: start, shape (nq,) [rad, m, or strain units]; None is the neutral configuration.
         fixed: coordinates that do not move: names of links, for the coordinates of their joints, and indices of
             velocity coordinates. Prescribed coordinates have their values at time t.
         t: time of prescribed motions [s].

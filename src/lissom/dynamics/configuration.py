@@ -160,7 +160,7 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
     """The tangent increment from q0 to q1: integrate(model, q0, difference(model, q0, q1)) is q1.
 
     Args:
-        q0, q1: configurations, shape (..., nq).
+        q0, q1: configurations, shape (..., nq) [rad, m, or strain units].
     Returns:
         shape (..., nv); rotations by their shortest vector.
     Raises:

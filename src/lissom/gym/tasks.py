@@ -142,9 +142,9 @@ class TaskStart:
     """The start of an episode of one copy.
 
     Fields:
-        q: configuration (nq,); None is the neutral configuration.
-        v: velocity (nv,); None is rest.
-        u: inputs at the start (nu,); None is zero.
+        q: configuration (nq,) [rad, m, or strain units]; None is the neutral configuration.
+        v: velocity (nv,) [unit of q per s]; None is rest.
+        u: inputs at the start (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
         goal: numbers that define the goal of the episode, such as a target point.
     """
 
@@ -163,7 +163,7 @@ class TaskState:
     Fields:
         t: time since the start of the episode (n,) [s].
         q, v: configurations (n, nq) and velocities (n, nv).
-        u: present inputs (n, nu), without those of a controller.
+        u: present inputs (n, nu) [N, m, Pa or N·m, by actuator], without those of a controller.
         action: last action (n, ...), zero at the start.
         goal: goals of the episodes (n, ...).
         model: the model; or a batch of models, each with the same number of consecutive copies.

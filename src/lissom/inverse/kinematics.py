@@ -43,12 +43,12 @@ class InverseKinematics:
     """Configurations that bring frames to their targets.
 
     Fields:
-        q: configurations (..., nq). If not converged, the nearest one that was found.
+        q: configurations (..., nq) [rad, m, or strain units]. If not converged, the nearest one that was found.
         converged: True if all frames are at their targets within the tolerance (...).
         residual: remaining errors (..., m), in the order of the targets: the displacement in world axes [m]; for a pose
             the rotation vector [rad], then the displacement.
         iterations: number of steps of all searches (...).
-        u: inputs under which q is an equilibrium (..., nu); None for by="coordinates".
+        u: inputs under which q is an equilibrium (..., nu) [N, m, Pa or N·m, by actuator]; None for by="coordinates".
         multipliers: constraint forces λ at q (..., n_rows); None for by="coordinates".
         is_stable: whether the equilibrium is stable (...); None for by="coordinates".
         optimality: largest entry (...) of the gradient of ½ Σ w² |e|², projected on the directions that limits and
@@ -103,9 +103,10 @@ def inverse_kinematics(
             not all targets can be met. Zero ignores an error. None is 1.
         limits: (low, high) of the coordinates in the order of v, or of the inputs; numbers or arrays, infinite for no
             limit. None: the `limits` of joints, or tensions >= 0 of tendons.
-        q0: start (..., nq); None is the neutral configuration. For "statics", it should be near an equilibrium under
-            u0.
-        u0: inputs of the start for "statics" (..., nu); None is zero, clipped to the limits.
+        q0: start (..., nq) [rad, m, or strain units]; None is the neutral configuration. For "statics", it should be
+            near an equilibrium under u0.
+        u0: inputs of the start for "statics" (..., nu) [N, m, Pa or N·m, by actuator]; None is zero, clipped to the
+            limits.
         starts: largest number of starts. After a failed search from q0, random starts are tried. The best result is
             returned.
         tolerance: largest remaining error [m, rad].

@@ -83,8 +83,8 @@ class PrescribedEquilibrium:
     """An equilibrium with prescribed actuation coordinates.
 
     Fields:
-        q: configuration (..., nq).
-        u: all inputs (..., nu): given ones, and those of prescribed coordinates.
+        q: configuration (..., nq) [rad, m, or strain units].
+        u: all inputs (..., nu) [N, m, Pa or N·m, by actuator]: given ones, and those of prescribed coordinates.
         y: prescribed coordinates, in the given order (..., n) [m, rad, m³].
         slack: mask of the released tendons (..., n).
         multipliers: constraint forces λ (..., n_rows).
@@ -156,10 +156,11 @@ def prescribed_equilibrium(
         y: y_d by name of the input, as in `actuation_coordinates`: shortening of a tendon from the neutral
             configuration [m], joint coordinate of a motor [rad, m], increase of a volume [m³]; each a number or an
             array (...).
-        u: the other inputs, shape (..., nu); None is zero. Entries of prescribed inputs are start values.
-        q0: start (..., nq); None is the neutral configuration. From here y moves to y_d while the residual at the start
-            decreases to zero, in parts if necessary. If this leads to no stable equilibrium, the equilibrium under u
-            near q0 is the second start.
+        u: the other inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero. Entries of prescribed inputs
+            are start values.
+        q0: start (..., nq) [rad, m, or strain units]; None is the neutral configuration. From here y moves to y_d while
+            the residual at the start decreases to zero, in parts if necessary. If this leads to no stable equilibrium,
+            the equilibrium under u near q0 is the second start.
         slack: True: tendons that would have a negative tension are released. False: the negative tension is computed,
             with a warning.
         t: time of loads and prescribed motions [s], which are held constant.

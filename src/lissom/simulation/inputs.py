@@ -41,7 +41,8 @@ class Samples:
 
     Args:
         t: ascending times [s], shape (n,).
-        u: inputs at these times, shape (n, nu), or (..., n, nu) for the motions of a batch.
+        u: inputs at these times, shape (n, nu), or (..., n, nu) [N, m, Pa or N·m, by actuator] for the motions of a
+            batch.
         smooth: False: linear interpolation. True: cubics with a continuous slope that do not overshoot (PCHIP). An
             adaptive method must stop at the corners of linear interpolation.
     Raises:

@@ -86,7 +86,7 @@ class BranchEvent:
         kind: "limit" (the load reaches an extremum), "bifurcation" (another branch crosses) or "flutter" (an
             oscillating mode becomes unstable or stable).
         index: index of the last point of the branch before the event.
-        q: configuration, shape (nq,).
+        q: configuration, shape (nq,) [rad, m, or strain units].
         factor: load factor (1 is the full load), or the time [s].
         direction: (δq, δfactor), shape (nv + 1,): for a bifurcation the direction of the crossing branch, otherwise of
             this branch. The sign makes the largest entry positive, in these units: end rotation [rad] and stretch [-]
@@ -317,7 +317,7 @@ class Branch:
     """Equilibria in order along a branch, and the events between them.
 
     Fields:
-        q: configurations (n, nq).
+        q: configurations (n, nq) [rad, m, or strain units].
         factor: load factors, or times [s] (n,).
         stable: True if there is no unstable mode (n,).
         unstable_count: number of unstable modes (n,).
@@ -493,8 +493,8 @@ def branches(
     the parameter is "factor".
 
     Args:
-        u: inputs at factor 1, shape (n, nu), or (nu,) for all branches.
-        q0: starts, shape (n, nq), or (nq,) for all branches.
+        u: inputs at factor 1, shape (n, nu), or (nu,) [N, m, Pa or N·m, by actuator] for all branches.
+        q0: starts, shape (n, nq), or (nq,) [rad, m, or strain units] for all branches.
         along: directions of the first steps, shape (n, nv + 1), or (nv + 1,) for all branches.
         parameter, factor, factor_range, direction, step, max_points, t [s], events, progress: as in continuation, for
         all branches.

@@ -106,7 +106,7 @@ class Equilibrium:
         multipliers: forces of the prescribed motions, then of the loops and couplings (..., n_multipliers) [N·m, N].
         residual: largest absolute entry of the remaining generalised force (...).
         iterations: number of Newton steps, including those of a descent (...).
-        v: velocity of the steady motion, zero at rest (..., nv).
+        v: velocity of the steady motion, zero at rest (..., nv) [unit of q per s].
         is_stable: True if there is no unstable mode that loops and prescribed motions allow, flutter included (...).
             Neutral modes without a driving force do not count as unstable. A mode that only gyroscopic forces stabilise
             counts as unstable. False for an iterate that is no equilibrium.

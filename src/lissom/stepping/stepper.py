@@ -67,9 +67,10 @@ class Stepper:
         controller: a feedback law f(t, q, v) of `ls.TracedFunction`, or None. The inputs are f(t, q, v) + u at all
             times of a step. Numbers that f reads besides its arguments are the present ones.
         scheme: such as `sdirk()`. None is generalised-α, or with a tolerance `esdirk()`.
-        q0: start, shape (nq,); None is the neutral configuration.
-        v0: start velocity, shape (nv,); None is rest. q0 and v0 are moved onto loops and prescribed motions.
-        u: inputs at the start, shape (nu,); None is zero.
+        q0: start, shape (nq,) [rad, m, or strain units]; None is the neutral configuration.
+        v0: start velocity, shape (nv,) [unit of q per s]; None is rest. q0 and v0 are moved onto loops and prescribed
+            motions.
+        u: inputs at the start, shape (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
         t: time of the start [s].
     Raises:
         ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
