@@ -138,8 +138,8 @@ class Resolution:
             weights in the same ratios to those of the whole rule, and the same steps. Differences of both bodies then
             have no jumps.
         whole: True: the rule is not reduced to few points. The functions (2) do not contain their derivatives with
-            respect to design values, so that few points do not integrate these. By the length of an inflated arm they
-            would be off by some percent.
+            respect to design values, so that few points do not integrate these. The derivatives with respect to the
+            length of an inflated arm would have errors of some percent.
     """
 
     kinematics: Kinematics

@@ -434,7 +434,7 @@ class KinematicsStrain(Kinematics):
         return twists.exp(mean + bend / 12 + last)
 
     def _section(self, x: Any, q: Any) -> Any:
-        """Position in its section of the point x of the undeformed shape, shape (3,)."""
+        """Position, in the frame of its section, of the point x of the undeformed shape, shape (3,)."""
         import jax.numpy as jnp
 
         across = jnp.stack([0.0 * x[0], x[1], x[2]])

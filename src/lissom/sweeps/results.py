@@ -98,7 +98,7 @@ class Store:
         return rows
 
     def _checked(self, row: Row, unit: Callable[[str], str]) -> Row:
-        """The row. It becomes a failed row if names, shapes or types of its results differ from other samples."""
+        """The row; or a failed row, if names, shapes or types of its results differ from those of other samples."""
         if row.results is None:
             return row
         kinds = {name: "U" if isinstance(x, str) else x.dtype.str for name, x in row.results.items()}

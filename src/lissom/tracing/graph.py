@@ -53,7 +53,7 @@ _FLAT = frozenset({"is_finite", "eq", "ne", "lt", "le", "gt", "ge", "and", "or",
 
 @final
 class Refused(Exception):
-    """A function that has no graph: the operation, and a way to write it that has one."""
+    """Error for a function without a graph. The message names the operation, and a form of it that has a graph."""
 
 
 def float64() -> Any:
