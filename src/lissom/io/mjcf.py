@@ -76,7 +76,7 @@ def load_mjcf(
     | sites | frames; in the world, fixed links without a body |
     | actuators | inputs with their limits; the springs and dampers of servos act on their joints |
     | keyframes | named states |
-    | equality | loops, and couplings of joints |
+    | equality | loops, couplings of joints, and springs along spatial tendons |
     | limits | stops |
     | springs, dampers and limits of tendons | elastic couplings of joints, or springs along paths |
     | `exclude`, `contype`, `conaffinity` | pairs that `Robot.add_mutual_contacts` leaves out |
@@ -663,7 +663,7 @@ class _Reader:
             robot.pair_contacts(name, a, b, friction=friction)
 
     def _add_equality(self, robot: Robot, k: int) -> None:
-        """Add a constraint: a loop for bodies, a coupling for joints and fixed tendons."""
+        """Add a constraint: a loop for bodies, a coupling for joints and fixed tendons, a spring for spatial tendons."""
         m, u = self.m, self.mujoco
         kind = u.mjtEq(int(m.eq_type[k])).name.removeprefix("mjEQ_").lower()
         if not np.allclose([*m.eq_solref[k], *m.eq_solimp[k]], DEFAULT_SOFTNESS):
