@@ -663,7 +663,7 @@ class _Reader:
             robot.pair_contacts(name, a, b, friction=friction)
 
     def _add_equality(self, robot: Robot, k: int) -> None:
-        """Add a constraint: a loop for bodies, a coupling for joints and fixed tendons, a spring for spatial tendons."""
+        """Add a constraint: a loop of bodies, a coupling of joints or fixed tendons, or a spring of spatial tendons."""
         m, u = self.m, self.mujoco
         kind = u.mjtEq(int(m.eq_type[k])).name.removeprefix("mjEQ_").lower()
         if not np.allclose([*m.eq_solref[k], *m.eq_solimp[k]], DEFAULT_SOFTNESS):
