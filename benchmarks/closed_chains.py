@@ -90,7 +90,7 @@ def main() -> None:
         v0 = np.zeros(model.nv)
         exact = smallest(partial(ls.forward_dynamics_derivatives, model, q0, v0), 1.0, inner=5)
         differences = smallest(numerical(model, q0, v0), 1.0, inner=2)
-        print(f"{name}: {model.nv} coordinates, {model.n_rows} rows of loops")
+        print(f"{name}: {model.nv} coordinates, {model.n_rows} constraint rows")
         print(f"  derivatives of forward dynamics {exact / 1e3:.2f} ms, by differences {differences / 1e3:.2f} ms: "
               f"ratio {differences / exact:.1f} (paper {paper['ratio']:.0f})")  # fmt: skip
         for label, options in RUNS.items():

@@ -49,7 +49,7 @@ def values(radii: np.ndarray, offsets: np.ndarray) -> dict[str, Any]:
 
 
 def height(model: ls.Model, x: dict[str, Any]) -> tuple[float, dict[str, np.ndarray]]:
-    """Height of the tip at rest [m], and its derivatives by the design."""
+    """Height of the tip at rest [m], and its derivatives with respect to the design."""
     own, tip = model.with_(values(**x)), f"part {PARTS - 1}"
     rest = ls.solve_statics(own, [TENSION])
     pose = ls.frame_pose(own, rest.q, tip)

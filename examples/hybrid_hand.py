@@ -154,7 +154,7 @@ def take(model: ls.Model, duration: float = DURATION, dt: float = 4e-3) -> ls.Tr
 
 
 def mismatch(model: ls.Model, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> float:
-    """What inverse dynamics of the accelerations of forward dynamics leaves but forces of the loop, over its size."""
+    """Residual of inverse dynamics at the result of forward dynamics, less constraint forces, relative to its size."""
     a = ls.forward_dynamics(model, q, v, u)
     asked = ls.inverse_dynamics(model, q, v, a) - ls.actuation_matrix(model, q) @ u
     across = ls.constraint_jacobian(model, q).T
@@ -163,7 +163,8 @@ def mismatch(model: ls.Model, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> fl
 
 
 def derivative_errors(model: ls.Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, step: float = 1e-7) -> list[float]:
-    """Of the derivatives of forward dynamics by q, v and u against central differences, over the largest of each."""
+    """Errors of the derivatives of forward dynamics with respect to q, v and u against central differences, relative to
+    the largest entry of each."""
     a, shifts = ls.forward_dynamics_derivatives(model, q, v, u), step * np.eye(model.nv)
 
     def slope(function: Any, count: int, size: Any) -> np.ndarray:

@@ -88,7 +88,8 @@ def four_bar_angles(theta: Any) -> tuple[np.ndarray, np.ndarray]:
 def four_bar_torque(theta: np.ndarray) -> np.ndarray:
     """Torque that keeps the speed of the crank: d(T + V)/dθ, from closed-form angles [N·m].
 
-    T = ½ Σ (m |c'|² + J φ'²) SPEED² and V = Σ m g Im c; derivatives by θ are Fourier's, over one turn.
+    T = ½ Σ (m |c'|² + J φ'²) SPEED² and V = Σ m g Im c; derivatives with respect to θ are those of Fourier
+    series over one turn.
     """
     n = 512
     turn = 2 * np.pi * np.arange(n) / n

@@ -13,7 +13,7 @@ Public = TypeVar("Public", bound=Callable[..., Any])
 
 @final
 class ModelError(ValueError):
-    """A robot description breaks a rule.
+    """A robot description, an argument or a file is invalid.
 
     The message reads ``<entity> > <part>: <rule> (got <value>)``.
     """
@@ -54,7 +54,7 @@ def check_kept(name: str, value: Any) -> None:
 
 @contextmanager
 def of_instance(k: int, count: int) -> Iterator[None]:
-    """Let errors of one of `count` instances say which it is."""
+    """Inside this block, the messages of errors name the instance k, if there are several."""
     try:
         yield
     except (ModelError, ShapeError, ConvergenceError) as error:
@@ -110,7 +110,7 @@ class PlausibilityWarning(UserWarning):
 
 @final
 class RedundancyWarning(UserWarning):
-    """Some rows of the loops follow from the others; the motion is unique, the forces in the loops are not."""
+    """Some constraints of the loops follow from the others. The motion is unique; the constraint forces are not."""
 
 
 @final
@@ -126,8 +126,8 @@ class StabilityWarning(UserWarning):
 
 @final
 class StepWarning(UserWarning):
-    """The steps of a simulation do not suit the motion: something was passed through, or another method is made for
-    it."""
+    """The steps of a simulation do not suit the motion: a ball passed through an obstacle, or another method is
+    better."""
 
 
 def renamed(*, order: str = "", **names: str) -> Callable[[Public], Public]:

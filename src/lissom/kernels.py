@@ -89,10 +89,12 @@ class KernelCache:
     """Compiled kernels on a machine.
 
     Fields:
-        folder: the folder of the cache. bytes: size of all files of Warp in it [B]. compiled: the number of modules of
-        the given robots in the cache, out of `count`; None if this version of Warp does not report it. ready: the
-        number of modules outside the cache that need no compiler, since the package contains them compiled for
-        processors like this one.
+        folder: folder of the cache.
+        bytes: size of all files of Warp in it [B].
+        compiled: number of modules of the given robots in the cache; None if this version of Warp does not report it.
+        count: number of modules of these robots.
+        ready: number of modules outside the cache that need no compiler, since the package contains them compiled for
+            processors like this one.
     """
 
     folder: Path
@@ -108,15 +110,15 @@ def build_kernels(
     """Compile all kernels ahead, on all cores, so that no call has to wait for them.
 
     Args:
-        models: robots; kernels are composed of what acts on a robot, and those of each are compiled. None: a robot of
-            links and rods with tendons along them, on which nothing else acts; for other machines the same with and
-            without loops, spherical and free joints, straight and elastic tendons, and with contacts.
+        models: robots whose kernels are compiled. Kernels depend on the kinds of joints, bodies and forces of a robot.
+            None: a robot of links and rods with tendons along them and no other forces. With a `target`: also robots
+            with loops, spherical and free joints, straight and elastic tendons, and contacts.
         device: a Warp device.
         target, out: compile for all processors of a kind, `"x86-64-v3"` (AVX2), `"x86-64-v4"` (AVX-512) or `"aarch64"`,
             into a folder that other machines can use: the environment variable LISSOM_KERNELS names it to them.
     Raises:
-        ModelError: there is no such device, or it compiles for no such target. OSError: the results cannot be written,
-            and what to set.
+        ModelError: there is no such device, or it cannot compile for the target. OSError: the results cannot be
+            written; the message names the setting that helps.
     """
     check_device(device)
     if (target is None) != (out is None):
@@ -161,8 +163,8 @@ def _size(file: str) -> int:
 
 
 def _of(kernel: Any, model: Model) -> Any:
-    """A kernel, or what stands in its place for a model whose laws of time are expressions, or that has many links,
-    loops or not."""
+    """The kernel that a model uses in place of `kernel`: another one for accelerations of robots with loops, and a
+    composed one for steps."""
     if kernel is forward_dynamics_kernel and model.n_rows:
         return accelerations_kernel(model)
     return steps_kernel(model) if kernel in STEPS else kernel

@@ -1,7 +1,8 @@
-"""What processes share: whole files, caches on disk, pickles of what holds a user's functions, and the cores.
+"""Data that processes share: complete files, caches on disk, and pickles with functions of the user; and the number of
+cores.
 
-Functions that a module names travel by that name, Warp functions too. Others, such as lambdas, travel by cloudpickle
-where it is installed; where it is not, the error names the function and what to do.
+Functions that have a name in a module are pickled by this name, Warp functions too. Other functions, such as lambdas,
+are pickled by cloudpickle if it is installed; otherwise the error names the function and the remedy.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ def cores_of_process() -> int:
 
 
 def reduced(make: Any, state: Any, subject: str) -> tuple[Any, ...]:
-    """What `__reduce__` returns for an object that `make(state)` makes again.
+    """The result of `__reduce__` for an object that `make(state)` creates again.
 
     Raises:
-        ModelError: the function that cannot be pickled, and what to do.
+        ModelError: a function cannot be pickled; the message names it and the remedy.
     """
     return _restored, (make, packed(state, subject))
 
@@ -61,7 +62,7 @@ class _Pickler(pickle.Pickler):
 
 
 def _by_name(obj: Any) -> Any:
-    """A Warp function as the module and name where it is found again."""
+    """A Warp function as its module and its name there."""
     if not type(obj).__module__.startswith("warp") or getattr(obj, "func", None) is None:
         return NotImplemented
     module, name = obj.func.__module__, obj.func.__qualname__

@@ -156,7 +156,7 @@ def test_what_the_theory_leaves_out_is_of_second_order_in_the_slope(branches):
 
 @pytest.mark.parametrize("rise", [0.02, 0.01])
 def test_the_arch_is_unstable_between_its_limit_points(branches, rise):
-    """One motion grows between the limit points and none elsewhere; the load falls exactly there."""
+    """One mode is unstable between the limit points and none elsewhere; the load falls exactly there."""
     branch = branches[rise]
     first, second = (event.index for event in branch.events)
     between = np.arange(first + 1, second + 1)

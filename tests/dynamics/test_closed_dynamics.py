@@ -22,7 +22,7 @@ def by_blocks(monkeypatch):
 
 
 def both_ways(monkeypatch, model, q, v, u=None, t=0.0):
-    """Accelerations and forces of loops by the whole matrix, and by blocks, with a pull onto the loops."""
+    """Accelerations and constraint forces by the whole matrix, and by blocks, with a pull onto the loops."""
     found = []
     for least in (model.nv + 1, 0):
         monkeypatch.setattr(forward_dynamics, "_LEAST_COORDINATES_CLOSED", least)
@@ -68,7 +68,7 @@ NETS = {
 
 @pytest.mark.parametrize("net", NETS)
 def test_accelerations_are_those_of_the_whole_matrix(monkeypatch, net):
-    """To 1e-9 of the largest, with the forces of loops: welded, by other joints, to the world, across a rod, free."""
+    """To 1e-9 of the largest, with the constraint forces: welded, by other joints, to the world, across a rod, free."""
     model = NETS[net]().build()
     whole, blocks = both_ways(monkeypatch, model, *state(model, 1), np.full(model.nu, 0.5), 0.4)
     for one, other in zip(whole[:2], blocks[:2]):

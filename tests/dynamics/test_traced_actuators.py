@@ -184,7 +184,7 @@ def test_motions_against_python(name, options):
 
 @pytest.mark.parametrize("options", [STEPS, ADAPTIVE], ids=["steps", "adaptive"])
 def test_batches_are_bit_identical(options):
-    """Motions of a batch are those that are simulated alone, in common launches."""
+    """Motions of a batch are those that are simulated alone, in the same launches."""
     model = free(as_it_is)
     q, v, u = state(model, (4,))
     given = {"t_eval": [0.01, 0.02], **options}

@@ -189,7 +189,7 @@ def test_motions_against_python(kind, options):
 
 @both
 def test_batches_are_bit_identical(options):
-    """Motions of a batch with inputs of their own are those that are simulated alone, in common launches."""
+    """Motions of a batch with inputs of their own are those that are simulated alone, in the same launches."""
     model = floating().build()
     q, v, u = state(model, (4,))
     given = {"t_eval": [0.01, 0.02], **options}

@@ -57,7 +57,7 @@ def test_derivatives_by_start_and_inputs(name, scheme):
         h = ROBOTS[name][k]
         found = differenced(lambda x, own=own: changes(model, motion, moved(name, own, x, method=scheme)), h)
         assert np.abs(found).max() > 0.0
-        tolerance = 1e-7 if model.n_rows else 3e-9  # forces of loops round to 1e-10
+        tolerance = 1e-7 if model.n_rows else 3e-9  # constraint forces round to 1e-10
         assert mismatch(model, (exact.q, exact.v, exact.a), found) < tolerance, k
     weights = rng.normal(size=(3, STEPS + 1, model.nv)) / model.dofs.scale
     gradient, exact = motion.backward(*weights), motion.forward(*way)

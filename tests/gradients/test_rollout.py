@@ -21,7 +21,7 @@ import lissom as ls
 STEPS = 24
 DT = {"soft": 4e-3, "loop": 4e-3, "floating": 1e-3}  # [s]
 MOVED = {"soft": 1e-3, "loop": 1e-3, "floating": 2e-5}  # by differences: what touches stays so
-TOLERANCE = {"soft": 1e-10, "loop": 1e-7, "floating": 1e-7}  # forces of loops round to 1e-10, and are divided by MOVED
+TOLERANCE = {"soft": 1e-10, "loop": 1e-7, "floating": 1e-7}  # constraint forces round to 1e-10; divided by MOVED
 SCHEMES = [ls.generalized_alpha(0.8), ls.bathe(), ls.implicit_euler(), ls.hht(0.1), ls.esdirk()]
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
 
@@ -164,7 +164,7 @@ def test_batches_functions_and_directions():
 
 @pytest.mark.parametrize("scheme", ["bathe", "esdirk"])
 def test_designs_with_loops_by_several_stages(scheme):
-    """Derivatives of a batch of models with loops equal those of each model, with forces of loops in inner stages."""
+    """Derivatives of a batch of models with loops equal those of each model, with constraint forces in inner stages."""
     model, q0, v0, u = built("loop")
     designs = model.batch("gravity", [(0.0, 0.0, -9.81), (0.0, 0.0, -3.0)])
     weights = np.random.default_rng(6).normal(size=(2, STEPS + 1, model.nv))

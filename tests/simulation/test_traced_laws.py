@@ -146,7 +146,7 @@ def test_kernels_against_python(name, options, monkeypatch):
 @pytest.mark.parametrize("options", [STEPS, ADAPTIVE], ids=["steps", "adaptive"])
 @pytest.mark.parametrize("name", ["free", "pulled", "touching"])
 def test_batches_are_bit_identical(name, options, period):
-    """The motions of a batch under a law are those that are simulated alone, to the last bit, in common launches."""
+    """The motions of a batch under a law are those that are simulated alone, to the last bit, in the same launches."""
     model = ROBOTS[name]()
     q0 = start(model, lead=(5,))
     given = {"controller": law_of(name), "period": period, "t_eval": np.linspace(0.01, 0.06, 4), **options}
@@ -323,7 +323,7 @@ def test_inputs_of_time(name, options):
 
 @pytest.mark.parametrize("options", [STEPS, ADAPTIVE], ids=["steps", "adaptive"])
 def test_batches_with_inputs_of_time(options):
-    """The motions of a batch are those that are simulated alone, to the last bit, in common launches, also with a law
+    """The motions of a batch are those that are simulated alone, to the last bit, in the same launches, also with a law
     that adds to the inputs."""
     model, law, (feed, python) = free(), law_of("free"), feed_of("free")
     q0 = start(model, lead=(3,))

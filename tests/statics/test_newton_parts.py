@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
 
 
 def ends(model, start, u, limit=100, opened=None, hold=0.0, tolerance=1e-11):
-    """(q, forces of loops, iterations, how it ended) of plain iterations in the kernel, then with pauses."""
+    """(q, constraint forces, iterations, how it ended) of plain iterations in the kernel, then with pauses."""
     u, force = np.asarray(u, dtype=float), np.zeros(model.n_rows)
     opened = np.zeros(model.n_rows) if opened is None else opened
     sought = Sought(u[None], 0.0, 1.0, opened, tolerance, limit, hold)

@@ -17,7 +17,7 @@ from lissom.systems.newton_blocks import steps_by_blocks
 
 
 def direction(model, q, v, a, force, h):
-    """The first change of Δ and of the forces of loops by Newton's method in a step from a state."""
+    """The first change of Δ and of the constraint forces by Newton's method in a step from a state."""
     w = step_kernel.steps_workspace(model, 1)
     begin = StepState(0.0, q, v, a, a, h, force, np.zeros(0), a, force)
     scheme = generalized_alpha()

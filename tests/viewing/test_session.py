@@ -121,7 +121,7 @@ def test_instability_is_said_and_left_on_request():
     session = Session(robot.build())
     session.set_mode("equilibrium")
     session.update(TICK)
-    assert not session.is_good and session.note == "unstable: 1 motion grows" and np.abs(session.q).max() < 1e-9
+    assert not session.is_good and session.note == "equilibrium with 1 unstable mode" and np.abs(session.q).max() < 1e-9
     session.q[0] = 1e-3
     session.settle(stable=True)
     assert session.is_good and np.abs(session.q).max() > 1.0

@@ -88,7 +88,7 @@ class Domain(ABC):
 
     @abstractmethod
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if a field of the domain is invalid."""
 
     @cached_property
     def _made(self) -> Quadrature:

@@ -359,7 +359,8 @@ class Samples(ABC):
 
 
 def in_chunks(function: Callable[..., Any], points: np.ndarray, *others: Any) -> list[np.ndarray]:
-    """Results of a function of (_CHUNK, 3) points for any number of points, with the points along the first axis."""
+    """Results of `function` at points (n, 3), in calls with _CHUNK points each, so that JAX compiles one shape. The
+    last call is filled up with copies of its first point."""
     found = []
     for k in range(0, len(points), _CHUNK):
         some = points[k : k + _CHUNK]

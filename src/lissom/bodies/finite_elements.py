@@ -195,7 +195,7 @@ class KinematicsOfNodes(Kinematics):
 
     @abstractmethod
     def check(self, where: str) -> None:
-        """Raise ModelError if the description breaks a rule."""
+        """Raise ModelError if a field of the kinematics is invalid."""
 
     @property
     def is_linear(self) -> bool:
@@ -334,7 +334,7 @@ class KinematicsFiniteElements(KinematicsOfNodes):
         return replace(self, mesh=new) if equal(self.mesh, old) else self
 
     def check_elements(self, where: str) -> None:
-        """Raise ModelError if the description breaks a rule. Only rules that also hold before a reduction are
+        """Raise ModelError if mesh, degree or fixed nodes are invalid. Only rules that also hold before a reduction are
         checked."""
         checks.require(
             isinstance(self.mesh, DomainTetrahedra), f"{where}: mesh", "must be a DomainTetrahedra", self.mesh

@@ -116,7 +116,7 @@ class Series:
         return second, self.times(second, ORDER)
 
     def derivatives(self, order: int) -> dict[Key, Any]:
-        """The derivatives of an order, by variables in ascending order."""
+        """The derivatives of an order, with respect to variables in ascending order."""
         found = {key: value for key, value in self.terms.items() if len(key) == order}
         repeated = {key: np.prod([factorial(key.count(a)) for a in set(key)], initial=1.0) for key in found}
         return {key: _product(float(repeated[key]), value) for key, value in found.items()}
@@ -406,7 +406,7 @@ def second_derivatives(motion: Callable[[Any], tuple[Any, Any]], q: Any, v: Any)
 
 # a motion: the three components of a point and its own coordinates, as series
 Motion = Callable[[tuple[Series, Series, Series], tuple[Series, ...]], Sequence[Series]]
-Jet = list[list[dict[Key, Any]]]  # for each component of g, its derivatives of order 0 to 3 by z
+Jet = list[list[dict[Key, Any]]]  # for each component of g, its derivatives of order 0 to 3 with respect to z
 Parts = list[Any]  # tables of the three components, in some functions followed by those of the motion's coordinates
 
 
@@ -427,8 +427,8 @@ def first_of_composition(jets: list[Jet], counts: list[int], points: Any, v: Any
     """FirstDerivatives of composed motions by (2), from their jets and numbers of coordinates, at θ̇ = v.
 
     Tables have one entry for each component of p: X (3, N) by directions of x; J (n, N) by coordinates; XJ (n, 3, N) by
-    both; h = J̇θ̇ (N,); and Xh (3, N), the derivative of h by directions. The coordinates of a motion come after those
-    of earlier motions.
+    both; h = J̇θ̇ (N,); and Xh (3, N), the derivative of h with respect to directions. The coordinates of a motion come
+    after those of earlier motions.
     """
     import jax.numpy as jnp
 
@@ -543,12 +543,12 @@ def _added(first: Mapping[Key, Any], second: Mapping[Key, Any]) -> dict[Key, Any
 
 
 def _own(derivatives: Mapping[Key, Any], k: int) -> Parts:
-    """First derivatives by a motion's own coordinates."""
+    """First derivatives with respect to a motion's own coordinates."""
     return [derivatives.get((a,), 0.0) for a in range(3, 3 + k)]
 
 
 def _own_pairs(derivatives: Mapping[Key, Any], k: int) -> list[Parts]:
-    """Second derivatives by a motion's own coordinates."""
+    """Second derivatives with respect to a motion's own coordinates."""
     own = range(3, 3 + k)
     return [[derivatives.get((min(a, b), max(a, b)), 0.0) for b in own] for a in own]
 

@@ -56,7 +56,7 @@ class Kinematics(ABC):
 
     @abstractmethod
     def check(self, where: str) -> None:
-        """Raise ModelError if the description breaks a rule."""
+        """Raise ModelError if a field of the kinematics is invalid."""
 
     def positions(self, points: np.ndarray, q: Any) -> Any:
         """f at constant points (N, 3), shape (N, 3)."""

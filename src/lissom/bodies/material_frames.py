@@ -144,12 +144,12 @@ class MaterialFrames:
         return PoseDerivatives(g, S, S_q, S_qq)
 
     def columns(self, frames: Sequence[MaterialFrame], bodies: np.ndarray) -> Callable[..., Sequence[np.ndarray]]:
-        """A function of θ and of θ̇ (or None) at one state that returns R, p, S, ∂S and ∂²S of frames, as in
-        `derivatives`.
+        """A function that returns R, p, S, ∂S and ∂²S of the frames at one state. Its arguments are θ, θ̇ or None, and
+        the options `curved` and `sloped` of `derivatives`.
 
         Args:
-            bodies: for each frame, the index of its body among the k bodies of a call; θ and θ̇ have shape (k, n). Only
-                a composed motion has more than one body.
+            bodies: index of the body of each frame among the k bodies of a call. θ and θ̇ have shape (k, n). k is 1
+                unless the motion is composed of primitives.
         """
         points, turning = np.stack([frame.point for frame in frames]), np.array([frame.turns for frame in frames])
         key = points.tobytes(), turning.tobytes(), bodies.tobytes()

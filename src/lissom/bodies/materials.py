@@ -53,7 +53,7 @@ class Hyperelastic(ABC):
 
     @abstractmethod
     def check(self, where: str) -> None:
-        """Raise ModelError if the description breaks a rule."""
+        """Raise ModelError if a constant of the material is invalid."""
 
     def strain(self, F: Any) -> Any:
         """The strain E of (1), shape (3, 3)."""

@@ -8,10 +8,10 @@ is a list of numbers; native code sums them over the points of the quadrature, L
 depend on θ only are computed once for a state.
 
 The constants of the material are entries of the table of points, so that bodies of other moduli need no other code.
-Derivatives by design values and fits need many of them.
+Derivatives with respect to design values and fits need many of them.
 
 The forces are those of `pulls`; the motion is differentiated on the graph. Bodies with the same motion share the code;
-each pull has a table of its own material points.
+each actuator has a table of its own material points.
 
 The work of a tendon is a sum over its pieces, so that native code returns it with its derivatives. The forces of a
 surface follow from its vertices p_a, with G_a = ±⅓ Σ N over the triangles of a vertex:
@@ -121,16 +121,16 @@ def _symmetric(nodes: np.ndarray) -> np.ndarray:
 @final
 @dataclass(frozen=True, eq=False)
 class NativePull:
-    """Native functions of one pull.
+    """Native functions of one actuator in a body.
 
     Fields:
         functions: for a tendon and for a volume that is a function of θ, functions of (θ, v, table) that return the
-            work and B, ∂B, and the second derivative of the work along θ̇ = v. For a surface, functions of (θ, G, table)
-            that return p and ∂p/∂θ of the vertices, and the first sum of ∂B in (1).
+            work and B, ∂B, and the second derivative of the work along θ̇ = v. For a surface, functions of (θ, G,
+            table) that return p and ∂p/∂θ of the vertices, and the first sum of ∂B in (1).
         table: material points, as the last argument.
-        surface: of a surface, what passes/pulls.h reads: the number of evaluations of LANES vertices, of rims and of
-            triangles, then the number of points of each rim, the places of these points, and those of the corners of
-            the triangles. The places of the middles of rims follow those of the vertices. Empty for others.
+        surface: integers of a surface that passes/pulls.h reads: the numbers of evaluations of LANES vertices, of rims
+            and of triangles, then the number of points of each rim, the indices of these points, and those of the
+            corners of the triangles. The middles of rims follow the vertices. Empty for other actuators.
         side: sign of G: 1 for a chamber, −1 for a pressure from outside.
     """
 
@@ -232,7 +232,7 @@ def _work_and_slopes(
 @final
 @dataclass(frozen=True, eq=False)
 class _PullsOfMotion:
-    """Native code of the pulls in all bodies of the same motion, each with its compiled functions."""
+    """Native code of the actuators in all bodies of the same motion, each with its compiled functions."""
 
     kinematics: Any
 

@@ -1,6 +1,7 @@
-"""Forces of inputs inside a deformable body, by virtual work on its own coordinates θ and on its frame.
+"""Forces of actuators inside a deformable body, by virtual work on its own coordinates θ and on its frame.
 
-A pull is one input with its forces B_j on θ for a unit input. With material points that move as p = f(x, θ),
+A pull is the force of one actuator per unit of its input: the generalised forces B_j on θ. With material points that
+move as p = f(x, θ),
 
     along a material line     B_j = −∂L/∂θ_j,   L = ∫ |∂f/∂x x'(σ)| dσ                                     (1)
     through eyelets           B_j = −∂L/∂θ_j,   L = Σ |p_{k+1} − p_k|                                      (2)
@@ -52,7 +53,8 @@ from lissom.tracing.graph import Refused
 
 
 class Moved(NamedTuple):
-    """The body at θ = q for one pull: positions p (m, 3) of the pull's points, and its deformed tangents (k, 3)."""
+    """The body at θ = q for one actuator: positions p (m, 3) of its material points, and its deformed tangents
+    (k, 3)."""
 
     p: Any
     stretched: Any
@@ -61,7 +63,7 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Pull(ABC):
-    """The forces of one input inside one body.
+    """The force of one actuator inside one body, per unit of its input.
 
     Law: B_j = ∂work(here, there)/∂θ_j with `there` constant. Both arguments are the body at θ.
 
@@ -194,7 +196,7 @@ class PressurePull(Pull):
 @final
 @dataclass(frozen=True, eq=False)
 class BodyPulls:
-    """All pulls of one body, compiled by JAX as one function on first use, in float64."""
+    """The forces of all actuators in one body, compiled by JAX as one function on first use, in float64."""
 
     motion: Kinematics
     pulls: tuple[Pull, ...]
@@ -205,7 +207,7 @@ class BodyPulls:
         return native_pulls(self.motion, self.pulls)
 
     def values(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Work (m, p), B (m, p, n) and wrenches (m, p, 6) of p pulls at θ = q (m, n)."""
+        """Work (m, p), B (m, p, n) and wrenches (m, p, 6) of p actuators at θ = q (m, n)."""
         return _stacked(self._values, q)
 
     def derivatives(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -213,7 +215,8 @@ class BodyPulls:
         return _stacked(self._derivatives, q)
 
     def second_along(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Second derivative of the work along θ̇ = v at θ = q, shape (p,), for pulls that do not act on the frame."""
+        """Second derivative of the work along θ̇ = v at θ = q, shape (p,), for actuators that do not act on the
+        frame."""
         return np.asarray(self._second_along(q, v))
 
     @cached_property
@@ -221,7 +224,7 @@ class BodyPulls:
         return compiled(lambda q, v: second_along(lambda q: self._work(q, q), (q,), (v,)))
 
     def _moved(self, q: Any) -> list[Moved]:
-        """The body at θ = q for each pull. The points of all pulls are mapped in one call, and all tangents in
+        """The body at θ = q for each actuator. The points of all actuators are mapped in one call, and all tangents in
         another."""
         import jax.numpy as jnp
 
@@ -238,7 +241,7 @@ class BodyPulls:
         return out
 
     def _work(self, q: Any, at: Any) -> Any:
-        """Work of all pulls, shape (p,)."""
+        """Work of all actuators for unit inputs, shape (p,)."""
         import jax.numpy as jnp
 
         here = self._moved(q)
@@ -309,7 +312,7 @@ class LengthPulls:
 
     @cached_property
     def _pieces(self) -> _Pieces:
-        """The points of all pulls, and the points of each piece."""
+        """The points of all tendons, and the points of each piece."""
         eyelets = [self.points.numbers(pull.points) for pull in self.pulls]
         lines = [self.points.numbers(pull.line[0]) for pull in self.pulls]
         most = 1 + max((int(row.max()) for row in (*eyelets, *lines) if len(row)), default=0)
@@ -325,8 +328,8 @@ class LengthPulls:
         return _Pieces(Places(numbers % most, numbers // most), place[:stop], tangents, ends, owned)
 
     def values(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Work (m, p), B (m, p, n) and wrenches (m, p, 6) of p pulls, at θ = q (m, k, n) of k bodies, or (m, n) of one
-        body."""
+        """Work (m, p), B (m, p, n) and wrenches (m, p, 6) of p tendons, at θ = q (m, k, n) of k bodies, or (m, n) of
+        one body."""
         pieces, work, B = self._pieces, [], []
         for theta in map(np.atleast_2d, q):
             x = unpacked(FirstDerivatives, self.points.packed_first(pieces.points, theta, None), theta.shape[1])
@@ -357,7 +360,7 @@ class LengthPulls:
 
 
 class _Pieces(NamedTuple):
-    """The pieces of all pulls of a body. Pieces on material lines come first, pieces between eyelets second.
+    """The pieces of all tendons of a body. Pieces on material lines come first, pieces between eyelets second.
 
     Fields:
         points: points of all pieces.
@@ -391,7 +394,7 @@ def _second_of_lengths(s: np.ndarray, s_j: np.ndarray, s_jl: np.ndarray) -> np.n
 
 
 def native_pulls(motion: Kinematics, pulls: tuple[Pull, ...]) -> tuple[tuple[NativePull, ...], str]:
-    """The native functions of all pulls in one body; without any, the reason why Python evaluates them."""
+    """The native functions of all actuators in one body; without any, the reason why Python evaluates them."""
     try:
         return tuple(pull.native(motion) for pull in pulls), ""
     except Refused as error:
@@ -401,7 +404,7 @@ def native_pulls(motion: Kinematics, pulls: tuple[Pull, ...]) -> tuple[tuple[Nat
 def pulls_on(
     body: DeformableBody, items: tuple[PathBody | BodyChamber | SurfacePressure, ...]
 ) -> BodyPulls | LengthPulls:
-    """The pulls of the actuators of a body. A body that is built again reuses the compiled pulls."""
+    """The forces of the actuators in a body. A body that is built again reuses the compiled functions."""
     volumes = [item.volume for item in items if isinstance(item, BodyChamber) and item.volume is not None]
     return _pulls_on(body, items, captured(volumes))
 

@@ -137,9 +137,9 @@ class Resolution:
         like: the choice for a body with slightly other numbers, which is taken over: the same points of the rules, with
             weights in the same ratios to those of the whole rule, and the same steps. Differences of both bodies then
             have no jumps.
-        whole: True: the rule is not reduced to few points. The functions (2) do not contain their derivatives by design
-            values, so that few points do not integrate these. By the length of an inflated arm they would be off by
-            some percent.
+        whole: True: the rule is not reduced to few points. The functions (2) do not contain their derivatives with
+            respect to design values, so that few points do not integrate these. The derivatives with respect to the
+            length of an inflated arm would have errors of some percent.
     """
 
     kinematics: Kinematics

@@ -58,7 +58,7 @@ class Inflation(ABC):
 
     @abstractmethod
     def check(self, where: str) -> None:
-        """Raise ModelError if the description breaks a rule."""
+        """Raise ModelError if a field of the inflation is invalid."""
 
 
 @final
@@ -410,7 +410,7 @@ class KinematicsStrain(Kinematics):
         return T, lengths[..., None]
 
     def poses(self, nodes: tuple[np.ndarray, np.ndarray], q: np.ndarray) -> np.ndarray:
-        """Poses of many sections by NumPy at d values of θ, q (d, n), real or complex: shape (d, a, 3, 4)."""
+        """Poses of the a sections of `nodes` at d values of θ, shape (d, a, 3, 4). q: θ (d, n), real or complex."""
         series = self._pieces.coefficients @ q[:, : self.basis.size].T  # (p, degree + 1, 6, d)
         strains = np.einsum("kpmga,pkrd->gpmadr", nodes[0], series, optimize=True)
         g = self._by_steps(strains, nodes[1])
@@ -434,7 +434,7 @@ class KinematicsStrain(Kinematics):
         return twists.exp(mean + bend / 12 + last)
 
     def _section(self, x: Any, q: Any) -> Any:
-        """Position in its section of the point x of the undeformed shape, shape (3,)."""
+        """Position, in the frame of its section, of the point x of the undeformed shape, shape (3,)."""
         import jax.numpy as jnp
 
         across = jnp.stack([0.0 * x[0], x[1], x[2]])

@@ -36,7 +36,7 @@ class Primitive(ABC):
 
     @abstractmethod
     def check(self, where: str) -> None:
-        """Raise ModelError if the description breaks a rule."""
+        """Raise ModelError if a field of the primitive is invalid."""
 
 
 def _check_axis(axis: Any, where: str) -> None:

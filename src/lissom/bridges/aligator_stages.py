@@ -95,7 +95,7 @@ def stage(
     Returns:
         aligator.StageModel. If the step fails, the velocities at its end are infinite, which a line search rejects.
     Raises:
-        ModelError: aligator is not installed, or an argument breaks a rule.
+        ModelError: aligator is not installed, or an argument is invalid.
         ShapeError: an argument has a wrong shape.
     Accuracy: first derivatives of the step are exact, its second derivatives are omitted. Second derivatives of the
     cost are Gauss-Newton approximations. Cost: one or two Newton iterations per call.
@@ -128,8 +128,8 @@ def problem(
     Args:
         cost: as in `stage`. At the end a TrackingCost is multiplied by its `end`. A cost of aligator is the same at the
             end as in the stages, with zero inputs.
-        q0: start, shape (nq,); None is the neutral configuration.
-        v0: start velocity, shape (nv,); None is rest.
+        q0: start, shape (nq,) [rad, m, or strain units]; None is the neutral configuration.
+        v0: start velocity, shape (nv,) [unit of q per s]; None is rest.
         dt: step size [s].
         steps: number of steps.
         t: time at the start [s].

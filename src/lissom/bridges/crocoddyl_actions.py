@@ -72,7 +72,7 @@ def action(
         crocoddyl.ActionModelAbstract. As a terminal model it evaluates the cost only. If the step fails, the velocities
         at its end are infinite.
     Raises:
-        ModelError: Crocoddyl is not installed, or an argument breaks a rule.
+        ModelError: Crocoddyl is not installed, or an argument is invalid.
         ShapeError: an argument has a wrong shape.
     Accuracy: derivatives of the step are exact. Second derivatives of the cost are Gauss-Newton approximations. Cost:
     one or two Newton iterations per call.
@@ -101,8 +101,8 @@ def problem(
 
     Args:
         cost: as in `action`.
-        q0: start, shape (nq,); None is the neutral configuration.
-        v0: start velocity, shape (nv,); None is rest.
+        q0: start, shape (nq,) [rad, m, or strain units]; None is the neutral configuration.
+        v0: start velocity, shape (nv,) [unit of q per s]; None is rest.
         dt: step size [s].
         steps: number of steps.
         t: time at the start [s].

@@ -6,7 +6,8 @@ directions; JAX transposes them for gradients. The gradient of a rollout is one 
 derivative is one forward pass.
 
 The derivative y = L(x) dx of a rollout is a JAX primitive (`linear`) with the operands x and dx. Its transpose Lᵀ is
-the same primitive with its two functions exchanged. The derivative of L(x) y by x along d is the difference
+the same primitive with its two functions exchanged. The derivative of L(x) y with respect to x along d is the
+difference
 
     (8 (L(x + h d) − L(x − h d)) − L(x + 2h d) + L(x − 2h d)) y / 12 h                                           (2)
 
@@ -15,7 +16,7 @@ normalises quaternions x to x/|x| and differentiates this too. At unit length
 
     ω = 2 vec(x̄ dx),  dx = ½ x (0, ω)   of its rotation,   w = R(x)ᵀ dp,  dp = R(x) w   of a position               (1)
 
-with δ = (ω, w) for a free joint. Changes of the length of x do not change the pose and have no effect.
+with δ = (ω, w) for a free joint. An increment along x does not change the pose and has no effect.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def _turned(x: Any, p: Any) -> Any:
 
 
 def increment(model: Model, q: Any, dq: Any) -> Any:
-    """The increment δ (..., nv) for a change dq (..., nq) of the stored entries of q, by (1)."""
+    """The increment δ (..., nv) for an increment dq (..., nq) of the stored entries of q, by (1)."""
     import jax.numpy as jnp
 
     plain = np.flatnonzero(model.dofs.q >= 0)
@@ -161,7 +162,7 @@ def increment(model: Model, q: Any, dq: Any) -> Any:
 
 
 def numbers(model: Model, q: Any, delta: Any) -> Any:
-    """The change (..., nq) of the stored entries of q for an increment δ (..., nv), by (1)."""
+    """The increment dq (..., nq) of the stored entries of q for an increment δ (..., nv), by (1)."""
     import jax.numpy as jnp
 
     plain = np.flatnonzero(model.dofs.q >= 0)
@@ -212,7 +213,7 @@ class Second:
         return self._difference(self.back if self.is_back else self.ahead, arrays)
 
     def bent_transposed(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The transpose of `bent` by d, at (*x, *along, *weights)."""
+        """The transpose of `bent` with respect to d, at (*x, *along, *weights)."""
         if not self.symmetric:
             raise ModelError(
                 "second derivatives of a robot with quaternions need jax.jvp of jax.grad, not jax.grad twice"
@@ -246,7 +247,7 @@ def linear(
 ) -> Any:  # fmt: skip
     """function(*at, *along), arrays with the given shapes, linear in `along`. transpose(*at, *weights) is its transpose
     and returns arrays with the shapes of `along`. `jax.vmap` adds leading axes; their size is 1 for arrays in `at` that
-    are not mapped. second: derivatives by `at`; None: there are none."""
+    are not mapped. second: derivatives with respect to `at`; None: there are none."""
     options = {"function": function, "transpose": transpose, "shapes": tuple(map(tuple, shapes)), "n_at": len(at)}
     return tuple(_operation().bind(*at, *along, **options, second=second))
 
@@ -315,8 +316,8 @@ def inverse_dynamics(
     """inverse_dynamics as a JAX function, with derivatives with respect to q, v and a.
 
     Args:
-        q: configuration, shape (..., nq). Quaternions are normalised.
-        v, a: velocity and acceleration, shape (..., nv).
+        q: configuration, shape (..., nq) [rad, m, or strain units]. Quaternions are normalised.
+        v, a: velocity and acceleration, shape (..., nv) [unit of q per s, per s²].
         gravity, elastic, loads, t: as in inverse_dynamics; Python values [-, s].
     Returns:
         tau, shape (..., nv) [N·m, N, or N·m² and N·m for strain coordinates].
@@ -337,9 +338,9 @@ def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
     """forward_dynamics as a JAX function, with derivatives with respect to q, v and u.
 
     Args:
-        q: configuration, shape (..., nq). Quaternions are normalised.
-        v: velocity, shape (..., nv).
-        u: inputs, shape (..., nu); None is zero.
+        q: configuration, shape (..., nq) [rad, m, or strain units]. Quaternions are normalised.
+        v: velocity, shape (..., nv) [unit of q per s].
+        u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
         t: as in forward_dynamics; a Python number [s].
     Returns:
         a, shape (..., nv) [per second squared].
@@ -370,8 +371,9 @@ def solve_statics(
     values.
 
     Args:
-        u: inputs, shape (..., nu); None is zero.
-        q0: start, shape (..., nq); None is the neutral configuration. Derivatives with respect to q0 are zero.
+        u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Derivatives with
+            respect to q0 are zero.
         v, stable, t, tolerance, max_iterations: as in solve_statics; Python values.
         design: values by path, numbers or arrays of numbers, (..., *shape of the value).
     Returns:
@@ -520,9 +522,10 @@ def rollout(
     """rollout as a JAX function, with forward and backward derivatives with respect to q0, v0, u and design values.
 
     Args:
-        q0: start, shape (..., nq); None is the neutral configuration. Quaternions are normalised.
-        v0: start velocity, shape (..., nv); None is rest.
-        u: inputs of each step, shape (..., steps, nu), or constant, (nu,); None is zero.
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Quaternions are
+            normalised.
+        v0: start velocity, shape (..., nv) [unit of q per s]; None is rest.
+        u: inputs of each step, shape (..., steps, nu), or constant, (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
         dt: step size [s], a Python number.
         steps, method, every, tolerance, controller: as in rollout; Python values. Numbers that a controller reads
             besides its arguments are those of this call.
@@ -617,8 +620,8 @@ def _keeping_last(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _carried_ahead(motion: Rollout, known: Numbers, changes: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Changes of q, v and a, (..., n, nv) each, for changes of q0 and v0, (..., nv), of u, (..., steps, nu), and of the
-    design values, (..., k)."""
+    """Increments of q, v and a, (..., n, nv) each, for increments of q0 and v0, (..., nv), of u, (..., steps, nu), and
+    of the design values, (..., k)."""
     axes, (*ready, dx) = _mapped_first(motion, changes, (1, 1, 2, 1))
     if np.prod(motion.lead, dtype=int) == 1:
         along = known.split(dx.reshape(*dx.shape[: len(axes)], dx.shape[-1]))

@@ -38,8 +38,8 @@ def inverse_dynamics(
     """inverse_dynamics as a PyTorch function, with gradients with respect to q, v and a.
 
     Args:
-        q: configuration, shape (..., nq). Quaternions are normalised.
-        v, a: velocity and acceleration, shape (..., nv).
+        q: configuration, shape (..., nq) [rad, m, or strain units]. Quaternions are normalised.
+        v, a: velocity and acceleration, shape (..., nv) [unit of q per s, per s²].
         gravity, elastic, loads, t: as in inverse_dynamics; Python values [-, s].
     Returns:
         tau, a tensor (..., nv) [N·m, N, or N·m² and N·m for strain coordinates].
@@ -57,9 +57,9 @@ def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
     """forward_dynamics as a PyTorch function, with gradients with respect to q, v and u.
 
     Args:
-        q: configuration, shape (..., nq). Quaternions are normalised.
-        v: velocity, shape (..., nv).
-        u: inputs, shape (..., nu); None is zero.
+        q: configuration, shape (..., nq) [rad, m, or strain units]. Quaternions are normalised.
+        v: velocity, shape (..., nv) [unit of q per s].
+        u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
         t: as in forward_dynamics; a Python number [s].
     Returns:
         a, a tensor (..., nv) [per second squared].
@@ -87,8 +87,8 @@ def solve_statics(
     """The equilibrium configuration of solve_statics as a PyTorch function, with gradients with respect to u.
 
     Args:
-        u: inputs, shape (..., nu); None is zero.
-        q0: start, an array (..., nq) without gradient; None is the neutral configuration.
+        u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
+        q0: start, an array (..., nq) [rad, m, or strain units] without gradient; None is the neutral configuration.
         v, stable, t, tolerance, max_iterations: as in solve_statics.
     Returns:
         q, a tensor (..., nq) [rad, m, or strain units].
@@ -125,9 +125,10 @@ def rollout(
     """rollout as a PyTorch function, with gradients with respect to q0, v0 and u.
 
     Args:
-        q0: start, shape (..., nq); None is the neutral configuration. Quaternions are normalised.
-        v0: start velocity, shape (..., nv); None is rest.
-        u: inputs of each step, shape (..., steps, nu), or constant, (nu,); None is zero.
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Quaternions are
+            normalised.
+        v0: start velocity, shape (..., nv) [unit of q per s]; None is rest.
+        u: inputs of each step, shape (..., steps, nu), or constant, (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
         dt: step size [s].
         steps, method, every, tolerance, controller: as in rollout.
     Returns:

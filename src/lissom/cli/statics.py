@@ -106,7 +106,7 @@ def _modes(arguments: argparse.Namespace) -> int:
     if len(found.frequencies) > arguments.count:
         print(f"and {len(found.frequencies) - arguments.count} more")
     if found.frequencies.min(initial=0.0) < 0.0:
-        print("negative: the equilibrium is unstable, and these motions grow")
+        print("negative: these modes are unstable, and so is the equilibrium")
     if arguments.out is not None:
         arguments.out.mkdir(parents=True, exist_ok=True)
         rest = {name: getattr(found, name) for name in ("frequencies", "shapes", "exponents")}

@@ -39,7 +39,7 @@ def actuation_coordinates(model: Model, q: ArrayLike) -> np.ndarray:
     coordinate [rad, m]. The coordinate of a coupled input is the sum over its actuators, weighted by their gains.
 
     Args:
-        q: configuration, shape (..., nq).
+        q: configuration, shape (..., nq) [rad, m, or strain units].
     Returns:
         y, shape (..., nu).
     Raises:

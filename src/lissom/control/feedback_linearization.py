@@ -24,7 +24,7 @@ them:
 
     u = B_a⁻¹ (M_aa B_a⁻ᵀ (w − Ḃ_aᵀ v_a) + h_a)   and so   ë + K_D ė + K_P e = B_aᵀ M_aa⁻¹ M_au a_u       (5)
 
-Source: Pustina 2025 §7.1 and Simulation 9. The supplement prints −c_a − g_a in (2); the sign here is the one of §7.1.
+Source: Pustina 2025 §7.1 and Simulation 9. The supplement has −c_a − g_a in (2); the sign here is the one of §7.1.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def partial_feedback_linearization(
 
 
 def gain(value: Any, size: int, name: str) -> np.ndarray:
-    """A gain as a positive definite matrix (size, size)."""
+    """A gain as a positive definite matrix (size, size). Raises ModelError if it is none."""
     rule = "must be symmetric positive definite"
     K = checks.symmetric(value, size, name, rule=rule)
     checks.require(bool(np.linalg.eigvalsh(K).min(initial=1.0) > 0.0), name, rule, value)
@@ -128,9 +128,13 @@ def gain(value: Any, size: int, name: str) -> np.ndarray:
 @final
 @dataclass(frozen=True)
 class _Linearization:
-    """The law as a function of (t, q, v, z). `rows` holds the actuated rows for the incomplete law; None for the
-    complete law. `is_fused`: whether one launch computes all parts of the law. `keeps_reference`: whether the reference
-    depends on t alone, so that its last value is cached."""
+    """The law as a function of (t, q, v, z).
+
+    Fields:
+        rows: actuated rows for the incomplete law; None for the complete law.
+        is_fused: whether one launch computes all terms of the law.
+        keeps_reference: whether the reference depends on t alone, so that its last value is cached.
+    """
 
     model: Model
     coordinates: Callable[[np.ndarray], np.ndarray]

@@ -17,7 +17,7 @@ Source: M. Diehl, H. G. Bock, J. P. Schlöder, SIAM J. Control Optim. 43, 2005, 
 `box_least` minimises a quadratic function within limits by Newton's method on the free variables f:
 
     minimise ½ δᵀH δ + gᵀδ,   low ≤ δ ≤ high,   H positive definite                                       (4)
-    active: at a limit against which the slope pushes;   H_ff s = −(H δ + g)_f on the others               (5)
+    active: at a limit, with −gradient outward;   H_ff s = −(H δ + g)_f on the free variables              (5)
 
 with a line search along the projection of δ + α s onto the limits.
 
@@ -232,7 +232,7 @@ class MotionPlan:
     Fields:
         t: times (steps + 1,) [s].
         q, v: configurations (steps + 1, nq) and velocities (steps + 1, nv).
-        u: inputs, constant during each step (steps, nu).
+        u: inputs, constant during each step (steps, nu) [N, m, Pa or N·m, by actuator].
         cost: total cost L.
         iterations: number of iterations.
         left: decrease of the cost that the last iteration predicts, relative to the cost. It is small at a minimum.
@@ -270,7 +270,7 @@ class ModelPredictiveControl:
         method: scheme of the steps, see `rollout`. "sdirk" is of second order for inputs that jump from step to step.
             "implicit_euler" takes half the time and adds numerical damping.
     Raises:
-        ModelError: an argument breaks a rule; or the robot has contacts that stick, or loads or motions that depend on
+        ModelError: an argument is invalid; or the robot has contacts that stick, or loads or motions that depend on
             time, which plans do not support.
         ShapeError: an argument has a wrong shape.
     Source: Diehl, Bock and Schlöder 2005.
@@ -307,9 +307,10 @@ class ModelPredictiveControl:
 
         Args:
             t: time at which references are evaluated [s].
-            q: configuration, shape (nq,).
-            v: velocity, shape (nv,).
-            u0: initial inputs, shape (steps, nu) or (nu,); None: the input reference, clipped to the limits.
+            q: configuration, shape (nq,) [rad, m, or strain units].
+            v: velocity, shape (nv,) [unit of q per s].
+            u0: initial inputs, shape (steps, nu) or (nu,) [N, m, Pa or N·m, by actuator]; None: the input reference,
+                clipped to the limits.
             iterations: largest number of iterations; the search ends earlier if the cost no longer decreases. None: the
                 number of the controller.
         Returns:

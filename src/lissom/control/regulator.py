@@ -1,8 +1,8 @@
 """Linear quadratic regulators about equilibria.
 
 With x = (q ⊖ q_e, v) and u = u_e + δu, ẋ = A x + B δu by `linearize`. On the motions that loops and prescribed motions
-allow, x = E z with E = diag(N, N). The columns of N are these motions (A N = 0 for the rows A of loops), and N⁺ N is
-the identity. Then
+allow, x = E z with E = diag(N, N). The columns of N are these motions (A N = 0 with the constraint Jacobian A), and N⁺
+N is the identity. Then
 
     ż = Â z + B̂ δu,     Â = E⁺ A E,     B̂ = E⁺ B                                                          (1)
 
@@ -55,8 +55,8 @@ class Regulator:
 
     Fields:
         model: the model of the robot.
-        q: equilibrium q_e (nq,).
-        u: its inputs u_e (nu,).
+        q: equilibrium q_e (nq,) [rad, m, or strain units].
+        u: its inputs u_e (nu,) [N, m, Pa or N·m, by actuator].
         gain: K, shape (nu, 2 nv).
         eigenvalues: eigenvalues of the closed loop, slowest decay first: exponents [1/s], or with a period factors per
             sample [-]. There are two for each motion that loops and prescribed motions allow.
@@ -195,7 +195,7 @@ def _sampled(A: np.ndarray, B: np.ndarray, period: float) -> tuple[np.ndarray, n
 
 
 def _reason(A: np.ndarray, B: np.ndarray) -> str:
-    """A text about why the inputs do not stabilise (1): the motion that does not decay and is controlled least."""
+    """Why the inputs do not stabilise (1): uncontrollable modes that do not decay or, if none, the state cost."""
     s, left = np.linalg.eig(A.T)
     moved = np.linalg.norm(left.T @ B, axis=1) / np.maximum(np.linalg.norm(B), np.finfo(float).tiny)
     stays = np.real(s) >= -1e-9 * np.abs(s).max(initial=0.0)

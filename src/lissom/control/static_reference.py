@@ -48,8 +48,8 @@ class StaticReference:
     Fields:
         path: y as a function of time [m, m³, rad], an ls.Tabulated with a continuous second derivative. Use it between
             the first and the last sample.
-        q: equilibria, shape (n, nq).
-        u: their inputs, shape (n, nu).
+        q: equilibria, shape (n, nq) [rad, m, or strain units].
+        u: their inputs, shape (n, nu) [N, m, Pa or N·m, by actuator].
     """
 
     path: Tabulated

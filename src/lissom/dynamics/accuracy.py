@@ -13,9 +13,9 @@ the error of the points. Steps in all coordinates also contain the error of the 
     δ_p = −S_oo⁻¹ r_o,   δ = −S⁻¹ r,   points = |x(q ⊕ δ_p) − x|,   basis = |x(q ⊕ δ) − x(q ⊕ δ_p)|      (2)
 
 At rest steps are repeated while they shrink, at most STEPS times; for a motion one step is taken. The points x are the
-middle and the tip of each link and the surface of each deformable body. The equations include the rows of loops and
-prescribed motions. The estimate assumes that r vanishes apart from these errors: the state is an equilibrium, or a and
-u belong to its motion.
+middle and the tip of each link and the surface of each deformable body. The equations include the constraints of loops
+and prescribed motions. The estimate assumes that r vanishes apart from these errors: the state is an equilibrium, or a
+and u belong to its motion.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class Accuracy:
     Fields (a batch adds leading axes):
         links: names of the n links.
         points, basis: error of position of each link at its middle or tip, whichever is larger, or on the surface of a
-        deformable body, (..., n) [m]; zero for rigid bodies.
+            deformable body, (..., n) [m]; zero for rigid bodies.
         length: length of each rod, largest dimension of each deformable body, else zero, (n,) [m].
-        cure: the change of the model that lowers the largest error, "" if there is no error.
+        cure: remedy for the largest error, "" if there is no error.
         not_estimated: links whose body moves by a user's function, or has a tip or a chamber that is a function of its
-        coordinates. The library has no additional coordinates for such a body: its basis error is NaN, and its share in
-        the errors of other links is not counted.
+            coordinates. The library has no additional coordinates for such a body: its basis error is NaN, and its
+            share in the errors of other links is not counted.
     """
 
     links: tuple[str, ...]
@@ -123,12 +123,13 @@ def accuracy(
     cells of half the size. The basis error of a user's motion f(x, θ) is not estimated.
 
     Args:
-        q: configuration, shape (..., nq): an equilibrium under the inputs, or a state of a motion.
-        u: inputs, shape (..., nu); None is zero.
-        v, a: velocity and acceleration of a motion, shape (..., nv); None is zero.
+        q: configuration, shape (..., nq) [rad, m, or strain units]: an equilibrium under the inputs, or a state of a
+            motion.
+        u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
+        v, a: velocity and acceleration of a motion, shape (..., nv) [unit of q per s, per s²]; None is zero.
         t: time of loads and prescribed motions [s].
         duration: duration of the motion [s]; None for an equilibrium.
-        force: forces of the loops, shape (..., n_rows); None is zero.
+        force: constraint forces, shape (..., n_rows); None is zero.
     Returns:
         Accuracy, with the cure. An error above a hundredth of the longest rod or deformable body also gives an
         AccuracyWarning.
@@ -151,7 +152,7 @@ def estimate(
     """Accuracy of n states.
 
     Args:
-        models: the model of each state. rows: q, v, a, u and forces of loops, each (n, ...). t: times (n,) [s].
+        models: the model of each state. rows: q, v, a, u and constraint forces, each (n, ...). t: times (n,) [s].
         lead: leading axes of the result, whose product is n. duration: of the motion [s], None for equilibria.
     """
     q, v, a, u, force = rows
@@ -255,7 +256,7 @@ def _errors_at_state(
     model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, force: np.ndarray, t: float,
     duration: float | None,
 ) -> tuple[np.ndarray, np.ndarray, str]:  # fmt: skip
-    """Errors by points and by basis of the n links at one state, each (n,) [m], and the cure."""
+    """Errors due to points and due to the basis of the n links at one state, each (n,) [m], and the cure."""
     names, none = model.links.names, np.zeros(len(model.links.names))
     left_out = np.where([name in links_not_estimated(model) for name in names], np.nan, 0.0)
     fine = finer_model(model, enriched=True)
@@ -328,7 +329,7 @@ def _step(
     model: Model, S: np.ndarray, A: np.ndarray, r: np.ndarray, gap: np.ndarray, free: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The Newton step (nv,) of least norm, in units of the coordinates, for the residual r and the gaps of loops, and
-    the change of the loop forces (m,). Only the coordinates `free` move."""
+    the increments of the constraint forces (m,). Only the coordinates `free` move."""
     scale, m = model.dofs.scale[free], len(A)
     K = S[np.ix_(free, free)] * scale * scale[:, None]
     size = max(float(np.abs(K).max(initial=0.0)), 1e-300)

@@ -61,13 +61,13 @@ def assemble(
     """A configuration near q0 in which every loop is closed.
 
     Args:
-        q0: start, shape (nq,); None is the neutral configuration.
+        q0: start, shape (nq,) [rad, m, or strain units]; None is the neutral configuration.
         fixed: coordinates that do not move: names of links, for the coordinates of their joints, and indices of
             velocity coordinates. Prescribed coordinates have their values at time t.
         t: time of prescribed motions [s].
     Returns:
-        q, shape (nq,). Soft coordinates move more than stiff ones, and joints more than rods. If rows of the loops
-        depend on each other, a RedundancyWarning gives the number of independent ones, once for each model.
+        q, shape (nq,). Soft coordinates move more than stiff ones, and joints more than rods. If constraints of the
+        loops depend on each other, a RedundancyWarning gives the number of independent ones, once for each model.
     Raises:
         ConvergenceError: the loop that stays open and its residual; carries the last configuration.
         ModelError: an unknown name or index in fixed. ShapeError: the argument, the expected and the received shape.
@@ -264,7 +264,7 @@ def row_owner(model: Model, row: int) -> str:
 def consistent_start(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A start (nq,), (nv,) that satisfies the loops: q is closed to rounding, v satisfies A v = 0.
 
-    The change of v is the smallest one in kinetic energy.
+    The correction of v has the least kinetic energy.
 
     Raises:
         ModelError: the loop that q leaves open.
@@ -281,7 +281,7 @@ def consistent_start(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.nda
 
 
 def consistent_velocity(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """v (nv,) projected onto A v = 0 by the change δ of least kinetic energy. Prescribed velocities do not change:
+    """v (nv,) projected onto A v = 0 by the correction δ of least kinetic energy. Prescribed velocities do not change:
     [M, −Aᵀ; A, 0] (δ; λ) = (0; −A v) with independent rows.
 
     Raises:
@@ -368,7 +368,7 @@ def _smallest_step_by_rows(model: Model, begin: np.ndarray, weights: np.ndarray)
         begin: configurations of m motions, (m, n, nq). weights: mobilities of the coordinates, (nv,).
     Returns:
         least(task, which, q, v): steps (k, nv) of the task STEP_POSITIONS or STEP_VELOCITIES of `run_closing`, for
-        states (k, ...) whose numbers among all m · n states are `which`.
+        states (k, ...) whose indices among all m · n states are `which`.
     """
     m, n = begin.shape[:2]
     w, _ = run_constraints(model, begin[:, 0], find_independent=True)

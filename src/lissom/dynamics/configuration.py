@@ -122,7 +122,8 @@ def integrate(model: Model, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
     """q ⊕ dv: the configuration reached from q by the tangent increment dv.
 
     Args:
-        q: configuration, shape (..., nq). dv: increment, shape (..., nv).
+        q: configuration, shape (..., nq) [rad, m, or strain units].
+        dv: increment, shape (..., nv) [rad, m, or strain units].
     Returns:
         shape (..., nq), its quaternions of unit length.
     Raises:
@@ -159,7 +160,7 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
     """The tangent increment from q0 to q1: integrate(model, q0, difference(model, q0, q1)) is q1.
 
     Args:
-        q0, q1: configurations, shape (..., nq).
+        q0, q1: configurations, shape (..., nq) [rad, m, or strain units].
     Returns:
         shape (..., nv); rotations by their shortest vector.
     Raises:
@@ -188,7 +189,7 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
 def configuration_rate_derivatives(
     model: Model, q: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Derivatives of dq/dt at one state, and of the tangent increment by q.
+    """Derivatives of dq/dt at one state, and of the tangent increment with respect to q.
 
     dq/dt is v for coordinates that add, ½ q (0, ω) for quaternions, and R v for the position of a free joint.
 

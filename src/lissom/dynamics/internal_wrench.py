@@ -56,7 +56,8 @@ class InternalWrench:
     forces along y and z [N]).
 
     Fields, each of shape (..., 6), or (..., n, 6) for n abscissae:
-        total: the whole wrench. actuators: the share of tendons and chambers in the section.
+        total: the whole wrench [N·m, N].
+        actuators: the part that tendons and chambers in the section carry [N·m, N].
     """
 
     total: np.ndarray
@@ -64,15 +65,15 @@ class InternalWrench:
 
     @property
     def material(self) -> np.ndarray:
-        """The share of the rod's material, total − actuators [N·m, N]. It equals Σ (ξ − ξ*) and its damping as far as
-        the strain modes resolve them."""
+        """The wrench that the material carries, total − actuators [N·m, N]. It equals Σ (ξ − ξ*) and its damping, as
+        far as the strain modes resolve them."""
         return self.total - self.actuators
 
 
 @final
 @dataclass(frozen=True)
 class _States:
-    """States (n, ...) with the forces of loops, and the leading axes of the arguments."""
+    """States (n, ...) with the constraint forces, and the leading axes of the arguments."""
 
     lead: tuple[int, ...]
     q: np.ndarray
@@ -109,9 +110,11 @@ def internal_wrench(
     user's own generalised actuation acts at no point of the robot and is not counted.
 
     Args:
-        q: configuration, shape (..., nq). v, a: velocity and acceleration, shape (..., nv); None is zero.
+        q: configuration, shape (..., nq) [rad, m, or strain units].
+        v, a: velocity and acceleration, shape (..., nv) [unit of q per s, per s²]; None is zero.
         u: inputs, shape (..., nu) [N, Pa, N·m]; None is zero.
-        link: name of a link whose body is a Rod. s: abscissa, a number or an array (n,).
+        link: name of a link whose body is a Rod.
+        s: abscissa, a number or an array (n,), 0 at the base and 1 at the tip.
         t: time [s], a number or an array of the leading axes.
         multipliers: λ, shape (..., n_multipliers) [N·m, N], of a Trajectory or an Equilibrium; None: those of forward
             dynamics, of least norm if they are not unique.
@@ -176,7 +179,7 @@ def joint_wrench(
 
 
 def _checked_states(model: Model, q: Any, v: Any, a: Any, u: Any, t: Any, multipliers: Any) -> _States:
-    """The arguments as states (n, ...), checked, with given or computed forces of the loops."""
+    """The arguments as states (n, ...), checked, with given or computed constraint forces."""
     zero = np.zeros(model.nv)
     rows = {
         "q": stack("q", q, model.nq),

@@ -123,7 +123,9 @@ class Linearization:
     """State matrices: ẋ = A x + B δu for x = (δq, δv), δq in the tangent space of `integrate`.
 
     Fields:
-        A: shape (2 nv, 2 nv). B: shape (2 nv, nu). v: velocity of the nominal motion, (nv,).
+        A: state matrix, shape (2 nv, 2 nv) [1/s, or units of its rows per unit of its columns and s].
+        B: input matrix, shape (2 nv, nu).
+        v: velocity of the nominal motion, shape (nv,) [unit of q per s].
     """
 
     A: np.ndarray
@@ -137,8 +139,9 @@ class ModesAccuracy:
     """Estimated relative errors of frequencies due to the points along rods and in bodies, and due to the bases.
 
     Fields:
-        points, basis: errors of each mode, (n,) [-]. cure: the change of the model that lowers the error of the lowest
-        mode, "" if there is no error. not_estimated: links whose basis error is not estimated, as in `Accuracy`.
+        points, basis: relative errors of the frequency of each mode, (n,) [-].
+        cure: remedy for the error of the lowest mode, "" if there is no error.
+        not_estimated: links whose basis error is not estimated, as in `Accuracy`.
     """
 
     points: np.ndarray
@@ -165,15 +168,15 @@ class Modes:
     """Free vibrations δq(t) = Re(shape · exp(s t)) about a state of rest or of steady motion.
 
     Fields:
-        frequencies: rising, shape (n,) [rad/s]. At rest and undamped, n is the number of motions that prescribed
-        motions and loops allow, and the frequency of an unstable mode is negative, −sqrt(−ω²). Otherwise they are
-        |Im s|.
-        shapes: one in each column, shape (nv, n). At rest and undamped they are real, with shapesᵀ M shapes the
-        identity; otherwise complex, each with xᴴ M x = 1, and the entry with the largest share in it is real and
-        positive.
-        exponents: s, complex, shape (n,) [1/s]: of each conjugate pair the one with Im s > 0, and every real one, so
-        that n may exceed the number of motions if some do not oscillate. A mode with Re s > 0 grows.
-        v: velocity of the nominal motion, (nv,).
+        frequencies: in rising order, shape (n,) [rad/s]. At rest and undamped, n is the number of motions that
+            prescribed motions and loops allow, and the frequency of an unstable mode is negative, −sqrt(−ω²). Otherwise
+            they are |Im s|.
+        shapes: mode shapes, one in each column, shape (nv, n). At rest and undamped they are real, and shapesᵀ M shapes
+            is the identity. Otherwise they are complex, each with xᴴ M x = 1, and the entry with the largest share in
+            this sum is real and positive.
+        exponents: s, complex, shape (n,) [1/s]: the one with Im s > 0 of each conjugate pair, and every real one. n may
+            therefore exceed the number of motions if some do not oscillate. A mode with Re s > 0 is unstable.
+        v: velocity of the nominal motion, shape (nv,) [unit of q per s].
         model, q, u, t, damped: the arguments.
     """
 
@@ -203,7 +206,7 @@ class Modes:
 
     @property
     def damping_ratios(self) -> np.ndarray:
-        """Damping ratios −Re s/|s|, shape (n,); 0 if s is 0, negative for modes that grow."""
+        """Damping ratios −Re s/|s|, shape (n,) [-]; 0 if s is 0, negative for unstable modes."""
         size = np.abs(self.exponents)
         return -np.real(self.exponents) / np.where(size > 0.0, size, 1.0)
 
@@ -217,9 +220,10 @@ def linearize(
         δq̇ = δv − ad_v δq,   δv̇ = ∂a/∂q δq + ∂a/∂v δv + ∂a/∂u δu,   a by forward_dynamics
 
     Args:
-        q: configuration, shape (nq,). u: inputs, shape (nu,); None is zero.
-        v: velocity, shape (nv,). None: prescribed joints move as prescribed at t, joints in loops as the loops then
-            require, and all others are at rest.
+        q: configuration, shape (nq,) [rad, m, or strain units].
+        u: inputs, shape (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
+        v: velocity, shape (nv,) [unit of q per s]. None: prescribed joints move as prescribed at t, joints in loops as
+            the loops then require, and all others are at rest.
         t: time [s] at which loads and prescribed motions, with their velocities and accelerations, are evaluated.
     Returns:
         Linearization, whose v is the velocity used. Rows and columns of prescribed coordinates are zero. About a state
@@ -254,11 +258,12 @@ def modes(
     that rotates at Ω, a whirl of frequency ω in space has the frequency ω − Ω if forward and ω + Ω if backward.
 
     Args:
-        q: equilibrium, shape (nq,). u: inputs, shape (nu,); None is zero.
-        v: steady velocity, shape (nv,), which is maintained. None: prescribed joints have the velocity of their motions
+        q: equilibrium, shape (nq,) [rad, m, or strain units].
+        u: inputs, shape (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
+        v: steady velocity, shape (nv,) [unit of q per s]. None: prescribed joints have the velocity of their motions
             at t; all others are at rest, except for velocities that loops require.
         damped: whether to include dissipation: dampers, viscosity of rods, drag and friction. Without it loads act with
-            their values at v, and their derivatives by v are left out.
+            their values at v, and their derivatives with respect to v are left out.
         t: time of loads and prescribed motions [s]; the velocities of these motions count as constant.
     Returns:
         Modes. At rest and undamped the stiffness is taken as symmetric; for follower loads use `damped` or linearize.
@@ -270,7 +275,7 @@ def modes(
     row, given = single_configuration(model, q), single_inputs(model, u)
     rate, steady = _velocity(model, row, v, t), np.zeros(model.nv)
     force, arguments = np.zeros(model.n_rows), (model, row, given, t, damped)
-    if model.n_rows:  # forces of the loops at the equilibrium
+    if model.n_rows:  # constraint forces at the equilibrium
         w = run_forward_dynamics(model, row, rate, given, t)
         force = w.host["force"][0].copy()
     K, C, M, w = residual_derivatives(model, row, rate, steady, given, t, 1.0, force)

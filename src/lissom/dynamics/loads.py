@@ -272,7 +272,7 @@ def python_response(
     """Derivatives of Python forces and custom actuators as parts of those of the residual, by central differences.
 
     Returns:
-        The derivatives by q, in the tangent space, and by v, each (nv, nv).
+        The derivatives with respect to q, in the tangent space, and v, each (nv, nv).
     """
     by_q, by_v = np.zeros((2, model.nv, model.nv))
     if model.forces.called:
@@ -285,7 +285,8 @@ def python_response(
 def python_responses(
     model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times, factor: float = 1.0
 ) -> np.ndarray:
-    """As `python_response` at states (n, ...), at one time or a time for each: by q and by v, (2, n, nv, nv)."""
+    """As `python_response` at states (n, ...), at one time or a time for each: the derivatives with respect to q and v,
+    (2, n, nv, nv)."""
     times = np.broadcast_to(np.asarray(t, dtype=np.float64), len(q)).tolist()
     rows = [python_response(model, *state, factor) for state in zip(q, v, u, times)]
     return np.swapaxes(np.array(rows), 0, 1)

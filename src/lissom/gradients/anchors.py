@@ -1,15 +1,16 @@
-"""Derivatives of the anchors of contacts that stick by the motion, and of the motion by the anchors.
+"""Derivatives of the anchors of contacts that stick with respect to the motion, and of the motion with respect to the
+anchors.
 
 An anchor is a point A of the obstacle, in the obstacle's frame, and a direction b in the frame of the ball's node
 (contact). c and r are the centre and radius of the ball, n and N the gradient and Hessian of the shape's distance, R, p
 the pose of the obstacle, R_a the rotation of the ball's node, and G, G' and x those of contact. With P = 1 − n nᵀ and
-W = P J_c + r n^ J_ω of the slip w = W v,
+W = P J_c + r n^ J_ω of the sliding velocity w = W v,
 
     ∂x/∂A = −P R,   ∂x/∂b = r (G P − G' P b nᵀ) R_a                                                        (1)
     ∂r/∂(A, b) = −Wᵀ ∂f/∂s ∂x/∂(A, b)                                                   of the residual r  (2)
 
-At the end of a step the anchor moves to the present point of contact, displaced by the elastic slip y that friction
-supports:
+At the end of a step the anchor moves to the present point of contact, minus the elastic displacement y that friction
+can hold:
 
     A' = Rᵀ (c − r n − y − p),   b' = −R_aᵀ n,   y = x, or y = Y x/|x| where |x| > Y = μ N_p/k_t            (3)
 
@@ -19,13 +20,13 @@ Jacobians J_c and J_ω,
 
     J_c = J_c,a − J_c,b,   u_q = u_q,a − u_q,b − ω_b × J_c − J_ω,b × u                                       (4)
 
-where u_q,b belongs to the point that is fixed to the obstacle. The derivative of a node's body twist η = J v by the
-coordinates follows from J̇. Increments of a stored pose do not commute; with the twist v_g of the pose and its columns
-J_g of J,
+where u_q,b belongs to the point that is fixed to the obstacle. The derivative of a node's body twist η = J v with
+respect to the coordinates follows from J̇. Increments of a stored pose do not commute; with the twist v_g of the pose
+and its columns J_g of J,
 
     ∂(J v)/∂q = J̇ + ad_η J,   in the columns of a stored pose minus J_g ad(v_g)                             (5)
 
-(3) has kinks between sticking and slipping, and where contact begins or ends. Its derivatives there are those of the
+(3) has kinks between sticking and sliding, and where contact begins or ends. Its derivatives there are those of the
 branch of the present state.
 """
 
@@ -94,7 +95,8 @@ class _Points:
 def anchor_rows(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> AnchorRows:
     """Derivatives of all contact pairs that stick at states (n, ...), with the anchors (n, n_pairs, 6) before (3).
 
-    Rows contain −(2), which is zero for pairs without an anchor, and the derivatives of (3) by q, v and the anchor.
+    Rows contain −(2), which is zero for pairs without an anchor, and the derivatives of (3) with respect to q, v and
+    the anchor.
     """
     size, found = len(q) // len(model.models or (model,)), []
     for k, model_k in enumerate(model.models or (model,)):
@@ -111,7 +113,7 @@ def anchor_rows(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray)
 
 
 def anchor_pulls(rows: AnchorRows, nv: int, states: np.ndarray) -> np.ndarray:
-    """Derivatives of generalised forces at chosen states by all anchors, (states, nv, 6 n_pairs)."""
+    """Derivatives of generalised forces at chosen states with respect to all anchors, (states, nv, 6 n_pairs)."""
     out = np.zeros((len(states), nv, rows.numbers // 6, 6))
     state, at = rows_of(rows, states)
     out[state, :, rows.pair[at]] = rows.slopes[at, : 6 * nv].reshape(-1, nv, 6)
@@ -119,7 +121,7 @@ def anchor_pulls(rows: AnchorRows, nv: int, states: np.ndarray) -> np.ndarray:
 
 
 def anchor_moves(rows: AnchorRows, nv: int, states: np.ndarray) -> np.ndarray:
-    """Derivatives of all anchors after chosen states by q and v there, (states, 6 n_pairs, 2 nv)."""
+    """Derivatives of all anchors after chosen states with respect to q and v there, (states, 6 n_pairs, 2 nv)."""
     out = np.zeros((len(states), rows.numbers // 6, 6, 2, nv))
     state, at = rows_of(rows, states)
     slopes = rows.slopes[at, 6 * nv : 18 * nv].reshape(-1, 2, 6, nv)
@@ -128,7 +130,8 @@ def anchor_moves(rows: AnchorRows, nv: int, states: np.ndarray) -> np.ndarray:
 
 
 def anchor_carries(rows: AnchorRows, nv: int, states: np.ndarray) -> np.ndarray:
-    """Derivatives of all anchors after chosen states by the anchors before, (states, 6 n_pairs, 6 n_pairs)."""
+    """Derivatives of all anchors after chosen states with respect to the anchors before, shape
+    (states, 6 n_pairs, 6 n_pairs)."""
     out = np.zeros((len(states), rows.numbers // 6, 6, rows.numbers // 6, 6))
     state, at = rows_of(rows, states)
     out[state, rows.pair[at], :, rows.pair[at]] = rows.slopes[at, 18 * nv :].reshape(-1, 6, 6)
@@ -196,7 +199,7 @@ def _anchor_slopes(
     laws: np.ndarray, place: np.ndarray, radius: np.ndarray, cells: _Cells, rows: np.ndarray,
     anchor: np.ndarray, x: _Points, v: np.ndarray,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
-    """−(2), and the derivatives of (3) by q, v and the anchor."""
+    """−(2), and the derivatives of (3) with respect to q, v and the anchor."""
     friction, stick, lag = laws[:, 3], laws[:, 5], laws[:, 6]
     n, N, R_o = rows[:, 5:8], rows[:, 8:17].reshape(-1, 3, 3), place[:, :3, :3]
     n_q = N @ x.J_c
@@ -227,7 +230,7 @@ def _anchor_slopes(
 def _pressure(
     laws: np.ndarray, cells: _Cells, depth: np.ndarray, steep: np.ndarray, n: np.ndarray, n_q: np.ndarray, x: _Points
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """N_p, and its derivatives by q and v. steep: s and H n/s of contact (12), and δ − ρ."""
+    """N_p, and its derivatives with respect to q and v. steep: s and H n/s of contact (12), and δ − ρ."""
     facing = cells.facing
     share = np.where(facing.any(axis=1), -np.einsum("ri,ri->r", facing, n), 1.0)
     share_q = -_applied(_transposed(x.J_w), np.cross(facing, n)) - _applied(_transposed(n_q), facing)
@@ -256,8 +259,8 @@ def _pressure(
 def _cell_slopes(
     cells: _Cells, depth: np.ndarray, n: np.ndarray, spin: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """l·ω of contact (15), and the derivatives of M of contact (13) and of l·ω by δ, n, a rotation of the cell, and ω,
-    shape (rows, 10); of balls by their depth only."""
+    """l·ω of contact (15), and the derivatives of M of contact (13) and of l·ω with respect to δ, n, a rotation of the
+    cell, and ω, shape (rows, 10); for balls with respect to their depth only."""
     is_cell, edges = cells.facing.any(axis=1), cells.edges
     found = []
     for j in range(10):
@@ -278,7 +281,7 @@ def _cell_slopes(
 def _slip(
     place: np.ndarray, radius: np.ndarray, n: np.ndarray, N: np.ndarray, anchor: np.ndarray, x: _Points
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x, and its derivatives by q and, from (1), by the anchor. All are zero for pairs without an anchor."""
+    """x, and its derivatives with respect to q and, from (1), the anchor. All are zero for pairs without an anchor."""
     R_o, identity, P, r = place[:, :3, :3], np.eye(3), np.eye(3) - _outer(n, n), _as_matrices(radius)
     anchored = np.isfinite(anchor[:, 0])
     b = np.where(anchored[:, None], _applied(x.R, anchor[:, 3:]), -n)
@@ -322,7 +325,7 @@ def _outer(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _as_matrices(x: np.ndarray) -> np.ndarray:
-    """One number for each row, shaped for products with the matrices of the rows."""
+    """Numbers of rows in the shape (rows, 1, 1), for products with matrices."""
     return x[:, None, None]
 
 

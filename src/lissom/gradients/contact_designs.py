@@ -1,11 +1,12 @@
-"""Derivatives of contacts by design values, on the branch of each contact at the present state.
+"""Derivatives of contacts with respect to design values, on the branch of each contact at the present state.
 
-The force of a contact has kinks: where contact begins, where slipping begins, where damping would pull, and between the
-features of a shape. Differences across a kink are wrong. So only the variables X of the law of contact are differenced
-over design values, since they have no kinks: the constants of the law, the radius, the centre c, the pose R, p and the
-sizes of the obstacle, the rotation R_a of the ball's node, the velocity u of the centre and the spin ω relative to the
-obstacle, and the normal and the cell of a surface point. With f and m of contact, and the Jacobians J_c, J_ω of the
-ball relative to the obstacle (anchors), the residual r = … − J_cᵀ f − J_ωᵀ m has the derivative
+The force of a contact has kinks: where contact begins, where sliding begins, where damping would make the normal force
+negative, and between the faces, edges and corners of a shape. Differences across a kink are wrong. So only the
+variables X of the law of contact are differenced over design values, since they have no kinks: the constants of the
+law, the radius, the centre c, the pose R, p and the sizes of the obstacle, the rotation R_a of the ball's node, the
+velocity u of the centre and the spin ω relative to the obstacle, and the normal and the cell of a surface point. With f
+and m of contact, and the Jacobians J_c, J_ω of the ball relative to the obstacle (anchors), the residual r = … − J_cᵀ f
+− J_ωᵀ m has the derivative
 
     r_p = −(J_c'ᵀ f + J_ω'ᵀ m) − J_cᵀ ∂f/∂X X' − J_ωᵀ ∂m/∂X X'                                            (1)
 
@@ -51,10 +52,12 @@ class ContactPairs(NamedTuple):
     """Pairs of balls and obstacles in contact, one in each row.
 
     Fields:
-        state: its index. pair: its number. ball, obstacle, kind: indices of the two, and of the kind of shape. depth,
-        n, N: penetration, normal and its derivative by the place, in the world. steep: s and H n/s of contact (12), and
-        δ − ρ of contact (13). anchor: NaN for pairs without one. is_cell, is_triangle: whether
-        it is a surface point, and whether its cell is a triangle.
+        state, pair: indices of the state and of the contact pair.
+        ball, obstacle, kind: indices of the ball, of the obstacle and of its kind of shape.
+        depth, n, N: penetration, normal, and derivative of the normal with respect to the position, in the world.
+        steep: s and H n/s of contact (12), and δ − ρ of contact (13).
+        anchor: NaN for pairs without one.
+        is_cell, is_triangle: whether the ball is a surface point, and whether its cell is a triangle.
     """
 
     state: np.ndarray
@@ -77,7 +80,8 @@ class ContactPairs(NamedTuple):
 
 @final
 class _PairDerivatives(NamedTuple):
-    """Derivatives by design values: (1), (rows, count, nv), and that of the next anchor, (rows, count, 6)."""
+    """Derivatives with respect to design values: r_p of (1), (rows, count, nv), and that of the next anchor,
+    (rows, count, 6)."""
 
     residual: np.ndarray
     anchor: np.ndarray
@@ -108,7 +112,7 @@ def contact_slopes(
     """The part of contacts in ∂r/∂p at states (n, ...) of one model by (1), shape (n, len(changes), nv).
 
     Args:
-        changes: of the model by the design values.
+        changes: those of the model, one for each number of the design values.
     """
     out = np.zeros((len(q), len(changes), model.nv))
     if len(model.contacts.pair):
@@ -242,7 +246,7 @@ def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray
 
 
 def _sticking(stick: np.ndarray, most: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Whether the spring of friction sticks at the elastic slip s, and the size of s."""
+    """Whether the spring of friction sticks at the elastic displacement s, and the size of s."""
     nothing = ~np.real(s).any(axis=-1, keepdims=True)
     length = np.sqrt(np.where(nothing, 1.0, _dot(s, s)))
     return nothing | (np.real(stick) * np.real(length) <= np.real(most)), length

@@ -72,7 +72,9 @@ class Stencil:
     """The difference stencil of one number of the description.
 
     Fields:
-        models: with changed values of the number. steps: their changes. weights: of the models in the derivative.
+        models: models with changed values of the number.
+        weights: weights of the models in the derivative.
+        steps: increments of the number in the models.
     """
 
     models: tuple[Model, ...]
@@ -86,7 +88,7 @@ class Change:
     """How one number of the description changes the tables of a model.
 
     Fields:
-        stencil: of the tables.
+        stencil: models from which the derivatives T' of the tables follow.
         size: P of (1).
         moves: whether tables change in which the residual is not linear.
         linear: the model without kinks with the tables T + P T' of (1); None if the number moves the robot, or changes
@@ -108,19 +110,19 @@ class Change:
 
 
 def changes(model: Model, paths: tuple[str, ...]) -> list[Change]:
-    """The changes by all numbers of all paths."""
+    """A Change for each number of the design values at `paths`, in order."""
     return model.cached(
         ("changes", paths), lambda: [_change(_precise(model, path), path, at) for path, at in _numbers(model, paths)]
     )
 
 
 def _numbers(model: Model, paths: tuple[str, ...]) -> list[tuple[str, tuple[int, ...]]]:
-    """Path and index of all numbers of all paths."""
+    """Path and index of each number of the design values at `paths`, in order."""
     return [(path, index) for path in paths for index in np.ndindex(*shape_of(model, path))]
 
 
 def stencils(model: Model, paths: tuple[str, ...]) -> list[Stencil]:
-    """The stencils of fourth order of all numbers of all paths."""
+    """A stencil of fourth order for each number of the design values at `paths`, in order."""
     return model.cached(
         ("stencils", paths), lambda: [_stencil(_precise(model, path), path, at) for path, at in _numbers(model, paths)]
     )
@@ -128,8 +130,8 @@ def stencils(model: Model, paths: tuple[str, ...]) -> list[Stencil]:
 
 def _precise(model: Model, path: str) -> Model:
     """The model for differences over a path: if it leads to a body whose quadrature is reduced to few points, a model
-    in which such bodies have all points. Few points integrate the body's functions, but not their derivatives by design
-    values."""
+    in which such bodies have all points. Few points integrate the body's functions, but not their derivatives with
+    respect to design values."""
     links = model.description.links
     few = [name for name, link in links.items() if isinstance(link.body, DeformableBody) and link.body.has_few_points]
     if not few:
@@ -289,8 +291,8 @@ def _table_stencil(model: Model, path: str, index: tuple[int, ...], h: float) ->
 
 
 def _are_linear(model: Model, before: Model, after: Model) -> bool:
-    """Whether the tables of a model are the mean of those for two values at equal distances from its own, and the
-    squares of step sizes in them are squares of such tables."""
+    """Whether the tables are linear in the value: those of `model` are the mean of those of `before` and `after`, whose
+    values are at equal distances on both sides. A table c h² of lengths h counts as linear if h is."""
     for name, field in _differing(model, (before, after)):
         T, low, high = (_table(x, name, field) for x in (model, before, after))
         if not (_is_real(T) and np.shape(low) == np.shape(high) == np.shape(T)):
@@ -399,7 +401,7 @@ def _with_slopes(model: Model, stencil: Stencil, size: float) -> Model | None:
 
 
 def changed_model(model: Model, path: str, change: np.ndarray) -> tuple[Model, float]:
-    """The model with a changed design value, and the size of that value. change: in the shape of the value."""
+    """The model with a design value increased by `change`, in the shape of the value; and the size of that value."""
     value, array = _value(model, path)
     size = 0.3 if is_pose(array) else float(np.abs(array).max(initial=0.0)) or 0.1
     for index in np.ndindex(*change.shape):

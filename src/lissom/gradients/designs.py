@@ -1,4 +1,4 @@
-"""Derivatives of the residual by design values, from the tables of changed models (design_changes).
+"""Derivatives of the residual with respect to design values, from the tables of changed models (design_changes).
 
 If a design value changes only tables in which the residual is linear, its derivative is exact. For others it is a
 difference,
@@ -105,8 +105,8 @@ class Designs:
         return self._residual_slopes(_residuals, rows, self.model.nv + self.model.n_rows, states.anchors)
 
     def start_slopes(self, path: Path, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Derivatives by p of (r; A a + Ȧ v), of e and of A v at the initial states with all inputs u (n, nu), shapes
-        (n, count, ...)."""
+        """Derivatives with respect to p of (r; A a + Ȧ v), of e and of A v at the initial states with all inputs u (n,
+        nu), shapes (n, count, ...)."""
         nv, m = self.model.nv, self.model.n_rows
         rows, anchors = _start_rows(path, u)
         out = self._residual_slopes(_start_residuals, rows, nv + 3 * m, anchors)
@@ -206,7 +206,8 @@ class Designs:
 def _evaluations(
     first: Model, found: list[Change], *, is_linear: bool
 ) -> Iterator[tuple[list[int], list[float], Model]]:
-    """Models to evaluate, each with the numbers whose derivatives contain it and its weights there."""
+    """For each model to evaluate: the indices of the numbers whose derivatives need its residual, the weight of the
+    residual in each of these derivatives, and the model."""
     linear = [p for p, change in enumerate(found) if change.linear is not None] if is_linear else []
     if linear:
         yield linear, [-1.0 / found[p].size for p in linear], first
@@ -227,7 +228,7 @@ def _check_shapes(model: Model, paths: tuple[str, ...]) -> None:
         if contact is not None and field.startswith("shape.") and isinstance(contact.shape, GRIDDED):
             raise ModelError(
                 f"parameters > {path}: must not lead into a {type(contact.shape).__name__}, which is sampled on a grid "
-                "and has no derivatives by its sizes; its placement has (got a shape on a grid)"
+                "and has no derivatives with respect to its sizes; its placement has (got a shape on a grid)"
             )
 
 
@@ -272,17 +273,19 @@ def _start_residuals(
 def design_derivatives(
     function: Callable[..., Any], model: Model, *args: Any, parameters: Sequence[str], **kwargs: Any
 ) -> dict[str, Any]:
-    """Partial derivatives of function(model, *args, **kwargs) by design values, with the other arguments held fixed.
+    """Partial derivatives of function(model, *args, **kwargs) with respect to design values, at fixed other arguments.
 
     Args:
         function: a function of a model that returns an array, a tuple of arrays or a result such as `Energy` or
             `InternalWrench`: `frame_pose`, `tendon_tensions`, `path_lengths`, `internal_wrench`, `energy`, or your own.
-        model: one Model. args, kwargs: further arguments of the function, such as the state.
+        model: one Model.
+        args, kwargs: further arguments of the function, such as the state.
         parameters: paths of design values (`Robot.described_values`), numbers, arrays of numbers, poses or functions.
     Returns:
         Derivatives by path, in the form of the result: arrays of shape (*shape of the result, *shape of the value)
-        [unit of the result per unit of the value]. The derivative by a pose is that by an increment (w; u) on its
-        right, (6,); that by a function is the derivative by a constant that is added to it.
+        [unit of the result per unit of the value]. The derivative with respect to a pose is that with respect to an
+        increment (w; u) on its right, (6,). For a function it is the derivative with respect to a constant that is
+        added to it.
     Raises:
         ModelError: a path leads to no number, the model is a batch, or the function returns no numbers; and errors of
         the function.
@@ -330,7 +333,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _stacked(slopes: list[Any], shape: tuple[int, ...]) -> Any:
-    """Derivatives by the numbers of a value of a shape, which become the last axes."""
+    """Derivatives with respect to the numbers of a value of a shape, which become the last axes."""
     first: Any = slopes[0]
     if isinstance(first, tuple):
         return tuple(_stacked(list(parts), shape) for parts in zip(*slopes))

@@ -1,15 +1,15 @@
-"""Derivatives of equilibria and of natural frequencies about them, by inputs and design values.
+"""Derivatives of equilibria and of natural frequencies about them, with respect to inputs and design values.
 
 The derivatives of an equilibrium follow from the implicit function theorem:
 
     [∂r/∂q, −Aᵀ; A_q, 0] (dq; dλ) = (B du − r_p dp; −e_p dp),   r = ID(q, v, 0) − B u − Aᵀ λ               (1)
 
-A function L of q has the derivatives μᵀ (B; 0) by u and −μᵀ (r_p; e_p) by p, where μ solves the transpose of (1) with
-dL/dq on the right. A simple natural frequency has
+A function L of q has the derivatives dL/du = μᵀ (B; 0) and dL/dp = −μᵀ (r_p; e_p), where μ solves the transpose of (1)
+with dL/dq on the right. A simple natural frequency has
 
     dω² = xᵀ (dK − ω² dM) x − 2 xᵀ (K − ω² M) A⁺ dA x,   xᵀ M x = 1,   A⁺ = w²Aᵀ (A w²Aᵀ)⁻¹                (2)
 
-dK, dM and dA are differences of fourth order along the change of the equilibrium.
+dK, dM and dA are differences of fourth order along the derivative of the equilibrium.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ class EquilibriumDerivatives:
     """Derivatives of the configuration of an equilibrium, or of a function of it. A batch adds leading axes.
 
     Fields:
-        u: by the inputs: of q in the tangent space of `integrate`, (nv, nu), or of a function, (nu,).
-        parameters: by design values: of q, (nv, *shape of the value), or of a function, in the shape of the value. The
-            derivative by a pose is that by an increment (w; u) on its right, (6,).
+        u: with respect to the inputs: of q in the tangent space of `integrate`, (nv, nu), or of a function, (nu,).
+        parameters: with respect to design values, by path: of q, (nv, *shape of the value), or of a function, in the
+            shape of the value. The derivative with respect to a pose is that with respect to an increment (w; u) on its
+            right, (6,).
     """
 
     u: np.ndarray
@@ -68,16 +69,18 @@ def equilibrium_derivatives(
 
     Args:
         equilibrium: of `solve_statics`, of one robot or of a batch.
-        dL_dq: derivatives of a function L by q, in the tangent space of `integrate`, shape (..., nv). Then the result
-            is that of L, from one system of equations for any number of inputs. None: the result is that of q.
+        dL_dq: derivatives of a function L with respect to q, in the tangent space of `integrate`, shape (..., nv). Then
+            the result has the derivatives of L, from one linear system for any number of inputs. None: the result has
+            the derivatives of q.
         parameters: paths of design values (`Robot.described_values`), numbers or arrays of numbers.
     Returns:
         EquilibriumDerivatives [rad, m or strain units per unit of each].
     Raises:
         ConvergenceError: the equilibrium has no derivative: it is at a fold or a branching, or neutral.
         ShapeError: the argument, the expected and the received shape. ModelError: a path leads to no number.
-    Accuracy: by inputs exact, to rounding times the condition number of (1). By design values 1e-9, since their tables
-    are differenced. Coordinates with a prescribed motion, or with a steady motion, do not change.
+    Accuracy: with respect to inputs exact, to rounding times the condition number of (1). With respect to design values
+    1e-9, since their tables are differenced. Coordinates with a prescribed motion, or with a steady motion, do not
+    change.
     """
     found = equilibrium.model
     model = found.common if isinstance(found, ModelBatch) else found
@@ -135,7 +138,8 @@ def _states(model: Model, found: Equilibrium, rows: int) -> StageStates:
 
 
 def _linear_systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarray]:
-    """The matrices of (1), with rows of the identity for dependent rows of loops, and (B; 0)."""
+    """The matrices of (1), with rows of the identity in place of dependent rows of the constraint Jacobian, and
+    (B; 0)."""
     nv, m, rows = model.nv, model.n_rows, len(s.t)
     matrix, B = np.zeros((rows, nv + m, nv + m)), np.zeros((rows, nv + m, model.nu))
     force = np.zeros((rows, m)) if s.force is None else s.force
@@ -165,8 +169,9 @@ class ModeDerivatives:
     """Natural frequencies about an equilibrium, and their derivatives.
 
     Fields:
-        frequencies: those of `modes`, (n,) [rad/s]. u: derivatives by the inputs, (n, nu). parameters: derivatives by
-        design values, (n, *shape of the value).
+        frequencies: those of `modes`, (n,) [rad/s].
+        u: derivatives with respect to the inputs, (n, nu).
+        parameters: derivatives with respect to design values by path, (n, *shape of the value).
     """
 
     frequencies: np.ndarray
@@ -175,10 +180,11 @@ class ModeDerivatives:
 
 
 def mode_derivatives(equilibrium: Equilibrium, *, parameters: Sequence[str] = ()) -> ModeDerivatives:
-    """Derivatives of the undamped natural frequencies about an equilibrium at rest, including its change.
+    """Total derivatives of the undamped natural frequencies about an equilibrium at rest; the equilibrium changes too.
 
     Args:
-        equilibrium: of `solve_statics`, of one robot. parameters: paths of design values (`Robot.described_values`).
+        equilibrium: result of `solve_statics` for one robot.
+        parameters: paths of design values (`Robot.described_values`).
     Returns:
         ModeDerivatives [rad/s per unit of each]. Of equal frequencies only the sum has derivatives.
     Raises:
@@ -208,7 +214,7 @@ def mode_derivatives(equilibrium: Equilibrium, *, parameters: Sequence[str] = ()
 
 
 def _matrices(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> _Matrices:
-    """The symmetric matrices K and M, and the independent rows of loops, at rest."""
+    """The symmetric matrices K and M, and the independent rows of the constraint Jacobian, at rest."""
     rest = np.zeros(model.nv)
     force = run_forward_dynamics(model, q, rest, u, t).host["force"][0].copy() if model.n_rows else np.zeros(0)
     K, _, M, workspace = residual_derivatives(model, q, rest, rest, u, t, 1.0, force)

@@ -1,11 +1,12 @@
-"""Motions under state feedback that is evaluated once a step, and their derivatives by the gains.
+"""Motions under state feedback that is evaluated once a step, and their derivatives with respect to the gains.
 
-The input u_k = f(t_k, q_k, v_k, g) is constant during step k. With the matrices A and B of each step, the change of
-state x = (δq, δv, δa, δâ) before it, which includes anchors where contacts stick, and the derivatives F of f,
+The input u_k = f(t_k, q_k, v_k, g) is constant during step k. Let A and B be the matrices of each step, x = (δq, δv,
+δa, δâ) the increment of the state before it, with the increments of anchors if contacts stick, and F the derivatives of
+f. Then
 
     x_k+1 = A_k x_k + B_k δu_k,   δu_k = F_x x_k + F_g δg                                                 (1)
 
-The derivatives λ of a function of the motion by x, and those by g, follow backwards:
+The derivatives λ of a function of the motion with respect to x, and those with respect to g, follow backwards:
 
     μ_k = B_kᵀ λ_k+1,   λ_k = A_kᵀ λ_k+1 + F_xᵀ μ_k + (∂L/∂x)_k,   ∂L/∂g = Σ F_gᵀ μ_k                          (2)
 
@@ -40,8 +41,8 @@ class FeedbackGradient:
     """Derivatives of a function of a motion under feedback.
 
     Fields:
-        gains: by the gains, in their shape. q0, v0: by the initial state, q0 in the tangent space of `integrate`,
-        (nv,).
+        gains: with respect to the gains, in their shape.
+        q0, v0: with respect to the initial state, q0 in the tangent space of `integrate`, (nv,).
     """
 
     gains: np.ndarray
@@ -65,8 +66,10 @@ def feedback_rollout(
     """Motion of a robot under feedback u = law(t, q, v, gains), evaluated once a step and constant during it.
 
     Args:
-        law: function of (t, q, v, gains) that returns u, shape (nu,). gains: an array of any shape.
-        q0, v0, dt [s], method, tolerance: as `rollout`. steps: number of steps.
+        law: function of (t, q, v, gains) that returns u, shape (nu,).
+        gains: an array of any shape, in the units of the law.
+        q0, v0, dt [s], method, tolerance: as `rollout`.
+        steps: number of steps.
     Returns:
         Rollout, whose `u` contains the results of the law.
     Raises:
@@ -96,14 +99,16 @@ def feedback_gradient(
     dL_dv: ArrayLike | None = None,
     dL_du: ArrayLike | None = None,
 ) -> FeedbackGradient:
-    """Derivatives of a function L of a motion under feedback, by the gains and the initial state, in closed loop.
+    """Derivatives of a function L of a motion under feedback with respect to gains and initial state, in closed loop.
 
     Args:
-        motion: result of `feedback_rollout`. gains: those of the motion.
+        motion: result of `feedback_rollout`.
+        gains: gains of the motion.
         derivatives: function of (t, q, v, gains) that returns ∂u/∂q, in the tangent space of `integrate`, (nu, nv),
             ∂u/∂v, (nu, nv), and ∂u/∂gains, (nu, *shape of the gains).
-        dL_dq, dL_dv: derivatives of L by q, in the tangent space of `integrate`, and v at all times, (n, nv). dL_du: by
-            the inputs of each step, (steps, nu). None is zero.
+        dL_dq, dL_dv: derivatives of L with respect to q, in the tangent space of `integrate`, and v at all times,
+            (n, nv). None is zero.
+        dL_du: derivatives of L with respect to the inputs of each step, (steps, nu). None is zero.
     Returns:
         FeedbackGradient, in the unit of L [per unit of each].
     Raises:
@@ -152,7 +157,7 @@ def _checked_derivatives(name: str, x: Any, shape: tuple[int, ...]) -> np.ndarra
 
 
 def _law_derivatives(motion: Rollout, derivatives: Law, gains: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-    """F of (1) at step k: by q, by v, and by the gains as one row."""
+    """F of (1) at step k: ∂f/∂q, ∂f/∂v, and ∂f/∂g with the gains as one row."""
     nu, nv = motion.common.nu, motion.common.nv
     found = derivatives(float(motion.t[k]), motion.q[k].copy(), motion.v[k].copy(), gains)
     shapes = ((nu, nv), (nu, nv), (nu, *gains.shape))

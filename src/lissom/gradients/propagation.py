@@ -36,10 +36,11 @@ class Gradient:
     """Derivatives of a function of a motion. Several functions and a batch add leading axes.
 
     Fields:
-        q0, v0: by the initial state, q0 in the tangent space of `integrate`, (nv,). u: by the inputs of each step,
-        (steps, nu); under a feedback law by those that are added to the law, with all others in closed loop.
-        parameters: by design values, in the shape of each. The derivative by a pose is that by an increment (w; u) on
-        its right, (6,).
+        q0, v0: with respect to the initial state, q0 in the tangent space of `integrate`, (nv,).
+        u: with respect to the inputs of each step, (steps, nu). Under a feedback law these are the inputs that are
+            added to its output, in closed loop.
+        parameters: with respect to design values by path, in the shape of each. The derivative with respect to a pose
+            is that with respect to an increment (w; u) on its right, (6,).
     """
 
     q0: np.ndarray
@@ -55,7 +56,7 @@ class Sensitivity:
     """Derivatives of a motion along a direction. Several directions and a batch add leading axes.
 
     Fields:
-        q, v, a: changes at all times, (n, nv), q in the tangent space of `integrate`.
+        q, v, a: increments at all times, (n, nv), q in the tangent space of `integrate`.
     """
 
     q: np.ndarray
@@ -64,7 +65,13 @@ class Sensitivity:
 
 
 def propagate_backward(rollout: Rollout, given: dict[str, Any], parameters: Sequence[str]) -> Gradient:
-    """The result of `Rollout.backward`. given: derivatives of the function by q, v and a, by name."""
+    """Gradient of a function of the motion, as `Rollout.backward` returns it.
+
+    Args:
+        given: derivatives of the function with respect to q, v and a: the arguments "dL_dq", "dL_dv" and "dL_da" of
+            `Rollout.backward`, by name.
+        parameters: paths of the design values.
+    """
     model, lead = rollout.common, rollout.lead
     seeds, extra = _direction_rows(rollout, given, (len(rollout.t), model.nv))
     by_q, by_v, by_a = seeds.values()
@@ -115,7 +122,12 @@ def propagate_backward(rollout: Rollout, given: dict[str, Any], parameters: Sequ
 
 
 def propagate_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[str, Any]) -> Sensitivity:
-    """The result of `Rollout.forward`. given: changes of q0, v0 and u by name. parameters: changes of design values."""
+    """Directional derivatives of the motion, as `Rollout.forward` returns them.
+
+    Args:
+        given: increments of q0, v0 and u: the arguments "dq0", "dv0" and "du" of `Rollout.forward`, by name.
+        parameters: increments of design values by path.
+    """
     model, lead = rollout.common, rollout.lead
     nv, m, steps = model.nv, model.n_rows, rollout.steps
     designs = Designs(model, tuple(parameters), batch_of(lead))
@@ -182,13 +194,13 @@ def step_matrices(rollout: Rollout) -> tuple[np.ndarray, np.ndarray]:
 
 
 def path_matrices(rollout: Rollout, path: Path, start: np.ndarray, *, accelerations: bool = True) -> np.ndarray:
-    """Changes (δq, δv, δa, δâ) at the end of each step of a path, shape (motions, steps, 4 nv, directions).
+    """Increments (δq, δv, δa, δâ) at the end of each step of a path, shape (motions, steps, 4 nv, directions).
 
-    Where contacts stick, changes of all anchors follow, 6 n_pairs more.
+    If contacts stick, the increments of all anchors follow, 6 n_pairs more.
 
     Args:
-        start: these changes at the start of each step, (..., 4 nv, directions). The last nu directions are changes of
-            the inputs.
+        start: these increments at the start of each step, (..., 4 nv, directions). The last nu directions are unit
+            increments of the inputs.
         accelerations: whether δa and δâ are returned; otherwise the result has 2 nv rows.
     """
     model = rollout.common
@@ -209,13 +221,13 @@ def path_matrices(rollout: Rollout, path: Path, start: np.ndarray, *, accelerati
 def step_ends(
     systems: StageSystems, window: slice, forcing: np.ndarray, start: np.ndarray, *, accelerations: bool = True
 ) -> np.ndarray:
-    """Changes (δq, δv, δa, δâ) at the end of each step of a window, shape (rows, 4 nv, directions). Where contacts
-    stick, changes of anchors follow.
+    """Increments (δq, δv, δa, δâ) at the end of each step of a window, shape (rows, 4 nv, directions). If contacts
+    stick, the increments of the anchors follow.
 
     Args:
         systems: with the matrices of the window, not factored.
         forcing: f of (2) of recursion in each stage, (rows, stages, unknowns, directions).
-        start: δq, δv, δa, δâ and changes of anchors at the start of each step, (rows, 4 nv + 6 n_pairs, directions).
+        start: δq, δv, δa, δâ and increments of anchors at the start of each step, (rows, 4 nv + 6 n_pairs, directions).
         accelerations: whether δa and δâ are returned.
     Raises:
         ConvergenceError: a system is singular.
@@ -316,7 +328,7 @@ def _anchor_design_slopes(
     designs: Designs, systems: StageSystems, path: Path
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """For each motion: its index, the places of the contact pairs at the ends of steps among its rows of pairs, and the
-    derivatives of the anchors there by design values, (rows, count, 6)."""
+    derivatives of the anchors there with respect to design values, (rows, count, 6)."""
     if systems.anchors is None:
         return
     n, steps = path.u.shape[:2]
@@ -329,19 +341,19 @@ def _anchor_design_slopes(
 
 
 def _by_rows(changes: AnchorChanges | None, motion: int) -> np.ndarray:
-    """Changes of anchors of one motion by rows of contact pairs, (directions, rows, 6)."""
+    """Increments of the anchors of one motion for each row of a contact pair, (directions, rows, 6)."""
     assert changes is not None
     return changes.moves[motion].reshape(changes.moves.shape[1], -1, 6)
 
 
 def _start_anchor_slopes(designs: Designs, path: Path) -> np.ndarray:
-    """Derivatives of the initial anchors by design values, (n, count, 6 n_pairs)."""
+    """Derivatives of the initial anchors with respect to design values, (n, count, 6 n_pairs)."""
     first = path.state(0)
     return designs.anchor_slopes(model_anchors(designs.model, len(path.q)), first["q"], first["v"])
 
 
 def _in_units_of_rows(slopes: np.ndarray, systems: StageSystems) -> np.ndarray:
-    """Derivatives (..., stages, p, unknowns), with rows of loops in the units of the systems. Changes the array."""
+    """Derivatives (..., stages, p, unknowns), with constraint rows in the units of the systems. Changes the array."""
     slopes[..., systems.nv :] /= systems.weights[:, 0, None, None]
     return slopes
 

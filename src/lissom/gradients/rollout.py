@@ -50,11 +50,16 @@ class Rollout:
     """A motion by steps of constant size, and its derivatives.
 
     Fields (a batch adds leading axes):
-        t: times (n,) [s], beginning with the start. q, v, a: configuration (n, nq), velocity and acceleration (n, nv).
-        u: given inputs of each step (steps, nu). method: scheme of the steps. dt: their size [s].
-        model: the robot, or a batch of models. every: number of steps between two of the times. statistics: cost of
-        the motion, summed over a batch: steps, evaluations of the residual, matrices, and damped steps, which take
-        longer.
+        t: times (n,) [s], beginning with the start.
+        q: configurations (n, nq) [rad, m, or strain units].
+        v, a: velocities and accelerations (n, nv) [unit of q per s, per s²].
+        u: given inputs of each step (steps, nu) [N, m, Pa or N·m, by actuator].
+        method: scheme of the steps.
+        dt: size of the steps [s].
+        model: the robot, or a batch of models.
+        every: number of steps between two of the times.
+        statistics: cost of the motion, summed over a batch: numbers of steps, of evaluations of the residual, of
+            matrices, and of damped steps, which take longer.
     """
 
     t: np.ndarray
@@ -112,8 +117,8 @@ class Rollout:
         """Derivatives of a function L of the motion, by one pass from its end to its start.
 
         Args:
-            dL_dq, dL_dv, dL_da: derivatives of L by q, in the tangent space of `integrate`, v and a at all times,
-                shape (..., n, nv); None is zero. Further leading axes are several functions.
+            dL_dq, dL_dv, dL_da: derivatives of L with respect to q, in the tangent space of `integrate`, v and a at all
+                times, shape (..., n, nv); None is zero. Further leading axes are several functions.
             parameters: paths of design values (`Robot.described_values`), numbers or arrays of numbers.
         Returns:
             Gradient.
@@ -136,10 +141,10 @@ class Rollout:
         """Derivatives of the motion along directions, by one pass from its start to its end.
 
         Args:
-            dq0, dv0: changes of q0, in the tangent space of `integrate`, and of v0, shape (..., nv).
-            du: changes of the inputs, shape (..., steps, nu). None is no change. Further leading axes are several
+            dq0, dv0: increments of q0, in the tangent space of `integrate`, and of v0, shape (..., nv). None is zero.
+            du: increments of the inputs, shape (..., steps, nu). None is zero. Further leading axes are several
                 directions.
-            parameters: changes of design values by path, in the shape of each.
+            parameters: increments of design values by path, in the shape of each.
         Returns:
             Sensitivity.
         Raises:
@@ -150,9 +155,10 @@ class Rollout:
         return propagate_forward(self, given, dict(parameters or {}))
 
     def step_matrices(self) -> tuple[np.ndarray, np.ndarray]:
-        """A and B of each step: the change of state x = (δq, δv, δa, δâ) before it becomes x' = A x + B δu after it.
+        """A and B of each step: the increment x = (δq, δv, δa, δâ) of the state before the step becomes x' = A x + B δu
+        after it.
 
-        â is the auxiliary acceleration of the scheme. Where contacts stick, x also has the changes of all `anchors`,
+        â is the auxiliary acceleration of the scheme. If contacts stick, x also has the increments of all `anchors`,
         6 n_pairs more; those of pairs without an anchor are zero.
 
         Returns:
@@ -245,24 +251,27 @@ def rollout(
     closed as with `project_velocity=False`.
 
     Args:
-        q0: start, shape (..., nq); None is the neutral configuration. v0: velocity, shape (..., nv); None is rest.
-            Prescribed coordinates start on their motion. Loops are closed, and v0 is projected onto them.
-        u: inputs, constant during each step, shape (..., steps, nu), or (nu,) for all steps; None is zero.
-        dt: size of the steps [s]. steps: their number; None: the number of rows of u.
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Prescribed coordinates
+            start on their motion, and loops are closed.
+        v0: start velocity, shape (..., nv) [unit of q per s]; None is rest. It is projected onto the loops.
+        u: inputs, constant during each step, shape (..., steps, nu), or (nu,) for all steps [N, m, Pa or N·m, by
+            actuator]; None is zero.
+        dt: size of the steps [s].
+        steps: number of steps; None: the number of rows of u.
         method: "generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "sdirk", "esdirk", or the Scheme that
             one of the functions of these names returns.
-        every: number of steps between states that are kept. Derivatives compute the others once more, which costs one
-            more motion and memory for that number of steps.
-        tolerance: of Newton's method, relative to a step.
+        every: number of steps between stored states. Derivatives compute the other states once more, which takes the
+            time of one more motion and memory for that number of steps.
+        tolerance: largest error of Newton's method, relative to a step [-].
         controller: a feedback law f(t, q, v) of `ls.TracedFunction`, or None. The inputs are f(t, q, v) + u at the end
             of each stage of a step, as by `simulate(controller=)`. Derivatives are those of the closed loop. Numbers
             that f reads besides its arguments are the present ones.
-        progress: show the number of steps if the rollout takes longer than a second.
+        progress: True shows the number of steps if the rollout takes longer than one second.
     Returns:
         Rollout, with `forward` and `backward`.
     Raises:
-        ConvergenceError: Newton's method finds no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is the
-        Rollout of the steps so far, if there are any.
+        ConvergenceError: Newton's method finds no step; the message gives its time.
+        KeyboardInterrupt: Ctrl-C; its `partial` is the Rollout of the steps so far, if there are any.
         ModelError: an argument is wrong, or forces of a batch of models come from Python functions. ShapeError: the
             argument, the expected and the received shape.
     """
@@ -415,8 +424,10 @@ class Step:
     """The end of a step, and its derivatives. A batch adds leading axes.
 
     Fields:
-        q, v: state at the end, (nq,) and (nv,). A: derivative of (q, v) at the end by (q, v) at the start, in the
-        tangent spaces of `integrate`, (2 nv, 2 nv). B: derivative by the inputs, (2 nv, nu).
+        q, v: state at the end, (nq,) and (nv,).
+        A: derivative of (q, v) at the end with respect to (q, v) at the start, in the tangent spaces of `integrate`,
+            (2 nv, 2 nv).
+        B: derivative with respect to the inputs, (2 nv, nu).
     """
 
     q: np.ndarray
@@ -440,10 +451,11 @@ def step_derivatives(
     """One step from a state with the acceleration there, and its exact derivatives.
 
     Args:
-        q: configuration, shape (..., nq). v: velocity, shape (..., nv). u: inputs, constant during the step, shape
-            (..., nu); None is zero.
-        dt: size of the step [s]. method, tolerance, controller: as `rollout`; the step begins at t = 0. Under a
-            controller A and B are those of the closed loop.
+        q: configuration, shape (..., nq) [rad, m, or strain units].
+        v: velocity, shape (..., nv) [unit of q per s].
+        u: inputs, constant during the step, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
+        dt: size of the step [s]. The step begins at t = 0.
+        method, tolerance, controller: as `rollout`. With a controller A and B are those of the closed loop.
     Returns:
         Step. States of a batch are computed in one launch.
     Raises:
@@ -490,10 +502,12 @@ class GradientCheck:
     """Derivatives of a loss along one random direction of each argument: "q0", "v0", "u" and paths of design values.
 
     Fields:
-        exact: from the gradient. differenced: from differences of fourth order.
-        uncertainty: difference between the two best estimates by differences, divided by the size of the gradient by
-        that argument, or by a thousandth of the largest of these sizes if that is more. It is large if the motion is
-        chaotic or has kinks. error: |exact − differenced|, divided by the same size.
+        exact: directional derivatives by the gradient.
+        differenced: directional derivatives by differences of fourth order.
+        uncertainty: difference between the two best estimates by differences, divided by the size of the gradient with
+            respect to the argument, or by a thousandth of the largest of these sizes if that is more [-]. It is large
+            if the motion is chaotic or has kinks.
+        error: |exact − differenced|, divided by the same size [-].
     """
 
     exact: dict[str, float]
@@ -513,8 +527,10 @@ def check_gradient(
     """Compare a gradient of a loss with differences of the loss along random directions.
 
     Args:
-        motion: a single rollout. loss: function of a rollout that returns a number. gradient: of the loss, the result
-            of `motion.backward`. seed: of the random directions.
+        motion: a single rollout.
+        loss: function of a rollout that returns a number.
+        gradient: gradient of the loss, the result of `motion.backward`.
+        seed: seed of the random directions.
     Returns:
         GradientCheck of the loss [per natural size of coordinates, and per size of inputs and of design values]. Each
         derivative is differenced with seven step sizes. The two neighbouring results that agree best are used, so that

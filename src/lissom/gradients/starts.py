@@ -1,4 +1,5 @@
-"""Initial state of a rollout: its accelerations and anchors, and its derivatives by q0, v0, inputs and design values.
+"""Initial state of a rollout: its accelerations and anchors, and its derivatives with respect to q0, v0, inputs and
+design values.
 
     [M, −Aᵀ; A, 0] (δa; δλ) = f − (∂r/∂q; ∂(A a + Ȧ v)/∂q) δq − (∂r/∂v; ∂(A a + Ȧ v)/∂v) δv              (1)
 
@@ -45,7 +46,7 @@ def model_anchors(model: Model, count: int) -> np.ndarray:
 def initial_values(
     model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Anchors (n, n_pairs, 6), accelerations (n, nv) and forces of loops (n, n_rows) at initial states (n, ...)."""
+    """Anchors (n, n_pairs, 6), accelerations (n, nv) and constraint forces (n, n_rows) at initial states (n, ...)."""
     own = model_anchors(model, len(q))
     if not own.size:
         return own, *accelerations(model, 0.0, q, v, u)
@@ -60,14 +61,14 @@ def initial_values(
 @final
 @dataclass(frozen=True)
 class StartDerivatives:
-    """Matrices of (1) and (2) at the initial states of n motions. Rows of loops follow those of coordinates.
+    """Matrices of (1) and (2) at the initial states of n motions. Constraint rows follow the rows of coordinates.
 
     Fields:
         solve: inverse of the matrix in (1), (n, unknowns, unknowns). by_q, by_v: matrices on the right of (1), minus
-        F C, (n, unknowns, nv). B: derivative by the inputs, (n, unknowns, nu). pull: F, (n, nv, 6 n_pairs). moved: C,
-        (n, 6 n_pairs, 2 nv).
-        onto_q, onto_v: derivatives of q by q0 and of v by v0 in (2), (n, nv, nv). carried: derivative of v by q there.
-        gap: derivative of q by e_p. rate: derivative of v by (A v)_p.
+        F C, (n, unknowns, nv). B: derivative with respect to the inputs, (n, unknowns, nu). pull: F, (n, nv, 6
+        n_pairs). moved: C, (n, 6 n_pairs, 2 nv).
+        onto_q, onto_v, carried, gap, rate: ∂q/∂q0, ∂v/∂v0, ∂v/∂q, ∂q/∂e_p and ∂v/∂(A v)_p of (2), (n, nv, nv) for the
+        first three.
     """
 
     solve: np.ndarray
@@ -87,7 +88,7 @@ def start_derivatives(
     model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, force: np.ndarray, anchors: np.ndarray,
     t: float, law: NativeLaw | None = None,
 ) -> StartDerivatives:  # fmt: skip
-    """Derivatives at initial states (n, ...) with their accelerations, forces of loops and anchors (n, n_pairs, 6). u
+    """Derivatives at initial states (n, ...) with their accelerations, constraint forces and anchors (n, n_pairs, 6). u
     includes the inputs of a feedback law."""
     n, nv, m, prescribed = len(q), model.nv, model.n_rows, model.prescribed.dof
     K, D, M, workspace = residual_derivatives(model, q, v, a, u, np.full(n, t), 1.0, force, anchors=anchors)

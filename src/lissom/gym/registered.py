@@ -67,7 +67,7 @@ class Episodes:
     """Episodes of n copies. Each model of a batch has the same number of consecutive copies.
 
     Raises:
-        ModelError: the number of copies is no multiple of the number of models, or the task breaks a rule.
+        ModelError: the number of copies is no multiple of the number of models, or the task is invalid.
     Fields:
         task: the task.
         n: number of copies.
@@ -191,7 +191,7 @@ class Episodes:
 
 
 def _picture(task: Task, state: TaskState, copy: int, size: int) -> np.ndarray:
-    """Picture of one copy at its task, shape (height, width, 3), integers from 0 to 255."""
+    """Picture of one copy in its present state, shape (height, width, 3), integers from 0 to 255."""
     options: dict[str, Any] = {"size": size} | task.drawn(state, copy)
     return render(task.robot, state.q[copy], **options)
 
@@ -353,7 +353,7 @@ def environment(task: Task, *, render_mode: str | None = None, size: int = 480) 
     Returns:
         gymnasium.Env (extra `gym`).
     Raises:
-        ModelError: Gymnasium is not installed, or the task breaks a rule.
+        ModelError: Gymnasium is not installed, or the task is invalid.
     """
     _require_gymnasium()
     from gymnasium.envs.registration import EnvSpec
@@ -407,7 +407,7 @@ def stable_baselines_environment(task: Task, copies: int) -> StableBaselinesEnvi
     Returns:
         VecEnv of stable-baselines3 (extra `learning`).
     Raises:
-        ModelError: stable-baselines3 is not installed, or the task breaks a rule.
+        ModelError: stable-baselines3 is not installed, or the task is invalid.
     """
     _require_gymnasium()
     try:

@@ -94,8 +94,8 @@ def swimmer() -> Model:
 
 
 def gripper() -> Model:
-    """Three soft fingers that hang from a palm, and a ball between them on a table. One motor pulls the tendons of all
-    fingers. A damper lets the table sink slowly."""
+    """Three soft fingers that hang from a palm, and a ball between them on a table. One motor tightens the tendons of
+    all fingers. The table sinks slowly on a damper."""
     robot = Robot("gripper")
     contact: dict[str, Any] = {"stiffness": 1e4, "exponent": 1.5, "damping": 10.0, "friction": 0.8, "slip_speed": 1e-3}
     robot.add_link("palm", RigidBody.box(0.09, 0.09, 0.01, density=1000.0))
@@ -142,9 +142,9 @@ class TaskStart:
     """The start of an episode of one copy.
 
     Fields:
-        q: configuration (nq,); None is the neutral configuration.
-        v: velocity (nv,); None is rest.
-        u: inputs at the start (nu,); None is zero.
+        q: configuration (nq,) [rad, m, or strain units]; None is the neutral configuration.
+        v: velocity (nv,) [unit of q per s]; None is rest.
+        u: inputs at the start (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
         goal: numbers that define the goal of the episode, such as a target point.
     """
 
@@ -163,7 +163,7 @@ class TaskState:
     Fields:
         t: time since the start of the episode (n,) [s].
         q, v: configurations (n, nq) and velocities (n, nv).
-        u: present inputs (n, nu), without those of a controller.
+        u: present inputs (n, nu) [N, m, Pa or N·m, by actuator], without those of a controller.
         action: last action (n, ...), zero at the start.
         goal: goals of the episodes (n, ...).
         model: the model; or a batch of models, each with the same number of consecutive copies.
@@ -288,21 +288,22 @@ class Task(ABC):
 
     A subclass defines starts of episodes (`start`), observations (`observe`) and rewards (`reward`), and may override
     other methods. All of them except `start` and `drawn` work on n copies, each row independently. Random numbers must
-    come from the argument of `start` or `design`, or from
-    `TaskState.noise`. Time-dependent loads and motions begin at time zero with each episode.
+    come from the argument of `start` or `design`, or from `TaskState.noise`. Time-dependent loads and motions begin at
+    time zero with each episode.
 
     Args:
         model: the model, without Python functions of the state; or a batch of models, for vector environments. Then
             `start` and `drawn` are called on the task with the model of one copy, other methods on the task with the
             batch.
-        most: inputs for an action of 1, a number or (nu,).
-        least: inputs for an action of −1. None: zero for tendons, which cannot push, and −most for other inputs.
+        most: inputs for an action of 1, a number or (nu,) [N, m, Pa or N·m, by actuator].
+        least: inputs for an action of −1. None: zero for tendons, which have no negative tension, and −most for other
+            inputs.
         period: duration of an action [s].
         steps: number of time steps of an action.
         limit: number of actions after which an episode is truncated.
         controller: a feedback law f(t, q, v) of `ls.TracedFunction`, with the time t of the episode, or None. Its
-            inputs are added to those of the action at all times, such as those of servo motors. Its numbers besides its
-            arguments are those at the start of the environment.
+            inputs, such as those of servo motors, are added to those of the action at all times. Numbers that it reads
+            besides its arguments are those at the start of the environment.
     Fields of the class:
         memory: largest number of actions for `TaskState.before`.
     """
@@ -342,7 +343,7 @@ class Task(ABC):
         return np.zeros(len(state.t), dtype=bool)
 
     def told(self, state: TaskState) -> dict[str, np.ndarray]:
-        """Further information about states by name, each (n, ...), for the `info` of the environment. By default empty.
+        """Further results about states by name, each (n, ...), for the `info` of the environment. By default empty.
         Training tools evaluate `is_success`."""
         return {}
 

@@ -57,13 +57,13 @@ class Fit:
     Fields:
         model: model with the fitted values.
         values: fitted values by path, and "q0" and "v0" if these are fitted.
-        low, high: ends of the confidence intervals. They are not cut off at the bounds. For q0 they are increments of
-            `integrate`.
-        covariance: covariance of all fitted numbers (k, k), in the order of the paths, then of the changes of q0 and
-            v0.
+        low, high: ends of the confidence intervals. They are not cut off at the bounds. For q0 they are increments in
+            the tangent space of `integrate`.
+        covariance: covariance of all fitted numbers (k, k), in the order of the paths, then of the increments of q0
+            and v0.
         residuals: positions of the model minus measured positions [m], (..., n, points, 3); NaN without a measurement.
-        noise: standard deviation of the residuals [m]. With an outlier limit it is the standard deviation for which
-            least squares would give intervals of the same width.
+        noise: σ of the covariance σ² (JᵀJ)⁻¹ [m], with the Jacobian J of the residuals. Without an outlier limit it is
+            the standard deviation of the residuals.
         equilibrium: equilibria with the fitted values; None for motions.
         motion: motions with the fitted values; None for equilibria.
         iterations: number of evaluations of the derivatives.

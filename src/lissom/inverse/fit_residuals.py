@@ -406,7 +406,7 @@ class Motions(FitTask[Rollout]):
 
     @property
     def start(self) -> np.ndarray:
-        """Start of the search: design values, then zero changes of the initial states."""
+        """Start of the search: design values, then zero increments of the initial states."""
         return np.concatenate([self.numbers.start, np.zeros(len(self.unknown) * len(self.u) * len(self.free))])
 
     @property
@@ -493,7 +493,7 @@ class Motions(FitTask[Rollout]):
         return None, replace(done, **{name: getattr(done, name)[0] for name in ("q", "v", "a", "u")})
 
     def _changes(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        """Changes of q0 and v0, (motions, nv) each."""
+        """Increments of q0 and v0, (motions, nv) each."""
         out = {name: np.zeros((len(self.u), self.model.nv)) for name in STARTS}
         rows = x[len(self.numbers.start) :].reshape(len(self.unknown), len(self.u), len(self.free))
         for name, change in zip(self.unknown, rows):

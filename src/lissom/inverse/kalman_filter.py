@@ -308,8 +308,8 @@ class Estimate:
 
     Fields:
         t: time [s].
-        q: configuration (nq,).
-        v: velocity (nv,).
+        q: configuration (nq,) [rad, m, or strain units].
+        v: velocity (nv,) [unit of q per s].
         covariance: covariance (2 nv, 2 nv) of the errors (δq, δv), which are increments of `integrate`, in the units of
             q and v.
     """
@@ -405,7 +405,7 @@ class ExtendedKalmanFilter:
         """Estimate one step later, by (1).
 
         Args:
-            u: inputs during the step, shape (..., nu); None is zero.
+            u: inputs during the step, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
         Raises:
             ConvergenceError, ShapeError: as in step_derivatives.
         """
@@ -464,7 +464,7 @@ class ExtendedKalmanFilter:
         """The given estimate, and the estimates after each step, corrected by the measurements at its end.
 
         Args:
-            u: inputs of each step, (..., steps, nu).
+            u: inputs of each step, (..., steps, nu) [N, m, Pa or N·m, by actuator].
             measured: one array for each sensor, (..., steps, *shape of its measurement); None or NaN for missing
                 measurements.
         Returns:

@@ -43,16 +43,16 @@ class InverseKinematics:
     """Configurations that bring frames to their targets.
 
     Fields:
-        q: configurations (..., nq). If not converged, the nearest one that was found.
+        q: configurations (..., nq) [rad, m, or strain units]. If not converged, the nearest one that was found.
         converged: True if all frames are at their targets within the tolerance (...).
         residual: remaining errors (..., m), in the order of the targets: the displacement in world axes [m]; for a pose
             the rotation vector [rad], then the displacement.
         iterations: number of steps of all searches (...).
-        u: inputs under which q is an equilibrium (..., nu); None for by="coordinates".
-        multipliers: forces of loops at q (..., n_rows); None for by="coordinates".
+        u: inputs under which q is an equilibrium (..., nu) [N, m, Pa or N·m, by actuator]; None for by="coordinates".
+        multipliers: constraint forces λ at q (..., n_rows); None for by="coordinates".
         is_stable: whether the equilibrium is stable (...); None for by="coordinates".
-        optimality: largest entry (...) of the gradient of ½ Σ w² |e|², projected on the moves that limits and loops
-            allow, in natural sizes of the coordinates (`model.dofs.scale`). It is zero at an optimum. None for
+        optimality: largest entry (...) of the gradient of ½ Σ w² |e|², projected on the directions that limits and
+            loops allow, in natural sizes of the coordinates (`model.dofs.scale`). It is zero at an optimum. None for
             by="statics".
         active: −1 for coordinates at their low limits, 1 at their high limits, otherwise 0 (..., nv). None for
             by="statics".
@@ -103,9 +103,10 @@ def inverse_kinematics(
             not all targets can be met. Zero ignores an error. None is 1.
         limits: (low, high) of the coordinates in the order of v, or of the inputs; numbers or arrays, infinite for no
             limit. None: the `limits` of joints, or tensions >= 0 of tendons.
-        q0: start (..., nq); None is the neutral configuration. For "statics", it should be near an equilibrium under
-            u0.
-        u0: inputs of the start for "statics" (..., nu); None is zero, clipped to the limits.
+        q0: start (..., nq) [rad, m, or strain units]; None is the neutral configuration. For "statics", it should be
+            near an equilibrium under u0.
+        u0: inputs of the start for "statics" (..., nu) [N, m, Pa or N·m, by actuator]; None is zero, clipped to the
+            limits.
         starts: largest number of starts. After a failed search from q0, random starts are tried. The best result is
             returned.
         tolerance: largest remaining error [m, rad].
@@ -189,8 +190,8 @@ def _moving(model: Model) -> np.ndarray:
 
 
 def _input_limits(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Low and high limits of the inputs, (nu,) each, by which tendons only pull. Elastic tendons have no limits,
-    because they become slack."""
+    """Low and high limits of the inputs, (nu,) each, within which no tension is negative. Elastic tendons have no
+    limits, because they become slack."""
     pulls = model.channels.is_tendon.copy()
     pulls[model.spools.channel] = False
     gain = model.channels.gain[pulls]

@@ -50,15 +50,19 @@ class Minimum:
     """The best values of a search by `minimize`.
 
     Fields:
-        values: by name, in the units of each. loss: the function there. gradient: its derivatives by name; of a pose
-        (6,).
+        values: best values by name, in the units of each.
+        loss: value of the function there [-, or its own unit].
+        gradient: its derivatives with respect to the values, by name; (6,) for a pose.
         gradient_norm: norm of the gradient that bounds and constraints leave [-], as a fraction of the gradient at the
-        start, in scaled numbers. It is zero at a minimum.
+            start, in scaled numbers. It is zero at a minimum.
         violation: largest scaled violation of a constraint [-]; below 1e-6 counts as none.
-        converged: whether the solver reached its tolerance, or gradient_norm did. reason: why the search ended.
-        calls: number of calls of the loss, each with its gradient. iterations: of the solver. seconds: time taken [s].
-        losses: the loss of each call (calls,), NaN if it had none. model: the model with these values; None without
-        one.
+        converged: whether the solver or gradient_norm reached the tolerance.
+        reason: why the search ended.
+        calls: number of calls of the loss, each with its gradient.
+        iterations: number of iterations of the solver.
+        seconds: computing time [s].
+        losses: the loss of each call (calls,), NaN if it had none.
+        model: the model with these values; None without a model.
     """
 
     values: dict[str, Any]
@@ -111,8 +115,8 @@ def minimize(
 
     Args:
         loss: function of the values by name, floats, arrays or poses. It returns L and its derivatives by name, in the
-            shape of each value; by a pose that by an increment (w; u) on its right, (6,). These are the forms of
-            `Gradient.parameters` and `EquilibriumDerivatives.parameters`. If it raises a ConvergenceError or a
+            shape of each value; for a pose with respect to an increment (w; u) on its right, (6,). These are the forms
+            of `Gradient.parameters` and `EquilibriumDerivatives.parameters`. If it raises a ConvergenceError or a
             ModelError, or returns NaN, the search takes a shorter step.
         over: names of the values: paths of design values of `model`, or names of your own. None: those of `start`.
         start: values at the start by name. Paths that it leaves out start at the values of the model.
@@ -126,7 +130,8 @@ def minimize(
             L-BFGS-B, or SLSQP with constraints.
         tolerance: the search ends if the gradient, or the square root of the change of the loss, falls below this
             fraction of the gradient at the start, in scaled numbers [-].
-        iterations: most iterations of the solver. options: further options of the solver.
+        iterations: largest number of iterations of the solver.
+        options: further options of the solver.
         progress: True shows the number of calls and the best loss, if the search takes longer than one second.
     Returns:
         Minimum. Its `report` says how the search ended. It is a local minimum, since gradients lead to no other.
@@ -135,8 +140,8 @@ def minimize(
             value at the start. ShapeError: an array has a wrong shape.
         Errors of the loss, and KeyboardInterrupt: their attribute `partial` is the Minimum so far; None before the
             first value.
-    Accuracy: `gradient_norm` tells how far the search came, whatever the solver says. Cost: one call of the loss for
-        each step; SLSQP adds O(k³) for k numbers, L-BFGS-B O(k).
+    Accuracy: `gradient_norm` measures the distance from a minimum, independently of the solver. Cost: one call of the
+        loss for each step; SLSQP adds O(k³) for k numbers, L-BFGS-B O(k).
     """
     names = tuple(start or ()) if over is None else tuple(over)
     known = dict(start or {})
@@ -196,9 +201,11 @@ class Point:
     """The loss and the constraints at scaled numbers.
 
     Fields:
-        y: scaled numbers (k,). loss, slopes: the loss and its derivatives by the values (k,), not scaled. f, g: scaled
-        loss and its derivatives by y. c, A: scaled rows of constraints (m,) and their derivatives (m, k). real: False
-        if the loss has no value, and f is (2).
+        y: scaled numbers (k,).
+        loss, slopes: the loss and its derivatives with respect to the values (k,), not scaled.
+        f, g: scaled loss and its derivatives with respect to y.
+        c, A: scaled rows of constraints (m,) and their derivatives (m, k).
+        real: False if the loss has no value, and f is (2).
     """
 
     y: np.ndarray
@@ -284,7 +291,7 @@ class Search:
         return Point(y, float(value), slopes, f, g, c / rows, by_y[1:] / rows[:, None])
 
     def _pair(self, found: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
-        """A value and its derivatives by all numbers, (*shape of the value, k)."""
+        """A value and its derivatives with respect to all numbers, (*shape of the value, k)."""
         pair = isinstance(found, tuple | list) and len(found) == 2
         checks.require(pair, where, "must return a value and its derivatives by name", found)
         value = np.asarray(found[0], dtype=np.float64)

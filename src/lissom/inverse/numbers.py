@@ -83,8 +83,8 @@ class Numbers:
         return out
 
     def by_numbers(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        """Derivatives by the numbers (..., k), from derivatives by the values in `slopes`. That by a pose is the
-        derivative by an increment on the right of the pose at x."""
+        """Derivatives with respect to the numbers (..., k), from `slopes`, those with respect to the values. For a pose
+        they are derivatives with respect to an increment on the right of the pose at x."""
         if not self.poses:
             return slopes
         parts, at = self.split(slopes), self.split(x)

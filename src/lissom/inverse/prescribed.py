@@ -10,8 +10,9 @@ At rest (`prescribed_equilibrium`):
 
 The path (4) constrains y from the first iteration, so that a link that only a motor supports does not float. y are the
 `actuation_coordinates`: the shortening of a tendon, the coordinate of a motor, the increase of the volume of a chamber.
-(2) is solved in natural sizes of the coordinates; if it is singular, the shortest step is taken. A tendon that would
-push and may be slack is released (u = 0), and prescribed again if it becomes longer than prescribed.
+(2) is solved in natural sizes of the coordinates; if it is singular, the shortest step is taken. A tendon that may be
+slack and would have a negative tension is released (u = 0). It is prescribed again if it becomes longer than
+prescribed.
 
 In motion (`prescribed_actuation`), inputs are multipliers that keep the coordinates on prescribed functions:
 
@@ -82,14 +83,14 @@ class PrescribedEquilibrium:
     """An equilibrium with prescribed actuation coordinates.
 
     Fields:
-        q: configuration (..., nq).
-        u: all inputs (..., nu): given ones, and those of prescribed coordinates.
+        q: configuration (..., nq) [rad, m, or strain units].
+        u: all inputs (..., nu) [N, m, Pa or N·m, by actuator]: given ones, and those of prescribed coordinates.
         y: prescribed coordinates, in the given order (..., n) [m, rad, m³].
         slack: mask of the released tendons (..., n).
-        multipliers: forces of loops (..., n_rows).
+        multipliers: constraint forces λ (..., n_rows).
         residual: largest absolute entry of the remaining generalised force (...).
         iterations: number of Newton iterations (...).
-        is_stable: True if no small motion at constant y grows, including flutter (...). The coordinates of slack
+        is_stable: True if there is no unstable mode at constant y, flutter included (...). The coordinates of slack
             tendons are not constant.
     """
 
@@ -106,7 +107,7 @@ class PrescribedEquilibrium:
 @final
 @dataclass(frozen=True)
 class _State:
-    """A configuration (nq,), inputs (nu,), forces of loops (n_rows,) and the number of iterations so far."""
+    """A configuration (nq,), inputs (nu,), constraint forces (n_rows,) and the number of iterations so far."""
 
     q: np.ndarray
     u: np.ndarray
@@ -118,7 +119,7 @@ def prescribed_inputs(model: Model, y: Any) -> np.ndarray:
     """Indices of the inputs that a user's dictionary prescribes by name, in its order.
 
     Raises:
-        ModelError: a name or a value breaks a rule.
+        ModelError: a name is no input, or its input has no actuation coordinate or is that of an elastic tendon.
     """
     names = list(model.inputs.names)
     checks.require(isinstance(y, Mapping) and len(y) > 0, "y", "must be a dictionary of values by input", y)
@@ -155,11 +156,13 @@ def prescribed_equilibrium(
         y: y_d by name of the input, as in `actuation_coordinates`: shortening of a tendon from the neutral
             configuration [m], joint coordinate of a motor [rad, m], increase of a volume [m³]; each a number or an
             array (...).
-        u: the other inputs, shape (..., nu); None is zero. Entries of prescribed inputs are start values.
-        q0: start (..., nq); None is the neutral configuration. From here y moves to y_d while the residual at the start
-            decreases to zero, in parts if necessary. If this leads to no stable equilibrium, the equilibrium under u
-            near q0 is the second start.
-        slack: True: tendons that would push are released. False: they push, with a warning.
+        u: the other inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero. Entries of prescribed inputs
+            are start values.
+        q0: start (..., nq) [rad, m, or strain units]; None is the neutral configuration. From here y moves to y_d while
+            the residual at the start decreases to zero, in parts if necessary. If this leads to no stable equilibrium,
+            the equilibrium under u near q0 is the second start.
+        slack: True: tendons that would have a negative tension are released. False: the negative tension is computed,
+            with a warning.
         t: time of loads and prescribed motions [s], which are held constant.
         tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
         progress: True shows the number of solved instances of a batch, if this takes longer than one second.
@@ -173,7 +176,7 @@ def prescribed_equilibrium(
         KeyboardInterrupt: Ctrl-C. Its attribute `partial` is the PrescribedEquilibrium of the instances solved so far,
             the first rows of the batch, with one leading axis.
         StabilityWarning: an equilibrium is unstable at constant y.
-        AccuracyWarning: a tendon pushes.
+        AccuracyWarning: a tension is negative.
     Source: Mathew 2025 §5; Pustina 2025 §7.1.
     """
     chosen = prescribed_inputs(model, y)
@@ -380,7 +383,7 @@ def _result(
 
 
 def _warn(model: Model, chosen: np.ndarray, found: PrescribedEquilibrium) -> None:
-    """Warn of the number of unstable equilibria, and of the prescribed tendon with the largest push."""
+    """Warn of the number of unstable equilibria, and of the prescribed tendon with the least tension, if negative."""
     stable, u = found.is_stable, found.u.reshape(-1, model.nu)
     if not stable.all():
         text = f"{int((~stable).sum())} of {stable.size} prescribed equilibria are unstable at fixed coordinates"
@@ -407,9 +410,9 @@ def prescribed_actuation(
         y_h(q(t)) = y_d(t),   with tensions, torques and pressures u_h as multipliers
 
     The constraint is solved exactly at each evaluation. Start at a state that satisfies it, such as q of
-    `prescribed_equilibrium`. From other states, y follows y_d as a critically damped servo, ë + 2 p ė + p² e = 0, like
-    winches with position control. A tendon that would have to push pushes, and `simulate` warns of it; with `slack` it
-    becomes slack.
+    `prescribed_equilibrium`. From other states the error e = y_h − y_d decays as that of a critically damped servo,
+    ë + 2 p ė + p² e = 0. A negative tension is computed as given, and `simulate` warns of it. With `slack` such a
+    tendon has no tension.
 
     Args:
         y: y_d by name of the input, as in `actuation_coordinates` [m, rad, m³]: constants, functions of t,
@@ -418,14 +421,15 @@ def prescribed_actuation(
         correction: function of (t, q, v) that returns an increment of y_d, shape (n,) in the order of `y`, such as the
             output of a control law. Its rates are taken as zero, so the servo smooths it.
         rate: p [1/s].
-        slack: True: tendons that would have to push have no tension, and the servo makes them taut again without
+        slack: True: a tendon that would have a negative tension becomes slack. The servo makes it taut again without
             impact.
     Returns:
-        Controller for `simulate`. The `u` of the motion are the computed inputs. The law is continuous; with a sampling
+        Controller for `simulate`. `Trajectory.u` has the computed inputs. The law is continuous; with a sampling
         `period` T keep T p below 1.
     Raises:
-        ModelError: a name is no input; an input has no known coordinate; or wrong functions. During a simulation: the
-            effects of the inputs are linearly dependent, so their coordinates cannot be prescribed independently.
+        ModelError: a name is no input; an input has no known coordinate; or a function of `y` has a wrong type, fails
+            or returns a wrong value. During a simulation: the effects of the inputs are linearly dependent, so their
+            coordinates cannot be prescribed independently.
     Accuracy: the integrator's tolerance. Source: Pustina 2025 §7.1.
     """
     chosen = prescribed_inputs(model, y)

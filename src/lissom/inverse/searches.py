@@ -3,13 +3,14 @@
 Coordinates that bring frames to their targets are found by bounded least squares on the manifold:
 
     min ½ |Ĵ δ − W e|² + ½ μ |δ|²   with   A δ = −c,   low ≤ q ⊕ δ ≤ high                                 (1)
-    d = projection of Ĵᵀ W e on the moves that limits and loops allow;  d = 0 at an optimum                (2)
-    Ĥ = ∂(−Ĵᵀ W e + Aᵀ λ)/∂q,   λ the forces of loops that minimise |−Ĵᵀ W e + Aᵀ λ|                      (3)
+    d = projection of Ĵᵀ W e on the directions that limits and loops allow;  d = 0 at an optimum           (2)
+    Ĥ = ∂(−Ĵᵀ W e + Aᵀ λ)/∂q,   λ the constraint forces that minimise |−Ĵᵀ W e + Aᵀ λ|                      (3)
 
-W are the weights of the errors e, Ĵ = W J is their Jacobian, A and c are rows and residuals of loops, and δ is in
-natural sizes of the coordinates. The damping μ decreases after a step that reduces the errors, otherwise it increases.
-If targets are out of reach, (1) alone converges slowly. After several slow steps, ĴᵀĴ is replaced by (3) with the
-absolute values of its eigenvalues. The search ends if the frames are at their targets, or if (2) is zero to rounding.
+W are the weights of the errors e, Ĵ = W J is their Jacobian, A and c are the constraint Jacobian and the residuals of
+loops, and δ is in natural sizes of the coordinates. The damping μ decreases after a step that reduces the errors,
+otherwise it increases. If targets are out of reach, (1) alone converges slowly. After several slow steps, ĴᵀĴ is
+replaced by (3) with the absolute values of its eigenvalues. The search ends if the frames are at their targets, or if
+(2) is zero to rounding.
 
 Inputs whose equilibria bring frames to their targets are followed along stable equilibria:
 
@@ -206,7 +207,7 @@ def search_coordinates(
 def _evaluated(
     model: Model, targets: Targets, q: np.ndarray, rows: np.ndarray, bounds: Bounds
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Errors, residuals of loops, Ĵ, A and d of rows of q."""
+    """Errors e, residuals c of loops, Ĵ, A and d of (2) at q[rows]."""
     found = on_padded_rows(lambda at, q: _linearized(model, targets.of(at), q), rows, q)
     m = found.shape[1] - model.n_rows
     e, J, gaps, A = found[:, :m, -1], found[:, :m, :-1], found[:, m:, -1], found[:, m:, :-1]
@@ -222,7 +223,7 @@ def _linearized(model: Model, targets: Targets, q: np.ndarray) -> np.ndarray:
 
 
 def _descent(J: np.ndarray, e: np.ndarray, A: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """d of (2), shape (n, nv): the vector nearest to Ĵᵀ W e among the moves that keep loops closed and limits
+    """d of (2), shape (n, nv): the vector nearest to Ĵᵀ W e among the directions that keep loops closed and limits
     satisfied."""
     push = np.einsum("nij,ni->nj", J, e)
     least, most = np.where(low < 0.0, -np.inf, 0.0), np.where(high > 0.0, np.inf, 0.0)
@@ -381,7 +382,7 @@ class InputSearch:
     Fields:
         q: equilibria (n, nq).
         u: their inputs (n, nu).
-        force: forces of loops (n, n_rows).
+        force: constraint forces (n, n_rows).
         errors: errors (n, m) [rad, m].
         stable: whether the equilibria are stable (n,).
         iterations: number of steps (n,).
@@ -416,8 +417,8 @@ class InputLimits:
 def equilibria(
     model: Model, q: np.ndarray, u: np.ndarray, force: np.ndarray, t: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Equilibria near q (n, nq) under inputs (n, nu): q, forces of loops, the mask of found equilibria, and the mask of
-    stable ones."""
+    """Equilibria near q (n, nq) under inputs (n, nu): q, constraint forces, the mask of found equilibria, and the mask
+    of stable ones."""
     sought = Sought(u, t, 1.0, np.zeros(model.n_rows), _TOLERANCE, _ITERATIONS)
     ends = newton(model, q, force, sought)
     at, push, _, why, stable = (np.array(part) for part in zip(*ends))

@@ -117,7 +117,7 @@ def read_targets(model: Model, targets: Any, weights: Any) -> tuple[Targets, tup
     """The Targets of a user's targets and weights by frame, and their common leading axes. The axes are not flattened.
 
     Raises:
-        ModelError, ShapeError: a target or weight breaks a rule.
+        ModelError, ShapeError: a target or a weight is invalid or has a wrong shape.
     """
     rule = "must be a dictionary of positions (..., 3) or poses (..., 4, 4) by frame"
     checks.require(isinstance(targets, Mapping) and len(targets) > 0, "targets", rule, targets)
@@ -177,7 +177,7 @@ def read_limits(limits: Any, low: np.ndarray, high: np.ndarray) -> tuple[np.ndar
     """Bounds (n,) from a user's pair `limits`; `low` and `high` if it is None.
 
     Raises:
-        ModelError: the limits break a rule.
+        ModelError: the limits have a wrong shape or order.
     """
     if limits is None:
         return low, high

@@ -53,7 +53,7 @@ def nearest_inertia(inertia: np.ndarray) -> tuple[np.ndarray, float]:
 
 @lru_cache(maxsize=_SHAPES)
 def check_shape(shape: Shape, where: str) -> None:
-    """Raise ModelError where a shape breaks a rule."""
+    """Raise ModelError if a dimension or a direction of the shape is invalid."""
     shape.surface(where)
 
 
@@ -128,7 +128,7 @@ class Findings:
         self.left_out(kind, place)
 
     def repaired(self, error: ModelError, change: str) -> None:
-        """Add a repaired number: its name and the size of its change. Raises the error if the reader is strict."""
+        """Add a repaired number: its name and the size of its correction. Raises the error if the reader is strict."""
         if self.strict:
             raise error
         self._repairs.append(change)

@@ -15,7 +15,7 @@ With several joints, l = Σ r_i q_i, the rest of the law is an elastic coupling 
 So are the spring, the damper and the limits of a fixed tendon.
 
 The length of a spatial tendon is L = Σ_k L_k / d_k, with the lengths L_k of the branches between its pulleys and their
-divisors d_k. An actuator with l = g L pulls branch k by the tension −g a u / d_k. A Spring along the tendon has the
+divisors d_k. An actuator with l = g L exerts the tension −g a u / d_k along branch k. A Spring along the tendon has the
 rest of the law: its tension is −g b₀ − b₁ g² L − b₂ g² L̇                                                 (3)
 """
 
@@ -76,7 +76,7 @@ def load_mjcf(
     | sites | frames; in the world, fixed links without a body |
     | actuators | inputs with their limits; the springs and dampers of servos act on their joints |
     | keyframes | named states |
-    | equality | loops, and couplings of joints |
+    | equality | loops, couplings of joints, and springs along spatial tendons |
     | limits | stops |
     | springs, dampers and limits of tendons | elastic couplings of joints, or springs along paths |
     | `exclude`, `contype`, `conaffinity` | pairs that `Robot.add_mutual_contacts` leaves out |
@@ -356,7 +356,7 @@ class _Reader:
         robot.couple_inputs(name, members)
 
     def _add_limits(self, robot: Robot, k: int, gain: float | None, bias: np.ndarray) -> None:
-        """Add the limits of an input: those of its control, and those of its force where this is the gain times the
+        """Add the limits of an input: those of its control, and those of its force if the force is the gain times the
         input. Without a gain the input is the force."""
         m, low, high = self.m, -np.inf, np.inf
         if m.actuator_ctrllimited[k]:
@@ -379,7 +379,7 @@ class _Reader:
     def _add_spatial_servo(
         self, robot: Robot, k: int, branches: list[tuple[float, list[PathItem]]], bias: np.ndarray
     ) -> bool:
-        """Add the bias of an actuator of a spatial tendon as a spring by (3). Returns False if it is no such spring."""
+        """Add the affine bias of an actuator of a spatial tendon as the Spring of (3). Returns False if none fits."""
         gear = float(self.m.actuator_gear[k, 0])
         law = {"stiffness": -bias[1] * gear**2, "damping": -bias[2] * gear**2, "preload": -gear * bias[0]}
         name = self.file.name("actuator", k)
@@ -404,8 +404,8 @@ class _Reader:
     def _add_spring(
         self, robot: Robot, name: str, branches: list[tuple[float, list[PathItem]]], law: dict[str, Any]
     ) -> bool:
-        """Add a Spring along a tendon. Returns False if its path has a part that lissom does not have, or if the law
-        does not pull back."""
+        """Add a Spring along a tendon. Returns False if its path has a part that lissom does not have, or if the
+        stiffness or the damping is negative."""
         if not branches or law["stiffness"] < 0.0 or law["damping"] < 0.0:
             return False
         if all(len({item.link for item in path}) == 1 for _, path in branches):
@@ -663,7 +663,7 @@ class _Reader:
             robot.pair_contacts(name, a, b, friction=friction)
 
     def _add_equality(self, robot: Robot, k: int) -> None:
-        """Add a constraint: a loop for bodies, a coupling for joints and fixed tendons."""
+        """Add a constraint: a loop of bodies, a coupling of joints or fixed tendons, or a spring of spatial tendons."""
         m, u = self.m, self.mujoco
         kind = u.mjtEq(int(m.eq_type[k])).name.removeprefix("mjEQ_").lower()
         if not np.allclose([*m.eq_solref[k], *m.eq_solimp[k]], DEFAULT_SOFTNESS):
@@ -755,7 +755,7 @@ class _Reader:
 
 
 def _rescaled(key: str, value: Any, ratio: float) -> Any:
-    """A number or a table of the law of a spring of length `ratio` x, in the length x. The power stays."""
+    """A number or a table of the law of a spring of length `ratio` x, as one of the length x. The power is the same."""
     if isinstance(value, Tabulated):
         return replace(value, points=[x / ratio for x in value.points], values=[f * ratio for f in value.values])
     if value is None or isinstance(value, bool):

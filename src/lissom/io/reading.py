@@ -294,7 +294,7 @@ def _add_actuator(robot: Robot, item: Actuator) -> None:
 
 
 def _check(robot: Robot, reading: Reading) -> None:
-    """Add the rules that the description breaks, except those that follow from parts that were left out."""
+    """Add the errors of the description, except those that follow from parts that were left out."""
     with gathered() as found, part("robot"):
         robot.check()
     named = [(keys_of(str(error), reading.source, reading.data), str(error)) for error in found]

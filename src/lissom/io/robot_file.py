@@ -251,8 +251,8 @@ def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
         robot: the description.
         path: path of the file.
     Raises:
-        ModelError: the description breaks a rule, or has a Python function that a file cannot contain; the message
-            gives a remedy.
+        ModelError: the description is invalid, or has a Python function that a file cannot contain; the message gives
+            a remedy.
         OSError: the file cannot be written.
     """
     require(isinstance(robot, Robot), "save_robot", "expected a Robot, the description and not its Model", robot)
@@ -272,7 +272,7 @@ def _read(text: str, name: str) -> Robot:
 
 
 def faults_of(path: str | os.PathLike[str]) -> tuple[Robot | None, list[Fault], list[Fault]]:
-    """The robot of a file without its wrong parts, all mistakes, and warnings about probable slips.
+    """The robot of a file without its wrong parts, all mistakes, and warnings about probable mistakes.
 
     Args:
         path: path of the file.

@@ -83,7 +83,7 @@ def _native_functions(kernel: Any, model: Model) -> np.ndarray:
 
 
 def begin_native_functions(kernel: Any, model: Model) -> None:
-    """Let threads compile those functions of users that a kernel calls."""
+    """Start the compilation, in threads, of those functions of users that a kernel calls."""
     begin_functions(_native_functions(kernel, model))
 
 

@@ -42,7 +42,7 @@ def states_per_launch() -> int:
 
 
 def run_on_pool(calls: list[Callable[[], None]]) -> None:
-    """Make calls that release Python's interpreter lock on all cores, and wait for them."""
+    """Run calls on all cores and wait for them. The calls must release Python's interpreter lock."""
     list(_pool(cores()).map(_call, calls))
 
 

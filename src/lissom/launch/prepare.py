@@ -3,7 +3,7 @@
 Python functions give the poses of mapped nodes, the integrals over deformable bodies and the forces of tendons and
 chambers inside these bodies (pulls). Deformable bodies with the same motion, points, material and density share one
 compiled set of integrals. They form a stack: one call of JAX takes the coordinates of all of them. Frames at material
-points and pulls use the points of the same stack. A cache keyed by state makes several launches at one state call
+points and tendons use the points of the same stack. A cache keyed by state makes several launches at one state call
 Python once.
 """
 
@@ -115,12 +115,13 @@ class Frames(NamedTuple):
 
 
 class StackPulls(NamedTuple):
-    """Pulls in a stack of deformable bodies: forces of tendons and chambers per unit of input.
+    """Forces of tendons and chambers in a stack of deformable bodies, per unit of input.
 
     Fields:
         q, v: indices in q and in v of the coordinates of k bodies (k, n), or of a single body (n,).
-        pulls: gives the forces and their derivatives. by_pull, by_column, by_pair: places in the tables of rows that
-        belong to a pull, to a coordinate of its body, and to a pair of coordinates.
+        pulls: functions that return the forces and their derivatives.
+        by_pull, by_column, by_pair: places in the tables of rows that belong to an actuator, to a coordinate of its
+            body, and to a pair of coordinates.
     """
 
     q: np.ndarray
@@ -142,7 +143,7 @@ def frames(model: Model, called: Sequence[int], all_nodes: bool) -> tuple[Frames
 
 
 def pulls(model: Model) -> tuple[StackPulls, ...]:
-    """The pulls inside deformable bodies that Python computes, by stack."""
+    """The forces of actuators inside deformable bodies that Python computes, by stack."""
     return model.cached(("pulls of stacks",), lambda: tuple(_pulls(model)))
 
 
@@ -231,7 +232,7 @@ def _pulls(model: Model) -> Iterable[StackPulls]:
 
 
 def _places_of_pulls(model: Model, numbers: list[int]) -> tuple[Place, Place, Place]:
-    """Places in the tables of pulls, of their columns and of pairs of columns."""
+    """Places of actuators, of their columns and of pairs of columns in the tables of `pulls`."""
     columns, pairs = model.pulls.column_start, model.pulls.pair_start
     by_column, by_pair = (_joined(range(at[e], at[e + 1]) for e in numbers) for at in (columns, pairs))
     return _joined([e] for e in numbers), by_column, by_pair
@@ -249,7 +250,7 @@ class TableOptions(NamedTuple):
     """Options of a launch: the entries of the tables that its kernel reads.
 
     Fields:
-        derivatives: derivatives of all tables by q, v and a.
+        derivatives: derivatives of all tables with respect to q, v and a.
         all_nodes: also the mapped nodes from `n_dynamic` on, which carry no mass and no force.
         column_derivatives: second derivatives of the columns of material points, n³ numbers for each.
         only_along_v: of the first derivatives of columns only the sum Σ ∂S_j/∂q_c v_j v_c is read.
@@ -299,7 +300,8 @@ class Views:
 
 
 def fill_tables(views: Views, host: dict[str, Any], options: TableOptions) -> None:
-    """Fill the tables that come from Python functions for the states in the buffers `host`."""
+    """Call Python functions at the states in the buffers `host`, and write their results to the tables: poses,
+    integrals and forces of inputs."""
     model = views.model
     if "q" not in host:
         return
@@ -421,7 +423,7 @@ def _fill_pulls(model: Model, views: Views, q: np.ndarray, derivatives: bool) ->
 
 
 def _put_pulls(model: Model, rows: dict[str, np.ndarray], q: np.ndarray, derived: bool) -> None:
-    """Call Python for the forces of all pulls at q (m, nq), or for their derivatives if `derived`."""
+    """Call Python for the forces of unit inputs at q (m, nq), or for their derivatives if `derived`."""
     for part in pulls(model):
         theta = q[:, part.q]
         if derived:

@@ -172,7 +172,7 @@ class Workspace:
         self.host["anchor"][:] = anchors.reshape(self.host["anchor"].shape)
 
     def fill(self, lead: tuple[int, ...], **arrays: np.ndarray) -> None:
-        """Copy arrays (..., n) into the buffers of their names, broadcast to the leading axes `lead`."""
+        """Copy each array (..., n) to the buffer of its name, broadcast to the leading axes `lead`."""
         for name, value in arrays.items():
             self.host[name][:] = flat(value, lead)
         row = self.buffers.single_rows
@@ -296,12 +296,12 @@ _OF_STRUCTURE = ("tables", "views of tables", "terms", "derived arrays", "column
 
 
 def write_model(model: Model, changed: Model) -> bool:
-    """Make a model, in place, that of a changed description: on the host, in its tables, and in its pooled buffers.
+    """Overwrite the numbers of `model` with those of `changed`: on the host, in device tables and in pooled buffers.
 
-    Its arrays on the device must be its own, on the CPU, and nothing else may compute with it meanwhile.
+    The model must own its device arrays, which must be on the CPU. Nothing else may use the model meanwhile.
 
     Returns:
-        False if the structure differs, or the kernels for the two models. Then nothing was written.
+        False, with nothing written, if the two models differ in structure or in their kernels.
     """
     if model.runs is not changed.runs or is_rigid(model) != is_rigid(changed):
         return False

@@ -47,12 +47,12 @@ Piece = tuple[Point, Point, tuple[PathWrap, Frame] | None]  # of a path: its end
 
 
 class PullsOfBody(NamedTuple):
-    """The pulls on one deformable body.
+    """The forces of actuators in one deformable body.
 
     Fields:
         q_start: first coordinate of the body in q.
-        rows: range of its pulls among all pulls.
-        pulls: the functions that give their work.
+        rows: range of its actuators in the tables of Pulls.
+        pulls: the functions that return their work and forces.
     """
 
     q_start: int
@@ -63,18 +63,19 @@ class PullsOfBody(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Pulls:
-    """Generalised forces of channels on deformable bodies and on their frames, body by body."""
+    """Generalised forces of channels on deformable bodies and on their frames, body by body. Each row is the force of
+    one actuator in one body (a pull, bodies/pulls)."""
 
     bodies: tuple[PullsOfBody, ...]
     channel: Ints
     node: Ints  # of kind BODY
     presses: Ints  # whether it acts on the frame
-    column_start: Ints  # start of the entries of each pull by coordinate
+    column_start: Ints  # start of the entries of each row by coordinate
     pair_start: Ints  # and by pair of coordinates
     values_function: Addresses  # native functions (bodies/native_code); 0 where there are none
     derivatives_function: Addresses
     second_function: Addresses  # those of the second derivative along v; 0 for surfaces, and where there are none
-    table_start: Ints  # start of the tables of each pull for its native functions
+    table_start: Ints  # start of the tables of each row for its native functions
     table: Floats
     surface_start: Ints
     surface: Ints
@@ -86,11 +87,11 @@ class Pulls:
 
     @property
     def calls_python(self) -> bool:
-        """Whether some pulls come from Python functions, which kernels cannot call."""
+        """Whether some forces come from Python functions, which kernels cannot call."""
         return bool((self.values_function == 0).any())
 
     def called(self) -> Iterator[PullsOfBody]:
-        """The bodies whose pulls come from Python."""
+        """The bodies whose forces come from Python."""
         return (part for part in self.bodies if self.values_function[part.rows.start] == 0)
 
     def on(self, device: str) -> Pulls:
@@ -157,7 +158,8 @@ def _native_tables(bodies: Sequence[PullsOfBody], native: Sequence[tuple[NativeP
 
 
 def _check_finite(pulls: BodyPulls | LengthPulls, items: list[PathBody | BodyChamber | SurfacePressure]) -> None:
-    """Raise ModelError if a pull lies outside the material, or where the motion of the body is not differentiable."""
+    """Raise ModelError if an actuator lies outside the material, or if the motion of the body is not differentiable at
+    its points."""
     work, B, wrench = pulls.values(np.zeros((1, pulls.motion.n)))
     for item, *parts in zip(items, work[0], B[0], wrench[0]):
         finite = all(bool(np.isfinite(part).all()) for part in parts)

@@ -80,7 +80,8 @@ class PlacedBody(ABC):
         """The body's frame at s. A node is added for it if there is none."""
 
     def follow(self, other: PlacedBody) -> None:
-        """Take over what does not change from the body in its place before the values of the description changed."""
+        """Take over the unchanged data of `other`, the body of the same link before values of the description
+        changed."""
         return None
 
     def point(self, s: Any) -> Frame:

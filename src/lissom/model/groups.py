@@ -156,7 +156,7 @@ class Nodes:
 @final
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Values of the strain bases at the two points of each node, strain by strain, one after another."""
+    """Non-zero values of the strain bases at the two Gauss points of each node, in the order of nodes and strains."""
 
     phi1: Floats
     phi2: Floats
@@ -291,7 +291,7 @@ class Loops:
 @dataclass(frozen=True, eq=False)
 class JointCouplings:
     """Couplings of joints, Σ ratio f(q) = offset, their terms, and the pieces of the functions f of these terms. A term
-    without pieces has f(q) = q. Elastic couplings, which hold nothing, are apart."""
+    without pieces has f(q) = q. Elastic couplings, which have no constraint, have fields of their own."""
 
     names: tuple[str, ...]
     offset: Floats  # [rad, m]

@@ -1,8 +1,8 @@
 """Tables of mapped nodes and of deformable bodies.
 
 A mapped node has a pose that is any function of its coordinates. A deformable body has integrals over its volume. If
-the body is linear in its coordinates, kernels compute the integrals from constants; otherwise Python computes them
-before each launch.
+the body is linear in its coordinates, kernels compute the integrals from constants. Otherwise kernels call native
+functions, or Python computes the integrals before each launch.
 """
 
 from __future__ import annotations

@@ -165,8 +165,8 @@ class Model:
 
     @cached_property
     def n_rows(self) -> int:
-        """Number of rows of loops and couplings: the directions that loops constrain, dependent ones included, then one
-        for each coupling of joints."""
+        """Number of rows of the constraint Jacobian: the directions that loops constrain, dependent ones included, then
+        one for each coupling of joints."""
         return len(self.loops.row_direction) + len(self.joint_couplings.names)
 
     @cached_property
@@ -201,7 +201,7 @@ class Model:
 
     @property
     def couples_nodes(self) -> bool:
-        """Whether kernels need buffers for derivatives by twists, near pairs or coupled nodes."""
+        """Whether kernels need buffers for derivatives with respect to twists, near pairs or coupled nodes."""
         return self.has_surroundings or len(self.segments.channel) > 0
 
     @cached_property

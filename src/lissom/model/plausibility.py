@@ -1,4 +1,4 @@
-"""Warnings about implausible robots: numbers that look like a slip of units, and shapes that no rod can take.
+"""Warnings about implausible robots: numbers that look like a wrong unit, and shapes that no rod can take.
 
 Each number of a description is compared with the range of materials and machines, with a wide margin. Each rod of a
 result is checked at its Gauss points. Let λ = ξ₄ be the stretch and κ = (ξ₂, ξ₃) the curvature there, and r the reach
@@ -9,7 +9,7 @@ of the section's outline from the centreline. The material is turned inside out 
 
 A deformable body is turned inside out where det ∂f/∂x <= 0 at a point of its quadrature.
 
-Robots of the literature exceed (2) slightly where tendons pull hard. A warning therefore needs twice the bend. Linear
+Robots of the literature exceed (2) slightly under large tensions. A warning therefore needs twice the bend. Linear
 elasticity has no meaning either for a stretch below 1/10 or above 10.
 """
 

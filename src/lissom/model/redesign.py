@@ -1,9 +1,9 @@
 """Models of changed descriptions, of which only the changed tables are computed.
 
-A build of a robot takes longer than its equilibrium. Derivatives by design values, batches of designs and environments
-need many models that differ in a few values. A `Redesign` keeps the nodes of the last description. It places only the
-links that differ from it, computes the groups of tables that depend on the changed parts, and shares all other arrays
-with the first model. Its models equal those of `build`, bit by bit.
+A build of a robot takes longer than its equilibrium. Derivatives with respect to design values, batches of designs and
+environments need many models that differ in a few values. A `Redesign` keeps the nodes of the last description. It
+places only the links that differ from it, computes the groups of tables that depend on the changed parts, and shares
+all other arrays with the first model. Its models equal those of `build`, bit by bit.
 
 It makes no model if the structure may change: the numbers of nodes or coordinates, the order of nodes, or a place on a
 link. The caller then builds the robot.

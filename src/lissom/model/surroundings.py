@@ -275,7 +275,7 @@ class Springs:
     place: np.ndarray  # of each spring of the description among these
     node: IntRows  # of both ends of those between two points, -1 for the world
     position: Vectors3Rows  # in these nodes (n, 2, 3)
-    law: np.ndarray  # k, L₀, T₀, c of robot.springs.Spring, and 1 if it only pulls (n, 5)
+    law: np.ndarray  # k, L₀, T₀, c of robot.springs.Spring, and 1 if its tension is never negative (n, 5)
     other_law: tuple[Any, ...]  # in place of k, L₀ and T₀: knots and coefficients, see cubic_pieces, or a Warp function
 
     def __len__(self) -> int:

@@ -116,7 +116,8 @@ class PathBody:
     gauss_points: int | None = 8
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError unless `points` are at least two distinct points (x, y, z), or a function that returns them,
+        and `gauss_points` is a number from 1 to 1000."""
         if self.gauss_points is not None:
             checks.integer(self.gauss_points, f"{where}: gauss_points", least=1, most=1000)
         if callable(self.points):
@@ -162,7 +163,8 @@ class PathWrap:
     side: Numbers = None
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError unless the shape is a sphere or an infinite cylinder with a valid place, placement and
+        side."""
         checks.place(self.s, f"{where}: s")
         checks.pose(self.placement, f"{where}: placement")
         rule = "must be a ShapeSphere or an infinitely long ShapeCylinder"
@@ -243,7 +245,7 @@ class Actuator(ABC):
 
     @abstractmethod
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if a field of the actuator is invalid."""
 
 
 @final
@@ -404,7 +406,7 @@ class InputCoupling:
     gains: dict[ActuatorName, float]
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError unless `gains` holds a finite number for each of at least one actuator."""
         checks.require(isinstance(self.gains, dict), f"{where}: gains", "must be gains by actuator name", self.gains)
         checks.require(bool(self.gains), where, "must couple at least one actuator", self.gains)
         for actuator, gain in self.gains.items():

@@ -49,7 +49,7 @@ class Basis(ABC):
 
     @abstractmethod
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if a field of the basis is invalid."""
 
     @abstractmethod
     def breaks(self) -> tuple[float, ...]:
@@ -81,7 +81,7 @@ class StrainwiseBasis(Basis):
     @classmethod
     @abstractmethod
     def check_order(cls, order: Any, where: str) -> None:
-        """Raise ModelError if an order breaks a rule."""
+        """Raise ModelError if the order is invalid for this family of functions."""
 
     @staticmethod
     def knots(order: Any) -> tuple[float, ...]:

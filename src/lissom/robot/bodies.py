@@ -36,7 +36,7 @@ class Body(ABC):
 
     @abstractmethod
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if a field of the body is invalid."""
 
     def with_field(self, name: str, value: Any) -> Body:
         """A copy with another value of a field, and of the fields that must agree with it."""

@@ -67,7 +67,7 @@ def gathered() -> Iterator[list[ModelError]]:
 
 @contextmanager
 def sized(where: str) -> Iterator[None]:
-    """Turn an OverflowError inside the block into a ModelError about the numbers of `where`."""
+    """Replace an OverflowError inside the block by a ModelError about the numbers of `where`."""
     try:
         yield
     except OverflowError as error:

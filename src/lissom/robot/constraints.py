@@ -17,8 +17,8 @@ holds a sum of functions of single joint coordinates constant,
 by a Lagrange multiplier λ, so that joint i feels the force f_i'(q_i) λ. Kernels evaluate the functions as polynomials
 between knots.
 
-An elastic coupling holds nothing. The sum x = Σ_i r_i q_i has a spring, a damper and stops of its own, and the joints
-feel
+An elastic coupling has no constraint. A spring, a damper and stops act on the sum x = Σ_i r_i q_i, and the joints feel
+the forces
 
     τ_i = −r_i (k (x − offset) + c ẋ + N),   with N of the stops as in forces.springs (2)                  (3)
 """
@@ -98,7 +98,8 @@ class Loop:
     joint: Joint = field(default_factory=JointFixed)
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if a place, a placement or the joint of the loop is invalid, or if the joint has a spring, a
+        damper or another force of its own."""
         for side in ("a", "b"):
             checks.place(getattr(self, f"s_{side}"), f"{where}: s_{side}")
             checks.pose(getattr(self, f"placement_{side}"), f"{where}: placement_{side}")
@@ -248,12 +249,13 @@ class JointCoupling:
 
     @property
     def is_elastic(self) -> bool:
-        """Whether forces of a spring, a damper or stops act on the sum, which is held otherwise."""
+        """Whether forces of a spring, a damper or stops act on the sum. Otherwise the sum is constant."""
         given = any(np.any(x) for x in (self.stiffness, self.damping))
         return given or self.spring is not None or self.limits is not None
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError unless the names of joints are distinct, each joint has a ratio other than zero, and the
+        other fields are valid."""
         listed = isinstance(self.joints, list | tuple) and all(isinstance(x, str) for x in self.joints)
         checks.require(listed and bool(self.joints), f"{where}: joints", "must be a list of names", self.joints)
         twice = [name for k, name in enumerate(self.joints) if name in self.joints[:k]]
@@ -292,7 +294,7 @@ class JointCoupling:
         """f_k of (2): its ratio, or its polynomials.
 
         Args:
-            k: number of the joint in the coupling. stops: least and largest coordinate of the joint, or infinite.
+            k: index of the joint in the coupling. stops: least and largest coordinate of the joint, or infinite.
         Raises:
             ModelError: the function is not smooth, or not finite.
         """

@@ -1,7 +1,7 @@
 """Contact laws from the materials of both sides, for contacts that give no numbers.
 
 Each side has a Young's modulus E, a Poisson's ratio ν and so a compliance (1 − ν²)/E, which is zero for a rigid side.
-The effective modulus is the inverse of both compliances together (Johnson (4.6)):
+The effective modulus E* is the inverse of the sum of both compliances (Johnson (4.6)):
 
     1/E* = (1 − ν₁²)/E₁ + (1 − ν₂²)/E₂                                                                      (1)
 
@@ -22,12 +22,13 @@ of h (1 − ν²)/E. Its integral over a patch of a plane is K w δ^p with
     line     p = 1.5,  w = (4/3) √(2/κ) l   a ball of a rod with the relative curvature κ across it         (7)
     sphere   p = 2,    w = π/√(κ₁ κ₂)                                                                       (8)
 
-Damping follows from the coefficient of restitution e at an impact speed V. A law with the factor 1 + c δ̇ returns e V if
+Damping follows from the coefficient of restitution e at an impact speed V. A law with the factor 1 + c δ̇ returns e V
+if
 
     c V (1 + e) = ln((1 + c V)/(1 − e c V))                                                                (5)
 
-Friction sticks by a tangential stiffness in the ratio of Mindlin to the normal stiffness at the depth at which the body
-rests under its own weight, 2 (1 − ν)/(2 − ν).
+The tangential stiffness of friction that sticks is 2 (1 − ν)/(2 − ν) times the normal stiffness (Mindlin), at the depth
+at which the body rests under its own weight.
 
 Source: K. L. Johnson, Contact Mechanics, 1985, (4.6), (4.22)-(4.28), (5.40); R. D. Mindlin, J. Appl. Mech. 16, 1949.
 """
@@ -183,7 +184,7 @@ def round_factor(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def _log_F2() -> CubicSpline:
-    """ln F₂ by ln(R'/R") of (2), up to ratios of 1/LEAST_CURVATURE."""
+    """ln F₂ of (2) as a function of ln(R'/R"), up to ratios of 1/LEAST_CURVATURE."""
     from scipy.interpolate import CubicSpline
     from scipy.special import ellipe, ellipkm1
 
@@ -215,7 +216,7 @@ def chosen_law(
     factor: float,
     mass: float,
 ) -> Law:
-    """The law of pairs with factors w, which are no part of it.
+    """The law of pairs with factors w. The law does not contain the factors.
 
     Args:
         a, b: materials of both sides; None is rigid.

@@ -1,10 +1,10 @@
 """Contacts: contact spheres (balls) along links touch shapes, or the balls of other links.
 
     normal    N = k δ^p (1 + c δ̇)₊                          δ penetration depth of a ball in a shape              (1)
-    friction  −μ N v_t / √(|v_t|² + v_s²)                     v_t slip velocity at the point of contact             (2)
-              −k_t (x + τ v_t), no larger than μ N             x displacement of the ball from its anchor         (3)
+    friction  −μ N v_t / √(|v_t|² + v_s²)                     v_t sliding velocity at the point of contact          (2)
+              −k_t (x + τ v_t), no larger than μ N             x elastic displacement from the anchor             (3)
 
-(2) is Coulomb's law, smoothed at zero slip by v_s. (3) is Coulomb's law with a tangential spring that holds a contact
+(2) is Coulomb's law, smoothed near v_t = 0 by v_s. (3) is Coulomb's law with a tangential spring that holds a contact
 below the limit of friction.
 
 Contacts between all links of a robot leave out links that are joined. Links that fixed joints connect form a group. Two
@@ -62,12 +62,12 @@ class Contact:
             2cv/3. None follows from `restitution`; with a stiffness and without any restitution it is 0.
         friction: friction coefficient μ. None is that of the materials: the geometric mean of both sides, or that of
             the only side that states one. If none does, it is 0 with a stiffness, otherwise 0.5.
-        slip_speed: v_s, the slip speed at which smooth friction reaches 0.7 μ N [m/s]. A body held by smooth friction
-            creeps at a fraction of this speed. Ignored if `stick_stiffness` is given. None is 1e-3 with a stiffness;
-            without one it is law (3) with a chosen k_t.
+        slip_speed: v_s, the sliding speed at which smooth friction reaches 0.7 μ N [m/s]. A body held by smooth
+            friction creeps at a fraction of this speed. Ignored if `stick_stiffness` is given. None is 1e-3 with a
+            stiffness; without one it is law (3) with a chosen k_t.
         stick_stiffness: k_t of (3) [N/m]. A spring ties the ball to its anchor: the point of first touch, or the point
-            to which it has slipped. A robot at rest does not creep, and statics includes friction. None is the smooth
-            law (2) if there is a stiffness or a slip speed, otherwise chosen.
+            to which it has slid. A robot at rest does not creep, and statics includes friction. None is the smooth
+            law (2) if there is a `stiffness` or a `slip_speed`, otherwise chosen.
         stick_damping: τ of (3) [s]. None is 1e-3 if there is a stiffness, otherwise chosen.
         restitution: coefficient of restitution e in (0, 1] at the impact speed, in place of `damping`. None is that of
             the materials, each with the share of its compliance, or 0.5 if neither states one.
@@ -76,8 +76,8 @@ class Contact:
         surface: whether a pressure is integrated over the surfaces of `links`, in place of forces on balls; a number is
             that of cells along an edge, True is 16, or 8 for rigid bodies on a plane. The pressure is that of an
             elastic layer (Winkler), p = K δ, with `stiffness` K [N/m³]; None is chosen from the materials.
-            `stick_stiffness` is K_t [N/m³] then.
-            The surfaces touch the shape, or the shapes of the rigid boxes, cylinders and spheres of `others`.
+            `stick_stiffness` is K_t [N/m³] then. The surfaces touch the shape, or the shapes of the rigid boxes,
+            cylinders and spheres of `others`.
         radius: radius of the balls on rods [m]: a number, (base, tip), or a function of s. None is half the smallest
             width of the section.
         per_interval: number of balls on each integration interval of a rod.
@@ -105,7 +105,7 @@ class Contact:
     surface: bool | int = False
 
     def __post_init__(self) -> None:
-        """Fill in the numbers that a stiffness brings, whatever the materials."""
+        """If a stiffness is given, set the fields that do not depend on materials to their defaults."""
         for name, value in GIVEN.items() if self.stiffness is not None else ():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, 1.0 if self.surface and name == "exponent" else value)
@@ -142,7 +142,8 @@ class Contact:
         return isinstance(self.shape, ShapePlane)
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if the contact has no links, has both or neither of a shape and other links, or if another
+        field is invalid."""
         for name, value in (("links", self.links), ("others", self.others)):
             is_list = isinstance(value, str | list | tuple) or (name == "others" and value is None)
             checks.require(is_list, f"{where}: {name}", "must be the name of a link or a list of names", value)
@@ -298,7 +299,7 @@ def mutual_contacts(robot: Robot, links: Sequence[str] | None, law: Contact) -> 
 
 
 def _takes(shape: Any, other: Any, is_same: bool, is_later: bool) -> bool:
-    """Whether a link is touched by the balls of another one, from the shapes of both (None without one).
+    """Whether the balls of another link touch this link, from the shapes of both links (None: a link has no shape).
 
     The balls of a body without a shape touch a shape. Of two bodies without shapes the later is touched. Of two bodies
     with shapes each is touched by the other, but a sphere only by a later sphere.

@@ -65,7 +65,8 @@ class Hydrodynamics:
     volume: float | None = None
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError unless coefficients and volume are non-negative (the lift: finite), and matrices or
+        functions of s have the shape (6, 6)."""
         for name in ("drag_normal", "drag_tangent", "added_mass"):
             checks.number(getattr(self, name), f"{where}: {name}", least=0.0)
         checks.number(self.lift, f"{where}: lift")
@@ -150,7 +151,8 @@ class Fluid:
         return self.links.get(link, self.default)
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError unless the density is positive, the links have Hydrodynamics or None, and the current is a
+        3-vector or a function."""
         checks.number(self.density, f"{where}: density", above=0.0)
         links = [(f"link {name!r}", value) for name, value in self.links.items()]
         for name, value in [("default", self.default), *links]:

@@ -74,7 +74,7 @@ class Expression:
         constants: numbers by the names that the text uses for them. Paths lead to them, such as
             ``arm.section.radius.taper``, and design values may be among them.
     Raises:
-        ModelError: the text holds something that is not allowed, or a constant breaks a rule.
+        ModelError: the text contains something that is not allowed, or a constant is invalid.
     """
 
     source: Any
@@ -366,7 +366,7 @@ def cubic_pieces(law: Any, where: str, rule: str, abscissae: str) -> tuple[np.nd
         rule: text of the error if the law has another form.
         abscissae: name of the first column in errors.
     Raises:
-        ModelError: the law breaks a rule.
+        ModelError: the law has another form, or its abscissae do not increase.
     """
     from scipy.interpolate import CubicSpline
 

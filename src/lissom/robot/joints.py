@@ -199,7 +199,8 @@ class Joint(ABC):
         return np.full(self.nv, given)
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if axes, stiffness, damping, armature, rest configuration or limits of the joint are
+        invalid."""
         self.motions(where)
         checks.symmetric(self.stiffness, self.nv, f"{where}: stiffness")
         checks.symmetric(self.damping, self.nv, f"{where}: damping")
@@ -238,7 +239,7 @@ def coordinate_laws(joint: Joint, where: str) -> list[tuple[int, CoordinateLaw]]
     """The coordinates of a joint that have a stop or a nonlinear spring: (index, CoordinateLaw) of each.
 
     Raises:
-        ModelError: the description breaks a rule.
+        ModelError: a law or the limits of a coordinate are invalid.
     """
     if joint.limits is None and joint.spring is None:
         check_without_limits(joint, where)
@@ -273,7 +274,7 @@ def stop_numbers(joint: Any, n: int, where: str) -> np.ndarray:
     """Low, high, k, c and w of each of the n coordinates of a joint, or of a coupling, shape (n, 5).
 
     Raises:
-        ModelError: a number breaks a rule.
+        ModelError: the limits, or the stiffness, damping or width of the stops are invalid.
     """
     out = np.empty((n, 5))
     out[:] = -np.inf, np.inf, 0.0, 0.0, 1.0
@@ -559,7 +560,8 @@ class JointMotion:
     acceleration: FunctionOfT = None
 
     def check(self, where: str, size: int) -> None:
-        """Raise ModelError where the description breaks a rule. `size` is the number of coordinates of the joint."""
+        """Raise ModelError if a function is not callable, fails at t = 0 or does not return `size` finite numbers, one
+        for each coordinate of the joint."""
         for name in ("velocity", "acceleration"):
             value = getattr(self, name)
             checks.require(value is None or callable(value), f"{where}: {name}", "must be a function of t", value)

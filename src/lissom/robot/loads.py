@@ -40,7 +40,8 @@ class PointLoad:
     position: Numbers = (0.0, 0.0, 0.0)
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError unless place, axes and position are valid, and force and moment are 3-vectors, or functions
+        of t that return them. One of the two must be given."""
         checks.place(self.s, f"{where}: s")
         frames = ("world", "body")
         checks.require(checks.among(self.frame, frames), f"{where}: frame", f"must be one of {frames}", self.frame)
@@ -107,7 +108,7 @@ class Frame:
     placement: Placement = None
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if the place or the placement is invalid."""
         checks.place(self.s, f"{where}: s")
         checks.pose(self.placement, f"{where}: placement")
 
@@ -138,7 +139,8 @@ class Force:
     inputs: tuple[ActuatorName, ...] = ()
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError unless the function is callable, the place is valid and the names of inputs are distinct. A
+        force with inputs needs a TracedFunction."""
         checks.require(callable(self.function), f"{where}: function", "must be a function", self.function)
         if self.s is not None:
             checks.place(self.s, f"{where}: s")

@@ -83,7 +83,8 @@ class Material:
         return self.young / (2.0 * (1.0 + self.poisson))
 
     def check(self, where: str) -> None:
-        """Raise ModelError where a property breaks its rule."""
+        """Raise ModelError unless modulus and density are positive, Poisson's ratio lies in (-1, 0.5], and the other
+        properties are valid."""
         checks.number(self.young, f"{where}: young", above=0.0)
         checks.number(self.density, f"{where}: density", above=0.0)
         poisson = checks.number(self.poisson, f"{where}: poisson")
@@ -94,7 +95,7 @@ class Material:
 
 
 def check_surface(described: Any, where: str) -> None:
-    """Raise ModelError where the friction or the restitution of a material or of a contact breaks its rule."""
+    """Raise ModelError unless the friction of a material or a contact is >= 0 and its restitution lies in (0, 1]."""
     if described.friction is not None:
         checks.number(described.friction, f"{where}: friction", least=0.0)
     if described.restitution is not None:

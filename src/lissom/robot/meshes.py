@@ -87,7 +87,8 @@ class Mesh:
         return points, rows
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError unless the mesh has either a file, or vertices and triangles, and its scale, placement and
+        colour are valid."""
         given = (self.file is None) == (self.vertices is not None and self.triangles is not None)
         rule = "needs a file, or vertices and triangles, and not both"
         checks.require(given and (self.file is None or self.vertices is self.triangles is None), where, rule, self.file)
@@ -195,7 +196,7 @@ class MeshBalls:
     rows: Numbers | None = None
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if a mesh, the number of balls or a given ball is invalid."""
         rule = "must be a list of Mesh"
         checks.require(isinstance(self.meshes, list | tuple), f"{where}: meshes", rule, self.meshes)
         for k, mesh in enumerate(self.meshes):

@@ -73,7 +73,8 @@ class PoseSpline:
     degree: int = 5
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the table breaks a rule."""
+        """Raise ModelError unless the degree is 3 or 5, the points increase, and each point has a rotation and a
+        position."""
         points = checks.array(self.points, (-1,), f"{where}: points", "must be a list of finite numbers")
         known = type(self.degree) is int and self.degree in (3, 5)
         checks.require(known, f"{where}: degree", "must be 3 or 5", self.degree)

@@ -84,7 +84,7 @@ class Link:
     placement: Placement = None
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule.
+        """Raise ModelError if the joint, the body or another field of the link is invalid.
 
         A link of plain numbers and texts that passes keeps a copy of them; its next check only compares them.
         """
@@ -128,8 +128,9 @@ class Part(NamedTuple):
     """A kind of part of a robot.
 
     Fields:
-        cls: its class, or a base class. word: what messages call it. add: the method of Robot that adds one; it takes
-            the fields of the class by name, but that of actuators.
+        cls: its class, or a base class.
+        word: its name in messages.
+        add: the method of Robot that adds one. It takes the fields of the class by name, except for actuators.
         variable: argument of functions in its fields.
         is_saved: whether robot files have a list of it.
         places: the places on which a part exerts forces, which get nodes (`PlacedParts` of model.groups). None for
@@ -245,7 +246,12 @@ class Robot:
         return self.links[name]
 
     def add_frame(self, name: str, link: str, *, s: Any = 1.0, placement: Any = None) -> Frame:
-        """Add a named frame on a link. It does not change the dynamics."""
+        """Add a named frame on a link. It does not change the dynamics.
+
+        Args:
+            s: abscissa on a rod, 0 at the base and 1 at the tip, or a place on a deformable body.
+            placement: pose (4, 4) in the link's frame at s [-, m]; None is the identity.
+        """
         self._new_name(name, "frame", self.links, self.frames)
         self.frames[name] = Frame(name, link, s, placement)
         return self.frames[name]
@@ -262,8 +268,18 @@ class Robot:
         stiffness: float | None = None,
         slack_length: float | None = None,
     ) -> Tendon:
-        """Add a tendon along one rod (`link`, `offset`, `start`, `stop`), or along a `path` of several items. A tendon
-        with a `stiffness` is elastic; its input is the wound-up length [m]. See Tendon."""
+        """Add a tendon along one rod (`link`, `offset`, `start`, `stop`), or along a `path` of several items; see
+        Tendon.
+
+        Its input is the tension [N]. If the tendon is elastic, its input is the wound-up length [m].
+
+        Args:
+            offset: position (y, z) in the cross-section [m]: a pair, rows (s, y, z), or a function of s.
+            start, stop: abscissae at which the tendon begins and ends, 0 at the base and 1 at the tip.
+            path: PathRod, PathPoint, PathBody and PathWrap items in order.
+            stiffness: of the whole elastic tendon [N/m]; None: the tendon is inextensible.
+            slack_length: length up to which an elastic tendon has no tension [m]; None is the neutral length.
+        """
         if path is None:
             checks.require(link is not None and offset is not None, f"tendon {name!r}",
                            "needs a link and an offset, or a path", (link, offset))  # fmt: skip
@@ -286,21 +302,31 @@ class Robot:
         stop: float = 1.0,
         force: str = "tangent",
     ) -> Chamber:
-        """Add an inflated chamber along a rod; see Chamber."""
+        """Add an inflated chamber along a rod; see Chamber. Its input is the pressure above ambient [Pa].
+
+        Args:
+            offset: position (y, z) of its centreline in the cross-section [m]: a pair, rows (s, y, z), or a function of
+                s.
+            area: cross-section [m²]: a number, (base, tip), or a function of s.
+            start, stop: abscissae at which the chamber begins and ends, 0 at the base and 1 at the tip.
+            force: "tangent" or "volume", how the pressure acts.
+        """
         return self._add_actuator("chamber", Chamber(name, PathRod(link, offset, start, stop), area, force))
 
     def add_body_chamber(
         self, name: str, link: str, *, surface: Any = None, volume: Callable[[Any], Any] | None = None
     ) -> BodyChamber:
-        """Add a chamber in a deformable body, given by its `surface` or its `volume`; see BodyChamber."""
+        """Add a chamber in a deformable body, given by its `surface` [m] or its `volume` [m³]; see BodyChamber. Its
+        input is the pressure above ambient [Pa]."""
         return self._add_actuator("chamber", BodyChamber(name, link, surface, volume))
 
     def add_surface_pressure(self, name: str, link: str, surface: Any) -> SurfacePressure:
-        """Add a pressure on a part of the surface of a deformable body; see SurfacePressure."""
+        """Add a pressure on a part of the surface of a deformable body; see SurfacePressure. Its input is the pressure
+        [Pa]."""
         return self._add_actuator("pressure", SurfacePressure(name, link, surface))
 
     def add_joint_actuator(self, name: str, link: str) -> JointActuator:
-        """Add a motor on the joint of a link; one input for each velocity coordinate."""
+        """Add a motor on the joint of a link. It has one input for each velocity coordinate [N·m, N]."""
         return self._add_actuator("joint actuator", JointActuator(name, link))
 
     def add_wrench_input(
@@ -313,7 +339,15 @@ class Robot:
         frame: str = "body",
         position: Any = (0.0, 0.0, 0.0),
     ) -> WrenchInput:
-        """Add a controlled wrench at a point of a link, such as a propeller or a thruster; see WrenchInput."""
+        """Add a controlled wrench at a point of a link, such as a propeller or a thruster; see WrenchInput.
+
+        Args:
+            s: abscissa on a rod, 0 at the base and 1 at the tip, or a place on a deformable body.
+            directions: wrench (moment; force) per unit of each input, shape (6, n) or (6,). None: the six inputs are
+                the moment [N·m] and the force [N].
+            frame: axes of the wrench: "body" or "world".
+            position: point of application in the frame of the link at s, shape (3,) [m].
+        """
         return self._add_actuator("wrench input", WrenchInput(name, link, s, directions, frame, position))
 
     def add_custom_actuator(self, name: str, function: Any, *, size: int = 1, linear: bool = True) -> CustomActuator:
@@ -321,7 +355,11 @@ class Robot:
         return self._add_actuator("custom actuator", CustomActuator(name, function, size, linear))
 
     def couple_inputs(self, name: str, gains: dict[str, float]) -> InputCoupling:
-        """Drive several actuators by one input. In u it takes the place of the first of these actuators."""
+        """Drive several actuators by one input. In u it takes the place of the first of these actuators.
+
+        Args:
+            gains: gain by actuator name [unit of the input of the actuator per unit of the common input].
+        """
         self._new_name(name, "input", self.actuators, self.couplings)
         checks.require(isinstance(gains, Mapping), f"input {name!r}: gains", "must be gains by actuator name", gains)
         self.couplings[name] = InputCoupling(name, dict(gains))
@@ -338,7 +376,15 @@ class Robot:
         frame: str = "world",
         position: Any = (0.0, 0.0, 0.0),
     ) -> PointLoad:
-        """Add a force and a moment at a point of a link; see PointLoad."""
+        """Add a force and a moment at a point of a link; see PointLoad.
+
+        Args:
+            s: abscissa on a rod, 0 at the base and 1 at the tip, or a place on a deformable body.
+            force: [N], shape (3,): a constant or a function of t [s].
+            moment: [N·m], shape (3,): a constant or a function of t [s].
+            frame: axes of force and moment: "world" or "body".
+            position: point of application in the frame of the link at s, shape (3,) [m].
+        """
         self._new_name(name, "load", self.loads)
         self.loads[name] = PointLoad(name, link, s, force, moment, frame, position)
         return self.loads[name]
@@ -346,7 +392,12 @@ class Robot:
     def add_joint_motion(
         self, name: str, link: str, *, position: Any, velocity: Any = None, acceleration: Any = None
     ) -> JointMotion:
-        """Prescribe the motion of a link's joint by functions of time; see JointMotion."""
+        """Prescribe the motion of a link's joint by functions of time; see JointMotion.
+
+        Args:
+            position: coordinates of the joint [rad, m]: a constant or a function of t [s].
+            velocity, acceleration: their rates [rad/s, m/s] and [rad/s², m/s²] as functions of t; None differentiates.
+        """
         self._new_name(name, "motion", self.motions)
         self.motions[name] = JointMotion(name, link, position, velocity, acceleration)
         return self.motions[name]
@@ -363,7 +414,14 @@ class Robot:
         placement_b: Any = None,
         joint: Joint | None = None,
     ) -> Loop:
-        """Close a chain: join two links, or a link and the world, by one more joint; see Loop."""
+        """Close a chain: join two links, or a link and the world, by one more joint; see Loop.
+
+        Args:
+            s_a, s_b: abscissae on rods, 0 at the base and 1 at the tip, or places on deformable bodies.
+            placement_a, placement_b: poses (4, 4) of the joined frames in the links' frames at s, or in the world
+                [-, m]; None is the identity.
+            joint: joint between the frames; None is a fixed joint.
+        """
         self._new_name(name, "loop", self.loops)
         closing = JointFixed() if joint is None else joint
         self.loops[name] = Loop(name, link_a, link_b, s_a, s_b, placement_a, placement_b, closing)
@@ -386,7 +444,18 @@ class Robot:
         limit_width: float = 1e-3,
     ) -> JointCoupling:
         """Couple joints by gears, a differential, a transmission or as a mimic joint, rigidly or by a spring, a damper
-        and stops; see JointCoupling."""
+        and stops; see JointCoupling.
+
+            Σ_i f_i(q_i) = offset,   f_i(q) = ratio_i q for a number
+
+        Args:
+            offset: value of the sum [rad, m].
+            span: interval (low, high) of the coordinates in which functions are fitted [rad, m].
+            stiffness, damping: [N·m/rad, N/m] and [N·m·s/rad, N·s/m] of an elastic coupling.
+            spring: nonlinear law in place of `stiffness`: force [N·m, N] of the sum less the offset [rad, m].
+            limits: (low, high) of the sum [rad, m].
+            limit_stiffness, limit_damping, limit_width: [N·m/rad, N/m], [N·m·s/rad, N·s/m] and [rad, m] of the stops.
+        """
         self._new_name(name, "coupling", self.joint_couplings)
         names: Any = tuple(joints) if isinstance(joints, list) else joints
         given: Any = tuple(ratios) if isinstance(ratios, list | np.ndarray) else ratios
@@ -409,8 +478,17 @@ class Robot:
         via: Sequence[PathPoint | PathWrap] = (),
         branches: Sequence[SpringBranch] = (),
     ) -> Spring:
-        """Add a spring, a damper or a cable between two points of links or of the world, or along a path; see
-        Spring."""
+        """Add a spring, a damper or a cable between two points of links or of the world, or along a path; see Spring.
+
+        Args:
+            a, b: end points: PathPoints or names of links.
+            stiffness: [N/m]. damping: [N·s/m].
+            rest: length without a spring force [m]; None is the length in the neutral configuration.
+            preload: tension at the length `rest` [N].
+            slack: True for a cable, which has no negative tension.
+            law: tension [N] that replaces T₀ + k (L − L₀).
+            via: PathPoint and PathWrap items between a and b. branches: further paths.
+        """
         self._new_name(name, "spring", self.springs)
         items: Any = tuple(via) if isinstance(via, list) else via
         others: Any = tuple(branches) if isinstance(branches, list) else branches
@@ -455,7 +533,7 @@ class Robot:
             placement: pose (4, 4) of the shape's frame in the frame of that link at s, or in the world.
             stiffness, exponent, damping: k [N/m^p], p and c [s/m] of the normal force k δ^p (1 + c δ̇), δ the
                 penetration depth.
-            friction, slip_speed: friction coefficient μ, and the slip speed at which smooth friction reaches 0.7 μ N
+            friction, slip_speed: friction coefficient μ, and the sliding speed at which smooth friction reaches 0.7 μ N
                 [m/s].
             stick_stiffness, stick_damping: k_t [N/m] and τ [s] of friction that sticks; None is smooth friction.
             radius: radius of the balls on rods [m]; None is half the smallest width of the section.
@@ -692,7 +770,7 @@ class Robot:
         """Check the description and make a Model from it.
 
         Raises:
-            ModelError: the description breaks a rule.
+            ModelError: a part of the description is invalid, or parts do not fit each other.
         """
         from lissom.model.build import build
 
@@ -756,12 +834,11 @@ def _from_parts(parts: dict[str, Any]) -> Robot:
 
 @np.errstate(all="ignore")  # checks refuse numbers that overflow
 def check_parts(robot: Robot, known: Robot | None = None) -> None:
-    """Raise ModelError at the first rule that the description breaks. Inside checks.gathered, collect the errors of all
-    parts.
+    """Raise ModelError at the first part that is invalid, alone or together with others. Inside checks.gathered,
+    collect the errors of all parts.
 
     Args:
-        known: a description of the same structure that breaks no rule. Links and actuators that it shares are not
-            checked.
+        known: a valid description of the same structure. Links and actuators that it shares are not checked.
     """
     checks.title(robot.name, "robot: name", may_be_empty=True)
     checks.integer(robot.near_pairs, f"robot {robot.name!r}: near_pairs", least=1, most=10**7)

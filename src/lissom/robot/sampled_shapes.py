@@ -50,7 +50,7 @@ class SampledShape(Shape):
         """Corners (3,) of the box around the surface [m].
 
         Raises:
-            ModelError: the shape breaks a rule.
+            ModelError: the bounds or another field of the shape are invalid.
         """
 
     def surface(self, where: str) -> Surface:
@@ -161,8 +161,8 @@ class ShapeFunction(SampledShape):
 
     Args:
         distance: signed distance [m], negative inside: an expression of x, y and z, such as "sqrt(x**2 + y**2) - 0.1",
-            or a Python function of arrays x, y and z (n,) that returns an array (n,). Near the surface its slope must
-            be 1, as that of a distance is.
+            or a Python function of arrays x, y and z (n,) that returns an array (n,). Near the surface its gradient
+            must have length 1, as for a distance.
         low, high: corners (3,) of a box that contains the surface [m].
         resolution: number of grid cells along the longest side of the box, 8 to 512.
         tolerance: largest error of the grid near the surface [m]; None is half a cell. A larger resolution has a
@@ -187,7 +187,7 @@ class ShapeFunction(SampledShape):
         return low, high
 
     def values(self, points: np.ndarray, where: str) -> np.ndarray:
-        """The function at points (n, 3), shape (n,) [m].
+        """Signed distances [m] of points (n, 3) [m], shape (n,).
 
         Raises:
             ModelError: the function fails, or returns anything but n finite numbers.
@@ -264,7 +264,8 @@ def fault_of_surface(vertices: np.ndarray, triangles: np.ndarray) -> str:
 
 
 def slope_fault(slopes: np.ndarray) -> str:
-    """The reason why a function with these slopes near its surface is no distance; empty if it is one."""
+    """The reason why a function with these lengths of its gradient near the surface is no distance; empty if it is
+    one."""
     least, most = _SLOPES
     low, high = np.quantile(slopes, (0.25, 0.75))  # splines have other slopes at edges
     if least <= low and high <= most:

@@ -76,7 +76,7 @@ class Shape(ABC):
         """The shape as kernels read it.
 
         Raises:
-            ModelError: the shape breaks a rule.
+            ModelError: a dimension or a direction of the shape is invalid.
         """
 
     @abstractmethod
@@ -314,7 +314,7 @@ def box_faces(half: np.ndarray) -> np.ndarray:
 
 class Nearest(NamedTuple):
     """A point y (..., 3) [m] in the kernels' frame of a shape, with the gradient n (..., 3) of the distance there, the
-    sizes of the shape (..., 3) [m], and the changes of these."""
+    sizes of the shape (..., 3) [m], and the increments of the sizes."""
 
     size: np.ndarray
     change: np.ndarray
@@ -323,12 +323,12 @@ class Nearest(NamedTuple):
 
     @property
     def by_first(self) -> np.ndarray:
-        """Change of the first size, (..., 1)."""
+        """Increment of the first size, (..., 1)."""
         return self.change[..., :1]
 
     @property
     def by_second(self) -> np.ndarray:
-        """Change of the second size, (..., 1)."""
+        """Increment of the second size, (..., 1)."""
         return self.change[..., 1:2]
 
     @property

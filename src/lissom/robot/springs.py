@@ -22,12 +22,12 @@ from lissom.robot.traced_functions import TracedFunction
 @final
 @dataclass(frozen=True)
 class SpringBranch:
-    """A further path of a spring, as of a rope over a movable pulley. The length L of the spring contains a multiple of
-    the length of the path, and the path is pulled by the same multiple of T.
+    """A further path of a spring, such as that of a rope over a movable pulley. A multiple of its length is added to L
+    of the spring, and its tension is the same multiple of T.
 
     Args:
         path: PathPoint and PathWrap items in order; see Spring.
-        factor: ratio of its share in L to its length; it may be negative.
+        factor: this multiple [-], not zero; it may be negative.
     """
 
     path: tuple[PathPoint | PathWrap, ...]
@@ -38,7 +38,7 @@ class SpringBranch:
             object.__setattr__(self, "path", tuple(self.path))
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if the path is invalid or the factor is zero."""
         check_spring_path(self.path, where)
         checks.number(self.factor, f"{where}: factor")
         checks.require(self.factor != 0.0, f"{where}: factor", "must not be zero", self.factor)
@@ -58,13 +58,13 @@ class Spring:
         rest: L₀, the length at which the spring force k (L − L₀) is zero [m]; None is the length in the neutral
             configuration.
         preload: T₀, the tension at L₀ [N].
-        slack: True for a cable, which only pulls: T is 0 if T₀ + k (L − L₀) or all of (1) is negative.
+        slack: True for a cable, which has no negative tension: T is 0 if T₀ + k (L − L₀) or all of (1) is negative.
         law: tension [N] that replaces T₀ + k (L − L₀): rows (length, tension) of a cubic spline that is straight beyond
             its ends, or a Tabulated of the length. An ls.TracedFunction of (length, rate), whose derivatives are exact,
             or a Warp function of these replaces all of (1); both are compiled into the kernels.
         via: PathPoint and PathWrap items in order, over which the spring runs from a to b without friction. Straight
             lines join one item to the next, round a PathWrap between them.
-        branches: further paths, whose lengths times their factors are parts of L.
+        branches: further paths. Their lengths times their factors are added to L.
     """
 
     name: str
@@ -104,7 +104,8 @@ class Spring:
         return not self.via and not self.branches
 
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if an end, an item of a path, a branch or a number of the law is invalid, or if no item is
+        on a link."""
         for name, end in (("a", self.a), ("b", self.b)):
             rule = "must be a PathPoint or the name of a link"
             checks.require(isinstance(end, PathPoint | str), f"{where}: {name}", rule, end)

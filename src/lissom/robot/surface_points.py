@@ -30,8 +30,8 @@ COLUMNS = 17
 
 
 def _edge(half: float, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points and weights of the Gauss-Lobatto rule along an edge [m], which has points at both ends. They lie inside by
-    _INSET."""
+    """Points and weights of the Gauss-Lobatto rule along an edge [m], which has points at both ends. All points are
+    moved towards the middle by the fraction _INSET."""
     P = np.polynomial.Legendre.basis(n - 1)
     x = np.concatenate([[-1.0], np.sort(P.deriv().roots().real), [1.0]])
     return half * (1.0 - _INSET) * x, 2.0 * half / (n * (n - 1) * P(x) ** 2)

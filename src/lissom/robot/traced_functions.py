@@ -238,7 +238,7 @@ class NativeActuation:
     """The force τ(q, w) of an actuator with inputs w as native code, B(q) w if it is linear.
 
     Fields:
-        functions: functions of q and the inputs w (size,) that return τ (nv,); ∂τ/∂q (nv, nv), changes of q being in
+        functions: functions of q and the inputs w (size,) that return τ (nv,); ∂τ/∂q (nv, nv), with increments of q in
             the tangent space; and ∂τ/∂w (nv, size), which is B.
         shape: (nv, size). is_linear: whether τ = B w.
     """
@@ -302,9 +302,9 @@ def pose_directions(graph: Graph, g: np.ndarray) -> list[list[int]]:
 
 
 def tangent_directions(graph: Graph, q: np.ndarray, places: np.ndarray, poses: QuaternionJoints) -> list[list[int]]:
-    """∂q/∂δ for each component of a change δ (nv,) in the tangent space, as nodes, shape (nv, nq).
+    """∂q/∂δ for each component of an increment δ (nv,) in the tangent space, as nodes, shape (nv, nq).
 
-    For a quaternion w + x of a joint with the body twist (ω; v), and for its position p, changes are
+    For a quaternion w + x of a joint with the body twist (ω; v), and for its position p, the increments are
 
         dw = −½ x·ω,   dx = ½ (w ω + x × ω),   dp = R v
 

@@ -1,4 +1,4 @@
-"""Motions of a batch in common kernel launches, on all cores.
+"""Motions of a batch in shared kernel launches, on all cores.
 
 Motions with fixed steps have the same times. A launch computes the steps of a window, which is a range of steps. If
 Newton's method fails for a motion, its step is divided as for a single motion; further launches compute the parts,
@@ -140,7 +140,7 @@ class Batch:
         return self.law.inputs_over(t, q, v)
 
     def shown(self, rows: np.ndarray) -> np.ndarray:
-        """u of the law at the states (n, n_times, ...), which begin with (q, v), of all motions."""
+        """Inputs of the law for all motions at states (n, n_times, ...), whose first entries are (q, v)."""
         flat, nq = rows.reshape(-1, rows.shape[-1]), self.model.nq
         times = np.tile(self.times[: rows.shape[1]], len(rows))
         return self.feedback(times, flat[:, :nq], flat[:, nq : nq + self.model.nv]).reshape(*rows.shape[:2], -1)
@@ -280,7 +280,8 @@ class FixedBatch:
             warning.check(t, *(np.vstack(part) for part in parts))
 
     def _store(self, motions: slice, first: int, count: int) -> None:
-        """Store states and inputs at those of the first `count` steps of the window that end on wanted times."""
+        """Store states and inputs at the ends of those of the first `count` steps of the window that end on wanted
+        times."""
         at = np.flatnonzero(self.wanted[first : first + count])
         to, start = slice(self.reached, self.reached + len(at)), 0
         if len(at) and at[-1] - at[0] + 1 == len(at):
@@ -297,7 +298,7 @@ class FixedBatch:
 
 
 def reason_to_separate(model: Model, is_implicit: bool, inputs: InputRows, controller: Any, has_steps: bool) -> str:
-    """The reason why the motions of a batch run one after another; empty if they run in common launches.
+    """The reason why the motions of a batch run one after another; empty if each launch takes steps of all motions.
 
     Args:
         controller: the argument of `simulate`.

@@ -162,7 +162,8 @@ class StepMonitor:
         return self.count + rate * (self.duration - t)
 
     def _excess(self, t: float) -> tuple[float, float]:
-        """Ratio of the last steps to the needed steps, and the step size that would suffice [s]."""
+        """Number of the last steps divided by the number that their turns need, and the step size that would suffice
+        [s]."""
         span = self.high - self.low
         far = span > _FAR * self.scale * np.max(span / self.scale)
         needed = self.per_turn * max(1.0, float(np.max(self.way[far] / span[far], initial=0.0)))
@@ -205,7 +206,7 @@ _left: list[Any] = []  # (stream, variable) before the first user
 
 @final
 class _Filter:
-    """A stream that passes everything on, except the messages of SUNDIALS."""
+    """A text stream that drops the messages of SUNDIALS and writes all others to the original stream."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream

@@ -82,13 +82,13 @@ def within(
 
 
 def cubic(s: np.ndarray, x0: Any, x1: np.ndarray, d0: np.ndarray, d1: np.ndarray) -> np.ndarray:
-    """The cubic polynomial with values x and slopes d at s = 0 and 1."""
+    """The cubic polynomial with values x and derivatives d at s = 0 and 1."""
     r = 1.0 - s
     return r * r * ((1.0 + 2.0 * s) * x0 + s * d0) + s * s * ((3.0 - 2.0 * s) * x1 - r * d1)
 
 
 def _cubic_slope(s: np.ndarray, x0: np.ndarray, x1: np.ndarray, d0: np.ndarray, d1: np.ndarray) -> np.ndarray:
-    """The slope of `cubic`."""
+    """The derivative of `cubic` with respect to s."""
     return 6.0 * s * (1.0 - s) * (x1 - x0) + (1.0 - s) * (1.0 - 3.0 * s) * d0 + s * (3.0 * s - 2.0) * d1
 
 

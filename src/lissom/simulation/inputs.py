@@ -41,7 +41,8 @@ class Samples:
 
     Args:
         t: ascending times [s], shape (n,).
-        u: inputs at these times, shape (n, nu), or (..., n, nu) for the motions of a batch.
+        u: inputs at these times, shape (n, nu), or (..., n, nu) [N, m, Pa or N·m, by actuator] for the motions of a
+            batch.
         smooth: False: linear interpolation. True: cubics with a continuous slope that do not overshoot (PCHIP). An
             adaptive method must stop at the corners of linear interpolation.
     Raises:
@@ -333,7 +334,8 @@ class InputRows:
         return self.u(t)[i] if self.lead else self.function(t)
 
     def each(self, motions: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """The inputs of n motions, each at its own times (n, k), as rows (n, k nu), for the result of `over`."""
+        """Inputs of n motions, each at its own k times, from `times` (n, k), as rows (n, k nu). Call it on the result
+        of `over`."""
         if self.lead and not isinstance(self.u, Samples):
             return np.tile(self.u[motions], times.shape[1])
         found = [[self.row(i, t) for t in row] for i, row in zip(motions.tolist(), times.tolist())]
@@ -394,12 +396,12 @@ class Controller:
         output: function of (t, q, v, z) that returns u, shape (nu,).
         rate: function of (t, q, v, z) that returns dz/dt, shape (nz,). None: there is no state, and z is empty.
         start: z at t = 0, shape (nz,).
-        derivatives: function of (t, q, v, z) that returns (∂u/∂q, ∂u/∂v), each of shape (nu, nv); changes of q are in
-            the tangent space. Implicit methods use it, for a controller without a state. None: finite differences of
+        derivatives: function of (t, q, v, z) that returns (∂u/∂q, ∂u/∂v), each of shape (nu, nv); increments of q are
+            in the tangent space. Implicit methods use it, for a controller without a state. None: finite differences of
             `output`, in 2 nv evaluations. Small terms may be omitted: Newton's method then takes more iterations, and
             the result is the same.
     Raises:
-        ModelError, ShapeError: an argument breaks a rule or has a wrong shape.
+        ModelError, ShapeError: an argument is no function, or `start` is not finite or has a wrong shape.
     """
 
     output: Callable[[float, np.ndarray, np.ndarray, np.ndarray], Any]
@@ -441,7 +443,7 @@ class Controller:
 @final
 @dataclass(frozen=True)
 class FedLaw:
-    """A function of time as a law of (t, q, v), to which another law may be added."""
+    """Inputs u(t) as a law of (t, q, v). Another law may be added to them."""
 
     feed: Callable[[Any], Any]
     law: Callable[[Any, Any, Any], Any] | None

@@ -95,11 +95,12 @@ def simulate(
 
     Args:
         duration: end time [s].
-        q0: start, shape (..., nq); None is the neutral configuration. Coordinates with a prescribed motion start on
-            this motion, not at q0.
-        v0: start velocity, shape (..., nv); None is rest. It is projected onto the loops.
-        u: inputs: an array (..., nu); ls.Samples, whose u may have leading axes; an ls.Expression of t for each input;
-            or a function of t that returns (nu,), also as an ls.TracedFunction, which kernels evaluate. None is zero.
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Coordinates with a
+            prescribed motion start on this motion, not at q0.
+        v0: start velocity, shape (..., nv) [unit of q per s]; None is rest. It is projected onto the loops.
+        u: inputs [N, m, Pa or N·m, by actuator]: an array (..., nu); ls.Samples, whose u may have leading axes; an
+            ls.Expression of t for each input; or a function of t that returns (nu,), also as an ls.TracedFunction,
+            which kernels evaluate. None is zero.
         method: name of the method, or a scheme object:
             "bdf": SUNDIALS CVODE, adaptive, for stiff robots;
             "generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "sdirk", "esdirk", or the result of the
@@ -131,7 +132,7 @@ def simulate(
             from its start. An AccuracyWarning is issued if it is above 0.01.
     Returns:
         Trajectory. With `out`, its arrays stay on the disk. Leading axes of q0, v0 or u give a batch, which needs
-        t_eval. An implicit scheme computes the steps of the whole batch in common launches, on all cores, if no
+        t_eval. An implicit scheme computes the steps of the whole batch in the same launches, on all cores, if no
         controller in Python and no Python force acts.
     Raises:
         ConvergenceError: the method failed; the message gives time, reason and a remedy. The error carries the
@@ -246,7 +247,7 @@ def _simulated(
 
 
 def _with_error(motion: Trajectory, given: dict[str, Any]) -> Trajectory:
-    """The motion with an estimated error in `statistics`, from a second, finer motion."""
+    """The motion with its estimated error in `statistics`, from a second, finer motion."""
     one, dt, atol, controller = given["model"].of_row(0, 1), given["dt"], given["atol"], given["controller"]
     run, _, _ = chosen_method(given["method"], one, controller if given["period"] is None else None, dt)
     finer: dict[str, Any] = {"rtol": 0.1 * given["rtol"], "atol": tuple((0.1 * np.broadcast_to(atol, 2)).tolist())}
@@ -270,7 +271,7 @@ def _explained(motion: Trajectory, why: str) -> Trajectory:
 
 
 def _is_fused(model: Model, run: Callable[..., Iterator[Any]]) -> bool:
-    """Whether fixed steps run in the kernel without Python between them, except for a controller."""
+    """Whether the kernel takes fixed steps without Python between them, except for a controller."""
     return getattr(run, "func", None) is integrate_implicit and not model.calls_python
 
 

@@ -66,7 +66,7 @@ def _rows(x: np.ndarray, part: slice) -> np.ndarray:
 def motion_accelerations(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Accelerations of motions (n, n_times, ...), and the forces of loops with least norm."""
+    """Accelerations of motions (n, n_times, ...), and the constraint forces with least norm."""
     n = len(q)
     a, force = np.zeros((n, len(t), model.nv)), np.zeros((n, len(t), model.n_rows))
     for part in _parts(n, len(t)):
@@ -146,10 +146,10 @@ class Trajectory:
 
     Fields:
         t: times (n,) [s].
-        q: configurations (n, nq).
-        v, a: velocities and accelerations (n, nv).
-        u: inputs (n, nu).
-        multipliers: forces of the prescribed motions, then of the loops (n, n_multipliers) [N·m, N].
+        q: configurations (n, nq) [rad, m, or strain units].
+        v, a: velocities and accelerations (n, nv) [unit of q per s, per s²].
+        u: inputs (n, nu) [N, m, Pa or N·m, by actuator].
+        multipliers: forces of the prescribed motions, then of the loops and couplings (n, n_multipliers) [N·m, N].
         z: state of the controller (n, nz); nz is 0 without a state. With a sampled controller, u was computed from this
             z.
         statistics: cost of the simulation.

@@ -8,13 +8,13 @@ between the ends of the step. It is doubled if few iterations were needed. Many 
 An interrupted search returns the points found so far.
 
 Between points a and b of a branch the curve is q(s), λ(s), with s measured along the tangent at a. A limit point is a
-zero of λ'(s), found by inverse interpolation. Other events are changes in the number of growing motions, which are
-enclosed in a bracket. Beyond an event at s*, a motion grows at a rate g. g is proportional to the square root of s − s*
-(K symmetric, or no damping) or to s − s* (with damping). So the curve
+zero of λ'(s), found by inverse interpolation. Other events are changes in the number of unstable modes, which are
+enclosed in a bracket. Beyond an event at s*, a mode is unstable and grows at a rate g. g is proportional to the square
+root of s − s* (K symmetric, or no damping) or to s − s* (with damping). So the curve
 
     s(g^p) = s* + c₁ g^p + c₂ g^2p,   p = 2 or 1                                                           (2)
 
-through three points with growth extrapolates to the event s*. The bracket is narrowed from both sides of s*; every
+through three points with an unstable mode extrapolates to the event s*. The bracket is narrowed from both sides; every
 fourth time it is halved. Intermediate points are predicted by the cubic through their neighbours. This prediction is
 needed near a bifurcation, where the equations hardly determine the amplitude of the buckling motion.
 
@@ -84,14 +84,14 @@ class BranchEvent:
 
     Fields:
         kind: "limit" (the load reaches an extremum), "bifurcation" (another branch crosses) or "flutter" (an
-            oscillation begins or ceases to grow).
+            oscillating mode becomes unstable or stable).
         index: index of the last point of the branch before the event.
-        q: configuration, shape (nq,).
+        q: configuration, shape (nq,) [rad, m, or strain units].
         factor: load factor (1 is the full load), or the time [s].
         direction: (δq, δfactor), shape (nv + 1,): for a bifurcation the direction of the crossing branch, otherwise of
             this branch. The sign makes the largest entry positive, in these units: end rotation [rad] and stretch [-]
             of a rod, range of the factor. The first entry of at least 0.99 of the largest counts as the largest.
-        count: number of motions that begin or cease to grow.
+        count: number of modes that become unstable or stable.
     """
 
     kind: str
@@ -126,7 +126,7 @@ class _Arc:
         return self.seen[s]
 
     def _predicted(self, s: float) -> np.ndarray:
-        """The prediction at s as a move from a: the cubic through the two neighbours and their tangents."""
+        """The prediction at s as an increment from a: the cubic through the two neighbours and their tangents."""
         before = max((x for x in self.seen if x < s), default=None)
         after = min((x for x in self.seen if x > s), default=None)
         if before is None or after is None:
@@ -174,7 +174,7 @@ def events_between(
 
 
 def _beside(arc: _Arc, s: float, length: float) -> list[float]:
-    """One s on each side of a limit point, such that the numbers of growing motions there differ by one. Rounding
+    """One s on each side of a limit point, such that the numbers of unstable modes there differ by one. Rounding
     shifts this change, so wider distances are tried one after another."""
     sides = [[max(s - gap, 0.0), min(s + gap, length)] for gap in _BESIDE]
     return next((x for x in sides if abs(len(arc.at(x[0]).growing) - len(arc.at(x[1]).growing)) == 1), sides[0])
@@ -218,7 +218,7 @@ def crossing(low: float, high: float, at_low: float, at_high: float, fine: float
 
 
 def _changes(arc: _Arc, low: float, high: float, kinds: frozenset[str], turn: int = 0) -> list[tuple[float, float]]:
-    """Narrow brackets (low, high) of changes in the number of growing motions. Changes of kinds not in `kinds` are
+    """Narrow brackets (low, high) of changes in the number of unstable modes. Changes of kinds not in `kinds` are
     omitted."""
     before, after = arc.at(low).growing, arc.at(high).growing
     oscillating = sum(is_flutter(s[None]) for s in after) - sum(is_flutter(s[None]) for s in before)
@@ -280,12 +280,12 @@ def _crossing_branch(arc: _Arc, s: float, at: PathPoint, count: int) -> np.ndarr
 
 
 def _unit(path: StaticPath, x: np.ndarray) -> np.ndarray:
-    """A move scaled to length 1."""
+    """An increment scaled to length 1."""
     return x / path.length(x)
 
 
 def _first(path: StaticPath, moves: np.ndarray) -> np.ndarray:
-    """The unit move in the span of `moves` (n, ...) that has the largest entry. The sign makes this entry positive."""
+    """The unit increment in the span of `moves` (n, ...) with the largest entry. Its sign makes this entry positive."""
     U, size, _ = np.linalg.svd(np.array([path.border(x) for x in moves]), full_matrices=False)
     moves = (U / size).T @ moves
     entries = np.array([path.border(x) for x in moves])  # orthonormal
@@ -295,7 +295,7 @@ def _first(path: StaticPath, moves: np.ndarray) -> np.ndarray:
 
 
 def _jacobian(path: StaticPath, at: PathPoint, x: np.ndarray) -> np.ndarray:
-    """J after a move x from a point."""
+    """J after an increment x from a point."""
     q, force, factor = path.moved(at, x)
     found = path.residual(q, force, factor)
     if found is None:
@@ -317,10 +317,10 @@ class Branch:
     """Equilibria in order along a branch, and the events between them.
 
     Fields:
-        q: configurations (n, nq).
+        q: configurations (n, nq) [rad, m, or strain units].
         factor: load factors, or times [s] (n,).
-        stable: True if no small motion grows (n,).
-        unstable_count: number of growing motions (n,).
+        stable: True if there is no unstable mode (n,).
+        unstable_count: number of unstable modes (n,).
         events: BranchEvents in order along the branch.
         ended: why the branch ends: "factor_range", "max_points", "interrupted", or the reason in the message of the
             ConvergenceError that carries this branch.
@@ -342,7 +342,7 @@ def branch_so_far(points: list[PathPoint], events: list[BranchEvent], ended: str
 
 
 def driven(runs: list[Following[Branch]], report: Callable[[], None]) -> tuple[Branch, ...]:
-    """The branches of all runs. Their next points are computed in common launches. `report` is called after each
+    """The branches of all `runs`. One launch computes the next points of all branches. `report` is called after each
     launch."""
     found: list[Any] = [None] * len(runs)
     try:
@@ -431,8 +431,9 @@ def continuation(
     along. Contacts that stick keep the anchors of the model along the whole branch.
 
     Args:
-        u: inputs at factor 1, shape (nu,); None is zero.
-        q0: start, shape (nq,), which is corrected at constant factor; None is the neutral configuration.
+        u: inputs at factor 1, shape (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
+        q0: start, shape (nq,) [rad, m, or strain units], which is corrected at constant factor; None is the neutral
+            configuration.
         parameter: "factor": gravity, loads and inputs are multiplied by a factor. "time": loads and prescribed motions
             have their values at each time, without inertia; gravity and u are constant, and all factors below are times
             [s].
@@ -457,7 +458,7 @@ def continuation(
         KeyboardInterrupt: Ctrl-C; its attribute `partial` is the Branch so far, if it has a point.
     Accuracy: points to 1e-11 of the unit of each coordinate, events to 1e-10. Two bifurcations within one step are
     missed if their changes of stability cancel. If K is symmetric, stability follows from the signs of its eigenvalues;
-    otherwise from M s² + D s + K, for motions up to 1e7 times as fast as the slowest.
+    otherwise from M s² + D s + K, for modes up to 1e7 times as fast as the slowest.
     Source: Keller 1977; Seydel 2010.
     """
     u, q = single_inputs(model, u), model.neutral() if q0 is None else single_configuration(model, q0, "q0")
@@ -485,15 +486,15 @@ def branches(
     events: bool | Iterable[str] = True,
     progress: bool = False,
 ) -> tuple[Branch, ...]:
-    """Follow many branches of static equilibria. Their next points are computed in common launches.
+    """Follow many branches of static equilibria. One launch of a kernel computes the next points of all branches.
 
     Each branch is equal, to the last bit, to the branch of `continuation`. Events are located on one branch after
     another. Points are also computed one branch after another if Python functions act, or if tendons are elastic and
     the parameter is "factor".
 
     Args:
-        u: inputs at factor 1, shape (n, nu), or (nu,) for all branches.
-        q0: starts, shape (n, nq), or (nq,) for all branches.
+        u: inputs at factor 1, shape (n, nu), or (nu,) [N, m, Pa or N·m, by actuator] for all branches.
+        q0: starts, shape (n, nq), or (nq,) [rad, m, or strain units] for all branches.
         along: directions of the first steps, shape (n, nv + 1), or (nv + 1,) for all branches.
         parameter, factor, factor_range, direction, step, max_points, t [s], events, progress: as in continuation, for
         all branches.
@@ -504,7 +505,7 @@ def branches(
             far.
         ShapeError, ModelError: as in continuation.
         KeyboardInterrupt: Ctrl-C; its attribute `partial` holds all branches so far.
-    Accuracy: as continuation. Cost: for many branches a third of single calls, on one core.
+    Accuracy: as continuation. Cost: for many branches on one core, a third of the time of separate calls.
     Source: Keller 1977; Seydel 2010.
     """
     u, q = input_rows(model, u), model.neutral() if q0 is None else checked_configuration(model, "q0", q0)

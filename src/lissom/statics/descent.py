@@ -11,7 +11,7 @@ K is positive definite and the forces do work along the step:
     ½ (r(q) + r(q⁺)) · δq < 0                                                                             (3)
 
 For conservative loads the potential then decreases with each step. The descent ends at a saddle only if it starts
-there. It leaves a saddle along the motion that grows fastest.
+there. It leaves a saddle along the most unstable mode.
 
 Source: C. T. Kelley, D. E. Keyes, SIAM J. Numer. Anal. 35, 1998 (pseudo-transient continuation).
 """
@@ -50,8 +50,8 @@ class Slope:
     """The quantities of (2) at q.
 
     Fields:
-        r: residual (nv,) without the forces of loops.
-        force: forces of loops (n_rows,).
+        r: residual (nv,) without constraint forces.
+        force: constraint forces (n_rows,).
         N: allowed motions (nv, n).
         K, W: matrices (n, n) on the allowed motions.
     """
@@ -121,7 +121,8 @@ class Descent:
         return False
 
     def leave(self) -> bool:
-        """Step downhill along the motion that grows fastest. Returns whether there is such a step."""
+        """Take a step along the most unstable mode of (K, W) that lowers the energy. Returns False if no mode is
+        unstable or (3) fails."""
         self.work += EIGENVALUES
         K, W = 0.5 * (self.here.K + self.here.K.T), self.here.W
         size, shape = scipy.linalg.eigh(K, W)
@@ -171,13 +172,13 @@ class Descent:
 
 
 def _load_force(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray | None:
-    """The static residual (nv,) without forces of loops; None if the robot cannot be evaluated at q."""
+    """The static residual (nv,) without constraint forces; None if the robot cannot be evaluated at q."""
     r = static_residual(model, q, u, t)
     return None if r is None else r[: model.nv]
 
 
 def _slope(model: Model, q: np.ndarray, u: np.ndarray, t: float, r: np.ndarray) -> Slope | None:
-    """The Slope at q. The forces of loops minimise r in units of dofs.scale. None if K is not finite."""
+    """The Slope at q. The constraint forces minimise r in units of dofs.scale. None if K is not finite."""
     A, kept, force = np.zeros((0, model.nv)), np.zeros(0, dtype=int), np.zeros(model.n_rows)
     if model.n_rows:
         w, _ = run_constraints(model, q, find_independent=True)

@@ -13,8 +13,8 @@ the robot. They are released in equal parts:
 
     r(q) = (1 − p) r(q₀),   p from 0 to 1                                                                 (1)
 
-After each part, a ball that begins to touch gets an anchor, and a ball that slips moves its anchor. If no ball slips
-and none begins to touch, releasing all parts in one step gives the same equilibrium.
+After each part, a ball that begins to touch gets an anchor, and the anchor of a ball that slides follows it. If no ball
+slides and none begins to touch, releasing all parts in one step gives the same equilibrium.
 
 Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 2011, §3.3 (the test).
 """
@@ -101,16 +101,16 @@ class Equilibrium:
     """A static equilibrium, or a batch of equilibria with leading axes (...).
 
     Fields:
-        q: configuration (..., nq).
-        u: inputs (..., nu).
-        multipliers: forces of the prescribed motions, then of the loops (..., n_multipliers) [N·m, N].
+        q: configuration (..., nq) [rad, m, or strain units].
+        u: inputs (..., nu) [N, m, Pa or N·m, by actuator].
+        multipliers: forces of the prescribed motions, then of the loops and couplings (..., n_multipliers) [N·m, N].
         residual: largest absolute entry of the remaining generalised force (...).
         iterations: number of Newton steps, including those of a descent (...).
-        v: velocity of the steady motion, zero at rest (..., nv).
-        is_stable: True if no small motion that loops and prescribed motions allow grows, neither monotonically nor by
-            flutter (...). Neutral motions without a driving force do not count as growing. A motion that only
-            gyroscopic forces stabilise counts as growing. False for an iterate that is no equilibrium.
-        unstable_count: number of growing motions (...).
+        v: velocity of the steady motion, zero at rest (..., nv) [unit of q per s].
+        is_stable: True if there is no unstable mode that loops and prescribed motions allow, flutter included (...).
+            Neutral modes without a driving force do not count as unstable. A mode that only gyroscopic forces stabilise
+            counts as unstable. False for an iterate that is no equilibrium.
+        unstable_count: number of unstable modes (...).
         anchors: anchors of the contacts that stick (..., n_pairs, 6), for `Model.anchored`.
         model: the model.
         t: time of its loads [s].
@@ -171,11 +171,11 @@ class Equilibrium:
 @final
 @dataclass
 class Iterate:
-    """The end of a Newton solve: q (nq,) and the forces of loops (n_rows,).
+    """The end of a Newton solve: q (nq,) and the constraint forces (n_rows,).
 
     Fields:
         remedy: advice to the user after a failure; empty if the solve converged.
-        growing: number of growing motions, if known.
+        growing: number of unstable modes, if known.
         tried: text about failed descents to a stable equilibrium.
     """
 
@@ -187,7 +187,7 @@ class Iterate:
     tried: str = ""
 
     def unstable_count(self, model: Model, u: np.ndarray, t: float) -> int:
-        """Number of motions that grow about the iterate at the full load."""
+        """Number of unstable modes of the iterate at the full load."""
         if self.growing is None:
             self.growing = len(growing(model, self.q, u, t, self.force))
         return self.growing
@@ -208,7 +208,7 @@ _CHECKED_ROWS = 100  # number of rows of a batch that are searched for neglected
 
 
 def warn_of_dropped_friction(model: Model, q: np.ndarray) -> None:
-    """Warn if a contact touches, at a row of q, whose friction statics neglects."""
+    """Warn if a contact touches at a row of q, and statics neglects its friction."""
     world = model.contacts
     moving = [name for name, law in zip(world.names, world.law) if law[3] > 0.0 and law[5] == 0.0]
     moving = [] if model.prescribed.steady is not None else moving
@@ -238,8 +238,8 @@ def release(
 
     Args:
         newton: the function `_newton`.
-        start: the start.
-        direct: the equilibrium after a release in one step. It is the result if no ball slips, or if the path fails.
+        start: the Iterate at q₀.
+        direct: the equilibrium after a release in one step. It is the result if no ball slides, or if the path fails.
     """
     support = static_residual(model, start.q, u, t, 1.0, start.force)
     anchors, whole = present_anchors(model), np.zeros(0) if support is None else support[: model.nv]
@@ -271,7 +271,7 @@ def stacked(alone: list[Any], lead: tuple[int, ...]) -> Any:
 
 
 def _is_unchanged(model: Model, q: np.ndarray) -> bool:
-    """Whether exactly the anchored pairs touch at q, and none of them has slipped."""
+    """Whether exactly the anchored pairs touch at q, and none of them has slid."""
     same = np.isnan(contact_anchors(model, q)) == np.isnan(present_anchors(model))
     return bool(same.all()) and float(friction_ratios(model, q).max(initial=0.0)) < _AT_LIMIT
 
@@ -310,15 +310,15 @@ def solve_statics(
         ID(q, v, 0) = B(q) u + A(q)ᵀ λ,   e(q) = 0
 
     Args:
-        u: inputs, shape (..., nu); None is zero.
-        q0: start, shape (..., nq); None is the neutral configuration. Open loops are first closed by `assemble`. The
-            result is usually the nearest equilibrium. With contacts that stick, the robot is released from q0, in steps
-            if a ball slips or begins to touch. At rest, friction without `stick_stiffness` is neglected, with a
-            warning.
-        v: steady velocity, shape (nv,), at which the robot keeps its shape. Joints with a nonzero velocity keep their
-            coordinates of q0; a spherical or free joint keeps all its coordinates. The forces that drive these joints
-            are not computed. Zeros: the robot is at rest. None: prescribed joints have the velocity of their motions at
-            t; if this would open a loop, the robot is at rest, with a warning.
+        u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Open loops are first
+            closed by `assemble`. The result is usually the nearest equilibrium. With contacts that stick, the robot is
+            released from q0, in steps if a ball slides or begins to touch. At rest, friction without `stick_stiffness`
+            is neglected, with a warning.
+        v: steady velocity, shape (nv,) [rad/s, m/s], at which the robot keeps its shape. Joints with a nonzero velocity
+            keep their coordinates of q0; a spherical or free joint keeps all its coordinates. The forces that drive
+            these joints are not computed. Zeros: the robot is at rest. None: prescribed joints have the velocity of
+            their motions at t; if this would open a loop, the robot is at rest, with a warning.
         stable: True: if the equilibrium is unstable, search for the equilibrium to which an overdamped robot moves
             after its release at q0. If none is found, return the unstable equilibrium with a StabilityWarning. False:
             return the nearest equilibrium, stable or not, without a warning.
@@ -476,7 +476,7 @@ def _refuse_inside_out(
 
 
 def _forces_at_rest(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray:
-    """Forces of loops (n, n_rows) at the moment of release at q (n, nq), at rest or in the steady motion. They are
+    """Constraint forces (n, n_rows) at the moment of release at q (n, nq), at rest or in the steady motion. They are
     start values of the search."""
     if not model.n_rows or not len(q):
         return np.zeros((len(q), model.n_rows))
@@ -496,7 +496,7 @@ def _newton(
     opened: np.ndarray | None = None,
     support: Any = 0.0,
 ) -> list[Iterate]:
-    """Damped Newton iterations from q (n, nq) and forces of loops (n, n_rows) under inputs u (n, nu). Arguments as in
+    """Damped Newton iterations from q (n, nq) and constraint forces (n, n_rows) under inputs u (n, nu). Arguments as in
     Sought."""
     sought = Sought(u, t, factor, np.zeros(model.n_rows) if opened is None else opened, tol, limit, support)
     found = []

@@ -55,12 +55,13 @@ _ROUNDING = 1e-13  # rounding error of r, relative to the force of a unit move
 def shortest_step(
     model: Model, own: np.ndarray, matrix: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """The two factors of the inverse in (1), diag(1/s) Uᵀ D and D V, which are applied to `right` (n,) one after the
-    other. Rows and columns of omitted directions are zero. None if a force acts along a neutral direction.
+    """The two factors of the inverse in (1), diag(1/s) Uᵀ D and D V, to be applied one after the other. Rows and
+    columns of omitted directions are zero. None if a force acts along a neutral direction.
 
     Args:
         own: stiffness of each coordinate by springs and rods (nv,).
-        matrix: tangent stiffness followed by the rows of loops, (n, n).
+        matrix: tangent stiffness followed by the constraint Jacobian, (n, n).
+        right: the residual (n,), which decides which directions are neutral or omitted.
     """
     S = model.dofs.scale
     size = float(np.abs(S * right[: model.nv]).max(initial=0.0)) or 1.0
@@ -105,7 +106,8 @@ def newton_in_python(
 
 
 def bordered_at(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> tuple[np.ndarray, float]:
-    """The indices of the independent rows of loops at q, ascending, and the unit σ of their forces."""
+    """The indices of the independent rows of the constraint Jacobian at q, ascending, and the unit σ of their
+    forces."""
     slack = np.zeros(model.n_rows)
     sought = Sought(u[None], t, 1.0, slack, 1.0, 1)
     w = newton_workspace(model, q[None], slack[None], sought)
@@ -159,7 +161,7 @@ def _shortened(model: Model, w: Workspace, matrix: np.ndarray, right: np.ndarray
 
 _LEAST_LEFT = 2  # smallest limit for iterations with shortest steps, even if the plain ones have reached the limit
 
-# q, forces of loops, iterations, how the iteration ended, whether the equilibrium is certainly stable
+# q, constraint forces, iterations, how the iteration ended, whether the equilibrium is certainly stable
 End = tuple[np.ndarray, np.ndarray, int, int, bool]
 
 

@@ -77,8 +77,8 @@ def tangent_stiffness(
         ∂(ID(q, v, 0) − B(q) u)/∂q
 
     Args:
-        q: configuration, shape (..., nq).
-        u: inputs, shape (..., nu); None is zero.
+        q: configuration, shape (..., nq) [rad, m, or strain units].
+        u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
         v: as in solve_statics: None takes the velocity of prescribed motions at t, zeros are rest.
         t: time of loads and prescribed motions [s].
     Returns:

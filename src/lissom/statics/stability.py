@@ -1,8 +1,8 @@
-"""Stability of equilibria. A small motion grows if its exponent s has a positive real part, with
+"""Stability of equilibria. A mode is a small motion x exp(s t). It is unstable if s has a positive real part, with
 
     (s² M + s D + K) x = 0                                                                                (1)
 
-If K is symmetric, the number of growing motions is the number of negative eigenvalues of K, for any M and any D ≥ 0
+If K is symmetric, the number of unstable modes is the number of negative eigenvalues of K, for any M and any D ≥ 0
 (Kelvin, Tait and Chetaev). Otherwise (1) is solved.
 
 A rod is stiffer against stretching than against bending by the square of its slenderness, and slow, soft motions would
@@ -13,23 +13,23 @@ motions. With M = L Lᵀ:
     D = 0:  s² = −μ,  1/(μ + c²) the eigenvalues of  Lᵀ (K + c² M)⁻¹ L                                    (2)
     else:   1/(s − c) those of  [−P(D + c M), −c P(M); P(K)/c, −c P(M)],  P(X) = Lᵀ (K + c D + c² M)⁻¹ X L⁻ᵀ  (3)
 
-with c a multiple of the slowest frequency. Motions more than 1e8 times as fast are lost in rounding and count as not
-growing. At flutter two real μ meet and become a complex pair. Its imaginary part grows with the square root of the
-load, so a threshold of 1e-6 |μ| excludes rounding errors and shifts the critical load by 1e-12 only.
+with c a multiple of the slowest frequency. Modes more than 1e8 times as fast are lost in rounding and count as stable.
+At flutter two real μ meet and become a complex pair. Its imaginary part increases with the square root of the load, so
+a threshold of 1e-6 |μ| excludes rounding errors and shifts the critical load by 1e-12 only.
 
 A motion x with K x = D x = 0 has the double exponent s² = 0, which rounding errors would split. A spring and a damper
 are added along x; they change no other exponent:
 
     K + c² M x (M x)ᵀ,  D + c M x (M x)ᵀ  for xᵀ M x = 1                                                  (4)
 
-An equilibrium is stable if no small motion that loops and prescribed motions allow grows. For conservative loads this
+An equilibrium is stable if no mode that loops and prescribed motions allow is unstable. For conservative loads this
 means
 
     δr = K δq,   δq = N y,   Nᵀ K N positive definite                                                    (5)
 
-with the tangent stiffness K, including the forces of loops, and the allowed motions N. For most equilibria a Cholesky
+with the tangent stiffness K, including the constraint forces, and the allowed motions N. For most equilibria a Cholesky
 factorisation, in units of the stiffness of springs and rods, proves this. If it fails, or if K is not symmetric, the
-exponents of (1) decide; they include flutter. Neutral motions without a driving force are not an instability.
+exponents of (1) decide; they include flutter. Neutral modes without a driving force are not an instability.
 
 Source: H. Ziegler, Principles of Structural Stability, 1968.
 """
@@ -62,8 +62,8 @@ _SHIFT = 100.0  # c over the slowest frequency: slow μ are accurate to 1e-10, �
 def growing_exponents(
     K: np.ndarray, D: np.ndarray, M: np.ndarray, elastic: np.ndarray, rounding: float = _NEUTRAL
 ) -> np.ndarray:
-    """The complex exponents s of (1) that grow. For symmetric K they are √(−κ) for each negative eigenvalue κ of K, in
-    units of `elastic`.
+    """The exponents s of the unstable modes of (1), complex. For symmetric K they are √(−κ) for each negative
+    eigenvalue κ of K, in units of `elastic`.
 
     Args:
         K, D, M: shape (n, n).
@@ -88,7 +88,7 @@ def growing_exponents(
 
 
 def is_flutter(growing: np.ndarray) -> bool:
-    """Whether the slowest growing motion oscillates."""
+    """Whether the unstable mode of the smallest rate oscillates."""
     slowest = growing[np.argmin(np.real(growing))]
     return abs(slowest.imag) > abs(slowest.real)
 
@@ -105,7 +105,7 @@ def own_units(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
 
 
 def _undamped(K: np.ndarray, M: np.ndarray, L: np.ndarray, c: float) -> np.ndarray:
-    """The growing exponents s by (2)."""
+    """The exponents s of the unstable modes by (2)."""
     shifted, rounding = _from_inverse(L.T @ np.linalg.solve(K + c * c * M, L))
     mu = shifted - c * c
     parted = np.abs(mu.imag) > _PARTED * np.abs(mu) + 5.0 * rounding
@@ -123,7 +123,7 @@ def _without_neutral(K: np.ndarray, D: np.ndarray, M: np.ndarray, c: float) -> t
 
 
 def _damped(K: np.ndarray, D: np.ndarray, M: np.ndarray, L: np.ndarray, c: float) -> np.ndarray:
-    """The growing exponents s by (3)."""
+    """The exponents s of the unstable modes by (3)."""
     P = np.linalg.solve(K + c * D + c * c * M, np.hstack([D + c * M, c * M, K / c]))
     upper, middle, lower = (L.T @ scipy.linalg.solve_triangular(L, X.T, lower=True).T for X in np.hsplit(P, 3))
     shifted, rounding = _from_inverse(np.block([[-upper, -middle], [lower, -middle]]))
@@ -171,7 +171,7 @@ class Reduced:
 
 
 def reduced(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray, factor: float = 1.0) -> Reduced:
-    """The matrices of (5) at one configuration with the forces of its loops. Loads are multiplied by `factor`."""
+    """The matrices of (5) at one configuration with its constraint forces. Loads are multiplied by `factor`."""
     v, zero = steady_velocity(model, factor), np.zeros(model.nv)
     K, D, M, w = residual_derivatives(model, q, v, zero, u, t, factor, force)
     N = allowed_motions(model, row_results(model, w, "A"), independent_rows(w))
@@ -182,7 +182,7 @@ def surely_stable(model: Model, K: np.ndarray, A: np.ndarray, kept: np.ndarray) 
     """Whether K (n, nv, nv) is symmetric and positive definite on the allowed motions, shape (n,).
 
     Args:
-        A: rows of loops (n, n_rows, nv).
+        A: constraint Jacobians (n, n_rows, nv).
         kept: mask of the independent rows (n, n_rows).
     """
     found = np.zeros(len(K), dtype=bool)
@@ -220,7 +220,7 @@ def _has_factor(K: np.ndarray) -> bool:
 
 
 def growing(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> np.ndarray:
-    """The exponents of the growing motions about one equilibrium. If follower loads act on coordinates without mass,
+    """The exponents of the unstable modes about one equilibrium. If follower loads act on coordinates without mass,
     they are the exponents of K without mass."""
     return growing_on(reduced(model, q, u, t, force))
 
@@ -247,33 +247,33 @@ def least_stiffness(model: Model, q: np.ndarray, u: np.ndarray, t: float, force:
 
 
 def describe_growth(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> str:
-    """A text about the growing motions of an equilibrium: their number, the rate, and the link that moves most."""
+    """Message about the unstable modes of an equilibrium: their number, the rate, and the link that moves most."""
     here = reduced(model, q, u, t, force)
     exponents = growing(model, q, u, t, force)
-    text = f"{len(exponents)} motion{'s' if len(exponents) != 1 else ''} grow{'s' if len(exponents) == 1 else ''}"
+    text = f"{len(exponents)} unstable mode{'s' if len(exponents) != 1 else ''}"
     if not is_symmetric(here.K):
         kind = "oscillating" if len(exponents) and is_flutter(exponents) else "steadily"
-        return f"{text}, the slowest {kind}"
+        return f"{text} (the slowest grows {kind})"
     try:
         size, shape = scipy.linalg.eigh(0.5 * (here.K + here.K.T), here.M)
     except np.linalg.LinAlgError:
         return text
     moved = np.abs(here.N @ shape[:, 0]) / model.dofs.scale
     link = link_of(model, int(moved.argmax()))
-    return f"{text}, the fastest by e in {1.0 / np.sqrt(max(-size[0], 1e-300)):.3g} s, most of it in link {link!r}"
+    time = 1.0 / np.sqrt(max(-size[0], 1e-300))
+    return f"{text} (the fastest grows by the factor e in {time:.3g} s, mostly in link {link!r})"
 
 
 def warn_of_instability(
     model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray, counts: np.ndarray, tried: list[str]
 ) -> None:
-    """Warn of unstable equilibria: their number, and for the first one the growing motions and the tried descents."""
+    """Warn of unstable equilibria: their number, and for the first one the unstable modes and the tried descents."""
     bad = np.flatnonzero(counts)
     which = f" of {len(bad)} of {len(counts)} instances, first {bad[0]}," if len(counts) > 1 else ""
     what = describe_growth(model, q[bad[0]], u[bad[0]], t, force[bad[0]])
     warnings.warn(
-        f"robot {model.name!r}: no stable equilibrium was found in reach of the start{which} and about the one that is "
-        f"returned {what}; tried descents: {tried[bad[0]]}; start from another q0, or take stable=False where it may "
-        "be unstable",
+        f"robot {model.name!r}: no stable equilibrium was found in reach of the start{which} and the returned one has "
+        f"{what}; tried descents: {tried[bad[0]]}; start from another q0, or take stable=False if it may be unstable",
         StabilityWarning, stacklevel=3
     )  # fmt: skip
 
@@ -297,8 +297,8 @@ def link_of(model: Model, dof: int) -> str:
 
 
 def floats_at(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray, factor: float = 1.0) -> str:
-    """`floating` at a configuration (nq,), with forces of loops and loads times `factor`; empty if a rod interval turns
-    too far there."""
+    """`floating` at a configuration (nq,), with constraint forces and loads times `factor`; empty if a rod interval
+    turns too far there."""
     if static_residual(model, q, u, t, factor, force) is None:
         return ""
     here = reduced(model, q, u, t, force, factor)

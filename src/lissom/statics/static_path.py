@@ -1,26 +1,26 @@
 """The curve r(q, μ, λ) = 0, e(q) = 0 of static equilibria: points, tangents, corrections.
 
-λ is a factor of the loads, or the time of loads and prescribed motions. Moves along the curve are scaled by the unit of
-each unknown: x = (δq / S, δμ / σ, δλ / Λ). S is `dofs.scale`. μ are the forces of the independent rows of loops. σ is
-the mean size of S K S. Λ is the width of the range of λ. Rows of r are multiplied by S, so that a symmetric K stays
-symmetric, and rows of e by σ.
+λ is a factor of the loads, or the time of loads and prescribed motions. Increments along the curve are scaled by the
+unit of each unknown: x = (δq / S, δμ / σ, δλ / Λ). S is `dofs.scale`. μ are the forces of the independent rows of the
+constraint Jacobian. σ is the mean size of S K S. Λ is the width of the range of λ. Rows of r are multiplied by S, so
+that a symmetric K stays symmetric, and rows of e by σ.
 
 If λ is a factor, r is affine in λ, and its derivative r' is a difference of two values. If λ is the time, the
 prescribed coordinates p(λ) move, and r' = ∂r/∂λ + ∂r/∂p dp/dλ is a central difference. The same holds for elastic
-tendons, which become slack at some factor, and of inputs whose forces are not linear:
+tendons, which become slack at some factor, and for inputs whose forces are not linear:
 
     r(q, μ, λ) = r₀ + λ (r₁ − r₀)   or   r' = (r(p(λ + h), λ + h) − r(p(λ − h), λ − h)) / 2h                (1)
     J = [S K S, −σ S Aᵀ, Λ S r'; σ A_q S, 0, Λ σ e'],   J τ = 0                                             (2)
     correction along a border w:  [J; wᵀ] x = (−S r; −σ e; 0)                                             (3)
 
 Prescribed coordinates are no unknowns; their x is 0. Lengths include q and λ only: |τ| = 1, and w is zero on μ. Paths
-with equal numbers of rows of loops are followed in common launches, if λ is a factor and r is affine in it, or if λ is
-the time. Each result is equal to the result of a single path.
+with equal numbers of constraint rows are followed in the same launches, if λ is a factor and r is affine in it, or if λ
+is the time. Each result is equal to the result of a single path.
 
-Its linear systems are singular or nearly so. A rod is stiffer against stretching than against bending by the square of
-its slenderness, and the rows of loops have other units. Therefore rows and columns are first multiplied by given units.
-Then they are divided by the square roots of their largest entries until these are near 1. Entries that are rounding
-errors of the largest entry are not enlarged:
+The linear systems of (2) and (3) are singular or nearly so. A rod is stiffer against stretching than against bending by
+the square of its slenderness, and the constraints of loops have other units. Therefore rows and columns are first
+multiplied by given units. Then they are divided by the square roots of their largest entries until these are near 1.
+Entries that are rounding errors of the largest entry are not enlarged:
 
     B = R A C,   B y = R b,   x = C y                                                                     (4)
 
@@ -160,10 +160,10 @@ class PathPoint:
 
     Fields:
         q: configuration (nq,).
-        force: forces of loops (n_rows,).
+        force: constraint forces (n_rows,).
         factor: λ.
         tangent: unit tangent of the curve in scaled units (nv + kept + 1,).
-        growing: exponents of the growing motions.
+        growing: exponents of the unstable modes.
     """
 
     q: np.ndarray
@@ -184,7 +184,7 @@ class _Derivatives:
 
     Fields:
         K, D, M: derivatives with respect to q, v and acceleration (n, nv, nv).
-        A: rows of loops (n, n_rows, nv).
+        A: constraint Jacobians (n, n_rows, nv).
         A_q: derivatives of the residuals of loops (n, n_rows, nv).
     """
 
@@ -203,7 +203,7 @@ class StaticPath:
     Fields:
         t: time of the loads [s] if λ is their factor; None if λ is the time.
         width: Λ.
-        kept: indices of the independent rows of loops.
+        kept: indices of the independent rows of the constraint Jacobian.
         sigma: σ.
         own: additional unit of each coordinate, in which its stiffness is 1; without a stiffness, the unit of the
             softest one.
@@ -221,7 +221,7 @@ class StaticPath:
     def near(
         cls, model: Model, q: np.ndarray, u: np.ndarray, t: float | None, begin: float, width: float
     ) -> StaticPath:
-        """The path from λ = `begin`, with the rows of loops that are independent at q."""
+        """The path from λ = `begin`, with the rows of the constraint Jacobian that are independent at q."""
         kept, sigma = bordered_at(model, q, u, begin if t is None else t)
         stiff = model.elasticity.stiffness_diagonal * model.dofs.scale**2
         stiff = np.where(stiff > 0.0, stiff, stiff[stiff > 0.0].min(initial=np.inf))
@@ -240,15 +240,15 @@ class StaticPath:
 
     @property
     def units(self) -> np.ndarray:
-        """Units (S, σ, Λ) of moves, shape (nv + kept + 1,)."""
+        """Units (S, σ, Λ) of increments x, shape (nv + kept + 1,)."""
         return np.concatenate([self.model.dofs.scale, np.full(len(self.kept), self.sigma), [self.width]])
 
     def length(self, x: np.ndarray) -> float:
-        """Length of a move: of its parts in q and λ."""
+        """Length of an increment x, without its entries of μ."""
         return float(np.sqrt(x[: self.model.nv] @ x[: self.model.nv] + x[-1] ** 2))
 
     def border(self, x: np.ndarray) -> np.ndarray:
-        """A copy of a move whose part μ is zero."""
+        """A copy of an increment x whose entries of μ are zero."""
         out = x.copy()
         out[self.model.nv : -1] = 0.0
         return out
@@ -275,18 +275,18 @@ class StaticPath:
         return _bordered([self], found.K, found.A, found.A_q, slope[None])[0]
 
     def moved(self, at: PathPoint, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """q, forces and λ after a move x from a point."""
+        """q, constraint forces and λ after an increment x from a point."""
         q, force, factor = _moved([self], at.q[None], at.force[None], np.array([at.factor]), x[None])
         return q[0], force[0], float(factor[0])
 
     def between(self, a: PathPoint, b: PathPoint) -> np.ndarray:
-        """The move from a to b."""
+        """The increment x from a to b."""
         change = difference(self.model, a.q, b.q)
         change[self.model.prescribed.dof] = 0.0
         return np.concatenate([change, (b.force - a.force)[self.kept], [b.factor - a.factor]]) / self.units
 
     def opened(self, x: np.ndarray, at: float) -> np.ndarray:
-        """(δq, δλ) of a move x at λ, including the moves of prescribed coordinates, shape (nv + 1,)."""
+        """(δq, δλ) of an increment x at λ, with the increments of prescribed coordinates, shape (nv + 1,)."""
         change = (self.units * x)[np.append(np.arange(self.model.nv), -1)]
         if self.t is None and self.model.n_motions:
             h = _TIME_STEP * self.width
@@ -313,7 +313,7 @@ class StaticPath:
 
 
 def ahead_on_each(paths: Sequence[StaticPath], a: Sequence[PathPoint], s: Sequence[float]) -> list[Ahead]:
-    """The results of `ahead` on several paths of one model, in common launches if possible."""
+    """The results of `ahead` on several paths of one model, in the same launches if possible."""
     if len(paths) == 1:
         return [paths[0].ahead(a[0], s[0])]
     groups: dict[int, list[int]] = {}
@@ -328,8 +328,8 @@ def ahead_on_each(paths: Sequence[StaticPath], a: Sequence[PathPoint], s: Sequen
 
 
 def _ahead(paths: Sequence[StaticPath], a: Sequence[PathPoint], moves: np.ndarray, noise: float) -> list[Ahead]:
-    """The points corrected from moves (n, ...). The moves start at points of paths with equal numbers of rows of
-    loops."""
+    """The points that are corrected from the ends of `moves`, increments x (n, ...) from the points a. All paths have
+    equal numbers of independent constraint rows."""
     here = (np.array([p.q for p in a]), np.array([p.force for p in a]), np.array([p.factor for p in a]))
     tangents = np.array([p.tangent for p in a])
     border = np.array([path.border(x) for path, x in zip(paths, tangents)])
@@ -381,7 +381,7 @@ def _corrected(
 def _steps(
     paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, at: np.ndarray, border: np.ndarray, noise: float
 ) -> tuple[np.ndarray, list[str]]:
-    """The moves x of (3) (NaN if there is none), and for each a reason in case of failure."""
+    """The increments x of (3) (NaN if there is none), and for each the reason if it failed."""
     r, slope, refused = _residuals(paths, q, force, at)
     why = [WOUND_UP if x else NOT_CONVERGED for x in refused]
     x, some = np.full((len(paths), r.shape[1] + 1), np.nan), np.flatnonzero(~refused)
@@ -456,7 +456,7 @@ def _residuals(
 
 
 def _derivatives(paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, at: np.ndarray) -> _Derivatives:
-    """The _Derivatives at q (n, nq), forces of loops and λ of each path."""
+    """The _Derivatives at q (n, nq), constraint forces and λ of each path."""
     first, u, zero = paths[0], np.array([path.u for path in paths]), np.zeros(paths[0].model.nv)
     model, lead = first.model, (len(q),)
 
@@ -492,7 +492,7 @@ def _bordered(
 def _moved(
     paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, factor: np.ndarray, x: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, forces of loops and λ after moves x (n, ...)."""
+    """q, constraint forces and λ after increments x (n, ...)."""
     first, model, pushed = paths[0], paths[0].model, force.copy()
     for row, path, move in zip(pushed, paths, x) if len(first.kept) else ():
         row[path.kept] += path.sigma * move[model.nv : -1]

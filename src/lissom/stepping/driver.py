@@ -74,7 +74,7 @@ def starting_accelerations(
     Args:
         inputs, rate: functions of t and of rows of q, v and z that return u and dz/dt.
     Returns:
-        a (n, nv), â (n, nv), forces of loops (n, n_rows), and the size of a (virtual) step before the start (n,) [s].
+        a (n, nv), â (n, nv), constraint forces (n, n_rows), and the size of a (virtual) step before the start (n,) [s].
     """
     a, force = accelerations(model, 0.0, q, v, inputs(0.0, q, v, z))
     sizes = np.zeros(len(q))
@@ -95,7 +95,7 @@ def starting_accelerations(
 
 
 def accelerations(model: Model, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Accelerations by forward dynamics of states (n, ...), and the forces of loops."""
+    """Accelerations by forward dynamics of states (n, ...), and the constraint forces."""
     n = len(q)
     a, force = np.zeros((n, model.nv)), np.zeros((n, model.n_rows))
     size = states_per_launch()
@@ -265,7 +265,11 @@ class Motions:
         return self.reached
 
     def _launch(self, t: np.ndarray) -> None:
-        """Take the steps in `span` of the buffers, up to a step for which Newton's method fails."""
+        """Take the steps in `span` of the buffers. A motion stops before a step for which Newton's method fails.
+
+        Args:
+            t: times of the steps [s], for steps in Python. The kernel reads their loads from the buffers.
+        """
         if self.w is not None:
             self.w.run()
         elif self.python is not None:
@@ -348,18 +352,18 @@ def _python_host(model: Model, n: int) -> dict[str, np.ndarray]:
 
 @final
 class _RejectedSteps:
-    """The rejected steps of one call, which are divided into parts (see Motions).
+    """Steps of one call that Newton's method rejected. They are divided into parts (see Motions).
 
     Fields (one entry for each motion):
-        state: the last accepted state. States that later steps have left in the rows are more recent.
-        step: index of the step that follows `state`, or of the divided step.
-        taken: number of its completed parts.
+        state: an accepted state. If no step is divided, `Motions.rows` may hold later ones.
+        step: index of the first step after `state`, or of the divided step.
+        taken: number of completed parts of the divided step.
         size: size of the next part [s]; 0 if no step is divided.
-        t, until: start and end of the present part [s].
-        is_last: whether the part ends the step.
-        is_lost: whether the smallest part failed.
-        times: starts and ends of the present steps (n, n_steps + 1) [s].
-        ends: `times` without parts.
+        t, until: start and end of the current part [s].
+        is_last: whether the current part ends the step.
+        is_lost: whether the next part would be smaller than `Motions.least`.
+        times: starts and ends of the steps, or of the current part in place of its step (n, n_steps + 1) [s].
+        ends: `times` of the undivided steps.
     """
 
     def __init__(self, motions: Motions, times: np.ndarray, inputs: InputsAt | None) -> None:

@@ -8,7 +8,7 @@ controller by its weights `first_order`:
 
 at the end t of a stage. w₀ = w₁ = ½ is the trapezoidal rule, of second order like the schemes; implicit Euler has w₀ =
 0, w₁ = 1. Newton's method solves (1) at every q and v that the step tries. So u is a function of q and v only, and a
-rejected step changes nothing. For small changes of q and v, at z and with W = (1 − h w₁ ∂rate/∂z)⁻¹,
+rejected step changes nothing. For small increments of q and v, at z and with W = (1 − h w₁ ∂rate/∂z)⁻¹,
 
     δz = W h w₁ (rate(q + δq, v + δv, z) − rate(q, v, z)),   δu = output(q + δq, v + δv, z + δz) − output(q, v, z)   (2)
 """
@@ -167,7 +167,7 @@ _LONGEST_AVOIDED = 16 * AVOID_REUSE  # largest number of stages before a reused 
 
 
 def _turned(model: Model, move: np.ndarray, by_q: np.ndarray) -> np.ndarray:
-    """Derivatives by q (n, nv), times T(Δ) of the increment of a step (nv,)."""
+    """Derivatives with respect to q (n, nv), times T(Δ) of the increment of a step (nv,)."""
     found = by_q.copy()
     for _, j, free in quaternion_joints(model):
         block = slice(j, j + (6 if free else 3))
@@ -215,7 +215,7 @@ class ImplicitSteps:
         self.error = 0.0  # of the last step, over the tolerance
 
     def start(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, h: float | None) -> StepState:
-        """The state at t = 0, with its acceleration and the forces of loops. `h` is the step size [s] if it is
+        """The state at t = 0, with its acceleration and the constraint forces. `h` is the step size [s] if it is
         fixed."""
         q, v = prescribed_state(self.model, 0.0, q, v)
         inputs, rate = (_of_rows(law) for law in (self.f.inputs, self.f.law.rate))
@@ -235,7 +235,7 @@ class ImplicitSteps:
         return replace(s, a=a, ahead=a, h=0.0, force=force, before=a, force_before=force)
 
     def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Acceleration of a state by forward dynamics, and the forces of loops."""
+        """Acceleration of a state by forward dynamics, and the constraint forces."""
         a, force = accelerations(self.model, t, q[None], v[None], self.f.inputs(t, q, v, z)[None])
         return a[0], force[0]
 

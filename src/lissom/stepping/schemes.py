@@ -15,7 +15,7 @@ Bathe's composite scheme uses the trapezoidal rule to t + γ h, then a backward 
 
 It is of second order, and one step damps an infinitely fast vibration completely. With γ = 2 − √2 both stages have the
 same matrix, and the error of a step is smallest: (−3γ² + 4γ − 2)/(12 (2 − γ)) h³ da/dt in q. Without a projection of
-velocities, A v has an error of h², which differs between the two stages. By (4) the forces of loops are then of first
+velocities, A v has an error of h², which differs between the two stages. By (4) the constraint forces are then of first
 order only, as measured on a four-bar linkage. With projected velocities they are of second order.
 
 SDIRK is a diagonally implicit Runge-Kutta scheme with two stages, which uses only q and v at the start:
@@ -201,9 +201,9 @@ class StepState:
         q, v, a: configuration, velocity and acceleration.
         ahead: â.
         h: size of the last step [s].
-        force: forces of loops.
+        force: constraint forces.
         z: state of a continuous controller.
-        before, force_before: acceleration and forces of loops at the start of the last step.
+        before, force_before: acceleration and constraint forces at the start of the last step.
         is_steady: whether the extrapolation in (5) of newton_stages predicts better.
     """
 

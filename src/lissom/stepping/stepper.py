@@ -67,9 +67,10 @@ class Stepper:
         controller: a feedback law f(t, q, v) of `ls.TracedFunction`, or None. The inputs are f(t, q, v) + u at all
             times of a step. Numbers that f reads besides its arguments are the present ones.
         scheme: such as `sdirk()`. None is generalised-α, or with a tolerance `esdirk()`.
-        q0: start, shape (nq,); None is the neutral configuration.
-        v0: start velocity, shape (nv,); None is rest. q0 and v0 are moved onto loops and prescribed motions.
-        u: inputs at the start, shape (nu,); None is zero.
+        q0: start, shape (nq,) [rad, m, or strain units]; None is the neutral configuration.
+        v0: start velocity, shape (nv,) [unit of q per s]; None is rest. q0 and v0 are moved onto loops and prescribed
+            motions.
+        u: inputs at the start, shape (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
         t: time of the start [s].
     Raises:
         ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
@@ -302,7 +303,7 @@ class Copies:
     def _accelerations(
         self, which: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Accelerations and forces of loops for any number of states.
+        """Accelerations and constraint forces for any number of states.
 
         All launches have one size, because each size must be recorded. For a batch of models one launch takes all
         copies, and the other copies keep their states.

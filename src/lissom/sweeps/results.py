@@ -1,7 +1,7 @@
 """The results of a sweep: a folder of Parquet files, one for each chunk of samples.
 
-A chunk file is written under another name, flushed to the disk, and then renamed. So it is either complete or absent if
-a process is killed or the disk is full. Parquet marks missing values of failed samples, and stores units and
+A chunk file is written under another name, flushed to the disk, and then renamed. If a process is killed or the disk is
+full, a chunk file is therefore complete or absent. Parquet marks missing values of failed samples, and stores units and
 provenance. pandas, xarray and other libraries read it without this library. Zarr would need one file for each result of
 a chunk, and some of them might be missing.
 """
@@ -98,7 +98,7 @@ class Store:
         return rows
 
     def _checked(self, row: Row, unit: Callable[[str], str]) -> Row:
-        """The row. It becomes a failed row if names, shapes or types of its results differ from other samples."""
+        """The row; or a failed row, if names, shapes or types of its results differ from those of other samples."""
         if row.results is None:
             return row
         kinds = {name: "U" if isinstance(x, str) else x.dtype.str for name, x in row.results.items()}

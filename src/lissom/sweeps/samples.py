@@ -28,7 +28,7 @@ class Span:
         steps: number of values in a grid.
         scale: "linear": values are evenly spaced and uniformly distributed; "log": the same in the logarithm.
     Raises:
-        ModelError: an argument breaks a rule.
+        ModelError: an argument is invalid.
     """
 
     low: float
@@ -79,7 +79,7 @@ def sampling(parameters: Mapping[str, Any], kind: str, count: int | None, seed: 
     """The Sampling for the arguments of `sweep`.
 
     Raises:
-        ModelError: an argument breaks a rule.
+        ModelError: an argument is invalid.
     """
     checks.require(checks.among(kind, KINDS), "samples", f"must be one of {KINDS}", kind)
     known = isinstance(parameters, Mapping) and len(parameters) > 0 and all(isinstance(k, str) for k in parameters)

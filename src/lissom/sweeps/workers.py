@@ -164,7 +164,7 @@ def begin_worker() -> None:
 
 
 def be_there() -> None:
-    """A call without effect. One such call for each process of a pool makes all of them start immediately."""
+    """Do nothing. One such call for each process of a pool makes all processes start immediately."""
 
 
 def _end_with(parent: Any) -> None:

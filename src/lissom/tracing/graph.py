@@ -53,7 +53,7 @@ _FLAT = frozenset({"is_finite", "eq", "ne", "lt", "le", "gt", "ge", "and", "or",
 
 @final
 class Refused(Exception):
-    """A function that has no graph: the operation, and a way to write it that has one."""
+    """Error for a function without a graph. The message names the operation, and a form of it that has a graph."""
 
 
 def float64() -> Any:
@@ -406,7 +406,8 @@ def run(graph: Graph, function: Callable[..., Any], arguments: Sequence[np.ndarr
 
 @cache
 def _slope(operation: str, place: int, count: int) -> tuple[Graph, int]:
-    """The derivative of an operation by its operand `place` of `count`, as a graph of its operands, by JAX."""
+    """The derivative of an operation with respect to its operand `place` of `count`, as a graph of its operands, by
+    JAX."""
     import jax
 
     primitive = getattr(jax.lax, operation)
@@ -421,7 +422,7 @@ def derivative(
 
     Args:
         by: input nodes.
-        rates: directions, each with one node for each of `by`. None: the derivatives by each of them.
+        rates: directions, each with one node for each of `by`. None: the derivatives with respect to each of them.
     Returns:
         Nodes of shape nodes.shape + (number of directions,).
     """

@@ -376,13 +376,13 @@ def _loads(name: str) -> bool:
 
 
 def _has_display() -> bool:
-    """Whether there is an X display to look for, and the libraries that VTK looks for it with."""
+    """Whether an X display is named, and the libraries exist by which VTK connects to it."""
     return bool(os.environ.get("DISPLAY")) and _loads("libX11.so.6") and _loads("libGL.so.1")
 
 
 @contextmanager
 def _without_display() -> Iterator[None]:
-    """Let VTK draw by EGL where there is no display, so that it does not search for one first."""
+    """Make VTK draw by EGL if there is no display, so that it does not search for one first."""
     lacks = sys.platform == "linux" and _WINDOW not in os.environ and not _has_display()
     if lacks:
         os.environ[_WINDOW] = "vtkEGLRenderWindow"
@@ -415,7 +415,7 @@ class Composition:
         colors[seen] += np.float32(opacity) * (layer.colors[seen] - colors[seen])
 
     def reduced(self) -> np.ndarray:
-        """Means of the pixels drawn for each of the picture."""
+        """The picture at its own resolution: means of the finer pixels of each pixel."""
         height, width = self.near.shape
         return self.colors.reshape(height // FINER, FINER, width // FINER, FINER, 3).mean(axis=(1, 3))
 

@@ -92,7 +92,7 @@ def _tensions(geometry: Geometry, q: np.ndarray, v: np.ndarray, u: np.ndarray, t
 
 @final
 class ColorScale:
-    """Range of a quantity that colours show. The range grows with the values shown; a new scale starts empty."""
+    """Range of a quantity that colours show. Values outside widen the range; a new scale is empty."""
 
     def __init__(self, quantity: str) -> None:
         self.quantity, self.unit = quantity, QUANTITIES[quantity]

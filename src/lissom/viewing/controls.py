@@ -1,4 +1,4 @@
-"""Controls of a viewer: sliders for coordinates and inputs, and a spring with which the mouse pulls a robot."""
+"""Controls of a viewer: sliders for coordinates and inputs, and a spring between a robot and the mouse."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def input_sliders(model: Model) -> list[Slider]:
 
 
 def _ranged(slider: Slider, most: float) -> Slider:
-    """The slider with its range: one-sided for tendons, which only pull, and for pressures."""
+    """The slider with its range: one-sided for tendons, which have no negative tension, and for pressures."""
     one_sided = slider.group in ("tension", "pressure", "length pulled in")
     low = 0.0 if one_sided else -most
     return Slider(slider.name, slider.unit, slider.group, "", low, most, slider.column)
@@ -173,7 +173,7 @@ def _visible_inputs(model: Model) -> np.ndarray:
 @final
 @dataclass(frozen=True)
 class Grip:
-    """Place at which the mouse pulls a robot.
+    """Place on a robot at which the spring of the mouse acts.
 
     Fields:
         link: name of the link.
@@ -243,7 +243,7 @@ class MouseSpring:
         F = (1 + k C)⁻¹ (k (x* − x) + k C F_before)                                                       (2)
 
     Args:
-        q, u, t: state at the first pull, from which the stiffness is computed.
+        q, u, t: state when the spring is attached, from which the stiffness is computed.
         target: position of the mouse [m].
     """
 

@@ -55,7 +55,7 @@ def plot_shapes(
     package.
 
     Args:
-        q: configurations, shape (nq,) or (n, nq); the last one is opaque.
+        q: configurations, shape (nq,) or (n, nq) [rad, m, or strain units]; the last one is opaque.
         path: file to write, whose ending selects the format (.png, .pdf, .svg).
         links: names of the links to draw; None draws all of them.
         trail: a curve to draw, shape (m, 3) [m], a list of curves, or the name of a link or frame whose path is drawn.

@@ -120,7 +120,7 @@ def _picture_format(path: str | Path) -> str:
 
 @final
 class Scene:
-    """What pictures of one model have in common: its parts, the camera, the background.
+    """Data that all pictures of one model share: its parts, the camera, the background.
 
     Args:
         rows: configurations that the picture must hold, shape (n, nq). curves: lines that it must hold, shape (m, 3)

@@ -1,6 +1,7 @@
 """State of a viewer and its history: one robot, without drawing and without a browser.
 
-In every mode `update` computes the state from the coordinates and inputs that were set, and from the pull of the mouse:
+In every mode `update` computes the state from the coordinates and inputs that were set, and from the force of the mouse
+spring:
 
     pose          q is set by the coordinate sliders
     equilibrium   q is the equilibrium under the inputs, found from the previous one
@@ -286,7 +287,7 @@ class Session:
         return self._pulled_model
 
     def _first_grip(self) -> Grip | None:
-        """Grip on the last link, so that its kernels are compiled before the first pull."""
+        """Grip on the last link, so that its kernels are compiled before the mouse first drags the robot."""
         meshes = [mesh for mesh in robot_geometry(self.model).meshes if mesh.kind != "deformable"]
         if not meshes:
             return None
@@ -335,7 +336,7 @@ class Session:
     def _verdict(self, found: Equilibrium) -> tuple[bool, str]:
         count = int(found.unstable_count)
         if count:
-            return False, f"unstable: {count} motion{'s' if count > 1 else ''} grow{'' if count > 1 else 's'}"
+            return False, f"equilibrium with {count} unstable mode{'s' if count > 1 else ''}"
         return True, "stable equilibrium"
 
     def _update_simulate(self, elapsed: float) -> bool:
