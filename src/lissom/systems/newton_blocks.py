@@ -648,11 +648,11 @@ def solve_blocks(b: BlockMatrix, c: LoopFronts, i: int, nv: int, loops: LoopRows
 
 
 def steps_by_blocks(model: Model) -> bool:
-    """Whether implicit steps eliminate blocks.
+    """Whether implicit steps eliminate blocks of coordinates, one for each joint or rod.
 
-    They do for robots with many coordinates, of which no block has more than half, and in which only joints and loops
-    couple nodes: not springs, elastic couplings, straight tendon pieces between links, contacts of two moving links,
-    elastic tendons, whose tension couples all nodes along them, or users' actuators.
+    Three conditions: the model has at least _LEAST_COORDINATES coordinates; no block has more than half of them; only
+    joints and loops couple nodes. `has_couplings` lists the forces that couple nodes otherwise. `closes_by_blocks` has
+    further conditions for loops.
     """
     if model.nv < _LEAST_COORDINATES or has_couplings(model):
         return False
