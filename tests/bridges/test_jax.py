@@ -232,3 +232,4 @@ def test_one_core_raises_instead_of_waiting(arm, monkeypatch):
     assert still(np.zeros((1000, 7))).shape == (1000, 7)
     with pytest.raises(Exception, match="must take no more than 100000 bytes on one core"):
         still(np.zeros((3000, 7))).block_until_ready()
+    assert still(np.ones((2, 7))).shape == (2, 7), "and JAX raises the error no second time, when Python ends"

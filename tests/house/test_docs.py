@@ -85,6 +85,7 @@ def test_gallery_lists_the_examples():
     assert listed == there
 
 
+@pytest.mark.slow  # `.ci/run` builds the manual
 def test_the_manual_builds_strictly(tmp_path, monkeypatch):
     """Purpose: no broken link, missing page or page outside the table of contents; docstrings become lists."""
     pytest.importorskip("mkdocs")

@@ -5,7 +5,7 @@ import re
 import tokenize
 from collections import Counter
 
-from house.sources import package_files, parsed, statements, suite_files, text, tree
+from house.sources import definitions, package_files, suite_files, text, tree
 
 FILES = {f"src/lissom/{name}": path for name, path in package_files().items()}
 SUITES = {f"tests/{name}": path for name, path in suite_files().items()}
@@ -13,10 +13,9 @@ EVERYTHING = FILES | SUITES
 
 
 def nodes(files, kinds):
-    """(file, node) of every statement of some kinds. Trees of tests, 150 MB, are not kept."""
+    """(file, node) of every statement of some kinds."""
     for file, path in files.items():
-        root = tree(path) if file in FILES else parsed(path)
-        yield from ((file, node) for node, _ in statements(root) if isinstance(node, kinds))
+        yield from ((file, node) for node in definitions(path, kinds))
 
 
 def test_nothing_is_left_to_do():
