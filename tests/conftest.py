@@ -54,6 +54,7 @@ def small_pictures(monkeypatch):
 
     monkeypatch.setitem(render.__kwdefaults__, "size", 400)
     monkeypatch.setattr(plots, "_PICTURE_DPI", 60)
+    monkeypatch.setattr(plots, "_DPI", 100)
 
 
 @pytest.hookimpl(tryfirst=True)

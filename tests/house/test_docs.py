@@ -32,8 +32,9 @@ def test_robot_files_load_and_build(page, folder):
 
 
 @pytest.mark.parametrize("page", with_blocks("bash"))
-def test_commands_work(page, folder, small_pictures, capsys):
+def test_commands_work(page, folder, small_pictures, capsys, monkeypatch):
     """Purpose: every command shown succeeds and writes the files that the page names."""
+    monkeypatch.setattr("lissom.cli.computing._LEAST_TIME", 0.01)
     for _, text in blocks(page, "bash"):
         for command in text.splitlines():
             program, *arguments = shlex.split(command)
