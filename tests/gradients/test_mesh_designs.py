@@ -73,52 +73,60 @@ def model(request):
 
 
 @pytest.fixture(scope="module")
-def changed(model):
-    """The model whose numbers at paths have moved by x in their directions, each of which is built once."""
-    start = model.description.described_values()
+def start(model):
+    """Equilibrium, and start of a motion from it."""
+    rest, rng = ls.solve_statics(model), np.random.default_rng(2)
+    return rest, 0.1 * rng.normal(size=model.nv) * model.dofs.scale
+
+
+@pytest.fixture(scope="module")
+def ends(model, start):
+    """q of the equilibrium, and at the end of the motion, of the model whose numbers at paths have moved by x in their
+    directions. Each is built once, and let go, since it takes 50 MB."""
+    described, (rest, v0) = model.description.described_values(), start
 
     @cache
     def made(paths, x):
-        moved = {path: np.asarray(start[path]) + x * DIRECTIONS[path] for path in paths}
-        return model.with_({p: tuple(new.tolist()) if new.shape else float(new) for p, new in moved.items()})
+        moved = {path: np.asarray(described[path]) + x * DIRECTIONS[path] for path in paths}
+        one = model.with_({p: tuple(new.tolist()) if new.shape else float(new) for p, new in moved.items()})
+        return ls.solve_statics(one, q0=rest.q).q, ls.rollout(one, rest.q, v0, **OPTIONS).q[-1]
 
     return made
 
 
-def differenced(of_model, paths, changed):
-    """Slope of a function of models along the directions of paths together, by differences of order four."""
-    values = [of_model(changed(paths, x * STEP)) for x in (-2, -1, 1, 2)]
+def differenced(ends, which, paths):
+    """Slope of one of the two ends along the directions of paths together, by differences of order four."""
+    values = [ends(paths, x * STEP)[which] for x in (-2, -1, 1, 2)]
     return (values[0] - 8.0 * values[1] + 8.0 * values[2] - values[3]) / (12.0 * STEP)
 
 
+OPTIONS = {"dt": 2e-3, "steps": 6, "tolerance": 1e-12}
 ALL = tuple(DIRECTIONS)
 ALONE = [pytest.param((path,), marks=pytest.mark.slow) for path in DIRECTIONS]  # in `ALL`, one difference for three
 
 
 @pytest.mark.parametrize("paths", [ALL, *ALONE], ids=" ".join)
-def test_equilibria(model, changed, paths):
+def test_equilibria(model, start, ends, paths):
     """Derivatives of the equilibrium under gravity are those of converged differences of rebuilt robots: masses,
     elastic tables, places of attached links and surfaces of contact move with the numbers."""
-    rest = ls.solve_statics(model)
+    rest, _ = start
     if "floor" in model.description.contacts:
         assert len(ls.contact_forces(model, rest.q).depth) > 2
     found = ls.equilibrium_derivatives(rest, parameters=list(paths)).parameters
     exact = sum(found[path].reshape(model.nv, -1) @ DIRECTIONS[path].ravel() for path in paths)
-    slope = differenced(lambda one: ls.solve_statics(one, q0=rest.q).q, paths, changed)
+    slope = differenced(ends, 0, paths)
     assert np.abs(slope).max() > 1e-3 * np.abs(rest.q).max()
     np.testing.assert_allclose(exact, slope, rtol=0, atol=1e-7 * np.abs(slope).max())
 
 
-def test_motions(model, changed):
+def test_motions(model, start, ends):
     """The same for the end of a motion, by the backward pass."""
-    rng = np.random.default_rng(2)
-    q0, v0 = ls.solve_statics(model).q, 0.1 * rng.normal(size=model.nv) * model.dofs.scale
-    options = {"dt": 2e-3, "steps": 6, "tolerance": 1e-12}
-    motion, weights = ls.rollout(model, q0, v0, **options), np.zeros((7, model.nv))
+    rest, v0 = start
+    motion, weights = ls.rollout(model, rest.q, v0, **OPTIONS), np.zeros((7, model.nv))
     weights[-1] = 1.0 / model.dofs.scale
     found = motion.backward(weights, parameters=list(ALL)).parameters
     exact = sum(found[path].ravel() @ DIRECTIONS[path].ravel() for path in ALL)
-    slope = differenced(lambda one: weights[-1] @ ls.rollout(one, q0, v0, **options).q[-1], ALL, changed)
+    slope = weights[-1] @ differenced(ends, 1, ALL)
     np.testing.assert_allclose(exact, slope, rtol=0, atol=1e-6 * np.abs(slope).max())
 
 
