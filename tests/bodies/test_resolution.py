@@ -231,9 +231,9 @@ def test_what_a_given_degree_leaves_is_estimated():
     assert by_points == (found.points[0] > found.basis[0]) or "raise the orders of the strains" in found.cure
 
 
-def inflated():
+def inflated(sharpness=20.0):
     """A body of so many points that they are reduced."""
-    bumps = ls.InflationBumps(angles=(0.0, np.pi), sharpness_along=20.0)
+    bumps = ls.InflationBumps(angles=(0.0, np.pi), sharpness_along=sharpness)
     motion = ls.KinematicsStrain.constant_curvature(L, planar=True, elongation=True, inflation=bumps)
     return body(motion, material=ls.HyperelasticCompressibleNeoHookean(4e5, 0.2, damping_time=0.1))
 
@@ -289,7 +289,7 @@ def test_derivatives_by_design_values_of_a_body_with_few_points(monkeypatch):
     """Derivatives of an equilibrium by sizes, moduli and density of a body whose points are reduced are those with all
     points, which equal differences of rebuilt bodies. Few points do not integrate derivatives by the length."""
     robot = ls.Robot("inflated", gravity=(0.0, 9.81, 0.0))
-    robot.add_link("arm", inflated())
+    robot.add_link("arm", inflated(5.0))
     robot.add_frame("tip", "arm")
     robot.add_point_load("load", "arm", force=(0.01, 0.0, 0.02))
     paths = "arm.domain.length", "arm.domain.radius", "arm.material.young", "arm.density"
