@@ -65,8 +65,8 @@ def moving_velocity(model: Model, v: Any, t: float) -> np.ndarray:
 def model_in_steady_motion(model: Model, v: np.ndarray) -> Model:
     """The model in a steady motion v (nv,), for relative equilibria; the model itself if v is zero.
 
-    Prescribed joints have the velocity v. Other coordinates with a velocity are treated as prescribed too; of spherical
-    and free joints all coordinates are, if one has a velocity.
+    Prescribed joints have the velocity v. Other coordinates with v ≠ 0 are treated as prescribed too. If one coordinate
+    of a spherical or free joint has v ≠ 0, all coordinates of this joint are.
     """
     if not v.any():
         return model

@@ -67,11 +67,11 @@ class _Cells(NamedTuple):
 @final
 @dataclass(frozen=True)
 class _Points:
-    """Points that are fixed to nodes and lie at c, one in each row, in axes of the world.
+    """Points fixed to nodes, one in each row. All vectors are in the axes of the world.
 
     Fields:
-        c: position. R: rotation of the node. J_c, J_w: Jacobians of the point and of the rotation. u: velocity.
-        spin: angular velocity. u_q, spin_q: ∂u/∂q and ∂spin/∂q.
+        c: position [m]. R: rotation of the node. J_c, J_w: ∂u/∂v and ∂spin/∂v. u: velocity [m/s].
+        spin: angular velocity [rad/s]. u_q, spin_q: ∂u/∂q and ∂spin/∂q.
     """
 
     c: np.ndarray

@@ -343,8 +343,8 @@ class SingleEnvironment(gymnasium.Env[np.ndarray, np.ndarray]):
 def environment(task: Task, *, render_mode: str | None = None, size: int = 480) -> gymnasium.Env:
     """Environment of Gymnasium: one robot at a task.
 
-    Actions are numbers from −1 to 1 [-]. The task decides when an episode is `terminated`. An episode is `truncated`
-    after `task.limit` actions, or if a time step fails; then `info["is_unsolved"]` is true.
+    Actions (n_actions,) are numbers from −1 to 1 [-]. The task decides when an episode is `terminated`. An episode is
+    `truncated` after `task.limit` actions, or if a time step fails; then `info["is_unsolved"]` is true.
 
     Args:
         task: the task, with one model.
@@ -374,9 +374,9 @@ def vector_environment(
 ) -> gymnasium.vector.VectorEnv:
     """Vector environment of Gymnasium: many copies of a robot at a task. One launch, on all cores, moves all copies.
 
-    Actions are numbers from −1 to 1 [-]. Copy k is equal, to the last bit, to a single environment with its seed, which
-    is s + k for a seed s of `reset`. If the model of the task is a ModelBatch, each of its models has the same number
-    of consecutive copies: copy k has the model k · models // copies.
+    Actions (copies, n_actions) are numbers from −1 to 1 [-]. Copy k is equal, to the last bit, to a single environment
+    with its seed s + k for a seed s of `reset`. If the model of the task is a ModelBatch, each of its models has
+    the same number of consecutive copies: copy k has the model k · models // copies.
 
     Args:
         task: the task, with one model or a batch of models.
@@ -399,7 +399,8 @@ def vector_environment(
 def stable_baselines_environment(task: Task, copies: int) -> StableBaselinesEnvironment:
     """Many copies of a robot at a task, as a vector environment of stable-baselines3.
 
-    Actions are numbers from −1 to 1 [-]. The copies are those of `vector_environment(autoreset="same_step")`.
+    Actions (copies, n_actions) are numbers from −1 to 1 [-]. The copies are those of
+    `vector_environment(autoreset="same_step")`.
 
     Args:
         task: the task.

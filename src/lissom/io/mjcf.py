@@ -597,7 +597,7 @@ class _Reader:
 
     def _add_servo(self, robot: Robot, name: str, ratios: dict[int, float], bias: np.ndarray) -> bool:
         """Add the bias of an actuator to the spring of its joint by (2), or as an elastic coupling of several joints.
-        Returns False if it is no such spring."""
+        Returns False without a joint, for a negative stiffness or damping, or a force without stiffness."""
         if not ratios or not bias.any():
             return not bias.any()
         if len(ratios) > 1:

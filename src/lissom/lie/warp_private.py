@@ -322,7 +322,7 @@ def _relevant_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(text: Callable[..., str], code: Any, *, options: dict[str, Any], **others: Any) -> str:
-    """The C++ text of a function, generated once."""
+    """The C++ text of a function by Warp's `text`, kept in _generated for other modules."""
     known = _generated.get(code)
     if known is None or known.blocks is not code.blocks or known.options != _relevant_options(options):
         return text(code, options=options, **others)

@@ -56,10 +56,11 @@ def box_points(half: np.ndarray, n: int) -> np.ndarray:
 
 
 def disc_points(outline: np.ndarray, n: int, inner: float = 0.0) -> np.ndarray:
-    """Points on a flat face within an outline (m, 2) that is star-shaped around its mean, rows (y, z, area, e₁, e₂).
+    """Points on a flat face in an outline (m, 2) [m], star-shaped around its mean; rows (n m, 7): y, z, area, and the
+    half-edges e₁ (radial) and e₂ of a cell.
 
     Args:
-        n: number of rings. inner: size of a similar hole, relative to the outline.
+        n: number of rings. inner: size of a hole of the same shape, relative to the outline.
     """
     centre = outline.mean(axis=0)
     arms = outline - centre
@@ -184,8 +185,8 @@ def _area(outline: np.ndarray) -> float:
 
 
 def skin_points(vertices: np.ndarray, triangles: np.ndarray, most: int, places: np.ndarray | None = None) -> np.ndarray:
-    """At most about `most` vertices of a surface of triangles, spread over it, with the areas nearest to them. The
-    distances are those of `places` of the vertices; None: of the vertices."""
+    """At most `most` vertices of a surface of triangles, spread over it, as rows (m, 17). Each takes the areas of the
+    vertices nearest to it, by distances between `places` of all vertices; None: between the vertices."""
     a, b, c = np.moveaxis(vertices[triangles], 1, 0)
     own, sizes, third = np.zeros(vertices.shape), np.zeros(len(vertices)), np.cross(b - a, c - a) / 6.0
     np.add.at(own, triangles.ravel(), np.repeat(third, 3, axis=0))

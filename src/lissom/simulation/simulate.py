@@ -281,7 +281,7 @@ def is_native(model: Model, law: Any) -> bool:
 
 
 def _load_ahead(model: Model, is_fused: bool, is_adaptive: bool, formulas: list[Steps], has_law: bool) -> None:
-    """Load all kernels of a motion together. `formulas` are inputs that the step kernel evaluates, as it does a law."""
+    """Load all kernels of a motion. A fused step kernel evaluates inputs by `formulas`, and a law if has_law."""
     drives = len(steps_of_inputs(model, formulas))
     steps = steps_kernel(model, drives, has_law) if is_fused else residual_derivatives_kernel
     loops = (constraint_kernel, kernel_of(model)) if model.n_rows else ()
@@ -294,7 +294,7 @@ def _load_ahead(model: Model, is_fused: bool, is_adaptive: bool, formulas: list[
 
 
 def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the starts (q, v) of motions one by one, moved onto the loops and the prescribed motions."""
+    """Yield the start (q, v) of each motion, corrected to satisfy the loops and the prescribed motions."""
     for i, own in enumerate(model.of_rows(len(q))):
         with of_instance(i, len(q)):
             yield consistent_start(own, *prescribed_state(own, 0.0, q[i], v[i]))
@@ -453,7 +453,7 @@ def global_error(model: Model, q: np.ndarray, other: np.ndarray) -> float:
 
 
 def warn_of_error(error: float) -> None:
-    """Warn if an error is above _MOST_ERROR."""
+    """Warn if the error of a motion, relative to its path, is above _MOST_ERROR."""
     if not error <= _MOST_ERROR:
         text = f"the motion is off by {100.0 * error:.2g} % of its path, by a finer one; take a smaller rtol and atol, "
         text += "or a smaller dt; fast motions without damping may let every error grow"

@@ -182,10 +182,10 @@ def _of_rows(law: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
 
 @final
 class ImplicitSteps:
-    """Steps of one scheme for one robot. Evaluations are counted in `f`.
+    """Steps of one scheme for one robot. `f` gives the inputs, and its counter `f.evaluations` is increased.
 
     Args:
-        share: the factor 1e-4 in (6) of newton_stages; None: only the tolerance bounds the iteration.
+        share: the factor 1e-4 in (6) of newton_stages; None: without (6), the tolerances alone end the iteration.
     """
 
     def __init__(

@@ -329,11 +329,11 @@ _MOST_BYTES = 2**26  # largest size of the results of one launch of a batch [B]
 def steps_workspace(model: Model, batch: int, knots: int = 1, drives: int = 0) -> Workspace:
     """Buffers and launch of the step kernel for a batch.
 
-    `span` holds, for each instance, the steps to take and the offset of their rows in `load` and `motion`.
+    A row of `span` has an instance's first step, the end, and the offset of its rows in `load` and `motion`.
 
     Args:
-        knots: room for knots of inputs.
-        drives: room for steps of the program that evaluates formulas of inputs.
+        knots: number of knots of inputs that must fit.
+        drives: number of operations of the program that evaluates formulas of inputs.
     """
     return workspace_with_room(model, batch, *room_for(model, knots, drives))
 

@@ -328,8 +328,8 @@ class _Line(NamedTuple):
 
 
 class _Value(NamedTuple):
-    """A node in code: its name or expression, whether it is a vector, the names that it uses, and the number of
-    operations of the expression."""
+    """A node of the graph in C++: its name or expression, whether it is a vector, the names that it uses, and the
+    number of operations of the expression."""
 
     text: str
     is_vector: bool
