@@ -380,13 +380,19 @@ class _RejectedSteps:
         self.host["span"][behind, 0] = self.n_steps  # motions without a further step take none
         done, is_cut = self.host["counts"][behind, DONE], self.size[behind] > 0.0
         is_over, has_moved = done == self.n_steps, done > self.step[behind]
-        self._accept(behind[is_cut & has_moved])
-        self._shorten(behind[is_cut & ~has_moved])
-        self._begin(behind[~is_cut & ~is_over])
+        for change, chosen in (
+            (self._accept, is_cut & has_moved),
+            (self._shorten, is_cut & ~has_moved),
+            (self._begin, ~is_cut & ~is_over),
+        ):
+            if chosen.any():  # each takes some 40 µs, also without motions
+                change(behind[chosen])
         over = behind[~is_cut & is_over]
         self.step[over] = self.n_steps
         behind = behind[((self.size[behind] > 0.0) | ~is_over) & ~self.is_lost[behind]]
-        self._prepare(behind[self.size[behind] > 0.0])
+        divided = self.size[behind] > 0.0
+        if divided.any():
+            self._prepare(behind[divided])
         return behind
 
     def _begin(self, which: np.ndarray) -> None:
@@ -406,9 +412,14 @@ class _RejectedSteps:
 
     def _restore(self, which: np.ndarray) -> None:
         """Restore the last accepted states. The next launch computes a new iteration matrix."""
+        rows = self._rows(which)
         for name in NAMES:
-            self.host[name][which] = self.state[name][which]
+            self.host[name][rows] = self.state[name][rows]
         self.host["counts"][which, HAS_MATRIX] = 0
+
+    def _rows(self, which: np.ndarray) -> np.ndarray | slice:
+        """The rows of some motions; of all motions as a slice, which takes a fifth of the time."""
+        return slice(None) if len(which) == self.motions.n else which
 
     def _shorten(self, which: np.ndarray) -> None:
         """Divide the size of the failed step or part by four."""
@@ -420,9 +431,9 @@ class _RejectedSteps:
 
     def _accept(self, which: np.ndarray) -> None:
         """Accept a part. The next part is twice as long."""
-        host, k = self.host, self.step[which]
+        host, k, rows = self.host, self.step[which], self._rows(which)
         for name in NAMES:
-            self.state[name][which] = host[name][which]
+            self.state[name][rows] = host[name][rows]
         self.taken[which] += 1
         self.t[which] = self.until[which]
         host["h"][which, k] = host["h"][which, k + 1]
