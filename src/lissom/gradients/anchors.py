@@ -261,8 +261,13 @@ def _cell_slopes(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """l·ω of contact (15), and the derivatives of M of contact (13) and of l·ω with respect to δ, n, a rotation of the
     cell, and ω, shape (rows, 10); for balls with respect to their depth only."""
-    is_cell, edges = cells.facing.any(axis=1), cells.edges
-    found = []
+    is_cell = cells.facing.any(axis=1)
+    level, slopes = np.zeros(len(n)), np.zeros((2, len(n), 10))
+    slopes[0, :, 0] = 1.0
+    if not is_cell.any():
+        return level, slopes[0], slopes[1]
+    cells, depth, n, spin = _Cells(*(part[is_cell] for part in cells)), depth[is_cell], n[is_cell], spin[is_cell]
+    edges, found = cells.edges, []
     for j in range(10):
         step = 1j * _STEP * np.eye(10)[j]
         e = edges + np.cross(step[4:7], edges)
@@ -272,10 +277,9 @@ def _cell_slopes(
         spread = moments[0][:, None] * e[:, 0] + moments[1][:, None] * e[:, 1]
         M = np.where(np.real(M) > 0.0, M, 1.0)
         found.append((M, np.einsum("ri,ri->r", np.cross(spread, m), spin + step[7:]) / M))
-    slopes = np.moveaxis(np.imag(found), 0, -1) / _STEP
-    slopes[:, ~is_cell] = 0.0
-    slopes[0, ~is_cell, 0] = 1.0
-    return np.where(is_cell, np.real(found[0][1]), 0.0), slopes[0], slopes[1]
+    slopes[:, is_cell] = np.moveaxis(np.imag(found), 0, -1) / _STEP
+    level[is_cell] = np.real(found[0][1])
+    return level, slopes[0], slopes[1]
 
 
 def _slip(
