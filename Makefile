@@ -27,7 +27,7 @@ demo: $(VENV)/.view
 	$(BIN)/lissom simulate examples/robots/cdm.yaml --duration 10 \
 		--inputs examples/robots/cdm_tensions.csv --smooth --out $(DEMO) --force
 
-# In two runs of half of the tests, since a process that runs all of them keeps 1.7 GB; with ARGS in one
+# The tests run in two halves, one after the other: a process that runs all of them takes 1.7 GB. ARGS names other tests
 FIRST := $(patsubst %,tests/%/,bodies bridges closed_form contracts control convergence derivatives dynamics forces \
 	gradients identities inverse tracing)
 SECOND := $(filter-out $(FIRST),$(sort $(dir $(wildcard tests/*/test_*.py))))

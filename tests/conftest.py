@@ -48,7 +48,7 @@ def no_graphics():
 
 @pytest.fixture
 def small_pictures(monkeypatch):
-    """Pictures of robots are 400 pixels wide where no width is given, and so drawn in a quarter of the time."""
+    """Pictures of robots are 400 pixels wide where no width is given, and figures have half their resolution."""
     from lissom import render
     from lissom.viewing import plots
 

@@ -145,7 +145,7 @@ def test_proxddp_reaches_as_box_fddp_does():
     np.testing.assert_allclose(x[:, : model.nq], motion.q, atol=1e-5)
 
 
-@pytest.mark.skipif(not HAS_GROUPS, reason="this aligator has no groups; test_quaternions_need_groups says so")
+@pytest.mark.skipif(not HAS_GROUPS, reason="this aligator is built without Pinocchio, and so has no SE(3)")
 def test_proxddp_turns_a_free_base_as_box_fddp_does():
     """Purpose: the same of a robot with quaternions, along their manifold, from a start that moves."""
     model = flying().build()
