@@ -2,11 +2,13 @@
 
 import multiprocessing
 
+import history_calls
 import numpy as np
 import pytest
 from robots import build, random_tree
 
 import lissom as ls
+from lissom.launch import workspace as workspace_module
 from lissom.model import model as model_module
 
 
@@ -44,6 +46,41 @@ def test_options_hold_when_a_batch_changes():
         for options in ({"gravity": False}, {"elastic": False}, {}):
             whole = ls.inverse_dynamics(model, q[:n], v[:n], a[:n], **options)
             assert (whole[-1] == ls.inverse_dynamics(model, q[n - 1], v[n - 1], a[n - 1], **options)).all()
+
+
+def results(model, q, v, a, u):
+    """Arrays of functions that take batches."""
+    link = model.links.names[-1]
+    derivatives = ls.inverse_dynamics_derivatives(model, q, v, a), ls.forward_dynamics_derivatives(model, q, v, u)
+    return [
+        ls.inverse_dynamics(model, q, v, a), ls.mass_matrix(model, q), ls.forward_dynamics(model, q, v, u),
+        ls.coriolis_matrix(model, q, v), ls.forward_kinematics(model, q), ls.frame_pose(model, q, link, s=[0.0, 1.0]),
+        ls.frame_twist(model, q, v, link), ls.frame_jacobian(model, q, link),
+        ls.frame_acceleration(model, q, v, a, link), ls.momentum(model, q, v), ls.energy(model, q, v).kinetic,
+        ls.actuation_matrix(model, q),
+        *(x for one in derivatives for x in one if x is not None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(history_calls.ROBOTS))
+def test_large_batches_run_in_blocks(name, monkeypatch):
+    """Buffers of a block give the results of buffers for the whole batch. Errors count the instances of the batch."""
+    model = history_calls.ROBOTS[name]().build()
+    q, v, a = states(model, 23)
+    u = np.random.default_rng(1).uniform(0.0, 0.1, size=(23, model.nu))
+    given = [x.copy() for x in (q, v, a, u)]
+    whole = results(model, q, v, a, u)
+    monkeypatch.setattr(workspace_module, "_NODES_PER_CORE", 5 * model.n_nodes)
+    monkeypatch.setattr(workspace_module, "cores", lambda: 1)
+    fresh = history_calls.ROBOTS[name]().build()
+    for found, expected in zip(results(fresh, q, v, a, u), whole, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    pools = [pool for pool in fresh.cache.values() if isinstance(pool, workspace_module.Pool)]
+    capacities = {buffers.capacity for pool in pools for buffers in pool.buffers}
+    assert 5 in capacities and all(np.array_equal(*pair) for pair in zip(given, (q, v, a, u)))
+    q[17] = np.nan
+    with pytest.raises(ls.ShapeError, match=r"q \(instance 17 of 23\): must be finite"):
+        ls.inverse_dynamics(fresh, q, v, a)
 
 
 def test_memory_is_bounded(monkeypatch):

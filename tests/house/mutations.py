@@ -814,4 +814,11 @@ MUTATIONS = (
         "",
         ("tests/forces/test_driven_forces.py", "-k", "designs_and_laws"),
     ),
+    Mutation(
+        "a block of a large batch keeps the status of the block before",
+        "launch/workspace.py",
+        "        status[part] = block.status\n",
+        "",
+        ("tests/dynamics/test_workspaces.py", "-k", "in_blocks and arm"),
+    ),
 )

@@ -346,7 +346,7 @@ def _make(model: Model, batch: int, *, dense: bool = False) -> Buffers:
         record_articulated(w, model, batch, loops, q_dot)
         return w
     width = column_width(model)
-    M = w.buffer("M", (batch, (model.nv + 1) * width))
+    M = wp.zeros((batch, (model.nv + 1) * width), dtype=wp.float64, device=model.device)
     tables = [w.tables, w.scratch, column_tables(model), mass_buffers(model, batch)]
     given = motion_inputs(w, a="given")
     w.record(forward_dynamics_kernel, [*tables, given, loops, pull, M, q_dot, w.on_device["a"]])
@@ -385,11 +385,11 @@ def run_forward_dynamics(
     Returns:
         The workspace: accelerations in `a`, dq/dt in `q_dot`, constraint forces in `force`.
     """
-    w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
+    w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make, in_blocks=True)
     _run(w, model, q, v, u, t, pull)
     singular = w.status > scratch.STATUS_SINGULAR
     if singular.any() and solves_closed(model):  # the dense solver also handles a coordinate without mass in a loop
-        dense = workspace(model, "forward_dynamics dense", w.batch, partial(_make, dense=True))
+        dense = workspace(model, "forward_dynamics dense", w.batch, partial(_make, dense=True), in_blocks=True)
         _run(dense, model, q, v, u, t, pull)
         if singular.all():
             return dense
@@ -434,9 +434,9 @@ def run_residual(
         The workspace: the residual in `tau`, residuals of loops in `gap`.
     """
     if anchors is None or not anchors.size:
-        w = workspace(model, "residual", len(q), _make_residual)
+        w = workspace(model, "residual", len(q), _make_residual, in_blocks=True)
     else:
-        w = workspace(model, "residual with anchors", len(q), partial(_make_residual, anchored=True))
+        w = workspace(model, "residual with anchors", len(q), partial(_make_residual, anchored=True), in_blocks=True)
         w.put_anchors(anchors)
     _fill(w, model, t, factor, q=q, v=v, a=a, u=u)
     w.host["force"][:] = force

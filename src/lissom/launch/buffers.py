@@ -250,7 +250,7 @@ class Buffers:
         self.host: dict[str, np.ndarray] = {}
         self.single_rows: dict[str, tuple[np.ndarray, tuple[int, ...]]] = {}  # row and its shape, if batch is 1
         self.argument_views: dict[tuple[str, ...], tuple[memoryview, ...]] = {}  # of argument buffers, by names
-        self.inputs = tuple(inputs)
+        self.inputs, self.outputs = tuple(inputs), frozenset(outputs or ())
         for name, shape in (inputs | (outputs or {})).items():
             self.buffer(name, (batch, *shape))
         if self.device == "cpu":
@@ -325,13 +325,18 @@ class Buffers:
         arrays = (array for value in self._recorded[0][1][1 : 1 + inputs] for array in arrays_of(value))
         return [array.numpy() for array in arrays if array.dtype is not wp.uint64]
 
+    def instance_arrays(self) -> set[str]:
+        """Names of the arrays in `host` that have a row for each instance."""
+        full = self._full_arrays or self.host
+        return {name for name, array in full.items() if len(array) == self.capacity} - self._common - {"status"}
+
     def resized(self, batch: int) -> Buffers:
         """These buffers, set to a batch of any size up to their capacity."""
         if batch == self.batch:
             return self
         if not self._full_arrays:
             self._full_arrays = self.host | {"status": self.status}
-        own = {name for name, array in self._full_arrays.items() if len(array) == self.capacity} - self._common
+        own = self.instance_arrays() | {"status"}
         rows = {name: array[:batch] if name in own else array for name, array in self._full_arrays.items()}
         self.status, self.host, self.batch = rows.pop("status"), rows, batch
         for kernel, inputs in self._recorded:

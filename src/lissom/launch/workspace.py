@@ -16,6 +16,7 @@ succeeds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from threading import get_ident
 from typing import Any, NamedTuple, final
 
@@ -25,6 +26,7 @@ from lissom.errors import ModelError, ShapeError, check_kept
 from lissom.forces.terms import write_tables_with_terms
 from lissom.launch.buffers import Buffers
 from lissom.launch.cores import build_lock, cores
+from lissom.launch.prepare import TableOptions
 from lissom.lie.warp_private import launch_under_lock
 from lissom.model.model import Model
 from lissom.model.tables import device_tables
@@ -94,6 +96,7 @@ def no_prepared_call(*_: Any) -> None:
 
 
 _SMALL_ROBOT = 16  # nodes: up to this size a launch takes less time than releasing Python's interpreter lock
+_NODES_PER_CORE = 2**15  # nodes of all instances in one launch of a large batch
 _ROWS_PER_LAUNCH = 64  # rows of a trajectory in one launch: enough for all threads, in small buffers
 _STATUS_TEXT = {
     STATUS_NOT_FINITE: "must be finite, got NaN or infinity",
@@ -139,15 +142,27 @@ class Pool:
 class Workspace:
     """An exclusive lease of buffers. They return to the pool when Python drops this object.
 
+    `run` launches the kernel on them; its arguments are those of `Buffers.run`. A batch that is larger than the buffers
+    has arrays of its own in `host`, and `run` launches it block by block. The scratch memory then holds the last block.
 
-    `run` launches the kernel on them; its arguments are those of `Buffers.run`.
+    Args:
+        batch: number of instances; None is that of the buffers.
     """
 
-    __slots__ = ("batch", "buffers", "host", "model", "pool", "run")
+    __slots__ = ("_status", "batch", "buffers", "host", "model", "pool", "run")
 
-    def __init__(self, buffers: Buffers, pool: Pool) -> None:
+    def __init__(self, buffers: Buffers, pool: Pool, batch: int | None = None) -> None:
         self.buffers, self.pool, self.run = buffers, pool, buffers.run
         self.model, self.batch, self.host = buffers.model, buffers.batch, buffers.host
+        self._status = None
+        if batch is not None and batch > buffers.batch:
+            self.batch, self._status, self.host = batch, np.zeros(batch, dtype=buffers.status.dtype), dict(buffers.host)
+            names = buffers.instance_arrays()
+            for name in names:
+                row = buffers.host[name][:1]
+                is_output = name in buffers.outputs
+                self.host[name] = np.empty((batch, *row.shape[1:])) if is_output else np.repeat(row, batch, axis=0)
+            self.run = partial(_run_blocks, buffers, names, self.host, self._status)
 
     def __del__(self) -> None:
         self.pool.free.append(self.buffers)
@@ -155,7 +170,7 @@ class Workspace:
     @property
     def status(self) -> np.ndarray:
         """Status of each instance (batch,): 0 or one of the STATUS constants of `scratch`."""
-        return self.buffers.status
+        return self.buffers.status if self._status is None else self._status
 
     @property
     def scratch(self) -> ScratchStruct:
@@ -174,18 +189,22 @@ class Workspace:
     def fill(self, lead: tuple[int, ...], **arrays: np.ndarray) -> None:
         """Copy each array (..., n) to the buffer of its name, broadcast to the leading axes `lead`."""
         for name, value in arrays.items():
-            self.host[name][:] = flat(value, lead)
+            if self._status is None:
+                self.host[name][:] = flat(value, lead)
+            else:
+                self.host[name] = flat(value, lead)  # `run` copies it block by block
         row = self.buffers.single_rows
         if not lead and row:
             self.buffers.argument_views[tuple(arrays)] = tuple(memoryview(row[name][0]) for name in arrays)
 
     def result(self, name: str, lead: tuple[int, ...], *shape: int) -> np.ndarray:
-        """A copy of an output, of shape (*lead, *shape)."""
+        """An output of shape (*lead, *shape): a copy, or the array of this workspace for a batch in blocks."""
         if not lead:
             known = self.buffers.single_rows.get(name)
             if known is not None:
                 return (known[0] if known[1] == shape else known[0].reshape(shape)).copy()
-        return self.host[name].reshape((*lead, *shape)).copy()
+        rows = self.host[name].reshape((*lead, *shape))
+        return rows.copy() if self._status is None else rows
 
     def persistent_arrays(self, inputs: int) -> list[np.ndarray]:
         """Arrays that a kernel reads again in its next launch, as views on the CPU (`Buffers.persistent_arrays`)."""
@@ -223,7 +242,7 @@ class Workspace:
 
     def raise_for_status(self) -> None:
         """Raise ShapeError, or ModelError if too many pairs are near, for the first instance with a status."""
-        status, single = self.buffers.status, self.buffers.single_status
+        status, single = self.status, self.buffers.single_status
         if status.any() if single is None else single[0]:
             k = int(np.flatnonzero(status)[0])
             if status[k] == STATUS_TOO_MANY_PAIRS:
@@ -239,6 +258,30 @@ class Workspace:
         where = f" (instance {k} of {self.batch})" if self.batch > 1 else ""
         got = f" ({describe_quaternion(self.model, self.host['q'][k])})" if status == STATUS_QUATERNION else ""
         return f"{subject}{where}: {_STATUS_TEXT[status]}{got}"
+
+
+def _run_blocks(
+    buffers: Buffers,
+    names: set[str],
+    host: dict[str, np.ndarray],
+    status: np.ndarray,
+    options: TableOptions | None = None,
+    *,
+    keep_tables: bool = False,
+) -> None:
+    """`Buffers.run` block by block for the instances in the arrays `names` of `host`, which receive the results, as
+    `status` does."""
+    size = buffers.batch
+    for first in range(0, len(status), size):
+        part = slice(first, min(first + size, len(status)))
+        block = buffers.resized(part.stop - first)
+        for name in names - block.outputs:
+            block.host[name][:] = host[name][part]
+        block.run(options, keep_tables=keep_tables)
+        for name in names.difference(block.inputs):
+            host[name][part] = block.host[name]
+        status[part] = block.status
+    buffers.resized(size)
 
 
 class _PreparedCall(NamedTuple):
@@ -272,22 +315,31 @@ def row_slices(count: int, size: int = _ROWS_PER_LAUNCH) -> Iterator[slice]:
         yield slice(start, min(start + size, count))
 
 
-def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int], Buffers]) -> Workspace:
+def workspace(
+    model: Model, family: str, batch: int, make: Callable[[Model, int], Buffers], *, in_blocks: bool = False
+) -> Workspace:
     """A workspace for (model, family, batch); `make` makes its buffers if none are free.
 
     On the CPU all batches of a family share one pool, and larger buffers replace smaller ones.
+
+    Args:
+        in_blocks: whether the buffers on the CPU hold at most a block of the batch, since scratch memory takes 10 to
+            100 kB for each instance of a soft arm. No launch may then read scratch memory of the launch before.
     """
     has_own_pool = batch < 2 or model.device != "cpu"
+    size = batch
+    if in_blocks and not has_own_pool and not model.models:
+        size = min(batch, max(_NODES_PER_CORE // model.n_nodes, 1) * cores())
     key = (family, batch) if has_own_pool else (family, "batch", cores())
     pool: Pool = model.cached(key, Pool)
-    buffers = pool.take(batch)
+    buffers = pool.take(size)
     if buffers is None:
         with build_lock():
-            buffers = make(model.home, batch)
+            buffers = make(model.home, size)
         pool.buffers.append(buffers)
         model.cache.pop(key, None)
         model.cached(key, lambda: pool)  # insert it again, so that the cache counts its memory and its last use
-    return Workspace(buffers if has_own_pool else buffers.resized(batch), pool)
+    return Workspace(buffers if has_own_pool else buffers.resized(size), pool, batch)
 
 
 # Cached values of a model that stay right when other numbers are written into its tables.
@@ -367,7 +419,7 @@ def filled_workspace(
     sizes = {"q": model.nq, "u": model.nu}
     rows = {name: stack(name, value, sizes.get(name, model.nv)) for name, value in zip(names, values)}
     lead = leading(**rows)
-    w = workspace(model, family, batch_of(lead), make)
+    w = workspace(model, family, batch_of(lead), make, in_blocks=True)
     w.fill(lead, **rows)
     return w, lead
 
