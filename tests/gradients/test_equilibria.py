@@ -52,6 +52,17 @@ def test_equilibria_and_frequencies(models, name):
         assert np.sum(function.parameters[path] * way) == pytest.approx(weights @ exact[0], rel=1e-9)
 
 
+@pytest.mark.parametrize("rounding", [6e-19, -1e-33, 1e-300])
+def test_numbers_may_be_zero_but_for_rounding(models, rounding):
+    """Derivatives by numbers such as r cos(π/2) are those at zero. Steps relative to such a number lose all digits."""
+    arms = [(models["soft"].with_({"above.offset": (x, 0.01)}), [2.0, x, 0.1]) for x in (rounding, 0.0)]
+    rests = [ls.solve_statics(arm, u, v=np.zeros(arm.nv)) for arm, u in arms]
+    for of in (ls.equilibrium_derivatives, ls.mode_derivatives):
+        found, wanted = (of(rest, parameters=["above.offset"]) for rest in rests)
+        for one, other in ((found.u, wanted.u), (found.parameters["above.offset"], wanted.parameters["above.offset"])):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-9 * np.abs(other).max())
+
+
 def agree(exact, wanted, n):
     """Assert that changes of q and of frequencies agree, relative to the largest."""
     for part in (slice(0, n), slice(n, None)):

@@ -42,6 +42,8 @@ _NEAR = ((-1.0, 1.0), (-0.5, 0.5))
 _ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
 _TABLE_SHARE = 5e-4  # the same for tables alone, which are smooth
 _ROUNDING = 1e-14  # of tables, over their largest number
+_ROUNDED = 1e-12  # numbers below it, over the largest of their array, count as zero
+_NOTHING = 1e-30  # numbers below it count as zero in any unit
 # tables in which the residual is linear, by group
 _LINEAR = {
     "nodes": ("inertia", "dry", "heavy"),
@@ -222,9 +224,19 @@ def shape_of(model: Model, path: str) -> tuple[int, ...]:
     return (6,) if is_pose(array) else array.shape
 
 
+def size_of(array: np.ndarray, index: int | tuple[int, ...] | None = None, *, default: float) -> float:
+    """Size of a number of an array, or of all its numbers if no index is given, for steps of differences. A number that
+    is zero but for rounding, such as r cos(π/2), has the size of the largest number; if all are, that is a default."""
+    largest = float(np.abs(array).max(initial=0.0))
+    if largest < _NOTHING:
+        return default
+    own = 0.0 if index is None else float(abs(array[index]))
+    return own if own > _ROUNDED * largest else largest
+
+
 def _sized(array: np.ndarray, index: tuple[int, ...]) -> float:
-    """Size of a number: that of its value, else of its array."""
-    return 0.3 if is_pose(array) else float(abs(array[index])) or float(np.abs(array).max(initial=0.0)) or 0.1
+    """Size of a number of a design value."""
+    return 0.3 if is_pose(array) else size_of(array, index, default=0.1)
 
 
 def _models(model: Model, path: str, index: tuple[int, ...], steps: tuple[float, ...]) -> tuple[Model, ...]:
@@ -403,7 +415,7 @@ def _with_slopes(model: Model, stencil: Stencil, size: float) -> Model | None:
 def changed_model(model: Model, path: str, change: np.ndarray) -> tuple[Model, float]:
     """The model with a design value increased by `change`, in the shape of the value; and the size of that value."""
     value, array = _value(model, path)
-    size = 0.3 if is_pose(array) else float(np.abs(array).max(initial=0.0)) or 0.1
+    size = 0.3 if is_pose(array) else size_of(array, default=0.1)
     for index in np.ndindex(*change.shape):
         if change[index] != 0.0:
             value = _changed(value, _value_of(value), index, float(change[index]))

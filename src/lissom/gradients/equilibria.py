@@ -26,7 +26,7 @@ from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.linearization import modes
 from lissom.errors import ConvergenceError, ShapeError
-from lissom.gradients.design_changes import CENTRAL, SHARE, Stencil
+from lissom.gradients.design_changes import CENTRAL, SHARE, Stencil, size_of
 from lissom.gradients.designs import Designs
 from lissom.gradients.stage_systems import StageStates
 from lissom.launch.workspace import batch_of, independent_rows
@@ -236,7 +236,7 @@ def _matrices_by_input(
     model: Model, q: np.ndarray, u: np.ndarray, t: float, move: np.ndarray, k: int
 ) -> Iterator[tuple[float, Any]]:
     """The matrices at the points of a central stencil of input k, each with its weight."""
-    h = 10.0 * SHARE * (abs(u[k]) or float(np.abs(u).max(initial=0.0)) or 1.0)
+    h = 10.0 * SHARE * size_of(u, k, default=1.0)
     for place, weight in zip(*CENTRAL):
         there = u.copy()
         there[k] += place * h

@@ -15,7 +15,7 @@ from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import assemble, consistent_start, prescribed_state
 from lissom.dynamics.configuration import checked_configuration, difference, integrate
 from lissom.errors import ModelError, ShapeError, keeping, of_instance, renamed
-from lissom.gradients.design_changes import changed_model
+from lissom.gradients.design_changes import changed_model, size_of
 from lissom.gradients.propagation import (
     Gradient,
     Sensitivity,
@@ -553,7 +553,7 @@ def check_gradient(
 
     directions: dict[str, tuple[float, float, Callable[[float], float]]] = {}
     dq, dv = onto @ (rng.normal(size=model.nv) * scale), rng.normal(size=model.nv) * scale
-    size_u = float(np.abs(motion.u).max(initial=0.0)) or 1.0
+    size_u = size_of(motion.u, default=1.0)
     du = size_u * rng.normal(size=motion.u.shape)
     norms = [float(np.linalg.norm(x)) for x in (gradient.q0 * scale, gradient.v0 * scale, gradient.u * size_u)]
     exact = [float(np.sum(slope * way)) for slope, way in ((gradient.q0, dq), (gradient.v0, dv), (gradient.u, du))]
