@@ -33,7 +33,7 @@ def node_with_stiffness(t: Tables, s: Scratch, i: int, b: int) -> int:
 
 @wp.func
 def force(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, tau: Matrix):
-    """tau += the forces of all bodies."""
+    """tau += the elastic and viscous forces of all bodies that are not linear in θ."""
     for b in range(t.deforming.node.shape[0]):
         if t.deforming.is_linear[b] == 0:
             k = t.deforming.node[b]
@@ -49,7 +49,7 @@ def stiffen(
     t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64, by_v: wp.float64,
     out: Matrix,
 ):  # fmt: skip
-    """out += by_q K + by_v D of all bodies, in rows of x."""
+    """out += by_q K + by_v D of all bodies that are not linear in θ, in rows of x."""
     for b in range(t.deforming.node.shape[0]):
         if t.deforming.is_linear[b] == 0:
             k = node_with_stiffness(t, s, i, b)
@@ -65,7 +65,7 @@ def stiffen(
 
 @wp.func
 def change(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, tau: Matrix):
-    """tau += K dq + D dv of all bodies."""
+    """tau += K dq + D dv of all bodies that are not linear in θ."""
     for b in range(t.deforming.node.shape[0]):
         if t.deforming.is_linear[b] == 0:
             k = node_with_stiffness(t, s, i, b)
@@ -82,7 +82,7 @@ def change(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: 
 
 @wp.func
 def energy(t: Tables, s: Scratch, i: int, q: Matrix) -> wp.float64:
-    """Elastic energy of all bodies."""
+    """Elastic energy of all bodies that are not linear in θ [J]."""
     total = wp.float64(so3.ZERO)
     for b in range(t.deforming.node.shape[0]):
         if t.deforming.is_linear[b] == 0:

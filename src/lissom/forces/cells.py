@@ -49,7 +49,8 @@ SIXTH = wp.constant(wp.float64(1.0 / 6.0))
 
 @wp.struct
 class CellPressure:
-    """M, m and the second derivatives of Φ of (1): by δ twice, by δ and g, by g twice."""
+    """Derivatives of Φ of (1). depth: M. m_1, m_2: m₁ and m₂. cover: ∂M/∂δ. depth_1, depth_2: ∂M/∂g₁ and ∂M/∂g₂. m_11,
+    m_12, m_22: ∂m₁/∂g₁, ∂m₁/∂g₂ and ∂m₂/∂g₂."""
 
     depth: wp.float64
     m_1: wp.float64

@@ -330,7 +330,7 @@ def elastic_slip_derivatives(anchored: Anchor, radius: wp.float64, n: vec3, N: m
 
 @wp.func
 def friction_force(law: ContactLaw, anchored: Anchor, radius: wp.float64, push: wp.float64, n: vec3, w: vec3) -> vec3:
-    """f of (4) or (5)."""
+    """f_t of (4) or (5)."""
     most = law.friction * push
     if law.stick_stiffness == so3.ZERO:
         return (-most / wp.sqrt(wp.dot(w, w) + law.slip_speed * law.slip_speed)) * w
@@ -340,7 +340,7 @@ def friction_force(law: ContactLaw, anchored: Anchor, radius: wp.float64, push: 
 
 @wp.func
 def friction_slopes(law: ContactLaw, anchored: Anchor, radius: wp.float64, push: wp.float64, n: vec3, w: vec3):
-    """∂f/∂s at fixed N, ∂f/∂N, and ∂s/∂w = τ; for the smooth law s = w."""
+    """∂f_t/∂s at fixed N, ∂f_t/∂N, and ∂s/∂w, which is τ; for the smooth law (4) s = w, and ∂s/∂w is 1."""
     most = law.friction * push
     one = wp.identity(n=3, dtype=wp.float64)
     if law.stick_stiffness == so3.ZERO:
@@ -383,9 +383,9 @@ class Contact:
     """The arguments of the contact law for a pair, in the base frame.
 
     law. anchored: the anchor. facing: m/a of (11), zero for balls. slope, bend: s and H n/s of (12). cell, e_1, e_2: of
-    (13), for balls with C = 1 and all else zero. radius and depth of the ball, at_point: δ − ρ of (13). c: centre. n,
-    N: normal and its derivative with respect to c. u, spin: velocity of the centre and angular velocity relative to the
-    obstacle. a, b: nodes of ball and obstacle.
+    (13), for balls with C = 1 and all else zero. radius: of the ball, zero for a cell. depth: δ of a ball, M of a cell.
+    at_point: δ − ρ of (13). c: centre. n, N: normal and its derivative with respect to c. u, spin: velocity of the
+    centre and angular velocity relative to the obstacle. a, b: nodes of ball and obstacle.
     """
 
     law: ContactLaw
@@ -429,7 +429,7 @@ def spread_of(x: Contact) -> vec3:
 
 @wp.func
 def rate_of(x: Contact) -> wp.float64:
-    """δ̇ of (3), or of (15) for a cell."""
+    """δ̇ of (1), or of (15) for a cell."""
     if x.radius > so3.ZERO:
         return -wp.dot(x.n, x.u)
     return -wp.dot(x.n, x.u) - wp.dot(x.spin, wp.cross(spread_of(x), x.n)) / x.depth
@@ -444,7 +444,7 @@ def second_moments(x: Contact) -> mat3:
 
 @wp.func(inline=False)
 def rate_slopes(x: Contact):
-    """Derivatives of −δ̇ of (15) by c, with u held fixed, by θ, and by ω."""
+    """Derivatives of −δ̇ of (1), or of (15) for a cell, by c with u held fixed, by θ, and by ω."""
     N_t = wp.transpose(x.N)
     by_place = N_t * x.u
     if wp.dot(x.facing, x.facing) == so3.ZERO:
@@ -599,7 +599,7 @@ def obstacle_pose(t: Tables, s: Scratch, i: int, obstacle: int, origin: vec3):
 
 @wp.func
 def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
-    """Distance of the surfaces of pair e, negative if they overlap."""
+    """Distance of the surfaces of pair e, negative if they overlap; for a cell a lower bound of its distance."""
     ball = t.contacts.pair[e, 0]
     obstacle = t.contacts.pair[e, 1]
     b = t.contacts.obstacle_node[obstacle]
@@ -672,7 +672,8 @@ def gap_of_block(t: Tables, s: Scratch, i: int, k: int) -> wp.float64:
 
 @wp.func(inline=False)
 def list_near(t: Tables, s: Scratch, i: int):
-    """Make the list of near pairs: those within the margin, and all pairs whose obstacle is marked as roaming."""
+    """Make the list of near pairs: those within the margin, and all pairs whose obstacle is an unbounded shape on a
+    link. Too many pairs set the status of the instance, and leave no list."""
     count = wp.int32(0)
     capacity = s.near.pair.shape[1]
     place_clusters(t, s, i)
@@ -712,8 +713,8 @@ def put_anchor(t: Tables, i: int, e: int, on_obstacle: vec3, on_ball: vec3):
 
 @wp.func(inline=False)
 def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
-    """The contact of pair e; all but nodes, radius, centre and depth is zero if it is open. A pair of a surface point
-    that faces away counts as open."""
+    """The contact of pair e, from the poses and twists in s. If it is open, its depth is zero or negative, and n, N, u,
+    spin, law and anchored are zero. A pair of a surface point that faces away counts as open."""
     ball = t.contacts.pair[e, 0]
     obstacle = t.contacts.pair[e, 1]
     x = Contact()
@@ -846,7 +847,8 @@ def put_response(
 
 @wp.func(inline=False)
 def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
-    """Add H and N of both nodes of each pair in contact, and list their couplings."""
+    """Add H and N of both nodes of each pair in contact to H and s.near.N, and list their couplings in s.near. Reads
+    the list of near pairs that add_contacts has made."""
     for j in range(s.near.count[i]):
         x = contact_of(t, s, i, s.near.pair[i, j])
         if x.depth > so3.ZERO:

@@ -224,7 +224,7 @@ def add_own_block(t: Tables, i: int, k: int, width: int, D: mat6, out: wp.array2
 
 @wp.func
 def elastic_energy(t: Tables, s: Scratch, i: int, q: wp.array2d(dtype=wp.float64)) -> wp.float64:
-    """½ eᵀ K e over all springs [J]."""
+    """½ eᵀ K e with the deflections e = q − q_rest, plus ½ xᵀ K x of the springs of spherical and free joints [J]."""
     total = wp.float64(0.0)
     for row in range(t.nv):
         for e in range(t.elasticity.start[row], t.elasticity.start[row + 1]):

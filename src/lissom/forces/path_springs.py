@@ -142,7 +142,8 @@ def couple_piece_ends(
     s: Scratch, i: int, k: int, out: vec6, x: PieceState, end: int, by_length: wp.float64, by_rate: wp.float64,
     H: wp.array2d(dtype=mat6),
 ):  # fmt: skip
-    """Add the part of (2) in F of node k, with the wrench `out`, of an end of a piece."""
+    """Add one term m of the sum (2) to the derivatives of F of node k: that of end `end` of piece x. `out` is the
+    wrench w_k. by_length, by_rate: T_L and T_L̇ times the factor of the piece."""
     m, w, h = end_of_piece(x, end)
     K = wp.outer(out, by_length * w + by_rate * h)
     N = wp.outer(out, by_rate * w)

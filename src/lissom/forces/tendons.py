@@ -84,7 +84,8 @@ SMALLEST_TENSION = wp.constant(wp.float64(1e-300))  # of a taut tendon, so that 
 
 @wp.func
 def channel_sizes(t: Tables, s: Scratch, i: int, u: Matrix):
-    """Fill s.channel.size from the inputs: tensions, pressures, lengths pulled in."""
+    """Fill s.channel.size from the inputs u: tensions, pressures, sizes of wrenches, lengths pulled in, and inputs of
+    users' actuators and forces."""
     for c in range(s.channel.size.shape[1]):
         total = wp.float64(0.0)
         for j in range(u.shape[1]):
@@ -94,7 +95,8 @@ def channel_sizes(t: Tables, s: Scratch, i: int, u: Matrix):
 
 @wp.func
 def path_tangent(t: Tables, xi: vec6, e: int):
-    """Direction t of (2) at row e of the path table, and |𝒯| of (1)."""
+    """Direction t of (2) at row e of the path table, and |𝒯| of (1); x and the x-component of 𝒯 for a pressure that
+    acts normal to the section."""
     d = t.paths.offset[e]
     T = se3.linear(xi) + wp.cross(se3.angular(xi), d) + t.paths.slope[e]
     if t.paths.is_normal[e] != 0:
@@ -490,7 +492,7 @@ def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix):
                 f = t.paths.weight[e] * direction
                 y = se3.join(wp.cross(t.paths.offset[e], f), f)
                 project_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, 0, y, s.channel.row)
-    for e in range(t.pulls.channel.shape[0]):  # known from the tension
+    for e in range(t.pulls.channel.shape[0]):  # put_elastic_tensions has evaluated B
         if t.pulls.channel[e] == c:
             add_pull_force(t, s, i, e, so3.ONE, s.channel.row)
 

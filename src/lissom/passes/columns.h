@@ -31,11 +31,11 @@ LISSOM_INLINE void add_own_columns(
 
 // Whether three matrices are zero: those of a massless frame without loads between two exponentials.
 LISSOM_INLINE bool are_zero(const mat6& M, const mat6& N, const mat6& H) {
-    double any = 0.0;
     for (int r = 0; r < 6; ++r)
         for (int c = 0; c < 6; ++c)
-            any += fabs(M.data[r][c]) + fabs(N.data[r][c]) + fabs(H.data[r][c]);
-    return any == 0.0;
+            if (M.data[r][c] != 0.0 || N.data[r][c] != 0.0 || H.data[r][c] != 0.0)
+                return false;
+    return true;
 }
 
 // Rows first … stop − 1 of `to` += Sᵀ V on the columns listed for k.

@@ -101,13 +101,14 @@ def put_inertial_forces(t: Tables, s: Scratch, b: int, n: int, i: int, acc: vec3
 
 @wp.func_native(native("call_values"))
 def call_values(t: Tables, s: Scratch, b: int, i: int):
-    """The integrals of body b at θ and θ̇ by its native function."""
+    """Fill c, P, c_j, P_j, M, c_v, b_v, w_j, e_v, energy, force and D of body b at θ and θ̇ by its native function."""
     ...
 
 
 @wp.func_native(native("call_derivatives"))
 def call_derivatives(t: Tables, s: Scratch, b: int, i: int):
-    """The derivatives of the integrals of body b at θ, θ̇ and θ̈ by its native function."""
+    """Fill c_q, b_q, e_q, c_jl, P_jl, w_q, c_qdot, b_qdot, e_qdot, w_qdot and K of body b at θ, θ̇ and θ̈ by its native
+    function."""
     ...
 
 
@@ -203,7 +204,8 @@ def put_frame(t: Tables, s: Scratch, i: int, k: int):
 
 @wp.func
 def put_state(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
-    """Pose of the frame and θ. Nothing is known there yet, and no pressure acts."""
+    """Store the pose of the frame and θ. Mark the integrals and pulls of the body as unknown, and set the response to
+    pressures to zero."""
     put_frame(t, s, i, k)
     b = t.node[k].map
     at = t.deforming.column_start[b]
@@ -218,7 +220,8 @@ def put_state(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
 
 @wp.func(inline=False)
 def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
-    """Pose of the frame, and the integrals that depend on θ only."""
+    """Store the pose of the frame and, for points that are linear in θ, the integrals of θ. `integrate` computes those
+    of a native function."""
     put_state(t, s, i, k, q)
     b = t.node[k].map
     first = t.node[k].v_start
@@ -233,7 +236,8 @@ def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
 
 @wp.func(inline=False)
 def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
-    """Pose of the frame and all integrals. Its relative twist and acceleration are zero."""
+    """Store the pose of the frame and all integrals, without those of a native function, which `integrate` computes.
+    Returns the relative twist and acceleration of the frame, which are zero."""
     put_state(t, s, i, k, q)
     b = t.node[k].map
     first = t.node[k].v_start
@@ -270,7 +274,8 @@ def turning(w: vec3, w_dot: vec3) -> mat3:
 
 @wp.func(inline=False)
 def newton_euler(t: Tables, s: Scratch, i: int, k: int) -> vec6:
-    """Wrench (1), (2) on the frame, in the base frame; the generalised forces (3) are stored in s."""
+    """Wrench (1), (2) on the frame, in the base frame, from the motion of node k in s. Stores the generalised forces
+    (3) in s.deforming.inertial."""
     integrate(t, s, i, k)
     b = t.node[k].map
     w, _u, w_dot, acc = frame_motion(s, i, k)
@@ -445,7 +450,8 @@ def wrench_by_q(s: Scratch, i: int, at: int, w: vec3, w_dot: vec3, acc: vec3) ->
 
 @wp.func(inline=False)
 def slopes_of_rates(t: Tables, s: Scratch, i: int, k: int, v: Matrix, a: Matrix):
-    """Compute ∂ċ/∂θ_e and ∂Π/∂θ_e, and ∂b/∂θ_e if the points are linear in θ. integrate_derivatives must have run."""
+    """Compute ∂Π/∂θ_e at fixed θ̇. Compute also ∂b/∂θ_e for points that are linear in θ, and ∂ċ/∂θ_e for others; it is
+    zero for points that are linear in θ. integrate_derivatives must have run."""
     b = t.node[k].map
     at = t.deforming.column_start[b]
     pair = t.deforming.pair_start[b]
@@ -547,7 +553,8 @@ def couple(
 
 @wp.func(inline=False)
 def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: Matrix, a: Matrix) -> vec6:
-    """Change of the wrench on the frame along a direction, in the base frame; that of (3) is stored in s."""
+    """Change of the wrench (1), (2) on the frame along a direction, in the base frame. Stores the change of (3) in
+    s.deforming.inertial_change. newton_euler must have run."""
     b = t.node[k].map
     at = t.deforming.column_start[b]
     first = t.node[k].v_start
@@ -589,8 +596,8 @@ def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: 
 
 @wp.func(inline=False)
 def body_coriolis(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
-    """Y of coriolis_matrix for the frame, in the base frame: the block of (8) minus M ad_η, with the inertia M
-    there."""
+    """Y of (4) of mass_matrix for the frame, in the base frame: the block of (8) minus M ad_η. M is the inertia of the
+    body in the base frame."""
     integrate(t, s, i, k)
     b = t.node[k].map
     w, _u, _w_dot, _acc = frame_motion(s, i, k)

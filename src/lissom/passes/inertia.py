@@ -56,7 +56,7 @@ def newton_euler(t: Tables, s: Scratch, i: int, k: int) -> vec6:
 
 @wp.func
 def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int) -> vec6:
-    """Change (3) of that wrench along a direction, in the base frame."""
+    """Change (3) of the wrench (2) along a direction, in the base frame."""
     R = s.node[i, k].R
     p = s.node[i, k].p
     eta = s.node[i, k].eta

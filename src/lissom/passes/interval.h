@@ -9,13 +9,16 @@ namespace lissom {
 
 // Six rows each of S, R and the third kind (Q or P) for one block of columns of node k, from the numbers of(m, r, c) of
 // its operator pairs. Afterwards e is the first entry of the next block.
+// The pragmas unroll the loops before the compiler assigns registers, so that the sums stay in them.
 template <typename Columns, typename Of>
 LISSOM_INLINE void sum_own_columns(const Columns& x, int k, int at, int& e, const Of& of, block* sum) {
     for (; e < x.entry_start.data[k + 1] && x.entry_block.data[e] == at; ++e) {
         const block p1 = load(x.entry_phi1.data + 8 * e), p2 = load(x.entry_phi2.data + 8 * e);
         const int c = x.entry_component.data[e];
         if (c < 3)
+#pragma unroll
             for (int m = 0; m < 3; ++m)
+#pragma unroll
                 for (int r = 0; r < 3; ++r) {
                     sum[6 * m + r] += p1 * of(4 * m, r, c);
                     sum[6 * m + r] += p2 * of(4 * m + 2, r, c);
@@ -23,7 +26,9 @@ LISSOM_INLINE void sum_own_columns(const Columns& x, int k, int at, int& e, cons
                     sum[6 * m + r + 3] += p2 * of(4 * m + 3, r, c);
                 }
         else
+#pragma unroll
             for (int m = 0; m < 3; ++m)
+#pragma unroll
                 for (int r = 0; r < 3; ++r) {
                     sum[6 * m + r + 3] += p1 * of(4 * m, r, c - 3);
                     sum[6 * m + r + 3] += p2 * of(4 * m + 2, r, c - 3);
@@ -41,6 +46,7 @@ LISSOM_INLINE void add_local_term(const Columns& band, int k, const Of& local_of
             const block p1 = load(band.entry_phi1.data + 8 * e), p2 = load(band.entry_phi2.data + 8 * e);
             const int c = band.entry_component.data[e];
             if (c < 3)
+#pragma unroll
                 for (int r = 0; r < 3; ++r) {
                     v1[r] += p1 * local_of(0, r, c);
                     v1[r] += p2 * local_of(2, r, c);
@@ -52,6 +58,7 @@ LISSOM_INLINE void add_local_term(const Columns& band, int k, const Of& local_of
                     v2[r + 3] += p2 * local_of(7, r, c);
                 }
             else
+#pragma unroll
                 for (int r = 0; r < 3; ++r) {
                     v1[r] += p1 * local_of(1, r, c - 3);
                     v1[r] += p2 * local_of(3, r, c - 3);
@@ -73,6 +80,7 @@ LISSOM_INLINE void add_local_term(const Columns& band, int k, const Of& local_of
 // Columns S of the intervals first … stop − 1, whose numbers are lanes of T, and N path sums, added to those of node
 // `before`, to zero if it is negative. The first three path sums are of S, of R + c₁ S and of Q + 2 c₁ R + c₀ S
 // (1)-(3), a fourth one is of E = Ṡ + R. If `has_local`, local terms are added to out.
+// Rows are addressed by x.width: from a local copy the compiler makes 48 addresses, which it keeps on the stack.
 template <typename T, int N, typename Tables, typename Scratch, typename Columns>
 LISSOM_INLINE void put_interval_columns(
     const Tables& t, const Scratch& s, const Columns& x, const Columns& band, int i, int first, int stop, int before,
@@ -80,7 +88,7 @@ LISSOM_INLINE void put_interval_columns(
     const array<double>* const (&sums)[N], bool has_local, double* out
 ) {
     const block none = {};
-    const int count = sizeof(T) / sizeof(double), width = x.width;
+    const int count = sizeof(T) / sizeof(double);
     interval_state<T> state;
     operator_pair<T> pairs[6], locals[4];
     gather_intervals(t, s, i, first, stop, v, a, state);
@@ -93,23 +101,23 @@ LISSOM_INLINE void put_interval_columns(
         auto of = [&](int m, int r, int c) { return at_node[count * (9 * m + 3 * r + c)]; };
         auto local_of = [&](int m, int r, int c) { return at_local[count * (9 * m + 3 * r + c)]; };
         const int below = k == first ? before : t.node.data[k].parent;
-        double *S_k = six_rows(S, i, k, width), *to[N];
+        double *S_k = six_rows(S, i, k, x.width), *to[N];
         const double* from[N];
         for (int m = 0; m < N; ++m) {
-            to[m] = six_rows(*sums[m], i, k, width);
-            from[m] = six_rows(*sums[m], i, below < 0 ? 0 : below, width);
+            to[m] = six_rows(*sums[m], i, k, x.width);
+            from[m] = six_rows(*sums[m], i, below < 0 ? 0 : below, x.width);
         }
         for_blocks(x.path_start, x.path_range, k, [&](int j) {
             for (int r = 0; r < 6; ++r)
                 for (int m = 0; m < N; ++m)
-                    store(to[m] + r * width + j, below < 0 ? none : load(from[m] + r * width + j));
+                    store(to[m] + r * x.width + j, below < 0 ? none : load(from[m] + r * x.width + j));
         });
         for (int e = x.entry_start.data[k]; e < x.entry_start.data[k + 1];) {
             const int at = x.entry_block.data[e];
             block sum[18] = {};
             sum_own_columns(x, k, at, e, of, sum);
             for (int r = 0; r < 6; ++r) {
-                const int here = r * width + at;
+                const int here = r * x.width + at;
                 store(S_k + here, sum[r]);
                 for (int m = 0; m < 3; ++m)
                     add(to[m] + here, sum[6 * m + r]);
@@ -189,7 +197,8 @@ LISSOM_INLINE void project_at(
             out[j] += phi.data[e] * y[c];
 }
 
-// End of the intervals from k on that one call handles: the first node that is no interval, at most `stop`.
+// End of the nodes from k on that one call handles: nodes that move by exp(Ω(q)), before node `stop`, at most LANES of
+// them. Returns k in kernels without rods.
 LISSOM_INLINE int intervals_stop(const Tables& t, int k, int stop) {
 #ifdef LISSOM_SERVES_RIGID
     return k;

@@ -77,7 +77,8 @@ def node_strains(t: Tables, i: int, k: int, q: Matrix, v: Matrix, a: Matrix) -> 
 
 @wp.func
 def place_by_strains(t: Tables, s: Scratch, i: int, k: int, xi1: vec6, xi2: vec6):
-    """Pose g_p G exp(Ω) from the two strains; returns Ω and its Stumpff values."""
+    """Store the pose g_p G exp(Ω), Ω, its Stumpff values and the two strains. Returns Ω and its Stumpff values. Sets
+    the status of the instance if an interval turns by 2π or more."""
     Omega = omega(xi1, xi2, t.node[k].h, t.node[k].kappa)
     w = se3.angular(Omega)
     c = so3.stumpff(wp.dot(w, w))
@@ -375,7 +376,8 @@ def project_at(
 
 @wp.func_native(native("intervals_stop"))
 def intervals_stop(t: Tables, k: int, stop: int) -> int:
-    """End of the intervals from k on that one call handles: the first node that is no interval, at most `stop`."""
+    """End of the nodes from k on that one call handles: nodes that move by exp(Ω(q)), before node `stop`, at most
+    eight (one on a GPU). Returns k in kernels without rods."""
     ...
 
 

@@ -29,7 +29,7 @@ from lissom.passes.scratch import Direction, Scratch
 
 @wp.func
 def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
-    """Pose of node k."""
+    """Store the pose of node k and, by its kind, Ω and strains, the tables of a map, or θ of a deformable body."""
     if is_exp(t.node[k].kind):
         interval.place(t, s, i, k, q)
     elif is_mapped(t.node[k].kind):
@@ -138,8 +138,8 @@ def newton_columns_of_node(
     t: Tables, s: Scratch, x: Columns, band: Columns, i: int, k: int, before: int, point: NewtonPoint,
     sums: NewtonSums, out: Matrix,
 ):  # fmt: skip
-    """As `newton_columns`, for one interval or GROUP node. Path sums are added to those of node `before`, to zero if it
-    is negative; local terms are stored with the column tables `band`."""
+    """`newton_columns` for one node that moves by exp(Ω(q)) or has a quaternion. Path sums are added to those of node
+    `before`, to zero if it is negative; local terms are added to out with the column tables `band`."""
     if may_have_strains() and is_exp(t.node[k].kind):
         interval.newton_columns_of_node(t, s, x, band, i, k, before, point, sums, out)
     else:
@@ -148,7 +148,8 @@ def newton_columns_of_node(
 
 @wp.func
 def project(t: Tables, s: Scratch, i: int, k: int, F: vec6, tau: Matrix):
-    """tau += Sᵀ F of node k, F in the base frame."""
+    """tau += Sᵀ F of node k, F in the base frame. The frame of a deformable body has no columns: tau gets the forces
+    (3) of deforming, which newton_euler has stored."""
     f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, F)
     if is_exp(t.node[k].kind):
         interval.project(t, s, i, k, f, tau)
@@ -188,7 +189,8 @@ def change(
 
 @wp.func
 def project_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, F: vec6, dF: vec6, tau: Matrix):
-    """tau += the change of Sᵀ F of node k along a direction, where F changes by dF."""
+    """tau += the change of Sᵀ F of node k along a direction, where F changes by dF. For a deformable body tau gets the
+    change of the forces (3) of deforming, which newton_euler_change has stored."""
     df = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, dF)
     f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, F)
     if is_exp(t.node[k].kind):
@@ -242,7 +244,8 @@ def length_error(t: Tables, i: int, k: int, q: Matrix) -> wp.float64:
 def set_rates(
     t: Tables, i: int, k: int, c1: wp.float64, step: Matrix, rate: Matrix, bare: Matrix, v: Matrix, a: Matrix
 ):  # fmt: skip
-    """v and a of node k from the rate of a step and its derivative, if they differ: v = T(Δ) w of schemes."""
+    """Set v = T(Δ) w, (7) of schemes, and a of node k if it has a quaternion, from a step Δ, its rate w and the
+    acceleration `bare` that the node would have with v = w. For other nodes v = w already."""
     if has_stored_pose(t.node[k].has_quaternion):
         group.set_rates(t, i, k, c1, step, rate, bare, v, a)
 
@@ -255,7 +258,7 @@ def has_step_tangent(t: Tables, k: int) -> bool:
 
 @wp.func
 def pull_back(t: Tables, i: int, k: int, step: Matrix, row: Matrix, out: Matrix):
-    """out = T(Δ)ᵀ row on the coordinates of node k, if they have such a T."""
+    """out = T(Δ)ᵀ row on the coordinates of node k if it has a quaternion. For other nodes T = 1, and out is kept."""
     if has_stored_pose(t.node[k].has_quaternion):
         group.pull_back(t, i, k, step, row, out)
 
@@ -274,7 +277,8 @@ def newton_euler(t: Tables, s: Scratch, i: int, k: int):
 
 @wp.func
 def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: Matrix, a: Matrix):
-    """Store the change of that wrench along a direction, (10) of inverse_dynamics_derivatives without H x."""
+    """Store in d.node.F the change of the wrench of newton_euler along a direction, which is
+    (10) of inverse_dynamics_derivatives without H x."""
     if is_body(t.node[k].kind):
         d.node[i, k].F = deforming.newton_euler_change(t, s, d, i, k, v, a)
         return

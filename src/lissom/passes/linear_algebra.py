@@ -56,7 +56,7 @@ def lu_solve_transposed(
 
 @wp.func
 def largest(n: int, i: int, weight: wp.array(dtype=wp.float64), x: Matrix) -> wp.float64:
-    """Largest |weight x|; NaN if an entry is."""
+    """Largest |weight x| of the first n entries; NaN if one of them is not finite."""
     size = wp.float64(0.0)
     bad = wp.float64(0.0)
     for j in range(n):

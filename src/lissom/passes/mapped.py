@@ -119,7 +119,8 @@ def follow_line(t: Tables, s: Scratch, i: int, k: int, m: int, q: Matrix):
 
 @wp.func
 def curve(t: Tables, s: Scratch, i: int, k: int, v: Matrix):
-    """Fill S_vv of the node, if it has a native function; the other tables have S_qq from `place` on."""
+    """Fill S_vv of the node, if it has a native function. Splines have S_qq since `place`, functions in Python since
+    before the launch; straight lines need neither."""
     if t.maps.curve_function[t.node[k].map] != wp.uint64(0):
         curve_function(t, s, i, t.node[k].map, v, t.node[k].v_start)
 

@@ -36,7 +36,7 @@ def call_pull(t: Tables, s: Scratch, e: int, b: int, i: int):
 
 @wp.func_native(native("press"))
 def press(t: Tables, s: Scratch, e: int, i: int):
-    """(1) of pull e from the vertices of its surface."""
+    """Write work, B and wrench of pull e by (1), from the vertices of its surface, which call_pull has stored."""
     ...
 
 

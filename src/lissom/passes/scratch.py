@@ -36,7 +36,9 @@ def acting_flags(elastic: bool, loads: bool, inputs: bool = False) -> int:
 
 @wp.struct
 class NodeState:
-    """Results of the half-passes at a node: pose, Ω and its Stumpff values, strains, twist, acceleration, wrench."""
+    """Results of the half-passes at a node, in the base frame. R, p: pose. eta, acc: twist and acceleration. F: wrench
+    that the motion requires minus external wrenches; the sum over the subtree after the inward half-pass. Of nodes that
+    move by exp(Ω(q)): Omega, stumpff: Ω and its Stumpff values. xi1, xi2: strains."""
 
     R: mat3
     p: vec3
@@ -91,10 +93,12 @@ class MapState:
 
 @wp.struct
 class ChannelState:
-    """Magnitudes of the channels, by (instance, channel): tensions, pressures and wrenches. The entry of an elastic
-    tendon is the length pulled in until its tension replaces it. row, moved_row: b of one elastic tendon, or a row of
-    derivatives of a user's actuator, and T(move)ᵀ of it. Behind the row are these derivatives, row by row. A user's
-    force that depends on inputs writes these and its derivatives to `row`.
+    """Numbers of the channels.
+
+    size: magnitudes by (instance, channel): tensions, pressures, sizes of wrenches, and inputs of users' actuators and
+    forces. The entry of an elastic tendon is the length pulled in until its tension replaces it. row: b of one elastic
+    tendon; or τ of one user's actuator, followed by its derivatives, row by row; or the inputs of one user's force,
+    followed by its derivatives. moved_row: T(move)ᵀ of b, or of one row of derivatives of an actuator.
     """
 
     size: wp.array2d(dtype=wp.float64)

@@ -107,8 +107,8 @@ def least_radius(t: Tables, e: int) -> wp.float64:
 
 @wp.func
 def limit_of(x: vec3, y: vec3, radius: wp.float64, graze: wp.float64, deeper: wp.float64) -> wp.float64:
-    """The gap [m] below which a ball counts as inside between two states x, y of a pair: deeper than at both
-    states."""
+    """The gap [m] below which a ball counts as inside between two states x, y of a pair: `deeper` radii below the lower
+    gap if that is negative, otherwise −`graze` radii."""
     lowest = wp.min(x[0], y[0])
     return wp.where(lowest < so3.ZERO, lowest - deeper * radius, -graze * radius)
 
@@ -364,7 +364,7 @@ def contact_rows(w: Buffers, model: Model, laws: LawsStruct) -> ContactRowsStruc
 
 @wp.func(inline=False)
 def put_gaps(t: Tables, s: Scratch, i: int, q: Rows, v: Rows, a: Rows, out: Gaps):
-    """Store gap, rate and speed of every pair at a state in `out`."""
+    """Store gap, rate and speed of every pair at a state in `out`. Overwrites the motion of the nodes in s."""
     place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
         traversal.outward_motion(t, s, i, k, q, v, a, vec6())
@@ -424,7 +424,7 @@ def gap_within(x: vec3, y: vec3, h: wp.float64, part: wp.float64) -> wp.float64:
 
 @wp.func
 def crossing(x: vec3, y: vec3, h: wp.float64, level: wp.float64, last: wp.float64) -> wp.float64:
-    """The part of the interval, before `last`, at which the gap of that cubic crosses a level."""
+    """The part of an interval h, before `last`, at which the gap of `gap_within` crosses a level, by bisection."""
     low = wp.float64(0.0)
     high = wp.float64(last)
     is_above = x[0] > level
@@ -453,8 +453,9 @@ def stride_from(t: Tables, m: ContactRows, i: int, h: wp.float64, rest: wp.float
 
 @wp.func
 def first_inside(t: Tables, m: ContactRows, i: int, h: wp.float64, stride: wp.float64) -> wp.float64:
-    """The first part of a stride at which a ball that gets deeper than its limit crosses the surface; if it starts
-    below the surface, at which it crosses the limit. Above 1 if no ball gets so deep."""
+    """The first part of a stride at which a ball that gets deeper than its limit crosses the surface. A ball whose gap
+    at the start of the step is at most GRAZE radii counts from where it crosses the limit. Above 1 if no ball gets so
+    deep."""
     found = wp.float64(2.0)
     for e in range(m.left.shape[1]):
         x = m.left[i, e]

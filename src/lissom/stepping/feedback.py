@@ -177,7 +177,7 @@ native = native_functions("stepping/feedback.h")
 
 @wp.func_native(native("evaluate_law"))
 def evaluate_law(x: StepRows, i: int, time: wp.float64):
-    """u at a time."""
+    """Set x.u to the inputs u(t, q, v) of the law at a time [s] and the state q, v in x."""
     ...
 
 
@@ -201,7 +201,7 @@ def begin_law(x: StepRows, i: int, now: int, time: wp.float64, is_known: bool):
 
 @wp.func
 def put_law_inputs(x: StepRows, i: int):
-    """Set u at the state of the step."""
+    """Set x.u to the inputs of the law at the state in x, plus the inputs that begin_law has stored."""
     evaluate_law(x, i, x.notes[i, TIME])
     for k in range(x.u.shape[1]):
         x.u[i, k] = x.u[i, k] + x.notes[i, ADDED + k]
@@ -232,7 +232,8 @@ def add_law_response(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: in
 
 @wp.func
 def put_input_column(t: Tables, s: Scratch, x: StepRows, i: int, k: int):
-    """Set x.feedback.column to the column of B of input k, from the poses in s."""
+    """Set x.feedback.column to the column of B of input k, from the poses in s and x.feedback.taut. Overwrites node.F,
+    deforming.inertial and the sizes of channels in s."""
     for c in range(s.channel.size.shape[1]):
         s.channel.size[i, c] = t.channels.gain[c, k]
     if may_have_elastic_tendons():
@@ -301,8 +302,8 @@ def _response_of_forces(place: int) -> Any:
 
 @wp.func
 def add_channel_response(t: Tables, b: NewtonBuffers, x: StepRows, i: int, c: int):
-    """Add (1) of channel c to the matrix. x.feedback.column holds the force of one unit of its size w, whose derivative
-    is ∂w/∂q T(Δ) + c₁ ∂w/∂v."""
+    """Add (1) of channel c to the matrix. On entry x.feedback.column holds the generalised force per unit of the size w
+    of the channel. The law changes w by ∂w/∂q T(Δ) + c₁ ∂w/∂v per Δ."""
     for j in range(t.nv):
         by_q = wp.float64(0.0)
         for k in range(x.u.shape[1]):

@@ -324,7 +324,8 @@ def begin_stage(
 def take_residual(
     t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int, e: StageCall, residual: wp.Function
 ) -> int:  # fmt: skip
-    """r of (1) with zeros for prescribed coordinates. Returns MATRIX if a new matrix is needed, otherwise CORRECT."""
+    """Store r of (1) in b.loops.unknown, with zeros for prescribed coordinates. Returns MATRIX if a new matrix is
+    needed, otherwise CORRECT; UNSOLVED if the residual sets the status of the instance."""
     s.status[i] = 0
     residual(t, s, b, x, i, e.gravity, e.load)
     e.counts[i, EVALUATIONS] = e.counts[i, EVALUATIONS] + 1
@@ -392,7 +393,8 @@ def solve_matrix(b: NewtonBuffers, x: StepRows, i: int):
 
 @wp.func
 def put_energy_units(t: Tables, x: StepRows, i: int):
-    """Units of r in which its rows are energies, where no matrix says how large they are."""
+    """Set the units of the rows of r to 1/scale of their coordinates, so that r is measured in energies [J].
+    factor_matrix takes units from the dense matrix instead; a matrix of blocks gives none."""
     for j in range(t.nv):
         x.row_unit[i, j] = x.inverse_scale[j]
 
@@ -461,7 +463,7 @@ def part_after_change(
     closes: bool,
     counts: Counts,
 ) -> int:
-    """The next part after a change of the given size: RESIDUAL to continue, CONVERGED or FAILED."""
+    """The next part after a change of the given size: RESIDUAL to continue, CONVERGED or UNSOLVED."""
     rate, left = contraction(size, x.notes[i, LAST])
     x.notes[i, RATE] = rate
     far = largest(t.nv, i, x.inverse_scale, x.move)
@@ -557,7 +559,9 @@ def conclude(
 def damp_stage(
     t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int, e: StageCall
 ) -> int:  # fmt: skip
-    """Try half the part of a change, or the next start where there is no change or it is too short."""
+    """Continue with damping after an iteration failed: try half of the fraction of the change that was tried, or begin
+    from the next start if no change was tried or the fraction gets too small. FAILED if the scheme has no damping, or
+    there are too many near pairs."""
     if e.numbers[DAMPS] == so3.ZERO or s.status[i] == STATUS_TOO_MANY_PAIRS:
         return FAILED
     part = wp.float64(0.5) * x.notes[i, PART]
@@ -570,7 +574,8 @@ def damp_stage(
 def start_damped(
     t: Tables, b: NewtonBuffers, x: StepRows, i: int, e: StageCall
 ) -> int:  # fmt: skip
-    """Begin a damped iteration from the next of the starts: the robot where it is, x = 0, x of the stage before."""
+    """Begin a damped iteration from the next start. The starts are the pose at the end of the previous stage, zero
+    acceleration, and the acceleration of the previous stage. FAILED after the last start."""
     start = int(x.notes[i, DAMPED_START]) + 1
     if start > DAMPED_STARTS:
         return FAILED
@@ -663,7 +668,8 @@ def correct_damped(
 
 @wp.func
 def decreases(x: StepRows, i: int, size: wp.float64, forces: wp.float64, gaps: wp.float64) -> bool:
-    """Whether (9) or (10) holds for the part that is tried, which leaves a change of a size, |r| and |e|."""
+    """Whether (9) or (10) holds for the fraction s that was tried, or the change is as small as rounding errors. `size`
+    is the size of the change that the trial leaves; `forces` and `gaps` are |r| and |e| after the trial."""
     part = x.notes[i, PART]
     shorter = size <= (so3.ONE - wp.float64(0.5) * part) * x.notes[i, SIZE]
     left = so3.ONE - GAIN * part

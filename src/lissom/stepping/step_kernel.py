@@ -164,8 +164,8 @@ def put_result(nv: int, x: StepRows, i: int, k: int, force: Rows, out: Rows):
 
 @wp.func
 def put_stages(t: Tables, steps: int, x: StepRows, i: int, k: int):
-    """Store Δ, v and a of all stages but the last in row k of `left`, and the anchors in that of `anchored`, if these
-    have room."""
+    """Store Δ, its rate and a of all stages but the last in row k of `left`, and the anchors in row k of `anchored`, if
+    these have room."""
     many = x.left.shape[1] / steps
     for j in range(many):
         x.left[i, k * many + j] = x.earlier[i, j]

@@ -86,8 +86,8 @@ class StepRowsStruct:
 
     Fields:
         ahead: â of the scheme. before: acceleration at the start of the step. trend: its change in the last step.
-        recent: acceleration at the end of the last stage. predicted: that predicted for the stage. earlier: Δ, v and a
-        of the earlier stages. force_before, force_recent: the same for constraint forces. rate: rate of Δ. bare:
+        recent: acceleration at the end of the last stage. predicted: that predicted for the stage. earlier: Δ, its rate
+        and a of the earlier stages. force_before, force_recent: the same for constraint forces. rate: rate of Δ. bare:
         acceleration if the rate of Δ were v. base, base_force: acceleration and constraint forces from which a damped
         iteration tries parts of change and change_force. residual: r there, in units row_unit. left: `earlier` at the
         end of each step. anchored: anchors of contacts that stick there. The last two may be empty. feedback: the law
@@ -247,7 +247,8 @@ def weights(numbers: wp.array(dtype=wp.float64), at: int, h: wp.float64) -> Weig
 
 @wp.func
 def put_prediction(nv: int, x: StepRows, w: Weights, i: int):
-    """Set Δ, v, a and â for the predicted acceleration, by (1) of schemes."""
+    """Set a to the predicted acceleration, and Δ, v and â to its share and those of the start of the step, with the
+    weights w of a stage."""
     for j in range(nv):
         known = wp.vec4d(x.predicted[i, j], x.v_start[i, j], x.before[i, j], x.ahead_start[i, j])
         x.a[i, j] = known[0]
@@ -280,8 +281,8 @@ def begin_step(t: Tables, x: StepRows, i: int, ratio: wp.float64, gain: wp.float
 
 @wp.func
 def begin_next(t: Tables, x: StepRows, i: int, stage: int, gain: wp.float64, loops: LoopRows):
-    """Store Δ, v and a of the last stage, and predict the acceleration of this one by (5), with `gain` times the change
-    in the last one."""
+    """Store Δ, its rate and a of the last stage, and predict the acceleration of this stage by (5), with `gain` times
+    the change in the last stage."""
     place = 3 * (stage - 1) * t.nv
     for j in range(t.nv):
         a = x.a[i, j]
@@ -343,7 +344,7 @@ def take_rates(t: Tables, x: StepRows, i: int):
 
 @wp.func
 def add_earlier(t: Tables, x: StepRows, i: int, e: int, at: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)):
-    """Add Δ, v and a of an earlier stage e to Δ, v and â, with the nine weights from index `at` on."""
+    """Add Δ, its rate and a of an earlier stage e to Δ, v and â, with the nine weights from index `at` on."""
     for j in range(t.nv):
         move = x.earlier[i, 3 * e * t.nv + j]
         v = x.earlier[i, (3 * e + 1) * t.nv + j]

@@ -99,7 +99,7 @@ def next_size(adaptive: Rows, i: int) -> wp.float64:
 
 @wp.func
 def change_of_size(error: wp.float64, before: wp.float64, power: wp.float64, part: wp.float64) -> wp.float64:
-    """Factor of (1) on the step size after an accepted step, which had `part` of this size."""
+    """Factor of (1) on the step size after an accepted step. `part` is the size of this step over the wanted size."""
     change = SAFETY * wp.pow(wp.max(error, TINY_ERROR), -OWN_SHARE / power)
     if before < wp.float64(0.0):
         change = wp.min(change, wp.float64(1.0))
@@ -159,7 +159,8 @@ def gives_up(s: Scratch, adaptive: Rows, i: int) -> bool:
 
 @wp.func
 def restore_start(t: Tables, x: StepRows, i: int, ratio: wp.float64, loops: LoopRows):
-    """Restore the start of the step."""
+    """Restore q, v, a, â and λ at the start of the step, and the acceleration at the start of the step before. `ratio`
+    is that of `begin_step`."""
     for j in range(x.q.shape[1]):
         x.q[i, j] = x.start[i, j]
     for j in range(t.nv):

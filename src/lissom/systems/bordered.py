@@ -301,7 +301,9 @@ def fix_prescribed(t: Tables, n: int, width: int, i: int, fixed: Matrix, M: Matr
 def solve_constrained(
     t: Tables, x: Columns, i: int, fixed: Matrix, pull: wp.float64, M: Matrix, loops: LoopRows, a: Matrix
 ) -> int:
-    """Solve (3) for a and loops.force; on entry a contains the right side f. 1 + the index of a zero pivot, or 0."""
+    """Solve (3) with p = `pull` for a and loops.force. On entry a contains the right side f, loops.A the rows, and
+    loops.gap, rate and acceleration e, A v and A a + Ȧ v, with `fixed` for a: the prescribed accelerations, otherwise
+    zero. Returns 1 + the index of a zero pivot, or 0."""
     m = loops.force.shape[1]
     n = t.nv + choose_independent(x, i, loops)
     put_constrained(t.nv, m, x.width, loops.width, i, M, loops.A, loops.slot, loops.units, loops.matrix)

@@ -259,8 +259,9 @@ def inward_node(
     t: Tables, s: Scratch, x: Columns, z: Attachments, i: int, k: int, inertia: Blocks, H: Blocks, sums: NewtonSums,
     force: Matrix, W: Matrix, out: Matrix,
 ):  # fmt: skip
-    """One step of an inward sweep at node k: W += M J_P + N J_R + H J and couplings to other nodes; the rows Sᵀ W and
-    the local term are added to out; then W passes to the parent. S_T replaces S for spherical and free joints."""
+    """One step at node k of the inward sweep (2) of newton_matrix. It adds M J_P + N J_R + H J and couplings to other
+    nodes to the subtree sum W, the rows Sᵀ W and the local term to out, then adbar_{Fᶜ} S T to W, and passes W to the
+    parent. On entry s contains wrenches summed over subtrees."""
     M, N = responses(t, s, z, i, k, inertia)
     add_weighted_products(
         x, z.home_start, z.home_range, i, k, M, N, H[i, k], sums.J_P, sums.J_R, sums.J, W

@@ -9,7 +9,7 @@ LISSOM_INLINE void clear_row(int i, array<double> X) {
         to[n] = 0.0;
 }
 
-// B = local + K of block e, with rows of `band`; G = V = 0.
+// B = local + K of block e, from K in rows of `band` numbers; G = V = 0.
 LISSOM_INLINE void load_band(
     const Blocks& y, int band, int i, int e, array<double> K, array<double> B, array<double> G, array<double> V
 ) {

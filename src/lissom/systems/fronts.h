@@ -259,7 +259,8 @@ LISSOM_INLINE void store_front(
     }
 }
 
-// Eliminate δ and the closing loops from g of the loops open at block e, and from c; f contains B⁻¹ f. Returns c.
+// Eliminate δ and the closing loops from the right sides g of the loops open at block e, and the closing loops from the
+// wrench c. On entry f contains B⁻¹ f, and solve_inward has eliminated δ from c. Returns c.
 LISSOM_INLINE vec6 front_inward(
     const Blocks& y, const Fronts& z, int i, int e, vec6 c, array<double> f, array<double> R,
     array<double> closed_factors, array<int> swap, array<double> g, array<double> local

@@ -118,8 +118,8 @@ def front_inward(
     Matrix,
     local: Matrix,
 ) -> vec6:  # fmt: skip
-    """Eliminate δ and the closing loops from g of the loops open at block e, and from c; f contains B⁻¹ f. Returns
-    c."""
+    """Eliminate δ and the closing loops from the right sides g of the loops open at block e, and the closing loops from
+    the wrench c. On entry f contains B⁻¹ f, and solve_inward has eliminated δ from c. Returns c."""
     ...
 
 

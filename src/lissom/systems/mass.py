@@ -107,7 +107,7 @@ def mass_buffers(model: Model, batch: int) -> MassBuffersStruct:
 
 @wp.func_native(native("add_matrix"))
 def add_matrix(i: int, from_: int, to: int, composite: wp.array2d(dtype=mat6)):
-    """One of the 6x6 matrices += another one."""
+    """composite[to] += composite[from_], 6x6 matrices of two nodes."""
     ...
 
 

@@ -109,7 +109,7 @@ def clear_row(i: int, X: Matrix):
 
 @wp.func_native(native("load_band"))
 def load_band(y: Blocks, band: int, i: int, e: int, K: Matrix, B: Matrix, G: Matrix, V: Matrix):
-    """B = local + K of block e, with rows of `band`; G = V = 0."""
+    """B = local + K of block e, from K in rows of `band` numbers; G = V = 0."""
     ...
 
 
@@ -144,7 +144,8 @@ def subtract_projection(x: Columns, y: Blocks, i: int, e: int, k: int, c: vec6, 
 
 @wp.func_native(native("block_motion"))
 def block_motion(x: Columns, y: Blocks, i: int, e: int, k: int, start: vec6, J: Matrix, f: Matrix) -> vec6:
-    """One of the three parts of (1), x, w or z, at node k of block e; `start` is that of y."""
+    """One of the three parts x, w or z of y_k of (1), at node k of block e. `start` is the same part of y, J the
+    path sums of this part; f contains δ."""
     ...
 
 
@@ -275,8 +276,9 @@ def make_mass_blocks(t: Tables, s: Scratch, b: BlockMatrix, i: int):
 
 @wp.func(inline=False)
 def open_node(t: Tables, s: Scratch, b: BlockMatrix, i: int, k: int, centre: vec3, point: NewtonPoint):
-    """Begin node k in the sweep to the base: its columns and their sums along the path from the root, its 6x6 matrices
-    M, N and H, and the derivative of Sᵀ F at fixed F, all with moments about `centre`."""
+    """Compute the columns of node k and their path sums within its block, its 6x6 matrices M, N and H, and the
+    derivative of Sᵀ F at fixed F, which is added to b.K; all with moments about `centre`. On entry b.H holds H about
+    the origin of the base frame."""
     p, eta, acc, F = shift_origin(s, i, k, centre)
     parent = t.node[k].parent
     p_below = vec3()
@@ -297,7 +299,8 @@ def open_node(t: Tables, s: Scratch, b: BlockMatrix, i: int, k: int, centre: vec
 
 @wp.func
 def open_blocks(t: Tables, s: Scratch, b: BlockMatrix, i: int, point: NewtonPoint):
-    """Begin all nodes (`open_node`), each block about the origin of its first node."""
+    """Compute columns and matrices of all nodes (`open_node`) and the path sums L, each block about the position of its
+    first node. On entry b.H holds H of all nodes, and s their motion and wrenches summed over subtrees."""
     for e in range(b.y.count):
         centre = s.node[i, b.y.node[b.y.node_start[e]]].p
         b.centre[i, e] = centre
@@ -537,8 +540,9 @@ def factor_blocks(
     t: Tables, s: Scratch, b: BlockMatrix, c: LoopFronts, i: int, by_wrench: wp.float64, loops: LoopRows,
     put: wp.Function,
 ) -> int:  # fmt: skip
-    """Factor the matrix of all blocks with the coefficients of unknowns that `put` writes; 1 + the coordinate of a zero
-    pivot, −1 for a pivot of loops, or 0."""
+    """Factor the matrix that open_blocks or make_mass_blocks has computed, with the coefficients of unknowns that `put`
+    writes. Overwrites b.H, b.N and b.M. `by_wrench`: 1 for the matrix of a step, which reads F in s; 0 for a mass
+    matrix. Returns 1 + the coordinate of a zero pivot, −1 for a pivot of loops, or 0."""
     loops.sigma[i] = so3.ONE
     choose_all_rows(i, loops)
     if has_loops(c):
@@ -579,7 +583,8 @@ def right_side(c: LoopFronts, i: int, nv: int, u: int, loops: LoopRows) -> wp.fl
 
 @wp.func
 def add_known_wrenches(b: BlockMatrix, c: LoopFronts, i: int, nv: int, e: int, loops: LoopRows):
-    """Add to block e the known wrenches of loops, from their right sides, on the ends there."""
+    """Add the known wrenches of loops with ends at block e to the wrench of the block, and subtract their projection
+    from its right side. A known wrench is that which the right side of an unknown causes (loop_unknowns)."""
     for m in range(c.z.end_start[e], c.z.end_start[e + 1]):
         loop = c.z.end[m] / 2
         F = vec6()

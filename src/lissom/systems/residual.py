@@ -92,8 +92,9 @@ def residual_of(act: Acting) -> Any:
         t: Tables, s: Scratch, i: int, q: Rows, v: Rows, a: Rows, u: Rows, extra: Rows, gravity: vec3,
         load: wp.array(dtype=vec6), loops: LoopRows, tau: Rows,
     ):  # fmt: skip
-        """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; loops.gap gets the
-        residuals."""
+        """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; loops.gap gets the residuals
+        e of loops and couplings. Leaves in s the motion of the nodes, in F the wrenches summed over subtrees, and the
+        magnitudes of channels."""
         channel_sizes(t, s, i, u)
         recursive_newton_euler(t, s, i, q, v, a, gravity, load, ALL_TERMS, add)
         add_loop_wrenches(t, s, i, loops.force, loops.gap)
