@@ -33,7 +33,7 @@ from lissom.launch.workspace import write_model
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model, with_groups
 from lissom.model.redesign import described, same_parts, same_values
-from lissom.robot.paths import number_at, with_each
+from lissom.robot.paths import is_pose, number_at, size_of, with_each
 from lissom.robot.robot import Robot
 
 SHARE = 1e-4  # step of the differences over a value, or over the largest number of its array
@@ -42,8 +42,6 @@ _NEAR = ((-1.0, 1.0), (-0.5, 0.5))
 _ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
 _TABLE_SHARE = 5e-4  # the same for tables alone, which are smooth
 _ROUNDING = 1e-14  # of tables, over their largest number
-_ROUNDED = 1e-12  # numbers below it, over the largest of their array, count as zero
-_NOTHING = 1e-30  # numbers below it count as zero in any unit
 # tables in which the residual is linear, by group
 _LINEAR = {
     "nodes": ("inertia", "dry", "heavy"),
@@ -213,25 +211,10 @@ def _value(model: Model, path: str) -> tuple[Any, np.ndarray]:
     return value, array
 
 
-def is_pose(array: np.ndarray) -> bool:
-    """Whether an array is a pose (4, 4)."""
-    return array.shape == (4, 4) and bool(np.array_equal(array[3], (0.0, 0.0, 0.0, 1.0)))
-
-
 def shape_of(model: Model, path: str) -> tuple[int, ...]:
     """The shape of a design value; that of an increment, (6,), for a pose."""
     array = _value(model, path)[1]
     return (6,) if is_pose(array) else array.shape
-
-
-def size_of(array: np.ndarray, index: int | tuple[int, ...] | None = None, *, default: float) -> float:
-    """Size of a number of an array, or of all its numbers if no index is given, for steps of differences. A number that
-    is zero but for rounding, such as r cos(π/2), has the size of the largest number; if all are, that is a default."""
-    largest = float(np.abs(array).max(initial=0.0))
-    if largest < _NOTHING:
-        return default
-    own = 0.0 if index is None else float(abs(array[index]))
-    return own if own > _ROUNDED * largest else largest
 
 
 def _sized(array: np.ndarray, index: tuple[int, ...]) -> float:

@@ -26,13 +26,14 @@ from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.linearization import modes
 from lissom.errors import ConvergenceError, ShapeError
-from lissom.gradients.design_changes import CENTRAL, SHARE, Stencil, size_of
+from lissom.gradients.design_changes import CENTRAL, SHARE, Stencil
 from lissom.gradients.designs import Designs
 from lissom.gradients.stage_systems import StageStates
 from lissom.launch.workspace import batch_of, independent_rows
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import formatting
+from lissom.robot.paths import size_of
 from lissom.statics.equilibrium import Equilibrium
 from lissom.statics.stability import floats_at
 

@@ -15,7 +15,7 @@ from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import assemble, consistent_start, prescribed_state
 from lissom.dynamics.configuration import checked_configuration, difference, integrate
 from lissom.errors import ModelError, ShapeError, keeping, of_instance, renamed
-from lissom.gradients.design_changes import changed_model, size_of
+from lissom.gradients.design_changes import changed_model
 from lissom.gradients.propagation import (
     Gradient,
     Sensitivity,
@@ -32,6 +32,7 @@ from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks, formatting
+from lissom.robot.paths import size_of
 from lissom.robot.traced_functions import TracedFunction
 from lissom.simulation.simulate import chosen_method
 from lissom.simulation.trajectory import Statistics

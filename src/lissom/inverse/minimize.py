@@ -24,11 +24,11 @@ from scipy.optimize import minimize as scipy_minimize
 from scipy.optimize import nnls
 
 from lissom.errors import ConvergenceError, ModelError, ShapeError
-from lissom.inverse.numbers import Numbers, array_at, is_pose, numbers_from
+from lissom.inverse.numbers import Numbers, array_at, numbers_from
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.model.model import Model
 from lissom.robot import checks, formatting
-from lissom.robot.paths import value_at
+from lissom.robot.paths import is_pose, value_at
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

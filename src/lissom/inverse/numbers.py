@@ -12,7 +12,7 @@ from lissom.errors import ModelError, ShapeError
 from lissom.lie.arrays import se3_exp, se3_tangent
 from lissom.model.model import Model
 from lissom.robot import checks
-from lissom.robot.paths import number_at
+from lissom.robot.paths import is_pose, number_at, size_of
 
 _POSE_UNIT = 0.3  # [rad, m] of the changes of a pose
 
@@ -47,7 +47,7 @@ class Numbers:
         ends = self.split(self.low), self.split(self.high)
         for name, x in self.split(self.start).items():
             wide = 0.5 * float(np.max(ends[1][name] - ends[0][name], initial=0.0))
-            size = np.abs(x).max(initial=0.0) or (wide if np.isfinite(wide) and wide > 0.0 else 1.0)
+            size = size_of(x, default=wide if np.isfinite(wide) and wide > 0.0 else 1.0)
             out.append(np.full(x.size, _POSE_UNIT if name in self.poses else size))
         return np.concatenate(out)
 
@@ -125,11 +125,6 @@ def array_at(model: Model, path: str) -> np.ndarray:
     rule = "must be a number or an array of numbers"
     checks.require(bool(np.isfinite(array).all()), f"robot {model.name!r} > {path}", rule, value)
     return array
-
-
-def is_pose(array: np.ndarray) -> bool:
-    """Whether an array is a 4x4 pose."""
-    return array.shape == (4, 4) and bool(np.array_equal(array[3], (0.0, 0.0, 0.0, 1.0)))
 
 
 def numbers_from(parts: Mapping[str, np.ndarray], bounds: Mapping[str, Any], kind: str) -> Numbers:

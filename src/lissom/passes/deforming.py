@@ -57,7 +57,7 @@ from lissom.lie.types import mat3, mat6, served, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import columns, inertia
 from lissom.passes.columns import Columns, DerivativeSums, Matrix, NewtonSums, add_to_row
-from lissom.passes.scratch import Direction, Scratch, joint_side
+from lissom.passes.scratch import Direction, Scratch, put_joint_side
 from lissom.robot.joints import MotionKind
 
 # Numbers that are known at θ: integrals and their derivatives, pulls (passes/pulls) and their derivatives.
@@ -195,18 +195,10 @@ def finish_rates(t: Tables, s: Scratch, i: int, b: int, first: int, v: Matrix, a
 
 
 @wp.func
-def put_frame(t: Tables, s: Scratch, i: int, k: int):
-    """Pose of the frame."""
-    R, p = joint_side(t, s, i, k)
-    s.node[i, k].R = R
-    s.node[i, k].p = p
-
-
-@wp.func
 def put_state(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     """Store the pose of the frame and θ. Mark the integrals and pulls of the body as unknown, and set the response to
     pressures to zero."""
-    put_frame(t, s, i, k)
+    put_joint_side(t, s, i, k)
     b = t.node[k].map
     at = t.deforming.column_start[b]
     first = t.node[k].v_start

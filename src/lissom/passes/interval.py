@@ -41,7 +41,7 @@ from lissom.model.tables import Tables
 from lissom.passes import columns
 from lissom.passes.columns import Columns, DerivativeSums, Matrix, NewtonPoint, NewtonSums
 from lissom.passes.features import are_all_screws
-from lissom.passes.scratch import STATUS_FULL_TURN, Direction, Scratch, joint_side
+from lissom.passes.scratch import STATUS_FULL_TURN, Direction, Scratch, joint_side, put_joint_side
 from lissom.robot.joints import MotionKind
 
 native = native_functions("passes/interval.h", EXP=MotionKind.EXP.value)
@@ -119,21 +119,13 @@ def is_fixed_joint(t: Tables, k: int) -> bool:
 
 
 @wp.func
-def place_fixed_joint(t: Tables, s: Scratch, i: int, k: int):
-    """Pose of a fixed joint. Its Ω in the scratch memory is never written and stays zero."""
-    R, p = joint_side(t, s, i, k)
-    s.node[i, k].R = R
-    s.node[i, k].p = p
-
-
-@wp.func
 def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     """Pose of the node."""
     if t.node[k].is_screw:
         place_screw(t, s, i, k, q)
         return
     if are_all_screws() or is_fixed_joint(t, k):
-        place_fixed_joint(t, s, i, k)
+        put_joint_side(t, s, i, k)  # its Ω is never written and stays zero
         return
     x = node_strains(t, i, k, q, q, q)
     place_by_strains(t, s, i, k, x[0] + t.node[k].xi1, x[1] + t.node[k].xi2)
@@ -148,7 +140,7 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
         S = se3.Ad(s.node[i, k].R, s.node[i, k].p, t.node[k].screw)
         return v[i, t.node[k].v_start] * S, a[i, t.node[k].v_start] * S
     if are_all_screws() or is_fixed_joint(t, k):
-        place_fixed_joint(t, s, i, k)
+        put_joint_side(t, s, i, k)
         return vec6(), vec6()
     x = node_strains(t, i, k, q, v, a)
     xi1 = x[0] + t.node[k].xi1

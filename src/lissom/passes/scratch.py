@@ -241,6 +241,14 @@ def joint_side(t: Tables, s: Scratch, i: int, k: int):
 
 
 @wp.func
+def put_joint_side(t: Tables, s: Scratch, i: int, k: int):
+    """Store the pose before the motion of node k as its pose: that of a fixed joint or of a deformable body's frame."""
+    R, p = joint_side(t, s, i, k)
+    s.node[i, k].R = R
+    s.node[i, k].p = p
+
+
+@wp.func
 def parent_motion(t: Tables, s: Scratch, i: int, k: int, acc_base: vec6):
     """Twist and acceleration of the parent of node k; the world accelerates by acc_base."""
     parent = t.node[k].parent

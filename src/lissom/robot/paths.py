@@ -40,6 +40,8 @@ from lissom.robot.robot import PARTS, Link, Robot
 _OWN = ("gravity", "near_pairs", "fluid")
 _EVERY = "*"
 _SHOWN = 12  # words that an error lists
+_ROUNDED = 1e-12  # numbers below it, over the largest of their array, count as zero
+_NOTHING = 1e-30  # numbers below it count as zero in any unit
 
 Steps = tuple[Any, ...]  # attributes by their names, entries by [key]
 
@@ -127,6 +129,21 @@ def number_at(robot: Robot, path: str) -> Any:
         listed = {_written(steps): value for value, steps in zip(values, places)}
         raise checks.fail(f"{_title(robot)} > {path}", "must lead to equal values, since it stands for one", listed)
     return values[0]
+
+
+def is_pose(array: np.ndarray) -> bool:
+    """Whether an array is a pose (4, 4)."""
+    return array.shape == (4, 4) and bool(np.array_equal(array[3], (0.0, 0.0, 0.0, 1.0)))
+
+
+def size_of(array: np.ndarray, index: int | tuple[int, ...] | None = None, *, default: float) -> float:
+    """Size of a number of an array, or of all its numbers if no index is given, for steps of differences. A number that
+    is zero but for rounding, such as r cos(π/2), has the size of the largest number; if all are, that is a default."""
+    largest = float(np.abs(array).max(initial=0.0))
+    if largest < _NOTHING:
+        return default
+    own = 0.0 if index is None else float(abs(array[index]))
+    return own if own > _ROUNDED * largest else largest
 
 
 def same(a: Any, b: Any) -> bool:

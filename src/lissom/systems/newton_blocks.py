@@ -223,12 +223,6 @@ def twist_from(y: vec6, r: vec3) -> vec6:
 
 
 @wp.func
-def wrench_from(F: vec6, r: vec3) -> vec6:
-    """A wrench about a point at r from that about the origin."""
-    return se3.join(se3.angular(F) - wp.cross(r, se3.linear(F)), se3.linear(F))
-
-
-@wp.func
 def shift_origin(s: Scratch, i: int, k: int, centre: vec3):
     """Express the state of node k about the origin `centre`; returns its former position, twist, acceleration and
     wrench."""
@@ -239,7 +233,7 @@ def shift_origin(s: Scratch, i: int, k: int, centre: vec3):
     s.node[i, k].p = p - centre
     s.node[i, k].eta = twist_from(eta, centre)
     s.node[i, k].acc = twist_from(acc, centre)
-    s.node[i, k].F = wrench_from(F, centre)
+    s.node[i, k].F = about_centre(F, centre)
     return p, eta, acc, F
 
 
@@ -494,7 +488,7 @@ def close_block(
         H += b.H[i, k]
         N += b.N[i, k]
         M += b.M[i, k]
-        bar = by_wrench * adbar_matrix(wrench_from(s.node[i, k].F, b.centre[i, e]))
+        bar = by_wrench * adbar_matrix(about_centre(s.node[i, k].F, b.centre[i, e]))
         if kinds.has_step_tangent(t, k):
             gather_node(b, i, e, k, b.H[i, k], b.N[i, k], b.M[i, k], bar, b.sums.S_T)
         else:
@@ -590,7 +584,7 @@ def add_known_wrenches(b: BlockMatrix, c: LoopFronts, i: int, nv: int, e: int, l
         F = vec6()
         for u in range(c.z.loop_start[loop], c.z.loop_start[loop + 1]):
             F += right_side(c, i, nv, u, loops) * c.p.known_wrench[i, 2 * u + c.z.end[m] % 2]
-        F = wrench_from(F, b.centre[i, e])
+        F = about_centre(F, b.centre[i, e])
         b.wrench[i, e] = b.wrench[i, e] + F
         subtract_projection(b.x, b.y, i, e, c.z.end_node[m], F, b.L, loops.unknown)
 
@@ -615,7 +609,7 @@ def solve_blocks_inward(b: BlockMatrix, c: LoopFronts, i: int, nv: int, loops: L
             w = front_inward(b.y, c.z, i, e, w, loops.unknown, c.R, c.closed_factors, c.swap, c.right, c.local)
         if parent >= 0:
             below = b.y.above[e]
-            w = wrench_from(w, b.centre[i, below] - b.centre[i, e])
+            w = about_centre(w, b.centre[i, below] - b.centre[i, e])
             b.wrench[i, below] = b.wrench[i, below] + w
             subtract_projection(b.x, b.y, i, below, parent, w, b.L, loops.unknown)
 
