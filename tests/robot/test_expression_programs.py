@@ -1,5 +1,10 @@
 """Expressions as programs: their values, the slopes of their expressions, and none where there are corners."""
 
+import ast
+import gc
+import sys
+import threading
+
 import numpy as np
 import pytest
 
@@ -117,3 +122,26 @@ def test_rates_that_are_not_finite():
     robot.add_joint_motion("drive", "body", position=ls.Expression("sqrt(t)", "t"))
     with pytest.raises(ls.ModelError, match="must be finite at 0"):
         robot.build()
+
+
+@pytest.fixture
+def parses_meanwhile():
+    """The parser collects garbage often, and another thread parses meanwhile."""
+    others, threshold = [], gc.get_threshold()
+
+    def parse(phase, _):
+        if phase == "start" and sys._getframe(1).f_code is ast.parse.__code__ and len(others) < 5:
+            others.append(threading.Thread(target=ast.parse, args=("s + 1",)))
+            others[-1].start()
+            others[-1].join()
+
+    gc.callbacks.append(parse)
+    gc.set_threshold(1)
+    yield
+    gc.set_threshold(*threshold)
+    gc.callbacks.remove(parse)
+
+
+def test_two_threads_parse_at_the_same_time(parses_meanwhile):
+    """Python before 3.11.8 then raises SystemError in the thread that began first."""
+    assert ls.Expression("+".join(["s"] * 50))(2.0) == 100.0

@@ -21,7 +21,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.robot.functions import CONSTANTS, Expression
+from lissom.robot.functions import CONSTANTS, Expression, parsed
 
 DEPTH = 10  # of the stack: an expression of 1000 characters has fewer than 2⁹ numbers and variables
 
@@ -104,7 +104,7 @@ def programs_of(expression: Any, size: int) -> list[Steps] | None:
 
 def program(text: Any, variable: str, constants: Mapping[str, float] = MappingProxyType({})) -> Steps:
     """The program of one expression whose text has passed the checks of Expression."""
-    return _steps(ast.parse(str(text).strip(), mode="eval").body, variable, {**CONSTANTS, **constants})[0]
+    return _steps(parsed(str(text)), variable, {**CONSTANTS, **constants})[0]
 
 
 def linked(steps: Steps) -> tuple[np.ndarray, np.ndarray]:

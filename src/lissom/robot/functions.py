@@ -11,6 +11,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -212,6 +213,13 @@ def _map_nested(tree: Any, leaf: Callable[[Any], Any]) -> Any:
     return leaf(tree)
 
 
+def parsed(text: str) -> ast.expr:
+    """The syntax tree of an expression."""
+    while True:
+        with suppress(SystemError):  # Python before 3.11.8 raises it if another thread parses at the same time
+            return ast.parse(text.strip(), mode="eval").body
+
+
 def _compile(
     text: Any, variable: str, fast: bool = False, constants: Mapping[str, float] = MappingProxyType({})
 ) -> Callable[[float], float]:
@@ -226,7 +234,7 @@ def _compile(
     if not isinstance(text, str) or len(text) > 1000:
         raise checks.fail("expression", "must be a text of at most 1000 characters", text)
     try:
-        node = ast.parse(text.strip(), mode="eval").body
+        node = parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise checks.fail("expression", "is not a valid expression", text) from None
     checks.require(_depth(node) <= _DEEPEST, "expression", f"is nested too deeply, more than {_DEEPEST} times", text)
