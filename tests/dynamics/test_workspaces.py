@@ -70,7 +70,7 @@ def test_large_batches_run_in_blocks(name, monkeypatch):
     u = np.random.default_rng(1).uniform(0.0, 0.1, size=(23, model.nu))
     given = [x.copy() for x in (q, v, a, u)]
     whole = results(model, q, v, a, u)
-    monkeypatch.setattr(workspace_module, "_NODES_PER_CORE", 5 * model.n_nodes)
+    monkeypatch.setattr(workspace_module, "_COLUMNS_PER_CORE", 5 * model.n_nodes * model.nv)
     monkeypatch.setattr(workspace_module, "cores", lambda: 1)
     fresh = history_calls.ROBOTS[name]().build()
     for found, expected in zip(results(fresh, q, v, a, u), whole, strict=True):

@@ -817,7 +817,7 @@ MUTATIONS = (
     Mutation(
         "a block of a large batch keeps the status of the block before",
         "launch/workspace.py",
-        "        status[part] = block.status\n",
+        "        status[part] = buffers.status\n",
         "",
         ("tests/dynamics/test_workspaces.py", "-k", "in_blocks and arm"),
     ),

@@ -96,7 +96,7 @@ def no_prepared_call(*_: Any) -> None:
 
 
 _SMALL_ROBOT = 16  # nodes: up to this size a launch takes less time than releasing Python's interpreter lock
-_NODES_PER_CORE = 2**15  # nodes of all instances in one launch of a large batch
+_COLUMNS_PER_CORE = 2**17  # nodes times coordinates of all instances in one launch of a large batch
 _ROWS_PER_LAUNCH = 64  # rows of a trajectory in one launch: enough for all threads, in small buffers
 _STATUS_TEXT = {
     STATUS_NOT_FINITE: "must be finite, got NaN or infinity",
@@ -273,15 +273,14 @@ def _run_blocks(
     `status` does."""
     size = buffers.batch
     for first in range(0, len(status), size):
-        part = slice(first, min(first + size, len(status)))
-        block = buffers.resized(part.stop - first)
-        for name in names - block.outputs:
-            block.host[name][:] = host[name][part]
-        block.run(options, keep_tables=keep_tables)
-        for name in names.difference(block.inputs):
-            host[name][part] = block.host[name]
-        status[part] = block.status
-    buffers.resized(size)
+        stop = min(first + size, len(status))
+        part = slice(stop - size, stop)  # the last block overlaps the one before: launches are recorded for one size
+        for name in names - buffers.outputs:
+            buffers.host[name][:] = host[name][part]
+        buffers.run(options, keep_tables=keep_tables)
+        for name in names.difference(buffers.inputs):
+            host[name][part] = buffers.host[name]
+        status[part] = buffers.status
 
 
 class _PreparedCall(NamedTuple):
@@ -329,7 +328,9 @@ def workspace(
     has_own_pool = batch < 2 or model.device != "cpu"
     size = batch
     if in_blocks and not has_own_pool and not model.models:
-        size = min(batch, max(_NODES_PER_CORE // model.n_nodes, 1) * cores())
+        most = max(_COLUMNS_PER_CORE // (model.n_nodes * max(model.nv, 1)), 1) * cores()
+        blocks = -(-batch // most)
+        size = -(-batch // blocks)
     key = (family, batch) if has_own_pool else (family, "batch", cores())
     pool: Pool = model.cached(key, Pool)
     buffers = pool.take(size)
