@@ -27,16 +27,17 @@ demo: $(VENV)/.view
 	$(BIN)/lissom simulate examples/robots/cdm.yaml --duration 10 \
 		--inputs examples/robots/cdm_tensions.csv --smooth --out $(DEMO) --force
 
-# The tests run in three parts, one after the other: a process that runs all of them takes 1.7 GB. ARGS names other tests
+# The tests run in four parts, one after the other: a process that runs all of them takes 1.7 GB. ARGS names other tests
 BODIES := $(patsubst %,tests/%/,bodies bridges closed_form contracts control convergence derivatives dynamics forces \
 	gradients identities inverse tracing)
-PICTURES := $(patsubst %,tests/%/,cli gallery house viewing)
-OTHERS := $(filter-out $(BODIES) $(PICTURES),$(sort $(dir $(wildcard tests/*/test_*.py))))
+PICTURES := $(patsubst %,tests/%/,cli gallery viewing)
+FILES := $(patsubst %,tests/%/,house io lie robot)
+OTHERS := $(filter-out $(BODIES) $(PICTURES) $(FILES),$(sort $(dir $(wildcard tests/*/test_*.py))))
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test: $(VENV)/.test
 	$(if $(ARGS),$(PYTEST) $(ARGS),failed=0; \
-		for tests in '$(BODIES)' '$(PICTURES)' '$(OTHERS)'; do $(PYTEST) $$tests || failed=1; done; exit $$failed)
+		for tests in '$(BODIES)' '$(PICTURES)' '$(FILES)' '$(OTHERS)'; do $(PYTEST) $$tests || failed=1; done; exit $$failed)
 
 # Without the private parts of Warp that lie/warp_private.py uses: what versions of Warp get that were not tested
 test-public: $(VENV)/.test
