@@ -64,22 +64,23 @@ def results(model, q, v, a, u):
 
 @pytest.mark.parametrize("name", list(history_calls.ROBOTS))
 def test_large_batches_run_in_blocks(name, monkeypatch):
-    """Buffers of a block give the results of buffers for the whole batch. Errors count the instances of the batch."""
+    """Three blocks, with enough instances for each core, give the results of one for the whole batch. Errors count the
+    instances of the batch."""
     model = history_calls.ROBOTS[name]().build()
-    q, v, a = states(model, 23)
-    u = np.random.default_rng(1).uniform(0.0, 0.1, size=(23, model.nu))
+    q, v, a = states(model, 77)
+    u = np.random.default_rng(1).uniform(0.0, 0.1, size=(77, model.nu))
     given = [x.copy() for x in (q, v, a, u)]
     whole = results(model, q, v, a, u)
-    monkeypatch.setattr(workspace_module, "_COLUMNS_PER_CORE", 5 * model.n_nodes * model.nv)
+    monkeypatch.setattr(workspace_module, "_COLUMNS_PER_CORE", 1)
     monkeypatch.setattr(workspace_module, "cores", lambda: 1)
     fresh = history_calls.ROBOTS[name]().build()
     for found, expected in zip(results(fresh, q, v, a, u), whole, strict=True):
         np.testing.assert_array_equal(found, expected)
     pools = [pool for pool in fresh.cache.values() if isinstance(pool, workspace_module.Pool)]
     capacities = {buffers.capacity for pool in pools for buffers in pool.buffers}
-    assert 5 in capacities and all(np.array_equal(*pair) for pair in zip(given, (q, v, a, u)))
-    q[17] = np.nan
-    with pytest.raises(ls.ShapeError, match=r"q \(instance 17 of 23\): must be finite"):
+    assert 26 in capacities and all(np.array_equal(*pair) for pair in zip(given, (q, v, a, u)))
+    q[60] = np.nan
+    with pytest.raises(ls.ShapeError, match=r"q \(instance 60 of 77\): must be finite"):
         ls.inverse_dynamics(fresh, q, v, a)
 
 

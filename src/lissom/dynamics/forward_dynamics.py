@@ -561,7 +561,8 @@ def _with_loops(
     rows = {"q": stack("q", q, model.nq), "v": stack("v", v, model.nv), "u": input_rows(model, u), "a": a}
     lead, n = leading(**rows), batch_of(a.shape[:-1])
     each = {name: flat(x, lead) for name, x in rows.items()}
-    nv, nu, found = model.nv, model.nu, []
+    nv, nu = model.nv, model.nu
+    da = np.empty((n, nv, 2 * nv + nu))
     for part in _parts(model, n):
         q, v, u, a = (each[name][part] for name in ("q", "v", "u", "a"))
         force = run_forward_dynamics(model, q, v, u, t).host["force"].copy()
@@ -570,8 +571,8 @@ def _with_loops(
         dq, dv, M, w = residual_derivatives(model, q, v, a, u, t, 1.0, force)
         loops = zip(*(row_results(model, w, name, (len(q),)) for name in _ROWS))
         kept = (independent_rows(w, k) for k in range(len(q)))
-        found += [-_response(model, *x) for x in zip(dq, dv, M, loops, kept, repeat(0.0), -B)]
-    da = np.array(found).reshape(*lead, nv, 2 * nv + nu)
+        da[part] = [-_response(model, *x) for x in zip(dq, dv, M, loops, kept, repeat(0.0), -B)]
+    da = da.reshape(*lead, nv, 2 * nv + nu)
     da[..., : 2 * nv][..., model.prescribed.dof, :] = 0.0
     da[..., model.prescribed.dof] = da[..., nv + model.prescribed.dof] = 0.0
     return da[..., :nv], da[..., nv : 2 * nv], da[..., 2 * nv :]

@@ -217,8 +217,8 @@ def shape_of(model: Model, path: str) -> tuple[int, ...]:
     return (6,) if is_pose(array) else array.shape
 
 
-def _sized(array: np.ndarray, index: tuple[int, ...]) -> float:
-    """Size of a number of a design value."""
+def _sized(array: np.ndarray, index: tuple[int, ...] | None = None) -> float:
+    """Size of a number of a design value, or of the largest one."""
     return 0.3 if is_pose(array) else size_of(array, index, default=0.1)
 
 
@@ -398,7 +398,7 @@ def _with_slopes(model: Model, stencil: Stencil, size: float) -> Model | None:
 def changed_model(model: Model, path: str, change: np.ndarray) -> tuple[Model, float]:
     """The model with a design value increased by `change`, in the shape of the value; and the size of that value."""
     value, array = _value(model, path)
-    size = 0.3 if is_pose(array) else size_of(array, default=0.1)
+    size = _sized(array)
     for index in np.ndindex(*change.shape):
         if change[index] != 0.0:
             value = _changed(value, _value_of(value), index, float(change[index]))

@@ -196,7 +196,7 @@ def in_sequence(calls: list[Callable[[], None]]) -> Callable[[], None]:
     return run
 
 
-_MIN_INSTANCES_PER_THREAD = 16  # of a kernel of cost 1
+MIN_INSTANCES_PER_THREAD = 16  # of a kernel of cost 1
 ITERATIVE_COST = 16  # cost of an instance of an iterative kernel, relative to a short kernel
 _PIECES_PER_CORE = 8  # parts of a batch per core if instances take long and different times
 Shapes = dict[str, tuple[int, ...]]  # shapes of arrays without the axis of instances, by name
@@ -348,7 +348,7 @@ class Buffers:
         if self.device == "cpu":
             most = cores()
             most *= _PIECES_PER_CORE if most > 1 and self.cost > 1 else 1
-            parts = max(1, min(most, self.cost * self.batch // _MIN_INSTANCES_PER_THREAD))
+            parts = max(1, min(most, self.cost * self.batch // MIN_INSTANCES_PER_THREAD))
         for thread, calls in enumerate(split_instances(self.model, self.batch, parts)):
             own = [self._argument_of_thread(value, k, thread) for k, value in enumerate(inputs)]
             made = [self._launch_of_model(kernel, own, *call) for call in calls]

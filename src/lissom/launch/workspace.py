@@ -24,7 +24,7 @@ import numpy as np
 
 from lissom.errors import ModelError, ShapeError, check_kept
 from lissom.forces.terms import write_tables_with_terms
-from lissom.launch.buffers import Buffers
+from lissom.launch.buffers import MIN_INSTANCES_PER_THREAD, Buffers
 from lissom.launch.cores import build_lock, cores
 from lissom.launch.prepare import TableOptions
 from lissom.lie.warp_private import launch_under_lock
@@ -269,12 +269,9 @@ def _run_blocks(
     *,
     keep_tables: bool = False,
 ) -> None:
-    """`Buffers.run` block by block for the instances in the arrays `names` of `host`, which receive the results, as
-    `status` does."""
-    size = buffers.batch
-    for first in range(0, len(status), size):
-        stop = min(first + size, len(status))
-        part = slice(stop - size, stop)  # the last block overlaps the one before: launches are recorded for one size
+    """`Buffers.run` for a larger batch: block by block it copies inputs from the arrays `names` of `host`, and results
+    and status to `host` and `status`."""
+    for part in row_slices(len(status), buffers.batch):
         for name in names - buffers.outputs:
             buffers.host[name][:] = host[name][part]
         buffers.run(options, keep_tables=keep_tables)
@@ -328,9 +325,9 @@ def workspace(
     has_own_pool = batch < 2 or model.device != "cpu"
     size = batch
     if in_blocks and not has_own_pool and not model.models:
-        most = max(_COLUMNS_PER_CORE // (model.n_nodes * max(model.nv, 1)), 1) * cores()
+        most = max(_COLUMNS_PER_CORE // (model.n_nodes * max(model.nv, 1)), 2 * MIN_INSTANCES_PER_THREAD) * cores()
         blocks = -(-batch // most)
-        size = -(-batch // blocks)
+        size = -(-batch // blocks)  # more than half of `most`, so that each core gets its least number of instances
     key = (family, batch) if has_own_pool else (family, "batch", cores())
     pool: Pool = model.cached(key, Pool)
     buffers = pool.take(size)

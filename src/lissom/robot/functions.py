@@ -56,6 +56,7 @@ _FAST |= {
 }
 
 
+_PARSES = 100  # of one text that other threads may disturb
 _DEEPEST = 500  # nested operations; a sum of so many terms fits into the length of a text
 _DEGREE, _MOST_PIECES = 7, 1024  # of polynomials that replace a function
 _MOST_UNEVEN = 1e8  # ratio of gaps between points of a spline
@@ -215,9 +216,10 @@ def _map_nested(tree: Any, leaf: Callable[[Any], Any]) -> Any:
 
 def parsed(text: str) -> ast.expr:
     """The syntax tree of an expression."""
-    while True:
+    for _ in range(_PARSES):
         with suppress(SystemError):  # Python before 3.11.8 raises it if another thread parses at the same time
             return ast.parse(text.strip(), mode="eval").body
+    return ast.parse(text.strip(), mode="eval").body
 
 
 def _compile(

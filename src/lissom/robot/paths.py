@@ -137,8 +137,9 @@ def is_pose(array: np.ndarray) -> bool:
 
 
 def size_of(array: np.ndarray, index: int | tuple[int, ...] | None = None, *, default: float) -> float:
-    """Size of a number of an array, or of all its numbers if no index is given, for steps of differences. A number that
-    is zero but for rounding, such as r cos(π/2), has the size of the largest number; if all are, that is a default."""
+    """Size of a number of an array, for steps of differences; of the largest number if no index is given. A number that
+    is zero but for rounding, such as r cos(π/2), has the size of the largest one. An array of zeros has the size
+    `default`."""
     largest = float(np.abs(array).max(initial=0.0))
     if largest < _NOTHING:
         return default
