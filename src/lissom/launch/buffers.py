@@ -103,6 +103,8 @@ def _contact_state(model: Model, batch: int) -> Near:
     for name, shape in shapes.items():
         setattr(near, name, wp.zeros(shape, dtype=Near.vars[name].type.dtype, device=model.device))
     near.count = wp.full(count, -1, dtype=wp.int32, device=model.device)
+    near.closed = wp.zeros(count, dtype=wp.int32, device=model.device)
+    near.pushed = wp.zeros(count, dtype=wp.float64, device=model.device)
     near.coupled = wp.zeros(tied, dtype=wp.int32, device=model.device)
     return near
 

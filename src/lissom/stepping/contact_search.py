@@ -325,15 +325,30 @@ class ContactRowsStruct:
     """Arrays of the search along a step.
 
     Fields:
+        searched, n_searched: pairs of each instance that are searched, and their number.
         start, end, left, right: gap, rate and speed of each instance and pair at the start and the end of the step,
         and at both ends of the current stride. q, v, a, move, rate: state of each instance at the end of the stride.
         load, motion, u: loads, prescribed coordinates and inputs there, from `laws` (`put_laws` of step_sizes).
+        Of fixed steps, with their numbers in the columns of `n` (contact_changes): listed: near pairs at the start,
+        whose gaps `start` holds. touching, push: pairs in contact at the start, and the normal force of every pair
+        there [N]. found, found_push: the same at the end, and the forces in the order of `found`. noted: for every
+        pair, whether a list holds it. deepest: largest depth of the steps so far [m].
     """
 
+    searched: wp.array2d(dtype=wp.int32)
+    n_searched: wp.array(dtype=wp.int32)
     start: Gaps
     end: Gaps
     left: Gaps
     right: Gaps
+    listed: wp.array2d(dtype=wp.int32)
+    touching: wp.array2d(dtype=wp.int32)
+    found: wp.array2d(dtype=wp.int32)
+    noted: wp.array2d(dtype=wp.int32)
+    n: wp.array2d(dtype=wp.int32)
+    push: Rows
+    found_push: Rows
+    deepest: wp.array(dtype=wp.float64)
     q: Rows
     v: Rows
     a: Rows
@@ -346,14 +361,22 @@ class ContactRowsStruct:
 
 
 ContactRows = by_reference(ContactRowsStruct)
+LISTS = ("listed", "touching", "found")
 
 
 def contact_rows(w: Buffers, model: Model, laws: LawsStruct) -> ContactRowsStruct:
     """Rows for the instances of buffers, with the laws of time; empty for robots without pairs."""
     m, pairs = ContactRowsStruct(), len(model.contacts.pair)
     batch = w.batch if pairs else 0
+    near = model.contacts.capacity if pairs else 0
     for name in ("start", "end", "left", "right"):
         setattr(m, name, wp.zeros((batch, pairs), dtype=vec3, device=model.device))
+    for name, size in (("searched", pairs), ("noted", pairs), ("n", 4), *((x, near) for x in LISTS)):
+        setattr(m, name, wp.zeros((batch, size), dtype=wp.int32, device=model.device))
+    for name, size in (("push", pairs), ("found_push", near)):
+        setattr(m, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
+    m.n_searched = wp.zeros(batch, dtype=wp.int32, device=model.device)
+    m.deepest = w.buffer("deepest", (w.batch,))
     for name, size in (("q", model.nq), ("motion", 3 * model.n_motions), ("u", model.nu)):
         setattr(m, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
     for name in ("v", "a", "move", "rate"):
@@ -362,20 +385,37 @@ def contact_rows(w: Buffers, model: Model, laws: LawsStruct) -> ContactRowsStruc
     return m
 
 
+@wp.func
+def search_all(t: Tables, m: ContactRows, i: int):
+    """Search all pairs."""
+    m.n_searched[i] = t.contacts.pair.shape[0]
+    for e in range(t.contacts.pair.shape[0]):
+        m.searched[i, e] = e
+
+
 @wp.func(inline=False)
-def put_gaps(t: Tables, s: Scratch, i: int, q: Rows, v: Rows, a: Rows, out: Gaps):
-    """Store gap, rate and speed of every pair at a state in `out`. Overwrites the motion of the nodes in s."""
+def put_motion(t: Tables, s: Scratch, i: int, q: Rows, v: Rows, a: Rows):
+    """Set poses and twists of the nodes in s to those of a state."""
     place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
         traversal.outward_motion(t, s, i, k, q, v, a, vec6())
-    for e in range(t.contacts.pair.shape[0]):
+
+
+@wp.func(inline=False)
+def put_gaps(t: Tables, s: Scratch, m: ContactRows, i: int, q: Rows, v: Rows, a: Rows, out: Gaps):
+    """Store gap, rate and speed of every searched pair at a state in `out`. Overwrites the motion of the nodes in
+    s."""
+    put_motion(t, s, i, q, v, a)
+    for j in range(m.n_searched[i]):
+        e = m.searched[i, j]
         out[i, e] = gap_motion(t, s, i, e)
 
 
 @wp.func
-def copy_gaps(i: int, source: Gaps, out: Gaps):
-    """out = source."""
-    for e in range(source.shape[1]):
+def copy_gaps(m: ContactRows, i: int, source: Gaps, out: Gaps):
+    """out = source, for searched pairs."""
+    for j in range(m.n_searched[i]):
+        e = m.searched[i, j]
         out[i, e] = source[i, e]
 
 
@@ -437,14 +477,17 @@ def crossing(x: vec3, y: vec3, h: wp.float64, level: wp.float64, last: wp.float6
 
 
 @wp.func
-def stride_from(t: Tables, m: ContactRows, i: int, h: wp.float64, rest: wp.float64) -> wp.float64:
+def stride_from(
+    t: Tables, m: ContactRows, i: int, h: wp.float64, rest: wp.float64, graze: wp.float64, deeper: wp.float64
+) -> wp.float64:
     """Length of the next stride by (4), no more than the rest of the step."""
     stride = wp.float64(rest)
-    for e in range(m.left.shape[1]):
+    for j in range(m.n_searched[i]):
+        e = m.searched[i, j]
         x = m.left[i, e]
         y = m.end[i, e]
         radius = least_radius(t, e)
-        limit = limit_of(m.start[i, e], y, radius, GRAZE, DEEPER)
+        limit = limit_of(m.start[i, e], y, radius, graze, deeper)
         way = LONGER * h * wp.max(x[2], y[2])
         if so3.HALF * (x[0] + y[0] - rest * way) < limit:
             stride = wp.min(stride, wp.max(x[0] - limit, SHORT * radius) / way)
@@ -452,16 +495,19 @@ def stride_from(t: Tables, m: ContactRows, i: int, h: wp.float64, rest: wp.float
 
 
 @wp.func
-def first_inside(t: Tables, m: ContactRows, i: int, h: wp.float64, stride: wp.float64) -> wp.float64:
+def first_inside(
+    t: Tables, m: ContactRows, i: int, h: wp.float64, stride: wp.float64, graze: wp.float64, deeper: wp.float64
+) -> wp.float64:
     """The first part of a stride at which a ball that gets deeper than its limit crosses the surface. A ball whose gap
-    at the start of the step is at most GRAZE radii counts from where it crosses the limit. Above 1 if no ball gets so
+    at the start of the step is at most `graze` radii counts from where it crosses the limit. Above 1 if no ball gets so
     deep."""
     found = wp.float64(2.0)
-    for e in range(m.left.shape[1]):
+    for j in range(m.n_searched[i]):
+        e = m.searched[i, j]
         x = m.left[i, e]
         y = m.right[i, e]
         radius = least_radius(t, e)
-        limit = limit_of(m.start[i, e], m.end[i, e], radius, GRAZE, DEEPER)
+        limit = limit_of(m.start[i, e], m.end[i, e], radius, graze, deeper)
         inside = wp.float64(2.0)
         if y[0] < limit:
             inside = wp.float64(1.0)
@@ -471,7 +517,7 @@ def first_inside(t: Tables, m: ContactRows, i: int, h: wp.float64, stride: wp.fl
                 if gap_within(x, y, stride * h, sample) < limit:
                     inside = sample
         if inside <= so3.ONE:
-            level = wp.where(m.start[i, e][0] > GRAZE * radius, so3.ZERO, limit)
+            level = wp.where(m.start[i, e][0] > graze * radius, so3.ZERO, limit)
             at = so3.ZERO
             if x[0] > level:
                 at = crossing(x, y, stride * h, level, inside)
@@ -481,24 +527,26 @@ def first_inside(t: Tables, m: ContactRows, i: int, h: wp.float64, stride: wp.fl
 
 @wp.func(inline=False)
 def hidden_contact(
-    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, start: wp.float64, has_laws: bool
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, start: wp.float64, has_laws: bool,
+    graze: wp.float64, deeper: wp.float64,
 ) -> wp.float64:  # fmt: skip
-    """The part of a step at which a ball entered an obstacle without contact at the step's ends; zero if none did."""
-    copy_gaps(i, m.start, m.left)
+    """The part of a step at which a ball entered an obstacle without contact at the step's ends; zero if none did. See
+    `limit_of` for `graze` and `deeper`."""
+    copy_gaps(m, i, m.start, m.left)
     part = wp.float64(0.0)
     count = wp.int32(0)
     while part < so3.ONE and count < MOST_STRIDES:
         rest = so3.ONE - part
-        stride = stride_from(t, m, i, h, rest)
+        stride = stride_from(t, m, i, h, rest, graze, deeper)
         if stride < rest:
             put_between(t, x, m, i, h, part + stride, start, has_laws)
-            put_gaps(t, s, i, m.q, m.v, m.v, m.right)
+            put_gaps(t, s, m, i, m.q, m.v, m.v, m.right)
         else:
-            copy_gaps(i, m.end, m.right)
-        inside = first_inside(t, m, i, h, stride)
+            copy_gaps(m, i, m.end, m.right)
+        inside = first_inside(t, m, i, h, stride, graze, deeper)
         if inside <= so3.ONE:
             return wp.max(part + inside * stride, wp.float64(1e-12))
-        copy_gaps(i, m.right, m.left)
+        copy_gaps(m, i, m.right, m.left)
         part = wp.where(stride < rest, part + stride, so3.ONE)
         count += 1
     return so3.ZERO
@@ -520,7 +568,8 @@ def first_change(
     """The part of a step at which the first relevant contact began or ended; zero if there is none."""
     size = wp.float64(-1.0)
     found = wp.float64(2.0)
-    for e in range(m.start.shape[1]):
+    for j in range(m.n_searched[i]):
+        e = m.searched[i, j]
         begins = m.start[i, e]
         ends = m.end[i, e]
         if (begins[0] < so3.ZERO) != (ends[0] < so3.ZERO):
@@ -546,28 +595,31 @@ def first_event(
     """
     if status != CONVERGED or m.end.shape[1] == 0:
         return so3.ZERO
-    put_gaps(t, s, i, x.q, x.v, x.a, m.end)
+    put_gaps(t, s, m, i, x.q, x.v, x.a, m.end)
     is_refused = x.notes[i, ERROR] > so3.ONE
     change = first_change(t, x, m, c, i, h, is_refused)
     if is_refused:
         return change
-    hidden = hidden_contact(t, s, x, m, i, h, start, has_laws)
+    hidden = hidden_contact(t, s, x, m, i, h, start, has_laws, GRAZE, DEEPER)
     if hidden > so3.ZERO and change > so3.ZERO:
         return wp.min(hidden, change)
     return wp.max(hidden, change)
 
 
 @wp.func
-def begin_gaps(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, searches: bool):
-    """Store the gaps at the start of a run, if its steps search for contacts (`searches`)."""
-    if searches and m.start.shape[1] > 0:
-        put_gaps(t, s, i, x.q, x.v, x.a, m.start)
+def begin_gaps(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
+    """Store the gaps at the start of a run of adaptive steps."""
+    if m.start.shape[1] == 0:
+        return
+    search_all(t, m, i)
+    put_gaps(t, s, m, i, x.q, x.v, x.a, m.start)
 
 
 @wp.func
 def advance_gaps(m: ContactRows, i: int):
     """Copy the gaps at the end of a step to the start of the next one."""
-    copy_gaps(i, m.end, m.start)
+    if m.start.shape[1] > 0:
+        copy_gaps(m, i, m.end, m.start)
 
 
 @wp.func
@@ -577,9 +629,3 @@ def no_event(
 ) -> wp.float64:  # fmt: skip
     """`first_event` of robots without pairs."""
     return wp.float64(0.0)
-
-
-@wp.func
-def no_gaps(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, searches: bool):
-    """`begin_gaps` of robots without pairs."""
-    ...

@@ -40,10 +40,12 @@ from lissom.stepping.step_rows import (
     DONE,
     EVALUATIONS,
     HAS_MATRIX,
+    IS_PLASTIC,
     MATRICES,
     MOST_STAGES,
     STEADY,
 )
+from lissom.stepping.step_sizes import LEAST
 
 if TYPE_CHECKING:
     from lissom.stepping.python_stages import ImplicitSteps
@@ -158,6 +160,7 @@ class Motions:
         self.host = _python_host(model, n) if w is None else w.host
         if w is not None:
             self.host["numbers"][:], self.host["pause"][:], self.host["adaptive"][:] = numbers, 0, 0.0
+            self.host["adaptive"][:, LEAST] = least
         self.host["counts"][:] = 0
         self.steps, self.reached = np.zeros((2, n), dtype=int)
         self.lost, self.t, self.z = self.all[:0], np.zeros(n), np.zeros(0)
@@ -182,7 +185,7 @@ class Motions:
         for name, value in ({"before": state["a"], "force_before": state["force"]} | state).items():
             host[name][which] = value
         host["h"][which, 0] = h
-        counts[which, HAS_MATRIX] = counts[which, STEADY] = 0
+        counts[which, HAS_MATRIX] = counts[which, STEADY] = counts[which, IS_PLASTIC] = 0
 
     def put_state(self, s: StepState) -> None:
         """Set a single motion to a state."""

@@ -32,6 +32,15 @@ from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.robot.expression_programs import Steps, linked
+from lissom.stepping.contact_changes import (
+    KEPT,
+    begin_contacts,
+    judge_stage,
+    keep_contacts,
+    keep_nothing,
+    no_contacts,
+    no_verdict,
+)
 from lissom.stepping.contact_search import (
     ContactRows,
     ContactRowsStruct,
@@ -40,7 +49,6 @@ from lissom.stepping.contact_search import (
     contact_rows,
     first_event,
     no_event,
-    no_gaps,
 )
 from lissom.stepping.feedback import (
     NativeLaw,
@@ -72,10 +80,14 @@ from lissom.stepping.step_rows import (
     COUNTS,
     DONE,
     FIRST_STAGE,
+    HAS_MATRIX,
+    IS_PLASTIC,
     MOST_STAGES,
     N_STAGES,
+    PLASTIC_STEPS,
     SCHEME_NUMBERS,
     STAGE,
+    STEADY,
     StepRows,
     StepRowsStruct,
     step_rows,
@@ -83,7 +95,9 @@ from lissom.stepping.step_rows import (
 )
 from lissom.stepping.step_sizes import (
     ADAPTIVE,
+    CUT,
     IS_PLANNED,
+    LEAST,
     NEXT,
     NOW,
     STOP,
@@ -92,6 +106,7 @@ from lissom.stepping.step_sizes import (
     next_size,
     put_laws,
     put_polynomials,
+    restore_start,
     retry,
 )
 from lissom.systems.newton_blocks import steps_by_blocks
@@ -112,13 +127,13 @@ Rows = wp.array2d(dtype=wp.float64)
 class StepInputsStruct:
     """Inputs of the step kernel.
 
-    numbers: weights and tolerances of the scheme. span: for each instance the first step, the end, and the offset of
+    numbers: weights and tolerances of the scheme, and of implicit Euler (scheme_numbers). span: for each instance the first step, the end, and the offset of
     its rows in `load` and `motion`. inputs: u of all stages. gravity, load, motion: gravity, and rows of loads and
     prescribed motions for all stages. knots, pieces: inputs as polynomials of time. laws: loads and motions as
     functions of time.
     """
 
-    numbers: wp.array(dtype=wp.float64)
+    numbers: Rows
     span: wp.array2d(dtype=wp.int32)
     inputs: wp.array3d(dtype=wp.float64)
     gravity: wp.array(dtype=vec3)
@@ -134,6 +149,7 @@ class StepResultsStruct:
     """Results of the step kernel, with a row for each instance.
 
     out: states at the ends of steps. times: their times. h: sizes of steps, which are inputs unless steps are adaptive.
+    weights: the row of numbers that each step has.
     Kept from launch to launch: counts, and `adaptive`, the state of the step-size law. pause: whether to pause after
     each part, the part, and the stage.
     """
@@ -141,6 +157,7 @@ class StepResultsStruct:
     out: Rows
     times: Rows
     h: Rows
+    weights: wp.array2d(dtype=wp.int32)
     counts: wp.array2d(dtype=wp.int32)
     adaptive: Rows
     pause: wp.array2d(dtype=wp.int32)
@@ -177,6 +194,13 @@ def put_stages(t: Tables, steps: int, x: StepRows, i: int, k: int):
 
 
 @wp.func
+def leave_no_stages(x: StepRows, i: int):
+    """Set Δ, its rate and a of all stages but the last to zero, in a step with the weights of implicit Euler."""
+    for j in range(x.earlier.shape[1]):
+        x.earlier[i, j] = so3.ZERO
+
+
+@wp.func
 def take_inputs(x: StepRows, i: int, k: int, stage: int, inputs: wp.array3d(dtype=wp.float64)):
     """u at the end of a stage of step k."""
     nu = x.u.shape[1]
@@ -187,11 +211,12 @@ def take_inputs(x: StepRows, i: int, k: int, stage: int, inputs: wp.array3d(dtyp
 @wp.func
 def leave_step(
     t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, k: int, force: Rows, adaptive: Rows, out: Rows,
-    times: Rows, counts: Counts, renew: wp.Function,
+    times: Rows, counts: Counts, renew: wp.Function, is_adaptive: bool,
 ):  # fmt: skip
     """Store the results of step k, which is accepted."""
     renew(t, s, i, x.q, x.v, x.a)
-    advance_gaps(m, i)
+    if is_adaptive:
+        advance_gaps(m, i)
     put_result(t.nv, x, i, k, force, out)
     put_stages(t, times.shape[1], x, i, k)
     times[i, k] = adaptive[i, NOW]
@@ -259,7 +284,10 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
         respond(t, s, b, x, i)
 
     searches = renew is not no_memory  # only robots with contacts have anchors and search for contacts
-    begin, event_of = (begin_gaps, first_event) if searches else (no_gaps, no_event)
+    event_of, begin_adaptive = (first_event, begin_gaps) if searches else (no_event, no_contacts)
+    begin, judge, keep = (
+        (begin_contacts, judge_stage, keep_contacts) if searches else (no_contacts, no_verdict, keep_nothing)
+    )
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def implicit_steps(
@@ -267,15 +295,19 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
         r: StepResultsStruct, m: ContactRowsStruct, first: int,
     ):  # fmt: skip
         i = first + wp.tid()
-        c = tolerances(g.numbers)
-        stages = int(g.numbers[N_STAGES])
+        c = tolerances(g.numbers[0])
+        stages = int(g.numbers[0, N_STAGES])
         pauses = r.pause[i, 0]
         stage_start = r.pause[i, 2]
         stage_stop = wp.where(pauses != 0, stage_start + 1, stages)
         status = int(CONVERGED)
         is_adaptive = r.adaptive[i, STOP] > so3.ZERO
         is_planned = r.adaptive[i, IS_PLANNED] != so3.ZERO
-        begin(t, s, x, m, i, is_adaptive)
+        judges = pauses == 0 and not is_adaptive
+        if is_adaptive:
+            begin_adaptive(t, s, x, m, i)
+        if judges:
+            begin(t, s, x, m, i)
         for n in range(g.span[i, 0], g.span[i, 1]):
             if status == CONVERGED and (not is_adaptive or r.adaptive[i, NOW] < r.adaptive[i, STOP]):
                 k = int(n)
@@ -285,32 +317,65 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                     r.h[i, k + 1] = next_size(r.adaptive, i)
                 size = r.h[i, k + 1]
                 ratio = ratio_of(r.h, i, k)
-                for stage in range(stage_start, stage_stop):
-                    if status == CONVERGED:
-                        now = (k + g.span[i, 2]) * stages + stage
-                        time = r.adaptive[i, NOW] + g.numbers[FIRST_STAGE + stage * STAGE] * size
-                        if is_adaptive and not is_planned:
-                            now = (r.h.shape[1] - 1) * MOST_STAGES + i
-                            put_polynomials(x, i, time, g.knots, g.pieces)
-                            put_laws(time, g.laws, g.load[now], g.motion[now], x.u[i])
+                row = wp.int32(0)
+                tries = wp.int32(1)
+                if judges:
+                    row = r.counts[i, IS_PLASTIC]
+                    tries = 2 - row
+                for _try in range(tries):
+                    if status == CONVERGED and row >= 0:
+                        stop = wp.where(row == 1, 1, stage_stop)
+                        for stage in range(stage_start, stop):
+                            if status == CONVERGED:
+                                end = wp.where(row == 1, stages - 1, stage)
+                                now = (k + g.span[i, 2]) * stages + end
+                                time = r.adaptive[i, NOW] + g.numbers[0, FIRST_STAGE + end * STAGE] * size
+                                if is_adaptive and not is_planned:
+                                    now = (r.h.shape[1] - 1) * MOST_STAGES + i
+                                    put_polynomials(x, i, time, g.knots, g.pieces)
+                                    put_laws(time, g.laws, g.load[now], g.motion[now], x.u[i])
+                                else:
+                                    take_inputs(x, i, k, end, g.inputs)
+                                begin_stage_at(x, i, now, time, is_adaptive and not is_planned)
+                                e = stage_call(
+                                    stage, pauses, size, ratio, g.numbers[row], g.gravity[0], g.load[now],
+                                    g.motion[now], r.counts,
+                                )  # fmt: skip
+                                status = run_stage(
+                                    r.pause[i, 1], t, s, b, x, c, i, e, residual_of_stage, matrix_of_stage, factor,
+                                    solve,
+                                )  # fmt: skip
+                                if judges and status == CONVERGED:
+                                    divides = CUT * size >= r.adaptive[i, LEAST]
+                                    verdict = judge(
+                                        t, s, x, m, i, size, stage + 1 == stop, divides, time - size, False, r.counts
+                                    )
+                                    status = wp.where(verdict == KEPT, int(CONVERGED), int(FAILED))
+                        r.weights[i, k] = row
+                        if judges and row == 0 and status == FAILED and m.start.shape[1] > 0:  # repeat with row 1
+                            status = int(CONVERGED)
+                            r.counts[i, IS_PLASTIC] = 1
+                            restore_start(t, x, i, ratio, b.loops)
+                            r.counts[i, STEADY] = 0
+                            r.counts[i, HAS_MATRIX] = 0
+                            row = wp.int32(1)
                         else:
-                            take_inputs(x, i, k, stage, g.inputs)
-                        begin_stage_at(x, i, now, time, is_adaptive and not is_planned)
-                        e = stage_call(
-                            stage, pauses, size, ratio, g.numbers, g.gravity[0], g.load[now], g.motion[now], r.counts
-                        )
-                        status = run_stage(
-                            r.pause[i, 1], t, s, b, x, c, i, e, residual_of_stage, matrix_of_stage, factor, solve
-                        )
+                            row = wp.int32(-1)
+                used = r.weights[i, k]
                 if status == CONVERGED and stage_stop == stages:
-                    conclude(t, x, c, b, i, size, g.numbers, r.counts, solve)
+                    conclude(t, x, c, b, i, size, g.numbers[used], r.counts, solve)
                 again = wp.int32(0)
                 if is_adaptive:
                     event = event_of(t, s, x, m, c, i, size, status, r.adaptive[i, NOW], not is_planned)
-                    again = retry(t, x, i, size, ratio, status, event, g.numbers, r.adaptive, b.loops, r.counts)
+                    again = retry(t, x, i, size, ratio, status, event, g.numbers[0], r.adaptive, b.loops, r.counts)
                     status = wp.where(again != 0 and gives_up(s, r.adaptive, i), int(FAILED), int(CONVERGED))
                 if status == CONVERGED and pauses == 0 and again == 0:
-                    leave_step(t, s, x, m, i, k, b.loops.force, r.adaptive, r.out, r.times, r.counts, renew)
+                    if judges:
+                        keep(t, s, m, i)
+                        if used == 1:
+                            leave_no_stages(x, i)
+                            r.counts[i, PLASTIC_STEPS] = r.counts[i, PLASTIC_STEPS] + 1
+                    leave_step(t, s, x, m, i, k, b.loops.force, r.adaptive, r.out, r.times, r.counts, renew, is_adaptive)
                 if is_planned and (again != 0 or r.adaptive[i, NEXT] != wanted):
                     status = int(FAILED)
         r.pause[i, 1] = wp.where(pauses != 0, status, int(BEGIN))
@@ -451,12 +516,13 @@ def _make(
     left = n * 3 * (before or 0) * model.nv
     x = step_rows(w, model, left, n * anchors if keeps else 0, common if has_law else 0)
     g, r = StepInputsStruct(), StepResultsStruct()
-    g.numbers, g.span = w.buffer("numbers", (SCHEME_NUMBERS,), common=True), w.buffer("span", (batch, 3), wp.int32)
+    g.numbers, g.span = w.buffer("numbers", (2, SCHEME_NUMBERS), common=True), w.buffer("span", (batch, 3), wp.int32)
     g.inputs = w.buffer("inputs", (batch, n, MOST_STAGES * model.nu))
     g.gravity, g.load = w.gravity(), w.buffer("load", (common, model.n_load_rows), vec6, common=True)
     g.motion = w.buffer("motion", (common, 3 * model.n_motions), common=True)
     g.knots, g.pieces = w.buffer("knots", (room,), common=True), w.buffer("pieces", (batch, room, 4 * model.nu))
     r.out, r.times, r.h = w.on_device["out"], w.buffer("times", (batch, n)), w.buffer("h", (batch, n + 1))
+    r.weights = w.buffer("weights", (batch, n), wp.int32)
     r.counts, r.adaptive = w.buffer("counts", (batch, COUNTS), wp.int32), w.buffer("adaptive", (batch, ADAPTIVE))
     r.pause = w.buffer("pause", (batch, 3), wp.int32)
     plain, driven, buffers = _kernels_of(model, is_whole, has_law)
@@ -529,7 +595,7 @@ def put_start(
     for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
         host[name][0] = getattr(here, name)
     new_first, slow_is_enough = known
-    host["counts"][0] = 0, 0, 0, has_matrix, new_first, here.is_steady, slow_is_enough, 0, 0
+    host["counts"][0] = 0, 0, 0, has_matrix, new_first, here.is_steady, slow_is_enough, 0, 0, 0, 0
 
 
 def stage_times(scheme: Scheme, start: float, ends: np.ndarray) -> list[float]:

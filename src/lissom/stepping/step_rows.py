@@ -19,7 +19,7 @@ from lissom.passes import kinds, traversal
 from lissom.passes.features import may_have_loops
 from lissom.passes.scratch import Scratch
 from lissom.passes.traversal import place_bases
-from lissom.stepping.schemes import MOST_STAGES, Scheme
+from lissom.stepping.schemes import MOST_STAGES, Scheme, implicit_euler
 from lissom.systems.bordered import LoopRows, put_row_residuals
 from lissom.systems.couplings import row_count
 from lissom.systems.loops import loop_rates, loop_residuals
@@ -37,7 +37,8 @@ N_STAGES = 6  # number of stages
 FOLLOWS_RATES = 7  # whether they add up rates
 POWER = 8  # power of h of the estimated error
 DAMPS = 9  # whether an iteration that fails starts again with damping
-FIRST_ERROR = 10  # first weight of the error
+IS_SAFE = 10  # whether the scheme has the weights of implicit Euler, see contact_changes
+FIRST_ERROR = 11  # first weight of the error
 FIRST_STAGE = FIRST_ERROR + 4 + 3 * (MOST_STAGES - 1)  # first number of the first stage
 SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
 
@@ -46,17 +47,19 @@ SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
 # iteration; number of unknowns; ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ; the ∂v/∂Δ of the present matrix; and the estimated error of the
 # step in units of the tolerance. Of damped iterations: number of the start, 0 without damping; part of the
 # change that is tried, 0 before one is; size of the change, |r| and |e| before it; and whether a stage of this step was
-# damped. With a feedback law, the time at the end of the stage [s], and behind all columns the inputs that are added.
+# damped. With a feedback law, the time at the end of the stage [s]. Contacts with which the present matrix was made:
+# `closed` and `pushed` of passes.scratch. Behind all columns the inputs that a feedback law adds.
 RATE, LAST, LAST_MADE_HERE, MADE_HERE, FRESH, TRIES_REUSE, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, REUSED_C1 = range(12)
 ERROR, DAMPED_START, PART, SIZE, FORCES_LEFT, GAPS_LEFT, IS_DAMPED = range(12, 19)
-TIME = 19
-NOTES = ADDED = 20
+TIME, CLOSED_PAIRS, PUSHED = range(19, 22)
+NOTES = ADDED = 22
 # Columns of `counts`: steps done, residuals, matrices; whether there is a matrix; number of next stages that make a
 # new matrix first (1: only the next one, if its reused matrix fails too); whether the extrapolated acceleration is the
-# better prediction; number of next stages that accept a slow iteration; damped steps; and residuals of damped
-# iterations.
+# better prediction; number of next stages that accept a slow iteration; damped steps; residuals of damped iterations;
+# whether the next step begins with the weights of implicit Euler (contact_changes); and the number of steps with them.
 DONE, EVALUATIONS, MATRICES, HAS_MATRIX, NEW_FIRST, STEADY, SLOW_IS_ENOUGH, DAMPED, DAMPED_EVALUATIONS = range(9)
-COUNTS = 9
+IS_PLASTIC, PLASTIC_STEPS = 9, 10
+COUNTS = 11
 
 
 @wp.struct
@@ -167,12 +170,23 @@ def _inverse_scales(model: Model) -> np.ndarray:
 def scheme_numbers(
     scheme: Scheme, rtol: float, atol: tuple[float, float], project: bool, share: float | None, *, damps: bool = False
 ) -> np.ndarray:
-    """The numbers of a scheme for kernels: tolerances, then the weights of its stages in the order of `predict`. With
-    `damps` an iteration that fails starts again with damping; then loops are closed in q only."""
+    """The numbers of a scheme for kernels, and in a second row those of implicit Euler for steps in which contacts
+    change (contact_changes), shape (2, SCHEME_NUMBERS): tolerances, then the weights of its stages in the order of
+    `predict`. With `damps` an iteration that fails starts again with damping; then loops are closed in q only."""
+    given = rtol, atol, project, share, damps, scheme.follows_rates
+    return np.array([_numbers(scheme, *given), _numbers(implicit_euler(), *given)])
+
+
+def _numbers(
+    scheme: Scheme, rtol: float, atol: tuple[float, float], project: bool, share: float | None, damps: bool,
+    follows_rates: bool,
+) -> np.ndarray:  # fmt: skip
+    """The numbers of one scheme, (SCHEME_NUMBERS,)."""
     numbers = np.zeros(SCHEME_NUMBERS)
     settles = project and scheme.is_undamped
+    is_safe = scheme.stages == implicit_euler().stages
     numbers[:N_STAGES] = rtol, *atol, project, settles, -1.0 if share is None else share
-    numbers[N_STAGES:FIRST_ERROR] = len(scheme.stages), scheme.follows_rates, scheme.error_power, damps
+    numbers[N_STAGES:FIRST_ERROR] = len(scheme.stages), follows_rates, scheme.error_power, damps, is_safe
     numbers[FIRST_ERROR:][: len(scheme.error)] = scheme.error
     for k, stage in enumerate(scheme.stages):
         weights = (stage.position, stage.velocity, stage.ahead)

@@ -1,0 +1,318 @@
+"""Steps of fixed size in which a contact begins or ends, inside kernels.
+
+The force of a stiff contact can rise from zero to many times the weight of its bodies within one step. Schemes of
+second order weight the forces of both ends of a step, so that a force at the end of one step acts in the next one, too,
+although the bodies may have parted by then. This would make energy: a ball would leave the floor faster than it came.
+Implicit Euler takes the force at the end of a step alone, and never makes energy in a contact whose potential is
+convex. Therefore a step is repeated with its weights if the normal force N of a pair changes by more than half within
+one of its stages, and the speed by more than a part ε of the fastest one:
+
+    |Nₙ₊₁ − Nₙ| > ½ max(Nₙ₊₁, Nₙ)   and   h |aₙ₊₁ − aₙ| > ε max |v|                                      (1)
+
+A robot whose contacts change in a step begins the next one with these weights. They return when (1) no longer holds.
+
+Such a step is plastic: bodies that meet in it do not part with the speed of their restitution e. The energy that is
+lost at most is that of the rebound, and the energy that parting contacts have stored,
+
+    Σ e² ½ h N |δ̇ₙ|  of pairs that meet at the speed δ̇ₙ,   Σ N δ/(p + 1) of pairs that part               (2)
+
+A step is rejected, and taken in parts (driver), if (2) exceeds a hundredth of the kinetic energy. Rollouts are not
+divided, and stay plastic.
+
+A step is also rejected if a ball went through an obstacle, by more than half of its radius, without contact at the ends
+of the step (contact_search). Only pairs that are near each other at one of the ends are searched, or all pairs if a
+ball may have moved farther than the margin of the list of near pairs.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false, reportReturnType=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.forces.contact import ContactLaw, contact_of, gap_of_pair, has_moved, list_near, pressure, rate_of
+from lissom.lie import se3, so3
+from lissom.lie.types import vec3
+from lissom.model.tables import Tables
+from lissom.passes import kinds
+from lissom.passes.linear_algebra import largest
+from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS, Scratch
+from lissom.stepping.contact_search import (
+    LONGER,
+    ContactRows,
+    gap_motion,
+    hidden_contact,
+    least_radius,
+    limit_of,
+    may_be_in_contact,
+    put_motion,
+    search_all,
+)
+from lissom.stepping.step_rows import IS_PLASTIC, StepRows
+from lissom.systems.mass import armature_energy
+
+Counts = wp.array2d(dtype=wp.int32)
+
+KEPT, CHANGED, REJECTED = range(3)  # verdicts on a step: it is accepted, repeated with implicit Euler, or divided
+TOUCHING, FOUND, LISTED = range(3)  # columns of `n` in ContactRows
+
+CHANGE = wp.constant(wp.float64(0.5))  # of (1)
+LEAST_CHANGE = wp.constant(wp.float64(1e-3))  # ε of (1)
+LOST = wp.constant(wp.float64(0.01))  # largest part of the kinetic energy that (2) may be
+PASSED = wp.constant(wp.float64(0.5))  # depth, in radii, of a ball that went through an obstacle
+HALVINGS = wp.constant(30)
+
+
+@wp.func
+def rebound(law: ContactLaw, speed: wp.float64) -> wp.float64:
+    """Coefficient of restitution of a law at an approach speed, by (5) of robot.contact_laws."""
+    y = law.damping * speed
+    if y < wp.float64(1e-9):
+        return so3.ONE
+    low = wp.float64(0.0)
+    high = wp.min(so3.ONE, so3.ONE / y)
+    for _n in range(HALVINGS):
+        e = so3.HALF * (low + high)
+        above = y * (so3.ONE + e) > wp.log((so3.ONE + y) / (so3.ONE - e * y))
+        low = wp.where(above, e, low)
+        high = wp.where(above, high, e)
+    return low
+
+
+@wp.func
+def kinetic_energy(t: Tables, s: Scratch, x: StepRows, i: int) -> wp.float64:
+    """Kinetic energy [J] of the motion of the nodes in s."""
+    sum = armature_energy(t, i, x.v)
+    for k in range(t.n_dynamic):
+        if t.node[k].has_inertia:
+            _h, T = kinds.momentum(t, s, i, k, x.v)
+            sum += T
+    return sum
+
+
+@wp.func
+def differs(before: wp.float64, now: wp.float64) -> bool:
+    """Whether a normal force changes by more than (1) allows."""
+    return wp.abs(now - before) > CHANGE * wp.max(now, before)
+
+
+@wp.func
+def changes_speed(t: Tables, x: StepRows, i: int, h: wp.float64) -> bool:
+    """The second condition of (1), in natural units."""
+    change = wp.float64(0.0)
+    for j in range(t.nv):
+        change = wp.max(change, wp.abs(x.a[i, j] - x.before[i, j]) * x.inverse_scale[j])
+    return h * change > LEAST_CHANGE * wp.max(largest(t.nv, i, x.inverse_scale, x.v),
+                                              largest(t.nv, i, x.inverse_scale, x.v_start))
+
+
+@wp.func(inline=False)
+def note_contacts(t: Tables, s: Scratch, m: ContactRows, i: int):
+    """List the pairs in contact at the state of the nodes in s as `found`, with their normal forces."""
+    if has_moved(t, s, i) == 1:
+        list_near(t, s, i)
+    count = wp.int32(0)
+    for j in range(s.near.count[i]):
+        e = s.near.pair[i, j]
+        x = contact_of(t, s, i, e)
+        if x.depth > so3.ZERO:
+            push, _by_depth, _by_rate = pressure(x.law, x.depth, rate_of(x))
+            m.found[i, count] = e
+            m.found_push[i, count] = push
+            count += 1
+    m.n[i, FOUND] = count
+
+
+@wp.func(inline=False)
+def any_differs(t: Tables, s: Scratch, m: ContactRows, i: int) -> bool:
+    """The first condition of (1), for the pairs in `found` and those at the start of the step."""
+    for j in range(m.n[i, FOUND]):
+        if differs(m.push[i, m.found[i, j]], m.found_push[i, j]):
+            return True
+    parted = m.n[i, TOUCHING]
+    for j in range(m.n[i, FOUND]):
+        if m.push[i, m.found[i, j]] > so3.ZERO:
+            parted -= 1
+    return parted > 0
+
+
+@wp.func(inline=False)
+def possible_loss(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64) -> wp.float64:
+    """The energy (2) [J] of a plastic step."""
+    sum = wp.float64(0.0)
+    for j in range(m.n[i, FOUND]):
+        e = m.found[i, j]
+        now = m.found_push[i, j]
+        if now > m.push[i, e] and differs(m.push[i, e], now):
+            speed = wp.max(-m.start[i, e][1], so3.ZERO)
+            share = rebound(contact_of(t, s, i, e).law, speed)
+            sum += share * share * so3.HALF * h * now * speed
+    for j in range(m.n[i, TOUCHING]):
+        e = m.touching[i, j]
+        if gap_of_pair(t, s, i, e) > so3.ZERO:
+            row = t.contacts.pair[e, 2]
+            sum += m.push[i, e] * wp.max(-m.start[i, e][0], so3.ZERO) / (t.contacts.law[row, 1] + so3.ONE)
+    return sum
+
+
+@wp.func
+def list_searched(t: Tables, s: Scratch, m: ContactRows, i: int) -> bool:
+    """Search the pairs that were near at the start of the step or are near now. Returns whether some of them were not
+    near at the start; they come last."""
+    count = m.n[i, LISTED]
+    for j in range(count):
+        m.searched[i, j] = m.listed[i, j]
+        m.noted[i, m.listed[i, j]] = 1
+    added = wp.int32(0)
+    for j in range(s.near.count[i]):
+        e = s.near.pair[i, j]
+        if m.noted[i, e] == 0:
+            m.searched[i, count + added] = e
+            added += 1
+    for j in range(count):
+        m.noted[i, m.listed[i, j]] = 0
+    m.n_searched[i] = count + added
+    return added > 0
+
+
+@wp.func(inline=False)
+def is_fast(t: Tables, s: Scratch, i: int, h: wp.float64) -> bool:
+    """Whether a ball may have moved farther in a step than near pairs are apart, by the speeds of the nodes in s."""
+    ball_speed = wp.float64(0.0)
+    for ball in range(t.contacts.ball_node.shape[0]):
+        ball_speed = wp.max(ball_speed, speed_of(t, s, i, t.contacts.ball_node[ball], t.contacts.ball_position[ball]))
+    shape_speed = wp.float64(0.0)
+    for k in range(t.contacts.obstacle_node.shape[0]):
+        shape_speed = wp.max(shape_speed, speed_of(t, s, i, t.contacts.obstacle_node[k], t.contacts.obstacle_p[k]))
+    return LONGER * h * (ball_speed + shape_speed) > t.contacts.margin
+
+
+@wp.func
+def speed_of(t: Tables, s: Scratch, i: int, node: int, place: vec3) -> wp.float64:
+    """Speed [m/s] of a place in the axes of a node; zero for the world."""
+    if node < 0:
+        return so3.ZERO
+    eta = s.node[i, node].eta
+    at = s.node[i, node].R * place + s.node[i, node].p
+    return wp.length(se3.linear(eta) + wp.cross(se3.angular(eta), at))
+
+
+@wp.func(inline=False)
+def passes_through(
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, start: wp.float64, has_laws: bool
+) -> bool:  # fmt: skip
+    """Whether a ball went through an obstacle in a step. The motion of the nodes in s must be that at its end."""
+    added = list_searched(t, s, m, i)
+    doubtful = bool(False)
+    if is_fast(t, s, i, h):
+        search_all(t, m, i)
+        m.n[i, LISTED] = 0
+        added = True
+    for j in range(m.n_searched[i]):
+        e = m.searched[i, j]
+        m.end[i, e] = gap_motion(t, s, i, e)
+    if added:
+        put_motion(t, s, i, x.start, x.v_start, x.before)
+        for j in range(m.n[i, LISTED], m.n_searched[i]):
+            e = m.searched[i, j]
+            m.start[i, e] = gap_motion(t, s, i, e)
+    for j in range(m.n_searched[i]):
+        e = m.searched[i, j]
+        limit = limit_of(m.start[i, e], m.end[i, e], least_radius(t, e), PASSED, PASSED)
+        if may_be_in_contact(h, m.start[i, e], m.end[i, e], limit) == 1:
+            doubtful = True
+    passed = bool(False)
+    if doubtful:
+        passed = hidden_contact(t, s, x, m, i, h, start, has_laws, PASSED, PASSED) > so3.ZERO
+    if added or doubtful:
+        put_motion(t, s, i, x.q, x.v, x.a)
+    return passed
+
+
+@wp.func(inline=False)
+def judge_stage(
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, is_last: bool, divides: bool,
+    start: wp.float64, has_laws: bool, counts: Counts,
+) -> int:  # fmt: skip
+    """The verdict on a fixed step after one of its stages. Sets whether the next step begins with implicit Euler.
+
+    Args:
+        is_last: whether the stage ends the step. divides: whether the step may be taken in parts. start, has_laws: as
+        in `first_event`. counts: of all instances; column IS_PLASTIC is 1 if the step has the weights of implicit
+        Euler.
+    """
+    if m.start.shape[1] == 0:
+        return KEPT
+    put_motion(t, s, i, x.q, x.v, x.a)
+    note_contacts(t, s, m, i)
+    if s.status[i] == STATUS_TOO_MANY_PAIRS:
+        return REJECTED
+    changed = any_differs(t, s, m, i) and changes_speed(t, x, i, h)
+    if changed and counts[i, IS_PLASTIC] == 0:
+        return CHANGED
+    if not is_last:
+        return KEPT
+    if passes_through(t, s, x, m, i, h, start, has_laws):
+        return REJECTED
+    if changed and divides:
+        loss = possible_loss(t, s, m, i, h)
+        if loss > LOST * (kinetic_energy(t, s, x, i) + loss):
+            return REJECTED
+    counts[i, IS_PLASTIC] = wp.where(changed, 1, 0)
+    return KEPT
+
+
+@wp.func
+def no_verdict(
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, is_last: bool, divides: bool,
+    start: wp.float64, has_laws: bool, counts: Counts,
+) -> int:  # fmt: skip
+    """`judge_stage` of robots without contacts."""
+    return int(KEPT)
+
+
+@wp.func
+def keep_contacts(t: Tables, s: Scratch, m: ContactRows, i: int):
+    """Take the contacts that were found, and the gaps of near pairs, as those at the start of the next step."""
+    if m.start.shape[1] == 0:
+        return
+    for j in range(m.n[i, TOUCHING]):
+        m.push[i, m.touching[i, j]] = so3.ZERO
+    for j in range(m.n[i, FOUND]):
+        e = m.found[i, j]
+        m.touching[i, j] = e
+        m.push[i, e] = m.found_push[i, j]
+        m.deepest[i] = wp.max(m.deepest[i], -m.end[i, e][0])
+    m.n[i, TOUCHING] = m.n[i, FOUND]
+    for j in range(s.near.count[i]):
+        e = s.near.pair[i, j]
+        m.listed[i, j] = e
+        m.start[i, e] = m.end[i, e]
+    m.n[i, LISTED] = s.near.count[i]
+
+
+@wp.func(inline=False)
+def begin_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
+    """Note contacts and gaps at the start of a run of fixed steps."""
+    if m.start.shape[1] == 0:
+        return
+    put_motion(t, s, i, x.q, x.v, x.a)
+    note_contacts(t, s, m, i)
+    for j in range(s.near.count[i]):
+        e = s.near.pair[i, j]
+        m.end[i, e] = gap_motion(t, s, i, e)
+    keep_contacts(t, s, m, i)
+
+
+@wp.func
+def no_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
+    """`begin_contacts` of robots without contacts."""
+    ...
+
+
+@wp.func
+def keep_nothing(t: Tables, s: Scratch, m: ContactRows, i: int):
+    """`keep_contacts` of robots without contacts."""
+    ...
