@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.forces.contact import ContactLaw, contact_of, gap_of_pair, has_moved, list_near, pressure, rate_of
+from lissom.forces.contact import ContactLaw, contact_of, has_moved, list_near, pressure, rate_of
 from lissom.lie import se3, so3
 from lissom.lie.types import vec3
 from lissom.model.tables import Tables
@@ -93,9 +93,15 @@ def kinetic_energy(t: Tables, s: Scratch, x: StepRows, i: int) -> wp.float64:
 
 
 @wp.func
-def differs(before: wp.float64, now: wp.float64) -> bool:
-    """Whether a normal force changes by more than (1) allows."""
-    return wp.abs(now - before) > CHANGE * wp.max(now, before)
+def differs(m: ContactRows, i: int, e: int, now: wp.float64, h: wp.float64) -> bool:
+    """Whether the normal force `now` of a pair in contact changes in a step by more than (1) allows, or its depth by
+    more than itself."""
+    before = m.push[i, e]
+    if wp.abs(now - before) > CHANGE * wp.max(now, before):
+        return True
+    begins = m.start[i, e]
+    ends = m.end[i, e]
+    return h * wp.max(wp.abs(begins[1]), wp.abs(ends[1])) > wp.max(-begins[0], -ends[0])
 
 
 @wp.func
@@ -121,15 +127,16 @@ def note_contacts(t: Tables, s: Scratch, m: ContactRows, i: int):
             push, _by_depth, _by_rate = pressure(x.law, x.depth, rate_of(x))
             m.found[i, count] = e
             m.found_push[i, count] = push
+            m.end[i, e] = gap_motion(t, s, i, e)
             count += 1
     m.n[i, FOUND] = count
 
 
 @wp.func(inline=False)
-def any_differs(t: Tables, s: Scratch, m: ContactRows, i: int) -> bool:
+def any_differs(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64) -> bool:
     """The first condition of (1), for the pairs in `found` and those at the start of the step."""
     for j in range(m.n[i, FOUND]):
-        if differs(m.push[i, m.found[i, j]], m.found_push[i, j]):
+        if differs(m, i, m.found[i, j], m.found_push[i, j], h):
             return True
     parted = m.n[i, TOUCHING]
     for j in range(m.n[i, FOUND]):
@@ -139,22 +146,27 @@ def any_differs(t: Tables, s: Scratch, m: ContactRows, i: int) -> bool:
 
 
 @wp.func(inline=False)
-def possible_loss(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64) -> wp.float64:
-    """The energy (2) [J] of a plastic step."""
-    sum = wp.float64(0.0)
+def lost_energy(t: Tables, s: Scratch, m: ContactRows, i: int):
+    """The energy (2) [J] that a plastic step loses, and the energy that its contacts store at one end of the step."""
+    lost = wp.float64(0.0)
+    stored = wp.float64(0.0)
     for j in range(m.n[i, FOUND]):
         e = m.found[i, j]
+        before = m.push[i, e]
         now = m.found_push[i, j]
-        if now > m.push[i, e] and differs(m.push[i, e], now):
-            speed = wp.max(-m.start[i, e][1], so3.ZERO)
-            share = rebound(contact_of(t, s, i, e).law, speed)
-            sum += share * share * so3.HALF * h * now * speed
+        law = contact_of(t, s, i, e).law
+        stored += now * wp.max(-m.end[i, e][0], so3.ZERO) / (law.exponent + so3.ONE)
+        share = so3.ONE
+        if now > before:
+            share = rebound(law, wp.max(-m.start[i, e][1], so3.ZERO))
+        lost += share * share * so3.HALF * wp.abs(now - before) * wp.abs(m.end[i, e][0] - m.start[i, e][0])
     for j in range(m.n[i, TOUCHING]):
         e = m.touching[i, j]
-        if gap_of_pair(t, s, i, e) > so3.ZERO:
-            row = t.contacts.pair[e, 2]
-            sum += m.push[i, e] * wp.max(-m.start[i, e][0], so3.ZERO) / (t.contacts.law[row, 1] + so3.ONE)
-    return sum
+        if m.end[i, e][0] >= so3.ZERO:
+            depth = wp.max(-m.start[i, e][0], so3.ZERO)
+            stored += m.push[i, e] * depth / (t.contacts.law[t.contacts.pair[e, 2], 1] + so3.ONE)
+            lost += so3.HALF * m.push[i, e] * depth
+    return lost, stored
 
 
 @wp.func
@@ -249,16 +261,16 @@ def judge_stage(
     note_contacts(t, s, m, i)
     if s.status[i] == STATUS_TOO_MANY_PAIRS:
         return REJECTED
-    changed = any_differs(t, s, m, i) and changes_speed(t, x, i, h)
+    changed = any_differs(t, s, m, i, h) and changes_speed(t, x, i, h)
     if changed and counts[i, IS_PLASTIC] == 0:
         return CHANGED
     if not is_last:
         return KEPT
     if passes_through(t, s, x, m, i, h, start, has_laws):
         return REJECTED
-    if changed and divides:
-        loss = possible_loss(t, s, m, i, h)
-        if loss > LOST * (kinetic_energy(t, s, x, i) + loss):
+    if counts[i, IS_PLASTIC] == 1 and divides:
+        lost, stored = lost_energy(t, s, m, i)
+        if lost > LOST * (kinetic_energy(t, s, x, i) + stored + lost):
             return REJECTED
     counts[i, IS_PLASTIC] = wp.where(changed, 1, 0)
     return KEPT
