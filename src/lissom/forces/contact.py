@@ -812,7 +812,7 @@ def update_anchors(t: Tables, s: Scratch, i: int):
 
 @wp.func(inline=False)
 def add_contacts(t: Tables, s: Scratch, i: int):
-    """Subtract the wrenches of contacts from F of both nodes of each pair, and store `closed` and `pushed` of s.near."""
+    """Subtract the wrenches of contacts from F of both nodes of each pair. Stores `closed` and `pushed` of s.near."""
     if has_moved(t, s, i) == 1:
         list_near(t, s, i)
     closed = wp.int32(0)

@@ -34,7 +34,6 @@ from lissom.model.plausibility import warn_of_motions
 from lissom.robot.traced_functions import TracedFunction
 from lissom.simulation.implicit_methods import (
     SAME_TIME,
-    ContactWarning,
     StepSchedule,
     within,
 )
@@ -217,7 +216,6 @@ class FixedBatch:
             self.sampled_u = batch.feedback(np.zeros(self.n), batch.q, batch.v)
         numbers = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, ORDER_SHARE)
         self.motions = Motions(model, self.n, batch.scheme, least, w=self.w, numbers=numbers)
-        self.warnings = [ContactWarning(one) for one in model.of_rows(self.n)] if len(model.contacts.pair) else []
         self.names = ("q", "v") if states_follow(model, batch.projects) else ("q", "v", "a", "force")
         width = sum(part.stop - part.start for part in (self.motions.parts[name] for name in self.names))
         self.rows = np.zeros((self.n, len(times), width))
@@ -260,7 +258,6 @@ class FixedBatch:
                 i = int(motions.lost[0])
                 self._store(slice(i, i + 1), first, int(motions.reached[i]))
                 raise MotionFailed(str(motions.failure(i)), i, self.reached)
-            self._warn(t)
             self._store(slice(None), first, len(ends))
             first += len(ends)
             if self.plan.is_sample(first - 1):
@@ -271,13 +268,6 @@ class FixedBatch:
         """Sums of steps, evaluations and matrices of a range of motions."""
         counts = self.w.host["counts"][which].sum(axis=0)
         return int(self.motions.steps[which].sum()), int(counts[EVALUATIONS]), int(counts[MATRICES])
-
-    def _warn(self, t: np.ndarray) -> None:
-        """Warn of balls that passed through an obstacle during the steps of the window."""
-        rows, begun = self.motions.rows(), self.motions.begun
-        for i, warning in enumerate(self.warnings):
-            parts = ((begun[name][i], rows[i, : len(t) - 1, self.motions.parts[name]]) for name in ("q", "v"))
-            warning.check(t, *(np.vstack(part) for part in parts))
 
     def _store(self, motions: slice, first: int, count: int) -> None:
         """Store states and inputs at the ends of those of the first `count` steps of the window that end on wanted

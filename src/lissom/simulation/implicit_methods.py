@@ -16,18 +16,15 @@ follows after the step.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
 
 from lissom.dynamics.configuration import difference, integrate, quaternion_joints
-from lissom.errors import StepWarning
 from lissom.lie.arrays import se3_tangent_inverse, so3_tangent_inverse
 from lissom.model.model import Model
 from lissom.stepping.adaptive import AdaptiveMotion, AdaptiveRun, state_parts, state_row
-from lissom.stepping.contact_search import ContactSearch
 from lissom.stepping.driver import (
     LEAST_STEP,
     Motions,
@@ -253,7 +250,6 @@ def _states_of_controller(
     return cubic(((wanted - t[0]) / h)[:, None], here.z, last.z, *slopes)
 
 
-_STRIDE = 8  # the search for contacts first looks at every eighth fixed step
 _FIRST_WINDOW = 8  # number of steps of the first launch; each later launch has twice as many
 
 
@@ -299,9 +295,9 @@ def _fixed_steps(
     stepper: ImplicitSteps, begin: StepState | None, times: np.ndarray | None, duration: float, period: float, dt: float
 ) -> Iterator[Point]:
     """Points of steps of size dt. Steps are shorter before a wanted time or a sample time of the controller, and are
-    divided if Newton's method fails. The motion starts from `begin`, or from the checkpoint of a stream."""
+    divided if Newton's method fails or contacts change (contact_changes). The motion starts from `begin`, or from the checkpoint of a stream."""
     f, model, scheme, least = stepper.f, stepper.model, stepper.scheme, LEAST_STEP * duration
-    plan, warning = StepSchedule(times, duration, period, dt), ContactWarning(model)
+    plan = StepSchedule(times, duration, period, dt)
     if f.checkpoint is not None:  # can_run depends on whether a sample of a controller is held
         vars(f).update(f.checkpoint["fields"]["f"] | {"checkpoint": f.checkpoint})
     in_kernel = Motions.can_run(model, f)
@@ -313,7 +309,7 @@ def _fixed_steps(
         motions = Motions(model, 1, scheme, least, w=w, numbers=stepper.numbers)
     else:
         motions = Motions(model, 1, scheme, least, python=stepper)
-    parts = {"f": f, "stepper": stepper, "control": stepper.control, "motions": motions, "warning": warning}
+    parts = {"f": f, "stepper": stepper, "control": stepper.control, "motions": motions}
     if begin is not None:
         motions.put_state(begin)
     t, k, length = (0.0, 0, _FIRST_WINDOW) if f.checkpoint is None else restored(f, parts)
@@ -323,7 +319,6 @@ def _fixed_steps(
         motions.advance(ends, lambda _, times: f.known_inputs(times.ravel())[None])
         motions.count(f)
         done, rows = int(motions.reached[0]), motions.rows()[0]
-        warning.check(ends[: done + 1], *(_behind(motions, name, rows[:done]) for name in ("q", "v")))
         at, points = np.flatnonzero(plan.wanted(k, k + done)), []
         if len(at):
             taken = int(motions.steps[0]) - (count - 1 - int(at[-1]))
@@ -336,11 +331,6 @@ def _fixed_steps(
         if plan.is_sample(k - 1):
             motions.put_state(stepper.sampled(motions.state(t)))
         yield from with_checkpoint(f, points, parts, (t, k, length))
-
-
-def _behind(motions: Motions, name: str, rows: np.ndarray) -> np.ndarray:
-    """q or v of a single motion, at the start of the last steps and at the end of each of them."""
-    return np.vstack([motions.begun[name], rows[:, motions.parts[name]]])
 
 
 def _given(stepper: ImplicitSteps, rows: np.ndarray) -> np.ndarray:
@@ -363,27 +353,3 @@ def _shown(motions: Motions, f: StateDerivative, t: np.ndarray, rows: np.ndarray
     last = (len(motions.scheme.stages) - 1) * f.model.nu
     u = motions.host["inputs"][0, at, last : last + f.model.nu]
     return u if f.constant_u is None else np.hstack([u, np.tile(f.sampled_z, (len(at), 1))])
-
-
-def sparse_states(count: int) -> np.ndarray:
-    """Indices of the states that the search for contacts looks at first, out of `count` states."""
-    return np.unique(np.append(np.arange(0, count, _STRIDE), count - 1))
-
-
-@final
-class ContactWarning:
-    """Warns once of a fixed step during which a ball passed through an obstacle."""
-
-    def __init__(self, model: Model) -> None:
-        self.model, self.search, self.is_given = model, ContactSearch(model, graze=0.5, deeper=0.5), False
-
-    def check(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> None:
-        """Search the steps between states q (n, nq), v (n, nv) at times t (n,)."""
-        if self.is_given or not len(self.model.contacts.pair):
-            return
-        k = sparse_states(len(t))
-        contact = None if self.search.is_clear(t[k], q[k], v[k]) else self.search.first_contact(t, q, v)
-        if contact is not None:
-            self.is_given = True
-            warnings.warn(f"a step of dt={t[1] - t[0]:.3g} s went through an obstacle at t={contact[1]:.6g} s without "
-                          "touching it; take shorter steps, or leave dt out", StepWarning, stacklevel=2)  # fmt: skip

@@ -229,12 +229,6 @@ class ContactSearch:
                     return int(first + k), time
         return None
 
-    def is_clear(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> bool:
-        """Whether (1) excludes contacts between these states. Arguments as in `first_contact`."""
-        share, n = (self.graze, self.deeper), _ROWS - 1
-        parts = [slice(first, first + _ROWS) for first in range(0, len(t) - 1, n)]
-        return not any(_gaps(self.model, t[part], q[part], v[part], share)[1].any() for part in parts)
-
     def _time_inside(self, t: np.ndarray, q: np.ndarray, v: np.ndarray, pairs: np.ndarray) -> float | None:
         """A time at which a ball was inside during one step, from the two ends of the step; None if there is none."""
         world, lowest = self.model.contacts, pairs[..., 0].min(axis=0)

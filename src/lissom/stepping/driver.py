@@ -43,6 +43,7 @@ from lissom.stepping.step_rows import (
     IS_PLASTIC,
     MATRICES,
     MOST_STAGES,
+    PLASTIC_STEPS,
     STEADY,
 )
 from lissom.stepping.step_sizes import LEAST
@@ -157,6 +158,8 @@ class Motions:
     ) -> None:  # fmt: skip
         self.model, self.n, self.scheme, self.least, self.w = model, n, scheme, least, w
         self.time_rows, self.python, self.all = time_rows, python, np.arange(n)
+        if python is not None:
+            python.least = least
         self.host = _python_host(model, n) if w is None else w.host
         if w is not None:
             self.host["numbers"][:], self.host["pause"][:], self.host["adaptive"][:] = numbers, 0, 0.0
@@ -190,13 +193,13 @@ class Motions:
     def put_state(self, s: StepState) -> None:
         """Set a single motion to a state."""
         self.put(0, {name: getattr(s, name) for name in NAMES}, s.h)
-        self.host["counts"][0, STEADY], self.z = s.is_steady, s.z
+        self.host["counts"][0, [STEADY, IS_PLASTIC]], self.z = (s.is_steady, s.is_plastic), s.z
 
     def state(self, t: float) -> StepState:
         """The state of a single motion at its time t."""
         q, v, a, ahead, before, force, force_before = (self.host[name][0].copy() for name in NAMES)
-        h, steady = float(self.host["h"][0, 0]), bool(self.host["counts"][0, STEADY])
-        return StepState(t, q, v, a, ahead, h, force, self.z, before, force_before, steady)
+        h, flags = float(self.host["h"][0, 0]), self.host["counts"][0, [STEADY, IS_PLASTIC]].astype(bool).tolist()
+        return StepState(t, q, v, a, ahead, h, force, self.z, before, force_before, *flags)
 
     def rows(self) -> np.ndarray:
         """(q, v, a, â, λ) after each step of the last call, shape (n, longest, ...)."""
@@ -287,7 +290,9 @@ class Motions:
                 return
             for name in NAMES:
                 host[name][0] = getattr(new, name)
-            host["counts"][0, [DONE, STEADY]], self.z = (k + 1, new.is_steady), new.z
+            host["counts"][0, [DONE, STEADY, IS_PLASTIC]], self.z = (k + 1, new.is_steady, new.is_plastic), new.z
+            host["weights"][0, k] = python.weights
+            host["counts"][0, PLASTIC_STEPS] += python.weights
             host["out"][0].reshape(-1, self.width)[k] = np.hstack([new.q, new.v, new.a, new.ahead, new.force])
 
     def put_inputs(self, u: np.ndarray, steps: int) -> None:
@@ -350,6 +355,7 @@ def _python_host(model: Model, n: int) -> dict[str, np.ndarray]:
     sizes = {"q": model.nq, "force": model.n_rows, "force_before": model.n_rows, "h": 2}
     sizes["out"] = model.nq + 3 * model.nv + model.n_rows
     host = {name: np.zeros((n, sizes.get(name, model.nv))) for name in (*NAMES, "h", "out")}
+    host |= {"weights": np.zeros((n, 1), dtype=int)}
     return host | {"counts": np.zeros((n, COUNTS), dtype=int), "span": np.zeros((n, 3), dtype=int)}
 
 

@@ -201,8 +201,10 @@ def estimate_error(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64,
 
 Counts = wp.array2d(dtype=wp.int32)
 
-# Parts of a stage, and how a stage ends. UNSOLVED: the iteration does not converge; a damped iteration follows.
+# Parts of a stage, and how a stage ends. UNSOLVED: the iteration does not converge; a damped iteration follows. If it
+# pauses: NOTE lists the contacts at the start of a step, and JUDGE, LAST_JUDGE judge it after a stage (contact_changes).
 BEGIN, RESIDUAL, MATRIX, CORRECT, UNSOLVED, FAILED, CONVERGED = range(7)
+NOTE, JUDGE, LAST_JUDGE = range(7, 10)
 
 NEWTON_SHARE = wp.constant(wp.float64(1e-2))  # largest error of Newton's iteration, relative to the tolerance
 SPEED_SHARE = wp.constant(wp.float64(0.03))  # the same for v, with adaptive steps

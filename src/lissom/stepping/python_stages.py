@@ -38,13 +38,16 @@ from lissom.stepping.newton_stages import (
     BEGIN,
     CONVERGED,
     FAILED,
+    JUDGE,
+    LAST_JUDGE,
     MATRIX,
+    NOTE,
     RESIDUAL,
     SAME_SIZE,
     SLOW_CONTRACTION,
     UNSOLVED,
 )
-from lissom.stepping.schemes import Scheme, StepState
+from lissom.stepping.schemes import Scheme, Stage, StepState, implicit_euler
 from lissom.stepping.state import StateDerivative, takes_state
 from lissom.stepping.step_kernel import (
     Room,
@@ -61,6 +64,8 @@ from lissom.stepping.step_rows import (
     C1,
     ERROR,
     EVALUATIONS,
+    IS_PLASTIC,
+    IS_SAFE,
     MADE_HERE,
     MATRICES,
     NEW_FIRST,
@@ -68,6 +73,7 @@ from lissom.stepping.step_rows import (
     STEADY,
     scheme_numbers,
 )
+from lissom.stepping.step_sizes import LEAST
 
 _SOLVED = 1e-13  # largest residual of (1), relative to the size of its terms
 _ROUNDING = 1e-9  # below this residual, rounding errors may prevent it from shrinking
@@ -82,27 +88,27 @@ class ControllerUnsolved(Exception):
 
 @final
 class ControllerSteps:
-    """u and z at the end of the steps of one scheme."""
+    """u and z at the end of steps."""
 
-    def __init__(self, f: StateDerivative, scheme: Scheme) -> None:
-        self.f, self.size, self.stages = f, len(f.law.carried), scheme.stages
+    def __init__(self, f: StateDerivative) -> None:
+        self.f, self.size = f, len(f.law.carried)
         self.base = self.guess = f.law.carried
         self.weight = 0.0
         self.inverse: np.ndarray | None = None
         self.earlier: list[np.ndarray] = []  # the terms of (1), in the order of the weights after the first
 
-    def begin(self, s: StepState, h: float, k: int) -> None:
+    def begin(self, s: StepState, h: float, k: int, stage: Stage) -> None:
         """Start stage k of a step of size h [s]: compute the known terms of (1)."""
         if self.size == 0:
             return
-        late, *weights = self.stages[k].first_order
+        late, *weights = stage.first_order
         if abs(self.weight - late * h) > SAME_SIZE.value * h:
             self.inverse = None
         self.weight = late * h
         if k == 0:
             self.earlier = [h * self.f.law.rate(s.t, s.q, s.v, s.z)]
         self.base = s.z + sum(w * x for w, x in zip(weights, self.earlier))
-        self.guess = s.z + self.stages[k].end * self.earlier[0]
+        self.guess = s.z + stage.end * self.earlier[0]
 
     def end(self, s: StepState, h: float, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Store z and its rate at the end of a stage, for the following stages."""
@@ -186,6 +192,8 @@ class ImplicitSteps:
 
     Args:
         share: the factor 1e-4 in (6) of newton_stages; None: without (6), the tolerances alone end the iteration.
+    Fields:
+        least: size below which no step is divided [s]; infinity: none is.
     """
 
     def __init__(
@@ -200,9 +208,12 @@ class ImplicitSteps:
         *,
         damps: bool = False,
     ) -> None:
-        self.model, self.f, self.scheme, self.control = model, f, scheme, ControllerSteps(f, scheme)
+        self.model, self.f, self.scheme, self.control = model, f, scheme, ControllerSteps(f)
         self.rtol, self.atol, self.project = rtol, atol, project and model.n_rows > 0
         self.numbers = scheme_numbers(scheme, rtol, atol, self.project, share, damps=damps)
+        self.stages = scheme.stages, implicit_euler().stages  # by the rows of `numbers`
+        self.judges, self.least = share is not None and len(model.contacts.pair) > 0, np.inf
+        self.weights = 0  # row of the last step
         self.leaves_states = states_follow(model, self.project, share is None)
         self.room: Room | None = None
         self.w: Workspace | None = None  # None before the first step
@@ -262,12 +273,17 @@ class ImplicitSteps:
         return new
 
     def _step(self, s: StepState, h: float) -> StepState | None:
-        w = self._buffers()
-        self._put(w, s, h)
-        try:
-            found = self._iterated(w, s, h)
-        except ControllerUnsolved:
-            found = None
+        w, found = self._buffers(), None
+        is_safe = self.numbers[0, IS_SAFE] != 0.0
+        for row in range(int(s.is_plastic or is_safe), 2) if self.judges else (0,):
+            self._put(w, s, h, row)
+            try:
+                found = self._iterated(w, s, h, row)
+            except ControllerUnsolved:
+                found = None
+            if found is not None:
+                break
+            self.has_matrix = False
         counts = w.host["counts"][0].tolist()
         self.new_first, self.slow_is_enough = self._avoids_reuse(counts), counts[SLOW_IS_ENOUGH]
         self.f.evaluations += counts[EVALUATIONS]
@@ -317,26 +333,33 @@ class ImplicitSteps:
             self.in_vain = 0
         return counted
 
-    def _put(self, w: Workspace, s: StepState, h: float) -> None:
-        """Write the start of a step of size h, and the data kept from the last step, to the buffers."""
+    def _put(self, w: Workspace, s: StepState, h: float, row: int) -> None:
+        """Write the start of a step of size h with the weights of a row of `numbers`, and the data kept from the last
+        step, to the buffers. List the contacts at the start."""
+        before = w.host["counts"][0, [EVALUATIONS, MATRICES]].copy() if row and not s.is_plastic else 0
         put_start(w, self.numbers, s, 1, self.has_matrix, (self.new_first, self.slow_is_enough))
         w.host["h"][0, 1] = h
+        w.host["counts"][0, [EVALUATIONS, MATRICES]] += before
+        w.host["counts"][0, IS_PLASTIC], w.host["adaptive"][0, LEAST], self.weights = row, self.least, row
         put_times(self.model, w, stage_times(self.scheme, s.t, np.array([s.t + h])))
 
-    def _iterated(self, w: Workspace, s: StepState, h: float) -> StepState | None:
-        """The state at the end of a step, with Python after each part of its stages; None if Newton's method fails."""
-        host, again = w.host, False
-        for k, stage in enumerate(self.scheme.stages):
-            self.control.begin(s, h, k)
+    def _iterated(self, w: Workspace, s: StepState, h: float, row: int) -> StepState | None:
+        """The state at the end of a step, with Python after each part of its stages; None if Newton's method fails, or
+        contacts change and the step is to be repeated or divided."""
+        host, again, stages, last = w.host, False, self.stages[row], len(self.scheme.stages) - 1
+        if self.judges:
+            self._run(w, NOTE, 0, row)
+        for k, stage in enumerate(stages):
+            at = last if row else k  # implicit Euler has the loads and inputs at the end of the step
+            self.control.begin(s, h, k, stage)
             t, u, part = s.t + stage.end * h, np.zeros(0), BEGIN
             while part < FAILED:
                 q, v = host["q"][0].copy(), host["v"][0].copy()
                 try:
                     if part == RESIDUAL:
                         u = self.control.inputs(t, q, v)
-                        self._put_forces(w, k, t, q, v, u)
-                    host["pause"][0] = 1, part, k
-                    w.run(_TABLE_OPTIONS.get(part), keep_tables=part not in _TABLE_OPTIONS)
+                        self._put_forces(w, at, t, q, v, u)
+                    self._run(w, part, k, row)
                     if part == MATRIX:
                         self._add_responses(w, t, q, v, u, again)
                         again = True
@@ -348,14 +371,23 @@ class ImplicitSteps:
                 part = int(w.host["pause"][0, 1])
             if w.status[0] == STATUS_TOO_MANY_PAIRS:
                 w.raise_for_status()
+            if part == CONVERGED and self.judges:
+                self._run(w, LAST_JUDGE if k + 1 == len(stages) else JUDGE, k, row)
+                part = int(host["pause"][0, 1])
             if part != CONVERGED:
                 return None
-            if k + 1 < len(self.scheme.stages):
+            if k + 1 < len(stages):
                 self.control.end(s, h, t, host["q"][0].copy(), host["v"][0].copy())
         q, v, a, ahead, force = (w.host[name][0].copy() for name in ("q", "v", "a", "ahead", "force"))
         z = self.control.state(s.t + h, q, v)
         self.error = float(host["notes"][0, ERROR])
-        return StepState(s.t + h, q, v, a, ahead, h, force, z, s.a, s.force, bool(w.host["counts"][0, STEADY]))
+        steady, plastic = w.host["counts"][0, [STEADY, IS_PLASTIC]].astype(bool).tolist()
+        return StepState(s.t + h, q, v, a, ahead, h, force, z, s.a, s.force, steady, plastic)
+
+    def _run(self, w: Workspace, part: int, stage: int, row: int) -> None:
+        """Run one part of a stage, with the weights of a row of `numbers`."""
+        w.host["pause"][0] = 1, part, stage, row
+        w.run(_TABLE_OPTIONS.get(part), keep_tables=part not in _TABLE_OPTIONS)
 
     def _put_forces(self, w: Workspace, stage: int, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
         """Write inputs, and the forces that Python computes, at a state to the buffers."""

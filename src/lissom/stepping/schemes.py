@@ -205,6 +205,7 @@ class StepState:
         z: state of a continuous controller.
         before, force_before: acceleration and constraint forces at the start of the last step.
         is_steady: whether the extrapolation in (5) of newton_stages predicts better.
+        is_plastic: whether the next step begins with the weights of implicit Euler (contact_changes).
     """
 
     t: float
@@ -218,6 +219,7 @@ class StepState:
     before: np.ndarray
     force_before: np.ndarray
     is_steady: bool = False
+    is_plastic: bool = False
 
 
 def _single_stage(

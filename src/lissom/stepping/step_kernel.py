@@ -4,8 +4,8 @@ The equations are in newton_stages. The matrix is computed in one pass (newton_m
 whole or, for robots with many links, block by block (newton_blocks). If Newton's method fails in a step, the run of its
 instance ends. Inputs, loads and prescribed motions are rows of the buffers, one for each stage of each step. Adaptive
 steps evaluate them from polynomials of time and expressions (step_sizes), and search for contacts (contact_search). If
-a force needs Python, the kernel pauses after each part of a stage; `pause` holds whether it pauses, the next part, and
-its stage.
+a force needs Python, the kernel pauses after each part of a stage; `pause` holds whether it pauses, the next part, its
+stage, and the row of the scheme's numbers.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -64,6 +64,8 @@ from lissom.stepping.newton_stages import (
     BEGIN,
     CONVERGED,
     FAILED,
+    LAST_JUDGE,
+    NOTE,
     Counts,
     conclude,
     factor_blocks,
@@ -82,6 +84,7 @@ from lissom.stepping.step_rows import (
     FIRST_STAGE,
     HAS_MATRIX,
     IS_PLASTIC,
+    IS_SAFE,
     MOST_STAGES,
     N_STAGES,
     PLASTIC_STEPS,
@@ -150,8 +153,8 @@ class StepResultsStruct:
 
     out: states at the ends of steps. times: their times. h: sizes of steps, which are inputs unless steps are adaptive.
     weights: the row of numbers that each step has.
-    Kept from launch to launch: counts, and `adaptive`, the state of the step-size law. pause: whether to pause after
-    each part, the part, and the stage.
+    Kept from launch to launch: counts, and `adaptive`, the state of the step-size law; its LEAST is also that of parts
+    of fixed steps. pause: whether to pause after each part, the part, the stage, and the row of the scheme's numbers.
     """
 
     out: Rows
@@ -304,11 +307,16 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
         is_adaptive = r.adaptive[i, STOP] > so3.ZERO
         is_planned = r.adaptive[i, IS_PLANNED] != so3.ZERO
         judges = pauses == 0 and not is_adaptive
+        part = r.pause[i, 1]
         if is_adaptive:
             begin_adaptive(t, s, x, m, i)
-        if judges:
+        if judges or (pauses != 0 and part == NOTE):
             begin(t, s, x, m, i)
-        for n in range(g.span[i, 0], g.span[i, 1]):
+        if pauses != 0 and part > NOTE:
+            divides = CUT * r.h[i, 1] >= r.adaptive[i, LEAST]
+            verdict = judge(t, s, x, m, i, r.h[i, 1], part == LAST_JUDGE, divides, so3.ZERO, False, r.counts)
+            status = wp.where(verdict == KEPT, int(CONVERGED), int(FAILED))
+        for n in range(g.span[i, 0], wp.where(pauses != 0 and part >= NOTE, g.span[i, 0], g.span[i, 1])):
             if status == CONVERGED and (not is_adaptive or r.adaptive[i, NOW] < r.adaptive[i, STOP]):
                 k = int(n)
                 wanted = r.adaptive[i, NEXT]
@@ -317,14 +325,16 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                     r.h[i, k + 1] = next_size(r.adaptive, i)
                 size = r.h[i, k + 1]
                 ratio = ratio_of(r.h, i, k)
-                row = wp.int32(0)
+                row = r.pause[i, 3]
                 tries = wp.int32(1)
                 if judges:
+                    if g.numbers[0, IS_SAFE] != so3.ZERO:
+                        r.counts[i, IS_PLASTIC] = 1
                     row = r.counts[i, IS_PLASTIC]
                     tries = 2 - row
                 for _try in range(tries):
                     if status == CONVERGED and row >= 0:
-                        stop = wp.where(row == 1, 1, stage_stop)
+                        stop = wp.where(row == 1, 1, stage_stop)  # implicit Euler has one stage
                         for stage in range(stage_start, stop):
                             if status == CONVERGED:
                                 end = wp.where(row == 1, stages - 1, stage)
@@ -342,7 +352,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                                     g.motion[now], r.counts,
                                 )  # fmt: skip
                                 status = run_stage(
-                                    r.pause[i, 1], t, s, b, x, c, i, e, residual_of_stage, matrix_of_stage, factor,
+                                    part, t, s, b, x, c, i, e, residual_of_stage, matrix_of_stage, factor,
                                     solve,
                                 )  # fmt: skip
                                 if judges and status == CONVERGED:
@@ -362,7 +372,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                         else:
                             row = wp.int32(-1)
                 used = r.weights[i, k]
-                if status == CONVERGED and stage_stop == stages:
+                if status == CONVERGED and (stage_stop == stages or used == 1):
                     conclude(t, x, c, b, i, size, g.numbers[used], r.counts, solve)
                 again = wp.int32(0)
                 if is_adaptive:
@@ -524,7 +534,7 @@ def _make(
     r.out, r.times, r.h = w.on_device["out"], w.buffer("times", (batch, n)), w.buffer("h", (batch, n + 1))
     r.weights = w.buffer("weights", (batch, n), wp.int32)
     r.counts, r.adaptive = w.buffer("counts", (batch, COUNTS), wp.int32), w.buffer("adaptive", (batch, ADAPTIVE))
-    r.pause = w.buffer("pause", (batch, 3), wp.int32)
+    r.pause = w.buffer("pause", (batch, 4), wp.int32)
     plain, driven, buffers = _kernels_of(model, is_whole, has_law)
     b = buffers(model, batch)
     register_loops(w, b.loops)
