@@ -384,8 +384,9 @@ class Contact:
 
     law. anchored: the anchor. facing: m/a of (11), zero for balls. slope, bend: s and H n/s of (12). cell, e_1, e_2: of
     (13), for balls with C = 1 and all else zero. radius: of the ball, zero for a cell. depth: δ of a ball, M of a cell.
-    at_point: δ − ρ of (13). c: centre. n, N: normal and its derivative with respect to c. u, spin: velocity of the
-    centre and angular velocity relative to the obstacle. a, b: nodes of ball and obstacle.
+    at_point: δ − ρ of (13). gap: distance of the ball, or of the point of a cell. c: centre. n, N: normal and its
+    derivative with respect to c. u, spin: velocity of the centre and angular velocity relative to the obstacle. a, b:
+    nodes of ball and obstacle.
     """
 
     law: ContactLaw
@@ -399,6 +400,7 @@ class Contact:
     radius: wp.float64
     depth: wp.float64
     at_point: wp.float64
+    gap: wp.float64
     c: vec3
     n: vec3
     N: mat3
@@ -727,6 +729,7 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
     y = wp.transpose(R) * (x.c - p)
     d, n, N = obstacle_distance(t, obstacle, y)
     x.depth = x.radius - d
+    x.gap = d - x.radius
     x.slope = so3.ONE
     if is_rare_shape(t.contacts.obstacle_kind[obstacle]):  # (12)
         x.slope = wp.max(wp.length(n), TINY)
@@ -812,7 +815,8 @@ def update_anchors(t: Tables, s: Scratch, i: int):
 
 @wp.func(inline=False)
 def add_contacts(t: Tables, s: Scratch, i: int):
-    """Subtract the wrenches of contacts from F of both nodes of each pair. Stores `closed` and `pushed` of s.near."""
+    """Subtract the wrenches of contacts from F of both nodes of each pair. Stores `gap`, `push`, `closed` and `pushed`
+    of s.near."""
     if has_moved(t, s, i) == 1:
         list_near(t, s, i)
     closed = wp.int32(0)
@@ -820,11 +824,15 @@ def add_contacts(t: Tables, s: Scratch, i: int):
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
         x = contact_of(t, s, i, e)
+        s.near.gap[i, j] = x.gap
+        s.near.push[i, j] = so3.ZERO
         if x.depth > so3.ZERO:
             f, m = contact_force(x)
             W = wrench_at_origin(x.c, m, f)
+            push = wp.dot(f, x.n)
+            s.near.push[i, j] = push
             closed += (e + 1) * (e + 1)
-            pushed += wp.dot(f, x.n)
+            pushed += push
             if x.a >= 0:
                 s.node[i, x.a].F = s.node[i, x.a].F - W
             if x.b >= 0:

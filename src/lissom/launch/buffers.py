@@ -95,7 +95,8 @@ def _contact_state(model: Model, batch: int) -> Near:
     world, near = model.contacts, Near()
     count = batch if model.has_surroundings else 0
     clusters = len(world.cluster_start) - 1
-    sizes = {"pair": world.capacity, "listed_position": len(world.ball_node), "N": model.n_dynamic}
+    sizes = dict.fromkeys(("pair", "gap", "push"), world.capacity)
+    sizes |= {"listed_position": len(world.ball_node), "N": model.n_dynamic}
     sizes |= {"centre": clusters, "radius": clusters}
     shapes = {name: (count, size) for name, size in sizes.items()}
     tied = batch if count or model.n_ties else 0

@@ -58,9 +58,9 @@ class Near:
     pair, count: list of near pairs and its length, −1 before the first list. listed_position: positions of the balls
     when the list was made. centre, radius: of each cluster of balls, in the world. coupled: number of coupled pairs of
     nodes. a, b: their nodes. K, D, bar: their K, N and W̄ of (9), (10) of contact. is_damped: whether D is not zero;
-    2 if only node a is acted on. N: derivative of the wrench of each node by its own twist. closed, pushed: of the last
-    evaluation of contacts, a number of its pairs in contact, which differs for other pairs, and the sum of their normal
-    forces [N].
+    2 if only node a is acted on. N: derivative of the wrench of each node by its own twist. gap, push: of each
+    near pair at the last evaluation of contacts, the distance of the surfaces [m] and the normal force [N]. closed,
+    pushed: a number of the pairs in contact there, which differs for other pairs, and the sum of their normal forces.
     """
 
     pair: wp.array2d(dtype=wp.int32)
@@ -76,6 +76,8 @@ class Near:
     bar: wp.array2d(dtype=mat6)
     is_damped: wp.array2d(dtype=wp.int32)
     N: wp.array2d(dtype=mat6)
+    gap: wp.array2d(dtype=wp.float64)
+    push: wp.array2d(dtype=wp.float64)
     closed: wp.array(dtype=wp.int32)
     pushed: wp.array(dtype=wp.float64)
 

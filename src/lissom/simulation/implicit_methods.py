@@ -295,7 +295,8 @@ def _fixed_steps(
     stepper: ImplicitSteps, begin: StepState | None, times: np.ndarray | None, duration: float, period: float, dt: float
 ) -> Iterator[Point]:
     """Points of steps of size dt. Steps are shorter before a wanted time or a sample time of the controller, and are
-    divided if Newton's method fails or contacts change (contact_changes). The motion starts from `begin`, or from the checkpoint of a stream."""
+    divided if Newton's method fails or contacts change (contact_changes). The motion starts from `begin`, or from the
+    checkpoint of a stream."""
     f, model, scheme, least = stepper.f, stepper.model, stepper.scheme, LEAST_STEP * duration
     plan = StepSchedule(times, duration, period, dt)
     if f.checkpoint is not None:  # can_run depends on whether a sample of a controller is held

@@ -32,21 +32,31 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.forces.contact import ContactLaw, contact_of, has_moved, list_near, pressure, rate_of
+from lissom.forces.contact import (
+    ContactLaw,
+    ball_centre,
+    contact_of,
+    has_moved,
+    list_near,
+    pressure,
+    rate_of,
+    twist_of,
+)
 from lissom.lie import se3, so3
 from lissom.lie.types import vec3
 from lissom.model.tables import Tables
 from lissom.passes import kinds
 from lissom.passes.linear_algebra import largest
 from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS, Scratch
+from lissom.passes.traversal import origin_between
 from lissom.stepping.contact_search import (
     LONGER,
     ContactRows,
-    gap_motion,
     hidden_contact,
     least_radius,
     limit_of,
     may_be_in_contact,
+    put_gaps,
     put_motion,
     search_all,
 )
@@ -93,15 +103,29 @@ def kinetic_energy(t: Tables, s: Scratch, x: StepRows, i: int) -> wp.float64:
 
 
 @wp.func
-def differs(m: ContactRows, i: int, e: int, now: wp.float64, h: wp.float64) -> bool:
-    """Whether the normal force `now` of a pair in contact changes in a step by more than (1) allows, or its depth by
-    more than itself."""
+def pair_speed(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
+    """Speed of the ball's centre of pair e relative to the obstacle [m/s]."""
+    ball = t.contacts.pair[e, 0]
+    a = t.contacts.ball_node[ball]
+    b = t.contacts.obstacle_node[t.contacts.pair[e, 1]]
+    rho = twist_of(s, i, a) - twist_of(s, i, b)
+    c = ball_centre(t, s, i, ball, origin_between(t, s, i, a, b))
+    return wp.length(se3.linear(rho) + wp.cross(se3.angular(rho), c))
+
+
+@wp.func
+def differs(t: Tables, s: Scratch, m: ContactRows, i: int, j: int, h: wp.float64) -> int:
+    """1 if the normal force of near pair j changes in a step by more than (1) allows, −1 if its depth may change by
+    more than itself, so that the rates of its gap decide; otherwise 0."""
+    e = s.near.pair[i, j]
     before = m.push[i, e]
+    now = s.near.push[i, j]
     if wp.abs(now - before) > CHANGE * wp.max(now, before):
-        return True
-    begins = m.start[i, e]
-    ends = m.end[i, e]
-    return h * wp.max(wp.abs(begins[1]), wp.abs(ends[1])) > wp.max(-begins[0], -ends[0])
+        return 1
+    depth = -wp.min(m.gap[i, e], s.near.gap[i, j])
+    if h * wp.max(m.speed[i, e], pair_speed(t, s, i, e)) > depth:
+        return -1
+    return 0
 
 
 @wp.func
@@ -115,78 +139,78 @@ def changes_speed(t: Tables, x: StepRows, i: int, h: wp.float64) -> bool:
 
 
 @wp.func(inline=False)
-def note_contacts(t: Tables, s: Scratch, m: ContactRows, i: int):
-    """List the pairs in contact at the state of the nodes in s as `found`, with their normal forces."""
-    if has_moved(t, s, i) == 1:
-        list_near(t, s, i)
+def any_differs(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64) -> bool:
+    """The first condition of (1), by the last evaluation of contacts. Lists the pairs in contact as `found`."""
     count = wp.int32(0)
+    still = wp.int32(0)
+    different = wp.int32(0)
+    doubtful = wp.int32(0)
     for j in range(s.near.count[i]):
-        e = s.near.pair[i, j]
-        x = contact_of(t, s, i, e)
-        if x.depth > so3.ZERO:
-            push, _by_depth, _by_rate = pressure(x.law, x.depth, rate_of(x))
-            m.found[i, count] = e
-            m.found_push[i, count] = push
-            m.end[i, e] = gap_motion(t, s, i, e)
+        if s.near.push[i, j] > so3.ZERO:
+            m.found[i, count] = j
             count += 1
+            if m.push[i, s.near.pair[i, j]] > so3.ZERO:
+                still += 1
+            found = differs(t, s, m, i, j, h)
+            if found > 0:
+                different += 1
+            if found < 0:
+                m.searched[i, doubtful] = s.near.pair[i, j]
+                doubtful += 1
     m.n[i, FOUND] = count
-
-
-@wp.func(inline=False)
-def any_differs(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64) -> bool:
-    """The first condition of (1), for the pairs in `found` and those at the start of the step."""
-    for j in range(m.n[i, FOUND]):
-        if differs(m, i, m.found[i, j], m.found_push[i, j], h):
-            return True
-    parted = m.n[i, TOUCHING]
-    for j in range(m.n[i, FOUND]):
-        if m.push[i, m.found[i, j]] > so3.ZERO:
-            parted -= 1
-    return parted > 0
-
-
-@wp.func(inline=False)
-def lost_energy(t: Tables, s: Scratch, m: ContactRows, i: int):
-    """The energy (2) [J] that a plastic step loses, and the energy that its contacts store at one end of the step."""
-    lost = wp.float64(0.0)
-    stored = wp.float64(0.0)
-    for j in range(m.n[i, FOUND]):
-        e = m.found[i, j]
-        before = m.push[i, e]
-        now = m.found_push[i, j]
-        law = contact_of(t, s, i, e).law
-        stored += now * wp.max(-m.end[i, e][0], so3.ZERO) / (law.exponent + so3.ONE)
-        share = so3.ONE
-        if now > before:
-            share = rebound(law, wp.max(-m.start[i, e][1], so3.ZERO))
-        lost += share * share * so3.HALF * wp.abs(now - before) * wp.abs(m.end[i, e][0] - m.start[i, e][0])
-    for j in range(m.n[i, TOUCHING]):
-        e = m.touching[i, j]
-        if m.end[i, e][0] >= so3.ZERO:
-            depth = wp.max(-m.start[i, e][0], so3.ZERO)
-            stored += m.push[i, e] * depth / (t.contacts.law[t.contacts.pair[e, 2], 1] + so3.ONE)
-            lost += so3.HALF * m.push[i, e] * depth
-    return lost, stored
+    if different > 0 or still < m.n[i, TOUCHING]:
+        return True
+    if doubtful > 0:
+        m.n_searched[i] = doubtful
+        put_both_ends(t, s, x, m, i)
+        for k in range(doubtful):
+            begins = m.start[i, m.searched[i, k]]
+            ends = m.end[i, m.searched[i, k]]
+            if h * wp.max(wp.abs(begins[1]), wp.abs(ends[1])) > -wp.min(begins[0], ends[0]):
+                different += 1
+    return different > 0
 
 
 @wp.func
-def list_searched(t: Tables, s: Scratch, m: ContactRows, i: int) -> bool:
-    """Search the pairs that were near at the start of the step or are near now. Returns whether some of them were not
-    near at the start; they come last."""
-    count = m.n[i, LISTED]
+def put_both_ends(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
+    """Store gaps, rates and speeds of searched pairs at both ends of a step. Leaves the motion at its end in s."""
+    put_gaps(t, s, m, i, x.start, x.v_start, x.before, m.start)
+    put_gaps(t, s, m, i, x.q, x.v, x.a, m.end)
+
+
+@wp.func(inline=False)
+def lost_energy(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
+    """The energy (2) [J] that a plastic step loses, and the energy that its contacts store at one end of the step."""
+    count = wp.int32(0)
+    for j in range(m.n[i, FOUND]):
+        e = s.near.pair[i, m.found[i, j]]
+        m.searched[i, count] = e
+        m.noted[i, e] = 1
+        count += 1
+    for j in range(m.n[i, TOUCHING]):
+        if m.noted[i, m.touching[i, j]] == 0:
+            m.searched[i, count] = m.touching[i, j]
+            count += 1
+    m.n_searched[i] = count
+    put_both_ends(t, s, x, m, i)
+    lost = wp.float64(0.0)
+    stored = wp.float64(0.0)
     for j in range(count):
-        m.searched[i, j] = m.listed[i, j]
-        m.noted[i, m.listed[i, j]] = 1
-    added = wp.int32(0)
-    for j in range(s.near.count[i]):
-        e = s.near.pair[i, j]
-        if m.noted[i, e] == 0:
-            m.searched[i, count + added] = e
-            added += 1
-    for j in range(count):
-        m.noted[i, m.listed[i, j]] = 0
-    m.n_searched[i] = count + added
-    return added > 0
+        e = m.searched[i, j]
+        m.noted[i, e] = 0
+        before = m.push[i, e]
+        now = so3.ZERO
+        if j < m.n[i, FOUND]:
+            now = s.near.push[i, m.found[i, j]]
+        begins = m.start[i, e]
+        ends = m.end[i, e]
+        row = t.contacts.pair[e, 2]
+        stored += wp.max(-now * ends[0], -before * begins[0]) / (t.contacts.law[row, 1] + so3.ONE)
+        share = so3.ONE
+        if now > before:
+            share = rebound(contact_of(t, s, i, e).law, wp.max(-begins[1], so3.ZERO))
+        lost += share * share * so3.HALF * wp.abs(now - before) * wp.abs(ends[0] - begins[0])
+    return lost, stored
 
 
 @wp.func(inline=False)
@@ -211,35 +235,53 @@ def speed_of(t: Tables, s: Scratch, i: int, node: int, place: vec3) -> wp.float6
     return wp.length(se3.linear(eta) + wp.cross(se3.angular(eta), at))
 
 
+@wp.func
+def may_pass(m: ContactRows, i: int, e: int, gap: wp.float64, speed: wp.float64, h: wp.float64, radius: wp.float64):
+    """Whether (1) of contact_search does not exclude that pair e went through an obstacle."""
+    begins = vec3(m.gap[i, e], so3.ZERO, m.speed[i, e])
+    ends = vec3(gap, so3.ZERO, speed)
+    return may_be_in_contact(h, begins, ends, limit_of(begins, ends, radius, PASSED, PASSED)) == 1
+
+
+@wp.func(inline=False)
+def list_doubtful(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64):
+    """Search the pairs that may have gone through an obstacle: of those near at the end of a step those that the bound
+    does not exclude, or that were not near at its start; and of those near at its start alone all that moved."""
+    count = wp.int32(0)
+    for j in range(m.n[i, LISTED]):
+        m.noted[i, m.listed[i, j]] = 1
+    for j in range(s.near.count[i]):
+        e = s.near.pair[i, j]
+        added = m.noted[i, e] == 0
+        m.noted[i, e] = 2
+        if added or may_pass(m, i, e, s.near.gap[i, j], pair_speed(t, s, i, e), h, least_radius(t, e)):
+            m.searched[i, count] = e
+            count += 1
+    for j in range(m.n[i, LISTED]):
+        e = m.listed[i, j]
+        if m.noted[i, e] == 1:
+            m.searched[i, count] = e
+            count += 1
+        m.noted[i, e] = 0
+    for j in range(s.near.count[i]):
+        m.noted[i, s.near.pair[i, j]] = 0
+    m.n_searched[i] = count
+
+
 @wp.func(inline=False)
 def passes_through(
     t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, start: wp.float64, has_laws: bool
 ) -> bool:  # fmt: skip
     """Whether a ball went through an obstacle in a step. The motion of the nodes in s must be that at its end."""
-    added = list_searched(t, s, m, i)
-    doubtful = bool(False)
     if is_fast(t, s, i, h):
         search_all(t, m, i)
-        m.n[i, LISTED] = 0
-        added = True
-    for j in range(m.n_searched[i]):
-        e = m.searched[i, j]
-        m.end[i, e] = gap_motion(t, s, i, e)
-    if added:
-        put_motion(t, s, i, x.start, x.v_start, x.before)
-        for j in range(m.n[i, LISTED], m.n_searched[i]):
-            e = m.searched[i, j]
-            m.start[i, e] = gap_motion(t, s, i, e)
-    for j in range(m.n_searched[i]):
-        e = m.searched[i, j]
-        limit = limit_of(m.start[i, e], m.end[i, e], least_radius(t, e), PASSED, PASSED)
-        if may_be_in_contact(h, m.start[i, e], m.end[i, e], limit) == 1:
-            doubtful = True
-    passed = bool(False)
-    if doubtful:
-        passed = hidden_contact(t, s, x, m, i, h, start, has_laws, PASSED, PASSED) > so3.ZERO
-    if added or doubtful:
-        put_motion(t, s, i, x.q, x.v, x.a)
+    else:
+        list_doubtful(t, s, m, i, h)
+    if m.n_searched[i] == 0:
+        return False
+    put_both_ends(t, s, x, m, i)
+    passed = hidden_contact(t, s, x, m, i, h, start, has_laws, PASSED, PASSED) > so3.ZERO
+    put_motion(t, s, i, x.q, x.v, x.a)
     return passed
 
 
@@ -250,6 +292,9 @@ def judge_stage(
 ) -> int:  # fmt: skip
     """The verdict on a fixed step after one of its stages. Sets whether the next step begins with implicit Euler.
 
+    Poses, twists and contacts in s are those of the last evaluation of the stage, which differ from those at its end by
+    less than the tolerance of Newton's method.
+
     Args:
         is_last: whether the stage ends the step. divides: whether the step may be taken in parts. start, has_laws: as
         in `first_event`. counts: of all instances; column IS_PLASTIC is 1 if the step has the weights of implicit
@@ -257,11 +302,9 @@ def judge_stage(
     """
     if m.start.shape[1] == 0:
         return KEPT
-    put_motion(t, s, i, x.q, x.v, x.a)
-    note_contacts(t, s, m, i)
     if s.status[i] == STATUS_TOO_MANY_PAIRS:
         return REJECTED
-    changed = any_differs(t, s, m, i, h) and changes_speed(t, x, i, h)
+    changed = any_differs(t, s, x, m, i, h) and changes_speed(t, x, i, h)
     if changed and counts[i, IS_PLASTIC] == 0:
         return CHANGED
     if not is_last:
@@ -269,7 +312,7 @@ def judge_stage(
     if passes_through(t, s, x, m, i, h, start, has_laws):
         return REJECTED
     if counts[i, IS_PLASTIC] == 1 and divides:
-        lost, stored = lost_energy(t, s, m, i)
+        lost, stored = lost_energy(t, s, x, m, i)
         if lost > LOST * (kinetic_energy(t, s, x, i) + stored + lost):
             return REJECTED
     counts[i, IS_PLASTIC] = wp.where(changed, 1, 0)
@@ -285,23 +328,25 @@ def no_verdict(
     return int(KEPT)
 
 
-@wp.func
+@wp.func(inline=False)
 def keep_contacts(t: Tables, s: Scratch, m: ContactRows, i: int):
-    """Take the contacts that were found, and the gaps of near pairs, as those at the start of the next step."""
+    """Take the contacts of the last evaluation, and the gaps of near pairs, as those at the start of the next step."""
     if m.start.shape[1] == 0:
         return
     for j in range(m.n[i, TOUCHING]):
         m.push[i, m.touching[i, j]] = so3.ZERO
-    for j in range(m.n[i, FOUND]):
-        e = m.found[i, j]
-        m.touching[i, j] = e
-        m.push[i, e] = m.found_push[i, j]
-        m.deepest[i] = wp.max(m.deepest[i], -m.end[i, e][0])
-    m.n[i, TOUCHING] = m.n[i, FOUND]
+    count = wp.int32(0)
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
         m.listed[i, j] = e
-        m.start[i, e] = m.end[i, e]
+        m.gap[i, e] = s.near.gap[i, j]
+        m.speed[i, e] = pair_speed(t, s, i, e)
+        if s.near.push[i, j] > so3.ZERO:
+            m.touching[i, count] = e
+            m.push[i, e] = s.near.push[i, j]
+            m.deepest[i] = wp.max(m.deepest[i], -s.near.gap[i, j])
+            count += 1
+    m.n[i, TOUCHING] = count
     m.n[i, LISTED] = s.near.count[i]
 
 
@@ -311,10 +356,15 @@ def begin_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
     if m.start.shape[1] == 0:
         return
     put_motion(t, s, i, x.q, x.v, x.a)
-    note_contacts(t, s, m, i)
+    if has_moved(t, s, i) == 1:
+        list_near(t, s, i)
     for j in range(s.near.count[i]):
-        e = s.near.pair[i, j]
-        m.end[i, e] = gap_motion(t, s, i, e)
+        c = contact_of(t, s, i, s.near.pair[i, j])
+        s.near.gap[i, j] = c.gap
+        s.near.push[i, j] = so3.ZERO
+        if c.depth > so3.ZERO:
+            push, _by_depth, _by_rate = pressure(c.law, c.depth, rate_of(c))
+            s.near.push[i, j] = push
     keep_contacts(t, s, m, i)
 
 

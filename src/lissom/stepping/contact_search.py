@@ -323,10 +323,10 @@ class ContactRowsStruct:
         start, end, left, right: gap, rate and speed of each instance and pair at the start and the end of the step,
         and at both ends of the current stride. q, v, a, move, rate: state of each instance at the end of the stride.
         load, motion, u: loads, prescribed coordinates and inputs there, from `laws` (`put_laws` of step_sizes).
-        Of fixed steps, with their numbers in the columns of `n` (contact_changes): listed: near pairs at the start,
-        whose gaps `start` holds. touching, push: pairs in contact at the start, and the normal force of every pair
-        there [N]. found, found_push: the same at the end, and the forces in the order of `found`. noted: for every
-        pair, whether a list holds it. deepest: largest depth of the steps so far [m].
+        Of fixed steps, with their numbers in the columns of `n` (contact_changes): listed: near pairs at the start.
+        gap, speed: of every pair in it [m, m/s]. touching, push: pairs in contact at the start, and the normal force of
+        every pair [N]. found: places in the list of near pairs of those in contact at the end. noted: for every pair,
+        whether a list holds it. deepest: largest depth of the steps so far [m].
     """
 
     searched: wp.array2d(dtype=wp.int32)
@@ -340,8 +340,9 @@ class ContactRowsStruct:
     found: wp.array2d(dtype=wp.int32)
     noted: wp.array2d(dtype=wp.int32)
     n: wp.array2d(dtype=wp.int32)
+    gap: Rows
+    speed: Rows
     push: Rows
-    found_push: Rows
     deepest: wp.array(dtype=wp.float64)
     q: Rows
     v: Rows
@@ -367,8 +368,8 @@ def contact_rows(w: Buffers, model: Model, laws: LawsStruct) -> ContactRowsStruc
         setattr(m, name, wp.zeros((batch, pairs), dtype=vec3, device=model.device))
     for name, size in (("searched", pairs), ("noted", pairs), ("n", 4), *((x, near) for x in LISTS)):
         setattr(m, name, wp.zeros((batch, size), dtype=wp.int32, device=model.device))
-    for name, size in (("push", pairs), ("found_push", near)):
-        setattr(m, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
+    for name in ("gap", "speed", "push"):
+        setattr(m, name, wp.zeros((batch, pairs), dtype=wp.float64, device=model.device))
     m.n_searched = wp.zeros(batch, dtype=wp.int32, device=model.device)
     m.deepest = w.buffer("deepest", (w.batch,))
     for name, size in (("q", model.nq), ("motion", 3 * model.n_motions), ("u", model.nu)):

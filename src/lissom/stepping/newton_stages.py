@@ -201,8 +201,9 @@ def estimate_error(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64,
 
 Counts = wp.array2d(dtype=wp.int32)
 
-# Parts of a stage, and how a stage ends. UNSOLVED: the iteration does not converge; a damped iteration follows. If it
-# pauses: NOTE lists the contacts at the start of a step, and JUDGE, LAST_JUDGE judge it after a stage (contact_changes).
+# Parts of a stage, and how a stage ends. UNSOLVED: the iteration does not converge; a damped iteration follows. Of a
+# kernel that pauses: NOTE lists the contacts at the start of a step; JUDGE and LAST_JUDGE judge it after a stage
+# (contact_changes).
 BEGIN, RESIDUAL, MATRIX, CORRECT, UNSOLVED, FAILED, CONVERGED = range(7)
 NOTE, JUDGE, LAST_JUDGE = range(7, 10)
 
@@ -357,8 +358,8 @@ def take_residual(
 
 @wp.func
 def has_other_contacts(s: Scratch, x: StepRows, i: int) -> bool:
-    """Whether other pairs are in contact than those with which the present matrix was made, or their forces have another
-    size. The change by an outdated matrix would be small at any distance from the solution."""
+    """Whether other pairs are in contact than those with which the present matrix was made, or their forces have
+    another size. The change by an outdated matrix would be small at any distance from the solution."""
     if s.near.closed.shape[0] == 0:
         return False
     pushed = s.near.pushed[i]

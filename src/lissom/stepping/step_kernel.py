@@ -130,10 +130,10 @@ Rows = wp.array2d(dtype=wp.float64)
 class StepInputsStruct:
     """Inputs of the step kernel.
 
-    numbers: weights and tolerances of the scheme, and of implicit Euler (scheme_numbers). span: for each instance the first step, the end, and the offset of
-    its rows in `load` and `motion`. inputs: u of all stages. gravity, load, motion: gravity, and rows of loads and
-    prescribed motions for all stages. knots, pieces: inputs as polynomials of time. laws: loads and motions as
-    functions of time.
+    numbers: weights and tolerances of the scheme, and of implicit Euler (scheme_numbers). span: for each instance the
+    first step, the end, and the offset of its rows in `load` and `motion`. inputs: u of all stages. gravity, load,
+    motion: gravity, and rows of loads and prescribed motions for all stages. knots, pieces: inputs as polynomials of
+    time. laws: loads and motions as functions of time.
     """
 
     numbers: Rows
@@ -385,7 +385,9 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                         if used == 1:
                             leave_no_stages(x, i)
                             r.counts[i, PLASTIC_STEPS] = r.counts[i, PLASTIC_STEPS] + 1
-                    leave_step(t, s, x, m, i, k, b.loops.force, r.adaptive, r.out, r.times, r.counts, renew, is_adaptive)
+                    leave_step(
+                        t, s, x, m, i, k, b.loops.force, r.adaptive, r.out, r.times, r.counts, renew, is_adaptive
+                    )
                 if is_planned and (again != 0 or r.adaptive[i, NEXT] != wanted):
                     status = int(FAILED)
         r.pause[i, 1] = wp.where(pauses != 0, status, int(BEGIN))
