@@ -815,30 +815,21 @@ def update_anchors(t: Tables, s: Scratch, i: int):
 
 @wp.func(inline=False)
 def add_contacts(t: Tables, s: Scratch, i: int):
-    """Subtract the wrenches of contacts from F of both nodes of each pair. Stores `gap`, `push`, `closed` and `pushed`
-    of s.near."""
+    """Subtract the wrenches of contacts from F of both nodes of each pair. Stores `gap` and `push` of s.near."""
     if has_moved(t, s, i) == 1:
         list_near(t, s, i)
-    closed = wp.int32(0)
-    pushed = wp.float64(0.0)
     for j in range(s.near.count[i]):
-        e = s.near.pair[i, j]
-        x = contact_of(t, s, i, e)
+        x = contact_of(t, s, i, s.near.pair[i, j])
         s.near.gap[i, j] = x.gap
         s.near.push[i, j] = so3.ZERO
         if x.depth > so3.ZERO:
             f, m = contact_force(x)
             W = wrench_at_origin(x.c, m, f)
-            push = wp.dot(f, x.n)
-            s.near.push[i, j] = push
-            closed += (e + 1) * (e + 1)
-            pushed += push
+            s.near.push[i, j] = wp.dot(f, x.n)
             if x.a >= 0:
                 s.node[i, x.a].F = s.node[i, x.a].F - W
             if x.b >= 0:
                 s.node[i, x.b].F = s.node[i, x.b].F + W
-    s.near.closed[i] = closed
-    s.near.pushed[i] = pushed
 
 
 @wp.func

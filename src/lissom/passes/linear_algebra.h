@@ -32,6 +32,14 @@ LISSOM_INLINE void solve_by_factors(
     }
 }
 
+// Whether all numbers of a block are zero.
+LISSOM_INLINE bool is_zero(block x) {
+    for (int e = 0; e < 8; ++e)
+        if (x[e] != 0.0)
+            return false;
+    return true;
+}
+
 }  // namespace lissom
 
 // Solve A x = b by LDLᵀ: A (n + 1 rows of width, the last one for work) and b = x are overwritten. Returns 0, or 1 +
@@ -103,12 +111,18 @@ LISSOM_INLINE int lu_factor(int n, int width, int i, array<double> A, array<doub
             }
         }
         const double inverse = -1.0 / top[k];
+        // rows and columns that are zero stay so: bodies that do not touch each other share none
+        int end = width;
+        while (end > aligned + 8 && is_zero(load(top + end - 8)))
+            end -= 8;
         for (int row = k + 1; row < n; ++row) {
             // eliminate column k from the rows below
             double* to = a + row * width;
             const double factor = to[k] * inverse;
             lower[k * width + row] = factor;
-            for (int j = aligned; j < width; j += 8)
+            if (factor == 0.0)
+                continue;
+            for (int j = aligned; j < end; j += 8)
                 add(to + j, load(top + j) * factor);
         }
     }

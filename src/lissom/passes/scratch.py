@@ -59,8 +59,8 @@ class Near:
     when the list was made. centre, radius: of each cluster of balls, in the world. coupled: number of coupled pairs of
     nodes. a, b: their nodes. K, D, bar: their K, N and W̄ of (9), (10) of contact. is_damped: whether D is not zero;
     2 if only node a is acted on. N: derivative of the wrench of each node by its own twist. gap, push: of each
-    near pair at the last evaluation of contacts, the distance of the surfaces [m] and the normal force [N]. closed,
-    pushed: a number of the pairs in contact there, which differs for other pairs, and the sum of their normal forces.
+    near pair at the last evaluation of contacts, the distance of the surfaces [m] and the normal force [N]. made_pair,
+    made_push, made_count: near pairs, their forces and their number at the last matrix of a step.
     """
 
     pair: wp.array2d(dtype=wp.int32)
@@ -78,8 +78,9 @@ class Near:
     N: wp.array2d(dtype=mat6)
     gap: wp.array2d(dtype=wp.float64)
     push: wp.array2d(dtype=wp.float64)
-    closed: wp.array(dtype=wp.int32)
-    pushed: wp.array(dtype=wp.float64)
+    made_pair: wp.array2d(dtype=wp.int32)
+    made_push: wp.array2d(dtype=wp.float64)
+    made_count: wp.array(dtype=wp.int32)
 
 
 @wp.struct

@@ -129,13 +129,14 @@ def differs(t: Tables, s: Scratch, m: ContactRows, i: int, j: int, h: wp.float64
 
 
 @wp.func
-def changes_speed(t: Tables, x: StepRows, i: int, h: wp.float64) -> bool:
-    """The second condition of (1), in natural units."""
+def changes_speed(t: Tables, x: StepRows, i: int, h: wp.float64, gravity: vec3) -> bool:
+    """The second condition of (1), in natural units. The speed that gravity gives in a step counts as the least of the
+    fastest one, so that rest is not disturbed by rounding."""
     change = wp.float64(0.0)
     for j in range(t.nv):
         change = wp.max(change, wp.abs(x.a[i, j] - x.before[i, j]) * x.inverse_scale[j])
-    return h * change > LEAST_CHANGE * wp.max(largest(t.nv, i, x.inverse_scale, x.v),
-                                              largest(t.nv, i, x.inverse_scale, x.v_start))
+    fastest = wp.max(largest(t.nv, i, x.inverse_scale, x.v), largest(t.nv, i, x.inverse_scale, x.v_start))
+    return h * change > LEAST_CHANGE * wp.max(fastest, h * wp.length(gravity))
 
 
 @wp.func(inline=False)
@@ -288,7 +289,7 @@ def passes_through(
 @wp.func(inline=False)
 def judge_stage(
     t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, is_last: bool, divides: bool,
-    start: wp.float64, has_laws: bool, counts: Counts,
+    start: wp.float64, has_laws: bool, gravity: vec3, counts: Counts,
 ) -> int:  # fmt: skip
     """The verdict on a fixed step after one of its stages. Sets whether the next step begins with implicit Euler.
 
@@ -304,7 +305,7 @@ def judge_stage(
         return KEPT
     if s.status[i] == STATUS_TOO_MANY_PAIRS:
         return REJECTED
-    changed = any_differs(t, s, x, m, i, h) and changes_speed(t, x, i, h)
+    changed = any_differs(t, s, x, m, i, h) and changes_speed(t, x, i, h, gravity)
     if changed and counts[i, IS_PLASTIC] == 0:
         return CHANGED
     if not is_last:
@@ -322,7 +323,7 @@ def judge_stage(
 @wp.func
 def no_verdict(
     t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, is_last: bool, divides: bool,
-    start: wp.float64, has_laws: bool, counts: Counts,
+    start: wp.float64, has_laws: bool, gravity: vec3, counts: Counts,
 ) -> int:  # fmt: skip
     """`judge_stage` of robots without contacts."""
     return int(KEPT)

@@ -80,7 +80,6 @@ from lissom.stepping.step_rows import (
     C0,
     C1,
     CLOSED,
-    CLOSED_PAIRS,
     DAMPED,
     DAMPED_EVALUATIONS,
     DAMPED_START,
@@ -103,7 +102,6 @@ from lissom.stepping.step_rows import (
     N_STAGES,
     NEW_FIRST,
     PART,
-    PUSHED,
     RATE,
     REUSED_C1,
     SIZE,
@@ -219,7 +217,9 @@ EPS = wp.constant(wp.float64(np.finfo(float).eps))
 SAME_SIZE = wp.constant(wp.float64(1e-6))  # relative change of the step that a reused matrix allows
 POOR_CONTRACTION = wp.constant(wp.float64(0.5))  # contraction of a step's own matrix above which changes as long as
 LONG_CHANGE = wp.constant(wp.float64(0.2))  # this, of the whole move, may lead to another root: the step is cut
-OTHER_PUSH = wp.constant(wp.float64(8.0))  # ratio of the normal forces of contacts above which a matrix is outdated
+OTHER_PUSH = wp.constant(wp.float64(0.5))  # part of the normal force of a contact by which it may differ from that of
+# the matrix, unless it is
+FAINT = wp.constant(wp.float64(1e-6))  # a smaller part than this of all normal forces
 DAMPED_STARTS = wp.constant(3)
 MOST_DAMPED = wp.constant(wp.float64(60.0))  # largest number of changes from one start
 LEAST_PART = wp.constant(wp.float64(2.0**-12))  # smallest fraction of a change
@@ -349,24 +349,44 @@ def take_residual(
         or (iteration > 2 and rate > SLOW_CONTRACTION)
         or (iteration > 0 and rate > so3.ONE)
     )
-    fresh = fresh or iteration == 5 or iteration == 9 or has_other_contacts(s, x, i)
+    fresh = fresh or iteration == 5 or iteration == 9 or has_other_contacts(s, i)
     if is_damped:
         fresh = x.notes[i, PART] == so3.ZERO
     x.notes[i, FRESH] = wp.where(fresh, so3.ONE, so3.ZERO)
     return wp.where(fresh, MATRIX, CORRECT)
 
 
-@wp.func
-def has_other_contacts(s: Scratch, x: StepRows, i: int) -> bool:
-    """Whether other pairs are in contact than those with which the present matrix was made, or their forces have
-    another size. The change by an outdated matrix would be small at any distance from the solution."""
-    if s.near.closed.shape[0] == 0:
+@wp.func(inline=False)
+def has_other_contacts(s: Scratch, i: int) -> bool:
+    """Whether the normal force of a pair differs by more than half from that with which the present matrix was made.
+    The change by such a matrix may be small at any distance from the solution."""
+    if s.near.made_count.shape[0] == 0:
         return False
-    pushed = s.near.pushed[i]
-    before = x.notes[i, PUSHED]
-    if wp.float64(s.near.closed[i]) != x.notes[i, CLOSED_PAIRS]:
+    if s.near.made_count[i] != s.near.count[i]:
         return True
-    return pushed > OTHER_PUSH * before or before > OTHER_PUSH * pushed
+    sum = wp.float64(0.0)
+    for j in range(s.near.count[i]):
+        sum += wp.max(s.near.push[i, j], s.near.made_push[i, j])
+    for j in range(s.near.count[i]):
+        now = s.near.push[i, j]
+        before = s.near.made_push[i, j]
+        most = wp.max(now, before)
+        if s.near.made_pair[i, j] != s.near.pair[i, j] or (
+            most > FAINT * sum and wp.abs(now - before) > OTHER_PUSH * most
+        ):
+            return True
+    return False
+
+
+@wp.func(inline=False)
+def note_matrix(s: Scratch, i: int):
+    """Note the contacts of the present evaluation as those of the matrix."""
+    if s.near.made_count.shape[0] == 0:
+        return
+    s.near.made_count[i] = s.near.count[i]
+    for j in range(s.near.count[i]):
+        s.near.made_pair[i, j] = s.near.pair[i, j]
+        s.near.made_push[i, j] = s.near.push[i, j]
 
 
 @wp.func
@@ -378,9 +398,7 @@ def make_matrix(
     e.counts[i, MATRICES] = e.counts[i, MATRICES] + 1
     e.counts[i, HAS_MATRIX] = 1
     x.notes[i, MADE_HERE] = so3.ONE
-    if s.near.closed.shape[0] > 0:
-        x.notes[i, CLOSED_PAIRS] = wp.float64(s.near.closed[i])
-        x.notes[i, PUSHED] = s.near.pushed[i]
+    note_matrix(s, i)
     x.notes[i, REUSED_C1] = x.notes[i, C1]
     if x.notes[i, TRIES_REUSE] != so3.ZERO:
         if c.share >= so3.ZERO:

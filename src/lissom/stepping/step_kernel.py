@@ -314,7 +314,9 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
             begin(t, s, x, m, i)
         if pauses != 0 and part > NOTE:
             divides = CUT * r.h[i, 1] >= r.adaptive[i, LEAST]
-            verdict = judge(t, s, x, m, i, r.h[i, 1], part == LAST_JUDGE, divides, so3.ZERO, False, r.counts)
+            verdict = judge(
+                t, s, x, m, i, r.h[i, 1], part == LAST_JUDGE, divides, so3.ZERO, False, g.gravity[0], r.counts
+            )
             status = wp.where(verdict == KEPT, int(CONVERGED), int(FAILED))
         for n in range(g.span[i, 0], wp.where(pauses != 0 and part >= NOTE, g.span[i, 0], g.span[i, 1])):
             if status == CONVERGED and (not is_adaptive or r.adaptive[i, NOW] < r.adaptive[i, STOP]):
@@ -358,8 +360,9 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                                 if judges and status == CONVERGED:
                                     divides = CUT * size >= r.adaptive[i, LEAST]
                                     verdict = judge(
-                                        t, s, x, m, i, size, stage + 1 == stop, divides, time - size, False, r.counts
-                                    )
+                                        t, s, x, m, i, size, stage + 1 == stop, divides, time - size, False,
+                                        g.gravity[0], r.counts,
+                                    )  # fmt: skip
                                     status = wp.where(verdict == KEPT, int(CONVERGED), int(FAILED))
                         r.weights[i, k] = row
                         if judges and row == 0 and status == FAILED and m.start.shape[1] > 0:  # repeat with row 1
