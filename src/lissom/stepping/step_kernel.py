@@ -298,7 +298,6 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
         r: StepResultsStruct, m: ContactRowsStruct, first: int,
     ):  # fmt: skip
         i = first + wp.tid()
-        c = tolerances(g.numbers[0])
         stages = int(g.numbers[0, N_STAGES])
         pauses = r.pause[i, 0]
         stage_start = r.pause[i, 2]
@@ -336,6 +335,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                     tries = 2 - row
                 for _try in range(tries):
                     if status == CONVERGED and row >= 0:
+                        c = tolerances(g.numbers[row])
                         stop = wp.where(row == 1, 1, stage_stop)  # implicit Euler has one stage
                         for stage in range(stage_start, stop):
                             if status == CONVERGED:
@@ -375,6 +375,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                         else:
                             row = wp.int32(-1)
                 used = r.weights[i, k]
+                c = tolerances(g.numbers[used])
                 if status == CONVERGED and (stage_stop == stages or used == 1):
                     conclude(t, x, c, b, i, size, g.numbers[used], r.counts, solve)
                 again = wp.int32(0)

@@ -27,6 +27,7 @@ from lissom.systems.newton_matrix import NewtonBuffers
 
 Rows = wp.array2d(dtype=wp.float64)
 
+_LOOSE = 1e-4  # tolerance of steps by implicit Euler in which contacts change, whose error is of first order
 CLOSED = wp.constant(wp.float64(1e-11))  # residual of a loop [rad, m]
 AT_REST = wp.constant(wp.float64(1e-9))  # its rate [rad/s, m/s]
 
@@ -172,8 +173,9 @@ def scheme_numbers(
     """The numbers of a scheme for kernels, and in a second row those of implicit Euler for steps in which contacts
     change (contact_changes), shape (2, SCHEME_NUMBERS): tolerances, then the weights of its stages in the order of
     `predict`. With `damps` an iteration that fails starts again with damping; then loops are closed in q only."""
-    given = rtol, atol, project, share, damps, scheme.follows_rates
-    return np.array([_numbers(scheme, *given), _numbers(implicit_euler(), *given)])
+    given = project, share, damps, scheme.follows_rates
+    loose = max(rtol, _LOOSE), (max(atol[0], 0.01 * _LOOSE), max(atol[1], 0.01 * _LOOSE))
+    return np.array([_numbers(scheme, rtol, atol, *given), _numbers(implicit_euler(), *loose, *given)])
 
 
 def _numbers(
