@@ -371,7 +371,9 @@ def limited_slip(law: ContactLaw, anchored: Anchor, radius: wp.float64, push: wp
 @wp.func
 def pressure(law: ContactLaw, depth: wp.float64, rate: wp.float64):
     """N of (1), its derivative with respect to δ, and that by δ̇."""
-    static = law.stiffness * wp.pow(depth, law.exponent)
+    static = law.stiffness * depth
+    if law.exponent != so3.ONE:
+        static = law.stiffness * wp.pow(depth, law.exponent)
     swell = so3.ONE + law.damping * rate
     if swell <= so3.ZERO:
         return so3.ZERO, so3.ZERO, so3.ZERO
@@ -552,8 +554,13 @@ def contact_response(
 @wp.func
 def at_origin(c: vec3, X: mat6) -> mat6:
     """A 6x6 matrix X from twists at the point c to wrenches there, transformed to the origin."""
-    to_c = se3.block(wp.identity(n=3, dtype=wp.float64), mat3(), -so3.hat(c), wp.identity(n=3, dtype=wp.float64))
-    return wp.transpose(to_c) * X * to_c
+    c_hat = so3.hat(c)
+    A = mat3(X[0, 0], X[0, 1], X[0, 2], X[1, 0], X[1, 1], X[1, 2], X[2, 0], X[2, 1], X[2, 2])
+    B = mat3(X[0, 3], X[0, 4], X[0, 5], X[1, 3], X[1, 4], X[1, 5], X[2, 3], X[2, 4], X[2, 5])
+    C = mat3(X[3, 0], X[3, 1], X[3, 2], X[4, 0], X[4, 1], X[4, 2], X[5, 0], X[5, 1], X[5, 2])
+    D = mat3(X[3, 3], X[3, 4], X[3, 5], X[4, 3], X[4, 4], X[4, 5], X[5, 3], X[5, 4], X[5, 5])
+    lower = C - D * c_hat
+    return se3.block(A - B * c_hat + c_hat * lower, B + c_hat * D, lower, D)
 
 
 @wp.func

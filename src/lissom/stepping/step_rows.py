@@ -38,7 +38,7 @@ N_STAGES = 6  # number of stages
 FOLLOWS_RATES = 7  # whether they add up rates
 POWER = 8  # power of h of the estimated error
 DAMPS = 9  # whether an iteration that fails starts again with damping
-IS_SAFE = 10  # whether the scheme has the weights of implicit Euler, see contact_changes
+IS_SAFE = 10  # 1 if the scheme has the weights of implicit Euler, 2 if they replace those of another scheme
 FIRST_ERROR = 11  # first weight of the error
 FIRST_STAGE = FIRST_ERROR + 4 + 3 * (MOST_STAGES - 1)  # first number of the first stage
 SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
@@ -175,7 +175,9 @@ def scheme_numbers(
     `predict`. With `damps` an iteration that fails starts again with damping; then loops are closed in q only."""
     given = project, share, damps, scheme.follows_rates
     loose = max(rtol, _LOOSE), (max(atol[0], 0.01 * _LOOSE), max(atol[1], 0.01 * _LOOSE))
-    return np.array([_numbers(scheme, rtol, atol, *given), _numbers(implicit_euler(), *loose, *given)])
+    numbers = np.array([_numbers(scheme, rtol, atol, *given), _numbers(implicit_euler(), *loose, *given)])
+    numbers[1, IS_SAFE] = 2.0 - numbers[0, IS_SAFE]
+    return numbers
 
 
 def _numbers(
@@ -328,6 +330,9 @@ def predict(t: Tables, x: StepRows, i: int, stage: int, h: wp.float64, ratio: wp
         begin_step(t, x, i, ratio, gain, loops)
     else:
         begin_next(t, x, i, stage, gain, loops)
+    if numbers[IS_SAFE] > so3.ONE:  # accelerations of an impact do not last
+        for j in range(t.nv):
+            x.predicted[i, j] = so3.ZERO
     inverse = so3.ONE / (numbers[at + 1] * h * h)
     x.notes[i, C0] = inverse
     x.notes[i, C1] = numbers[at + 5] * h * inverse
