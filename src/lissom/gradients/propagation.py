@@ -240,7 +240,8 @@ def step_ends(
     rows = systems.matrix.reshape(-1, stages, systems.unknowns, systems.wide)[: len(start)]
     S = rows[..., : systems.unknowns]
     K, A_q, D, M = (_matrix_rows(systems, x, len(start)) for x in (given.K, given.A_q, given.D, given.M))
-    for s, (p, to_w, to_ahead) in enumerate(systems.weights.reshape(stages, 3, -1)):
+    for s in range(stages):
+        p, to_w, to_ahead = _weights(systems, window, s)
         turns = _pose_maps(systems, window, s)
         adds_rates, c1 = systems.rates and bool(turns), to_w[0] / p[0]
         move, rate = _weighted_sum(p[1:], known), _weighted_sum(to_w[1:], known)  # k of (1)
@@ -287,11 +288,21 @@ def _pose_maps(systems: StageSystems, window: slice, s: int) -> list[tuple[slice
     return found
 
 
-def _weighted_sum(weights: np.ndarray, values: list[np.ndarray]) -> np.ndarray:
+def _weights(systems: StageSystems, window: slice, s: int) -> Any:
+    """Weights of Δ, w and â in stage s, as (3, n) numbers, or if the steps of the window differ in their scheme as
+    (3, n, rows, 1, 1) arrays."""
+    scheme = systems.scheme[:, window].ravel()
+    own = systems.weights[:, s].reshape(2, 3, -1)
+    if (scheme == scheme[0]).all():
+        return own[scheme[0]]
+    return np.moveaxis(own[scheme], 0, -1)[..., None, None]
+
+
+def _weighted_sum(weights: Any, values: list[np.ndarray]) -> np.ndarray:
     """Weighted sum of arrays; those with weight zero are skipped."""
     out = None
     for weight, value in zip(weights, values):
-        if weight != 0.0:
+        if np.any(weight != 0.0):
             out = weight * value if out is None else np.add(out, weight * value, out=out)
     return np.zeros(values[0].shape) if out is None else out
 
@@ -354,7 +365,7 @@ def _start_anchor_slopes(designs: Designs, path: Path) -> np.ndarray:
 
 def _in_units_of_rows(slopes: np.ndarray, systems: StageSystems) -> np.ndarray:
     """Derivatives (..., stages, p, unknowns), with constraint rows in the units of the systems. Changes the array."""
-    slopes[..., systems.nv :] /= systems.weights[:, 0, None, None]
+    slopes[..., systems.nv :] /= systems.weights[systems.scheme][..., 0][..., None, None]
     return slopes
 
 

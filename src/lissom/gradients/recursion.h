@@ -15,9 +15,10 @@ struct stage_weights {
     const double *p, *w, *ahead;
 };
 
-LISSOM_INLINE stage_weights weights_of(const array<double>& weights, int stages, int s) {
+// Weights of the stage in row r of all steps: those of the scheme, or of the one that replaces it in this step.
+LISSOM_INLINE stage_weights weights_of(const array<double>& weights, const array<int>& scheme, int stages, int r) {
     const int size = PAST + 3 * (stages - 1);
-    const double* p = weights.data + 3 * size * s;
+    const double* p = weights.data + 3 * size * (scheme.data[r / stages] * stages + r % stages);
     return {p, p + size, p + 2 * size};
 }
 
@@ -80,7 +81,7 @@ LISSOM_INLINE void stage_matrix(
         &M = matrices.M, &A = matrices.A, &A_q = matrices.A_q, &scale = systems.scale, &matrix = matrices.matrix,
         &units = matrices.units;
     const int m = n - nv;
-    const stage_weights weight = weights_of(weights, stages, s);
+    const stage_weights weight = weights_of(weights, systems.scheme, stages, r);
     const double p0 = weight.p[0], w0 = weight.w[0], c1 = w0 / p0;
     const double *by_q = row(K, here), *by_v = row(D, here), *by_a = row(M, here);
     double* out = row(matrix, here);
@@ -168,8 +169,8 @@ LISSOM_INLINE void begin_backward(
     const array<int> &group = poses.group;
     const array<double> &weights = systems.weights, &T = poses.T, &E = poses.E, &W = poses.W,
         &seeds = carried.right_side, &state = carried.state, &work = carried.work, &mu = carried.result;
-    const stage_weights weight = weights_of(weights, stages, s);
     const int r = base + k * stages + s;
+    const stage_weights weight = weights_of(weights, systems.scheme, stages, r);
     double* end = row(state, i);
     const stage_changes change = changes_of(row(work, i), nv, stages, s);
     double *start = change.start, *all = change.all, *c = change.stage;
@@ -247,8 +248,8 @@ LISSOM_INLINE void end_backward(
     const array<double> &weights = systems.weights, &T = poses.T, &E = poses.E, &W = poses.W, &K = matrices.K,
         &A_q = matrices.A_q, &D = matrices.D, &M = matrices.M, &units = matrices.units, &state = carried.state,
         &work = carried.work, &mu = carried.result;
-    const stage_weights weight = weights_of(weights, stages, s);
     const int r = base + k * stages + s;
+    const stage_weights weight = weights_of(weights, systems.scheme, stages, r);
     const stage_changes change = changes_of(row(work, i), nv, stages, s);
     double *start = change.start, *all = change.all, *c = change.stage, *z = change.sums;
     double* y = row(mu, i) + (k * stages + s) * n;
@@ -332,8 +333,8 @@ LISSOM_INLINE void begin_forward(
     const array<double> &weights = systems.weights, &T = poses.T, &E = poses.E, &W = poses.W, &K = matrices.K,
         &A_q = matrices.A_q, &D = matrices.D, &M = matrices.M, &units = matrices.units, &forcing = carried.right_side,
         &state = carried.state, &work = carried.work, &unknown = carried.unknown;
-    const stage_weights weight = weights_of(weights, stages, s);
     const int r = base + k * stages + s;
+    const stage_weights weight = weights_of(weights, systems.scheme, stages, r);
     const double* start = row(state, i);
     const stage_changes change = changes_of(row(work, i), nv, stages, s);
     double *all = change.all, *c = change.stage, *z = change.sums;
@@ -394,8 +395,8 @@ LISSOM_INLINE void end_forward(
     const array<int> &group = poses.group;
     const array<double> &weights = systems.weights, &T = poses.T, &E = poses.E, &W = poses.W, &state = carried.state,
         &work = carried.work, &unknown = carried.unknown, &result = carried.result;
-    const stage_weights weight = weights_of(weights, stages, s);
     const int r = base + k * stages + s;
+    const stage_weights weight = weights_of(weights, systems.scheme, stages, r);
     double* start = row(state, i);
     const stage_changes change = changes_of(row(work, i), nv, stages, s);
     double *all = change.all, *c = change.stage;

@@ -72,7 +72,8 @@ class StageSizesStruct:
 
     n, nv: unknowns and coordinates. wide, width: n and nv with padding. steps: of each motion. stages: of a step.
     groups: number of stored poses. rates: 1 if these integrate rates, otherwise 0. window: steps of a window. anchors:
-    count of numbers of all anchors. weights: of Δ, w and â, a row for each stage. scale: natural sizes of coordinates.
+    count of numbers of all anchors. weights: of Δ, w and â, a row for each stage of the scheme, then of implicit Euler
+    (contact_changes). scheme: 0 or 1 for each step, which of them it has. scale: natural sizes of coordinates.
     """
 
     n: wp.int32
@@ -86,6 +87,7 @@ class StageSizesStruct:
     window: wp.int32
     anchors: wp.int32
     weights: Rows
+    scheme: Numbers
     scale: wp.array(dtype=wp.float64)
 
 
@@ -349,21 +351,22 @@ class StageSystems:
 
     Args:
         sizes: of the systems and their window.
-        weights: of Δ, w and â in each stage, (stages, 3 (4 + 3 (stages − 1))). rates: whether stored poses integrate
-        rates. group: first coordinate and number of coordinates of each stored pose, (groups, 2). turns: T, E and W
-        of the poses, (rows, 36 groups). scale: natural sizes of the coordinates, an array of Warp. t: times of all
-        rows [s]. given: matrices of the window. fill: a function of a step that computes the matrices of the window
-        that begins there. anchors: contact pairs of all rows, where contacts stick.
+        weights: of Δ, w and â in each stage, of the scheme and of implicit Euler, (2, stages, 3 (4 + 3 (stages − 1))).
+        scheme: which of them each step has, (motions, steps). rates: whether stored poses integrate rates. group:
+        first coordinate and number of coordinates of each stored pose, (groups, 2). turns: T, E and W of the poses,
+        (rows, 36 groups). scale: natural sizes of the coordinates, an array of Warp. t: times of all rows [s]. given:
+        matrices of the window. fill: a function of a step that computes the matrices of the window that begins there.
+        anchors: contact pairs of all rows, where contacts stick.
     """
 
     def __init__(
-        self, sizes: Sizes, weights: np.ndarray, rates: bool, group: np.ndarray,
+        self, sizes: Sizes, weights: np.ndarray, scheme: np.ndarray, rates: bool, group: np.ndarray,
         turns: tuple[np.ndarray, np.ndarray, np.ndarray], scale: Any, t: np.ndarray, given: Matrices,
         fill: Callable[[int], None], anchors: AnchorRows | None = None,
     ) -> None:  # fmt: skip
-        self.count, self.steps, self.window, self.stages = sizes.count, sizes.steps, sizes.window, len(weights)
+        self.count, self.steps, self.window, self.stages = sizes.count, sizes.steps, sizes.window, weights.shape[1]
         self.nv, self.width, self.unknowns, self.wide = sizes.nv, sizes.width, sizes.unknowns, sizes.wide
-        self.weights, self.rates, self.group, self.turns, self.t = weights, rates, group, turns, t
+        self.weights, self.scheme, self.rates, self.group, self.turns, self.t = weights, scheme, rates, group, turns, t
         self.given, self.fill, self.anchors = given, fill, anchors
         rows = self.count * self.window * self.stages
         self.matrix = np.zeros((rows, self.unknowns * self.wide))
@@ -374,7 +377,8 @@ class StageSystems:
         systems.n, systems.nv, systems.wide, systems.width = self.unknowns, self.nv, self.wide, self.width
         systems.steps, systems.stages, systems.window = self.steps, self.stages, self.window
         systems.groups, systems.rates, systems.anchors = len(group), int(rates), own.numbers
-        window, systems.weights = _arrays(self._at, weights)
+        window, systems.weights = _arrays(self._at, weights.reshape(2 * self.stages, -1))
+        (systems.scheme,) = _arrays(np.ascontiguousarray(scheme, dtype=np.int32).ravel())
         systems.scale = scale
         poses.group, poses.T, poses.E, poses.W = _arrays(group, *turns)
         pairs.begin, pairs.pair, pairs.slopes = _arrays(own.begin, own.pair, own.slopes)

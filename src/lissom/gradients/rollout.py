@@ -406,7 +406,8 @@ def _sparse_path(
 
     def so_far(count: int) -> Path:
         rows = {name: np.stack(x[: count + 1], axis=1) for name, x in kept.items()}
-        return Path(0, **rows, u=u[:, : count * every], earlier=np.zeros((len(u), 0, 0, 3, model.nv)))
+        none = {"earlier": np.zeros((len(u), 0, 0, 3, model.nv)), "scheme": np.zeros((len(u), 0), dtype=int)}
+        return Path(0, **rows, u=u[:, : count * every], **none)
 
     count = 0
     with keeping(lambda: so_far(count) if count else None):

@@ -33,7 +33,7 @@ from lissom.lie.arrays import se3_Ad, se3_ad, se3_exp, se3_tangent, se3_tangent_
 from lissom.model.model import Model
 from lissom.passes.columns import column_width
 from lissom.stepping.feedback import NativeLaw
-from lissom.stepping.schemes import Scheme
+from lissom.stepping.schemes import Scheme, implicit_euler
 from lissom.systems.bordered import bordered_width, scale_array
 
 if TYPE_CHECKING:
@@ -96,20 +96,22 @@ def stage_states(model: Model, stepping: FixedSteps, path: Path) -> StageStates:
 
 
 def stage_weights(scheme: Scheme, h: float) -> np.ndarray:
-    """Weights of x, vₙ, aₙ, âₙ and of Δ, w, a of earlier stages in Δ, w and â of each stage.
+    """Weights of x, vₙ, aₙ, âₙ and of Δ, w, a of earlier stages in Δ, w and â of each stage: of the scheme, and of
+    implicit Euler as the last stage, which does not use the earlier ones.
 
     Args:
         h: size of the steps [s].
     Returns:
-        weights, shape (stages, 3 (4 + 3 (stages − 1))).
+        weights, shape (2, stages, 3 (4 + 3 (stages − 1))).
     """
     count = len(scheme.stages)
     units = np.array([h**2, h, h**2, h**2] + [1.0, h, h**2] * (count - 1))
-    rows = np.zeros((count, 3, len(units)))
-    for row, stage in zip(rows, scheme.stages):
-        for order, own in enumerate((stage.position, stage.velocity, stage.ahead)):
-            row[order, : len(own)] = np.array(own) * units[: len(own)] / h**order
-    return rows.reshape(count, -1)
+    both = np.zeros((2, count, 3, len(units)))
+    for rows, stages in zip(both, (scheme.stages, (*scheme.stages[:-1], *implicit_euler().stages))):
+        for row, stage in zip(rows, stages):
+            for order, own in enumerate((stage.position, stage.velocity, stage.ahead)):
+                row[order, : len(own)] = np.array(own) * units[: len(own)] / h**order
+    return both.reshape(2, count, -1)
 
 
 def stage_systems(model: Model, stepping: FixedSteps, path: Path) -> tuple[StageSystems, StageStates]:
@@ -125,12 +127,14 @@ def stage_systems(model: Model, stepping: FixedSteps, path: Path) -> tuple[Stage
     maps = _pose_maps(states, group, turns) if len(group) else (none, none, none)
     nv, width, unknowns = model.nv, column_width(model), model.nv + model.n_rows
     padded = bordered_width(model)
-    window = _window(model, n * len(weights), steps, unknowns * padded)
-    work, given = _derivative_arrays(model, n * window * len(weights), states.anchors)
-    fill = partial(_fill_window, model, stepping.law, work, given, states, n, window * len(weights), len(weights))
+    stages = weights.shape[1]
+    window = _window(model, n * stages, steps, unknowns * padded)
+    work, given = _derivative_arrays(model, n * window * stages, states.anchors)
+    fill = partial(_fill_window, model, stepping.law, work, given, states, n, window * stages, stages)
     sizes, own = Sizes(n, steps, window, nv, width, unknowns, padded), states.anchors
     anchors = anchor_rows(model, own, states.q, states.v) if own is not None and own.size else None
-    systems = StageSystems(sizes, weights, turns, group, maps, scale_array(model), states.t, given, fill, anchors)
+    both = weights, path.scheme
+    systems = StageSystems(sizes, *both, turns, group, maps, scale_array(model), states.t, given, fill, anchors)
     return systems, states
 
 

@@ -43,7 +43,8 @@ class Path:
     Fields:
         first: number of the first step since t = 0. q, v, a, ahead, force: as in StepState. anchors: of contacts that
         stick, (n, steps + 1, n_pairs, 6); n_pairs is 0 if none sticks. u: given inputs of each step, (n, steps, nu).
-        earlier: Δ, its rate and a of the stages before the last one, (n, steps, stages − 1, 3, nv).
+        earlier: Δ, its rate and a of the stages before the last one, (n, steps, stages − 1, 3, nv). scheme: 0 for each
+        step of the scheme, 1 for those of implicit Euler, in which contacts changed, (n, steps).
     """
 
     first: int
@@ -55,6 +56,7 @@ class Path:
     anchors: np.ndarray
     u: np.ndarray
     earlier: np.ndarray
+    scheme: np.ndarray
 
     @property
     def steps(self) -> int:
@@ -68,7 +70,8 @@ class Path:
     def part(self, start: int, stop: int) -> Path:
         """The path of a range of steps."""
         states = {name: getattr(self, name)[:, start : stop + 1] for name in _STATE}
-        return Path(self.first + start, **states, u=self.u[:, start:stop], earlier=self.earlier[:, start:stop])
+        steps = {name: getattr(self, name)[:, start:stop] for name in ("u", "earlier", "scheme")}
+        return Path(self.first + start, **states, **steps)
 
 
 @final
@@ -153,7 +156,7 @@ class FixedSteps:
         for name, x in begin.items():
             out[name][:, 0] = x
         earlier = np.zeros((n, steps, len(self.scheme.stages) - 1, 3, model.nv))
-        path, done = Path(first, **out, u=u, earlier=earlier), 0
+        path, done = Path(first, **out, u=u, earlier=earlier, scheme=np.zeros((n, steps), dtype=int)), 0
         del out["anchors"]  # kernels and Python store them in different ways
         with keeping(lambda: path.part(0, done) if done else None):
             cost = Cost() if cost is None else cost
@@ -188,6 +191,7 @@ class FixedSteps:
             cost.take(host["counts"])
             for name, x in out.items():
                 x[:, start + 1 : stop + 1] = motions.rows()[:, :count, motions.parts[name]]
+            path.scheme[:, start:stop] = host["weights"][:, :count]
             if path.earlier.size:
                 path.earlier[:, start:stop] = host["left"].reshape(n, -1, *path.earlier.shape[2:])[:, :count]
             if anchors.size:
@@ -220,7 +224,7 @@ class FixedSteps:
                     raise self._failure(i, n, t)
                 for x, found in zip(out.values(), (new.q, new.v, new.a, new.ahead, new.force)):
                     x[i, k + 1] = found
-                path.earlier[i, k] = steps.earlier
+                path.earlier[i, k], path.scheme[i, k] = steps.earlier, steps.weights
                 if sticks:
                     path.anchors[i, k + 1] = present_anchors(own)
                 cost.take(steps.counts)

@@ -58,7 +58,6 @@ from lissom.stepping.contact_search import (
     may_be_in_contact,
     put_gaps,
     put_motion,
-    search_all,
 )
 from lissom.stepping.step_rows import IS_PLASTIC, StepRows
 from lissom.systems.mass import armature_energy
@@ -246,24 +245,33 @@ def may_pass(m: ContactRows, i: int, e: int, gap: wp.float64, speed: wp.float64,
 
 @wp.func(inline=False)
 def list_doubtful(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64):
-    """Search the pairs that may have gone through an obstacle: of those near at the end of a step those that the bound
-    does not exclude, or that were not near at its start; and of those near at its start alone all that moved."""
-    count = wp.int32(0)
+    """Search the pairs that may have gone through an obstacle. Those in contact at an end of the step have not. Of the
+    others these may have: those near at its end that the bound does not exclude or that were not near at its start,
+    those near at its start alone, and all if a ball is fast."""
     for j in range(m.n[i, LISTED]):
         m.noted[i, m.listed[i, j]] = 1
+    count = wp.int32(0)
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
-        added = m.noted[i, e] == 0
+        passes = m.noted[i, e] == 0
         m.noted[i, e] = 2
-        if added or may_pass(m, i, e, s.near.gap[i, j], pair_speed(t, s, i, e), h, least_radius(t, e)):
+        passes = passes or may_pass(m, i, e, s.near.gap[i, j], pair_speed(t, s, i, e), h, least_radius(t, e))
+        if passes and s.near.push[i, j] == so3.ZERO and m.push[i, e] == so3.ZERO:
             m.searched[i, count] = e
             count += 1
     for j in range(m.n[i, LISTED]):
         e = m.listed[i, j]
-        if m.noted[i, e] == 1:
+        if m.noted[i, e] == 1 and m.push[i, e] == so3.ZERO:
             m.searched[i, count] = e
             count += 1
-        m.noted[i, e] = 0
+            m.noted[i, e] = 2
+    if is_fast(t, s, i, h):
+        for e in range(t.contacts.pair.shape[0]):
+            if m.noted[i, e] == 0:
+                m.searched[i, count] = e
+                count += 1
+    for j in range(m.n[i, LISTED]):
+        m.noted[i, m.listed[i, j]] = 0
     for j in range(s.near.count[i]):
         m.noted[i, s.near.pair[i, j]] = 0
     m.n_searched[i] = count
@@ -274,10 +282,7 @@ def passes_through(
     t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, start: wp.float64, has_laws: bool
 ) -> bool:  # fmt: skip
     """Whether a ball went through an obstacle in a step. The motion of the nodes in s must be that at its end."""
-    if is_fast(t, s, i, h):
-        search_all(t, m, i)
-    else:
-        list_doubtful(t, s, m, i, h)
+    list_doubtful(t, s, m, i, h)
     if m.n_searched[i] == 0:
         return False
     put_both_ends(t, s, x, m, i)
