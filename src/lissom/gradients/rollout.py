@@ -333,7 +333,8 @@ def rolled(
     def result(path: Path) -> Rollout:
         took = time.perf_counter() - began
         counted = cost.steps, cost.evaluations, cost.matrices, took
-        known = Statistics(scheme.name, *counted, damped=cost.damped, damped_time=took * cost.damped_share)
+        damping = {"damped": cost.damped, "damped_time": took * cost.damped_share}
+        known = Statistics(scheme.name, *counted, **damping, plastic=cost.plastic)
         path.a[:, 0] = path.ahead[:, 0] = a
         t = dt * np.arange(0, path.steps + 1, every)
         q, v, rate, taken = (x.reshape((*lead, *x.shape[1:])) for x in (path.q, path.v, path.a, path.u))

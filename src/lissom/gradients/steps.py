@@ -26,7 +26,14 @@ from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.stepping.state import ControlLaw, StateDerivative
 from lissom.stepping.step_kernel import put_times, recording_workspace, stage_times
-from lissom.stepping.step_rows import DAMPED, DAMPED_EVALUATIONS, EVALUATIONS, MATRICES, scheme_numbers
+from lissom.stepping.step_rows import (
+    DAMPED,
+    DAMPED_EVALUATIONS,
+    EVALUATIONS,
+    MATRICES,
+    PLASTIC_STEPS,
+    scheme_numbers,
+)
 
 _OF_SMALL = 1e-3  # absolute tolerance over the relative one
 _NOTHING = np.zeros(0)
@@ -81,7 +88,7 @@ class Cost:
 
     Fields:
         steps: their number. evaluations: of the residual. matrices: factored. damped: steps with damping.
-        damped_evaluations: residuals of damped iterations.
+        damped_evaluations: residuals of damped iterations. plastic: steps by implicit Euler, in which contacts change.
     """
 
     steps: int = 0
@@ -89,6 +96,7 @@ class Cost:
     matrices: int = 0
     damped: int = 0
     damped_evaluations: int = 0
+    plastic: int = 0
 
     @property
     def damped_share(self) -> float:
@@ -101,7 +109,8 @@ class Cost:
         self.matrices += int(counts[:, MATRICES].sum())
         self.damped += int(counts[:, DAMPED].sum())
         self.damped_evaluations += int(counts[:, DAMPED_EVALUATIONS].sum())
-        counts[:, [EVALUATIONS, MATRICES, DAMPED, DAMPED_EVALUATIONS]] = 0
+        self.plastic += int(counts[:, PLASTIC_STEPS].sum())
+        counts[:, [EVALUATIONS, MATRICES, DAMPED, DAMPED_EVALUATIONS, PLASTIC_STEPS]] = 0
 
 
 @final

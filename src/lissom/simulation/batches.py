@@ -61,7 +61,7 @@ from lissom.stepping.step_kernel import (
     steps_workspace,
     workspace_with_room,
 )
-from lissom.stepping.step_rows import DONE, EVALUATIONS, MATRICES, STEADY, scheme_numbers
+from lissom.stepping.step_rows import DONE, STEADY, scheme_numbers
 from lissom.stepping.step_sizes import BEFORE, EVENT, LEAST, NEXT, NOW, STOP
 
 
@@ -264,10 +264,10 @@ class FixedBatch:
                 self.sampled_u = put_sample(self.batch, motions, float(ends[-1]))[0]
             advance(float(ends[-1]))
 
-    def counted(self, which: slice) -> tuple[int, int, int]:
-        """Sums of steps, evaluations and matrices of a range of motions."""
-        counts = self.w.host["counts"][which].sum(axis=0)
-        return int(self.motions.steps[which].sum()), int(counts[EVALUATIONS]), int(counts[MATRICES])
+    def counted(self, which: slice) -> dict[str, Any]:
+        """Statistics of a range of motions."""
+        planned = len(self.ends) * len(range(*which.indices(self.n)))
+        return {**self.motions.counted(which), "parts": int(self.motions.steps[which].sum()) - planned}
 
     def _store(self, motions: slice, first: int, count: int) -> None:
         """Store states and inputs at the ends of those of the first `count` steps of the window that end on wanted
@@ -375,10 +375,9 @@ class AdaptiveBatch:
         """Number of times that all motions have reached."""
         return int(self.given.min())
 
-    def counted(self, which: slice) -> tuple[int, int, int]:
-        """Sums of steps, evaluations and matrices of a range of motions."""
-        counts = self.w.host["counts"][which].sum(axis=0)
-        return int(self.motions.steps[which].sum()), int(counts[EVALUATIONS]), int(counts[MATRICES])
+    def counted(self, which: slice) -> dict[str, Any]:
+        """Statistics of a range of motions."""
+        return self.motions.counted(which)
 
     def run(self, advance: Callable[[float], None]) -> None:
         """Take all steps.
@@ -416,7 +415,8 @@ class AdaptiveBatch:
                 raise_if_not_finite(
                     self.model.of_row(i, self.n), own, float(self.adaptive[i, NOW]), float(self.adaptive[i, STOP])
                 )
-                text = failure(self.scheme, float(self.adaptive[i, NOW]), int(self.motions.steps[i]), NO_STEP)
+                where = self.model.of_row(i, self.n), self.scheme, float(self.adaptive[i, NOW])
+                text = failure(*where, int(self.motions.steps[i]), NO_STEP, self.w.host["q"][i].copy())
                 raise MotionFailed(str(text), i, int(self.given[i]))
             over = (self.given[behind] == len(self.times)) | (self.adaptive[behind, NOW] >= self.adaptive[behind, STOP])
             behind = behind[~over]
@@ -558,7 +558,7 @@ def _run_group(
         t, rows = motions.times[:reached], motions.rows[which, :reached]
         shown = motions.batch.shown(rows) if motions.batch.is_continuous else motions.shown[which, :reached]
         arrays = motion_arrays(model, t, rows, shown)
-        cost = Statistics(method, *motions.counted(which), time.perf_counter() - began)
+        cost = Statistics(method, wall_time=time.perf_counter() - began, **motions.counted(which))
         asked: dict[str, Any] = {
             name: x[:, left_out:].reshape(*shape, reached - left_out, x.shape[-1]) for name, x in arrays.items()
         }

@@ -329,6 +329,7 @@ def _fixed_steps(
             yield from points
             raise motions.failure(0)
         t, k, length = float(ends[-1]), k + count, min(2 * length, LONGEST_RUN)
+        f.parts = int(motions.steps[0]) - k
         if plan.is_sample(k - 1):
             motions.put_state(stepper.sampled(motions.state(t)))
         yield from with_checkpoint(f, points, parts, (t, k, length))

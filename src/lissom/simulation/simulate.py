@@ -390,8 +390,9 @@ def _collect(
     def so_far() -> Trajectory:
         times, states, shown = (np.concatenate(parts) for parts in zip(*rows))
         arrays = motion_arrays(model, times, states[None], shown[None])
-        cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began,
-                          f.monitor.remark if f.monitor is not None else "")  # fmt: skip
+        remark = f.monitor.remark if f.monitor is not None else ""
+        cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began, remark,
+                          parts=f.parts, plastic=f.plastic, deepest=f.deepest)  # fmt: skip
         asked: dict[str, Any] = {name: array[0, left_out:] for name, array in arrays.items()}
         return Trajectory(times[left_out:], **asked, statistics=cost, anchors=present_anchors(model))
 
@@ -414,9 +415,11 @@ def _stacked(
     model: Model, method: str, motions: list[Trajectory], lead: tuple[int, ...], times: np.ndarray | None, nz: int
 ) -> Trajectory:
     costs = [motion.statistics for motion in motions]
-    counts = ("steps", "evaluations", "jacobians", "wall_time")
+    counts = ("steps", "evaluations", "jacobians", "wall_time", "parts", "plastic")
+    sums = {name: sum(getattr(cost, name) for cost in costs) for name in counts}
+    deepest = max((cost.deepest for cost in costs), default=0.0)
     remarks = "; ".join(dict.fromkeys(cost.remark for cost in costs if cost.remark))
-    total = Statistics(method, *(sum(getattr(c, n) for c in costs) for n in counts), remark=remarks)
+    total = Statistics(method, **sums, remark=remarks, deepest=deepest)
     sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "u": model.nu, "multipliers": model.n_multipliers, "z": nz}
     t = np.zeros(0) if times is None else times
     shape = (*lead, len(t))

@@ -125,7 +125,8 @@ class Stream:
         def cost() -> Statistics:
             remark = "; ".join(filter(None, (why, f.monitor.remark if f.monitor is not None else "")))
             now = spent + time.perf_counter() - began
-            return Statistics(method, self.steps, f.evaluations, f.jacobians, now, remark)
+            contacts = {"parts": f.parts, "plastic": f.plastic, "deepest": f.deepest}
+            return Statistics(method, self.steps, f.evaluations, f.jacobians, now, remark, **contacts)
 
         try:
             with quiet_sundials():

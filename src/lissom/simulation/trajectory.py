@@ -113,6 +113,10 @@ class Statistics:
         damped: number of steps of a rollout that needed damped Newton steps.
         damped_time: estimated time of damping [s], from its share of the evaluations.
         error: estimate of `simulate(check=True)`, relative to the size of the motion; None without a check.
+        parts: number of additional steps, since fixed steps were divided: Newton's method failed, a contact began or
+            ended, or a ball went through an obstacle.
+        plastic: number of fixed steps that implicit Euler took, since a contact began or ended.
+        deepest: largest depth of a contact at the ends of fixed steps [m].
     """
 
     method: str
@@ -124,6 +128,9 @@ class Statistics:
     damped: int = 0
     damped_time: float = 0.0
     error: float | None = None
+    parts: int = 0
+    plastic: int = 0
+    deepest: float = 0.0
 
     @classmethod
     def of(cls, given: Any) -> Statistics:

@@ -249,7 +249,7 @@ class AdaptiveMotion:
         run = AdaptiveRun(*self.kernel.run(here, stop))
         self.stepper.forget()
         if self.kernel.is_stuck and len(run.t) == 0:
-            raise failure(self.stepper.scheme, here.t, before, NO_STEP)
+            raise failure(self.model, self.stepper.scheme, here.t, before, NO_STEP, here.q)
         contact = self._contact(here, run.t, run.rows) if self.looks_back else None
         if contact is None:
             self.size, self.before = self.kernel.size, self.kernel.before
@@ -286,7 +286,7 @@ class AdaptiveMotion:
                 self.size, self.before = size * (CUT.value if new is None else _cut_of_size(error, power)), -1.0
                 if self.size < self.least:
                     why = "Newton's method finds no step" if new is None else "no step is accurate enough"
-                    raise failure(stepper.scheme, here.t, before, why)
+                    raise failure(self.model, stepper.scheme, here.t, before, why, here.q)
                 continue
             row = state_row(new)
             contact = self._contact(here, np.array([new.t]), row)

@@ -59,7 +59,7 @@ from lissom.stepping.contact_search import (
     put_gaps,
     put_motion,
 )
-from lissom.stepping.step_rows import IS_PLASTIC, StepRows
+from lissom.stepping.step_rows import IS_PLASTIC, PASSED, StepRows
 from lissom.systems.mass import armature_energy
 
 Counts = wp.array2d(dtype=wp.int32)
@@ -70,7 +70,7 @@ TOUCHING, FOUND, LISTED = range(3)  # columns of `n` in ContactRows
 CHANGE = wp.constant(wp.float64(0.5))  # of (1)
 LEAST_CHANGE = wp.constant(wp.float64(1e-3))  # ε of (1)
 LOST = wp.constant(wp.float64(0.01))  # largest part of the kinetic energy that (2) may be
-PASSED = wp.constant(wp.float64(0.5))  # depth, in radii, of a ball that went through an obstacle
+THROUGH = wp.constant(wp.float64(0.5))  # depth, in radii, of a ball that went through an obstacle
 HALVINGS = wp.constant(30)
 
 
@@ -240,7 +240,7 @@ def may_pass(m: ContactRows, i: int, e: int, gap: wp.float64, speed: wp.float64,
     """Whether (1) of contact_search does not exclude that pair e went through an obstacle."""
     begins = vec3(m.gap[i, e], so3.ZERO, m.speed[i, e])
     ends = vec3(gap, so3.ZERO, speed)
-    return may_be_in_contact(h, begins, ends, limit_of(begins, ends, radius, PASSED, PASSED)) == 1
+    return may_be_in_contact(h, begins, ends, limit_of(begins, ends, radius, THROUGH, THROUGH)) == 1
 
 
 @wp.func(inline=False)
@@ -286,7 +286,7 @@ def passes_through(
     if m.n_searched[i] == 0:
         return False
     put_both_ends(t, s, x, m, i)
-    passed = hidden_contact(t, s, x, m, i, h, start, has_laws, PASSED, PASSED) > so3.ZERO
+    passed = hidden_contact(t, s, x, m, i, h, start, has_laws, THROUGH, THROUGH) > so3.ZERO
     put_motion(t, s, i, x.q, x.v, x.a)
     return passed
 
@@ -315,7 +315,9 @@ def judge_stage(
         return CHANGED
     if not is_last:
         return KEPT
+    counts[i, PASSED] = 0
     if passes_through(t, s, x, m, i, h, start, has_laws):
+        counts[i, PASSED] = 1
         return REJECTED
     if counts[i, IS_PLASTIC] == 1 and divides:
         lost, stored = lost_energy(t, s, x, m, i)

@@ -17,7 +17,7 @@ import numpy as np
 
 from lissom.dynamics.assembly import prescribed_state
 from lissom.dynamics.configuration import integrate
-from lissom.dynamics.contacts import present_anchors, put_anchors
+from lissom.dynamics.contacts import contact_forces, present_anchors, put_anchors
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
 from lissom.dynamics.loads import rows_of_times
 from lissom.errors import ConvergenceError, of_instance
@@ -26,6 +26,7 @@ from lissom.launch.workspace import Workspace, near_pairs_error
 from lissom.model.model import Model
 from lissom.model.model_batch import acts_alike
 from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS
+from lissom.robot.bodies import Rod
 from lissom.stepping.schemes import Scheme, StepState
 from lissom.stepping.state import Checkpoint, StateDerivative
 from lissom.stepping.step_kernel import (
@@ -43,6 +44,7 @@ from lissom.stepping.step_rows import (
     IS_PLASTIC,
     MATRICES,
     MOST_STAGES,
+    PASSED,
     PLASTIC_STEPS,
     STEADY,
 )
@@ -163,7 +165,7 @@ class Motions:
         self.host = _python_host(model, n) if w is None else w.host
         if w is not None:
             self.host["numbers"][:], self.host["pause"][:], self.host["adaptive"][:] = numbers, 0, 0.0
-            self.host["adaptive"][:, LEAST] = least
+            self.host["adaptive"][:, LEAST], self.host["deepest"][:] = least, 0.0
         self.host["counts"][:] = 0
         self.steps, self.reached = np.zeros((2, n), dtype=int)
         self.lost, self.t, self.z = self.all[:0], np.zeros(n), np.zeros(0)
@@ -303,11 +305,26 @@ class Motions:
             rows[:, :steps, stage * nu : (stage + 1) * nu] = u if u.ndim == 3 else u[:, None]
 
     def count(self, f: StateDerivative) -> None:
-        """Add the evaluations and matrices of kernels since the last call to the counts of `f`."""
+        """Add the evaluations, matrices and plastic steps of kernels since the last call to the counts of `f`."""
         counts = self.host["counts"]
         f.evaluations += int(counts[:, EVALUATIONS].sum())
         f.jacobians += int(counts[:, MATRICES].sum())
-        counts[:, [EVALUATIONS, MATRICES]] = 0
+        f.plastic += int(counts[:, PLASTIC_STEPS].sum())
+        f.deepest = max(f.deepest, self.deepest)
+        counts[:, [EVALUATIONS, MATRICES, PLASTIC_STEPS]] = 0
+
+    def counted(self, which: slice) -> dict[str, Any]:
+        """Statistics of a range of motions since the start of their counts, by the names of Statistics."""
+        counts = self.host["counts"][which].sum(axis=0)
+        columns = {"evaluations": EVALUATIONS, "jacobians": MATRICES, "plastic": PLASTIC_STEPS}
+        found: dict[str, Any] = {name: int(counts[column]) for name, column in columns.items()}
+        deepest = float(self.host["deepest"][which].max(initial=0.0)) if "deepest" in self.host else 0.0
+        return found | {"steps": int(self.steps[which].sum()), "deepest": deepest}
+
+    @property
+    def deepest(self) -> float:
+        """Largest depth of a contact at the ends of fixed steps so far [m]."""
+        return float(self.host["deepest"].max()) if "deepest" in self.host else 0.0
 
     @property
     def anchors(self) -> np.ndarray:
@@ -347,7 +364,14 @@ class Motions:
 
     def failure(self, i: int) -> ConvergenceError:
         """The error of a motion that is lost."""
-        return failure(self.scheme, float(self.t[i]), int(self.steps[i]), "Newton's method finds no step")
+        q = self.host["q"][i].copy()
+        return failure(self.model.of_row(i, self.n), self.scheme, float(self.t[i]), int(self.steps[i]), self._why(i), q)
+
+    def _why(self, i: int) -> str:
+        """The reason why motion i is lost."""
+        if self.host["counts"][i, PASSED] > 0:
+            return "a ball went through an obstacle in each of its steps"
+        return "Newton's method finds no step"
 
 
 def _python_host(model: Model, n: int) -> dict[str, np.ndarray]:
@@ -622,7 +646,20 @@ def _buffers(parts: Mapping[str, Any]) -> Iterator[tuple[str, list[np.ndarray]]]
             yield name, [array.copy() for array in w.persistent_arrays(_KEPT)]
 
 
-def failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:
-    """The error of a motion whose next step would be too short. `why` is the reason in its message."""
-    return ConvergenceError(f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}; try "
-                            "a smaller dt, a looser rtol, smoother inputs, damping, or more Gauss points")  # fmt: skip
+def failure(model: Model, scheme: Scheme, t: float, steps: int, why: str, q: np.ndarray) -> ConvergenceError:
+    """The error of a motion whose next step from q (nq,) would be too short. `why` is the reason in its message."""
+    has_rods = any(isinstance(link.body, Rod) for link in model.description.links.values())
+    cures = [
+        "a smaller dt",
+        "a looser rtol",
+        "smoother inputs",
+        "damping",
+        *(["more Gauss points"] if has_rods else []),
+    ]
+    text = f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}"
+    touching = contact_forces(model, q) if len(model.contacts.pair) else None
+    if touching is not None and len(touching.depth):
+        k = int(np.argmax(touching.depth))
+        text += f"; contact {touching.name[k]!r} of link {touching.link[k]!r} is {1e3 * touching.depth[k]:.3g} mm deep"
+        cures.append("a softer contact")
+    return ConvergenceError(f"{text}; try {', '.join(cures[:-1])} or {cures[-1]}")

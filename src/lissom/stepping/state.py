@@ -132,7 +132,8 @@ class StateDerivative:
         self.added: np.ndarray | None = None
         self.sampled_z = self.next_z = law.start
         self.pull = PULL if model.n_rows else 0.0
-        self.evaluations = self.jacobians = 0
+        self.evaluations = self.jacobians = self.parts = self.plastic = 0
+        self.deepest = 0.0
         self.not_finite = 0
         self.late: list[float] = []
         self.monitor: Any = None  # of the steps of CVODE

@@ -611,7 +611,7 @@ def put_start(
     for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
         host[name][0] = getattr(here, name)
     new_first, slow_is_enough = known
-    host["counts"][0] = 0, 0, 0, has_matrix, new_first, here.is_steady, slow_is_enough, 0, 0, 0, 0
+    host["counts"][0] = 0, 0, 0, has_matrix, new_first, here.is_steady, slow_is_enough, 0, 0, 0, 0, 0
 
 
 def stage_times(scheme: Scheme, start: float, ends: np.ndarray) -> list[float]:

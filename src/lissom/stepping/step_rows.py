@@ -56,10 +56,11 @@ NOTES = ADDED = 20
 # Columns of `counts`: steps done, residuals, matrices; whether there is a matrix; number of next stages that make a
 # new matrix first (1: only the next one, if its reused matrix fails too); whether the extrapolated acceleration is the
 # better prediction; number of next stages that accept a slow iteration; damped steps; residuals of damped iterations;
-# whether the next step begins with the weights of implicit Euler (contact_changes); and the number of steps with them.
+# whether the next step begins with the weights of implicit Euler (contact_changes); the number of steps with them; and
+# whether a ball went through an obstacle in the last step.
 DONE, EVALUATIONS, MATRICES, HAS_MATRIX, NEW_FIRST, STEADY, SLOW_IS_ENOUGH, DAMPED, DAMPED_EVALUATIONS = range(9)
-IS_PLASTIC, PLASTIC_STEPS = 9, 10
-COUNTS = 11
+IS_PLASTIC, PLASTIC_STEPS, PASSED = 9, 10, 11
+COUNTS = 12
 
 
 @wp.struct
