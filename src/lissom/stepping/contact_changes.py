@@ -16,8 +16,9 @@ lost at most is that of the rebound, and the energy that parting contacts have s
 
     Σ e² ½ h N |δ̇ₙ|  of pairs that meet at the speed δ̇ₙ,   Σ N δ/(p + 1) of pairs that part               (2)
 
-A step is rejected, and taken in parts (driver), if (2) exceeds a hundredth of the kinetic energy. Rollouts are not
-divided, and stay plastic.
+A step is rejected, and taken in parts (driver), if (2) exceeds a hundredth of the kinetic energy. Pairs that are slower
+than twice the speed that gravity gives in the whole step do not count: their bounces are shorter than the step.
+Rollouts are not divided, and stay plastic.
 
 A step is also rejected if a ball went through an obstacle, by more than half of its radius, without contact at the ends
 of the step (contact_search). Only pairs that are near each other at one of the ends are searched, or all pairs if a
@@ -69,6 +70,7 @@ TOUCHING, FOUND, LISTED = range(3)  # columns of `n` in ContactRows
 
 CHANGE = wp.constant(wp.float64(0.5))  # of (1)
 LEAST_CHANGE = wp.constant(wp.float64(1e-3))  # ε of (1)
+SLOW = wp.constant(wp.float64(2.0))  # speed of bounces that are not resolved, over that of gravity in a step
 LOST = wp.constant(wp.float64(0.01))  # largest part of the kinetic energy that (2) may be
 THROUGH = wp.constant(wp.float64(0.5))  # depth, in radii, of a ball that went through an obstacle
 HALVINGS = wp.constant(30)
@@ -179,8 +181,9 @@ def put_both_ends(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
 
 
 @wp.func(inline=False)
-def lost_energy(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
-    """The energy (2) [J] that a plastic step loses, and the energy that its contacts store at one end of the step."""
+def lost_energy(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, slow: wp.float64):
+    """The energy (2) [J] that a plastic step loses, and the energy that its contacts store at one end of the step.
+    Pairs slower than `slow` [m/s] lose none."""
     count = wp.int32(0)
     for j in range(m.n[i, FOUND]):
         e = s.near.pair[i, m.found[i, j]]
@@ -209,6 +212,8 @@ def lost_energy(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
         share = so3.ONE
         if now > before:
             share = rebound(contact_of(t, s, i, e).law, wp.max(-begins[1], so3.ZERO))
+        if wp.max(wp.abs(begins[1]), wp.abs(ends[1])) < slow:
+            share = so3.ZERO
         lost += share * share * so3.HALF * wp.abs(now - before) * wp.abs(ends[0] - begins[0])
     return lost, stored
 
@@ -293,8 +298,8 @@ def passes_through(
 
 @wp.func(inline=False)
 def judge_stage(
-    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, is_last: bool, divides: bool,
-    start: wp.float64, has_laws: bool, gravity: vec3, counts: Counts,
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, whole: wp.float64, is_last: bool,
+    divides: bool, start: wp.float64, has_laws: bool, gravity: vec3, counts: Counts,
 ) -> int:  # fmt: skip
     """The verdict on a fixed step after one of its stages. Sets whether the next step begins with implicit Euler.
 
@@ -302,9 +307,9 @@ def judge_stage(
     less than the tolerance of Newton's method.
 
     Args:
-        is_last: whether the stage ends the step. divides: whether the step may be taken in parts. start, has_laws: as
-        in `first_event`. counts: of all instances; column IS_PLASTIC is 1 if the step has the weights of implicit
-        Euler.
+        whole: size of the step of which this one is a part [s]. is_last: whether the stage ends the step. divides:
+        whether the step may be taken in parts. start, has_laws: as in `first_event`. counts: of all instances; column
+        IS_PLASTIC is 1 if the step has the weights of implicit Euler.
     """
     if m.start.shape[1] == 0:
         return KEPT
@@ -320,7 +325,7 @@ def judge_stage(
         counts[i, PASSED] = 1
         return REJECTED
     if counts[i, IS_PLASTIC] == 1 and divides:
-        lost, stored = lost_energy(t, s, x, m, i)
+        lost, stored = lost_energy(t, s, x, m, i, SLOW * wp.length(gravity) * wp.max(whole, h))
         if lost > LOST * (kinetic_energy(t, s, x, i) + stored + lost):
             return REJECTED
     counts[i, IS_PLASTIC] = wp.where(changed, 1, 0)
@@ -329,8 +334,8 @@ def judge_stage(
 
 @wp.func
 def no_verdict(
-    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, is_last: bool, divides: bool,
-    start: wp.float64, has_laws: bool, gravity: vec3, counts: Counts,
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, whole: wp.float64, is_last: bool,
+    divides: bool, start: wp.float64, has_laws: bool, gravity: vec3, counts: Counts,
 ) -> int:  # fmt: skip
     """`judge_stage` of robots without contacts."""
     return int(KEPT)

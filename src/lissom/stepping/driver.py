@@ -48,7 +48,7 @@ from lissom.stepping.step_rows import (
     PLASTIC_STEPS,
     STEADY,
 )
-from lissom.stepping.step_sizes import LEAST
+from lissom.stepping.step_sizes import LEAST, NEXT
 
 if TYPE_CHECKING:
     from lissom.stepping.python_stages import ImplicitSteps
@@ -297,6 +297,13 @@ class Motions:
             host["counts"][0, PLASTIC_STEPS] += python.weights
             host["out"][0].reshape(-1, self.width)[k] = np.hstack([new.q, new.v, new.a, new.ahead, new.force])
 
+    def put_whole(self, which: np.ndarray, size: Any) -> None:
+        """Set the sizes of the steps that motions take in parts [s]; 0 for none."""
+        if self.w is not None:
+            self.host["adaptive"][which, NEXT] = size
+        elif self.python is not None and len(which):
+            self.python.whole = float(np.max(size))
+
     def put_inputs(self, u: np.ndarray, steps: int) -> None:
         """Write inputs to the buffers: (n, nu) for all next steps, or (n, steps, nu) for each of them, constant during
         a step."""
@@ -441,6 +448,7 @@ class _RejectedSteps:
             self.state[name][moved] = rows[moved, k[since > 0] - 1, part]
         self.step[which], self.taken[which], self.t[which] = k, 0, self.ends[which, k]
         self.size[which] = self.ends[which, k + 1] - self.ends[which, k]
+        self.motions.put_whole(which, self.size[which])
         self._shorten(which)
 
     def _restore(self, which: np.ndarray) -> None:
@@ -475,6 +483,7 @@ class _RejectedSteps:
         self.motions.steps[over] += self.taken[over] - 1
         self.step[over] += 1
         self.size[over] = 0.0
+        self.motions.put_whole(over, 0.0)
         host["counts"][over, HAS_MATRIX] = 0
         host["span"][over, :2] = np.stack([self.step[over], np.full(len(over), self.n_steps)], axis=1)
         if self.motions.time_rows is None:

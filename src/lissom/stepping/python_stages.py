@@ -73,7 +73,7 @@ from lissom.stepping.step_rows import (
     STEADY,
     scheme_numbers,
 )
-from lissom.stepping.step_sizes import LEAST
+from lissom.stepping.step_sizes import LEAST, NEXT
 
 _SOLVED = 1e-13  # largest residual of (1), relative to the size of its terms
 _ROUNDING = 1e-9  # below this residual, rounding errors may prevent it from shrinking
@@ -194,6 +194,7 @@ class ImplicitSteps:
         share: the factor 1e-4 in (6) of newton_stages; None: without (6), the tolerances alone end the iteration.
     Fields:
         least: size below which no step is divided [s]; infinity: none is.
+        whole: size of the step of which the next one is a part [s]; 0 if it is not divided.
     """
 
     def __init__(
@@ -212,6 +213,7 @@ class ImplicitSteps:
         self.rtol, self.atol, self.project = rtol, atol, project and model.n_rows > 0
         self.numbers = scheme_numbers(scheme, rtol, atol, self.project, share, damps=damps)
         self.stages = scheme.stages, implicit_euler().stages  # by the rows of `numbers`
+        self.whole = 0.0
         self.judges, self.least = share is not None and len(model.contacts.pair) > 0, np.inf
         self.weights = 0  # row of the last step
         self.leaves_states = states_follow(model, self.project, share is None)
@@ -340,7 +342,8 @@ class ImplicitSteps:
         put_start(w, self.numbers, s, 1, self.has_matrix, (self.new_first, self.slow_is_enough))
         w.host["h"][0, 1] = h
         w.host["counts"][0, [EVALUATIONS, MATRICES]] += before
-        w.host["counts"][0, IS_PLASTIC], w.host["adaptive"][0, LEAST], self.weights = row, self.least, row
+        w.host["counts"][0, IS_PLASTIC], self.weights = row, row
+        w.host["adaptive"][0, [LEAST, NEXT]] = self.least, self.whole
         put_times(self.model, w, stage_times(self.scheme, s.t, np.array([s.t + h])))
 
     def _iterated(self, w: Workspace, s: StepState, h: float, row: int) -> StepState | None:

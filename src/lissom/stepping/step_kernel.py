@@ -154,7 +154,8 @@ class StepResultsStruct:
     out: states at the ends of steps. times: their times. h: sizes of steps, which are inputs unless steps are adaptive.
     weights: the row of numbers that each step has.
     Kept from launch to launch: counts, and `adaptive`, the state of the step-size law; its LEAST is also that of parts
-    of fixed steps. pause: whether to pause after each part, the part, the stage, and the row of the scheme's numbers.
+    of fixed steps, and NEXT the size of the whole step. pause: whether to pause after each part, the part, the stage,
+    and the row of the scheme's numbers.
     """
 
     out: Rows
@@ -314,7 +315,19 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
         if pauses != 0 and part > NOTE:
             divides = CUT * r.h[i, 1] >= r.adaptive[i, LEAST]
             verdict = judge(
-                t, s, x, m, i, r.h[i, 1], part == LAST_JUDGE, divides, so3.ZERO, False, g.gravity[0], r.counts
+                t,
+                s,
+                x,
+                m,
+                i,
+                r.h[i, 1],
+                r.adaptive[i, NEXT],
+                part == LAST_JUDGE,
+                divides,
+                so3.ZERO,
+                False,
+                g.gravity[0],
+                r.counts,
             )
             status = wp.where(verdict == KEPT, int(CONVERGED), int(FAILED))
         for n in range(g.span[i, 0], wp.where(pauses != 0 and part >= NOTE, g.span[i, 0], g.span[i, 1])):
@@ -360,8 +373,8 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                                 if judges and status == CONVERGED:
                                     divides = CUT * size >= r.adaptive[i, LEAST]
                                     verdict = judge(
-                                        t, s, x, m, i, size, stage + 1 == stop, divides, time - size, False,
-                                        g.gravity[0], r.counts,
+                                        t, s, x, m, i, size, wanted, stage + 1 == stop, divides, time - size,
+                                        False, g.gravity[0], r.counts,
                                     )  # fmt: skip
                                     status = wp.where(verdict == KEPT, int(CONVERGED), int(FAILED))
                         r.weights[i, k] = row
