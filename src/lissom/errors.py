@@ -126,8 +126,7 @@ class StabilityWarning(UserWarning):
 
 @final
 class StepWarning(UserWarning):
-    """The steps of a simulation do not suit the motion: a ball passed through an obstacle, or another method is
-    better."""
+    """The steps of a simulation do not suit the motion: it needs far fewer, so that another method is better."""
 
 
 def renamed(*, order: str = "", **names: str) -> Callable[[Public], Public]:

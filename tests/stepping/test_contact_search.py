@@ -1,6 +1,5 @@
 """Nothing passes through anything unnoticed: long steps of every method, every kind of pair."""
 
-import warnings
 
 import families
 import numpy as np
@@ -163,21 +162,6 @@ def test_a_sampled_controller_goes_on_after_a_meeting():
     motion = ls.simulate(model, 9.0, v0=[1.0], controller=law, period=3.0)
     assert abs(motion.v[-1, 0] + 1.0) < 1e-3
     np.testing.assert_allclose(asked, [0.0, 3.0, 6.0], rtol=0, atol=1e-12)
-
-
-def test_a_fixed_step_that_goes_through_is_reported():
-    """A step longer than the way through warns once with the time; a short one does not, and bounces."""
-    model = ball_and(ls.ShapeBox(0.05, 1.0, 1.0), stiffness=1e4, where=1.0)
-    for controller in (None, lambda t, q, v: np.zeros(0)):
-        options = {"v0": along(1.0), "method": "generalized_alpha", "controller": controller}
-        with pytest.warns(ls.StepWarning, match=r"a step of dt=0.3 s went through an obstacle at t=[01]\.") as told:
-            motion = ls.simulate(model, 1.8, dt=0.3, **options)
-        assert len(told) == 1
-        assert motion.v[-1, 3] > 0.99
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        motion = ls.simulate(model, 1.8, v0=along(1.0), method="generalized_alpha", dt=2e-3)
-    assert abs(motion.v[-1, 3] + 1.0) < 0.02
 
 
 def test_a_long_step_of_a_tumbling_rod_is_looked_through():

@@ -1,7 +1,8 @@
 """Implicit schemes as methods of `simulate`, with fixed steps or adaptive steps.
 
 Fixed steps end on wanted times and on samples of a controller; between these they have the size dt. A step is divided
-if Newton's method fails. A warning is issued if a step passes through an obstacle.
+if Newton's method fails, if a contact begins or ends in it, or if a ball passes through an obstacle
+(stepping.contact_changes).
 
 Adaptive steps do not depend on the wanted times. States at wanted times are interpolated between the ends of steps by
 Hermite's polynomials

@@ -669,6 +669,7 @@ def failure(model: Model, scheme: Scheme, t: float, steps: int, why: str, q: np.
     touching = contact_forces(model, q) if len(model.contacts.pair) else None
     if touching is not None and len(touching.depth):
         k = int(np.argmax(touching.depth))
-        text += f"; contact {touching.name[k]!r} of link {touching.link[k]!r} is {1e3 * touching.depth[k]:.3g} mm deep"
+        name, link = touching.contact[k], touching.link[k]
+        text += f"; contact {name!r} of link {link!r} is {1e3 * touching.depth[k]:.3g} mm deep"
         cures.append("a softer contact")
     return ConvergenceError(f"{text}; try {', '.join(cures[:-1])} or {cures[-1]}")
