@@ -3,7 +3,7 @@
 With the shape at rest, φ its distance from the ball's centre c, n and N the gradient and Hessian of φ, ball radius r,
 centre velocity u and angular velocity ω,
 
-    δ = r − φ(c),   N = k δ^p (1 + d δ̇)₊,   δ̇ = −n·u                                                     (1)
+    δ = r − φ(c),   N = k δ^p (1 + d δ̇ + b δ̇/√(δ̇² + v_r²))₊,   δ̇ = −n·u                                 (1)
     w = (1 − n nᵀ) u − r ω × n                                                                          (2)
     f = N n + f_t(N, w),   m = −r n × f                                        force, moment about the centre    (3)
 
@@ -54,7 +54,7 @@ cells (4); pair_bow has ρ and c. M stands in the place of the depth, and the pr
 
 Source: Mathew 2025 (57)-(61) and §6.2, with the shape's Hessian in place of that of a cylinder, damping and friction.
 K. L. Johnson, Contact Mechanics, 1985, ch. 7 (a tangential spring below the limit of friction); the return to the cone
-is that of J. C. Simo, T. J. R. Hughes, Computational Inelasticity, 1998, ch. 1.
+is that of J. C. Simo, T. J. R. Hughes, Computational Inelasticity, 1998, ch. 1. For b see robot.contact_laws.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -261,7 +261,7 @@ def obstacle_distance(t: Tables, obstacle: int, y: vec3):
 
 @wp.struct
 class ContactLaw:
-    """k, p, c, μ, v_s, k_t (0 for the smooth law) and τ of robot.contacts.Contact."""
+    """k, p, c, μ, v_s, k_t (0 for the smooth law), τ, b and v_r of robot.contacts.Contact."""
 
     stiffness: wp.float64
     exponent: wp.float64
@@ -270,6 +270,8 @@ class ContactLaw:
     slip_speed: wp.float64
     stick_stiffness: wp.float64
     stick_damping: wp.float64
+    hysteresis: wp.float64
+    rest_speed: wp.float64
 
 
 @wp.struct
@@ -372,10 +374,13 @@ def limited_slip(law: ContactLaw, anchored: Anchor, radius: wp.float64, push: wp
 def pressure(law: ContactLaw, depth: wp.float64, rate: wp.float64):
     """N of (1), its derivative with respect to δ, and that by δ̇."""
     static = law.stiffness * wp.pow(depth, law.exponent)
-    swell = so3.ONE + law.damping * rate
+    size = wp.sqrt(rate * rate + law.rest_speed * law.rest_speed)
+    swell = so3.ONE + law.damping * rate + law.hysteresis * rate / size
     if swell <= so3.ZERO:
         return so3.ZERO, so3.ZERO, so3.ZERO
-    return static * swell, law.exponent * static / depth * swell, static * law.damping
+    steep = law.rest_speed / size
+    by_rate = law.damping + law.hysteresis * steep * steep / size
+    return static * swell, law.exponent * static / depth * swell, static * by_rate
 
 
 @wp.struct
@@ -771,6 +776,8 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
         x.law.slip_speed = t.contacts.law[row, 4]
         x.law.stick_stiffness = weight * t.contacts.law[row, 5]
         x.law.stick_damping = t.contacts.law[row, 6]
+        x.law.hysteresis = t.contacts.law[row, 7]
+        x.law.rest_speed = t.contacts.law[row, 8]
         anchor = anchor_at(t, i, e)
         if x.law.stick_stiffness > so3.ZERO and not wp.isnan(anchor[0]):
             R_a, _p_a = pose_of(s, i, x.a, origin)

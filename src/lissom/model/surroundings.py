@@ -47,6 +47,8 @@ from lissom.robot.contact_laws import (
     geometry_of_shape,
     given_law,
     layer_stiffness,
+    patch_factor,
+    rest_depth,
 )
 from lissom.robot.contacts import Contact
 from lissom.robot.expression_programs import jet, programs_of
@@ -143,7 +145,7 @@ class Contacts:
     # both surfaces at the edges of the cell, see forces.cells [m]
     block: IntRows  # of pairs, see in_blocks (n, 4)
     cluster_start: Ints  # first ball of each cluster, then the number of balls
-    law: FloatRows  # k, p, c, μ, v_s, k_t (0 for None) and τ of robot.contacts.Contact (n, 7)
+    law: FloatRows  # k, p, c, μ, v_s, k_t (0 for None), τ, b and v_r of robot.contact_laws.Law (n, 9)
     anchors: np.ndarray  # anchor of each pair (n, 6): point in the obstacle's frame [m], direction from the ball's
     # centre in its node; NaN for pairs that do not stick
     capacity: int  # largest number of pairs that may be near each other at once: near_pairs and all of surface points
@@ -197,7 +199,7 @@ class Contacts:
         return tuple(dict.fromkeys(name for name, law in zip(self.names, self.law) if law[3] > 0.0 and law[5] > 0.0))
 
     def laws_of(self, pairs: np.ndarray) -> np.ndarray:
-        """Laws of pairs by their numbers, with their weights in both stiffnesses, shape (n, 7)."""
+        """Laws of pairs by their numbers, with their weights in both stiffnesses, shape (n, 9)."""
         law = self.law[self.pair[pairs, 2]]
         law[:, [0, 5]] *= self.pair_weight[pairs, None]
         return law
@@ -388,9 +390,9 @@ class SurroundingsBuilder:
             shared: rows of the laws with given numbers, which pairs of other links share.
         """
         body = self.bodies[link]
-        own = body.surface_material
+        own, mass = body.surface_material, self.masses[link] or sum(self.masses.values())
         if contact.stiffness is not None and not contact.surface:
-            law = given_law(contact, own, other)
+            law = given_law(contact, own, other, rest_depth(mass, contact.stiffness, contact.exponent or 1.0))
             if law not in shared:
                 shared[law] = self._add_law(contact, law)
             self.pairs.append(np.column_stack([pairs, np.full(len(pairs), shared[law])]).astype(np.int32))
@@ -406,11 +408,16 @@ class SurroundingsBuilder:
         low, high = (np.broadcast_to(x, len(pairs)) for x in (geometry.low, geometry.high))
         for exponent in np.unique(exponents).tolist():
             rows = exponents == exponent
-            factor, mass = float(weights[rows].mean()), self.masses[link]
-            row = self._add_law(contact, chosen_law(contact, own, other, modulus, exponent, factor, mass))
+            factor, patch = float(weights[rows].mean()), self._patch(pairs[rows, 0], weights[rows])
+            row = self._add_law(contact, chosen_law(contact, own, other, modulus, exponent, factor, patch, mass))
             self.pairs.append(np.column_stack([pairs[rows], np.full(rows.sum(), row)]).astype(np.int32))
             self.weights.append(weights[rows])
             self.bows.append(self._bows(pairs[rows, 0], low[rows], high[rows]))
+
+    def _patch(self, balls: np.ndarray, weights: np.ndarray) -> float:
+        """The patch_factor of balls by their numbers."""
+        rows = np.array([(self.balls[k].radius, self.balls[k].extent, *self.balls[k].normal) for k in balls])
+        return patch_factor(weights, balls, rows.reshape(-1, 5))
 
     def _parallel(self, pairs: np.ndarray, geometry: Geometry) -> np.ndarray:
         """Whether the axes of rods and cylinders and those of obstacles are parallel within 10 degrees in the neutral
@@ -575,7 +582,7 @@ class SurroundingsBuilder:
             pair_bow=np.concatenate([np.zeros((0, 3)), *self.bows])[order],
             block=blocks,
             cluster_start=np.append(np.flatnonzero(np.diff(cluster, prepend=-1)), len(cluster)).astype(np.int32),
-            law=np.array(self.laws).reshape(-1, 7),
+            law=np.array(self.laws).reshape(-1, len(Law._fields)),
             anchors=np.full((len(pairs), 6), np.nan),
             capacity=min(len(pairs), self.robot.near_pairs + int(normals[pairs[:, 0]].any(axis=1).sum())),
             margin=2.0 * (float(radii.max(initial=0.0)) or _SHARE * max(filter(None, self.reach), default=0.0)) + 1e-3,

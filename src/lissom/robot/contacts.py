@@ -100,7 +100,7 @@ class Contact:
     radius: FunctionOfS = None
     per_interval: int = 1
     restitution: float | None = None
-    impact_speed: float = 0.1
+    impact_speed: float | None = None
     material: Material | None = None
     surface: bool | int = False
 

@@ -515,7 +515,7 @@ class Robot:
         radius: FunctionOfS = None,
         per_interval: int = 1,
         restitution: float | None = None,
-        impact_speed: float = 0.1,
+        impact_speed: float | None = None,
         material: Material | None = None,
         surface: bool | int = False,
     ) -> Contact:
@@ -584,7 +584,7 @@ class Robot:
         radius: FunctionOfS = None,
         per_interval: int = 1,
         restitution: float | None = None,
-        impact_speed: float = 0.1,
+        impact_speed: float | None = None,
         surface: bool | int = False,
     ) -> MutualContacts:
         """Let links touch each other: robots, fingers and objects, each pair that joints do not connect.
