@@ -41,6 +41,7 @@ from lissom.robot.contact_laws import (
     Geometry,
     Law,
     chosen_law,
+    column_factors,
     effective_modulus,
     factors,
     geometry_of_balls,
@@ -49,6 +50,7 @@ from lissom.robot.contact_laws import (
     layer_stiffness,
     patch_factor,
     rest_depth,
+    stiffened,
 )
 from lissom.robot.contacts import Contact
 from lissom.robot.expression_programs import jet, programs_of
@@ -352,7 +354,7 @@ class SurroundingsBuilder:
             obstacle = len(self.obstacles) - 1
             material = contact.material
             if material is None and contact.on is not None:
-                material = self.bodies[contact.on].surface_material
+                material = self._side(contact.on)
             for link, at in ours.items():
                 listed = [(k, obstacle) for k in at if self.balls[k].node is not node]
                 pairs = np.array(listed, dtype=int).reshape(-1, 2)
@@ -401,10 +403,13 @@ class SurroundingsBuilder:
             return
         modulus = effective_modulus(own, other)
         if contact.surface:
+            own = self._side(link)
             layer = body.layer if contact.on is None else self.bodies[contact.on].layer
             modulus = contact.stiffness or layer_stiffness(own, other, body.layer, layer)
         ours, parallel = self._geometry(pairs[:, 0]), self._parallel(pairs, geometry)
         exponents, weights = factors(ours, geometry, parallel, on_layer=bool(contact.surface))
+        if not contact.surface:
+            exponents, weights = column_factors(exponents, weights, self._columns(link, pairs))
         low, high = (np.broadcast_to(x, len(pairs)) for x in (geometry.low, geometry.high))
         for exponent in np.unique(exponents).tolist():
             rows = exponents == exponent
@@ -413,6 +418,23 @@ class SurroundingsBuilder:
             self.pairs.append(np.column_stack([pairs[rows], np.full(rows.sum(), row)]).astype(np.int32))
             self.weights.append(weights[rows])
             self.bows.append(self._bows(pairs[rows, 0], low[rows], high[rows]))
+
+    def _side(self, link: str) -> Material | None:
+        """The material of the surface of a link, stiffened if its body deforms itself."""
+        body = self.bodies[link]
+        material = body.surface_material
+        return material if material is None or not body.deforms else stiffened(material)
+
+    def _columns(self, link: str, pairs: np.ndarray) -> np.ndarray:
+        """w [m] of the columns of balls in deformable bodies, of each pair (n, 2) of a link and one other, in series if
+        both are such balls; zero without any, infinite for radius 0."""
+        others = [self.obstacles[k] for k in pairs[:, 1]]
+        touched = others[0].link if others and others[0].ball is not None else None
+        sides = [(self.bodies[link], np.array([self.balls[k].radius for k in pairs[:, 0]]))]
+        sides += [(self.bodies[touched], np.array([other.size[0] for other in others]))] if touched else []
+        softness = sum(radius / body.ball_area for body, radius in sides if body.deforms)
+        with np.errstate(divide="ignore"):
+            return 1.0 / softness if isinstance(softness, np.ndarray) else np.zeros(len(pairs))
 
     def _patch(self, balls: np.ndarray, weights: np.ndarray) -> float:
         """The patch_factor of balls by their numbers."""

@@ -22,6 +22,12 @@ of h (1 − ν²)/E. Its integral over a patch of a plane is K w δ^p with
     line     p = 1.5,  w = (4/3) √(2/κ) l   a ball of a rod with the relative curvature κ across it         (7)
     sphere   p = 2,    w = π/√(κ₁ κ₂)                                                                       (8)
 
+A deformable body holds the compliance of its material already. The side of its surface therefore counts with the part
+`OWN_PART` of its compliance. A ball in such a body keeps its radius r, so that the column of material between its
+centre and its surface does not deform with the body. The contact adds the compliance of this column:
+
+    column   p = 1,    w = A/r      A the area of the body's surface for each of its balls               (10)
+
 A coefficient of restitution e is a hysteresis: the force is (1 + b) k δ^p while a contact closes, and (1 − b) k δ^p
 while it opens. Both are joined by a smooth function of δ̇ of width v_r:
 
@@ -47,6 +53,7 @@ Mechanics, 2000, ch. 3 (e² as a ratio of works).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -66,6 +73,7 @@ LEAST = 0.05  # smallest coefficient of restitution of (5)
 REST_SPEED = 0.3  # v_r over √(g δ₀/p): a body with e = 0.5 rests with critical damping
 REBOUND = 0.1  # largest v_r over the speed after an impact at a given `impact_speed`
 LEAST_REST_SPEED = 1e-5  # smallest chosen v_r [m/s]
+OWN_PART = 0.01  # part of its compliance that a side adds whose body deforms by coordinates of its own
 TRIPOD = 3  # spheres that carry a body at rest
 LEAST_CURVATURE = 1e-6  # ratio to the larger one below which a curvature counts as this part of it
 REST = 9.81  # gravity at which a body without gravity would rest [m/s²]
@@ -90,6 +98,11 @@ def effective_modulus(a: Material | None, b: Material | None) -> float:
     """E* of (1) [Pa]. None is a rigid side; if both are, one of them is `STIFF`."""
     a = STIFF if a is None and b is None else a
     return 1.0 / (_compliance(a) + _compliance(b))
+
+
+def stiffened(side: Material) -> Material:
+    """The material of a side whose body deforms itself."""
+    return replace(side, young=side.young / OWN_PART)
 
 
 def _compliance(x: Material | None) -> float:
@@ -174,6 +187,16 @@ def _layer_factors(ball: Geometry, other: Geometry, parallel: np.ndarray) -> tup
     w = np.select([point, line], [ball.extent, 4.0 / 3.0 * np.sqrt(2.0 / across) * ball.extent],
                   np.pi / np.sqrt(across * along))  # fmt: skip
     return np.select([point, line], [1.0, 1.5], 2.0), w
+
+
+def column_factors(
+    exponents: np.ndarray, weights: np.ndarray, columns: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """p and w of pairs with balls in deformable bodies, by (10), from w of columns [m]. These are zero for pairs
+    without such balls, and infinite for corners, which keep their law with a stiffened side."""
+    is_column, is_corner = (columns > 0.0) & np.isfinite(columns), np.isinf(columns)
+    weights = np.where(is_column, columns, weights)
+    return np.where(is_column, 1.0, exponents), np.where(is_corner, weights / OWN_PART, weights)
 
 
 def layer_stiffness(a: Material | None, b: Material | None, layer_a: float, layer_b: float) -> float:
