@@ -104,16 +104,22 @@ def projector(n: vec3) -> mat3:
 
 @wp.func
 def sphere_distance(y: vec3, radius: wp.float64):
-    """Distance, gradient and Hessian of a sphere about the origin."""
-    r = wp.max(wp.length(y), TINY)
+    """Distance, gradient and Hessian of a sphere about the origin. At its centre the gradient is one of many unit
+    vectors, so that no body rests there."""
+    r = wp.length(y)
+    if r < SHORT:
+        n = vec3(so3.ZERO, so3.ZERO, so3.ONE)
+        return r - radius, n, mat3()
     n = y / r
     return r - radius, n, projector(n) / r
 
 
 @wp.func
 def axis_distance(y: vec3, radius: wp.float64):
-    """Distance, gradient and Hessian of an infinite cylinder about z."""
-    rho = wp.max(wp.sqrt(y[0] * y[0] + y[1] * y[1]), TINY)
+    """Distance, gradient and Hessian of an infinite cylinder about z; likewise on its axis."""
+    rho = wp.sqrt(y[0] * y[0] + y[1] * y[1])
+    if rho < SHORT:
+        return rho - radius, vec3(so3.ONE, so3.ZERO, so3.ZERO), mat3()
     n = vec3(y[0] / rho, y[1] / rho, so3.ZERO)
     round_it = vec3(-n[1], n[0], so3.ZERO)
     return rho - radius, n, wp.outer(round_it, round_it) / rho
