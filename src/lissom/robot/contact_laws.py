@@ -189,9 +189,7 @@ def _layer_factors(ball: Geometry, other: Geometry, parallel: np.ndarray) -> tup
     return np.select([point, line], [1.0, 1.5], 2.0), w
 
 
-def column_factors(
-    exponents: np.ndarray, weights: np.ndarray, columns: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def column_factors(exponents: np.ndarray, weights: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """p and w of pairs with balls in deformable bodies, by (10), from w of columns [m]. These are zero for pairs
     without such balls, and infinite for corners, which keep their law with a stiffened side."""
     is_column, is_corner = (columns > 0.0) & np.isfinite(columns), np.isinf(columns)
@@ -241,7 +239,7 @@ def patch_factor(weights: np.ndarray, balls: np.ndarray, rows: np.ndarray) -> fl
     is_cell = normal.any(axis=1)
     corner, sphere = w[is_point & ~is_cell], w[~is_point & ~is_line]
     found = [
-        max((w[is_cell] @ np.maximum(side * normal[is_cell, axis], 0.0) for axis in range(3) for side in (-1.0, 1.0))),
+        max(w[is_cell] @ np.maximum(side * normal[is_cell, axis], 0.0) for axis in range(3) for side in (-1.0, 1.0)),
         max(0.5 * corner.sum(), corner.max(initial=0.0)),
         w[~is_point & is_line].sum(),
         min(len(sphere), TRIPOD) * (sphere.mean() if len(sphere) else 0.0),
@@ -323,9 +321,7 @@ def chosen_law(
     return _damped(law, contact, a, b, depth, RESTITUTION)
 
 
-def _damped(
-    law: Law, contact: Contact, a: Material | None, b: Material | None, depth: float, otherwise: float
-) -> Law:
+def _damped(law: Law, contact: Contact, a: Material | None, b: Material | None, depth: float, otherwise: float) -> Law:
     """A law with the damping of its contact, or with the hysteresis (5) of the restitution that the contact or its
     materials state, or of `otherwise`."""
     if contact.damping is not None:

@@ -77,7 +77,7 @@ class Contact:
         restitution: coefficient of restitution e in (0, 1] of (1). None is that of the materials, each with the share
             of its compliance. If neither states one, it is 1 with a stiffness, otherwise 0.5.
         impact_speed: speed of impacts at which the restitution is exact [m/s]. None is exact for fast impacts, and
-            less than 2 % too large above 40/√e times v_r. A small speed makes v_r small, and impacts stiffer.
+            less than 2 % too large above 6 v_r/e². A small speed makes v_r small, and impacts stiffer.
         material: material of the shape; None is that of the link `on`, and rigid in the world.
         surface: whether a pressure is integrated over the surfaces of `links`, in place of forces on balls; a number is
             that of cells along an edge, True is 16, or 8 for rigid bodies on a plane. The pressure is that of an

@@ -178,7 +178,6 @@ class Descent:
         self.here = slope
         return True
 
-
     def _leaps(self, q: np.ndarray) -> bool:
         """Whether a ball near an obstacle could pass through it on the way to q."""
         world = self.model.contacts
