@@ -307,13 +307,29 @@ def test_a_ball_that_begins_at_a_shape(name, gap):
         assert depth == pytest.approx((9.81 * model.links.mass[0] / stiffness) ** (2.0 / 3.0), rel=1e-9)
 
 
-def test_a_block_that_is_laid_on_a_floor():
-    """A free block whose corners begin exactly on a plane, and one with cells, sink to their equilibrium."""
-    for surface in (False, True):
-        robot, soft = ls.Robot("block"), ls.Material(young=1e6, poisson=0.45, density=1200.0)
-        robot.add_link("block", ls.RigidBody.box(0.1, 0.1, 0.05, material=soft), ls.JointFree())
-        robot.add_contact("floor", "block", ls.ShapePlane(), surface=surface)
-        model = robot.build()
-        found = ls.solve_statics(model, q0=[1, 0, 0, 0, 0, 0, 0.025])
-        force = ls.contact_forces(model, found.q).force.sum(axis=0)
-        assert found.is_stable and force == pytest.approx([0.0, 0.0, 9.81 * model.links.mass[0]], abs=1e-9)
+@pytest.mark.parametrize("surface", [False, True])
+@pytest.mark.parametrize("angle", [0.0, 0.2])
+def test_a_block_that_is_laid_on_a_slope(angle, surface):
+    """A free block whose corners or cells begin exactly on a plane sinks to its equilibrium, and its friction holds it
+    on a slope."""
+    robot = ls.Robot("block", gravity=(9.81 * np.sin(angle), 0, -9.81 * np.cos(angle)))
+    soft = ls.Material(young=1e6, poisson=0.45, density=1200.0)
+    robot.add_link("block", ls.RigidBody.box(0.1, 0.1, 0.05, material=soft), ls.JointFree())
+    robot.add_contact("floor", "block", ls.ShapePlane(), surface=surface)
+    model = robot.build()
+    found = ls.solve_statics(model, q0=[1, 0, 0, 0, 0, 0, 0.025])
+    force = ls.contact_forces(model.anchored(found.anchors), found.q).force.sum(axis=0)
+    weight = 9.81 * model.links.mass[0]
+    assert found.is_stable and force == pytest.approx([-weight * np.sin(angle), 0.0, weight * np.cos(angle)], abs=1e-9)
+
+
+def test_a_ball_above_a_trough_rolls_to_its_bottom():
+    """A free ball that begins above the side of a trough falls onto it and rolls to the bottom, without friction."""
+    robot, soft = ls.Robot("ball"), ls.Material(young=1e6, poisson=0.45, density=1200.0)
+    robot.add_link("ball", ls.RigidBody.sphere(0.02, material=soft), ls.JointFree())
+    robot.add_contact("trough", "ball", ls.ShapeCylinder(0.1, axis=(1, 0, 0), inside=True))
+    model = robot.build()
+    found = ls.solve_statics(model, q0=[1, 0, 0, 0, 0, 0.02, -0.075])
+    force = ls.contact_forces(model.anchored(found.anchors), found.q).force.sum(axis=0)
+    assert found.is_stable and abs(found.q[5]) < 1e-9
+    assert force == pytest.approx([0.0, 0.0, 9.81 * model.links.mass[0]], abs=1e-9)

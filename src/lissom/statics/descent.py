@@ -14,7 +14,8 @@ For conservative loads the potential then decreases with each step. The descent 
 there. It leaves a saddle along the most unstable mode.
 
 (3) does not see a shape through which a step passes. So no ball that is near an obstacle moves in one step by more than
-its gap and a part of its radius.
+its gap and a part of its radius. After each step, balls that begin to touch get anchors, and anchors of balls that
+slide follow them.
 
 Source: C. T. Kelley, D. E. Keyes, SIAM J. Numer. Anal. 35, 1998 (pseudo-transient continuation).
 """
@@ -31,7 +32,7 @@ import scipy
 from lissom.dynamics.assembly import project_onto_loops
 from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.constraints import run_constraints
-from lissom.dynamics.contacts import balls_at
+from lissom.dynamics.contacts import balls_at, contact_anchors, put_anchors
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.errors import ConvergenceError
 from lissom.launch.workspace import independent_rows
@@ -172,6 +173,8 @@ class Descent:
         r = _load_force(model, q, self.u, self.t)
         if r is None or (self.here.r + r) @ difference(model, self.here.q, q) >= 0.0:
             return False
+        if model.contacts.sticks:
+            put_anchors(model, contact_anchors(model, q))
         slope = _slope(model, q, self.u, self.t, r)
         if slope is None:
             return False

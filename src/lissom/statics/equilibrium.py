@@ -590,6 +590,8 @@ def _descended(
         found.iterations += descent.steps
         if found.remedy:
             return None, "ended where Newton's method finds no equilibrium"
+        if model.contacts.sticks:
+            put_anchors(model, contact_anchors(model, found.q))
         if found.unstable_count(model, descent.u, t) == 0:
             return found, ""
         apart = [np.abs(difference(model, q, found.q) / model.dofs.scale).max(initial=0.0) for q in seen]
