@@ -6,6 +6,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, fsolve
 
 import lissom as ls
+from lissom.robot.contact_laws import hysteresis_of
 
 RUBBER = ls.Material(young=2e6, poisson=0.45, density=1100.0, friction=0.8, restitution=0.7)
 STEEL = ls.Material(young=210e9, poisson=0.3, density=7850.0, friction=0.2, restitution=0.9)
@@ -171,7 +172,7 @@ def test_a_box_presses_as_a_flat_punch():
 
 def test_a_ball_bounces_by_its_restitution():
     """An impact at the stated speed returns the coefficient of restitution of the pair, given or of the materials."""
-    for given, e in (({"restitution": 0.4}, 0.4), ({}, 0.7)):
+    for given, e in (({"restitution": 0.4}, 0.4), ({"restitution": 0.1}, 0.1), ({}, 0.7)):
         robot, speed = ls.Robot("bounce", gravity=(0, 0, 0)), 0.3
         robot.add_link("ball", ls.RigidBody.sphere(0.03, material=RUBBER), ls.JointPrismatic((0, 0, 1)))
         wall = np.eye(4)
@@ -179,6 +180,17 @@ def test_a_ball_bounces_by_its_restitution():
         robot.add_contact("wall", "ball", ls.ShapePlane(), placement=wall, impact_speed=speed, friction=0.0, **given)
         motion = ls.simulate(robot.build(), 0.1, v0=[-speed], rtol=1e-9, atol=1e-11)
         assert motion.v[-1, 0] == pytest.approx(e * speed, rel=1e-6)
+
+
+@pytest.mark.parametrize("e", [0.05, 0.2, 0.5, 0.9])
+def test_the_hysteresis_of_an_impact_speed(e):
+    """The hysteresis that is exact at one speed returns e there by the integral of the motion, and a little less than e
+    of the fastest impacts."""
+    for ratio in (5.0 / e**2, 100.0 / e**2):
+        b = hysteresis_of(e, ratio)
+        assert rebound(b, 1.0, ratio) == pytest.approx(e * ratio, rel=1e-9)
+        fastest = np.sqrt((1.0 - b) / (1.0 + b))
+        assert 0.97 * e < fastest < e
 
 
 def above_wall(body, lift, material=None, **contact):
@@ -227,6 +239,25 @@ def test_restitution_does_not_depend_on_the_speed(name, e):
         assert found == pytest.approx(rebound(b, width, speed), rel=1e-5)
         if speed > 6.0 / e**2 * width:
             assert found == pytest.approx(e * speed, rel=0.02)
+
+
+@pytest.mark.parametrize("speed", [0.5, 5.0])
+def test_an_edge_returns_its_own_speed(speed):
+    """A tilted box that hits a plane without friction with one edge turns away: the edge returns e times its speed, by
+    works at the point of contact, and loses the energy (1 − e²) v²/2 of its mass 1/(1/m + x²/I)."""
+    robot, tilt, e = ls.Robot("edge", gravity=(0, 0, 0)), 0.3, 0.4
+    stiff = ls.Material(young=5e9, poisson=0.3, density=900.0)
+    robot.add_link("box", ls.RigidBody.box(0.1, 0.08, 0.06, material=stiff), ls.JointFree())
+    robot.add_contact("wall", "box", ls.ShapePlane(), friction=0.0, restitution=e)
+    model = robot.build()
+    corner = ls.lie.so3_exp([0.0, tilt, 0.0]) @ np.array([0.05, 0.0, -0.03])
+    q = ls.integrate(model, model.neutral(), np.array([0.0, tilt, 0.0, 0.0, 0.0, 0.0]))
+    q[6] = 1e-6 - corner[2]
+    down = ls.lie.so3_exp([0.0, -tilt, 0.0]) @ np.array([0.0, 0.0, -speed])
+    motion = ls.simulate(model, 4e-3 / speed**0.2, q, np.append(np.zeros(3), down), rtol=1e-8, atol=1e-10)
+    lost = ls.energy(model, q, motion.v[0]).kinetic - ls.energy(model, q, motion.v[-1]).kinetic
+    m, across = model.links.mass[0], model.links.mass[0] / 12 * (0.1**2 + 0.06**2)
+    assert lost == pytest.approx(0.5 * (1 - e**2) * speed**2 / (1 / m + corner[0] ** 2 / across), rel=0.02)
 
 
 @pytest.mark.parametrize("surface", [False, 3, 6])

@@ -71,7 +71,7 @@ FRICTION = 0.5  # coefficient of a chosen law where no side states one
 RESTITUTION = 0.5
 LEAST = 0.05  # smallest coefficient of restitution of (5)
 REST_SPEED = 0.3  # v_r over √(g δ₀/p): a body with e = 0.5 rests with critical damping
-REBOUND = 0.1  # largest v_r over the speed after an impact at a given `impact_speed`
+IMPACT = 0.2  # largest v_r over e² times a given `impact_speed`; (9) has no solution above about 1.4
 LEAST_REST_SPEED = 1e-5  # smallest chosen v_r [m/s]
 OWN_PART = 0.01  # part of its compliance that a side adds whose body deforms by coordinates of its own
 TRIPOD = 3  # spheres that carry a body at rest
@@ -315,7 +315,7 @@ def chosen_law(
         stick = modulus * slope * _mindlin_ratio(a, b)
         if contact.stick_stiffness is not None:
             stick = contact.stick_stiffness * (slope if contact.surface else 1.0 / factor)
-        if contact.stick_damping is None:
+        if contact.stick_damping is None and mass > 0.0:
             lag = float(np.sqrt(mass / (stick * patch)))
     law = Law(modulus, exponent, 0.0, friction, slip_speed, stick, lag)
     return _damped(law, contact, a, b, depth, RESTITUTION)
@@ -331,7 +331,7 @@ def _damped(law: Law, contact: Contact, a: Material | None, b: Material | None, 
     rest_speed = max(REST_SPEED * float(np.sqrt(REST * depth / law.exponent)), LEAST_REST_SPEED)
     if contact.impact_speed is None:
         return law._replace(hysteresis=hysteresis_of(e), rest_speed=rest_speed)
-    rest_speed = min(rest_speed, REBOUND * max(e, LEAST) * contact.impact_speed)
+    rest_speed = min(rest_speed, IMPACT * max(e, LEAST) ** 2 * contact.impact_speed)
     return law._replace(hysteresis=hysteresis_of(e, contact.impact_speed / rest_speed), rest_speed=rest_speed)
 
 
