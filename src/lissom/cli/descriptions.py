@@ -144,6 +144,9 @@ def python_functions(model: Model) -> list[str]:
 def _law(contact: Contact, law: np.ndarray, weights: np.ndarray) -> str:
     k, p, c, friction, slip_speed, stick, lag, b, rest_speed = law.tolist()
     words = [f"stiffness {k:g}", f"exponent {p:g}", f"friction {friction:g}"]
+    if b:
+        share = (1.0 - b) / (1.0 + b)  # e² of contact_laws
+        words += [f"restitution {sqrt(share):.3g} above {6.0 * rest_speed / share:.2g} m/s"]
     if contact.stiffness is None:
         least, most = weights.min(initial=np.inf), weights.max(initial=0.0)
         spread = f"{k * most:.4g}" if least > 0.999 * most else f"{k * least:.4g} to {k * most:.4g}"
@@ -152,8 +155,6 @@ def _law(contact: Contact, law: np.ndarray, weights: np.ndarray) -> str:
         if friction > 0.0:
             sticks = f"stick_stiffness {stick * weights.mean():.4g} N/m, stick_damping {lag:.3g} s"
             words += [sticks if stick else f"slip_speed {slip_speed:g} m/s"]
-    e = sqrt((1.0 - b) / (1.0 + b))
-    words += [f"restitution {e:.3g} above {10.0 * rest_speed:.2g} m/s"] if b else []
     return ", ".join(words)
 
 
