@@ -1,4 +1,4 @@
-"""Balls of deformable bodies that touch each other, and shapes that are turned inside out."""
+"""Balls of deformable bodies that touch each other, their compliance, and shapes that are turned inside out."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -73,6 +73,43 @@ def test_a_body_touches_itself_and_others():
     assert np.allclose(sorted(found.depth), sorted(depths), rtol=0, atol=1e-14)
     beside = np.concatenate([[2.8, 0.0], np.zeros(2)])
     assert set(ls.contact_forces(model, beside).other) == {"rod"}
+
+
+@pytest.mark.parametrize(("given", "error"), [({"surface": 4}, 0.003), ({}, 0.05)])
+def test_the_compliance_of_a_body_counts_once(given, error):
+    """A block that is pressed onto a plane by 4 % of its height carries E A/h of this, without another layer of its own
+    material: up to the part of a hundredth of the layer, or to the place of its balls."""
+    young, width, height = 2e5, 0.04, 0.03
+    law = ls.HyperelasticLinear(young=young, poisson=0.0)
+    stretch = ls.KinematicsRitz(lambda x: jnp.stack([jnp.stack([x[0], 0.0 * x[0], 0.0 * x[0]])], axis=1), 1)
+    body = ls.DeformableBody(stretch, ls.DomainBox(height, width, width), law, 10.0)
+    robot, down, floor = ls.Robot("press", gravity=(0, 0, 0)), np.eye(4), np.eye(4)
+    down[:3, :3], floor[2, 3] = [[0, 0, 1], [0, 1, 0], [-1, 0, 0]], -height
+    robot.add_link("press", None, ls.JointPrismatic((0, 0, -1)))
+    robot.add_link("block", body, parent="press", placement=down)
+    robot.add_joint_motion("down", "press", position=0.04 * height)
+    robot.add_contact("floor", "block", ls.ShapePlane(), placement=floor, friction=0.0, **given)
+    found = ls.solve_statics(robot.build())
+    assert abs(found.multipliers[0]) == pytest.approx(young * width**2 * 0.04, rel=error)
+
+
+def test_two_deformable_bodies_count_once():
+    """Balls of two bodies that meet press with the columns of both in series, those of a rod by its compliance too."""
+    soft = ls.DeformableBody(SOFT.kinematics, BOX, LAW, 1e3, balls=[[0.1, 0.0, 0.0, 0.01]])
+    rod = ls.Rod(0.2, ls.SectionCircle(0.01), ls.BasisLegendre(bending_z=1), ls.Material(young=1e4, density=1e3))
+    apart, found = np.eye(4), {}
+    apart[1, 3] = 0.0195
+    for name, other in (("soft", soft), ("rod", rod), ("rigid", ls.RigidBody.box(0.2, 0.02, 0.02, density=1e3))):
+        robot = ls.Robot("two", gravity=(0, 0, 0))
+        robot.add_link("a", soft)
+        robot.add_link("b", other, placement=apart)
+        robot.add_contact("touch", "a", others="b", friction=0.0)
+        found[name] = robot.build().contacts.laws_of(np.arange(1))[0]
+    area, shear = 4 * 0.2 * 0.02 + 2 * 0.02**2, 1.0 - 0.3**2
+    assert found["soft"][0] == pytest.approx(area / 0.01 * 1e4 / shear / 4.0, rel=0.01)  # half the modulus, half of w
+    assert found["rod"][0] == pytest.approx(area / 0.01 / (shear / 1e4 + 0.75 / 1e4), rel=0.01)
+    assert found["rigid"][0] == pytest.approx(area / 0.01 * 1e4 / shear, rel=0.01)
+    assert {x[1] for x in found.values()} == {1.0}
 
 
 def test_a_given_number_of_balls_and_wrong_ones():

@@ -144,7 +144,7 @@ contacts:
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("contact 'floor'"))
     E = 2e6 / (1 - 0.45**2)
     assert f"chosen from effective modulus {E:.4g} Pa: stiffness {4 / 3 * E * 0.03**0.5:.4g} N/m^1.5" in line
-    assert "exponent 1.5, friction 0.4, damping " in line and "stick_stiffness " in line
+    assert "exponent 1.5, friction 0.4, restitution 0.6 above 0." in line and "stick_stiffness " in line
 
 
 def test_info_says_what_deformable_bodies_are(tmp_path, capsys):

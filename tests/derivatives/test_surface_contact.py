@@ -13,6 +13,7 @@ LAWS = {
     "smooth": SMOOTH,
     "sticks": SMOOTH | {"stick_stiffness": 3e4, "stick_damping": 0.01},
     "slips": SMOOTH | {"stick_stiffness": 3e7, "stick_damping": 0.01},
+    "returns": {"stiffness": 1e4, "friction": 0.3, "restitution": 0.4, "stick_stiffness": 3e4, "stick_damping": 0.01},
 }
 SHAPES = {
     "plane": (ls.ShapePlane(), 0.0),
@@ -43,6 +44,7 @@ def test_a_box_pressed_into_shapes(shape, moves, law):
     model, q, v, a = pressed(shape, moves=moves, **LAWS[law])
     found = ls.contact_forces(model, q, v)
     assert len(found.depth) > 1
+    assert law != "returns" or 0.1 < model.contacts.law[0, 8] < 1.0  # v_r, about the speeds of the state
     check(model if law == "smooth" else displaced(model, q, v, law), q, v, a)
 
 

@@ -14,17 +14,21 @@ PATHS = ("touch.placement", "touch.shape.radius", "touch.friction", "touch.dampi
          "pad.material.poisson", "touch.material.young")  # fmt: skip
 
 
-def pad(slip_speed):
+LOSSES = {"damping": ({"damping": 0.3}, 0.3), "restitution": ({"restitution": 0.4}, 0.01)}  # and speeds of states
+
+
+def pad(slip_speed, loss="damping"):
     """A pad on a dome that turns on its base, and states in which the middle of one face is deep in the dome."""
+    given, speed = LOSSES[loss]
     robot, rng = ls.Robot("pad", gravity=(0.0, 0.0, 0.0)), np.random.default_rng(1)
     robot.add_link("base", ls.RigidBody.sphere(0.03, density=500), ls.JointSpherical())
     robot.add_link("pad", ls.RigidBody.box(0.06, 0.05, 0.02, material=SOFT), ls.JointFree())
     tilt = ls.lie.se3_exp([0.1, -0.2, 0.3, 0.01, 0.02, 0.0])
-    law = {"damping": 0.3, "friction": 0.4, "slip_speed": slip_speed, "material": SOFT, "surface": 3}
+    law = {"friction": 0.4, "slip_speed": slip_speed, "material": SOFT, "surface": 3} | given
     robot.add_contact("touch", "pad", ls.ShapeSphere(0.1), on="base", placement=tilt, **law)
     model, n = robot.build(), 2
     g = ls.frame_pose(model, model.neutral(), "base") @ tilt
-    q, (v, a) = np.tile(model.neutral(), (n, 1)), 0.3 * rng.normal(size=(2, n, model.nv))
+    q, (v, a) = np.tile(model.neutral(), (n, 1)), speed * rng.normal(size=(2, n, model.nv))
     q[:, -3:] = np.array([[0.003, 0.002, 0.104], [0.01, -0.004, 0.1]]) @ g[:3, :3].T + g[:3, 3]
     before = ls.integrate(model, q, 0.01 * rng.normal(size=(n, model.nv)))
     assert all(len(x.depth) > 0 for x in ls.contact_forces(model, q))
@@ -32,11 +36,13 @@ def pad(slip_speed):
     return model, q, v, a, held
 
 
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("slip_speed", [None, 0.1])
-def test_design_values(slip_speed):
+def test_design_values(slip_speed, loss):
     """Derivatives of the residual and of the next anchors equal differences of rebuilt robots."""
-    model, q, v, a, held = pad(slip_speed)
-    assert_design_slopes(model, PATHS, (q, v, a, held), 1e-5, np.random.default_rng(2))
+    model, q, v, a, held = pad(slip_speed, loss)
+    paths = [path.replace("touch.damping", f"touch.{loss}") for path in PATHS]
+    assert_design_slopes(model, paths, (q, v, a, held), 1e-5, np.random.default_rng(2))
 
 
 def lying(body):
@@ -70,9 +76,10 @@ def test_sizes_of_surfaces(kind):
     assert_design_slopes(model, [path], (q, v, a, None), 1e-5, np.random.default_rng(2))
 
 
-def test_anchors_by_the_motion():
+@pytest.mark.parametrize("loss", LOSSES)
+def test_anchors_by_the_motion(loss):
     """Derivatives of the next anchors by positions and velocities equal differences."""
-    model, q, v, _, held = pad(None)
+    model, q, v, _, held = pad(None, loss)
     moves = anchor_moves(anchor_rows(model, held, q, v), model.nv, np.arange(len(q)))
     rng = np.random.default_rng(3)
     ways = rng.normal(size=(2, *v.shape))

@@ -277,3 +277,59 @@ def test_batches_of_tangent_stiffness(lead):
         assert K.shape == (*lead, 3, 3)
         for at in np.ndindex(*lead):
             np.testing.assert_allclose(K[at], ls.tangent_stiffness(model, q[at], u if u is None else u[at]), atol=1e-12)
+
+
+SHAPES = {
+    "plane": (ls.ShapePlane(), 0.0, 0.0),
+    "sphere": (ls.ShapeSphere(0.02), 0.02, 1 / 0.02),
+    "box": (ls.ShapeBox(0.04, 0.04, 0.04), 0.02, 0.0),
+    "capsule": (ls.ShapeCapsule(0.02, 0.2, (1, 0, 0)), 0.02, None),
+    "cylinder": (ls.ShapeCylinder(0.02, 0.2, (1, 0, 0)), 0.02, None),
+}
+
+
+@pytest.mark.parametrize("gap", [1e-3, 0.0, 1e-16, -1e-4])
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_ball_that_begins_at_a_shape(name, gap):
+    """A ball that begins above a shape, touches it or is pressed in finds the equilibrium on its surface, by Hertz's
+    law, although the neutral configuration has it in the middle of the shape."""
+    shape, reach, curvature = SHAPES[name]
+    robot, size, soft = ls.Robot("ball"), 0.05, ls.Material(young=1e6, poisson=0.45, density=1200.0)
+    robot.add_link("ball", ls.RigidBody.sphere(size, material=soft), ls.JointPrismatic((0, 0, 1)))
+    robot.add_contact("touch", "ball", shape)
+    model, touch = robot.build(), size + reach
+    found = ls.solve_statics(model, q0=[touch + gap])
+    assert found.is_stable and found.residual < 1e-9
+    depth = touch - found.q[0]
+    assert 5e-4 < depth < 2e-3
+    if curvature is not None:
+        stiffness = 4.0 / 3.0 * 1e6 / (1.0 - 0.45**2) / np.sqrt(1.0 / size + curvature)
+        assert depth == pytest.approx((9.81 * model.links.mass[0] / stiffness) ** (2.0 / 3.0), rel=1e-9)
+
+
+@pytest.mark.parametrize("surface", [False, True])
+@pytest.mark.parametrize("angle", [0.0, 0.2])
+def test_a_block_that_is_laid_on_a_slope(angle, surface):
+    """A free block whose corners or cells begin exactly on a plane sinks to its equilibrium, and its friction holds it
+    on a slope."""
+    robot = ls.Robot("block", gravity=(9.81 * np.sin(angle), 0, -9.81 * np.cos(angle)))
+    soft = ls.Material(young=1e6, poisson=0.45, density=1200.0)
+    robot.add_link("block", ls.RigidBody.box(0.1, 0.1, 0.05, material=soft), ls.JointFree())
+    robot.add_contact("floor", "block", ls.ShapePlane(), surface=surface)
+    model = robot.build()
+    found = ls.solve_statics(model, q0=[1, 0, 0, 0, 0, 0, 0.025])
+    force = ls.contact_forces(model.anchored(found.anchors), found.q).force.sum(axis=0)
+    weight = 9.81 * model.links.mass[0]
+    assert found.is_stable and force == pytest.approx([-weight * np.sin(angle), 0.0, weight * np.cos(angle)], abs=1e-9)
+
+
+def test_a_ball_above_a_trough_rolls_to_its_bottom():
+    """A free ball that begins above the side of a trough falls onto it and rolls to the bottom, without friction."""
+    robot, soft = ls.Robot("ball"), ls.Material(young=1e6, poisson=0.45, density=1200.0)
+    robot.add_link("ball", ls.RigidBody.sphere(0.02, material=soft), ls.JointFree())
+    robot.add_contact("trough", "ball", ls.ShapeCylinder(0.1, axis=(1, 0, 0), inside=True))
+    model = robot.build()
+    found = ls.solve_statics(model, q0=[1, 0, 0, 0, 0, 0.02, -0.075])
+    force = ls.contact_forces(model.anchored(found.anchors), found.q).force.sum(axis=0)
+    assert found.is_stable and abs(found.q[5]) < 1e-9
+    assert force == pytest.approx([0.0, 0.0, 9.81 * model.links.mass[0]], abs=1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -141,13 +142,16 @@ def python_functions(model: Model) -> list[str]:
 
 
 def _law(contact: Contact, law: np.ndarray, weights: np.ndarray) -> str:
-    k, p, c, friction, slip_speed, stick, lag = law.tolist()
+    k, p, c, friction, slip_speed, stick, lag, b, rest_speed = law.tolist()
     words = [f"stiffness {k:g}", f"exponent {p:g}", f"friction {friction:g}"]
+    if b:
+        share = (1.0 - b) / (1.0 + b)  # e² of contact_laws
+        words += [f"restitution {sqrt(share):.3g} above {6.0 * rest_speed / share:.2g} m/s"]
     if contact.stiffness is None:
         least, most = weights.min(initial=np.inf), weights.max(initial=0.0)
         spread = f"{k * most:.4g}" if least > 0.999 * most else f"{k * least:.4g} to {k * most:.4g}"
         words = [f"chosen from effective modulus {k:.4g} Pa: stiffness {spread} N/m^{p:g}", *words[1:]]
-        words += [f"damping {c:.4g} s/m"]
+        words += [] if b else [f"damping {c:.4g} s/m"]
         if friction > 0.0:
             sticks = f"stick_stiffness {stick * weights.mean():.4g} N/m, stick_damping {lag:.3g} s"
             words += [sticks if stick else f"slip_speed {slip_speed:g} m/s"]

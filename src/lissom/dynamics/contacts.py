@@ -157,12 +157,17 @@ def ball_gaps(model: Model, q: np.ndarray) -> np.ndarray:
     Raises:
         ModelError: more pairs are near than `near_pairs` allows.
     """
+    return balls_at(model, q)[0]
+
+
+def balls_at(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The `ball_gaps` at one state, and the centres of the balls in the world, shape (n_balls, 3) [m]."""
     w = workspace(model, "contacts", 1, _make)
     w.host["q"][0], w.host["v"][0], w.host["with_forces"][0] = q, 0.0, 0
     w.scratch.near.count.fill_(-1)  # the list of near pairs of an earlier state may lack new pairs
     w.run()
     w.raise_for_status()
-    return w.host["gap"][0].copy()
+    return w.host["gap"][0].copy(), w.scratch.near.listed_position.numpy()[0].copy()
 
 
 @over_models("q", "v", as_tuple=True)

@@ -3,7 +3,7 @@
 With the shape at rest, φ its distance from the ball's centre c, n and N the gradient and Hessian of φ, ball radius r,
 centre velocity u and angular velocity ω,
 
-    δ = r − φ(c),   N = k δ^p (1 + d δ̇)₊,   δ̇ = −n·u                                                     (1)
+    δ = r − φ(c),   N = k δ^p (1 + d δ̇ + b δ̇/√(δ̇² + v_r²))₊,   δ̇ = −n·u                                 (1)
     w = (1 − n nᵀ) u − r ω × n                                                                          (2)
     f = N n + f_t(N, w),   m = −r n × f                                        force, moment about the centre    (3)
 
@@ -54,7 +54,7 @@ cells (4); pair_bow has ρ and c. M stands in the place of the depth, and the pr
 
 Source: Mathew 2025 (57)-(61) and §6.2, with the shape's Hessian in place of that of a cylinder, damping and friction.
 K. L. Johnson, Contact Mechanics, 1985, ch. 7 (a tangential spring below the limit of friction); the return to the cone
-is that of J. C. Simo, T. J. R. Hughes, Computational Inelasticity, 1998, ch. 1.
+is that of J. C. Simo, T. J. R. Hughes, Computational Inelasticity, 1998, ch. 1. For b see robot.contact_laws.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -104,16 +104,22 @@ def projector(n: vec3) -> mat3:
 
 @wp.func
 def sphere_distance(y: vec3, radius: wp.float64):
-    """Distance, gradient and Hessian of a sphere about the origin."""
-    r = wp.max(wp.length(y), TINY)
+    """Distance, gradient and Hessian of a sphere about the origin. At its centre the gradient is one of many unit
+    vectors, so that no body rests there."""
+    r = wp.length(y)
+    if r < SHORT:
+        n = vec3(so3.ZERO, so3.ZERO, so3.ONE)
+        return r - radius, n, mat3()
     n = y / r
     return r - radius, n, projector(n) / r
 
 
 @wp.func
 def axis_distance(y: vec3, radius: wp.float64):
-    """Distance, gradient and Hessian of an infinite cylinder about z."""
-    rho = wp.max(wp.sqrt(y[0] * y[0] + y[1] * y[1]), TINY)
+    """Distance, gradient and Hessian of an infinite cylinder about z; likewise on its axis."""
+    rho = wp.sqrt(y[0] * y[0] + y[1] * y[1])
+    if rho < SHORT:
+        return rho - radius, vec3(so3.ONE, so3.ZERO, so3.ZERO), mat3()
     n = vec3(y[0] / rho, y[1] / rho, so3.ZERO)
     round_it = vec3(-n[1], n[0], so3.ZERO)
     return rho - radius, n, wp.outer(round_it, round_it) / rho
@@ -261,7 +267,7 @@ def obstacle_distance(t: Tables, obstacle: int, y: vec3):
 
 @wp.struct
 class ContactLaw:
-    """k, p, c, μ, v_s, k_t (0 for the smooth law) and τ of robot.contacts.Contact."""
+    """k, p, c, μ, v_s, k_t (0 for the smooth law), τ, b and v_r of robot.contacts.Contact."""
 
     stiffness: wp.float64
     exponent: wp.float64
@@ -270,6 +276,8 @@ class ContactLaw:
     slip_speed: wp.float64
     stick_stiffness: wp.float64
     stick_damping: wp.float64
+    hysteresis: wp.float64
+    rest_speed: wp.float64
 
 
 @wp.struct
@@ -374,10 +382,13 @@ def pressure(law: ContactLaw, depth: wp.float64, rate: wp.float64):
     static = law.stiffness * depth
     if law.exponent != so3.ONE:
         static = law.stiffness * wp.pow(depth, law.exponent)
-    swell = so3.ONE + law.damping * rate
+    size = wp.sqrt(rate * rate + law.rest_speed * law.rest_speed)
+    swell = so3.ONE + law.damping * rate + law.hysteresis * rate / size
     if swell <= so3.ZERO:
         return so3.ZERO, so3.ZERO, so3.ZERO
-    return static * swell, law.exponent * static / depth * swell, static * law.damping
+    steep = law.rest_speed / size
+    by_rate = law.damping + law.hysteresis * steep * steep / size
+    return static * swell, law.exponent * static / depth * swell, static * by_rate
 
 
 @wp.struct
@@ -781,6 +792,8 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
         x.law.slip_speed = t.contacts.law[row, 4]
         x.law.stick_stiffness = weight * t.contacts.law[row, 5]
         x.law.stick_damping = t.contacts.law[row, 6]
+        x.law.hysteresis = t.contacts.law[row, 7]
+        x.law.rest_speed = t.contacts.law[row, 8]
         anchor = anchor_at(t, i, e)
         if x.law.stick_stiffness > so3.ZERO and not wp.isnan(anchor[0]):
             R_a, _p_a = pose_of(s, i, x.a, origin)

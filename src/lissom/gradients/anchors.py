@@ -236,10 +236,12 @@ def _pressure(
     share_q = -_applied(_transposed(x.J_w), np.cross(facing, n)) - _applied(_transposed(n_q), facing)
     stiffness, exponent, damping = share * steep[:, 0] * laws[:, 0], laws[:, 1], laws[:, 2]
     level, *slopes = _cell_slopes(cells, steep[:, 4], n, x.spin)
-    static, swell = stiffness * depth**exponent, 1.0 - damping * (np.einsum("ri,ri->r", n, x.u) + level)
+    static, closing = stiffness * depth**exponent, -np.einsum("ri,ri->r", n, x.u) - level
+    loss, size = laws[:, 7], np.hypot(closing, laws[:, 8])
+    swell = 1.0 + damping * closing + loss * closing / size
     push = np.maximum(static * swell, 0.0)
     by_depth = np.where(push > 0.0, exponent * static / depth * swell, 0.0)
-    by_rate = np.where(push > 0.0, static * damping, 0.0)
+    by_rate = np.where(push > 0.0, static * (damping + loss * laws[:, 8] ** 2 / size**3), 0.0)
     along, rate = _applied(_transposed(x.J_c), n), _applied(_transposed(n_q), x.u) + _applied(_transposed(x.u_q), n)
     by_share = push[:, None] * (share_q / share[:, None] + _applied(_transposed(x.J_c), steep[:, 1:4]))
     depth_q, level_q = (

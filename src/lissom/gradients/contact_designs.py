@@ -41,7 +41,7 @@ _SURELY = 1.0 - 1e-12  # factor of the limit of friction, as in the kernel
 _SMALL = 0.02  # 1 − cos φ below which a series gives G of contact (6)
 _ROWS = 256  # states of all models in one launch
 _SIZES = {
-    "law": 7, "radius": 1, "bow": 3, "facing": 3, "edges": 6, "size": 3, "c": 3, "R": 9, "p": 3, "R_a": 9, "u": 3,
+    "law": 9, "radius": 1, "bow": 3, "facing": 3, "edges": 6, "size": 3, "c": 3, "R": 9, "p": 3, "R_a": 9, "u": 3,
     "spin": 3,
 }  # of X  # fmt: skip
 _ENDS = np.cumsum(list(_SIZES.values()))
@@ -181,7 +181,7 @@ def _derivatives_of_part(
 def _smooth_variables(
     moving: Model, model: Model, x: ContactPairs, q: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X (rows, 53), J_c and J_ω (rows, 3, nv) of a model, whose launches are those of `moving`."""
+    """X (rows, 55), J_c and J_ω (rows, 3, nv) of a model, whose launches are those of `moving`."""
     world = model.contacts
     nodes = world.ball_node[x.ball], world.obstacle_node[x.obstacle]
     node, columns = np.unique(nodes, return_inverse=True)
@@ -215,9 +215,9 @@ def _point_jacobians(g: np.ndarray, J: np.ndarray, c: np.ndarray) -> tuple[np.nd
 
 
 def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """f and m on the ball, and the next anchor, from complex X (rows, directions, 53)."""
+    """f and m on the ball, and the next anchor, from complex X (rows, directions, 55)."""
     law, radius, bow, facing, edges, size, c, R, p, R_a, u, spin = np.split(X, _ENDS[:-1], axis=-1)
-    k, power, damping, friction, slip_speed, stick, lag = (law[..., j : j + 1] for j in range(7))
+    k, power, damping, friction, slip_speed, stick, lag, loss, rest = (law[..., j : j + 1] for j in range(9))
     R, R_a = (y.reshape(*y.shape[:-1], 3, 3) for y in (R, R_a))
     depth, n, slope = _distance(x, radius, size, _applied(_transposed(R), c - p), R)
     is_cell = x.is_cell[:, None, None]
@@ -228,7 +228,8 @@ def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray
     spread = sum(m * e for m, e in zip(pressed[1:], edge))
     depth = np.where(is_cell, pressed[0], depth)
     lever = np.where(is_cell, np.cross(spread, n) / depth, 0.0)  # (15) of contact
-    swell = 1.0 - damping * (_dot(n, u) + _dot(spin, lever))
+    rate = -_dot(n, u) - _dot(spin, lever)
+    swell = 1.0 + damping * rate + loss * rate / np.sqrt(rate**2 + rest**2)
     push = np.where(np.real(swell) > 0.0, k * depth**power * swell, 0.0)
     slip = u - _dot(n, u) * n - radius * np.cross(spin, n)
     most, sticks = friction * push, np.real(stick) > 0.0

@@ -143,6 +143,16 @@ class PlacedBody(ABC):
         """Thickness of the elastic layer for contacts of its surface [m]."""
         return self.reach(0.5) or 1.0
 
+    @property
+    def deforms(self) -> bool:
+        """Whether its own coordinates hold the compliance of its surface, which contacts then do not add."""
+        return False
+
+    @property
+    def ball_area(self) -> float:
+        """Area of the surface of a body that deforms, for each of its contact balls [m²]; 0 for other bodies."""
+        return 0.0
+
     def refined(self, *, enriched: bool) -> Refined | None:
         """A finer body for estimates of its errors: one with more points, or also with more coordinates if it is
         `enriched` and more coordinates are known. None if there is no finer body."""
@@ -509,15 +519,22 @@ class PlacedDeformableBody(PlacedBody):
                 node, G = self.anchor(row[:3].tolist())
                 yield tuple(row[:3].tolist()), (node, G[:3, 3]), turned(G, row)
             return
-        rows = self.body.ball_rows
-        width = 2.0 * np.sqrt(self.body.domain.surface().area / (np.pi * max(len(rows), 1)))
-        for *x, radius in rows.tolist():
+        width = 2.0 * np.sqrt(self.ball_area / np.pi)
+        for *x, radius in self.body.ball_rows.tolist():
             node, _ = self.point(x)
             yield tuple(x), (node, np.zeros(3)), ball_row(radius, 0.0 if radius > 0.0 else width)
 
     @property
     def layer(self) -> float:
         return self.body.domain.volume / self.body.domain.surface().area
+
+    @property
+    def deforms(self) -> bool:
+        return True
+
+    @property
+    def ball_area(self) -> float:
+        return self.body.domain.surface().area / max(len(self.body.ball_rows), 1)
 
     def along(self, s: Any) -> float:
         """The abscissa of s. For a material point it is that of the nearest point on the line from base to tip."""

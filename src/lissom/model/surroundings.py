@@ -41,12 +41,16 @@ from lissom.robot.contact_laws import (
     Geometry,
     Law,
     chosen_law,
+    column_factors,
     effective_modulus,
     factors,
     geometry_of_balls,
     geometry_of_shape,
     given_law,
     layer_stiffness,
+    patch_factor,
+    rest_depth,
+    stiffened,
 )
 from lissom.robot.contacts import Contact
 from lissom.robot.expression_programs import jet, programs_of
@@ -143,7 +147,7 @@ class Contacts:
     # both surfaces at the edges of the cell, see forces.cells [m]
     block: IntRows  # of pairs, see in_blocks (n, 4)
     cluster_start: Ints  # first ball of each cluster, then the number of balls
-    law: FloatRows  # k, p, c, μ, v_s, k_t (0 for None) and τ of robot.contacts.Contact (n, 7)
+    law: FloatRows  # k, p, c, μ, v_s, k_t (0 for None), τ, b and v_r of robot.contact_laws.Law (n, 9)
     anchors: np.ndarray  # anchor of each pair (n, 6): point in the obstacle's frame [m], direction from the ball's
     # centre in its node; NaN for pairs that do not stick
     capacity: int  # largest number of pairs that may be near each other at once: near_pairs and all of surface points
@@ -197,7 +201,7 @@ class Contacts:
         return tuple(dict.fromkeys(name for name, law in zip(self.names, self.law) if law[3] > 0.0 and law[5] > 0.0))
 
     def laws_of(self, pairs: np.ndarray) -> np.ndarray:
-        """Laws of pairs by their numbers, with their weights in both stiffnesses, shape (n, 7)."""
+        """Laws of pairs by their numbers, with their weights in both stiffnesses, shape (n, 9)."""
         law = self.law[self.pair[pairs, 2]]
         law[:, [0, 5]] *= self.pair_weight[pairs, None]
         return law
@@ -350,7 +354,7 @@ class SurroundingsBuilder:
             obstacle = len(self.obstacles) - 1
             material = contact.material
             if material is None and contact.on is not None:
-                material = self.bodies[contact.on].surface_material
+                material = self._side(contact.on)
             for link, at in ours.items():
                 listed = [(k, obstacle) for k in at if self.balls[k].node is not node]
                 pairs = np.array(listed, dtype=int).reshape(-1, 2)
@@ -388,9 +392,9 @@ class SurroundingsBuilder:
             shared: rows of the laws with given numbers, which pairs of other links share.
         """
         body = self.bodies[link]
-        own = body.surface_material
+        own, mass = body.surface_material, self.masses[link] or sum(self.masses.values())
         if contact.stiffness is not None and not contact.surface:
-            law = given_law(contact, own, other)
+            law = given_law(contact, own, other, rest_depth(mass, contact.stiffness, contact.exponent or 1.0))
             if law not in shared:
                 shared[law] = self._add_law(contact, law)
             self.pairs.append(np.column_stack([pairs, np.full(len(pairs), shared[law])]).astype(np.int32))
@@ -399,18 +403,43 @@ class SurroundingsBuilder:
             return
         modulus = effective_modulus(own, other)
         if contact.surface:
+            own = self._side(link)
             layer = body.layer if contact.on is None else self.bodies[contact.on].layer
             modulus = contact.stiffness or layer_stiffness(own, other, body.layer, layer)
         ours, parallel = self._geometry(pairs[:, 0]), self._parallel(pairs, geometry)
         exponents, weights = factors(ours, geometry, parallel, on_layer=bool(contact.surface))
+        if not contact.surface:
+            exponents, weights = column_factors(exponents, weights, self._columns(link, pairs))
         low, high = (np.broadcast_to(x, len(pairs)) for x in (geometry.low, geometry.high))
         for exponent in np.unique(exponents).tolist():
             rows = exponents == exponent
-            factor, mass = float(weights[rows].mean()), self.masses[link]
-            row = self._add_law(contact, chosen_law(contact, own, other, modulus, exponent, factor, mass))
+            factor, patch = float(weights[rows].mean()), self._patch(pairs[rows, 0], weights[rows])
+            row = self._add_law(contact, chosen_law(contact, own, other, modulus, exponent, factor, patch, mass))
             self.pairs.append(np.column_stack([pairs[rows], np.full(rows.sum(), row)]).astype(np.int32))
             self.weights.append(weights[rows])
             self.bows.append(self._bows(pairs[rows, 0], low[rows], high[rows]))
+
+    def _side(self, link: str) -> Material | None:
+        """The material of the surface of a link, stiffened if its body deforms itself."""
+        body = self.bodies[link]
+        material = body.surface_material
+        return material if material is None or not body.deforms else stiffened(material)
+
+    def _columns(self, link: str, pairs: np.ndarray) -> np.ndarray:
+        """w [m] of the columns of balls in deformable bodies, of each pair (n, 2) of a link and one other, in series if
+        both are such balls; zero without any, infinite for radius 0."""
+        others = [self.obstacles[k] for k in pairs[:, 1]]
+        touched = others[0].link if others and others[0].ball is not None else None
+        sides = [(self.bodies[link], np.array([self.balls[k].radius for k in pairs[:, 0]]))]
+        sides += [(self.bodies[touched], np.array([other.size[0] for other in others]))] if touched else []
+        softness = sum(radius / body.ball_area for body, radius in sides if body.deforms)
+        with np.errstate(divide="ignore"):
+            return 1.0 / softness if isinstance(softness, np.ndarray) else np.zeros(len(pairs))
+
+    def _patch(self, balls: np.ndarray, weights: np.ndarray) -> float:
+        """The patch_factor of balls by their numbers."""
+        rows = np.array([(self.balls[k].radius, self.balls[k].extent, *self.balls[k].normal) for k in balls])
+        return patch_factor(weights, balls, rows.reshape(-1, 5))
 
     def _parallel(self, pairs: np.ndarray, geometry: Geometry) -> np.ndarray:
         """Whether the axes of rods and cylinders and those of obstacles are parallel within 10 degrees in the neutral
@@ -575,7 +604,7 @@ class SurroundingsBuilder:
             pair_bow=np.concatenate([np.zeros((0, 3)), *self.bows])[order],
             block=blocks,
             cluster_start=np.append(np.flatnonzero(np.diff(cluster, prepend=-1)), len(cluster)).astype(np.int32),
-            law=np.array(self.laws).reshape(-1, 7),
+            law=np.array(self.laws).reshape(-1, len(Law._fields)),
             anchors=np.full((len(pairs), 6), np.nan),
             capacity=min(len(pairs), self.robot.near_pairs + int(normals[pairs[:, 0]].any(axis=1).sum())),
             margin=2.0 * (float(radii.max(initial=0.0)) or _SHARE * max(filter(None, self.reach), default=0.0)) + 1e-3,

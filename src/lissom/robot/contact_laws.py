@@ -22,19 +22,38 @@ of h (1 − ν²)/E. Its integral over a patch of a plane is K w δ^p with
     line     p = 1.5,  w = (4/3) √(2/κ) l   a ball of a rod with the relative curvature κ across it         (7)
     sphere   p = 2,    w = π/√(κ₁ κ₂)                                                                       (8)
 
-Damping follows from the coefficient of restitution e at an impact speed V. A law with the factor 1 + c δ̇ returns e V
-if
+A deformable body holds the compliance of its material already. The side of its surface therefore counts with the part
+`OWN_PART` of its compliance. A ball in such a body keeps its radius r, so that the column of material between its
+centre and its surface does not deform with the body. The contact adds the compliance of this column:
 
-    c V (1 + e) = ln((1 + c V)/(1 − e c V))                                                                (5)
+    column   p = 1,    w = A/r      A the area of the body's surface for each of its balls               (10)
+
+A coefficient of restitution e is a hysteresis: the force is (1 + b) k δ^p while a contact closes, and (1 − b) k δ^p
+while it opens. Both are joined by a smooth function of δ̇ of width v_r:
+
+    N = k δ^p (1 + b δ̇/√(δ̇² + v_r²)),   b = (1 − e²)/(1 + e²)                                            (5)
+
+It returns the share (1 − b)/(1 + b) = e² of the energy of any impact that is much faster than v_r, at any speed, and
+k δ^p at rest. With w = δ̇/v_r, a = 1 − b² and σ = w/√(w² + 1), an impact at the speed w v_r ends with e w v_r if
+
+    F(b, w) = F(−b, e w),   F(b, w) = ∫ w dw/(1 + b σ) = w²/2a − (1 − a) ln(1 + a w²)/2a²                  (9)
+                                      − (b/2a) (w √(w² + 1) + asinh w) + (b/a²) asinh w − (1 − a) artanh(b σ)/a²
+
+Near rest (5) is linear damping. A body of weight m g that rests at the depth δ₀ vibrates with ω² = p g/δ₀, and loses
+the share b √(g δ₀/p)/(2 v_r) of critical damping. v_r is therefore a part of √(g δ₀/p), about the speed of a fall
+through δ₀, below which no body bounces.
 
 The tangential stiffness of friction that sticks is 2 (1 − ν)/(2 − ν) times the normal stiffness (Mindlin), at the depth
-at which the body rests under its own weight.
+δ₀. Its damping is half the critical one of the mass on the tangential springs of its whole patch.
 
-Source: K. L. Johnson, Contact Mechanics, 1985, (4.6), (4.22)-(4.28), (5.40); R. D. Mindlin, J. Appl. Mech. 16, 1949.
+Source: K. L. Johnson, Contact Mechanics, 1985, (4.6), (4.22)-(4.28), (5.40); R. D. Mindlin, J. Appl. Mech. 16, 1949;
+O. R. Walton, R. L. Braun, J. Rheol. 30, 1986 (loading and unloading by two stiffnesses); W. J. Stronge, Impact
+Mechanics, 2000, ch. 3 (e² as a ratio of works).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -51,6 +70,11 @@ STIFF = Material(young=3e9, poisson=0.35, density=1000.0)  # of bodies without a
 FRICTION = 0.5  # coefficient of a chosen law where no side states one
 RESTITUTION = 0.5
 LEAST = 0.05  # smallest coefficient of restitution of (5)
+REST_SPEED = 0.3  # v_r over √(g δ₀/p): a body with e = 0.5 rests with critical damping
+IMPACT = 0.2  # largest v_r over e² times a given `impact_speed`; (9) has no solution above about 1.4
+LEAST_REST_SPEED = 1e-5  # smallest chosen v_r [m/s]
+OWN_PART = 0.01  # part of its compliance that a side adds whose body deforms by coordinates of its own
+TRIPOD = 3  # spheres that carry a body at rest
 LEAST_CURVATURE = 1e-6  # ratio to the larger one below which a curvature counts as this part of it
 REST = 9.81  # gravity at which a body without gravity would rest [m/s²]
 
@@ -66,12 +90,19 @@ class Law(NamedTuple):
     slip_speed: float
     stick_stiffness: float
     stick_damping: float
+    hysteresis: float = 0.0  # b of (5)
+    rest_speed: float = 1.0  # v_r of (5) [m/s]
 
 
 def effective_modulus(a: Material | None, b: Material | None) -> float:
     """E* of (1) [Pa]. None is a rigid side; if both are, one of them is `STIFF`."""
     a = STIFF if a is None and b is None else a
     return 1.0 / (_compliance(a) + _compliance(b))
+
+
+def stiffened(side: Material) -> Material:
+    """The material of a side whose body deforms itself."""
+    return replace(side, young=side.young / OWN_PART)
 
 
 def _compliance(x: Material | None) -> float:
@@ -158,22 +189,62 @@ def _layer_factors(ball: Geometry, other: Geometry, parallel: np.ndarray) -> tup
     return np.select([point, line], [1.0, 1.5], 2.0), w
 
 
+def column_factors(exponents: np.ndarray, weights: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """p and w of pairs with balls in deformable bodies, by (10), from w of columns [m]. These are zero for pairs
+    without such balls, and infinite for corners, which keep their law with a stiffened side."""
+    is_column, is_corner = (columns > 0.0) & np.isfinite(columns), np.isinf(columns)
+    weights = np.where(is_column, columns, weights)
+    return np.where(is_column, 1.0, exponents), np.where(is_corner, weights / OWN_PART, weights)
+
+
 def layer_stiffness(a: Material | None, b: Material | None, layer_a: float, layer_b: float) -> float:
     """K of (6) [N/m³] from the layers [m] of both sides, whose compliances add up."""
     a = STIFF if a is None and b is None else a
     return 1.0 / (layer_a * _compliance(a) + layer_b * _compliance(b))
 
 
-def damping_of(restitution: float, speed: float) -> float:
-    """c of (5) [s/m] for a coefficient of restitution at an impact speed [m/s]. Restitutions below `LEAST` count as
-    `LEAST`."""
+def hysteresis_of(restitution: float, ratio: float = np.inf) -> float:
+    """b of (5) for a coefficient of restitution of fast impacts, or by (9) of impacts at a speed of `ratio` times v_r.
+    Restitutions below `LEAST` count as `LEAST`."""
     from scipy.optimize import brentq
 
     e = max(restitution, LEAST)
-    if e > 1.0 - 1e-6:
-        return 1.5 * (1.0 - e) / speed
-    x: Any = brentq(lambda x: x * (1.0 + e) - np.log1p(x) + np.log1p(-e * x), 0.1 * (1.0 - e), (1.0 - 1e-15) / e)
-    return x / speed
+    b = (1.0 - e * e) / (1.0 + e * e)
+    if not b or not np.isfinite(ratio):
+        return b
+    found: Any = brentq(lambda x: _impact_work(x, ratio) - _impact_work(-x, e * ratio), b, 1.0 - 1e-9, xtol=1e-15)
+    return found
+
+
+def _impact_work(b: float, w: float) -> float:
+    """F of (9)."""
+    a, root = (1.0 - b) * (1.0 + b), np.sqrt(w * w + 1.0)
+    logs = b * np.arcsinh(w) - b * b * (0.5 * np.log1p(a * w * w) + np.arctanh(b * w / root))
+    return (0.5 * (w * w - b * (w * root + np.arcsinh(w))) + logs / a) / a
+
+
+def patch_factor(weights: np.ndarray, balls: np.ndarray, rows: np.ndarray) -> float:
+    """Sum of the factors w of the balls on which a body rests.
+
+    These are the cells that face along the axis of the body along which their projected areas are largest, half of the
+    corners, all balls along a line, and three spheres.
+
+    Args:
+        weights: w of pairs (n,). balls: number of the ball of each pair (n,).
+        rows: radius, extent and normal (3,) of each ball, (n, 5).
+    """
+    _, first, which, count = np.unique(balls, return_index=True, return_inverse=True, return_counts=True)
+    w, rows = np.bincount(which, weights) / count, rows[first]  # of each ball
+    normal, is_point, is_line = rows[:, 2:], rows[:, 0] == 0.0, rows[:, 1] > 0.0
+    is_cell = normal.any(axis=1)
+    corner, sphere = w[is_point & ~is_cell], w[~is_point & ~is_line]
+    found = [
+        max(w[is_cell] @ np.maximum(side * normal[is_cell, axis], 0.0) for axis in range(3) for side in (-1.0, 1.0)),
+        max(0.5 * corner.sum(), corner.max(initial=0.0)),
+        w[~is_point & is_line].sum(),
+        min(len(sphere), TRIPOD) * (sphere.mean() if len(sphere) else 0.0),
+    ]
+    return float(max(found))
 
 
 def round_factor(low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -197,14 +268,18 @@ def _log_F2() -> CubicSpline:
     return CubicSpline(np.concatenate([[0.0], log_ratio]), np.concatenate([[0.0], log_F2]))
 
 
-def given_law(contact: Contact, a: Material | None, b: Material | None) -> Law:
-    """The law of a contact with a stiffness. Friction and damping that it does not give are those of materials that
-    state friction or restitution, otherwise zero."""
+def given_law(contact: Contact, a: Material | None, b: Material | None, depth: float) -> Law:
+    """The law of a contact with a stiffness, for bodies that rest at a depth δ₀ [m]. Friction and restitution that it
+    does not give are those of materials that state them, otherwise zero and one."""
     given: dict[str, Any] = {name: getattr(contact, name) for name in ("stiffness", *GIVEN)}
     friction = mixed_friction(a, b) if contact.friction is None else contact.friction
-    damping = restitution_damping(contact, a, b) if contact.damping is None else contact.damping
-    stick = contact.stick_stiffness or 0.0
-    return Law(**given, damping=damping or 0.0, friction=friction or 0.0, stick_stiffness=stick)
+    law = Law(**given, damping=0.0, friction=friction or 0.0, stick_stiffness=contact.stick_stiffness or 0.0)
+    return _damped(law, contact, a, b, depth, 1.0)
+
+
+def rest_depth(mass: float, stiffness: float, exponent: float) -> float:
+    """δ₀ [m]: the depth at which a mass [kg] rests on k δ^p, with the stiffness k [N/m^p] of its whole patch."""
+    return float((max(mass, 1e-9) * REST / stiffness) ** (1.0 / exponent))
 
 
 def chosen_law(
@@ -214,6 +289,7 @@ def chosen_law(
     modulus: float,
     exponent: float,
     factor: float,
+    patch: float,
     mass: float,
 ) -> Law:
     """The law of pairs with factors w. The law does not contain the factors.
@@ -221,21 +297,18 @@ def chosen_law(
     Args:
         a, b: materials of both sides; None is rigid.
         modulus: E* [Pa] or K [N/m³]. exponent, factor: p, and the mean w of the pairs.
-        mass: mass of the link that carries the balls [kg].
+        patch: sum of w of the pairs on which the body rests.
+        mass: mass that the pairs carry at rest [kg].
     """
-    depth = (max(mass, 1e-9) * REST / (modulus * factor)) ** (1.0 / exponent)
+    depth = rest_depth(mass, modulus * patch, exponent)
     slope = exponent * depth ** (exponent - 1.0)  # of w δ^p there, without w
     if contact.stiffness is not None:
-        law = given_law(contact, a, b)
+        law = given_law(contact, a, b, depth)
         return law._replace(stiffness=modulus, exponent=exponent, stick_stiffness=slope * law.stick_stiffness)
-    friction, damping = contact.friction, restitution_damping(contact, a, b)
+    friction = contact.friction
     if friction is None:
         mixed = mixed_friction(a, b)
         friction = FRICTION if mixed is None else mixed
-    if contact.damping is not None:
-        damping = contact.damping
-    elif damping is None:
-        damping = damping_of(RESTITUTION, contact.impact_speed)
     slip_speed = GIVEN["slip_speed"] if contact.slip_speed is None else contact.slip_speed
     stick, lag = 0.0, GIVEN["stick_damping"] if contact.stick_damping is None else contact.stick_damping
     if friction > 0.0 and (contact.slip_speed is None or contact.stick_stiffness is not None):
@@ -243,14 +316,23 @@ def chosen_law(
         if contact.stick_stiffness is not None:
             stick = contact.stick_stiffness * (slope if contact.surface else 1.0 / factor)
         if contact.stick_damping is None and mass > 0.0:
-            lag = float(np.sqrt(mass / (stick * factor)))
-    return Law(modulus, exponent, damping, friction, slip_speed, stick, lag)
+            lag = float(np.sqrt(mass / (stick * patch)))
+    law = Law(modulus, exponent, 0.0, friction, slip_speed, stick, lag)
+    return _damped(law, contact, a, b, depth, RESTITUTION)
 
 
-def restitution_damping(contact: Contact, a: Material | None, b: Material | None) -> float | None:
-    """c [s/m] of the restitution that the contact or its materials state; None if none does."""
+def _damped(law: Law, contact: Contact, a: Material | None, b: Material | None, depth: float, otherwise: float) -> Law:
+    """A law with the damping of its contact, or with the hysteresis (5) of the restitution that the contact or its
+    materials state, or of `otherwise`."""
+    if contact.damping is not None:
+        return law._replace(damping=contact.damping)
     e = mixed_restitution(a, b) if contact.restitution is None else contact.restitution
-    return None if e is None else damping_of(e, contact.impact_speed)
+    e = otherwise if e is None else e
+    rest_speed = max(REST_SPEED * float(np.sqrt(REST * depth / law.exponent)), LEAST_REST_SPEED)
+    if contact.impact_speed is None:
+        return law._replace(hysteresis=hysteresis_of(e), rest_speed=rest_speed)
+    rest_speed = min(rest_speed, IMPACT * max(e, LEAST) ** 2 * contact.impact_speed)
+    return law._replace(hysteresis=hysteresis_of(e, contact.impact_speed / rest_speed), rest_speed=rest_speed)
 
 
 def _mindlin_ratio(a: Material | None, b: Material | None) -> float:

@@ -1,8 +1,13 @@
 """Contacts: contact spheres (balls) along links touch shapes, or the balls of other links.
 
-    normal    N = k δ^p (1 + c δ̇)₊                          δ penetration depth of a ball in a shape              (1)
+    normal    N = k δ^p (1 + b δ̇/√(δ̇² + v_r²))             δ penetration depth of a ball in a shape              (1)
+              N = k δ^p (1 + c δ̇)₊                                                                              (4)
     friction  −μ N v_t / √(|v_t|² + v_s²)                     v_t sliding velocity at the point of contact          (2)
               −k_t (x + τ v_t), no larger than μ N             x elastic displacement from the anchor             (3)
+
+(1) returns the same part of the speed of all impacts that are much faster than v_r, e = √((1 − b)/(1 + b)). v_r is
+about the speed of a fall through the depth of rest, so that bodies come to rest. (4) is the law of Hunt and Crossley:
+its coefficient of restitution is 1 for slow impacts, and falls with the speed.
 
 (2) is Coulomb's law, smoothed near v_t = 0 by v_s. (3) is Coulomb's law with a tangential spring that holds a contact
 below the limit of friction.
@@ -10,7 +15,7 @@ below the limit of friction.
 Contacts between all links of a robot leave out links that are joined. Links that fixed joints connect form a group. Two
 links are neighbours if they belong to one group, if one joint connects their groups, or if a loop does.
 
-Source: Mathew 2025 (57), (58); the factor with c is the law of Hunt and Crossley.
+Source: Mathew 2025 (57), (58); K. H. Hunt, F. R. E. Crossley, J. Appl. Mech. 42, 1975; for (1) see contact_laws.
 """
 
 from __future__ import annotations
@@ -58,8 +63,8 @@ class Contact:
             the damping and the friction that are None; see the manual and `lissom info`.
         exponent: p >= 1. 1.5 is Hertz's law. With 1 the force is not differentiable at first touch. It needs a
             stiffness, with which None is 1.5.
-        damping: c [s/m]. A ball that hits a wall at speed v bounces with a coefficient of restitution of about 1 −
-            2cv/3. None follows from `restitution`; with a stiffness and without any restitution it is 0.
+        damping: c of (4) [s/m], in place of a restitution. A ball that hits a wall at speed v bounces with a
+            coefficient of restitution of about 1 − 2cv/3, which falls with the speed. None is law (1).
         friction: friction coefficient μ. None is that of the materials: the geometric mean of both sides, or that of
             the only side that states one. If none does, it is 0 with a stiffness, otherwise 0.5.
         slip_speed: v_s, the sliding speed at which smooth friction reaches 0.7 μ N [m/s]. A body held by smooth
@@ -69,9 +74,10 @@ class Contact:
             to which it has slid. A robot at rest does not creep, and statics includes friction. None is the smooth
             law (2) if there is a `stiffness` or a `slip_speed`, otherwise chosen.
         stick_damping: τ of (3) [s]. None is 1e-3 if there is a stiffness, otherwise chosen.
-        restitution: coefficient of restitution e in (0, 1] at the impact speed, in place of `damping`. None is that of
-            the materials, each with the share of its compliance, or 0.5 if neither states one.
-        impact_speed: speed at which the restitution holds [m/s]. Faster impacts return a smaller share.
+        restitution: coefficient of restitution e in (0, 1] of (1). None is that of the materials, each with the share
+            of its compliance. If neither states one, it is 1 with a stiffness, otherwise 0.5.
+        impact_speed: speed of impacts at which the restitution is exact [m/s]. None is exact for fast impacts, and
+            less than 2 % too large above 6 v_r/e². A small speed makes v_r small, and impacts stiffer.
         material: material of the shape; None is that of the link `on`, and rigid in the world.
         surface: whether a pressure is integrated over the surfaces of `links`, in place of forces on balls; a number is
             that of cells along an edge, True is 16, or 8 for rigid bodies on a plane. The pressure is that of an
@@ -100,7 +106,7 @@ class Contact:
     radius: FunctionOfS = None
     per_interval: int = 1
     restitution: float | None = None
-    impact_speed: float = 0.1
+    impact_speed: float | None = None
     material: Material | None = None
     surface: bool | int = False
 
@@ -164,6 +170,9 @@ class Contact:
         twice = self.damping is not None and self.restitution is not None
         rule = "must be None with a damping, which states it already"
         checks.require(not twice, f"{where}: restitution", rule, self.restitution)
+        alone = self.damping is None or self.impact_speed is None
+        rule = "must be None with a damping, whose restitution falls with the speed"
+        checks.require(alone, f"{where}: impact_speed", rule, self.impact_speed)
         if not isinstance(self.surface, bool):
             checks.integer(self.surface, f"{where}: surface", least=2, most=200)
         if self.surface:

@@ -515,7 +515,7 @@ class Robot:
         radius: FunctionOfS = None,
         per_interval: int = 1,
         restitution: float | None = None,
-        impact_speed: float = 0.1,
+        impact_speed: float | None = None,
         material: Material | None = None,
         surface: bool | int = False,
     ) -> Contact:
@@ -532,14 +532,14 @@ class Robot:
             s: abscissa on that link, or a place on a deformable body.
             placement: pose (4, 4) of the shape's frame in the frame of that link at s, or in the world.
             stiffness, exponent, damping: k [N/m^p], p and c [s/m] of the normal force k δ^p (1 + c δ̇), δ the
-                penetration depth.
+                penetration depth. With a restitution, and by default, the damping is another law.
             friction, slip_speed: friction coefficient μ, and the sliding speed at which smooth friction reaches 0.7 μ N
                 [m/s].
             stick_stiffness, stick_damping: k_t [N/m] and τ [s] of friction that sticks; None is smooth friction.
             radius: radius of the balls on rods [m]; None is half the smallest width of the section.
             per_interval: number of balls on each integration interval of a rod.
-            restitution, impact_speed: coefficient of restitution in place of the damping, and the speed at which it
-                holds [m/s].
+            restitution, impact_speed: coefficient of restitution of impacts at all speeds, in place of the damping, and
+                the speed at which it is exact [m/s].
             material: material of the shape; None is that of the link `on`, and rigid in the world.
             surface: whether to integrate a pressure over surfaces instead of forces on balls; a number is that of
                 points along an edge. `stiffness` is K [N/m³] then.
@@ -584,7 +584,7 @@ class Robot:
         radius: FunctionOfS = None,
         per_interval: int = 1,
         restitution: float | None = None,
-        impact_speed: float = 0.1,
+        impact_speed: float | None = None,
         surface: bool | int = False,
     ) -> MutualContacts:
         """Let links touch each other: robots, fingers and objects, each pair that joints do not connect.

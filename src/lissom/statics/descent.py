@@ -13,6 +13,10 @@ K is positive definite and the forces do work along the step:
 For conservative loads the potential then decreases with each step. The descent ends at a saddle only if it starts
 there. It leaves a saddle along the most unstable mode.
 
+(3) does not see a shape through which a step passes. So no ball that is near an obstacle moves in one step by more than
+its gap and a part of its radius. After each step, balls that begin to touch get anchors, and anchors of balls that
+slide follow them.
+
 Source: C. T. Kelley, D. E. Keyes, SIAM J. Numer. Anal. 35, 1998 (pseudo-transient continuation).
 """
 
@@ -28,6 +32,7 @@ import scipy
 from lissom.dynamics.assembly import project_onto_loops
 from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.constraints import run_constraints
+from lissom.dynamics.contacts import balls_at, contact_anchors, put_anchors
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.errors import ConvergenceError
 from lissom.launch.workspace import independent_rows
@@ -40,6 +45,8 @@ _LONGEST = 0.7  # longest step, in units of dofs.scale
 _NEAR = 1e-3  # length of a Newton step below which Newton's method takes over
 _ASIDE = 0.02  # length of the step that leaves a saddle
 _LEAST_PACE = 1e-12
+_DEEP = 0.5  # part of its radius by which a ball may enter an obstacle in one step
+_LEAST_DEEP = 2e-4  # and the least such depth [m]
 _NOTHING = 1e-9
 EIGENVALUES = 20  # cost of a dense eigenvalue problem, in Newton iterations
 
@@ -161,14 +168,25 @@ class Descent:
                 q = project_onto_loops(model, q[None], np.zeros((1, model.nv)))[0][0]
             except (ConvergenceError, np.linalg.LinAlgError):
                 return False
+        if len(model.contacts.pair) and self._leaps(q):
+            return False
         r = _load_force(model, q, self.u, self.t)
         if r is None or (self.here.r + r) @ difference(model, self.here.q, q) >= 0.0:
             return False
+        if model.contacts.sticks:
+            put_anchors(model, contact_anchors(model, q))
         slope = _slope(model, q, self.u, self.t, r)
         if slope is None:
             return False
         self.here = slope
         return True
+
+    def _leaps(self, q: np.ndarray) -> bool:
+        """Whether a ball near an obstacle could pass through it on the way to q."""
+        world = self.model.contacts
+        (gap, here), (_, there) = (balls_at(self.model, x) for x in (self.here.q, q))
+        allowed = np.maximum(gap, 0.0) + np.maximum(_DEEP * world.ball_radius, _LEAST_DEEP)
+        return bool((np.linalg.norm(there - here, axis=1) > allowed)[gap < world.margin].any())
 
 
 def _load_force(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray | None:

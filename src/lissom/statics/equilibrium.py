@@ -521,8 +521,13 @@ def _reached(
     report: Callable[[str], None],
 ) -> Iterate:
     """The end of a Newton solve. If it failed: the end of load steps. If a stable equilibrium is required and it is
-    unstable: the end of a descent."""
+    unstable: the end of a descent. The descent comes first if a contact without pressure does not hold the robot at the
+    start: load steps begin at the neutral configuration, where bodies may overlap."""
     if end.remedy:
+        loose = stable and end.remedy.startswith(_REMEDIES[SINGULAR]) and loose_contact(model, start)
+        fallen = _settled(model, start, u, t, tol, limit, end, report) if loose else end
+        if not fallen.remedy:
+            return fallen
         try:
             end = _load_steps(model, start, u, t, tol, limit, end)
         except ConvergenceError as error:
@@ -585,6 +590,8 @@ def _descended(
         found.iterations += descent.steps
         if found.remedy:
             return None, "ended where Newton's method finds no equilibrium"
+        if model.contacts.sticks:
+            put_anchors(model, contact_anchors(model, found.q))
         if found.unstable_count(model, descent.u, t) == 0:
             return found, ""
         apart = [np.abs(difference(model, q, found.q) / model.dofs.scale).max(initial=0.0) for q in seen]

@@ -78,18 +78,20 @@ HALVINGS = wp.constant(30)
 
 @wp.func
 def rebound(law: ContactLaw, speed: wp.float64) -> wp.float64:
-    """Coefficient of restitution of a law at an approach speed, by (5) of robot.contact_laws."""
+    """Coefficient of restitution e of a law at an approach speed v: that of its hysteresis, (5) of robot.contact_laws
+    for fast impacts, times that of its damping, c v (1 + e) = ln((1 + c v)/(1 − c e v))."""
+    e = wp.sqrt(wp.max((so3.ONE - law.hysteresis) / (so3.ONE + law.hysteresis), so3.ZERO))
     y = law.damping * speed
     if y < wp.float64(1e-9):
-        return so3.ONE
+        return e
     low = wp.float64(0.0)
     high = wp.min(so3.ONE, so3.ONE / y)
     for _n in range(HALVINGS):
-        e = so3.HALF * (low + high)
-        above = y * (so3.ONE + e) > wp.log((so3.ONE + y) / (so3.ONE - e * y))
-        low = wp.where(above, e, low)
-        high = wp.where(above, high, e)
-    return low
+        trial = so3.HALF * (low + high)
+        above = y * (so3.ONE + trial) > wp.log((so3.ONE + y) / (so3.ONE - trial * y))
+        low = wp.where(above, trial, low)
+        high = wp.where(above, high, trial)
+    return e * low
 
 
 @wp.func
