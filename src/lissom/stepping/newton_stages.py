@@ -40,6 +40,12 @@ The error of a step is estimated from the values of its stages:
     e = Σ of the weights `error` of a scheme over (h² a; h vₙ, h² aₙ, h² âₙ; Δ₁, h v₁, h² a₁; …)           (7)
         of v: h Σ of the weights of h v in (7) over (aₙ; a₁, …, a)                                          (8)
 
+Forces of contacts have corners: a contact opens, and a restitution has another force while it opens than while it
+closes. The residual is the gradient of a potential except for friction, so that a change −δ is too long if the residual
+at its end points against it. The part of δ that is kept is the root of the linear function through both slopes:
+
+    r(Δ − δ)·δ < −½ r(Δ)·δ:   keep r(Δ)·δ/(r(Δ)·δ − r(Δ − δ)·δ)                                           (11)
+
 A stage runs in parts: begin, residual, matrix, solve, correct and decide. The step kernel runs through them, or pauses
 after each part if a force needs Python.
 
@@ -80,6 +86,7 @@ from lissom.stepping.step_rows import (
     C0,
     C1,
     CLOSED,
+    CUTS,
     DAMPED,
     DAMPED_EVALUATIONS,
     DAMPED_START,
@@ -105,6 +112,7 @@ from lissom.stepping.step_rows import (
     RATE,
     REUSED_C1,
     SIZE,
+    SLOPE,
     SLOW_IS_ENOUGH,
     STEADY,
     TO_AHEAD,
@@ -220,6 +228,9 @@ LONG_CHANGE = wp.constant(wp.float64(0.2))  # this, of the whole move, may lead 
 OTHER_PUSH = wp.constant(wp.float64(0.5))  # part of the normal force of a contact by which it may differ from that of
 # the matrix, unless it is
 FAINT = wp.constant(wp.float64(1e-6))  # a smaller part than this of all normal forces
+UPHILL = wp.constant(wp.float64(0.5))  # of (11)
+LEAST_KEPT = wp.constant(wp.float64(0.05))  # smallest part of a change that is kept
+MOST_CUTS = wp.constant(wp.float64(12.0))  # largest number of changes of a stage that are cut
 DAMPED_STARTS = wp.constant(3)
 MOST_DAMPED = wp.constant(wp.float64(60.0))  # largest number of changes from one start
 LEAST_PART = wp.constant(wp.float64(2.0**-12))  # smallest fraction of a change
@@ -321,6 +332,7 @@ def begin_stage(
     x.notes[i, ITERATION] = so3.ZERO
     x.notes[i, DAMPED_START] = so3.ZERO
     x.notes[i, PART] = so3.ZERO
+    x.notes[i, CUTS] = so3.ZERO
     if e.stage == 0:
         x.notes[i, IS_DAMPED] = so3.ZERO
     return RESIDUAL
@@ -343,6 +355,10 @@ def take_residual(
     for n in range(t.prescribed.dof.shape[0]):
         b.loops.unknown[i, t.prescribed.dof[n]] = so3.ZERO
     iteration = int(x.notes[i, ITERATION])
+    if iteration > 0 and not is_damped:
+        part = part_kept(t, s, b, x, i)
+        if part < so3.ONE:
+            return take_back(t, x, i, part)
     rate = x.notes[i, RATE]
     fresh = (
         e.counts[i, HAS_MATRIX] == 0
@@ -354,6 +370,38 @@ def take_residual(
         fresh = x.notes[i, PART] == so3.ZERO
     x.notes[i, FRESH] = wp.where(fresh, so3.ONE, so3.ZERO)
     return wp.where(fresh, MATRIX, CORRECT)
+
+
+@wp.func(inline=False)
+def part_kept(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> wp.float64:
+    """The part of the last change δ that is kept, by (11), of robots with near pairs."""
+    if s.near.made_count.shape[0] == 0:
+        return so3.ONE
+    if s.near.count[i] <= 0 or x.notes[i, CUTS] >= MOST_CUTS:
+        return so3.ONE
+    slope = wp.float64(0.0)
+    for j in range(t.nv):
+        slope += b.loops.unknown[i, j] * x.change[i, j]
+    before = x.notes[i, SLOPE]
+    if before <= so3.ZERO or -slope <= UPHILL * before:
+        return so3.ONE
+    return wp.max(before / (before - slope), LEAST_KEPT)
+
+
+@wp.func
+def take_back(t: Tables, x: StepRows, i: int, part: wp.float64) -> int:
+    """Keep a part of the last change, and take back the rest. Returns the next part of the stage."""
+    x.notes[i, CUTS] = x.notes[i, CUTS] + so3.ONE
+    x.notes[i, SLOPE] = part * x.notes[i, SLOPE]
+    for j in range(t.nv):
+        x.change[i, j] = (part - so3.ONE) * x.change[i, j]
+    correct(t.nv, x, i, x.change, x.notes[i, C0], x.notes[i, C1], x.notes[i, TO_AHEAD])
+    move_configuration(t, i, x.start, x.move, x.q)
+    for j in range(t.nv):
+        x.change[i, j] = x.change[i, j] * part / (part - so3.ONE)
+    x.notes[i, LAST] = -so3.ONE
+    x.notes[i, RATE] = so3.ONE
+    return RESIDUAL
 
 
 @wp.func(inline=False)
@@ -477,10 +525,17 @@ def correct_stage(
     c0 = x.notes[i, C0]
     c1 = x.notes[i, C1]
     put_loop_right_side(t, s, x, c, i, c1, gravity, b.loops)
+    for j in range(t.nv):
+        x.residual[i, j] = b.loops.unknown[i, j]
     solve(b, x, i)
     size = largest(t.nv, i, x.inverse_scale, b.loops.unknown)
     if not (size < FINITE):
         return UNSOLVED
+    slope = wp.float64(0.0)
+    for j in range(t.nv):
+        x.change[i, j] = b.loops.unknown[i, j]
+        slope += x.residual[i, j] * x.change[i, j]
+    x.notes[i, SLOPE] = slope
     correct(t.nv, x, i, b.loops.unknown, c0, c1, x.notes[i, TO_AHEAD])
     if c.follows_rates != so3.ZERO:
         take_rates(t, x, i)

@@ -48,11 +48,12 @@ SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
 # iteration; number of unknowns; ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ; the ∂v/∂Δ of the present matrix; and the estimated error of the
 # step in units of the tolerance. Of damped iterations: number of the start, 0 without damping; part of the
 # change that is tried, 0 before one is; size of the change, |r| and |e| before it; and whether a stage of this step was
-# damped. With a feedback law, the time at the end of the stage [s], and behind all columns the inputs that are added.
+# damped. SLOPE, CUTS: r·δ of the last change, and the number of changes of which a part was taken back. With a feedback
+# law, the time at the end of the stage [s], and behind all columns the inputs that are added.
 RATE, LAST, LAST_MADE_HERE, MADE_HERE, FRESH, TRIES_REUSE, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, REUSED_C1 = range(12)
 ERROR, DAMPED_START, PART, SIZE, FORCES_LEFT, GAPS_LEFT, IS_DAMPED = range(12, 19)
-TIME = 19
-NOTES = ADDED = 20
+TIME, SLOPE, CUTS = 19, 20, 21
+NOTES = ADDED = 22
 # Columns of `counts`: steps done, residuals, matrices; whether there is a matrix; number of next stages that make a
 # new matrix first (1: only the next one, if its reused matrix fails too); whether the extrapolated acceleration is the
 # better prediction; number of next stages that accept a slow iteration; damped steps; residuals of damped iterations;
