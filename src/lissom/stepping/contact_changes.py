@@ -11,10 +11,11 @@ one of its stages, and the speed by more than a part ε of the fastest one:
 
 A robot whose contacts change in a step begins the next one with these weights. They return when (1) no longer holds.
 
-Such a step is plastic: bodies that meet in it do not part with the speed of their restitution e. The energy that is
-lost at most is that of the rebound, and the energy that parting contacts have stored,
+Such a step is plastic: bodies that meet in it do not part with the speed of their restitution e. Implicit Euler loses
+half of the change of the velocity times the impulse, and half of the change of the force times that of the depth. Of
+pairs that close at the start, the share e² of the energy would have come back:
 
-    Σ e² ½ h N |δ̇ₙ|  of pairs that meet at the speed δ̇ₙ,   Σ N δ/(p + 1) of pairs that part               (2)
+    Σ ½ e² (h N |δ̇ₙ₊₁ − δ̇ₙ| + |Nₙ₊₁ − Nₙ| |δₙ₊₁ − δₙ|),   e = 1 for pairs that open                       (2)
 
 A step is rejected, and taken in parts (driver), if (2) exceeds a hundredth of the kinetic energy. Pairs that are slower
 than twice the speed that gravity gives in the whole step do not count: their bounces are shorter than the step.
@@ -183,7 +184,9 @@ def put_both_ends(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
 
 
 @wp.func(inline=False)
-def lost_energy(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, slow: wp.float64):
+def lost_energy(
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, slow: wp.float64
+):  # fmt: skip
     """The energy (2) [J] that a plastic step loses, and the energy that its contacts store at one end of the step.
     Pairs slower than `slow` [m/s] lose none."""
     count = wp.int32(0)
@@ -212,11 +215,13 @@ def lost_energy(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, slow
         row = t.contacts.pair[e, 2]
         stored += wp.max(-now * ends[0], -before * begins[0]) / (t.contacts.law[row, 1] + so3.ONE)
         share = so3.ONE
-        if now > before:
-            share = rebound(contact_of(t, s, i, e).law, wp.max(-begins[1], so3.ZERO))
+        if begins[1] < so3.ZERO:
+            share = rebound(contact_of(t, s, i, e).law, -begins[1])
         if wp.max(wp.abs(begins[1]), wp.abs(ends[1])) < slow:
             share = so3.ZERO
-        lost += share * share * so3.HALF * wp.abs(now - before) * wp.abs(ends[0] - begins[0])
+        kinetic = h * now * wp.abs(ends[1] - begins[1])
+        elastic = wp.abs(now - before) * wp.abs(ends[0] - begins[0])
+        lost += share * share * so3.HALF * (kinetic + elastic)
     return lost, stored
 
 
@@ -327,7 +332,7 @@ def judge_stage(
         counts[i, PASSED] = 1
         return REJECTED
     if counts[i, IS_PLASTIC] == 1 and divides:
-        lost, stored = lost_energy(t, s, x, m, i, SLOW * wp.length(gravity) * wp.max(whole, h))
+        lost, stored = lost_energy(t, s, x, m, i, h, SLOW * wp.length(gravity) * wp.max(whole, h))
         if lost > LOST * (kinetic_energy(t, s, x, i) + stored + lost):
             return REJECTED
     counts[i, IS_PLASTIC] = wp.where(changed, 1, 0)
