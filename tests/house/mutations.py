@@ -821,4 +821,18 @@ MUTATIONS = (
         "",
         ("tests/dynamics/test_workspaces.py", "-k", "in_blocks and arm"),
     ),
+    Mutation(
+        "cells of a grid do not follow the thickness of walls",
+        "model/distance_grids.py",
+        "np.quantile(depth, share, axis=0, method=\"lower\") / K)",
+        "np.inf)",
+        ("tests/closed_form/test_thin_shapes.py", "-k", "large_side and plywood-mesh-0.02"),
+    ),
+    Mutation(
+        "a negative scale turns triangles inwards",
+        "robot/meshes.py",
+        "rows[:, ::-1] if np.prod(np.sign(np.broadcast_to(scale, 3))) < 0.0 else rows",
+        "rows",
+        ("tests/robot/test_meshes.py", "-k", "turned_outwards or mirrored"),
+    ),
 )
