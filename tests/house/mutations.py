@@ -824,7 +824,7 @@ MUTATIONS = (
     Mutation(
         "cells of a grid do not follow the thickness of walls",
         "model/distance_grids.py",
-        "np.quantile(depth, share, axis=0, method=\"lower\") / K)",
+        'np.quantile(depth, share, axis=0, method="lower") / K)',
         "np.inf)",
         ("tests/closed_form/test_thin_shapes.py", "-k", "large_side and plywood-mesh-0.02"),
     ),

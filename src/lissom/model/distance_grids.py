@@ -187,12 +187,8 @@ def _walls(solid: Solid, frame: _Frame) -> _Walls:
         is_sheet = np.ones(2 * _PLACES, dtype=bool)
         thickness = np.full(2 * _PLACES, solid.thickness)
         return _Walls(np.concatenate(sides), np.concatenate([normal, -normal]), thickness, is_sheet)
-    through, opposite = (wp.zeros(_PLACES, dtype=wp.float64, device="cpu") for _ in range(2))
-    starts, rays = (wp.array(x, dtype=wp.vec3, device="cpu") for x in (frame.scaled(place), normal))
-    wp.launch(mesh_walls, _PLACES, [frame.mesh.id, starts, rays, through, opposite], device="cpu")
-    cosine = opposite.numpy()
-    thickness = np.where(cosine > _PARALLEL, frame.size * through.numpy(), np.inf)
-    return _Walls(place, normal, thickness, cosine > _SHEET)
+    through, cosine = frame.walls(place, normal)
+    return _Walls(place, normal, np.where(cosine > _PARALLEL, through, np.inf), cosine > _SHEET)
 
 
 def _compare(grid: Grid, frame: _Frame, walls: _Walls, radii: tuple[float, float], where: str) -> None:
@@ -200,10 +196,7 @@ def _compare(grid: Grid, frame: _Frame, walls: _Walls, radii: tuple[float, float
     rng = np.random.default_rng(0)
     far = rng.uniform(0.5 * radii[0], radii[1], len(walls.place))
     points = walls.place + far[:, None] * walls.normal
-    exact = wp.zeros(len(points), dtype=wp.float64, device="cpu")
-    at = wp.array(frame.scaled(points), dtype=vec3, device="cpu")
-    wp.launch(distances_at, len(points), [*frame.arguments(), at, exact], device="cpu")
-    error = np.abs(values_at(grid, points)[0] - frame.size * exact.numpy())
+    error = np.abs(values_at(grid, points)[0] - frame.distances(points))
     cell = float(grid.spacing.max())
     few = float(np.quantile(error, 1.0 - _FEW_PLACES))
     if few > _ROUNDED * cell:
@@ -339,32 +332,52 @@ class _Frame:
         self.centre = 0.5 * (solid.vertices.min(axis=0) + solid.vertices.max(axis=0))
         self.half, self.is_closed = 0.5 * solid.thickness / self.size, solid.thickness == 0.0
         self.mesh = wp.Mesh(
-            points=wp.array(self.scaled(solid.vertices), dtype=wp.vec3, device="cpu"),
+            points=wp.array((solid.vertices - self.centre) / self.size, dtype=wp.vec3, device="cpu"),
             indices=wp.array(solid.triangles.ravel(), dtype=wp.int32, device="cpu"),
             support_winding_number=self.is_closed,
         )
 
-    def scaled(self, points: np.ndarray) -> np.ndarray:
-        """Points (n, 3) in the frame."""
-        return (points - self.centre) / self.size
+    def distances(self, points: np.ndarray) -> np.ndarray:
+        """Signed distances (n,) of points (n, 3) [m]."""
+        return self.size * self._measured(points, np.zeros((0, 3)))[0]
 
-    def arguments(self) -> list[object]:
-        """Arguments of kernels: the mesh, half the thickness of a shell and whether the mesh is closed."""
-        return [self.mesh.id, self.half, int(self.is_closed)]
+    def walls(self, points: np.ndarray, normals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Lengths (n,) [m] of rays from points (n, 3) of a surface into the body to its other side, and the cosines
+        (n,) of the angles between the rays and the normals there; zero if there is none."""
+        _, through, opposite = self._measured(points, normals)
+        return self.size * through, opposite
+
+    def _measured(self, points: np.ndarray, normals: np.ndarray) -> list[np.ndarray]:
+        at = wp.array((points - self.centre) / self.size, dtype=vec3, device="cpu")
+        along = wp.array(normals, dtype=wp.vec3, device="cpu")
+        out = [wp.zeros(len(x), dtype=wp.float64, device="cpu") for x in (points, normals, normals)]
+        given = [self.mesh.id, self.half, int(self.is_closed), at, along]
+        wp.launch(mesh_distances, len(points), [*given, *out], device="cpu")
+        return [x.numpy() for x in out]
 
 
 def _mesh_distances(frame: _Frame, low: np.ndarray, spacing: np.ndarray, count: np.ndarray) -> np.ndarray:
     """Signed distances [m] at the samples of a grid."""
-    out = wp.zeros(shape=tuple(int(n) for n in count), dtype=wp.float64, device="cpu")
-    arguments = [*frame.arguments(), vec3(*frame.scaled(low)), vec3(*(spacing / frame.size)), out]
-    wp.launch(mesh_distances, out.shape, arguments, device="cpu")
-    return frame.size * out.numpy()
+    plane = _nodes(low, spacing, np.array([1, *count[1:]]))
+    steps = spacing[0] * np.arange(count[0])
+    return np.array([frame.distances(plane + np.array([x, 0.0, 0.0])) for x in steps.tolist()]).reshape(count)
 
 
-@wp.func
-def mesh_distance(mesh: wp.uint64, half: wp.float64, is_closed: int, y: vec3) -> wp.float64:
-    """Distance of a point: signed for a closed mesh, less `half` the thickness for a shell."""
-    point = wp.vec3(y)
+@wp.kernel
+def mesh_distances(
+    mesh: wp.uint64,
+    half: wp.float64,
+    is_closed: int,
+    at: wp.array(dtype=vec3),
+    normal: wp.array(dtype=wp.vec3),
+    out: wp.array(dtype=wp.float64),
+    through: wp.array(dtype=wp.float64),
+    opposite: wp.array(dtype=wp.float64),
+):
+    """Distance of each point: signed for a closed mesh, less `half` the thickness for a shell. If normals are given,
+    also the wall behind each point."""
+    k = wp.tid()
+    point = wp.vec3(at[k])
     sign = wp.float64(1.0)
     if is_closed != 0:
         found = wp.mesh_query_point_sign_winding_number(mesh, point, 1e10)
@@ -373,44 +386,13 @@ def mesh_distance(mesh: wp.uint64, half: wp.float64, is_closed: int, y: vec3) ->
     else:
         found = wp.mesh_query_point_no_sign(mesh, point, 1e10)
         nearest = wp.mesh_eval_position(mesh, found.face, found.u, found.v)
-    return sign * wp.length(y - vec3(nearest)) - half
-
-
-@wp.kernel
-def mesh_distances(
-    mesh: wp.uint64, half: wp.float64, is_closed: int, low: vec3, spacing: vec3, out: wp.array3d(dtype=wp.float64)
-):
-    """Distance at each sample of a grid."""
-    i, j, k = wp.tid()
-    y = low + wp.cw_mul(spacing, vec3(wp.float64(i), wp.float64(j), wp.float64(k)))
-    out[i, j, k] = mesh_distance(mesh, half, is_closed, y)
-
-
-@wp.kernel
-def distances_at(
-    mesh: wp.uint64, half: wp.float64, is_closed: int, at: wp.array(dtype=vec3), out: wp.array(dtype=wp.float64)
-):
-    """Distance at each point."""
-    k = wp.tid()
-    out[k] = mesh_distance(mesh, half, is_closed, at[k])
-
-
-@wp.kernel
-def mesh_walls(
-    mesh: wp.uint64,
-    start: wp.array(dtype=wp.vec3),
-    normal: wp.array(dtype=wp.vec3),
-    through: wp.array(dtype=wp.float64),
-    opposite: wp.array(dtype=wp.float64),
-):
-    """Length of a ray from each place into the body to the other side, and the cosine of the angle between the normal
-    of that side and the ray; zero if there is none."""
-    k = wp.tid()
-    ray = -normal[k]
-    found = wp.mesh_query_ray(mesh, start[k] + BEGIN * ray, ray, 1e10)
-    if found.result:
-        through[k] = wp.float64(found.t + BEGIN)
-        opposite[k] = wp.float64(wp.dot(found.normal, ray))
+    out[k] = sign * wp.length(at[k] - vec3(nearest)) - half
+    if normal.shape[0] > 0:
+        ray = -normal[k]
+        hit = wp.mesh_query_ray(mesh, point + BEGIN * ray, ray, 1e10)
+        if hit.result:
+            through[k] = wp.float64(hit.t + BEGIN)
+            opposite[k] = wp.float64(wp.dot(hit.normal, ray))
 
 
 def _folder() -> Path:
