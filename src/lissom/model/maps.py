@@ -126,7 +126,7 @@ def _check_size(stored: np.ndarray) -> None:
     entries = float((stored.astype(float) ** 3).sum())
     if entries > _MOST_ENTRIES:
         raise ModelError(
-            f"{len(stored)} places on bodies of up to {stored.max()} coordinates, such as balls of contacts, would need "
+            f"{len(stored)} places on bodies of up to {stored.max()} coordinates, such as contact balls, would need "
             f"{_ENTRY * entries / 1e9:.3g} GB, and may need {_ENTRY * _MOST_ENTRIES / 1e9:.3g}; give fewer balls or "
             "coordinates, or finite elements, whose places depend on few coordinates"
         )
