@@ -5,7 +5,7 @@ import families
 import numpy as np
 import pytest
 from forces.exact_distances import distance
-from forces.test_distances import found, slopes
+from forces.test_distances import STEP, found, slopes
 from scipy.spatial import ConvexHull
 
 import lissom as ls
@@ -58,7 +58,7 @@ def test_the_spline_is_that_of_scipy(form):
     d, n, N = found(shape, points)
     np.testing.assert_allclose(d, [distance(shape, y)[0] for y in points], rtol=0, atol=1e-13)
     cells = (points - grid.low) / grid.spacing  # third derivatives jump between cells
-    clear = (np.abs(cells - np.round(cells)) > 1e-3).all(axis=1)
+    clear = (np.abs(cells - np.round(cells)) * grid.spacing > 3.0 * STEP).all(axis=1)
     np.testing.assert_allclose(n[clear], slopes(lambda y: found(shape, y)[0], points[clear]), rtol=0, atol=1e-8)
     error = np.abs(N - slopes(lambda y: found(shape, y)[1], points))[clear]
     assert (error.max(axis=(1, 2)) / (1.0 + np.abs(N[clear]).max(axis=(1, 2)))).max() < 1e-6
@@ -229,9 +229,9 @@ def test_signs_are_those_of_winding_numbers():
     )
     solid = ls.ShapeMesh(mesh).solid("shape")
     low, high = solid.vertices.min(axis=0) - 0.05, solid.vertices.max(axis=0) + 0.05
-    spacing = float((high - low).max()) / 30
+    spacing = np.full(3, float((high - low).max()) / 30)
     count = np.ceil((high - low) / spacing).astype(int)
-    sign = np.sign(distance_grids._mesh_distances(solid, low, spacing, count)).ravel()
+    sign = np.sign(distance_grids._mesh_distances(distance_grids._Frame(solid), low, spacing, count)).ravel()
     at = low + spacing * np.stack(np.unravel_index(np.arange(len(sign)), count), axis=-1)
     a, b, c = (solid.vertices[solid.triangles[:, k]][:, None] - at[::7] for k in range(3))
     x, y, z = (np.linalg.norm(corner, axis=-1) for corner in (a, b, c))
@@ -243,10 +243,21 @@ def test_signs_are_those_of_winding_numbers():
     np.testing.assert_array_equal(sign[::7][clear] < 0.0, winding[clear] > 0.5)
 
 
-def two_sheets():
-    """Two triangles side by side, which are turned against each other, four times around a tetrahedron."""
-    points = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
-    return ls.Mesh(vertices=points, triangles=[[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 2, 3]])
+def twisted():
+    """The projective plane of six vertices, which has one side."""
+    sides = [
+        [0, 1, 2],
+        [0, 2, 3],
+        [0, 3, 4],
+        [0, 4, 5],
+        [0, 5, 1],
+        [1, 2, 4],
+        [2, 3, 5],
+        [3, 4, 1],
+        [4, 5, 2],
+        [5, 1, 3],
+    ]
+    return ls.Mesh(vertices=np.random.default_rng(0).normal(size=(6, 3)), triangles=sides)
 
 
 FAULTS = {
@@ -254,8 +265,12 @@ FAULTS = {
         lambda: ls.ShapeMesh(ls.Mesh(vertices=np.eye(3), triangles=[[0, 1, 2]])),
         "3 of its 3 edges have a triangle on one side only",
     ),
-    "turned": (lambda: ls.ShapeMesh(two_sheets()), "must have triangles that are all turned outwards: at 3 of its 6"),
-    "thin": (lambda: ls.ShapeMesh(mesh_of_box(), thickness=1e-4), "thickness: must be at least two cells of the grid"),
+    "turned": (lambda: ls.ShapeMesh(twisted()), "must have triangles that are all turned outwards: at "),
+    "thin": (lambda: ls.ShapeMesh(mesh_of_box(), thickness=0.0), "thickness: must be > 0"),
+    "side": (
+        lambda: ls.ShapeMesh(mesh_of_box(), thickness=0.01, side="left"),
+        "side: must be one of ['middle', 'front'",
+    ),
     "no mesh": (lambda: ls.ShapeMesh("cup.stl"), "mesh: must be a Mesh"),
     "no file": (lambda: ls.ShapeMesh(ls.Mesh(file="nowhere.stl")), "mesh 'nowhere.stl': cannot be read"),
     "coarse": (lambda: ls.ShapeHull(np.eye(4, 3).tolist(), 4), "resolution: must be an integer >= 8"),

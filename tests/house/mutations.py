@@ -856,4 +856,32 @@ MUTATIONS = (
         "",
         ("tests/dynamics/test_workspaces.py", "-k", "in_blocks and arm"),
     ),
+    Mutation(
+        "cells of a grid do not follow the thickness of walls",
+        "model/distance_grids.py",
+        'np.quantile(depth, share, axis=0, method="lower") / K)',
+        "np.inf)",
+        ("tests/closed_form/test_thin_shapes.py", "-k", "large_side and plywood-mesh-0.02"),
+    ),
+    Mutation(
+        "a negative scale turns triangles inwards",
+        "robot/meshes.py",
+        "rows[:, ::-1] if np.prod(np.sign(np.broadcast_to(scale, 3))) < 0.0 else rows",
+        "rows",
+        ("tests/robot/test_meshes.py", "-k", "turned_outwards or mirrored"),
+    ),
+    Mutation(
+        "second derivatives of frames in finite elements leave out the change of the rate of their axes",
+        "passes/mapped.py",
+        "beta_2 = -wp.cross(W_1, beta) - wp.cross(W, beta_1)",
+        "beta_2 = -wp.cross(W, beta_1)",
+        ("tests/bodies/test_cross_sections.py", "-k", "derivatives_are_exact"),
+    ),
+    Mutation(
+        "points of finite elements depend on all coordinates of the body",
+        "bodies/finite_elements.py",
+        "return np.flatnonzero(self.basis[np.unique(self.elements.cells[cells])].any(axis=(0, 1)))",
+        "return np.arange(self.n)",
+        ("tests/bodies/test_cross_sections.py", "-k", "memory"),
+    ),
 )

@@ -82,7 +82,9 @@ def test_robot_files_hold_numbers_and_name_files(file, tmp_path):
     again = round_trip(robot, tmp_path)
     assert_same(robot, again)
     assert "file: meshes/body.stl" in (tmp_path / "robot.yaml").read_text(encoding="utf-8")
-    assert volume(*again.links["body"].body.meshes[1].surface()) == pytest.approx(-1 / 6)
+    assert volume(*again.links["body"].body.meshes[1].surface()) == pytest.approx(
+        1 / 6
+    )  # a mirrored mesh stays outside
 
 
 @pytest.mark.parametrize(
@@ -223,3 +225,106 @@ def test_packed_meshes_are_not_unpacked(tmp_path, file, monkeypatch):
             ls.Mesh(file=str(tmp_path / name)).surface()
     with pytest.raises(ls.ModelError, match="/dev/zero': must be a file"):
         ls.Mesh(file="/dev/zero").surface()
+
+
+def prism(half=(0.1, 0.2, 0.3), at=(0.0, 0.0, 0.0)):
+    """Vertices and outward triangles of a box with given half-edges [m]."""
+    mesh = ls.Mesh.of_shape(ls.ShapeBox(*(2.0 * np.array(half))))
+    return np.asarray(mesh.vertices) + np.array(at), np.asarray(mesh.triangles)
+
+
+def joined(*parts):
+    """One mesh of several parts (vertices, triangles)."""
+    start = np.cumsum([0] + [len(part[0]) for part in parts])
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] + k for part, k in zip(parts, start)])
+
+
+@pytest.mark.parametrize("scale", [-1.0, (-1, 1, 1), (-1, -1, 1), (1, 1, -2), (2, 3, 4)], ids=str)
+@pytest.mark.parametrize("inside_out", [False, True])
+def test_meshes_are_turned_outwards(scale, inside_out):
+    """Purpose: whatever its scale and the sense of its triangles, a closed mesh has its volume, positive."""
+    vertices, triangles = prism()
+    mesh = ls.Mesh(vertices=vertices, triangles=triangles[:, ::-1] if inside_out else triangles, scale=scale)
+    assert volume(*mesh.surface()) == pytest.approx(0.048 * np.abs(np.prod(np.broadcast_to(scale, 3))))
+
+
+def test_parts_are_turned_one_by_one():
+    """Purpose: of two parts side by side the one that is inside out is turned; a part turned inwards inside another
+    stays a cavity, and a hollow body that is inside out is turned with its cavity."""
+    body, beside, inner = prism(), prism(at=(1.0, 0.0, 0.0)), prism(half=(0.05, 0.1, 0.15))
+
+    def inverted(part):
+        return part[0], part[1][:, ::-1]
+
+    for parts, expected in (
+        ((body, inverted(beside)), 0.096),
+        ((body, inverted(inner)), 0.042),
+        ((inverted(body), inner), 0.042),
+        ((body, inner), 0.054),
+        ((inverted(inner), body, inverted(beside)), 0.09),
+    ):
+        vertices, triangles = joined(*parts)
+        assert volume(*ls.Mesh(vertices=vertices, triangles=triangles).surface()) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_neighbours_are_turned_alike(seed):
+    """Purpose: random triangles of a body may be turned; the surface is the same."""
+    mesh = ls.Mesh.of_shape(ls.ShapeCapsule(0.1, 0.5, (0, 0, 1)))
+    triangles = np.asarray(mesh.triangles).copy()
+    turned = np.random.default_rng(seed).random(len(triangles)) < 0.1 + 0.2 * seed
+    triangles[turned] = triangles[turned, ::-1]
+    found = ls.Mesh(vertices=mesh.vertices, triangles=triangles).surface()
+    assert volume(*found) == pytest.approx(volume(*mesh.surface()))
+
+
+def test_vertices_that_no_triangle_uses_are_left_out():
+    """Purpose: they belong to no surface, and do not move its bounds."""
+    vertices, triangles = prism()
+    found, rows = ls.Mesh(vertices=np.vstack([[9.0, 0, 0], vertices]), triangles=triangles + 1).surface()
+    np.testing.assert_array_equal(found[rows], vertices[triangles])
+    assert len(found) == len(vertices)
+
+
+def pressed(mesh, **touch):
+    """Force on a body of a mesh whose lowest side lies 1 mm deep in the ground [N], with a pressure of 1e6 N/m³."""
+    robot = ls.Robot("pressed")
+    robot.add_link("body", ls.RigidBody(1.0, inertia=(1.0, 1.0, 1.0), meshes=(mesh,)), ls.JointFree())
+    robot.add_contact("floor", "body", ls.ShapePlane(), surface=True, stiffness=1e6)
+    model, q = robot.build(), np.array([1.0, 0, 0, 0, 0, 0, 0.299])
+    return ls.contact_forces(model, q).force.sum(axis=0)
+
+
+@pytest.mark.parametrize("scale", [(1, 1, 1), (-1, 1, 1), (-1, -1, 1), (1, 1, -1)], ids=str)
+@pytest.mark.parametrize("inside_out", [False, True])
+def test_surfaces_of_mirrored_meshes_are_touched(scale, inside_out):
+    """Purpose: area times pressure, 0.2 m x 0.4 m x 1 mm x 1e6 N/m³, whatever the scale and the sense of triangles."""
+    vertices, triangles = prism()
+    mesh = ls.Mesh(vertices=vertices, triangles=triangles[:, ::-1] if inside_out else triangles, scale=scale)
+    np.testing.assert_allclose(pressed(mesh), [0.0, 0.0, 80.0], rtol=0, atol=1e-9)
+
+
+def test_open_and_twisted_meshes_are_told():
+    """Purpose: an open mesh is touched on its outer side and told by its place; one that has no sides is refused."""
+    vertices, triangles = prism()
+    top = vertices[triangles].mean(axis=1)[:, 2] > 0.29
+    with pytest.warns(
+        ls.AccuracyWarning, match=r"link 'body' > body > meshes\[0\]: open meshes are touched on one side"
+    ):
+        force = pressed(ls.Mesh(vertices=vertices, triangles=triangles[~top]))
+    np.testing.assert_allclose(force, [0.0, 0.0, 80.0], rtol=0, atol=1e-9)
+    projective = [
+        [0, 1, 2],
+        [0, 2, 3],
+        [0, 3, 4],
+        [0, 4, 5],
+        [0, 5, 1],
+        [1, 2, 4],
+        [2, 3, 5],
+        [3, 4, 1],
+        [4, 5, 2],
+        [5, 1, 3],
+    ]
+    corners = np.random.default_rng(0).normal(size=(6, 3))
+    with pytest.raises(ls.ModelError, match=r"meshes\[0\]: must have triangles that are all turned outwards"):
+        pressed(ls.Mesh(vertices=corners, triangles=projective))

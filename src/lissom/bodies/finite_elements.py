@@ -250,6 +250,10 @@ class KinematicsOfNodes(Kinematics):
         F_q, phi = self.frame_shapes(points)
         return jax.vmap(area_axes)(jnp.eye(3) + jnp.asarray(F_q) @ q), points + jnp.asarray(phi) @ q
 
+    def moving(self, point: np.ndarray) -> np.ndarray:
+        cells = np.append(self.elements.around(point).cell, self.elements.locate(point[None]).cell)
+        return np.flatnonzero(self.basis[np.unique(self.elements.cells[cells])].any(axis=(0, 1)))
+
     def frame_shapes(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """∂F/∂θ and shape functions at points. F is the mean of ∂f/∂x over the cells that contain a point."""
         F_q = np.stack([self._slopes(self.elements.around(x)).mean(axis=0) for x in points])

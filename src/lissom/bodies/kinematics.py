@@ -119,6 +119,10 @@ class Kinematics(ABC):
         slope = compiled(jax.jacfwd(lambda q: self.positions(points, q)))
         return np.asarray(slope(np.zeros(self.n)))
 
+    def moving(self, point: np.ndarray) -> np.ndarray:
+        """Numbers of the coordinates that can move a point (3,) or the cross-section there, for a linear map."""
+        return np.arange(self.n)
+
     def frame_shapes(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of a linear map, ∂F/∂θ for the cross-sections at points (N, 3), shape (N, 3, 3, n), and shape functions."""
         return self.shape_gradients(points), self.shapes(points)

@@ -51,6 +51,7 @@ _FIRST = np.array([1.0, -8.0, 8.0, -1.0]) / 12.0  # central differences of fourt
 _SECOND = np.array([-1.0, 16.0, 16.0, -1.0]) / 12.0  # and −30/12 in the middle
 _KEPT = 32  # states in the cache of columns
 _LEAST = 1e-300
+_TOGETHER = 64  # frames of finite elements whose shapes are evaluated at once; they take 100 numbers for a coordinate
 
 
 @final
@@ -207,21 +208,21 @@ class MaterialFrame:
         return self.family.kinematics.is_linear and not self.turns
 
     @property
+    def is_area(self) -> bool:
+        """Whether the pose is that of a cross-section in finite elements. Kernels evaluate it themselves, too."""
+        return self.family.kinematics.is_of_cells and self.turns
+
+    @property
     def native(self) -> Traced | None:
         """The native functions of the pose, as those of PoseFunction; None if `why_python` gives a reason."""
-        known = None if self.is_linear else self.family.native(self.turns)
+        known = None if self.is_linear or self.is_area else self.family.native(self.turns)
         return known[0] if isinstance(known, tuple) else None
 
     @property
     def why_python(self) -> str:
         """The reason for which Python computes the pose; empty if kernels do."""
-        known = "" if self.is_linear else self.family.native(self.turns)
+        known = "" if self.is_linear or self.is_area else self.family.native(self.turns)
         return known if isinstance(known, str) else ""
-
-    @property
-    def slopes(self) -> np.ndarray:
-        """∂p/∂θ_j of a linear pose, shape (n, 3)."""
-        return self.family.kinematics.shapes(self.point[None])[0].T
 
     @property
     def reference(self) -> np.ndarray:
@@ -270,6 +271,49 @@ class MaterialFrame:
             self.family.compiled[key] = compiled(poses)
         R, p = self.family.compiled[key](q)
         return np.asarray(R)[0], np.asarray(p)[0]
+
+
+class PoseLine(NamedTuple):
+    """A point that moves on a line along each coordinate.
+
+    Fields:
+        origin: the point at θ = 0 (3,) [m].
+        coordinate: numbers (m,) of the coordinates that move it.
+        slopes: derivatives of p, b and d by these coordinates, shape (m, 3, 3). b and d are the columns of y and z of
+            ∂f/∂x; zero for a point that keeps the axes of the body.
+    """
+
+    origin: np.ndarray
+    coordinate: np.ndarray
+    slopes: np.ndarray
+
+
+def pose_lines(poses: Sequence[Any]) -> list[PoseLine | None]:
+    """The lines of poses that are linear, or of cross-sections in finite elements; None for other poses."""
+    lines: list[PoseLine | None] = [None] * len(poses)
+    groups = dict[tuple[int, bool], list[int]]()
+    for m, pose in enumerate(poses):
+        if isinstance(pose, MaterialFrame) and (pose.is_linear or pose.is_area):
+            groups.setdefault((id(pose.family), pose.turns), []).append(m)
+    for members in groups.values():
+        for some in (members[k : k + _TOGETHER] for k in range(0, len(members), _TOGETHER)):
+            for m, line in zip(some, _pose_lines([poses[m] for m in some])):
+                lines[m] = line
+    return lines
+
+
+def _pose_lines(frames: list[MaterialFrame]) -> list[PoseLine]:
+    """`pose_lines` of frames of one body, which all turn or do not."""
+    motion, points = frames[0].family.kinematics, np.stack([frame.point for frame in frames])
+    slopes = np.zeros((len(points), motion.n, 3, 3))
+    if frames[0].is_area:
+        F_q, phi = motion.frame_shapes(points)
+        slopes[:, :, 1:] = F_q[:, :, 1:].transpose(0, 3, 2, 1)
+    else:
+        phi = motion.shapes(points)
+    slopes[:, :, 0] = phi.transpose(0, 2, 1)
+    moving = [motion.moving(point) for point in points]
+    return [PoseLine(x, at, own[at]) for x, at, own in zip(points, moving, slopes)]
 
 
 def point_numbers(poses: Sequence[Any]) -> list[np.ndarray]:

@@ -112,7 +112,7 @@ def _contact_state(model: Model, batch: int) -> Near:
 def _map_state(model: Model, batch: int) -> MapState:
     """Buffers of poses of mapped nodes, their columns and derivatives of columns."""
     maps, state = model.maps, MapState()
-    sizes = {"R": len(maps), "p": len(maps), "S": maps.column_start[-1], "x": maps.column_start[-1]}
+    sizes = {"R": len(maps), "p": len(maps), "sides": len(maps), "S": maps.column_start[-1], "x": maps.column_start[-1]}
     sizes |= {"S_vv": maps.column_start[-1]}
     sizes |= {"S_q": maps.pair_start[-1], "S_qq": maps.triple_start[-1]}
     for name, size in sizes.items():

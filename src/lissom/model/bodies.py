@@ -26,7 +26,7 @@ from lissom.robot.contacts import Contact
 from lissom.robot.functions import profile
 from lissom.robot.joints import MotionKind
 from lissom.robot.materials import Material
-from lissom.robot.meshes import FittedBalls, MeshBalls, check_balls
+from lissom.robot.meshes import FittedBalls, MeshBalls, check_balls, check_sides
 from lissom.robot.poses import PoseFunction
 from lissom.robot.robot import Link
 from lissom.robot.sections import Constitution, Section, SectionGeneral
@@ -231,6 +231,8 @@ class PlacedRigidBody(PlacedBody):
 
     def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, np.ndarray]]:
         node, G = self.frame
+        if contact.surface and self.body.form is None:
+            check_sides(self.body.drawn_meshes(), f"link {self.name!r} > body")
         rows = self.body.surface_points(contact.cells, on_plane=contact.is_on_plane) if contact.surface else None
         if rows is None:
             given = self.body.balls

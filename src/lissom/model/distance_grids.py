@@ -7,6 +7,15 @@ along an axis has n + 2 coefficients c,
 
 and the same at the other end: the third derivative is continuous at the last but one sample, so that the error is
 O(h⁴) up to the ends. Distances of a mesh are those of float32, about 1e-7 of its size.
+
+A distance has an edge in the middle of each wall. The error of the spline near an edge falls by a factor 2 − √3 from
+cell to cell. A ball of radius r that touches a wall of thickness t has its centre at r + t/2 from the middle of the
+wall, so that for normals n of walls the spacings h_k along the axes obey
+
+    h_k |n_k| ≤ (r + t/2)/K,   K = 3 … 8                                                                   (2)
+
+K = 8 leaves 3e-5, K = 3 leaves 0.02 of the error at the edge, which is a seventh of a cell. `_walls` finds t by a ray
+into the body. `_compare` compares the spline with exact distances where balls touch.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -15,18 +24,20 @@ O(h⁴) up to the ends. Distances of a mesh are those of float32, about 1e-7 of 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import final
+from typing import NamedTuple, final
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 import warp as wp
 
-from lissom.errors import ModelError
+from lissom.errors import AccuracyWarning, ModelError
 from lissom.lie.types import kernel_options, vec3
 from lissom.portable import read_cached, write_cached
+from lissom.robot.meshes import samples
 from lissom.robot.sampled_shapes import (
     SampledShape,
     ShapeFunction,
@@ -39,11 +50,19 @@ from lissom.robot.sampled_shapes import (
 wp.set_module_options(kernel_options())
 
 MOST = 2**24  # largest number of samples of a grid; its coefficients take 128 MiB
+_FEW = (2**19, 2**21)  # samples that are made in 2 and in 8 seconds
 _ON_DISK = 2**30  # largest size of the cache on disk [B]
-_FORMAT = b"2"  # of the files in the cache
+_FORMAT = b"3"  # of the files in the cache
 _BESIDE = 2  # cells between the farthest point that contacts need and the end of the grid
 _CHECKED = 20_000  # random points at which the grid of a function is compared with it
 _NEAR = 2.0  # cells from the surface where the slope of a function is checked
+_PLACES = 4096  # places on a mesh where its thickness is measured and its grid compared with exact distances
+BEGIN = wp.constant(1e-5)  # distance from a place at which its ray begins, as a part of the size
+_PARALLEL = 0.7  # least cosine of the angle between the sides of a wall
+_SHEET = 0.98  # the same for a sheet, whose sides are no sharp edge
+_K = (8.0, 5.0, 3.0)  # of (2)
+_FEW_PLACES = 0.02  # part of the surface that may belong to walls that are too thin for the grid
+_ROUNDED = 0.5  # largest error of a grid beside edges, in cells
 
 
 @final
@@ -64,35 +83,133 @@ class Grid:
 
 
 _in_use: WeakValueDictionary[bytes, Grid] = WeakValueDictionary()  # grids of models in use, by content
-_functions: WeakKeyDictionary[ShapeFunction, dict[int, Grid]] = WeakKeyDictionary()
+_of_shapes: WeakKeyDictionary[SampledShape, dict[tuple[float, float], Grid]] = WeakKeyDictionary()  # by radii
 
 
-def grid_of(shape: SampledShape | ShapeHeightField, reach: float, where: str) -> Grid:
+def grid_of(shape: SampledShape | ShapeHeightField, reach: float, where: str, least: float | None = None) -> Grid:
     """The grid of a shape.
 
     Args:
         reach: distance from the surface up to which contacts need the shape [m]: the largest radius of the balls.
+        least: smallest radius of the balls [m]; None: `reach`.
     Raises:
-        ModelError: the shape breaks a rule, or its grid would have too many samples.
+        ModelError: the shape breaks a rule, has parts that are too thin for the balls, or its grid would have too many
+            samples.
     Accuracy: O(spacing⁴) where the distance is smooth, O(spacing) at edges, corners and ridges of the distance.
     """
     if isinstance(shape, ShapeHeightField):
         return _height_grid(shape, reach, where)
-    low, high = shape.bounds(where)
-    spacing = shape.spacing(where)
-    half = np.ceil((0.5 * (high - low) + reach) / spacing).astype(int) + _BESIDE
-    samples = float(np.prod(2.0 * half + 1.0))
-    if samples > MOST:
+    radii = (reach if least is None else least, reach)
+    known = _of_shapes.setdefault(shape, {})
+    if radii not in known:
+        known[radii] = _sampled(shape, radii, where)
+    return known[radii]
+
+
+def _sampled(shape: SampledShape, radii: tuple[float, float], where: str) -> Grid:
+    """`grid_of` without a cache, for balls with radii from `radii[0]` to `radii[1]`."""
+    box = _Box(*shape.bounds(where), radii[1])
+    spacing = np.full(3, shape.spacing(where))
+    if box.samples(spacing) > MOST:
         raise ModelError(
-            f"{where}: its grid would have {samples:.3g} samples, and may have {MOST}; give a smaller resolution than "
-            f"{shape.resolution}, or smaller balls (the largest radius is {reach:g} m)"
+            f"{where}: its grid would have {box.samples(spacing):.3g} samples, and may have {MOST}; give a smaller "
+            f"resolution than {shape.resolution}, or smaller balls (the largest radius is {radii[1]:g} m)"
         )
-    origin = 0.5 * (low + high) - spacing * half
-    count = 2 * half + 1
     if isinstance(shape, ShapeFunction):
-        return _function_grid(shape, origin, spacing, count, where)
+        return _function_grid(shape, *box.grid(spacing), spacing, where)
     assert isinstance(shape, TriangulatedShape)
-    return _mesh_grid(shape.solid(where), origin, spacing, count)
+    solid = shape.solid(where)
+    frame = _Frame(solid)
+    walls = _walls(solid, frame)
+    spacing = _spacing(box, shape, walls, radii[0], where)
+    grid = _mesh_grid(solid, frame, *box.grid(spacing), spacing)
+    _compare(grid, frame, walls, radii, where)
+    return grid
+
+
+class _Box(NamedTuple):
+    """The box around a surface, and the distance from it up to which the grid reaches [m]."""
+
+    low: np.ndarray
+    high: np.ndarray
+    reach: float
+
+    def grid(self, spacing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Position (3,) of the first sample [m], and numbers (3,) of samples, of a grid with spacings (3,) [m]."""
+        half = np.ceil((0.5 * (self.high - self.low) + self.reach) / spacing).astype(int) + _BESIDE
+        return 0.5 * (self.low + self.high) - spacing * half, 2 * half + 1
+
+    def samples(self, spacing: np.ndarray) -> float:
+        """Number of samples of this grid."""
+        return float(np.prod(2.0 * (np.ceil((0.5 * (self.high - self.low) + self.reach) / spacing) + _BESIDE) + 1.0))
+
+
+class _Walls(NamedTuple):
+    """Places on a surface (n, 3) [m], outward normals (n, 3), the thickness of the wall there (n,) [m], infinite where
+    no other side is opposite, and whether it is a sheet of parallel sides (n,)."""
+
+    place: np.ndarray
+    normal: np.ndarray
+    thickness: np.ndarray
+    is_sheet: np.ndarray
+
+
+def _spacing(box: _Box, shape: TriangulatedShape, walls: _Walls, radius: float, where: str) -> np.ndarray:
+    """Spacings (3,) of a grid that obey (2) for balls of a radius, with the largest K that has few samples. If all have
+    many, (2) may be broken on a small part of the surface."""
+    longest = shape.spacing(where)
+    depth = (radius + 0.5 * walls.thickness)[:, None] / np.maximum(np.abs(walls.normal), 1e-9)
+    tried = [(share, K, _FEW[0]) for share in (0.0, _FEW_PLACES) for K in _K[:2]]
+    tried += [(_FEW_PLACES, K, _FEW[1]) for K in _K[1:]] + [(_FEW_PLACES, _K[-1], MOST)]
+    for share, K, most in tried:
+        spacing = np.minimum(longest, np.quantile(depth, share, axis=0, method="lower") / K)
+        if box.samples(spacing) <= max(most, box.samples(np.full(3, longest))):
+            break
+    else:
+        thinnest = float(np.quantile(walls.thickness, _FEW_PLACES, method="lower"))
+        raise ModelError(
+            f"{where}: is too thin for balls of radius {radius:g} m: walls of {thinnest:.3g} m need a grid of "
+            f"{box.samples(spacing):.3g} samples, and it may have {MOST}; take shapes of few parts (ShapeBox, "
+            "ShapeHull) for its walls, or larger balls"
+        )
+    for part in np.linspace(0.25, 1.0, 16).tolist():  # a plate gets as many samples as a cube, near its edges
+        finer = np.minimum(spacing, max(part * longest, 0.5 * radius))
+        if box.samples(finer) <= shape.resolution**3:
+            return finer
+    return spacing
+
+
+def _walls(solid: Solid, frame: _Frame) -> _Walls:
+    """Walls at places that are spread over a surface."""
+    place, normal = samples(solid.vertices[solid.triangles], _PLACES)
+    if solid.thickness:
+        sides = [place + side * 0.5 * solid.thickness * normal for side in (1.0, -1.0)]
+        is_sheet = np.ones(2 * _PLACES, dtype=bool)
+        thickness = np.full(2 * _PLACES, solid.thickness)
+        return _Walls(np.concatenate(sides), np.concatenate([normal, -normal]), thickness, is_sheet)
+    through, cosine = frame.walls(place, normal)
+    return _Walls(place, normal, np.where(cosine > _PARALLEL, through, np.inf), cosine > _SHEET)
+
+
+def _compare(grid: Grid, frame: _Frame, walls: _Walls, radii: tuple[float, float], where: str) -> None:
+    """Compare the spline with exact distances at the centres of balls that touch the surface, and halfway there."""
+    rng = np.random.default_rng(0)
+    far = rng.uniform(0.5 * radii[0], radii[1], len(walls.place))
+    points = walls.place + far[:, None] * walls.normal
+    error = np.abs(values_at(grid, points)[0] - frame.distances(points))
+    cell = float(grid.spacing.max())
+    few = float(np.quantile(error, 1.0 - _FEW_PLACES))
+    if few > _ROUNDED * cell:
+        rule = f"its grid must be within {_ROUNDED * cell:.3g} m of the surface where balls touch it"
+        raise ModelError(f"{where}: {rule} (got {few:.3g} m); give a larger resolution")
+    thin = (radii[0] + 0.5 * walls.thickness)[:, None] < 0.99 * _K[-1] * grid.spacing * np.abs(walls.normal)
+    lost = thin.any(axis=1) & walls.is_sheet & (error > 0.01 * cell)
+    if lost.any():
+        part, thinnest = 100.0 * lost.mean(), walls.thickness[lost].min()
+        text = f"{where}: {part:.2g} % of its surface is too thin for its grid, walls of down to {thinnest:.3g} m"
+        text = f"{text}; contacts there are up to {error[lost].max():.2g} m wrong"
+        text = f"{text}. Give a larger resolution or larger balls, or shapes of few parts"
+        warnings.warn(AccuracyWarning(text), stacklevel=2)
 
 
 def coefficients(values: np.ndarray) -> np.ndarray:
@@ -153,18 +270,14 @@ def _height_grid(shape: ShapeHeightField, reach: float, where: str) -> Grid:
     return Grid(low, np.array([*step, 1.0]), (steepest, 1.01 * reach, 0.0), c[..., None])
 
 
-def _function_grid(shape: ShapeFunction, low: np.ndarray, spacing: float, count: np.ndarray, where: str) -> Grid:
-    known = _functions.setdefault(shape, {})
-    key = int(count[0])
-    if key not in known:
-        f = shape.values(_nodes(low, spacing, count), where).reshape(count)
-        grid = Grid(low, np.full(3, spacing), (0.0, 0.0, 0.0), coefficients(f))
-        _check_function(shape, grid, where)
-        content = blake2b(b"function", digest_size=20)
-        for part in (grid.low, grid.spacing, grid.coefficient):
-            content.update(part.tobytes())
-        known[key] = _in_use.setdefault(content.digest(), grid)
-    return known[key]
+def _function_grid(shape: ShapeFunction, low: np.ndarray, count: np.ndarray, spacing: np.ndarray, where: str) -> Grid:
+    f = shape.values(_nodes(low, spacing, count), where).reshape(count)
+    grid = Grid(low, spacing, (0.0, 0.0, 0.0), coefficients(f))
+    _check_function(shape, grid, where)
+    content = blake2b(b"function", digest_size=20)
+    for part in (grid.low, grid.spacing, grid.coefficient):
+        content.update(part.tobytes())
+    return _in_use.setdefault(content.digest(), grid)
 
 
 def _check_function(shape: ShapeFunction, grid: Grid, where: str) -> None:
@@ -188,59 +301,83 @@ def _check_function(shape: ShapeFunction, grid: Grid, where: str) -> None:
                          f"{error:.3g} m); give a larger resolution than {shape.resolution}")  # fmt: skip
 
 
-def _nodes(low: np.ndarray, spacing: float, count: np.ndarray) -> np.ndarray:
+def _nodes(low: np.ndarray, spacing: np.ndarray, count: np.ndarray) -> np.ndarray:
     """Positions (n, 3) of the samples, the last axis first to change."""
-    axes = (x + spacing * np.arange(n) for x, n in zip(low, count))
+    axes = (x + h * np.arange(n) for x, h, n in zip(low, spacing, count))
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
 
 
-def _mesh_grid(solid: Solid, low: np.ndarray, spacing: float, count: np.ndarray) -> Grid:
+def _mesh_grid(solid: Solid, frame: _Frame, low: np.ndarray, count: np.ndarray, spacing: np.ndarray) -> Grid:
     key = blake2b(_FORMAT, digest_size=20)
-    for part in (solid.vertices, solid.triangles, np.array([solid.thickness, spacing]), low, count):
+    for part in (solid.vertices, solid.triangles, np.array([solid.thickness]), spacing, low, count):
         key.update(np.ascontiguousarray(part).tobytes())
     grid = _in_use.get(key.digest())
     if grid is None:
         file = _folder() / f"{key.hexdigest()}.npy"
         c = read_cached(file, lambda path: _stored(path, count))
         if c is None:
-            c = made = coefficients(_mesh_distances(solid, low, spacing, count))
+            c = made = coefficients(_mesh_distances(frame, low, spacing, count))
             write_cached(file, lambda stream: np.save(stream, made), _ON_DISK)
-        grid = Grid(low, np.full(3, spacing), (0.0, 0.0, 0.0), c)
+        grid = Grid(low, spacing, (0.0, 0.0, 0.0), c)
         _in_use[key.digest()] = grid
     return grid
 
 
-def _mesh_distances(solid: Solid, low: np.ndarray, spacing: float, count: np.ndarray) -> np.ndarray:
-    """Signed distances [m] at the samples of a grid. Warp computes in float32, in a frame with the mesh at its centre
-    and of the mesh's size."""
-    size = float(np.ptp(solid.vertices, axis=0).max())
-    centre = 0.5 * (solid.vertices.min(axis=0) + solid.vertices.max(axis=0))
-    is_closed = solid.thickness == 0.0
-    mesh = wp.Mesh(
-        points=wp.array((solid.vertices - centre) / size, dtype=wp.vec3, device="cpu"),
-        indices=wp.array(solid.triangles.ravel(), dtype=wp.int32, device="cpu"),
-        support_winding_number=is_closed,
-    )
-    out = wp.zeros(shape=tuple(int(n) for n in count), dtype=wp.float64, device="cpu")
-    start = vec3(*((low - centre) / size))
-    arguments = [mesh.id, start, spacing / size, 0.5 * solid.thickness / size, int(is_closed), out]
-    wp.launch(mesh_distances, out.shape, arguments, device="cpu")
-    return size * out.numpy()
+@final
+class _Frame:
+    """A mesh for Warp, which computes in float32, in a frame with the mesh at its centre and of the mesh's size [m]."""
+
+    def __init__(self, solid: Solid) -> None:
+        self.size = float(np.ptp(solid.vertices, axis=0).max())
+        self.centre = 0.5 * (solid.vertices.min(axis=0) + solid.vertices.max(axis=0))
+        self.half, self.is_closed = 0.5 * solid.thickness / self.size, solid.thickness == 0.0
+        self.mesh = wp.Mesh(
+            points=wp.array((solid.vertices - self.centre) / self.size, dtype=wp.vec3, device="cpu"),
+            indices=wp.array(solid.triangles.ravel(), dtype=wp.int32, device="cpu"),
+            support_winding_number=self.is_closed,
+        )
+
+    def distances(self, points: np.ndarray) -> np.ndarray:
+        """Signed distances (n,) of points (n, 3) [m]."""
+        return self.size * self._measured(points, np.zeros((0, 3)))[0]
+
+    def walls(self, points: np.ndarray, normals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Lengths (n,) [m] of rays from points (n, 3) of a surface into the body to its other side, and the cosines
+        (n,) of the angles between the rays and the normals there; zero if there is none."""
+        _, through, opposite = self._measured(points, normals)
+        return self.size * through, opposite
+
+    def _measured(self, points: np.ndarray, normals: np.ndarray) -> list[np.ndarray]:
+        at = wp.array((points - self.centre) / self.size, dtype=vec3, device="cpu")
+        along = wp.array(normals, dtype=wp.vec3, device="cpu")
+        out = [wp.zeros(len(x), dtype=wp.float64, device="cpu") for x in (points, normals, normals)]
+        given = [self.mesh.id, self.half, int(self.is_closed), at, along]
+        wp.launch(mesh_distances, len(points), [*given, *out], device="cpu")
+        return [x.numpy() for x in out]
+
+
+def _mesh_distances(frame: _Frame, low: np.ndarray, spacing: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Signed distances [m] at the samples of a grid."""
+    plane = _nodes(low, spacing, np.array([1, *count[1:]]))
+    steps = spacing[0] * np.arange(count[0])
+    return np.array([frame.distances(plane + np.array([x, 0.0, 0.0])) for x in steps.tolist()]).reshape(count)
 
 
 @wp.kernel
 def mesh_distances(
     mesh: wp.uint64,
-    low: vec3,
-    spacing: wp.float64,
     half: wp.float64,
     is_closed: int,
-    out: wp.array3d(dtype=wp.float64),
+    at: wp.array(dtype=vec3),
+    normal: wp.array(dtype=wp.vec3),
+    out: wp.array(dtype=wp.float64),
+    through: wp.array(dtype=wp.float64),
+    opposite: wp.array(dtype=wp.float64),
 ):
-    """Distance at each sample of a grid: signed for a closed mesh, less `half` the thickness for a shell."""
-    i, j, k = wp.tid()
-    y = low + spacing * vec3(wp.float64(i), wp.float64(j), wp.float64(k))
-    point = wp.vec3(y)
+    """Distance of each point: signed for a closed mesh, less `half` the thickness for a shell. If normals are given,
+    also the wall behind each point."""
+    k = wp.tid()
+    point = wp.vec3(at[k])
     sign = wp.float64(1.0)
     if is_closed != 0:
         found = wp.mesh_query_point_sign_winding_number(mesh, point, 1e10)
@@ -249,7 +386,13 @@ def mesh_distances(
     else:
         found = wp.mesh_query_point_no_sign(mesh, point, 1e10)
         nearest = wp.mesh_eval_position(mesh, found.face, found.u, found.v)
-    out[i, j, k] = sign * wp.length(y - vec3(nearest)) - half
+    out[k] = sign * wp.length(at[k] - vec3(nearest)) - half
+    if normal.shape[0] > 0:
+        ray = -normal[k]
+        hit = wp.mesh_query_ray(mesh, point + BEGIN * ray, ray, 1e10)
+        if hit.result:
+            through[k] = wp.float64(hit.t + BEGIN)
+            opposite[k] = wp.float64(wp.dot(hit.normal, ray))
 
 
 def _folder() -> Path:

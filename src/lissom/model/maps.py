@@ -14,11 +14,13 @@ from typing import Any, final
 import numpy as np
 
 from lissom.bodies.integrals import LinearCoefficients, ShapeIntegrals
-from lissom.bodies.material_frames import MaterialFrame, point_numbers
+from lissom.bodies.material_frames import MaterialFrame, PoseLine, point_numbers, pose_lines
+from lissom.errors import ModelError
 from lissom.model.groups import Addresses, Floats, Ints, Matrices3, Vectors3, Vectors6Rows
 from lissom.model.nodes import Flesh, Key, Node
 from lissom.robot.poses import PoseFunction, PoseSpline
 
+_ENTRY, _MOST_ENTRIES = 48, 2**28  # bytes of a derivative of a column, and the largest number of second derivatives
 MOST_IN_KERNELS = 32  # largest number of coordinates of a body whose Green strains kernels evaluate
 
 
@@ -32,11 +34,15 @@ class Maps:
     pose: tuple[PoseFunction | PoseSpline | MaterialFrame, ...]  # the pose function of each
     group: tuple[tuple[int, ...], ...]  # indices of the frames on each deformable body that one call of Python computes
     column_start: Ints  # start of the columns of each
-    pair_start: Ints  # start of the first derivatives of its columns; a linear one has none
+    coordinate: Ints  # by column, the one of the coordinates of the node that moves it along the column
+    pair_start: Ints  # start of the first derivatives of its columns; those that kernels compute have none
     triple_start: Ints  # start of the second derivatives
     is_linear: Ints  # whether it is a point at origin + Σ slope_j q_j that keeps the axes of its parent
+    is_area: Ints  # whether it is such a point with the axes of b×d and b, b = e_y + Σ slope_b_j q_j and d likewise
     origin: Vectors3
     slope: Vectors3  # by column
+    slope_b: Vectors3
+    slope_d: Vectors3
     piece_start: Ints  # start of the pieces of its spline; a function has none
     knot: Floats  # start of each piece
     coefficient: Vectors6Rows  # of each power of the distance from the start of a piece (pieces, 6, 6)
@@ -78,9 +84,14 @@ class Maps:
 def map_tables(nodes: list[Node]) -> Maps:
     """The tables for the nodes of a model in their order."""
     found = [(k, node) for k, node in enumerate(nodes) if node.pose is not None]
-    sizes = np.array([node.Phi1.shape[1] for _, node in found], dtype=int)
-    linear = np.array([isinstance(node.pose, MaterialFrame) and node.pose.is_linear for _, node in found], dtype=bool)
-    straight = [_straight(node) for _, node in found]
+    lines = _lines([node for _, node in found])
+    sizes = np.array([len(line.coordinate) for line in lines], dtype=int)
+    linear, area = (
+        np.array([isinstance(node.pose, MaterialFrame) and getattr(node.pose, name) for _, node in found], dtype=bool)
+        for name in ("is_linear", "is_area")
+    )
+    stored = np.where(linear | area, 0, sizes)  # columns whose derivatives are in tables
+    _check_size(stored)
     pieces = [node.pose.pieces() for _, node in found if isinstance(node.pose, PoseSpline)]
     counts = iter([len(knot) for knot, _ in pieces])
     native, points = _addresses([node.pose for _, node in found]), point_numbers([node.pose for _, node in found])
@@ -91,11 +102,15 @@ def map_tables(nodes: list[Node]) -> Maps:
         pose=tuple(node.pose for _, node in found if node.pose is not None),
         group=_frames_by_body([node for _, node in found]),
         column_start=starts(sizes),
-        pair_start=starts(np.where(linear, 0, sizes**2)),
-        triple_start=starts(np.where(linear, 0, sizes**3)),
+        coordinate=np.concatenate([np.zeros(0), *(line.coordinate for line in lines)]).astype(np.int32),
+        pair_start=starts(stored**2),
+        triple_start=starts(stored**3),
         is_linear=linear.astype(np.int32),
-        origin=np.array([origin for origin, _ in straight]).reshape(-1, 3),
-        slope=np.concatenate([np.zeros((0, 3)), *(slopes for _, slopes in straight)]),
+        is_area=area.astype(np.int32),
+        origin=np.array([line.origin for line in lines]).reshape(-1, 3),
+        slope=np.concatenate([np.zeros((0, 3)), *(line.slopes[:, 0] for line in lines)]),
+        slope_b=np.concatenate([np.zeros((0, 3)), *(line.slopes[:, 1] for line in lines)]),
+        slope_d=np.concatenate([np.zeros((0, 3)), *(line.slopes[:, 2] for line in lines)]),
         piece_start=starts(np.array(room, dtype=int)),
         knot=np.concatenate([np.zeros(0), *(knot for knot, _ in pieces)]),
         coefficient=np.concatenate([np.zeros((0, 6, 6)), *(c for _, c in pieces)]),
@@ -106,6 +121,17 @@ def map_tables(nodes: list[Node]) -> Maps:
     )
 
 
+def _check_size(stored: np.ndarray) -> None:
+    """Raise ModelError if poses with these numbers of columns need larger tables than kernels can number."""
+    entries = float((stored.astype(float) ** 3).sum())
+    if entries > _MOST_ENTRIES:
+        raise ModelError(
+            f"{len(stored)} places on bodies of up to {stored.max()} coordinates, such as contact balls, would need "
+            f"{_ENTRY * entries / 1e9:.3g} GB, and may need {_ENTRY * _MOST_ENTRIES / 1e9:.3g}; give fewer balls or "
+            "coordinates, or finite elements, whose places depend on few coordinates"
+        )
+
+
 def _addresses(poses: Iterable[Any]) -> np.ndarray:
     """Addresses of the two native functions of poses, shape (2, m); zeros for those that have none."""
     native = [None if isinstance(pose, PoseSpline) else pose.native for pose in poses]
@@ -113,19 +139,22 @@ def _addresses(poses: Iterable[Any]) -> np.ndarray:
     return np.array(rows, dtype=np.uint64).reshape(-1, 2).T.copy()
 
 
-def _straight(node: Node) -> tuple[np.ndarray, np.ndarray]:
-    """Origin and slopes of a linear point; zero for other nodes."""
-    if isinstance(node.pose, MaterialFrame) and node.pose.is_linear:
-        return node.pose.point, node.pose.slopes
-    return np.zeros(3), np.zeros((node.Phi1.shape[1], 3))
+def _lines(nodes: list[Node]) -> list[PoseLine]:
+    """The poses of nodes that kernels compute from lines; for others all coordinates, with zeros."""
+    known = pose_lines([node.pose for node in nodes])
+    out = []
+    for node, line in zip(nodes, known):
+        n = node.Phi1.shape[1]
+        out.append(PoseLine(np.zeros(3), np.arange(n), np.zeros((n, 3, 3))) if line is None else line)
+    return out
 
 
 def _frames_by_body(nodes: list[Node]) -> tuple[tuple[int, ...], ...]:
-    """Indices of the frames at material points that are not linear, grouped by body and first coordinate. One call of
-    Python computes a group."""
+    """Indices of the frames at material points that kernels do not compute from lines, grouped by body and first
+    coordinate. One call of Python computes a group."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for m, node in enumerate(nodes):
-        if isinstance(node.pose, MaterialFrame) and not node.pose.is_linear:
+        if isinstance(node.pose, MaterialFrame) and not (node.pose.is_linear or node.pose.is_area):
             groups.setdefault((id(node.pose.family), node.v_start), []).append(m)
     return tuple(map(tuple, groups.values()))
 

@@ -347,8 +347,8 @@ class SurroundingsBuilder:
             g = G @ checks.pose(contact.placement, where) @ frame
             grid = None
             if isinstance(contact.shape, GRIDDED):
-                reach = max((self.balls[k].radius for at in ours.values() for k in at), default=0.0)
-                grid = grid_of(contact.shape, reach, f"{where} > shape")
+                radii = [self.balls[k].radius for at in ours.values() for k in at] or [0.0]
+                grid = grid_of(contact.shape, max(radii), f"{where} > shape", min(radii))
                 size = grid.size
             self.obstacles.append(Obstacle(contact.on, contact.s, node, g, kind, size, contact.shape, None, grid))
             obstacle = len(self.obstacles) - 1

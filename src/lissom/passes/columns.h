@@ -38,16 +38,49 @@ LISSOM_INLINE bool are_zero(const mat6& M, const mat6& N, const mat6& H) {
     return true;
 }
 
+// The columns first … stop − 1 of S that are not zero, if they may be few among many. A point of a body of finite
+// elements has some dozen columns among hundreds.
+struct nonzero_columns {
+    enum { MANY = 16, FEW = 128 };
+    int first, count, at[FEW];
+    bool are_listed;
+};
+
+LISSOM_INLINE void find_columns(int first, int stop, int width, const double* s, nonzero_columns& out) {
+    out.first = first;
+    out.count = 0;
+    out.are_listed = stop - first > nonzero_columns::MANY;
+    for (int alpha = first; out.are_listed && alpha < stop; ++alpha) {
+        bool is_zero = true;
+        for (int r = 0; r < 6; ++r)
+            is_zero = is_zero && s[r * width + alpha] == 0.0;
+        if (is_zero)
+            continue;
+        out.are_listed = out.count < nonzero_columns::FEW;
+        if (out.are_listed)
+            out.at[out.count++] = alpha;
+    }
+    if (!out.are_listed)
+        out.count = stop - first;
+}
+
+LISSOM_INLINE int column_number(const nonzero_columns& own, int e) {
+    return own.are_listed ? own.at[e] : own.first + e;
+}
+
 // Rows first … stop − 1 of `to` += Sᵀ V on the columns listed for k.
 LISSOM_INLINE void fold_columns(
     const array<int>& start, const array<int>& range, int k, int first, int stop, int width, const double* s,
     const double* v, double* to
 ) {
+    nonzero_columns own;
+    find_columns(first, stop, width, s, own);
     for_blocks(start, range, k, [&](int j) {
         block in[6];
         for (int r = 0; r < 6; ++r)
             in[r] = load(v + r * width + j);
-        for (int alpha = first; alpha < stop; ++alpha) {
+        for (int e = 0; e < own.count; ++e) {
+            const int alpha = column_number(own, e);
             block sum = load(to + alpha * width + j);
             for (int r = 0; r < 6; ++r)
                 sum += in[r] * s[r * width + alpha];
@@ -235,12 +268,15 @@ LISSOM_INLINE void fold_derivatives(
     const double *a = six_rows(sums.W_a, i, slot, width), *v = six_rows(sums.W_v, i, slot, width);
     const double* from[3] = {a, v, six_rows(sums.W_q, i, slot, width)};
     double* to[3] = {row(da, i), row(dv, i), row(dq, i)};
+    nonzero_columns own;
+    find_columns(first, stop, width, s, own);
     for_blocks(start, range, k, [&](int j) {
         block in[3][6];
         for (int m = 0; m < 3; ++m)
             for (int r = 0; r < 6; ++r)
                 in[m][r] = load(from[m] + r * width + j);
-        for (int alpha = first; alpha < stop; ++alpha) {
+        for (int e = 0; e < own.count; ++e) {
+            const int alpha = column_number(own, e);
             block sum[3];
             for (int m = 0; m < 3; ++m)
                 sum[m] = load(to[m] + alpha * width + j);

@@ -18,6 +18,18 @@ In the base frame, g now the pose of the node, with d/dt Ad_g X = Ad_g Ẋ + ad_
 At a fixed wrench f on the node in its own frame,
 
     ∂(S_jᵀ f)/∂q_c = fᵀ ∂S_j/∂q_c                                                                         (5)
+
+The frame of a cross-section in finite elements has the axes R of n = b×d and b, (2) of bodies.material_frames, where b
+and d are linear in the coordinates: b' and d' along a direction are constant. In the axes R, with β = Rᵀb/|b| and ν =
+Rᵀn/|n| of a change, B and N those along the direction, and W the rate of the axes,
+
+    S_j = (w_j; u_j),   w = (β₃, −ν₃, ν₂),   u = Rᵀ ∂p/∂q_j,   W = (B₃, −N₃, N₂)                            (6)
+    β' = −W×β − B₂ β,   ν' = Rᵀ(b_j×d' + b'×d_j)/|n| − W×ν − N₁ ν,   u' = −W×u                             (7)
+    B' = −W×B − B₂ B,   N' = 2 Rᵀ(b'×d')/|n| − W×N − N₁ N                                                  (8)
+    β'' = −W'×β − W×β' − B₂ β' − B₂' β,   u'' = −W'×u − W×u'                                               (9)
+
+and ν'' likewise. Only coordinates of nodes of the cells around the point have columns, so that memory and time do not
+grow with the other coordinates of the body. Σ_c ∂S_j/∂q_c v_c is (7), and Σ_ce ∂²S_j/∂q_c∂q_e v_c v_e is (9), along v.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -30,7 +42,7 @@ import warp as wp
 
 from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
-from lissom.lie.types import served, vec3, vec6
+from lissom.lie.types import mat3, served, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import columns
 from lissom.passes.columns import Columns, DerivativeSums, Matrix, NewtonPoint, NewtonSums
@@ -107,14 +119,100 @@ def follow_spline(t: Tables, s: Scratch, i: int, m: int, x: wp.float64):
 @wp.func
 def follow_line(t: Tables, s: Scratch, i: int, k: int, m: int, q: Matrix):
     """Fill the tables of map m of node k: p = origin + Σ slope_j q_j, without rotation."""
-    at = t.maps.column_start[m]
     first = t.node[k].v_start + t.node[k].q_shift
     p = t.maps.origin[m]
-    for j in range(t.node[k].v_stop - t.node[k].v_start):
-        p += q[i, first + j] * t.maps.slope[at + j]
-        s.maps.S[i, at + j] = se3.join(vec3(), t.maps.slope[at + j])
+    for e in range(t.maps.column_start[m], t.maps.column_start[m + 1]):
+        p += q[i, first + t.maps.coordinate[e]] * t.maps.slope[e]
+        s.maps.S[i, e] = se3.join(vec3(), t.maps.slope[e])
     s.maps.R[i, m] = so3.diagonal_plus(so3.ONE, vec3())
     s.maps.p[i, m] = p
+
+
+@wp.func
+def area_axes(b: vec3, d: vec3) -> mat3:
+    """R of a cross-section."""
+    first = wp.normalize(wp.cross(b, d))
+    second = wp.normalize(b)
+    third = wp.cross(first, second)
+    return mat3(
+        first[0], second[0], third[0], first[1], second[1], third[1], first[2], second[2], third[2]
+    )  # fmt: skip
+
+
+@wp.func
+def follow_area(t: Tables, s: Scratch, i: int, k: int, m: int, q: Matrix):
+    """Fill the tables of map m of node k, by (6)."""
+    first = t.node[k].v_start + t.node[k].q_shift
+    p = t.maps.origin[m]
+    b = vec3(so3.ZERO, so3.ONE, so3.ZERO)
+    d = vec3(so3.ZERO, so3.ZERO, so3.ONE)
+    for e in range(t.maps.column_start[m], t.maps.column_start[m + 1]):
+        x = q[i, first + t.maps.coordinate[e]]
+        p += x * t.maps.slope[e]
+        b += x * t.maps.slope_b[e]
+        d += x * t.maps.slope_d[e]
+    R = area_axes(b, d)
+    s.maps.R[i, m] = R
+    s.maps.p[i, m] = p
+    s.maps.sides[i, m] = se3.join(b, d)
+    Rt = wp.transpose(R)
+    over_b = so3.ONE / wp.length(b)
+    over_n = so3.ONE / wp.length(wp.cross(b, d))
+    for e in range(t.maps.column_start[m], t.maps.column_start[m + 1]):
+        beta = Rt * t.maps.slope_b[e] * over_b
+        nu = Rt * (wp.cross(t.maps.slope_b[e], d) + wp.cross(b, t.maps.slope_d[e])) * over_n
+        s.maps.S[i, e] = se3.join(vec3(beta[2], -nu[2], nu[1]), Rt * t.maps.slope[e])
+
+
+@wp.func
+def is_area(t: Tables, k: int) -> bool:
+    """Whether the pose of a mapped node is that of a cross-section in finite elements."""
+    return t.maps.is_area[t.node[k].map] != 0
+
+
+@wp.func
+def side_rates(t: Tables, k: int, i: int, v: Matrix) -> vec6:
+    """b' and d' of a cross-section along v; zero for other maps."""
+    b1 = vec3()
+    d1 = vec3()
+    if is_area(t, k):
+        m = t.node[k].map
+        for e in range(t.maps.column_start[m], t.maps.column_start[m + 1]):
+            x = v[i, t.node[k].v_start + t.maps.coordinate[e]]
+            b1 += x * t.maps.slope_b[e]
+            d1 += x * t.maps.slope_d[e]
+    return se3.join(b1, d1)
+
+
+@wp.func
+def area_slope(t: Tables, s: Scratch, i: int, m: int, e: int, along: vec6, is_second: bool) -> vec6:
+    """The first derivative (7) of column e of a cross-section along b' and d', or the second derivative (9)."""
+    b = se3.angular(s.maps.sides[i, m])
+    d = se3.linear(s.maps.sides[i, m])
+    b1 = se3.angular(along)
+    d1 = se3.linear(along)
+    Rt = wp.transpose(s.maps.R[i, m])
+    over_b = so3.ONE / wp.length(b)
+    over_n = so3.ONE / wp.length(wp.cross(b, d))
+    B = Rt * b1 * over_b
+    N = Rt * (wp.cross(b1, d) + wp.cross(b, d1)) * over_n
+    W = vec3(B[2], -N[2], N[1])
+    beta = Rt * t.maps.slope_b[e] * over_b
+    nu = Rt * (wp.cross(t.maps.slope_b[e], d) + wp.cross(b, t.maps.slope_d[e])) * over_n
+    u = Rt * t.maps.slope[e]
+    bend = Rt * (wp.cross(t.maps.slope_b[e], d1) + wp.cross(b1, t.maps.slope_d[e])) * over_n
+    beta_1 = -wp.cross(W, beta) - B[1] * beta
+    nu_1 = bend - wp.cross(W, nu) - N[0] * nu
+    u_1 = -wp.cross(W, u)
+    if not is_second:
+        return se3.join(vec3(beta_1[2], -nu_1[2], nu_1[1]), u_1)
+    B_1 = -wp.cross(W, B) - B[1] * B
+    N_1 = so3.TWO * over_n * (Rt * wp.cross(b1, d1)) - wp.cross(W, N) - N[0] * N
+    W_1 = vec3(B_1[2], -N_1[2], N_1[1])
+    beta_2 = -wp.cross(W_1, beta) - wp.cross(W, beta_1) - B[1] * beta_1 - B_1[1] * beta
+    bend_1 = -wp.cross(W, bend) - N[0] * bend
+    nu_2 = bend_1 - wp.cross(W_1, nu) - wp.cross(W, nu_1) - N[0] * nu_1 - N_1[0] * nu
+    return se3.join(vec3(beta_2[2], -nu_2[2], nu_2[1]), -wp.cross(W_1, u) - wp.cross(W, u_1))
 
 
 @wp.func
@@ -126,6 +224,18 @@ def curve(t: Tables, s: Scratch, i: int, k: int, v: Matrix):
 
 
 @wp.func
+def count(t: Tables, k: int) -> int:
+    """Number of the columns of a node."""
+    return t.maps.column_start[t.node[k].map + 1] - t.maps.column_start[t.node[k].map]
+
+
+@wp.func
+def at_column(t: Tables, k: int, j: int) -> int:
+    """The coordinate that moves the node along its column j."""
+    return t.node[k].v_start + t.maps.coordinate[t.maps.column_start[t.node[k].map] + j]
+
+
+@wp.func
 def column(t: Tables, s: Scratch, i: int, k: int, j: int) -> vec6:
     """S_j."""
     return s.maps.S[i, t.maps.column_start[t.node[k].map] + j]
@@ -134,35 +244,45 @@ def column(t: Tables, s: Scratch, i: int, k: int, j: int) -> vec6:
 @wp.func
 def slope(t: Tables, s: Scratch, i: int, k: int, j: int, c: int) -> vec6:
     """∂S_j/∂q_c."""
-    if t.maps.is_linear[t.node[k].map] != 0:
+    m = t.node[k].map
+    at = t.maps.column_start[m]
+    if t.maps.is_linear[m] != 0:
         return vec6()
-    n = t.node[k].v_stop - t.node[k].v_start
-    return s.maps.S_q[i, t.maps.pair_start[t.node[k].map] + n * j + c]
+    if is_area(t, k):
+        return area_slope(t, s, i, m, at + j, se3.join(t.maps.slope_b[at + c], t.maps.slope_d[at + c]), False)
+    return s.maps.S_q[i, t.maps.pair_start[m] + count(t, k) * j + c]
 
 
 @wp.func
-def rate_column(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix) -> vec6:
-    """Ṡ_j of (1)."""
+def rate_column(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix, sides: vec6) -> vec6:
+    """Ṡ_j of (1); sides: the result of `side_rates` for v."""
+    m = t.node[k].map
     out = vec6()
-    if t.maps.is_linear[t.node[k].map] != 0:
+    if t.maps.is_linear[m] != 0:
         return out
-    for c in range(t.node[k].v_stop - t.node[k].v_start):
-        out += slope(t, s, i, k, j, c) * v[i, t.node[k].v_start + c]
+    if is_area(t, k):
+        return area_slope(t, s, i, m, t.maps.column_start[m] + j, sides, False)
+    for c in range(count(t, k)):
+        out += slope(t, s, i, k, j, c) * v[i, at_column(t, k, c)]
     return out
 
 
 @wp.func
-def second_column(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix, a: Matrix) -> vec6:
-    """S̈_j of (1), after `curve`."""
+def second_column(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix, a: Matrix, sides: vec6, more: vec6) -> vec6:
+    """S̈_j of (1), after `curve`; sides, more: the results of `side_rates` for v and a."""
+    m = t.node[k].map
     first = t.node[k].v_start
-    n = t.node[k].v_stop - first
-    at = t.maps.triple_start[t.node[k].map] + n * n * j
+    n = count(t, k)
     out = vec6()
-    if t.maps.is_linear[t.node[k].map] != 0:
+    if t.maps.is_linear[m] != 0:
         return out
-    is_native = t.maps.curve_function[t.node[k].map] != wp.uint64(0)
+    if is_area(t, k):
+        e = t.maps.column_start[m] + j
+        return area_slope(t, s, i, m, e, sides, True) + area_slope(t, s, i, m, e, more, False)
+    at = t.maps.triple_start[m] + n * n * j
+    is_native = t.maps.curve_function[m] != wp.uint64(0)
     if is_native:
-        out += s.maps.S_vv[i, t.maps.column_start[t.node[k].map] + j]
+        out += s.maps.S_vv[i, t.maps.column_start[m] + j]
     for c in range(n):
         out += slope(t, s, i, k, j, c) * a[i, first + c]
         for e in range(wp.where(is_native, 0, n)):
@@ -172,12 +292,14 @@ def second_column(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix, a: M
 
 @wp.func(inline=False)
 def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
-    """Pose of the node; fills the tables of a spline, a straight line or a native function."""
+    """Pose of the node; fills the tables of a spline, a straight line, a cross-section or a native function."""
     m = t.node[k].map
     if t.maps.piece_start[m + 1] > t.maps.piece_start[m]:
         follow_spline(t, s, i, m, q[i, t.node[k].v_start + t.node[k].q_shift])
     elif t.maps.is_linear[m] != 0:
         follow_line(t, s, i, k, m, q)
+    elif is_area(t, k):
+        follow_area(t, s, i, k, m, q)
     elif t.maps.place_function[m] != wp.uint64(0):
         follow_function(t, s, i, m, q, t.node[k].v_start + t.node[k].q_shift)
     R0, p0 = joint_side(t, s, i, k)
@@ -191,11 +313,12 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
     place(t, s, i, k, q)
     V = vec6()
     A = vec6()
-    first = t.node[k].v_start
-    for j in range(t.node[k].v_stop - first):
+    sides = side_rates(t, k, i, v)
+    for j in range(count(t, k)):
+        c = at_column(t, k, j)
         S = column(t, s, i, k, j)
-        V += S * v[i, first + j]
-        A += S * a[i, first + j] + rate_column(t, s, i, k, j, v) * v[i, first + j]
+        V += S * v[i, c]
+        A += S * a[i, c] + rate_column(t, s, i, k, j, v, sides) * v[i, c]
     R = s.node[i, k].R
     p = s.node[i, k].p
     return se3.Ad(R, p, V), se3.Ad(R, p, A)
@@ -204,40 +327,39 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
 @wp.func(inline=False)
 def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix):
     """S of (3)."""
-    first = t.node[k].v_start
-    for j in range(t.node[k].v_stop - first):
+    for j in range(count(t, k)):
         y = se3.Ad(s.node[i, k].R, s.node[i, k].p, column(t, s, i, k, j))
-        columns.put_column(x, i, k, first + j, y, S)
+        columns.put_column(x, i, k, at_column(t, k, j), y, S)
 
 
 @wp.func(inline=False)
 def put_block_columns(t: Tables, s: Scratch, width: int, i: int, k: int, S: Matrix):
     """S of (3) in rows of `width` that begin with the node's first coordinate."""
-    for j in range(t.node[k].v_stop - t.node[k].v_start):
+    for j in range(count(t, k)):
         y = se3.Ad(s.node[i, k].R, s.node[i, k].p, column(t, s, i, k, j))
         for r in range(6):
-            S[i, (6 * k + r) * width + j] = y[r]
+            S[i, (6 * k + r) * width + at_column(t, k, j) - t.node[k].v_start] = y[r]
 
 
 @wp.func(inline=False)
 def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, S_dot: Matrix):
     """Ṡ of (3)."""
-    first = t.node[k].v_start
-    for j in range(t.node[k].v_stop - first):
+    sides = side_rates(t, k, i, v)
+    for j in range(count(t, k)):
         y = se3.Ad(s.node[i, k].R, s.node[i, k].p, column(t, s, i, k, j))
-        y_dot = se3.Ad(s.node[i, k].R, s.node[i, k].p, rate_column(t, s, i, k, j, v)) + se3.ad(s.node[i, k].eta, y)
-        columns.put_column(x, i, k, first + j, y_dot, S_dot)
+        turning = se3.Ad(s.node[i, k].R, s.node[i, k].p, rate_column(t, s, i, k, j, v, sides))
+        columns.put_column(x, i, k, at_column(t, k, j), turning + se3.ad(s.node[i, k].eta, y), S_dot)
 
 
 @wp.func
-def base_columns(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix, a: Matrix):
-    """S_j, Ṡ_j and S̈_j of (3)."""
+def base_columns(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix, a: Matrix, sides: vec6, more: vec6):
+    """S_j, Ṡ_j and S̈_j of (3); sides, more: the results of `side_rates` for v and a."""
     R = s.node[i, k].R
     p = s.node[i, k].p
     eta = s.node[i, k].eta
     y0 = se3.Ad(R, p, column(t, s, i, k, j))
-    y1 = se3.Ad(R, p, rate_column(t, s, i, k, j, v))
-    y2 = se3.Ad(R, p, second_column(t, s, i, k, j, v, a))
+    y1 = se3.Ad(R, p, rate_column(t, s, i, k, j, v, sides))
+    y2 = se3.Ad(R, p, second_column(t, s, i, k, j, v, a, sides, more))
     turned = se3.ad(eta, y0)
     return y0, y1 + turned, y2 + se3.ad(eta, so3.TWO * y1 + turned) + se3.ad(s.node[i, k].acc, y0)
 
@@ -253,14 +375,16 @@ def derivative_columns(
     columns.copy_path(x, parent, i, k, sums.J_R)
     columns.copy_path(x, parent, i, k, sums.J_Q)
     columns.copy_path(x, parent, i, k, sums.J_E)
-    first = t.node[k].v_start
-    for j in range(t.node[k].v_stop - first):
-        y0, y1, y2 = base_columns(t, s, i, k, j, v, a)
-        columns.put_column(x, i, k, first + j, y0, sums.S)
-        columns.add_column(x, i, k, first + j, y0, sums.J)
-        columns.add_column(x, i, k, first + j, y1, sums.J_R)
-        columns.add_column(x, i, k, first + j, y2, sums.J_Q)
-        columns.add_column(x, i, k, first + j, so3.TWO * y1, sums.J_E)
+    sides = side_rates(t, k, i, v)
+    more = side_rates(t, k, i, a)
+    for j in range(count(t, k)):
+        c = at_column(t, k, j)
+        y0, y1, y2 = base_columns(t, s, i, k, j, v, a, sides, more)
+        columns.put_column(x, i, k, c, y0, sums.S)
+        columns.add_column(x, i, k, c, y0, sums.J)
+        columns.add_column(x, i, k, c, y1, sums.J_R)
+        columns.add_column(x, i, k, c, y2, sums.J_Q)
+        columns.add_column(x, i, k, c, so3.TWO * y1, sums.J_E)
 
 
 @wp.func(inline=False)
@@ -274,31 +398,32 @@ def newton_columns(
     columns.copy_path(x, parent, i, k, sums.J)
     columns.copy_path(x, parent, i, k, sums.J_P)
     columns.copy_path(x, parent, i, k, sums.J_R)
-    first = t.node[k].v_start
-    for j in range(t.node[k].v_stop - first):
-        y0, y1, y2 = base_columns(t, s, i, k, j, point.v, point.a)
-        columns.put_column(x, i, k, first + j, y0, sums.S)
-        columns.add_column(x, i, k, first + j, y0, sums.J)
-        columns.add_column(x, i, k, first + j, y2 + (so3.TWO * c1) * y1 + c0 * y0, sums.J_P)
-        columns.add_column(x, i, k, first + j, y1 + c1 * y0, sums.J_R)
+    sides = side_rates(t, k, i, point.v)
+    more = side_rates(t, k, i, point.a)
+    for j in range(count(t, k)):
+        c = at_column(t, k, j)
+        y0, y1, y2 = base_columns(t, s, i, k, j, point.v, point.a, sides, more)
+        columns.put_column(x, i, k, c, y0, sums.S)
+        columns.add_column(x, i, k, c, y0, sums.J)
+        columns.add_column(x, i, k, c, y2 + (so3.TWO * c1) * y1 + c0 * y0, sums.J_P)
+        columns.add_column(x, i, k, c, y1 + c1 * y0, sums.J_R)
 
 
 @wp.func(inline=False)
 def project(t: Tables, s: Scratch, i: int, k: int, f: vec6, tau: Matrix):
     """tau += Sᵀ f, f the wrench on the node in its own frame."""
-    first = t.node[k].v_start
-    for j in range(t.node[k].v_stop - first):
-        tau[i, first + j] = tau[i, first + j] + wp.dot(column(t, s, i, k, j), f)
+    for j in range(count(t, k)):
+        c = at_column(t, k, j)
+        tau[i, c] = tau[i, c] + wp.dot(column(t, s, i, k, j), f)
 
 
 @wp.func(inline=False)
 def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, f: vec6, dq: Matrix):
     """dq += (5)."""
-    first = t.node[k].v_start
-    n = t.node[k].v_stop - first
+    n = count(t, k)
     for j in range(n):
         for c in range(n):
-            at = (first + j) * x.width + first + c
+            at = at_column(t, k, j) * x.width + at_column(t, k, c)
             dq[i, at] = dq[i, at] + wp.dot(slope(t, s, i, k, j, c), f)
 
 
@@ -309,21 +434,22 @@ def change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: Matrix, a: Ma
     e = vec6()
     w = vec6()
     z = vec6()
-    first = t.node[k].v_start
-    for j in range(t.node[k].v_stop - first):
-        y0, y1, y2 = base_columns(t, s, i, k, j, v, a)
-        dq = d.dq[i, first + j]
-        dv = d.dv[i, first + j]
-        e += dq * y0
-        w += dq * y1 + dv * y0
-        z += dq * y2 + (so3.TWO * dv) * y1 + d.da[i, first + j] * y0
+    sides = side_rates(t, k, i, v)
+    more = side_rates(t, k, i, a)
+    for j in range(count(t, k)):
+        c = at_column(t, k, j)
+        y0, y1, y2 = base_columns(t, s, i, k, j, v, a, sides, more)
+        e += d.dq[i, c] * y0
+        w += d.dq[i, c] * y1 + d.dv[i, c] * y0
+        z += d.dq[i, c] * y2 + (so3.TWO * d.dv[i, c]) * y1 + d.da[i, c] * y0
     return e, w, z
 
 
 @wp.func(inline=False)
 def project_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, f: vec6, df: vec6, tau: Matrix):
     """tau += the change of Sᵀ f, where f changes by df."""
-    first = t.node[k].v_start
-    for j in range(t.node[k].v_stop - first):
-        y = wp.dot(column(t, s, i, k, j), df) + wp.dot(rate_column(t, s, i, k, j, d.dq), f)
-        tau[i, first + j] = tau[i, first + j] + y
+    sides = side_rates(t, k, i, d.dq)
+    for j in range(count(t, k)):
+        c = at_column(t, k, j)
+        y = wp.dot(column(t, s, i, k, j), df) + wp.dot(rate_column(t, s, i, k, j, d.dq, sides), f)
+        tau[i, c] = tau[i, c] + y

@@ -87,7 +87,8 @@ class Near:
 class MapState:
     """Tables of mapped nodes: poses R, p in their parents' frames, by (instance, map); columns S and their first and
     second derivatives in their own frames, by (instance, index in Maps). By (instance, column): x, the coordinates of
-    native functions, and S_vv, which these give in place of S_qq: Σ ∂²S_j/∂q_c∂q_e v_c v_e."""
+    native functions, and S_vv, which these give in place of S_qq: Σ ∂²S_j/∂q_c∂q_e v_c v_e. By (instance, map):
+    sides, b and d of a cross-section in finite elements."""
 
     R: wp.array2d(dtype=mat3)
     p: wp.array2d(dtype=vec3)
@@ -96,6 +97,7 @@ class MapState:
     S_qq: wp.array2d(dtype=vec6)
     S_vv: wp.array2d(dtype=vec6)
     x: wp.array2d(dtype=wp.float64)
+    sides: wp.array2d(dtype=vec6)
 
 
 @wp.struct

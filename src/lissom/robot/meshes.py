@@ -1,5 +1,8 @@
 """Meshes: triangles that are drawn for a rigid body, and contact balls fitted into them.
 
+Triangles are turned outwards once, when a mesh is read: those of a mesh that is turned inside out, and those that a
+scale with one or three negative numbers mirrors. What is left out of order is named by `fault_of_surface`.
+
 The largest ball inside a mesh that touches its surface at the point x, with outward normal n, has
 
     c = x − r n,    r = min over y of |x − y|² / (2 nᵀ(x − y))   where nᵀ(x − y) > 0                       (1)
@@ -13,16 +16,17 @@ union of the selected balls closest to the surface.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, final
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import numpy as np
 
-from lissom.errors import ModelError
+from lissom.errors import AccuracyWarning, ModelError
 from lissom.robot import checks, formatting
 from lissom.robot.fields import Numbers, Placement
 from lissom.robot.shapes import Shape
@@ -36,21 +40,26 @@ _STREAMS = (".gz", ".bz2", ".tgz", ".tar", ".xz")
 _SAMPLES = 2000  # sample points on the surface
 _CANDIDATES = 500  # balls to select from
 _SHRINKS = 30
+_OPEN, _TURNED = "must be closed", "must have triangles that are all turned outwards"
 _SMALLEST = 1e-9  # least size of a body [m]
+_WELD = 2.0**-20  # vertices closer than this share of the size are one
 _NEAR = 1e-6  # largest depth of another surface point inside a ball, relative to its radius
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Mesh:
-    """Triangles that are drawn for a rigid body. They have no mass and no contacts.
+    """Triangles that are drawn for a rigid body, or bound a shape. They have no mass.
+
+    Closed parts whose triangles are turned inwards are turned back.
 
     Args:
         vertices: shape (n, 3), in units of `scale`; None if a file holds them.
         triangles: indices of three vertices each, counter-clockwise seen from outside, shape (m, 3).
         file: path of a mesh file in any format that trimesh reads (STL, OBJ, DAE, PLY, GLB, ...). It is read on first
             use (extra `urdf`).
-        scale: unit of the vertices [m]: a number, or one for each axis.
+        scale: unit of the vertices [m]: a number, or one for each axis. Negative numbers mirror the mesh, whose
+            triangles stay counter-clockwise.
         placement: pose (4, 4) of the mesh's frame in the body's frame; None is the identity.
         color: (red, green, blue) or (red, green, blue, opacity), from 0 to 1; None is the default color of the picture.
     """
@@ -73,18 +82,23 @@ class Mesh:
         return cls(vertices=vertices, triangles=triangles[~flat], placement=placement, color=color)
 
     def surface(self) -> tuple[np.ndarray, np.ndarray]:
-        """Vertices (n, 3) [m] in the body's frame, and triangles (m, 3).
+        """Vertices (n, 3) [m] in the body's frame, and triangles (m, 3), turned outwards. Vertices that no triangle
+        uses are left out.
 
         Raises:
             ModelError: the file cannot be read or holds no surface, or trimesh is not installed.
         """
-        vertices, triangles = (self.vertices, self.triangles) if self.file is None else read_mesh(self.file)
-        g = checks.pose(self.placement, "mesh: placement")
+        vertices, rows = self._given if self.file is None else read_mesh(self.file)
+        g, scale = checks.pose(self.placement, "mesh: placement"), np.asarray(self.scale, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):  # _check_surface refuses numbers that overflow
-            points = np.asarray(vertices, dtype=np.float64) * np.asarray(self.scale, dtype=np.float64)
-            points, rows = points @ g[:3, :3].T + g[:3, 3], np.asarray(triangles, dtype=np.int64)
+            points = (vertices * scale) @ g[:3, :3].T + g[:3, 3]
         _check_surface(points, rows, "mesh" if self.file is None else f"mesh {os.fspath(self.file)!r}")
-        return points, rows
+        return points, rows[:, ::-1] if np.prod(np.sign(np.broadcast_to(scale, 3))) < 0.0 else rows
+
+    @cached_property
+    def _given(self) -> tuple[np.ndarray, np.ndarray]:
+        """The given vertices that triangles use, and triangles turned outwards."""
+        return outward(np.asarray(self.vertices, dtype=np.float64), np.asarray(self.triangles, dtype=np.int64))
 
     def check(self, where: str) -> None:
         """Raise ModelError unless the mesh has either a file, or vertices and triangles, and its scale, placement and
@@ -174,9 +188,163 @@ def _read(name: str, changed: int) -> tuple[np.ndarray, np.ndarray]:
     if triangles.min() < 0 or triangles.max() >= len(vertices):
         rule = f"its triangles must number vertices from 0 to {len(vertices) - 1}"
         raise ModelError(f"mesh {name!r}: {rule} (got {triangles.min()} to {triangles.max()})")
+    return outward(vertices, triangles)
+
+
+def outward(vertices: np.ndarray, triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The vertices (n, 3) that triangles use, and the triangles (m, 3) of closed parts turned outwards, read-only.
+
+    Neighbours that are turned against each other are turned as most of their part. A closed part whose triangles are
+    turned inwards is a cavity inside another part. Inside no other part it is turned back, with the parts inside it.
+    """
+    used, number = np.unique(triangles, return_inverse=True)
+    vertices, triangles = vertices[used], number.reshape(-1, 3)
+    if np.isfinite(vertices).all() and np.abs(vertices).max() <= _FARTHEST:  # others are refused later
+        triangles = _agreeing(vertices, triangles)
+        part = _parts(vertices, triangles)
+        volumes = _volumes(vertices, triangles, part)
+        inwards = [k for k in np.flatnonzero(volumes < 0.0).tolist() if _is_closed(vertices, triangles[part == k])]
+        if inwards:
+            turned = _inside_out(vertices, triangles, part, inwards)
+            triangles = np.where(turned[part][:, None], triangles[:, ::-1], triangles)
+    triangles = np.ascontiguousarray(triangles)
     vertices.setflags(write=False)
     triangles.setflags(write=False)
     return vertices, triangles
+
+
+def _agreeing(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+    """Triangles of which neighbours are turned alike, if that is possible.
+
+    Each triangle has two sides. Those sides of two neighbours are connected that face the same way. A part has two sets
+    of connected sides; a Möbius strip has one.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = _welded(vertices, triangles)[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
+    ahead, key = edges[:, 0] < edges[:, 1], edges.min(axis=1) * (edges.max() + 1) + edges.max(axis=1)
+    order = np.argsort(key, kind="stable")
+    _, first, count = np.unique(key[order], return_index=True, return_counts=True)
+    a, b = (order[first[count == 2] + k] for k in (0, 1))
+    against = ahead[a] == ahead[b]
+    if not against.any():
+        return triangles
+    m, one, two = len(triangles), a // 3, b // 3
+    rows, columns = np.concatenate([one, one + m]), np.concatenate([two + m * against, two + m * ~against])
+    graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(2 * m, 2 * m))
+    front, back = connected_components(graph, directed=False)[1].reshape(2, m)
+    fronts = np.bincount(front, minlength=2 * m)
+    turned = (fronts[front] < fronts[back]) | ((fronts[front] == fronts[back]) & (front > back))
+    return np.where(turned[:, None], triangles[:, ::-1], triangles)
+
+
+def _inside_out(vertices: np.ndarray, triangles: np.ndarray, part: np.ndarray, inwards: list[int]) -> np.ndarray:
+    """Whether each part is to be turned: those of `inwards` that lie in no other part, and the parts inside them."""
+    count = int(part.max()) + 1
+    boxes = np.array([(x.min(axis=0), x.max(axis=0)) for x in (vertices[triangles[part == k]].reshape(-1, 3)
+                                                              for k in range(count))])  # fmt: skip
+    one = np.array([vertices[triangles[np.argmax(part == k), 0]] for k in range(count)])  # a vertex of each part
+
+    def inside(a: int, b: int) -> bool:
+        around = (boxes[b, 0] <= boxes[a, 0]).all() and (boxes[b, 1] >= boxes[a, 1]).all()
+        return a != b and bool(around) and abs(_winding(vertices[triangles[part == b]], one[a])) > 0.5
+
+    turned = np.zeros(count, dtype=bool)
+    for k in inwards:
+        if not any(inside(k, other) for other in range(count)):
+            turned[[k, *(other for other in range(count) if inside(other, k))]] = True
+    return turned
+
+
+def _winding(corners: np.ndarray, point: np.ndarray) -> float:
+    """How often triangles (m, 3, 3) go around a point (3,)."""
+    a, b, c = np.moveaxis(corners - point, 1, 0)
+    x, y, z = (np.linalg.norm(side, axis=1) for side in (a, b, c))
+    dots = [np.einsum("mi,mi->m", p, q) for p, q in ((a, b), (b, c), (c, a))]
+    over = np.einsum("mi,mi->m", a, np.cross(b, c))
+    angles = np.arctan2(over, x * y * z + dots[0] * z + dots[1] * x + dots[2] * y)
+    return float(angles.sum() / (2.0 * np.pi))
+
+
+def _welded(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+    """Triangles by numbers of places: vertices that are close have one number."""
+    size = float(np.ptp(vertices, axis=0).max()) or 1.0
+    cell = np.round((vertices - vertices.min(axis=0)) / (size * _WELD)).astype(np.int64)
+    return np.unique(cell @ np.array([1, 2**21, 2**42]), return_inverse=True)[1].ravel()[triangles]
+
+
+def _parts(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+    """Number of the connected part of each triangle (m,)."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    corners = _welded(vertices, triangles)
+    first, last = corners[:, [0, 0]].ravel(), corners[:, 1:].ravel()
+    count = int(corners.max()) + 1
+    graph = coo_array((np.ones(len(first)), (first, last)), shape=(count, count))
+    found = connected_components(graph, directed=False)[1][corners[:, 0]]
+    return np.unique(found, return_inverse=True)[1].ravel()
+
+
+def _volumes(vertices: np.ndarray, triangles: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Volume inside each part [m³], negative if its triangles are turned inwards."""
+    corners = vertices[triangles]
+    corners = corners - corners.mean(axis=(0, 1))
+    return np.bincount(part, np.einsum("mi,mi->m", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6.0)
+
+
+def _edges(vertices: np.ndarray, triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each edge, the number of its triangles, and of those that pass it forwards less those that pass it back."""
+    edges = _welded(vertices, triangles)[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    first, last = edges.min(axis=1), edges.max(axis=1)
+    _, edge = np.unique(first * (last.max(initial=0) + 1) + last, return_inverse=True)
+    return np.bincount(edge), np.bincount(edge, weights=np.where(edges[:, 0] < edges[:, 1], 1.0, -1.0))
+
+
+def _is_closed(vertices: np.ndarray, triangles: np.ndarray) -> bool:
+    """Whether each edge has as many triangles on one side as on the other."""
+    return not _edges(vertices, triangles)[1].any()
+
+
+def fault_of_surface(vertices: np.ndarray, triangles: np.ndarray) -> str:
+    """The reason why triangles bound no volume; empty if they do: each edge has as many triangles on one side as on the
+    other."""
+    count, balance = _edges(vertices, triangles)
+    is_open, is_turned = count % 2 == 1, (count % 2 == 0) & (balance != 0.0)
+    if is_open.any():
+        return (f"{_OPEN}: {is_open.sum()} of its {len(count)} edges have a triangle on one side only; close its "
+                "holes, or give a thickness for a shell")  # fmt: skip
+    if is_turned.any():
+        return (f"{_TURNED}: at {is_turned.sum()} of its {len(count)} edges "
+                "neighbours are turned against each other")  # fmt: skip
+    size = float(np.ptp(vertices, axis=0).max())
+    volume = abs(float(_volumes(vertices, triangles, np.zeros(len(triangles), dtype=int))[0]))
+    if volume <= 1e-9 * size**3:
+        return f"must enclose a volume (got {volume:.3g} m³)"
+    return ""
+
+
+def check_sides(meshes: Iterable[Mesh], where: str) -> None:
+    """Check that meshes can be touched on their outer sides. Issue an AccuracyWarning about open ones, which are
+    touched on one side only.
+
+    Raises:
+        ModelError: triangles of a mesh cannot be turned as their neighbours.
+    """
+    is_open = []
+    for k, mesh in enumerate(meshes):
+        fault = fault_of_surface(*mesh.surface())
+        if fault.startswith(_TURNED):
+            cure = "a surface is touched on its outer side; repair the mesh, or touch balls (surface=False)"
+            raise ModelError(f"{where} > meshes[{k}]: {fault}, and {cure}")
+        is_open += [k] if fault.startswith(_OPEN) else []
+    if is_open:
+        more = f" and {len(is_open) - 1} more" if len(is_open) > 1 else ""
+        text = (f"{where} > meshes[{is_open[0]}]{more}: open meshes are touched on one side only, from which their "
+                "triangles are counter-clockwise; close them to make solids")  # fmt: skip
+        warnings.warn(AccuracyWarning(text), stacklevel=2)
 
 
 @final
@@ -277,32 +445,21 @@ def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> Fit
     inside = bool(len(rows)) and bool(((rows >= 0) & (rows < len(points)) & (rows == np.floor(rows))).all())
     checks.require(inside, "fit_balls: triangles", f"must number vertices from 0 to {len(points) - 1}", rows[:1])
     checks.integer(count, "fit_balls: count", least=1, most=10_000)
-    corners = points[rows.astype(np.int64)]
+    points, rows = outward(points, rows.astype(np.int64))
+    corners = points[rows]
     size = float(np.ptp(corners, axis=(0, 1)).max())
     rule = f"must be apart, by {_SMALLEST:g} m to {1.0 / _SMALLEST:g} m"
     checks.require(_SMALLEST <= size <= 1.0 / _SMALLEST, "fit_balls: vertices", rule, size)
-    is_hull = not _is_closed(corners)
+    is_hull = not _is_closed(points, rows)
     if is_hull:
         corners = convex_hull(points, "fit_balls: vertices")
-    if np.linalg.det(corners - corners.mean(axis=(0, 1))).sum() < 0.0:
-        corners = corners[:, ::-1]  # its triangles are counter-clockwise seen from inside
-    x, n = _samples(corners)
+    x, n = samples(corners, _SAMPLES)
     centre, radius = _inner_balls(x, n)
     chosen = _chosen(x, centre, radius, count)
     found = centre[chosen]
     exact = np.array([_distance(corners, c) for c in found])
     beyond = np.linalg.norm(x[:, None] - found, axis=-1) - exact
     return FittedBalls(np.column_stack([found, exact]), float(max(beyond.min(axis=1).max(), 0.0)), is_hull)
-
-
-def _is_closed(corners: np.ndarray) -> bool:
-    """Whether the mesh is closed: each edge belongs to two triangles, once in each direction."""
-    size = float(np.ptp(corners.reshape(-1, 3), axis=0).max())
-    _, number = np.unique((corners / max(size, 1e-300)).round(9).reshape(-1, 3), axis=0, return_inverse=True)
-    edges = number.reshape(-1, 3)[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
-    edges = edges[edges[:, 0] != edges[:, 1]]
-    ahead, back = (np.unique(e, axis=0, return_counts=True) for e in (edges, edges[:, ::-1]))
-    return len(ahead[0]) == len(back[0]) and all(np.array_equal(a, b) for a, b in zip(ahead, back))
 
 
 def convex_hull(points: np.ndarray, where: str) -> np.ndarray:
@@ -324,14 +481,15 @@ def convex_hull(points: np.ndarray, where: str) -> np.ndarray:
     return corners
 
 
-def _samples(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points evenly distributed on the triangles, shape (n, 3), and the outward normals there, shape (n, 3)."""
+def samples(corners: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points evenly distributed on triangles (m, 3, 3), shape (count, 3), and the outward normals there, shape (count,
+    3)."""
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(normal, axis=1)
     corners, normal, area = corners[area > 0.0], normal[area > 0.0], area[area > 0.0]
     total = np.cumsum(area) / area.sum()
-    k = np.arange(_SAMPLES)
-    which = np.searchsorted(total, (k + 0.5) / _SAMPLES).clip(max=len(area) - 1)
+    k = np.arange(count)
+    which = np.searchsorted(total, (k + 0.5) / count).clip(max=len(area) - 1)
     # An evenly spread sequence of pairs.
     a, b = (0.5 + k * 0.7548776662466927) % 1.0, (0.5 + k * 0.5698402909980532) % 1.0
     a, b = np.where(a + b > 1.0, 1.0 - a, a), np.where(a + b > 1.0, 1.0 - b, b)

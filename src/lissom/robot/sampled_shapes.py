@@ -18,29 +18,33 @@ from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import FunctionOfPoint, Numbers
 from lissom.robot.functions import at_points
-from lissom.robot.meshes import Mesh, convex_hull
+from lissom.robot.meshes import Mesh, convex_hull, fault_of_surface
 from lissom.robot.shapes import Shape, ShapeKind, Surface
 
 FINEST = 512  # cells along the longest side
-_WELD = 2.0**-20  # vertices closer than this share of the size are one
 _DRAWN = 40  # cells along the longest side of a surface that is drawn
 _ROWS = np.array([[0, 1, 2], [1, 2, 0], [2, 0, 1]])  # an axis and the two after it
 _SLOPES = (0.9, 1.1)  # of a distance function near its surface
+_SMALLER = 0.6  # box along the faces of a mesh that is worth turning the grid, as a part of the box along the axes
+_SIDES = {"middle": 0.0, "front": 1.0, "back": -1.0}  # of a shell
 
 
 class Solid(NamedTuple):
     """Triangles of a surface: vertices (n, 3) [m], rows of three vertices (m, 3), and the thickness of a shell [m], 0
-    for a closed surface, whose triangles are counter-clockwise seen from outside."""
+    for a closed surface, whose triangles are counter-clockwise seen from outside. rotation: (3, 3) from the frame of
+    the vertices, that of the grid, to the frame of the shape."""
 
     vertices: np.ndarray
     triangles: np.ndarray
     thickness: float
+    rotation: np.ndarray
 
 
 class SampledShape(Shape):
     """A shape whose distance is sampled on a grid.
 
-    Law: `bounds` contain the surface. The grid has cubic cells, `resolution` of them along the longest side.
+    Law: `bounds` contain the surface, in the frame of the grid, which `surface` turns to that of the shape. No side of
+    a cell is longer than a part 1/`resolution` of the longest side of the bounds.
     """
 
     resolution: int
@@ -59,7 +63,7 @@ class SampledShape(Shape):
         return Surface(ShapeKind.GRID, (0.0, 0.0, 0.0), np.eye(3))
 
     def spacing(self, where: str) -> float:
-        """Side of a cell of the grid [m]."""
+        """Longest side of a cell of the grid [m]."""
         low, high = self.bounds(where)
         return float((high - low).max()) / self.resolution
 
@@ -75,12 +79,15 @@ class TriangulatedShape(SampledShape):
             ModelError: the triangles bound no volume, or cannot be read.
         """
 
+    def surface(self, where: str) -> Surface:
+        return super().surface(where)._replace(rotation=self.solid(where).rotation)
+
     def bounds(self, where: str) -> tuple[np.ndarray, np.ndarray]:
-        vertices, _, thickness = self.solid(where)
+        vertices, _, thickness, _ = self.solid(where)
         return vertices.min(axis=0) - 0.5 * thickness, vertices.max(axis=0) + 0.5 * thickness
 
     def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        vertices, triangles, _ = self.solid("shape")
+        vertices, triangles, *_ = self.solid("shape")
         return vertices[triangles[:, [0, 1, 2, 2]]]
 
 
@@ -89,47 +96,49 @@ class TriangulatedShape(SampledShape):
 class ShapeMesh(TriangulatedShape):
     """Solid body inside a closed mesh, or a shell around an open one.
 
-    The mesh may have several parts, holes through it and cavities. A mesh whose triangles are all turned inside out is
+    The mesh may have several parts, holes through it and cavities. Parts whose triangles are all turned inside out are
     turned back.
 
     Args:
         mesh: vertices and triangles, or a file.
-        resolution: number of grid cells along the longest side of the mesh, 8 to 512. Edges and corners are rounded
-            within two cells.
-        thickness: thickness of a shell around the triangles [m], at least two cells; None for the body inside.
+        resolution: number of grid cells along the longest side of the mesh, 8 to 512. Cells across thin parts are
+            smaller. Edges and corners are rounded within two cells.
+        thickness: thickness of a shell on the triangles [m]; None for the body inside.
+        side: where the shell lies: "middle", half of it on each side of the triangles; "front", on the side from which
+            the triangles are counter-clockwise; or "back".
     """
 
     mesh: Mesh
     resolution: int = 64
     thickness: float | None = None
+    side: str = "middle"
 
     def solid(self, where: str) -> Solid:
         checks.require(isinstance(self.mesh, Mesh), f"{where}: mesh", "must be a Mesh", self.mesh)
+        checks.require(self.side in _SIDES, f"{where}: side", f"must be one of {list(_SIDES)}", self.side)
         try:
-            vertices, triangles, fault = self._surface
+            *_, fault = self._surface
         except ModelError as error:
             raise ModelError(f"{where}: {error}") from error
-        if self.thickness is None:
-            if fault:
-                raise ModelError(f"{where}: mesh {fault}")
-            return Solid(vertices, triangles, 0.0)
-        thickness = checks.number(self.thickness, f"{where}: thickness", above=0.0)
-        checks.integer(self.resolution, f"{where}: resolution", least=8, most=FINEST)
-        cell = (float(np.ptp(vertices, axis=0).max()) + thickness) / self.resolution
-        rule = f"must be at least two cells of the grid, {2.0 * cell:.3g} m; a larger resolution has smaller cells"
-        checks.require(thickness >= 2.0 * cell, f"{where}: thickness", rule, thickness)
-        return Solid(vertices, triangles, thickness)
+        if self.thickness is not None:
+            checks.number(self.thickness, f"{where}: thickness", above=0.0)
+        elif fault:
+            raise ModelError(f"{where}: mesh {fault}")
+        return self._solid
 
     @cached_property
     def _surface(self) -> tuple[np.ndarray, np.ndarray, str]:
         """Vertices, triangles turned outwards, and the reason why they bound no volume."""
         self.mesh.check("mesh")
         vertices, triangles = self.mesh.surface()
-        fault = fault_of_surface(vertices, triangles)
-        corners = vertices[triangles] - vertices.mean(axis=0)
-        if not fault and np.einsum("mi,mi->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) < 0.0:
-            triangles = triangles[:, ::-1]
-        return vertices, np.ascontiguousarray(triangles), fault
+        return vertices, triangles, fault_of_surface(vertices, triangles)
+
+    @cached_property
+    def _solid(self) -> Solid:
+        vertices, triangles, _ = self._surface
+        if self.thickness is not None and self.side != "middle":
+            vertices = _moved_along_normals(vertices, triangles, 0.5 * _SIDES[self.side] * self.thickness)
+        return _along_faces(vertices, triangles, self.thickness or 0.0)
 
 
 @final
@@ -139,8 +148,8 @@ class ShapeHull(TriangulatedShape):
 
     Args:
         points: shape (n, 3) [m], which do not all lie in one plane.
-        resolution: number of grid cells along the longest side, 8 to 512. Edges and corners are rounded within two
-            cells.
+        resolution: number of grid cells along the longest side, 8 to 512. Cells across a thin hull are smaller. Edges
+            and corners are rounded within two cells.
     """
 
     points: Numbers
@@ -149,9 +158,16 @@ class ShapeHull(TriangulatedShape):
     def solid(self, where: str) -> Solid:
         points = checks.array(self.points, (-1, 3), f"{where}: points", "must be rows of three finite numbers")
         checks.require(len(points) >= 4, f"{where}: points", "must be at least four", len(points))
-        corners = convex_hull(points, f"{where}: points")
+        try:
+            return self._solid
+        except ModelError as error:
+            raise ModelError(f"{where}: {error}") from error
+
+    @cached_property
+    def _solid(self) -> Solid:
+        corners = convex_hull(np.asarray(self.points, dtype=np.float64), "points")
         vertices, number = np.unique(corners.reshape(-1, 3), axis=0, return_inverse=True)
-        return Solid(vertices, number.reshape(-1, 3), 0.0)
+        return _along_faces(vertices, number.reshape(-1, 3), 0.0)
 
 
 @final
@@ -237,30 +253,32 @@ class ShapeHeightField(Shape):
 GRIDDED = (SampledShape, ShapeHeightField)  # classes of shapes that kernels read from grids
 
 
-def fault_of_surface(vertices: np.ndarray, triangles: np.ndarray) -> str:
-    """The reason why triangles bound no volume; empty if they do: each edge has as many triangles on one side as on the
-    other."""
-    size = float(np.ptp(vertices, axis=0).max())
-    cell = np.round((vertices - vertices.min(axis=0)) / (size * _WELD)).astype(np.int64)
-    _, number = np.unique(cell @ np.array([1, 2**21, 2**42]), return_inverse=True)
-    edges = number[triangles][:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
-    edges = edges[edges[:, 0] != edges[:, 1]]
-    first, last = edges.min(axis=1), edges.max(axis=1)
-    keys, edge = np.unique(first * (number.max() + 1) + last, return_inverse=True)
-    balance = np.bincount(edge, weights=np.where(edges[:, 0] < edges[:, 1], 1.0, -1.0), minlength=len(keys))
-    count = np.bincount(edge, minlength=len(keys))
-    is_open, is_turned = count % 2 == 1, (count % 2 == 0) & (balance != 0.0)
-    if is_open.any():
-        return (f"must be closed: {is_open.sum()} of its {len(keys)} edges have a triangle on one side only; close its "
-                "holes, or give a thickness for a shell")  # fmt: skip
-    if is_turned.any():
-        return (f"must have triangles that are all turned outwards: at {is_turned.sum()} of its {len(keys)} edges "
-                "neighbours are turned against each other")  # fmt: skip
-    corners = vertices[triangles] - vertices.mean(axis=0)
-    volume = abs(np.einsum("mi,mi->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))) / 6.0
-    if volume <= 1e-9 * size**3:
-        return f"must enclose a volume (got {volume:.3g} m³)"
-    return ""
+def _along_faces(vertices: np.ndarray, triangles: np.ndarray, thickness: float) -> Solid:
+    """A solid in axes along most of its faces, the eigenvectors of Σ A n nᵀ, if its box there is much smaller: an
+    oblique plate is thin along one of them."""
+    a, b, c = np.moveaxis(vertices[triangles], 1, 0)
+    area = np.cross(b - a, c - a)
+    size = np.maximum(np.linalg.norm(area, axis=1), 1e-300)
+    _, axes = np.linalg.eigh(np.einsum("m,mi,mj->ij", 1.0 / size, area, area))
+    axes *= np.linalg.det(axes)
+    here, turned = (np.ptp(x, axis=0) + thickness for x in (vertices, vertices @ axes))
+    if np.prod(turned) < _SMALLER * np.prod(here):
+        return Solid(vertices @ axes, triangles, thickness, axes)
+    return Solid(vertices, triangles, thickness, np.eye(3))
+
+
+def _moved_along_normals(vertices: np.ndarray, triangles: np.ndarray, by: float) -> np.ndarray:
+    """Vertices of a surface whose planes are moved along their normals [m]. Where planes meet at an edge or a corner
+    the vertex moves to the place where the moved ones meet."""
+    a, b, c = np.moveaxis(vertices[triangles], 1, 0)
+    normal = np.cross(b - a, c - a)
+    size = np.linalg.norm(normal, axis=1, keepdims=True)
+    normal = normal / np.maximum(size, 1e-300)
+    N, sums = np.zeros((len(vertices), 3, 3)), np.zeros((len(vertices), 3))
+    for k in range(3):
+        np.add.at(N, triangles[:, k], size[..., None] * normal[:, :, None] * normal[:, None, :])
+        np.add.at(sums, triangles[:, k], size * normal)
+    return vertices + by * np.einsum("nij,nj->ni", np.linalg.pinv(N, rcond=1e-3, hermitian=True), sums)
 
 
 def slope_fault(slopes: np.ndarray) -> str:
