@@ -103,10 +103,10 @@ def surroundings(model: Model) -> list[str]:
     row = world.pair[:, 2]
     for name, contact in robot.contacts.items():
         if contact.shape is None:
-            touched = f"links {_listed(contact.touched())}"
+            touched = f"links {_listed(contact.touched(robot))}"
         else:
             touched = f"{type(contact.shape).__name__} on {'the world' if contact.on is None else repr(contact.on)}"
-        head = f"contact {name!r} of {_listed(contact.carriers())} with {touched}"
+        head = f"contact {name!r} of {_listed(contact.carriers(robot))} with {touched}"
         laws = [k for k, owner in enumerate(world.names) if owner == name]
         lines += [f"{head}: {_law(contact, world.law[k], world.pair_weight[row == k])}" for k in laws]
     if robot.fluid is not None:

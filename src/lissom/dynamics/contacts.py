@@ -199,16 +199,20 @@ def _contacts_of_rows(model: Model, rows: np.ndarray) -> Contacts:
     """Contacts from rows of numbers (n, NUMBERS_PER_PAIR)."""
     world = model.contacts
     ball, obstacle, law = world.pair[rows[:, 0].astype(int)].reshape(-1, 3).T
+    links = [(world.ball_link[k], world.obstacle_link[n]) for k, n in zip(ball, obstacle)]
+    turned = np.array([link is None for link, _ in links], dtype=bool)  # points of a shape in the world touch a link
+    sign = np.where(turned, -1.0, 1.0)[:, None]
+    s, other_s = world.ball_s[ball], world.obstacle_s[obstacle]
     return Contacts(
         tuple(world.names[k] for k in law),
-        tuple(world.ball_link[k] for k in ball),
-        world.ball_s[ball],
-        tuple(world.obstacle_link[k] for k in obstacle),
-        world.obstacle_s[obstacle],
+        tuple(str(other if link is None else link) for link, other in links),
+        np.where(turned, other_s, s),
+        tuple(None if link is None else other for link, other in links),
+        np.where(turned, s, other_s),
         rows[:, 1],
         rows[:, 2:5],
-        rows[:, 5:8],
-        rows[:, 8:11],
+        sign * rows[:, 5:8],
+        sign * rows[:, 8:11],
     )
 
 

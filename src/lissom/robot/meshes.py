@@ -179,60 +179,6 @@ def _read(name: str, changed: int) -> tuple[np.ndarray, np.ndarray]:
     return vertices, triangles
 
 
-@final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MeshBalls:
-    """Contact balls that fill meshes (see `fit_balls`), for `RigidBody(balls=)`. `build` computes them if a contact
-    names their link, and gives their distance from the meshes in an AccuracyWarning.
-
-    Args:
-        meshes: the meshes, in the body's frame.
-        count: largest number of balls of each mesh.
-        rows: further balls, rows (x, y, z, radius), shape (n, 4) [m]; None: none.
-    """
-
-    meshes: tuple[Mesh, ...]
-    count: int = 24
-    rows: Numbers | None = None
-
-    def check(self, where: str) -> None:
-        """Raise ModelError if a mesh, the number of balls or a given ball is invalid."""
-        rule = "must be a list of Mesh"
-        checks.require(isinstance(self.meshes, list | tuple), f"{where}: meshes", rule, self.meshes)
-        for k, mesh in enumerate(self.meshes):
-            checks.require(isinstance(mesh, Mesh), f"{where} > meshes[{k}]", "must be a Mesh", mesh)
-            mesh.check(f"{where} > meshes[{k}]")
-        checks.integer(self.count, f"{where}: count", least=1, most=10_000)
-        if self.rows is not None:
-            check_balls(self.rows, f"{where}: rows")
-
-    def fit(self, where: str) -> FittedBalls:
-        """All balls, and the largest gap of the meshes.
-
-        Raises:
-            ModelError: a mesh cannot be read, or is flat.
-        """
-        rows, gap = [np.zeros((0, 4)) if self.rows is None else check_balls(self.rows, where)], 0.0
-        is_hull = False
-        for k, mesh in enumerate(self.meshes):
-            try:
-                vertices, triangles = mesh.surface()
-                found = _fitted(vertices.tobytes(), triangles.tobytes(), self.count)
-            except ModelError as error:
-                file = os.fspath(mesh.file or "")
-                of = f"mesh {file!r}: " if file and file not in str(error) else ""
-                raise ModelError(f"{where} > meshes[{k}]: {of}{error}; leave out this mesh") from None
-            rows.append(found.balls)
-            gap, is_hull = max(gap, found.gap), is_hull or found.is_hull
-        return FittedBalls(np.concatenate(rows), gap, is_hull)
-
-
-@lru_cache(maxsize=256)
-def _fitted(vertices: bytes, triangles: bytes, count: int) -> FittedBalls:
-    points, rows = np.frombuffer(vertices).reshape(-1, 3), np.frombuffer(triangles, dtype=np.int64).reshape(-1, 3)
-    return fit_balls(points, rows, count)
-
-
 def check_balls(rows: Any, where: str) -> np.ndarray:
     """Balls as an array (n, 4) [m]. Raises ModelError unless they are finite rows (x, y, z, radius) with radii >= 0."""
     balls = checks.array(rows, (-1, 4), where, "must be rows (x, y, z, radius)")

@@ -120,6 +120,11 @@ class ShapeMesh(TriangulatedShape):
         checks.require(thickness >= 2.0 * cell, f"{where}: thickness", rule, thickness)
         return Solid(vertices, triangles, thickness)
 
+    @property
+    def fault(self) -> str:
+        """The reason why the mesh bounds no volume; empty if it bounds one."""
+        return self._surface[2]
+
     @cached_property
     def _surface(self) -> tuple[np.ndarray, np.ndarray, str]:
         """Vertices, triangles turned outwards, and the reason why they bound no volume."""
@@ -235,6 +240,19 @@ class ShapeHeightField(Shape):
 
 
 GRIDDED = (SampledShape, ShapeHeightField)  # classes of shapes that kernels read from grids
+
+
+def half_width_of(shape: Shape) -> float:
+    """Half the smallest width of a shape [m]; inf for a plane, a hole or a height field."""
+    if isinstance(shape, ShapeMesh):
+        vertices, triangles = shape.mesh.surface()
+        return 0.5 * float(np.ptp(vertices[np.unique(triangles)], axis=0).min())
+    if isinstance(shape, SampledShape):
+        low, high = shape.bounds("shape")
+        return 0.5 * float((high - low).min())
+    kind, size, _ = shape.surface("shape")
+    unbounded = kind in (ShapeKind.PLANE, ShapeKind.HOLLOW, ShapeKind.HEIGHTS)
+    return np.inf if unbounded else min(x for x in size if x > 0.0)
 
 
 def fault_of_surface(vertices: np.ndarray, triangles: np.ndarray) -> str:
