@@ -107,7 +107,7 @@ class ContactShape(NamedTuple):
         link, s: link (None for the world) and place on it.
         node, frame: node, and pose (4, 4) of the shape's frame in the node.
         shape. where: its place in the description, for errors. filling: largest number of balls that fill it.
-        is_own: whether it is a collision shape of the link.
+        is_own: whether it is a collision shape of the link. is_hull: whether it is the convex hull of an open mesh.
     """
 
     link: str | None
@@ -118,6 +118,7 @@ class ContactShape(NamedTuple):
     where: str
     filling: int
     is_own: bool
+    is_hull: bool = False
 
 
 class Side(NamedTuple):
@@ -134,8 +135,13 @@ class Side(NamedTuple):
     pieces: tuple[int, ...]
     has_balls: bool
     material: Material | None
-    layer: float
+    body: PlacedBody | None
     is_given: bool = False
+
+    @property
+    def layer(self) -> float:
+        """Thickness of the elastic layer of its surface [m]; 0 for the world."""
+        return 0.0 if self.body is None else self.body.layer
 
 
 class Obstacle(NamedTuple):
@@ -371,7 +377,7 @@ class SurroundingsBuilder:
         self.driven: list[tuple[Any, NativeForce, list[tuple[Node | None, float]], bool]] = []
         for contact in robot.contacts.values():
             self._add_contact(contact)
-        warn_of_gaps([(self.pieces[k], points) for (k, _), points in self.points.items()])
+        warn_of_gaps(self.pieces, {k: points.gap for (k, _), points in self.points.items()})
         self._sample_obstacles()
         self.reach = [self._follow(obstacle) for obstacle in self.obstacles]  # after the balls
         for force in robot.forces.values():
@@ -419,11 +425,12 @@ class SurroundingsBuilder:
             node, G = anchor(self.bodies, link, 1.0) if body.shapes else (None, np.eye(4))
             for k, placed in enumerate(body.shapes):
                 where = f"link {link!r} > body > shapes[{k}]"
+                shape, is_hull = closed_shape(placed.shape, where)
                 self.pieces.append(
-                    ContactShape(link, 1.0, node, G @ placed.pose, placed.shape, where, body.filling, is_own=True)
+                    ContactShape(link, 1.0, node, G @ placed.pose, shape, where, body.filling, True, is_hull)
                 )
             self.pieces_of[link] = tuple(range(first, len(self.pieces)))
-        return Side(link, self.pieces_of[link], body.has_balls, body.surface_material, body.layer)
+        return Side(link, self.pieces_of[link], body.has_balls, body.surface_material, body)
 
     def _given(self, contact: Contact, where: str) -> Side:
         """The shape of a contact as a side."""
@@ -434,8 +441,7 @@ class SurroundingsBuilder:
         material, body = contact.material, self.bodies.get(contact.on or "")
         if material is None and body is not None:
             material = body.surface_material
-        layer = 0.0 if body is None else body.layer
-        return Side(contact.on, (len(self.pieces) - 1,), False, material, layer, is_given=True)
+        return Side(contact.on, (len(self.pieces) - 1,), False, material, body, is_given=True)
 
     def _touch(self, contact: Contact, a: Side, b: Side, shared: dict[Law, int], where: str) -> bool:
         """Add the pairs of two sides: points of each on the shapes of the other, or balls on balls. Returns whether
@@ -478,13 +484,12 @@ class SurroundingsBuilder:
         geometry = self._geometry(theirs.start + pairs[:, 1])
         rows, body = pairs + np.array([ours.start, first]), self.bodies[b]
         own = self.bodies[a].surface_material
-        layers = self.bodies[a].layer, body.layer
         ones = np.ones(len(rows))
-        self._add_pairs(contact, (own, body.surface_material), layers, self.masses[a], rows, geometry, ones, shared)
+        self._add_pairs(contact, (own, body.surface_material), (0.0, 0.0), self.masses[a], rows, geometry, ones, shared)
 
     def _cells(self, side: Side, contact: Contact, on: int) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the points of a surface for a pressure on a piece, and their shares of a stiffness."""
-        if side.has_balls:
+        if not side.pieces:
             numbers = self._balls(str(side.link), contact, f"contact {contact.name!r}")
             return np.array(numbers, dtype=int), np.ones(len(numbers))
         flat = isinstance(self.pieces[on].shape, ShapePlane)
@@ -591,7 +596,7 @@ class SurroundingsBuilder:
         if sum(map(len, pairs)):
             geometry = Geometry(*(np.concatenate(column) for column in zip(*numbers)))
             mass = self.masses.get(carrier or x.link or "", 0.0) or self.masses.get(y.link or "", 0.0)
-            layers = x.layer, x.layer if y.layer == 0.0 else y.layer
+            layers = (x.layer, y.layer or x.layer) if contact.surface else (0.0, 0.0)
             rows, share = np.concatenate(pairs).astype(int), np.concatenate(shares)
             self._add_pairs(contact, (x.material, y.material), layers, mass, rows, geometry, share, shared)
         return any(len(balls) for (balls, _), _ in acting)
@@ -618,7 +623,7 @@ class SurroundingsBuilder:
             if isinstance(shape, GRIDDED):
                 touching = np.unique(pairs[pairs[:, 1] == k, 0])
                 reach = max((self.balls[ball].radius for ball in touching), default=0.0)
-                grid = grid_of(closed_shape(shape, obstacle.where), reach, obstacle.where)
+                grid = grid_of(shape, reach, obstacle.where)
                 self.obstacles[k] = obstacle._replace(grid=grid, size=grid.size)
 
     def _geometry(self, balls: np.ndarray) -> Geometry:
@@ -871,15 +876,19 @@ def _ball(link: str | None, s: Any, number: int, node: Node | None, position: np
     return Ball(link, s, number, node, position, radius, extent, row[2:5], cell, row[11:13], bool(row[13]), part)
 
 
-def warn_of_gaps(found: list[tuple[ContactShape, Points]]) -> None:
-    """Issue one AccuracyWarning about meshes whose points are far inside their convex hulls, and about open meshes."""
+def warn_of_gaps(pieces: Sequence[ContactShape], depths: Mapping[int, float]) -> None:
+    """Issue one AccuracyWarning about meshes whose points are far inside their convex hulls, and about open meshes.
+
+    Args:
+        depths: of the points inside the hulls, by the numbers of the pieces [m].
+    """
     gaps: dict[str, float] = {}
     open_ones: dict[str, bool] = {}
-    for piece, points in found:
+    for k, piece in enumerate(pieces):
         name = piece.where if piece.link is None else f"link {piece.link!r}"
-        open_ones[name] = open_ones.get(name, False) or points.is_hull
-        if points.gap > _DEEP * size_of(piece.shape):
-            gaps[name] = max(gaps.get(name, 0.0), points.gap)
+        open_ones[name] = open_ones.get(name, False) or piece.is_hull
+        if depths.get(k, 0.0) > _DEEP * size_of(piece.shape):
+            gaps[name] = max(gaps.get(name, 0.0), depths[k])
     hulls = [name for name, is_open in open_ones.items() if is_open]
     text, rows = [], []
     if gaps:

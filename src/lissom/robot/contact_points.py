@@ -27,6 +27,7 @@ has the factor (11) of forces.contact. A rim therefore carries an upright cylind
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -39,7 +40,7 @@ from lissom.robot.shapes import Shape, ShapeKind
 from lissom.robot.surface_points import (
     COLUMNS,
     box_points,
-    cylinder_points,
+    disc_ends,
     mesh_points,
     revolved_points,
     ring_points,
@@ -66,14 +67,12 @@ class Points(NamedTuple):
         share: factor of a stiffness that is given for each corner, (n,).
         spacing: distance between its balls [m]: 0 for a sphere, which its ball represents exactly; inf for a mesh.
         gap: largest depth of the points inside the convex hull of a mesh [m].
-        is_hull: whether the convex hull stands for an open mesh.
     """
 
     rows: np.ndarray
     share: np.ndarray
     spacing: float = np.inf
     gap: float = 0.0
-    is_hull: bool = False
 
 
 def detail_on(shape: Shape) -> str:
@@ -116,12 +115,11 @@ def shape_points(shape: Shape, detail: str, count: int, where: str) -> Points:
         ring = size[0] * np.column_stack([np.cos(angle), np.sin(angle), np.zeros(len(angle))])
         found = Points(_balls(ring, size[1]), np.ones(len(ring)), 2.0 * np.pi * size[0] / len(ring))
     else:
-        vertices, triangles, is_hull = triangles_of(shape, where)
+        vertices, triangles = _triangles_of(shape, where)
         try:
-            found = _mesh(vertices.tobytes(), triangles.tobytes(), detail, count)
+            return _mesh(vertices.tobytes(), triangles.tobytes(), detail, count)
         except ModelError as error:
             raise ModelError(f"{where}: {error}") from None
-        return found._replace(is_hull=is_hull)
     return found._replace(rows=turned_rows(found.rows, rotation))
 
 
@@ -224,34 +222,31 @@ def _steps(length: float, width: float) -> tuple[float, int]:
     return length / count, count
 
 
-def triangles_of(shape: Shape, where: str) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Vertices (n, 3) [m] and triangles (m, 3) of a bounded shape in its frame, and whether they are the convex hull of
-    an open mesh."""
-    if isinstance(shape, ShapeMesh) and shape.thickness is None and (fault := shape.fault):
-        return *hull_of(shape, where, fault), True
+def _triangles_of(shape: Shape, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices (n, 3) [m] and triangles (m, 3) of a bounded shape in its frame."""
     if isinstance(shape, ShapeMesh | ShapeHull):
         solid = shape.solid(where)
-        return solid.vertices, solid.triangles, False
-    mesh = Mesh.of_shape(shape)
-    return *mesh.surface(), False
+        return solid.vertices, solid.triangles
+    return Mesh.of_shape(shape).surface()
 
 
-def closed_shape(shape: Shape, where: str) -> Shape:
-    """The shape, or for an open mesh its convex hull."""
-    if isinstance(shape, ShapeMesh) and shape.thickness is None and shape.fault:
-        return ShapeHull(hull_of(shape, where, shape.fault)[0], shape.resolution)
-    return shape
-
-
-def hull_of(shape: ShapeMesh, where: str, fault: str) -> tuple[np.ndarray, np.ndarray]:
-    """The convex hull of an open mesh: vertices and triangles.
+def closed_shape(shape: Shape, where: str) -> tuple[Shape, bool]:
+    """A collision shape, or for an open mesh its convex hull; and whether it is this hull.
 
     Raises:
-        ModelError: the mesh is flat.
+        ModelError: the mesh cannot be read, or is flat.
     """
-    corners = convex_hull(shape.mesh.surface()[0], f"{where}: mesh {fault}; its hull")
-    vertices, number = np.unique(corners.reshape(-1, 3), axis=0, return_inverse=True)
-    return vertices, number.reshape(-1, 3)
+    if not isinstance(shape, ShapeMesh) or shape.thickness is not None:
+        return shape, False
+    try:
+        if not shape.fault:
+            return shape, False
+        corners = convex_hull(shape.mesh.surface()[0], "in place of its hull: its vertices")
+    except ModelError as error:
+        name = os.fspath(shape.mesh.file or "")
+        file = f"mesh {name!r}: " if name and name not in str(error) else ""
+        raise ModelError(f"{where}: {file}{error}; leave out this shape") from None
+    return ShapeHull(np.unique(corners.reshape(-1, 3), axis=0), shape.resolution), True
 
 
 @lru_cache(maxsize=256)
@@ -330,13 +325,13 @@ def surface_rows(shape: Shape, n: int, where: str, *, on_plane: bool = False) ->
     elif kind is ShapeKind.BOX:
         rows = box_points(np.array(size), n)
     elif kind is ShapeKind.CYLINDER:
-        rows = np.concatenate([axis_balls(size[0], size[1], n), _along_z(cylinder_points(size[1], size[0], n))])
+        rows = np.concatenate([axis_balls(size[0], size[1], n), _along_z(disc_ends(size[1], size[0], n))])
     elif kind is ShapeKind.CONE:
         stations = np.linspace(-size[1], size[1], n // 2 + 1)
         side = revolved_points(stations, size[0] * np.linspace(1.0, 0.0, n // 2 + 1), 2 * n)
         rows = _along_z(np.concatenate([side, ring_points(-size[1], -1.0, size[0], 0.0, 2 * n, n // 2)]))
     else:
-        vertices, triangles, _ = triangles_of(shape, where)
+        vertices, triangles = _triangles_of(shape, where)
         return mesh_points(vertices, triangles, n, on_plane=on_plane)
     return turned_rows(rows, rotation)
 

@@ -103,6 +103,11 @@ class ShapeMesh(TriangulatedShape):
     resolution: int = 64
     thickness: float | None = None
 
+    def check(self, where: str) -> None:
+        checks.require(isinstance(self.mesh, Mesh), f"{where}: mesh", "must be a Mesh", self.mesh)
+        self.mesh.check(f"{where} > mesh")
+        checks.integer(self.resolution, f"{where}: resolution", least=8, most=FINEST)
+
     def solid(self, where: str) -> Solid:
         checks.require(isinstance(self.mesh, Mesh), f"{where}: mesh", "must be a Mesh", self.mesh)
         try:
@@ -151,10 +156,25 @@ class ShapeHull(TriangulatedShape):
     points: Numbers
     resolution: int = 64
 
-    def solid(self, where: str) -> Solid:
+    def check(self, where: str) -> None:
+        checks.integer(self.resolution, f"{where}: resolution", least=8, most=FINEST)
+        self._given_points(where)
+
+    def _given_points(self, where: str) -> np.ndarray:
         points = checks.array(self.points, (-1, 3), f"{where}: points", "must be rows of three finite numbers")
         checks.require(len(points) >= 4, f"{where}: points", "must be at least four", len(points))
-        corners = convex_hull(points, f"{where}: points")
+        return points
+
+    def solid(self, where: str) -> Solid:
+        self._given_points(where)
+        try:
+            return self._solid
+        except ModelError as error:
+            raise ModelError(f"{where}: {error}") from error
+
+    @cached_property
+    def _solid(self) -> Solid:
+        corners = convex_hull(self._given_points("shape"), "points")
         vertices, number = np.unique(corners.reshape(-1, 3), axis=0, return_inverse=True)
         return Solid(vertices, number.reshape(-1, 3), 0.0)
 

@@ -79,6 +79,11 @@ class Shape(ABC):
             ModelError: a dimension or a direction of the shape is invalid.
         """
 
+    def check(self, where: str) -> None:
+        """Raise ModelError if a field of the shape is invalid. Files of meshes are read later, when a contact needs
+        them."""
+        self.surface(where)
+
     @abstractmethod
     def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Quadrilaterals to draw, shape (n, 4, 3) [m], in the kernels' frame, where the axis is z.
@@ -108,7 +113,7 @@ class PlacedShape:
     def check(self, where: str) -> None:
         """Raise ModelError if the shape or its place is invalid."""
         checks.require(isinstance(self.shape, Shape), f"{where}: shape", "must be a Shape", self.shape)
-        self.shape.surface(f"{where} > shape")
+        self.shape.check(f"{where} > shape")
         checks.pose(self.placement, f"{where}: placement")
 
 
