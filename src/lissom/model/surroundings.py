@@ -550,14 +550,14 @@ class SurroundingsBuilder:
         return self.points[piece, detail]
 
     def _placed_points(self, piece: int, detail: str, contact: Contact) -> range:
-        """The numbers of the points of a piece. Edges have cells for laws that are linear in the depth, else points."""
+        """The numbers of the points of a piece. Faces have cells for laws that are linear in the depth, else points."""
         is_linear = contact.exponent in (None, 1.0)
         key = "shape", piece, detail, is_linear
         if key not in self.made:
             rows = self._points(piece, detail).rows.copy()
             if not is_linear:
-                is_edge = (rows[:, 3] == 0.0) & rows[:, 8:14].any(axis=1)
-                rows[is_edge, 5:] = 0.0
+                is_cell = (rows[:, 3] == 0.0) & rows[:, 8:14].any(axis=1)
+                rows[is_cell, 5:] = 0.0
             self._put_balls(key, self.pieces[piece], rows)
         return self.made[key]
 

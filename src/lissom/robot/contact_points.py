@@ -1,28 +1,31 @@
 """Points by which a shape touches other shapes.
 
 A contact of two shapes is integrated over points of each of them on the other one. Points are balls inside the shape
-that touch its surface, and sharp points of radius 0: corners, and cells along edges and rims. Rows are those of
+that touch its surface, and sharp points of radius 0 at corners, edges and flat sides. Rows are those of
 robot.surface_points.
 
 | shape | balls | sharp points |
 |---|---|---|
 | sphere | itself | |
 | capsule | its two ends, and balls along the axis | |
-| cylinder | along the axis | both rims |
+| cylinder | along the axis | both rims, and a ring on each end |
 | torus | around its circle | |
-| box | | corners, and cells along the edges |
-| cone | | rim and tip |
-| mesh, hull, ellipsoid, function | balls that fill it | vertices, and cells along the edges of its convex hull |
+| box | | corners, points along the edges, four on each face |
+| cone | | rim, a ring on its base, and the tip |
+| mesh, hull, ellipsoid, function | balls that fill it | vertices of its convex hull, points along the edges of the hull and on its faces |
 
-On a plane corners are exact, so that cells along edges are left out there. A shape that has no points, such as an
-infinite cylinder or a height field, could pass between the edges of a box: then the faces of the box have cells too.
+On a plane, corners and rims are exact, so that the other sharp points are left out there. Those on flat sides lie
+inside of the edges: corners and edges of a body that stands exactly on an equal one are on the boundary of the other,
+which is neither inside nor outside. A shape that has no points, such as an infinite cylinder or a height field, could
+pass between them: then the faces of a box have cells with a linear pressure.
 
 A ball on the axis of a cylinder stands for a part of its length. Its row has half of this part along the axis in place
 of the first half-edge of a cell. It touches only where its contact point is within this part, so that it does not reach
-out of the flat ends.
+out of the flat ends. Points on the ends of a cylinder have its axis as their normal, with the factor (11) of
+forces.contact: they carry an upright cylinder and leave one that lies to its balls.
 
-Cells of edges have the direction between both faces as their normal, those of rims of cylinders the axis. Their force
-has the factor (11) of forces.contact. A rim therefore carries an upright cylinder and leaves one that lies to its axis.
+Edges that cross each other touch where a point of one of them is inside the other body. They sink into each other by up
+to half the distance of the points.
 """
 
 from __future__ import annotations
@@ -47,11 +50,14 @@ from lissom.robot.surface_points import (
 )
 
 FILLING = 24  # balls that fill a mesh
-_AROUND_RIM = 24  # points on a rim
+_AROUND_RIM, _AROUND_RING = 24, 12  # points on a rim, and on the ring inside of it
 _FACE_CELLS = 4  # cells along the shorter edge of a face of a box, on shapes without points
-_PER_WIDTH = 1.25  # cells along an edge for each smallest width of the shape, so that one lies on any crossing edge
-_MOST_CELLS = 128  # of one edge
-_SHARP = 0.45  # angle between two faces of a hull from which their edge is sharp [rad]
+_INNER = 0.75  # distance of points on a flat side from its middle, relative to its size
+_LARGE = 0.04  # area of a flat side of a hull that has points, relative to the hull
+_PER_WIDTH = 1.25  # points along an edge for each smallest width of the shape, so that one lies on any crossing body
+_MOST_ON_EDGE = 128
+_SHARP = 0.45  # least angle between two faces of a hull whose edge is sharp [rad]
+_FLAT = 1.0 - 1e-6  # least cosine of the angle between triangles of one flat side
 _DIRECTIONS = 2000  # in which the vertices of a hull are compared with the points chosen
 _INSIDE = 3e-3  # depth of the points inside a hull that is small enough, relative to its size
 _VERTICES = 64  # largest number of vertices of a hull
@@ -64,7 +70,7 @@ class Points(NamedTuple):
     Fields:
         rows: of robot.surface_points, in the frame of the shape, (n, 17). Column 4 is the length or the width for which
             a point stands [m], 0 for a sphere.
-        share: factor of a stiffness that is given for each corner, (n,).
+        share: factor of a stiffness that is given for each of the four corners of a face, (n,).
         spacing: distance between its balls [m]: 0 for a sphere, which its ball represents exactly; inf for a mesh.
         gap: largest depth of the points inside the convex hull of a mesh [m].
     """
@@ -109,7 +115,7 @@ def shape_points(shape: Shape, detail: str, count: int, where: str) -> Points:
     elif kind is ShapeKind.CYLINDER:
         found = _cylinder(size[0], size[1], detail)
     elif kind is ShapeKind.CONE:
-        found = _cone(size[0], size[1])
+        found = _cone(size[0], size[1], detail)
     elif kind is ShapeKind.TORUS:
         angle = 2.0 * np.pi * np.arange(_torus_count(*size[:2])) / _torus_count(*size[:2])
         ring = size[0] * np.column_stack([np.cos(angle), np.sin(angle), np.zeros(len(angle))])
@@ -152,74 +158,75 @@ def _torus_count(radius: float, tube: float) -> int:
 
 
 def _capsule(radius: float, half: float, detail: str) -> Points:
-    count = 1 if detail == "corners" else int(np.ceil(4.0 * half / radius))
+    count = 1 if detail == "corners" else int(np.ceil(6.0 * half / radius))
     ends = _balls(np.array([[0.0, 0.0, -half], [0.0, 0.0, half]]), radius)
     rows = np.concatenate([ends, axis_balls(radius, half, count)])
     return Points(rows, np.ones(len(rows)), 2.0 * half / count)
 
 
 def _cylinder(radius: float, half: float, detail: str) -> Points:
-    per_radius = 2.0 if detail == "corners" else 4.0
+    per_radius = 2.0 if detail == "corners" else 6.0
     count = max(int(np.ceil(per_radius * half / radius)), 2)
-    rims = [_rim(radius, z, np.array([0.0, 0.0, np.sign(z)])) for z in (-half, half)]
-    rows = np.concatenate([axis_balls(radius, half, count), *rims])
-    return Points(rows, np.ones(len(rows)), 2.0 * half / count)
+    ends = [_end(radius, z, np.array([0.0, 0.0, np.sign(z)]), detail) for z in (-half, half)]
+    rows = np.concatenate([axis_balls(radius, half, count), *ends])
+    share = np.where(rows[:, 3] > 0.0, 1.0, _AROUND_RIM / len(ends[0]))
+    return Points(rows, share, 2.0 * half / count)
 
 
-def _rim(radius: float, z: float, normal: np.ndarray) -> np.ndarray:
-    """Points on a circle about z with one normal (3,), or one for each (n, 3)."""
-    angle = 2.0 * np.pi * np.arange(_AROUND_RIM) / _AROUND_RIM
-    ring = np.column_stack([radius * np.cos(angle), radius * np.sin(angle), np.full(len(angle), z)])
-    rows = _balls(ring, 0.0, 2.0 * radius / _AROUND_RIM)
-    rows[:, 5:8] = normal
+def _end(radius: float, z: float, normal: np.ndarray, detail: str, on_rim: np.ndarray | None = None) -> np.ndarray:
+    """Points on a flat circle about z with a normal (3,): its rim, whose points may have normals `on_rim` (n, 3), and
+    unless the other shape is a plane a ring inside of it."""
+    rings = [_ring(radius, z, _AROUND_RIM)] + ([] if detail == "corners" else [_ring(_INNER * radius, z, _AROUND_RING)])
+    rows = np.concatenate(rings)
+    rows[:, 4], rows[:, 5:8] = 2.0 * radius / len(rows), normal
+    if on_rim is not None:
+        rows[:_AROUND_RIM, 5:8] = on_rim
     return rows
 
 
-def _cone(radius: float, half: float) -> Points:
+def _ring(radius: float, z: float, count: int) -> np.ndarray:
+    angle = 2.0 * np.pi * np.arange(count) / count
+    return _balls(np.column_stack([radius * np.cos(angle), radius * np.sin(angle), np.full(count, z)]), 0.0)
+
+
+def _cone(radius: float, half: float, detail: str) -> Points:
+    """The normals of the rim are halfway between those of the base and of the side."""
     slant = np.hypot(radius, 2.0 * half)
-    angle = 2.0 * np.pi * np.arange(_AROUND_RIM) / _AROUND_RIM
-    out = 2.0 * half / slant
-    normal = np.column_stack([out * np.cos(angle), out * np.sin(angle), np.full(len(angle), radius / slant - 1.0)])
-    normal /= np.linalg.norm(normal, axis=1)[:, None]
+    around = _ring(2.0 * half / slant, radius / slant - 1.0, _AROUND_RIM)[:, :3]
+    base = _end(radius, -half, -np.eye(3)[2], detail, around / np.linalg.norm(around, axis=1)[:, None])
     tip = _balls(np.array([[0.0, 0.0, half]]), 0.0, 0.5 * radius)
-    rows = np.concatenate([_rim(radius, -half, normal), tip])
-    return Points(rows, np.ones(len(rows)))
+    rows = np.concatenate([base, tip])
+    return Points(rows, np.append(np.full(len(base), _AROUND_RIM / len(base)), 1.0))
 
 
 def _box(half: np.ndarray, detail: str) -> Points:
-    """Corners, which share the punch of a mean face with the cells of its edges and faces."""
-    corners = _balls(half * np.array(np.meshgrid(*[[-1.0, 1.0]] * 3, indexing="ij")).reshape(3, -1).T, 0.0)
-    parts = [corners]
+    """Corners, which share the punch of a mean face with the points on edges and faces."""
+    corners = half * np.array(np.meshgrid(*[[-1.0, 1.0]] * 3, indexing="ij")).reshape(3, -1).T
+    parts, on_face = [_balls(corners, 0.0)], 4.0
     if detail != "corners":
-        parts += [_edge_of_box(half, axis, a, b) for axis in range(3) for a in (-1.0, 1.0) for b in (-1.0, 1.0)]
+        edges = [_along_edge(corners[a], corners[b], 2.0 * half.min()) for a in range(8) for b in range(a)
+                 if (corners[a] != corners[b]).sum() == 1]  # fmt: skip
+        inner = [np.where(np.arange(3) == axis, 1.0, _INNER) * corners for axis in range(3)]
+        parts += [_balls(np.concatenate([*edges, *inner]), 0.0)]
+        on_face += sum(map(len, edges)) / 3.0 + 4.0
     if detail == "faces":
         parts.append(box_points(half, _FACE_CELLS))
-    width = 2.0 * np.sqrt(4.0 / 3.0 * (half[0] * half[1] + half[1] * half[2] + half[2] * half[0]) / np.pi)
-    edges = sum(len(rows) for rows in parts[1:13])
-    on_face = 4.0 + edges / 3.0 + (len(parts[13]) / 6.0 if detail == "faces" else 0.0)  # points of a mean face
-    share = np.full(sum(map(len, parts)), 4.0 / on_face)
+        on_face += len(parts[-1]) / 6.0
     rows = np.concatenate(parts)
-    rows[:, 4] = width / on_face
-    rows[8 : 8 + edges, 4] *= np.sqrt(2.0)  # their normals are at 45 degrees to the faces
-    return Points(rows, share)
+    rows[:, 4] = _punch(8.0 * (half[0] * half[1] + half[1] * half[2] + half[2] * half[0])) / on_face
+    return Points(rows, np.full(len(rows), 4.0 / on_face))
 
 
-def _edge_of_box(half: np.ndarray, axis: int, a: float, b: float) -> np.ndarray:
-    """Cells along an edge of a box, on the sides a and b of the other two axes."""
-    step, count = _steps(2.0 * half[axis], 2.0 * half.min())
-    rows = np.zeros((count, COLUMNS))
-    one, two = (k for k in range(3) if k != axis)
-    rows[:, axis] = step * (np.arange(count) + 0.5) - half[axis]
-    rows[:, one], rows[:, two] = a * half[one], b * half[two]
-    rows[:, 5 + one], rows[:, 5 + two] = a / np.sqrt(2.0), b / np.sqrt(2.0)
-    rows[:, 8 + axis] = 0.5 * step
-    return rows
+def _punch(area: float) -> float:
+    """Width of the flat punch with the area of a mean face, a sixth of that of the body [m]."""
+    return 2.0 * float(np.sqrt(area / 6.0 / np.pi))
 
 
-def _steps(length: float, width: float) -> tuple[float, int]:
-    """Length and number of the cells along an edge of a body with a smallest width [m]."""
-    count = int(np.clip(np.ceil(_PER_WIDTH * (length / width - 1.0) + 1.0 - 1e-9), 1, _MOST_CELLS))
-    return length / count, count
+def _along_edge(a: np.ndarray, b: np.ndarray, width: float) -> np.ndarray:
+    """Points evenly on an edge from a to b of a body with a smallest width [m], shape (n, 3)."""
+    ratio = float(np.linalg.norm(b - a)) / width
+    count = int(np.clip(np.ceil(_PER_WIDTH * (ratio - 1.0) + 1.0 - 1e-9), 1, _MOST_ON_EDGE))
+    return a + ((np.arange(count) + 0.5) / count)[:, None] * (b - a)
 
 
 def _triangles_of(shape: Shape, where: str) -> tuple[np.ndarray, np.ndarray]:
@@ -251,22 +258,21 @@ def closed_shape(shape: Shape, where: str) -> tuple[Shape, bool]:
 
 @lru_cache(maxsize=256)
 def _mesh(vertices: bytes, triangles: bytes, detail: str, count: int) -> Points:
-    """Balls that fill a mesh, vertices of its convex hull where the balls are too far inside it, and cells along the
-    edges of the hull."""
+    """Balls that fill a mesh, vertices of its convex hull where the balls are too far inside it, and points along the
+    edges of the hull and on its faces."""
     points, rows = np.frombuffer(vertices).reshape(-1, 3), np.frombuffer(triangles, dtype=np.int64).reshape(-1, 3)
     fit = fit_balls(points, rows, count)
     balls = _balls(fit.balls[:, :3], 0.0)
     balls[:, 3] = fit.balls[:, 3]
     corners = convex_hull(points, "mesh")
     chosen, gap = _outer_vertices(np.unique(corners.reshape(-1, 3), axis=0), fit.balls)
-    parts = [_balls(chosen, 0.0)]
+    cross = 0.5 * np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(cross, axis=1)
     if detail != "corners":
-        parts.append(_edges_of_hull(corners))
-    sharp = np.concatenate(parts)
-    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    area = 0.5 * float(np.linalg.norm(normal, axis=1).sum())
-    on_face = max(0.5 * len(sharp), 4.0)
-    sharp[:, 4] = 2.0 * np.sqrt(area / 6.0 / np.pi) / on_face
+        normal = cross / np.maximum(area, 1e-300)[:, None]
+        chosen = np.concatenate([chosen, *_on_edges(corners, normal), *_on_faces(corners, normal, area)])
+    sharp, on_face = _balls(chosen, 0.0), max(0.5 * len(chosen), 4.0)
+    sharp[:, 4] = _punch(float(area.sum())) / on_face
     share = np.concatenate([np.ones(len(balls)), np.full(len(sharp), 4.0 / on_face)])
     return Points(np.concatenate([balls, sharp]), share, gap=gap)
 
@@ -288,32 +294,30 @@ def _outer_vertices(vertices: np.ndarray, balls: np.ndarray) -> tuple[np.ndarray
     return vertices[chosen], float(max((most - reached).max(), 0.0))
 
 
-def _edges_of_hull(corners: np.ndarray) -> np.ndarray:
-    """Cells along the sharp edges of a convex hull of triangles (m, 3, 3)."""
-    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
+def _on_edges(corners: np.ndarray, normal: np.ndarray) -> list[np.ndarray]:
+    """Points along the sharp edges of a convex hull of triangles (m, 3, 3) with normals (m, 3)."""
     points, number = np.unique(corners.reshape(-1, 3), axis=0, return_inverse=True)
-    ends = number.reshape(-1, 3)[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
-    face = np.repeat(np.arange(len(corners)), 3)
-    order = np.lexsort((ends.max(axis=1), ends.min(axis=1)))
+    ends = np.sort(number.reshape(-1, 3)[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
+    order, face = np.lexsort((ends[:, 1], ends[:, 0])), np.repeat(np.arange(len(corners)), 3)
     first, second = order[::2], order[1::2]  # each edge of a hull belongs to two triangles
-    n_1, n_2 = normal[face[first]], normal[face[second]]
-    sharp = np.arccos(np.clip((n_1 * n_2).sum(axis=1), -1.0, 1.0)) > _SHARP
-    width, rows = _least_width(points, normal), []
-    for (a, b), m in zip(points[ends[first[sharp]]], (n_1 + n_2)[sharp]):
-        step, count = _steps(float(np.linalg.norm(b - a)), width)
-        cells = np.zeros((count, COLUMNS))
-        way = (b - a) / max(float(np.linalg.norm(b - a)), 1e-300)
-        cells[:, :3] = a + step * (np.arange(count) + 0.5)[:, None] * way
-        cells[:, 5:8], cells[:, 8:11] = m / np.linalg.norm(m), 0.5 * step * way
-        rows.append(cells)
-    return np.concatenate([np.zeros((0, COLUMNS)), *rows])
+    angle = np.arccos(np.clip((normal[face[first]] * normal[face[second]]).sum(axis=1), -1.0, 1.0))
+    heights = points @ normal.T
+    width = float(np.ptp(heights, axis=0).min())  # between parallel planes, one of which has a face
+    return [_along_edge(points[a], points[b], width) for a, b in ends[first[angle > _SHARP]]]
 
 
-def _least_width(points: np.ndarray, normals: np.ndarray) -> float:
-    """Smallest width of a hull between parallel planes, one of which has a face [m]."""
-    heights = points @ normals.T
-    return float((heights.max(axis=0) - heights.min(axis=0)).min())
+def _on_faces(corners: np.ndarray, normal: np.ndarray, area: np.ndarray) -> list[np.ndarray]:
+    """Points inside of the corners of the large flat faces of a convex hull."""
+    found, left = [], np.ones(len(corners), dtype=bool)
+    for k in np.argsort(-area):
+        if left[k]:
+            face = left & (normal @ normal[k] > _FLAT)
+            left &= ~face
+            if area[face].sum() > _LARGE * area.sum():
+                middle = (area[face, None] * corners[face].mean(axis=1)).sum(axis=0) / area[face].sum()
+                outline = np.unique(corners[face].reshape(-1, 3), axis=0)
+                found.append(middle + _INNER * (outline - middle))
+    return found
 
 
 def surface_rows(shape: Shape, n: int, where: str, *, on_plane: bool = False) -> np.ndarray:
