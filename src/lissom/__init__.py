@@ -64,7 +64,7 @@ _PUBLIC = {
     ),
     "robot.poses": ("PoseSpline",),
     "robot.actuators": ("PathBody", "PathPoint", "PathRod", "PathWrap"),
-    "robot.contacts": ("EVERYTHING", "MutualContacts"),
+    "robot.contacts": ("EVERYTHING",),
     "robot.fluid": ("Hydrodynamics",),
     "robot.springs": ("SpringBranch",),
     "robot.shapes": (

@@ -58,7 +58,7 @@ from lissom.robot.contact_points import (
     surface_rows,
     turned_rows,
 )
-from lissom.robot.contacts import Contact
+from lissom.robot.contacts import EVERYTHING, Contact, warn_of_drawings
 from lissom.robot.expression_programs import jet, programs_of
 from lissom.robot.fluid import Fluid
 from lissom.robot.functions import is_compiled
@@ -364,7 +364,7 @@ class SurroundingsBuilder:
         self.pieces_of: dict[str, tuple[int, ...]] = {}  # of each link
         self.made: dict[Any, range] = {}  # numbers of balls that exist
         self.obstacle_of: dict[int, int] = {}  # obstacle of each piece
-        self.points: dict[tuple[int, str], Points] = {}  # of each piece, by detail
+        self.points: dict[tuple[int, str, int], Points] = {}  # of each piece, by detail and factor of their number
         self.n_cells = 0  # pairs of cells of surfaces
         self.pairs: list[np.ndarray] = []
         self.weights: list[np.ndarray] = []
@@ -377,7 +377,7 @@ class SurroundingsBuilder:
         self.driven: list[tuple[Any, NativeForce, list[tuple[Node | None, float]], bool]] = []
         for contact in robot.contacts.values():
             self._add_contact(contact)
-        warn_of_gaps(self.pieces, {k: points.gap for (k, _), points in self.points.items()})
+        warn_of_gaps(self.pieces, {k: points.gap for (k, *_), points in self.points.items()})
         self._sample_obstacles()
         self.reach = [self._follow(obstacle) for obstacle in self.obstacles]  # after the balls
         for force in robot.forces.values():
@@ -400,6 +400,8 @@ class SurroundingsBuilder:
 
     def _add_contact(self, contact: Contact) -> None:
         where = f"contact {contact.name!r}"
+        if EVERYTHING in (contact.links, contact.others):
+            warn_of_drawings(self.robot, where)
         ours = [self._side(link) for link in contact.carriers(self.robot)]
         theirs = [self._given(contact, where)] if contact.shape is not None else None
         shared: dict[Law, int] = {}  # rows of laws of this contact
@@ -519,10 +521,10 @@ class SurroundingsBuilder:
                 continue
             detail, other, found = detail_on(self.pieces[k].shape), self.pieces[k], []
             for own in x.pieces:
-                points = self._points(own, detail)
+                points = self._points(own, detail, contact.per_interval)
                 is_ball = points.rows[:, 3] > 0.0
                 exact = isinstance(other.shape, ShapeSphere) and not y.has_balls
-                acts = np.where(is_ball, self._leads(own, k, y.has_balls, is_first), not exact)
+                acts = np.where(is_ball, self._leads(own, k, y.has_balls, is_first, contact), not exact)
                 if acts.any():
                     numbers = np.array(self._placed_points(own, detail, contact), dtype=int)
                     found.append((numbers[acts], points.share[acts]))
@@ -530,11 +532,12 @@ class SurroundingsBuilder:
                 out.append(((np.concatenate([n for n, _ in found]), np.concatenate([w for _, w in found])), k))
         return out
 
-    def _leads(self, own: int, other: int, has_balls: bool, is_first: bool) -> bool:
+    def _leads(self, own: int, other: int, has_balls: bool, is_first: bool, contact: Contact) -> bool:
         """Whether the balls of a piece touch another piece: they are closer to each other than those of the other one,
         and no larger than the grid of the other one."""
         mine, theirs = self.pieces[own].shape, self.pieces[other].shape
-        a, b = self._points(own, detail_on(theirs)), self._points(other, detail_on(mine))
+        finer = contact.per_interval
+        a, b = self._points(own, detail_on(theirs), finer), self._points(other, detail_on(mine), finer)
         if has_balls or not (b.rows[:, 3] > 0.0).any():
             return True
         too_large = [x.rows[:, 3].max(initial=0.0) > size_of(shape) for x, shape in ((a, theirs), (b, mine))]
@@ -542,19 +545,20 @@ class SurroundingsBuilder:
             return too_large[1]
         return a.spacing < b.spacing or (a.spacing == b.spacing and is_first)
 
-    def _points(self, piece: int, detail: str) -> Points:
+    def _points(self, piece: int, detail: str, finer: int) -> Points:
         """The points of a piece in its own frame."""
-        if (piece, detail) not in self.points:
+        key = piece, detail, finer
+        if key not in self.points:
             x = self.pieces[piece]
-            self.points[piece, detail] = shape_points(x.shape, detail, x.filling, x.where)
-        return self.points[piece, detail]
+            self.points[key] = shape_points(x.shape, detail, x.filling, x.where, finer=finer)
+        return self.points[key]
 
     def _placed_points(self, piece: int, detail: str, contact: Contact) -> range:
         """The numbers of the points of a piece. Faces have cells for laws that are linear in the depth, else points."""
         is_linear = contact.exponent in (None, 1.0)
-        key = "shape", piece, detail, is_linear
+        key = "shape", piece, detail, is_linear, contact.per_interval
         if key not in self.made:
-            rows = self._points(piece, detail).rows.copy()
+            rows = self._points(piece, detail, contact.per_interval).rows.copy()
             if not is_linear:
                 is_cell = (rows[:, 3] == 0.0) & rows[:, 8:14].any(axis=1)
                 rows[is_cell, 5:] = 0.0

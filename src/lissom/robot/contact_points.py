@@ -9,10 +9,10 @@ robot.surface_points.
 | sphere | itself | |
 | capsule | its two ends, and balls along the axis | |
 | cylinder | along the axis | both rims, and a ring on each end |
-| torus | around its circle | |
+| torus, ellipsoid | around its circle, or across its shortest axis | |
 | box | | corners, points along the edges, four on each face |
 | cone | | rim, a ring on its base, and the tip |
-| mesh, hull, ellipsoid, function | balls that fill it | vertices of its convex hull, points along the edges of the hull and on its faces |
+| mesh, hull, function | balls that fill it | vertices of its convex hull, points along the edges of the hull and on its faces |
 
 On a plane, corners and rims are exact, so that the other sharp points are left out there. Those on flat sides lie
 inside of the edges: corners and edges of a body that stands exactly on an equal one are on the boundary of the other,
@@ -37,7 +37,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.robot.meshes import Mesh, convex_hull, fit_balls
+from lissom.robot.meshes import Mesh, convex_hull, distance_to, fit_balls, inner_balls, surface_samples
 from lissom.robot.sampled_shapes import ShapeFunction, ShapeHull, ShapeMesh
 from lissom.robot.shapes import Shape, ShapeKind
 from lissom.robot.surface_points import (
@@ -51,16 +51,17 @@ from lissom.robot.surface_points import (
 
 FILLING = 24  # balls that fill a mesh
 _AROUND_RIM, _AROUND_RING = 24, 12  # points on a rim, and on the ring inside of it
-_FACE_CELLS = 4  # cells along the shorter edge of a face of a box, on shapes without points
+_FACE_CELLS = 8  # cells along the shorter edge of a face of a box, on shapes without points
 _INNER = 0.75  # distance of points on a flat side from its middle, relative to its size
 _LARGE = 0.04  # area of a flat side of a hull that has points, relative to the hull
+_PER_RADIUS = 6.0  # balls on half an axis for each radius
 _PER_WIDTH = 1.25  # points along an edge for each smallest width of the shape, so that one lies on any crossing body
 _MOST_ON_EDGE = 128
 _SHARP = 0.45  # least angle between two faces of a hull whose edge is sharp [rad]
 _FLAT = 1.0 - 1e-6  # least cosine of the angle between triangles of one flat side
 _DIRECTIONS = 2000  # in which the vertices of a hull are compared with the points chosen
 _INSIDE = 3e-3  # depth of the points inside a hull that is small enough, relative to its size
-_VERTICES = 64  # largest number of vertices of a hull
+_OUTER = 64  # largest number of vertices and balls that are added for it
 UNBOUNDED = (ShapeKind.PLANE, ShapeKind.HOLLOW, ShapeKind.HEIGHTS)
 
 
@@ -95,11 +96,12 @@ def has_points(shape: Shape) -> bool:
     return surface.kind not in UNBOUNDED and not (surface.kind is ShapeKind.CYLINDER and surface.size[1] < 0.0)
 
 
-def shape_points(shape: Shape, detail: str, count: int, where: str) -> Points:
+def shape_points(shape: Shape, detail: str, count: int, where: str, *, finer: int = 1) -> Points:
     """The points of a shape.
 
     Args:
-        detail: of `detail_on`. count: largest number of balls that fill a mesh.
+        detail: of `detail_on`. count: largest number of balls that fill a mesh. finer: factor of the number of balls on
+            an axis and of points along an edge.
     Raises:
         ModelError: a mesh cannot be read, or is flat.
     """
@@ -109,13 +111,15 @@ def shape_points(shape: Shape, detail: str, count: int, where: str) -> Points:
     if kind is ShapeKind.SPHERE:
         found = Points(_balls(np.zeros((1, 3)), size[0]), np.ones(1), 0.0)
     elif kind is ShapeKind.BOX:
-        found = _box(np.array(size), detail)
+        found = _box(np.array(size), detail, finer)
     elif kind is ShapeKind.CAPSULE:
-        found = _capsule(size[0], size[1], detail)
+        found = _capsule(size[0], size[1], detail, finer)
     elif kind is ShapeKind.CYLINDER:
-        found = _cylinder(size[0], size[1], detail)
+        found = _cylinder(size[0], size[1], detail, finer)
     elif kind is ShapeKind.CONE:
         found = _cone(size[0], size[1], detail)
+    elif kind is ShapeKind.ELLIPSOID:
+        found = _ellipsoid(np.array(size))
     elif kind is ShapeKind.TORUS:
         angle = 2.0 * np.pi * np.arange(_torus_count(*size[:2])) / _torus_count(*size[:2])
         ring = size[0] * np.column_stack([np.cos(angle), np.sin(angle), np.zeros(len(angle))])
@@ -123,7 +127,7 @@ def shape_points(shape: Shape, detail: str, count: int, where: str) -> Points:
     else:
         vertices, triangles = _triangles_of(shape, where)
         try:
-            return _mesh(vertices.tobytes(), triangles.tobytes(), detail, count)
+            return _mesh(vertices.tobytes(), triangles.tobytes(), detail, count, finer)
         except ModelError as error:
             raise ModelError(f"{where}: {error}") from None
     return found._replace(rows=turned_rows(found.rows, rotation))
@@ -153,20 +157,34 @@ def axis_balls(radius: float, half: float, count: int) -> np.ndarray:
     return rows
 
 
+def _ellipsoid(half: np.ndarray) -> Points:
+    """The largest balls inside an ellipsoid that touch it at points x. Their centres are in the plane across the
+    shortest half-axis c, at the distance c² |(x/a², y/b², z/c²)| from x."""
+    order = np.argsort(-half)
+    s, angle = np.meshgrid(np.sin(0.5 * np.pi * np.arange(1, 6) / 5), 2.0 * np.pi * np.arange(24) / 24, indexing="ij")
+    s, angle = np.append(0.0, s.ravel()), np.append(0.0, angle.ravel())
+    a, b, c = half[order]
+    x = np.column_stack([a * s * np.cos(angle), b * s * np.sin(angle), c * np.sqrt(np.maximum(1.0 - s * s, 0.0))])
+    rows = np.zeros((len(x), COLUMNS))
+    rows[:, order] = x * (1.0 - (c / half[order]) ** 2)
+    rows[:, 3] = c**2 * np.linalg.norm(x / half[order] ** 2, axis=1)
+    rows = rows[np.unique(rows[:, :4].round(12), axis=0, return_index=True)[1]]
+    return Points(rows, np.ones(len(rows)))
+
+
 def _torus_count(radius: float, tube: float) -> int:
     return int(np.clip(np.ceil(4.0 * np.pi * radius / tube), 12, 96))
 
 
-def _capsule(radius: float, half: float, detail: str) -> Points:
-    count = 1 if detail == "corners" else int(np.ceil(6.0 * half / radius))
+def _capsule(radius: float, half: float, detail: str, finer: int) -> Points:
+    count = finer * (1 if detail == "corners" else int(np.ceil(_PER_RADIUS * half / radius)))
     ends = _balls(np.array([[0.0, 0.0, -half], [0.0, 0.0, half]]), radius)
     rows = np.concatenate([ends, axis_balls(radius, half, count)])
     return Points(rows, np.ones(len(rows)), 2.0 * half / count)
 
 
-def _cylinder(radius: float, half: float, detail: str) -> Points:
-    per_radius = 2.0 if detail == "corners" else 6.0
-    count = max(int(np.ceil(per_radius * half / radius)), 2)
+def _cylinder(radius: float, half: float, detail: str, finer: int) -> Points:
+    count = finer * max(int(np.ceil((2.0 if detail == "corners" else _PER_RADIUS) * half / radius)), 2)
     ends = [_end(radius, z, np.array([0.0, 0.0, np.sign(z)]), detail) for z in (-half, half)]
     rows = np.concatenate([axis_balls(radius, half, count), *ends])
     share = np.where(rows[:, 3] > 0.0, 1.0, _AROUND_RIM / len(ends[0]))
@@ -199,12 +217,12 @@ def _cone(radius: float, half: float, detail: str) -> Points:
     return Points(rows, np.append(np.full(len(base), _AROUND_RIM / len(base)), 1.0))
 
 
-def _box(half: np.ndarray, detail: str) -> Points:
+def _box(half: np.ndarray, detail: str, finer: int) -> Points:
     """Corners, which share the punch of a mean face with the points on edges and faces."""
     corners = half * np.array(np.meshgrid(*[[-1.0, 1.0]] * 3, indexing="ij")).reshape(3, -1).T
     parts, on_face = [_balls(corners, 0.0)], 4.0
     if detail != "corners":
-        edges = [_along_edge(corners[a], corners[b], 2.0 * half.min()) for a in range(8) for b in range(a)
+        edges = [_along_edge(corners[a], corners[b], 2.0 * half.min(), finer) for a in range(8) for b in range(a)
                  if (corners[a] != corners[b]).sum() == 1]  # fmt: skip
         inner = [np.where(np.arange(3) == axis, 1.0, _INNER) * corners for axis in range(3)]
         parts += [_balls(np.concatenate([*edges, *inner]), 0.0)]
@@ -222,10 +240,10 @@ def _punch(area: float) -> float:
     return 2.0 * float(np.sqrt(area / 6.0 / np.pi))
 
 
-def _along_edge(a: np.ndarray, b: np.ndarray, width: float) -> np.ndarray:
+def _along_edge(a: np.ndarray, b: np.ndarray, width: float, finer: int) -> np.ndarray:
     """Points evenly on an edge from a to b of a body with a smallest width [m], shape (n, 3)."""
     ratio = float(np.linalg.norm(b - a)) / width
-    count = int(np.clip(np.ceil(_PER_WIDTH * (ratio - 1.0) + 1.0 - 1e-9), 1, _MOST_ON_EDGE))
+    count = finer * int(np.clip(np.ceil(_PER_WIDTH * (ratio - 1.0) + 1.0 - 1e-9), 1, _MOST_ON_EDGE))
     return a + ((np.arange(count) + 0.5) / count)[:, None] * (b - a)
 
 
@@ -257,7 +275,7 @@ def closed_shape(shape: Shape, where: str) -> tuple[Shape, bool]:
 
 
 @lru_cache(maxsize=256)
-def _mesh(vertices: bytes, triangles: bytes, detail: str, count: int) -> Points:
+def _mesh(vertices: bytes, triangles: bytes, detail: str, count: int, finer: int) -> Points:
     """Balls that fill a mesh, vertices of its convex hull where the balls are too far inside it, and points along the
     edges of the hull and on its faces."""
     points, rows = np.frombuffer(vertices).reshape(-1, 3), np.frombuffer(triangles, dtype=np.int64).reshape(-1, 3)
@@ -265,36 +283,46 @@ def _mesh(vertices: bytes, triangles: bytes, detail: str, count: int) -> Points:
     balls = _balls(fit.balls[:, :3], 0.0)
     balls[:, 3] = fit.balls[:, 3]
     corners = convex_hull(points, "mesh")
-    chosen, gap = _outer_vertices(np.unique(corners.reshape(-1, 3), axis=0), fit.balls)
+    outer, gap = _outer_points(np.unique(corners.reshape(-1, 3), axis=0), corners, fit.balls)
+    balls = np.concatenate([balls, outer[outer[:, 3] > 0.0]])
+    chosen = outer[outer[:, 3] == 0.0, :3]
     cross = 0.5 * np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(cross, axis=1)
     if detail != "corners":
         normal = cross / np.maximum(area, 1e-300)[:, None]
-        chosen = np.concatenate([chosen, *_on_edges(corners, normal), *_on_faces(corners, normal, area)])
+        chosen = np.concatenate([chosen, *_on_edges(corners, normal, finer), *_on_faces(corners, normal, area)])
     sharp, on_face = _balls(chosen, 0.0), max(0.5 * len(chosen), 4.0)
     sharp[:, 4] = _punch(float(area.sum())) / on_face
     share = np.concatenate([np.ones(len(balls)), np.full(len(sharp), 4.0 / on_face)])
     return Points(np.concatenate([balls, sharp]), share, gap=gap)
 
 
-def _outer_vertices(vertices: np.ndarray, balls: np.ndarray) -> tuple[np.ndarray, float]:
-    """Vertices of a hull (n, 3), added one after another in the direction in which the points chosen are deepest
-    inside, and the depth that remains [m]."""
+def _outer_points(vertices: np.ndarray, corners: np.ndarray, balls: np.ndarray) -> tuple[np.ndarray, float]:
+    """Points of a hull with given vertices (n, 3) and triangles (m, 3, 3), added one after another in the direction in
+    which the points so far are deepest inside, and the depth that remains [m]. Where the hull is round they are balls
+    that touch it from inside, else vertices; rows (k, 17)."""
     k = np.arange(_DIRECTIONS)
     z, angle = 1.0 - (2.0 * k + 1.0) / _DIRECTIONS, k * np.pi * (3.0 - np.sqrt(5.0))
     flat = np.sqrt(1.0 - z * z)
     ways = np.column_stack([flat * np.cos(angle), flat * np.sin(angle), z])
     heights = vertices @ ways.T
     most, farthest = heights.max(axis=0), heights.argmax(axis=0)
-    reached = (balls[:, :3] @ ways.T + balls[:, 3:]).max(axis=0)
-    size, chosen = float(np.ptp(vertices, axis=0).max()), []
-    while len(chosen) < _VERTICES and (most - reached).max() > _INSIDE * size:
-        chosen.append(int(farthest[np.argmax(most - reached)]))
-        reached = np.maximum(reached, heights[chosen[-1]])
-    return vertices[chosen], float(max((most - reached).max(), 0.0))
+    enough = _INSIDE * float(np.ptp(vertices, axis=0).max())
+    reached, rows = (balls[:, :3] @ ways.T + balls[:, 3:]).max(axis=0), np.zeros((0, COLUMNS))
+    inner = np.column_stack(inner_balls(*surface_samples(corners))) if (most - reached).max() > enough else None
+    while len(rows) < _OUTER and (most - reached).max() > enough:
+        worst = int(np.argmax(most - reached))
+        row = _balls(vertices[farthest[worst], None], 0.0)
+        best = inner[np.argmax(inner[:, :3] @ ways[worst] + inner[:, 3])]  # type: ignore[index]
+        radius = distance_to(corners, best[:3])
+        if best[:3] @ ways[worst] + radius > most[worst] - 0.5 * enough and radius > enough:
+            row = _balls(best[None, :3], radius)
+        rows = np.concatenate([rows, row])
+        reached = np.maximum(reached, row[0, :3] @ ways.T + row[0, 3])
+    return rows, float(max((most - reached).max(), 0.0))
 
 
-def _on_edges(corners: np.ndarray, normal: np.ndarray) -> list[np.ndarray]:
+def _on_edges(corners: np.ndarray, normal: np.ndarray, finer: int) -> list[np.ndarray]:
     """Points along the sharp edges of a convex hull of triangles (m, 3, 3) with normals (m, 3)."""
     points, number = np.unique(corners.reshape(-1, 3), axis=0, return_inverse=True)
     ends = np.sort(number.reshape(-1, 3)[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
@@ -303,7 +331,7 @@ def _on_edges(corners: np.ndarray, normal: np.ndarray) -> list[np.ndarray]:
     angle = np.arccos(np.clip((normal[face[first]] * normal[face[second]]).sum(axis=1), -1.0, 1.0))
     heights = points @ normal.T
     width = float(np.ptp(heights, axis=0).min())  # between parallel planes, one of which has a face
-    return [_along_edge(points[a], points[b], width) for a, b in ends[first[angle > _SHARP]]]
+    return [_along_edge(points[a], points[b], width, finer) for a, b in ends[first[angle > _SHARP]]]
 
 
 def _on_faces(corners: np.ndarray, normal: np.ndarray, area: np.ndarray) -> list[np.ndarray]:
@@ -328,6 +356,9 @@ def surface_rows(shape: Shape, n: int, where: str, *, on_plane: bool = False) ->
         rows = _balls(np.zeros((1, 3)), size[0])
     elif kind is ShapeKind.BOX:
         rows = box_points(np.array(size), n)
+    elif kind is ShapeKind.CAPSULE:  # its ends count as whole spheres
+        ends = _balls(np.array([[0.0, 0.0, -size[1]], [0.0, 0.0, size[1]]]), size[0])
+        rows = np.concatenate([ends, axis_balls(size[0], size[1], n)])
     elif kind is ShapeKind.CYLINDER:
         rows = np.concatenate([axis_balls(size[0], size[1], n), _along_z(disc_ends(size[1], size[0], n))])
     elif kind is ShapeKind.CONE:

@@ -18,10 +18,12 @@ Source: Mathew 2025 (57), (58); the factor with c is the law of Hunt and Crossle
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, final
 
+from lissom.errors import LeftOutWarning
 from lissom.robot import checks
 from lissom.robot.bodies import Body, RigidBody
 from lissom.robot.fields import LINK_OR_WORLD, FunctionOfS, LinkNames, Place, Placement
@@ -32,10 +34,11 @@ from lissom.robot.shapes import Shape, ShapePlane
 from lissom.robot.surface_points import DEFAULT
 
 if TYPE_CHECKING:
-    from lissom.robot.robot import Link, Robot
+    from lissom.robot.robot import Robot
 
 GIVEN = {"exponent": 1.5, "slip_speed": 1e-3, "stick_damping": 1e-3}  # defaults of a contact with a stiffness
 EVERYTHING = "*"  # all links of a robot that have mass and can touch
+DRAWN_ONLY = "drawings only, which nothing touches; give the body shapes="
 _BOUNDS: dict[str, dict[str, float]] = {
     "stiffness": {"above": 0.0}, "exponent": {"least": 1.0}, "damping": {"least": 0.0}, "slip_speed": {"above": 0.0},
     "stick_stiffness": {"above": 0.0}, "stick_damping": {"least": 0.0}, "impact_speed": {"above": 0.0},
@@ -85,7 +88,8 @@ class Contact:
             `others`.
         radius: radius of the balls on rods [m]: a number, (base, tip), or a function of s. None is half the smallest
             width of the section.
-        per_interval: number of balls on each integration interval of a rod.
+        per_interval: number of balls on each integration interval of a rod, and factor of the number of points along
+            edges of shapes and of balls on their axes.
     """
 
     name: str
@@ -183,21 +187,41 @@ class Contact:
 
 def named_links(robot: Robot, links: LinkNames) -> tuple[str, ...]:
     """The names of links: one name, a list, or for EVERYTHING all links that have mass and can touch."""
-    if links == EVERYTHING:
-        return tuple(name for name, link in robot.links.items() if why_not(link) is None)
+    if isinstance(links, str) and links == EVERYTHING:
+        return tuple(name for name, reason in reasons_against(robot).items() if reason is None)
     return (links,) if isinstance(links, str) else tuple(links)
 
 
-def why_not(link: Link) -> str | None:
-    """Why a link takes no part in contacts of all links; None if it does."""
-    body = link.body
-    if not isinstance(body, Body):
-        return "no body"
-    if isinstance(body, RigidBody) and body.mass == 0.0:
-        return "no mass"
-    if not body.touches:
-        return "drawings only, which nothing touches; give its body shapes=" if body.drawn_meshes() else "no shape"
-    return None
+def reasons_against(robot: Robot) -> dict[str, str | None]:
+    """Why each link takes no part in contacts of all links; None if it does. Links without mass take part if fixed
+    joints connect them with a mass, or with the world."""
+    groups = {name: _group(robot, name) for name in robot.links}
+    heavy = {groups[name] for name, link in robot.links.items()
+             if isinstance(link.body, Body) and not (isinstance(link.body, RigidBody) and link.body.mass == 0.0)}  # fmt: skip
+    out: dict[str, str | None] = {}
+    for name, link in robot.links.items():
+        body, touches = link.body, isinstance(link.body, Body) and link.body.touches
+        if not isinstance(body, Body):
+            out[name] = "no body"
+        elif not touches:
+            out[name] = DRAWN_ONLY if body.drawn_meshes() else "no shape"
+        else:
+            out[name] = None if groups[name] in heavy or _is_fixed(robot, groups[name]) else "no mass"
+    return out
+
+
+def warn_of_drawings(robot: Robot, where: str) -> None:
+    """Issue one LeftOutWarning about links that contacts of all links leave out since they have drawings only."""
+    names = [name for name, reason in reasons_against(robot).items() if reason == DRAWN_ONLY]
+    if names:
+        shown = ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        text = f"{where}: left out: links {shown}: {DRAWN_ONLY}"
+        warnings.warn(LeftOutWarning(text, "\n".join(names)), stacklevel=6)
+
+
+def _is_fixed(robot: Robot, group: str) -> bool:
+    """Whether a group of links is fixed to the world."""
+    return robot.links[group].parent is None and robot.links[group].joint.nv == 0
 
 
 def pairs_of(links: LinkNames, others: LinkNames | None) -> set[frozenset[str]]:
@@ -257,9 +281,9 @@ class MutualContacts(NamedTuple):
         contacts: the contacts that were added.
         pairs: the pairs of links that may touch; a rod or a deformable body also touches itself.
         neighbours: pairs of links that were left out since a joint or a loop connects them, or a ContactExclusion names
-            them; pairs of a ContactPair are not left out.
+            them, or both are fixed to the world; pairs of a ContactPair are not left out.
         overlapping: pairs of links that were left out since they overlap at the neutral configuration.
-        left_out: links that were left out, each with the reason: it has no body, no mass or no shape.
+        left_out: links that were left out, each with the reason: it has no body, no mass, no shape, or drawings only.
     """
 
     contacts: tuple[Contact, ...]
@@ -282,7 +306,8 @@ def mutual_contacts(robot: Robot, links: Sequence[str] | None, law: Contact) -> 
     rule = "must be None with a surface, since bodies without a shape are touched by their balls"
     checks.require(not (law.surface and law.stiffness), f"{where}: stiffness", rule, law.stiffness)
     if links is None or links == EVERYTHING:
-        reasons = {name: why_not(link) for name, link in robot.links.items()}
+        warn_of_drawings(robot, where)
+        reasons = reasons_against(robot)
         links = [name for name, reason in reasons.items() if reason is None]
         left_out = [(name, reason) for name, reason in reasons.items() if reason is not None]
     is_list = isinstance(links, Sequence) and not isinstance(links, str) and len(set(links)) == len(links)
@@ -305,6 +330,7 @@ def mutual_contacts(robot: Robot, links: Sequence[str] | None, law: Contact) -> 
         for other in links[k:]:
             joined = groups[other] in (groups[link], bearers[link]) or groups[link] == bearers[other]
             joined = joined or {groups[link], groups[other]} in closed or {link, other} in excluded
+            joined = joined or (_is_fixed(robot, groups[link]) and _is_fixed(robot, groups[other]))
             pair = frozenset((link, other))
             if other == link and bodies[link].collision_shapes:
                 continue

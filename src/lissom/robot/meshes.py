@@ -232,11 +232,14 @@ def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> Fit
         corners = convex_hull(points, "fit_balls: vertices")
     if np.linalg.det(corners - corners.mean(axis=(0, 1))).sum() < 0.0:
         corners = corners[:, ::-1]  # its triangles are counter-clockwise seen from inside
-    x, n = _samples(corners)
-    centre, radius = _inner_balls(x, n)
+    x, n = surface_samples(corners)
+    centre, radius = inner_balls(x, n)
+    widest = _widest_ball(corners)
+    if widest is not None:
+        centre, radius = np.vstack([centre, widest[0]]), np.append(radius, widest[1])
     chosen = _chosen(x, centre, radius, count)
     found = centre[chosen]
-    exact = np.array([_distance(corners, c) for c in found])
+    exact = np.array([distance_to(corners, c) for c in found])
     beyond = np.linalg.norm(x[:, None] - found, axis=-1) - exact
     return FittedBalls(np.column_stack([found, exact]), float(max(beyond.min(axis=1).max(), 0.0)), is_hull)
 
@@ -270,7 +273,7 @@ def convex_hull(points: np.ndarray, where: str) -> np.ndarray:
     return corners
 
 
-def _samples(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def surface_samples(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Points evenly distributed on the triangles, shape (n, 3), and the outward normals there, shape (n, 3)."""
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(normal, axis=1)
@@ -286,7 +289,7 @@ def _samples(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x, (normal / area[:, None])[which]
 
 
-def _inner_balls(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def inner_balls(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Centres and radii of the balls (1) at samples of the surface."""
     from scipy.spatial import KDTree
 
@@ -306,7 +309,26 @@ def _inner_balls(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return p - radius[:, None] * normal, radius
 
 
-def _distance(corners: np.ndarray, point: np.ndarray) -> float:
+def _widest_ball(corners: np.ndarray) -> tuple[np.ndarray, float] | None:
+    """Centre of the largest ball inside the convex hull of closed triangles (m, 3, 3), and its distance from them [m];
+    None if the centre is outside the triangles."""
+    from scipy.optimize import linprog
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        planes = ConvexHull(corners.reshape(-1, 3)).equations
+    except QhullError:
+        return None  # of a flat mesh
+    found = linprog([0, 0, 0, -1], np.insert(planes[:, :3], 3, 1.0, axis=1), -planes[:, 3], bounds=[(None, None)] * 4)
+    a, b, c = np.moveaxis(corners - found.x[:3], 1, 0)
+    x, y, z = (np.linalg.norm(v, axis=1) for v in (a, b, c))
+    volume = np.einsum("mi,mi->m", a, np.cross(b, c))
+    flat = x * y * z + (a * b).sum(axis=1) * z + (b * c).sum(axis=1) * x + (c * a).sum(axis=1) * y
+    turns = np.arctan2(volume, flat).sum() / (2.0 * np.pi)  # the solid angle of the triangles over 4 π
+    return (found.x[:3], distance_to(corners, found.x[:3])) if turns > 0.5 else None
+
+
+def distance_to(corners: np.ndarray, point: np.ndarray) -> float:
     """Distance [m] from a point to the nearest of the triangles `corners` (m, 3, 3)."""
     edge, away = np.roll(corners, -1, axis=1) - corners, point - corners
     along = np.einsum("mki,mki->mk", away, edge) / np.maximum(np.einsum("mki,mki->mk", edge, edge), 1e-300)

@@ -521,15 +521,15 @@ class Robot:
         material: Material | None = None,
         surface: bool | int = False,
     ) -> Contact:
-        """Add contacts of links with a shape, or with the balls of other links; see Contact.
+        """Add contacts of links with a shape, or with other links; see Contact.
 
         The law follows from the materials of both sides. Each number that is given replaces the chosen one.
 
         Args:
             name: unique among contacts.
-            links: names of the links whose balls touch, or one name.
-            shape: the shape that they touch; None if they touch the balls of `others`.
-            others: names of the links whose balls are touched, or one name.
+            links: names of the links that touch, or one name; EVERYTHING is all links that have mass and can touch.
+            shape: the shape that they touch; None if they touch `others`.
+            others: names of the links that are touched, one name, or EVERYTHING.
             on: name of the link to which the shape is fixed; None is the world.
             s: abscissa on that link, or a place on a deformable body.
             placement: pose (4, 4) of the shape's frame in the frame of that link at s, or in the world.
@@ -539,12 +539,13 @@ class Robot:
                 [m/s].
             stick_stiffness, stick_damping: k_t [N/m] and τ [s] of friction that sticks; None is smooth friction.
             radius: radius of the balls on rods [m]; None is half the smallest width of the section.
-            per_interval: number of balls on each integration interval of a rod.
+            per_interval: number of balls on each integration interval of a rod, and factor of the number of points along
+                edges of shapes and of balls on their axes.
             restitution, impact_speed: coefficient of restitution in place of the damping, and the speed at which it
                 holds [m/s].
             material: material of the shape; None is that of the link `on`, and rigid in the world.
-            surface: whether to integrate a pressure over surfaces instead of forces on balls; a number is that of
-                points along an edge. `stiffness` is K [N/m³] then.
+            surface: whether to integrate a pressure over surfaces instead of forces on points; a number is that of
+                cells along an edge. `stiffness` is K [N/m³] then.
         """
         self._new_name(name, "contact", self.contacts)
         self.contacts[name] = Contact(
