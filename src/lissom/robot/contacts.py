@@ -37,12 +37,20 @@ if TYPE_CHECKING:
     from lissom.robot.robot import Robot
 
 GIVEN = {"exponent": 1.5, "slip_speed": 1e-3, "stick_damping": 1e-3}  # defaults of a contact with a stiffness
-EVERYTHING = "*"  # all links of a robot that have mass and can touch
 DRAWN_ONLY = "drawings only, which nothing touches; give the body shapes="
 _BOUNDS: dict[str, dict[str, float]] = {
     "stiffness": {"above": 0.0}, "exponent": {"least": 1.0}, "damping": {"least": 0.0}, "slip_speed": {"above": 0.0},
     "stick_stiffness": {"above": 0.0}, "stick_damping": {"least": 0.0}, "impact_speed": {"above": 0.0},
 }  # fmt: skip
+
+
+@final
+class _Everything(str):
+    """All links of a robot that have mass and can touch, in place of their names in a contact. Links without mass count
+    if fixed joints connect them with a mass, or with the world."""
+
+
+EVERYTHING = _Everything("*")
 
 
 @final
