@@ -123,8 +123,8 @@ fluid: {density: 1000, current: [0.1, 0, 0], links: {ball: null}}
     law = "stiffness 100000, exponent 1.5"
     assert lines[-5:-1] == [
         f"contact 'floor' of 'arm', 'ball' with ShapePlane on the world: {law}, friction 0.5, by 8 balls of 'arm', 'ball'",
-        "contact 'lid' of 'arm' with ShapeSphere on 'ball': stiffness 2000, exponent 2, friction 0, by 7 balls of 'arm'",
-        f"contact 'push' of 'arm' with links 'ball': {law}, friction 0, by 6 balls of 'arm'",
+        "contact 'lid' of 'arm' with ShapeSphere on 'ball': stiffness 2000, exponent 2, friction 0, by 8 balls of 'arm'",
+        f"contact 'push' of 'arm' with links 'ball': {law}, friction 0, by 8 balls of 'arm'",
         "fluid of 1000 kg/m³, with a current, felt by 'arm'",
     ]
 

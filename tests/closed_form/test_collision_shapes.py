@@ -312,6 +312,8 @@ def test_everything_touches_the_floor(tmp_path):
     reasons = dict(found.left_out)
     assert reasons.pop("drawn").startswith("drawings only")
     assert reasons == {"mast": "no body", "bare": "no shape", "ghost": "no mass"}
+    ls.save_robot(robot, tmp_path / "all.yaml")
+    assert ls.load_robot(tmp_path / "all.yaml").contacts["floor"].links == ls.EVERYTHING
     other = ls.Robot("other")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -175,7 +175,7 @@ def _is_default(value: Any, default: Any) -> bool:
 
 def _plain(value: Any, where: str, variable: str = "s") -> Any:
     if value is None or isinstance(value, bool | str):
-        return value
+        return str(value) if isinstance(value, str) else value
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, os.PathLike):

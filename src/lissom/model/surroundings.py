@@ -127,7 +127,8 @@ class Side(NamedTuple):
     Fields:
         link: None for the world. pieces: numbers of the shapes. has_balls: whether the link touches by balls of its own
         in place of points of these shapes.
-        material: None is rigid. layer: thickness of the elastic layer of a surface [m].
+        material: None is rigid. body: None for the world. form: kinds and sizes of its shapes, equal for sides that
+        touch by one law.
         is_given: whether the contact names the shape.
     """
 
@@ -136,6 +137,7 @@ class Side(NamedTuple):
     has_balls: bool
     material: Material | None
     body: PlacedBody | None
+    form: Any
     is_given: bool = False
 
     @property
@@ -365,6 +367,9 @@ class SurroundingsBuilder:
         self.made: dict[Any, range] = {}  # numbers of balls that exist
         self.obstacle_of: dict[int, int] = {}  # obstacle of each piece
         self.points: dict[tuple[int, str, int], Points] = {}  # of each piece, by detail and factor of their number
+        self.detail: dict[int, str] = {}  # how much of other bodies touches each piece
+        self.listed = np.zeros((0, 2)), np.zeros(0, dtype=np.int64)  # see _listed
+        self.waiting: dict[Any, tuple[Any, Any, float, list[Any]]] = {}  # pairs of the contact at hand, see _flush
         self.n_cells = 0  # pairs of cells of surfaces
         self.pairs: list[np.ndarray] = []
         self.weights: list[np.ndarray] = []
@@ -415,6 +420,7 @@ class SurroundingsBuilder:
                     continue
                 done.add(key)
                 may = self._touch(contact, a, b, shared, where) or may
+        self._flush(contact, shared)
         if not may and count == len(self.pairs):
             names = [repr(x.link) if x.link else "the world" for x in (*ours, *others)]
             raise ModelError(f"{where}: needs two bodies that can move relative to each other (got {', '.join(names)})")
@@ -432,7 +438,14 @@ class SurroundingsBuilder:
                     ContactShape(link, 1.0, node, G @ placed.pose, shape, where, body.filling, True, is_hull)
                 )
             self.pieces_of[link] = tuple(range(first, len(self.pieces)))
-        return Side(link, self.pieces_of[link], body.has_balls, body.surface_material, body)
+        pieces = self.pieces_of[link]
+        form = (link,) if body.has_balls else tuple(map(self._form, pieces))
+        return Side(link, pieces, body.has_balls, body.surface_material, body, form)
+
+    def _form(self, piece: int) -> Any:
+        """What determines the points and the curvatures of a piece."""
+        shape = self.pieces[piece].shape
+        return id(shape) if isinstance(shape, GRIDDED) else tuple(shape.surface(self.pieces[piece].where)[:2])
 
     def _given(self, contact: Contact, where: str) -> Side:
         """The shape of a contact as a side."""
@@ -443,7 +456,8 @@ class SurroundingsBuilder:
         material, body = contact.material, self.bodies.get(contact.on or "")
         if material is None and body is not None:
             material = body.surface_material
-        return Side(contact.on, (len(self.pieces) - 1,), False, material, body, is_given=True)
+        piece = len(self.pieces) - 1
+        return Side(contact.on, (piece,), False, material, body, self._form(piece), is_given=True)
 
     def _touch(self, contact: Contact, a: Side, b: Side, shared: dict[Law, int], where: str) -> bool:
         """Add the pairs of two sides: points of each on the shapes of the other, or balls on balls. Returns whether
@@ -456,8 +470,8 @@ class SurroundingsBuilder:
             self._touch_by_balls(contact, str(a.link), str(b.link), shared, where)
             return True
         if contact.surface:
-            return self._add_side(contact, a, b, [(self._cells(a, contact, k), k) for k in b.pieces], shared)
-        found = [self._add_side(contact, x, y, self._acting(x, y, x is a, contact, where), shared, a.link)
+            return self._add_side(contact, a, b, [(self._cells(a, contact, k), k) for k in b.pieces])
+        found = [self._add_side(contact, x, y, self._acting(x, y, x is a, contact, where), a.link)
                  for x, y in ((a, b), (b, a))]  # fmt: skip
         if not any(found):
             kinds = [" and ".join(type(self.pieces[k].shape).__name__ for k in x.pieces) for x in (a, b)]
@@ -519,7 +533,7 @@ class SurroundingsBuilder:
                 numbers = self._apart_from(y.link, x, contact, where)
                 out.append(((numbers, np.ones(len(numbers))), k))
                 continue
-            detail, other, found = detail_on(self.pieces[k].shape), self.pieces[k], []
+            detail, other, found = self._detail_on(k), self.pieces[k], []
             for own in x.pieces:
                 points = self._points(own, detail, contact.per_interval)
                 is_ball = points.rows[:, 3] > 0.0
@@ -537,13 +551,19 @@ class SurroundingsBuilder:
         and no larger than the grid of the other one."""
         mine, theirs = self.pieces[own].shape, self.pieces[other].shape
         finer = contact.per_interval
-        a, b = self._points(own, detail_on(theirs), finer), self._points(other, detail_on(mine), finer)
+        a, b = self._points(own, self._detail_on(other), finer), self._points(other, self._detail_on(own), finer)
         if has_balls or not (b.rows[:, 3] > 0.0).any():
             return True
         too_large = [x.rows[:, 3].max(initial=0.0) > size_of(shape) for x, shape in ((a, theirs), (b, mine))]
         if too_large[0] != too_large[1]:
             return too_large[1]
         return a.spacing < b.spacing or (a.spacing == b.spacing and is_first)
+
+    def _detail_on(self, piece: int) -> str:
+        """How much of another body touches a piece; see robot.contact_points."""
+        if piece not in self.detail:
+            self.detail[piece] = detail_on(self.pieces[piece].shape)
+        return self.detail[piece]
 
     def _points(self, piece: int, detail: str, finer: int) -> Points:
         """The points of a piece in its own frame."""
@@ -585,12 +605,12 @@ class SurroundingsBuilder:
 
     def _add_side(
         self, contact: Contact, x: Side, y: Side, acting: list[tuple[tuple[np.ndarray, np.ndarray], int]],
-        shared: dict[Law, int], carrier: str | None = None,
+        carrier: str | None = None,
     ) -> bool:  # fmt: skip
-        """Add pairs of points of x and pieces of y. Returns whether there are points at all."""
+        """Collect pairs of points of x and pieces of y. Returns whether there are points at all."""
         pairs, shares, numbers = [], [], []
         for (balls, share), piece in acting:
-            apart = np.array([self.balls[k].node is not self.pieces[piece].node for k in balls], dtype=bool)
+            apart = self._listed()[1][balls] != id(self.pieces[piece].node)
             obstacle = self._obstacle(piece)
             pairs.append(np.column_stack([balls[apart], np.full(apart.sum(), obstacle)]))
             shares.append(share[apart])
@@ -602,8 +622,19 @@ class SurroundingsBuilder:
             mass = self.masses.get(carrier or x.link or "", 0.0) or self.masses.get(y.link or "", 0.0)
             layers = (x.layer, y.layer or x.layer) if contact.surface else (0.0, 0.0)
             rows, share = np.concatenate(pairs).astype(int), np.concatenate(shares)
-            self._add_pairs(contact, (x.material, y.material), layers, mass, rows, geometry, share, shared)
+            materials = x.material, y.material
+            key = *map(id, materials), layers, mass, x.form, y.form
+            self.waiting.setdefault(key, (materials, layers, mass, []))[3].append((rows, geometry, share))
         return any(len(balls) for (balls, _), _ in acting)
+
+    def _flush(self, contact: Contact, shared: dict[Law, int]) -> None:
+        """Add the pairs of a contact that are collected. Those of equal bodies have one law."""
+        for materials, layers, mass, parts in self.waiting.values():
+            rows, geometries, shares = zip(*parts)
+            geometry = Geometry(*(np.concatenate(column) for column in zip(*geometries)))
+            share = np.concatenate(shares)
+            self._add_pairs(contact, materials, layers, mass, np.concatenate(rows), geometry, share, shared)
+        self.waiting.clear()
 
     def _obstacle(self, piece: int) -> int:
         """The number of the obstacle of a piece."""
@@ -632,9 +663,17 @@ class SurroundingsBuilder:
 
     def _geometry(self, balls: np.ndarray) -> Geometry:
         """Geometry of balls by their numbers."""
-        first, last = balls.min(initial=0), balls.max(initial=-1) + 1
-        numbers = np.array([(ball.radius, ball.extent) for ball in self.balls[first:last]]).reshape(-1, 2)
-        return geometry_of_balls(*numbers[balls - first].T)
+        return geometry_of_balls(*self._listed()[0][balls].T)
+
+    def _listed(self) -> tuple[np.ndarray, np.ndarray]:
+        """Radius and extent of all balls, (n, 2), and what tells their nodes apart, (n,)."""
+        known = len(self.listed[1])
+        if known < len(self.balls):
+            more = self.balls[known:]
+            sizes = np.array([(ball.radius, ball.extent) for ball in more])
+            nodes = np.array([id(ball.node) for ball in more])
+            self.listed = np.concatenate([self.listed[0], sizes]), np.concatenate([self.listed[1], nodes])
+        return self.listed
 
     def _add_pairs(
         self, contact: Contact, materials: tuple[Material | None, Material | None], layers: tuple[float, float],
