@@ -237,11 +237,12 @@ def test_bodies_of_every_form_carry_their_area():
     cube = ls.ShapeMesh(ls.Mesh.of_shape(ls.ShapeBox(0.1, 0.1, 0.1)))
     upright, lying = ls.RigidBody.cylinder(0.04, 0.05, density=1000), ls.RigidBody.cylinder(0.4, 0.05, density=1000)
     turned = ls.lie.se3_exp([0.0, np.pi / 2, 0.0, 0.0, 0.0, 0.0])
+    filled = ls.RigidBody(1.0, inertia=(1e-3,) * 3, shapes=(ls.PlacedShape(cube),), balls=[(0, 0, 0, 0.05)])
     cases = [
         (ls.RigidBody.box(0.2, 0.1, 0.06, density=1000), 0.03, 0.02 * depth),
         (lying, 0.05, 4 / 3 * np.sqrt(2 * 0.05) * 0.4 * depth**1.5),
         (ls.RigidBody.sphere(0.05, density=1000), 0.05, np.pi * 0.05 * depth**2),
-        (ls.RigidBody(1.0, inertia=np.eye(3) * 1e-3, shapes=(ls.PlacedShape(cube),), balls=[(0, 0, 0, 0.05)]), 0.05, 0.01 * depth),
+        (filled, 0.05, 0.01 * depth),
     ]
     for body, reach, expected in cases:
         force, moment = pressed(body, depth, reach, stiffness=K)

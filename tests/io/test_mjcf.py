@@ -205,7 +205,7 @@ def test_inputs(tmp_path):
 
 
 def test_geoms_are_drawn_and_touch(tmp_path):
-    """Purpose: visual shapes are drawn in place of contact shapes; shapes touch as themselves, meshes as their hulls."""
+    """Purpose: visual shapes are drawn in place of others; shapes touch as themselves, meshes as their hulls."""
     head = '<asset><material name="red" rgba="1 0 0 1"/><mesh name="k" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
     body = """<geom type="sphere" size="0.1" pos="1 0 0"/><geom type="capsule" size="0.1" fromto="0 0 0 0 0 1"/>
       <geom type="box" size="0.1 0.2 0.3" pos="2 0 0"/><geom type="cylinder" size="0.1 0.5" euler="90 0 0"/>"""

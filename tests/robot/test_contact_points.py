@@ -84,10 +84,11 @@ def test_balls_of_an_ellipsoid_are_near_its_surface(half):
 def test_round_meshes_are_filled():
     """A sphere of 80 triangles, a capsule and a cylinder touch by balls and vertices that are as near to their hulls as
     is told, and no point is outside."""
-    meshes = [ls.Mesh.of_shape(x) for x in (ls.ShapeSphere(0.1), ls.ShapeCapsule(0.05, 0.1), ls.ShapeCylinder(0.05, 0.2))]
-    for mesh in meshes:
+    for shape in (ls.ShapeSphere(0.1), ls.ShapeCapsule(0.05, 0.1), ls.ShapeCylinder(0.05, 0.2)):
+        mesh = ls.Mesh.of_shape(shape)
+        vertices = np.asarray(mesh.vertices)
         points = shape_points(ls.ShapeMesh(mesh), "corners", 12, "shape")
-        most, least = deepest(points, lambda ways: (np.asarray(mesh.vertices) @ ways.T).max(axis=0))
+        most, least = deepest(points, lambda ways, x=vertices: (x @ ways.T).max(axis=0))
         assert least > -1e-12 and most < points.gap + 1e-3 and points.gap < 1e-3
 
 

@@ -105,8 +105,8 @@ def unit_of_input(robot: Robot, name: str) -> str:
 
 
 def surroundings(model: Model) -> list[str]:
-    """One line for each contact law, with the numbers chosen and the points that touch, one for the links that a contact
-    of all links leaves out, and one for the fluid."""
+    """One line for each contact law, with the numbers chosen and the points that touch, one for the links that a
+    contact of all links leaves out, and one for the fluid."""
     robot, world, lines = model.description, model.contacts, []
     row = world.pair[:, 2]
     for name, contact in robot.contacts.items():

@@ -1,8 +1,9 @@
 """Tables of contacts, of the fluid, of users' forces and of springs between two points.
 
 Bodies make contact by balls: points on rods and deformable bodies, and on the shapes of rigid bodies. Points of each of
-two bodies touch the shapes of the other one, or the balls of a body without shapes. Consecutive balls of a link form a cluster. A block holds the pairs of the balls of one
-cluster with those of another, or with one shape. If the two are far apart, all pairs of the block are.
+two bodies touch the shapes of the other one, or the balls of a body without shapes. Consecutive balls of a link form a
+cluster. A block holds the pairs of the balls of one cluster with those of another, or with one shape. If the two are
+far apart, all pairs of the block are.
 """
 
 from __future__ import annotations
@@ -81,10 +82,10 @@ _CORNERS = np.sqrt(3.0) * np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, 
 
 
 class Ball(NamedTuple):
-    """One ball of a link or of the world: name of the link, None for the world, place s on it, number of the ball on the
-    link, node, position in the node [m], radius [m], extent, outward normal and cell (2, 3) in the node, bends of the
-    cell (2,) [m], whether it is a triangle, and half of the part of an axis for which it stands, in the node (3,) [m];
-    see robot.surface_points and robot.contact_points."""
+    """One ball of a link or of the world: name of the link, None for the world, place s on it, number of the ball on
+    the link, node, position in the node [m], radius [m], extent, outward normal and cell (2, 3) in the node, bends of
+    the cell (2,) [m], whether it is a triangle, and half of the part of an axis for which it stands, in the node (3,)
+    [m]; see robot.surface_points and robot.contact_points."""
 
     link: str | None
     s: Any
@@ -452,7 +453,7 @@ class SurroundingsBuilder:
         node, G = anchor(self.bodies, contact.on, contact.s)
         g = G @ checks.pose(contact.placement, where)
         shape: Any = contact.shape
-        self.pieces.append(ContactShape(contact.on, contact.s, node, g, shape, f"{where} > shape", FILLING, is_own=False))
+        self.pieces.append(ContactShape(contact.on, contact.s, node, g, shape, f"{where} > shape", FILLING, False))
         material, body = contact.material, self.bodies.get(contact.on or "")
         if material is None and body is not None:
             material = body.surface_material
@@ -783,9 +784,7 @@ class SurroundingsBuilder:
             return None
         for n, corner in enumerate(_CORNERS):
             position = obstacle.frame[:3, 3] + obstacle.frame[:3, :3] @ centre + reach * corner
-            self.balls.append(
-                _ball(obstacle.link, obstacle.s, n, obstacle.node, position, np.zeros(COLUMNS - 3))
-            )
+            self.balls.append(_ball(obstacle.link, obstacle.s, n, obstacle.node, position, np.zeros(COLUMNS - 3)))
         return reach
 
     def _add_force(self, force: Any) -> None:
@@ -937,7 +936,8 @@ def warn_of_gaps(pieces: Sequence[ContactShape], depths: Mapping[int, float]) ->
     if gaps:
         worst = max(gaps, key=lambda name: gaps[name])
         many = f"{len(gaps)} links, " if len(gaps) > 1 else ""
-        text.append(f"points on collision meshes of {many}{worst} are up to {1e3 * gaps[worst]:.2g} mm inside their hulls")
+        depth = f"{1e3 * gaps[worst]:.2g} mm inside their hulls"
+        text.append(f"points on collision meshes of {many}{worst} are up to {depth}")
         rows += [f"{name}: up to {1e3 * gap:.2g} mm inside" for name, gap in gaps.items()]
     if hulls:
         more = f" and {len(hulls) - 1} more links" if len(hulls) > 1 else ""

@@ -15,8 +15,8 @@ from lissom.robot.bases import Basis
 from lissom.robot.fields import Balls, FunctionOfS, Numbers
 from lissom.robot.materials import Material
 from lissom.robot.meshes import Mesh, check_balls
-from lissom.robot.sections import Section
 from lissom.robot.sampled_shapes import half_width_of
+from lissom.robot.sections import Section
 from lissom.robot.shapes import PlacedShape, ShapeBox, ShapeCylinder, ShapeSphere
 
 STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])

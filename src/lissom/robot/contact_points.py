@@ -12,7 +12,7 @@ robot.surface_points.
 | torus, ellipsoid | around its circle, or across its shortest axis | |
 | box | | corners, points along the edges, four on each face |
 | cone | | rim, a ring on its base, and the tip |
-| mesh, hull, function | balls that fill it | vertices of its convex hull, points along the edges of the hull and on its faces |
+| mesh, hull, function | balls that fill it | vertices of its convex hull, points along its edges and on its faces |
 
 On a plane, corners and rims are exact, so that the other sharp points are left out there. Those on flat sides lie
 inside of the edges: corners and edges of a body that stands exactly on an equal one are on the boundary of the other,

@@ -204,8 +204,8 @@ def reasons_against(robot: Robot) -> dict[str, str | None]:
     """Why each link takes no part in contacts of all links; None if it does. Links without mass take part if fixed
     joints connect them with a mass, or with the world."""
     groups = {name: _group(robot, name) for name in robot.links}
-    heavy = {groups[name] for name, link in robot.links.items()
-             if isinstance(link.body, Body) and not (isinstance(link.body, RigidBody) and link.body.mass == 0.0)}  # fmt: skip
+    bodies = {name: link.body for name, link in robot.links.items() if isinstance(link.body, Body)}
+    heavy = {groups[name] for name, body in bodies.items() if not isinstance(body, RigidBody) or body.mass > 0.0}
     out: dict[str, str | None] = {}
     for name, link in robot.links.items():
         body, touches = link.body, isinstance(link.body, Body) and link.body.touches
@@ -289,7 +289,7 @@ class MutualContacts(NamedTuple):
         contacts: the contacts that were added.
         pairs: the pairs of links that may touch; a rod or a deformable body also touches itself.
         neighbours: pairs of links that were left out since a joint or a loop connects them, or a ContactExclusion names
-            them, or both are fixed to the world; pairs of a ContactPair are not left out.
+            them, or both are rigid and fixed to the world; pairs of a ContactPair are not left out.
         overlapping: pairs of links that were left out since they overlap at the neutral configuration.
         left_out: links that were left out, each with the reason: it has no body, no mass, no shape, or drawings only.
     """
@@ -338,7 +338,8 @@ def mutual_contacts(robot: Robot, links: Sequence[str] | None, law: Contact) -> 
         for other in links[k:]:
             joined = groups[other] in (groups[link], bearers[link]) or groups[link] == bearers[other]
             joined = joined or {groups[link], groups[other]} in closed or {link, other} in excluded
-            joined = joined or (_is_fixed(robot, groups[link]) and _is_fixed(robot, groups[other]))
+            rigid = isinstance(bodies[link], RigidBody) and isinstance(bodies[other], RigidBody)
+            joined = joined or (rigid and _is_fixed(robot, groups[link]) and _is_fixed(robot, groups[other]))
             pair = frozenset((link, other))
             if other == link and bodies[link].collision_shapes:
                 continue

@@ -539,8 +539,8 @@ class Robot:
                 [m/s].
             stick_stiffness, stick_damping: k_t [N/m] and τ [s] of friction that sticks; None is smooth friction.
             radius: radius of the balls on rods [m]; None is half the smallest width of the section.
-            per_interval: number of balls on each integration interval of a rod, and factor of the number of points along
-                edges of shapes and of balls on their axes.
+            per_interval: number of balls on each integration interval of a rod, and factor of the number of points
+                along edges of shapes and of balls on their axes.
             restitution, impact_speed: coefficient of restitution in place of the damping, and the speed at which it
                 holds [m/s].
             material: material of the shape; None is that of the link `on`, and rigid in the world.
@@ -941,7 +941,8 @@ def _check_surroundings(robot: Robot) -> None:
             contact.check(where)
             for word, given in (("links", contact.links), ("others", contact.others)):
                 for link in () if given is None else named_links(robot, given):
-                    _check_touching(robot, link, f"{where}: {word}", surfaces=bool(contact.surface and word == "others"))
+                    by_surface = bool(contact.surface) and word == "others"
+                    _check_touching(robot, link, f"{where}: {word}", surfaces=by_surface)
             can = contact.links != EVERYTHING or bool(contact.carriers(robot))
             rule = "must find a link that has mass, and collision shapes or balls"
             checks.require(can, f"{where}: links", rule, contact.links)
