@@ -44,10 +44,10 @@ class Contacts:
     """The n pairs in contact at one state.
 
     Fields:
-        contact: name of the contact of each pair. link, s: link of the ball and its abscissa there, (n,).
-        other, other_s: name of the link that the ball touches, None for the world, and the abscissa there, (n,).
-        depth: penetration of the ball, shape (n,) [m]. point: contact point on the ball's surface, shape (n, 3) [m].
-        normal: unit normal towards the ball, shape (n, 3). force: on the ball, shape (n, 3) [N]. Points, normals and
+        contact: name of the contact of each pair. link, s: the one of its `links` that touches, and the abscissa there,
+        (n,). other, other_s: name of the link that it touches, None for the world, and the abscissa there, (n,).
+        depth: penetration, shape (n,) [m]. point: contact point on the surface of the ball, shape (n, 3) [m].
+        normal: unit normal towards the link, shape (n, 3). force: on the link, shape (n, 3) [N]. Points, normals and
         forces are in world axes.
     """
 
@@ -200,20 +200,27 @@ def _contacts_of_rows(model: Model, rows: np.ndarray) -> Contacts:
     world = model.contacts
     ball, obstacle, law = world.pair[rows[:, 0].astype(int)].reshape(-1, 3).T
     links = [(world.ball_link[k], world.obstacle_link[n]) for k, n in zip(ball, obstacle)]
-    turned = np.array([link is None for link, _ in links], dtype=bool)  # points of a shape in the world touch a link
+    carriers = model.cached(("carriers of contacts",), lambda: _carriers(model))
+    turned = np.array([link not in carriers[world.names[k]] for k, (link, _) in zip(law, links)], dtype=bool)
     sign = np.where(turned, -1.0, 1.0)[:, None]
     s, other_s = world.ball_s[ball], world.obstacle_s[obstacle]
     return Contacts(
         tuple(world.names[k] for k in law),
-        tuple(str(other if link is None else link) for link, other in links),
+        tuple(str(pair[int(turn)]) for pair, turn in zip(links, turned)),
         np.where(turned, other_s, s),
-        tuple(None if link is None else other for link, other in links),
+        tuple(pair[1 - int(turn)] for pair, turn in zip(links, turned)),
         np.where(turned, s, other_s),
         rows[:, 1],
         rows[:, 2:5],
         sign * rows[:, 5:8],
         sign * rows[:, 8:11],
     )
+
+
+def _carriers(model: Model) -> dict[str, set[str]]:
+    """The names in `links` of each contact."""
+    robot = model.description
+    return {name: set(contact.carriers(robot)) for name, contact in robot.contacts.items()}
 
 
 def _nested(found: list[Contacts], lead: tuple[int, ...]) -> Any:

@@ -535,10 +535,12 @@ class SurroundingsBuilder:
                 out.append(((numbers, np.ones(len(numbers))), k))
                 continue
             detail, other, found = self._detail_on(k), self.pieces[k], []
+            exact = isinstance(other.shape, ShapeSphere) and not y.has_balls
             for own in x.pieces:
+                if exact and not isinstance(self.pieces[own].shape, ShapeSphere):
+                    continue
                 points = self._points(own, detail, contact.per_interval)
                 is_ball = points.rows[:, 3] > 0.0
-                exact = isinstance(other.shape, ShapeSphere) and not y.has_balls
                 acts = np.where(is_ball, self._leads(own, k, y.has_balls, is_first, contact), not exact)
                 if acts.any():
                     numbers = np.array(self._placed_points(own, detail, contact), dtype=int)
@@ -551,6 +553,8 @@ class SurroundingsBuilder:
         """Whether the balls of a piece touch another piece: they are closer to each other than those of the other one,
         and no larger than the grid of the other one."""
         mine, theirs = self.pieces[own].shape, self.pieces[other].shape
+        if isinstance(mine, ShapeSphere) and not isinstance(theirs, ShapeSphere):
+            return True  # its ball is exact, as that of the other one would be
         finer = contact.per_interval
         a, b = self._points(own, self._detail_on(other), finer), self._points(other, self._detail_on(own), finer)
         if has_balls or not (b.rows[:, 3] > 0.0).any():
@@ -929,7 +933,7 @@ def warn_of_gaps(pieces: Sequence[ContactShape], depths: Mapping[int, float]) ->
     for k, piece in enumerate(pieces):
         name = piece.where if piece.link is None else f"link {piece.link!r}"
         open_ones[name] = open_ones.get(name, False) or piece.is_hull
-        if depths.get(k, 0.0) > _DEEP * size_of(piece.shape):
+        if piece.is_own and depths.get(k, 0.0) > _DEEP * size_of(piece.shape):
             gaps[name] = max(gaps.get(name, 0.0), depths[k])
     hulls = [name for name, is_open in open_ones.items() if is_open]
     text, rows = [], []
