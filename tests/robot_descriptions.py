@@ -84,7 +84,7 @@ def everything():
     mesh = ls.Mesh(vertices=[[0, 0, 0], [1, 0, 0], [0, 1, 0]], triangles=[[0, 1, 2]])
     skin = ls.Material(young=1e6, density=900.0, friction=0.7, restitution=0.6)
     solid = dataclasses.replace(
-        ls.RigidBody.sphere(0.1, density=100.0), com=(0.01, 0, 0), meshes=(mesh,), material=skin
+        ls.RigidBody.sphere(0.1, density=100.0), com=(0.01, 0, 0), meshes=(mesh,), material=skin, balls=[(0, 0, 0, 0.1)]
     )
     points = {"gauss_points": 6, "interval_points": 3, "exponentials": 1}
     robot.add_link("arm", rod(reference_strain=(0, 1, 0, 1, 0, 0), **points), wheel)

@@ -29,7 +29,7 @@ _PUBLIC = {
     "robot.robot": ("Link", "Robot"),
     "robot.bodies": ("RigidBody", "Rod"),
     "robot.materials": ("CatalogueEntry", "Material", "catalogue"),
-    "robot.meshes": ("FittedBalls", "Mesh", "MeshBalls", "fit_balls"),
+    "robot.meshes": ("FittedBalls", "Mesh", "fit_balls"),
     "robot.sections": (
         "SectionAnnulus",
         "SectionCircle",
@@ -64,9 +64,11 @@ _PUBLIC = {
     ),
     "robot.poses": ("PoseSpline",),
     "robot.actuators": ("PathBody", "PathPoint", "PathRod", "PathWrap"),
+    "robot.contacts": ("EVERYTHING",),
     "robot.fluid": ("Hydrodynamics",),
     "robot.springs": ("SpringBranch",),
     "robot.shapes": (
+        "PlacedShape",
         "ShapeBox",
         "ShapeCapsule",
         "ShapeCone",

@@ -165,6 +165,7 @@ from lissom.robot.bases import BasisPiecewiseConstant as BasisPiecewiseConstant
 from lissom.robot.bases import BasisPiecewiseLinear as BasisPiecewiseLinear
 from lissom.robot.bodies import RigidBody as RigidBody
 from lissom.robot.bodies import Rod as Rod
+from lissom.robot.contacts import EVERYTHING as EVERYTHING
 from lissom.robot.fluid import Hydrodynamics as Hydrodynamics
 from lissom.robot.functions import Expression as Expression
 from lissom.robot.functions import Tabulated as Tabulated
@@ -183,7 +184,6 @@ from lissom.robot.materials import Material as Material
 from lissom.robot.materials import catalogue as catalogue
 from lissom.robot.meshes import FittedBalls as FittedBalls
 from lissom.robot.meshes import Mesh as Mesh
-from lissom.robot.meshes import MeshBalls as MeshBalls
 from lissom.robot.meshes import fit_balls as fit_balls
 from lissom.robot.poses import PoseSpline as PoseSpline
 from lissom.robot.robot import Link as Link
@@ -198,6 +198,7 @@ from lissom.robot.sections import SectionEllipse as SectionEllipse
 from lissom.robot.sections import SectionGeneral as SectionGeneral
 from lissom.robot.sections import SectionPolygon as SectionPolygon
 from lissom.robot.sections import SectionRectangle as SectionRectangle
+from lissom.robot.shapes import PlacedShape as PlacedShape
 from lissom.robot.shapes import ShapeBox as ShapeBox
 from lissom.robot.shapes import ShapeCapsule as ShapeCapsule
 from lissom.robot.shapes import ShapeCone as ShapeCone

@@ -120,11 +120,11 @@ fluid: {density: 1000, current: [0.1, 0, 0], links: {ball: null}}
     text = SMALL.replace("actuators:", f"{ball}actuators:") + world
     assert main(["info", str(write(tmp_path / "r.yaml", text))]) == 0
     lines = capsys.readouterr().out.splitlines()
-    law = "stiffness 100000, exponent 1.5"
+    law, balls = "stiffness 100000, exponent 1.5", "by 8 balls of 'arm'"
     assert lines[-5:-1] == [
-        f"contact 'floor' of 'arm', 'ball' with ShapePlane on the world: {law}, friction 0.5",
-        "contact 'lid' of 'arm' with ShapeSphere on 'ball': stiffness 2000, exponent 2, friction 0",
-        f"contact 'push' of 'arm' with links 'ball': {law}, friction 0",
+        f"contact 'floor' of 'arm', 'ball' with ShapePlane on the world: {law}, friction 0.5, {balls}, 'ball'",
+        f"contact 'lid' of 'arm' with ShapeSphere on 'ball': stiffness 2000, exponent 2, friction 0, {balls}",
+        f"contact 'push' of 'arm' with links 'ball': {law}, friction 0, {balls}",
         "fluid of 1000 kg/m³, with a current, felt by 'arm'",
     ]
 

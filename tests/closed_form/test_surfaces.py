@@ -234,14 +234,15 @@ def test_deformable_bodies_on_an_edge():
 def test_bodies_of_every_form_carry_their_area():
     """A box, a cylinder on its end, a cylinder on its side, a sphere and a mesh, pressed into a plane."""
     K, depth = 1e7, 2e-4
-    cube = ls.Mesh.of_shape(ls.ShapeBox(0.1, 0.1, 0.1))
+    cube = ls.ShapeMesh(ls.Mesh.of_shape(ls.ShapeBox(0.1, 0.1, 0.1)))
     upright, lying = ls.RigidBody.cylinder(0.04, 0.05, density=1000), ls.RigidBody.cylinder(0.4, 0.05, density=1000)
     turned = ls.lie.se3_exp([0.0, np.pi / 2, 0.0, 0.0, 0.0, 0.0])
+    filled = ls.RigidBody(1.0, inertia=(1e-3,) * 3, shapes=(ls.PlacedShape(cube),), balls=[(0, 0, 0, 0.05)])
     cases = [
         (ls.RigidBody.box(0.2, 0.1, 0.06, density=1000), 0.03, 0.02 * depth),
         (lying, 0.05, 4 / 3 * np.sqrt(2 * 0.05) * 0.4 * depth**1.5),
         (ls.RigidBody.sphere(0.05, density=1000), 0.05, np.pi * 0.05 * depth**2),
-        (ls.RigidBody(1.0, inertia=np.eye(3) * 1e-3, meshes=(cube,), balls=[(0, 0, 0, 0.05)]), 0.05, 0.01 * depth),
+        (filled, 0.05, 0.01 * depth),
     ]
     for body, reach, expected in cases:
         force, moment = pressed(body, depth, reach, stiffness=K)
@@ -394,9 +395,10 @@ def test_meshes_are_pressed_in_any_pose(name, depth):
     """Purpose: the force on a mesh that touches a plane with an edge, a rim or a corner is the volume that it would cut
     off, exactly for triangles, and within 1 % where many triangles share a cell."""
     mesh, tolerance = MESHES[name][0](), MESHES[name][1]
-    drawn = ls.Mesh(vertices=np.array(mesh.vertices), triangles=np.array(mesh.faces))
+    shape = ls.ShapeMesh(ls.Mesh(vertices=np.array(mesh.vertices), triangles=np.array(mesh.faces)))
     robot = ls.Robot("mesh", gravity=(0, 0, 0))
-    robot.add_link("body", ls.RigidBody(1.0, inertia=np.eye(3) * 1e-3, meshes=(drawn,)), ls.JointFree())
+    body = ls.RigidBody(1.0, inertia=np.eye(3) * 1e-3, shapes=(ls.PlacedShape(shape),))
+    robot.add_link("body", body, ls.JointFree())
     robot.add_contact("floor", "body", ls.ShapePlane(), surface=True, friction=0.0, stiffness=1e7)
     model, random = robot.build(), np.random.default_rng(3)
     for _ in range(6):
@@ -411,7 +413,7 @@ def test_meshes_are_pressed_in_any_pose(name, depth):
 
 
 def test_surfaces_touch_the_shapes_of_other_links():
-    """A brick on `others` carries the same force as on the shape of that link by hand; bodies without a form are
+    """A brick on `others` carries the same force as on the shape of that link by hand; bodies without a shape are
     refused by name."""
     size, forces = (0.2, 0.1, 0.06), []
     for given in ({"others": ["stand", "brick"]}, {"shape": ls.ShapeBox(*size), "on": "stand"}):
@@ -426,7 +428,7 @@ def test_surfaces_touch_the_shapes_of_other_links():
     np.testing.assert_array_equal(*forces)
     assert forces[0][2] > 1.0
     robot.add_contact("wrong", "brick", others="rod", surface=True)
-    with pytest.raises(ls.ModelError, match="contact 'wrong': others: must carry a rigid box, cylinder or sphere"):
+    with pytest.raises(ls.ModelError, match="contact 'wrong': others: must carry a RigidBody with collision shapes"):
         robot.build()
 
 

@@ -50,7 +50,8 @@ def test_a_box_pressed_into_shapes(shape, moves, law):
 
 SOFT = ls.Material(young=1e5, poisson=0.4, density=1000.0)
 FLAT_ROD = ls.Rod(0.1, ls.SectionEllipse(0.01, 0.006), ls.BasisLegendre(bending_y=1, bending_z=0), SOFT)
-CUBE = ls.RigidBody(0.1, inertia=np.eye(3) * 1e-5, meshes=(ls.Mesh.of_shape(ls.ShapeBox(0.04, 0.04, 0.04)),))
+CUBE = ls.RigidBody(0.1, inertia=np.eye(3) * 1e-5, shapes=(
+    ls.PlacedShape(ls.ShapeMesh(ls.Mesh.of_shape(ls.ShapeBox(0.04, 0.04, 0.04)))),))  # fmt: skip
 
 
 @pytest.mark.parametrize(("body", "height"), [(FLAT_ROD, 0.0055), (CUBE, 0.0185)])

@@ -137,7 +137,10 @@ def test_bdf_stops_where_contact_begins(exponent):
 WRONG = {
     "no such link": (dict(links="nobody", shape=ls.ShapePlane()), "contact 'c': links: must be one of the links"),
     "no links": (dict(links=[], shape=ls.ShapePlane()), "contact 'c': links: must name at least one link (got [])"),
-    "no balls": (dict(links="bare", shape=ls.ShapePlane()), "must carry a Rod, or a RigidBody with balls (got 'bare')"),
+    "no balls": (
+        dict(links="bare", shape=ls.ShapePlane()),
+        "must carry a Rod, a DeformableBody, or a RigidBody with collision shapes or balls (got 'bare')",
+    ),
     "shape and others": (dict(links="ball", shape=ls.ShapePlane(), others="ball"), "needs a shape or other links"),
     "neither": (dict(links="ball"), "contact 'c': needs a shape or other links, and not both"),
     "no shape": (dict(links="ball", shape="plane"), "contact 'c': shape: must be a Shape (got 'plane')"),

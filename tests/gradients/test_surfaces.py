@@ -62,7 +62,8 @@ BLOCK = ls.Mesh.of_shape(ls.ShapeBox(0.05, 0.04, 0.036))
 BODIES = {
     "rod": (ls.Rod(0.1, ls.SectionCircle((0.02, 0.017)), ls.BasisLegendre(bending_y=0), SOFT), "body.section.radius"),
     "mesh": (
-        ls.RigidBody(0.1, inertia=(1e-4,) * 3, balls=((0, 0, 0, 0.01),), meshes=(BLOCK,)), "body.meshes[0].scale"
+        ls.RigidBody(0.1, inertia=(1e-4,) * 3, shapes=(ls.PlacedShape(ls.ShapeMesh(BLOCK)),)),
+        "body.shapes[0].shape.mesh.scale",
     ),
 }  # fmt: skip
 

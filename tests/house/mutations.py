@@ -87,16 +87,16 @@ MUTATIONS = (
     ),
     Mutation(
         "no warning says that an open mesh counts as its hull",
-        "robot/meshes.py",
-        "is_hull = max(gap, found.gap), is_hull or found.is_hull",
-        "is_hull = max(gap, found.gap), is_hull",
+        "model/surroundings.py",
+        "    hulls = [name for name, is_open in open_ones.items() if is_open]",
+        "    hulls = [name for name, is_open in open_ones.items() if not is_open]",
         ("tests/io/test_awkward_inputs.py", "-k", "open_or_inside"),
     ),
     Mutation(
         "the friction of a contact pair is that of all contacts",
         "robot/contacts.py",
-        "friction = paired.get(pair)",
-        "friction = None",
+        "friction = law.friction if paired.get(pair) is None else paired[pair]",
+        "friction = law.friction",
         ("tests/io/test_mjcf.py", "-k", "pairs_of_geoms"),
     ),
     Mutation(
@@ -744,12 +744,54 @@ MUTATIONS = (
         ("tests/io/test_awkward_urdf.py", "-k", "mimic"),
     ),
     Mutation(
-        "balls of meshes are made for links that touch nothing",
+        "collision meshes are read for links that touch nothing",
         "model/surroundings.py",
-        "        for contact in robot.contacts.values():\n            for one in",
-        "        for link in bodies:\n            list(bodies[link].balls(None, link))\n"
-        "        for contact in robot.contacts.values():\n            for one in",
-        ("tests/io/test_awkward_urdf.py", "-k", "balls_of_meshes"),
+        "        for contact in robot.contacts.values():\n            self._add",
+        "        for link in bodies:\n            self._side(link)\n"
+        "        for contact in robot.contacts.values():\n            self._add",
+        ("tests/io/test_awkward_urdf.py", "-k", "collision_meshes"),
+    ),
+    Mutation(
+        "only the first of two bodies has points on the other one",
+        "model/surroundings.py",
+        "                 for x, y in ((a, b), (b, a))]",
+        "                 for x, y in ((a, b),)]",
+        ("tests/closed_form/test_collision_shapes.py", "-k", "faces_corners or own_points"),
+    ),
+    Mutation(
+        "balls of both bodies touch",
+        "model/surroundings.py",
+        "        return a.spacing < b.spacing or (a.spacing == b.spacing and is_first)",
+        "        return True",
+        ("tests/closed_form/test_collision_shapes.py", "-k", "press_once"),
+    ),
+    Mutation(
+        "a ball on an axis reaches out of the flat ends",
+        "forces/contact.py",
+        "        if is_aside(t, ball, R_ball, R * n) == 1:\n            x.depth = so3.ZERO",
+        "        if is_aside(t, ball, R_ball, R * n) == 2:\n            x.depth = so3.ZERO",
+        ("tests/closed_form/test_collision_shapes.py", "-k", "upright or rest_on_tables"),
+    ),
+    Mutation(
+        "drawings are touched",
+        "io/urdf.py",
+        "                    meshes += self._visual(part)\n",
+        "                    meshes += self._visual(part)\n                    shapes += self._collision(part)\n",
+        ("tests/closed_form/test_collision_shapes.py", "-k", "drawings"),
+    ),
+    Mutation(
+        "no points lie inside of the edges of a box",
+        "robot/contact_points.py",
+        "        parts += [_balls(np.concatenate([*edges, *inner]), 0.0)]",
+        "        parts += [_balls(np.concatenate(edges), 0.0)]",
+        ("tests/closed_form/test_collision_shapes.py", "-k", "equal"),
+    ),
+    Mutation(
+        "links without mass touch the floor with all others",
+        "robot/contacts.py",
+        'groups[name] in heavy or _is_fixed(robot, groups[name]) else "no mass"',
+        'True else "no mass"',
+        ("tests/closed_form/test_collision_shapes.py", "-k", "everything"),
     ),
     Mutation(
         "a mesh on a moving link is always near",
@@ -761,8 +803,8 @@ MUTATIONS = (
     Mutation(
         "a surface touches the shape of one other link only",
         "model/surroundings.py",
-        "    for other in contact.touched():\n        body = robot",
-        "    for other in contact.touched()[1:]:\n        body = robot",
+        "        others = theirs or [self._side(link) for link in contact.touched(self.robot)]",
+        "        others = theirs or [self._side(link) for link in contact.touched(self.robot)[1:]]",
         ("tests/closed_form/test_surfaces.py", "-k", "other_links"),
     ),
     Mutation(

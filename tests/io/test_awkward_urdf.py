@@ -349,12 +349,11 @@ def test_cyclic_mimics_are_refused(tmp_path, text, way):
         read(tmp_path, text)
 
 
-# -- contact balls ----------------------------------------------------------------------------------------------------
+# -- collision shapes -------------------------------------------------------------------------------------------------
 
 
-def test_balls_of_meshes_are_made_when_a_contact_names_their_link(tmp_path):
-    """Purpose: reading and building touch no mesh until a contact needs it; robot files keep the meshes; shapes beside
-    a mesh keep their own balls."""
+def test_collision_meshes_are_read_when_a_contact_names_their_link(tmp_path):
+    """Purpose: reading and building touch no mesh until a contact needs it; robot files keep the meshes."""
     vertices, triangles = ls.Mesh.of_shape(ls.ShapeBox(0.1, 0.1, 0.1)).surface()
     rows = ["v {} {} {}".format(*v) for v in vertices] + ["f {} {} {}".format(*(t + 1)) for t in triangles]
     (tmp_path / "cube.obj").write_text("\n".join(rows) + "\n", encoding="utf-8")
@@ -370,29 +369,32 @@ def test_balls_of_meshes_are_made_when_a_contact_names_their_link(tmp_path):
     found = []
     for one in (robot, ls.load_robot(tmp_path / "arm.yaml")):
         one.add_contact("ground", "upper", ls.ShapePlane(), stiffness=1e3)
-        with pytest.warns(ls.AccuracyWarning, match="collision meshes of link 'upper', up to .* mm from the surface"):
-            contacts = one.build().contacts
+        contacts = one.build().contacts
         found.append(np.column_stack([contacts.ball_position, contacts.ball_radius]))
     np.testing.assert_array_equal(*found)
-    assert len(found[0]) == 6 and found[0][:, 3].min() == 0.02
+    radius = found[0][:, 3]
+    assert (radius > 0.0).sum() == 6 and (radius == 0.02).sum() == 1 and (radius == 0.0).sum() == 8
     robot.add_contact("wall", "lower", ls.ShapePlane(), stiffness=1e3)
-    with pytest.raises(ls.ModelError, match=r"link 'lower' > body > balls > meshes\[0\]: .*broken\.stl"):
+    with pytest.raises(ls.ModelError, match=r"link 'lower' > body > shapes\[0\]: .*broken\.stl"):
         robot.build()
 
 
 @pytest.mark.parametrize(
     "given, rule",
     [
-        ({"meshes": ("a.stl",)}, r"balls > meshes\[0\]: must be a Mesh"),
-        ({"meshes": "a.stl"}, "balls: meshes: must be a list of Mesh"),
-        ({"meshes": (), "count": 0}, "balls: count: must be an integer >= 1"),
-        ({"meshes": (), "rows": [(0, 0, 0, -1)]}, "balls: rows: must have radii >= 0"),
+        ({"shapes": (ls.ShapeSphere(0.1),)}, r"body > shapes\[0\]: must be a PlacedShape"),
+        ({"shapes": "sphere"}, "body: shapes: must be a list of PlacedShape"),
+        ({"shapes": (ls.PlacedShape(ls.ShapeSphere(-1.0)),)}, r"body > shapes\[0\] > shape: radius: must be > 0"),
+        ({"shapes": (ls.PlacedShape(ls.ShapeSphere(1.0), np.zeros((4, 4))),)}, r"shapes\[0\]: placement: its rotation"),
+        ({"shapes": (ls.PlacedShape("box"),)}, r"shapes\[0\]: shape: must be a Shape"),
+        ({"balls": 0}, "body: balls: must be an integer >= 1"),
+        ({"balls": [(0, 0, 0, -1)]}, "body: balls: must have radii >= 0"),
     ],
 )
-def test_wrong_balls_of_meshes(given, rule):
-    """Purpose: a wrong description of balls is refused when the robot is built, by its place."""
+def test_wrong_shapes_and_balls(given, rule):
+    """Purpose: a wrong description of what touches is refused when the robot is built, by its place."""
     with pytest.raises(ls.ModelError, match=rule):
-        ls.RigidBody(1.0, balls=ls.MeshBalls(**given)).check("body")
+        ls.RigidBody(1.0, **given).check("body")
 
 
 # -- many links -------------------------------------------------------------------------------------------------------

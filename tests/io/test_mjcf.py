@@ -205,18 +205,17 @@ def test_inputs(tmp_path):
 
 
 def test_geoms_are_drawn_and_touch(tmp_path):
-    """Purpose: visual shapes are drawn in place of contact shapes; shapes touch as themselves, meshes by balls."""
+    """Purpose: visual shapes are drawn in place of others; shapes touch as themselves, meshes as their hulls."""
     head = '<asset><material name="red" rgba="1 0 0 1"/><mesh name="k" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
     body = """<geom type="sphere" size="0.1" pos="1 0 0"/><geom type="capsule" size="0.1" fromto="0 0 0 0 0 1"/>
       <geom type="box" size="0.1 0.2 0.3" pos="2 0 0"/><geom type="cylinder" size="0.1 0.5" euler="90 0 0"/>"""
     robot, _ = written(tmp_path, one(body=body))
-    balls = np.array(robot.links["b"].body.balls)
+    shapes = robot.links["b"].body.shapes
     assert len(robot.links["b"].body.meshes) == 4
-    assert np.array_equal(balls[0], [1, 0, 0, 0.1])
-    capsule = balls[1:12]
-    assert np.sort(capsule[:, 2]) == pytest.approx(np.linspace(0, 1, 11)) and (capsule[:, 3] == 0.1).all()
-    assert np.ptp(balls[12:20], axis=0) == pytest.approx([0.2, 0.4, 0.6, 0])
-    assert np.ptp(balls[20:], axis=0) == pytest.approx([0, 0.8, 0, 0])
+    assert [placed.shape for placed in shapes] == [ls.ShapeSphere(0.1), ls.ShapeCapsule(0.1, 1.0, (0.0, 0.0, 1.0)),
+            ls.ShapeBox(0.2, 0.4, 0.6), ls.ShapeCylinder(0.1, 1.0, (0.0, 0.0, 1.0))]  # fmt: skip
+    np.testing.assert_allclose([placed.pose[:3, 3] for placed in shapes], [[1, 0, 0], [0, 0, 0.5], [2, 0, 0], [0] * 3])
+    assert np.abs(shapes[3].pose[:3, 2]) == pytest.approx([0, 1, 0])  # turned by 90 degrees about x
     seen = body + '<geom type="mesh" mesh="k" material="red" contype="0" conaffinity="0" pos="0 0 5"/>'
     (mesh,) = written(tmp_path, one(body=seen, head=head))[0].links["b"].body.meshes
     assert mesh.color == (1, 0, 0, 1)
@@ -225,10 +224,12 @@ def test_geoms_are_drawn_and_touch(tmp_path):
     path.write_text(one(body='<geom type="mesh" mesh="k"/>', head=head), encoding="utf-8")
     robot = ls.load_mjcf(path, balls=6)
     robot.add_contact("ground", "b", ls.ShapePlane(), stiffness=1e3)
-    with pytest.warns(ls.AccuracyWarning, match="meshes of link 'b', up to .* mm from the surface") as told:
-        contacts = robot.build().contacts
+    assert robot.links["b"].body.balls == 6 and len(robot.links["b"].body.shapes[0].shape.points) == 4
+    contacts = robot.build().contacts
     balls = np.column_stack([contacts.ball_position, contacts.ball_radius])
-    assert len(balls) == 6 and (balls[:, :3].sum(axis=1) + np.sqrt(3) * balls[:, 3] < 1 + 1e-6).all() and len(told) == 1
+    assert len(balls) == 10 and (balls[:, :3].sum(axis=1) + np.sqrt(3) * balls[:, 3] < 1 + 1e-6).all()
+    corners = balls[balls[:, 3] == 0.0, :3]
+    np.testing.assert_allclose(corners[np.argsort(corners @ [1, 2, 3])], [[0] * 3, *np.eye(3)], atol=1e-6)
 
 
 def test_what_is_left_out_is_listed(tmp_path):
@@ -321,8 +322,7 @@ def test_bodies_that_do_not_touch(tmp_path):
     text = f'<mujoco><worldbody>{bodies}</worldbody><contact><exclude body1="a" body2="d"/></contact></mujoco>'
     robot, compiled = written(tmp_path, text)
     contacts = robot.add_mutual_contacts(stiffness=1e3).contacts
-    pairs = {frozenset((contact.on or contact.touched()[0], link)) for contact in contacts
-             for link in contact.carriers()}  # fmt: skip
+    pairs = {frozenset((contact.others, link)) for contact in contacts for link in contact.links}
     expected = {frozenset(p) for p in combinations(masks, 2)
                 if masks[p[0]][0] & masks[p[1]][1] or masks[p[1]][0] & masks[p[0]][1]} - {frozenset("ad")}  # fmt: skip
     assert {pair for pair in pairs if len(pair) == 2} == expected and len(expected) == 6
@@ -370,8 +370,7 @@ def test_pairs_of_geoms(tmp_path):
         names = [compiled.body(int(compiled.geom_bodyid[g])).name for g in touch.geom]
         expected[frozenset(names)] = float(touch.friction[0]) if touch.dim > 1 else 0.0
     contacts = robot.add_mutual_contacts(stiffness=1e3, friction=0.9).contacts
-    found = {frozenset((contact.on or contact.touched()[0], link)): contact.friction
-             for contact in contacts for link in contact.carriers()}  # fmt: skip
+    found = {frozenset((contact.others, link)): contact.friction for contact in contacts for link in contact.links}
     expected.pop(frozenset(("world", "c")), None)
     assert {frozenset(("a", "b")): 0.4, frozenset(("b", "c")): 0.3, frozenset(("child", "c")): 0.0} == expected
     found = {pair: friction for pair, friction in found.items() if len(pair) == 2}

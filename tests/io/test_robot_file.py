@@ -133,7 +133,7 @@ def test_the_sweeps_hold_every_class_of_the_description():
     """Purpose: a class added to the file format must be added to these sweeps."""
     swept = {type(item) for item in (*SECTIONS, *BASES, *JOINTS, *BODIES, *SHAPES)} - {type(None)}
     items = {ls.PathRod, ls.PathPoint, ls.PathBody, ls.PathWrap, ls.SpringBranch}
-    assert swept == TYPES - items - {ls.Material, ls.Mesh, ls.MeshBalls, ls.PoseSpline}
+    assert swept == TYPES - items - {ls.Material, ls.Mesh, ls.PlacedShape, ls.PoseSpline}
     public = {getattr(ls, name) for name in ls.__all__ if name.startswith(("Joint", "Section", "Basis", "Shape"))}
     assert public - {ls.ShapeError} <= TYPES
 

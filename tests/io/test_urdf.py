@@ -199,7 +199,7 @@ def cube(path, side):
 
 def test_files_of_meshes(tmp_path):
     """Purpose: a visual names its file, found beside the robot, in packages above it or where it is said; a collision
-    becomes balls that fill it once a contact names its link, and the warning says how far they are from it."""
+    is a shape, whose file is read once a contact names its link."""
     cube(tmp_path / "robots" / "mine" / "a.obj", 200.0)
     cube(tmp_path / "elsewhere" / "b.obj", 0.1)
     mesh = '<{0}><origin xyz="0 0 1"/><geometry><mesh filename="{1}" scale="{2}"/></geometry></{0}>'
@@ -213,30 +213,27 @@ def test_files_of_meshes(tmp_path):
         robot.build()
         robot.add_contact("ground", "b", ls.ShapePlane(), stiffness=1e3)
         contacts = robot.build().contacts
-    assert [w.category for w in told] == [ls.LeftOutWarning, ls.AccuracyWarning]
+    assert [w.category for w in told] == [ls.LeftOutWarning]
     assert "left out: missing mesh file of 'none.stl' (line 3)" in str(told[0].message)
-    assert "meshes of link 'b', up to" in str(told[1].message) and told[1].message.report.startswith("'b': up to")
     body = robot.links["b"].body
     assert [Path(m.file).name for m in body.meshes] == ["a.obj", "a.obj", "b.obj"]
     balls = np.column_stack([contacts.ball_position, contacts.ball_radius])
-    assert len(balls) == 10 and (np.abs(balls[:, :3] - [0, 0, 1]).max(axis=1) + balls[:, 3] < 0.1 + 1e-12).all()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ls.AccuracyWarning)
-        assert quiet(path, balls=0, packages={"other": tmp_path / "elsewhere"}).links["b"].body.balls is None
+    assert (np.abs(balls[:, :3] - [0, 0, 1]).max(axis=1) + balls[:, 3] < 0.1 + 1e-12).all()
+    assert (balls[:, 3] > 0.0).sum() == 10 and (balls[:, 3] == 0.0).sum() == 8  # and the corners of the cube
+    assert quiet(path, balls=0, packages={"other": tmp_path / "elsewhere"}).links["b"].body.shapes == ()
 
 
 def test_simple_shapes_touch_as_themselves(tmp_path):
-    """Purpose: spheres are balls, boxes their corners and cylinders balls along z, at their origins."""
+    """Purpose: spheres, boxes and cylinders along z are shapes at their origins."""
     shapes = ('<sphere radius="0.2"/>', '<box size="0.2 0.4 0.6"/>', '<cylinder radius="0.1" length="1"/>')
     origin = '<origin xyz="1 0 0" rpy="0 0 1.5707963267948966"/>'
     found = []
     for shape in shapes:
         body = f"<collision>{origin}<geometry>{shape}</geometry></collision>"
-        found.append(np.array(written(tmp_path, two(("fixed", ""), body)).links["b"].body.balls))
-    assert found[0] == pytest.approx(np.array([[1, 0, 0, 0.2]]))
-    assert len(found[1]) == 8 and np.ptp(found[1], axis=0) == pytest.approx([0.4, 0.2, 0.6, 0])
-    assert found[2][:, :2] == pytest.approx(np.tile([1.0, 0.0], (len(found[2]), 1)))
-    assert np.ptp(found[2], axis=0) == pytest.approx([0, 0, 0.8, 0])
+        (placed,) = written(tmp_path, two(("fixed", ""), body)).links["b"].body.shapes
+        assert placed.pose == pytest.approx(np.array([[0, -1, 0, 1], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]))
+        found.append(placed.shape)
+    assert found == [ls.ShapeSphere(0.2), ls.ShapeBox(0.2, 0.4, 0.6), ls.ShapeCylinder(0.1, 1.0, (0.0, 0.0, 1.0))]
 
 
 def test_what_is_left_out_is_listed(tmp_path):

@@ -165,14 +165,14 @@ def test_files_without_a_surface_are_named(name, use, tmp_path):
             ls.render(with_meshes(ls.Mesh(file=str(path))).build(), [0.0], size=(64, 48))
 
 
-def test_collision_meshes_that_no_balls_fit_are_named(tmp_path):
-    """The fault of a flat mesh shows when balls are fitted; the file is named all the same."""
+def test_flat_collision_meshes_are_named(tmp_path):
+    """The fault of a flat mesh shows when a contact needs it; the file is named all the same."""
     path = tmp_path / "flat.stl"
     path.write_text(stl([P, Q, R]), encoding="utf-8")
     body = f'<collision><geometry><mesh filename="{path}"/></geometry></collision>'
     (tmp_path / "r.urdf").write_text(f'<robot name="r"><link name="a">{body}</link></robot>', encoding="utf-8")
     robot = touching(ls.load_urdf(tmp_path / "r.urdf"))
-    rule = r"link 'a' > body > balls > meshes\[0\]: mesh '.*flat\.stl': .* leave out this mesh"
+    rule = r"link 'a' > body > shapes\[0\]: mesh '.*flat\.stl': in place of its hull: .* leave out this shape"
     with pytest.raises(ls.ModelError, match=rule):
         robot.build()
 

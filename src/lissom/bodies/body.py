@@ -189,7 +189,7 @@ class DeformableBody(Body):
         return np.stack([vertices.min(axis=0), vertices.max(axis=0)])
 
     @property
-    def carries_balls(self) -> bool:
+    def touches(self) -> bool:
         return True
 
     @cached_property

@@ -14,7 +14,7 @@ from lissom.model.model import Model
 from lissom.robot.actuators import BodyChamber, Chamber, JointActuator, SurfacePressure, Tendon
 from lissom.robot.bases import STRAINS, Basis
 from lissom.robot.bodies import RigidBody, Rod
-from lissom.robot.contacts import Contact
+from lissom.robot.contacts import EVERYTHING, Contact, reasons_against
 from lissom.robot.materials import Material
 from lissom.robot.robot import Robot
 from lissom.robot.sections import Section, SectionGeneral, SectionPolygon
@@ -46,8 +46,15 @@ def bodies(robot: Robot) -> list[str]:
             lines.append(f"link {name!r}: Rod, {', '.join(parts)}")
         elif isinstance(body, RigidBody):
             form = f", {body.form} of {_listed_numbers(2 * np.asarray(body.outline))} m" if body.form else ""
-            lines.append(f"link {name!r}: RigidBody, {body.mass:.6g} kg{form}")
+            kinds = [type(placed.shape).__name__ for placed in body.collision_shapes]
+            touches = f", touches by {_counted(kinds)}" if kinds else ""
+            lines.append(f"link {name!r}: RigidBody, {body.mass:.6g} kg{form}{touches}")
     return lines
+
+
+def _counted(names: Sequence[str]) -> str:
+    """Names, each once with its number."""
+    return ", ".join(name if names.count(name) == 1 else f"{names.count(name)} {name}" for name in dict.fromkeys(names))
 
 
 def _section(section: Section) -> str:
@@ -99,17 +106,22 @@ def unit_of_input(robot: Robot, name: str) -> str:
 
 
 def surroundings(model: Model) -> list[str]:
-    """One line for each contact law, with the numbers chosen, and one for the fluid."""
+    """One line for each contact law, with the numbers chosen and the points that touch, one for the links that a
+    contact of all links leaves out, and one for the fluid."""
     robot, world, lines = model.description, model.contacts, []
     row = world.pair[:, 2]
     for name, contact in robot.contacts.items():
         if contact.shape is None:
-            touched = f"links {_listed(contact.touched())}"
+            touched = f"links {_listed(contact.touched(robot))}"
         else:
             touched = f"{type(contact.shape).__name__} on {'the world' if contact.on is None else repr(contact.on)}"
-        head = f"contact {name!r} of {_listed(contact.carriers())} with {touched}"
+        head = f"contact {name!r} of {_listed(contact.carriers(robot))} with {touched}"
         laws = [k for k, owner in enumerate(world.names) if owner == name]
-        lines += [f"{head}: {_law(contact, world.law[k], world.pair_weight[row == k])}" for k in laws]
+        lines += [f"{head}: {_law(contact, world.law[k], world.pair_weight[row == k])}, {_points(model, row == k)}"
+                  for k in laws]  # fmt: skip
+        if EVERYTHING in (contact.links, contact.others):
+            reasons = [f"{key!r} ({why})" for key, why in reasons_against(robot).items() if why is not None]
+            lines += [f"contact {name!r} leaves out {', '.join(reasons)}"] if reasons else []
     if robot.fluid is not None:
         felt = [name for name in robot.links if robot.fluid.felt_by(name) is not None]
         flow = "still" if robot.fluid.current is None else "with a current"
@@ -117,6 +129,20 @@ def surroundings(model: Model) -> list[str]:
     return lines
 
 
+def _points(model: Model, which: np.ndarray) -> str:
+    """How pairs of a contact are integrated: the number of points, their kinds and their links."""
+    world = model.contacts
+    balls = np.unique(world.pair[which, 0])
+    is_ball, is_cell = world.ball_radius[balls] > 0.0, world.ball_cell[balls].any(axis=(1, 2))
+    numbers = {"balls": is_ball.sum(), "cells": (is_cell & ~is_ball).sum(), "points": (~is_cell & ~is_ball).sum()}
+    links = dict.fromkeys(world.ball_link[k] for k in balls)
+    owners = ", ".join("the shape in the world" if link is None else repr(link) for link in list(links)[:_SHOWN])
+    more = f" and {len(links) - _SHOWN} more" if len(links) > _SHOWN else ""
+    kinds = " and ".join(f"{n} {word if n > 1 else word[:-1]}" for word, n in numbers.items() if n)
+    return f"by {kinds or 'no points'} of {owners or 'no link'}{more}"
+
+
+_SHOWN = 4  # links whose points are named
 _ELSEWHERE = "is on a device without native functions"
 
 

@@ -44,10 +44,10 @@ class Contacts:
     """The n pairs in contact at one state.
 
     Fields:
-        contact: name of the contact of each pair. link, s: link of the ball and its abscissa there, (n,).
-        other, other_s: name of the link that the ball touches, None for the world, and the abscissa there, (n,).
-        depth: penetration of the ball, shape (n,) [m]. point: contact point on the ball's surface, shape (n, 3) [m].
-        normal: unit normal towards the ball, shape (n, 3). force: on the ball, shape (n, 3) [N]. Points, normals and
+        contact: name of the contact of each pair. link, s: the one of its `links` that touches, and the abscissa there,
+        (n,). other, other_s: name of the link that it touches, None for the world, and the abscissa there, (n,).
+        depth: penetration, shape (n,) [m]. point: contact point on the surface of the ball, shape (n, 3) [m].
+        normal: unit normal towards the link, shape (n, 3). force: on the link, shape (n, 3) [N]. Points, normals and
         forces are in world axes.
     """
 
@@ -204,17 +204,28 @@ def _contacts_of_rows(model: Model, rows: np.ndarray) -> Contacts:
     """Contacts from rows of numbers (n, NUMBERS_PER_PAIR)."""
     world = model.contacts
     ball, obstacle, law = world.pair[rows[:, 0].astype(int)].reshape(-1, 3).T
+    links = [(world.ball_link[k], world.obstacle_link[n]) for k, n in zip(ball, obstacle)]
+    carriers = model.cached(("carriers of contacts",), lambda: _carriers(model))
+    turned = np.array([link not in carriers[world.names[k]] for k, (link, _) in zip(law, links)], dtype=bool)
+    sign = np.where(turned, -1.0, 1.0)[:, None]
+    s, other_s = world.ball_s[ball], world.obstacle_s[obstacle]
     return Contacts(
         tuple(world.names[k] for k in law),
-        tuple(world.ball_link[k] for k in ball),
-        world.ball_s[ball],
-        tuple(world.obstacle_link[k] for k in obstacle),
-        world.obstacle_s[obstacle],
+        tuple(str(pair[int(turn)]) for pair, turn in zip(links, turned)),
+        np.where(turned, other_s, s),
+        tuple(pair[1 - int(turn)] for pair, turn in zip(links, turned)),
+        np.where(turned, s, other_s),
         rows[:, 1],
         rows[:, 2:5],
-        rows[:, 5:8],
-        rows[:, 8:11],
+        sign * rows[:, 5:8],
+        sign * rows[:, 8:11],
     )
+
+
+def _carriers(model: Model) -> dict[str, set[str]]:
+    """The names in `links` of each contact."""
+    robot = model.description
+    return {name: set(contact.carriers(robot)) for name, contact in robot.contacts.items()}
 
 
 def _nested(found: list[Contacts], lead: tuple[int, ...]) -> Any:

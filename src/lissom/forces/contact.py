@@ -618,8 +618,18 @@ def obstacle_pose(t: Tables, s: Scratch, i: int, obstacle: int, origin: vec3):
 
 
 @wp.func
-def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
-    """Distance of the surfaces of pair e, negative if they overlap; for a cell a lower bound of its distance."""
+def is_aside(t: Tables, ball: int, R_a: mat3, n: vec3) -> int:
+    """Whether the contact point of a ball, which stands for a part of an axis, is beyond the ends of this part."""
+    part = t.contacts.ball_part[ball]
+    if t.contacts.ball_radius[ball] * wp.abs(wp.dot(R_a * part, n)) > wp.dot(part, part):
+        return 1
+    return 0
+
+
+@wp.func
+def gap_of_surfaces(t: Tables, s: Scratch, i: int, e: int):
+    """Distance of the surfaces of pair e, negative if they overlap; for a cell a lower bound of its distance. Also
+    whether the pair cannot touch there since its ball is aside."""
     ball = t.contacts.pair[e, 0]
     obstacle = t.contacts.pair[e, 1]
     b = t.contacts.obstacle_node[obstacle]
@@ -635,7 +645,18 @@ def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
         bow = t.contacts.pair_bow[e]
         d += bow[0] - wp.abs(bow[1]) - wp.abs(bow[2])
         d -= wp.abs(wp.dot(z, t.contacts.ball_cell[ball, 0])) + wp.abs(wp.dot(z, t.contacts.ball_cell[ball, 1]))
-    return d - t.contacts.ball_radius[ball]
+    R_ball, _p_ball = pose_of(s, i, t.contacts.ball_node[ball], origin)
+    aside = is_aside(t, ball, R_ball, R * (t.contacts.obstacle_R[obstacle] * n))
+    return d - t.contacts.ball_radius[ball], aside
+
+
+@wp.func
+def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
+    """Distance of the surfaces of pair e, negative if they overlap; at least the margin if its ball is aside."""
+    gap, aside = gap_of_surfaces(t, s, i, e)
+    if aside == 1:
+        return wp.max(gap, t.contacts.margin)
+    return gap
 
 
 @wp.func(inline=False)
@@ -702,7 +723,8 @@ def list_near(t: Tables, s: Scratch, i: int):
         roams = t.contacts.obstacle_roams[t.contacts.pair[begin, 1]] != 0
         if roams or gap_of_block(t, s, i, k) < t.contacts.margin:
             for e in range(begin, end):
-                if roams or gap_of_pair(t, s, i, e) < t.contacts.margin:
+                gap, _aside = gap_of_surfaces(t, s, i, e)
+                if roams or gap < t.contacts.margin:
                     if count < capacity:
                         s.near.pair[i, count] = e
                     count += 1
@@ -734,7 +756,7 @@ def put_anchor(t: Tables, i: int, e: int, on_obstacle: vec3, on_ball: vec3):
 @wp.func(inline=False)
 def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
     """The contact of pair e, from the poses and twists in s. If it is open, its depth is zero or negative, and n, N, u,
-    spin, law and anchored are zero. A pair of a surface point that faces away counts as open."""
+    spin, law and anchored are zero. A pair of a surface point that faces away, or of a ball aside, counts as open."""
     ball = t.contacts.pair[e, 0]
     obstacle = t.contacts.pair[e, 1]
     x = Contact()
@@ -777,6 +799,10 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
             else:
                 x.cell = curved_cell_pressure(x.at_point, g_1, g_2, bow[1], bow[2])
             x.depth = x.cell.depth
+    if x.depth > so3.ZERO and x.radius > so3.ZERO:
+        R_ball, _p_ball = pose_of(s, i, x.a, origin)
+        if is_aside(t, ball, R_ball, R * n) == 1:
+            x.depth = so3.ZERO
     if x.depth > so3.ZERO:
         x.n = R * n
         x.N = R * N * wp.transpose(R)

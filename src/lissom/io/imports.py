@@ -1,4 +1,4 @@
-"""Parts that the imports of URDF and MJCF share: contact balls, the repair of inertias, and warnings about the parts of
+"""Parts that the imports of URDF and MJCF share: drawn shapes, the repair of inertias, and warnings about the parts of
 a file that the robot does not have.
 
 A body of density ρ with the second moments s_k = ∫ ρ x_k² dV >= 0 about its centre of mass has the principal moments
@@ -18,15 +18,13 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import LeftOutWarning, ModelError, PartsWarning, RepairWarning
-from lissom.robot import checks
-from lissom.robot.bodies import RigidBody
-from lissom.robot.meshes import Mesh, MeshBalls
-from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, ShapeSphere
+from lissom.robot.meshes import Mesh
+from lissom.robot.shapes import Shape
 
 _SUMS = 1.0 - np.eye(3)  # (1)
 _ROUNDING = 1e-9  # a change of an inertia that is no finding, relative to its largest moment
 _NOTHING = 1e-12  # the same, relative to the largest moment of all bodies of a file
-_SHAPES = 1024  # number of shapes whose balls and meshes are cached
+_SHAPES = 1024  # number of shapes whose meshes are cached
 _SHOWN_PLACES = 3  # largest number of places that a warning names for each kind
 _SHOWN_REPAIRS = 8  # largest number of repairs that a warning names
 
@@ -57,34 +55,6 @@ def check_shape(shape: Shape, where: str) -> None:
     shape.surface(where)
 
 
-def shape_balls(shape: Shape, placement: Any = None) -> list[list[float]]:
-    """Contact balls of a sphere, box, capsule or cylinder, rows (x, y, z, radius) [m] in the body's frame.
-
-    Args:
-        shape: its axis, if it has one, is z.
-        placement: pose (4, 4) of the shape in the body's frame; None is the identity.
-    """
-    rows, g = _own_balls(shape), checks.pose(placement, "placement")
-    return np.column_stack([rows[:, :3] @ g[:3, :3].T + g[:3, 3], rows[:, 3]]).tolist()
-
-
-@lru_cache(maxsize=_SHAPES)
-def _own_balls(shape: Shape) -> np.ndarray:
-    """Contact balls of a shape in its own frame, shape (n, 4)."""
-    rows: Any = np.zeros((0, 4))
-    if isinstance(shape, ShapeSphere):
-        rows = [(0.0, 0.0, 0.0, shape.radius)]
-    elif isinstance(shape, ShapeBox):
-        rows = RigidBody.box(shape.size_x, shape.size_y, shape.size_z, density=1.0).balls
-    elif isinstance(shape, ShapeCapsule):
-        ends = np.linspace(-0.5, 0.5, 1 + int(np.ceil(shape.length / shape.radius))) * shape.length
-        rows = [(0.0, 0.0, z, shape.radius) for z in ends.tolist()]
-    elif isinstance(shape, ShapeCylinder) and shape.length is not None:
-        rows = RigidBody.cylinder(shape.length, shape.radius, density=1.0).balls
-        rows = np.array(rows)[:, [2, 1, 0, 3]]  # from the axis x to the axis z
-    return np.array(rows, dtype=np.float64)
-
-
 def shape_mesh(shape: Shape, placement: Any = None, color: Any = None) -> Mesh:
     """The mesh that is drawn for a shape at a pose (4, 4) in the body's frame."""
     drawn = _own_mesh(shape)
@@ -94,13 +64,6 @@ def shape_mesh(shape: Shape, placement: Any = None, color: Any = None) -> Mesh:
 @lru_cache(maxsize=_SHAPES)
 def _own_mesh(shape: Shape) -> Mesh:
     return Mesh.of_shape(shape)
-
-
-def body_balls(rows: list[list[float]], meshes: list[Mesh], count: int) -> list[list[float]] | MeshBalls | None:
-    """The field `balls` of a RigidBody with balls of shapes and collision meshes."""
-    if meshes:
-        return MeshBalls(meshes=tuple(meshes), count=count, rows=rows or None)
-    return rows or None
 
 
 @final

@@ -34,6 +34,7 @@ from lissom.io.imports import Findings
 from lissom.io.mjcf_bodies import ALONG_Z, DEFAULT_SOFTNESS, CompiledFile, logged_warnings, moved, mujoco_package, unit
 from lissom.robot import checks
 from lissom.robot.actuators import JointActuator, PathItem, PathPoint, PathWrap
+from lissom.robot.contact_points import FILLING
 from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.joints import Joint, JointFixed, JointFree, JointPrismatic, JointRevolute, JointSpherical
 from lissom.robot.robot import Robot
@@ -59,7 +60,7 @@ def load_mjcf(
     *,
     base: Joint | None = None,
     motors: bool = False,
-    balls: int = 24,
+    balls: int = FILLING,
     limit_stiffness: float = 1e4,
     limit_damping: float = 0.0,
     packages: Mapping[str, str | os.PathLike[str]] | None = None,
@@ -72,7 +73,7 @@ def load_mjcf(
 
     | MJCF | Robot |
     |---|---|
-    | geoms | drawn meshes and contact balls |
+    | geoms | drawn meshes and collision shapes; that of a mesh is its convex hull, as in MuJoCo |
     | sites | frames; in the world, fixed links without a body |
     | actuators | inputs with their limits; the springs and dampers of servos act on their joints |
     | keyframes | named states |
@@ -90,8 +91,8 @@ def load_mjcf(
         base: joint between the world and the root body, in place of the joints that the file has there. None keeps
             those.
         motors: True adds a motor, named after the joint, to each moving joint that no actuator drives.
-        balls: largest number of balls of a colliding mesh, which `build` makes if a contact names its link (see
-            MeshBalls). 0: no balls at all, also none for simple shapes.
+        balls: largest number of balls that fill a colliding mesh where its link touches others; see `RigidBody`. 0: no
+            collision shapes at all.
         limit_stiffness, limit_damping: stiffness [N·m/rad, N/m] and damping [N·m·s/rad, N·s/m] of the stops, which
             replace MuJoCo's limit constraints, and of the springs that hold equalities of spatial tendons.
         packages: folders of packages in `package://`, by name, for meshes.

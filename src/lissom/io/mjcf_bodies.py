@@ -10,10 +10,20 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.io.imports import Findings, body_balls, shape_balls
+from lissom.io.imports import Findings
 from lissom.robot.bodies import RigidBody
-from lissom.robot.meshes import Mesh, MeshBalls
-from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, ShapeSphere
+from lissom.robot.contact_points import FILLING
+from lissom.robot.meshes import Mesh
+from lissom.robot.sampled_shapes import ShapeHull
+from lissom.robot.shapes import (
+    PlacedShape,
+    Shape,
+    ShapeBox,
+    ShapeCapsule,
+    ShapeCylinder,
+    ShapeEllipsoid,
+    ShapeSphere,
+)
 
 ALONG_Z = (0.0, 0.0, 1.0)
 DEFAULT_SOFTNESS = (0.02, 1.0, 0.9, 0.95, 0.001, 0.5, 2.0)  # solref and solimp of a contact or a constraint
@@ -71,7 +81,7 @@ class CompiledFile:
         mujoco: the package.
         compiled: the model.
         findings: the parts of the file that the robot does not have.
-        balls: largest number of balls of a mesh.
+        balls: largest number of balls that fill a mesh; 0: bodies get no collision shapes.
     """
 
     def __init__(self, mujoco: Any, compiled: Any, findings: Findings, balls: int) -> None:
@@ -112,7 +122,7 @@ class CompiledFile:
         return self.pose(self.m.geom_pos[g], self.m.geom_quat[g])
 
     def body(self, b: int) -> RigidBody | None:
-        """A body with its drawn meshes and its balls; None if it has no mass, no mesh and no balls."""
+        """A body with its drawn meshes and its collision shapes; None if it has no mass and neither of them."""
         m = self.m
         geoms = range(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b])
         contact_geoms = [g for g in geoms if m.geom_contype[g] or m.geom_conaffinity[g] or g in self.paired]
@@ -120,8 +130,8 @@ class CompiledFile:
             self.note_contact_parameters(g)
         seen = [g for g in geoms if g not in contact_geoms] or contact_geoms
         meshes = [mesh for g in seen for mesh in self.mesh(g)]
-        balls = self.balls(contact_geoms) if self.count else None
-        if not m.body_mass[b] and not meshes and balls is None:
+        shapes = tuple(self.collision(contact_geoms)) if self.count else ()
+        if not m.body_mass[b] and not meshes and not shapes:
             return None
         R = self.rotation(m.body_iquat[b])
         inertia = R @ np.diag(m.body_inertia[b]) @ R.T
@@ -130,7 +140,8 @@ class CompiledFile:
             float(m.body_mass[b]),
             m.body_ipos[b].tolist(),
             self.findings.inertia(0.5 * (inertia + inertia.T), str(self.link(b)), largest).tolist(),
-            balls=balls,
+            shapes=shapes,
+            balls=None if self.count == FILLING or not shapes else self.count,
             meshes=tuple(meshes),
         )
 
@@ -157,25 +168,17 @@ class CompiledFile:
         if kind == "mesh":
             vertices, triangles = self.triangles(g)
             yield Mesh(vertices=vertices.tolist(), triangles=triangles.tolist(), **looks)
-        elif kind == "ellipsoid":
-            ball = Mesh.of_shape(ShapeSphere(1.0))
-            yield Mesh(vertices=ball.vertices, triangles=ball.triangles, scale=tuple(m.geom_size[g].tolist()), **looks)
         elif (shape := self.shape(g)) is not None:
             yield Mesh.of_shape(shape, **looks)
         else:
             self.note(f"{kind} of a body", "geom", g)
 
-    def balls(self, geoms: list[int]) -> list[list[float]] | MeshBalls | None:
-        """The contact balls of geoms in their body's frame."""
-        rows: list[list[float]] = []
-        fills: list[Mesh] = []
+    def collision(self, geoms: list[int]) -> Iterator[PlacedShape]:
+        """The shapes of geoms, placed in their body. That of a mesh is its convex hull, as in MuJoCo."""
         for g in geoms:
-            shape = self.shape(g)
+            shape = ShapeHull(self.triangles(g)[0].tolist()) if self.kind(g) == "mesh" else self.shape(g)
             if shape is not None:
-                rows += shape_balls(shape, self.place(g))
-            elif self.kind(g) in ("mesh", "ellipsoid"):
-                fills += self.mesh(g)
-        return body_balls(rows, fills, self.count)
+                yield PlacedShape(shape, self.place(g).tolist())
 
     def kind(self, g: int) -> str:
         """The type of a geom: sphere, capsule, ..."""
@@ -189,6 +192,7 @@ class CompiledFile:
             "capsule": lambda: ShapeCapsule(x, 2.0 * y, ALONG_Z),
             "cylinder": lambda: ShapeCylinder(x, 2.0 * y, ALONG_Z),
             "box": lambda: ShapeBox(2.0 * x, 2.0 * y, 2.0 * z),
+            "ellipsoid": lambda: ShapeEllipsoid(x, y, z),
         }
         make = shapes.get(self.kind(g))
         return None if make is None else make()

@@ -33,12 +33,13 @@ from lissom.robot.contacts import Contact
 from lissom.robot.fluid import Fluid
 from lissom.robot.functions import Expression, Tabulated, is_compiled
 from lissom.robot.materials import Material
-from lissom.robot.meshes import Mesh, MeshBalls
+from lissom.robot.meshes import Mesh
 from lissom.robot.robot import PARTS, Link, Robot
 from lissom.robot.sampled_shapes import ShapeFunction, ShapeMesh
+from lissom.robot.shapes import PlacedShape
 from lissom.robot.traced_functions import TracedFunction
 
-_SOLID = ("mass", "com", "inertia", "outline", "balls")
+_SOLID = ("mass", "com", "inertia", "outline", "shapes", "balls")
 _AGAIN = "add it again after loading the rest"
 _SHOWN = 10  # largest number of errors that are listed for one file
 
@@ -91,8 +92,8 @@ def _fluid(fluid: Fluid) -> dict[str, Any]:
 def _link(link: Link, folder: Path | None) -> dict[str, Any]:
     fields = _fields(link, f"link {link.name!r}")
     body = fields.get("body", {})
-    filled = body["balls"].get("meshes", ()) if isinstance(body.get("balls"), dict) else ()
-    for mesh in (*body.get("meshes", ()), *filled):
+    touched = [placed["shape"]["mesh"] for placed in body.get("shapes", ()) if "mesh" in placed["shape"]]
+    for mesh in (*body.get("meshes", ()), *touched):
         _put_beside(mesh, folder)
     order = ("name", "parent", "at", "placement", "joint", "body")
     fixed = fields.get("joint") == {"type": "JointFixed"}
@@ -174,7 +175,7 @@ def _is_default(value: Any, default: Any) -> bool:
 
 def _plain(value: Any, where: str, variable: str = "s") -> Any:
     if value is None or isinstance(value, bool | str):
-        return value
+        return str(value) if isinstance(value, str) else value
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, os.PathLike):
@@ -196,7 +197,7 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
         drawn = {"meshes": _plain(value.meshes, f"{where} > meshes")} if value.meshes else {}
         return {"type": "RigidBody"} | solid | drawn
     if type(value) in TYPES | DEFORMABLE:
-        kind = {} if isinstance(value, Material | Mesh | MeshBalls) else {"type": type(value).__name__}
+        kind = {} if isinstance(value, Material | Mesh | PlacedShape) else {"type": type(value).__name__}
         return kind | _fields(value, where, variable=variable)
     if is_compiled(value) or isinstance(value, TracedFunction):
         kind = "Warp" if is_compiled(value) else "traced"
@@ -220,9 +221,14 @@ def _solid(body: RigidBody) -> dict[str, Any] | None:
     near = [float(f"{density:.{digits}g}") for digits in (6, 9, 12, 15, 16, 17)]
     for one in [*near, *np.nextafter(density, (0.0, np.inf)).tolist()]:
         made = getattr(RigidBody, body.form)(*given, density=one)
-        if all(np.array_equal(getattr(made, name), getattr(body, name)) for name in _SOLID):
+        if all(_same(getattr(made, name), getattr(body, name)) for name in _SOLID):
             return {"shape": body.form} | sizes | {"density": one}
     return None
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two fields of a body are equal; shapes on grids only if they are one."""
+    return a == b if isinstance(a, tuple) and a and isinstance(a[0], PlacedShape) else np.array_equal(a, b)
 
 
 def _unsaved(where: str, of: str, remedy: str) -> ModelError:

@@ -421,9 +421,8 @@ _drawn: Any = create_model("Mesh", __base__=Schema, **_fields(meshes.Mesh))
 _Mesh = Annotated[_drawn, AfterValidator(_beside)]
 _KINDS[POSE] = _class(poses.PoseSpline, typed=False)
 _KINDS[BALLS] = Annotated[
-    Annotated[Any, PlainValidator(_numbers), Tag("rows")]
-    | Annotated[_class(meshes.MeshBalls, typed=False), Tag("fill")],
-    Discriminator(lambda value: "fill" if isinstance(value, dict) else "rows"),
+    Annotated[Any, PlainValidator(_numbers), Tag("rows")] | Annotated[int, Tag("count")],
+    Discriminator(lambda value: "count" if isinstance(value, int) else "rows"),
 ]
 
 
@@ -568,6 +567,6 @@ Document.__doc__ = "A robot file. Coordinates in q and inputs in u have the orde
 _RIGID_OR_RODS = tuple(family for family in _FAMILIES if family not in _OF_DEFORMABLE)
 _OTHERS = {bodies.Rod, bodies.RigidBody, materials.Material, actuators.PathRod, poses.PoseSpline}
 _OTHERS |= {actuators.PathPoint, actuators.PathBody, actuators.PathWrap, springs.SpringBranch}
-_OTHERS |= {meshes.Mesh, meshes.MeshBalls}
+_OTHERS |= {meshes.Mesh, shapes.PlacedShape}
 TYPES = _OTHERS.union(*map(members, _RIGID_OR_RODS))  # the classes of fields,
 DEFORMABLE = {DeformableBody}.union(*map(members, _OF_DEFORMABLE))  # and those of deformable bodies

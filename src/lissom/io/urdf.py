@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, final
@@ -20,14 +20,16 @@ from xml.parsers import expat
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.io.imports import Findings, body_balls, check_shape, shape_balls, shape_mesh
+from lissom.io.imports import Findings, check_shape, shape_mesh
 from lissom.io.text_files import bytes_of, collection_paused
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
+from lissom.robot.contact_points import FILLING
 from lissom.robot.joints import Joint, JointFixed, JointFree, JointPlanar, JointPrismatic, JointRevolute
 from lissom.robot.meshes import Mesh
 from lissom.robot.robot import Robot
-from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, ShapeSphere
+from lissom.robot.sampled_shapes import ShapeMesh
+from lissom.robot.shapes import PlacedShape, Shape, ShapeBox, ShapeCapsule, ShapeCylinder, ShapeSphere
 
 
 @final
@@ -170,7 +172,7 @@ def load_urdf(
     *,
     base: Joint | None = None,
     motors: bool = False,
-    balls: int = 24,
+    balls: int = FILLING,
     limit_stiffness: float = 1e4,
     limit_damping: float = 0.0,
     packages: Mapping[str, str | os.PathLike[str]] | None = None,
@@ -180,8 +182,8 @@ def load_urdf(
 
     | URDF | Robot |
     |---|---|
-    | visual meshes | drawn meshes |
-    | collision meshes | contact balls (see MeshBalls) |
+    | visual elements | drawn meshes, which nothing touches |
+    | collision elements | collision shapes |
     | transmissions | inputs |
     | limits | stops |
     | joints that mimic others | couplings |
@@ -195,8 +197,8 @@ def load_urdf(
         base: joint between the world and the root link; None fixes the root.
         motors: True adds a motor, named after the joint, to each moving joint that has no transmission and mimics no
             other.
-        balls: largest number of balls of a collision mesh, which `build` makes if a contact names its link. 0: no balls
-            at all, also none for simple shapes.
+        balls: largest number of balls that fill a collision mesh where its link touches others; see `RigidBody`. 0: no
+            collision shapes at all.
         limit_stiffness, limit_damping: stiffness [N·m/rad, N/m] and damping [N·m·s/rad, N·s/m] of the stops, which URDF
             does not specify.
         packages: folders of packages in `package://`, by name. Other packages are searched in the parent folders of the
@@ -365,21 +367,25 @@ class _Reader:
         inertial = element.find("inertial")
         mass, com, inertia = (0.0, np.zeros(3), np.zeros((3, 3))) if inertial is None else self._inertia(element)
         meshes: list[Mesh] = []
-        rows: list[list[float]] = []
-        fills: list[Mesh] = []
+        shapes: list[PlacedShape] = []
         for part in (*element.all("visual"), *element.all("collision")):
             with self._unless_wrong(part):
                 if part.tag == "visual":
                     meshes += self._visual(part)
                 elif self.balls:
-                    if (shape := _geometry(part)).tag == "mesh":
-                        fills += self._mesh(part)
-                    else:
-                        rows += shape_balls(_shape(shape), _placement(part))
-        balls = body_balls(rows, fills, self.balls)
-        if inertial is None and not meshes and balls is None:
+                    shapes += self._collision(part)
+        if inertial is None and not meshes and not shapes:
             return None
-        return RigidBody(mass, com.tolist(), inertia.tolist(), balls=balls, meshes=tuple(meshes))
+        filling = None if self.balls == FILLING else self.balls
+        return RigidBody(mass, com.tolist(), inertia.tolist(), shapes=tuple(shapes), meshes=tuple(meshes),
+                         balls=filling if shapes else None)  # fmt: skip
+
+    def _collision(self, collision: Element) -> list[PlacedShape]:
+        """The shape of a collision element; none if its file does not exist."""
+        part = _geometry(collision)
+        if part.tag != "mesh":
+            return [PlacedShape(_shape(part), _placement(collision))]
+        return [PlacedShape(ShapeMesh(replace(mesh, placement=None)), mesh.placement) for mesh in self._mesh(collision)]
 
     def _inertia(self, element: Element) -> tuple[float, np.ndarray, np.ndarray]:
         """Mass, centre of mass (3,) and inertia (3, 3) of a link. Without <mass> it has no inertia, as in Pinocchio;

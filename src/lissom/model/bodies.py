@@ -22,14 +22,15 @@ from lissom.model.tree import TreeBuilder, felt_by
 from lissom.robot import checks
 from lissom.robot.bases import enriched_basis
 from lissom.robot.bodies import Body, RigidBody, Rod
+from lissom.robot.contact_points import FILLING
 from lissom.robot.contacts import Contact
 from lissom.robot.functions import profile
 from lissom.robot.joints import MotionKind
 from lissom.robot.materials import Material
-from lissom.robot.meshes import FittedBalls, MeshBalls, check_balls, check_sides
 from lissom.robot.poses import PoseFunction
 from lissom.robot.robot import Link
 from lissom.robot.sections import Constitution, Section, SectionGeneral
+from lissom.robot.shapes import PlacedShape
 from lissom.robot.surface_points import COLUMNS, end_points, section_points
 
 WORLD: Frame = (None, IDENTITY)
@@ -65,11 +66,9 @@ class PlacedBody(ABC):
 
     Fields:
         strain: the strain along s of a rod; it exists once the rod is placed.
-        fit: the balls that fill its meshes; None if it has none, or they are not in use.
     """
 
     strain: RodStrain
-    fit: FittedBalls | None = None
 
     @abstractmethod
     def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
@@ -133,8 +132,23 @@ class PlacedBody(ABC):
         """The material of its surface in contacts; None is rigid."""
         return self.material
 
+    @property
+    def shapes(self) -> tuple[PlacedShape, ...]:
+        """The collision shapes of a rigid body."""
+        return ()
+
+    @property
+    def filling(self) -> int:
+        """Largest number of balls that fill a mesh among its shapes."""
+        return FILLING
+
+    @property
+    def has_balls(self) -> bool:
+        """Whether it touches others by `balls`, not by points of its shapes."""
+        return True
+
     def balls(self, contact: Contact, where: str) -> Iterator[tuple[Any, Point, np.ndarray]]:
-        """Place, centre, and radius [m], extent and normal (5,) of the balls that represent it in contacts; see
+        """Place, centre, and radius [m], extent and normal (5,) of the balls by which it touches others; see
         robot.surface_points. Normals are in axes of the node."""
         yield from ()
 
@@ -206,10 +220,8 @@ class PlacedRigidBody(PlacedBody):
     def __init__(self, body: RigidBody) -> None:
         self.body = body
         self.frame = WORLD
-        self.name = ""
 
     def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
-        self.name = link.name
         inertia = self.body.spatial_inertia()
         node, _ = base
         if node is None or link.joint.nv == 0:
@@ -229,21 +241,25 @@ class PlacedRigidBody(PlacedBody):
     def surface_material(self) -> Material | None:
         return self.body.material
 
+    @property
+    def shapes(self) -> tuple[PlacedShape, ...]:
+        return self.body.collision_shapes
+
+    @property
+    def filling(self) -> int:
+        return self.body.balls if isinstance(self.body.balls, int) else FILLING
+
+    @property
+    def has_balls(self) -> bool:
+        return self.body.ball_rows is not None
+
     def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, np.ndarray]]:
-        node, G = self.frame
-        if contact.surface and self.body.form is None:
-            check_sides(self.body.drawn_meshes(), f"link {self.name!r} > body")
-        rows = self.body.surface_points(contact.cells, on_plane=contact.is_on_plane) if contact.surface else None
-        if rows is None:
-            given = self.body.balls
-            if isinstance(given, MeshBalls):
-                self.fit = self.fit or given.fit(f"link {self.name!r} > body > balls")
-                given = self.fit.balls
-            balls = check_balls(given, where)
-            extents = self.body.ball_extents(balls)
-            area = np.where(balls[:, 3] > 0.0, 0.0, extents**2 * np.pi / 4.0) if contact.surface else extents
-            rows = np.column_stack([balls, area, np.zeros((len(balls), COLUMNS - 5))])
-        for row in rows:
+        (node, G), balls = self.frame, self.body.ball_rows
+        if balls is None:
+            return
+        extents = self.body.ball_extents(balls)
+        area = extents**2 * np.pi / 4.0 if contact.surface else extents
+        for row in np.column_stack([balls, area, np.zeros((len(balls), COLUMNS - 5))]):
             yield 1.0, (node, G[:3, :3] @ row[:3] + G[:3, 3]), turned(G, row)
 
     @property

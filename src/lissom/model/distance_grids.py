@@ -37,7 +37,7 @@ import warp as wp
 from lissom.errors import AccuracyWarning, ModelError
 from lissom.lie.types import kernel_options, vec3
 from lissom.portable import read_cached, write_cached
-from lissom.robot.meshes import samples
+from lissom.robot.meshes import surface_samples
 from lissom.robot.sampled_shapes import (
     SampledShape,
     ShapeFunction,
@@ -181,7 +181,7 @@ def _spacing(box: _Box, shape: TriangulatedShape, walls: _Walls, radius: float, 
 
 def _walls(solid: Solid, frame: _Frame) -> _Walls:
     """Walls at places that are spread over a surface."""
-    place, normal = samples(solid.vertices[solid.triangles], _PLACES)
+    place, normal = surface_samples(solid.vertices[solid.triangles], _PLACES)
     if solid.thickness:
         sides = [place + side * 0.5 * solid.thickness * normal for side in (1.0, -1.0)]
         is_sheet = np.ones(2 * _PLACES, dtype=bool)

@@ -1,19 +1,21 @@
 """Tables of contacts, of the fluid, of users' forces and of springs between two points.
 
-Bodies make contact by balls. Consecutive balls of a link form a cluster. A block holds the pairs of the balls of one
-cluster with those of another, or with one shape. If the two are far apart, all pairs of the block are.
+Bodies make contact by balls: points on rods and deformable bodies, and on the shapes of rigid bodies. Points of each of
+two bodies touch the shapes of the other one, or the balls of a body without shapes. Consecutive balls of a link form a
+cluster. A block holds the pairs of the balls of one cluster with those of another, or with one shape. If the two are
+far apart, all pairs of the block are.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.errors import AccuracyWarning
+from lissom.errors import AccuracyWarning, ModelError
 from lissom.lie.types import mat3, vec3
 from lissom.model.actuation import Piece, neutral_length
 from lissom.model.bodies import PlacedBody, anchor
@@ -36,7 +38,6 @@ from lissom.model.groups import (
 from lissom.model.nodes import Node, Point, distance, index_of, neutral_pose
 from lissom.model.tree import Wet
 from lissom.robot import checks
-from lissom.robot.bodies import Body
 from lissom.robot.contact_laws import (
     Geometry,
     Law,
@@ -52,7 +53,17 @@ from lissom.robot.contact_laws import (
     rest_depth,
     stiffened,
 )
-from lissom.robot.contacts import Contact
+from lissom.robot.contact_points import (
+    FILLING,
+    Points,
+    closed_shape,
+    detail_on,
+    shape_points,
+    size_of,
+    surface_rows,
+    turned_rows,
+)
+from lissom.robot.contacts import EVERYTHING, Contact, warn_of_drawings
 from lissom.robot.expression_programs import jet, programs_of
 from lissom.robot.fluid import Fluid
 from lissom.robot.functions import is_compiled
@@ -60,24 +71,27 @@ from lissom.robot.materials import Material
 from lissom.robot.poses import captured
 from lissom.robot.robot import Robot
 from lissom.robot.sampled_shapes import GRIDDED, SampledShape
-from lissom.robot.shapes import Shape, ShapeKind, reach_of
+from lissom.robot.shapes import Shape, ShapeKind, ShapePlane, ShapeSphere, reach_of
+from lissom.robot.surface_points import COLUMNS
 from lissom.robot.traced_functions import NativeForce, TracedFunction
 
 _RATE_STEP = 1e-5  # step of the difference for the rate of a current that is a function of time [s]
 _NEIGHBOURS = 1.2  # balls of a link, or of a link and its parent, closer than this times their radii never touch
 _PARALLEL = 0.17  # sine of the largest angle between axes that count as parallel
 _CLUSTER_SIZE = 16  # balls of a cluster
+_DEEP = 4e-3  # depth of points inside the hull of a mesh that is told, relative to its size
 _SHARE = 0.1  # radius for the margin, as a part of the largest moving shape, if no ball has a radius
 _CORNERS = np.sqrt(3.0) * np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])  # of a tetrahedron around the
 # unit sphere
 
 
 class Ball(NamedTuple):
-    """One ball of a link: name of the link, place s on it, number of the ball on the link, node, position in the node
-    [m], radius [m], extent, outward normal and cell (2, 3) in the node, bends of the cell (2,) [m], and
-    whether it is a triangle; see robot.surface_points."""
+    """One ball of a link or of the world: name of the link, None for the world, place s on it, number of the ball on
+    the link, node, position in the node [m], radius [m], extent, outward normal and cell (2, 3) in the node, bends of
+    the cell (2,) [m], whether it is a triangle, and half of the part of an axis for which it stands, in the node (3,)
+    [m]; see robot.surface_points and robot.contact_points."""
 
-    link: str
+    link: str | None
     s: Any
     number: int
     node: Node | None
@@ -88,6 +102,59 @@ class Ball(NamedTuple):
     cell: np.ndarray
     bends: np.ndarray
     is_triangle: bool
+    part: np.ndarray
+
+
+class ContactShape(NamedTuple):
+    """A shape that takes part in contacts.
+
+    Fields:
+        link, s: link (None for the world) and place on it.
+        node, frame: node, and pose (4, 4) of the shape's frame in the node.
+        shape. where: its place in the description, for errors. filling: largest number of balls that fill it.
+        is_own: whether it is a collision shape of the link. is_hull: whether it is the convex hull of an open mesh.
+    """
+
+    link: str | None
+    s: Any
+    node: Node | None
+    frame: np.ndarray
+    shape: Shape
+    where: str
+    filling: int
+    is_own: bool
+    is_hull: bool = False
+
+
+class Side(NamedTuple):
+    """One side of a contact: a link, or the shape that a contact names, with numbers of its pieces.
+
+    Fields:
+        link: None for the world. pieces: numbers of the shapes. has_balls: whether the link touches by balls of its own
+        in place of points of these shapes.
+        material: None is rigid. body: None for the world. form: kinds and sizes of its shapes, equal for sides that
+        touch by one law.
+        is_given: whether the contact names the shape.
+    """
+
+    link: str | None
+    pieces: tuple[int, ...]
+    has_balls: bool
+    material: Material | None
+    body: PlacedBody | None
+    form: Any
+    is_given: bool = False
+
+    @property
+    def material_of_surface(self) -> Material | None:
+        """The material of an elastic layer on its surface, stiffened if its body deforms itself."""
+        is_soft = self.material is not None and self.body is not None and self.body.deforms
+        return stiffened(self.material) if is_soft else self.material
+
+    @property
+    def layer(self) -> float:
+        """Thickness of the elastic layer of its surface [m]; 0 for the world."""
+        return 0.0 if self.body is None else self.body.layer
 
 
 class Obstacle(NamedTuple):
@@ -99,6 +166,7 @@ class Obstacle(NamedTuple):
         kind, size: kind and sizes of the shape, for kernels.
         shape: the shape; None for a ball.
         ball: number of the ball; None for a shape.
+        where: place of the shape in the description, for errors. is_own: whether it is a collision shape of its link.
         grid: samples of the shape; None for a shape or a ball whose distance has a formula.
     """
 
@@ -110,6 +178,8 @@ class Obstacle(NamedTuple):
     size: tuple[float, float, float]
     shape: Shape | None
     ball: int | None
+    where: str = ""
+    is_own: bool = False
     grid: Grid | None = None
 
 
@@ -118,7 +188,7 @@ class Obstacle(NamedTuple):
 class Contacts:
     """Balls of a robot, the obstacles that they may touch, and the pairs of both."""
 
-    ball_link: tuple[str, ...]  # link of each ball
+    ball_link: tuple[str | None, ...]  # link of each ball; None is the world
     ball_s: np.ndarray
     ball_node: Ints
     ball_position: Vectors3  # in the node [m]
@@ -128,6 +198,7 @@ class Contacts:
         Vectors3Rows  # half-edges of the cell of a surface point, in the node (n, 2, 3) [m]; zero for other balls
     )
     ball_is_triangle: Ints  # 1 for a surface point whose cell is a triangle
+    ball_part: Vectors3  # half of the part of an axis for which a ball stands, in the node [m]; zero for other balls
     names: tuple[str, ...]  # of the contact of each row of `law`
     obstacle_link: tuple[str | None, ...]  # link of each shape or ball that balls may touch; None is the world
     obstacle_s: np.ndarray
@@ -137,7 +208,7 @@ class Contacts:
         np.ndarray, Read(mat3, name="obstacle_R", part=ROTATION), Read(vec3, name="obstacle_p", part=POSITION)
     ]  # in the node (n, 4, 4)
     obstacle_size: Vectors3  # sizes as in robot.shapes.Surface [m]
-    obstacle_shape: tuple[Shape | None, ...]  # None for a ball
+    obstacle_shape: tuple[Shape | None, ...]  # to draw: None for a ball, and for a shape of a link
     obstacle_roams: Ints  # whether it is an unbounded shape on a link, all pairs of which count as near
     obstacle_grid: Ints  # index in `grids`, -1 for none
     grids: tuple[Grid, ...]
@@ -302,7 +373,15 @@ class SurroundingsBuilder:
         self.names: list[str] = []
         self.balls: list[Ball] = []
         self.obstacles: list[Obstacle] = []
-        self.made: list[tuple[str, Contact, range]] = []  # links whose balls exist, the first contact that has them
+        self.pieces: list[ContactShape] = []
+        self.pieces_of: dict[str, tuple[int, ...]] = {}  # of each link
+        self.made: dict[Any, range] = {}  # numbers of balls that exist
+        self.obstacle_of: dict[int, int] = {}  # obstacle of each piece
+        self.points: dict[tuple[int, str, int], Points] = {}  # of each piece, by detail and factor of their number
+        self.detail: dict[int, str] = {}  # how much of other bodies touches each piece
+        self.listed = np.zeros((0, 2)), np.zeros(0, dtype=np.int64)  # see _listed
+        self.waiting: dict[Any, tuple[Any, Any, float, list[Any]]] = {}  # pairs of the contact at hand, see _flush
+        self.n_cells = 0  # pairs of cells of surfaces
         self.pairs: list[np.ndarray] = []
         self.weights: list[np.ndarray] = []
         self.bows: list[np.ndarray] = []
@@ -313,9 +392,9 @@ class SurroundingsBuilder:
         self.called_is_spread: list[bool] = []
         self.driven: list[tuple[Any, NativeForce, list[tuple[Node | None, float]], bool]] = []
         for contact in robot.contacts.values():
-            for one in _with_shapes(robot, contact):
-                self._add_contact(one)
-        warn_of_gaps(bodies)
+            self._add_contact(contact)
+        warn_of_gaps(self.pieces, {k: points.gap for (k, *_), points in self.points.items()})
+        self._sample_obstacles()
         self.reach = [self._follow(obstacle) for obstacle in self.obstacles]  # after the balls
         for force in robot.forces.values():
             self._add_force(force)
@@ -337,109 +416,339 @@ class SurroundingsBuilder:
 
     def _add_contact(self, contact: Contact) -> None:
         where = f"contact {contact.name!r}"
-        ours = self._balls(contact.carriers(), contact, where)
+        if EVERYTHING in (contact.links, contact.others):
+            warn_of_drawings(self.robot, where)
+        ours = [self._side(link) for link in contact.carriers(self.robot)]
+        theirs = [self._given(contact, where)] if contact.shape is not None else None
         shared: dict[Law, int] = {}  # rows of laws of this contact
-        if contact.shape is not None:
-            kind, size, rotation = contact.shape.surface(where)
-            node, G = anchor(self.bodies, contact.on, contact.s)
-            frame = np.eye(4)
-            frame[:3, :3] = rotation
-            g = G @ checks.pose(contact.placement, where) @ frame
-            grid = None
-            if isinstance(contact.shape, GRIDDED):
-                radii = [self.balls[k].radius for at in ours.values() for k in at] or [0.0]
-                grid = grid_of(contact.shape, max(radii), f"{where} > shape", min(radii))
-                size = grid.size
-            self.obstacles.append(Obstacle(contact.on, contact.s, node, g, kind, size, contact.shape, None, grid))
-            obstacle = len(self.obstacles) - 1
-            material = contact.material
-            if material is None and contact.on is not None:
-                material = self._side(contact.on)
-            for link, at in ours.items():
-                listed = [(k, obstacle) for k in at if self.balls[k].node is not node]
-                pairs = np.array(listed, dtype=int).reshape(-1, 2)
-                self._add_pairs(contact, link, pairs, material, geometry_of_shape(kind, size), shared)
-            return
-        theirs, first = self._balls(contact.touched(), contact, where), {}
-        for link, at in theirs.items():
-            first[link] = len(self.obstacles)
-            for k in at:
+        done: set[frozenset[str | None]] = set()
+        count, may = len(self.pairs), False
+        others = theirs or [self._side(link) for link in contact.touched(self.robot)]
+        for a in ours:
+            for b in others:
+                key = frozenset((a.link, b.link))
+                if (a.link == b.link and a.pieces) or (theirs is None and key in done):
+                    continue
+                done.add(key)
+                may = self._touch(contact, a, b, shared, where) or may
+        self._flush(contact, shared)
+        if not may and count == len(self.pairs):
+            names = [repr(x.link) if x.link else "the world" for x in (*ours, *others)]
+            raise ModelError(f"{where}: needs two bodies that can move relative to each other (got {', '.join(names)})")
+
+    def _side(self, link: str) -> Side:
+        """A link as a side of a contact."""
+        body = self.bodies[link]
+        if link not in self.pieces_of:
+            first = len(self.pieces)
+            node, G = anchor(self.bodies, link, 1.0) if body.shapes else (None, np.eye(4))
+            for k, placed in enumerate(body.shapes):
+                where = f"link {link!r} > body > shapes[{k}]"
+                shape, is_hull = closed_shape(placed.shape, where)
+                self.pieces.append(
+                    ContactShape(link, 1.0, node, G @ placed.pose, shape, where, body.filling, True, is_hull)
+                )
+            self.pieces_of[link] = tuple(range(first, len(self.pieces)))
+        pieces = self.pieces_of[link]
+        form = (link,) if body.has_balls else tuple(map(self._form, pieces))
+        return Side(link, pieces, body.has_balls, body.surface_material, body, form)
+
+    def _form(self, piece: int) -> Any:
+        """What determines the points and the curvatures of a piece."""
+        shape = self.pieces[piece].shape
+        return id(shape) if isinstance(shape, GRIDDED) else tuple(shape.surface(self.pieces[piece].where)[:2])
+
+    def _given(self, contact: Contact, where: str) -> Side:
+        """The shape of a contact as a side."""
+        node, G = anchor(self.bodies, contact.on, contact.s)
+        g = G @ checks.pose(contact.placement, where)
+        shape: Any = contact.shape
+        self.pieces.append(ContactShape(contact.on, contact.s, node, g, shape, f"{where} > shape", FILLING, False))
+        material, body = contact.material, self.bodies.get(contact.on or "")
+        if material is None and body is not None:
+            material = body.surface_material
+        piece = len(self.pieces) - 1
+        return Side(contact.on, (piece,), False, material, body, self._form(piece), is_given=True)
+
+    def _touch(self, contact: Contact, a: Side, b: Side, shared: dict[Law, int], where: str) -> bool:
+        """Add the pairs of two sides: points of each on the shapes of the other, or balls on balls. Returns whether
+        they have such pairs, though none may be left.
+
+        Raises:
+            ModelError: neither side has points that reach the shapes of the other one.
+        """
+        if not a.pieces and not b.pieces:
+            self._touch_by_balls(contact, str(a.link), str(b.link), shared, where)
+            return True
+        if contact.surface:
+            return self._add_side(contact, a, b, [(self._cells(a, contact, k), k) for k in b.pieces])
+        found = [self._add_side(contact, x, y, self._acting(x, y, x is a, contact, where), a.link)
+                 for x, y in ((a, b), (b, a))]  # fmt: skip
+        if not any(found):
+            kinds = [" and ".join(type(self.pieces[k].shape).__name__ for k in x.pieces) for x in (a, b)]
+            names = [f"link {x.link!r}" if x.link else "the world" for x in (a, b)]
+            raise ModelError(
+                f"{where}: {names[0]} ({kinds[0]}) and {names[1]} ({kinds[1]}) cannot touch, since neither is bounded; "
+                "give one of them a bounded shape, or leave this pair out"
+            )
+        return True
+
+    def _touch_by_balls(self, contact: Contact, a: str, b: str, shared: dict[Law, int], where: str) -> None:
+        """Add pairs of balls of two links with balls of their own."""
+        ours, theirs = self._balls(a, contact, where), self._balls(b, contact, where)
+        if ("ball", theirs) not in self.made:
+            first = len(self.obstacles)
+            for k in theirs:
                 ball = self.balls[k]
                 frame = np.eye(4)
                 frame[:3, 3] = ball.position
                 size = (ball.radius, 0.0, 0.0)
                 self.obstacles.append(Obstacle(ball.link, ball.s, ball.node, frame, ShapeKind.SPHERE, size, None, k))
-        balls, obstacles = ({link: self.balls[at.start : at.stop] for link, at in x.items()} for x in (ours, theirs))
-        for (a, b), pairs in possible_pairs(self.robot, self.bodies, contact, balls, obstacles).items():
-            geometry = self._geometry(theirs[b].start + pairs[:, 1])
-            rows = pairs + np.array([ours[a].start, first[b]])
-            self._add_pairs(contact, a, rows, self.bodies[b].surface_material, geometry, shared)
+            self.made["ball", theirs] = range(first, len(self.obstacles))
+        first = self.made["ball", theirs].start
+        balls = [self.balls[at.start : at.stop] for at in (ours, theirs)]
+        pairs = possible_pairs(self.robot, self.bodies, a, balls[0], b, balls[1])
+        geometry = self._geometry(theirs.start + pairs[:, 1])
+        rows, body = pairs + np.array([ours.start, first]), self.bodies[b]
+        own = self.bodies[a].surface_material
+        ones = np.ones(len(rows))
+        self._add_pairs(contact, (own, body.surface_material), (0.0, 0.0), self.masses[a], rows, geometry, ones, shared)
+
+    def _cells(self, side: Side, contact: Contact, on: int) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the points of a surface for a pressure on a piece, and their shares of a stiffness."""
+        if not side.pieces:
+            numbers = self._balls(str(side.link), contact, f"contact {contact.name!r}")
+            return np.array(numbers, dtype=int), np.ones(len(numbers))
+        flat = isinstance(self.pieces[on].shape, ShapePlane)
+        count, found = contact.cells_on(self.pieces[on].shape), []
+        for k in side.pieces:
+            key = "surface", k, count, flat
+            if key not in self.made:
+                piece = self.pieces[k]
+                self._put_balls(key, piece, surface_rows(piece.shape, count, piece.where, on_plane=flat))
+            found.append(np.array(self.made[key], dtype=int))
+        numbers = np.concatenate(found)
+        return numbers, np.ones(len(numbers))
+
+    def _acting(
+        self, x: Side, y: Side, is_first: bool, contact: Contact, where: str
+    ) -> list[tuple[tuple[np.ndarray, np.ndarray], int]]:
+        """Numbers of the points of a side that touch each piece of the other side, and their shares.
+
+        Sharp points touch all pieces but spheres, whose own ball is exact. The balls of one of two pieces touch the
+        other piece.
+        """
+        out = []
+        for k in y.pieces:
+            if x.has_balls:
+                numbers = self._apart_from(y.link, x, contact, where)
+                out.append(((numbers, np.ones(len(numbers))), k))
+                continue
+            detail, other, found = self._detail_on(k), self.pieces[k], []
+            exact = isinstance(other.shape, ShapeSphere) and not y.has_balls
+            for own in x.pieces:
+                if exact and not isinstance(self.pieces[own].shape, ShapeSphere):
+                    continue
+                points = self._points(own, detail, contact.per_interval)
+                is_ball = points.rows[:, 3] > 0.0
+                acts = np.where(is_ball, self._leads(own, k, y.has_balls, is_first, contact), not exact)
+                if acts.any():
+                    numbers = np.array(self._placed_points(own, detail, contact), dtype=int)
+                    found.append((numbers[acts], points.share[acts]))
+            if found:
+                out.append(((np.concatenate([n for n, _ in found]), np.concatenate([w for _, w in found])), k))
+        return out
+
+    def _leads(self, own: int, other: int, has_balls: bool, is_first: bool, contact: Contact) -> bool:
+        """Whether the balls of a piece touch another piece: they are closer to each other than those of the other one,
+        and no larger than the grid of the other one."""
+        mine, theirs = self.pieces[own].shape, self.pieces[other].shape
+        if isinstance(mine, ShapeSphere) and not isinstance(theirs, ShapeSphere):
+            return True  # its ball is exact, as that of the other one would be
+        finer = contact.per_interval
+        a, b = self._points(own, self._detail_on(other), finer), self._points(other, self._detail_on(own), finer)
+        if has_balls or not (b.rows[:, 3] > 0.0).any():
+            return True
+        too_large = [x.rows[:, 3].max(initial=0.0) > size_of(shape) for x, shape in ((a, theirs), (b, mine))]
+        if too_large[0] != too_large[1]:
+            return too_large[1]
+        return a.spacing < b.spacing or (a.spacing == b.spacing and is_first)
+
+    def _detail_on(self, piece: int) -> str:
+        """How much of another body touches a piece; see robot.contact_points."""
+        if piece not in self.detail:
+            self.detail[piece] = detail_on(self.pieces[piece].shape)
+        return self.detail[piece]
+
+    def _points(self, piece: int, detail: str, finer: int) -> Points:
+        """The points of a piece in its own frame."""
+        key = piece, detail, finer
+        if key not in self.points:
+            x = self.pieces[piece]
+            self.points[key] = shape_points(x.shape, detail, x.filling, x.where, finer=finer)
+        return self.points[key]
+
+    def _placed_points(self, piece: int, detail: str, contact: Contact) -> range:
+        """The numbers of the points of a piece. Faces have cells for laws that are linear in the depth, else points."""
+        is_linear = contact.exponent in (None, 1.0)
+        key = "shape", piece, detail, is_linear, contact.per_interval
+        if key not in self.made:
+            rows = self._points(piece, detail, contact.per_interval).rows.copy()
+            if not is_linear:
+                is_cell = (rows[:, 3] == 0.0) & rows[:, 8:14].any(axis=1)
+                rows[is_cell, 5:] = 0.0
+            self._put_balls(key, self.pieces[piece], rows)
+        return self.made[key]
+
+    def _put_balls(self, key: Any, piece: ContactShape, rows: np.ndarray) -> None:
+        """Add balls from rows of robot.surface_points in the frame of a piece."""
+        first = len(self.balls)
+        for n, row in enumerate(turned_rows(rows, piece.frame[:3, :3], piece.frame[:3, 3])):
+            self.balls.append(_ball(piece.link, piece.s, n, piece.node, row[:3], row[3:]))
+        self.made[key] = range(first, len(self.balls))
+
+    def _apart_from(self, link: str | None, x: Side, contact: Contact, where: str) -> np.ndarray:
+        """Numbers of the balls of a side that are not next to its joint with another link."""
+        name = str(x.link)
+        numbers = np.array(self._balls(name, contact, where), dtype=int)
+        links, body = self.robot.links, self.bodies[name]
+        at = 0.0 if links[name].parent == link else links[link].at if link and links[link].parent == name else None
+        if x.is_given or link is None or at is None or body.extent == 0.0:
+            return numbers
+        balls = [self.balls[k] for k in numbers]
+        return numbers[_along(body, balls, at) > 2.0 * _NEIGHBOURS * _radii(balls)]
+
+    def _add_side(
+        self, contact: Contact, x: Side, y: Side, acting: list[tuple[tuple[np.ndarray, np.ndarray], int]],
+        carrier: str | None = None,
+    ) -> bool:  # fmt: skip
+        """Collect pairs of points of x and pieces of y. Returns whether there are points at all."""
+        pairs, shares, numbers = [], [], []
+        for (balls, share), piece in acting:
+            apart = self._listed()[1][balls] != id(self.pieces[piece].node)
+            obstacle = self._obstacle(piece)
+            pairs.append(np.column_stack([balls[apart], np.full(apart.sum(), obstacle)]))
+            shares.append(share[apart])
+            kind, size = self.obstacles[obstacle].kind, self.obstacles[obstacle].size
+            one = geometry_of_shape(kind, size)
+            numbers.append(one.take(np.zeros(int(apart.sum()), dtype=int)))
+        if sum(map(len, pairs)):
+            geometry = Geometry(*(np.concatenate(column) for column in zip(*numbers)))
+            mass = self.masses.get(carrier or x.link or "", 0.0) or self.masses.get(y.link or "", 0.0)
+            mass = mass or sum(self.masses.values())
+            layers = (x.layer, y.layer or x.layer) if contact.surface else (0.0, 0.0)
+            rows, share = np.concatenate(pairs).astype(int), np.concatenate(shares)
+            materials = (x.material_of_surface, y.material_of_surface) if contact.surface else (x.material, y.material)
+            key = *map(id, materials), layers, mass, x.form, y.form
+            self.waiting.setdefault(key, (materials, layers, mass, []))[3].append((rows, geometry, share))
+        return any(len(balls) for (balls, _), _ in acting)
+
+    def _flush(self, contact: Contact, shared: dict[Law, int]) -> None:
+        """Add the pairs of a contact that are collected. Those of equal bodies have one law."""
+        for materials, layers, mass, parts in self.waiting.values():
+            rows, geometries, shares = zip(*parts)
+            geometry = Geometry(*(np.concatenate(column) for column in zip(*geometries)))
+            share = np.concatenate(shares)
+            self._add_pairs(contact, materials, layers, mass, np.concatenate(rows), geometry, share, shared)
+        self.waiting.clear()
+
+    def _obstacle(self, piece: int) -> int:
+        """The number of the obstacle of a piece."""
+        if piece not in self.obstacle_of:
+            x = self.pieces[piece]
+            kind, size, rotation = x.shape.surface(x.where)
+            frame = np.eye(4)
+            frame[:3, :3] = rotation
+            self.obstacles.append(
+                Obstacle(x.link, x.s, x.node, x.frame @ frame, kind, size, x.shape, None, x.where, x.is_own)
+            )
+            self.obstacle_of[piece] = len(self.obstacles) - 1
+        return self.obstacle_of[piece]
+
+    def _sample_obstacles(self) -> None:
+        """Sample the distances of the shapes that kernels read from grids, as far as the largest ball that touches
+        them."""
+        pairs = np.concatenate([np.zeros((0, 3), dtype=np.int32), *self.pairs])
+        for k, obstacle in enumerate(self.obstacles):
+            shape: Any = obstacle.shape
+            if isinstance(shape, GRIDDED):
+                touching = np.unique(pairs[pairs[:, 1] == k, 0])
+                radii = [self.balls[ball].radius for ball in touching] or [0.0]
+                grid = grid_of(shape, max(radii), obstacle.where, min(radii))
+                self.obstacles[k] = obstacle._replace(grid=grid, size=grid.size)
 
     def _geometry(self, balls: np.ndarray) -> Geometry:
         """Geometry of balls by their numbers."""
-        first, last = balls.min(initial=0), balls.max(initial=-1) + 1
-        numbers = np.array([(ball.radius, ball.extent) for ball in self.balls[first:last]]).reshape(-1, 2)
-        return geometry_of_balls(*numbers[balls - first].T)
+        return geometry_of_balls(*self._listed()[0][balls].T)
+
+    def _listed(self) -> tuple[np.ndarray, np.ndarray]:
+        """Radius and extent of all balls, (n, 2), and what tells their nodes apart, (n,)."""
+        known = len(self.listed[1])
+        if known < len(self.balls):
+            more = self.balls[known:]
+            sizes = np.array([(ball.radius, ball.extent) for ball in more])
+            nodes = np.array([id(ball.node) for ball in more])
+            self.listed = np.concatenate([self.listed[0], sizes]), np.concatenate([self.listed[1], nodes])
+        return self.listed
 
     def _add_pairs(
-        self, contact: Contact, link: str, pairs: np.ndarray, other: Material | None, geometry: Geometry,
-        shared: dict[Law, int],
+        self, contact: Contact, materials: tuple[Material | None, Material | None], layers: tuple[float, float],
+        mass: float, pairs: np.ndarray, geometry: Geometry, share: np.ndarray, shared: dict[Law, int],
     ) -> None:  # fmt: skip
-        """Add pairs (n, 2) of balls of a link and obstacles, with their laws.
+        """Add pairs (n, 2) of balls and obstacles, with their laws.
 
         Args:
-            other: material of the obstacles. geometry: of the obstacles, in n rows or in one.
+            materials: of the balls and of the obstacles. layers: of both sides [m]. mass: at which the link rests [kg].
+            geometry: of the obstacles, in n rows. share: of a given stiffness (n,).
             shared: rows of the laws with given numbers, which pairs of other links share.
         """
-        body = self.bodies[link]
-        own, mass = body.surface_material, self.masses[link] or sum(self.masses.values())
+        own, other = materials
         if contact.stiffness is not None and not contact.surface:
             law = given_law(contact, own, other, rest_depth(mass, contact.stiffness, contact.exponent or 1.0))
             if law not in shared:
                 shared[law] = self._add_law(contact, law)
             self.pairs.append(np.column_stack([pairs, np.full(len(pairs), shared[law])]).astype(np.int32))
-            self.weights.append(np.ones(len(pairs)))
-            self.bows.append(np.zeros((len(pairs), 3)))
+            self.weights.append(share)
+            self.bows.append(self._bows(pairs[:, 0], geometry.low, geometry.high))
             return
         modulus = effective_modulus(own, other)
         if contact.surface:
-            own = self._side(link)
-            layer = body.layer if contact.on is None else self.bodies[contact.on].layer
-            modulus = contact.stiffness or layer_stiffness(own, other, body.layer, layer)
+            modulus = contact.stiffness or layer_stiffness(own, other, *layers)
+            self.n_cells += sum(bool(self.balls[k].normal.any()) for k in pairs[:, 0])
         ours, parallel = self._geometry(pairs[:, 0]), self._parallel(pairs, geometry)
         exponents, weights = factors(ours, geometry, parallel, on_layer=bool(contact.surface))
         if not contact.surface:
-            exponents, weights = column_factors(exponents, weights, self._columns(link, pairs))
-        low, high = (np.broadcast_to(x, len(pairs)) for x in (geometry.low, geometry.high))
+            exponents, weights = column_factors(exponents, weights, self._columns(pairs))
         for exponent in np.unique(exponents).tolist():
             rows = exponents == exponent
-            factor, patch = float(weights[rows].mean()), self._patch(pairs[rows, 0], weights[rows])
+            factor, patch = float(weights[rows].mean()), self._patch(pairs[rows], weights[rows])
             row = self._add_law(contact, chosen_law(contact, own, other, modulus, exponent, factor, patch, mass))
             self.pairs.append(np.column_stack([pairs[rows], np.full(rows.sum(), row)]).astype(np.int32))
             self.weights.append(weights[rows])
-            self.bows.append(self._bows(pairs[rows, 0], low[rows], high[rows]))
+            self.bows.append(self._bows(pairs[rows, 0], geometry.low[rows], geometry.high[rows]))
 
-    def _side(self, link: str) -> Material | None:
-        """The material of the surface of a link, stiffened if its body deforms itself."""
-        body = self.bodies[link]
-        material = body.surface_material
-        return material if material is None or not body.deforms else stiffened(material)
-
-    def _columns(self, link: str, pairs: np.ndarray) -> np.ndarray:
-        """w [m] of the columns of balls in deformable bodies, of each pair (n, 2) of a link and one other, in series if
-        both are such balls; zero without any, infinite for radius 0."""
-        others = [self.obstacles[k] for k in pairs[:, 1]]
-        touched = others[0].link if others and others[0].ball is not None else None
-        sides = [(self.bodies[link], np.array([self.balls[k].radius for k in pairs[:, 0]]))]
-        sides += [(self.bodies[touched], np.array([other.size[0] for other in others]))] if touched else []
-        softness = sum(radius / body.ball_area for body, radius in sides if body.deforms)
+    def _columns(self, pairs: np.ndarray) -> np.ndarray:
+        """w [m] of the columns of balls in deformable bodies, of each pair (n, 2), in series if both are such balls;
+        zero without any, infinite for radius 0."""
+        if not any(body.deforms for body in self.bodies.values()):
+            return np.zeros(len(pairs))
+        softness, is_soft = np.zeros(len(pairs)), np.zeros(len(pairs), dtype=bool)
+        for k, (ball, obstacle) in enumerate(pairs.tolist()):
+            mine, theirs = self.balls[ball], self.obstacles[obstacle]
+            sides = [(mine.link, mine.radius), *([(theirs.link, theirs.size[0])] if theirs.ball is not None else [])]
+            bodies = [(self.bodies[str(link)], radius) for link, radius in sides]
+            softness[k] = sum(radius / body.ball_area for body, radius in bodies if body.deforms)
+            is_soft[k] = any(body.deforms for body, _ in bodies)
         with np.errstate(divide="ignore"):
-            return 1.0 / softness if isinstance(softness, np.ndarray) else np.zeros(len(pairs))
+            return np.where(is_soft, 1.0 / softness, 0.0)
 
-    def _patch(self, balls: np.ndarray, weights: np.ndarray) -> float:
-        """The patch_factor of balls by their numbers."""
+    def _patch(self, pairs: np.ndarray, weights: np.ndarray) -> float:
+        """The patch_factor of the balls of pairs (n, 2). Those of one link stand for those of equal ones."""
+        link = self.balls[pairs[0, 0]].link
+        own = np.array([self.balls[k].link == link for k in pairs[:, 0].tolist()])
+        balls = pairs[own, 0]
         rows = np.array([(self.balls[k].radius, self.balls[k].extent, *self.balls[k].normal) for k in balls])
-        return patch_factor(weights, balls, rows.reshape(-1, 5))
+        return patch_factor(weights[own], balls, rows.reshape(-1, 5))
 
     def _parallel(self, pairs: np.ndarray, geometry: Geometry) -> np.ndarray:
         """Whether the axes of rods and cylinders and those of obstacles are parallel within 10 degrees in the neutral
@@ -455,6 +764,8 @@ class SurroundingsBuilder:
 
     def _axis(self, ball: Ball) -> np.ndarray:
         """Axis (3,) of the rod or cylinder of a ball in the neutral configuration, in the world; zero for others."""
+        if ball.part.any():
+            return neutral_pose(ball.node)[:3, :3] @ (ball.part / np.linalg.norm(ball.part))
         if ball.radius == 0.0 or ball.extent == 0.0:
             return np.zeros(3)
         node, G = anchor(self.bodies, ball.link, ball.s)
@@ -488,21 +799,15 @@ class SurroundingsBuilder:
         self.laws.append(law)
         return len(self.laws) - 1
 
-    def _balls(self, links: tuple[str, ...], contact: Contact, where: str) -> dict[str, range]:
-        """The numbers of the balls of each link. Contacts with the same balls share them."""
-        found = {}
-        for link in links:
-            known = [at for name, other, at in self.made if name == link and other.same_balls(contact)]
-            if known:
-                found[link] = known[0]
-                continue
+    def _balls(self, link: str, contact: Contact, where: str) -> range:
+        """The numbers of the balls of a link that has its own. Contacts with the same balls share them."""
+        key = "balls", link, *contact.choices
+        if key not in self.made:
             first = len(self.balls)
             for n, (at, (node, position), row) in enumerate(self.bodies[link].balls(contact, where)):
-                self.balls.append(Ball(link, at, n, node, position, float(row[0]), float(row[1]), row[2:5],
-                                       row[5:11].reshape(2, 3), row[11:13], bool(row[13])))  # fmt: skip
-            found[link] = range(first, len(self.balls))
-            self.made.append((link, contact, found[link]))
-        return found
+                self.balls.append(_ball(link, at, n, node, position, row))
+            self.made[key] = range(first, len(self.balls))
+        return self.made[key]
 
     def _follow(self, obstacle: Obstacle) -> float | None:
         """Add four points around a bounded shape on a link, which move as far as any of its points, so that the list of
@@ -518,8 +823,7 @@ class SurroundingsBuilder:
             return None
         for n, corner in enumerate(_CORNERS):
             position = obstacle.frame[:3, 3] + obstacle.frame[:3, :3] @ centre + reach * corner
-            none = np.zeros(3), np.zeros((2, 3)), np.zeros(2), False  # normal, cell, its bends and kind
-            self.balls.append(Ball(obstacle.link, obstacle.s, n, obstacle.node, position, 0.0, 0.0, *none))
+            self.balls.append(_ball(obstacle.link, obstacle.s, n, obstacle.node, position, np.zeros(COLUMNS - 3)))
         return reach
 
     def _add_force(self, force: Any) -> None:
@@ -562,8 +866,8 @@ class SurroundingsBuilder:
     ) -> tuple[Contacts, FluidNodes, UserForces]:
         """Tables of contacts, of the fluid and of users' forces; `wet` are the nodes in the fluid, `tails` the nodes
         with a wake."""
-        found = zip(*self.obstacles) if self.obstacles else ((),) * 9
-        links, places, nodes, frames, kinds, sizes, shapes, _, of_obstacle = found
+        found = zip(*self.obstacles) if self.obstacles else ((),) * 11
+        links, places, nodes, frames, kinds, sizes, shapes, _, _, owns, of_obstacle = found
         grids = tuple({id(grid): grid for grid in of_obstacle if grid is not None}.values())
         place = {id(grid): k for k, grid in enumerate(grids)}
         cluster = clusters(self.balls)
@@ -572,23 +876,25 @@ class SurroundingsBuilder:
         )
         pairs, blocks, order = in_blocks(np.vstack([np.zeros((0, 3), np.int32), *self.pairs]), cluster, theirs)
         radii = np.array([ball.radius for ball in self.balls])
-        normals = np.array([ball.normal for ball in self.balls]).reshape(-1, 3)
         contacts = Contacts(
             ball_link=tuple(ball.link for ball in self.balls),
-            ball_s=np.array([self.bodies[ball.link].along(ball.s) for ball in self.balls]),
+            ball_s=np.array(
+                [1.0 if ball.link is None else self.bodies[ball.link].along(ball.s) for ball in self.balls]
+            ),
             ball_node=np.array([index_of(ball.node) for ball in self.balls], dtype=np.int32),
             ball_position=np.array([ball.position for ball in self.balls]).reshape(-1, 3),
             ball_radius=radii,
-            ball_normal=normals,
+            ball_normal=np.array([ball.normal for ball in self.balls]).reshape(-1, 3),
             ball_cell=np.array([ball.cell for ball in self.balls]).reshape(-1, 2, 3),
             ball_is_triangle=np.array([ball.is_triangle for ball in self.balls], dtype=np.int32),
+            ball_part=np.array([ball.part for ball in self.balls]).reshape(-1, 3),
             names=tuple(self.names),
             obstacle_link=links,
             obstacle_s=np.array([1.0 if x is None else self.bodies[x].along(s) for x, s in zip(links, places)]),
             obstacle_kind=np.array([kind.value for kind in kinds], dtype=np.int32),
             obstacle_node=np.array([index_of(node) for node in nodes], dtype=np.int32),
             obstacle_placement=np.array(frames).reshape(-1, 4, 4),
-            obstacle_shape=tuple(shapes),
+            obstacle_shape=tuple(None if own else shape for shape, own in zip(shapes, owns)),
             obstacle_roams=np.array(
                 [
                     o.shape is not None and o.node is not None and reach is None
@@ -606,7 +912,7 @@ class SurroundingsBuilder:
             cluster_start=np.append(np.flatnonzero(np.diff(cluster, prepend=-1)), len(cluster)).astype(np.int32),
             law=np.array(self.laws).reshape(-1, len(Law._fields)),
             anchors=np.full((len(pairs), 6), np.nan),
-            capacity=min(len(pairs), self.robot.near_pairs + int(normals[pairs[:, 0]].any(axis=1).sum())),
+            capacity=min(len(pairs), self.robot.near_pairs + self.n_cells),
             margin=2.0 * (float(radii.max(initial=0.0)) or _SHARE * max(filter(None, self.reach), default=0.0)) + 1e-3,
         )
         fluid = FluidNodes(
@@ -643,35 +949,41 @@ class SurroundingsBuilder:
         return contacts, fluid, forces
 
 
-def _with_shapes(robot: Robot, contact: Contact) -> Iterator[Contact]:
-    """A contact, or if surfaces touch other links, contacts of the surfaces with the shape of each of these links."""
-    if not (contact.surface and contact.others):
-        yield contact
-        return
-    for other in contact.touched():
-        body = robot.links[other].body
-        form = body.contact_shape() if isinstance(body, Body) else None
-        links = tuple(link for link in contact.carriers() if link != other)
-        if form is not None and links:
-            shape, place = form
-            yield replace(contact, links=links, shape=shape, on=other, placement=place.tolist(), others=None)
+def _ball(link: str | None, s: Any, number: int, node: Node | None, position: np.ndarray, row: np.ndarray) -> Ball:
+    """A ball with the numbers (14,) of a row of robot.surface_points after its place."""
+    radius, extent, cell = float(row[0]), float(row[1]), row[5:11].reshape(2, 3)
+    part = cell[0] if radius > 0.0 else np.zeros(3)
+    cell = np.zeros((2, 3)) if radius > 0.0 else cell
+    return Ball(link, s, number, node, position, radius, extent, row[2:5], cell, row[11:13], bool(row[13]), part)
 
 
-def warn_of_gaps(bodies: dict[str, PlacedBody]) -> None:
-    """Issue one AccuracyWarning about all links whose contact balls fill meshes."""
-    fits = {name: body.fit for name, body in bodies.items() if body.fit is not None}
-    gaps = {name: fit.gap for name, fit in fits.items()}
-    hulls = [name for name, fit in fits.items() if fit.is_hull]
+def warn_of_gaps(pieces: Sequence[ContactShape], depths: Mapping[int, float]) -> None:
+    """Issue one AccuracyWarning about meshes whose points are far inside their convex hulls, and about open meshes.
+
+    Args:
+        depths: of the points inside the hulls, by the numbers of the pieces [m].
+    """
+    gaps: dict[str, float] = {}
+    open_ones: dict[str, bool] = {}
+    for k, piece in enumerate(pieces):
+        name = piece.where if piece.link is None else f"link {piece.link!r}"
+        open_ones[name] = open_ones.get(name, False) or piece.is_hull
+        if piece.is_own and depths.get(k, 0.0) > _DEEP * size_of(piece.shape):
+            gaps[name] = max(gaps.get(name, 0.0), depths[k])
+    hulls = [name for name, is_open in open_ones.items() if is_open]
+    text, rows = [], []
     if gaps:
         worst = max(gaps, key=lambda name: gaps[name])
-        many = f"{len(gaps)} links" if len(gaps) > 1 else f"link {worst!r}"
-        text = f"balls fill the collision meshes of {many}, up to {1e3 * gaps[worst]:.2g} mm from the surface"
-        text = f"{text} ({worst!r})" if len(gaps) > 1 else text
-        more = [f"{name!r}" for name in hulls[:1]] + [f"{len(hulls) - 1} more links"] * (len(hulls) > 1)
-        hint = f"; open meshes of {' and '.join(more)} count as their convex hulls" if hulls else ""
-        rows = [f"{name!r}: up to {1e3 * gap:.2g} mm{', open: convex hull' if name in hulls else ''}"
-                for name, gap in gaps.items()]  # fmt: skip
-        warnings.warn(AccuracyWarning(f"{text}; more balls fit closer{hint}", "\n".join(rows)), stacklevel=5)
+        many = f"{len(gaps)} links, " if len(gaps) > 1 else ""
+        depth = f"{1e3 * gaps[worst]:.2g} mm inside their hulls"
+        text.append(f"points on collision meshes of {many}{worst} are up to {depth}")
+        rows += [f"{name}: up to {1e3 * gap:.2g} mm inside" for name, gap in gaps.items()]
+    if hulls:
+        more = f" and {len(hulls) - 1} more links" if len(hulls) > 1 else ""
+        text.append(f"open meshes of {hulls[0]}{more} count as their convex hulls")
+        rows += [f"{name}: open: convex hull" for name in hulls]
+    if text:
+        warnings.warn(AccuracyWarning("; ".join(text), "\n".join(rows)), stacklevel=5)
 
 
 def _current_rule(t: float) -> str:
@@ -727,28 +1039,17 @@ def in_blocks(pairs: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> tuple[
 
 
 def possible_pairs(
-    robot: Robot,
-    bodies: Mapping[str, PlacedBody],
-    contact: Contact,
-    ours: Mapping[str, Sequence[Ball]],
-    theirs: Mapping[str, Sequence[Ball]],
-) -> dict[tuple[str, str], np.ndarray]:
-    """Pairs of balls that may touch, for each pair of links, as numbers of the balls on their links (n, 2). Balls that
+    robot: Robot, bodies: Mapping[str, PlacedBody], a: str, ours: Sequence[Ball], b: str, theirs: Sequence[Ball]
+) -> np.ndarray:
+    """Pairs of balls of two links, or of one, that may touch, as numbers of the balls on their links (n, 2). Balls that
     are close along the links are left out."""
-    twice, place = set(contact.carriers()) & set(contact.touched()), {name: k for k, name in enumerate(robot.links)}
-    found = {}
-    for a, some in ours.items():
-        for b, others in theirs.items():
-            if {a, b} <= twice and place[a] > place[b]:
-                continue  # the same pair of links in the other order
-            may = np.array([id(x.node) for x in some])[:, None] != np.array([id(x.node) for x in others])
-            if a == b and a in twice:
-                may &= np.arange(len(some))[:, None] < np.arange(len(others))
-            apart = _apart(robot, bodies, a, some, b, others)
-            if apart is not None:
-                may &= apart > _NEIGHBOURS * (_radii(some)[:, None] + _radii(others))
-            found[a, b] = np.argwhere(may)
-    return found
+    may = np.array([id(x.node) for x in ours])[:, None] != np.array([id(x.node) for x in theirs])
+    if a == b:
+        may &= np.arange(len(ours))[:, None] < np.arange(len(theirs))
+    apart = _apart(robot, bodies, a, ours, b, theirs)
+    if apart is not None:
+        may &= apart > _NEIGHBOURS * (_radii(ours)[:, None] + _radii(theirs))
+    return np.argwhere(may)
 
 
 def _apart(

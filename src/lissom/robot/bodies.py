@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import product
 from math import pi
 from typing import Any, NamedTuple, final
 
@@ -15,10 +14,10 @@ from lissom.robot import checks
 from lissom.robot.bases import Basis
 from lissom.robot.fields import Balls, FunctionOfS, Numbers
 from lissom.robot.materials import Material
-from lissom.robot.meshes import Mesh, MeshBalls, check_balls
+from lissom.robot.meshes import Mesh, check_balls
+from lissom.robot.sampled_shapes import half_width_of
 from lissom.robot.sections import Section
-from lissom.robot.shapes import Shape, ShapeBox, ShapeCylinder, ShapeSphere
-from lissom.robot.surface_points import COLUMNS, box_points, cylinder_points, mesh_points
+from lissom.robot.shapes import PlacedShape, ShapeBox, ShapeCylinder, ShapeSphere
 
 STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
 
@@ -49,19 +48,15 @@ class Body(ABC):
         return False
 
     @property
-    def carries_balls(self) -> bool:
-        """Whether the body has contact spheres (balls)."""
+    def touches(self) -> bool:
+        """Whether the body can touch others: it has collision shapes, balls, or a surface of its own."""
         return False
 
     @property
-    def has_surface(self) -> bool:
-        """Whether contacts can integrate a pressure over its surface."""
-        return self.carries_balls
-
-    def contact_shape(self) -> tuple[Shape, np.ndarray] | None:
-        """The shape of a rigid body for the balls of other links, and its pose (4, 4) in the body's frame; None for a
-        body that is touched by its balls."""
-        return None
+    def collision_shapes(self) -> tuple[PlacedShape, ...]:
+        """The shapes of a rigid body that touch others; empty for bodies that touch by balls or surfaces of their
+        own."""
+        return ()
 
     def cross_outline(self, s: float, count: int) -> np.ndarray:
         """Points (y, z) on the outline of the cross-section at s, shape (count, 2) [m]; shape (0, 2) for a body without
@@ -144,7 +139,7 @@ class Rod(Body):
         return True
 
     @property
-    def carries_balls(self) -> bool:
+    def touches(self) -> bool:
         return True
 
     def cross_outline(self, s: float, count: int) -> np.ndarray:
@@ -195,9 +190,11 @@ class RigidBody(Body):
             inertia.
         form: shape on which a fluid acts: "box", "cylinder" (along x) or "sphere", with the half-sizes of `outline`.
             With None the fluid needs given matrices, see Hydrodynamics.
-        balls: contact spheres, rows (x, y, z, radius), shape (n, 4) [m], in the body frame, or MeshBalls; None: the
-            body has none.
-        meshes: meshes that are drawn instead of the solid.
+        shapes: collision shapes, with which the body touches others.
+        balls: contact spheres by which it touches others in place of points on its shapes, rows (x, y, z, radius),
+            shape (n, 4) [m], in the body frame; or the largest number of balls that fill each mesh of `shapes`. None
+            chooses the points.
+        meshes: meshes that are drawn instead of the solid. Nothing touches them.
         material: material of its surface, from which contacts choose their laws. None is rigid.
     """
 
@@ -206,6 +203,7 @@ class RigidBody(Body):
     inertia: Numbers = (0.0, 0.0, 0.0)
     outline: Numbers = None
     form: str | None = None
+    shapes: tuple[PlacedShape, ...] = ()
     balls: Balls = None
     meshes: tuple[Mesh, ...] = ()
     material: Material | None = None
@@ -215,38 +213,29 @@ class RigidBody(Body):
         cls, size_x: float, size_y: float, size_z: float, *, density: float | None = None,
         material: Material | None = None,
     ) -> RigidBody:  # fmt: skip
-        """Homogeneous box with its frame at the centre; sizes [m], density [kg/m³], by default that of the material.
-        The contact balls are its eight corners."""
+        """Homogeneous box with its frame at the centre; sizes [m], density [kg/m³], by default that of the material."""
         density = _density(density, material, "RigidBody.box")
         for name, value in (("size_x", size_x), ("size_y", size_y), ("size_z", size_z), ("density", density)):
             checks.number(value, f"RigidBody.box > {name}", above=0.0)
         m = density * size_x * size_y * size_z
         moments = m / 12 * np.array([size_y**2 + size_z**2, size_x**2 + size_z**2, size_x**2 + size_y**2])
         half = (size_x / 2, size_y / 2, size_z / 2)
-        corners = tuple((x, y, z, 0.0) for x, y, z in product(*((-h, h) for h in half)))
-        return cls(m, inertia=tuple(moments), outline=half, form="box", balls=corners, material=material)
+        shapes = (PlacedShape(ShapeBox(size_x, size_y, size_z)),)
+        return cls(m, inertia=tuple(moments), outline=half, form="box", shapes=shapes, material=material)
 
     @classmethod
     def cylinder(
         cls, length: float, radius: float, *, density: float | None = None, material: Material | None = None
     ) -> RigidBody:
         """Homogeneous cylinder along x with its frame at the centre; sizes [m], density [kg/m³], by default that of the
-        material.
-
-        The contact balls lie on its axis. If the length is less than the diameter, they lie on the two rims.
-        """
+        material."""
         density = _density(density, material, "RigidBody.cylinder")
         for name, value in (("length", length), ("radius", radius), ("density", density)):
             checks.number(value, f"RigidBody.cylinder > {name}", above=0.0)
         m = density * pi * radius**2 * length
         across = m * (3 * radius**2 + length**2) / 12
-        half, count = length / 2, int(np.ceil(length / radius))
-        balls = [(x, 0.0, 0.0, radius) for x in np.linspace(radius - half, half - radius, count).tolist()]
-        if length < 2 * radius:
-            turns = np.linspace(0.0, 2 * pi, 16, endpoint=False)
-            balls = [(x, radius * np.cos(a), radius * np.sin(a), 0.0) for x in (-half, half) for a in turns.tolist()]
-        moments = (m * radius**2 / 2, across, across)
-        return cls(m, inertia=moments, outline=(half, radius, radius), form="cylinder", balls=tuple(balls),
+        moments, shapes = (m * radius**2 / 2, across, across), (PlacedShape(ShapeCylinder(radius, length)),)
+        return cls(m, inertia=moments, outline=(length / 2, radius, radius), form="cylinder", shapes=shapes,
                    material=material)  # fmt: skip
 
     @classmethod
@@ -257,67 +246,36 @@ class RigidBody(Body):
         for name, value in (("radius", radius), ("density", density)):
             checks.number(value, f"RigidBody.sphere > {name}", above=0.0)
         m = density * 4 / 3 * pi * radius**3
-        ball = ((0.0, 0.0, 0.0, radius),)
-        return cls(
-            m, inertia=(0.4 * m * radius**2,) * 3, outline=(radius,) * 3, form="sphere", balls=ball, material=material
-        )
+        shapes = (PlacedShape(ShapeSphere(radius)),)
+        return cls(m, inertia=(0.4 * m * radius**2,) * 3, outline=(radius,) * 3, form="sphere", shapes=shapes,
+                   material=material)  # fmt: skip
 
     @property
-    def carries_balls(self) -> bool:
-        return self.balls is not None
+    def touches(self) -> bool:
+        return bool(self.shapes) or self.ball_rows is not None
 
     @property
-    def has_surface(self) -> bool:
-        return self.carries_balls or self.form is not None or bool(self.meshes)
+    def collision_shapes(self) -> tuple[PlacedShape, ...]:
+        return tuple(self.shapes)
 
-    def contact_shape(self) -> tuple[Shape, np.ndarray] | None:
-        if self.form is None:
-            return None
-        x, y, z = np.asarray(self.outline, dtype=np.float64).tolist()
-        shapes = {"box": lambda: ShapeBox(2 * x, 2 * y, 2 * z), "cylinder": lambda: ShapeCylinder(y, 2 * x),
-                  "sphere": lambda: ShapeSphere(x)}  # fmt: skip
-        place = np.eye(4)
-        place[:3, 3] = self.com
-        return shapes[self.form](), place
-
-    def surface_points(self, n: int, *, on_plane: bool = False) -> np.ndarray | None:
-        """Quadrature points on the surface, rows (m, 17) of robot.surface_points, with n along an edge: of the form,
-        otherwise of the meshes. None if the body has neither, only balls."""
-        half, meshes = self._half_sizes(), self.drawn_meshes()
-        if self.form == "box":
-            rows = box_points(half, n)
-        elif self.form == "cylinder":
-            rows = cylinder_points(half[0], half[1], n)
-        elif self.form == "sphere":
-            rows = np.array([[0.0, 0.0, 0.0, half[0], *np.zeros(COLUMNS - 4)]])
-        elif meshes:
-            return np.concatenate([mesh_points(*mesh.surface(), n, on_plane=on_plane) for mesh in meshes])
-        else:
-            return None
-        rows[:, :3] += np.asarray(self.com, dtype=np.float64)
-        return rows
+    @property
+    def ball_rows(self) -> np.ndarray | None:
+        """Balls that are given, rows (n, 4) [m]; None if the library chooses the points of the shapes."""
+        return None if self.balls is None or isinstance(self.balls, int) else check_balls(self.balls, "balls")
 
     @property
     def half_thickness(self) -> float:
-        """Half the smallest size of the body [m]."""
-        return float(self._half_sizes().min())
+        """Half the smallest width of the largest collision shape [m], otherwise of the outline."""
+        widths = [half_width_of(placed.shape) for placed in self.shapes]
+        return max(filter(np.isfinite, widths), default=float(self._half_sizes().min()))
 
     def ball_extents(self, rows: np.ndarray) -> np.ndarray:
-        """Length of the line or width of the facet for which each ball of rows (n, 4) stands, shape (n,) [m]; 0 for a
-        sphere.
-
-        Balls on the axis of a cylinder share its length. Balls of radius zero are corners, four on each face, or lie on
-        the rims of a cylinder. They share the width of the flat punch with the area of the face.
-        """
-        (x, y, z), points = self._half_sizes(), rows[:, 3] == 0.0
-        is_cylinder = self.form == "cylinder"
-        area, count = pi * y * z if is_cylinder else 4.0 / 3.0 * (x * y + y * z + z * x), 4.0
-        out = np.zeros(len(rows))
-        if is_cylinder:
-            on_axis, count = rows[:, 3] == y, max(points.sum() / 2.0, 1.0)
-            out[on_axis] = 2.0 * x / max(on_axis.sum(), 1)
-        out[points] = 2.0 * np.sqrt(area / pi) / count
-        return out
+        """Width of the facet for which each given ball of rows (n, 4) stands, shape (n,) [m]; 0 for a sphere. Balls of
+        radius zero count as corners of the outline, four on each face; they share the punch with the area of a mean
+        face."""
+        x, y, z = self._half_sizes()
+        area = 4.0 / 3.0 * (x * y + y * z + z * x)
+        return np.where(rows[:, 3] == 0.0, 0.5 * np.sqrt(area / pi), 0.0)
 
     def drawn_meshes(self) -> tuple[Mesh, ...]:
         return tuple(self.meshes)
@@ -385,8 +343,13 @@ class RigidBody(Body):
         checks.require(
             self.form is None or self.outline is not None, f"{where}: outline", "must be given if there is a form", None
         )
-        if isinstance(self.balls, MeshBalls):
-            self.balls.check(f"{where} > balls")
+        rule = "must be a list of PlacedShape"
+        checks.require(isinstance(self.shapes, list | tuple), f"{where}: shapes", rule, self.shapes)
+        for k, placed in enumerate(self.shapes):
+            checks.require(isinstance(placed, PlacedShape), f"{where} > shapes[{k}]", "must be a PlacedShape", placed)
+            placed.check(f"{where} > shapes[{k}]")
+        if isinstance(self.balls, int):
+            checks.integer(self.balls, f"{where}: balls", least=1, most=10_000)
         elif self.balls is not None:
             check_balls(self.balls, f"{where}: balls")
         rule = "must be a list of Mesh"

@@ -1,4 +1,7 @@
-"""Contacts: contact spheres (balls) along links touch shapes, or the balls of other links.
+"""Contacts: points of links touch shapes, those of other links or given ones.
+
+Each pair of shapes has a force from both sides: points of each touch the other one; see robot.contact_points. Rods and
+deformable bodies have contact spheres (balls), which touch shapes, or the balls of other such bodies.
 
     normal    N = k δ^p (1 + b δ̇/√(δ̇² + v_r²))             δ penetration depth of a ball in a shape              (1)
               N = k δ^p (1 + c δ̇)₊                                                                              (4)
@@ -20,27 +23,39 @@ Source: Mathew 2025 (57), (58); K. H. Hunt, F. R. E. Crossley, J. Appl. Mech. 42
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, final
 
+from lissom.errors import LeftOutWarning
 from lissom.robot import checks
 from lissom.robot.bodies import Body, RigidBody
 from lissom.robot.fields import LINK_OR_WORLD, FunctionOfS, LinkNames, Place, Placement
 from lissom.robot.functions import profile
 from lissom.robot.joints import JointFree
 from lissom.robot.materials import Material, check_surface
-from lissom.robot.shapes import Shape, ShapePlane, ShapeSphere
+from lissom.robot.shapes import Shape, ShapePlane
 from lissom.robot.surface_points import DEFAULT
 
 if TYPE_CHECKING:
     from lissom.robot.robot import Robot
 
 GIVEN = {"exponent": 1.5, "slip_speed": 1e-3, "stick_damping": 1e-3}  # defaults of a contact with a stiffness
+DRAWN_ONLY = "drawings only, which nothing touches; give the body shapes="
 _BOUNDS: dict[str, dict[str, float]] = {
     "stiffness": {"above": 0.0}, "exponent": {"least": 1.0}, "damping": {"least": 0.0}, "slip_speed": {"above": 0.0},
     "stick_stiffness": {"above": 0.0}, "stick_damping": {"least": 0.0}, "impact_speed": {"above": 0.0},
 }  # fmt: skip
+
+
+@final
+class _Everything(str):
+    """All links of a robot that have mass and can touch, in place of their names in a contact. Links without mass count
+    if fixed joints connect them with a mass, or with the world."""
+
+
+EVERYTHING = _Everything("*")
 
 
 @final
@@ -50,15 +65,16 @@ class Contact:
 
     Args:
         name: unique among contacts.
-        links: names of the links whose contact spheres (balls) touch; a single name is a list of one.
-        shape: the shape that these balls touch; None if they touch the balls of `others`.
+        links: names of the links that touch; a single name is a list of one. EVERYTHING is all links that have mass and
+            can touch.
+        shape: the shape that they touch; None if they touch `others`.
         on: name of the link to which the shape is fixed; None is the world.
         s: abscissa on that link, or a place on a deformable body.
         placement: pose (4, 4) of the shape's frame in the frame of that link at s, or in the world; None is the
             identity.
-        others: names of the links whose balls are touched; they may be the same as `links`. Balls of a
-            link, or of a link and its parent, never touch if their distance along the links is below 1.2 times the sum
-            of their radii.
+        others: names of the links that are touched; they may be the same as `links`. Balls of a rod or a deformable
+            body, or of such a link and its parent, never touch if their distance along the links is below 1.2 times the
+            sum of their radii.
         stiffness: k of (1) [N/m^p]. None is chosen from the materials of both sides by Hertz's laws, with the exponent,
             the damping and the friction that are None; see the manual and `lissom info`.
         exponent: p >= 1. 1.5 is Hertz's law. With 1 the force is not differentiable at first touch. It needs a
@@ -82,11 +98,12 @@ class Contact:
         surface: whether a pressure is integrated over the surfaces of `links`, in place of forces on balls; a number is
             that of cells along an edge, True is 16, or 8 for rigid bodies on a plane. The pressure is that of an
             elastic layer (Winkler), p = K δ, with `stiffness` K [N/m³]; None is chosen from the materials.
-            `stick_stiffness` is K_t [N/m³] then. The surfaces touch the shape, or the shapes of the rigid boxes,
-            cylinders and spheres of `others`.
+            `stick_stiffness` is K_t [N/m³] then. The surfaces touch the shape, or the shapes of the rigid bodies of
+            `others`.
         radius: radius of the balls on rods [m]: a number, (base, tip), or a function of s. None is half the smallest
             width of the section.
-        per_interval: number of balls on each integration interval of a rod.
+        per_interval: number of balls on each integration interval of a rod, and factor of the number of points along
+            edges of shapes and of balls on their axes.
     """
 
     name: str
@@ -116,36 +133,28 @@ class Contact:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, 1.0 if self.surface and name == "exponent" else value)
 
-    def carriers(self) -> tuple[str, ...]:
+    def carriers(self, robot: Robot) -> tuple[str, ...]:
         """Names of the links in `links`."""
-        return (self.links,) if isinstance(self.links, str) else tuple(self.links)
+        return named_links(robot, self.links)
 
-    def touched(self) -> tuple[str, ...]:
+    def touched(self, robot: Robot) -> tuple[str, ...]:
         """Names of the links in `others`."""
-        if self.others is None:
-            return ()
-        return (self.others,) if isinstance(self.others, str) else tuple(self.others)
+        return () if self.others is None else named_links(robot, self.others)
 
-    def same_balls(self, other: Contact) -> bool:
-        """Whether links have the same balls in both contacts."""
-        same = self.radius is other.radius and self.per_interval == other.per_interval
-        return same and (self.count, self.cells) == (other.count, other.cells)
+    @property
+    def choices(self) -> tuple[Any, ...]:
+        """What determines the balls of rods and deformable bodies."""
+        return id(self.radius) if callable(self.radius) else str(self.radius), self.per_interval, self.count
 
     @property
     def count(self) -> int:
         """Number of cells along an edge; 0 for balls."""
         return DEFAULT if self.surface is True else int(self.surface)
 
-    @property
-    def cells(self) -> int:
+    def cells_on(self, shape: Shape) -> int:
         """Number of cells along an edge of rigid bodies. By default it is halved for a plane, which cells of any size
         press exactly."""
-        return self.count // 2 if self.surface is True and self.is_on_plane else self.count
-
-    @property
-    def is_on_plane(self) -> bool:
-        """Whether the shape is a plane."""
-        return isinstance(self.shape, ShapePlane)
+        return self.count // 2 if self.surface is True and isinstance(shape, ShapePlane) else self.count
 
     def check(self, where: str) -> None:
         """Raise ModelError if the contact has no links, has both or neither of a shape and other links, or if another
@@ -153,7 +162,7 @@ class Contact:
         for name, value in (("links", self.links), ("others", self.others)):
             is_list = isinstance(value, str | list | tuple) or (name == "others" and value is None)
             checks.require(is_list, f"{where}: {name}", "must be the name of a link or a list of names", value)
-        checks.require(bool(self.carriers()), f"{where}: links", "must name at least one link", self.links)
+        checks.require(bool(self.links), f"{where}: links", "must name at least one link", self.links)
         one = (self.shape is None) != (self.others is None)
         checks.require(one, where, "needs a shape or other links, and not both", (self.shape, self.others))
         if self.shape is not None:
@@ -191,6 +200,45 @@ class Contact:
             size = profile(self.radius, f"{where}: radius", least=0.0)
             for s in (0.0, 0.5, 1.0):
                 size(s)
+
+
+def named_links(robot: Robot, links: LinkNames) -> tuple[str, ...]:
+    """The names of links: one name, a list, or for EVERYTHING all links that have mass and can touch."""
+    if isinstance(links, str) and links == EVERYTHING:
+        return tuple(name for name, reason in reasons_against(robot).items() if reason is None)
+    return (links,) if isinstance(links, str) else tuple(links)
+
+
+def reasons_against(robot: Robot) -> dict[str, str | None]:
+    """Why each link takes no part in contacts of all links; None if it does. Links without mass take part if fixed
+    joints connect them with a mass, or with the world."""
+    groups = {name: _group(robot, name) for name in robot.links}
+    bodies = {name: link.body for name, link in robot.links.items() if isinstance(link.body, Body)}
+    heavy = {groups[name] for name, body in bodies.items() if not isinstance(body, RigidBody) or body.mass > 0.0}
+    out: dict[str, str | None] = {}
+    for name, link in robot.links.items():
+        body, touches = link.body, isinstance(link.body, Body) and link.body.touches
+        if not isinstance(body, Body):
+            out[name] = "no body"
+        elif not touches:
+            out[name] = DRAWN_ONLY if body.drawn_meshes() else "no shape"
+        else:
+            out[name] = None if groups[name] in heavy or _is_fixed(robot, groups[name]) else "no mass"
+    return out
+
+
+def warn_of_drawings(robot: Robot, where: str) -> None:
+    """Issue one LeftOutWarning about links that contacts of all links leave out since they have drawings only."""
+    names = [name for name, reason in reasons_against(robot).items() if reason == DRAWN_ONLY]
+    if names:
+        shown = ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        text = f"{where}: left out: links {shown}: {DRAWN_ONLY}"
+        warnings.warn(LeftOutWarning(text, "\n".join(names)), stacklevel=6)
+
+
+def _is_fixed(robot: Robot, group: str) -> bool:
+    """Whether a group of links is fixed to the world."""
+    return robot.links[group].parent is None and robot.links[group].joint.nv == 0
 
 
 def pairs_of(links: LinkNames, others: LinkNames | None) -> set[frozenset[str]]:
@@ -248,78 +296,90 @@ class MutualContacts(NamedTuple):
 
     Fields:
         contacts: the contacts that were added.
+        pairs: the pairs of links that may touch; a rod or a deformable body also touches itself.
         neighbours: pairs of links that were left out since a joint or a loop connects them, or a ContactExclusion names
-            them; pairs of a ContactPair are not left out.
+            them, or both are rigid and fixed to the world; pairs of a ContactPair are not left out.
         overlapping: pairs of links that were left out since they overlap at the neutral configuration.
+        left_out: links that were left out, each with the reason: it has no body, no mass, no shape, or drawings only.
     """
 
     contacts: tuple[Contact, ...]
+    pairs: tuple[tuple[str, str], ...]
     neighbours: tuple[tuple[str, str], ...]
     overlapping: tuple[tuple[str, str], ...]
+    left_out: tuple[tuple[str, str], ...]
 
 
 def mutual_contacts(robot: Robot, links: Sequence[str] | None, law: Contact) -> MutualContacts:
     """Contacts between all pairs of links that are no neighbours.
 
     Args:
-        links: names of the links; None is every link that can touch.
+        links: names of the links; None is every link that has mass and can touch.
         law: a contact with the first part of their names and their numbers.
     Raises:
         ModelError: a name is unknown, or a body cannot touch.
     """
-    where = f"mutual contacts {law.name!r}"
-    rule = "must be None with a surface, since bodies without a form are touched by their balls"
+    where, left_out = f"mutual contacts {law.name!r}", []
+    rule = "must be None with a surface, since bodies without a shape are touched by their balls"
     checks.require(not (law.surface and law.stiffness), f"{where}: stiffness", rule, law.stiffness)
-    bodies = {key: link.body for key, link in robot.links.items() if isinstance(link.body, Body)}
-    shapes = {key: body.contact_shape() for key, body in bodies.items()}
-    if links is None:
-        links = [key for key, body in bodies.items() if body.carries_balls or shapes[key] is not None]
+    if links is None or links == EVERYTHING:
+        warn_of_drawings(robot, where)
+        reasons = reasons_against(robot)
+        links = [name for name, reason in reasons.items() if reason is None]
+        left_out = [(name, reason) for name, reason in reasons.items() if reason is not None]
     is_list = isinstance(links, Sequence) and not isinstance(links, str) and len(set(links)) == len(links)
     checks.require(is_list, f"{where}: links", "must be a list of names of different links", links)
+    bodies: dict[str, Body] = {}
     for link in links:
         checks.named(link, robot.links, f"{where}: links", "links")
-        can = link in bodies and (bodies[link].carries_balls or shapes[link] is not None)
-        checks.require(can, f"{where}: links", "must carry a body with balls or with a form", link)
+        body = robot.links[link].body
+        can = isinstance(body, Body) and body.touches
+        checks.require(can, f"{where}: links", "must carry a body with collision shapes or balls", link)
+        bodies[link] = body  # type: ignore[assignment]
     groups = {link: _group(robot, link) for link in links}
     bearers = {link: _bearer(robot, group) for link, group in groups.items()}
     closed = [{_group(robot, x.link_a), x.link_b and _group(robot, x.link_b)} for x in robot.loops.values()]
     excluded = {pair for exclusion in robot.contact_exclusions.values() for pair in exclusion.pairs()}
     paired = {pair: part.friction for part in robot.contact_pairs.values() for pair in part.pairs()}
-    found, neighbours = [], []
+    found: dict[tuple[str, float | None, bool], list[str]] = {}
+    made, neighbours = [], []
     for k, link in enumerate(links):
-        shape, by_friction = shapes[link], {law.friction: []}
-        for n, other in enumerate(links):
+        for other in links[k:]:
             joined = groups[other] in (groups[link], bearers[link]) or groups[link] == bearers[other]
             joined = joined or {groups[link], groups[other]} in closed or {link, other} in excluded
+            rigid = isinstance(bodies[link], RigidBody) and isinstance(bodies[other], RigidBody)
+            joined = joined or (rigid and _is_fixed(robot, groups[link]) and _is_fixed(robot, groups[other]))
             pair = frozenset((link, other))
+            if other == link and bodies[link].collision_shapes:
+                continue
             if other != link and joined and pair not in paired:
-                neighbours += [(link, other)] if k < n else []
-            elif bodies[other].carries_balls and _takes(shape, shapes[other], other == link, n > k):
-                friction = paired.get(pair)
-                by_friction.setdefault(law.friction if friction is None else friction, []).append(other)
-        for friction, others in by_friction.items():
-            name = f"{law.name} {link}" if friction == law.friction else f"{law.name} {link} of friction {friction:g}"
-            own = replace(law, name=name, links=tuple(others), friction=friction)
-            if others and shape is not None:
-                found.append(replace(own, shape=shape[0], on=link, placement=shape[1].tolist()))
-            elif others:
-                found.append(replace(own, others=link, surface=False))
-    return MutualContacts(tuple(found), tuple(neighbours), ())
+                neighbours.append((link, other))
+                continue
+            friction = law.friction if paired.get(pair) is None else paired[pair]
+            touched, carrier, by_surface = _sides(bodies, link, other, bool(law.surface))
+            found.setdefault((touched, friction, by_surface), []).append(carrier)
+            made.append((link, other))
+    contacts = []
+    for touched, friction, by_surface in sorted(found, key=lambda key: links.index(key[0])):
+        name = f"{law.name} {touched}" + (f" of friction {friction:g}" if friction != law.friction else "")
+        name += " by balls" if law.surface and not by_surface else ""
+        carriers = tuple(found[touched, friction, by_surface])
+        surface = law.surface if by_surface else False
+        contacts.append(replace(law, name=name, links=carriers, others=touched, friction=friction, surface=surface))
+    return MutualContacts(tuple(contacts), tuple(made), tuple(neighbours), (), tuple(left_out))
 
 
-def _takes(shape: Any, other: Any, is_same: bool, is_later: bool) -> bool:
-    """Whether the balls of another link touch this link, from the shapes of both links (None: a link has no shape).
-
-    The balls of a body without a shape touch a shape. Of two bodies without shapes the later is touched. Of two bodies
-    with shapes each is touched by the other, but a sphere only by a later sphere.
-    """
-    if is_same:
-        return shape is None  # a rod or a deformable body touches itself
-    if shape is None:
-        return other is None and not is_later
-    if other is not None and isinstance(shape[0], ShapeSphere):
-        return isinstance(other[0], ShapeSphere) and is_later
-    return True
+def _sides(bodies: dict[str, Body], link: str, other: str, by_surface: bool) -> tuple[str, str, bool]:
+    """The link that is touched, the one that touches it, and whether a surface does: that of a body without shapes, or
+    of the thinner one of two bodies with shapes, whose cells are smaller."""
+    ours, theirs = (bool(bodies[name].collision_shapes) for name in (link, other))
+    if not by_surface or not (ours or theirs):
+        return link, other, False
+    swaps = not ours
+    if ours and theirs:
+        thin = [body.half_thickness for body in (bodies[link], bodies[other]) if isinstance(body, RigidBody)]
+        swaps = thin[0] < thin[1]
+    return (other, link, True) if swaps else (link, other, True)
 
 
 def _group(robot: Robot, link: str) -> str:
@@ -355,7 +415,6 @@ def without_pairs(contacts: Sequence[Contact], pairs: Sequence[tuple[str, str]])
     """Mutual contacts without some pairs of links."""
     left_out, out = [set(pair) for pair in pairs], []
     for contact in contacts:
-        touched = contact.on or contact.touched()[0]
-        links = tuple(link for link in contact.carriers() if {link, touched} not in left_out)
+        links = tuple(link for link in contact.links if {link, contact.others} not in left_out)
         out += [replace(contact, links=links)] if links else []
     return tuple(out)

@@ -15,7 +15,7 @@ import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.actuators import CustomActuator
-from lissom.robot.contacts import Contact
+from lissom.robot.contacts import EVERYTHING, Contact, named_links
 from lissom.robot.fields import ACTUATOR, JOINT, LINK, LINK_OR_WORLD, LINKS, Place, Placement
 from lissom.robot.joints import JointFixed
 from lissom.robot.robot import PARTS, SHARED_NAMES, Robot, check_point
@@ -231,6 +231,15 @@ def lock(robot: Robot, name: str, q: Any) -> list[str]:
     return removed
 
 
+def _of_names(robot: Robot, part: Any) -> Any:
+    """A part; a contact of all links of its robot with their names."""
+    if not isinstance(part, Contact):
+        return part
+    others = None if part.others is None else named_links(robot, part.others)
+    return replace(part, links=named_links(robot, part.links), others=others) if EVERYTHING in (
+        part.links, part.others) else part  # fmt: skip
+
+
 def attach(robot: Robot, other: Robot, parent: str | None, placement: Placement, prefix: str, at: Place) -> None:
     """See Robot.attach."""
     checks.require(isinstance(other, Robot), "attach", "expected a Robot, the description and not its Model", other)
@@ -255,8 +264,8 @@ def attach(robot: Robot, other: Robot, parent: str | None, placement: Placement,
     _refuse_functions_of_q(other, where, "; add it after attaching")
     new: dict[str, dict[str, Any]] = {}
     for kind in PARTS:
-        copies = {prefix + name: _grounded(_renamed(part, "", lambda _, name: prefix + name), parent, at, g)
-                  for name, part in getattr(other, kind).items()}  # fmt: skip
+        copies = {prefix + name: _grounded(_renamed(_of_names(other, part), "", lambda _, name: prefix + name),
+                                           parent, at, g) for name, part in getattr(other, kind).items()}  # fmt: skip
         new[kind] = {name: replace(part, name=name) for name, part in copies.items()}
     for kind, copies in new.items():
         taken = getattr(robot, kind).keys() | getattr(robot, SHARED_NAMES.get(kind, kind)).keys()

@@ -34,7 +34,7 @@ FunctionOfT = Annotated[Any, FUNCTION_OF_T]  # the same in time
 FunctionOfQ = Annotated[Any, FUNCTION_OF_Q]  # the same in a coordinate of a joint
 FunctionOfPoint = Annotated[Any, FUNCTION_OF_POINT]  # an expression of x, y and z as text, or a function of them
 Profile = Annotated[float | tuple[float, float] | Callable[[float], float], FUNCTION_OF_S]  # positive, along a rod
-Balls = Annotated[Any, BALLS]  # rows (x, y, z, radius), or MeshBalls
+Balls = Annotated[Any, BALLS]  # rows (x, y, z, radius), or a number of balls
 Pose = Annotated[Any, POSE]  # a function of the coordinates that returns a 4x4 pose, or a PoseSpline
 Member = TypeVar("Member")
 

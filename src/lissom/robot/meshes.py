@@ -16,8 +16,7 @@ union of the selected balls closest to the surface.
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from stat import S_ISREG
@@ -26,7 +25,7 @@ from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import numpy as np
 
-from lissom.errors import AccuracyWarning, ModelError
+from lissom.errors import ModelError
 from lissom.robot import checks, formatting
 from lissom.robot.fields import Numbers, Placement
 from lissom.robot.shapes import Shape
@@ -326,81 +325,6 @@ def fault_of_surface(vertices: np.ndarray, triangles: np.ndarray) -> str:
     return ""
 
 
-def check_sides(meshes: Iterable[Mesh], where: str) -> None:
-    """Check that meshes can be touched on their outer sides. Issue an AccuracyWarning about open ones, which are
-    touched on one side only.
-
-    Raises:
-        ModelError: triangles of a mesh cannot be turned as their neighbours.
-    """
-    is_open = []
-    for k, mesh in enumerate(meshes):
-        fault = fault_of_surface(*mesh.surface())
-        if fault.startswith(_TURNED):
-            cure = "a surface is touched on its outer side; repair the mesh, or touch balls (surface=False)"
-            raise ModelError(f"{where} > meshes[{k}]: {fault}, and {cure}")
-        is_open += [k] if fault.startswith(_OPEN) else []
-    if is_open:
-        more = f" and {len(is_open) - 1} more" if len(is_open) > 1 else ""
-        text = (f"{where} > meshes[{is_open[0]}]{more}: open meshes are touched on one side only, from which their "
-                "triangles are counter-clockwise; close them to make solids")  # fmt: skip
-        warnings.warn(AccuracyWarning(text), stacklevel=2)
-
-
-@final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MeshBalls:
-    """Contact balls that fill meshes (see `fit_balls`), for `RigidBody(balls=)`. `build` computes them if a contact
-    names their link, and gives their distance from the meshes in an AccuracyWarning.
-
-    Args:
-        meshes: the meshes, in the body's frame.
-        count: largest number of balls of each mesh.
-        rows: further balls, rows (x, y, z, radius), shape (n, 4) [m]; None: none.
-    """
-
-    meshes: tuple[Mesh, ...]
-    count: int = 24
-    rows: Numbers | None = None
-
-    def check(self, where: str) -> None:
-        """Raise ModelError if a mesh, the number of balls or a given ball is invalid."""
-        rule = "must be a list of Mesh"
-        checks.require(isinstance(self.meshes, list | tuple), f"{where}: meshes", rule, self.meshes)
-        for k, mesh in enumerate(self.meshes):
-            checks.require(isinstance(mesh, Mesh), f"{where} > meshes[{k}]", "must be a Mesh", mesh)
-            mesh.check(f"{where} > meshes[{k}]")
-        checks.integer(self.count, f"{where}: count", least=1, most=10_000)
-        if self.rows is not None:
-            check_balls(self.rows, f"{where}: rows")
-
-    def fit(self, where: str) -> FittedBalls:
-        """All balls, and the largest gap of the meshes.
-
-        Raises:
-            ModelError: a mesh cannot be read, or is flat.
-        """
-        rows, gap = [np.zeros((0, 4)) if self.rows is None else check_balls(self.rows, where)], 0.0
-        is_hull = False
-        for k, mesh in enumerate(self.meshes):
-            try:
-                vertices, triangles = mesh.surface()
-                found = _fitted(vertices.tobytes(), triangles.tobytes(), self.count)
-            except ModelError as error:
-                file = os.fspath(mesh.file or "")
-                of = f"mesh {file!r}: " if file and file not in str(error) else ""
-                raise ModelError(f"{where} > meshes[{k}]: {of}{error}; leave out this mesh") from None
-            rows.append(found.balls)
-            gap, is_hull = max(gap, found.gap), is_hull or found.is_hull
-        return FittedBalls(np.concatenate(rows), gap, is_hull)
-
-
-@lru_cache(maxsize=256)
-def _fitted(vertices: bytes, triangles: bytes, count: int) -> FittedBalls:
-    points, rows = np.frombuffer(vertices).reshape(-1, 3), np.frombuffer(triangles, dtype=np.int64).reshape(-1, 3)
-    return fit_balls(points, rows, count)
-
-
 def check_balls(rows: Any, where: str) -> np.ndarray:
     """Balls as an array (n, 4) [m]. Raises ModelError unless they are finite rows (x, y, z, radius) with radii >= 0."""
     balls = checks.array(rows, (-1, 4), where, "must be rows (x, y, z, radius)")
@@ -453,11 +377,14 @@ def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> Fit
     is_hull = not _is_closed(points, rows)
     if is_hull:
         corners = convex_hull(points, "fit_balls: vertices")
-    x, n = samples(corners, _SAMPLES)
-    centre, radius = _inner_balls(x, n)
+    x, n = surface_samples(corners)
+    centre, radius = inner_balls(x, n)
+    widest = _widest_ball(corners)
+    if widest is not None:
+        centre, radius = np.vstack([centre, widest[0]]), np.append(radius, widest[1])
     chosen = _chosen(x, centre, radius, count)
     found = centre[chosen]
-    exact = np.array([_distance(corners, c) for c in found])
+    exact = np.array([distance_to(corners, c) for c in found])
     beyond = np.linalg.norm(x[:, None] - found, axis=-1) - exact
     return FittedBalls(np.column_stack([found, exact]), float(max(beyond.min(axis=1).max(), 0.0)), is_hull)
 
@@ -481,7 +408,7 @@ def convex_hull(points: np.ndarray, where: str) -> np.ndarray:
     return corners
 
 
-def samples(corners: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def surface_samples(corners: np.ndarray, count: int = _SAMPLES) -> tuple[np.ndarray, np.ndarray]:
     """Points evenly distributed on triangles (m, 3, 3), shape (count, 3), and the outward normals there, shape (count,
     3)."""
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -498,7 +425,7 @@ def samples(corners: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return x, (normal / area[:, None])[which]
 
 
-def _inner_balls(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def inner_balls(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Centres and radii of the balls (1) at samples of the surface."""
     from scipy.spatial import KDTree
 
@@ -518,7 +445,26 @@ def _inner_balls(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return p - radius[:, None] * normal, radius
 
 
-def _distance(corners: np.ndarray, point: np.ndarray) -> float:
+def _widest_ball(corners: np.ndarray) -> tuple[np.ndarray, float] | None:
+    """Centre of the largest ball inside the convex hull of closed triangles (m, 3, 3), and its distance from them [m];
+    None if the centre is outside the triangles."""
+    from scipy.optimize import linprog
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        planes = ConvexHull(corners.reshape(-1, 3)).equations
+    except QhullError:
+        return None  # of a flat mesh
+    found = linprog([0, 0, 0, -1], np.insert(planes[:, :3], 3, 1.0, axis=1), -planes[:, 3], bounds=[(None, None)] * 4)
+    a, b, c = np.moveaxis(corners - found.x[:3], 1, 0)
+    x, y, z = (np.linalg.norm(v, axis=1) for v in (a, b, c))
+    volume = np.einsum("mi,mi->m", a, np.cross(b, c))
+    flat = x * y * z + (a * b).sum(axis=1) * z + (b * c).sum(axis=1) * x + (c * a).sum(axis=1) * y
+    turns = np.arctan2(volume, flat).sum() / (2.0 * np.pi)  # the solid angle of the triangles over 4 π
+    return (found.x[:3], distance_to(corners, found.x[:3])) if turns > 0.5 else None
+
+
+def distance_to(corners: np.ndarray, point: np.ndarray) -> float:
     """Distance [m] from a point to the nearest of the triangles `corners` (m, 3, 3)."""
     edge, away = np.roll(corners, -1, axis=1) - corners, point - corners
     along = np.einsum("mki,mki->mk", away, edge) / np.maximum(np.einsum("mki,mki->mk", edge, edge), 1e-300)

@@ -32,15 +32,17 @@ from lissom.robot.actuators import (
     Tendon,
     WrenchInput,
 )
-from lissom.robot.bodies import Body
+from lissom.robot.bodies import Body, RigidBody
 from lissom.robot.constraints import JointCoupling, Loop
 from lissom.robot.contacts import (
+    EVERYTHING,
     Contact,
     ContactExclusion,
     ContactPair,
     MutualContacts,
     are_parted,
     mutual_contacts,
+    named_links,
     without_pairs,
 )
 from lissom.robot.fields import LINK_OR_WORLD, ForcePlace, FunctionOfS, Place, Placement
@@ -519,15 +521,15 @@ class Robot:
         material: Material | None = None,
         surface: bool | int = False,
     ) -> Contact:
-        """Add contacts of links with a shape, or with the balls of other links; see Contact.
+        """Add contacts of links with a shape, or with other links; see Contact.
 
         The law follows from the materials of both sides. Each number that is given replaces the chosen one.
 
         Args:
             name: unique among contacts.
-            links: names of the links whose balls touch, or one name.
-            shape: the shape that they touch; None if they touch the balls of `others`.
-            others: names of the links whose balls are touched, or one name.
+            links: names of the links that touch, or one name; EVERYTHING is all links that have mass and can touch.
+            shape: the shape that they touch; None if they touch `others`.
+            others: names of the links that are touched, one name, or EVERYTHING.
             on: name of the link to which the shape is fixed; None is the world.
             s: abscissa on that link, or a place on a deformable body.
             placement: pose (4, 4) of the shape's frame in the frame of that link at s, or in the world.
@@ -537,12 +539,13 @@ class Robot:
                 [m/s].
             stick_stiffness, stick_damping: k_t [N/m] and τ [s] of friction that sticks; None is smooth friction.
             radius: radius of the balls on rods [m]; None is half the smallest width of the section.
-            per_interval: number of balls on each integration interval of a rod.
+            per_interval: number of balls on each integration interval of a rod, and factor of the number of points
+                along edges of shapes and of balls on their axes.
             restitution, impact_speed: coefficient of restitution of impacts at all speeds, in place of the damping, and
                 the speed at which it is exact [m/s].
             material: material of the shape; None is that of the link `on`, and rigid in the world.
-            surface: whether to integrate a pressure over surfaces instead of forces on balls; a number is that of
-                points along an edge. `stiffness` is K [N/m³] then.
+            surface: whether to integrate a pressure over surfaces instead of forces on points; a number is that of
+                cells along an edge. `stiffness` is K [N/m³] then.
         """
         self._new_name(name, "contact", self.contacts)
         self.contacts[name] = Contact(
@@ -589,20 +592,21 @@ class Robot:
     ) -> MutualContacts:
         """Let links touch each other: robots, fingers and objects, each pair that joints do not connect.
 
-        A box, a cylinder or a sphere is touched as a shape on its link, other bodies by their balls. A link adds the
-        contact "<name> <link>" in which others touch it. Pairs that are far apart cost nothing. If two links have
-        shapes, the balls of each touch the other, except that a sphere has one ball only.
+        Points of each of two rigid bodies touch the shapes of the other one; rods and deformable bodies touch shapes,
+        each other and themselves by their balls. The contact "<name> <link>" holds the pairs of a link with later ones.
+        Pairs that are far apart cost nothing.
 
         Args:
             name: first part of the names of the contacts.
-            links: names of the links; None is every link with a body that can touch.
+            links: names of the links; None is every link with a body that has mass and can touch.
             stiffness, exponent, damping, friction, slip_speed, stick_stiffness, stick_damping, radius, per_interval,
                 restitution, impact_speed: of all these contacts, as in `add_contact`.
             surface: whether to integrate pressures over surfaces that touch shapes; see `add_contact`.
         Returns:
-            MutualContacts: the contacts, and the pairs left out. These are neighbours: links between which there is one
-            joint, or a loop, or none; and pairs of `exclude_contacts`; but not pairs of `pair_contacts`. Links that
-            overlap at the neutral configuration are left out too, unless a free joint separates them.
+            MutualContacts: the contacts with their pairs of links, the links that were left out, and the pairs left
+            out. These are neighbours: links between which there is one joint, or a loop, or none; and pairs of
+            `exclude_contacts`; but not pairs of `pair_contacts`. Links that overlap at the neutral configuration are
+            left out too, unless a free joint separates them.
         Raises:
             ModelError: a name is unknown, or a body cannot touch; or the robot cannot be built.
         """
@@ -632,7 +636,9 @@ class Robot:
         overlapping = [pair for pair in overlapping_links(apart.build()) if not are_parted(self, *pair)]
         kept = without_pairs(found.contacts, overlapping)
         self.contacts |= {contact.name: contact for contact in kept}
-        return found._replace(contacts=kept, overlapping=tuple(overlapping))
+        apart_from = [set(pair) for pair in overlapping]
+        pairs = tuple(pair for pair in found.pairs if set(pair) not in apart_from)
+        return found._replace(contacts=kept, pairs=pairs, overlapping=tuple(overlapping))
 
     def exclude_contacts(self, name: str, links: Any, others: Any = None) -> ContactExclusion:
         """Keep links from touching each other, or from touching `others`, in mutual contacts that are added later; see
@@ -933,19 +939,13 @@ def _check_surroundings(robot: Robot) -> None:
         with checks.part(f"contact {name!r}"):
             where = f"contact {name!r}"
             contact.check(where)
-            by_balls = contact.carriers() if contact.surface else (*contact.carriers(), *contact.touched())
-            for link in by_balls:
-                body = _check_link(robot, link, f"{where}: links").body
-                rule = "must carry a Rod, or a RigidBody with " + (
-                    "a form, meshes or balls" if contact.surface else "balls"
-                )
-                can = body is not None and (body.has_surface if contact.surface else body.carries_balls)
-                checks.require(can, f"{where}: links", rule, link)
-            for link in contact.touched() if contact.surface else ():
-                body = _check_link(robot, link, f"{where}: others").body
-                has_shape = isinstance(body, Body) and body.contact_shape() is not None
-                rule = "must carry a rigid box, cylinder or sphere, whose shape a surface touches"
-                checks.require(has_shape, f"{where}: others", rule, link)
+            for word, given in (("links", contact.links), ("others", contact.others)):
+                for link in () if given is None else named_links(robot, given):
+                    by_surface = bool(contact.surface) and word == "others"
+                    _check_touching(robot, link, f"{where}: {word}", surfaces=by_surface)
+            can = contact.links != EVERYTHING or bool(contact.carriers(robot))
+            rule = "must find a link that has mass, and collision shapes or balls"
+            checks.require(can, f"{where}: links", rule, contact.links)
             if contact.on is not None:
                 check_point(_check_link(robot, contact.on, f"{where}: on"), contact.s, f"{where}: s")
     for name, force in robot.forces.items():
@@ -969,6 +969,19 @@ def _check_surroundings(robot: Robot) -> None:
             feels = robot.fluid.felt_by(link)
             rule = "must be None, since no fluid acts on its body yet"
             checks.require(dry or feels is None, f"fluid > link {link!r}", rule, type(description.body).__name__)
+
+
+def _check_touching(robot: Robot, name: Any, where: str, *, surfaces: bool) -> None:
+    """Check that a link can touch others; if it is touched by `surfaces`, it needs shapes."""
+    body = _check_link(robot, name, where).body
+    if isinstance(body, RigidBody) and not body.touches and body.meshes:
+        rule = "must carry a body with collision shapes, since nothing touches drawings; give the body shapes="
+        raise checks.fail(where, rule, name)
+    rule = "must carry a Rod, a DeformableBody, or a RigidBody with collision shapes or balls"
+    checks.require(isinstance(body, Body) and body.touches, where, rule, name)
+    if surfaces:
+        rule = "must carry a RigidBody with collision shapes, which a surface touches"
+        checks.require(isinstance(body, Body) and bool(body.collision_shapes), where, rule, name)
 
 
 def _check_link(robot: Robot, name: Any, where: str) -> Link:

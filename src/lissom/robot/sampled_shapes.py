@@ -113,6 +113,11 @@ class ShapeMesh(TriangulatedShape):
     thickness: float | None = None
     side: str = "middle"
 
+    def check(self, where: str) -> None:
+        checks.require(isinstance(self.mesh, Mesh), f"{where}: mesh", "must be a Mesh", self.mesh)
+        self.mesh.check(f"{where} > mesh")
+        checks.integer(self.resolution, f"{where}: resolution", least=8, most=FINEST)
+
     def solid(self, where: str) -> Solid:
         checks.require(isinstance(self.mesh, Mesh), f"{where}: mesh", "must be a Mesh", self.mesh)
         checks.require(self.side in _SIDES, f"{where}: side", f"must be one of {list(_SIDES)}", self.side)
@@ -125,6 +130,11 @@ class ShapeMesh(TriangulatedShape):
         elif fault:
             raise ModelError(f"{where}: mesh {fault}")
         return self._solid
+
+    @property
+    def fault(self) -> str:
+        """The reason why the mesh bounds no volume; empty if it bounds one."""
+        return self._surface[2]
 
     @cached_property
     def _surface(self) -> tuple[np.ndarray, np.ndarray, str]:
@@ -155,9 +165,17 @@ class ShapeHull(TriangulatedShape):
     points: Numbers
     resolution: int = 64
 
-    def solid(self, where: str) -> Solid:
+    def check(self, where: str) -> None:
+        checks.integer(self.resolution, f"{where}: resolution", least=8, most=FINEST)
+        self._given_points(where)
+
+    def _given_points(self, where: str) -> np.ndarray:
         points = checks.array(self.points, (-1, 3), f"{where}: points", "must be rows of three finite numbers")
         checks.require(len(points) >= 4, f"{where}: points", "must be at least four", len(points))
+        return points
+
+    def solid(self, where: str) -> Solid:
+        self._given_points(where)
         try:
             return self._solid
         except ModelError as error:
@@ -165,7 +183,7 @@ class ShapeHull(TriangulatedShape):
 
     @cached_property
     def _solid(self) -> Solid:
-        corners = convex_hull(np.asarray(self.points, dtype=np.float64), "points")
+        corners = convex_hull(self._given_points("shape"), "points")
         vertices, number = np.unique(corners.reshape(-1, 3), axis=0, return_inverse=True)
         return _along_faces(vertices, number.reshape(-1, 3), 0.0)
 
@@ -279,6 +297,19 @@ def _moved_along_normals(vertices: np.ndarray, triangles: np.ndarray, by: float)
         np.add.at(N, triangles[:, k], size[..., None] * normal[:, :, None] * normal[:, None, :])
         np.add.at(sums, triangles[:, k], size * normal)
     return vertices + by * np.einsum("nij,nj->ni", np.linalg.pinv(N, rcond=1e-3, hermitian=True), sums)
+
+
+def half_width_of(shape: Shape) -> float:
+    """Half the smallest width of a shape [m]; inf for a plane, a hole or a height field."""
+    if isinstance(shape, ShapeMesh):
+        vertices, triangles = shape.mesh.surface()
+        return 0.5 * float(np.ptp(vertices[np.unique(triangles)], axis=0).min())
+    if isinstance(shape, SampledShape):
+        low, high = shape.bounds("shape")
+        return 0.5 * float((high - low).min())
+    kind, size, _ = shape.surface("shape")
+    unbounded = kind in (ShapeKind.PLANE, ShapeKind.HOLLOW, ShapeKind.HEIGHTS)
+    return np.inf if unbounded else min(x for x in size if x > 0.0)
 
 
 def slope_fault(slopes: np.ndarray) -> str:

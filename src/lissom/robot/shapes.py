@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.robot import checks
-from lissom.robot.fields import Numbers
+from lissom.robot.fields import Numbers, Placement
 
 _LONGEST = 1e4  # ratio of the half-axes of an ellipsoid
 AROUND = 48  # vertices of a ring
@@ -79,12 +79,42 @@ class Shape(ABC):
             ModelError: a dimension or a direction of the shape is invalid.
         """
 
+    def check(self, where: str) -> None:
+        """Raise ModelError if a field of the shape is invalid. Files of meshes are read later, when a contact needs
+        them."""
+        self.surface(where)
+
     @abstractmethod
     def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Quadrilaterals to draw, shape (n, 4, 3) [m], in the kernels' frame, where the axis is z.
 
         An unbounded shape is cut off by the box with corners `low` (3,) and `high` (3,) [m] of that frame.
         """
+
+
+@final
+@dataclass(frozen=True)
+class PlacedShape:
+    """A shape at a place on a body.
+
+    Args:
+        shape: the shape.
+        placement: pose (4, 4) of its frame in the frame of the body; None is the identity.
+    """
+
+    shape: Shape
+    placement: Placement = None
+
+    @property
+    def pose(self) -> np.ndarray:
+        """Pose (4, 4) of the frame of the shape in the frame of the body."""
+        return checks.pose(self.placement, "placement")
+
+    def check(self, where: str) -> None:
+        """Raise ModelError if the shape or its place is invalid."""
+        checks.require(isinstance(self.shape, Shape), f"{where}: shape", "must be a Shape", self.shape)
+        self.shape.check(f"{where} > shape")
+        checks.pose(self.placement, f"{where}: placement")
 
 
 def _along_z(axis: Any, where: str) -> np.ndarray:

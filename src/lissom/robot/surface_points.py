@@ -21,20 +21,11 @@ from lissom.robot.sections import Section, SectionAnnulus, SectionCircle, Sectio
 
 DEFAULT = 16  # cells along an edge of a face
 _AROUND = 6  # points around an outline, for each point along an edge
-_INSET = 2e-3  # part of half a length by which the last balls of a cylinder lie inside its ends
 _SMALL = 0.2  # area of a triangle that shares a cell, as a part of that of the cell
 _ASIDE = np.array([0.5772, 0.6931, 0.4320])  # gives edges a sign that does not change with small changes of a mesh
 _TIE = 1e-9  # and decides between equal components of a normal
 _FLAT = 0.9  # least cosine of the angles between the surfaces that meet at a point with a cell
 COLUMNS = 17
-
-
-def _edge(half: float, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points and weights of the Gauss-Lobatto rule along an edge [m], which has points at both ends. All points are
-    moved towards the middle by the fraction _INSET."""
-    P = np.polynomial.Legendre.basis(n - 1)
-    x = np.concatenate([[-1.0], np.sort(P.deriv().roots().real), [1.0]])
-    return half * (1.0 - _INSET) * x, 2.0 * half / (n * (n - 1) * P(x) ** 2)
 
 
 def box_points(half: np.ndarray, n: int) -> np.ndarray:
@@ -79,18 +70,11 @@ def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
 
 
-def cylinder_points(half: float, radius: float, n: int) -> np.ndarray:
-    """Points on both ends of a cylinder along x and on their rims, and balls on its axis that share its length."""
+def disc_ends(half: float, radius: float, n: int) -> np.ndarray:
+    """Points on both ends of a cylinder along x, in n rings."""
     angle = 2.0 * pi * np.arange(_AROUND * n) / (_AROUND * n)
     disc = disc_points(radius * np.column_stack([np.cos(angle), np.sin(angle)]), n)
-    out = [_flat_end(x, side, disc) for x, side in ((-half, -1.0), (half, 1.0))]
-    if half > radius:
-        x, w = _edge(half - radius, n)
-        w = w * half / (half - radius)
-        out.append(
-            np.column_stack([x, np.zeros((len(x), 2)), np.full(len(x), radius), w, np.zeros((len(x), COLUMNS - 5))])
-        )
-    return np.concatenate(out)
+    return np.concatenate([_flat_end(x, side, disc) for x, side in ((-half, -1.0), (half, 1.0))])
 
 
 def _flat_end(x: float, side: float, disc: np.ndarray) -> np.ndarray:

@@ -46,7 +46,7 @@ import warp as wp
 
 from lissom.dynamics.assembly import prescribed_state
 from lissom.dynamics.configuration import difference, integrate, unit_quaternions
-from lissom.forces.contact import ball_centre, obstacle_distance, pose_of, twist_of
+from lissom.forces.contact import ball_centre, is_aside, obstacle_distance, pose_of, twist_of
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.compiling import free_of_forces
@@ -83,7 +83,7 @@ _CUBIC = np.array([(1 + 2 * _S) * (1 - _S) ** 2, _S * (1 - _S) ** 2, _S**2 * (3 
 @wp.func
 def gap_motion(t: Tables, s: Scratch, i: int, e: int) -> vec3:
     """Gap of pair e [m], its rate, and the speed of the ball's centre relative to the obstacle [m/s]. Reads poses and
-    twists in s."""
+    twists in s. A ball that is aside has a gap of at least the margin."""
     ball = t.contacts.pair[e, 0]
     obstacle = t.contacts.pair[e, 1]
     a = t.contacts.ball_node[ball]
@@ -96,6 +96,9 @@ def gap_motion(t: Tables, s: Scratch, i: int, e: int) -> vec3:
     d, n, _N = obstacle_distance(t, obstacle, y)
     rho = twist_of(s, i, a) - twist_of(s, i, b)
     u = se3.linear(rho) + wp.cross(se3.angular(rho), c)
+    R_a, _p_a = pose_of(s, i, a, origin)
+    if is_aside(t, ball, R_a, R * n) == 1:
+        return vec3(wp.max(d - t.contacts.ball_radius[ball], t.contacts.margin), so3.ZERO, wp.length(u))
     return vec3(d - t.contacts.ball_radius[ball], wp.dot(R * n, u), wp.length(u))
 
 
