@@ -759,6 +759,13 @@ MUTATIONS = (
         ("tests/closed_form/test_collision_shapes.py", "-k", "faces_corners or own_points"),
     ),
     Mutation(
+        "the list of near pairs is not renewed when a shape moves",
+        "model/surroundings.py",
+        "        for piece in self.pieces:\n            self._follow(piece)\n",
+        "",
+        ("tests/robot/test_mutual_contacts.py", "-k", "shape_that_comes"),
+    ),
+    Mutation(
         "balls of both bodies touch",
         "model/surroundings.py",
         "        return a.spacing < b.spacing or (a.spacing == b.spacing and is_first)",
@@ -794,11 +801,11 @@ MUTATIONS = (
         ("tests/closed_form/test_collision_shapes.py", "-k", "everything"),
     ),
     Mutation(
-        "a mesh on a moving link is always near",
+        "shapes on moving links are always near",
         "model/surroundings.py",
-        "if isinstance(obstacle.shape, SampledShape):",
-        "if False:",
-        ("tests/robot/test_mutual_contacts.py", "-k", "mesh_or_a_function"),
+        "    return np.zeros(3), reach_of(kind, size)",
+        "    return np.zeros(3), None",
+        ("tests/robot/test_mutual_contacts.py", "-k", "shape_that_comes"),
     ),
     Mutation(
         "a surface touches the shape of one other link only",

@@ -661,11 +661,13 @@ def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
 
 @wp.func(inline=False)
 def has_moved(t: Tables, s: Scratch, i: int) -> int:
-    """1 if a ball has moved by half the margin since the last list of near pairs, or if there is no list; else 0."""
+    """1 if a ball that is watched has moved by half the margin since the last list of near pairs, or if there is no
+    list; else 0."""
     if s.near.count[i] < 0:
         return 1
     limit = so3.HALF * so3.HALF * t.contacts.margin * t.contacts.margin
-    for ball in range(t.contacts.ball_node.shape[0]):
+    for k in range(t.contacts.watched.shape[0]):
+        ball = t.contacts.watched[k]
         moved = ball_in_world(t, s, i, ball) - s.near.listed_position[i, ball]
         if not (wp.dot(moved, moved) < limit):
             return 1

@@ -218,6 +218,7 @@ class Contacts:
     # both surfaces at the edges of the cell, see forces.cells [m]
     block: IntRows  # of pairs, see in_blocks (n, 4)
     cluster_start: Ints  # first ball of each cluster, then the number of balls
+    watched: Ints  # balls whose motion renews the list of near pairs: all but those of shapes, which have four around
     law: FloatRows  # k, p, c, μ, v_s, k_t (0 for None), τ, b and v_r of robot.contact_laws.Law (n, 9)
     anchors: np.ndarray  # anchor of each pair (n, 6): point in the obstacle's frame [m], direction from the ball's
     # centre in its node; NaN for pairs that do not stick
@@ -381,6 +382,7 @@ class SurroundingsBuilder:
         self.detail: dict[int, str] = {}  # how much of other bodies touches each piece
         self.listed = np.zeros((0, 2)), np.zeros(0, dtype=np.int64)  # see _listed
         self.waiting: dict[Any, tuple[Any, Any, float, list[Any]]] = {}  # pairs of the contact at hand, see _flush
+        self.followed: list[int] = []  # balls of pieces, around which there are four points
         self.n_cells = 0  # pairs of cells of surfaces
         self.pairs: list[np.ndarray] = []
         self.weights: list[np.ndarray] = []
@@ -395,7 +397,9 @@ class SurroundingsBuilder:
             self._add_contact(contact)
         warn_of_gaps(self.pieces, {k: points.gap for (k, *_), points in self.points.items()})
         self._sample_obstacles()
-        self.reach = [self._follow(obstacle) for obstacle in self.obstacles]  # after the balls
+        for piece in self.pieces:
+            self._follow(piece)
+        self.reach = [None if x.shape is None else reach_around(x.shape, x.kind, x.size)[1] for x in self.obstacles]
         for force in robot.forces.values():
             self._add_force(force)
 
@@ -606,6 +610,7 @@ class SurroundingsBuilder:
         for n, row in enumerate(turned_rows(rows, piece.frame[:3, :3], piece.frame[:3, 3])):
             self.balls.append(_ball(piece.link, piece.s, n, piece.node, row[:3], row[3:]))
         self.made[key] = range(first, len(self.balls))
+        self.followed += self.made[key]
 
     def _apart_from(self, link: str | None, x: Side, contact: Contact, where: str) -> np.ndarray:
         """Numbers of the balls of a side that are not next to its joint with another link."""
@@ -809,22 +814,16 @@ class SurroundingsBuilder:
             self.made[key] = range(first, len(self.balls))
         return self.made[key]
 
-    def _follow(self, obstacle: Obstacle) -> float | None:
-        """Add four points around a bounded shape on a link, which move as far as any of its points, so that the list of
-        near pairs is renewed when the shape moves. Returns the radius of a sphere around the shape [m], None if it is
-        unbounded."""
-        if obstacle.shape is None or obstacle.node is None or obstacle.link is None:
-            return None
-        centre, reach = np.zeros(3), reach_of(obstacle.kind, obstacle.size)
-        if isinstance(obstacle.shape, SampledShape):
-            low, high = obstacle.shape.bounds("shape")
-            centre, reach = 0.5 * (low + high), 0.5 * float(np.linalg.norm(high - low))
-        if reach is None:
-            return None
+    def _follow(self, piece: ContactShape) -> None:
+        """Add four points around a bounded shape on a link. They move as far as any of its points, so that the list of
+        near pairs is renewed when the shape moves."""
+        kind, size, rotation = piece.shape.surface(piece.where)
+        centre, reach = reach_around(piece.shape, kind, size)
+        if piece.node is None or reach is None:
+            return
         for n, corner in enumerate(_CORNERS):
-            position = obstacle.frame[:3, 3] + obstacle.frame[:3, :3] @ centre + reach * corner
-            self.balls.append(_ball(obstacle.link, obstacle.s, n, obstacle.node, position, np.zeros(COLUMNS - 3)))
-        return reach
+            position = piece.frame[:3, 3] + piece.frame[:3, :3] @ (rotation @ (centre + reach * corner))
+            self.balls.append(_ball(piece.link, piece.s, n, piece.node, position, np.zeros(COLUMNS - 3)))
 
     def _add_force(self, force: Any) -> None:
         where, function = f"force {force.name!r}", force.function
@@ -910,6 +909,7 @@ class SurroundingsBuilder:
             pair_bow=np.concatenate([np.zeros((0, 3)), *self.bows])[order],
             block=blocks,
             cluster_start=np.append(np.flatnonzero(np.diff(cluster, prepend=-1)), len(cluster)).astype(np.int32),
+            watched=np.setdiff1d(np.arange(len(self.balls)), self.followed).astype(np.int32),
             law=np.array(self.laws).reshape(-1, len(Law._fields)),
             anchors=np.full((len(pairs), 6), np.nan),
             capacity=min(len(pairs), self.robot.near_pairs + self.n_cells),
@@ -947,6 +947,15 @@ class SurroundingsBuilder:
             ),
         )
         return contacts, fluid, forces
+
+
+def reach_around(shape: Shape, kind: ShapeKind, size: tuple[float, float, float]) -> tuple[np.ndarray, float | None]:
+    """Centre (3,), in the kernels' frame of a shape, and radius of a sphere around the shape [m]; None if it is
+    unbounded."""
+    if isinstance(shape, SampledShape):
+        low, high = shape.bounds("shape")
+        return 0.5 * (low + high), 0.5 * float(np.linalg.norm(high - low))
+    return np.zeros(3), reach_of(kind, size)
 
 
 def _ball(link: str | None, s: Any, number: int, node: Node | None, position: np.ndarray, row: np.ndarray) -> Ball:

@@ -21,8 +21,8 @@ pass between them: then the faces of a box have cells with a linear pressure.
 
 A ball on the axis of a cylinder stands for a part of its length. Its row has half of this part along the axis in place
 of the first half-edge of a cell. It touches only where its contact point is within this part, so that it does not reach
-out of the flat ends. Points on the ends of a cylinder have its axis as their normal, with the factor (11) of
-forces.contact: they carry an upright cylinder and leave one that lies to its balls.
+out of the flat ends. Points on the ends of a cylinder have its axis as their normal, and so the factor (11) of contact:
+they carry an upright cylinder and leave one that lies to its balls.
 
 Edges that cross each other touch where a point of one of them is inside the other body. They sink into each other by up
 to half the distance of the points.
