@@ -48,7 +48,7 @@ from lissom.robot.sampled_shapes import GRIDDED
 _ROWS = 256  # states in one launch
 
 
-def _start_rows(path: Path, u: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+def start_rows(path: Path, u: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """q, v, a, u, t and λ at the initial states of a path with inputs u, and the anchors there."""
     first = path.state(0)
     return (first["q"], first["v"], first["a"], u, np.zeros(len(path.q)), first["force"]), first["anchors"]
@@ -104,11 +104,15 @@ class Designs:
         rows = (states.q, states.v, states.a, states.u, states.t, force)
         return self._residual_slopes(_residuals, rows, self.model.nv + self.model.n_rows, states.anchors)
 
-    def start_slopes(self, path: Path, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Derivatives with respect to p of (r; A a + Ȧ v), of e and of A v at the initial states with all inputs u (n,
-        nu), shapes (n, count, ...)."""
+    def start_slopes(
+        self, rows: tuple[np.ndarray, ...], anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Derivatives with respect to p of (r; A a + Ȧ v), of e and of A v at initial states, shapes (n, count, ...).
+
+        Args:
+            rows: q, v, a, u, t and λ (n, ...), with all inputs u. anchors: (n, n_pairs, 6).
+        """
         nv, m = self.model.nv, self.model.n_rows
-        rows, anchors = _start_rows(path, u)
         out = self._residual_slopes(_start_residuals, rows, nv + 3 * m, anchors)
         return out[..., : nv + m], out[..., nv + m : nv + 2 * m], out[..., nv + 2 * m :]
 
@@ -118,8 +122,8 @@ class Designs:
         """`slopes` at the stages of the first steps of a path, and its `start_slopes`. Trees compute both in the same
         launches."""
         if self.model.n_rows:
-            return self.slopes(states), self.start_slopes(path, u)
-        n, nv, (start, start_anchors) = len(path.q), self.model.nv, _start_rows(path, u)
+            return self.slopes(states), self.start_slopes(*start_rows(path, u))
+        n, nv, (start, start_anchors) = len(path.q), self.model.nv, start_rows(path, u)
 
         def both(x: np.ndarray, at_start: np.ndarray) -> np.ndarray:
             rows = np.concatenate([x.reshape(n, len(x) // n, *x.shape[1:]), at_start[:, None]], axis=1)

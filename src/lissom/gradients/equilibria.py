@@ -5,7 +5,8 @@ The derivatives of an equilibrium follow from the implicit function theorem:
     [∂r/∂q, −Aᵀ; A_q, 0] (dq; dλ) = (B du − r_p dp; −e_p dp),   r = ID(q, v, 0) − B u − Aᵀ λ               (1)
 
 A function L of q has the derivatives dL/du = μᵀ (B; 0) and dL/dp = −μᵀ (r_p; e_p), where μ solves the transpose of (1)
-with dL/dq on the right. A simple natural frequency has
+with dL/dq on the right. Where contacts stick, the equilibrium depends on the path on which the robot was released, and
+its derivatives are those of releases. A simple natural frequency has
 
     dω² = xᵀ (dK − ω² dM) x − 2 xᵀ (K − ω² M) A⁺ dA x,   xᵀ M x = 1,   A⁺ = w²Aᵀ (A w²Aᵀ)⁻¹                (2)
 
@@ -28,13 +29,14 @@ from lissom.dynamics.linearization import modes
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.gradients.design_changes import CENTRAL, SHARE, Stencil
 from lissom.gradients.designs import Designs
+from lissom.gradients.releases import ReleaseDerivatives, Systems, release_derivatives, release_states
 from lissom.gradients.stage_systems import StageStates
 from lissom.launch.workspace import batch_of, independent_rows
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import formatting
 from lissom.robot.paths import size_of
-from lissom.statics.equilibrium import Equilibrium
+from lissom.statics.equilibrium import Equilibrium, ReleasePath
 from lissom.statics.stability import floats_at
 
 if TYPE_CHECKING:
@@ -54,10 +56,13 @@ class EquilibriumDerivatives:
         parameters: with respect to design values, by path: of q, (nv, *shape of the value), or of a function, in the
             shape of the value. The derivative with respect to a pose is that with respect to an increment (w; u) on its
             right, (6,).
+        q0: with respect to the start of `solve_statics`, in the tangent space of `integrate`: of q, (nv, nv), or of a
+            function, (nv,). None if no contact sticks: the equilibrium then does not depend on a start nearby.
     """
 
     u: np.ndarray
     parameters: dict[str, np.ndarray]
+    q0: np.ndarray | None = None
 
 
 _MOST_AMPLIFIED = 1e13  # rounding errors of 1e-16 become 1e-3
@@ -85,31 +90,65 @@ def equilibrium_derivatives(
     """
     found = equilibrium.model
     model = found.common if isinstance(found, ModelBatch) else found
-    lead = equilibrium.q.shape[:-1]
-    states = _states(model, equilibrium, batch_of(lead))
-    matrix, B = _linear_systems(model, states)
-    designs = Designs(model, tuple(parameters), len(states.t))
+    lead, nv = equilibrium.q.shape[:-1], model.nv
+    rows = batch_of(lead)
+    seeds, shape = np.eye(nv), (*lead, nv)
+    if dL_dq is not None:
+        weights, shape = np.asarray(dL_dq, dtype=np.float64), lead
+        if weights.shape != (*lead, nv):
+            raise ShapeError(f"dL_dq: expected shape {(*lead, nv)}, got {weights.shape}")
+        seeds = weights.reshape(rows, 1, nv)
+    every = np.broadcast_to(seeds, (rows, *seeds.shape[-2:]))
+    states = _states(model, equilibrium, rows)
+    paths = list(equilibrium.path.ravel()) if equilibrium.path.shape == lead else [None]
+    if rows and all(isinstance(path, ReleasePath) for path in paths):
+        own = [Designs(path.model, tuple(parameters), len(path.q)) for path in paths]
+        each = zip(paths, states.u, states.v, own, every)
+        parts = [_along_path(equilibrium, path, u, v, designs, x) for path, u, v, designs, x in each]
+        by_u, by_p, by_q0 = (np.array(x) for x in zip(*parts))
+        return EquilibriumDerivatives(
+            by_u.reshape((*shape, model.nu)),
+            own[0].split(by_p.reshape((*shape, own[0].count))),
+            by_q0.reshape((*shape, nv)),
+        )
+    systems = _linear_systems(model, states)
+    designs = Designs(model, tuple(parameters), rows)
     slopes = np.swapaxes(designs.slopes(states), -1, -2)  # (rows, unknowns, count)
+    solution = every @ _inverses(model, states, systems.matrix, equilibrium)[:, :nv]
+    by_u, by_p = solution @ systems.B, -solution @ slopes
+    return EquilibriumDerivatives(
+        by_u.reshape((*shape, model.nu)), designs.split(by_p.reshape((*shape, designs.count)))
+    )
+
+
+def _along_path(
+    equilibrium: Equilibrium, path: ReleasePath, u: np.ndarray, v: np.ndarray, designs: Designs, by_q: np.ndarray,
+    by_z: np.ndarray | None = None,
+) -> ReleaseDerivatives:  # fmt: skip
+    """Derivatives of functions of the end of a path, with derivatives by_q (m, nv) and by_z (m, numbers), under inputs
+    u (nu,) in the steady motion v (nv,)."""
+    states = release_states(path, u, v, equilibrium.t)
+    systems = _linear_systems(path.model, states)
+    inverse = np.zeros_like(systems.matrix)
+    after = StageStates(*(x[1:] if isinstance(x, np.ndarray) else x for x in vars(states).values()))
+    inverse[1:] = _inverses(path.model, after, systems.matrix[1:], equilibrium)
+    return release_derivatives(path, states, systems, inverse, designs, by_q, by_z)
+
+
+def _inverses(model: Model, s: StageStates, matrix: np.ndarray, equilibrium: Equilibrium) -> np.ndarray:
+    """The inverses of the matrices (1) at states in rows.
+
+    Raises:
+        ConvergenceError: a matrix is singular.
+    """
     try:
         inverse = np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
         inverse = np.full_like(matrix, np.inf)
     if not _are_regular(model, matrix, inverse):
         rule = "an equilibrium has derivatives only if its tangent stiffness is regular, not at a fold or if it floats"
-        raise ConvergenceError(f"robot {model.name!r}: {rule}{_floating_link(model, states, matrix)}", equilibrium)
-    if dL_dq is None:
-        solution = inverse[:, : model.nv]
-        shape: tuple[int, ...] = (*lead, model.nv)
-    else:
-        weights = np.asarray(dL_dq, dtype=np.float64)
-        if weights.shape != (*lead, model.nv):
-            raise ShapeError(f"dL_dq: expected shape {(*lead, model.nv)}, got {weights.shape}")
-        solution = (weights.reshape(-1, 1, model.nv) @ inverse[:, : model.nv])[:, :1]
-        shape = lead
-    by_u, by_p = solution @ B, -solution @ slopes
-    return EquilibriumDerivatives(
-        by_u.reshape((*shape, model.nu)), designs.split(by_p.reshape((*shape, designs.count)))
-    )
+        raise ConvergenceError(f"robot {model.name!r}: {rule}{_floating_link(model, s, matrix)}", equilibrium)
+    return inverse
 
 
 def _are_regular(model: Model, matrix: np.ndarray, inverse: np.ndarray) -> bool:
@@ -126,7 +165,8 @@ def _floating_link(model: Model, s: StageStates, matrix: np.ndarray) -> str:
     """End of an error: the link that floats freely, at the most singular matrix; empty if none does."""
     k = int(np.argmax(np.linalg.cond(matrix)))
     force = np.zeros(model.n_rows) if s.force is None else s.force[k]
-    loose = floats_at(model, s.q[k], s.u[k], float(s.t[k]), force)
+    own = model if s.anchors is None else model.anchored(s.anchors[k])
+    loose = floats_at(own, s.q[k], s.u[k], float(s.t[k]), force)
     return f"{loose}; hold it" if loose else ""
 
 
@@ -138,7 +178,7 @@ def _states(model: Model, found: Equilibrium, rows: int) -> StageStates:
     return StageStates(q, v, np.zeros_like(v), u, force, np.full(rows, found.t), None, None)
 
 
-def _linear_systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarray]:
+def _linear_systems(model: Model, s: StageStates) -> Systems:
     """The matrices of (1), with rows of the identity in place of dependent rows of the constraint Jacobian, and
     (B; 0)."""
     nv, m, rows = model.nv, model.n_rows, len(s.t)
@@ -147,7 +187,8 @@ def _linear_systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarra
     for k in range(rows) if model.calls_python else [slice(0, rows)]:
         part = slice(k, k + 1) if isinstance(k, int) else k
         given = (s.q[part], s.v[part], s.a[part], s.u[part], s.t[part])
-        K, _, _, workspace = residual_derivatives(model, *given, 1.0, force[part])
+        anchors = None if s.anchors is None else s.anchors[part]
+        K, _, _, workspace = residual_derivatives(model, *given, 1.0, force[part], anchors=anchors)
         matrix[part, :nv, :nv] = K
         if m:
             A, A_q = (row_results(model, workspace, name, (len(K),)) for name in ("A", "A_q"))
@@ -160,7 +201,7 @@ def _linear_systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarra
     if model.nu:
         B[:, :nv] = input_response(model, s.q, s.v, s.u, s.t)
     B[:, model.prescribed.dof] = 0.0
-    return matrix, B
+    return Systems(matrix, B)
 
 
 @final

@@ -15,7 +15,7 @@ import numpy as np
 from lissom.dynamics.configuration import quaternion_joints
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.gradients.anchors import anchor_carries, anchor_moves, anchor_pulls, rows_of
-from lissom.gradients.designs import Designs
+from lissom.gradients.designs import Designs, start_rows
 from lissom.gradients.recursion import AnchorChanges, StageSystems
 from lissom.gradients.stage_systems import input_columns, stage_systems
 from lissom.gradients.starts import model_anchors
@@ -145,7 +145,7 @@ def propagate_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[
     right = input_changes[:, :, 0] @ _transposed(s.B)
     z = np.zeros((n, directions, rollout.path.anchors[0, 0].size))
     if dp is not None:
-        slopes, gap, rate = designs.start_slopes(rollout.path, rollout.stepping.start_inputs(rollout.path))
+        slopes, gap, rate = designs.start_slopes(*start_rows(rollout.path, rollout.stepping.start_inputs(rollout.path)))
         dq = dq + np.einsum("npj,mp->nmj", gap, dp) @ _transposed(s.gap)
         dv = dv + np.einsum("npj,mp->nmj", rate, dp) @ _transposed(s.rate)
         right = right - np.einsum("npj,mp->nmj", slopes, dp)
