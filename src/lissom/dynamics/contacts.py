@@ -234,14 +234,20 @@ def contact_geometry(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarra
         [m], three of the point and of the normal, nine of the derivative ∂normal/∂centre, row by row, the length s of
         the gradient of the distance, three of its derivative over s, and δ − ρ [m]; see (12) and (13) of contact.
     """
-    found = [np.zeros((0, int(NUMBERS_PER_PAIR)))] * len(q)
+    found, count, size = [np.zeros((0, int(NUMBERS_PER_PAIR)))], np.zeros(len(q), dtype=int), int(NUMBERS_PER_PAIR)
+    done = 0
     for part in row_slices(len(q)):
         w, _ = filled_workspace(model, "contacts", _make, ("q", "v"), q[part], np.zeros((len(q[part]), model.nv)))
         w.host["with_forces"][0] = int(WITH_CURVATURE)
         w.run()
         w.raise_for_status()
-        found[part] = [_filled_rows(rows) for rows in w.host["pairs"].reshape(len(w.status), -1, int(NUMBERS_PER_PAIR))]
-    return np.repeat(np.arange(len(q)), [len(rows) for rows in found]), np.concatenate(found)
+        rows = w.host["pairs"].reshape(len(w.status), -1, size)[done - part.start :]  # slices may overlap
+        is_end = rows[:, : int(w.scratch.near.count.numpy().max(initial=0)) + 1, 0] < 0.0
+        count[done : part.stop] = np.where(is_end.any(axis=1), is_end.argmax(axis=1), rows.shape[1])
+        most = int(count[done : part.stop].max(initial=0))
+        found.append(rows[:, :most][np.arange(most) < count[done : part.stop, None]])
+        done = part.stop
+    return np.repeat(np.arange(len(q)), count), np.concatenate(found)
 
 
 def _contact_rows(model: Model, q: Any, v: Any) -> np.ndarray:

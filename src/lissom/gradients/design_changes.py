@@ -62,6 +62,9 @@ _UNREAD = {
 _OF_PYTHON = {"maps": ("pose",), "deforming": ("integrals", "place"), "pulls": ("bodies",)}
 _APART = ("name", "description", "cache", "models", "rods", "frames")
 _OF_KINKS = ("contacts", "spools")
+# tables of contacts in which the variables of contact_designs are linear, where no node moves
+_OF_PAIRS = ("ball_radius", "ball_position", "ball_normal", "ball_cell", "pair_bow", "obstacle_size",
+             "obstacle_placement")  # fmt: skip
 # functions of time in tables, and the parts of a description that they come from
 _FUNCTIONS = {("loads", "wrench"): "loads", ("prescribed", "functions"): "motions"}
 
@@ -102,6 +105,17 @@ class Change:
     moves: bool
     linear: Model | None
     ends: Stencil | None
+
+    @cached_property
+    def contact_tables(self) -> dict[str, np.ndarray]:
+        """Derivatives of tables of contacts by their names, and of the `laws` of all pairs; empty without `ends`."""
+        ends = self.ends
+        if ends is None:
+            return {}
+        worlds = [one.contacts for one in ends.models]
+        tables = {name: [getattr(world, name) for world in worlds] for name in _OF_PAIRS}
+        tables["laws"] = [world.laws_of(np.arange(len(world.pair))) for world in worlds]
+        return {name: sum(w * x for w, x in zip(ends.weights, found)) for name, found in tables.items()}
 
     @cached_property
     def smooth(self) -> tuple[Model, ...]:

@@ -27,7 +27,7 @@ from contextlib import nullcontext
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.tendons import SLACK_TOLERANCE
-from lissom.gradients.contact_designs import anchor_design_slopes, contact_slopes
+from lissom.gradients.contact_designs import ContactSlopes, contact_slopes
 from lissom.gradients.design_changes import Change, Stencil, changed_tables, changes, shape_of, stencils
 from lissom.gradients.stage_systems import StageStates
 from lissom.gradients.steps import Path
@@ -52,6 +52,22 @@ def start_rows(path: Path, u: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.nd
     """q, v, a, u, t and λ at the initial states of a path with inputs u, and the anchors there."""
     first = path.state(0)
     return (first["q"], first["v"], first["a"], u, np.zeros(len(path.q)), first["force"]), first["anchors"]
+
+
+@final
+class DesignSlopes(NamedTuple):
+    """Derivatives with respect to design values at states in rows.
+
+    Fields:
+        residual: ∂r/∂p, and in further numbers those of loops, (rows, count, nv + ...).
+        state, pair: of each contact pair that touches and sticks, in ascending order. anchor: derivatives of their
+        anchors after these states, (pairs, count, 6).
+    """
+
+    residual: np.ndarray
+    state: np.ndarray
+    pair: np.ndarray
+    anchor: np.ndarray
 
 
 @final
@@ -97,8 +113,8 @@ class Designs:
         lead = np.broadcast_shapes(*(x.shape[:-1] for x in rows))
         return np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in rows], axis=-1)
 
-    def slopes(self, states: StageStates) -> np.ndarray:
-        """(∂r/∂p; ∂e/∂p) at states, shape (rows, count, nv + n_rows)."""
+    def slopes(self, states: StageStates) -> DesignSlopes:
+        """(∂r/∂p; ∂e/∂p) and the derivatives of anchors at states."""
         count = len(states.t)
         force = states.force if states.force is not None else np.zeros((count, self.model.n_rows))
         rows = (states.q, states.v, states.a, states.u, states.t, force)
@@ -113,39 +129,46 @@ class Designs:
             rows: q, v, a, u, t and λ (n, ...), with all inputs u. anchors: (n, n_pairs, 6).
         """
         nv, m = self.model.nv, self.model.n_rows
-        out = self._residual_slopes(_start_residuals, rows, nv + 3 * m, anchors)
+        out = self._residual_slopes(_start_residuals, rows, nv + 3 * m, anchors).residual
         return out[..., : nv + m], out[..., nv + m : nv + 2 * m], out[..., nv + 2 * m :]
 
     def slopes_with_start(
         self, states: StageStates, path: Path, u: np.ndarray
-    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    ) -> tuple[DesignSlopes, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """`slopes` at the stages of the first steps of a path, and its `start_slopes`. Trees compute both in the same
         launches."""
         if self.model.n_rows:
             return self.slopes(states), self.start_slopes(*start_rows(path, u))
         n, nv, (start, start_anchors) = len(path.q), self.model.nv, start_rows(path, u)
+        each = len(states.t) // n
 
         def both(x: np.ndarray, at_start: np.ndarray) -> np.ndarray:
-            rows = np.concatenate([x.reshape(n, len(x) // n, *x.shape[1:]), at_start[:, None]], axis=1)
+            rows = np.concatenate([x.reshape(n, each, *x.shape[1:]), at_start[:, None]], axis=1)
             return rows.reshape(len(x) + n, *x.shape[1:])
 
         none = np.zeros((len(states.t), 0))
         rows = tuple(map(both, (states.q, states.v, states.a, states.u, states.t, none), start))
         anchors = None if states.anchors is None else both(states.anchors, start_anchors)
-        out = self._residual_slopes(_residuals, rows, nv, anchors).reshape(n, len(states.t) // n + 1, self.count, nv)
+        out = self._residual_slopes(_residuals, rows, nv, anchors)
+        residual = out.residual.reshape(n, each + 1, self.count, nv)
+        motion, place = np.divmod(out.state, each + 1)
+        later = place < each
+        known = DesignSlopes(residual[:, :-1].reshape(n * each, self.count, nv), (motion * each + place)[later],
+                             out.pair[later], out.anchor[later])  # fmt: skip
         nothing = np.zeros((n, self.count, 0))
-        return out[:, :-1].reshape(len(states.t), self.count, nv), (out[:, -1], nothing, nothing)
+        return known, (residual[:, -1], nothing, nothing)
 
     def anchor_slopes(self, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Derivatives of the anchors at the ends of steps, (rows, count, 6 n_pairs); zero for pairs without an anchor.
+        """Derivatives of the anchors after states (rows, ...), (rows, count, 6 n_pairs); zero for pairs without contact.
 
         Args:
-            anchors: before the ends of the steps, (rows, n_pairs, 6). q, v: states at the ends.
+            anchors: before, (rows, n_pairs, 6).
         """
-        out = np.zeros((len(q), self.count, anchors[:1].size))
+        out = np.zeros((len(q), anchors.shape[1], self.count, 6))
         for model, own in self._models(len(q)) if out.size else ():
-            out[own] = anchor_design_slopes(model, changes(model, self.paths), q[own], v[own], anchors[own])
-        return out
+            found = contact_slopes(model, changes(model, self.paths), q[own], v[own], anchors[own])
+            out[own.start + found.state, found.pair] = found.anchor
+        return np.swapaxes(out, 1, 2).reshape(len(q), self.count, anchors[:1].size)
 
     def _models(self, count: int) -> Iterator[tuple[Model, slice]]:
         """The models, and the slice of `count` states that belongs to each."""
@@ -155,17 +178,21 @@ class Designs:
 
     def _residual_slopes(
         self, function: Callable[..., np.ndarray], rows: tuple[np.ndarray, ...], size: int, anchors: np.ndarray | None
-    ) -> np.ndarray:
-        """Derivatives of function(model, *rows), whose first numbers are r, shape (rows, count, size)."""
+    ) -> DesignSlopes:
+        """Derivatives of function(model, *rows), whose first numbers are r, and of anchors."""
         nv, (q, v, _, u, *_) = self.model.nv, rows
-        out = self._differences(function, rows, size, is_linear=True)
+        out, none = self._differences(function, rows, size, is_linear=True), np.zeros(0, dtype=int)
+        found = [ContactSlopes(out, none, none, np.zeros((0, self.count, 6)))]
         for model, own in self._models(len(q)) if out.size else ():
             own_anchors = None if anchors is None else anchors[own]
-            out[own, :, :nv] += contact_slopes(model, changes(model, self.paths), q[own], v[own], own_anchors)
+            part = contact_slopes(model, changes(model, self.paths), q[own], v[own], own_anchors)
+            out[own, :, :nv] += part.residual
+            found.append(part._replace(state=own.start + part.state))
         if out.size and len(self.model.spools.channel):
             out[..., :nv] += self._tendon_slopes(q, u)
         out[..., self.model.prescribed.dof] = 0.0
-        return out
+        state, pair, anchor = (np.concatenate(x) for x in list(zip(*found))[1:])
+        return DesignSlopes(out, state, pair, anchor)
 
     def _tendon_slopes(self, q: np.ndarray, u: np.ndarray) -> np.ndarray:
         """(3) of all elastic tendons, shape (rows, count, nv)."""
@@ -192,18 +219,16 @@ class Designs:
         function that is linear in the tables there, zero for one that does not read them."""
         out = np.zeros((len(rows[0]), self.count, size))
         for model, own in self._models(len(rows[0])) if out.size else ():
-            arguments = [x[own] for x in rows]
-            states, found = len(arguments[0]), changes(model, self.paths)
-            for part in row_slices(states, _ROWS):
-                some, slopes = [x[part] for x in arguments], np.zeros_like(out[own][part])
-                with changed_tables(model) as tables:
-                    for p, weight, one in _evaluations(tables.first, found, is_linear=is_linear):
-                        launched = tables.of(one)
-                        with launched.temporary_buffers() if launched is one else nullcontext():
-                            values = function(launched, *some)
-                        for k, w in zip(p, weight):
-                            slopes[:, k] += w * values
-                out[own][part] = slopes
+            arguments, slopes, found = [x[own] for x in rows], out[own], changes(model, self.paths)
+            with changed_tables(model) as tables:
+                for p, weight, one in _evaluations(tables.first, found, is_linear=is_linear):
+                    launched, done = tables.of(one), 0
+                    with launched.temporary_buffers() if launched is one else nullcontext():
+                        for part in row_slices(len(slopes), _ROWS):
+                            values = function(launched, *(x[part] for x in arguments))[done - part.start :]
+                            for k, w in zip(p, weight):  # parts may overlap
+                                slopes[done : part.stop, k] += w * values
+                            done = part.stop
         return out
 
 

@@ -113,7 +113,7 @@ def equilibrium_derivatives(
         )
     systems = _linear_systems(model, states)
     designs = Designs(model, tuple(parameters), rows)
-    slopes = np.swapaxes(designs.slopes(states), -1, -2)  # (rows, unknowns, count)
+    slopes = np.swapaxes(designs.slopes(states).residual, -1, -2)  # (rows, unknowns, count)
     solution = every @ _inverses(model, states, systems.matrix, equilibrium)[:, :nv]
     by_u, by_p = solution @ systems.B, -solution @ slopes
     return EquilibriumDerivatives(

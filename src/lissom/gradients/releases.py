@@ -73,7 +73,7 @@ def release_derivatives(
     model, nv, last, still = path.model, path.model.nv, len(path.q) - 1, np.zeros_like(states.v)
     moves = _Anchors(anchor_rows(model, path.anchors, states.q, still), nv)
     pulls = _Anchors(anchor_rows(model, states.anchors, states.q, states.v), nv)  # differ at the start, and if v ≠ 0
-    slopes = np.swapaxes(designs.slopes(states), -1, -2)  # (r_p; e_p)
+    slopes = np.swapaxes(designs.slopes(states).residual, -1, -2)  # (r_p; e_p)
     by_update = designs.anchor_slopes(path.anchors, states.q, still)  # U_p
     z = np.zeros((len(by_q), moves.rows.numbers)) if by_z is None else by_z
     by_u, by_p, by_s = (np.zeros((len(by_q), size)) for size in (model.nu, designs.count, nv))

@@ -357,10 +357,10 @@ def write_model(model: Model, changed: Model) -> bool:
         return False
     if not write_tables_with_terms(model, changed):
         return False
-    nodes = device_tables(model).node
+    rows = model.cache["views of tables"].get(("nodes", ""))  # None: never written, so that copies are right
     for buffers in buffers_of(model):
-        if "rows of nodes" in buffers.host:
-            buffers.host["rows of nodes"][: model.n_nodes] = nodes.numpy()
+        if rows is not None and "rows of nodes" in buffers.host:
+            buffers.host["rows of nodes"][: model.n_nodes] = rows
         if "gravity" in buffers.host:
             buffers.host["gravity"][:] = model.gravity
     forget_numbers(model)
