@@ -174,6 +174,14 @@ def write_tables_with_terms(model: Model, changed: Model) -> bool:
     return True
 
 
+def have_same_tables_of_terms(model: Model, other: Model) -> bool:
+    """Whether two models have the same terms, and these the same tables."""
+    if acting_on(model) is not acting_on(other):
+        return False
+    pairs = [(term.tables(model), term.tables(other)) for term in TERMS if term.tables is not None]
+    return all(np.array_equal(x, y) for a, b in pairs for x, y in zip(a, b))
+
+
 def _rows(k: int, term: Term, model: Model) -> TermRows:
     rows = TermRows()
     index, number = (np.zeros((0, 0)),) * 2 if term.tables is None else term.tables(model)

@@ -29,6 +29,7 @@ import numpy as np
 
 from lissom.bodies.body import DeformableBody
 from lissom.errors import ModelError
+from lissom.forces.terms import have_same_tables_of_terms
 from lissom.launch.workspace import write_model
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model, with_groups
@@ -37,6 +38,7 @@ from lissom.robot.paths import is_pose, number_at, size_of, with_each
 from lissom.robot.robot import Robot
 
 SHARE = 1e-4  # step of the differences over a value, or over the largest number of its array
+_LINE_SHARE = 1e-5  # the same along a line of tables, where two points suffice
 CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
 _NEAR = ((-1.0, 1.0), (-0.5, 0.5))
 _ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
@@ -96,8 +98,8 @@ class Change:
         moves: whether tables change in which the residual is not linear.
         linear: the model without kinks with the tables T + P T' of (1); None if the number moves the robot, or changes
             no tables of the residual without kinks.
-        ends: the stencil of fourth order of the residual, for numbers that move the robot and those of contacts. Its
-            models have the tables of (2), or changed values of the number. None for other numbers.
+        ends: the stencil of the residual, for numbers that move the robot and those of contacts. Its models are two
+            with the tables of (2), or more with changed values of the number. None for other numbers.
     """
 
     stencil: Stencil
@@ -280,7 +282,7 @@ def _change(model: Model, path: str, index: tuple[int, ...]) -> Change:
     moves = any(_moves(model, one) for one in stencil.models)
     ends = wide
     if ends is None and (moves or any(_differs(model, one, "contacts") for one in stencil.models)):
-        ends = _along_tables(model, stencil, SHARE * size) or _stencil(model, path, index)
+        ends = _along_tables(model, stencil, _LINE_SHARE * size) or _stencil(model, path, index)
     return Change(stencil, size, moves, None if moves else _with_slopes(model, stencil, size), ends)
 
 
@@ -323,13 +325,21 @@ def _differing(model: Model, changed: tuple[Model, ...]) -> Iterator[tuple[str, 
         if name in _APART or all(getattr(one, name) is group for one in changed):
             continue
         for field in [part.name for part in fields(group)] if is_dataclass(group) else [""]:
-            known = _table(model, name, field)
-            if field in _unread(model, name) or all(same_values(known, _table(x, name, field)) for x in changed):
-                continue
-            kind = _FUNCTIONS.get((name, field))
-            if kind and all(same_parts(*(getattr(x.description, kind) for x in (model, y))) for y in changed):
-                continue
-            yield name, field
+            if field not in _unread(model, name) and not all(_is_same(model, x, name, field) for x in changed):
+                yield name, field
+
+
+def _is_same(model: Model, changed: Model, name: str, field: str) -> bool:
+    """Whether a field of a group has the same effect on residuals in a changed model."""
+    if same_values(_table(model, name, field), _table(changed, name, field)):
+        return True
+    before, after = model.description, changed.description
+    kind = _FUNCTIONS.get((name, field))
+    if kind:
+        return same_parts(getattr(before, kind), getattr(after, kind))
+    if (name, field) == ("fluid", "current") and before.fluid and after.fluid:
+        return before.fluid.current is after.fluid.current
+    return (name, field) == ("links", "joint") and have_same_tables_of_terms(model, changed)
 
 
 def _unread(model: Model, name: str) -> tuple[str, ...]:
@@ -348,7 +358,7 @@ def _along_tables(model: Model, stencil: Stencil, h: float) -> Stencil | None:
         if not all(_is_real(x) and np.shape(x) == np.shape(known) for x in (known, *found)):
             return None
         slopes.append((name, field, known, sum(w * x for x, w in zip(found, stencil.weights))))
-    places, weights = CENTRAL
+    places, weights = _NEAR
     models = tuple(_with_tables(model, [(*at, T + c * h * slope) for *at, T, slope in slopes]) for c in places)
     return Stencil(models, tuple(weight / h for weight in weights), tuple(c * h for c in places))
 
@@ -393,7 +403,7 @@ def _moves(model: Model, changed: Model) -> bool:
             continue
         free = (*_LINEAR.get(item.name, ()), *_unread(model, item.name))
         for part in fields(a):
-            if part.name not in free and not same_values(getattr(a, part.name), getattr(b, part.name)):
+            if part.name not in free and not _is_same(model, changed, item.name, part.name):
                 return True
         if any(np.shape(getattr(a, field)) != np.shape(getattr(b, field)) for field in _LINEAR.get(item.name, ())):
             return True

@@ -3,11 +3,11 @@
 If a design value changes only tables in which the residual is linear, its derivative is exact. For others it is a
 difference,
 
-    r_p ≈ (8 (r(p + h) − r(p − h)) − r(p + 2h) + r(p − 2h)) / 12 h                                        (1)
+    r_p ≈ (r(p + h) − r(p − h)) / 2 h                                                                     (1)
 
-at the same q, v, a, u and λ, where the tables of p ± h are those of design_changes (2). The error is h⁴/30 ∂⁵r/∂p⁵
-plus rounding over h: with h = p/10⁴ it is about 1e-12 of the terms of r. Contacts and elastic
-tendons have kinks and are left out of the differences. contact_designs adds the derivatives of contacts. If a rule of
+at the same q, v, a, u and λ, where the tables of p ± h are those of design_changes (2). The error is h²/6 ∂³r/∂p³
+plus rounding over h: with h = p/10⁵ it is below 1e-9 of the terms of r. Numbers that are in no table are differenced
+to fourth order. Contacts and elastic tendons have kinks and are left out of the differences. contact_designs adds the derivatives of contacts. If a rule of
 the description allows values on one side only,
 
     r_p ≈ ± (−25 r(p) + 48 r(p ± h) − 36 r(p ± 2h) + 16 r(p ± 3h) − 3 r(p ± 4h)) / 12 h                   (2)
@@ -52,6 +52,16 @@ def start_rows(path: Path, u: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.nd
     """q, v, a, u, t and λ at the initial states of a path with inputs u, and the anchors there."""
     first = path.state(0)
     return (first["q"], first["v"], first["a"], u, np.zeros(len(path.q)), first["force"]), first["anchors"]
+
+
+@final
+class _Job(NamedTuple):
+    """A function(model, *rows) of states in rows, the count of its numbers at each state, and the anchors there."""
+
+    function: Callable[..., np.ndarray]
+    rows: tuple[np.ndarray, ...]
+    size: int
+    anchors: np.ndarray | None = None
 
 
 @final
@@ -115,10 +125,7 @@ class Designs:
 
     def slopes(self, states: StageStates) -> DesignSlopes:
         """(∂r/∂p; ∂e/∂p) and the derivatives of anchors at states."""
-        count = len(states.t)
-        force = states.force if states.force is not None else np.zeros((count, self.model.n_rows))
-        rows = (states.q, states.v, states.a, states.u, states.t, force)
-        return self._residual_slopes(_residuals, rows, self.model.nv + self.model.n_rows, states.anchors)
+        return self._residual_slopes([self._stage_job(states)])[0]
 
     def start_slopes(
         self, rows: tuple[np.ndarray, ...], anchors: np.ndarray
@@ -128,35 +135,29 @@ class Designs:
         Args:
             rows: q, v, a, u, t and λ (n, ...), with all inputs u. anchors: (n, n_pairs, 6).
         """
-        nv, m = self.model.nv, self.model.n_rows
-        out = self._residual_slopes(_start_residuals, rows, nv + 3 * m, anchors).residual
-        return out[..., : nv + m], out[..., nv + m : nv + 2 * m], out[..., nv + 2 * m :]
+        return self._split_start(self._residual_slopes([self._start_job(rows, anchors)])[0])
 
     def slopes_with_start(
         self, states: StageStates, path: Path, u: np.ndarray
     ) -> tuple[DesignSlopes, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """`slopes` at the stages of the first steps of a path, and its `start_slopes`. Trees compute both in the same
-        launches."""
-        if self.model.n_rows:
-            return self.slopes(states), self.start_slopes(*start_rows(path, u))
-        n, nv, (start, start_anchors) = len(path.q), self.model.nv, start_rows(path, u)
-        each = len(states.t) // n
+        """`slopes` at the stages of the first steps of a path, and its `start_slopes`, with the same changed tables."""
+        jobs = [self._stage_job(states), self._start_job(*start_rows(path, u))]
+        known, start = self._residual_slopes(jobs)
+        return known, self._split_start(start)
 
-        def both(x: np.ndarray, at_start: np.ndarray) -> np.ndarray:
-            rows = np.concatenate([x.reshape(n, each, *x.shape[1:]), at_start[:, None]], axis=1)
-            return rows.reshape(len(x) + n, *x.shape[1:])
+    def _stage_job(self, states: StageStates) -> _Job:
+        count, m = len(states.t), self.model.n_rows
+        force = states.force if states.force is not None else np.zeros((count, m))
+        rows = (states.q, states.v, states.a, states.u, states.t, force)
+        return _Job(_residuals, rows, self.model.nv + m, states.anchors)
 
-        none = np.zeros((len(states.t), 0))
-        rows = tuple(map(both, (states.q, states.v, states.a, states.u, states.t, none), start))
-        anchors = None if states.anchors is None else both(states.anchors, start_anchors)
-        out = self._residual_slopes(_residuals, rows, nv, anchors)
-        residual = out.residual.reshape(n, each + 1, self.count, nv)
-        motion, place = np.divmod(out.state, each + 1)
-        later = place < each
-        known = DesignSlopes(residual[:, :-1].reshape(n * each, self.count, nv), (motion * each + place)[later],
-                             out.pair[later], out.anchor[later])  # fmt: skip
-        nothing = np.zeros((n, self.count, 0))
-        return known, (residual[:, -1], nothing, nothing)
+    def _start_job(self, rows: tuple[np.ndarray, ...], anchors: np.ndarray) -> _Job:
+        return _Job(_start_residuals, rows, self.model.nv + 3 * self.model.n_rows, anchors)
+
+    def _split_start(self, start: DesignSlopes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        nv, m = self.model.nv, self.model.n_rows
+        rows, gap, rate = np.split(start.residual, [nv + m, nv + 2 * m], axis=-1)
+        return rows, gap, rate
 
     def anchor_slopes(self, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Derivatives of the anchors after states (rows, ...), (rows, count, 6 n_pairs); zero for pairs without contact.
@@ -176,30 +177,31 @@ class Designs:
         each = count // len(models)
         return ((model, slice(k * each, (k + 1) * each)) for k, model in enumerate(models))
 
-    def _residual_slopes(
-        self, function: Callable[..., np.ndarray], rows: tuple[np.ndarray, ...], size: int, anchors: np.ndarray | None
-    ) -> DesignSlopes:
-        """Derivatives of function(model, *rows), whose first numbers are r, and of anchors."""
-        nv, (q, v, _, u, *_) = self.model.nv, rows
-        out, none = self._differences(function, rows, size, is_linear=True), np.zeros(0, dtype=int)
-        found = [ContactSlopes(out, none, none, np.zeros((0, self.count, 6)))]
-        for model, own in self._models(len(q)) if out.size else ():
-            own_anchors = None if anchors is None else anchors[own]
-            part = contact_slopes(model, changes(model, self.paths), q[own], v[own], own_anchors)
-            out[own, :, :nv] += part.residual
-            found.append(part._replace(state=own.start + part.state))
-        if out.size and len(self.model.spools.channel):
-            out[..., :nv] += self._tendon_slopes(q, u)
-        out[..., self.model.prescribed.dof] = 0.0
-        state, pair, anchor = (np.concatenate(x) for x in list(zip(*found))[1:])
-        return DesignSlopes(out, state, pair, anchor)
+    def _residual_slopes(self, jobs: list[_Job]) -> list[DesignSlopes]:
+        """Derivatives of functions whose first numbers are r, and of anchors."""
+        nv, none = self.model.nv, np.zeros(0, dtype=int)
+        results = []
+        for job, out in zip(jobs, self._differences(jobs, is_linear=True)):
+            q, v, _, u, *_ = job.rows
+            found = [ContactSlopes(out, none, none, np.zeros((0, self.count, 6)))]
+            for model, own in self._models(len(q)) if out.size else ():
+                own_anchors = None if job.anchors is None else job.anchors[own]
+                part = contact_slopes(model, changes(model, self.paths), q[own], v[own], own_anchors)
+                out[own, :, :nv] += part.residual
+                found.append(part._replace(state=own.start + part.state))
+            if out.size and len(self.model.spools.channel):
+                out[..., :nv] += self._tendon_slopes(q, u)
+            out[..., self.model.prescribed.dof] = 0.0
+            state, pair, anchor = (np.concatenate(x) for x in list(zip(*found))[1:])
+            results.append(DesignSlopes(out, state, pair, anchor))
+        return results
 
     def _tendon_slopes(self, q: np.ndarray, u: np.ndarray) -> np.ndarray:
         """(3) of all elastic tendons, shape (rows, count, nv)."""
         n, n_tendons, nv = len(q), len(self.model.spools.channel), self.model.nv
         slack, k = (self.model.by_row(lambda one, x=x: getattr(one.spools, x), n) for x in ("slack", "stiffness"))
         b, length = _split_pulls(_pulls(self.model, q, u), n_tendons, nv)
-        b_p, length_p = _split_pulls(self._differences(_pulls, (q, u), n_tendons * (nv + 1)), n_tendons, nv)
+        b_p, length_p = _split_pulls(self._differences([_Job(_pulls, (q, u), n_tendons * (nv + 1))])[0], n_tendons, nv)
         k_p, slack_p = np.zeros((2, n, self.count, n_tendons))
         for model, own in self._models(n):
             for p, change in enumerate(changes(model, self.paths)):
@@ -212,24 +214,32 @@ class Designs:
         by_b = np.einsum("rpe,rpej->rpj", taut * k * stretch, b_p)
         return -by_b - np.einsum("rpe,rpej->rpj", taut * (k_p * stretch + k * (length_p - slack_p)), b)
 
-    def _differences(
-        self, function: Callable[..., np.ndarray], rows: tuple[np.ndarray, ...], size: int, *, is_linear: bool = False
-    ) -> np.ndarray:
-        """(1) or (2) of function(model, *rows), shape (rows, count, size); the derivative of design_changes (1) for a
-        function that is linear in the tables there, zero for one that does not read them."""
-        out = np.zeros((len(rows[0]), self.count, size))
-        for model, own in self._models(len(rows[0])) if out.size else ():
-            arguments, slopes, found = [x[own] for x in rows], out[own], changes(model, self.paths)
+    def _differences(self, jobs: list[_Job], *, is_linear: bool = False) -> list[np.ndarray]:
+        """(1) or (2) of the function of each job, shape (rows, count, size); the derivative of design_changes (1) for
+        functions that are linear in the tables there, zero for those that do not read them."""
+        results = [np.zeros((len(job.rows[0]), self.count, job.size)) for job in jobs]
+        models = (self.model.models or (self.model,)) if self.count else ()
+        for at, model in enumerate(models):
             with changed_tables(model) as tables:
-                for p, weight, one in _evaluations(tables.first, found, is_linear=is_linear):
-                    launched, done = tables.of(one), 0
+                found = _evaluations(tables.first, changes(model, self.paths), is_linear=is_linear)
+                for p, weight, one in found:
+                    launched = tables.of(one)
                     with launched.temporary_buffers() if launched is one else nullcontext():
-                        for part in row_slices(len(slopes), _ROWS):
-                            values = function(launched, *(x[part] for x in arguments))[done - part.start :]
-                            for k, w in zip(p, weight):  # parts may overlap
-                                slopes[done : part.stop, k] += w * values
-                            done = part.stop
-        return out
+                        for job, out in zip(jobs, results):
+                            each = len(out) // len(models)
+                            _add_differences(job, launched, slice(at * each, (at + 1) * each), p, weight, out)
+        return results
+
+
+def _add_differences(job: _Job, model: Model, own: slice, p: list[int], weight: list[float], out: np.ndarray) -> None:
+    """Add weighted values of the function of a job for a model at the states `own` to derivatives by numbers p."""
+    rows, slopes, done = [x[own] for x in job.rows], out[own], 0
+    size = -(-len(slopes) // max(-(-len(slopes) // _ROWS), 1))  # equal parts, of which the last overlaps least
+    for part in row_slices(len(slopes), size) if job.size else ():
+        values = job.function(model, *(x[part] for x in rows))[done - part.start :]
+        for k, w in zip(p, weight):
+            slopes[done : part.stop, k] += w * values
+        done = part.stop
 
 
 def _evaluations(

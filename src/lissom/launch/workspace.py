@@ -353,7 +353,8 @@ def write_model(model: Model, changed: Model) -> bool:
     Returns:
         False, with nothing written, if the two models differ in structure or in their kernels.
     """
-    if model.runs is not changed.runs or is_rigid(model) != is_rigid(changed):
+    same = model.runs is changed.runs or all(map(np.array_equal, vars(model.runs).values(), vars(changed.runs).values()))
+    if not same or is_rigid(model) != is_rigid(changed):
         return False
     if not write_tables_with_terms(model, changed):
         return False
