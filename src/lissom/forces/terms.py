@@ -152,9 +152,10 @@ def tables_with_terms(model: Model) -> TablesStruct:
     return t
 
 
-def write_tables_with_terms(model: Model, changed: Model) -> bool:
-    """`write_tables`, with the tables of all terms. False also if the kernels of the two models differ."""
-    if acting_on(model) is not acting_on(changed):
+def write_tables_with_terms(model: Model, changed: Model, *, is_alike: bool = False) -> bool:
+    """`write_tables`, with the tables of all terms. False also if the kernels of the two models differ, which is not
+    checked if they are known to be alike."""
+    if not is_alike and acting_on(model) is not acting_on(changed):
         return False
     groups = "springs", "placed_parts", "deforming", "joint_couplings", "inputs"
     same = all(getattr(model, name) is getattr(changed, name) for name in groups)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from threading import RLock
 from typing import Any, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -196,14 +197,21 @@ class ChangedTables:
         self.home = _alone(self.first)
         self.is_apart = model.calls_python or model.fills_tables_before_launch or model.device != "cpu"
         self.lock = RLock()
+        self.alike: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()  # models that were written before
 
     def of(self, changed: Model) -> Model:
         """A model whose launches compute the changed model, until the next call; the changed model itself if its
         structure differs, it calls Python, or its tables are on another device than the CPU."""
         if self.is_apart:
             return changed
+        same = self.alike.get(changed)
+        if same is not None:
+            return self.home if write_model(self.home, same, is_alike=True) else changed
         same = with_groups(changed, contacts=self.first.contacts, spools=self.first.spools)
-        return self.home if write_model(self.home, same) else changed
+        if not write_model(self.home, same):
+            return changed
+        self.alike[changed] = same
+        return self.home
 
 
 @contextmanager
