@@ -118,7 +118,7 @@ def put_powers(i: int, at: int, x: Contact, pairs: Rows):
     if x.law.stick_stiffness > wp.float64(0.0):
         push, _by_depth, _by_rate = pressure(x.law, x.depth, rate_of(x))
         slip = elastic_slip(x.anchored, x.radius, x.n)
-        y = limited_slip(x.law, x.anchored, x.radius, push, x.n)
+        y = limited_slip(x.law, x.anchored, x.radius, push, x.n, x.c)
         held = wp.float64(0.5) * x.law.stick_stiffness * wp.dot(y, y)
         if wp.length(y) < wp.length(slip):
             slides = wp.float64(1.0)

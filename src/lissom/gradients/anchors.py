@@ -47,7 +47,7 @@ from lissom.lie.arrays import se3_ad
 from lissom.model.model import Model
 from lissom.model.points import on_node
 
-_SURELY = 1.0 - 1e-12  # factor of the limit of friction, as in the kernel
+_SURELY = 1.0 - 1e-10  # factor of the limit of friction, as in the kernel
 _STEP = 1e-40  # complex step [m]
 _SMALL = 0.02  # 1 − cos φ below which a series gives G and G'
 _LEAST_STATES, _MOST_NUMBERS = 16, 2**20  # states whose Jacobians are in memory at once, and their numbers

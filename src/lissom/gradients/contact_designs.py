@@ -37,7 +37,7 @@ from lissom.model.points import on_node
 from lissom.robot.shapes import SIZE_EFFECTS, Nearest, ShapeKind
 
 _STEP = 1e-30  # of the complex step
-_SURELY = 1.0 - 1e-12  # factor of the limit of friction, as in the kernel
+_SURELY = 1.0 - 1e-10  # factor of the limit of friction, as in the kernel
 _SMALL = 0.02  # 1 − cos φ below which a series gives G of contact (6)
 _LEAST_ROWS, _MOST_NUMBERS = 16, 2**20  # states whose Jacobians are in one launch, and their numbers
 _LAWS = 4096  # laws of contact that are evaluated at once

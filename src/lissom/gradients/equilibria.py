@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from lissom.dynamics.actuation import input_response
 from lissom.dynamics.configuration import integrate
+from lissom.dynamics.contacts import contact_anchors
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.linearization import modes
@@ -241,18 +242,64 @@ def mode_derivatives(equilibrium: Equilibrium, *, parameters: Sequence[str] = ()
         raise ShapeError("equilibrium: expected one at rest, got one in a steady motion")
     q, u, t = equilibrium.q, equilibrium.u, equilibrium.t
     found = modes(model, q, u, v=np.zeros(model.nv), t=t)
-    moves = equilibrium_derivatives(equilibrium, parameters=parameters)
     designs = Designs(model, tuple(parameters), 1)
-    flat = [moves.parameters[path].reshape(model.nv, -1) for path in designs.paths]
-    along = np.concatenate([np.zeros((model.nv, 0)), *flat], axis=1)
-    here = _matrices(model, q, u, t)
-    by_input = [_weighted_sum(_matrices_by_input(model, q, u, t, moves.u[:, k], k)) for k in range(model.nu)]
+    here, by_u, by_p = _end_moves(equilibrium, tuple(parameters))
+    at = _matrices(here.anchored(model), q, u, t)
+    by_input = [_weighted_sum(_matrices_by_input(model, here, u, t, by_u.of(k), k)) for k in range(model.nu)]
     stencils = enumerate(designs.stencils[0])
-    by_design = [_weighted_sum(_matrices_by_design(stencil, q, u, t, along[:, k])) for k, stencil in stencils]
+    by_design = [_weighted_sum(_matrices_by_design(stencil, here, u, t, by_p.of(k))) for k, stencil in stencils]
     changes = [*by_input, *by_design]
-    rates = np.array([_frequency_derivatives(model, found.frequencies, found.shapes, here, s) for s in changes])
+    rates = np.array([_frequency_derivatives(model, found.frequencies, found.shapes, at, s) for s in changes])
     rates = rates.reshape(model.nu + designs.count, len(found.frequencies)).T
     return ModeDerivatives(found.frequencies, rates[:, : model.nu], designs.split(rates[:, model.nu :]))
+
+
+@final
+class _End(NamedTuple):
+    """An equilibrium, or its derivatives: q, and the anchors of contacts that stick, (n_pairs, 6), or None. The numbers
+    of several derivatives are along the last axis."""
+
+    q: np.ndarray
+    anchors: np.ndarray | None
+
+    def of(self, k: int) -> _End:
+        """Derivative k of several."""
+        return _End(self.q[..., k], None if self.anchors is None else self.anchors[..., k])
+
+    def moved(self, model: Model, step: float, move: _End) -> _End:
+        """The equilibrium of a model after a step along a derivative."""
+        anchors = None if self.anchors is None or move.anchors is None else self.anchors + step * move.anchors
+        return _End(integrate(model, self.q, step * move.q), anchors)
+
+    def anchored(self, model: Model) -> Model:
+        """The model with these anchors. Those at the limit of friction stick: rounding and terms of second order must
+        not make them slide."""
+        if self.anchors is None:
+            return model
+        own = model.anchored(self.anchors)
+        return own.anchored(contact_anchors(own, self.q))
+
+
+def _end_moves(equilibrium: Equilibrium, paths: tuple[str, ...]) -> tuple[_End, _End, _End]:
+    """An equilibrium, and its derivatives with respect to inputs and to the numbers of design values."""
+    path, nv = equilibrium.path.item(), equilibrium.model.nv
+    if path is None:
+        moves = equilibrium_derivatives(equilibrium, parameters=paths)
+        flat = [x.reshape(nv, -1) for x in moves.parameters.values()]
+        by_p = np.concatenate([np.zeros((nv, 0)), *flat], axis=1)
+        return _End(equilibrium.q, None), _End(moves.u, None), _End(by_p, None)
+    designs, anchors = Designs(path.model, paths, len(path.q)), equilibrium.anchors
+    numbers = np.flatnonzero(np.isfinite(anchors))
+    by_q, by_z = np.eye(nv + len(numbers), nv), np.zeros((nv + len(numbers), anchors.size))
+    by_z[nv + np.arange(len(numbers)), numbers] = 1.0
+    found = _along_path(equilibrium, path, equilibrium.u, equilibrium.v, designs, by_q, by_z)
+
+    def end(by: np.ndarray) -> _End:
+        moved = np.zeros((anchors.size, by.shape[1]))
+        moved[numbers] = by[nv:]
+        return _End(by[:nv], moved.reshape(*anchors.shape, -1))
+
+    return _End(equilibrium.q, anchors), end(found.u), end(found.parameters)
 
 
 def _matrices(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> _Matrices:
@@ -266,23 +313,24 @@ def _matrices(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> _Matrices
 
 
 def _matrices_by_design(
-    stencil: Stencil, q: np.ndarray, u: np.ndarray, t: float, move: np.ndarray
+    stencil: Stencil, here: _End, u: np.ndarray, t: float, move: _End
 ) -> Iterator[tuple[float, Any]]:
     """The matrices at the points of a stencil of a design value, each with its weight."""
     for changed, weight, step in zip(stencil.models, stencil.weights, stencil.steps):
+        there = here.moved(changed, step, move)
         with changed.temporary_buffers():
-            yield weight, _matrices(changed, integrate(changed, q, step * move), u, t)
+            yield weight, _matrices(there.anchored(changed), there.q, u, t)
 
 
 def _matrices_by_input(
-    model: Model, q: np.ndarray, u: np.ndarray, t: float, move: np.ndarray, k: int
+    model: Model, here: _End, u: np.ndarray, t: float, move: _End, k: int
 ) -> Iterator[tuple[float, Any]]:
     """The matrices at the points of a central stencil of input k, each with its weight."""
     h = 10.0 * SHARE * size_of(u, k, default=1.0)
     for place, weight in zip(*CENTRAL):
-        there = u.copy()
-        there[k] += place * h
-        yield weight / h, _matrices(model, integrate(model, q, place * h * move), there, t)
+        inputs, there = u.copy(), here.moved(model, place * h, move)
+        inputs[k] += place * h
+        yield weight / h, _matrices(there.anchored(model), there.q, inputs, t)
 
 
 def _weighted_sum(parts: Iterator[tuple[float, Any]]) -> _Matrices:
