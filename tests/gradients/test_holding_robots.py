@@ -7,6 +7,7 @@ from gradients.holding_robots import KINDS
 from gradients.moving_robots import redesigned, size_of
 
 import lissom as ls
+from lissom.dynamics.contacts import friction_ratios
 
 STEP = 1e-6  # of differences, in sizes of design values and coordinates
 SHARE = 1e-3  # largest error, relative to the derivative
@@ -113,3 +114,48 @@ def test_motions(kind, seed):
     back = gradient.q0 @ dq + gradient.v0 @ dv + np.sum(gradient.u * du)
     back += sum(np.sum(gradient.parameters[path] * way) for path, way in ways.items())
     assert back == pytest.approx(np.sum(weights * [change.q, change.v]), rel=1e-8)
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("finger", 1), ("finger", 5), ("finger", 13), ("gripper", 1)])
+def test_contacts_at_their_limit_stick_in_small_motions(kind, seed):
+    """At an equilibrium whose contacts slid to it, stiffness and frequencies are those of contacts that stick, whatever
+    the rounding errors, and the derivatives of frequencies follow the anchors."""
+    case, rng = KINDS[kind](seed), np.random.default_rng(seed)
+    model, still = case.robot.build(), np.zeros(case.robot.build().nv)
+
+    def sounds(own, u):
+        rest = ls.solve_statics(own, u, case.q0, tolerance=1e-13)
+        return ls.modes(own.anchored(rest.anchors), rest.q, u, v=still).frequencies
+
+    rest = ls.solve_statics(model, case.u, case.q0, tolerance=1e-13)
+    held = model.anchored(rest.anchors)
+    ratios = friction_ratios(held, rest.q)
+    assert ratios.max() < 1.0 and ratios.max() == pytest.approx(1.0, rel=1e-7)
+    loose = redesigned(model, "touch.friction", 1e-6 * size_of(model, "touch.friction")).anchored(rest.anchors)
+    S = model.dofs.scale
+    K, wanted = (ls.tangent_stiffness(own, rest.q, case.u) * S * S[:, None] for own in (held, loose))
+    assert np.abs(K - wanted).max() < 1e-5 * np.abs(K).max()
+    found = ls.mode_derivatives(rest, parameters=["touch.friction", "touch.stiffness"])
+    way = rng.normal(size=model.nu)
+    agree("u", found.u @ way, two_sided(lambda x: sounds(model, case.u + x * way), 1e-5))
+    for path in found.parameters:
+        way = size_of(model, path)
+        wanted = two_sided(lambda x, p=path, w=way: sounds(redesigned(model, p, x * w), case.u), 1e-5)
+        agree(path, found.parameters[path] * way, wanted)
+
+
+def test_a_batch_has_the_derivatives_of_its_rows():
+    """Each equilibrium of a batch has a path of its own, also in a batch of models."""
+    case = KINDS["finger"](1)
+    model, path = case.robot.build(), "touch.friction"
+    inputs = np.stack([case.u, 1.1 * case.u])
+    many = ls.equilibrium_derivatives(ls.solve_statics(model, inputs, case.q0), parameters=[path])
+    designs = ls.solve_statics(model.batch(path, [0.4, 0.6]), case.u, case.q0)
+    of_models = ls.equilibrium_derivatives(designs, parameters=[path])
+    for k in range(2):
+        one = ls.equilibrium_derivatives(ls.solve_statics(model, inputs[k], case.q0), parameters=[path])
+        np.testing.assert_allclose(many.q0[k], one.q0, rtol=0, atol=1e-9 * np.abs(one.q0).max())
+        np.testing.assert_allclose(many.parameters[path][k], one.parameters[path], rtol=1e-8)
+        own = ls.solve_statics(model.with_({path: (0.4, 0.6)[k]}), case.u, case.q0)
+        one = ls.equilibrium_derivatives(own, parameters=[path])
+        np.testing.assert_allclose(of_models.u[k], one.u, rtol=0, atol=1e-8 * np.abs(one.u).max())

@@ -7,11 +7,12 @@ value p changes only these tables T, the derivative
 
 is exact for any P, here the size of p. T' is the derivative of the tables alone. It is a central difference of second
 order if they are linear in p, and of fourth order otherwise, with an error of 1e-12. Other tables, such as lengths and
-placements, move the robot. r is then differenced along the line of tables
+placements, move the robot. r is then differenced along the line of these tables,
 
     r_p = d/dε r(T + ε T') at ε = 0,                                                                      (2)
 
-which equals the derivative along T(p) by the chain rule, so that the same models suffice. If numbers change that
+and (1) is added for the tables in which it is linear. This equals the derivative along T(p) by the chain rule. Elastic
+forces depend on linear tables only. They are left out of (2), where their rounding errors would be the largest. If numbers change that
 are in no table, such as functions of Python, r is differenced over p itself.
 """
 
@@ -39,7 +40,7 @@ from lissom.robot.paths import is_pose, number_at, size_of, with_each
 from lissom.robot.robot import Robot
 
 SHARE = 1e-4  # step of the differences over a value, or over the largest number of its array
-_LINE_SHARE = 1e-5  # the same along a line of tables, where two points suffice
+_LINE_SHARE = 5e-5  # the same along a line of tables, where two points suffice
 CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
 _NEAR = ((-1.0, 1.0), (-0.5, 0.5))
 _ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
@@ -97,8 +98,8 @@ class Change:
         stencil: models from which the derivatives T' of the tables follow.
         size: P of (1).
         moves: whether tables change in which the residual is not linear.
-        linear: the model without kinks with the tables T + P T' of (1); None if the number moves the robot, or changes
-            no tables of the residual without kinks.
+        linear: the model without kinks with the tables T + P T' of (1); None if no such tables change, or if `ends`
+            has all changes.
         ends: the stencil of the residual, for numbers that move the robot and those of contacts. Its models are two
             with the tables of (2), or more with changed values of the number. None for other numbers.
     """
@@ -288,10 +289,12 @@ def _change(model: Model, path: str, index: tuple[int, ...]) -> Change:
     stencil = stencil or wide
     assert stencil is not None
     moves = any(_moves(model, one) for one in stencil.models)
-    ends = wide
+    ends, moves_alone = wide, False
     if ends is None and (moves or any(_differs(model, one, "contacts") for one in stencil.models)):
-        ends = _along_tables(model, stencil, _LINE_SHARE * size) or _stencil(model, path, index)
-    return Change(stencil, size, moves, None if moves else _with_slopes(model, stencil, size), ends)
+        along = _along_tables(model, stencil, _LINE_SHARE * size)
+        ends, moves_alone = along or _stencil(model, path, index), along is not None
+    linear = _with_slopes(model, stencil, size) if moves_alone or not moves else None
+    return Change(stencil, size, moves, linear, ends)
 
 
 def _table_stencil(model: Model, path: str, index: tuple[int, ...], h: float) -> Stencil | None:
@@ -357,7 +360,8 @@ def _unread(model: Model, name: str) -> tuple[str, ...]:
 
 
 def _along_tables(model: Model, stencil: Stencil, h: float) -> Stencil | None:
-    """The stencil of models with the tables T + ε T' of (2); None if fields that are no tables change too."""
+    """The stencil of models with the tables T + ε T' of (2), without those in which the residual is linear, and without
+    elastic forces, which depend on these only; None if fields that are no tables change too."""
     if model.calls_python or model.fills_tables_before_launch:
         return None
     slopes: list[tuple[str, str, Any, Any]] = []
@@ -365,9 +369,11 @@ def _along_tables(model: Model, stencil: Stencil, h: float) -> Stencil | None:
         known, found = _table(model, name, field), [_table(one, name, field) for one in stencil.models]
         if not all(_is_real(x) and np.shape(x) == np.shape(known) for x in (known, *found)):
             return None
-        slopes.append((name, field, known, sum(w * x for x, w in zip(found, stencil.weights))))
+        if field not in _LINEAR.get(name, ()) and name != "gravity":
+            slopes.append((name, field, known, sum(w * x for x, w in zip(found, stencil.weights))))
     places, weights = _NEAR
-    models = tuple(_with_tables(model, [(*at, T + c * h * slope) for *at, T, slope in slopes]) for c in places)
+    rigid = [("elasticity", name, np.zeros_like(getattr(model.elasticity, name))) for name in _LINEAR["elasticity"]]
+    models = tuple(_with_tables(model, [(*at, T + c * h * slope) for *at, T, slope in slopes] + rigid) for c in places)
     return Stencil(models, tuple(weight / h for weight in weights), tuple(c * h for c in places))
 
 

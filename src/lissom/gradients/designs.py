@@ -6,7 +6,7 @@ difference,
     r_p ≈ (r(p + h) − r(p − h)) / 2 h                                                                     (1)
 
 at the same q, v, a, u and λ, where the tables of p ± h are those of design_changes (2). The error is h²/6 ∂³r/∂p³
-plus rounding over h: with h = p/10⁵ it is below 1e-9 of the terms of r. Numbers that are in no table are differenced
+plus rounding over h: with h = 5e-5 p it is about 1e-9 of the terms of r. Numbers that are in no table are differenced
 to fourth order. Contacts and elastic tendons have kinks and are left out of the differences. contact_designs adds the derivatives of contacts. If a rule of
 the description allows values on one side only,
 
@@ -255,7 +255,7 @@ def _evaluations(
             assert change.ends is not None
             for one, weight in zip(change.smooth, change.ends.weights):
                 yield [p], [weight], one
-        elif is_linear and change.linear is not None:
+        if is_linear and change.linear is not None:
             yield [p], [1.0 / change.size], change.linear
 
 

@@ -81,12 +81,14 @@ def equilibrium_derivatives(
             the derivatives of q.
         parameters: paths of design values (`Robot.described_values`), numbers or arrays of numbers.
     Returns:
-        EquilibriumDerivatives [rad, m or strain units per unit of each].
+        EquilibriumDerivatives [rad, m or strain units per unit of each]. Where contacts stick, they are those along
+        `Equilibrium.path`: for the same start, given anchors and shares of the supporting forces. An equilibrium
+        without a path has fixed anchors.
     Raises:
         ConvergenceError: the equilibrium has no derivative: it is at a fold or a branching, or neutral.
         ShapeError: the argument, the expected and the received shape. ModelError: a path leads to no number.
     Accuracy: with respect to inputs exact, to rounding times the condition number of (1). With respect to design values
-    1e-9, since their tables are differenced. Coordinates with a prescribed motion, or with a steady motion, do not
+    1e-8, since their tables are differenced. Coordinates with a prescribed motion, or with a steady motion, do not
     change.
     """
     found = equilibrium.model
