@@ -96,7 +96,8 @@ def test_motions(kind, seed):
     dv, du = start.onto_v[0] @ dv, du * u
 
     def moved(end):
-        return np.concatenate([ls.difference(model, motion.q[-1], end.q[-1]), 1e-2 * (end.v[-1] - motion.v[-1])]) / np.r_[S, S]
+        change = ls.difference(model, motion.q[-1], end.q[-1]), 1e-2 * (end.v[-1] - motion.v[-1])
+        return np.concatenate(change) / np.r_[S, S]
 
     def exact(**changes):
         change = motion.forward(**changes)

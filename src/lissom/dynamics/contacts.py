@@ -290,9 +290,9 @@ def contact_geometry(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """Pairs in contact at states (n, nq), with the derivatives of their normals.
 
     Returns:
-        The number of the state of each row (rows,), and rows of NUMBERS_PER_PAIR, of which 22 are used: the number of the pair, depth
-        [m], three of the point and of the normal, nine of the derivative ∂normal/∂centre, row by row, the length s of
-        the gradient of the distance, three of its derivative over s, and δ − ρ [m]; see (12) and (13) of contact.
+        The number of the state of each row (rows,), and rows of numbers: the number of the pair, depth [m], three of
+        the point and of the normal, nine of the derivative ∂normal/∂centre, row by row, the length s of the gradient of
+        the distance, three of its derivative over s, and δ − ρ [m]; see (12) and (13) of contact.
     """
     found, count, size = [np.zeros((0, int(NUMBERS_PER_PAIR)))], np.zeros(len(q), dtype=int), int(NUMBERS_PER_PAIR)
     done = 0

@@ -360,7 +360,7 @@ def friction_slopes(law: ContactLaw, anchored: Anchor, radius: wp.float64, push:
 
 @wp.func
 def limited_slip(law: ContactLaw, anchored: Anchor, radius: wp.float64, push: wp.float64, n: vec3, c: vec3) -> vec3:
-    """x shortened to the limit of friction, k_t |x| < μ N: beyond this limit the ball slips. It is shortened by a little
+    """x shortened to the limit of friction, k_t |x| < μ N: beyond this limit the ball slips. The limit is lowered by
     more than the rounding errors of x at the centre c, so that the new anchor surely sticks."""
     x = elastic_slip(anchored, radius, n)
     most = wp.max(BELOW_LIMIT * law.friction * push / law.stick_stiffness - ROUNDED * wp.length(c), so3.ZERO)

@@ -12,8 +12,8 @@ placements, move the robot. r is then differenced along the line of these tables
     r_p = d/dε r(T + ε T') at ε = 0,                                                                      (2)
 
 and (1) is added for the tables in which it is linear. This equals the derivative along T(p) by the chain rule. Elastic
-forces depend on linear tables only. They are left out of (2), where their rounding errors would be the largest. If numbers change that
-are in no table, such as functions of Python, r is differenced over p itself.
+forces depend on linear tables only. They are left out of (2), where their rounding errors would be the largest. If
+numbers change that are in no table, such as functions of Python, r is differenced over p itself.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Change:
         worlds = [one.contacts for one in ends.models]
         tables = {name: [getattr(world, name) for world in worlds] for name in _OF_PAIRS}
         tables["laws"] = [world.laws_of(np.arange(len(world.pair))) for world in worlds]
-        return {name: sum(w * x for w, x in zip(ends.weights, found)) for name, found in tables.items()}
+        return {name: np.tensordot(ends.weights, np.array(found), 1) for name, found in tables.items()}
 
     @cached_property
     def smooth(self) -> tuple[Model, ...]:

@@ -7,8 +7,8 @@ difference,
 
 at the same q, v, a, u and λ, where the tables of p ± h are those of design_changes (2). The error is h²/6 ∂³r/∂p³
 plus rounding over h: with h = 5e-5 p it is about 1e-9 of the terms of r. Numbers that are in no table are differenced
-to fourth order. Contacts and elastic tendons have kinks and are left out of the differences. contact_designs adds the derivatives of contacts. If a rule of
-the description allows values on one side only,
+to fourth order. Contacts and elastic tendons have kinks and are left out of the differences. contact_designs adds the
+derivatives of contacts. If a rule of the description allows values on one side only,
 
     r_p ≈ ± (−25 r(p) + 48 r(p ± h) − 36 r(p ± 2h) + 16 r(p ± 3h) − 3 r(p ± 4h)) / 12 h                   (2)
 
@@ -160,7 +160,7 @@ class Designs:
         return rows, gap, rate
 
     def anchor_slopes(self, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Derivatives of the anchors after states (rows, ...), (rows, count, 6 n_pairs); zero for pairs without contact.
+        """Derivatives of the anchors after states (rows, ...), (rows, count, 6 n_pairs); zero for open pairs.
 
         Args:
             anchors: before, (rows, n_pairs, 6).

@@ -103,8 +103,8 @@ def equilibrium_derivatives(
         seeds = weights.reshape(rows, 1, nv)
     every = np.broadcast_to(seeds, (rows, *seeds.shape[-2:]))
     states = _states(model, equilibrium, rows)
-    paths = list(equilibrium.path.ravel()) if equilibrium.path.shape == lead else [None]
-    if rows and all(isinstance(path, ReleasePath) for path in paths):
+    paths = [path for path in equilibrium.path.ravel() if isinstance(path, ReleasePath)]
+    if rows and len(paths) == rows:
         own = [Designs(path.model, tuple(parameters), len(path.q)) for path in paths]
         each = zip(paths, states.u, states.v, own, every)
         parts = [_along_path(equilibrium, path, u, v, designs, x) for path, u, v, designs, x in each]

@@ -324,9 +324,7 @@ def _transposed(X: np.ndarray) -> np.ndarray:
     return np.swapaxes(X, -1, -2)
 
 
-def _anchor_design_slopes(
-    slopes: DesignSlopes, systems: StageSystems
-) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+def _anchor_design_slopes(slopes: DesignSlopes, systems: StageSystems) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """For each motion: its index, the places of the contact pairs at the ends of steps among its rows of pairs, and the
     derivatives of the anchors there with respect to design values, (rows, count, 6)."""
     rows = systems.anchors

@@ -71,6 +71,7 @@ def release_derivatives(
             6 n_pairs); None is zero.
     """
     model, nv, last, still = path.model, path.model.nv, len(path.q) - 1, np.zeros_like(states.v)
+    assert states.anchors is not None
     moves = _Anchors(anchor_rows(model, path.anchors, states.q, still), nv)
     pulls = _Anchors(anchor_rows(model, states.anchors, states.q, states.v), nv)  # differ at the start, and if v ≠ 0
     slopes = np.swapaxes(designs.slopes(states).residual, -1, -2)  # (r_p; e_p)

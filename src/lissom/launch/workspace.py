@@ -29,7 +29,6 @@ from lissom.launch.cores import build_lock, cores
 from lissom.launch.prepare import TableOptions
 from lissom.lie.warp_private import launch_under_lock
 from lissom.model.model import Model
-from lissom.model.tables import device_tables
 from lissom.passes.scratch import (
     STATUS_FULL_TURN,
     STATUS_NOT_FINITE,
