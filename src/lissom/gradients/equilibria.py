@@ -106,8 +106,9 @@ def equilibrium_derivatives(
     paths = [path for path in equilibrium.path.ravel() if isinstance(path, ReleasePath)]
     if rows and len(paths) == rows:
         own = [Designs(path.model, tuple(parameters), len(path.q)) for path in paths]
-        each = zip(paths, states.u, states.v, own, every)
-        parts = [_along_path(equilibrium, path, u, v, designs, x) for path, u, v, designs, x in each]
+        given = zip(paths, states.u, states.v, states.t.tolist())
+        each = zip((release_states(*x) for x in given), paths, own, every)
+        parts = [_along_path(equilibrium, path, along, designs, x) for along, path, designs, x in each]
         by_u, by_p, by_q0 = (np.array(x) for x in zip(*parts))
         return EquilibriumDerivatives(
             by_u.reshape((*shape, model.nu)),
@@ -125,12 +126,10 @@ def equilibrium_derivatives(
 
 
 def _along_path(
-    equilibrium: Equilibrium, path: ReleasePath, u: np.ndarray, v: np.ndarray, designs: Designs, by_q: np.ndarray,
+    equilibrium: Equilibrium, path: ReleasePath, states: StageStates, designs: Designs, by_q: np.ndarray,
     by_z: np.ndarray | None = None,
 ) -> ReleaseDerivatives:  # fmt: skip
-    """Derivatives of functions of the end of a path, with derivatives by_q (m, nv) and by_z (m, numbers), under inputs
-    u (nu,) in the steady motion v (nv,)."""
-    states = release_states(path, u, v, equilibrium.t)
+    """Derivatives of functions of the end of a path, with derivatives by_q (m, nv) and by_z (m, numbers)."""
     systems = _linear_systems(path.model, states)
     inverse = np.zeros_like(systems.matrix)
     after = StageStates(*(x[1:] if isinstance(x, np.ndarray) else x for x in vars(states).values()))
@@ -294,7 +293,8 @@ def _end_moves(equilibrium: Equilibrium, paths: tuple[str, ...]) -> tuple[_End, 
     numbers = np.flatnonzero(np.isfinite(anchors))
     by_q, by_z = np.eye(nv + len(numbers), nv), np.zeros((nv + len(numbers), anchors.size))
     by_z[nv + np.arange(len(numbers)), numbers] = 1.0
-    found = _along_path(equilibrium, path, equilibrium.u, equilibrium.v, designs, by_q, by_z)
+    states = release_states(path, equilibrium.u, equilibrium.v, equilibrium.t)
+    found = _along_path(equilibrium, path, states, designs, by_q, by_z)
 
     def end(by: np.ndarray) -> _End:
         moved = np.zeros((anchors.size, by.shape[1]))

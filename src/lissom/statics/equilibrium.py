@@ -320,7 +320,8 @@ def arrived(model: Model, before: Any, end: Any, share: float = 0.0) -> Any:
 def stacked(alone: list[Any], lead: tuple[int, ...]) -> Any:
     """Equilibria of single states as one Equilibrium of a batch, with the model of the first one."""
     given = {"model": alone[0].model, "t": alone[0].t}
-    found = {f.name: np.array([getattr(end, f.name) for end in alone]) for f in fields(alone[0]) if f.name not in given}
+    names = [f.name for f in fields(alone[0]) if f.name not in given]
+    found = {name: np.stack([getattr(end, name) for end in alone]) for name in names}
     out = type(alone[0])(**{name: x.reshape(*lead, *x.shape[1:]) for name, x in found.items()}, **given)
     vars(out)["least_stiffness"] = np.array([end.least_stiffness for end in alone]).reshape(lead)  # by its own model
     return out
