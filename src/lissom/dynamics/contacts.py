@@ -49,6 +49,7 @@ Rows = wp.array2d(dtype=wp.float64)
 # Of a pair in contact: its number, depth, point, normal, force, anchor if it sticks, and six of put_powers
 NUMBERS_PER_PAIR = wp.constant(23)
 _STATES = 64  # states of a motion in one launch
+_FEW = 16  # pairs in contact that are read first
 WITH_CURVATURE = wp.constant(2)  # value of with_forces: N of the pair, ∂normal/∂centre, instead of force and anchor
 
 
@@ -302,12 +303,22 @@ def contact_geometry(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarra
         w.run()
         w.raise_for_status()
         rows = w.host["pairs"].reshape(len(w.status), -1, size)[done - part.start :]  # slices may overlap
-        is_end = rows[:, : int(w.scratch.near.count.numpy().max(initial=0)) + 1, 0] < 0.0
-        count[done : part.stop] = np.where(is_end.any(axis=1), is_end.argmax(axis=1), rows.shape[1])
-        most = int(count[done : part.stop].max(initial=0))
-        found.append(rows[:, :most][np.arange(most) < count[done : part.stop, None]])
+        count[done : part.stop] = own = _counts_of_rows(rows)
+        most = int(own.max(initial=0))
+        found.append(rows[:, :most][np.arange(most) < own[:, None]])
         done = part.stop
     return np.repeat(np.arange(len(q)), count), np.concatenate(found)
+
+
+def _counts_of_rows(rows: np.ndarray) -> np.ndarray:
+    """Numbers of rows that the kernel wrote for each state, from (n, capacity, NUMBERS_PER_PAIR). Few pairs touch, so
+    that the first rows are searched first for the negative number at the end."""
+    most = _FEW
+    is_end = rows[:, :most, 0] < 0.0
+    while most < rows.shape[1] and not is_end.any(axis=1).all():
+        most *= 4
+        is_end = rows[:, :most, 0] < 0.0
+    return np.where(is_end.any(axis=1), is_end.argmax(axis=1), rows.shape[1])
 
 
 def _contact_rows(model: Model, q: Any, v: Any) -> np.ndarray:
