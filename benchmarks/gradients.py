@@ -3,10 +3,10 @@
     python benchmarks/gradients.py
 
 Each robot moves by 500 steps of generalised-α on one core. Beside its rollout stand the pass backwards for the
-derivatives of one function by the start and by every input, the same with one design value more, and the pass forwards
-along one direction. `simulate` with its default tolerance stands there too. The last columns: how far the derivative
-along a direction of start and inputs is from differences of the motion, and products forwards and backwards from each
-other.
+derivatives of one function by the start and by every input, the same with design values, whose number stands in
+brackets, and the pass forwards along one direction. `simulate` with its default tolerance stands there too. The last
+columns: how far the derivative along a direction of start and inputs is from differences of the motion, and products
+forwards and backwards from each other.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ import lissom as ls
 EXAMPLES = Path(__file__).parents[1] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 STEPS, ROUNDS = 500, 5
-Case = tuple[ls.Model, np.ndarray, Any, float, str]  # model, start, inputs, size of steps, path of a design value
+Case = tuple[ls.Model, np.ndarray, Any, float, list[str]]  # model, start, inputs, size of steps, design values
 
 
 def cdm() -> Case:
     """The cable-driven manipulator."""
-    return ls.load_robot(EXAMPLES / "robots" / "cdm.yaml").build(), np.zeros(24), 0.0, 0.01, "arm.material.young"
+    return ls.load_robot(EXAMPLES / "robots" / "cdm.yaml").build(), np.zeros(24), 0.0, 0.01, ["arm.material.young"]
 
 
 def arm_in_a_pipe() -> Case:
@@ -44,7 +44,7 @@ def arm_in_a_pipe() -> Case:
     import cdm_contact
 
     model = cdm_contact.robot().build()
-    return model, model.neutral(), 0.0, 2e-3, "arm.material.young"
+    return model, model.neutral(), 0.0, 2e-3, ["arm.material.young"]
 
 
 def arm_that_sticks() -> Case:
@@ -55,7 +55,7 @@ def arm_that_sticks() -> Case:
     friction = {"friction": 0.8, "stick_stiffness": 1e3, "stick_damping": 5e-3}
     robot.contacts["pipe"] = dataclasses.replace(robot.contacts["pipe"], **friction)
     model = robot.build()
-    return model, ls.solve_statics(model, cdm_contact.HELD).q, cdm_contact.HELD, 2e-3, "arm.material.young"
+    return model, ls.solve_statics(model, cdm_contact.HELD).q, cdm_contact.HELD, 2e-3, ["arm.material.young"]
 
 
 def parallel_robot() -> Case:
@@ -63,12 +63,27 @@ def parallel_robot() -> Case:
     import parallel_robot
 
     model = parallel_robot.build()
-    return model, ls.solve_statics(model).q, 0.0, 2e-3, "gravity[2]"
+    return model, ls.solve_statics(model).q, 0.0, 2e-3, ["gravity[2]"]
 
 
 def industrial_arm() -> Case:
     """A rigid arm with six motors."""
-    return ls.load_robot(EXAMPLES / "robots" / "ur10.yaml").build(), np.zeros(6), 0.0, 2e-3, "gravity[2]"
+    return ls.load_robot(EXAMPLES / "robots" / "ur10.yaml").build(), np.zeros(6), 0.0, 2e-3, ["gravity[2]"]
+
+
+def pressed_finger() -> Case:
+    """A soft finger that a tendon presses onto a plane, on which it slides and sticks."""
+    robot, below = ls.Robot("finger"), np.eye(4)
+    soft = ls.Material(young=5e5, poisson=0.45, density=1100, viscosity=2e3)
+    basis = ls.BasisLegendre(bending_y=3, elongation=1)
+    robot.add_link("finger", ls.Rod(0.2, ls.SectionCircle((0.012, 0.008)), basis, soft))
+    robot.add_tendon("flexor", "finger", lambda s: (0.0, -0.008))
+    below[2, 3] = -0.03
+    law = {"stiffness": 1e4, "friction": 0.6, "stick_stiffness": 1e4}
+    robot.add_contact("table", "finger", ls.ShapePlane(), placement=below, **law)
+    model = robot.build()
+    values = ["finger.length", "finger.material.young", "table.stiffness", "table.placement", "table.friction"]
+    return model, model.neutral(), 4.0, 2e-3, values
 
 
 def least(call: Callable[[], Any]) -> float:
@@ -82,7 +97,7 @@ def least(call: Callable[[], Any]) -> float:
     return 1e6 * min(times) / STEPS
 
 
-def measured(model: ls.Model, q0: np.ndarray, held: Any, dt: float, path: str) -> list[float]:
+def measured(model: ls.Model, q0: np.ndarray, held: Any, dt: float, paths: list[str]) -> list[float]:
     """The numbers of a row."""
     rng = np.random.default_rng(1)
     u = held + 0.2 * rng.uniform(0.0, 1.0, (STEPS, model.nu))
@@ -95,7 +110,7 @@ def measured(model: ls.Model, q0: np.ndarray, held: Any, dt: float, path: str) -
     alone = least(lambda: ls.rollout(model, q0, v0, u, dt=dt))
     simulated = least(lambda: ls.simulate(model, STEPS * dt, q0, v0, u[0], **options))
     back = least(lambda: motion.backward(weights))
-    design = least(lambda: motion.backward(weights, parameters=[path]))
+    design = least(lambda: motion.backward(weights, parameters=paths))
     ahead = least(lambda: motion.forward(dv0=dv0, du=du))
     exact = motion.forward(dv0=dv0, du=du).q
     apart = []
@@ -113,11 +128,13 @@ def measured(model: ls.Model, q0: np.ndarray, held: Any, dt: float, path: str) -
 def main() -> None:
     """Print the table."""
     warnings.simplefilter("ignore")
-    print(f"{'':16s}{'rollout':>9s}{'simulate':>9s}{'back':>7s}{'design':>8s}{'forward':>8s} [µs a step]"
+    print(f"{'':20s}{'rollout':>9s}{'simulate':>9s}{'back':>7s}{'design':>8s}{'forward':>8s} [µs a step]"
           f"{'back/rollout':>14s}{'both/rollout':>13s}{'differences':>12s}{'products':>9s}")  # fmt: skip
-    for make in (cdm, arm_in_a_pipe, arm_that_sticks, parallel_robot, industrial_arm):
-        alone, simulated, back, design, ahead, apart, same = measured(*make())
-        print(f"{make.__name__.replace('_', ' '):16s}{alone:9.1f}{simulated:9.1f}{back:7.1f}{design:8.1f}{ahead:8.1f}"
+    for make in (cdm, arm_in_a_pipe, arm_that_sticks, pressed_finger, parallel_robot, industrial_arm):
+        case = make()
+        alone, simulated, back, design, ahead, apart, same = measured(*case)
+        name = f"{make.__name__.replace('_', ' ')} ({len(case[-1])})"
+        print(f"{name:20s}{alone:9.1f}{simulated:9.1f}{back:7.1f}{design:8.1f}{ahead:8.1f}"
               f"{'':12s}{back / alone:14.2f}{1 + back / alone:13.2f}{apart:12.1e}{same:9.1e}")  # fmt: skip
 
 

@@ -106,7 +106,7 @@ def assert_design_slopes(model, paths, states, h, rng):
     q, v, a, held = states
     n, t, u = len(q), np.zeros(len(q)), np.zeros((len(q), 0))
     designs = Designs(model, tuple(paths), n)
-    found = [designs.slopes(StageStates(q, v, a, u, None, t, None, None, held))]
+    found = [designs.slopes(StageStates(q, v, a, u, None, t, None, None, held)).residual]
     found += [designs.anchor_slopes(held, q, v)] if held is not None else []
     is_open = None if held is None else np.isnan(anchors_after(model, held, q, v))
 

@@ -128,7 +128,7 @@ def test_sizes_of_shapes_on_grids():
         q[:, -3:] = 0.06, 0.08, 0.07
         designs, v = Designs(model, ("touch.placement",), 1), 0.3 * np.ones((1, 6))
         states = StageStates(q, v, v, np.zeros((1, 0)), None, np.zeros(1), None, None, None)
-        found.append(designs.slopes(states))
+        found.append(designs.slopes(states).residual)
     np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-4 * np.abs(found[0]).max())
     with pytest.raises(ls.ModelError, match="must not lead into a ShapeFunction, which is sampled on a grid"):
         Designs(model, ("touch.shape.low",), 1)
@@ -175,7 +175,7 @@ def test_slopes_of_an_elastic_force_are_those_of_its_powers():
     powers = {"rod.material.young": (1e6, 1.0), "rod.length": (0.3, 1.0), "rod.section.radius": (0.01, 4.0)}
     still = np.zeros_like(q)
     states = StageStates(q, still, still, none, None, np.zeros(2), None, None, None)
-    found = Designs(model, tuple(powers), 2).slopes(states)
+    found = Designs(model, tuple(powers), 2).slopes(states).residual
     force = q @ model.elasticity.stiffness
     for k, (value, power) in enumerate(powers.values()):
         np.testing.assert_allclose(found[:, k], power / value * force, rtol=0, atol=1e-11 / value * np.abs(force).max())

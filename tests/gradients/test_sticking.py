@@ -10,7 +10,7 @@ from sampling import halved
 from simulation.test_loops import driven
 
 import lissom as ls
-from lissom.dynamics.kinematics import jacobians_at
+from lissom.dynamics.kinematics import jacobian_rates_at
 from lissom.gradients.anchors import _twist_derivatives
 from lissom.model.points import on_node
 
@@ -188,8 +188,8 @@ def test_velocities_answer_to_coordinates():
     q, v = start(own, size=0.3)
     nodes = np.arange(-1, own.n_nodes, dtype=np.int32)
     places = replace(on_node(-1, np.eye(4), len(nodes), False), node=nodes)
-    J, J_dot = jacobians_at(own, q[None], v[None], places)
-    each = jacobians_at(own, np.tile(q, (own.nv, 1)), np.eye(own.nv), places)[1] @ v
+    _, J, J_dot = jacobian_rates_at(own, q[None], v[None], places)
+    each = jacobian_rates_at(own, np.tile(q, (own.nv, 1)), np.eye(own.nv), places)[2] @ v
     wanted = np.moveaxis(each, 0, -1)
     assert np.abs(_twist_derivatives(own, J, J_dot, v[None])[0] - wanted).max() < 1e-13 * np.abs(wanted).max()
 

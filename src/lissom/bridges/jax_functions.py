@@ -373,7 +373,7 @@ def solve_statics(
     Args:
         u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
         q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Derivatives with
-            respect to q0 are zero.
+            respect to q0 are zero; where contacts stick, `equilibrium_derivatives` has them.
         v, stable, t, tolerance, max_iterations: as in solve_statics; Python values.
         design: values by path, numbers or arrays of numbers, (..., *shape of the value).
     Returns:

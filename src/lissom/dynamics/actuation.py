@@ -42,7 +42,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.configuration import checked_configuration
-from lissom.dynamics.kinematics import forward_kinematics, jacobians_at, poses_at
+from lissom.dynamics.kinematics import forward_kinematics, jacobians_at
 from lissom.errors import AccuracyWarning, ModelError, ShapeError, check_kept
 from lissom.forces.contact import SHORT
 from lissom.forces.path_springs import path_spring_length
@@ -238,8 +238,7 @@ def _driven_results(model: Model, state: DrivenState, k: int) -> Iterator[tuple[
     first, names, n = model.of_row(0, 1).forces.driven, model.channels.names, len(state.q)
     every = np.concatenate([force.node for force in first])
     places = replace(on_node(-1, np.eye(4), len(every), single=False), node=every)
-    poses = poses_at(model, state.q, places)
-    J, _ = jacobians_at(model, state.q, state.v, places)
+    poses, J = jacobians_at(model, state.q, places)
     eta, at = np.einsum("nkrj,nj->nkr", J, state.v), 0
     for e, force in enumerate(first):
         columns, count = [names.index(name) for name in force.inputs], len(force.node)

@@ -8,13 +8,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 import warp as wp
 
 from lissom.errors import ShapeError
-from lissom.forces.contact import contact_force, contact_of, gap_of_pair, has_moved, list_near, new_anchor, spread_of
+from lissom.forces.contact import (
+    Contact,
+    contact_force,
+    contact_of,
+    elastic_slip,
+    gap_of_pair,
+    has_moved,
+    limited_slip,
+    list_near,
+    new_anchor,
+    pressure,
+    rate_of,
+    spread_of,
+)
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.compiling import free_of_forces
@@ -33,7 +46,10 @@ if TYPE_CHECKING:
 
 
 Rows = wp.array2d(dtype=wp.float64)
-NUMBERS_PER_PAIR = wp.constant(22)  # of a pair in contact: its number, depth, point, normal, force, anchor if it sticks
+# Of a pair in contact: its number, depth, point, normal, force, anchor if it sticks, and six of put_powers
+NUMBERS_PER_PAIR = wp.constant(23)
+_STATES = 64  # states of a motion in one launch
+_FEW = 16  # pairs in contact that are read first
 WITH_CURVATURE = wp.constant(2)  # value of with_forces: N of the pair, ∂normal/∂centre, instead of force and anchor
 
 
@@ -74,6 +90,49 @@ def put_gaps(t: Tables, s: Scratch, i: int, gap: Rows):
         e = s.near.pair[i, j]
         ball = t.contacts.pair[e, 0]
         gap[i, ball] = wp.min(gap[i, ball], gap_of_pair(t, s, i, e))
+
+
+@wp.func
+def power_of(x: Contact, f: vec3, m: vec3) -> wp.float64:
+    """Power of a force and a moment at the ball's centre on both bodies of a pair."""
+    return wp.dot(f, x.u) + wp.dot(m, x.spin)
+
+
+@wp.func
+def put_powers(i: int, at: int, x: Contact, pairs: Rows):
+    """Energies and powers of a pair, six numbers from `at` on: the energy of the spring of friction after the update of
+    its anchor, that of depth for a ball, for a cell the power of its force without damping and friction, the power of
+    the whole force, the dissipated power if the pair does not slide, and 1 if it slides."""
+    f, m = contact_force(x)
+    smooth = x
+    smooth.law.friction = wp.float64(0.0)
+    f_n, m_n = contact_force(smooth)
+    springy = smooth
+    springy.law.damping = wp.float64(0.0)
+    f_0, m_0 = contact_force(springy)
+    whole = power_of(x, f, m)
+    normal = power_of(x, f_n, m_n)
+    elastic = power_of(x, f_0, m_0)
+    held = wp.float64(0.0)
+    slides = wp.float64(0.0)
+    lost = normal - whole
+    if x.law.stick_stiffness > wp.float64(0.0):
+        push, _by_depth, _by_rate = pressure(x.law, x.depth, rate_of(x))
+        slip = elastic_slip(x.anchored, x.radius, x.n)
+        y = limited_slip(x.law, x.anchored, x.radius, push, x.n, x.c)
+        held = wp.float64(0.5) * x.law.stick_stiffness * wp.dot(y, y)
+        if wp.length(y) < wp.length(slip):
+            slides = wp.float64(1.0)
+        w = x.u - wp.dot(x.n, x.u) * x.n - x.radius * wp.cross(x.spin, x.n)
+        lost -= x.law.stick_stiffness * wp.dot(slip, w)
+    pairs[i, at] = held
+    is_cell = wp.dot(x.facing, x.facing) > wp.float64(0.0)
+    p = x.law.exponent + wp.float64(1.0)
+    pairs[i, at + 1] = wp.where(is_cell, wp.float64(0.0), x.law.stiffness / x.slope * wp.pow(x.depth, p) / p)
+    pairs[i, at + 2] = wp.where(is_cell, elastic, wp.float64(0.0))
+    pairs[i, at + 3] = whole
+    pairs[i, at + 4] = elastic - normal + lost
+    pairs[i, at + 5] = slides
 
 
 @free_of_forces
@@ -124,6 +183,8 @@ def contacts_kernel(act: Acting) -> Any:
                     pairs[i, at + 8 + r] = f[r]
                     pairs[i, at + 11 + r] = on_obstacle[r]
                     pairs[i, at + 14 + r] = on_ball[r]
+                if with_forces[0] == 1:
+                    put_powers(i, at + 17, x, pairs)
                 if with_forces[0] == WITH_CURVATURE:
                     for r in range(9):
                         pairs[i, at + 8 + r] = x.N[r / 3, r % 3]
@@ -246,18 +307,34 @@ def contact_geometry(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """Pairs in contact at states (n, nq), with the derivatives of their normals.
 
     Returns:
-        The number of the state of each row (rows,), and rows of 22 numbers (rows, 22): the number of the pair, depth
-        [m], three of the point and of the normal, nine of the derivative ∂normal/∂centre, row by row, the length s of
-        the gradient of the distance, three of its derivative over s, and δ − ρ [m]; see (12) and (13) of contact.
+        The number of the state of each row (rows,), and rows of numbers: the number of the pair, depth [m], three of
+        the point and of the normal, nine of the derivative ∂normal/∂centre, row by row, the length s of the gradient of
+        the distance, three of its derivative over s, and δ − ρ [m]; see (12) and (13) of contact.
     """
-    found = [np.zeros((0, int(NUMBERS_PER_PAIR)))] * len(q)
+    found, count, size = [np.zeros((0, int(NUMBERS_PER_PAIR)))], np.zeros(len(q), dtype=int), int(NUMBERS_PER_PAIR)
+    done = 0
     for part in row_slices(len(q)):
         w, _ = filled_workspace(model, "contacts", _make, ("q", "v"), q[part], np.zeros((len(q[part]), model.nv)))
         w.host["with_forces"][0] = int(WITH_CURVATURE)
         w.run()
         w.raise_for_status()
-        found[part] = [_filled_rows(rows) for rows in w.host["pairs"].reshape(len(w.status), -1, int(NUMBERS_PER_PAIR))]
-    return np.repeat(np.arange(len(q)), [len(rows) for rows in found]), np.concatenate(found)
+        rows = w.host["pairs"].reshape(len(w.status), -1, size)[done - part.start :]  # slices may overlap
+        count[done : part.stop] = own = _counts_of_rows(rows)
+        most = int(own.max(initial=0))
+        found.append(rows[:, :most][np.arange(most) < own[:, None]])
+        done = part.stop
+    return np.repeat(np.arange(len(q)), count), np.concatenate(found)
+
+
+def _counts_of_rows(rows: np.ndarray) -> np.ndarray:
+    """Numbers of rows that the kernel wrote for each state, from (n, capacity, NUMBERS_PER_PAIR). Few pairs touch, so
+    that the first rows are searched first for the negative number at the end."""
+    most = _FEW
+    is_end = rows[:, :most, 0] < 0.0
+    while most < rows.shape[1] and not is_end.any(axis=1).all():
+        most *= 4
+        is_end = rows[:, :most, 0] < 0.0
+    return np.where(is_end.any(axis=1), is_end.argmax(axis=1), rows.shape[1])
 
 
 def _contact_rows(model: Model, q: Any, v: Any) -> np.ndarray:
@@ -301,6 +378,54 @@ def contact_anchors(model: Model, q: ArrayLike, v: ArrayLike | None = None) -> n
     anchors = np.full(model.contacts.anchors.shape, np.nan)
     _copy_anchors(_contact_rows(model, q, v), anchors)
     return anchors
+
+
+@final
+class ContactPowers(NamedTuple):
+    """Sums over all contacts along a motion, each (n,).
+
+    Fields:
+        stored: energy of the springs of friction, and of depth for balls [J]. pressing: power of surfaces without
+        damping and friction [W]. whole: power of all contact forces. lost: dissipated power, if all anchors stay.
+        slides: whether an anchor follows at a time, or was lost with energy since the time before.
+    """
+
+    stored: np.ndarray
+    pressing: np.ndarray
+    whole: np.ndarray
+    lost: np.ndarray
+    slides: np.ndarray
+
+
+def contact_powers(model: Model, q: np.ndarray, v: np.ndarray, *, follows: bool) -> ContactPowers:
+    """Energies and powers of contacts along a motion with states q (n, nq) and v (n, nv).
+
+    Args:
+        follows: whether the anchors follow the contacts from state to state; otherwise all states have the anchors of
+            the model.
+    """
+    sums, slides = np.zeros((4, len(q))), np.zeros(len(q), dtype=bool)
+    follows = follows and model.contacts.sticks
+    make, held = partial(_make, anchored=follows), {}
+    anchors = model.contacts.anchors
+    for part in row_slices(len(q), 1 if follows else _STATES) if len(model.contacts.pair) else ():
+        family = "contacts with anchors" if follows else "contacts"
+        w, _ = filled_workspace(model, family, make, ("q", "v"), q[part], v[part])
+        if follows:
+            w.put_anchors(anchors[None])
+        w.host["with_forces"][0] = 1
+        w.run()
+        w.raise_for_status()
+        for k, numbers in zip(range(part.start, part.stop), w.host["pairs"]):
+            rows = _filled_rows(numbers.reshape(-1, int(NUMBERS_PER_PAIR)))
+            energy, depth, *powers, slid = rows[:, 17:23].T
+            sums[:, k] = [np.sum(energy + depth), *map(np.sum, powers)]
+            if follows:
+                own = dict(zip(rows[:, 0].tolist(), energy.tolist()))
+                slides[k] = slid.any() or any(energy > 0.0 and e not in own for e, energy in held.items())
+                held, anchors = own, np.full_like(anchors, np.nan)
+                _copy_anchors(rows, anchors)
+    return ContactPowers(*sums, slides)
 
 
 def anchors_after(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:

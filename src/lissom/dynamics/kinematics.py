@@ -49,12 +49,18 @@ _TABLE_OPTIONS = TableOptions(all_nodes=True, integrals=False)
 
 
 @wp.func
-def put_motion(i: int, f: int, R: mat3, x: vec3, eta: vec6, rate: vec6, pose: Matrix, twist: Matrix, acc: Matrix):
-    """Write pose, twist and acceleration of frame f into the rows of instance i."""
+def put_pose(i: int, f: int, R: mat3, x: vec3, pose: Matrix):
+    """Write the pose of frame f into the row of instance i."""
     for r in range(3):
         for c in range(3):
             pose[i, 16 * f + 4 * r + c] = R[r, c]
         pose[i, 16 * f + 4 * r + 3] = x[r]
+
+
+@wp.func
+def put_motion(i: int, f: int, R: mat3, x: vec3, eta: vec6, rate: vec6, pose: Matrix, twist: Matrix, acc: Matrix):
+    """Write pose, twist and acceleration of frame f into the rows of instance i."""
+    put_pose(i, f, R, x, pose)
     for r in range(6):
         twist[i, 6 * f + r] = eta[r]
         acc[i, 6 * f + r] = rate[r]
@@ -150,7 +156,7 @@ def frames_kernel(act: Acting) -> Any:
 @free_of_forces
 @without_derivatives
 def jacobian_kernel(act: Acting) -> Any:
-    """Kernel of Jacobians of frames and their rates."""
+    """Kernel of poses and Jacobians of frames, and of the rates of the Jacobians unless their array is empty."""
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def jacobians(
@@ -162,37 +168,45 @@ def jacobian_kernel(act: Acting) -> Any:
         frames: FrameRowsStruct,
         q: Matrix,
         v: Matrix,
+        pose: Matrix,
         J: Matrix,
         J_dot: Matrix,
         first: int,
     ):
         i = first + wp.tid()
+        has_rates = J_dot.shape[1] > 0
         traversal.inspect(t, s, i, q, v, v)
         place_bases(t, s, i, q)
         for k in range(t.n_nodes + frames.count[1]):
             traversal.outward_motion(t, s, i, k, q, v, v, vec6())
             kinds.motion_columns(t, s, x, i, k, S)
-            kinds.rate_columns(t, s, x, i, k, q, v, S_dot)
+            if has_rates:
+                kinds.rate_columns(t, s, x, i, k, q, v, S_dot)
         n = t.nv
         for f in range(frames.count[0]):
             for j in range(6 * n):
                 J[i, 6 * n * f + j] = so3.ZERO
-                J_dot[i, 6 * n * f + j] = so3.ZERO
+                if has_rates:
+                    J_dot[i, 6 * n * f + j] = so3.ZERO
             k = frames.node[f]  # −1 for a frame of the world, which has no columns
             R, p = frame_of(s, i, frames, f)
+            put_pose(i, f, R, p + origin_of(t, s, i, k), pose)
             eta = vec6()
             if k >= 0:
                 eta = s.node[i, k].eta
             while k >= 0:
                 for j in range(t.node[k].v_start, t.node[k].v_stop):
                     column = columns.column(x, S, i, k, j)
-                    rate = columns.column(x, S_dot, i, k, j) - se3.ad(eta, column)
                     column_B = se3.Ad_inverse(R, p, column)
-                    rate_B = se3.Ad_inverse(R, p, rate)
                     for r in range(6):
                         at = 6 * n * f + r * n + j
                         J[i, at] = J[i, at] + column_B[r]
-                        J_dot[i, at] = J_dot[i, at] + rate_B[r]
+                    if has_rates:
+                        rate = columns.column(x, S_dot, i, k, j) - se3.ad(eta, column)
+                        rate_B = se3.Ad_inverse(R, p, rate)
+                        for r in range(6):
+                            at = 6 * n * f + r * n + j
+                            J_dot[i, at] = J_dot[i, at] + rate_B[r]
                 k = t.node[k].parent
 
     return jacobians
@@ -373,32 +387,47 @@ def frame_results(w: Workspace, lead: tuple[int, ...], places: Places, name: str
     return rows.copy()
 
 
-def _make_jacobian(model: Model, batch: int, room: int) -> Buffers:
-    size, inputs = 6 * model.nv * room, {"q": (model.nq,), "v": (model.nv,)}
-    w = Buffers(model, batch, inputs, {"J": (size,), "J_dot": (size,)}, table_options=_TABLE_OPTIONS, extra_nodes=room)
+def _make_jacobian(model: Model, batch: int, room: int, *, rates: bool) -> Buffers:
+    size, inputs = (6 * model.nv * room,), {"q": (model.nq,), "v": (model.nv,)}
+    outputs = {"pose": (16 * room,), "J": size, "J_dot": size if rates else (0,)}
+    w = Buffers(model, batch, inputs, outputs, table_options=_TABLE_OPTIONS, extra_nodes=room)
+    w.host["pose"].reshape(batch, room, 4, 4)[..., 3, 3] = 1.0
     (t, frames), x = tables_with_room(w, model, room), columns_with_room(w, model, room, paths=False)
     columns_shape = (batch, 6 * (model.n_nodes + room) * column_width(model))
-    S, S_dot = (wp.zeros(columns_shape, dtype=wp.float64, device=model.device) for _ in range(2))
-    w.record(jacobian_kernel, [t, w.scratch, x, S, S_dot, frames, *(w.on_device[n] for n in ("q", "v", "J", "J_dot"))])
+    shapes = columns_shape, columns_shape if rates else (batch, 0)
+    S, S_dot = (wp.zeros(shape, dtype=wp.float64, device=model.device) for shape in shapes)
+    w.record(jacobian_kernel, [t, w.scratch, x, S, S_dot, frames, *(w.on_device[n] for n in (*inputs, *outputs))])
     return w
 
 
 def _run_jacobian(model: Model, q: Any, v: Any, name: str, s: Any, which: str) -> np.ndarray:
     places = places_of(model, name, s)
-    return frame_results(*_run_jacobians(model, q, v, places), places, which, 6, model.nv)
+    w, lead = _run_jacobians(model, q, v, places, rates=which == "J_dot")
+    return frame_results(w, lead, places, which, 6, model.nv)
 
 
-def jacobians_at(model: Model, q: np.ndarray, v: np.ndarray, places: Places) -> tuple[np.ndarray, np.ndarray]:
-    """Body Jacobians of frames and their rates along v, both (..., n_places, 6, nv)."""
+def jacobians_at(model: Model, q: np.ndarray, places: Places) -> tuple[np.ndarray, np.ndarray]:
+    """Poses (..., n_places, 4, 4) and body Jacobians (..., n_places, 6, nv) of frames."""
     places = replace(places, single=False)
-    w, lead = _run_jacobians(model, q, v, places)
-    return frame_results(w, lead, places, "J", 6, model.nv), frame_results(w, lead, places, "J_dot", 6, model.nv)
+    w, lead = _run_jacobians(model, q, None, places, rates=False)
+    return frame_results(w, lead, places, "pose", 4, 4), frame_results(w, lead, places, "J", 6, model.nv)
 
 
-def _run_jacobians(model: Model, q: Any, v: Any, places: Places) -> tuple[Workspace, tuple[int, ...]]:
-    room = frame_capacity(places)
-    make = partial(_make_jacobian, room=room)
-    w, lead = filled_workspace(model, f"jacobian {room}", make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
+def jacobian_rates_at(
+    model: Model, q: np.ndarray, v: np.ndarray, places: Places
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`jacobians_at`, and the rates of the Jacobians along v, (..., n_places, 6, nv)."""
+    places = replace(places, single=False)
+    w, lead = _run_jacobians(model, q, v, places, rates=True)
+    J, J_dot = (frame_results(w, lead, places, name, 6, model.nv) for name in ("J", "J_dot"))
+    return frame_results(w, lead, places, "pose", 4, 4), J, J_dot
+
+
+def _run_jacobians(model: Model, q: Any, v: Any, places: Places, *, rates: bool) -> tuple[Workspace, tuple[int, ...]]:
+    room, known = frame_capacity(places), ("q", "v") if rates else ("q",)  # without rates v stays zero there
+    make = partial(_make_jacobian, room=room, rates=rates)
+    given = (q, np.zeros(model.nv) if v is None else v)[: len(known)]
+    w, lead = filled_workspace(model, f"jacobian {'rates ' if rates else ''}{room}", make, known, *given)
     put_places(w, model, places)
     w.run()
     w.raise_for_status()

@@ -92,7 +92,8 @@ HEIGHTS = wp.constant(wp.int32(ShapeKind.HEIGHTS.value))
 TINY = wp.constant(wp.float64(1e-30))
 SHORT = wp.constant(wp.float64(1e-12))  # length below which a line has no direction [m]
 SMALL = wp.constant(wp.float64(0.02))  # 1 − cos φ below which G and G' are computed by series
-BELOW_LIMIT = wp.constant(wp.float64(1.0 - 1e-12))  # part of the largest friction at which a new anchor sticks
+BELOW_LIMIT = wp.constant(wp.float64(1.0 - 1e-10))  # part of the largest friction at which a new anchor sticks
+ROUNDED = wp.constant(wp.float64(1e-14))  # rounding error of an elastic slip, relative to the place of the contact
 NOT_A_NUMBER = wp.constant(wp.float64(wp.nan))  # coordinates of an anchor that does not exist
 
 
@@ -366,10 +367,11 @@ def friction_slopes(law: ContactLaw, anchored: Anchor, radius: wp.float64, push:
 
 
 @wp.func
-def limited_slip(law: ContactLaw, anchored: Anchor, radius: wp.float64, push: wp.float64, n: vec3) -> vec3:
-    """x shortened to the limit of friction, k_t |x| < μ N: beyond this limit the ball slips."""
+def limited_slip(law: ContactLaw, anchored: Anchor, radius: wp.float64, push: wp.float64, n: vec3, c: vec3) -> vec3:
+    """x shortened to the limit of friction, k_t |x| < μ N: beyond this limit the ball slips. The limit is lowered by
+    more than the rounding errors of x at the centre c, so that the new anchor surely sticks."""
     x = elastic_slip(anchored, radius, n)
-    most = BELOW_LIMIT * law.friction * push / law.stick_stiffness
+    most = wp.max(BELOW_LIMIT * law.friction * push / law.stick_stiffness - ROUNDED * wp.length(c), so3.ZERO)
     size = wp.length(x)
     if size > most:
         return (most / size) * x
@@ -839,7 +841,7 @@ def new_anchor(t: Tables, s: Scratch, i: int, e: int, x: Contact):
     origin = origin_between(t, s, i, x.a, x.b)
     R, p = obstacle_pose(t, s, i, t.contacts.pair[e, 1], origin)
     R_a, _p_a = pose_of(s, i, x.a, origin)
-    A = x.c - x.radius * x.n - limited_slip(x.law, x.anchored, x.radius, push, x.n)
+    A = x.c - x.radius * x.n - limited_slip(x.law, x.anchored, x.radius, push, x.n, x.c)
     return wp.transpose(R) * (A - p), -(wp.transpose(R_a) * x.n)
 
 

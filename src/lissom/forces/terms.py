@@ -152,9 +152,10 @@ def tables_with_terms(model: Model) -> TablesStruct:
     return t
 
 
-def write_tables_with_terms(model: Model, changed: Model) -> bool:
-    """`write_tables`, with the tables of all terms. False also if the kernels of the two models differ."""
-    if acting_on(model) is not acting_on(changed):
+def write_tables_with_terms(model: Model, changed: Model, *, is_alike: bool = False) -> bool:
+    """`write_tables`, with the tables of all terms. False also if the kernels of the two models differ, which is not
+    checked if they are known to be alike."""
+    if not is_alike and acting_on(model) is not acting_on(changed):
         return False
     groups = "springs", "placed_parts", "deforming", "joint_couplings", "inputs"
     same = all(getattr(model, name) is getattr(changed, name) for name in groups)
@@ -172,6 +173,14 @@ def write_tables_with_terms(model: Model, changed: Model) -> bool:
         if np.size(number):
             rows[k].number.assign(np.ascontiguousarray(number, np.float64))
     return True
+
+
+def have_same_tables_of_terms(model: Model, other: Model) -> bool:
+    """Whether two models have the same terms, and these the same tables."""
+    if acting_on(model) is not acting_on(other):
+        return False
+    pairs = [(term.tables(model), term.tables(other)) for term in TERMS if term.tables is not None]
+    return all(np.array_equal(x, y) for a, b in pairs for x, y in zip(a, b))
 
 
 def _rows(k: int, term: Term, model: Model) -> TermRows:

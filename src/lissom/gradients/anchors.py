@@ -39,7 +39,7 @@ import numpy as np
 
 from lissom.dynamics.configuration import free_increment, quaternion_joints
 from lissom.dynamics.contacts import contact_geometry
-from lissom.dynamics.kinematics import jacobians_at, poses_at
+from lissom.dynamics.kinematics import jacobian_rates_at
 from lissom.forces.cells import pressures
 from lissom.gradients.recursion import AnchorRows
 from lissom.launch.workspace import row_slices
@@ -47,10 +47,10 @@ from lissom.lie.arrays import se3_ad
 from lissom.model.model import Model
 from lissom.model.points import on_node
 
-_SURELY = 1.0 - 1e-12  # factor of the limit of friction, as in the kernel
+_SURELY = 1.0 - 1e-10  # factor of the limit of friction, as in the kernel
 _STEP = 1e-40  # complex step [m]
 _SMALL = 0.02  # 1 − cos φ below which a series gives G and G'
-_STATES_AT_ONCE = 64  # states whose Jacobians are in memory at once
+_LEAST_STATES, _MOST_NUMBERS = 16, 2**20  # states whose Jacobians are in memory at once, and their numbers
 
 
 @final
@@ -99,8 +99,9 @@ def anchor_rows(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray)
     the anchor.
     """
     size, found = len(q) // len(model.models or (model,)), []
+    at_once = max(_LEAST_STATES, _MOST_NUMBERS // (12 * model.nv * model.n_nodes))
     for k, model_k in enumerate(model.models or (model,)):
-        for part in row_slices(size, _STATES_AT_ONCE):
+        for part in row_slices(size, at_once):
             rows = slice(k * size + part.start, k * size + part.stop)
             state, *rest = _contact_slopes(model_k, anchors[rows], q[rows], v[rows])
             found.append((state + rows.start, *rest))
@@ -159,7 +160,7 @@ def _contact_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndar
         none = np.zeros((0, 6, model.nv))
         return state, pair, _transposed(none), none, none, np.zeros((0, 6, 6))
     places = replace(on_node(-1, np.eye(4), len(node), False), node=node.astype(np.int32))
-    g, (J, J_dot) = poses_at(model, q, places), jacobians_at(model, q, v, places)
+    g, J, J_dot = jacobian_rates_at(model, q, v, places)
     twist_q = _twist_derivatives(model, J, J_dot, v)
     radius, speed = world.ball_radius[ball], v[state]
     c = rows[:, 2:5] + radius[:, None] * rows[:, 5:8]

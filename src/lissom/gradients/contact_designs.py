@@ -28,7 +28,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from lissom.dynamics.contacts import contact_geometry
-from lissom.dynamics.kinematics import jacobians_at, poses_at
+from lissom.dynamics.kinematics import jacobians_at
 from lissom.forces.cells import pressures
 from lissom.gradients.design_changes import Change, changed_tables
 from lissom.launch.workspace import row_slices
@@ -37,9 +37,10 @@ from lissom.model.points import on_node
 from lissom.robot.shapes import SIZE_EFFECTS, Nearest, ShapeKind
 
 _STEP = 1e-30  # of the complex step
-_SURELY = 1.0 - 1e-12  # factor of the limit of friction, as in the kernel
+_SURELY = 1.0 - 1e-10  # factor of the limit of friction, as in the kernel
 _SMALL = 0.02  # 1 − cos φ below which a series gives G of contact (6)
-_ROWS = 256  # states of all models in one launch
+_LEAST_ROWS, _MOST_NUMBERS = 16, 2**20  # states whose Jacobians are in one launch, and their numbers
+_LAWS = 4096  # laws of contact that are evaluated at once
 _SIZES = {
     "law": 9, "radius": 1, "bow": 3, "facing": 3, "edges": 6, "size": 3, "c": 3, "R": 9, "p": 3, "R_a": 9, "u": 3,
     "spin": 3,
@@ -73,17 +74,24 @@ class ContactPairs(NamedTuple):
     is_cell: np.ndarray
     is_triangle: np.ndarray
 
-    def take(self, which: np.ndarray) -> ContactPairs:
+    def take(self, which: slice) -> ContactPairs:
         """Chosen rows."""
         return ContactPairs(*(x[which] for x in self))
 
 
 @final
-class _PairDerivatives(NamedTuple):
-    """Derivatives with respect to design values: r_p of (1), (rows, count, nv), and that of the next anchor,
-    (rows, count, 6)."""
+class ContactSlopes(NamedTuple):
+    """Derivatives of contacts with respect to design values at states in rows.
+
+    Fields:
+        residual: r_p of (1), (states, count, nv).
+        state, pair: of each pair that touches and sticks, in ascending order. anchor: derivatives of their anchors
+        after these states, (rows, count, 6).
+    """
 
     residual: np.ndarray
+    state: np.ndarray
+    pair: np.ndarray
     anchor: np.ndarray
 
 
@@ -108,88 +116,111 @@ def contact_pairs(model: Model, q: np.ndarray, anchors: np.ndarray | None) -> Co
 
 def contact_slopes(
     model: Model, changes: list[Change], q: np.ndarray, v: np.ndarray, anchors: np.ndarray | None
-) -> np.ndarray:
-    """The part of contacts in ∂r/∂p at states (n, ...) of one model by (1), shape (n, len(changes), nv).
+) -> ContactSlopes:
+    """The part of contacts in ∂r/∂p, and the derivatives of anchors, at states (n, ...) of one model.
 
     Args:
         changes: those of the model, one for each number of the design values.
+        anchors: before, (n, n_pairs, 6); None or none of them: those of the model.
     """
-    out = np.zeros((len(q), len(changes), model.nv))
-    if len(model.contacts.pair):
-        x = contact_pairs(model, q, anchors)
-        np.add.at(out, x.state, _pair_derivatives(model, changes, x, q, v).residual)
-    return out
-
-
-def anchor_design_slopes(
-    model: Model, changes: list[Change], q: np.ndarray, v: np.ndarray, anchors: np.ndarray
-) -> np.ndarray:
-    """Derivatives of the anchors after states (n, ...), (n, count, 6 n_pairs); zero for pairs without contact.
-
-    Args:
-        changes: as contact_slopes. anchors: before, (n, n_pairs, 6).
-    """
-    count = len(changes)
-    out = np.zeros((len(q), anchors.shape[1], count, 6))
+    count, nv = len(changes), model.nv
+    residual = np.zeros((len(q), count, nv))
+    if not len(model.contacts.pair):
+        none = np.zeros(0, dtype=int)
+        return ContactSlopes(residual, none, none, np.zeros((0, count, 6)))
     x = contact_pairs(model, q, anchors)
-    x = x.take(model.contacts.law[model.contacts.pair[x.pair, 2], 5] > 0.0)
-    out[x.state, x.pair] = _pair_derivatives(model, changes, x, q, v).anchor
-    return np.swapaxes(out, 1, 2).reshape(len(q), count, anchors[0].size)
+    force, moved = np.zeros((len(x.state), count, nv)), np.zeros((len(x.state), count, 6))
+    if len(x.state):
+        force[:], moved[:] = _derivatives(model, changes, x, q, v)
+    np.add.at(residual, x.state, force)
+    sticks = np.flatnonzero(model.contacts.law[model.contacts.pair[x.pair, 2], 5] > 0.0)
+    order = sticks[np.lexsort((x.pair[sticks], x.state[sticks]))]
+    return ContactSlopes(residual, x.state[order], x.pair[order], moved[order])
 
 
-def _pair_derivatives(
+def _derivatives(
     model: Model, changes: list[Change], x: ContactPairs, q: np.ndarray, v: np.ndarray
-) -> _PairDerivatives:
-    """Derivatives of all rows, with a limited number of states in one launch."""
-    count = len(changes)
-    out = _PairDerivatives(np.zeros((len(x.state), count, model.nv)), np.zeros((len(x.state), count, 6)))
-    if not len(x.state):
-        return out
-    for part in row_slices(len(q), _ROWS):
-        rows = np.flatnonzero((x.state >= part.start) & (x.state < part.stop))
-        if len(rows):
-            pairs = x.take(rows)
-            states, own = np.unique(pairs.state, return_inverse=True)
-            found = _derivatives_of_part(model, changes, pairs._replace(state=own), q[states], v[states])
-            out.residual[rows], out.anchor[rows] = found
-    return out
-
-
-def _derivatives_of_part(
-    model: Model, changes: list[Change], x: ContactPairs, q: np.ndarray, v: np.ndarray
-) -> _PairDerivatives:
-    """Derivatives of the rows of a few states."""
-    own, J_c, J_w = _smooth_variables(model, model, x, q, v)
-    f, m, _ = (np.real(y) for y in _contact_law(own[:, None].astype(complex), x))
-    f, m = f[:, 0], m[:, 0]
-    slopes = np.zeros((len(x.state), len(changes), own.shape[1] + model.nv))
+) -> tuple[np.ndarray, np.ndarray]:
+    """r_p of (1), (rows, count, nv), and the derivatives of the next anchors, (rows, count, 6). Numbers that move no
+    node and change no table of contacts have none."""
+    states, own_state = np.unique(x.state, return_inverse=True)
+    x, q, v = x._replace(state=own_state), q[states], v[states]
+    here = _motions(model, model, x, q)
+    own, J_c, J_w = _smooth_variables(model, here, x, v)
+    f, m = (np.real(y)[:, 0] for y in _law_in_parts(own[:, None].astype(complex), x)[:2])
+    active = [p for p, change in enumerate(changes) if change.ends is not None]
+    by_X, pushed = (np.zeros((len(x.state), len(active), size)) for size in (own.shape[1], model.nv))
     with changed_tables(model) as tables:
-        for p, change in enumerate(changes):
-            rows = () if change.ends is None else zip(change.ends.models, change.smooth, change.ends.weights)
-            for changed, smooth, weight in rows:
-                X, by_c, by_w = _smooth_variables(tables.of(smooth), changed, x, q, v)
-                pushed = np.einsum("rij,ri->rj", by_c, f) + np.einsum("rij,ri->rj", by_w, m)
-                slopes[:, p] += weight * np.concatenate([X - own, pushed], axis=-1)
-    by_X, pushed = np.split(slopes, [own.shape[1]], axis=-1)
-    f_p, m_p, anchor_p = (np.imag(y) / _STEP for y in _contact_law(own[:, None] + 1j * _STEP * by_X, x))
+        for k, change in enumerate(changes[p] for p in active):
+            assert change.ends is not None
+            if not change.moves:
+                by_X[:, k], pushed[:, k] = _by_tables(change.contact_tables, here, own, J_w, x, f)
+                continue
+            for smooth, changed, weight in zip(change.smooth, change.ends.models, change.ends.weights):
+                X, by_c, by_w = _smooth_variables(changed, _motions(tables.of(smooth), changed, x, q), x, v)
+                by_X[:, k] += weight * (X - own)
+                pushed[:, k] += weight * (np.einsum("rij,ri->rj", by_c, f) + np.einsum("rij,ri->rj", by_w, m))
+    f_p, m_p, anchor_p = (np.imag(y) / _STEP for y in _law_in_parts(own[:, None] + 1j * _STEP * by_X, x))
     force = np.einsum("rij,rpi->rpj", J_c, f_p) + np.einsum("rij,rpi->rpj", J_w, m_p)
-    residual = -(pushed + force)
+    residual, anchor = (np.zeros((len(x.state), len(changes), size)) for size in (model.nv, 6))
+    residual[:, active], anchor[:, active] = -(pushed + force), anchor_p
     residual[..., model.prescribed.dof] = 0.0
-    return _PairDerivatives(residual, anchor_p)
+    return residual, anchor
 
 
-def _smooth_variables(
-    moving: Model, model: Model, x: ContactPairs, q: np.ndarray, v: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X (rows, 55), J_c and J_ω (rows, 3, nv) of a model, whose launches are those of `moving`."""
+def _law_in_parts(X: np.ndarray, x: ContactPairs) -> list[np.ndarray]:
+    """_contact_law, for a limited number of rows at once."""
+    size = max(1, _LAWS // max(X.shape[1], 1))
+    parts = [slice(first, first + size) for first in range(0, len(X), size)]
+    return [np.concatenate(y) for y in zip(*(_contact_law(X[part], x.take(part)) for part in parts))]
+
+
+def _by_tables(
+    tables: dict[str, np.ndarray], at: _Motions, own: np.ndarray, J_w: np.ndarray, x: ContactPairs, f: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """X' and J_c'ᵀ f where no node moves and tables of contacts have given derivatives. X and J_c are linear in these
+    tables: the centre moves by c', so that J_c' = −c' × J_ω and u' = −c' × ω."""
+    c = np.einsum("rij,rj->ri", at.g_a[..., :3, :3], tables["ball_position"][x.ball])
+    obstacle = at.g_b @ tables["obstacle_placement"][x.obstacle]
+    spin = own[:, _ENDS[-2] :]
+    found = {
+        "law": tables["laws"][x.pair], "radius": tables["ball_radius"][x.ball, None], "bow": tables["pair_bow"][x.pair],
+        "facing": tables["ball_normal"][x.ball], "edges": tables["ball_cell"][x.ball].reshape(-1, 6),
+        "size": tables["obstacle_size"][x.obstacle], "c": c, "R": _flat(obstacle[..., :3, :3]),
+        "p": obstacle[..., :3, 3], "R_a": np.zeros((len(c), 9)), "u": np.cross(spin, c), "spin": np.zeros_like(c),
+    }  # fmt: skip
+    pushed = np.einsum("rij,ri->rj", J_w, np.cross(c, f))
+    return np.concatenate([found[name] for name in _SIZES], axis=-1), pushed
+
+
+@final
+class _Motions(NamedTuple):
+    """Poses (rows, 4, 4) and body Jacobians (rows, 6, nv) of the nodes of balls and of obstacles."""
+
+    g_a: np.ndarray
+    J_a: np.ndarray
+    g_b: np.ndarray
+    J_b: np.ndarray
+
+
+def _motions(moving: Model, model: Model, x: ContactPairs, q: np.ndarray) -> _Motions:
+    """The motions of the nodes of a model, whose launches are those of `moving`."""
     world = model.contacts
     nodes = world.ball_node[x.ball], world.obstacle_node[x.obstacle]
     node, columns = np.unique(nodes, return_inverse=True)
     places = replace(on_node(-1, np.eye(4), len(node), False), node=node.astype(np.int32))
-    g = poses_at(moving, q, places).reshape(len(q), -1, 4, 4)
-    J = jacobians_at(moving, q, v, places)[0].reshape(len(q), -1, 6, model.nv)
+    g, J = np.zeros((len(q), len(node), 4, 4)), np.zeros((len(q), len(node), 6, model.nv))
+    for part in row_slices(len(q), max(_LEAST_ROWS, _MOST_NUMBERS // (12 * model.nv * len(node)))):
+        g[part], J[part] = jacobians_at(moving, q[part], places)
     mine, other = columns.reshape(2, -1)
-    (g_a, J_a), (g_b, J_b) = ((g[x.state, k], J[x.state, k]) for k in (mine, other))
+    return _Motions(g[x.state, mine], J[x.state, mine], g[x.state, other], J[x.state, other])
+
+
+def _smooth_variables(
+    model: Model, at: _Motions, x: ContactPairs, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """X (rows, 55), J_c and J_ω (rows, 3, nv) of a model whose nodes move as given."""
+    world, (g_a, J_a, g_b, J_b) = model.contacts, at
     obstacle = g_b @ world.obstacle_placement[x.obstacle]
     c = np.einsum("rij,rj->ri", g_a[..., :3, :3], world.ball_position[x.ball]) + g_a[..., :3, 3]
     (a_c, a_w), (b_c, b_w) = _point_jacobians(g_a, J_a, c), _point_jacobians(g_b, J_b, c)

@@ -7,12 +7,13 @@ value p changes only these tables T, the derivative
 
 is exact for any P, here the size of p. T' is the derivative of the tables alone. It is a central difference of second
 order if they are linear in p, and of fourth order otherwise, with an error of 1e-12. Other tables, such as lengths and
-placements, move the robot. r is then differenced along the line of tables
+placements, move the robot. r is then differenced along the line of these tables,
 
     r_p = d/dε r(T + ε T') at ε = 0,                                                                      (2)
 
-which equals the derivative along T(p) by the chain rule, so that the same models suffice. If numbers change that
-are in no table, such as functions of Python, r is differenced over p itself.
+and (1) is added for the tables in which it is linear. This equals the derivative along T(p) by the chain rule. Elastic
+forces depend on linear tables only. They are left out of (2), where their rounding errors would be the largest. If
+numbers change that are in no table, such as functions of Python, r is differenced over p itself.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from threading import RLock
 from typing import Any, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from lissom.bodies.body import DeformableBody
 from lissom.errors import ModelError
+from lissom.forces.terms import have_same_tables_of_terms
 from lissom.launch.workspace import write_model
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model, with_groups
@@ -37,6 +40,7 @@ from lissom.robot.paths import is_pose, number_at, size_of, with_each
 from lissom.robot.robot import Robot
 
 SHARE = 1e-4  # step of the differences over a value, or over the largest number of its array
+_LINE_SHARE = 5e-5  # the same along a line of tables, where two points suffice
 CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
 _NEAR = ((-1.0, 1.0), (-0.5, 0.5))
 _ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
@@ -62,6 +66,9 @@ _UNREAD = {
 _OF_PYTHON = {"maps": ("pose",), "deforming": ("integrals", "place"), "pulls": ("bodies",)}
 _APART = ("name", "description", "cache", "models", "rods", "frames")
 _OF_KINKS = ("contacts", "spools")
+# tables of contacts in which the variables of contact_designs are linear, where no node moves
+_OF_PAIRS = ("ball_radius", "ball_position", "ball_normal", "ball_cell", "pair_bow", "obstacle_size",
+             "obstacle_placement")  # fmt: skip
 # functions of time in tables, and the parts of a description that they come from
 _FUNCTIONS = {("loads", "wrench"): "loads", ("prescribed", "functions"): "motions"}
 
@@ -91,10 +98,10 @@ class Change:
         stencil: models from which the derivatives T' of the tables follow.
         size: P of (1).
         moves: whether tables change in which the residual is not linear.
-        linear: the model without kinks with the tables T + P T' of (1); None if the number moves the robot, or changes
-            no tables of the residual without kinks.
-        ends: the stencil of fourth order of the residual, for numbers that move the robot and those of contacts. Its
-            models have the tables of (2), or changed values of the number. None for other numbers.
+        linear: the model without kinks with the tables T + P T' of (1); None if no such tables change, or if `ends`
+            has all changes.
+        ends: the stencil of the residual, for numbers that move the robot and those of contacts. Its models are two
+            with the tables of (2), or more with changed values of the number. None for other numbers.
     """
 
     stencil: Stencil
@@ -102,6 +109,17 @@ class Change:
     moves: bool
     linear: Model | None
     ends: Stencil | None
+
+    @cached_property
+    def contact_tables(self) -> dict[str, np.ndarray]:
+        """Derivatives of tables of contacts by their names, and of the `laws` of all pairs; empty without `ends`."""
+        ends = self.ends
+        if ends is None:
+            return {}
+        worlds = [one.contacts for one in ends.models]
+        tables = {name: [getattr(world, name) for world in worlds] for name in _OF_PAIRS}
+        tables["laws"] = [world.laws_of(np.arange(len(world.pair))) for world in worlds]
+        return {name: np.tensordot(ends.weights, np.array(found), 1) for name, found in tables.items()}
 
     @cached_property
     def smooth(self) -> tuple[Model, ...]:
@@ -180,14 +198,21 @@ class ChangedTables:
         self.home = _alone(self.first)
         self.is_apart = model.calls_python or model.fills_tables_before_launch or model.device != "cpu"
         self.lock = RLock()
+        self.alike: WeakKeyDictionary[Model, Model] = WeakKeyDictionary()  # models that were written before
 
     def of(self, changed: Model) -> Model:
         """A model whose launches compute the changed model, until the next call; the changed model itself if its
         structure differs, it calls Python, or its tables are on another device than the CPU."""
         if self.is_apart:
             return changed
+        same = self.alike.get(changed)
+        if same is not None:
+            return self.home if write_model(self.home, same, is_alike=True) else changed
         same = with_groups(changed, contacts=self.first.contacts, spools=self.first.spools)
-        return self.home if write_model(self.home, same) else changed
+        if not write_model(self.home, same):
+            return changed
+        self.alike[changed] = same
+        return self.home
 
 
 @contextmanager
@@ -264,10 +289,12 @@ def _change(model: Model, path: str, index: tuple[int, ...]) -> Change:
     stencil = stencil or wide
     assert stencil is not None
     moves = any(_moves(model, one) for one in stencil.models)
-    ends = wide
+    ends, moves_alone = wide, False
     if ends is None and (moves or any(_differs(model, one, "contacts") for one in stencil.models)):
-        ends = _along_tables(model, stencil, SHARE * size) or _stencil(model, path, index)
-    return Change(stencil, size, moves, None if moves else _with_slopes(model, stencil, size), ends)
+        along = _along_tables(model, stencil, _LINE_SHARE * size)
+        ends, moves_alone = along or _stencil(model, path, index), along is not None
+    linear = _with_slopes(model, stencil, size) if moves_alone or not moves else None
+    return Change(stencil, size, moves, linear, ends)
 
 
 def _table_stencil(model: Model, path: str, index: tuple[int, ...], h: float) -> Stencil | None:
@@ -309,13 +336,21 @@ def _differing(model: Model, changed: tuple[Model, ...]) -> Iterator[tuple[str, 
         if name in _APART or all(getattr(one, name) is group for one in changed):
             continue
         for field in [part.name for part in fields(group)] if is_dataclass(group) else [""]:
-            known = _table(model, name, field)
-            if field in _unread(model, name) or all(same_values(known, _table(x, name, field)) for x in changed):
-                continue
-            kind = _FUNCTIONS.get((name, field))
-            if kind and all(same_parts(*(getattr(x.description, kind) for x in (model, y))) for y in changed):
-                continue
-            yield name, field
+            if field not in _unread(model, name) and not all(_is_same(model, x, name, field) for x in changed):
+                yield name, field
+
+
+def _is_same(model: Model, changed: Model, name: str, field: str) -> bool:
+    """Whether a field of a group has the same effect on residuals in a changed model."""
+    if same_values(_table(model, name, field), _table(changed, name, field)):
+        return True
+    before, after = model.description, changed.description
+    kind = _FUNCTIONS.get((name, field))
+    if kind:
+        return same_parts(getattr(before, kind), getattr(after, kind))
+    if (name, field) == ("fluid", "current") and before.fluid and after.fluid:
+        return before.fluid.current is after.fluid.current
+    return (name, field) == ("links", "joint") and have_same_tables_of_terms(model, changed)
 
 
 def _unread(model: Model, name: str) -> tuple[str, ...]:
@@ -325,7 +360,8 @@ def _unread(model: Model, name: str) -> tuple[str, ...]:
 
 
 def _along_tables(model: Model, stencil: Stencil, h: float) -> Stencil | None:
-    """The stencil of models with the tables T + ε T' of (2); None if fields that are no tables change too."""
+    """The stencil of models with the tables T + ε T' of (2), without those in which the residual is linear, and without
+    elastic forces, which depend on these only; None if fields that are no tables change too."""
     if model.calls_python or model.fills_tables_before_launch:
         return None
     slopes: list[tuple[str, str, Any, Any]] = []
@@ -333,9 +369,11 @@ def _along_tables(model: Model, stencil: Stencil, h: float) -> Stencil | None:
         known, found = _table(model, name, field), [_table(one, name, field) for one in stencil.models]
         if not all(_is_real(x) and np.shape(x) == np.shape(known) for x in (known, *found)):
             return None
-        slopes.append((name, field, known, sum(w * x for x, w in zip(found, stencil.weights))))
-    places, weights = CENTRAL
-    models = tuple(_with_tables(model, [(*at, T + c * h * slope) for *at, T, slope in slopes]) for c in places)
+        if field not in _LINEAR.get(name, ()) and name != "gravity":
+            slopes.append((name, field, known, sum(w * x for x, w in zip(found, stencil.weights))))
+    places, weights = _NEAR
+    rigid = [("elasticity", name, np.zeros_like(getattr(model.elasticity, name))) for name in _LINEAR["elasticity"]]
+    models = tuple(_with_tables(model, [(*at, T + c * h * slope) for *at, T, slope in slopes] + rigid) for c in places)
     return Stencil(models, tuple(weight / h for weight in weights), tuple(c * h for c in places))
 
 
@@ -379,7 +417,7 @@ def _moves(model: Model, changed: Model) -> bool:
             continue
         free = (*_LINEAR.get(item.name, ()), *_unread(model, item.name))
         for part in fields(a):
-            if part.name not in free and not same_values(getattr(a, part.name), getattr(b, part.name)):
+            if part.name not in free and not _is_same(model, changed, item.name, part.name):
                 return True
         if any(np.shape(getattr(a, field)) != np.shape(getattr(b, field)) for field in _LINEAR.get(item.name, ())):
             return True

@@ -3,12 +3,12 @@
 If a design value changes only tables in which the residual is linear, its derivative is exact. For others it is a
 difference,
 
-    r_p ≈ (8 (r(p + h) − r(p − h)) − r(p + 2h) + r(p − 2h)) / 12 h                                        (1)
+    r_p ≈ (r(p + h) − r(p − h)) / 2 h                                                                     (1)
 
-at the same q, v, a, u and λ, where the tables of p ± h are those of design_changes (2). The error is h⁴/30 ∂⁵r/∂p⁵
-plus rounding over h: with h = p/10⁴ it is about 1e-12 of the terms of r. Contacts and elastic
-tendons have kinks and are left out of the differences. contact_designs adds the derivatives of contacts. If a rule of
-the description allows values on one side only,
+at the same q, v, a, u and λ, where the tables of p ± h are those of design_changes (2). The error is h²/6 ∂³r/∂p³
+plus rounding over h: with h = 5e-5 p it is about 1e-9 of the terms of r. Numbers that are in no table are differenced
+to fourth order. Contacts and elastic tendons have kinks and are left out of the differences. contact_designs adds the
+derivatives of contacts. If a rule of the description allows values on one side only,
 
     r_p ≈ ± (−25 r(p) + 48 r(p ± h) − 36 r(p ± 2h) + 16 r(p ± 3h) − 3 r(p ± 4h)) / 12 h                   (2)
 
@@ -27,7 +27,7 @@ from contextlib import nullcontext
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.tendons import SLACK_TOLERANCE
-from lissom.gradients.contact_designs import anchor_design_slopes, contact_slopes
+from lissom.gradients.contact_designs import ContactSlopes, contact_slopes
 from lissom.gradients.design_changes import Change, Stencil, changed_tables, changes, shape_of, stencils
 from lissom.gradients.stage_systems import StageStates
 from lissom.gradients.steps import Path
@@ -48,10 +48,36 @@ from lissom.robot.sampled_shapes import GRIDDED
 _ROWS = 256  # states in one launch
 
 
-def _start_rows(path: Path, u: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+def start_rows(path: Path, u: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """q, v, a, u, t and λ at the initial states of a path with inputs u, and the anchors there."""
     first = path.state(0)
     return (first["q"], first["v"], first["a"], u, np.zeros(len(path.q)), first["force"]), first["anchors"]
+
+
+@final
+class _Job(NamedTuple):
+    """A function(model, *rows) of states in rows, the count of its numbers at each state, and the anchors there."""
+
+    function: Callable[..., np.ndarray]
+    rows: tuple[np.ndarray, ...]
+    size: int
+    anchors: np.ndarray | None = None
+
+
+@final
+class DesignSlopes(NamedTuple):
+    """Derivatives with respect to design values at states in rows.
+
+    Fields:
+        residual: ∂r/∂p, and in further numbers those of loops, (rows, count, nv + ...).
+        state, pair: of each contact pair that touches and sticks, in ascending order. anchor: derivatives of their
+        anchors after these states, (pairs, count, 6).
+    """
+
+    residual: np.ndarray
+    state: np.ndarray
+    pair: np.ndarray
+    anchor: np.ndarray
 
 
 @final
@@ -97,51 +123,53 @@ class Designs:
         lead = np.broadcast_shapes(*(x.shape[:-1] for x in rows))
         return np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in rows], axis=-1)
 
-    def slopes(self, states: StageStates) -> np.ndarray:
-        """(∂r/∂p; ∂e/∂p) at states, shape (rows, count, nv + n_rows)."""
-        count = len(states.t)
-        force = states.force if states.force is not None else np.zeros((count, self.model.n_rows))
-        rows = (states.q, states.v, states.a, states.u, states.t, force)
-        return self._residual_slopes(_residuals, rows, self.model.nv + self.model.n_rows, states.anchors)
+    def slopes(self, states: StageStates) -> DesignSlopes:
+        """(∂r/∂p; ∂e/∂p) and the derivatives of anchors at states."""
+        return self._residual_slopes([self._stage_job(states)])[0]
 
-    def start_slopes(self, path: Path, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Derivatives with respect to p of (r; A a + Ȧ v), of e and of A v at the initial states with all inputs u (n,
-        nu), shapes (n, count, ...)."""
-        nv, m = self.model.nv, self.model.n_rows
-        rows, anchors = _start_rows(path, u)
-        out = self._residual_slopes(_start_residuals, rows, nv + 3 * m, anchors)
-        return out[..., : nv + m], out[..., nv + m : nv + 2 * m], out[..., nv + 2 * m :]
+    def start_slopes(
+        self, rows: tuple[np.ndarray, ...], anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Derivatives with respect to p of (r; A a + Ȧ v), of e and of A v at initial states, shapes (n, count, ...).
+
+        Args:
+            rows: q, v, a, u, t and λ (n, ...), with all inputs u. anchors: (n, n_pairs, 6).
+        """
+        return self._split_start(self._residual_slopes([self._start_job(rows, anchors)])[0])
 
     def slopes_with_start(
         self, states: StageStates, path: Path, u: np.ndarray
-    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """`slopes` at the stages of the first steps of a path, and its `start_slopes`. Trees compute both in the same
-        launches."""
-        if self.model.n_rows:
-            return self.slopes(states), self.start_slopes(path, u)
-        n, nv, (start, start_anchors) = len(path.q), self.model.nv, _start_rows(path, u)
+    ) -> tuple[DesignSlopes, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """`slopes` at the stages of the first steps of a path, and its `start_slopes`, with the same changed tables."""
+        jobs = [self._stage_job(states), self._start_job(*start_rows(path, u))]
+        known, start = self._residual_slopes(jobs)
+        return known, self._split_start(start)
 
-        def both(x: np.ndarray, at_start: np.ndarray) -> np.ndarray:
-            rows = np.concatenate([x.reshape(n, len(x) // n, *x.shape[1:]), at_start[:, None]], axis=1)
-            return rows.reshape(len(x) + n, *x.shape[1:])
+    def _stage_job(self, states: StageStates) -> _Job:
+        count, m = len(states.t), self.model.n_rows
+        force = states.force if states.force is not None else np.zeros((count, m))
+        rows = (states.q, states.v, states.a, states.u, states.t, force)
+        return _Job(_residuals, rows, self.model.nv + m, states.anchors)
 
-        none = np.zeros((len(states.t), 0))
-        rows = tuple(map(both, (states.q, states.v, states.a, states.u, states.t, none), start))
-        anchors = None if states.anchors is None else both(states.anchors, start_anchors)
-        out = self._residual_slopes(_residuals, rows, nv, anchors).reshape(n, len(states.t) // n + 1, self.count, nv)
-        nothing = np.zeros((n, self.count, 0))
-        return out[:, :-1].reshape(len(states.t), self.count, nv), (out[:, -1], nothing, nothing)
+    def _start_job(self, rows: tuple[np.ndarray, ...], anchors: np.ndarray) -> _Job:
+        return _Job(_start_residuals, rows, self.model.nv + 3 * self.model.n_rows, anchors)
+
+    def _split_start(self, start: DesignSlopes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        nv, m = self.model.nv, self.model.n_rows
+        rows, gap, rate = np.split(start.residual, [nv + m, nv + 2 * m], axis=-1)
+        return rows, gap, rate
 
     def anchor_slopes(self, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Derivatives of the anchors at the ends of steps, (rows, count, 6 n_pairs); zero for pairs without an anchor.
+        """Derivatives of the anchors after states (rows, ...), (rows, count, 6 n_pairs); zero for open pairs.
 
         Args:
-            anchors: before the ends of the steps, (rows, n_pairs, 6). q, v: states at the ends.
+            anchors: before, (rows, n_pairs, 6).
         """
-        out = np.zeros((len(q), self.count, anchors[:1].size))
+        out = np.zeros((len(q), anchors.shape[1], self.count, 6))
         for model, own in self._models(len(q)) if out.size else ():
-            out[own] = anchor_design_slopes(model, changes(model, self.paths), q[own], v[own], anchors[own])
-        return out
+            found = contact_slopes(model, changes(model, self.paths), q[own], v[own], anchors[own])
+            out[own.start + found.state, found.pair] = found.anchor
+        return np.swapaxes(out, 1, 2).reshape(len(q), self.count, anchors[:1].size)
 
     def _models(self, count: int) -> Iterator[tuple[Model, slice]]:
         """The models, and the slice of `count` states that belongs to each."""
@@ -149,26 +177,31 @@ class Designs:
         each = count // len(models)
         return ((model, slice(k * each, (k + 1) * each)) for k, model in enumerate(models))
 
-    def _residual_slopes(
-        self, function: Callable[..., np.ndarray], rows: tuple[np.ndarray, ...], size: int, anchors: np.ndarray | None
-    ) -> np.ndarray:
-        """Derivatives of function(model, *rows), whose first numbers are r, shape (rows, count, size)."""
-        nv, (q, v, _, u, *_) = self.model.nv, rows
-        out = self._differences(function, rows, size, is_linear=True)
-        for model, own in self._models(len(q)) if out.size else ():
-            own_anchors = None if anchors is None else anchors[own]
-            out[own, :, :nv] += contact_slopes(model, changes(model, self.paths), q[own], v[own], own_anchors)
-        if out.size and len(self.model.spools.channel):
-            out[..., :nv] += self._tendon_slopes(q, u)
-        out[..., self.model.prescribed.dof] = 0.0
-        return out
+    def _residual_slopes(self, jobs: list[_Job]) -> list[DesignSlopes]:
+        """Derivatives of functions whose first numbers are r, and of anchors."""
+        nv, none = self.model.nv, np.zeros(0, dtype=int)
+        results = []
+        for job, out in zip(jobs, self._differences(jobs, is_linear=True)):
+            q, v, _, u, *_ = job.rows
+            found = [ContactSlopes(out, none, none, np.zeros((0, self.count, 6)))]
+            for model, own in self._models(len(q)) if out.size else ():
+                own_anchors = None if job.anchors is None else job.anchors[own]
+                part = contact_slopes(model, changes(model, self.paths), q[own], v[own], own_anchors)
+                out[own, :, :nv] += part.residual
+                found.append(part._replace(state=own.start + part.state))
+            if out.size and len(self.model.spools.channel):
+                out[..., :nv] += self._tendon_slopes(q, u)
+            out[..., self.model.prescribed.dof] = 0.0
+            state, pair, anchor = (np.concatenate(x) for x in list(zip(*found))[1:])
+            results.append(DesignSlopes(out, state, pair, anchor))
+        return results
 
     def _tendon_slopes(self, q: np.ndarray, u: np.ndarray) -> np.ndarray:
         """(3) of all elastic tendons, shape (rows, count, nv)."""
         n, n_tendons, nv = len(q), len(self.model.spools.channel), self.model.nv
         slack, k = (self.model.by_row(lambda one, x=x: getattr(one.spools, x), n) for x in ("slack", "stiffness"))
         b, length = _split_pulls(_pulls(self.model, q, u), n_tendons, nv)
-        b_p, length_p = _split_pulls(self._differences(_pulls, (q, u), n_tendons * (nv + 1)), n_tendons, nv)
+        b_p, length_p = _split_pulls(self._differences([_Job(_pulls, (q, u), n_tendons * (nv + 1))])[0], n_tendons, nv)
         k_p, slack_p = np.zeros((2, n, self.count, n_tendons))
         for model, own in self._models(n):
             for p, change in enumerate(changes(model, self.paths)):
@@ -181,26 +214,32 @@ class Designs:
         by_b = np.einsum("rpe,rpej->rpj", taut * k * stretch, b_p)
         return -by_b - np.einsum("rpe,rpej->rpj", taut * (k_p * stretch + k * (length_p - slack_p)), b)
 
-    def _differences(
-        self, function: Callable[..., np.ndarray], rows: tuple[np.ndarray, ...], size: int, *, is_linear: bool = False
-    ) -> np.ndarray:
-        """(1) or (2) of function(model, *rows), shape (rows, count, size); the derivative of design_changes (1) for a
-        function that is linear in the tables there, zero for one that does not read them."""
-        out = np.zeros((len(rows[0]), self.count, size))
-        for model, own in self._models(len(rows[0])) if out.size else ():
-            arguments = [x[own] for x in rows]
-            states, found = len(arguments[0]), changes(model, self.paths)
-            for part in row_slices(states, _ROWS):
-                some, slopes = [x[part] for x in arguments], np.zeros_like(out[own][part])
-                with changed_tables(model) as tables:
-                    for p, weight, one in _evaluations(tables.first, found, is_linear=is_linear):
-                        launched = tables.of(one)
-                        with launched.temporary_buffers() if launched is one else nullcontext():
-                            values = function(launched, *some)
-                        for k, w in zip(p, weight):
-                            slopes[:, k] += w * values
-                out[own][part] = slopes
-        return out
+    def _differences(self, jobs: list[_Job], *, is_linear: bool = False) -> list[np.ndarray]:
+        """(1) or (2) of the function of each job, shape (rows, count, size); the derivative of design_changes (1) for
+        functions that are linear in the tables there, zero for those that do not read them."""
+        results = [np.zeros((len(job.rows[0]), self.count, job.size)) for job in jobs]
+        models = (self.model.models or (self.model,)) if self.count else ()
+        for at, model in enumerate(models):
+            with changed_tables(model) as tables:
+                found = _evaluations(tables.first, changes(model, self.paths), is_linear=is_linear)
+                for p, weight, one in found:
+                    launched = tables.of(one)
+                    with launched.temporary_buffers() if launched is one else nullcontext():
+                        for job, out in zip(jobs, results):
+                            each = len(out) // len(models)
+                            _add_differences(job, launched, slice(at * each, (at + 1) * each), p, weight, out)
+        return results
+
+
+def _add_differences(job: _Job, model: Model, own: slice, p: list[int], weight: list[float], out: np.ndarray) -> None:
+    """Add weighted values of the function of a job for a model at the states `own` to derivatives by numbers p."""
+    rows, slopes, done = [x[own] for x in job.rows], out[own], 0
+    size = -(-len(slopes) // max(-(-len(slopes) // _ROWS), 1))  # equal parts, of which the last overlaps least
+    for part in row_slices(len(slopes), size) if job.size else ():
+        values = job.function(model, *(x[part] for x in rows))[done - part.start :]
+        for k, w in zip(p, weight):
+            slopes[done : part.stop, k] += w * values
+        done = part.stop
 
 
 def _evaluations(
@@ -216,7 +255,7 @@ def _evaluations(
             assert change.ends is not None
             for one, weight in zip(change.smooth, change.ends.weights):
                 yield [p], [weight], one
-        elif is_linear and change.linear is not None:
+        if is_linear and change.linear is not None:
             yield [p], [1.0 / change.size], change.linear
 
 

@@ -5,7 +5,8 @@ The derivatives of an equilibrium follow from the implicit function theorem:
     [∂r/∂q, −Aᵀ; A_q, 0] (dq; dλ) = (B du − r_p dp; −e_p dp),   r = ID(q, v, 0) − B u − Aᵀ λ               (1)
 
 A function L of q has the derivatives dL/du = μᵀ (B; 0) and dL/dp = −μᵀ (r_p; e_p), where μ solves the transpose of (1)
-with dL/dq on the right. A simple natural frequency has
+with dL/dq on the right. Where contacts stick, the equilibrium depends on the path on which the robot was released, and
+its derivatives are those of releases. A simple natural frequency has
 
     dω² = xᵀ (dK − ω² dM) x − 2 xᵀ (K − ω² M) A⁺ dA x,   xᵀ M x = 1,   A⁺ = w²Aᵀ (A w²Aᵀ)⁻¹                (2)
 
@@ -16,25 +17,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from lissom.dynamics.actuation import input_response
 from lissom.dynamics.configuration import integrate
+from lissom.dynamics.contacts import contact_anchors
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.linearization import modes
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.gradients.design_changes import CENTRAL, SHARE, Stencil
 from lissom.gradients.designs import Designs
+from lissom.gradients.releases import ReleaseDerivatives, Systems, release_derivatives, release_states
 from lissom.gradients.stage_systems import StageStates
 from lissom.launch.workspace import batch_of, independent_rows
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import formatting
 from lissom.robot.paths import size_of
-from lissom.statics.equilibrium import Equilibrium
+from lissom.statics.equilibrium import Equilibrium, ReleasePath
 from lissom.statics.stability import floats_at
 
 if TYPE_CHECKING:
@@ -54,10 +57,13 @@ class EquilibriumDerivatives:
         parameters: with respect to design values, by path: of q, (nv, *shape of the value), or of a function, in the
             shape of the value. The derivative with respect to a pose is that with respect to an increment (w; u) on its
             right, (6,).
+        q0: with respect to the start of `solve_statics`, in the tangent space of `integrate`: of q, (nv, nv), or of a
+            function, (nv,). None if no contact sticks: the equilibrium then does not depend on a start nearby.
     """
 
     u: np.ndarray
     parameters: dict[str, np.ndarray]
+    q0: np.ndarray | None = None
 
 
 _MOST_AMPLIFIED = 1e13  # rounding errors of 1e-16 become 1e-3
@@ -75,41 +81,76 @@ def equilibrium_derivatives(
             the derivatives of q.
         parameters: paths of design values (`Robot.described_values`), numbers or arrays of numbers.
     Returns:
-        EquilibriumDerivatives [rad, m or strain units per unit of each].
+        EquilibriumDerivatives [rad, m or strain units per unit of each]. Where contacts stick, they are those along
+        `Equilibrium.path`: for the same start, given anchors and shares of the supporting forces. An equilibrium
+        without a path has fixed anchors.
     Raises:
         ConvergenceError: the equilibrium has no derivative: it is at a fold or a branching, or neutral.
         ShapeError: the argument, the expected and the received shape. ModelError: a path leads to no number.
     Accuracy: with respect to inputs exact, to rounding times the condition number of (1). With respect to design values
-    1e-9, since their tables are differenced. Coordinates with a prescribed motion, or with a steady motion, do not
+    1e-8, since their tables are differenced. Coordinates with a prescribed motion, or with a steady motion, do not
     change.
     """
     found = equilibrium.model
     model = found.common if isinstance(found, ModelBatch) else found
-    lead = equilibrium.q.shape[:-1]
-    states = _states(model, equilibrium, batch_of(lead))
-    matrix, B = _linear_systems(model, states)
-    designs = Designs(model, tuple(parameters), len(states.t))
-    slopes = np.swapaxes(designs.slopes(states), -1, -2)  # (rows, unknowns, count)
+    lead, nv = equilibrium.q.shape[:-1], model.nv
+    rows = batch_of(lead)
+    seeds, shape = np.eye(nv), (*lead, nv)
+    if dL_dq is not None:
+        weights, shape = np.asarray(dL_dq, dtype=np.float64), lead
+        if weights.shape != (*lead, nv):
+            raise ShapeError(f"dL_dq: expected shape {(*lead, nv)}, got {weights.shape}")
+        seeds = weights.reshape(rows, 1, nv)
+    every = np.broadcast_to(seeds, (rows, *seeds.shape[-2:]))
+    states = _states(model, equilibrium, rows)
+    paths = [path for path in equilibrium.path.ravel() if isinstance(path, ReleasePath)]
+    if rows and len(paths) == rows:
+        own = [Designs(path.model, tuple(parameters), len(path.q)) for path in paths]
+        given = zip(paths, states.u, states.v, states.t.tolist())
+        each = zip((release_states(*x) for x in given), paths, own, every)
+        parts = [_along_path(equilibrium, path, along, designs, x) for along, path, designs, x in each]
+        by_u, by_p, by_q0 = (np.array(x) for x in zip(*parts))
+        return EquilibriumDerivatives(
+            by_u.reshape((*shape, model.nu)),
+            own[0].split(by_p.reshape((*shape, own[0].count))),
+            by_q0.reshape((*shape, nv)),
+        )
+    systems = _linear_systems(model, states)
+    designs = Designs(model, tuple(parameters), rows)
+    slopes = np.swapaxes(designs.slopes(states).residual, -1, -2)  # (rows, unknowns, count)
+    solution = every @ _inverses(model, states, systems.matrix, equilibrium)[:, :nv]
+    by_u, by_p = solution @ systems.B, -solution @ slopes
+    return EquilibriumDerivatives(
+        by_u.reshape((*shape, model.nu)), designs.split(by_p.reshape((*shape, designs.count)))
+    )
+
+
+def _along_path(
+    equilibrium: Equilibrium, path: ReleasePath, states: StageStates, designs: Designs, by_q: np.ndarray,
+    by_z: np.ndarray | None = None,
+) -> ReleaseDerivatives:  # fmt: skip
+    """Derivatives of functions of the end of a path, with derivatives by_q (m, nv) and by_z (m, numbers)."""
+    systems = _linear_systems(path.model, states)
+    inverse = np.zeros_like(systems.matrix)
+    after = StageStates(*(x[1:] if isinstance(x, np.ndarray) else x for x in vars(states).values()))
+    inverse[1:] = _inverses(path.model, after, systems.matrix[1:], equilibrium)
+    return release_derivatives(path, states, systems, inverse, designs, by_q, by_z)
+
+
+def _inverses(model: Model, s: StageStates, matrix: np.ndarray, equilibrium: Equilibrium) -> np.ndarray:
+    """The inverses of the matrices (1) at states in rows.
+
+    Raises:
+        ConvergenceError: a matrix is singular.
+    """
     try:
         inverse = np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
         inverse = np.full_like(matrix, np.inf)
     if not _are_regular(model, matrix, inverse):
         rule = "an equilibrium has derivatives only if its tangent stiffness is regular, not at a fold or if it floats"
-        raise ConvergenceError(f"robot {model.name!r}: {rule}{_floating_link(model, states, matrix)}", equilibrium)
-    if dL_dq is None:
-        solution = inverse[:, : model.nv]
-        shape: tuple[int, ...] = (*lead, model.nv)
-    else:
-        weights = np.asarray(dL_dq, dtype=np.float64)
-        if weights.shape != (*lead, model.nv):
-            raise ShapeError(f"dL_dq: expected shape {(*lead, model.nv)}, got {weights.shape}")
-        solution = (weights.reshape(-1, 1, model.nv) @ inverse[:, : model.nv])[:, :1]
-        shape = lead
-    by_u, by_p = solution @ B, -solution @ slopes
-    return EquilibriumDerivatives(
-        by_u.reshape((*shape, model.nu)), designs.split(by_p.reshape((*shape, designs.count)))
-    )
+        raise ConvergenceError(f"robot {model.name!r}: {rule}{_floating_link(model, s, matrix)}", equilibrium)
+    return inverse
 
 
 def _are_regular(model: Model, matrix: np.ndarray, inverse: np.ndarray) -> bool:
@@ -126,7 +167,8 @@ def _floating_link(model: Model, s: StageStates, matrix: np.ndarray) -> str:
     """End of an error: the link that floats freely, at the most singular matrix; empty if none does."""
     k = int(np.argmax(np.linalg.cond(matrix)))
     force = np.zeros(model.n_rows) if s.force is None else s.force[k]
-    loose = floats_at(model, s.q[k], s.u[k], float(s.t[k]), force)
+    own = model if s.anchors is None else model.anchored(s.anchors[k])
+    loose = floats_at(own, s.q[k], s.u[k], float(s.t[k]), force)
     return f"{loose}; hold it" if loose else ""
 
 
@@ -138,7 +180,7 @@ def _states(model: Model, found: Equilibrium, rows: int) -> StageStates:
     return StageStates(q, v, np.zeros_like(v), u, force, np.full(rows, found.t), None, None)
 
 
-def _linear_systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarray]:
+def _linear_systems(model: Model, s: StageStates) -> Systems:
     """The matrices of (1), with rows of the identity in place of dependent rows of the constraint Jacobian, and
     (B; 0)."""
     nv, m, rows = model.nv, model.n_rows, len(s.t)
@@ -147,7 +189,8 @@ def _linear_systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarra
     for k in range(rows) if model.calls_python else [slice(0, rows)]:
         part = slice(k, k + 1) if isinstance(k, int) else k
         given = (s.q[part], s.v[part], s.a[part], s.u[part], s.t[part])
-        K, _, _, workspace = residual_derivatives(model, *given, 1.0, force[part])
+        anchors = None if s.anchors is None else s.anchors[part]
+        K, _, _, workspace = residual_derivatives(model, *given, 1.0, force[part], anchors=anchors)
         matrix[part, :nv, :nv] = K
         if m:
             A, A_q = (row_results(model, workspace, name, (len(K),)) for name in ("A", "A_q"))
@@ -160,7 +203,7 @@ def _linear_systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarra
     if model.nu:
         B[:, :nv] = input_response(model, s.q, s.v, s.u, s.t)
     B[:, model.prescribed.dof] = 0.0
-    return matrix, B
+    return Systems(matrix, B)
 
 
 @final
@@ -200,18 +243,65 @@ def mode_derivatives(equilibrium: Equilibrium, *, parameters: Sequence[str] = ()
         raise ShapeError("equilibrium: expected one at rest, got one in a steady motion")
     q, u, t = equilibrium.q, equilibrium.u, equilibrium.t
     found = modes(model, q, u, v=np.zeros(model.nv), t=t)
-    moves = equilibrium_derivatives(equilibrium, parameters=parameters)
     designs = Designs(model, tuple(parameters), 1)
-    flat = [moves.parameters[path].reshape(model.nv, -1) for path in designs.paths]
-    along = np.concatenate([np.zeros((model.nv, 0)), *flat], axis=1)
-    here = _matrices(model, q, u, t)
-    by_input = [_weighted_sum(_matrices_by_input(model, q, u, t, moves.u[:, k], k)) for k in range(model.nu)]
+    here, by_u, by_p = _end_moves(equilibrium, tuple(parameters))
+    at = _matrices(here.anchored(model), q, u, t)
+    by_input = [_weighted_sum(_matrices_by_input(model, here, u, t, by_u.of(k), k)) for k in range(model.nu)]
     stencils = enumerate(designs.stencils[0])
-    by_design = [_weighted_sum(_matrices_by_design(stencil, q, u, t, along[:, k])) for k, stencil in stencils]
+    by_design = [_weighted_sum(_matrices_by_design(stencil, here, u, t, by_p.of(k))) for k, stencil in stencils]
     changes = [*by_input, *by_design]
-    rates = np.array([_frequency_derivatives(model, found.frequencies, found.shapes, here, s) for s in changes])
+    rates = np.array([_frequency_derivatives(model, found.frequencies, found.shapes, at, s) for s in changes])
     rates = rates.reshape(model.nu + designs.count, len(found.frequencies)).T
     return ModeDerivatives(found.frequencies, rates[:, : model.nu], designs.split(rates[:, model.nu :]))
+
+
+@final
+class _End(NamedTuple):
+    """An equilibrium, or its derivatives: q, and the anchors of contacts that stick, (n_pairs, 6), or None. The numbers
+    of several derivatives are along the last axis."""
+
+    q: np.ndarray
+    anchors: np.ndarray | None
+
+    def of(self, k: int) -> _End:
+        """Derivative k of several."""
+        return _End(self.q[..., k], None if self.anchors is None else self.anchors[..., k])
+
+    def moved(self, model: Model, step: float, move: _End) -> _End:
+        """The equilibrium of a model after a step along a derivative."""
+        anchors = None if self.anchors is None or move.anchors is None else self.anchors + step * move.anchors
+        return _End(integrate(model, self.q, step * move.q), anchors)
+
+    def anchored(self, model: Model) -> Model:
+        """The model with these anchors. Those at the limit of friction stick: rounding and terms of second order must
+        not make them slide."""
+        if self.anchors is None:
+            return model
+        own = model.anchored(self.anchors)
+        return own.anchored(contact_anchors(own, self.q))
+
+
+def _end_moves(equilibrium: Equilibrium, paths: tuple[str, ...]) -> tuple[_End, _End, _End]:
+    """An equilibrium, and its derivatives with respect to inputs and to the numbers of design values."""
+    path, nv = equilibrium.path.item(), equilibrium.model.nv
+    if path is None:
+        moves = equilibrium_derivatives(equilibrium, parameters=paths)
+        flat = [x.reshape(nv, -1) for x in moves.parameters.values()]
+        by_p = np.concatenate([np.zeros((nv, 0)), *flat], axis=1)
+        return _End(equilibrium.q, None), _End(moves.u, None), _End(by_p, None)
+    designs, anchors = Designs(path.model, paths, len(path.q)), equilibrium.anchors
+    numbers = np.flatnonzero(np.isfinite(anchors))
+    by_q, by_z = np.eye(nv + len(numbers), nv), np.zeros((nv + len(numbers), anchors.size))
+    by_z[nv + np.arange(len(numbers)), numbers] = 1.0
+    states = release_states(path, equilibrium.u, equilibrium.v, equilibrium.t)
+    found = _along_path(equilibrium, path, states, designs, by_q, by_z)
+
+    def end(by: np.ndarray) -> _End:
+        moved = np.zeros((anchors.size, by.shape[1]))
+        moved[numbers] = by[nv:]
+        return _End(by[:nv], moved.reshape(*anchors.shape, -1))
+
+    return _End(equilibrium.q, anchors), end(found.u), end(found.parameters)
 
 
 def _matrices(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> _Matrices:
@@ -225,23 +315,24 @@ def _matrices(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> _Matrices
 
 
 def _matrices_by_design(
-    stencil: Stencil, q: np.ndarray, u: np.ndarray, t: float, move: np.ndarray
+    stencil: Stencil, here: _End, u: np.ndarray, t: float, move: _End
 ) -> Iterator[tuple[float, Any]]:
     """The matrices at the points of a stencil of a design value, each with its weight."""
     for changed, weight, step in zip(stencil.models, stencil.weights, stencil.steps):
+        there = here.moved(changed, step, move)
         with changed.temporary_buffers():
-            yield weight, _matrices(changed, integrate(changed, q, step * move), u, t)
+            yield weight, _matrices(there.anchored(changed), there.q, u, t)
 
 
 def _matrices_by_input(
-    model: Model, q: np.ndarray, u: np.ndarray, t: float, move: np.ndarray, k: int
+    model: Model, here: _End, u: np.ndarray, t: float, move: _End, k: int
 ) -> Iterator[tuple[float, Any]]:
     """The matrices at the points of a central stencil of input k, each with its weight."""
     h = 10.0 * SHARE * size_of(u, k, default=1.0)
     for place, weight in zip(*CENTRAL):
-        there = u.copy()
-        there[k] += place * h
-        yield weight / h, _matrices(model, integrate(model, q, place * h * move), there, t)
+        inputs, there = u.copy(), here.moved(model, place * h, move)
+        inputs[k] += place * h
+        yield weight / h, _matrices(there.anchored(model), there.q, inputs, t)
 
 
 def _weighted_sum(parts: Iterator[tuple[float, Any]]) -> _Matrices:

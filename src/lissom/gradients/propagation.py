@@ -15,7 +15,7 @@ import numpy as np
 from lissom.dynamics.configuration import quaternion_joints
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.gradients.anchors import anchor_carries, anchor_moves, anchor_pulls, rows_of
-from lissom.gradients.designs import Designs
+from lissom.gradients.designs import Designs, DesignSlopes, start_rows
 from lissom.gradients.recursion import AnchorChanges, StageSystems
 from lissom.gradients.stage_systems import input_columns, stage_systems
 from lissom.gradients.starts import model_anchors
@@ -98,9 +98,9 @@ def propagate_backward(rollout: Rollout, given: dict[str, Any], parameters: Sequ
             else:
                 start_inputs = rollout.stepping.start_inputs(rollout.path)
                 slopes, start_slopes = designs.slopes_with_start(states, rollout.path, start_inputs)
-            slopes = slopes.reshape(*shape, designs.count, nv + m)
-            by_design -= np.einsum("nmksj,nkspj->nmp", mu, _in_units_of_rows(slopes, systems))
-            for motion, place, slope in _anchor_design_slopes(designs, systems, path):
+            by_residual = slopes.residual.reshape(*shape, designs.count, nv + m)
+            by_design -= np.einsum("nmksj,nkspj->nmp", mu, _in_units_of_rows(by_residual, systems))
+            for motion, place, slope in _anchor_design_slopes(slopes, systems):
                 by_design[motion] += np.einsum("mre,rpe->mp", _by_rows(anchor_changes, motion)[:, place], slope)
     by_q, by_v = state[..., :nv] + by_q[:, :, 0], state[..., nv : 2 * nv] + by_v[:, :, 0]
     onto_a = state[..., 2 * nv : 3 * nv] + state[..., 3 * nv :] + by_a[:, :, 0]
@@ -145,7 +145,7 @@ def propagate_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[
     right = input_changes[:, :, 0] @ _transposed(s.B)
     z = np.zeros((n, directions, rollout.path.anchors[0, 0].size))
     if dp is not None:
-        slopes, gap, rate = designs.start_slopes(rollout.path, rollout.stepping.start_inputs(rollout.path))
+        slopes, gap, rate = designs.start_slopes(*start_rows(rollout.path, rollout.stepping.start_inputs(rollout.path)))
         dq = dq + np.einsum("npj,mp->nmj", gap, dp) @ _transposed(s.gap)
         dv = dv + np.einsum("npj,mp->nmj", rate, dp) @ _transposed(s.rate)
         right = right - np.einsum("npj,mp->nmj", slopes, dp)
@@ -164,12 +164,12 @@ def propagate_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[
         B = input_columns(model, states).reshape(*shape, nv, model.nu)
         u_changes = input_changes[:, :, path.first : path.first + path.steps]
         forcing[..., :nv] = np.einsum("nksju,nmku->nmksj", B, u_changes)
-        if dp is not None:
-            slopes = designs.slopes(states).reshape(*shape, designs.count, nv + m)
-            forcing -= np.einsum("nkspj,mp->nmksj", _in_units_of_rows(slopes, systems), dp)
         anchor_changes = systems.anchor_changes(z)
         if dp is not None:
-            for motion, place, slope in _anchor_design_slopes(designs, systems, path):
+            slopes = designs.slopes(states)
+            by_residual = slopes.residual.reshape(*shape, designs.count, nv + m)
+            forcing -= np.einsum("nkspj,mp->nmksj", _in_units_of_rows(by_residual, systems), dp)
+            for motion, place, slope in _anchor_design_slopes(slopes, systems):
                 _by_rows(anchor_changes, motion)[:, place] = np.einsum("rpe,mp->mre", slope, dp)
         rows = systems.forward(forcing, state, anchor_changes)
         ends = np.arange(path.first + 1, path.first + path.steps + 1)
@@ -335,20 +335,17 @@ def _transposed(X: np.ndarray) -> np.ndarray:
     return np.swapaxes(X, -1, -2)
 
 
-def _anchor_design_slopes(
-    designs: Designs, systems: StageSystems, path: Path
-) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+def _anchor_design_slopes(slopes: DesignSlopes, systems: StageSystems) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """For each motion: its index, the places of the contact pairs at the ends of steps among its rows of pairs, and the
     derivatives of the anchors there with respect to design values, (rows, count, 6)."""
-    if systems.anchors is None:
+    rows = systems.anchors
+    if rows is None:
         return
-    n, steps = path.u.shape[:2]
-    rows = (x.reshape(n * steps, *x.shape[2:]) for x in (path.anchors[:, :-1], path.q[:, 1:], path.v[:, 1:]))
-    slopes = designs.anchor_slopes(*rows).reshape(n, steps, designs.count, -1, 6)
-    for i in range(n):
-        first = i * steps * systems.stages
-        step, place = rows_of(systems.anchors, first + systems.stages * np.arange(1, steps + 1) - 1)
-        yield i, place - systems.anchors.begin[first], slopes[i, step, :, systems.anchors.pair[place]]
+    of_motion = systems.steps * systems.stages
+    for i in range(systems.count):
+        first = i * of_motion
+        _, place = rows_of(rows, first + systems.stages * np.arange(1, systems.steps + 1) - 1)
+        yield i, place - rows.begin[first], slopes.anchor[place]  # both list the same pairs in the same order
 
 
 def _by_rows(changes: AnchorChanges | None, motion: int) -> np.ndarray:

@@ -151,7 +151,7 @@ def _stacked(batch: ModelBatch, results: list[Any]) -> Any:
     if isinstance(first, np.ndarray | np.generic | float | int):
         if len({np.shape(x) for x in results}) > 1:
             raise _Ragged
-        return np.array(results)
+        return np.stack(results) if isinstance(first, np.ndarray) else np.array(results)
     if isinstance(first, Model):
         return batch
     if is_dataclass(first) and not isinstance(first, type):

@@ -1,4 +1,14 @@
-"""The energy balance of a simulated motion. It checks all forces and the integrator together."""
+"""The energy balance of a simulated motion. It checks all forces and the integrator together.
+
+Contacts store energy in their springs. That of the spring of friction and of the depth of a ball is known exactly, that
+of the pressure of a surface is the integral of its power. With the power P of all contact forces, E their stored energy
+and d the power of their dampers, contacts dissipate
+
+    ΔD = ∫ d dt while all anchors stay,   ΔD = −ΔE − ∫ P dt if one follows                                 (1)
+
+from one time to the next. The anchors are not part of a trajectory. They are computed from time to time, as in the
+motion, from those of the model.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +19,7 @@ import numpy as np
 from scipy.integrate import cumulative_simpson
 
 from lissom.dynamics.actuation import input_force
+from lissom.dynamics.contacts import contact_powers
 from lissom.dynamics.energy import energy
 from lissom.dynamics.inverse_dynamics import external_force, inverse_dynamics
 from lissom.errors import ShapeError
@@ -30,9 +41,11 @@ class EnergyBalance:
 
     Fields:
         kinetic, gravitational, elastic: energies.
+        contact: energy stored in the springs of contacts, of their depth and of friction, since the start.
         work: work of inputs, loads and motions. The energy stored in an elastic tendon counts as (recoverable) work of
             its input.
-        dissipated: energy dissipated by damping.
+        dissipated: energy dissipated by damping and friction.
+        dissipated_in_contacts: the part of it that friction and damping of contacts dissipate.
         error: left side minus right side.
         residual: largest |error| divided by the exchanged energy [-]. The divisor is at least 1e-9 of the stored
             energies.
@@ -42,8 +55,10 @@ class EnergyBalance:
     kinetic: np.ndarray
     gravitational: np.ndarray
     elastic: np.ndarray
+    contact: np.ndarray
     work: np.ndarray
     dissipated: np.ndarray
+    dissipated_in_contacts: np.ndarray
     error: np.ndarray
     residual: float
     is_at_rest: bool = False
@@ -53,13 +68,15 @@ def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyB
     """Energies, work and dissipation along one motion, and the error of their balance.
 
     Args:
+        model: the model that was simulated, with the anchors of its start if it had any.
         trajectory: one motion, or one motion of each model of a batch. Powers are integrated over its times, so these
-            must resolve the motion.
+            must resolve the motion, and follow all changes between sticking and sliding.
     Returns:
         EnergyBalance.
     Raises:
         ShapeError: the trajectory is a batch.
-    Accuracy: error O(Δt⁴) of Simpson's rule with the trajectory's time steps Δt.
+    Accuracy: error O(Δt⁴) of Simpson's rule with the trajectory's time steps Δt, where powers are smooth; none where
+        all forces have a potential.
     """
     if isinstance(model, ModelBatch):
         return _of_models(model, trajectory)
@@ -69,17 +86,31 @@ def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyB
     E = energy(model, q, v)
     force = input_force(model, q, v, u, t)
     force[:, model.prescribed.dof] += trajectory.multipliers[:, : model.n_motions]  # loops do no work
+    power = np.einsum("ti,ti->t", force, v)
     if model.n_load_rows:
         pushes = [external_force(model, *state, gravity=False, t=time) for *state, time in zip(q, v, t)]
-        force = force + np.array(pushes)
-    work = _integral(t, np.einsum("ti,ti->t", force, v))
-    dissipated = _integral(t, _damping_power(model, q, v))
-    error = E.total - E.total[0] - work + dissipated
-    exchanged = np.ptp(E.kinetic) + np.ptp(E.gravitational) + np.ptp(E.elastic) + np.ptp(work) + dissipated[-1]
-    least = _AT_REST * sum(float(np.abs(part).max()) for part in (E.kinetic, E.gravitational, E.elastic))
+        power += np.einsum("ti,ti->t", np.array(pushes), v)
+        power -= contact_powers(model, q, v, follows=False).whole  # contacts are counted below
+    work, contact, lost = _integral(t, power), *_contact_energies(model, t, q, v)
+    dissipated = _integral(t, _damping_power(model, q, v)) + lost
+    error = E.total - E.total[0] + contact - work + dissipated
+    stored = E.kinetic, E.gravitational, E.elastic, contact
+    exchanged = sum(float(np.ptp(part)) for part in (*stored, work)) + dissipated[-1]
+    least = _AT_REST * sum(float(np.abs(part).max()) for part in stored)
     at_rest = bool(exchanged <= least)
     residual = float(np.abs(error).max() / max(exchanged, least)) if max(exchanged, least) > 0.0 else 0.0
-    return EnergyBalance(E.kinetic, E.gravitational, E.elastic, work, dissipated, error, residual, at_rest)
+    return EnergyBalance(*stored, work, dissipated, lost, error, residual, at_rest)
+
+
+def _contact_energies(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Energy stored in contacts since the start, and energy dissipated by them, by (1), (n,)."""
+    if not len(model.contacts.pair):
+        return np.zeros(len(t)), np.zeros(len(t))
+    powers = contact_powers(model, q, v, follows=True)
+    stored = powers.stored - powers.stored[0] - _integral(t, powers.pressing)
+    damped, whole = (np.diff(_integral(t, power)) for power in (powers.lost, powers.whole))
+    lost = np.where(powers.slides[1:], -np.diff(stored) - whole, damped)
+    return stored, np.concatenate([[0.0], np.cumsum(lost)])
 
 
 def _of_models(batch: ModelBatch, trajectory: Trajectory) -> EnergyBalance:

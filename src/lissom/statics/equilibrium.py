@@ -14,7 +14,8 @@ the robot. They are released in equal parts:
     r(q) = (1 − p) r(q₀),   p from 0 to 1                                                                 (1)
 
 After each part, a ball that begins to touch gets an anchor, and the anchor of a ball that slides follows it. If no ball
-slides and none begins to touch, releasing all parts in one step gives the same equilibrium.
+slides and none begins to touch, releasing all parts in one step gives the same equilibrium. An `Equilibrium` keeps the
+equilibria of (1) with their anchors as its `ReleasePath`, since its derivatives follow from those of all of them.
 
 Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 2011, §3.3 (the test).
 """
@@ -22,11 +23,11 @@ Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 20
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -114,6 +115,7 @@ class Equilibrium:
         anchors: anchors of the contacts that stick (..., n_pairs, 6), for `Model.anchored`.
         model: the model.
         t: time of its loads [s].
+        path: how the equilibrium was reached, a `ReleasePath` if contacts stick and None otherwise (...).
     """
 
     q: np.ndarray
@@ -127,6 +129,7 @@ class Equilibrium:
     model: Model | ModelBatch = field(repr=False, compare=False)
     t: float = field(repr=False, compare=False)
     anchors: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
+    path: np.ndarray = field(default_factory=lambda: np.array(None), repr=False, compare=False)
 
     __repr__ = formatting.format_equilibrium  # type: ignore[assignment]
 
@@ -169,6 +172,54 @@ class Equilibrium:
 
 
 @final
+class Rest(NamedTuple):
+    """One equilibrium of (1): the share 1 − p of the supporting forces, q (nq,), the constraint forces (n_rows,), and
+    the anchors (n_pairs, 6) under which it was found."""
+
+    share: float
+    q: np.ndarray
+    force: np.ndarray
+    anchors: np.ndarray
+
+
+@final
+@dataclass(frozen=True)
+class ReleasePath:
+    """The equilibria of (1) from the start, with share 1, to the end, with share 0.
+
+    Fields:
+        model: the model with the anchors that were given.
+        share: share of the supporting forces at each equilibrium (n,).
+        q, force: configurations (n, nq) and constraint forces (n, n_rows).
+        pairs: indices of the contact pairs that have an anchor at any of them.
+        placed: anchors of these pairs under which each equilibrium was found, and first those that were given,
+            (n, len(pairs), 6). Each follows from the anchors and from q before by `contact_anchors`.
+    """
+
+    model: Model
+    share: np.ndarray
+    q: np.ndarray
+    force: np.ndarray
+    pairs: np.ndarray
+    placed: np.ndarray
+
+    @classmethod
+    def of(cls, model: Model, rests: Sequence[Rest]) -> ReleasePath:
+        """The path through given equilibria of a model, of which the first is the start."""
+        share, q, force, anchors = (np.array(x) for x in zip(*rests))
+        anchors[0] = model.contacts.anchors
+        pairs = np.flatnonzero(np.isfinite(anchors).any(axis=(0, 2)))
+        return cls(model, share, q, force, pairs, anchors[:, pairs])
+
+    @property
+    def anchors(self) -> np.ndarray:
+        """The anchors of all pairs, (n, n_pairs, 6); NaN for pairs without one."""
+        out = np.full((len(self.q), *self.model.contacts.anchors.shape), np.nan)
+        out[:, self.pairs] = self.placed
+        return out
+
+
+@final
 @dataclass
 class Iterate:
     """The end of a Newton solve: q (nq,) and the constraint forces (n_rows,).
@@ -177,6 +228,7 @@ class Iterate:
         remedy: advice to the user after a failure; empty if the solve converged.
         growing: number of unstable modes, if known.
         tried: text about failed descents to a stable equilibrium.
+        path: equilibria of (1) up to this one, if contacts stick and it belongs to them.
     """
 
     q: np.ndarray
@@ -185,6 +237,7 @@ class Iterate:
     remedy: str
     growing: int | None = None
     tried: str = ""
+    path: tuple[Rest, ...] = ()
 
     def unstable_count(self, model: Model, u: np.ndarray, t: float) -> int:
         """Number of unstable modes of the iterate at the full load."""
@@ -247,24 +300,28 @@ def release(
     def released(here: Any, part: float) -> Any:
         rest = (1.0 - part) * whole
         (end,) = newton(model, here.q[None], here.force[None], u[None], t, 1.0, tolerance, limit, support=rest)
-        if not end.remedy:
-            put_anchors(model, contact_anchors(model, end.q))
-        return end
+        return end if end.remedy else arrived(model, here, end, 1.0 - part)
 
     if support is not None and (direct.remedy or not _is_unchanged(model, direct.q)):
         here, reached, _ = raised(start, released, PART)
         if reached == 1.0:
             return here
         put_anchors(model, anchors)
-    if not direct.remedy:
-        put_anchors(model, contact_anchors(model, direct.q))
-    return direct
+    return direct if direct.remedy else arrived(model, start, direct)
+
+
+def arrived(model: Model, before: Any, end: Any, share: float = 0.0) -> Any:
+    """The Iterate `end` as the next one of path (1) after the Iterate `before`. The anchors of the model follow."""
+    end.path = (*before.path, Rest(share, end.q, end.force, present_anchors(model)))
+    put_anchors(model, contact_anchors(model, end.q))
+    return end
 
 
 def stacked(alone: list[Any], lead: tuple[int, ...]) -> Any:
     """Equilibria of single states as one Equilibrium of a batch, with the model of the first one."""
     given = {"model": alone[0].model, "t": alone[0].t}
-    found = {f.name: np.array([getattr(end, f.name) for end in alone]) for f in fields(alone[0]) if f.name not in given}
+    names = [f.name for f in fields(alone[0]) if f.name not in given]
+    found = {name: np.stack([getattr(end, name) for end in alone]) for name in names}
     out = type(alone[0])(**{name: x.reshape(*lead, *x.shape[1:]) for name, x in found.items()}, **given)
     vars(out)["least_stiffness"] = np.array([end.least_stiffness for end in alone]).reshape(lead)  # by its own model
     return out
@@ -382,7 +439,8 @@ def solve_statics(
         if stable and counts.any():
             force, tried = np.array([end.force for end in found]), [end.tried for end in found]
             warn_of_instability(model, q, rows[1], t, force, counts, tried)
-    return rest if model is given else replace(rest, model=given.anchored(rest.anchors))
+        path = np.array(ReleasePath.of(given, found[0].path) if found and model.contacts.sticks else None)
+    return rest if model is given else replace(rest, model=given.anchored(rest.anchors), path=path)
 
 
 @contextmanager
@@ -422,12 +480,15 @@ def _search(
     ends = _newton(model, rows[0], force, rows[1], t, 1.0, tolerance, limit)
     for k, (begin, row, end) in enumerate(zip(*rows, ends)):
         try:
+            start = Iterate(begin, force[k], end.iterations, "")
             if model.contacts.sticks:
-                start = Iterate(begin, force[k], end.iterations, "")
+                start.path = (Rest(1.0, begin, force[k], present_anchors(model)),)
                 end = release(_newton, model, start, end, row, t, tolerance, limit)
-            found.append(
-                _reached(model, begin, row, t, tolerance, limit, end, stable, lambda said: advance(len(found), said))
-            )
+            last = end if end.path else start
+            end = _reached(model, begin, row, t, tolerance, limit, end, stable, lambda said: advance(len(found), said))
+            if model.contacts.sticks and not end.path:  # load steps or a descent end the path
+                end = arrived(model, last, end)
+            found.append(end)
         except ConvergenceError as error:
             if lead:
                 raise ConvergenceError(f"instance {first + k} of {batch_of(lead)}: {error}", error.partial) from error
@@ -460,6 +521,7 @@ def _result(model: Model, found: list[Iterate], u: np.ndarray, t: float, lead: t
         model,
         t,
         np.broadcast_to(anchors, (*lead, *anchors.shape)) if lead else anchors,
+        np.full(lead, None),
     )
 
 
