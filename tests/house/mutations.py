@@ -16,6 +16,20 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "a robot that rests on a stop counts as thrown",
+        "dynamics/start.py",
+        "speed = np.sqrt(np.maximum(-(stops.by_v @ acceleration()) * beyond, 0.0))",
+        "speed = np.full(len(depth), np.inf)",
+        ("tests/dynamics/test_start.py", "-k", "stop_says_nothing"),
+    ),
+    Mutation(
+        "starts are not moved within their stops",
+        "model/stops.py",
+        "q += row * ((np.clip(x, low, high) - x) / (row @ row))",
+        "q += 0.0 * row",
+        ("tests/dynamics/test_start.py", "-k", "exclude_zero"),
+    ),
+    Mutation(
         "native derivatives of a body leave out the change of its accelerated points",
         "bodies/integrals.py",
         'p_ddot_q = p_ddot_q + jnp.einsum("ljak,j->lak", x.H, a)',

@@ -24,6 +24,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from lissom.dynamics.start import start_configuration
 from lissom.errors import ModelError, ShapeError
 from lissom.gym.tasks import Task, TaskBalance, TaskHold, TaskMemory, TaskReach, TaskState, TaskSwim
 from lissom.launch.workspace import stack
@@ -165,7 +166,7 @@ class Episodes:
             self._draw(k, own)
         starts = [self.task_of(k).start(own) for k, own in zip(which.tolist(), random)]
         rest, none = np.zeros(model.nv), np.zeros(model.nu)
-        q = np.array([model.neutral() if x.q is None else x.q for x in starts]).reshape(len(which), model.nq)
+        q = np.array([start_configuration(model.of_row(0, 1)) if x.q is None else x.q for x in starts]).reshape(len(which), model.nq)
         v = np.array([rest if x.v is None else x.v for x in starts]).reshape(len(which), model.nv)
         u = np.array([none if x.u is None else x.u for x in starts]).reshape(len(which), model.nu)
         self.copies.place(which, q, v, u)
