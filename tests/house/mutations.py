@@ -16,6 +16,13 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "the law of each pair of links is chosen anew",
+        "model/surroundings.py",
+        "if key not in found:",
+        "if True:",
+        ("tests/robot/test_mutual_contacts.py", "-k", "one_law"),
+    ),
+    Mutation(
         "a robot that rests on a stop counts as thrown",
         "dynamics/start.py",
         "speed = np.sqrt(np.maximum(-(stops.by_v @ acceleration()) * beyond, 0.0))",
@@ -109,7 +116,7 @@ MUTATIONS = (
     Mutation(
         "the friction of a contact pair is that of all contacts",
         "robot/contacts.py",
-        "friction = paired.get(pair)",
+        "friction = paired.get(frozenset((link, other))) if paired else None",
         "friction = None",
         ("tests/io/test_mjcf.py", "-k", "pairs_of_geoms"),
     ),
@@ -130,8 +137,8 @@ MUTATIONS = (
     Mutation(
         "mutual contacts ignore contact exclusions",
         "robot/contacts.py",
-        " or {link, other} in excluded",
-        "",
+        "near[link].add(other)",
+        "near[link].add(link)",
         ("tests/io/test_mjcf.py", "-k", "do_not_touch"),
     ),
     Mutation(

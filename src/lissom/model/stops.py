@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lissom.model.model import Model
-from lissom.robot.joints import MotionKind, stop_numbers
+from lissom.robot.joints import stop_numbers
 
 _SWEEPS = 50  # over the stops, since couplings share coordinates with joints
 _WITHIN = 1e-12  # distance beyond a limit that is rounding [rad, m]
@@ -52,7 +52,7 @@ def _stops_of(model: Model) -> Stops:
         if joint.limits is None:
             continue
         turns = [
-            motion.kind is MotionKind.EXP and bool(column[:3].any())
+            bool(column[:3].any())
             for motion in joint.motions(name)
             for column in motion.Phi.T
         ]

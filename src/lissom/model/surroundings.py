@@ -287,6 +287,29 @@ class Springs:
         return len(self.names) - len(self.node)
 
 
+class BallNumbers(NamedTuple):
+    """Numbers of n balls as arrays; see Ball. `node` has the identity of each node."""
+
+    node: np.ndarray
+    radius: np.ndarray
+    extent: np.ndarray
+    cell: np.ndarray
+    bends: np.ndarray
+    is_triangle: np.ndarray
+
+    @classmethod
+    def of(cls, balls: Sequence[Ball]) -> BallNumbers:
+        """The numbers of some balls."""
+        return cls(
+            np.array([id(ball.node) for ball in balls], dtype=np.int64),
+            np.array([ball.radius for ball in balls]),
+            np.array([ball.extent for ball in balls]),
+            np.array([ball.cell for ball in balls]).reshape(-1, 2, 3),
+            np.array([ball.bends for ball in balls]).reshape(-1, 2),
+            np.array([ball.is_triangle for ball in balls], dtype=bool),
+        )
+
+
 @final
 class SurroundingsBuilder:
     """Collects contacts and forces during the build; `tables` freezes them once the nodes have numbers."""
@@ -298,7 +321,8 @@ class SurroundingsBuilder:
         self.names: list[str] = []
         self.balls: list[Ball] = []
         self.obstacles: list[Obstacle] = []
-        self.made: list[tuple[str, Contact, range]] = []  # links whose balls exist, the first contact that has them
+        self.made: dict[str, list[tuple[Contact, range]]] = {}  # the balls of each link, and the first contact of each
+        self.known: BallNumbers | None = None  # of the balls so far
         self.pairs: list[np.ndarray] = []
         self.weights: list[np.ndarray] = []
         self.bows: list[np.ndarray] = []
@@ -334,7 +358,6 @@ class SurroundingsBuilder:
     def _add_contact(self, contact: Contact) -> None:
         where = f"contact {contact.name!r}"
         ours = self._balls(contact.carriers(), contact, where)
-        shared: dict[Law, int] = {}  # rows of laws of this contact
         if contact.shape is not None:
             kind, size, rotation = contact.shape.surface(where)
             node, G = anchor(self.bodies, contact.on, contact.s)
@@ -351,10 +374,14 @@ class SurroundingsBuilder:
             material = contact.material
             if material is None and contact.on is not None:
                 material = self.bodies[contact.on].surface_material
-            for link, at in ours.items():
-                listed = [(k, obstacle) for k in at if self.balls[k].node is not node]
-                pairs = np.array(listed, dtype=int).reshape(-1, 2)
-                self._add_pairs(contact, link, pairs, material, geometry_of_shape(kind, size), shared)
+            parts = [(link, material) for link in ours]
+            starts, counts = (np.array(x, dtype=int) for x in zip(*((at.start, len(at)) for at in ours.values())))
+            of_part = np.repeat(np.arange(len(parts)), counts)
+            balls = np.arange(len(of_part)) + (starts - np.cumsum(counts) + counts)[of_part]
+            kept = self.numbers.node[balls] != id(node)
+            pairs = np.column_stack([balls[kept], np.full(kept.sum(), obstacle)])
+            shape = Geometry(*(np.broadcast_to(x, len(pairs)) for x in geometry_of_shape(kind, size)))
+            self._add_pairs(contact, parts, of_part[kept], pairs, shape)
             return
         theirs, first = self._balls(contact.touched(), contact, where), {}
         for link, at in theirs.items():
@@ -366,51 +393,69 @@ class SurroundingsBuilder:
                 size = (ball.radius, 0.0, 0.0)
                 self.obstacles.append(Obstacle(ball.link, ball.s, ball.node, frame, ShapeKind.SPHERE, size, None, k))
         balls, obstacles = ({link: self.balls[at.start : at.stop] for link, at in x.items()} for x in (ours, theirs))
-        for (a, b), pairs in possible_pairs(self.robot, self.bodies, contact, balls, obstacles).items():
-            geometry = self._geometry(theirs[b].start + pairs[:, 1])
-            rows = pairs + np.array([ours[a].start, first[b]])
-            self._add_pairs(contact, a, rows, self.bodies[b].surface_material, geometry, shared)
+        found = possible_pairs(self.robot, self.bodies, contact, balls, obstacles)
+        parts = [(a, self.bodies[b].surface_material) for a, b in found]
+        own = [rows + np.array([ours[a].start, theirs[b].start]) for (a, b), rows in found.items()]
+        pairs, of_part = np.vstack([np.zeros((0, 2), dtype=int), *own]), np.repeat(np.arange(len(own)), [*map(len, own)])
+        geometry = self._geometry(pairs[:, 1])
+        shift = np.repeat([first[b] - theirs[b].start for _, b in found], [*map(len, own)])
+        pairs[:, 1] += shift.astype(int)
+        self._add_pairs(contact, parts, of_part, pairs, geometry)
+
+    @property
+    def numbers(self) -> BallNumbers:
+        """The numbers of the balls so far."""
+        if self.known is None or len(self.known.node) != len(self.balls):
+            self.known = BallNumbers.of(self.balls)
+        return self.known
 
     def _geometry(self, balls: np.ndarray) -> Geometry:
         """Geometry of balls by their numbers."""
-        first, last = balls.min(initial=0), balls.max(initial=-1) + 1
-        numbers = np.array([(ball.radius, ball.extent) for ball in self.balls[first:last]]).reshape(-1, 2)
-        return geometry_of_balls(*numbers[balls - first].T)
+        return geometry_of_balls(self.numbers.radius[balls], self.numbers.extent[balls])
 
     def _add_pairs(
-        self, contact: Contact, link: str, pairs: np.ndarray, other: Material | None, geometry: Geometry,
-        shared: dict[Law, int],
+        self, contact: Contact, parts: Sequence[tuple[str, Material | None]], of_part: np.ndarray, pairs: np.ndarray,
+        geometry: Geometry,
     ) -> None:  # fmt: skip
-        """Add pairs (n, 2) of balls of a link and obstacles, with their laws.
+        """Add the pairs (n, 2) of balls and obstacles of a contact, with a law for each part and each exponent in it.
 
         Args:
-            other: material of the obstacles. geometry: of the obstacles, in n rows or in one.
-            shared: rows of the laws with given numbers, which pairs of other links share.
+            parts: the link of the balls, and the material of the obstacles, None if they are rigid. of_part: the number
+                of the part of each pair (n,), ascending. geometry: of the obstacles, in n rows.
         """
-        body = self.bodies[link]
-        own = body.surface_material
         if contact.stiffness is not None and not contact.surface:
-            law = given_law(contact, own, other)
-            if law not in shared:
-                shared[law] = self._add_law(contact, law)
-            self.pairs.append(np.column_stack([pairs, np.full(len(pairs), shared[law])]).astype(np.int32))
+            shared: dict[Law, int] = {}
+            rows = np.zeros(len(parts), dtype=int)
+            for k, (link, other) in enumerate(parts):
+                law = given_law(contact, self.bodies[link].surface_material, other)
+                if law not in shared:
+                    shared[law] = self._add_law(contact, law)
+                rows[k] = shared[law]
+            self.pairs.append(np.column_stack([pairs, rows[of_part]]).astype(np.int32))
             self.weights.append(np.ones(len(pairs)))
             self.bows.append(np.zeros((len(pairs), 3)))
             return
-        modulus = effective_modulus(own, other)
-        if contact.surface:
-            layer = body.layer if contact.on is None else self.bodies[contact.on].layer
-            modulus = contact.stiffness or layer_stiffness(own, other, body.layer, layer)
-        ours, parallel = self._geometry(pairs[:, 0]), self._parallel(pairs, geometry)
-        exponents, weights = factors(ours, geometry, parallel, on_layer=bool(contact.surface))
-        low, high = (np.broadcast_to(x, len(pairs)) for x in (geometry.low, geometry.high))
-        for exponent in np.unique(exponents).tolist():
-            rows = exponents == exponent
-            factor, mass = float(weights[rows].mean()), self.masses[link]
-            row = self._add_law(contact, chosen_law(contact, own, other, modulus, exponent, factor, mass))
-            self.pairs.append(np.column_stack([pairs[rows], np.full(rows.sum(), row)]).astype(np.int32))
-            self.weights.append(weights[rows])
-            self.bows.append(self._bows(pairs[rows, 0], low[rows], high[rows]))
+        parallel = self._parallel(pairs, geometry)
+        exponents, weights = factors(self._geometry(pairs[:, 0]), geometry, parallel, on_layer=bool(contact.surface))
+        _, first, row = np.unique(4.0 * of_part + exponents, return_index=True, return_inverse=True)  # exponents are < 4
+        mean = np.bincount(row, weights, minlength=len(first)) / np.bincount(row, minlength=len(first))
+        found: dict[tuple[Any, ...], Law] = {}  # links that are alike have equal laws
+        start = len(self.laws)
+        for k, factor in zip(first.tolist(), mean.tolist()):
+            (link, other), exponent = parts[of_part[k]], float(exponents[k])
+            body, mass = self.bodies[link], self.masses[link]
+            own, thickness = body.surface_material, body.layer if contact.surface else 0.0
+            key = id(own), id(other), thickness, exponent, factor, mass
+            if key not in found:
+                modulus = effective_modulus(own, other)
+                if contact.surface:
+                    layer = thickness if contact.on is None else self.bodies[contact.on].layer
+                    modulus = contact.stiffness or layer_stiffness(own, other, thickness, layer)
+                found[key] = chosen_law(contact, own, other, modulus, exponent, factor, mass)
+            self._add_law(contact, found[key])
+        self.pairs.append(np.column_stack([pairs, start + row]).astype(np.int32))
+        self.weights.append(weights)
+        self.bows.append(self._bows(pairs[:, 0], geometry.low, geometry.high))
 
     def _parallel(self, pairs: np.ndarray, geometry: Geometry) -> np.ndarray:
         """Whether the axes of rods and cylinders and those of obstacles are parallel within 10 degrees in the neutral
@@ -443,9 +488,8 @@ class SurroundingsBuilder:
         The direction in which an obstacle curves is not known here. Its mean curvature reduces the mean depth. It adds
         to the bends of the cell if it is the same in all directions.
         """
-        edges = np.array([self.balls[k].cell for k in balls]).reshape(-1, 2, 3)
-        bends = np.array([self.balls[k].bends for k in balls]).reshape(-1, 2)
-        is_triangle = np.array([self.balls[k].is_triangle for k in balls], dtype=bool)
+        known = self.numbers
+        edges, bends, is_triangle = known.cell[balls], known.bends[balls], known.is_triangle[balls]
         squares = (edges**2).sum(axis=2)
         spread = squares.sum(axis=1) / 3.0  # mean square of the distance from the point
         spread = np.where(is_triangle, (squares.sum(axis=1) + (edges.sum(axis=1) ** 2).sum(axis=1)) / 12.0, spread)
@@ -463,7 +507,7 @@ class SurroundingsBuilder:
         """The numbers of the balls of each link. Contacts with the same balls share them."""
         found = {}
         for link in links:
-            known = [at for name, other, at in self.made if name == link and other.same_balls(contact)]
+            known = [at for other, at in self.made.get(link, ()) if other.same_balls(contact)]
             if known:
                 found[link] = known[0]
                 continue
@@ -472,7 +516,7 @@ class SurroundingsBuilder:
                 self.balls.append(Ball(link, at, n, node, position, float(row[0]), float(row[1]), row[2:5],
                                        row[5:11].reshape(2, 3), row[11:13], bool(row[13])))  # fmt: skip
             found[link] = range(first, len(self.balls))
-            self.made.append((link, contact, found[link]))
+            self.made.setdefault(link, []).append((contact, found[link]))
         return found
 
     def _follow(self, obstacle: Obstacle) -> float | None:

@@ -273,20 +273,37 @@ def mutual_contacts(robot: Robot, links: Sequence[str] | None, law: Contact) -> 
         checks.require(can, f"{where}: links", "must carry a body with balls or with a form", link)
     groups = {link: _group(robot, link) for link in links}
     bearers = {link: _bearer(robot, group) for link, group in groups.items()}
-    closed = [{_group(robot, x.link_a), x.link_b and _group(robot, x.link_b)} for x in robot.loops.values()]
+    near: dict[str, set[str]] = {link: set() for link in links}  # the links that each link does not touch
+    members: dict[str | None, list[str]] = {}
+    for link, group in groups.items():
+        members.setdefault(group, []).append(link)
+    joined = [(group, group) for group in members]
+    joined += [(groups[link], bearers[link]) for link in links]
+    joined += [(_group(robot, x.link_a), x.link_b and _group(robot, x.link_b)) for x in robot.loops.values()]
+    for one, two in joined:
+        for link in members.get(one, ()):
+            near[link].update(members.get(two, ()))
+        for link in members.get(two, ()):
+            near[link].update(members.get(one, ()))
     excluded = {pair for exclusion in robot.contact_exclusions.values() for pair in exclusion.pairs()}
+    for one, two in map(tuple, excluded):
+        for link, other in ((one, two), (two, one)):
+            if link in near:
+                near[link].add(other)
     paired = {pair: part.friction for part in robot.contact_pairs.values() for pair in part.pairs()}
+    for one, two in map(tuple, paired):
+        for link, other in ((one, two), (two, one)):
+            if link in near:
+                near[link].discard(other)
+    place = {link: k for k, link in enumerate(links)}
+    carriers = [(n, other) for n, other in enumerate(links) if bodies[other].carries_balls]
     found, neighbours = [], []
     for k, link in enumerate(links):
-        shape, by_friction = shapes[link], {law.friction: []}
-        for n, other in enumerate(links):
-            joined = groups[other] in (groups[link], bearers[link]) or groups[link] == bearers[other]
-            joined = joined or {groups[link], groups[other]} in closed or {link, other} in excluded
-            pair = frozenset((link, other))
-            if other != link and joined and pair not in paired:
-                neighbours += [(link, other)] if k < n else []
-            elif bodies[other].carries_balls and _takes(shape, shapes[other], other == link, n > k):
-                friction = paired.get(pair)
+        shape, by_friction, far = shapes[link], {law.friction: []}, near[link] - {link}
+        neighbours += [(link, other) for other in sorted(far & place.keys(), key=place.__getitem__) if place[other] > k]
+        for n, other in carriers:
+            if other not in far and _takes(shape, shapes[other], other == link, n > k):
+                friction = paired.get(frozenset((link, other))) if paired else None
                 by_friction.setdefault(law.friction if friction is None else friction, []).append(other)
         for friction, others in by_friction.items():
             name = f"{law.name} {link}" if friction == law.friction else f"{law.name} {link} of friction {friction:g}"
@@ -330,23 +347,25 @@ def _bearer(robot: Robot, group: str) -> str | None:
     return bearer if robot.links[parent].body is not None else _bearer(robot, bearer)
 
 
-def are_parted(robot: Robot, a: str, b: str) -> bool:
-    """Whether a free joint is on the chain of joints between two links."""
-    chains: list[set[str]] = []
-    for link in (a, b):
-        chain, here = {link}, robot.links[link].parent
-        while here is not None:
-            chain.add(here)
-            here = robot.links[here].parent
-        chains.append(chain)
-    return any(isinstance(robot.links[link].joint, JointFree) for link in chains[0] ^ chains[1])
+def not_parted(robot: Robot, contacts: Sequence[Contact]) -> tuple[Contact, ...]:
+    """Mutual contacts without the pairs of links between which a free joint is on the chain of joints: those of
+    different free bodies, which no joint keeps together."""
+    floats: dict[str, str | None] = {}  # the last link with a free joint on the chain to each link; parents come first
+    for name, link in robot.links.items():
+        floats[name] = name if isinstance(link.joint, JointFree) else floats[link.parent] if link.parent else None
+    out = []
+    for contact in contacts:
+        base = floats[contact.on or contact.touched()[0]]
+        links = tuple(link for link in contact.carriers() if floats[link] == base)
+        out += [replace(contact, links=links)] if links else []
+    return tuple(out)
 
 
 def without_pairs(contacts: Sequence[Contact], pairs: Sequence[tuple[str, str]]) -> tuple[Contact, ...]:
     """Mutual contacts without some pairs of links."""
-    left_out, out = [set(pair) for pair in pairs], []
+    left_out, out = {frozenset(pair) for pair in pairs}, []
     for contact in contacts:
         touched = contact.on or contact.touched()[0]
-        links = tuple(link for link in contact.carriers() if {link, touched} not in left_out)
+        links = tuple(link for link in contact.carriers() if frozenset((link, touched)) not in left_out)
         out += [replace(contact, links=links)] if links else []
     return tuple(out)
