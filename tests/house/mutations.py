@@ -16,6 +16,20 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "errors of rods are looked for at their tips only",
+        "dynamics/accuracy.py",
+        "return [*(model.rods[name].node_s.tolist() if name in model.rods else ()), 1.0]",
+        "return [1.0]",
+        ("tests/dynamics/test_accuracy.py", "-k", "held"),
+    ),
+    Mutation(
+        "splines are enriched by polynomials of higher degree",
+        "robot/bases.py",
+        "if isinstance(basis, StrainwiseBasis) and has_intervals(basis):",
+        "if False:",
+        ("tests/dynamics/test_accuracy.py", "-k", "lifted"),
+    ),
+    Mutation(
         "the law of each pair of links is chosen anew",
         "model/surroundings.py",
         "if key not in found:",
