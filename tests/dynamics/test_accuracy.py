@@ -145,7 +145,9 @@ def test_a_beam_lifted_from_a_table(spans):
     robot, soft = ls.Robot("lifted"), ls.Material(young=young, poisson=0.3, density=density)
     robot.add_link("slider", None, ls.JointPrismatic((0, 0, 1)))
     basis = ls.BasisBSpline(bending_y=(3, tuple(np.linspace(0.0, 0.95, spans + 1)[1:])))
-    robot.add_link("beam", ls.Rod(length, ls.SectionRectangle(b, h), basis, soft), ls.JointRevolute((0, 1, 0)), "slider")
+    robot.add_link(
+        "beam", ls.Rod(length, ls.SectionRectangle(b, h), basis, soft), ls.JointRevolute((0, 1, 0)), "slider"
+    )
     robot.add_joint_motion("up", "slider", position=h / 2 + d)
     robot.add_contact("table", "beam", ls.ShapePlane(), surface=True, stiffness=5e8, friction=0.0)
     model = robot.build()

@@ -144,7 +144,9 @@ def test_wrong_links(name):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("body", [ls.RigidBody.sphere(0.05, density=1000.0), ls.RigidBody.box(0.1, 0.1, 0.1, density=1e3)])
+@pytest.mark.parametrize(
+    "body", [ls.RigidBody.sphere(0.05, density=1000.0), ls.RigidBody.box(0.1, 0.1, 0.1, density=1e3)]
+)
 def test_one_law_for_links_that_are_alike(body, monkeypatch):
     """A law is chosen once for a contact with links that are alike, not for each pair of links, and free bodies need no
     model to find those that overlap."""

@@ -14,9 +14,9 @@ the error of the points. Steps in all coordinates also contain the error of the 
 
 At rest steps are repeated while they shrink, at most STEPS times; for a motion one step is taken. The points x are all
 nodes of each rod, its ends included, the tip of each other link and the surface of each deformable body. A middle and a
-tip alone would not do: contacts and loops may hold them while the rod sags in between. The equations include the constraints of loops
-and prescribed motions. The estimate assumes that r vanishes apart from these errors: the state is an equilibrium, or a
-and u belong to its motion.
+tip alone would not do: contacts and loops may hold them while the rod sags in between. The equations include the
+constraints of loops and prescribed motions. The estimate assumes that r vanishes apart from these errors: the state is
+an equilibrium, or a and u belong to its motion.
 """
 
 from __future__ import annotations
@@ -119,9 +119,10 @@ def accuracy(
 
     The error has two parts: that of the points along rods and in deformable bodies, and that of the bases. Newton steps
     of a finer model from the state estimate both; this model is built at the first call and cached. It enriches bases
-    by more functions of their kind: strains, modes and growths by polynomials of two degrees more, `KinematicsRitz` by
-    products of its shape functions with polynomials, finite elements by the lowest modes of quadratic elements or of
-    cells of half the size. The basis error of a user's motion f(x, θ) is not estimated.
+    by more functions of their kind: strains, modes and growths by polynomials of two degrees more, splines and other
+    bases with intervals by functions on half of these, `KinematicsRitz` by products of its shape functions with
+    polynomials, finite elements by the lowest modes of quadratic elements or of cells of half the size. The basis
+    error of a user's motion f(x, θ) is not estimated.
 
     Args:
         q: configuration, shape (..., nq) [rad, m, or strain units]: an equilibrium under the inputs, or a state of a
@@ -281,9 +282,10 @@ def _errors_at_state(
     if not (points + basis).any():
         return points, left_out, ""
     k = int((points + basis).argmax())
-    R, J_B = frame_pose(fine.model, q_f, names[k], place[k])[:3, :3], frame_jacobian(fine.model, q_f, names[k], place[k])
+    at = q_f, names[k], place[k]
+    J = frame_pose(fine.model, *at)[:3, :3] @ frame_jacobian(fine.model, *at)[3:]
     step = difference(fine.model, q_f, by_both)
-    return points, basis + left_out, _cure(model, fine, R @ J_B[3:], points, basis, step)
+    return points, basis + left_out, _cure(model, fine, J, points, basis, step)
 
 
 def _abscissae(model: Model, name: str) -> list[float]:

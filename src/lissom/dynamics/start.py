@@ -90,9 +90,7 @@ def warn_of_start(model: Model, q: np.ndarray, acceleration: Callable[[], np.nda
     warnings.warn(text, PlausibilityWarning, stacklevel=4)
 
 
-def _thrown_by_stops(
-    model: Model, q: np.ndarray, acceleration: Callable[[], np.ndarray]
-) -> list[tuple[str, float]]:
+def _thrown_by_stops(model: Model, q: np.ndarray, acceleration: Callable[[], np.ndarray]) -> list[tuple[str, float]]:
     """A text and the energy [J] of each stop that throws its coordinate."""
     stops = stops_of(model)
     beyond = stops.excess(q)
@@ -110,9 +108,7 @@ def _thrown_by_stops(
     return out
 
 
-def _thrown_by_contacts(
-    model: Model, q: np.ndarray, acceleration: Callable[[], np.ndarray]
-) -> list[tuple[str, float]]:
+def _thrown_by_contacts(model: Model, q: np.ndarray, acceleration: Callable[[], np.ndarray]) -> list[tuple[str, float]]:
     """A text and the energy [J] of each contact that throws a link."""
     before = compressions(model, q)
     if not before:
@@ -129,7 +125,8 @@ def _thrown_by_contacts(
             key = one.contact, one.link, one.other
             depth, energy = found.get(key, (0.0, 0.0))
             found[key] = max(depth, one.depth), energy + one.energy
-    return [
-        (f"{link!r} is {1e3 * depth:.3g} mm deep in {'the world' if other is None else repr(other)} ({contact})", energy)
-        for (contact, link, other), (depth, energy) in found.items()
-    ]
+    out = []
+    for (contact, link, other), (depth, energy) in found.items():
+        where = "the world" if other is None else repr(other)
+        out.append((f"{link!r} is {1e3 * depth:.3g} mm deep in {where} ({contact})", energy))
+    return out

@@ -166,7 +166,9 @@ class Episodes:
             self._draw(k, own)
         starts = [self.task_of(k).start(own) for k, own in zip(which.tolist(), random)]
         rest, none = np.zeros(model.nv), np.zeros(model.nu)
-        q = np.array([start_configuration(model.of_row(0, 1)) if x.q is None else x.q for x in starts]).reshape(len(which), model.nq)
+        own = [self.copies.model.of_row(k, self.n) for k in which.tolist()]
+        q = np.array([start_configuration(one) if x.q is None else x.q for one, x in zip(own, starts)])
+        q = q.reshape(len(which), model.nq)
         v = np.array([rest if x.v is None else x.v for x in starts]).reshape(len(which), model.nv)
         u = np.array([none if x.u is None else x.u for x in starts]).reshape(len(which), model.nu)
         self.copies.place(which, q, v, u)

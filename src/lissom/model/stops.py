@@ -51,11 +51,7 @@ def _stops_of(model: Model) -> Stops:
     for name, joint, first in zip(links.names, links.joint, links.v_start.tolist()):
         if joint.limits is None:
             continue
-        turns = [
-            bool(column[:3].any())
-            for motion in joint.motions(name)
-            for column in motion.Phi.T
-        ]
+        turns = [bool(column[:3].any()) for motion in joint.motions(name) for column in motion.Phi.T]
         for v, numbers, turn in zip(range(first, first + joint.nv), stop_numbers(joint, joint.nv, name), turns):
             unit = "rad" if turn else "m"
             rows.append((f"joint of {name!r}", unit, model.dofs.q[v], v, 1.0, *numbers[[0, 1, 2, 4]]))

@@ -396,10 +396,10 @@ class SurroundingsBuilder:
         found = possible_pairs(self.robot, self.bodies, contact, balls, obstacles)
         parts = [(a, self.bodies[b].surface_material) for a, b in found]
         own = [rows + np.array([ours[a].start, theirs[b].start]) for (a, b), rows in found.items()]
-        pairs, of_part = np.vstack([np.zeros((0, 2), dtype=int), *own]), np.repeat(np.arange(len(own)), [*map(len, own)])
+        pairs = np.vstack([np.zeros((0, 2), dtype=int), *own])
+        of_part = np.repeat(np.arange(len(own)), [len(rows) for rows in own])
         geometry = self._geometry(pairs[:, 1])
-        shift = np.repeat([first[b] - theirs[b].start for _, b in found], [*map(len, own)])
-        pairs[:, 1] += shift.astype(int)
+        pairs[:, 1] += np.array([first[b] - theirs[b].start for _, b in found], dtype=int)[of_part]  # to obstacles
         self._add_pairs(contact, parts, of_part, pairs, geometry)
 
     @property
@@ -437,12 +437,13 @@ class SurroundingsBuilder:
             return
         parallel = self._parallel(pairs, geometry)
         exponents, weights = factors(self._geometry(pairs[:, 0]), geometry, parallel, on_layer=bool(contact.surface))
-        _, first, row = np.unique(4.0 * of_part + exponents, return_index=True, return_inverse=True)  # exponents are < 4
+        keys = 4.0 * of_part + exponents  # exponents are at most 2
+        _, first, row = np.unique(keys, return_index=True, return_inverse=True)
         mean = np.bincount(row, weights, minlength=len(first)) / np.bincount(row, minlength=len(first))
         found: dict[tuple[Any, ...], Law] = {}  # links that are alike have equal laws
         start = len(self.laws)
         for k, factor in zip(first.tolist(), mean.tolist()):
-            (link, other), exponent = parts[of_part[k]], float(exponents[k])
+            (link, other), exponent = parts[int(of_part[k])], float(exponents[k])
             body, mass = self.bodies[link], self.masses[link]
             own, thickness = body.surface_material, body.layer if contact.surface else 0.0
             key = id(own), id(other), thickness, exponent, factor, mass
