@@ -75,17 +75,19 @@ def warn_of_start(model: Model, q: np.ndarray, acceleration: Callable[[], np.nda
     """
     if "thrown" in model.cache:
         return
-    found = [*_thrown_by_stops(model, q, acceleration), *_thrown_by_contacts(model, q, acceleration)]
-    if not found:
+    stops, contacts = _thrown_by_stops(model, q, acceleration), _thrown_by_contacts(model, q, acceleration)
+    if not stops and not contacts:
         return
     model.cache["thrown"] = True
-    found.sort(key=lambda one: -one[1])
+    found = sorted([*stops, *contacts], key=lambda one: -one[1])
+    cures = ["begin at ls.start_configuration(model), which is within the stops"] * bool(stops)
+    cures += ["move bodies that overlap apart, or begin at an equilibrium of solve_statics"] * bool(contacts)
     texts, energies = zip(*found)
     more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    what = " and ".join(["stops"] * bool(stops) + ["contacts"] * bool(contacts))
     text = (
-        f"robot {model.name!r}: its start stores {sum(energies):.4g} J in stops and contacts that it violates, which "
-        f"throw it: {', '.join(texts[:_SHOWN])}{more}; begin at ls.start_configuration(model), which is within the "
-        "stops, and with bodies apart"
+        f"robot {model.name!r}: its start violates {what}, which store {sum(energies):.4g} J and throw it: "
+        f"{', '.join(texts[:_SHOWN])}{more}; {'; '.join(cures)}"
     )
     warnings.warn(text, PlausibilityWarning, stacklevel=4)
 
