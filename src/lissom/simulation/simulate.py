@@ -53,7 +53,7 @@ from lissom.simulation.trajectory import Statistics, Trajectory, motion_arrays
 from lissom.stepping.contact_search import contact_search_kernel
 from lissom.stepping.driver import accelerations
 from lissom.stepping.schemes import Scheme, bathe, esdirk, generalized_alpha, hht, implicit_euler, newmark, sdirk
-from lissom.stepping.state import ControlLaw, StateDerivative
+from lissom.stepping.state import StateDerivative
 from lissom.stepping.step_kernel import steps_kernel
 
 if TYPE_CHECKING:
@@ -218,8 +218,12 @@ def _simulated(
         given_law = control_law(model.of_row(0, 1), inputs.of(0) if controller is None else u, controller, period)
         q, v = (np.array(x) for x in zip(*begun))
         for k in range(min(count, CHECKED)):
-            law = given_law if controller is not None else control_law(model.of_row(k, count), inputs.of(k), None, None)
-            _warn_of_start(model.of_row(k, count), law, q[k], v[k])
+            with of_instance(k, count):
+                _warn_of_start(
+                    model.of_row(k, count), q[k], v[k],
+                    lambda k=k: given_law.inputs(0.0, q[k], v[k], given_law.start) if controller is not None
+                    else inputs.row(k, 0.0)
+                )  # fmt: skip
         scheme, limits = run.keywords["scheme"], (rtol, atols, project_velocity)
         batch = Batch(model, scheme, q, v, inputs, times, float(duration), *limits, given_law.native, given_law.period)
         motions = simulate_batch(batch, method, dt, left_out, progress)
@@ -229,7 +233,7 @@ def _simulated(
         with of_instance(i, count), progress_bar(progress, float(duration)) as advance:
             law = control_law(own, inputs.of(i), controller, period)
             if i < CHECKED:
-                _warn_of_start(own, law, *begin)
+                _warn_of_start(own, *begin, lambda law=law, begin=begin: law.inputs(0.0, *begin, law.start))
             if own.contacts.sticks:
                 own = own.anchored(contact_anchors(own, *begin))
             f = StateDerivative(own, law)
@@ -307,13 +311,10 @@ def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndar
             yield consistent_start(own, *prescribed_state(own, 0.0, q[i], v[i]))
 
 
-def _warn_of_start(model: Model, law: ControlLaw, q: np.ndarray, v: np.ndarray) -> None:
-    """Warn if violated stops or contacts throw the robot at the start (q, v) of a motion under a law."""
-
-    def acceleration() -> np.ndarray:
-        return accelerations(model, 0.0, q[None], v[None], law.inputs(0.0, q, v, law.start)[None])[0][0]
-
-    warn_of_start(model, q, acceleration)
+def _warn_of_start(model: Model, q: np.ndarray, v: np.ndarray, inputs: Callable[[], np.ndarray]) -> None:
+    """Warn if violated stops or contacts throw the robot at the start (q, v) of a motion, under the inputs that a
+    function returns. It is called if something is violated."""
+    warn_of_start(model, q, lambda: accelerations(model, 0.0, q[None], v[None], inputs()[None])[0][0])
 
 
 def chosen_method(
