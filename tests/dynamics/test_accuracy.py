@@ -159,7 +159,9 @@ def test_a_beam_lifted_from_a_table(spans):
     height = ls.frame_pose(model, rest.q, "beam", s)[:, 2, 3] - h / 2
     error = np.abs(height - q * y**3 * (2 * lifted - y) / (24 * EI)).max()
     assert error > 5e-6  # well above that of the theory
-    assert error / 10 < float(rest.accuracy.error) < 10 * error
+    assert (
+        error / 4 < float(rest.accuracy.error) < 4 * error
+    )  # half the spans leave at most a quarter of it, as at kinks
 
 
 def swinging(order):
