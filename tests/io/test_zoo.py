@@ -92,7 +92,7 @@ ALL = files()
 @pytest.mark.parametrize("path", ALL, ids=[path.name for path in ALL])
 @pytest.mark.parametrize("steps", STEPS)
 def test_falls_on_a_floor(path, steps):
-    """In 3 s no collision geometry gets below the floor, and the energy above it stays below 1.01 of that at the start."""
+    """In 3 s no collision geometry gets below the floor, and the energy above it stays below 1.01 of its start."""
     rule = REFUSED.get(path.name)
     if rule is not None:
         with pytest.raises(ls.ModelError, match=rule):
