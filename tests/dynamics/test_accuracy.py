@@ -159,9 +159,10 @@ def test_a_beam_lifted_from_a_table(spans):
     height = ls.frame_pose(model, rest.q, "beam", s)[:, 2, 3] - h / 2
     error = np.abs(height - q * y**3 * (2 * lifted - y) / (24 * EI)).max()
     assert error > 5e-6  # well above that of the theory
-    assert (
-        error / 4 < float(rest.accuracy.error) < 4 * error
-    )  # half the spans leave at most a quarter of it, as at kinks
+    found = rest.accuracy
+    assert error / 10 < float(found.error) < 10 * error
+    # The error is that of the splines. Half the spans leave a quarter of it or less, as at kinks.
+    assert error / 4 < float(found.basis.max()) < 4 * error
 
 
 def swinging(order):

@@ -127,8 +127,10 @@ def _thrown_by_contacts(model: Model, q: np.ndarray, acceleration: Callable[[], 
             key = one.contact, one.link, one.other
             depth, energy = found.get(key, (0.0, 0.0))
             found[key] = max(depth, one.depth), energy + one.energy
-    out = []
+    out, mass = [], dict(zip(model.links.names, model.links.mass.tolist()))
     for (contact, link, other), (depth, energy) in found.items():
+        if energy < 0.5 * min(mass[link], mass.get(other or "", np.inf)) * _FAST**2:
+            continue  # too little to throw the lighter link as a whole
         where = "the world" if other is None else repr(other)
         out.append((f"{link!r} is {1e3 * depth:.3g} mm deep in {where} ({contact})", energy))
     return out
