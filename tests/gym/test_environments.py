@@ -15,6 +15,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import lissom as ls
 
+# The foot of the leg begins in the floor.
+pytestmark = pytest.mark.filterwarnings("ignore:.*its start violates:lissom.PlausibilityWarning")
 MODES = {mode.name.lower(): mode for mode in AutoresetMode}
 
 
@@ -109,7 +111,6 @@ def reach():
     return ls.gym.TaskReach(arm(), most=3.0, limit=5)
 
 
-@pytest.mark.filterwarnings("ignore:.*its start violates:lissom.PlausibilityWarning")  # the leg begins in the floor
 @pytest.mark.parametrize("name", ["task", pytest.param("reach", marks=pytest.mark.graphics), "standing"])
 def test_environments_pass_the_check_of_gymnasium(name, request):
     """Gymnasium's check of spaces, seeds, infos, pictures and the specification passes without a warning."""
@@ -156,7 +157,6 @@ def test_time_and_what_sticks_are_of_each_copy(standing, mode):
     assert len(np.unique(many.episodes.state().t)) > 1
 
 
-@pytest.mark.filterwarnings("ignore:.*its start violates:lissom.PlausibilityWarning")  # the leg begins in the floor
 def test_copies_may_have_models_of_their_own(standing, reach):
     """For a batch of models the first copies equal single environments of the first model, and so on. Models that
     differ in spaces are refused."""
