@@ -104,6 +104,7 @@ _PUBLIC = {
     ),
     "model.model": ("Model",),
     "model.model_batch": ("ModelBatch",),
+    "dynamics.start": ("start_configuration",),
     "dynamics.accuracy": ("Accuracy", "accuracy"),
     "dynamics.configuration": ("difference", "integrate"),
     "dynamics.kinematics": (

@@ -96,6 +96,7 @@ from lissom.dynamics.mass_matrix import MassAndBias as MassAndBias
 from lissom.dynamics.mass_matrix import coriolis_matrix as coriolis_matrix
 from lissom.dynamics.mass_matrix import mass_inverse_dynamics as mass_inverse_dynamics
 from lissom.dynamics.mass_matrix import mass_matrix as mass_matrix
+from lissom.dynamics.start import start_configuration as start_configuration
 from lissom.errors import AccuracyWarning as AccuracyWarning
 from lissom.errors import CacheWarning as CacheWarning
 from lissom.errors import ConvergenceError as ConvergenceError

@@ -15,6 +15,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import lissom as ls
 
+# The foot of the leg begins in the floor.
+pytestmark = pytest.mark.filterwarnings("ignore:.*its start violates:lissom.PlausibilityWarning")
 MODES = {mode.name.lower(): mode for mode in AutoresetMode}
 
 

@@ -16,6 +16,41 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "errors of rods are looked for at their tips only",
+        "dynamics/accuracy.py",
+        "return [*(model.rods[name].node_s.tolist() if name in model.rods else ()), 1.0]",
+        "return [1.0]",
+        ("tests/dynamics/test_accuracy.py", "-k", "held"),
+    ),
+    Mutation(
+        "splines are enriched by polynomials of higher degree",
+        "robot/bases.py",
+        "if isinstance(basis, StrainwiseBasis) and has_intervals(basis):",
+        "if False:",
+        ("tests/dynamics/test_accuracy.py", "-k", "lifted"),
+    ),
+    Mutation(
+        "the law of each pair of links is chosen anew",
+        "model/surroundings.py",
+        "if key not in found:",
+        "if True:",
+        ("tests/robot/test_mutual_contacts.py", "-k", "one_law"),
+    ),
+    Mutation(
+        "a robot that rests on a stop counts as thrown",
+        "dynamics/start.py",
+        "speed = np.sqrt(np.maximum(-(stops.by_v @ acceleration()) * beyond, 0.0))",
+        "speed = np.full(len(depth), np.inf)",
+        ("tests/dynamics/test_start.py", "-k", "stop_says_nothing"),
+    ),
+    Mutation(
+        "starts are not moved within their stops",
+        "model/stops.py",
+        "q += row * ((np.clip(x, low, high) - x) / (row @ row))",
+        "q += 0.0 * row",
+        ("tests/dynamics/test_start.py", "-k", "exclude_zero"),
+    ),
+    Mutation(
         "native derivatives of a body leave out the change of its accelerated points",
         "bodies/integrals.py",
         'p_ddot_q = p_ddot_q + jnp.einsum("ljak,j->lak", x.H, a)',
@@ -116,8 +151,8 @@ MUTATIONS = (
     Mutation(
         "mutual contacts ignore contact exclusions",
         "robot/contacts.py",
-        " or {link, other} in excluded",
-        "",
+        "near[link].add(other)",
+        "near[link].add(link)",
         ("tests/io/test_mjcf.py", "-k", "do_not_touch"),
     ),
     Mutation(

@@ -143,3 +143,27 @@ def test_wrong_links(name):
     with pytest.raises(ls.ModelError) as caught:
         chain().add_mutual_contacts(**given)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "body", [ls.RigidBody.sphere(0.05, density=1000.0), ls.RigidBody.box(0.1, 0.1, 0.1, density=1e3)]
+)
+def test_one_law_for_links_that_are_alike(body, monkeypatch):
+    """A law is chosen once for a contact with links that are alike, not for each pair of links, and free bodies need no
+    model to find those that overlap."""
+    from lissom.model import surroundings
+
+    chosen, built, choose, build = [], [], surroundings.chosen_law, ls.Robot.build
+    monkeypatch.setattr(surroundings, "chosen_law", lambda *given: chosen.append(1) or choose(*given))
+    monkeypatch.setattr(ls.Robot, "build", lambda robot: built.append(1) or build(robot))
+    robot = ls.Robot("heap")
+    for k in range(12):
+        place = np.eye(4)
+        place[0, 3] = 0.2 * k
+        robot.add_link(f"b{k}", body, ls.JointFree(), placement=place)
+    contacts = robot.add_mutual_contacts().contacts
+    assert not built
+    model = robot.build()
+    assert len(chosen) == len(contacts)
+    assert len(model.contacts.law) == sum(len(contact.links) for contact in contacts)  # as each link may be redesigned
+    np.testing.assert_array_equal(model.contacts.law, model.contacts.law[:1].repeat(len(model.contacts.law), axis=0))

@@ -1,6 +1,5 @@
 """Nothing passes through anything unnoticed: long steps of every method, every kind of pair."""
 
-
 import families
 import numpy as np
 import pytest

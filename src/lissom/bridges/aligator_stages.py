@@ -128,7 +128,7 @@ def problem(
     Args:
         cost: as in `stage`. At the end a TrackingCost is multiplied by its `end`. A cost of aligator is the same at the
             end as in the stages, with zero inputs.
-        q0: start, shape (nq,) [rad, m, or strain units]; None is the neutral configuration.
+        q0: start, shape (nq,) [rad, m, or strain units]; None is `start_configuration`.
         v0: start velocity, shape (nv,) [unit of q per s]; None is rest.
         dt: step size [s].
         steps: number of steps.

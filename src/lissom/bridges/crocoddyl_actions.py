@@ -23,6 +23,7 @@ from lissom.dynamics.configuration import (
     integrate,
     quaternion_joints,
 )
+from lissom.dynamics.start import start_configuration
 from lissom.errors import ModelError, renamed
 from lissom.lie.arrays import se3_Ad, se3_exp
 from lissom.model.model import Model
@@ -101,7 +102,7 @@ def problem(
 
     Args:
         cost: as in `action`.
-        q0: start, shape (nq,) [rad, m, or strain units]; None is the neutral configuration.
+        q0: start, shape (nq,) [rad, m, or strain units]; None is `start_configuration`.
         v0: start velocity, shape (nv,) [unit of q per s]; None is rest.
         dt: step size [s].
         steps: number of steps.
@@ -158,7 +159,7 @@ def _state(croc: Any, model: Model) -> Any:
             super().__init__(nq + nv, 2 * nv)
 
         def zero(self) -> np.ndarray:
-            return np.concatenate([model.neutral(), np.zeros(nv)])
+            return np.concatenate([start_configuration(model), np.zeros(nv)])
 
         def rand(self) -> np.ndarray:
             return self.integrate(self.zero(), np.random.uniform(-1.0, 1.0, 2 * nv))  # noqa: NPY002  Crocoddyl's seed

@@ -35,6 +35,7 @@ from lissom.dynamics.forward_dynamics import forward_dynamics as accelerations
 from lissom.dynamics.forward_dynamics import forward_dynamics_derivatives
 from lissom.dynamics.inverse_dynamics import inverse_dynamics as forces
 from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
+from lissom.dynamics.start import default_start
 from lissom.errors import ModelError, ShapeError, renamed
 from lissom.gradients import rollout as rollouts
 from lissom.gradients.equilibria import equilibrium_derivatives
@@ -372,7 +373,7 @@ def solve_statics(
 
     Args:
         u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
-        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Derivatives with
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is `start_configuration`. Derivatives with
             respect to q0 are zero; where contacts stick, `equilibrium_derivatives` has them.
         v, stable, t, tolerance, max_iterations: as in solve_statics; Python values.
         design: values by path, numbers or arrays of numbers, (..., *shape of the value).
@@ -394,7 +395,7 @@ def solve_statics(
         "max_iterations": max_iterations,
     }
     u = rows("u", np.zeros(model.nu) if u is None else u, model.nu)
-    q0 = jax.lax.stop_gradient(unit(model, rows("q0", model.neutral() if q0 is None else q0, model.nq)))
+    q0 = jax.lax.stop_gradient(unit(model, rows("q0", default_start(model) if q0 is None else q0, model.nq)))
     known, x = _designs(model, design)
     lead, (u, q0, x) = broadcast((u, 1), (q0, 1), (x, 1))
     paths = known.paths
@@ -522,7 +523,7 @@ def rollout(
     """rollout as a JAX function, with forward and backward derivatives with respect to q0, v0, u and design values.
 
     Args:
-        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Quaternions are
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is `start_configuration`. Quaternions are
             normalised.
         v0: start velocity, shape (..., nv) [unit of q per s]; None is rest.
         u: inputs of each step, shape (..., steps, nu), or constant, (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
@@ -541,7 +542,7 @@ def rollout(
     require_jax(model)
     import jax
 
-    q0 = unit(model, rows("q0", model.neutral() if q0 is None else q0, model.nq))
+    q0 = unit(model, rows("q0", default_start(model) if q0 is None else q0, model.nq))
     v0 = rows("v0", np.zeros(model.nv) if v0 is None else v0, model.nv)
     u = _inputs(model, u, steps)
     known, x = _designs(model, design)

@@ -16,6 +16,7 @@ import numpy as np
 from lissom.control.model_predictive import References, TrackingCost
 from lissom.dynamics.actuation import pushing_without_warning
 from lissom.dynamics.configuration import checked_configuration, unit_quaternions
+from lissom.dynamics.start import default_start
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.gradients.rollout import rollout, step_derivatives
 from lissom.gradients.starts import forbid_anchors
@@ -138,6 +139,6 @@ def shooting_node(
 
 
 def shooting_start(model: Model, q0: Any, v0: Any) -> np.ndarray:
-    """x at the start of a problem. The defaults are the neutral configuration and rest."""
-    q = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
+    """x at the start of a problem. The defaults are `start_configuration` and rest."""
+    q = default_start(model) if q0 is None else checked_configuration(model, "q0", q0)
     return np.concatenate([q, np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)])

@@ -19,6 +19,7 @@ from lissom.dynamics.forward_dynamics import forward_dynamics as accelerations
 from lissom.dynamics.forward_dynamics import forward_dynamics_derivatives
 from lissom.dynamics.inverse_dynamics import inverse_dynamics as forces
 from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
+from lissom.dynamics.start import default_start
 from lissom.errors import ModelError, ShapeError, renamed
 from lissom.gradients import rollout as rollouts
 from lissom.gradients.equilibria import equilibrium_derivatives
@@ -88,7 +89,7 @@ def solve_statics(
 
     Args:
         u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
-        q0: start, an array (..., nq) [rad, m, or strain units] without gradient; None is the neutral configuration.
+        q0: start, an array (..., nq) [rad, m, or strain units] without gradient; None is `start_configuration`.
         v, stable, t, tolerance, max_iterations: as in solve_statics.
     Returns:
         q, a tensor (..., nq) [rad, m, or strain units].
@@ -125,7 +126,7 @@ def rollout(
     """rollout as a PyTorch function, with gradients with respect to q0, v0 and u.
 
     Args:
-        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Quaternions are
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is `start_configuration`. Quaternions are
             normalised.
         v0: start velocity, shape (..., nv) [unit of q per s]; None is rest.
         u: inputs of each step, shape (..., steps, nu), or constant, (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
@@ -154,7 +155,7 @@ def rollout(
         found = motion.backward(_by_increment(model, motion.q, by[0]), by[1], by[2])
         return _by_numbers(model, x[0], found.q0), found.v0, found.u
 
-    start, rest = model.neutral() if q0 is None else q0, np.zeros(model.nv) if v0 is None else v0
+    start, rest = default_start(model) if q0 is None else q0, np.zeros(model.nv) if v0 is None else v0
     rows = ("q0", start, (model.nq,)), ("v0", rest, (model.nv,)), ("u", inputs, (inputs.shape[-2], model.nu))
     q, v, a = _called(model, value, back, rows)
     return q, v, a

@@ -181,7 +181,7 @@ def write_trajectory(model: Model, trajectory: Any, out: Path, say: Say) -> None
 
 SIMULATE = Command(
     "simulate",
-    "follow a robot in time, from rest at its neutral configuration or from a state of a file",
+    "follow a robot in time, from rest at its start configuration or from a state of a file",
     "lissom simulate examples/robots/cdm.yaml --duration 1 --out results",
     _simulate_arguments,
     _simulate,

@@ -24,6 +24,7 @@ from lissom.dynamics.actuation import actuation_matrix
 from lissom.dynamics.configuration import checked_configuration, integrate
 from lissom.dynamics.inverse_dynamics import inverse_dynamics
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
+from lissom.dynamics.start import default_start
 from lissom.errors import ConvergenceError, ModelError, StabilityWarning, renamed
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
@@ -83,7 +84,7 @@ def static_reference(
         points: target points x_d at these times, shape (n, k, 3) [m], or a function of t that returns (k, 3).
         frames: k names of links or frames whose origins (for rods, tips) move to the points.
         u0, q0: inputs (nu,), and a configuration near their equilibrium (nq,): start of the search for the first
-            sample. None: zero, and the neutral configuration.
+            sample. None: zero, and `start_configuration`.
         tolerance: largest distance from a point [m].
         coordinates: function of q that returns y, with gradient B(q)ᵀ, for inputs that `actuation_coordinates` does not
             support.
@@ -104,7 +105,7 @@ def static_reference(
     names = (frames,) if isinstance(frames, str) else tuple(frames)
     times, targets = _samples(t, points, len(names))
     y = coordinate_function(model, coordinates)
-    start = checked_configuration(model, "q0", model.neutral() if q0 is None else q0)
+    start = checked_configuration(model, "q0", default_start(model) if q0 is None else q0)
     state = start, stack("u0", np.zeros(model.nu) if u0 is None else u0, model.nu)
     here = _positions(model, start, names)
     found = []

@@ -12,10 +12,11 @@ the error of the points. Steps in all coordinates also contain the error of the 
 
     δ_p = −S_oo⁻¹ r_o,   δ = −S⁻¹ r,   points = |x(q ⊕ δ_p) − x|,   basis = |x(q ⊕ δ) − x(q ⊕ δ_p)|      (2)
 
-At rest steps are repeated while they shrink, at most STEPS times; for a motion one step is taken. The points x are the
-middle and the tip of each link and the surface of each deformable body. The equations include the constraints of loops
-and prescribed motions. The estimate assumes that r vanishes apart from these errors: the state is an equilibrium, or a
-and u belong to its motion.
+At rest steps are repeated while they shrink, at most STEPS times; for a motion one step is taken. The points x are all
+nodes of each rod, its ends included, the tip of each other link and the surface of each deformable body. A middle and a
+tip alone would not do: contacts and loops may hold them while the rod sags in between. The equations include the
+constraints of loops and prescribed motions. The estimate assumes that r vanishes apart from these errors: the state is
+an equilibrium, or a and u belong to its motion.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class Accuracy:
 
     Fields (a batch adds leading axes):
         links: names of the n links.
-        points, basis: error of position of each link at its middle or tip, whichever is larger, or on the surface of a
-            deformable body, (..., n) [m]; zero for rigid bodies.
+        points, basis: error of position of each link, the largest over the nodes of a rod, at the tip of another link,
+            or on the surface of a deformable body, (..., n) [m]; zero for rigid bodies.
         length: length of each rod, largest dimension of each deformable body, else zero, (n,) [m].
         cure: remedy for the largest error, "" if there is no error.
         not_estimated: links whose body moves by a user's function, or has a tip or a chamber that is a function of its
@@ -118,9 +119,10 @@ def accuracy(
 
     The error has two parts: that of the points along rods and in deformable bodies, and that of the bases. Newton steps
     of a finer model from the state estimate both; this model is built at the first call and cached. It enriches bases
-    by more functions of their kind: strains, modes and growths by polynomials of two degrees more, `KinematicsRitz` by
-    products of its shape functions with polynomials, finite elements by the lowest modes of quadratic elements or of
-    cells of half the size. The basis error of a user's motion f(x, θ) is not estimated.
+    by more functions of their kind: strains, modes and growths by polynomials of two degrees more, splines and other
+    bases with intervals by functions on half of these, `KinematicsRitz` by products of its shape functions with
+    polynomials, finite elements by the lowest modes of quadratic elements or of cells of half the size. The basis
+    error of a user's motion f(x, θ) is not estimated.
 
     Args:
         q: configuration, shape (..., nq) [rad, m, or strain units]: an equilibrium under the inputs, or a state of a
@@ -269,27 +271,26 @@ def _errors_at_state(
     by_points, by_both = (
         corrected_configuration(fine.model, q_f, v_f, a_f, u, force, t, duration, free) for free in (fine.v, every)
     )
-    points, basis = none.copy(), none.copy()
+    points, basis, place = none.copy(), none.copy(), np.ones(len(names))
     for k, name in enumerate(names):
         s = _abscissae(model, name)
         skin = placed(model.links.body[k]).skin
         x, *moved = (_points(*one, k, s, skin) for one in ((model, q), (fine.model, by_points), (fine.model, by_both)))
-        points[k] = np.linalg.norm(moved[0] - x, axis=1).max()
-        basis[k] = np.linalg.norm(moved[1] - moved[0], axis=1).max()
+        by_place = np.linalg.norm(moved[0] - x, axis=1), np.linalg.norm(moved[1] - moved[0], axis=1)
+        points[k], basis[k] = (one.max() for one in by_place)
+        place[k] = s[int(np.add(*by_place)[: len(s)].argmax())]
     if not (points + basis).any():
         return points, left_out, ""
-    worst = names[int((points + basis).argmax())]
-    J = frame_pose(fine.model, q_f, worst)[:3, :3] @ frame_jacobian(fine.model, q_f, worst)[3:]
+    k = int((points + basis).argmax())
+    at = q_f, names[k], place[k]
+    J = frame_pose(fine.model, *at)[:3, :3] @ frame_jacobian(fine.model, *at)[3:]
     step = difference(fine.model, q_f, by_both)
     return points, basis + left_out, _cure(model, fine, J, points, basis, step)
 
 
 def _abscissae(model: Model, name: str) -> list[float]:
-    """Abscissae at which errors are measured: the tip of a link; for a rod also the node next to its middle."""
-    if name not in model.rods:
-        return [1.0]
-    s = model.rods[name].node_s
-    return [float(s[np.abs(s - 0.5).argmin()]), 1.0]
+    """Abscissae at which errors are measured: the tip of a link; for a rod also its nodes."""
+    return [*(model.rods[name].node_s.tolist() if name in model.rods else ()), 1.0]
 
 
 def _points(model: Model, q: np.ndarray, k: int, s: list[float], skin: np.ndarray) -> np.ndarray:
@@ -348,7 +349,7 @@ def _cure(
     """The change of the model that lowers the larger of the two errors of the worst link.
 
     Args:
-        at: Jacobian of the position of this link in the finer model, (3, nv). step: Newton step of the finer model.
+        at: Jacobian of its worst point in the finer model, (3, nv). step: Newton step of the finer model.
     """
     names, k, found = model.links.names, int((points + basis).argmax()), []
     for j, body in enumerate(model.links.body):

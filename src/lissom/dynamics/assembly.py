@@ -34,6 +34,7 @@ from lissom.launch.cores import states_per_launch
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import independent_rows, row_slices
 from lissom.model.model import Model
+from lissom.model.stops import within_stops
 from lissom.robot import checks
 from lissom.systems.bordered import solve_with_mass
 
@@ -61,7 +62,7 @@ def assemble(
     """A configuration near q0 in which every loop is closed.
 
     Args:
-        q0: start, shape (nq,) [rad, m, or strain units]; None is the neutral configuration.
+        q0: start, shape (nq,) [rad, m, or strain units]; None is `start_configuration`.
         fixed: coordinates that do not move: names of links, for the coordinates of their joints, and indices of
             velocity coordinates. Prescribed coordinates have their values at time t.
         t: time of prescribed motions [s].
@@ -73,7 +74,7 @@ def assemble(
         ModelError: an unknown name or index in fixed. ShapeError: the argument, the expected and the received shape.
     Accuracy: residuals below 1e-10 rad and m, mostly 1e-13. Source: Boyer 2023 §X.C.
     """
-    q = single_configuration(model, model.neutral() if q0 is None else q0, "q0")
+    q = single_configuration(model, within_stops(model) if q0 is None else q0, "q0")
     checks.number(t, "t")
     free = np.ones(model.nv, dtype=bool)
     free[_fixed_coordinates(model, fixed)] = False
@@ -106,13 +107,19 @@ def prescribed_state(
     return q, v
 
 
-def closed_start(model: Model, q: np.ndarray) -> np.ndarray:
-    """Configurations (n, nq); those with an open loop are closed. Prescribed coordinates do not move."""
+def open_loops(model: Model, q: np.ndarray) -> np.ndarray:
+    """Whether configurations (n, nq) leave a loop open, shape (n,)."""
+    return np.abs(loop_residual(model, q)).max(axis=1, initial=0.0) > _OPEN_RESIDUAL
+
+
+def closed_start(model: Model, q: np.ndarray, fixed: Iterable[int] = ()) -> np.ndarray:
+    """Configurations (n, nq); those with an open loop are closed. Prescribed coordinates do not move, nor do those with
+    indices `fixed` in v."""
     if not model.n_rows or not len(q):
         return q
-    is_open = np.abs(loop_residual(model, q)).max(axis=1) > _OPEN_RESIDUAL
     free = np.ones(model.nv, dtype=bool)
-    return np.array([_close_loops(model, row, free) if far else row for row, far in zip(q, is_open)])
+    free[list(fixed)] = False
+    return np.array([_close_loops(model, row, free) if far else row for row, far in zip(q, open_loops(model, q))])
 
 
 def _fixed_coordinates(model: Model, fixed: Iterable[str | int]) -> list[int]:

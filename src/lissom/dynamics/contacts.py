@@ -109,6 +109,7 @@ def put_powers(i: int, at: int, x: Contact, pairs: Rows):
     f_n, m_n = contact_force(smooth)
     springy = smooth
     springy.law.damping = wp.float64(0.0)
+    springy.law.hysteresis = wp.float64(0.0)
     f_0, m_0 = contact_force(springy)
     whole = power_of(x, f, m)
     normal = power_of(x, f_n, m_n)
@@ -348,6 +349,35 @@ def _contact_rows(model: Model, q: Any, v: Any) -> np.ndarray:
     w.run()
     w.raise_for_status()
     return _filled_rows(w.host["pairs"][0].reshape(-1, int(NUMBERS_PER_PAIR)))
+
+
+class Compression(NamedTuple):
+    """A pair in contact at rest.
+
+    Fields:
+        pair: its number. contact, link, other: names as in Contacts. depth [m]. energy: stored by the normal force
+        N ~ δᵖ, N δ / (p + 1) [J].
+    """
+
+    pair: int
+    contact: str
+    link: str
+    other: str | None
+    depth: float
+    energy: float
+
+
+def compressions(model: Model, q: np.ndarray) -> list[Compression]:
+    """The pairs in contact at rest in one configuration (nq,)."""
+    rows, world = _contact_rows(model, q, None), model.contacts
+    numbers = rows[:, 0].astype(int)
+    energy = (rows[:, 5:8] * rows[:, 8:11]).sum(axis=1) * rows[:, 1] / (1.0 + world.law[world.pair[numbers, 2], 1])
+    return [
+        Compression(e, world.names[law], world.ball_link[ball], world.obstacle_link[obstacle], depth, stored)
+        for e, (ball, obstacle, law), depth, stored in zip(
+            numbers.tolist(), world.pair[numbers].tolist(), rows[:, 1].tolist(), energy.tolist()
+        )
+    ]
 
 
 def _filled_rows(rows: np.ndarray) -> np.ndarray:

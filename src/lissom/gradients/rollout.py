@@ -14,6 +14,7 @@ import numpy as np
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import assemble, consistent_start, prescribed_state
 from lissom.dynamics.configuration import checked_configuration, difference, integrate
+from lissom.dynamics.start import CHECKED, default_start, warn_of_start
 from lissom.errors import ModelError, ShapeError, keeping, of_instance, renamed
 from lissom.gradients.design_changes import changed_model
 from lissom.gradients.propagation import (
@@ -253,7 +254,7 @@ def rollout(
     closed as with `project_velocity=False`.
 
     Args:
-        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Prescribed coordinates
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is `start_configuration`. Prescribed coordinates
             start on their motion, and loops are closed.
         v0: start velocity, shape (..., nv) [unit of q per s]; None is rest. It is projected onto the loops.
         u: inputs, constant during each step, shape (..., steps, nu), or (nu,) for all steps [N, m, Pa or N·m, by
@@ -313,7 +314,7 @@ def rolled(
     common = model.common if isinstance(model, ModelBatch) else model
     scheme, dt = stepping.scheme, stepping.dt
     checks.integer(every, "every", least=1)
-    start = common.neutral() if q0 is None else checked_configuration(common, "q0", q0)
+    start = default_start(common) if q0 is None else checked_configuration(common, "q0", q0)
     speed = np.zeros(common.nv) if v0 is None else stack("v0", v0, common.nv)
     inputs = _inputs(common, u, steps)
     lead = lead_of_models(common, leading(q0=start, v0=speed, u=inputs[..., 0, :]))
@@ -326,6 +327,8 @@ def rolled(
         warn_of_pushing(common, u_rows, depth=5)
     u0 = stepping.inputs(u_rows[:, 0], np.zeros(n), q, v)
     anchors, a, force = initial_values(common, q, v, u0)
+    for k in range(min(n, CHECKED)):
+        warn_of_start(common.of_row(k, n), q[k], lambda k=k: a[k])
     ahead = a if scheme.follows_accelerations else np.zeros_like(a)  # a is a bad start if fast vibrations are excited
     begin = {"q": q, "v": v, "a": ahead, "ahead": ahead, "force": force, "anchors": anchors}
 

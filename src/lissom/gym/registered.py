@@ -24,6 +24,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from lissom.dynamics.start import start_configuration
 from lissom.errors import ModelError, ShapeError
 from lissom.gym.tasks import Task, TaskBalance, TaskHold, TaskMemory, TaskReach, TaskState, TaskSwim
 from lissom.launch.workspace import stack
@@ -165,7 +166,9 @@ class Episodes:
             self._draw(k, own)
         starts = [self.task_of(k).start(own) for k, own in zip(which.tolist(), random)]
         rest, none = np.zeros(model.nv), np.zeros(model.nu)
-        q = np.array([model.neutral() if x.q is None else x.q for x in starts]).reshape(len(which), model.nq)
+        own = [self.copies.model.of_row(k, self.n) for k in which.tolist()]
+        q = np.array([start_configuration(one) if x.q is None else x.q for one, x in zip(own, starts)])
+        q = q.reshape(len(which), model.nq)
         v = np.array([rest if x.v is None else x.v for x in starts]).reshape(len(which), model.nv)
         u = np.array([none if x.u is None else x.u for x in starts]).reshape(len(which), model.nu)
         self.copies.place(which, q, v, u)

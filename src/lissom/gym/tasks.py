@@ -142,7 +142,7 @@ class TaskStart:
     """The start of an episode of one copy.
 
     Fields:
-        q: configuration (nq,) [rad, m, or strain units]; None is the neutral configuration.
+        q: configuration (nq,) [rad, m, or strain units]; None is `start_configuration`.
         v: velocity (nv,) [unit of q per s]; None is rest.
         u: inputs at the start (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
         goal: numbers that define the goal of the episode, such as a target point.

@@ -22,6 +22,7 @@ from scipy.optimize import least_squares
 from scipy.special import stdtrit
 
 from lissom.dynamics.configuration import checked_configuration
+from lissom.dynamics.start import default_start
 from lissom.errors import ConvergenceError, ModelError, ShapeError, keeping, renamed
 from lissom.gradients.rollout import Rollout
 from lissom.inverse.fit_residuals import (
@@ -116,7 +117,7 @@ def fit(
             quadratically.
         confidence: confidence level of the intervals, between 0 and 1.
         q0: start of the search for equilibria, (nq,) or (n, nq); or initial configurations of motions, (nq,) or
-            (motions, nq). None is the neutral configuration.
+            (motions, nq). None is `start_configuration`.
         v0: initial velocities of motions, (nv,) or (motions, nv); None is rest.
         dt: step size of motions [s].
         t: times of the n measurements of a motion [s], from 0 to the end of the steps; None: the start and the end of
@@ -228,7 +229,7 @@ def _moving(
     flat = inputs.reshape(-1, steps, model.nu)
     states = []
     for name, size in (("q0", model.nq), ("v0", model.nv)):
-        none = model.neutral() if name == "q0" else np.zeros(model.nv)
+        none = default_start(model) if name == "q0" else np.zeros(model.nv)
         given = none if begin[name] is None else stack(name, begin[name], size)
         if given.shape not in ((size,), (*lead, size)):
             raise ShapeError(f"{name}: expected shape {(*lead, size)}, got {given.shape}")

@@ -10,6 +10,7 @@ import numpy as np
 
 from lissom.dynamics.assembly import prescribed_configuration
 from lissom.dynamics.configuration import checked_configuration, integrate
+from lissom.dynamics.start import default_start
 from lissom.errors import ModelError, keeping
 from lissom.inverse.searches import (
     Bounds,
@@ -103,7 +104,7 @@ def inverse_kinematics(
             not all targets can be met. Zero ignores an error. None is 1.
         limits: (low, high) of the coordinates in the order of v, or of the inputs; numbers or arrays, infinite for no
             limit. None: the `limits` of joints, or tensions >= 0 of tendons.
-        q0: start (..., nq) [rad, m, or strain units]; None is the neutral configuration. For "statics", it should be
+        q0: start (..., nq) [rad, m, or strain units]; None is `start_configuration`. For "statics", it should be
             near an equilibrium under u0.
         u0: inputs of the start for "statics" (..., nu) [N, m, Pa or N·m, by actuator]; None is zero, clipped to the
             limits.
@@ -131,7 +132,7 @@ def inverse_kinematics(
     checks.time(t)
     starts = checks.integer(starts, "starts", least=1)
     most = checks.integer(max_iterations, "max_iterations", least=1)
-    start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
+    start = default_start(model) if q0 is None else checked_configuration(model, "q0", q0)
     wanted, lead = read_targets(model, targets, weights)
     axes = {"targets": np.empty((*lead, 0)), "q0": start}
     if by == "statics":

@@ -49,6 +49,7 @@ from lissom.dynamics.forward_dynamics import forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.linearization import steady_velocity
 from lissom.dynamics.mass_matrix import mass_inverse_dynamics
+from lissom.dynamics.start import default_start
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, StabilityWarning, keeping
 from lissom.inverse.targets import finite
 from lissom.launch.progress import PATIENCE, progress_bar
@@ -158,7 +159,7 @@ def prescribed_equilibrium(
             array (...).
         u: the other inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero. Entries of prescribed inputs
             are start values.
-        q0: start (..., nq) [rad, m, or strain units]; None is the neutral configuration. From here y moves to y_d while
+        q0: start (..., nq) [rad, m, or strain units]; None is `start_configuration`. From here y moves to y_d while
             the residual at the start decreases to zero, in parts if necessary. If this leads to no stable equilibrium,
             the equilibrium under u near q0 is the second start.
         slack: True: tendons that would have a negative tension are released. False: the negative tension is computed,
@@ -195,7 +196,7 @@ def prescribed_equilibrium(
 
     lead: tuple[int, ...] = ()
     with keeping(so_far):
-        start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
+        start = default_start(model) if q0 is None else checked_configuration(model, "q0", q0)
         require_finite_rows(u=given)
         others = np.where(np.isin(np.arange(model.nu), chosen), 0.0, given)
         warn_of_pushing(model, others)

@@ -20,7 +20,7 @@ from lissom.model.nodes import IDENTITY, Flesh, Frame, Key, Node, Point, RodStra
 from lissom.model.quadrature import exponentials, gauss_rule, interval_points, warn_inexact
 from lissom.model.tree import TreeBuilder, felt_by
 from lissom.robot import checks
-from lissom.robot.bases import enriched_basis
+from lissom.robot.bases import enriched_basis, has_intervals
 from lissom.robot.bodies import Body, RigidBody, Rod
 from lissom.robot.contact_points import FILLING
 from lissom.robot.contacts import Contact
@@ -431,7 +431,9 @@ class PlacedRod(PlacedBody):
     def refined(self, *, enriched: bool) -> Refined:
         rod = self.body
         count = max(len(points) for _, _, points, _ in self.stretches("refined rod"))
-        finer = replace(rod, gauss_points=2 * count + 2, interval_points=None, exponentials=2)
+        halved = enriched and has_intervals(rod.basis)  # then each of the intervals has twice as many points, too
+        points = count + 1 if halved else 2 * count + 2
+        finer = replace(rod, gauss_points=points, interval_points=None, exponentials=2)
         finer = replace(finer, basis=enriched_basis(rod.basis)) if enriched else finer
         return Refined(finer, np.arange(self.size))
 

@@ -386,7 +386,9 @@ def base_tables(nodes: list[Node], ties: np.ndarray) -> tuple[Bases, np.ndarray]
     mass = np.array([node.inertia[3:, 3:].trace() for node in nodes])
     of_tree = np.bincount(root, mass, minlength=len(nodes))
     weight = {int(r): float(of_tree[r]) for r in roots}
-    leader = _leaders(weight, {tuple(pair) for pair in root[ties[(ties >= 0).all(axis=1)]].tolist()})
+    tied = root[ties[(ties >= 0).all(axis=1)]].astype(np.int64)
+    codes = np.unique(tied[:, 0] * len(nodes) + tied[:, 1])  # each pair of trees once, of the many pairs of their balls
+    leader = _leaders(weight, {divmod(code, len(nodes)) for code in codes.tolist()})
     bases = sorted(set(leader.values()))
     number = {b: k for k, b in enumerate(bases)}
     next_of = {id(node.parent): node for node in reversed(nodes) if node.parent and node.parent.link == node.link}

@@ -93,6 +93,12 @@ class StrainwiseBasis(Basis):
         """Polynomial degree between breaks of the modes for an order."""
         return order
 
+    @staticmethod
+    def halved(order: Any) -> Any:
+        """The order with intervals of half the length, whose functions span those of this order too; None for families
+        without intervals."""
+        return None
+
     def orders(self) -> tuple[Any, ...]:
         """The orders of the six strains."""
         return _orders_of(self)
@@ -264,6 +270,10 @@ class BasisHermite(ModalBasis):
     def polynomial_degree(order: int) -> int:
         return 3
 
+    @staticmethod
+    def halved(order: int) -> int:
+        return 2 * order
+
 
 @final
 class BasisPiecewiseConstant(ModalBasis):
@@ -289,6 +299,10 @@ class BasisPiecewiseConstant(ModalBasis):
     @staticmethod
     def polynomial_degree(order: int) -> int:
         return 0
+
+    @staticmethod
+    def halved(order: int) -> int:
+        return 2 * order
 
 
 @final
@@ -317,6 +331,10 @@ class BasisPiecewiseLinear(ModalBasis):
     @staticmethod
     def polynomial_degree(order: int) -> int:
         return 1
+
+    @staticmethod
+    def halved(order: int) -> int:
+        return 2 * order
 
 
 @final
@@ -416,6 +434,12 @@ class BasisBSpline(StrainwiseBasis):
     def polynomial_degree(order: Any) -> int:
         return int(order[0])
 
+    @staticmethod
+    def halved(order: Any) -> tuple[int, tuple[float, ...]]:
+        edges = [0.0, *BasisBSpline.knots(order), 1.0]
+        middles = [0.5 * (a + b) for a, b in pairwise(edges)]
+        return int(order[0]), tuple(sorted([*edges[1:-1], *middles]))
+
     @classmethod
     def check_order(cls, order: Any, where: str) -> None:
         rule = "must be (degree, number of spans) or (degree, interior knots)"
@@ -436,13 +460,26 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
+def has_intervals(basis: Basis) -> bool:
+    """Whether `enriched_basis` halves the intervals of a basis."""
+    return isinstance(basis, StrainwiseBasis) and any(
+        order is not None and basis.halved(order) is not None for order in basis.orders()
+    )
+
+
 def enriched_basis(basis: Basis) -> BasisCustom:
     """A basis with added modes, which come after the modes of the basis.
 
-    For each strain with modes and each smooth interval with m independent modes, the added modes span the polynomials
-    of degree up to m + 1 that are not combinations of the modes of the basis. If the basis holds all polynomials of
-    degree p, the two added modes have degrees p + 1 and p + 2.
+    For families with intervals, such as splines, the added modes span the functions of the same family on intervals of
+    half the length. Polynomials of higher degree would not do: they are orthogonal to those on the interval, so that
+    they leave splines as smooth as they are, also where a contact or a load bends the rod sharply.
+
+    For other bases, for each strain with modes and each smooth interval with m independent modes, they span the
+    polynomials of degree up to m + 1 that are not combinations of the modes of the basis. If the basis holds all
+    polynomials of degree p, the two added modes have degrees p + 1 and p + 2.
     """
+    if isinstance(basis, StrainwiseBasis) and has_intervals(basis):
+        return _with_halved_intervals(basis)
     edges = [0.0, *basis.breaks(), 1.0]
     stretches = list(pairwise(edges))
     rows = [i for i, count in enumerate(basis.modes()) if count]
@@ -463,6 +500,40 @@ def enriched_basis(basis: Basis) -> BasisCustom:
         return out
 
     return BasisCustom(Phi, order=degree, knots=tuple(edges[1:-1]))
+
+
+def _with_halved_intervals(basis: StrainwiseBasis) -> BasisCustom:
+    """A basis with the modes on intervals of half the length that are orthogonal to its own ones, in the mean over the
+    rod."""
+    finer = [None if order is None else basis.halved(order) for order in basis.orders()]
+    new = [(i, order, _complement(basis, i, order)) for i, order in enumerate(finer) if order is not None]
+    own, size = basis.size, basis.size + sum(C.shape[1] for _, _, C in new)
+    knots = sorted({knot for _, order, _ in new for knot in basis.knots(order)})
+
+    def Phi(s: float) -> np.ndarray:
+        out, at = np.zeros((6, size)), own
+        out[:, :own] = basis.evaluate(s)
+        for i, order, C in new:
+            out[i, at : at + C.shape[1]] = basis.functions(order, s) @ C
+            at += C.shape[1]
+        return out
+
+    return BasisCustom(Phi, order=basis.degree(), knots=tuple(knots))
+
+
+def _complement(basis: StrainwiseBasis, i: int, finer: Any) -> np.ndarray:
+    """Combinations (n, m) of the n functions for the order `finer` that are orthonormal, and orthogonal to the modes of
+    strain i."""
+    x, w = np.polynomial.legendre.leggauss(basis.polynomial_degree(finer) + 1)  # exact for products of two functions
+    stretches = list(pairwise([0.0, *basis.knots(finer), 1.0]))
+    places = [(float(s), 0.5 * (b - a) * y) for a, b in stretches for s, y in zip(a + (b - a) * (x + 1.0) / 2.0, w)]
+    root = np.sqrt([weight for _, weight in places])[:, None]
+    fine, own = (
+        root * np.array([basis.functions(order, s) for s, _ in places]) for order in (finer, basis.orders()[i])
+    )
+    Q, R = np.linalg.qr(fine)
+    U, _, _ = np.linalg.svd(Q.T @ own, full_matrices=True)
+    return np.linalg.solve(R, U[:, own.shape[1] :])
 
 
 def strains_of(basis: Basis, size: int) -> np.ndarray:

@@ -338,21 +338,38 @@ def mutual_contacts(robot: Robot, links: Sequence[str] | None, law: Contact) -> 
         bodies[link] = body  # type: ignore[assignment]
     groups = {link: _group(robot, link) for link in links}
     bearers = {link: _bearer(robot, group) for link, group in groups.items()}
-    closed = [{_group(robot, x.link_a), x.link_b and _group(robot, x.link_b)} for x in robot.loops.values()]
+    near: dict[str, set[str]] = {link: set() for link in links}  # the links that each link does not touch
+    members: dict[str | None, list[str]] = {}
+    for link, group in groups.items():
+        members.setdefault(group, []).append(link)
+    joined = [(group, group) for group in members]
+    joined += [(groups[link], bearers[link]) for link in links]
+    joined += [(_group(robot, x.link_a), x.link_b and _group(robot, x.link_b)) for x in robot.loops.values()]
+    for one, two in joined:
+        for link in members.get(one, ()):
+            near[link].update(members.get(two, ()))
+        for link in members.get(two, ()):
+            near[link].update(members.get(one, ()))
     excluded = {pair for exclusion in robot.contact_exclusions.values() for pair in exclusion.pairs()}
+    for one, two in map(tuple, excluded):
+        for link, other in ((one, two), (two, one)):
+            if link in near:
+                near[link].add(other)
     paired = {pair: part.friction for part in robot.contact_pairs.values() for pair in part.pairs()}
+    for one, two in map(tuple, paired):
+        for link, other in ((one, two), (two, one)):
+            if link in near:
+                near[link].discard(other)
+    standing = {link for link in links if isinstance(bodies[link], RigidBody) and _is_fixed(robot, groups[link])}
     found: dict[tuple[str, float | None, bool], list[str]] = {}
     made, neighbours = [], []
     for k, link in enumerate(links):
         for other in links[k:]:
-            joined = groups[other] in (groups[link], bearers[link]) or groups[link] == bearers[other]
-            joined = joined or {groups[link], groups[other]} in closed or {link, other} in excluded
-            rigid = isinstance(bodies[link], RigidBody) and isinstance(bodies[other], RigidBody)
-            joined = joined or (rigid and _is_fixed(robot, groups[link]) and _is_fixed(robot, groups[other]))
             pair = frozenset((link, other))
+            joined = other in near[link] or (pair not in paired and link in standing and other in standing)
             if other == link and bodies[link].collision_shapes:
                 continue
-            if other != link and joined and pair not in paired:
+            if other != link and joined:
                 neighbours.append((link, other))
                 continue
             friction = law.friction if paired.get(pair) is None else paired[pair]
@@ -399,22 +416,23 @@ def _bearer(robot: Robot, group: str) -> str | None:
     return bearer if robot.links[parent].body is not None else _bearer(robot, bearer)
 
 
-def are_parted(robot: Robot, a: str, b: str) -> bool:
-    """Whether a free joint is on the chain of joints between two links."""
-    chains: list[set[str]] = []
-    for link in (a, b):
-        chain, here = {link}, robot.links[link].parent
-        while here is not None:
-            chain.add(here)
-            here = robot.links[here].parent
-        chains.append(chain)
-    return any(isinstance(robot.links[link].joint, JointFree) for link in chains[0] ^ chains[1])
+def not_parted(robot: Robot, contacts: Sequence[Contact]) -> tuple[Contact, ...]:
+    """Mutual contacts without the pairs of links between which a free joint is on the chain of joints: those of
+    different free bodies, which no joint keeps together."""
+    floats: dict[str, str | None] = {}  # the last link with a free joint on the chain to each link; parents come first
+    for name, link in robot.links.items():
+        floats[name] = name if isinstance(link.joint, JointFree) else floats[link.parent] if link.parent else None
+    out = []
+    for contact in contacts:
+        links = tuple(link for link in contact.links if floats[link] == floats[str(contact.others)])
+        out += [replace(contact, links=links)] if links else []
+    return tuple(out)
 
 
 def without_pairs(contacts: Sequence[Contact], pairs: Sequence[tuple[str, str]]) -> tuple[Contact, ...]:
     """Mutual contacts without some pairs of links."""
-    left_out, out = [set(pair) for pair in pairs], []
+    left_out, out = {frozenset(pair) for pair in pairs}, []
     for contact in contacts:
-        links = tuple(link for link in contact.links if {link, contact.others} not in left_out)
+        links = tuple(link for link in contact.links if frozenset((link, contact.others)) not in left_out)
         out += [replace(contact, links=links)] if links else []
     return tuple(out)

@@ -40,9 +40,9 @@ from lissom.robot.contacts import (
     ContactExclusion,
     ContactPair,
     MutualContacts,
-    are_parted,
     mutual_contacts,
     named_links,
+    not_parted,
     without_pairs,
 )
 from lissom.robot.fields import LINK_OR_WORLD, ForcePlace, FunctionOfS, Place, Placement
@@ -632,8 +632,9 @@ class Robot:
         for contact in found.contacts:
             self._new_name(contact.name, "contact", self.contacts)
         apart = copy(self)
-        apart.contacts, apart.near_pairs = {contact.name: contact for contact in found.contacts}, 10**7
-        overlapping = [pair for pair in overlapping_links(apart.build()) if not are_parted(self, *pair)]
+        apart.contacts = {contact.name: contact for contact in not_parted(self, found.contacts)}
+        apart.near_pairs = 10**7
+        overlapping = overlapping_links(apart.build()) if apart.contacts else []
         kept = without_pairs(found.contacts, overlapping)
         self.contacts |= {contact.name: contact for contact in kept}
         apart_from = [set(pair) for pair in overlapping]

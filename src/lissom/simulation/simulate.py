@@ -32,6 +32,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_ke
 from lissom.dynamics.kinematics import frames_kernel, motion_kernel
 from lissom.dynamics.loads import steps_of_inputs
 from lissom.dynamics.mass_matrix import kernel_of
+from lissom.dynamics.start import CHECKED, default_start, warn_of_start
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError, check_kept, of_instance
 from lissom.launch.compiling import load_kernels
 from lissom.launch.cores import run_on_pool
@@ -50,6 +51,7 @@ from lissom.simulation.inputs import Controller, InputRows, control_law, traced_
 from lissom.simulation.streams import Stream
 from lissom.simulation.trajectory import Statistics, Trajectory, motion_arrays
 from lissom.stepping.contact_search import contact_search_kernel
+from lissom.stepping.driver import accelerations
 from lissom.stepping.schemes import Scheme, bathe, esdirk, generalized_alpha, hht, implicit_euler, newmark, sdirk
 from lissom.stepping.state import StateDerivative
 from lissom.stepping.step_kernel import steps_kernel
@@ -95,7 +97,7 @@ def simulate(
 
     Args:
         duration: end time [s].
-        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Coordinates with a
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is `start_configuration`. Coordinates with a
             prescribed motion start on this motion, not at q0.
         v0: start velocity, shape (..., nv) [unit of q per s]; None is rest. It is projected onto the loops.
         u: inputs [N, m, Pa or N·m, by actuator]: an array (..., nu); ls.Samples, whose u may have leading axes; an
@@ -181,7 +183,7 @@ def _simulated(
         stream.check()
     if isinstance(u, TracedFunction):
         u, controller = None, traced_law(u, controller, period)
-    start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
+    start = default_start(model) if q0 is None else checked_configuration(model, "q0", q0)
     speed = np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)
     if not np.isfinite(speed).all():
         raise ShapeError("v0: must be finite, got NaN or infinity")
@@ -215,6 +217,13 @@ def _simulated(
     if count > 1 and times is not None and not apart:
         given_law = control_law(model.of_row(0, 1), inputs.of(0) if controller is None else u, controller, period)
         q, v = (np.array(x) for x in zip(*begun))
+        for k in range(min(count, CHECKED)):
+            with of_instance(k, count):
+                _warn_of_start(
+                    model.of_row(k, count), q[k], v[k],
+                    lambda k=k: given_law.inputs(0.0, q[k], v[k], given_law.start) if controller is not None
+                    else inputs.row(k, 0.0)
+                )  # fmt: skip
         scheme, limits = run.keywords["scheme"], (rtol, atols, project_velocity)
         batch = Batch(model, scheme, q, v, inputs, times, float(duration), *limits, given_law.native, given_law.period)
         motions = simulate_batch(batch, method, dt, left_out, progress)
@@ -223,6 +232,8 @@ def _simulated(
         own = model.of_row(i, count)
         with of_instance(i, count), progress_bar(progress, float(duration)) as advance:
             law = control_law(own, inputs.of(i), controller, period)
+            if i < CHECKED:
+                _warn_of_start(own, *begin, lambda law=law, begin=begin: law.inputs(0.0, *begin, law.start))
             if own.contacts.sticks:
                 own = own.anchored(contact_anchors(own, *begin))
             f = StateDerivative(own, law)
@@ -298,6 +309,12 @@ def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndar
     for i, own in enumerate(model.of_rows(len(q))):
         with of_instance(i, len(q)):
             yield consistent_start(own, *prescribed_state(own, 0.0, q[i], v[i]))
+
+
+def _warn_of_start(model: Model, q: np.ndarray, v: np.ndarray, inputs: Callable[[], np.ndarray]) -> None:
+    """Warn if violated stops or contacts throw the robot at the start (q, v) of a motion, under the inputs that a
+    function returns. It is called if something is violated."""
+    warn_of_start(model, q, lambda: accelerations(model, 0.0, q[None], v[None], inputs()[None])[0][0])
 
 
 def chosen_method(

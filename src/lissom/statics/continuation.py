@@ -42,6 +42,7 @@ from lissom.dynamics.actuation import input_rows, single_inputs
 from lissom.dynamics.assembly import closed_start, prescribed_configuration
 from lissom.dynamics.configuration import checked_configuration, single_configuration
 from lissom.dynamics.constraints import warn_of_redundancy
+from lissom.dynamics.start import default_start
 from lissom.errors import ConvergenceError, ShapeError, renamed
 from lissom.launch.over_models import over_models
 from lissom.launch.progress import PATIENCE, progress_bar
@@ -461,7 +462,7 @@ def continuation(
     otherwise from M s² + D s + K, for modes up to 1e7 times as fast as the slowest.
     Source: Keller 1977; Seydel 2010.
     """
-    u, q = single_inputs(model, u), model.neutral() if q0 is None else single_configuration(model, q0, "q0")
+    u, q = single_inputs(model, u), default_start(model) if q0 is None else single_configuration(model, q0, "q0")
     line = None if along is None else checks.array(along, (model.nv + 1,), "along", _ALONG.format(model.nv + 1))[None]
     return _followed(
         model, q[None], u[None], line, parameter, factor, factor_range, direction, step, max_points, t, events, progress
@@ -508,7 +509,7 @@ def branches(
     Accuracy: as continuation. Cost: for many branches on one core, a third of the time of separate calls.
     Source: Keller 1977; Seydel 2010.
     """
-    u, q = input_rows(model, u), model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
+    u, q = input_rows(model, u), default_start(model) if q0 is None else checked_configuration(model, "q0", q0)
     lines = np.zeros(0) if along is None else stack("along", along, model.nv + 1)
     if not (np.isfinite(u).all() and np.isfinite(lines).all()):
         raise ShapeError("u, along: must be finite, got NaN or infinity")

@@ -45,6 +45,7 @@ from lissom.dynamics.contacts import (
 )
 from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
 from lissom.dynamics.linearization import steady_velocity
+from lissom.dynamics.start import default_start
 from lissom.errors import AccuracyWarning, ConvergenceError, ShapeError, keeping
 from lissom.launch.over_models import over_models
 from lissom.launch.progress import PATIENCE, progress_bar
@@ -368,7 +369,7 @@ def solve_statics(
 
     Args:
         u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
-        q0: start, shape (..., nq) [rad, m, or strain units]; None is the neutral configuration. Open loops are first
+        q0: start, shape (..., nq) [rad, m, or strain units]; None is `start_configuration`. Open loops are first
             closed by `assemble`. The result is usually the nearest equilibrium. With contacts that stick, the robot is
             released from q0, in steps if a ball slides or begins to touch. At rest, friction without `stick_stiffness`
             is neglected, with a warning.
@@ -399,7 +400,7 @@ def solve_statics(
     checks.number(tolerance, "tolerance", above=0.0)
     checks.integer(max_iterations, "max_iterations", least=1)
     u = input_rows(model, u)
-    start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
+    start = default_start(model) if q0 is None else checked_configuration(model, "q0", q0)
     if not np.isfinite(u).all():
         raise ShapeError("u: must be finite, got NaN or infinity")
     if u.size and np.abs(u).max() > _LARGEST:

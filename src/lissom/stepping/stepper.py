@@ -27,6 +27,7 @@ from lissom.dynamics.assembly import consistent_start, prescribed_state
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.contacts import contact_anchors
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
+from lissom.dynamics.start import CHECKED, default_start, warn_of_start
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.launch.workspace import buffers_of, forget_numbers, stack, write_model
 from lissom.model.model import Model
@@ -67,7 +68,7 @@ class Stepper:
         controller: a feedback law f(t, q, v) of `ls.TracedFunction`, or None. The inputs are f(t, q, v) + u at all
             times of a step. Numbers that f reads besides its arguments are the present ones.
         scheme: such as `sdirk()`. None is generalised-α, or with a tolerance `esdirk()`.
-        q0: start, shape (nq,) [rad, m, or strain units]; None is the neutral configuration.
+        q0: start, shape (nq,) [rad, m, or strain units]; None is `start_configuration`.
         v0: start velocity, shape (nv,) [unit of q per s]; None is rest. q0 and v0 are moved onto loops and prescribed
             motions.
         u: inputs at the start, shape (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
@@ -148,12 +149,13 @@ class Stepper:
             ModelError, ShapeError: an argument is wrong, or q leaves a loop open.
         """
         model, self._t = self.model, self._t if t is None else float(t)
-        q = model.neutral() if q is None else checked_configuration(model, "q", q)
+        q = default_start(model) if q is None else checked_configuration(model, "q", q)
         v = np.zeros(model.nv) if v is None else stack("v", v, model.nv)
         q, v = consistent_start(model, *prescribed_state(model, self._t, q, v))
         self._f.give(input_rows(model, u))
         inputs = self._f.inputs(self._t, q, v, np.zeros(0))
         a, force = (x[0] for x in accelerations(model, self._t, q[None], v[None], inputs[None]))
+        warn_of_start(model, q, lambda: a)
         self._motions.put(0, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
         self._motions.host["counts"][:], self._motions.z = 0, np.zeros(0)
         if model.contacts.sticks:
@@ -284,6 +286,8 @@ class Copies:
         if self.law is not None:
             inputs = inputs + self.law.inputs_over(np.zeros(len(q)), q, v)
         a, force = self._accelerations(which, q, v, inputs)
+        for k, one in enumerate(own[:CHECKED] if not self._taken.any() else ()):
+            warn_of_start(one, q[k], lambda k=k: a[k])
         self._motions.put(which, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
         self.w.host["counts"][which], self._taken[which] = 0, 0
         for k, one in enumerate(own if "anchor" in self.w.host else ()):

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from lissom.dynamics.start import default_start
 from lissom.errors import ModelError, check_kept
 from lissom.robot import checks, formatting
 from lissom.robot.paths import is_value, unit_of, value_at
@@ -186,7 +187,7 @@ class Trial:
         entries = _chosen(self.model, self.values, which)
         if not entries:
             return base
-        plain = {"u": np.zeros(self.model.nu), "q0": self.model.neutral(), "v0": np.zeros(self.model.nv)}[which]
+        plain = {"u": np.zeros(self.model.nu), "q0": default_start(self.model), "v0": np.zeros(self.model.nv)}[which]
         out = plain if base is None else np.array(base, dtype=np.float64)
         for k, value in entries.items():
             out[..., k] = value

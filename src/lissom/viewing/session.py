@@ -22,6 +22,7 @@ from lissom.dynamics.actuation import single_inputs
 from lissom.dynamics.configuration import difference, integrate, single_configuration
 from lissom.dynamics.energy import energy
 from lissom.dynamics.kinematics import forward_kinematics
+from lissom.dynamics.start import start_configuration
 from lissom.errors import ConvergenceError, ModelError
 from lissom.model.model import Model
 from lissom.simulation.trajectory import Statistics, Trajectory
@@ -154,7 +155,7 @@ class Session:
 
     def __init__(self, model: Model, q: Any = None, motion: Trajectory | None = None, u: Any = None) -> None:
         self.model = model
-        self.start = model.neutral() if q is None else single_configuration(model, q)
+        self.start = start_configuration(model) if q is None else single_configuration(model, q)
         self.start_inputs = single_inputs(model, u)
         self.coordinates, self.inputs = coordinate_sliders(model), input_sliders(model)
         self.q, self.v, self.u = self.start.copy(), np.zeros(model.nv), self.start_inputs.copy()
