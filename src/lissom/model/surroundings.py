@@ -148,8 +148,9 @@ class Side(NamedTuple):
     @property
     def material_of_surface(self) -> Material | None:
         """The material of an elastic layer on its surface, stiffened if its body deforms itself."""
-        is_soft = self.material is not None and self.body is not None and self.body.deforms
-        return stiffened(self.material) if is_soft else self.material
+        if self.material is None or self.body is None or not self.body.deforms:
+            return self.material
+        return stiffened(self.material)
 
     @property
     def layer(self) -> float:
