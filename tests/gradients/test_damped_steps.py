@@ -70,7 +70,7 @@ def damped(model, scheme, state, u):
     for k in range(len(scheme.stages)):
         w.host["inputs"][0, 0, k * model.nu : (k + 1) * model.nu] = u
         for part in (BEGIN, UNSOLVED):
-            w.host["pause"][0] = 1, part, k
+            w.host["pause"][0] = 1, part, k, 0
             w.run()
         while w.host["pause"][0, 1] < FAILED:
             w.run()

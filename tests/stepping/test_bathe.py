@@ -24,8 +24,8 @@ def failures(monkeypatch):
     """A list that fills with (time, stage) where launches of single stages fail."""
     found, iterated = [], ImplicitSteps._iterated
 
-    def watched(self, w, s, h):
-        new = iterated(self, w, s, h)
+    def watched(self, w, s, h, row):
+        new = iterated(self, w, s, h, row)
         if new is None:
             found.append((s.t, int(w.host["pause"][0, 2])))
         return new

@@ -27,7 +27,7 @@ def direction(model, q, v, a, u, h):
     before = np.zeros(0)
     for part in range(BEGIN, CORRECT + 1):
         before = w.host["move"][0].copy()
-        w.host["pause"][0] = 1, part, 0
+        w.host["pause"][0] = 1, part, 0, 0
         w.run()
     return w.host["move"][0] - before
 

@@ -341,7 +341,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                 ratio = ratio_of(r.h, i, k)
                 row = r.pause[i, 3]
                 tries = wp.int32(1)
-                if judges:
+                if judges and m.start.shape[1] > 0:
                     if g.numbers[0, IS_SAFE] != so3.ZERO:
                         r.counts[i, IS_PLASTIC] = 1
                     row = r.counts[i, IS_PLASTIC]

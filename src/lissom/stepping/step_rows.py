@@ -176,7 +176,8 @@ def scheme_numbers(
     change (contact_changes), shape (2, SCHEME_NUMBERS): tolerances, then the weights of its stages in the order of
     `predict`. With `damps` an iteration that fails starts again with damping; then loops are closed in q only."""
     given = project, share, damps, scheme.follows_rates
-    least = 0.0 if damps else _LOOSE  # derivatives of rollouts need converged steps
+    is_exact = damps or scheme.stages == implicit_euler().stages  # derivatives of rollouts need converged steps
+    least = 0.0 if is_exact else _LOOSE
     loose = max(rtol, least), (max(atol[0], 0.01 * least), max(atol[1], 0.01 * least))
     numbers = np.array([_numbers(scheme, rtol, atol, *given), _numbers(implicit_euler(), *loose, *given)])
     numbers[1, IS_SAFE] = 2.0 - numbers[0, IS_SAFE]
