@@ -129,7 +129,7 @@ def test_steps_that_are_cut():
     law = ls.TracedFunction(lambda t, q, v: jnp.array([-40.0, 8.0]) * jnp.sin(60.0 * t + 3.0 * q[0]) - 0.1 * v)
     q0, dt, count = model.neutral(), 0.05, 8
     known = ls.simulate(model, count * dt, q0, controller=law, dt=dt, t_eval=[count * dt], **SAME)
-    assert known.statistics.steps > count
+    assert known.statistics.plastic > count // 2
     stepper = Stepper(model, dt, controller=law)
     stepper.step(steps=count)
     copies = Copies(model, 2, dt=dt, steps=2, law=native_law(model, law))

@@ -845,9 +845,20 @@ def new_anchor(t: Tables, s: Scratch, i: int, e: int, x: Contact):
     return wp.transpose(R) * (A - p), -(wp.transpose(R_a) * x.n)
 
 
+@wp.func
+def put_push(s: Scratch, i: int, j: int, x: Contact):
+    """Store gap and normal force of near pair j."""
+    s.near.gap[i, j] = x.gap
+    s.near.push[i, j] = so3.ZERO
+    if x.depth > so3.ZERO:
+        push, _by_depth, _by_rate = pressure(x.law, x.depth, rate_of(x))
+        s.near.push[i, j] = push
+
+
 @wp.func(inline=False)
 def update_anchors(t: Tables, s: Scratch, i: int):
-    """Update the anchors of pairs in contact to the present state, and clear those of pairs that have opened."""
+    """Update the anchors of pairs in contact to the present state, and clear those of pairs that have opened. Stores
+    `gap` and `push` of s.near."""
     if has_moved(t, s, i) == 1:
         list_near(t, s, i)
     for e in range(t.contacts.pair.shape[0]):
@@ -858,6 +869,7 @@ def update_anchors(t: Tables, s: Scratch, i: int):
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
         x = contact_of(t, s, i, e)
+        put_push(s, i, j, x)
         if x.depth > so3.ZERO and x.law.stick_stiffness > so3.ZERO:
             on_obstacle, on_ball = new_anchor(t, s, i, e, x)
             put_anchor(t, i, e, on_obstacle, on_ball)

@@ -40,8 +40,7 @@ from lissom.forces.contact import (
     contact_of,
     has_moved,
     list_near,
-    pressure,
-    rate_of,
+    put_push,
     twist_of,
 )
 from lissom.lie import se3, so3
@@ -349,10 +348,32 @@ def no_verdict(
 
 
 @wp.func(inline=False)
-def keep_contacts(t: Tables, s: Scratch, m: ContactRows, i: int):
-    """Take the contacts of the last evaluation, and the gaps of near pairs, as those at the start of the next step."""
+def note_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
+    """Note contacts and gaps at the start of a run of fixed steps."""
     if m.start.shape[1] == 0:
         return
+    put_motion(t, s, i, x.q, x.v, x.a)
+    if has_moved(t, s, i) == 1:
+        list_near(t, s, i)
+    for j in range(s.near.count[i]):
+        put_push(s, i, j, contact_of(t, s, i, s.near.pair[i, j]))
+    take_contacts(t, s, m, i)
+
+
+@wp.func(inline=False)
+def keep_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
+    """Note contacts and gaps at the end of an accepted step, after the anchors have been updated there."""
+    if m.start.shape[1] == 0:
+        return
+    if t.contacts.sticks == 0:
+        note_contacts(t, s, x, m, i)
+    else:
+        take_contacts(t, s, m, i)
+
+
+@wp.func(inline=False)
+def take_contacts(t: Tables, s: Scratch, m: ContactRows, i: int):
+    """Take the contacts in s.near, and the gaps of near pairs, as those at the start of the next step."""
     for j in range(m.n[i, TOUCHING]):
         m.push[i, m.touching[i, j]] = so3.ZERO
     count = wp.int32(0)
@@ -370,31 +391,7 @@ def keep_contacts(t: Tables, s: Scratch, m: ContactRows, i: int):
     m.n[i, LISTED] = s.near.count[i]
 
 
-@wp.func(inline=False)
-def begin_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
-    """Note contacts and gaps at the start of a run of fixed steps."""
-    if m.start.shape[1] == 0:
-        return
-    put_motion(t, s, i, x.q, x.v, x.a)
-    if has_moved(t, s, i) == 1:
-        list_near(t, s, i)
-    for j in range(s.near.count[i]):
-        c = contact_of(t, s, i, s.near.pair[i, j])
-        s.near.gap[i, j] = c.gap
-        s.near.push[i, j] = so3.ZERO
-        if c.depth > so3.ZERO:
-            push, _by_depth, _by_rate = pressure(c.law, c.depth, rate_of(c))
-            s.near.push[i, j] = push
-    keep_contacts(t, s, m, i)
-
-
 @wp.func
 def no_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
-    """`begin_contacts` of robots without contacts."""
-    ...
-
-
-@wp.func
-def keep_nothing(t: Tables, s: Scratch, m: ContactRows, i: int):
-    """`keep_contacts` of robots without contacts."""
+    """`note_contacts` and `keep_contacts` of robots without contacts."""
     ...

@@ -285,7 +285,9 @@ class ImplicitSteps:
                 found = None
             if found is not None:
                 break
-            self.has_matrix = False
+            known = w.host["counts"][0].tolist()
+            self.has_matrix, self.new_first, self.slow_is_enough = False, known[NEW_FIRST], known[SLOW_IS_ENOUGH]
+            s = replace(s, is_steady=False)
         counts = w.host["counts"][0].tolist()
         self.new_first, self.slow_is_enough = self._avoids_reuse(counts), counts[SLOW_IS_ENOUGH]
         self.f.evaluations += counts[EVALUATIONS]

@@ -34,12 +34,11 @@ from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.robot.expression_programs import Steps, linked
 from lissom.stepping.contact_changes import (
     KEPT,
-    begin_contacts,
     judge_stage,
     keep_contacts,
-    keep_nothing,
     no_contacts,
     no_verdict,
+    note_contacts,
 )
 from lissom.stepping.contact_search import (
     ContactRows,
@@ -290,7 +289,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
     searches = renew is not no_memory  # only robots with contacts have anchors and search for contacts
     event_of, begin_adaptive = (first_event, begin_gaps) if searches else (no_event, no_contacts)
     begin, judge, keep = (
-        (begin_contacts, judge_stage, keep_contacts) if searches else (no_contacts, no_verdict, keep_nothing)
+        (note_contacts, judge_stage, keep_contacts) if searches else (no_contacts, no_verdict, no_contacts)
     )
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
@@ -346,6 +345,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                         r.counts[i, IS_PLASTIC] = 1
                     row = r.counts[i, IS_PLASTIC]
                     tries = 2 - row
+                begins = wp.int32(row)
                 for _try in range(tries):
                     if status == CONVERGED and row >= 0:
                         c = tolerances(g.numbers[row])
@@ -381,30 +381,32 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                         if judges and row == 0 and status == FAILED and m.start.shape[1] > 0:  # repeat with row 1
                             status = int(CONVERGED)
                             r.counts[i, IS_PLASTIC] = 1
-                            restore_start(t, x, i, ratio, b.loops)
+                            restore_start(t, x, i, b.loops)
                             r.counts[i, STEADY] = 0
                             r.counts[i, HAS_MATRIX] = 0
                             row = wp.int32(1)
                         else:
                             row = wp.int32(-1)
                 used = r.weights[i, k]
+                if judges and status != CONVERGED:
+                    r.counts[i, IS_PLASTIC] = begins
                 c = tolerances(g.numbers[used])
                 if status == CONVERGED and (stage_stop == stages or used == 1):
                     conclude(t, x, c, b, i, size, g.numbers[used], r.counts, solve)
                 again = wp.int32(0)
                 if is_adaptive:
                     event = event_of(t, s, x, m, c, i, size, status, r.adaptive[i, NOW], not is_planned)
-                    again = retry(t, x, i, size, ratio, status, event, g.numbers[0], r.adaptive, b.loops, r.counts)
+                    again = retry(t, x, i, size, status, event, g.numbers[0], r.adaptive, b.loops, r.counts)
                     status = wp.where(again != 0 and gives_up(s, r.adaptive, i), int(FAILED), int(CONVERGED))
                 if status == CONVERGED and pauses == 0 and again == 0:
-                    if judges:
-                        keep(t, s, m, i)
-                        if used == 1:
-                            leave_no_stages(x, i)
-                            r.counts[i, PLASTIC_STEPS] = r.counts[i, PLASTIC_STEPS] + 1
+                    if used == 1:
+                        leave_no_stages(x, i)
+                        r.counts[i, PLASTIC_STEPS] = r.counts[i, PLASTIC_STEPS] + 1
                     leave_step(
                         t, s, x, m, i, k, b.loops.force, r.adaptive, r.out, r.times, r.counts, renew, is_adaptive
                     )
+                    if judges:
+                        keep(t, s, x, m, i)
                 if is_planned and (again != 0 or r.adaptive[i, NEXT] != wanted):
                     status = int(FAILED)
         r.pause[i, 1] = wp.where(pauses != 0, status, int(BEGIN))

@@ -91,6 +91,7 @@ class StepRowsStruct:
 
     Fields:
         ahead: â of the scheme. before: acceleration at the start of the step. trend: its change in the last step.
+        ahead_left, before_left: â and `before` as the last step left them.
         recent: acceleration at the end of the last stage. predicted: that predicted for the stage. earlier: Δ, its rate
         and a of the earlier stages. force_before, force_recent: the same for constraint forces. rate: rate of Δ. bare:
         acceleration if the rate of Δ were v. base, base_force: acceleration and constraint forces from which a damped
@@ -106,6 +107,8 @@ class StepRowsStruct:
     ahead: Rows
     v_start: Rows
     ahead_start: Rows
+    ahead_left: Rows
+    before_left: Rows
     before: Rows
     trend: Rows
     recent: Rows
@@ -286,6 +289,8 @@ def begin_step(t: Tables, x: StepRows, i: int, ratio: wp.float64, gain: wp.float
         x.start[i, j] = x.q[i, j]
     for j in range(t.nv):
         a = x.a[i, j]
+        x.before_left[i, j] = x.before[i, j]
+        x.ahead_left[i, j] = x.ahead[i, j]
         trend = ratio * (a - x.before[i, j])
         x.trend[i, j] = trend
         x.predicted[i, j] = a + gain * trend

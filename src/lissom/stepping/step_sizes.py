@@ -120,7 +120,7 @@ def cut_of_size(error: wp.float64, power: wp.float64) -> wp.float64:
 
 @wp.func
 def retry(
-    t: Tables, x: StepRows, i: int, h: wp.float64, ratio: wp.float64, status: int, event: wp.float64,
+    t: Tables, x: StepRows, i: int, h: wp.float64, status: int, event: wp.float64,
     numbers: wp.array(dtype=wp.float64), adaptive: Rows, loops: LoopRows, counts: Counts,
 ) -> int:  # fmt: skip
     """1 if a step must be repeated, otherwise 0; sets the size of the next one by (1).
@@ -144,7 +144,7 @@ def retry(
         if status == CONVERGED and error > so3.ONE:
             change = cut_of_size(error, numbers[POWER])
         adaptive[i, NEXT] = change * h
-    restore_start(t, x, i, ratio, loops)
+    restore_start(t, x, i, loops)
     counts[i, STEADY] = 0
     counts[i, HAS_MATRIX] = 0
     return 1
@@ -158,17 +158,16 @@ def gives_up(s: Scratch, adaptive: Rows, i: int) -> bool:
 
 
 @wp.func
-def restore_start(t: Tables, x: StepRows, i: int, ratio: wp.float64, loops: LoopRows):
-    """Restore q, v, a, â and λ at the start of the step, and the acceleration at the start of the step before. `ratio`
-    is that of `begin_step`."""
+def restore_start(t: Tables, x: StepRows, i: int, loops: LoopRows):
+    """Restore q, v, a, â and λ at the start of the step, and the acceleration at the start of the step before."""
     for j in range(x.q.shape[1]):
         x.q[i, j] = x.start[i, j]
     for j in range(t.nv):
         a = x.before[i, j]
         x.a[i, j] = a
         x.v[i, j] = x.v_start[i, j]
-        x.before[i, j] = a - x.trend[i, j] / ratio
-        x.ahead[i, j] = a + (x.ahead_start[i, j] - a) / ratio
+        x.before[i, j] = x.before_left[i, j]
+        x.ahead[i, j] = x.ahead_left[i, j]
     for row in range(x.force_before.shape[1]):
         loops.force[i, row] = x.force_before[i, row]
 
