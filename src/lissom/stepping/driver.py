@@ -473,6 +473,7 @@ class _RejectedSteps:
     def _accept(self, which: np.ndarray) -> None:
         """Accept a part. The next part is twice as long."""
         host, k, rows = self.host, self.step[which], self._rows(which)
+        host["ahead"][rows] = host["a"][rows]  # else a transient of â would grow with the sizes of parts
         for name in NAMES:
             self.state[name][rows] = host[name][rows]
         self.taken[which] += 1

@@ -372,12 +372,18 @@ def take_residual(
     return wp.where(fresh, MATRIX, CORRECT)
 
 
+@wp.func
+def has_near_pairs(s: Scratch, i: int) -> bool:
+    """Whether pairs of contacts are near each other."""
+    if s.near.made_count.shape[0] == 0:
+        return False
+    return s.near.count[i] > 0
+
+
 @wp.func(inline=False)
 def part_kept(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> wp.float64:
     """The part of the last change δ that is kept, by (11), of robots with near pairs."""
-    if s.near.made_count.shape[0] == 0:
-        return so3.ONE
-    if s.near.count[i] <= 0 or x.notes[i, CUTS] >= MOST_CUTS:
+    if not has_near_pairs(s, i) or x.notes[i, CUTS] >= MOST_CUTS:
         return so3.ONE
     slope = wp.float64(0.0)
     for j in range(t.nv):
@@ -576,8 +582,8 @@ def part_after_change(
             return CONVERGED
         if independent_error <= so3.ONE:
             counts[i, HAS_MATRIX] = 0  # the independent rows have changed
-    if made_here and rate > POOR_CONTRACTION and size > LONG_CHANGE * far:
-        return UNSOLVED
+    if made_here and rate > POOR_CONTRACTION and size > LONG_CHANGE * far and not has_near_pairs(s, i):
+        return UNSOLVED  # changes that contacts begin or end with are long, and (11) bounds them
     x.notes[i, LAST_MADE_HERE] = x.notes[i, MADE_HERE]
     x.notes[i, LAST] = size
     x.notes[i, ITERATION] = wp.float64(iteration)
