@@ -340,3 +340,32 @@ def test_pairs_that_cannot_touch_are_refused():
     joined.add_contact("own", "a", others="a")
     with pytest.raises(ls.ModelError, match="'own': needs two bodies that can move relative to each other"):
         joined.build()
+
+
+def test_a_wheel_rolls_on_a_circle():
+    """A wheel that is thinner than its radius presses alike wherever it has rolled to, by its length."""
+    robot = ls.Robot("wheel", gravity=(0, 0, 0))
+    robot.add_link("wheel", body(ls.ShapeCylinder(0.1, 0.03, (0.0, 1.0, 0.0))), ls.JointFree())
+    robot.add_contact("floor", "wheel", ls.ShapePlane(), friction=0.0)
+    model = robot.build()
+    expected = 0.25 * np.pi * SOFT.young / (1.0 - SOFT.poisson**2) * 0.03 * 1e-5
+    for angle in np.linspace(0.0, 0.5, 9):
+        found = ls.contact_forces(model, [np.cos(angle / 2), 0, np.sin(angle / 2), 0, 0, 0, 0.1 - 1e-5])
+        np.testing.assert_allclose(found.force.sum(axis=0), [0, 0, expected], rtol=1e-9, atol=1e-9)
+
+
+def test_a_tower_stands():
+    """Five equal boxes, exactly above each other, rest at their heights less the depths that carry them."""
+    robot, names = ls.Robot("tower"), [f"brick {k}" for k in range(5)]
+    for name in names:
+        robot.add_link(name, ls.RigidBody.box(0.1, 0.1, 0.05, material=SOFT), ls.JointFree())
+    robot.add_contact("floor", names, ls.ShapePlane())
+    robot.add_mutual_contacts()
+    model, q = robot.build(), np.zeros((5, 7))
+    q[:, 0], q[:, 6] = 1.0, 0.025 + (0.05 - 1e-6) * np.arange(5)
+    rest = ls.solve_statics(model, q0=q.ravel()).q.reshape(5, 7)
+    assert np.abs(rest[:, 4:6]).max() < 1e-6 and np.abs(rest[:, 1:4]).max() < 1e-6
+    weight, found = 9.81 * 0.5, ls.contact_forces(model, rest.ravel())
+    floor = np.array([name == "floor" for name in found.contact])
+    assert found.force[floor, 2].sum() == pytest.approx(5 * weight, rel=1e-6)
+    assert (np.diff(rest[:, 6]) > 0.0499).all()

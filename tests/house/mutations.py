@@ -794,13 +794,6 @@ MUTATIONS = (
         ("tests/closed_form/test_collision_shapes.py", "-k", "faces_corners or own_points"),
     ),
     Mutation(
-        "the list of near pairs is not renewed when a shape moves",
-        "model/surroundings.py",
-        "        for piece in self.pieces:\n            self._follow(piece)\n",
-        "",
-        ("tests/robot/test_mutual_contacts.py", "-k", "shape_that_comes"),
-    ),
-    Mutation(
         "balls of both bodies touch",
         "model/surroundings.py",
         "        return a.spacing < b.spacing or (a.spacing == b.spacing and is_first)",

@@ -78,7 +78,7 @@ def test_an_attached_robot_is_the_one_that_is_written_at_once(parent, placement,
     np.testing.assert_array_equal(ls.inverse_dynamics(a, q, v, acc), ls.inverse_dynamics(b, q, v, acc))
     np.testing.assert_array_equal(ls.forward_dynamics(a, q, v, u), ls.forward_dynamics(b, q, v, u))
     assert a.inputs.names == ("motor", "hand_close", "hand_cable")
-    assert one.near_pairs == 1024
+    assert one.near_pairs == 4096
 
 
 def test_attaching_leaves_the_other_robot_and_shares_no_dictionary():

@@ -185,7 +185,7 @@ class Robot:
     """
 
     def __init__(
-        self, name: str = "robot", *, gravity: Sequence[float] = (0.0, 0.0, -9.81), near_pairs: int = 1024
+        self, name: str = "robot", *, gravity: Sequence[float] = (0.0, 0.0, -9.81), near_pairs: int = 4096
     ) -> None:
         self.name, self.near_pairs = name, near_pairs
         self.gravity: Any = gravity
