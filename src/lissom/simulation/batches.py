@@ -61,7 +61,7 @@ from lissom.stepping.step_kernel import (
     steps_workspace,
     workspace_with_room,
 )
-from lissom.stepping.step_rows import DONE, STEADY, scheme_numbers
+from lissom.stepping.step_rows import DONE, IS_PLASTIC, STEADY, scheme_numbers
 from lissom.stepping.step_sizes import BEFORE, EVENT, LEAST, NEXT, NOW, STOP
 
 
@@ -185,9 +185,9 @@ def put_sample(batch: Batch, motions: Motions, t: float) -> tuple[np.ndarray, np
     """Set the motions, which are all at time t, to their states after a sample of the law. Returns its inputs (n, nu),
     and these states as rows (q, v, a, â, λ)."""
     u, state = batch.sampled(t, {name: motions.host[name][: len(batch.q)].copy() for name in ("q", "v")})
-    steady = motions.host["counts"][:, STEADY].copy()
+    kept = motions.host["counts"][:, [STEADY, IS_PLASTIC]].copy()
     motions.put(slice(None), state)
-    motions.host["counts"][:, STEADY] = steady
+    motions.host["counts"][:, [STEADY, IS_PLASTIC]] = kept
     return u, np.hstack([state[name] for name in ("q", "v", "a", "ahead", "force")])
 
 

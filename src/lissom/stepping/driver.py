@@ -452,11 +452,12 @@ class _RejectedSteps:
         self._shorten(which)
 
     def _restore(self, which: np.ndarray) -> None:
-        """Restore the last accepted states. The next launch computes a new iteration matrix."""
+        """Restore the last accepted states. The next launch computes a new iteration matrix, and predicts by the last
+        acceleration."""
         rows = self._rows(which)
         for name in NAMES:
             self.host[name][rows] = self.state[name][rows]
-        self.host["counts"][which, HAS_MATRIX] = 0
+        self.host["counts"][which, HAS_MATRIX] = self.host["counts"][which, STEADY] = 0
 
     def _rows(self, which: np.ndarray) -> np.ndarray | slice:
         """The rows of some motions; of all motions as a slice, which takes a fifth of the time."""
