@@ -23,7 +23,8 @@ def everything(base, **stick):
 @pytest.mark.filterwarnings("ignore:.*its start violates:lissom.PlausibilityWarning")  # they overlap from the start
 @pytest.mark.parametrize("base, stick", [("free", {}), ("fixed", {}), ("fixed", STICKS)])
 def test_fused_steps_are_the_separate_ones(base, stick):
-    """One kernel for all steps and a controller that does nothing take the same steps, Newton's matrices included."""
+    """One kernel for all steps and a controller that does nothing take the same steps, and Newton's matrices but for
+    those that rounding errors decide."""
     model, rng = everything(base, **stick), np.random.default_rng(3)
     start = ls.integrate(model, model.neutral(), 0.1 * rng.normal(size=model.nv) * model.dofs.scale)
     speed = 0.05 * rng.normal(size=model.nv) * model.dofs.scale
@@ -31,8 +32,9 @@ def test_fused_steps_are_the_separate_ones(base, stick):
     fused = ls.simulate(model, 0.1, start, speed, **options)
     apart = ls.simulate(model, 0.1, start, speed, controller=lambda t, q, v: np.zeros(0), **options)
     assert len(ls.contact_forces(model, fused.q[-1], fused.v[-1]).depth) > 0
-    assert fused.statistics.evaluations == apart.statistics.evaluations
-    assert fused.statistics.jacobians == apart.statistics.jacobians
+    assert fused.statistics.steps == apart.statistics.steps
+    assert fused.statistics.evaluations == pytest.approx(apart.statistics.evaluations, rel=0.01)
+    assert fused.statistics.jacobians == pytest.approx(apart.statistics.jacobians, rel=0.01)
     np.testing.assert_allclose(fused.q, apart.q, atol=1e-11)
     np.testing.assert_allclose(fused.v, apart.v, atol=1e-9)
     np.testing.assert_allclose(fused.anchors, apart.anchors, atol=1e-9)
