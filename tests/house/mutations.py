@@ -16,6 +16,41 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "steps in which contacts change keep the weights of their scheme",
+        "stepping/contact_changes.py",
+        "if changed and counts[i, IS_PLASTIC] == 0:",
+        "if changed and counts[i, IS_PLASTIC] == 2:",
+        ("tests/stepping/test_contact_changes.py", "-k", "random_drops_make or gradients"),
+    ),
+    Mutation(
+        "steps that lose a rebound are not divided",
+        "stepping/contact_changes.py",
+        "LOST = wp.constant(wp.float64(0.01))",
+        "LOST = wp.constant(wp.float64(1e9))",
+        ("tests/stepping/test_contact_changes.py", "-k", "bounces_as_by"),
+    ),
+    Mutation(
+        "matrices serve contacts with any other force",
+        "stepping/newton_stages.py",
+        "OTHER_PUSH = wp.constant(wp.float64(0.5))",
+        "OTHER_PUSH = wp.constant(wp.float64(1e9))",
+        ("tests/stepping/test_contact_changes.py", "-k", "bounces_as_by or drivers"),
+    ),
+    Mutation(
+        "steps that let a ball through a wall are accepted",
+        "stepping/contact_changes.py",
+        "        counts[i, PASSED] = 1\n        return REJECTED",
+        "        counts[i, PASSED] = 1\n        return KEPT",
+        ("tests/stepping/test_contact_changes.py", "-k", "not_passed"),
+    ),
+    Mutation(
+        "derivatives of rollouts give plastic steps the weights of their scheme",
+        "gradients/steps.py",
+        'path.scheme[:, start:stop] = host["weights"][:, :count]',
+        'path.scheme[:, start:stop] = 0 * host["weights"][:, :count]',
+        ("tests/stepping/test_contact_changes.py", "-k", "gradients_follow"),
+    ),
+    Mutation(
         "errors of rods are looked for at their tips only",
         "dynamics/accuracy.py",
         "return [*(model.rods[name].node_s.tolist() if name in model.rods else ()), 1.0]",
