@@ -995,6 +995,8 @@ MUTATIONS = (
         "return np.flatnonzero(self.basis[np.unique(self.elements.cells[cells])].any(axis=(0, 1)))",
         "return np.arange(self.n)",
         ("tests/bodies/test_cross_sections.py", "-k", "memory"),
+    ),
+    Mutation(
         "derivatives of an equilibrium leave out the supporting forces that remain on its path",
         "gradients/releases.py",
         "by_s + path.share[k] * mu[:, :nv]",
