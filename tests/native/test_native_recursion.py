@@ -20,7 +20,8 @@ def systems_of(parts, stages, rates, group):
     """S by (4) of recursion, without scales."""
     S = np.zeros((2 * STEPS * stages, NV + ROWS, NV + ROWS))
     for r in range(len(S)):
-        p0, w0 = parts["weights"][r % stages].reshape(3, -1)[:2, 0]
+        row = parts["scheme"].flat[r // stages]
+        p0, w0 = parts["weights"][row, r % stages].reshape(3, -1)[:2, 0]
         T, W, c1, one = np.eye(NV), np.zeros((NV, NV)), w0 / p0, np.eye(NV)
         for g, (at, many) in enumerate(group):
             own = slice(at, at + many)
@@ -48,11 +49,12 @@ def described(stages, rates, group, seed=4, sticks=False):
     """Random systems of two motions, and their matrices. In some of them one row of loops depends on the other."""
     rng = np.random.default_rng(seed)
     rows, n = 2 * STEPS * stages, NV + ROWS
-    weights = rng.uniform(0.5, 1.0, size=(stages, 3 * (4 + 3 * (stages - 1))))
+    weights = rng.uniform(0.5, 1.0, size=(2, stages, 3, 4 + 3 * (stages - 1)))  # of the scheme, of plastic steps
     for s in range(stages):  # none of stages that come later
-        for k in range(3):
-            weights[s].reshape(3, -1)[k, 4 + 3 * s :] = 0.0
-    parts = {name: rng.normal(size=(rows, NV, NV)) for name in "KDM"} | {"weights": weights}
+        weights[:, s, :, 4 + 3 * s :] = 0.0
+    weights = weights.reshape(2, stages, -1)
+    scheme = rng.integers(2, size=(2, STEPS), dtype=np.int32)
+    parts = {name: rng.normal(size=(rows, NV, NV)) for name in "KDM"} | {"weights": weights, "scheme": scheme}
     parts["M"] += 4.0 * np.eye(NV)
     for name in "KDM":
         parts[name][0, 0, 0] = 0.0  # a coordinate without a size of its own
@@ -80,7 +82,7 @@ def described(stages, rates, group, seed=4, sticks=False):
             getattr(given, name).numpy()[:] = own.reshape(room, -1)
 
     sizes = Sizes(2, STEPS, WINDOW, NV, WIDTH, n, WIDE)
-    made = StageSystems(sizes, weights, rates, group, flat, scale, np.arange(1.0 * rows), given, fill,
+    made = StageSystems(sizes, weights, scheme, rates, group, flat, scale, np.arange(1.0 * rows), given, fill,
                         touching(rng, rows) if sticks else None)  # fmt: skip
     parts["A_q"][parts["slot"] < 0] = 0.0  # behind `sources`: the kernel is to do so itself
     parts["S"] = systems_of(parts, stages, rates, group)
@@ -100,7 +102,7 @@ def whole(made, parts, motion, state, forcing, z=None, moves=None):
             for g, (at, many) in enumerate(made.group):
                 own = slice(at, at + many)
                 T[own, own], E[own, own], W[own, own] = (parts[x][r, g] for x in "TEW")
-            p, w, h = made.weights[s].reshape(3, -1)
+            p, w, h = made.weights[parts["scheme"][motion, k], s].reshape(3, -1)
             known = [v, a, ahead, *(x for end in ends for x in end)]
             move = sum(c * x for c, x in zip(p[1:], known))
             rate = sum(c * x for c, x in zip(w[1:], known))
@@ -187,7 +189,8 @@ def test_matrices():
     """The matrices of all windows are those of the module, each row scaled to size one in the sizes of coordinates."""
     made, parts = described(3, True, GROUP)
     own = {name: np.abs(np.diagonal(parts[name], axis1=1, axis2=2)).reshape(-1, 3, NV) for name in "KDM"}
-    by_move, by_rate = (parts["weights"].reshape(3, 3, -1)[:, row, :1] for row in (0, 1))
+    of_steps = parts["weights"].reshape(2, 3, 3, -1)[parts["scheme"].ravel()]
+    by_move, by_rate = (of_steps[:, :, row, :1] for row in (0, 1))
     weight = (own["M"] + by_rate * own["D"] + by_move * own["K"]).reshape(-1, NV)
     sizes = np.where(weight > 0.0, 1.0 / np.sqrt(np.where(weight > 0.0, weight, 1.0)), SCALE)
     assert (weight == 0.0).sum() == 1

@@ -53,7 +53,7 @@ def test_a_bouncing_ball_in_one_launch(linear, monkeypatch):
     """Seven bounces without Python, every one of whose touches begins and ends with a step."""
     runs, run = [], AdaptiveKernelSteps.run
     monkeypatch.setattr(AdaptiveKernelSteps, "run", lambda self, *args: runs.append(args) or run(self, *args))
-    motion = dropped(linear, 1e-6)
+    motion = dropped(linear, 1e-7)
     assert len(runs) == 1
     fall, touch, whole = bounces()
     events = (fall + whole * np.arange(7)[:, None] + [0.0, touch]).ravel()

@@ -289,15 +289,13 @@ def list_doubtful(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64):
 
 
 @wp.func(inline=False)
-def passes_through(
-    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, start: wp.float64, has_laws: bool
-) -> bool:  # fmt: skip
+def passes_through(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64) -> bool:
     """Whether a ball went through an obstacle in a step. The motion of the nodes in s must be that at its end."""
     list_doubtful(t, s, m, i, h)
     if m.n_searched[i] == 0:
         return False
     put_both_ends(t, s, x, m, i)
-    passed = hidden_contact(t, s, x, m, i, h, start, has_laws, THROUGH, THROUGH) > so3.ZERO
+    passed = hidden_contact(t, s, x, m, i, h, so3.ZERO, False, THROUGH, THROUGH) > so3.ZERO
     put_motion(t, s, i, x.q, x.v, x.a)
     return passed
 
@@ -305,7 +303,7 @@ def passes_through(
 @wp.func(inline=False)
 def judge_stage(
     t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, whole: wp.float64, is_last: bool,
-    divides: bool, start: wp.float64, has_laws: bool, gravity: vec3, counts: Counts,
+    divides: bool, gravity: vec3, counts: Counts,
 ) -> int:  # fmt: skip
     """The verdict on a fixed step after one of its stages. Sets whether the next step begins with implicit Euler.
 
@@ -314,8 +312,8 @@ def judge_stage(
 
     Args:
         whole: size of the step of which this one is a part [s]. is_last: whether the stage ends the step. divides:
-        whether the step may be taken in parts. start, has_laws: as in `first_event`. counts: of all instances; column
-        IS_PLASTIC is 1 if the step has the weights of implicit Euler.
+        whether the step may be taken in parts. counts: of all instances; column IS_PLASTIC is 1 if the step has the
+        weights of implicit Euler.
     """
     if m.start.shape[1] == 0:
         return KEPT
@@ -327,7 +325,7 @@ def judge_stage(
     if not is_last:
         return KEPT
     counts[i, PASSED] = 0
-    if passes_through(t, s, x, m, i, h, start, has_laws):
+    if passes_through(t, s, x, m, i, h):
         counts[i, PASSED] = 1
         return REJECTED
     if counts[i, IS_PLASTIC] == 1 and divides:
@@ -341,7 +339,7 @@ def judge_stage(
 @wp.func
 def no_verdict(
     t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, whole: wp.float64, is_last: bool,
-    divides: bool, start: wp.float64, has_laws: bool, gravity: vec3, counts: Counts,
+    divides: bool, gravity: vec3, counts: Counts,
 ) -> int:  # fmt: skip
     """`judge_stage` of robots without contacts."""
     return int(KEPT)

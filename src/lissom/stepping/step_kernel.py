@@ -214,11 +214,11 @@ def take_inputs(x: StepRows, i: int, k: int, stage: int, inputs: wp.array3d(dtyp
 @wp.func
 def leave_step(
     t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, k: int, force: Rows, adaptive: Rows, out: Rows,
-    times: Rows, counts: Counts, renew: wp.Function, is_adaptive: bool,
+    times: Rows, counts: Counts, renew: wp.Function,
 ):  # fmt: skip
     """Store the results of step k, which is accepted."""
     renew(t, s, i, x.q, x.v, x.a)
-    if is_adaptive:
+    if adaptive[i, STOP] > so3.ZERO:
         advance_gaps(m, i)
     put_result(t.nv, x, i, k, force, out)
     put_stages(t, times.shape[1], x, i, k)
@@ -314,19 +314,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
         if pauses != 0 and part > NOTE:
             divides = CUT * r.h[i, 1] >= r.adaptive[i, LEAST]
             verdict = judge(
-                t,
-                s,
-                x,
-                m,
-                i,
-                r.h[i, 1],
-                r.adaptive[i, NEXT],
-                part == LAST_JUDGE,
-                divides,
-                so3.ZERO,
-                False,
-                g.gravity[0],
-                r.counts,
+                t, s, x, m, i, r.h[i, 1], r.adaptive[i, NEXT], part == LAST_JUDGE, divides, g.gravity[0], r.counts
             )
             status = wp.where(verdict == KEPT, int(CONVERGED), int(FAILED))
         for n in range(g.span[i, 0], wp.where(pauses != 0 and part >= NOTE, g.span[i, 0], g.span[i, 1])):
@@ -373,8 +361,8 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                                 if judges and status == CONVERGED:
                                     divides = CUT * size >= r.adaptive[i, LEAST]
                                     verdict = judge(
-                                        t, s, x, m, i, size, wanted, stage + 1 == stop, divides, time - size,
-                                        False, g.gravity[0], r.counts,
+                                        t, s, x, m, i, size, wanted, stage + 1 == stop, divides, g.gravity[0],
+                                        r.counts,
                                     )  # fmt: skip
                                     status = wp.where(verdict == KEPT, int(CONVERGED), int(FAILED))
                         r.weights[i, k] = row
@@ -403,7 +391,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                         leave_no_stages(x, i)
                         r.counts[i, PLASTIC_STEPS] = r.counts[i, PLASTIC_STEPS] + 1
                     leave_step(
-                        t, s, x, m, i, k, b.loops.force, r.adaptive, r.out, r.times, r.counts, renew, is_adaptive
+                        t, s, x, m, i, k, b.loops.force, r.adaptive, r.out, r.times, r.counts, renew
                     )
                     if judges:
                         keep(t, s, x, m, i)
