@@ -71,7 +71,8 @@ def test_a_ball_near_the_edge_of_a_table():
 
 @pytest.mark.parametrize("turned", [STRAIGHT, TURNED], ids=["straight", "turned"])
 def test_corners_on_a_thin_plate(turned):
-    """Purpose: balls of radius 0, the corners of a box, touch a plate of 10 mm at half a millimetre of depth."""
+    """Purpose: the points of a box, its 4 lower corners, 4 on the edges between them and 4 on the face, touch a plate of
+    10 mm at half a millimetre of depth, and so do balls in the plate that are below the box."""
     robot, g = ls.Robot("box"), np.eye(4)
     g[:3, :3] = turned
     g[:3, 3] = turned @ [0.0, 0.0, 0.005 + 0.05 - 5e-4]
@@ -81,7 +82,7 @@ def test_corners_on_a_thin_plate(turned):
     model = robot.build()
     found = ls.contact_forces(model, model.neutral())
     np.testing.assert_allclose(found.depth, 5e-4, rtol=0, atol=1e-7)
-    assert len(found.depth) == 4
+    assert len(found.depth) >= 12
 
 
 @pytest.mark.parametrize("side, above, below", [("middle", 0.002, 0.002), ("front", 0.004, 0.0), ("back", 0.0, 0.004)])

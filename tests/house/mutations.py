@@ -67,8 +67,8 @@ MUTATIONS = (
     Mutation(
         "the law of each pair of links is chosen anew",
         "model/surroundings.py",
-        "if key not in found:",
-        "if True:",
+        "key = *map(id, materials), layers, mass, x.form, y.form\n",
+        "key = len(self.waiting)\n",
         ("tests/robot/test_mutual_contacts.py", "-k", "one_law"),
     ),
     Mutation(
@@ -669,8 +669,8 @@ MUTATIONS = (
     Mutation(
         "gaps of contacts are taken from a list that was too short",
         "dynamics/contacts.py",
-        '    w.raise_for_status()\n    return w.host["gap"][0].copy()\n',
-        '    return w.host["gap"][0].copy()\n',
+        '    w.raise_for_status()\n    return w.host["gap"][0].copy(), ',
+        '    return w.host["gap"][0].copy(), ',
         ("tests/dynamics/test_many_balls.py",),
     ),
     Mutation(

@@ -37,6 +37,14 @@ def test_balls_are_inside_and_the_gap_is_what_it_says(name):
     assert gaps[0] > gaps[1] > gaps[2] and gaps[2] < 0.025
 
 
+@pytest.mark.parametrize("thickness", [0.01, 1e-4])
+def test_balls_stay_within_a_thin_plate(thickness):
+    """Purpose: balls are as large as a plate of 1 m x 1 m is thick, though samples on its sides are 30 mm apart."""
+    fit = ls.fit_balls(*ls.Mesh.of_shape(ls.ShapeBox(1.0, 1.0, thickness)).surface(), 24)
+    np.testing.assert_allclose(fit.balls[:, 3], 0.5 * thickness, rtol=1e-12)
+    np.testing.assert_allclose(fit.balls[:, 2], 0.0, rtol=0, atol=1e-12 * thickness)
+
+
 def test_a_ball_is_found_again():
     """Purpose: the best ball in a finely faceted sphere is that sphere, but for the depth of its facets."""
     fit = ls.fit_balls(*ls.Mesh.of_shape(ls.ShapeSphere(0.1)).surface(), 1)

@@ -116,9 +116,10 @@ def surroundings(model: Model) -> list[str]:
         else:
             touched = f"{type(contact.shape).__name__} on {'the world' if contact.on is None else repr(contact.on)}"
         head = f"contact {name!r} of {_listed(contact.carriers(robot))} with {touched}"
-        laws = [k for k, owner in enumerate(world.names) if owner == name]
-        lines += [f"{head}: {_law(contact, world.law[k], world.pair_weight[row == k])}, {_points(model, row == k)}"
-                  for k in laws]  # fmt: skip
+        laws: dict[str, list[int]] = {}  # numbers that are not shown may differ
+        for k in (k for k, owner in enumerate(world.names) if owner == name):
+            laws.setdefault(_law(contact, world.law[k], world.pair_weight[row == k]), []).append(k)
+        lines += [f"{head}: {law}, {_points(model, np.isin(row, rows))}" for law, rows in laws.items()]
         if EVERYTHING in (contact.links, contact.others):
             reasons = [f"{key!r} ({why})" for key, why in reasons_against(robot).items() if why is not None]
             lines += [f"contact {name!r} leaves out {', '.join(reasons)}"] if reasons else []

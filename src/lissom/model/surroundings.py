@@ -473,6 +473,7 @@ class SurroundingsBuilder:
         if material is None and body is not None:
             material = body.surface_material
         piece = len(self.pieces) - 1
+        self._obstacle(piece)  # pictures show it, also if only its points touch
         return Side(contact.on, (piece,), False, material, body, self._form(piece), is_given=True)
 
     def _touch(self, contact: Contact, a: Side, b: Side, shared: dict[Law, int], where: str) -> bool:

@@ -378,7 +378,7 @@ def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> Fit
     if is_hull:
         corners = convex_hull(points, "fit_balls: vertices")
     x, n = surface_samples(corners)
-    centre, radius = inner_balls(x, n)
+    centre, radius = inner_balls(x, n, corners)
     widest = _widest_ball(corners)
     if widest is not None:
         centre, radius = np.vstack([centre, widest[0]]), np.append(radius, widest[1])
@@ -425,13 +425,18 @@ def surface_samples(corners: np.ndarray, count: int = _SAMPLES) -> tuple[np.ndar
     return x, (normal / area[:, None])[which]
 
 
-def inner_balls(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Centres and radii of the balls (1) at samples of the surface."""
+def inner_balls(x: np.ndarray, n: np.ndarray, corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Centres and radii of the balls (1) at samples of the surface of triangles (m, 3, 3).
+
+    They begin half as large as the triangles are thick there, so that their centres are inside: samples on the other
+    side of a thin wall may be far apart.
+    """
     from scipy.spatial import KDTree
 
     tree, start = KDTree(x), np.linspace(0, len(x) - 1, min(len(x), _CANDIDATES)).astype(int)
     p, normal = x[start], n[start]
-    radius = np.full(len(p), float(np.linalg.norm(np.ptp(x, axis=0))))
+    size = float(np.linalg.norm(np.ptp(x, axis=0)))
+    radius = np.array([min(0.5 * _thickness(corners, *at), size) for at in zip(p, normal)])
     for _ in range(_SHRINKS):
         centre = p - radius[:, None] * normal
         distance, nearest = tree.query(centre)
@@ -443,6 +448,21 @@ def inner_balls(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         square = np.einsum("ni,ni->n", away, away)
         radius = np.where(shrinks, square / (2.0 * np.where(shrinks, ahead, 1.0)), radius)
     return p - radius[:, None] * normal, radius
+
+
+def _thickness(corners: np.ndarray, p: np.ndarray, n: np.ndarray) -> float:
+    """Distance [m] from a point p on the surface of triangles (m, 3, 3), with the outward normal n, through the body to
+    the surface behind it; inf if there is none."""
+    across = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
+    across /= np.linalg.norm(across)
+    aside = (corners - p) @ across
+    near = corners[(aside.min(axis=1) <= 0.0) & (aside.max(axis=1) >= 0.0)] - p
+    a, b, c = np.moveaxis(near @ np.column_stack([across, np.cross(n, across), -n]), 1, 0)
+    shares = np.stack([v[:, 0] * w[:, 1] - v[:, 1] * w[:, 0] for v, w in ((b, c), (c, a), (a, b))])  # not normalized
+    area = shares.sum(axis=0)
+    met = ((shares >= 0.0).all(axis=0) | (shares <= 0.0).all(axis=0)) & (area != 0.0)
+    depth = (shares * np.stack([a[:, 2], b[:, 2], c[:, 2]])).sum(axis=0)[met] / area[met]
+    return float(depth[depth > _NEAR * np.ptp(corners, axis=(0, 1)).max()].min(initial=np.inf))
 
 
 def _widest_ball(corners: np.ndarray) -> tuple[np.ndarray, float] | None:

@@ -258,7 +258,8 @@ def contact_geometry(
         kind = "plane" if len(found.quads) == 1 else "shape"
         local = found.vertices @ placement[:3, :3].T + placement[:3, 3]
         touched = world.pair[world.pair[:, 1] == k, 2]
-        name = world.names[int(touched[0])] if len(touched) else f"shape {k}"
+        owners = [contact.name for contact in model.description.contacts.values() if contact.shape is shape]
+        name = world.names[int(touched[0])] if len(touched) else owners[0] if owners else f"shape {k}"
         builder.add_mesh(kind, name, link, Facets(local, found.quads), builder.node(node, local))
     return builder.finished()
 
