@@ -63,11 +63,12 @@ def gripper(seed):
 
 
 def foot(seed):
-    """A leg with two springy joints and a round foot that motors push along the ground. Every third is a closed chain
-    of two legs."""
+    """A leg with two springy joints and a round foot, some mm deep in the ground, along which motors push it. Every
+    third is a closed chain of two legs."""
     rng = np.random.default_rng([3, seed])
     robot, height = ls.Robot(f"foot {seed}"), rng.uniform(0.36, 0.39)
-    legs = [("", 0.0, rng.uniform(0.1, 0.3))] + ([("other ", -0.12, 0.45)] if seed % 3 == 0 else [])
+    lean = np.arccos((height - 0.03 + rng.uniform(0.5e-3, 2.5e-3)) / 0.4)  # where the foot is so deep
+    legs = [("", 0.0, lean)] + ([("other ", -0.12, 0.45)] if seed % 3 == 0 else [])
     down = np.array([[0.0, 0, 1, 0], [0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 1]])  # x of the leg points down
     angles = {}
     for name, x, lean in legs:

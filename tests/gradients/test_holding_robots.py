@@ -10,11 +10,12 @@ import lissom as ls
 from lissom.dynamics.contacts import friction_ratios
 
 STEP = 1e-6  # of differences, in sizes of design values and coordinates
+SHORT = 1e-7  # of those of motions: within 1e-6 a contact of gripper 8 begins a step earlier
 SHARE = 1e-3  # largest error, relative to the derivative
-LEAST = 1e-6  # of derivatives in these sizes: equilibria and steps are known to 1e-13, a ten millionth of the step
+LEAST = 1e-6  # of derivatives in these sizes: equilibria and steps are known to 1e-13, a millionth of the step
 FAST = [("finger", 0), ("finger", 9), ("gripper", 1), ("gripper", 4), ("gripper", 8), ("foot", 1), ("foot", 5),
         ("foot", 9)]  # fmt: skip
-FEET = [0, 1, 2, 3, 5, 6, 7, 9, 10, 12, 13, 14, 15]  # those that stay on the ground
+FEET = [0, 1, 2, 3, 5, 6, 7, 9, 12, 13, 14, 15]  # those that stay on the ground, without a descent
 ALL = [("finger", k) for k in range(14)] + [("gripper", k) for k in range(13)] + [("foot", k) for k in FEET]
 CASES = [pytest.param(*x, marks=[] if x in FAST else [pytest.mark.slow]) for x in ALL]
 
@@ -103,12 +104,12 @@ def test_motions(kind, seed):
         change = motion.forward(**changes)
         return np.concatenate([change.q[-1], 1e-2 * change.v[-1]]) / np.r_[S, S]
 
-    agree("q0", exact(dq0=dq), two_sided(lambda x: moved(run(q=ls.integrate(model, q0, x * dq)))))
-    agree("v0", exact(dv0=dv), two_sided(lambda x: moved(run(v=x * dv))))
-    agree("u", exact(du=du), two_sided(lambda x: moved(run(u=u + x * du))))
+    agree("q0", exact(dq0=dq), two_sided(lambda x: moved(run(q=ls.integrate(model, q0, x * dq))), SHORT))
+    agree("v0", exact(dv0=dv), two_sided(lambda x: moved(run(v=x * dv)), SHORT))
+    agree("u", exact(du=du), two_sided(lambda x: moved(run(u=u + x * du)), SHORT))
     ways = dict(design_ways(case, model, rng))
     for path, way in ways.items():
-        wanted = two_sided(lambda x, p=path, w=way: moved(run(redesigned(model, p, x * w))))
+        wanted = two_sided(lambda x, p=path, w=way: moved(run(redesigned(model, p, x * w))), SHORT)
         agree(path, exact(parameters={path: way}), wanted)
     weights = rng.normal(size=(2, *motion.v.shape))
     change, gradient = motion.forward(dq, dv, du, parameters=ways), motion.backward(*weights, parameters=case.paths)
