@@ -418,6 +418,7 @@ class ContactPowers(NamedTuple):
         stored: energy of the springs of friction, and of depth for balls [J]. pressing: power of surfaces without
         damping and friction [W]. whole: power of all contact forces. lost: dissipated power, if all anchors stay.
         slides: whether an anchor follows at a time, or was lost with energy since the time before.
+        changes: whether a pair begins or ends to touch or to slide from one time to the next, (n − 1,).
     """
 
     stored: np.ndarray
@@ -425,6 +426,7 @@ class ContactPowers(NamedTuple):
     whole: np.ndarray
     lost: np.ndarray
     slides: np.ndarray
+    changes: np.ndarray
 
 
 def contact_powers(model: Model, q: np.ndarray, v: np.ndarray, *, follows: bool) -> ContactPowers:
@@ -436,7 +438,7 @@ def contact_powers(model: Model, q: np.ndarray, v: np.ndarray, *, follows: bool)
     """
     sums, slides = np.zeros((4, len(q))), np.zeros(len(q), dtype=bool)
     follows = follows and model.contacts.sticks
-    make, held = partial(_make, anchored=follows), {}
+    make, held, seen = partial(_make, anchored=follows), {}, []
     anchors = model.contacts.anchors
     for part in row_slices(len(q), 1 if follows else _STATES) if len(model.contacts.pair) else ():
         family = "contacts with anchors" if follows else "contacts"
@@ -450,12 +452,14 @@ def contact_powers(model: Model, q: np.ndarray, v: np.ndarray, *, follows: bool)
             rows = _filled_rows(numbers.reshape(-1, int(NUMBERS_PER_PAIR)))
             energy, depth, *powers, slid = rows[:, 17:23].T
             sums[:, k] = [np.sum(energy + depth), *map(np.sum, powers)]
+            seen.append(sorted(zip(rows[:, 0].tolist(), slid.tolist())))
             if follows:
                 own = dict(zip(rows[:, 0].tolist(), energy.tolist()))
                 slides[k] = slid.any() or any(energy > 0.0 and e not in own for e, energy in held.items())
                 held, anchors = own, np.full_like(anchors, np.nan)
                 _copy_anchors(rows, anchors)
-    return ContactPowers(*sums, slides)
+    changes = np.array([one != other for one, other in zip(seen[1:], seen)], dtype=bool)
+    return ContactPowers(*sums, slides, changes)
 
 
 def anchors_after(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:

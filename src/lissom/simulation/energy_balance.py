@@ -107,8 +107,10 @@ def _contact_energies(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray)
     if not len(model.contacts.pair):
         return np.zeros(len(t)), np.zeros(len(t))
     powers = contact_powers(model, q, v, follows=True)
-    stored = powers.stored - powers.stored[0] - _integral(t, powers.pressing)
-    damped, whole = (np.diff(_integral(t, power)) for power in (powers.lost, powers.whole))
+    pressed, damped, whole = (
+        np.diff(_integral(t, power, powers.changes)) for power in (powers.pressing, powers.lost, powers.whole)
+    )
+    stored = powers.stored - powers.stored[0] - np.concatenate([[0.0], np.cumsum(pressed)])
     lost = np.where(powers.slides[1:], -np.diff(stored) - whole, damped)
     return stored, np.concatenate([[0.0], np.cumsum(lost)])
 
@@ -135,8 +137,13 @@ def _damping_power(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.einsum("ti,ti->t", forces[0] - forces[1] - forces[2], v)
 
 
-def _integral(t: np.ndarray, power: np.ndarray) -> np.ndarray:
-    if len(t) < 3:
-        steps = 0.5 * np.diff(t) * (power[1:] + power[:-1])
-        return np.concatenate([[0.0], np.cumsum(steps)])
-    return cumulative_simpson(power, x=t, initial=0.0)
+def _integral(t: np.ndarray, power: np.ndarray, changes: np.ndarray | None = None) -> np.ndarray:
+    """∫ power dt from the first time on, (n,), by Simpson's rule. Steps in which `changes` (n − 1,) is True have a kink:
+    there the trapezoidal rule counts, and parabolas end."""
+    steps = 0.5 * np.diff(t) * (power[1:] + power[:-1])
+    ends = np.flatnonzero(changes) if changes is not None else np.zeros(0, dtype=int)
+    for first, last in zip([0, *(ends + 1)], [*ends, len(t) - 1]):
+        if last - first > 1:
+            part = slice(first, last + 1)
+            steps[first:last] = np.diff(cumulative_simpson(power[part], x=t[part], initial=0.0))
+    return np.concatenate([[0.0], np.cumsum(steps)])
