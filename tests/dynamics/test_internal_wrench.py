@@ -332,6 +332,7 @@ def test_batches_are_their_rows():
     assert ls.internal_wrench(model, q[:0], v, a, u, "a", s).total.shape == (0, 3, 2, 6)
 
 
+@pytest.mark.filterwarnings("ignore::lissom.PlausibilityWarning")  # its rods overlap at the start
 def test_forces_of_loops_are_found():
     """Without multipliers those of forward dynamics count, which are those of a trajectory and of an equilibrium."""
     model = crowded()
