@@ -361,6 +361,7 @@ CALLS = {
     "step_derivatives": lambda m, d: ls.step_derivatives(
         m, d.q(None, 0.1), d.v(), d.u(), dt=0.002, method=d.one_of(SCHEMES)
     ),
+    "start_configuration": lambda m, d: ls.start_configuration(m),
     "stiffness_matrix": lambda m, d: ls.stiffness_matrix(m),
     "tangent_stiffness": lambda m, d: ls.tangent_stiffness(m, d.q(), d.u(), t=d.one_of(TIMES)),
     "tendon_tensions": lambda m, d: ls.tendon_tensions(m, d.q(), d.u()),

@@ -103,6 +103,7 @@ CALLS = {
     "momentum": ("qv", ()),
     "path_lengths": ("q", ()),
     "spring_lengths": ("q", ()),
+    "start_configuration": ("", ()),
     "stiffness_matrix": ("", ()),
     "tangent_stiffness": ("qu", ()),
     "tendon_tensions": ("qu", ()),

@@ -286,10 +286,10 @@ def test_vertices_that_no_triangle_uses_are_left_out():
     assert len(found) == len(vertices)
 
 
-def pressed(mesh, **touch):
+def pressed(mesh):
     """Force on a body of a mesh whose lowest side lies 1 mm deep in the ground [N], with a pressure of 1e6 N/m³."""
-    robot = ls.Robot("pressed")
-    robot.add_link("body", ls.RigidBody(1.0, inertia=(1.0, 1.0, 1.0), meshes=(mesh,)), ls.JointFree())
+    robot, shapes = ls.Robot("pressed"), [ls.PlacedShape(ls.ShapeMesh(mesh))]
+    robot.add_link("body", ls.RigidBody(1.0, inertia=(1.0, 1.0, 1.0), shapes=shapes), ls.JointFree())
     robot.add_contact("floor", "body", ls.ShapePlane(), surface=True, stiffness=1e6)
     model, q = robot.build(), np.array([1.0, 0, 0, 0, 0, 0, 0.299])
     return ls.contact_forces(model, q).force.sum(axis=0)
@@ -305,13 +305,13 @@ def test_surfaces_of_mirrored_meshes_are_touched(scale, inside_out):
 
 
 def test_open_and_twisted_meshes_are_told():
-    """Purpose: an open mesh is touched on its outer side and told by its place; one that has no sides is refused."""
+    """Purpose: an open collision mesh counts as its hull, which is told; a shape of a contact that is open, or has no
+    sides, is refused by its place."""
     vertices, triangles = prism()
     top = vertices[triangles].mean(axis=1)[:, 2] > 0.29
-    with pytest.warns(
-        ls.AccuracyWarning, match=r"link 'body' > body > meshes\[0\]: open meshes are touched on one side"
-    ):
-        force = pressed(ls.Mesh(vertices=vertices, triangles=triangles[~top]))
+    tray = ls.Mesh(vertices=vertices, triangles=triangles[~top])
+    with pytest.warns(ls.AccuracyWarning, match="open meshes of link 'body' count as their convex hulls"):
+        force = pressed(tray)
     np.testing.assert_allclose(force, [0.0, 0.0, 80.0], rtol=0, atol=1e-9)
     projective = [
         [0, 1, 2],
@@ -326,5 +326,10 @@ def test_open_and_twisted_meshes_are_told():
         [5, 1, 3],
     ]
     corners = np.random.default_rng(0).normal(size=(6, 3))
-    with pytest.raises(ls.ModelError, match=r"meshes\[0\]: must have triangles that are all turned outwards"):
-        pressed(ls.Mesh(vertices=corners, triangles=projective))
+    twisted = ls.Mesh(vertices=corners, triangles=projective)
+    for mesh, rule in ((tray, "be closed"), (twisted, "have triangles that are all turned outwards")):
+        robot = ls.Robot("ball")
+        robot.add_link("ball", ls.RigidBody.sphere(0.05, density=1000), ls.JointFree())
+        robot.add_contact("cup", "ball", ls.ShapeMesh(mesh), stiffness=1e6)
+        with pytest.raises(ls.ModelError, match=f"contact 'cup' > shape: mesh must {rule}"):
+            robot.build()

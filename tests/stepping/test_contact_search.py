@@ -113,8 +113,10 @@ def test_some_side_of_every_shape_is_met(form, seed):
     shape = families.made(form, seed)
     g, where = facing(shape, seed)
     motion = ls.simulate(ball_and(shape, placement=g), 1.6 * where, v0=along(1.0))
-    coarse = isinstance(shape, SampledShape)  # normals of 16 cells along a mesh are off by some 1e-3
-    np.testing.assert_allclose(motion.v[-1], along(-1.0), rtol=0, atol=5e-3 if coarse else 1e-3)
+    # Grids depend on the radius of balls. Near an edge, a spline with cells of h has normals off by about a tenth of
+    # h/r, with h = 9 to 13 mm and r = 70 mm from the middle of a shell. Twice this is seen in a velocity.
+    coarse = isinstance(shape, SampledShape)
+    np.testing.assert_allclose(motion.v[-1], along(-1.0), rtol=0, atol=0.03 if coarse else 1e-3)
 
 
 @pytest.mark.parametrize("method", ["bdf", "dop853"])

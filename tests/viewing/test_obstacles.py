@@ -97,7 +97,8 @@ def test_a_distant_shape_does_not_shrink_the_robot():
 def test_a_film_shows_the_shapes_where_they_move(tmp_path):
     """Purpose: an obstacle that moves with a link moves in the film, and is not there without the option."""
     model = described(ls.ShapeSphere(0.1), on="box")
-    motion = ls.simulate(model, 0.1, t_eval=np.linspace(0, 0.1, 3))
+    with pytest.warns(ls.PlausibilityWarning, match="'arm' is 7.78 mm deep in 'box'"):
+        motion = ls.simulate(model, 0.1, t_eval=np.linspace(0, 0.1, 3))
     frames = {}
     for shown in (True, False):
         path = motion.animate(tmp_path / f"{shown}.gif", fps=20, size=(200, 150), obstacles=shown)
