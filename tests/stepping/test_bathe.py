@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from closed_form.test_mechanisms import Case, FourBar
 from closed_form.test_sticking import block, on_floor
-from simulation.test_batches import ball, compare, same
+from simulation.test_batches import ball, compare
 from simulation.test_loops import at_rest, driven
 from stepping.test_cut_steps import hooked_rod
 

@@ -309,7 +309,9 @@ def _outer_points(vertices: np.ndarray, corners: np.ndarray, balls: np.ndarray) 
     most, farthest = heights.max(axis=0), heights.argmax(axis=0)
     enough = _INSIDE * float(np.ptp(vertices, axis=0).max())
     reached, rows = (balls[:, :3] @ ways.T + balls[:, 3:]).max(axis=0), np.zeros((0, COLUMNS))
-    inner = np.column_stack(inner_balls(*surface_samples(corners), corners)) if (most - reached).max() > enough else None
+    inner = None
+    if (most - reached).max() > enough:
+        inner = np.column_stack(inner_balls(*surface_samples(corners), corners))
     while len(rows) < _OUTER and (most - reached).max() > enough:
         worst = int(np.argmax(most - reached))
         row = _balls(vertices[farthest[worst], None], 0.0)

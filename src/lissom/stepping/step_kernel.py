@@ -390,9 +390,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                     if used == 1:
                         leave_no_stages(x, i)
                         r.counts[i, PLASTIC_STEPS] = r.counts[i, PLASTIC_STEPS] + 1
-                    leave_step(
-                        t, s, x, m, i, k, b.loops.force, r.adaptive, r.out, r.times, r.counts, renew
-                    )
+                    leave_step(t, s, x, m, i, k, b.loops.force, r.adaptive, r.out, r.times, r.counts, renew)
                     if judges:
                         keep(t, s, x, m, i)
                 if is_planned and (again != 0 or r.adaptive[i, NEXT] != wanted):
