@@ -71,8 +71,8 @@ def test_a_ball_near_the_edge_of_a_table():
 
 @pytest.mark.parametrize("turned", [STRAIGHT, TURNED], ids=["straight", "turned"])
 def test_corners_on_a_thin_plate(turned):
-    """Purpose: the points of a box, its 4 lower corners, 4 on the edges between them and 4 on the face, touch a plate of
-    10 mm at half a millimetre of depth, and so do balls in the plate that are below the box."""
+    """Purpose: the points of a box, its 4 lower corners, 4 on the edges between them and 4 on the face, touch a plate
+    of 10 mm at half a millimetre of depth, and so do balls in the plate that are below the box."""
     robot, g = ls.Robot("box"), np.eye(4)
     g[:3, :3] = turned
     g[:3, 3] = turned @ [0.0, 0.0, 0.005 + 0.05 - 5e-4]

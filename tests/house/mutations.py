@@ -976,6 +976,20 @@ MUTATIONS = (
         ("tests/closed_form/test_thin_shapes.py", "-k", "large_side and plywood-mesh-0.02"),
     ),
     Mutation(
+        "balls in a mesh reach through walls that are thinner than the distance of its samples",
+        "robot/meshes.py",
+        "min(0.5 * _thickness(corners, *at), size)",
+        "size",
+        ("tests/robot/test_fitted_balls.py", "-k", "thin_plate"),
+    ),
+    Mutation(
+        "a shape that touches by its points alone is not drawn",
+        "model/surroundings.py",
+        "        self._obstacle(piece)  # pictures show it, also if only its points touch\n",
+        "",
+        ("tests/viewing/test_obstacles.py", "-k", "box_by_its_points"),
+    ),
+    Mutation(
         "a negative scale turns triangles inwards",
         "robot/meshes.py",
         "rows[:, ::-1] if np.prod(np.sign(np.broadcast_to(scale, 3))) < 0.0 else rows",

@@ -56,6 +56,16 @@ def test_every_corner_drawn_lies_on_the_shape(shape, on):
     assert max(abs(distance(shape, x)[0]) for x in local) < 1e-12 + left
 
 
+def test_a_sphere_that_touches_a_box_by_its_points_is_shown():
+    """Purpose: shapes of contacts are drawn, also where the box is the obstacle, and the box once, as a body."""
+    robot = ls.Robot("box")
+    robot.add_link("box", ls.RigidBody.box(0.1, 0.1, 0.1, density=500), ls.JointFree())
+    robot.add_contact("ball", "box", ls.ShapeSphere(0.1), placement=PLACE, stiffness=1e5)
+    model = robot.build()
+    (mesh,) = shown(model, model.neutral()).meshes
+    assert mesh.kind == "shape" and mesh.name == "ball"
+
+
 @pytest.mark.graphics
 def test_a_robot_that_touches_nothing_is_drawn_as_before():
     """Purpose: without contacts the option changes nothing, and without the option contacts change nothing."""
