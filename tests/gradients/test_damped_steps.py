@@ -16,7 +16,7 @@ from lissom.stepping.state import StateDerivative
 from lissom.stepping.step_rows import DAMPED
 
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
-DT = 0.02
+DT = 0.04
 
 
 @lru_cache(maxsize=1)
@@ -51,26 +51,27 @@ def test_a_damped_iteration_finds_the_same_step(name, scheme):
         motion.dt, *(here[key] for key in ("q", "v", "a", "ahead")), motion.dt, here["force"], np.zeros(0), here["a"],
         here["force"],
     )  # fmt: skip
-    found = damped(model, scheme, state, motion.u[1])
+    row = path.scheme[0, 1]  # 1: a contact changes, and the step has one stage
+    found = damped(model, scheme, state, motion.u[1], row)
     size = model.dofs.scale
     assert np.abs(ls.difference(model, motion.q[2], found["q"][0]) / size).max() < 1e-11
     for key, other in (("v", motion.v[2]), ("a", motion.a[2]), ("ahead", path.ahead[0, 2])):
         assert np.abs((found[key][0] - other) / size).max() < 1e-8 * max(1.0, np.abs(other / size).max())
-    left = found["earlier"].reshape(-1, 3, model.nv)[: len(scheme.stages) - 1]
+    left = 0.0 if row else found["earlier"].reshape(-1, 3, model.nv)[: len(scheme.stages) - 1]
     np.testing.assert_allclose(left, path.earlier[0, 1], rtol=1e-7, atol=1e-8 * np.abs(path.earlier).max(initial=1.0))
 
 
-def damped(model, scheme, state, u):
-    """The buffers after a step in which the iterations of all stages are damped."""
+def damped(model, scheme, state, u, row):
+    """The buffers after a step with the weights of a row in which the iterations of all stages are damped."""
     f = StateDerivative(model, CONSTANT_INPUTS)
     f.constant_u = u
     steps = ImplicitSteps(model, f, scheme, 1e-11, (1e-14, 1e-14), False, ORDER_SHARE, damps=True)
     w = steps._buffers()
-    steps._put(w, state, state.h)
-    for k in range(len(scheme.stages)):
-        w.host["inputs"][0, 0, k * model.nu : (k + 1) * model.nu] = u
+    steps._put(w, state, state.h, row)
+    w.host["inputs"][0, 0, : len(scheme.stages) * model.nu] = np.tile(u, len(scheme.stages))
+    for k in range(1 if row else len(scheme.stages)):
         for part in (BEGIN, UNSOLVED):
-            w.host["pause"][0] = 1, part, k, 0
+            w.host["pause"][0] = 1, part, k, row
             w.run()
         while w.host["pause"][0, 1] < FAILED:
             w.run()
@@ -83,7 +84,7 @@ def test_long_steps_into_an_obstacle():
     """Damped steps are solutions: their residual vanishes, their derivatives equal differences, and backward
     derivatives equal forward ones."""
     model = touching()
-    u = np.random.default_rng(1).uniform(0.0, 40.0, (20, 1))  # as an optimiser may try them
+    u = np.random.default_rng(0).uniform(0.0, 25.0, (20, 1))  # as an optimiser may try them
 
     def moved(x):
         return ls.rollout(model, u=u + x * np.sin(np.arange(20.0))[:, None], dt=DT, method="implicit_euler")
