@@ -138,8 +138,8 @@ def _damping_power(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def _integral(t: np.ndarray, power: np.ndarray, changes: np.ndarray | None = None) -> np.ndarray:
-    """∫ power dt from the first time on, (n,), by Simpson's rule. Steps in which `changes` (n − 1,) is True have a kink:
-    there the trapezoidal rule counts, and parabolas end."""
+    """∫ power dt from the first time on, (n,), by Simpson's rule. Steps in which `changes` (n − 1,) is True have a
+    kink: there the trapezoidal rule counts, and parabolas end."""
     steps = 0.5 * np.diff(t) * (power[1:] + power[:-1])
     ends = np.flatnonzero(changes) if changes is not None else np.zeros(0, dtype=int)
     for first, last in zip([0, *(ends + 1)], [*ends, len(t) - 1]):
