@@ -161,3 +161,17 @@ def test_a_batch_has_the_derivatives_of_its_rows():
         own = ls.solve_statics(model.with_({path: (0.4, 0.6)[k]}), case.u, case.q0)
         one = ls.equilibrium_derivatives(own, parameters=[path])
         np.testing.assert_allclose(of_models.u[k], one.u, rtol=0, atol=1e-8 * np.abs(one.u).max())
+
+
+def test_anchors_that_a_descent_moved_are_held():
+    """A foot that reaches its equilibrium by a descent, on which its contact opened and closed, has the derivatives of
+    the contact that sticks where it is, and says so."""
+    case = KINDS["foot"](10)
+    model = case.robot.build()
+    rest = ls.solve_statics(model, case.u, case.q0, tolerance=1e-13)
+    with pytest.warns(ls.AccuracyWarning, match="a descent to this equilibrium moved anchors"):
+        found = ls.equilibrium_derivatives(rest)
+    assert found.q0 is None
+    held, way = model.anchored(rest.anchors), np.array([0.7, -0.4])
+    again = two_sided(lambda x: ls.solve_statics(held, case.u + x * way, rest.q, tolerance=1e-13).q)
+    agree("u", found.u @ way, again)

@@ -15,6 +15,7 @@ dK, dM and dA are differences of fourth order along the derivative of the equili
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -23,11 +24,11 @@ import numpy as np
 
 from lissom.dynamics.actuation import input_response
 from lissom.dynamics.configuration import integrate
-from lissom.dynamics.contacts import contact_anchors
+from lissom.dynamics.contacts import anchors_after, contact_anchors
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.linearization import modes
-from lissom.errors import ConvergenceError, ShapeError
+from lissom.errors import AccuracyWarning, ConvergenceError, ShapeError
 from lissom.gradients.design_changes import CENTRAL, SHARE, Stencil
 from lissom.gradients.designs import Designs
 from lissom.gradients.releases import ReleaseDerivatives, Systems, release_derivatives, release_states
@@ -58,7 +59,7 @@ class EquilibriumDerivatives:
             shape of the value. The derivative with respect to a pose is that with respect to an increment (w; u) on its
             right, (6,).
         q0: with respect to the start of `solve_statics`, in the tangent space of `integrate`: of q, (nv, nv), or of a
-            function, (nv,). None if no contact sticks: the equilibrium then does not depend on a start nearby.
+            function, (nv,). None if no contact sticks, or if a descent moved anchors, which then stay.
     """
 
     u: np.ndarray
@@ -66,6 +67,7 @@ class EquilibriumDerivatives:
     q0: np.ndarray | None = None
 
 
+_SAME_ANCHOR = 1e-9  # difference of anchors [m, -] that is rounding
 _MOST_AMPLIFIED = 1e13  # rounding errors of 1e-16 become 1e-3
 
 
@@ -83,7 +85,7 @@ def equilibrium_derivatives(
     Returns:
         EquilibriumDerivatives [rad, m or strain units per unit of each]. Where contacts stick, they are those along
         `Equilibrium.path`: for the same start, given anchors and shares of the supporting forces. An equilibrium
-        without a path has fixed anchors.
+        without a path, or whose anchors a descent moved, has fixed anchors.
     Raises:
         ConvergenceError: the equilibrium has no derivative: it is at a fold or a branching, or neutral.
         ShapeError: the argument, the expected and the received shape. ModelError: a path leads to no number.
@@ -103,7 +105,7 @@ def equilibrium_derivatives(
         seeds = weights.reshape(rows, 1, nv)
     every = np.broadcast_to(seeds, (rows, *seeds.shape[-2:]))
     states = _states(model, equilibrium, rows)
-    paths = [path for path in equilibrium.path.ravel() if isinstance(path, ReleasePath)]
+    paths = _paths_of(equilibrium)
     if rows and len(paths) == rows:
         own = [Designs(path.model, tuple(parameters), len(path.q)) for path in paths]
         given = zip(paths, states.u, states.v, states.t.tolist())
@@ -115,6 +117,13 @@ def equilibrium_derivatives(
             own[0].split(by_p.reshape((*shape, own[0].count))),
             by_q0.reshape((*shape, nv)),
         )
+    if any(isinstance(path, ReleasePath) for path in equilibrium.path.ravel()):
+        warnings.warn(
+            f"robot {model.name!r}: a descent to this equilibrium moved anchors of contacts that stick; its "
+            "derivatives hold them where they are, and there are none with respect to the start; start nearer to it",
+            AccuracyWarning,
+            stacklevel=3,
+        )
     systems = _linear_systems(model, states)
     designs = Designs(model, tuple(parameters), rows)
     slopes = np.swapaxes(designs.slopes(states).residual, -1, -2)  # (rows, unknowns, count)
@@ -123,6 +132,21 @@ def equilibrium_derivatives(
     return EquilibriumDerivatives(
         by_u.reshape((*shape, model.nu)), designs.split(by_p.reshape((*shape, designs.count)))
     )
+
+
+def _paths_of(equilibrium: Equilibrium) -> list[ReleasePath]:
+    """The path of each instance; none if contacts do not stick, or if a descent moved anchors of an instance."""
+    paths = [path for path in equilibrium.path.ravel() if isinstance(path, ReleasePath)]
+    return paths if all(map(_is_followed, paths)) else []
+
+
+def _is_followed(path: ReleasePath) -> bool:
+    """Whether all anchors of a path follow from those before. A descent moves them at states that the path lacks."""
+    if len(path.q) == 1:
+        return True
+    anchors = path.anchors
+    after = anchors_after(path.model, anchors[:-1], path.q[:-1], np.zeros((len(path.q) - 1, path.model.nv)))
+    return bool(np.allclose(after, anchors[1:], rtol=0.0, atol=_SAME_ANCHOR, equal_nan=True))
 
 
 def _along_path(
@@ -283,12 +307,13 @@ class _End(NamedTuple):
 
 def _end_moves(equilibrium: Equilibrium, paths: tuple[str, ...]) -> tuple[_End, _End, _End]:
     """An equilibrium, and its derivatives with respect to inputs and to the numbers of design values."""
-    path, nv = equilibrium.path.item(), equilibrium.model.nv
-    if path is None:
+    released, nv = _paths_of(equilibrium), equilibrium.model.nv
+    if not released:
         moves = equilibrium_derivatives(equilibrium, parameters=paths)
         flat = [x.reshape(nv, -1) for x in moves.parameters.values()]
         by_p = np.concatenate([np.zeros((nv, 0)), *flat], axis=1)
         return _End(equilibrium.q, None), _End(moves.u, None), _End(by_p, None)
+    (path,) = released
     designs, anchors = Designs(path.model, paths, len(path.q)), equilibrium.anchors
     numbers = np.flatnonzero(np.isfinite(anchors))
     by_q, by_z = np.eye(nv + len(numbers), nv), np.zeros((nv + len(numbers), anchors.size))
