@@ -436,7 +436,7 @@ def inner_balls(x: np.ndarray, n: np.ndarray, corners: np.ndarray) -> tuple[np.n
     tree, start = KDTree(x), np.linspace(0, len(x) - 1, min(len(x), _CANDIDATES)).astype(int)
     p, normal = x[start], n[start]
     size = float(np.linalg.norm(np.ptp(x, axis=0)))
-    radius = np.array([min(0.5 * _thickness(corners, *at), size) for at in zip(p, normal)])
+    radius = np.minimum(0.5 * _thicknesses(corners, p, normal), size)
     for _ in range(_SHRINKS):
         centre = p - radius[:, None] * normal
         distance, nearest = tree.query(centre)
@@ -450,19 +450,24 @@ def inner_balls(x: np.ndarray, n: np.ndarray, corners: np.ndarray) -> tuple[np.n
     return p - radius[:, None] * normal, radius
 
 
-def _thickness(corners: np.ndarray, p: np.ndarray, n: np.ndarray) -> float:
-    """Distance [m] from a point p on the surface of triangles (m, 3, 3), with the outward normal n, through the body to
-    the surface behind it; inf if there is none."""
-    across = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
-    across /= np.linalg.norm(across)
-    aside = (corners - p) @ across
-    near = corners[(aside.min(axis=1) <= 0.0) & (aside.max(axis=1) >= 0.0)] - p
-    a, b, c = np.moveaxis(near @ np.column_stack([across, np.cross(n, across), -n]), 1, 0)
-    shares = np.stack([v[:, 0] * w[:, 1] - v[:, 1] * w[:, 0] for v, w in ((b, c), (c, a), (a, b))])  # not normalized
-    area = shares.sum(axis=0)
-    met = ((shares >= 0.0).all(axis=0) | (shares <= 0.0).all(axis=0)) & (area != 0.0)
-    depth = (shares * np.stack([a[:, 2], b[:, 2], c[:, 2]])).sum(axis=0)[met] / area[met]
-    return float(depth[depth > _NEAR * np.ptp(corners, axis=(0, 1)).max()].min(initial=np.inf))
+def _thicknesses(corners: np.ndarray, places: np.ndarray, normals: np.ndarray) -> np.ndarray:
+    """Distances [m] from places (n, 3) on the surface of triangles (m, 3, 3), with outward normals (n, 3), through the
+    body to the surface behind them, (n,); inf where there is none."""
+    least, vertices = _NEAR * float(np.ptp(corners, axis=(0, 1)).max()), np.moveaxis(corners, 1, 0).copy()
+    found = np.full(len(places), np.inf)
+    for k, (p, n) in enumerate(zip(places, normals)):
+        across = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
+        across /= np.linalg.norm(across)
+        x, y, z = (v @ across - p @ across for v in vertices)
+        lowest, highest = np.minimum(np.minimum(x, y), z), np.maximum(np.maximum(x, y), z)
+        near = corners[(lowest <= 0.0) & (highest >= 0.0)] - p
+        a, b, c = np.moveaxis(near @ np.column_stack([across, np.cross(n, across), -n]), 1, 0)
+        shares = np.stack([v[:, 0] * w[:, 1] - v[:, 1] * w[:, 0] for v, w in ((b, c), (c, a), (a, b))])
+        area = shares.sum(axis=0)
+        met = ((shares >= 0.0).all(axis=0) | (shares <= 0.0).all(axis=0)) & (area != 0.0)
+        depth = (shares * np.stack([a[:, 2], b[:, 2], c[:, 2]])).sum(axis=0)[met] / area[met]
+        found[k] = depth[depth > least].min(initial=np.inf)
+    return found
 
 
 def _widest_ball(corners: np.ndarray) -> tuple[np.ndarray, float] | None:
