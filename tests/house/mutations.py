@@ -978,8 +978,8 @@ MUTATIONS = (
     Mutation(
         "balls in a mesh reach through walls that are thinner than the distance of its samples",
         "robot/meshes.py",
-        "np.minimum(0.5 * _thicknesses(corners, p, normal), size)",
-        "np.full(len(p), size)",
+        "np.minimum(radius[near], 0.5 * _thicknesses(corners, p[near], normal[near]))",
+        "radius[near]",
         ("tests/robot/test_fitted_balls.py", "-k", "thin_plate"),
     ),
     Mutation(

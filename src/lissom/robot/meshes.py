@@ -39,6 +39,7 @@ _STREAMS = (".gz", ".bz2", ".tgz", ".tar", ".xz")
 _SAMPLES = 2000  # sample points on the surface
 _CANDIDATES = 500  # balls to select from
 _SHRINKS = 30
+_NEARBY = 4.0  # distance of a sample beyond which no ball reaches through a wall, in distances between samples
 _OPEN, _TURNED = "must be closed", "must have triangles that are all turned outwards"
 _SMALLEST = 1e-9  # least size of a body [m]
 _WELD = 2.0**-20  # vertices closer than this share of the size are one
@@ -428,15 +429,15 @@ def surface_samples(corners: np.ndarray, count: int = _SAMPLES) -> tuple[np.ndar
 def inner_balls(x: np.ndarray, n: np.ndarray, corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Centres and radii of the balls (1) at samples of the surface of triangles (m, 3, 3).
 
-    They begin half as large as the triangles are thick there, so that their centres are inside: samples on the other
-    side of a thin wall may be far apart.
+    A ball that touches a sample nearby, or none, may be in a thin wall, whose other side it reaches through between
+    samples. It is at most half as large as the wall is thick.
     """
     from scipy.spatial import KDTree
 
     tree, start = KDTree(x), np.linspace(0, len(x) - 1, min(len(x), _CANDIDATES)).astype(int)
     p, normal = x[start], n[start]
-    size = float(np.linalg.norm(np.ptp(x, axis=0)))
-    radius = np.minimum(0.5 * _thicknesses(corners, p, normal), size)
+    radius = np.full(len(p), float(np.linalg.norm(np.ptp(x, axis=0))))
+    reached = np.zeros(len(p))  # square of the distance of the sample that a ball touches; 0 if it touches none
     for _ in range(_SHRINKS):
         centre = p - radius[:, None] * normal
         distance, nearest = tree.query(centre)
@@ -447,6 +448,10 @@ def inner_balls(x: np.ndarray, n: np.ndarray, corners: np.ndarray) -> tuple[np.n
             break
         square = np.einsum("ni,ni->n", away, away)
         radius = np.where(shrinks, square / (2.0 * np.where(shrinks, ahead, 1.0)), radius)
+        reached = np.where(shrinks, square, reached)
+    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    near = reached < _NEARBY**2 * 0.5 * float(np.linalg.norm(cross, axis=1).sum()) / len(x)
+    radius[near] = np.minimum(radius[near], 0.5 * _thicknesses(corners, p[near], normal[near]))
     return p - radius[:, None] * normal, radius
 
 
