@@ -7,10 +7,10 @@ friction. That the arm hangs, and with it the direction of gravity in its frame,
 
 The motion is computed by BDF and by generalised-α with steps of 2 ms and 1 ms; along it exact derivatives of forward
 dynamics are compared with central differences, which are the less exact the less deep a ball is. The two methods are
-some 100 µm apart while the tip rebounds, three at other times, and a quarter of that with half the step. With the arm
-held against the wall by a constant tension, and along the motion, the depth falls as k^(−1/p). The paper's numerical
-derivatives take ten times as long as its exact ones; ours thirty times where forward dynamics is called for one state
-after the other, and some five times where one call evaluates all of them.
+less than 100 µm apart, and less with half the step: those in which the tip hits the wall are of first order. With the
+arm held against the wall by a constant tension, and along the motion, the depth falls as k^(−1/p). The paper's
+numerical derivatives take ten times as long as its exact ones; ours thirty times where forward dynamics is called for
+one state after the other, and some five times where one call evaluates all of them.
 
     python examples/cdm_contact.py out/cdm_contact
 """

@@ -27,7 +27,7 @@ from lissom.systems.newton_matrix import NewtonBuffers
 
 Rows = wp.array2d(dtype=wp.float64)
 
-_LOOSE = 1e-4  # tolerance of steps by implicit Euler in which contacts change, whose error is of first order
+_LOOSER = 100.0  # tolerance of steps by implicit Euler in which contacts change, of first order, over that of others
 CLOSED = wp.constant(wp.float64(1e-11))  # residual of a loop [rad, m]
 AT_REST = wp.constant(wp.float64(1e-9))  # its rate [rad/s, m/s]
 
@@ -180,8 +180,8 @@ def scheme_numbers(
     `predict`. With `damps` an iteration that fails starts again with damping; then loops are closed in q only."""
     given = project, share, damps, scheme.follows_rates
     is_exact = damps or scheme.stages == implicit_euler().stages  # derivatives of rollouts need converged steps
-    least = 0.0 if is_exact else _LOOSE
-    loose = max(rtol, least), (max(atol[0], 0.01 * least), max(atol[1], 0.01 * least))
+    loosest = rtol if is_exact else max(rtol, min(_LOOSER * rtol, 1e-4))
+    loose = loosest, atol if is_exact else (max(atol[0], 0.01 * loosest), max(atol[1], 0.01 * loosest))
     numbers = np.array([_numbers(scheme, rtol, atol, *given), _numbers(implicit_euler(), *loose, *given)])
     numbers[1, IS_SAFE] = 2.0 - numbers[0, IS_SAFE]
     return numbers
