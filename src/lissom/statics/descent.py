@@ -14,8 +14,8 @@ For conservative loads the potential then decreases with each step. The descent 
 there. It leaves a saddle along the most unstable mode.
 
 (3) does not see a shape through which a step passes. So no ball that is near an obstacle moves in one step by more than
-its gap and a part of its radius. After each step, balls that begin to touch get anchors, and anchors of balls that
-slide follow them.
+its gap and a part of its radius. With `follows`, balls that begin to touch get anchors after each step, and anchors of
+balls that slide follow them.
 
 Source: C. T. Kelley, D. E. Keyes, SIAM J. Numer. Anal. 35, 1998 (pseudo-transient continuation).
 """
@@ -86,22 +86,24 @@ class Descent:
         steps: number of steps.
         work: cost in Newton iterations: one for each tried step, and EIGENVALUES for each eigenvalue problem.
         pace: h of (2).
+        follows: whether anchors follow balls that slide.
     """
 
     model: Model
     u: np.ndarray
     t: float
     here: Slope
+    follows: bool = False
     steps: int = 0
     work: int = 0
     pace: float = 0.1
 
     @classmethod
-    def start(cls, model: Model, q: np.ndarray, u: np.ndarray, t: float) -> Descent | None:
+    def start(cls, model: Model, q: np.ndarray, u: np.ndarray, t: float, *, follows: bool) -> Descent | None:
         """A descent from q (nq,) with closed loops; None if the robot cannot be evaluated there."""
         r = _load_force(model, q, u, t)
         slope = None if r is None else _slope(model, q, u, t, r)
-        return None if slope is None else cls(model, u, t, slope)
+        return None if slope is None else cls(model, u, t, slope, follows)
 
     def advance(self, limit: int, report: Callable[[int], None]) -> bool:
         """Descend until Newton's method may take over, no step decreases the potential, or the work reaches the limit.
@@ -173,7 +175,7 @@ class Descent:
         r = _load_force(model, q, self.u, self.t)
         if r is None or (self.here.r + r) @ difference(model, self.here.q, q) >= 0.0:
             return False
-        if model.contacts.sticks:
+        if self.follows:
             put_anchors(model, contact_anchors(model, q))
         slope = _slope(model, q, self.u, self.t, r)
         if slope is None:

@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
@@ -613,11 +614,16 @@ def _settled(
     unstable: Iterate,
     advance: Callable[[str], None],
 ) -> Iterate:
-    """The stable equilibrium that a damped descent reaches from the start, or from the unstable equilibrium. If there
-    is none: `unstable`, with a text about the tried descents."""
+    """The stable equilibrium that a damped descent reaches from the start, or from the unstable equilibrium. Anchors of
+    contacts follow balls that slide; if no such descent succeeds, they stay until the end. If there is none:
+    `unstable`, with a text about the tried descents and the anchors of before."""
     most, done, tried = _DESCENTS * max(unstable.iterations, _LEAST_ITERATIONS), 0, []
-    for q, where in ((start, "q0"),) if unstable.remedy else ((start, "q0"), (unstable.q, "the unstable equilibrium")):
-        descent = Descent.start(model, q, u, t)
+    starts = ((start, "q0"),) if unstable.remedy else ((start, "q0"), (unstable.q, "the unstable equilibrium"))
+    anchors = present_anchors(model)
+    for follows, (q, where) in product((True, False) if model.contacts.sticks else (False,), starts):
+        if model.contacts.sticks:
+            put_anchors(model, anchors)
+        descent = Descent.start(model, q, u, t, follows=follows)
         left = most - done
         if descent is None or left <= 0:
             tried.append(f"none from {where}" + (", at the limit of work" if left <= 0 else ", which it cannot leave"))
@@ -637,6 +643,8 @@ def _settled(
             return found
         done += descent.work
         tried.append(f"one from {where} of {descent.steps} steps {end}")
+    if model.contacts.sticks:
+        put_anchors(model, anchors)
     return replace(unstable, tried="; ".join(tried))
 
 
