@@ -66,7 +66,7 @@ def loaded(path):
 
 def above_floor(robot):
     """The model of a robot above a floor, its start, and the height of the floor; None without collision geometry."""
-    links = [k for k, link in robot.links.items() if isinstance(link.body, ls.RigidBody) and link.body.carries_balls]
+    links = [k for k, link in robot.links.items() if isinstance(link.body, ls.RigidBody) and link.body.touches]
     if not links:
         return None
     robot.near_pairs = 10**5  # all balls of a large humanoid may be near the floor at once
