@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from forces.exact_distances import distance
 from forces.test_distances import STEP, found, slopes
+from one_sided import projective_plane
 from scipy.spatial import ConvexHull
 
 import lissom as ls
@@ -243,29 +244,12 @@ def test_signs_are_those_of_winding_numbers():
     np.testing.assert_array_equal(sign[::7][clear] < 0.0, winding[clear] > 0.5)
 
 
-def twisted():
-    """The projective plane of six vertices, which has one side."""
-    sides = [
-        [0, 1, 2],
-        [0, 2, 3],
-        [0, 3, 4],
-        [0, 4, 5],
-        [0, 5, 1],
-        [1, 2, 4],
-        [2, 3, 5],
-        [3, 4, 1],
-        [4, 5, 2],
-        [5, 1, 3],
-    ]
-    return ls.Mesh(vertices=np.random.default_rng(0).normal(size=(6, 3)), triangles=sides)
-
-
 FAULTS = {
     "open": (
         lambda: ls.ShapeMesh(ls.Mesh(vertices=np.eye(3), triangles=[[0, 1, 2]])),
         "3 of its 3 edges have a triangle on one side only",
     ),
-    "turned": (lambda: ls.ShapeMesh(twisted()), "must have triangles that are all turned outwards: at "),
+    "turned": (lambda: ls.ShapeMesh(projective_plane()), "must have triangles that are all turned outwards: at "),
     "thin": (lambda: ls.ShapeMesh(mesh_of_box(), thickness=0.0), "thickness: must be > 0"),
     "side": (
         lambda: ls.ShapeMesh(mesh_of_box(), thickness=0.01, side="left"),

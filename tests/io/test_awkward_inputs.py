@@ -6,24 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
+from one_sided import projective_plane
 
 import lissom as ls
 
 BOX = ls.Mesh.of_shape(ls.ShapeBox(0.2, 0.3, 0.4))
 SIDES = np.asarray(BOX.triangles)
-PROJECTIVE = [
-    [0, 1, 2],
-    [0, 2, 3],
-    [0, 3, 4],
-    [0, 4, 5],
-    [0, 5, 1],
-    [1, 2, 4],
-    [2, 3, 5],
-    [3, 4, 1],
-    [4, 5, 2],
-    [5, 1, 3],
-]
-TWISTED = np.random.default_rng(0).normal(size=(6, 3))  # the real projective plane, which has one side
 INERTIA = '<inertia ixx="0.02" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.025"/>'
 
 
@@ -112,7 +100,7 @@ REFUSED = {
         "contact 'cup' > shape: mesh must be closed: 3 of its 18 edges have a triangle on one side only; close its ",
     ),
     "mesh without sides": (
-        lambda _: touched(ls.Mesh(vertices=TWISTED, triangles=PROJECTIVE)),
+        lambda _: touched(projective_plane()),
         "contact 'cup' > shape: mesh must have triangles that are all turned outwards: at ",
     ),
 }  # fmt: skip
