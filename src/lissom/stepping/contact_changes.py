@@ -17,8 +17,10 @@ pairs that close at the start, the share e² of the energy would have come back:
 
     Σ ½ e² (h N |δ̇ₙ₊₁ − δ̇ₙ| + |Nₙ₊₁ − Nₙ| |δₙ₊₁ − δₙ|),   e = 1 for pairs that open                       (2)
 
-A step is rejected, and taken in parts (driver), if (2) exceeds a hundredth of the kinetic energy. Pairs that are slower
-than twice the speed that gravity gives in the whole step do not count: their bounces are shorter than the step.
+A step is rejected, and taken in parts (driver), if (2) exceeds a hundredth of the kinetic energy of the robot, of the
+energy that its contacts store, and of (2) together. The kinetic energy is that in the frame of the world, so that fewer
+steps are divided where bodies travel fast together. Pairs that are slower than twice the speed that gravity gives in
+the whole step do not count: their bounces are shorter than the step.
 Rollouts are not divided, and stay plastic.
 
 A step is also rejected if a ball went through an obstacle, by more than half of its radius, without contact at the ends
