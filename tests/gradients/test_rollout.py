@@ -218,3 +218,14 @@ def test_design_values(name):
         moved = ls.rollout(others, ls.assemble(others, q0) if model.n_rows else q0, v0, u, dt=DT[name])
         found = differenced_rows(changes(model, motion, moved)[:2].swapaxes(0, 1), size)
         assert mismatch(model, (exact.q, exact.v), found) < 1e-6, path
+
+
+def test_a_ball_that_goes_through_a_wall_is_told():
+    """Rollouts are not divided: their error names the cause. `simulate` divides the step, and the ball comes back."""
+    robot = ls.Robot("ball")
+    robot.add_link("ball", ls.RigidBody.sphere(0.005, density=1200), ls.JointFree())
+    robot.add_contact("wall", "ball", ls.ShapeBox(0.5, 0.5, 0.01))
+    model, q, v = robot.build(), np.array([1.0, 0, 0, 0, 0, 0, 0.05]), np.array([0, 0, 0, 0, 0, -20.0])
+    with pytest.raises(ls.ConvergenceError, match="t=0 s: a ball went through an obstacle in each of its steps; take"):
+        ls.rollout(model, q, v, dt=5e-3, steps=4)
+    assert ls.simulate(model, 0.02, q, v, dt=5e-3).q[-1, 6] > 0.05

@@ -372,13 +372,8 @@ class Motions:
     def failure(self, i: int) -> ConvergenceError:
         """The error of a motion that is lost."""
         q = self.host["q"][i].copy()
-        return failure(self.model.of_row(i, self.n), self.scheme, float(self.t[i]), int(self.steps[i]), self._why(i), q)
-
-    def _why(self, i: int) -> str:
-        """The reason why motion i is lost."""
-        if self.host["counts"][i, PASSED] > 0:
-            return "a ball went through an obstacle in each of its steps"
-        return "Newton's method finds no step"
+        why = why_rejected(self.host["counts"][i])
+        return failure(self.model.of_row(i, self.n), self.scheme, float(self.t[i]), int(self.steps[i]), why, q)
 
 
 def _python_host(model: Model, n: int) -> dict[str, np.ndarray]:
@@ -657,6 +652,23 @@ def _buffers(parts: Mapping[str, Any]) -> Iterator[tuple[str, list[np.ndarray]]]
             yield name, [array.copy() for array in w.persistent_arrays(_KEPT)]
 
 
+def why_rejected(counts: np.ndarray) -> str:
+    """The reason why no step of a motion is accepted, by its counts (COUNTS,)."""
+    if counts[PASSED] > 0:
+        return "a ball went through an obstacle in each of its steps"
+    return "Newton's method finds no step"
+
+
+def deepest_contact(model: Model, q: np.ndarray) -> str:
+    """The part of a message that names the deepest contact at q (nq,); empty if nothing touches."""
+    touching = contact_forces(model, q) if len(model.contacts.pair) else None
+    if touching is None or not len(touching.depth):
+        return ""
+    k = int(np.argmax(touching.depth))
+    name, link = touching.contact[k], touching.link[k]
+    return f"; contact {name!r} of link {link!r} is {1e3 * touching.depth[k]:.3g} mm deep"
+
+
 def failure(model: Model, scheme: Scheme, t: float, steps: int, why: str, q: np.ndarray) -> ConvergenceError:
     """The error of a motion whose next step from q (nq,) would be too short. `why` is the reason in its message."""
     has_rods = any(isinstance(link.body, Rod) for link in model.description.links.values())
@@ -668,10 +680,8 @@ def failure(model: Model, scheme: Scheme, t: float, steps: int, why: str, q: np.
         *(["more Gauss points"] if has_rods else []),
     ]
     text = f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}"
-    touching = contact_forces(model, q) if len(model.contacts.pair) else None
-    if touching is not None and len(touching.depth):
-        k = int(np.argmax(touching.depth))
-        name, link = touching.contact[k], touching.link[k]
-        text += f"; contact {name!r} of link {link!r} is {1e3 * touching.depth[k]:.3g} mm deep"
+    deepest = deepest_contact(model, q)
+    if deepest:
+        text += deepest
         cures.append("a softer contact")
     return ConvergenceError(f"{text}; try {', '.join(cures[:-1])} or {cures[-1]}")
