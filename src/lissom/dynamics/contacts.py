@@ -20,12 +20,11 @@ from lissom.forces.contact import (
     contact_of,
     elastic_slip,
     gap_of_pair,
-    has_moved,
     limited_slip,
-    list_near,
     new_anchor,
     pressure,
     rate_of,
+    renew_near,
     spread_of,
 )
 from lissom.forces.terms import Acting
@@ -159,8 +158,7 @@ def contacts_kernel(act: Acting) -> Any:
                 traversal.outward_pose(t, s, i, k, q)
             else:
                 traversal.outward_motion(t, s, i, k, q, v, v, vec6())
-        if has_moved(t, s, i) == 1:
-            list_near(t, s, i)
+        renew_near(t, s, i)
         if with_forces[0] == 0:
             put_gaps(t, s, i, gap)
             return

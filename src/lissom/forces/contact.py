@@ -577,6 +577,14 @@ def at_origin(c: vec3, X: mat6) -> mat6:
 
 
 @wp.func
+def force_at_origin(c: vec3, C: mat3, D: mat3) -> mat6:
+    """`at_origin` of [[0, 0], [C, D]]."""
+    c_hat = so3.hat(c)
+    lower = C - D * c_hat
+    return se3.block(so3.cross_columns(c, lower), so3.cross_columns(c, D), lower, D)
+
+
+@wp.func
 def wrench_at_origin(c: vec3, m: vec3, f: vec3) -> vec6:
     """The wrench about the origin of a moment and a force at the point c."""
     return se3.join(m + wp.cross(c, f), f)
@@ -647,8 +655,10 @@ def gap_of_surfaces(t: Tables, s: Scratch, i: int, e: int):
         bow = t.contacts.pair_bow[e]
         d += bow[0] - wp.abs(bow[1]) - wp.abs(bow[2])
         d -= wp.abs(wp.dot(z, t.contacts.ball_cell[ball, 0])) + wp.abs(wp.dot(z, t.contacts.ball_cell[ball, 1]))
-    R_ball, _p_ball = pose_of(s, i, t.contacts.ball_node[ball], origin)
-    aside = is_aside(t, ball, R_ball, R * (t.contacts.obstacle_R[obstacle] * n))
+    aside = wp.int32(0)
+    if t.contacts.ball_radius[ball] > so3.ZERO:
+        R_ball, _p_ball = pose_of(s, i, t.contacts.ball_node[ball], origin)
+        aside = is_aside(t, ball, R_ball, R * (t.contacts.obstacle_R[obstacle] * n))
     return d - t.contacts.ball_radius[ball], aside
 
 
@@ -662,18 +672,41 @@ def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
 
 
 @wp.func(inline=False)
-def has_moved(t: Tables, s: Scratch, i: int) -> int:
-    """1 if a ball that is watched has moved by half the margin since the last list of near pairs, or if there is no
-    list; else 0."""
-    if s.near.count[i] < 0:
-        return 1
-    limit = so3.HALF * so3.HALF * t.contacts.margin * t.contacts.margin
-    for k in range(t.contacts.watched.shape[0]):
-        ball = t.contacts.watched[k]
-        moved = ball_in_world(t, s, i, ball) - s.near.listed_position[i, ball]
-        if not (wp.dot(moved, moved) < limit):
-            return 1
-    return 0
+def renew_near(t: Tables, s: Scratch, i: int):
+    """Measure how far the balls that are watched have moved since the last list of near pairs. Make a new list if one
+    has moved by half the margin, or if there is no list."""
+    if s.near.count[i] >= 0:
+        limit = so3.HALF * t.contacts.margin
+        farthest = wp.float64(0.0)
+        is_finite = wp.int32(1)
+        for k in range(t.contacts.watched.shape[0]):
+            ball = t.contacts.watched[k]
+            moved = ball_in_world(t, s, i, ball) - s.near.listed_position[i, ball]
+            square = wp.dot(moved, moved)
+            farthest = wp.max(farthest, square)
+            if not (square < limit * limit):
+                is_finite = 0
+        s.near.moved[i] = wp.sqrt(farthest)
+        if is_finite == 1:
+            return
+    list_near(t, s, i)
+
+
+@wp.func
+def finds_open(t: Tables, s: Scratch, i: int, j: int) -> bool:
+    """Whether near pair j is open; then stores its gap, or a lower bound, and no force. A pair is surely open if
+    neither of its sides has moved far enough to meet the other one. Only pairs without a force at the last evaluation
+    are looked at, so that a pair in contact is not evaluated twice."""
+    left = s.near.room[i, j] - so3.TWO * s.near.moved[i]
+    if left <= so3.ZERO:
+        if s.near.push[i, j] != so3.ZERO:
+            return False
+        left = gap_of_pair(t, s, i, s.near.pair[i, j])
+        if left < so3.ZERO:
+            return False
+    s.near.gap[i, j] = left
+    s.near.push[i, j] = so3.ZERO
+    return True
 
 
 @wp.func(inline=False)
@@ -715,6 +748,15 @@ def gap_of_block(t: Tables, s: Scratch, i: int, k: int) -> wp.float64:
     return d - s.near.radius[i, mine]
 
 
+@wp.func
+def room_of(t: Tables, e: int, roams: bool, gap: wp.float64) -> wp.float64:
+    """How far the two sides of pair e may move before they meet. Distances of rare shapes may have gradients of other
+    lengths than 1; those of shapes without bounds may move faster than the balls that are watched."""
+    if roams:
+        return so3.ZERO
+    return wp.where(is_rare_shape(t.contacts.obstacle_kind[t.contacts.pair[e, 1]]), so3.HALF * gap, gap)
+
+
 @wp.func(inline=False)
 def list_near(t: Tables, s: Scratch, i: int):
     """Make the list of near pairs: those within the margin, and all pairs whose obstacle is an unbounded shape on a
@@ -731,17 +773,28 @@ def list_near(t: Tables, s: Scratch, i: int):
                 if roams or gap < t.contacts.margin:
                     if count < capacity:
                         s.near.pair[i, count] = e
+                        s.near.room[i, count] = room_of(t, e, roams, gap)
                     count += 1
     if count > capacity:
         s.status[i] = STATUS_TOO_MANY_PAIRS
         count = wp.int32(-1)
     s.near.count[i] = count
+    s.near.lists[i] = s.near.lists[i] + 1
+    s.near.moved[i] = so3.ZERO
+    s.near.is_swept[i] = 0
 
 
 @wp.func
 def anchor_at(t: Tables, i: int, e: int) -> vec3:
     """Anchor of pair e of an instance on its obstacle; NaN if it has none."""
     return t.contacts.anchor[anchor_row(t, i), 2 * e]
+
+
+@wp.func
+def has_anchor(t: Tables, i: int, e: int) -> bool:
+    """Whether pair e of an instance has an anchor. A function call of wp.isnan would take longer than all else here."""
+    x = t.contacts.anchor[anchor_row(t, i), 2 * e][0]
+    return x == x
 
 
 @wp.func
@@ -824,11 +877,10 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
         x.law.stick_damping = t.contacts.law[row, 6]
         x.law.hysteresis = t.contacts.law[row, 7]
         x.law.rest_speed = t.contacts.law[row, 8]
-        anchor = anchor_at(t, i, e)
-        if x.law.stick_stiffness > so3.ZERO and not wp.isnan(anchor[0]):
+        if x.law.stick_stiffness > so3.ZERO and has_anchor(t, i, e):
             R_a, _p_a = pose_of(s, i, x.a, origin)
             x.anchored.exists = 1
-            x.anchored.d = x.c - x.radius * x.n - R * anchor - p
+            x.anchored.d = x.c - x.radius * x.n - R * anchor_at(t, i, e) - p
             x.anchored.b = R_a * t.contacts.anchor[anchor_row(t, i), 2 * e + 1]
     return x
 
@@ -859,75 +911,138 @@ def put_push(s: Scratch, i: int, j: int, x: Contact):
 def update_anchors(t: Tables, s: Scratch, i: int):
     """Update the anchors of pairs in contact to the present state, and clear those of pairs that have opened. Stores
     `gap` and `push` of s.near."""
-    if has_moved(t, s, i) == 1:
-        list_near(t, s, i)
-    for e in range(t.contacts.pair.shape[0]):
-        if not wp.isnan(anchor_at(t, i, e)[0]) and not (gap_of_pair(t, s, i, e) < so3.ZERO):
-            put_anchor(
-                t, i, e, vec3(NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER), vec3(NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER)
-            )
+    renew_near(t, s, i)
+    if s.near.is_swept[i] == 0:  # pairs that are near no longer may have anchors
+        for e in range(t.contacts.pair.shape[0]):
+            if has_anchor(t, i, e):
+                clear_anchor(t, s, i, e)
+        s.near.is_swept[i] = 1
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
-        x = contact_of(t, s, i, e)
-        put_push(s, i, j, x)
-        if x.depth > so3.ZERO and x.law.stick_stiffness > so3.ZERO:
-            on_obstacle, on_ball = new_anchor(t, s, i, e, x)
-            put_anchor(t, i, e, on_obstacle, on_ball)
+        sticks = wp.int32(0)
+        if not finds_open(t, s, i, j):
+            x = contact_of(t, s, i, e)
+            put_push(s, i, j, x)
+            if x.depth > so3.ZERO and x.law.stick_stiffness > so3.ZERO:
+                on_obstacle, on_ball = new_anchor(t, s, i, e, x)
+                put_anchor(t, i, e, on_obstacle, on_ball)
+                sticks = 1
+        if sticks == 0 and has_anchor(t, i, e):
+            clear_anchor(t, s, i, e)
+
+
+@wp.func
+def clear_anchor(t: Tables, s: Scratch, i: int, e: int):
+    """Clear the anchor of pair e if it is open."""
+    if not (gap_of_pair(t, s, i, e) < so3.ZERO):
+        none = vec3(NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER)
+        put_anchor(t, i, e, none, none)
 
 
 @wp.func(inline=False)
 def add_contacts(t: Tables, s: Scratch, i: int):
     """Subtract the wrenches of contacts from F of both nodes of each pair. Stores `gap` and `push` of s.near."""
-    if has_moved(t, s, i) == 1:
-        list_near(t, s, i)
+    renew_near(t, s, i)
     for j in range(s.near.count[i]):
-        x = contact_of(t, s, i, s.near.pair[i, j])
-        s.near.gap[i, j] = x.gap
-        s.near.push[i, j] = so3.ZERO
-        if x.depth > so3.ZERO:
-            f, m = contact_force(x)
-            W = wrench_at_origin(x.c, m, f)
-            s.near.push[i, j] = wp.dot(f, x.n)
-            if x.a >= 0:
-                s.node[i, x.a].F = s.node[i, x.a].F - W
-            if x.b >= 0:
-                s.node[i, x.b].F = s.node[i, x.b].F + W
+        if not finds_open(t, s, i, j):
+            add_contact(s, i, j, contact_of(t, s, i, s.near.pair[i, j]))
+
+
+@wp.func
+def add_contact(s: Scratch, i: int, j: int, x: Contact):
+    """`add_contacts` for near pair j."""
+    s.near.gap[i, j] = x.gap
+    s.near.push[i, j] = so3.ZERO
+    if x.depth > so3.ZERO:
+        f, m = contact_force(x)
+        W = wrench_at_origin(x.c, m, f)
+        s.near.push[i, j] = wp.dot(f, x.n)
+        if x.a >= 0:
+            s.node[i, x.a].F = s.node[i, x.a].F - W
+        if x.b >= 0:
+            s.node[i, x.b].F = s.node[i, x.b].F + W
+
+
+@wp.struct
+class Response:
+    """Derivatives of the wrench between nodes a and b about the origin: K and N of (9) for an obstacle at rest, and the
+    wrench W on a. count: number of contacts in the sums."""
+
+    a: wp.int32
+    b: wp.int32
+    count: wp.int32
+    K: mat6
+    N: mat6
+    W: vec6
+
+
+@wp.func
+def put_sums(s: Scratch, i: int, x: Response, H: wp.array2d(dtype=mat6)):
+    """Add the derivatives (9), (10) of F of nodes a and b by their own motion to H and s.near.N, and list the coupling
+    of the two nodes in s.near."""
+    K = x.K
+    bar = adbar_matrix(x.W)
+    if x.b >= 0:
+        K -= x.N * ad_matrix(s.node[i, x.b].eta)
+        H[i, x.b] = H[i, x.b] + K - bar
+        s.near.N[i, x.b] = s.near.N[i, x.b] + x.N
+    if x.a >= 0:
+        H[i, x.a] = H[i, x.a] + K
+        s.near.N[i, x.a] = s.near.N[i, x.a] + x.N
+    couple_nodes(s, i, x.a, x.b, K, x.N, bar, 1)
 
 
 @wp.func
 def put_response(
     s: Scratch, i: int, a: int, b: int, c: vec3, m: vec3, f: vec3, H_c: mat6, N_c: mat6, H: wp.array2d(dtype=mat6)
 ):
-    """Add the derivatives (9), (10) of F of nodes a and b by their own motion to H and s.near.N, for the wrench (m; f)
-    at c on node a; list the coupling of the two nodes in s.near."""
-    N = at_origin(c, N_c)
-    K = at_origin(c, H_c)
-    bar = adbar_matrix(wrench_at_origin(c, m, f))
-    if b >= 0:
-        K -= N * ad_matrix(s.node[i, b].eta)
-        H[i, b] = H[i, b] + K - bar
-        s.near.N[i, b] = s.near.N[i, b] + N
-    if a >= 0:
-        H[i, a] = H[i, a] + K
-        s.near.N[i, a] = s.near.N[i, a] + N
-    couple_nodes(s, i, a, b, K, N, bar, 1)
+    """`put_sums` for a wrench (m; f) at c on node a, with the derivatives H_c and N_c there."""
+    x = Response()
+    x.a = a
+    x.b = b
+    x.K = at_origin(c, H_c)
+    x.N = at_origin(c, N_c)
+    x.W = wrench_at_origin(c, m, f)
+    put_sums(s, i, x, H)
 
 
 @wp.func(inline=False)
 def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
     """Add H and N of both nodes of each pair in contact to H and s.near.N, and list their couplings in s.near. Reads
-    the list of near pairs that add_contacts has made."""
+    the list of near pairs and their forces that add_contacts has made. Pairs of the same nodes follow each other in
+    the list, and are coupled once."""
+    sums = Response()
     for j in range(s.near.count[i]):
-        x = contact_of(t, s, i, s.near.pair[i, j])
-        if x.depth > so3.ZERO:
+        if s.near.push[i, j] != so3.ZERO:
+            x = contact_of(t, s, i, s.near.pair[i, j])
+            if sums.count > 0 and (x.a != sums.a or x.b != sums.b):
+                put_sums(s, i, sums, H)
+                sums = Response()
+            sums.a = x.a
+            sums.b = x.b
+            sums.count = sums.count + 1
             f, m = contact_force(x)
-            D_c, D_u, D_spin, D_turn = contact_derivatives(x)
-            H_c, N_c = contact_response(x.radius, x.n, x.N, x.u, x.spin, f, m, D_c, D_u, D_spin, D_turn)
-            if wp.dot(x.facing, x.facing) > so3.ZERO:
-                H_m, N_m = cell_response(x)
-                H_c += H_m
-                N_c += N_m
-            put_response(s, i, x.a, x.b, x.c, m, f, H_c, N_c, H)
+            H_0, N_0 = response_at_origin(x, f, m)
+            sums.K = sums.K + H_0
+            sums.N = sums.N + N_0
+            sums.W = sums.W + wrench_at_origin(x.c, m, f)
+    if sums.count > 0:
+        put_sums(s, i, sums, H)
+
+
+@wp.func
+def response_at_origin(x: Contact, f: vec3, m: vec3):
+    """H and N of contact_response for a pair in contact, transformed to the origin."""
+    D_c, D_u, D_spin, D_turn = contact_derivatives(x)
+    if x.radius == so3.ZERO and wp.dot(x.facing, x.facing) == so3.ZERO:  # a force at a point
+        turn = D_u * so3.hat(x.u) - D_turn
+        return -force_at_origin(x.c, so3.hat(f) - turn, D_c), -force_at_origin(x.c, mat3(), D_u)
+    H_c, N_c = contact_response(x.radius, x.n, x.N, x.u, x.spin, f, m, D_c, D_u, D_spin, D_turn)
+    if wp.dot(x.facing, x.facing) > so3.ZERO:
+        H_m, N_m = cell_response(x)
+        H_c += H_m
+        N_c += N_m
+    return at_origin(x.c, H_c), at_origin(x.c, N_c)
 
 
 @wp.func

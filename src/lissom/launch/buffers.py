@@ -95,7 +95,7 @@ def _contact_state(model: Model, batch: int) -> Near:
     world, near = model.contacts, Near()
     count = batch if model.has_surroundings else 0
     clusters = len(world.cluster_start) - 1
-    sizes = dict.fromkeys(("pair", "gap", "push", "made_pair", "made_push"), world.capacity)
+    sizes = dict.fromkeys(("pair", "room", "gap", "push", "made_pair", "made_push"), world.capacity)
     sizes |= {"listed_position": len(world.ball_node), "N": model.n_dynamic}
     sizes |= {"centre": clusters, "radius": clusters}
     shapes = {name: (count, size) for name, size in sizes.items()}
@@ -103,6 +103,9 @@ def _contact_state(model: Model, batch: int) -> Near:
     shapes |= dict.fromkeys(("a", "b", "K", "D", "bar", "is_damped"), (tied, world.capacity + model.n_ties))
     for name, shape in shapes.items():
         setattr(near, name, wp.zeros(shape, dtype=Near.vars[name].type.dtype, device=model.device))
+    near.moved = wp.zeros(count, dtype=wp.float64, device=model.device)
+    near.lists = wp.zeros(count, dtype=wp.int32, device=model.device)
+    near.is_swept = wp.zeros(count, dtype=wp.int32, device=model.device)
     near.count = wp.full(count, -1, dtype=wp.int32, device=model.device)
     near.made_count = wp.full(count, -1, dtype=wp.int32, device=model.device)
     near.coupled = wp.zeros(tied, dtype=wp.int32, device=model.device)

@@ -3,10 +3,34 @@
 
 namespace lissom {
 
+// Σ a[j] y[j] for j from `begin` to before `end`.
+LISSOM_INLINE double dot_product(const double* a, const double* y, int begin, int end) {
+    // several sums keep the chain of additions short
+    double even = 0.0, odd = 0.0;
+    int j = begin;
+    if (j + 8 <= end) {
+        block sums = {};
+        for (; j + 8 <= end; j += 8)
+            sums += load(a + j) * load(y + j);
+        for (int e = 0; e < 8; e += 2) {
+            even += sums[e];
+            odd += sums[e + 1];
+        }
+    }
+    for (; j + 1 < end; j += 2) {
+        even += a[j] * y[j];
+        odd += a[j + 1] * y[j + 1];
+    }
+    if (j < end)
+        even += a[j] * y[j];
+    return even + odd;
+}
+
 // Solve L U y = P y in place, by the factors of lu_factor.
 LISSOM_INLINE void solve_by_factors(
     int n, int width, const double* a, const double* lower, const int* swap, double* y
 ) {
+    const double* end = lower + (n - 1) * width;
     // P y, then the lower factor, then the upper one
     for (int k = 0; k < n; ++k) {
         const double swapped = y[k];
@@ -18,18 +42,8 @@ LISSOM_INLINE void solve_by_factors(
         for (int j = k + 1; j < n; ++j)
             y[j] += lower[k * width + j] * known;
     }
-    for (int k = n - 1; k >= 0; --k) {
-        // two sums keep the chain of additions short
-        double even = y[k], odd = 0.0;
-        int j = k + 1;
-        for (; j + 1 < n; j += 2) {
-            even -= a[k * width + j] * y[j];
-            odd -= a[k * width + j + 1] * y[j + 1];
-        }
-        if (j < n)
-            even -= a[k * width + j] * y[j];
-        y[k] = (even + odd) / a[k * width + k];
-    }
+    for (int k = n - 1; k >= 0; --k)
+        y[k] = (y[k] - dot_product(a + k * width, y, k + 1, end[k] < n ? (int)end[k] : n)) / a[k * width + k];
 }
 
 // Whether all numbers of a block are zero.
@@ -82,10 +96,22 @@ LISSOM_INLINE int lu_factor(int n, int width, int i, array<double> A, array<doub
     double* a = row(A, i);
     double* lower = row(L, i);
     int* swap = row(pivots, i);
+    // a row is zero before the block of its first entry, and stays so: only rows that are not zero in a column change
+    // when it is eliminated. The last row of the lower factor has no entries; it holds the first block of each row
+    // until that is a pivot, then the end of the blocks of the upper factor
+    double* first = lower + (n - 1) * width;
+    for (int row = 0; row < n; ++row) {
+        int at = 0;
+        while (at + 8 < n && is_zero(load(a + row * width + at)))
+            at += 8;
+        first[row] = at;
+    }
     for (int k = 0; k < n; ++k) {
         int best = k;
         double size = fabs(a[k * width + k]);
         for (int row = k + 1; row < n; ++row) {
+            if (first[row] > k)
+                continue;
             const double here = fabs(a[row * width + k]);
             if (here > size) {
                 best = row;
@@ -109,14 +135,22 @@ LISSOM_INLINE int lu_factor(int n, int width, int i, array<double> A, array<doub
                 lower[j * width + k] = lower[j * width + best];
                 lower[j * width + best] = swapped;
             }
+            const double swapped = first[k];
+            first[k] = first[best];
+            first[best] = swapped;
         }
         const double inverse = -1.0 / top[k];
         // rows and columns that are zero stay so: bodies that do not touch each other share none
         int end = width;
         while (end > aligned + 8 && is_zero(load(top + end - 8)))
             end -= 8;
+        first[k] = end;
         for (int row = k + 1; row < n; ++row) {
             // eliminate column k from the rows below
+            if (first[row] > k) {
+                lower[k * width + row] = 0.0;
+                continue;
+            }
             double* to = a + row * width;
             const double factor = to[k] * inverse;
             lower[k * width + row] = factor;
@@ -150,23 +184,15 @@ LISSOM_INLINE void lu_solve_transposed(
     const double* a = row(A, i);
     const double* lower = row(L, i);
     const int* swap = row(pivots, i);
+    const double* end = lower + (n - 1) * width;
     double* y = row(x, at) + shift;
     for (int k = 0; k < n; ++k) {
         const double known = y[k] /= a[k * width + k];
-        for (int j = k + 1; j < n; ++j)
+        for (int j = k + 1; j < end[k] && j < n; ++j)
             y[j] -= a[k * width + j] * known;
     }
-    for (int k = n - 1; k >= 0; --k) {
-        double even = y[k], odd = 0.0;
-        int j = k + 1;
-        for (; j + 1 < n; j += 2) {
-            even += lower[k * width + j] * y[j];
-            odd += lower[k * width + j + 1] * y[j + 1];
-        }
-        if (j < n)
-            even += lower[k * width + j] * y[j];
-        y[k] = even + odd;
-    }
+    for (int k = n - 1; k >= 0; --k)
+        y[k] += dot_product(lower + k * width, y, k + 1, n);
     for (int k = n - 1; k >= 0; --k) {
         const double swapped = y[k];
         y[k] = y[swap[k]];

@@ -40,9 +40,10 @@ from lissom.forces.contact import (
     ContactLaw,
     ball_centre,
     contact_of,
-    has_moved,
+    finds_open,
     list_near,
     put_push,
+    renew_near,
     twist_of,
 )
 from lissom.lie import se3, so3
@@ -68,7 +69,7 @@ from lissom.systems.mass import armature_energy
 Counts = wp.array2d(dtype=wp.int32)
 
 KEPT, CHANGED, REJECTED = range(3)  # verdicts on a step: it is accepted, repeated with implicit Euler, or divided
-TOUCHING, FOUND, LISTED = range(3)  # columns of `n` in ContactRows
+TOUCHING, FOUND, LISTED, LIST = range(4)  # columns of `n` in ContactRows; the last is the number of the list
 
 CHANGE = wp.constant(wp.float64(0.5))  # of (1)
 LEAST_CHANGE = wp.constant(wp.float64(1e-3))  # ε of (1)
@@ -76,6 +77,9 @@ SLOW = wp.constant(wp.float64(2.0))  # speed of bounces that are not resolved, o
 LOST = wp.constant(wp.float64(0.01))  # largest part of the kinetic energy that (2) may be
 THROUGH = wp.constant(wp.float64(0.5))  # depth, in radii, of a ball that went through an obstacle
 HALVINGS = wp.constant(30)
+FAR = wp.constant(wp.float64(0.05))  # distance since the last list, in margins, from which a new one pays if the robot
+SOON = wp.constant(wp.float64(16.0))  # needs more than this number of steps to move as far again
+FOREVER = wp.constant(wp.float64(1e30))  # a time in which all pairs may meet [s]
 
 
 @wp.func
@@ -227,49 +231,72 @@ def lost_energy(
 
 
 @wp.func(inline=False)
-def is_fast(t: Tables, s: Scratch, i: int, h: wp.float64) -> bool:
-    """Whether a ball may have moved farther in a step than near pairs are apart, by the speeds of the nodes in s."""
-    ball_speed = wp.float64(0.0)
-    for ball in range(t.contacts.ball_node.shape[0]):
-        ball_speed = wp.max(ball_speed, speed_of(t, s, i, t.contacts.ball_node[ball], t.contacts.ball_position[ball]))
-    shape_speed = wp.float64(0.0)
+def fastest_pair(t: Tables, s: Scratch, i: int) -> wp.float64:
+    """An upper bound of `pair_speed` of all pairs that are near, unless their obstacle is unbounded, by the speeds of
+    the nodes in s: the fastest of the balls that are watched, twice if obstacles move, and what the turning of an
+    obstacle adds within the margin around it [m/s]."""
+    fastest = wp.float64(0.0)
+    turning = wp.float64(0.0)
+    for k in range(t.contacts.watched.shape[0]):
+        ball = t.contacts.watched[k]
+        node = t.contacts.ball_node[ball]
+        if node >= 0:
+            eta = s.node[i, node].eta
+            at = s.node[i, node].R * t.contacts.ball_position[ball] + s.node[i, node].p
+            fastest = wp.max(fastest, wp.length(se3.linear(eta) + wp.cross(se3.angular(eta), at)))
+            turning = wp.max(turning, wp.length(se3.angular(eta)))
+    moving = wp.float64(0.0)
     for k in range(t.contacts.obstacle_node.shape[0]):
-        shape_speed = wp.max(shape_speed, speed_of(t, s, i, t.contacts.obstacle_node[k], t.contacts.obstacle_p[k]))
-    return LONGER * h * (ball_speed + shape_speed) > t.contacts.margin
+        if t.contacts.obstacle_node[k] >= 0:
+            moving = so3.ONE
+    return fastest + moving * (fastest + turning * t.contacts.margin)
 
 
 @wp.func
-def speed_of(t: Tables, s: Scratch, i: int, node: int, place: vec3) -> wp.float64:
-    """Speed [m/s] of a place in the axes of a node; zero for the world."""
-    if node < 0:
-        return so3.ZERO
-    eta = s.node[i, node].eta
-    at = s.node[i, node].R * place + s.node[i, node].p
-    return wp.length(se3.linear(eta) + wp.cross(se3.angular(eta), at))
-
-
-@wp.func
-def may_pass(m: ContactRows, i: int, e: int, gap: wp.float64, speed: wp.float64, h: wp.float64, radius: wp.float64):
-    """Whether (1) of contact_search does not exclude that pair e went through an obstacle."""
+def may_pass(
+    t: Tables, s: Scratch, m: ContactRows, i: int, j: int, h: wp.float64, fastest: wp.float64
+) -> bool:  # fmt: skip
+    """Whether (1) of contact_search does not exclude that near pair j went through an obstacle."""
+    e = s.near.pair[i, j]
+    radius = least_radius(t, e)
+    gap = s.near.gap[i, j]
     begins = vec3(m.gap[i, e], so3.ZERO, m.speed[i, e])
-    ends = vec3(gap, so3.ZERO, speed)
-    return may_be_in_contact(h, begins, ends, limit_of(begins, ends, radius, THROUGH, THROUGH)) == 1
+    limit = limit_of(begins, vec3(gap, so3.ZERO, so3.ZERO), radius, THROUGH, THROUGH)
+    if is_bounded(t, e) and may_be_in_contact(h, begins, vec3(gap, so3.ZERO, fastest), limit) == 0:
+        return False
+    return may_be_in_contact(h, begins, vec3(gap, so3.ZERO, pair_speed(t, s, i, e)), limit) == 1
+
+
+@wp.func
+def is_bounded(t: Tables, e: int) -> bool:
+    """Whether `fastest_pair` bounds the speed of pair e: its obstacle is bounded, or at rest."""
+    return t.contacts.obstacle_roams[t.contacts.pair[e, 1]] == 0
 
 
 @wp.func(inline=False)
 def list_doubtful(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64):
     """Search the pairs that may have gone through an obstacle. Those in contact at an end of the step have not. Of the
     others these may have: those near at its end that the bound does not exclude or that were not near at its start,
-    those near at its start alone, and all if a ball is fast."""
+    those near at its start alone, and all if a ball may have moved farther than near pairs are apart."""
+    fastest = fastest_pair(t, s, i)
+    is_fast = LONGER * h * fastest > t.contacts.margin
+    count = wp.int32(0)
+    if m.n[i, LIST] == s.near.lists[i] and not is_fast:  # the same pairs are near at both ends
+        for j in range(s.near.count[i]):
+            is_open = s.near.push[i, j] == so3.ZERO and m.push[i, s.near.pair[i, j]] == so3.ZERO
+            if is_open and may_pass(t, s, m, i, j, h, fastest):
+                m.searched[i, count] = s.near.pair[i, j]
+                count += 1
+        m.n_searched[i] = count
+        return
     for j in range(m.n[i, LISTED]):
         m.noted[i, m.listed[i, j]] = 1
-    count = wp.int32(0)
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
         passes = m.noted[i, e] == 0
         m.noted[i, e] = 2
-        passes = passes or may_pass(m, i, e, s.near.gap[i, j], pair_speed(t, s, i, e), h, least_radius(t, e))
-        if passes and s.near.push[i, j] == so3.ZERO and m.push[i, e] == so3.ZERO:
+        is_open = s.near.push[i, j] == so3.ZERO and m.push[i, e] == so3.ZERO
+        if is_open and (passes or may_pass(t, s, m, i, j, h, fastest)):
             m.searched[i, count] = e
             count += 1
     for j in range(m.n[i, LISTED]):
@@ -278,7 +305,7 @@ def list_doubtful(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64):
             m.searched[i, count] = e
             count += 1
             m.noted[i, e] = 2
-    if is_fast(t, s, i, h):
+    if is_fast:
         for e in range(t.contacts.pair.shape[0]):
             if m.noted[i, e] == 0:
                 m.searched[i, count] = e
@@ -352,28 +379,38 @@ def note_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
     """Note contacts and gaps at the start of a run of fixed steps."""
     if m.start.shape[1] == 0:
         return
-    put_motion(t, s, i, x.q, x.v, x.a)
-    if has_moved(t, s, i) == 1:
-        list_near(t, s, i)
-    for j in range(s.near.count[i]):
-        put_push(s, i, j, contact_of(t, s, i, s.near.pair[i, j]))
-    take_contacts(t, s, m, i)
+    s.near.is_swept[i] = 0  # anchors may have been given to any pair
+    evaluate_contacts(t, s, x, i)
+    take_contacts(t, s, m, i, FOREVER)
 
 
 @wp.func(inline=False)
-def keep_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
+def keep_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64):
     """Note contacts and gaps at the end of an accepted step, after the anchors have been updated there."""
     if m.start.shape[1] == 0:
         return
     if t.contacts.sticks == 0:
-        note_contacts(t, s, x, m, i)
-    else:
-        take_contacts(t, s, m, i)
+        evaluate_contacts(t, s, x, i)
+    take_contacts(t, s, m, i, h)
+
+
+@wp.func
+def evaluate_contacts(t: Tables, s: Scratch, x: StepRows, i: int):
+    """Store `gap` and `push` of near pairs at the state of x."""
+    put_motion(t, s, i, x.q, x.v, x.a)
+    renew_near(t, s, i)
+    for j in range(s.near.count[i]):
+        if not finds_open(t, s, i, j):
+            put_push(s, i, j, contact_of(t, s, i, s.near.pair[i, j]))
 
 
 @wp.func(inline=False)
-def take_contacts(t: Tables, s: Scratch, m: ContactRows, i: int):
-    """Take the contacts in s.near, and the gaps of near pairs, as those at the start of the next step."""
+def take_contacts(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64):
+    """Take the contacts in s.near, and the gaps of near pairs, as those at the start of the next step. Pairs that are
+    too far to meet in a step h have an upper bound in place of their speed. The list of near pairs is renewed where
+    it pays: the robot moves slowly and is far from the place of the last list, so that few pairs are surely open."""
+    fastest = fastest_pair(t, s, i)
+    m.n[i, LIST] = s.near.lists[i]
     for j in range(m.n[i, TOUCHING]):
         m.push[i, m.touching[i, j]] = so3.ZERO
     count = wp.int32(0)
@@ -381,7 +418,9 @@ def take_contacts(t: Tables, s: Scratch, m: ContactRows, i: int):
         e = s.near.pair[i, j]
         m.listed[i, j] = e
         m.gap[i, e] = s.near.gap[i, j]
-        m.speed[i, e] = pair_speed(t, s, i, e)
+        m.speed[i, e] = fastest
+        if s.near.gap[i, j] < LONGER * h * fastest or not is_bounded(t, e):
+            m.speed[i, e] = pair_speed(t, s, i, e)
         if s.near.push[i, j] > so3.ZERO:
             m.touching[i, count] = e
             m.push[i, e] = s.near.push[i, j]
@@ -389,9 +428,18 @@ def take_contacts(t: Tables, s: Scratch, m: ContactRows, i: int):
             count += 1
     m.n[i, TOUCHING] = count
     m.n[i, LISTED] = s.near.count[i]
+    moved = s.near.moved[i]
+    if moved > FAR * t.contacts.margin and SOON * h * fastest < moved:
+        list_near(t, s, i)
 
 
 @wp.func
 def no_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
-    """`note_contacts` and `keep_contacts` of robots without contacts."""
+    """`note_contacts` of robots without contacts."""
+    ...
+
+
+@wp.func
+def keeps_none(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64):
+    """`keep_contacts` of robots without contacts."""
     ...

@@ -609,6 +609,7 @@ def begin_gaps(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
     """Store the gaps at the start of a run of adaptive steps."""
     if m.start.shape[1] == 0:
         return
+    s.near.is_swept[i] = 0  # anchors may have been given to any pair
     search_all(t, m, i)
     put_gaps(t, s, m, i, x.q, x.v, x.a, m.start)
 

@@ -416,20 +416,32 @@ def has_other_contacts(s: Scratch, i: int) -> bool:
     The change by such a matrix may be small at any distance from the solution."""
     if s.near.made_count.shape[0] == 0:
         return False
-    if s.near.made_count[i] != s.near.count[i]:
-        return True
-    sum = wp.float64(0.0)
+    made = s.near.made_count[i]
+    all_now = wp.float64(0.0)
+    all_before = wp.float64(0.0)
     for j in range(s.near.count[i]):
-        sum += wp.max(s.near.push[i, j], s.near.made_push[i, j])
+        all_now += s.near.push[i, j]
+    for k in range(made):
+        all_before += s.near.made_push[i, k]
+    faint = FAINT * wp.max(all_now, all_before)
+    next = wp.int32(0)  # both lists are sorted by the numbers of the pairs
     for j in range(s.near.count[i]):
         now = s.near.push[i, j]
-        before = s.near.made_push[i, j]
-        most = wp.max(now, before)
-        if s.near.made_pair[i, j] != s.near.pair[i, j] or (
-            most > FAINT * sum and wp.abs(now - before) > OTHER_PUSH * most
-        ):
-            return True
-    return False
+        if now != so3.ZERO:
+            while next < made and s.near.made_pair[i, next] < s.near.pair[i, j]:
+                if s.near.made_push[i, next] > faint:
+                    return True
+                next += 1
+            before = so3.ZERO
+            if next < made and s.near.made_pair[i, next] == s.near.pair[i, j]:
+                before = s.near.made_push[i, next]
+                next += 1
+            most = wp.max(now, before)
+            if most > faint and wp.abs(now - before) > OTHER_PUSH * most:
+                return True
+    while next < made and s.near.made_push[i, next] <= faint:
+        next += 1
+    return next < made
 
 
 @wp.func(inline=False)
@@ -437,10 +449,13 @@ def note_matrix(s: Scratch, i: int):
     """Note the contacts of the present evaluation as those of the matrix."""
     if s.near.made_count.shape[0] == 0:
         return
-    s.near.made_count[i] = s.near.count[i]
+    count = wp.int32(0)
     for j in range(s.near.count[i]):
-        s.near.made_pair[i, j] = s.near.pair[i, j]
-        s.near.made_push[i, j] = s.near.push[i, j]
+        if s.near.push[i, j] != so3.ZERO:
+            s.near.made_pair[i, count] = s.near.pair[i, j]
+            s.near.made_push[i, count] = s.near.push[i, j]
+            count += 1
+    s.near.made_count[i] = count
 
 
 @wp.func
@@ -630,6 +645,8 @@ def is_converged(
     most = NEWTON_SHARE * (c.atol + c.rtol * far)
     if c.share < so3.ZERO and c.follows_rates != so3.ZERO:
         most = wp.min(most, wp.max(allowed_error_of_rate(t, x, c, i), ROUNDING_LEFT))
+    if c.share >= so3.ZERO and far < ROUNDING and left <= ROUNDING_LEFT:
+        return True  # the robot is at rest
     if left > most:
         return size < ROUNDING and rate > SLOW_CONTRACTION and x.notes[i, FRESH] != so3.ZERO
     if c.share < so3.ZERO or left <= wp.max(allowed_error(t, x, c, i), EPS * far):

@@ -36,6 +36,7 @@ from lissom.stepping.contact_changes import (
     KEPT,
     judge_stage,
     keep_contacts,
+    keeps_none,
     no_contacts,
     no_verdict,
     note_contacts,
@@ -289,7 +290,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
     searches = renew is not no_memory  # only robots with contacts have anchors and search for contacts
     event_of, begin_adaptive = (first_event, begin_gaps) if searches else (no_event, no_contacts)
     begin, judge, keep = (
-        (note_contacts, judge_stage, keep_contacts) if searches else (no_contacts, no_verdict, no_contacts)
+        (note_contacts, judge_stage, keep_contacts) if searches else (no_contacts, no_verdict, keeps_none)
     )
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
@@ -392,7 +393,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                         r.counts[i, PLASTIC_STEPS] = r.counts[i, PLASTIC_STEPS] + 1
                     leave_step(t, s, x, m, i, k, b.loops.force, r.adaptive, r.out, r.times, r.counts, renew)
                     if judges:
-                        keep(t, s, x, m, i)
+                        keep(t, s, x, m, i, size)
                 if is_planned and (again != 0 or r.adaptive[i, NEXT] != wanted):
                     status = int(FAILED)
         r.pause[i, 1] = wp.where(pauses != 0, status, int(BEGIN))
