@@ -54,13 +54,18 @@ from lissom.passes.linear_algebra import largest
 from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS, Scratch
 from lissom.passes.traversal import origin_between
 from lissom.stepping.contact_search import (
+    FOUND,
+    LIST,
+    LISTED,
     LONGER,
+    TOUCHING,
     ContactRows,
+    fastest_pair,
     hidden_contact,
     least_radius,
     limit_of,
     may_be_in_contact,
-    put_gaps,
+    put_both_ends,
     put_motion,
 )
 from lissom.stepping.step_rows import IS_PLASTIC, PASSED, StepRows
@@ -69,7 +74,6 @@ from lissom.systems.mass import armature_energy
 Counts = wp.array2d(dtype=wp.int32)
 
 KEPT, CHANGED, REJECTED = range(3)  # verdicts on a step: it is accepted, repeated with implicit Euler, or divided
-TOUCHING, FOUND, LISTED, LIST = range(4)  # columns of `n` in ContactRows; the last is the number of the list
 
 CHANGE = wp.constant(wp.float64(0.5))  # of (1)
 LEAST_CHANGE = wp.constant(wp.float64(1e-3))  # ε of (1)
@@ -181,13 +185,6 @@ def any_differs(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: w
     return different > 0
 
 
-@wp.func
-def put_both_ends(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
-    """Store gaps, rates and speeds of searched pairs at both ends of a step. Leaves the motion at its end in s."""
-    put_gaps(t, s, m, i, x.start, x.v_start, x.before, m.start)
-    put_gaps(t, s, m, i, x.q, x.v, x.a, m.end)
-
-
 @wp.func(inline=False)
 def lost_energy(
     t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, slow: wp.float64
@@ -228,28 +225,6 @@ def lost_energy(
         elastic = wp.abs(now - before) * wp.abs(ends[0] - begins[0])
         lost += share * share * so3.HALF * (kinetic + elastic)
     return lost, stored
-
-
-@wp.func(inline=False)
-def fastest_pair(t: Tables, s: Scratch, i: int) -> wp.float64:
-    """An upper bound of `pair_speed` of all pairs that are near, unless their obstacle is unbounded, by the speeds of
-    the nodes in s: the fastest of the balls that are watched, twice if obstacles move, and what the turning of an
-    obstacle adds within the margin around it [m/s]."""
-    fastest = wp.float64(0.0)
-    turning = wp.float64(0.0)
-    for k in range(t.contacts.watched.shape[0]):
-        ball = t.contacts.watched[k]
-        node = t.contacts.ball_node[ball]
-        if node >= 0:
-            eta = s.node[i, node].eta
-            at = s.node[i, node].R * t.contacts.ball_position[ball] + s.node[i, node].p
-            fastest = wp.max(fastest, wp.length(se3.linear(eta) + wp.cross(se3.angular(eta), at)))
-            turning = wp.max(turning, wp.length(se3.angular(eta)))
-    moving = wp.float64(0.0)
-    for k in range(t.contacts.obstacle_node.shape[0]):
-        if t.contacts.obstacle_node[k] >= 0:
-            moving = so3.ONE
-    return fastest + moving * (fastest + turning * t.contacts.margin)
 
 
 @wp.func

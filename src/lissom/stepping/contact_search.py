@@ -46,7 +46,7 @@ import warp as wp
 
 from lissom.dynamics.assembly import prescribed_state
 from lissom.dynamics.configuration import difference, integrate, unit_quaternions
-from lissom.forces.contact import ball_centre, is_aside, obstacle_distance, pose_of, twist_of
+from lissom.forces.contact import ball_centre, is_aside, obstacle_distance, pose_of, renew_near, twist_of
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.compiling import free_of_forces
@@ -76,6 +76,7 @@ _GRAZE, _DEEPER = 1e-3, 0.25  # see ContactSearch
 GRAZE = wp.constant(wp.float64(_GRAZE))
 DEEPER = wp.constant(wp.float64(_DEEPER))
 _MOST_STATES = 4096  # largest number of states between the ends of one step
+TOUCHING, FOUND, LISTED, LIST = range(4)  # columns of `n` in ContactRows; the last is the number of the list
 _S = np.linspace(0.0, 1.0, 9)
 _CUBIC = np.array([(1 + 2 * _S) * (1 - _S) ** 2, _S * (1 - _S) ** 2, _S**2 * (3 - 2 * _S), _S**2 * (_S - 1)])  # Hermite
 
@@ -326,7 +327,8 @@ class ContactRowsStruct:
         start, end, left, right: gap, rate and speed of each instance and pair at the start and the end of the step,
         and at both ends of the current stride. q, v, a, move, rate: state of each instance at the end of the stride.
         load, motion, u: loads, prescribed coordinates and inputs there, from `laws` (`put_laws` of step_sizes).
-        Of fixed steps, with their numbers in the columns of `n` (contact_changes): listed: near pairs at the start.
+        listed: near pairs at the start of the step, and their number in column LISTED of `n`.
+        Of fixed steps, with their numbers in the columns of `n` (contact_changes):
         gap, speed: of every pair in it [m, m/s]. touching, push: pairs in contact at the start, and the normal force of
         every pair [N]. found: places in the list of near pairs of those in contact at the end. noted: for every pair,
         whether a list holds it. deepest: largest depth of the steps so far [m].
@@ -383,12 +385,59 @@ def contact_rows(w: Buffers, model: Model, laws: LawsStruct) -> ContactRowsStruc
     return m
 
 
+@wp.func(inline=False)
+def fastest_pair(t: Tables, s: Scratch, i: int) -> wp.float64:
+    """An upper bound of `pair_speed` of all pairs that are near, unless their obstacle is unbounded, by the speeds of
+    the nodes in s: the fastest of the balls that are watched, twice if obstacles move, and what the turning of an
+    obstacle adds within the margin around it [m/s]."""
+    fastest = wp.float64(0.0)
+    turning = wp.float64(0.0)
+    for k in range(t.contacts.watched.shape[0]):
+        ball = t.contacts.watched[k]
+        node = t.contacts.ball_node[ball]
+        if node >= 0:
+            eta = s.node[i, node].eta
+            at = s.node[i, node].R * t.contacts.ball_position[ball] + s.node[i, node].p
+            fastest = wp.max(fastest, wp.length(se3.linear(eta) + wp.cross(se3.angular(eta), at)))
+            turning = wp.max(turning, wp.length(se3.angular(eta)))
+    moving = wp.float64(0.0)
+    for k in range(t.contacts.obstacle_node.shape[0]):
+        if t.contacts.obstacle_node[k] >= 0:
+            moving = so3.ONE
+    return fastest + moving * (fastest + turning * t.contacts.margin)
+
+
+@wp.func(inline=False)
+def search_pairs(t: Tables, s: Scratch, m: ContactRows, i: int, everywhere: bool):
+    """Search the pairs that were near at the start of a step and those that are near now, or all pairs."""
+    count = wp.int32(0)
+    if everywhere:
+        for e in range(t.contacts.pair.shape[0]):
+            m.searched[i, e] = e
+        m.n_searched[i] = t.contacts.pair.shape[0]
+        return
+    for j in range(m.n[i, LISTED]):
+        m.searched[i, count] = m.listed[i, j]
+        m.noted[i, m.listed[i, j]] = 1
+        count += 1
+    for j in range(s.near.count[i]):
+        e = s.near.pair[i, j]
+        if m.noted[i, e] == 0:
+            m.searched[i, count] = e
+            count += 1
+    for j in range(m.n[i, LISTED]):
+        m.noted[i, m.listed[i, j]] = 0
+    m.n_searched[i] = count
+
+
 @wp.func
-def search_all(t: Tables, m: ContactRows, i: int):
-    """Search all pairs."""
-    m.n_searched[i] = t.contacts.pair.shape[0]
-    for e in range(t.contacts.pair.shape[0]):
-        m.searched[i, e] = e
+def take_list(s: Scratch, m: ContactRows, i: int):
+    """Take the present list of near pairs as that at the start of a step."""
+    if m.n[i, LIST] != s.near.lists[i]:
+        m.n[i, LIST] = s.near.lists[i]
+        m.n[i, LISTED] = s.near.count[i]
+        for j in range(s.near.count[i]):
+            m.listed[i, j] = s.near.pair[i, j]
 
 
 @wp.func(inline=False)
@@ -407,6 +456,13 @@ def put_gaps(t: Tables, s: Scratch, m: ContactRows, i: int, q: Rows, v: Rows, a:
     for j in range(m.n_searched[i]):
         e = m.searched[i, j]
         out[i, e] = gap_motion(t, s, i, e)
+
+
+@wp.func
+def put_both_ends(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
+    """Store gaps, rates and speeds of searched pairs at both ends of a step. Leaves the motion at its end in s."""
+    put_gaps(t, s, m, i, x.start, x.v_start, x.before, m.start)
+    put_gaps(t, s, m, i, x.q, x.v, x.a, m.end)
 
 
 @wp.func
@@ -585,7 +641,8 @@ def first_event(
     start: wp.float64, has_laws: bool,
 ) -> wp.float64:  # fmt: skip
     """The part of a step up to which it must be repeated: to a hidden contact, or to the begin or end of a contact.
-    Zero if it need not be repeated. Afterwards `m.end` holds the gaps at the end of the step.
+    Zero if it need not be repeated. Pairs that are near at neither end are searched only if the path (1) of the fastest
+    one is longer than the margin of the lists of near pairs.
 
     Args:
         start: time at which the step starts [s]. has_laws: whether the kernel can evaluate prescribed motions at all
@@ -593,7 +650,13 @@ def first_event(
     """
     if status != CONVERGED or m.end.shape[1] == 0:
         return so3.ZERO
-    put_gaps(t, s, m, i, x.q, x.v, x.a, m.end)
+    put_motion(t, s, i, x.start, x.v_start, x.before)
+    fastest = fastest_pair(t, s, i)
+    put_motion(t, s, i, x.q, x.v, x.a)
+    fastest = wp.max(fastest, fastest_pair(t, s, i))
+    renew_near(t, s, i)
+    search_pairs(t, s, m, i, LONGER * h * fastest > t.contacts.margin)
+    put_both_ends(t, s, x, m, i)
     is_refused = x.notes[i, ERROR] > so3.ONE
     change = first_change(t, x, m, c, i, h, is_refused)
     if is_refused:
@@ -605,20 +668,22 @@ def first_event(
 
 
 @wp.func
-def begin_gaps(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
-    """Store the gaps at the start of a run of adaptive steps."""
+def begin_search(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
+    """List the near pairs at the start of a run of adaptive steps."""
     if m.start.shape[1] == 0:
         return
     s.near.is_swept[i] = 0  # anchors may have been given to any pair
-    search_all(t, m, i)
-    put_gaps(t, s, m, i, x.q, x.v, x.a, m.start)
+    put_motion(t, s, i, x.q, x.v, x.a)
+    renew_near(t, s, i)
+    take_list(s, m, i)
 
 
 @wp.func
-def advance_gaps(m: ContactRows, i: int):
-    """Copy the gaps at the end of a step to the start of the next one."""
+def advance_search(s: Scratch, m: ContactRows, i: int):
+    """Take the near pairs at the end of an accepted step, which `first_event` has listed, as those at the start of the
+    next one."""
     if m.start.shape[1] > 0:
-        copy_gaps(m, i, m.end, m.start)
+        take_list(s, m, i)
 
 
 @wp.func

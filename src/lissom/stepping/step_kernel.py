@@ -44,8 +44,8 @@ from lissom.stepping.contact_changes import (
 from lissom.stepping.contact_search import (
     ContactRows,
     ContactRowsStruct,
-    advance_gaps,
-    begin_gaps,
+    advance_search,
+    begin_search,
     contact_rows,
     first_event,
     no_event,
@@ -220,7 +220,7 @@ def leave_step(
     """Store the results of step k, which is accepted."""
     renew(t, s, i, x.q, x.v, x.a)
     if adaptive[i, STOP] > so3.ZERO:
-        advance_gaps(m, i)
+        advance_search(s, m, i)
     put_result(t.nv, x, i, k, force, out)
     put_stages(t, times.shape[1], x, i, k)
     times[i, k] = adaptive[i, NOW]
@@ -288,7 +288,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
         respond(t, s, b, x, i)
 
     searches = renew is not no_memory  # only robots with contacts have anchors and search for contacts
-    event_of, begin_adaptive = (first_event, begin_gaps) if searches else (no_event, no_contacts)
+    event_of, begin_adaptive = (first_event, begin_search) if searches else (no_event, no_contacts)
     begin, judge, keep = (
         (note_contacts, judge_stage, keep_contacts) if searches else (no_contacts, no_verdict, keeps_none)
     )
