@@ -37,7 +37,15 @@ from typing import NamedTuple
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.robot.meshes import Mesh, convex_hull, distance_to, fit_balls, inner_balls, surface_samples
+from lissom.robot.meshes import (
+    Mesh,
+    convex_hull,
+    distance_to,
+    fit_balls,
+    inner_balls,
+    kind_of_fault,
+    surface_samples,
+)
 from lissom.robot.sampled_shapes import ShapeFunction, ShapeHull, ShapeMesh
 from lissom.robot.shapes import Shape, ShapeKind
 from lissom.robot.surface_points import (
@@ -255,23 +263,23 @@ def _triangles_of(shape: Shape, where: str) -> tuple[np.ndarray, np.ndarray]:
     return Mesh.of_shape(shape).surface()
 
 
-def closed_shape(shape: Shape, where: str) -> tuple[Shape, bool]:
-    """A collision shape, or for an open mesh its convex hull; and whether it is this hull.
+def closed_shape(shape: Shape, where: str) -> tuple[Shape, str]:
+    """A collision shape, or for a mesh that bounds no volume its convex hull, and why; empty if it is the shape.
 
     Raises:
         ModelError: the mesh cannot be read, or is flat.
     """
     if not isinstance(shape, ShapeMesh) or shape.thickness is not None:
-        return shape, False
+        return shape, ""
     try:
         if not shape.fault:
-            return shape, False
+            return shape, ""
         corners = convex_hull(shape.mesh.surface()[0], "in place of its hull: its vertices")
     except ModelError as error:
         name = os.fspath(shape.mesh.file or "")
         file = f"mesh {name!r}: " if name and name not in str(error) else ""
         raise ModelError(f"{where}: {file}{error}; leave out this shape") from None
-    return ShapeHull(np.unique(corners.reshape(-1, 3), axis=0), shape.resolution), True
+    return ShapeHull(np.unique(corners.reshape(-1, 3), axis=0), shape.resolution), kind_of_fault(shape.fault)
 
 
 @lru_cache(maxsize=256)
