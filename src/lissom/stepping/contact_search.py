@@ -615,9 +615,11 @@ def begin_gaps(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
 
 @wp.func
 def advance_gaps(m: ContactRows, i: int):
-    """Copy the gaps at the end of a step to the start of the next one."""
+    """Copy the gaps at the end of a step to the start of the next one, and note the deepest contact."""
     if m.start.shape[1] > 0:
         copy_gaps(m, i, m.end, m.start)
+        for j in range(m.n_searched[i]):
+            m.deepest[i] = wp.max(m.deepest[i], -m.start[i, m.searched[i, j]][0])
 
 
 @wp.func
