@@ -24,8 +24,8 @@ of the first half-edge of a cell. It touches only where its contact point is wit
 out of the flat ends. Points on the ends of a cylinder have its axis as their normal, and so the factor (11) of contact:
 they carry an upright cylinder and leave one that lies to its balls.
 
-Edges that cross each other touch where a point of one of them is inside the other body. They sink into each other by up
-to half the distance of the points.
+Edges that cross each other touch where a point of one of them is inside the other body. Right-angled edges sink into
+each other by up to half the distance of the points times the sine of their angle.
 """
 
 from __future__ import annotations
