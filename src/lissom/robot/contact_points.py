@@ -47,7 +47,7 @@ from lissom.robot.meshes import (
     surface_samples,
 )
 from lissom.robot.sampled_shapes import ShapeFunction, ShapeHull, ShapeMesh
-from lissom.robot.shapes import Shape, ShapeKind
+from lissom.robot.shapes import Shape, ShapeKind, is_bounded
 from lissom.robot.surface_points import (
     COLUMNS,
     box_points,
@@ -70,7 +70,6 @@ _FLAT = 1.0 - 1e-6  # least cosine of the angle between triangles of one flat si
 _DIRECTIONS = 2000  # in which the vertices of a hull are compared with the points chosen
 _INSIDE = 3e-3  # depth of the points inside a hull that is small enough, relative to its size
 _OUTER = 64  # largest number of vertices and balls that are added for it
-UNBOUNDED = (ShapeKind.PLANE, ShapeKind.HOLLOW, ShapeKind.HEIGHTS)
 
 
 class Points(NamedTuple):
@@ -95,13 +94,7 @@ def detail_on(shape: Shape) -> str:
     surface = shape.surface("shape")
     if surface.kind in (ShapeKind.PLANE, ShapeKind.HOLLOW):
         return "corners"
-    return "faces" if not has_points(shape) else "edges"
-
-
-def has_points(shape: Shape) -> bool:
-    """Whether a shape has points: it is bounded."""
-    surface = shape.surface("shape")
-    return surface.kind not in UNBOUNDED and not (surface.kind is ShapeKind.CYLINDER and surface.size[1] < 0.0)
+    return "faces" if not is_bounded(shape) else "edges"
 
 
 def shape_points(shape: Shape, detail: str, count: int, where: str, *, finer: int = 1) -> Points:
@@ -114,7 +107,7 @@ def shape_points(shape: Shape, detail: str, count: int, where: str, *, finer: in
         ModelError: a mesh cannot be read, or is flat.
     """
     kind, size, rotation = shape.surface(where)
-    if not has_points(shape):
+    if not is_bounded(shape):
         return Points(np.zeros((0, COLUMNS)), np.zeros(0))
     if kind is ShapeKind.SPHERE:
         found = Points(_balls(np.zeros((1, 3)), size[0]), np.ones(1), 0.0)
