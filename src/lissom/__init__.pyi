@@ -216,7 +216,6 @@ from lissom.simulation.inputs import Controller as Controller
 from lissom.simulation.inputs import Samples as Samples
 from lissom.simulation.simulate import resume as resume
 from lissom.simulation.simulate import simulate as simulate
-from lissom.simulation.trajectory import Statistics as Statistics
 from lissom.simulation.trajectory import Trajectory as Trajectory
 from lissom.statics.continuation import Branch as Branch
 from lissom.statics.continuation import BranchEvent as BranchEvent
@@ -234,6 +233,7 @@ from lissom.stepping.schemes import hht as hht
 from lissom.stepping.schemes import implicit_euler as implicit_euler
 from lissom.stepping.schemes import newmark as newmark
 from lissom.stepping.schemes import sdirk as sdirk
+from lissom.stepping.statistics import Statistics as Statistics
 from lissom.stepping.stepper import Stepper as Stepper
 from lissom.sweeps.results import SweepResults as SweepResults
 from lissom.sweeps.samples import Span as Span

@@ -100,7 +100,8 @@ class CacheWarning(UserWarning):
 
 @final
 class LeftOutWarning(PartsWarning):
-    """A file contains parts that the robot does not have. The message names the first of each kind, `report` all."""
+    """A file contains parts that the robot does not have, such as contacts of bodies that fall. The message names the
+    first of each kind, `report` all."""
 
 
 @final

@@ -158,8 +158,8 @@ MUTATIONS = (
     Mutation(
         "no warning says that an open mesh counts as its hull",
         "model/surroundings.py",
-        "    hulls = [name for name, is_open in open_ones.items() if is_open]",
-        "    hulls = [name for name, is_open in open_ones.items() if not is_open]",
+        "if piece.why_hull and name not in",
+        "if False and name not in",
         ("tests/io/test_awkward_inputs.py", "-k", "open_or_inside"),
     ),
     Mutation(
@@ -1044,5 +1044,26 @@ MUTATIONS = (
         "np.where(powers.slides[1:], -np.diff(stored) - whole, damped)",
         "np.where(powers.slides[1:], damped, damped)",
         ("tests/simulation/test_energy_of_contacts.py", "-k", "slides_to_rest"),
+    ),
+    Mutation(
+        "inputs count as energy that steps made",
+        "simulation/energy_balance.py",
+        "_contact_energies(model, t, q, v)[0] - work)",
+        "_contact_energies(model, t, q, v)[0])",
+        ("tests/simulation/test_energy_made.py", "-k", "work_of_inputs"),
+    ),
+    Mutation(
+        "robots of files fall without contacts and without a word",
+        "dynamics/start.py",
+        "    if robot.source is None or robot.contacts or weightless",
+        "    if robot.source is not None or robot.contacts or weightless",
+        ("tests/io/test_files_without_contacts.py",),
+    ),
+    Mutation(
+        "free joints keep links apart",
+        "robot/contacts.py",
+        "if parent is None or isinstance(robot.links[group].joint, JointFree):",
+        "if parent is None:",
+        ("tests/io/test_files_without_contacts.py",),
     ),
 )

@@ -117,10 +117,12 @@ def test_awkward_inputs_are_refused_in_one_line(tmp_path, name):
 
 def test_collision_meshes_may_be_open_or_inside_out():
     """An open mesh counts as its hull, which the warning says; triangles that are turned inside out are turned back."""
+    hulls = "collision meshes of link 'cup' count as their convex hulls"
     for triangles, hint in (
-        (SIDES[:-1], "open meshes of link 'cup' count as their convex hulls"),
+        (SIDES[:-1], f"{hulls} (open)"),
         ([*SIDES[:-1], SIDES[-1][::-1]], ""),
         (SIDES[:, ::-1], ""),
+        ([*SIDES[:-1], *SIDES[:-1, ::-1]], f"{hulls} (no volume inside)"),
     ):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")

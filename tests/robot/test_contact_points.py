@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.robot.contact_points import detail_on, has_points, shape_points, surface_rows
+from lissom.robot.contact_points import detail_on, shape_points, surface_rows
+from lissom.robot.shapes import is_bounded
 from tests.forces.exact_distances import distance
 
 UP = (0.0, 0.0, 1.0)
@@ -108,7 +109,7 @@ def test_details():
     assert detail_on(ls.ShapeBox(1, 1, 1)) == detail_on(HULLS["hull"]) == "edges"
     ground = ls.ShapeHeightField(np.zeros((4, 4)), 1.0, 1.0)
     assert detail_on(ls.ShapeCylinder(0.1)) == detail_on(ground) == "faces"
-    assert not any(has_points(shape) for shape in (ls.ShapePlane(), ls.ShapeCylinder(0.1), ground))
+    assert not any(is_bounded(shape) for shape in (ls.ShapePlane(), ls.ShapeCylinder(0.1), ground))
 
 
 @pytest.mark.parametrize("name", [*EXACT, *HULLS])

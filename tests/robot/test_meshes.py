@@ -311,9 +311,15 @@ def test_open_and_twisted_meshes_are_told():
     vertices, triangles = prism()
     top = vertices[triangles].mean(axis=1)[:, 2] > 0.29
     tray = ls.Mesh(vertices=vertices, triangles=triangles[~top])
-    with pytest.warns(ls.AccuracyWarning, match="open meshes of link 'body' count as their convex hulls"):
+    why = "collision meshes of link 'body' count as their convex hulls"
+    with pytest.warns(ls.AccuracyWarning, match=rf"{why} \(open\)"):
         force = pressed(tray)
     np.testing.assert_allclose(force, [0.0, 0.0, 80.0], rtol=0, atol=1e-9)
+    plane = projective_plane()
+    down = plane.vertices - np.array([0, 0, plane.vertices[:, 2].min() + 0.3])
+    with pytest.warns(ls.AccuracyWarning, match=rf"{why} \(not all triangles can be turned outwards\)"):
+        force = pressed(ls.Mesh(vertices=down, triangles=plane.triangles))
+    assert force[2] > 0.0
     for mesh, rule in ((tray, "be closed"), (projective_plane(), "have triangles that are all turned outwards")):
         robot = ls.Robot("ball")
         robot.add_link("ball", ls.RigidBody.sphere(0.05, density=1000), ls.JointFree())

@@ -219,3 +219,26 @@ def test_contact_shapes_are_named_by_their_contact():
     reach = np.abs(points[floor.rows]).max(axis=0)  # its axes are any two across its normal
     assert (reach[:2] >= 2.0).all() and reach[2] < 1e-12
     np.testing.assert_allclose(np.linalg.norm(points[lid.rows] - [0.0, 0.0, 0.7], axis=1), 0.05, rtol=1e-9)
+
+
+def test_bodies_without_meshes_show_their_collision_shapes():
+    """A body of a given inertia is drawn by its placed shapes, also without mass; an outline or meshes replace them."""
+    place = np.eye(4)
+    place[:3, 3] = 0.0, 0.0, -0.06
+    shapes = (ls.PlacedShape(ls.ShapeBox(0.01, 0.04, 0.12), place), ls.PlacedShape(ls.ShapeSphere(0.02)))
+    drawn = {}
+    for name, given in {
+        "shapes": {"inertia": (1e-4, 1e-4, 1e-4)},
+        "weightless": {"mass": 0.0},
+        "outline": {"inertia": (1e-4, 1e-4, 1e-4), "outline": (0.1, 0.1, 0.1)},
+    }.items():
+        robot = ls.Robot("bodies")
+        robot.add_link("body", ls.RigidBody(**({"mass": 0.1} | given), shapes=shapes))
+        model = robot.build()
+        found = robot_geometry(model)
+        points = np.concatenate([found.points(model.neutral())[mesh.rows] for mesh in found.meshes])
+        drawn[name] = points.min(axis=0), points.max(axis=0)
+    for name in ("shapes", "weightless"):
+        np.testing.assert_allclose(drawn[name][0], [-0.02, -0.02, -0.12], atol=1e-3)
+        np.testing.assert_allclose(drawn[name][1], [0.02, 0.02, 0.02], atol=1e-3)
+    np.testing.assert_allclose(drawn["outline"][1], [0.1, 0.1, 0.1])

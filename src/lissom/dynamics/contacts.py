@@ -230,6 +230,31 @@ def balls_at(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return w.host["gap"][0].copy(), w.scratch.near.listed_position.numpy()[0].copy()
 
 
+def largest_depths(models: list[Model], motions: list[np.ndarray]) -> np.ndarray:
+    """Largest depth of a contact in each of n motions with states (times, nq), of as many models, (n,) [m]."""
+    if any(one is not models[0] for one in models):
+        return np.array([largest_depth(one, q) for one, q in zip(models, motions)])
+    depth = _depths(models[0], np.concatenate(motions))
+    return np.array([own.max(initial=0.0) for own in np.split(depth, np.cumsum([len(q) for q in motions])[:-1])])
+
+
+def largest_depth(model: Model, q: np.ndarray) -> float:
+    """Largest depth of a contact at states q (n, nq) of one model [m]."""
+    return float(_depths(model, q).max(initial=0.0))
+
+
+def _depths(model: Model, q: np.ndarray) -> np.ndarray:
+    """Largest depth of a contact at each state (n, nq), 0 without contact, (n,) [m]."""
+    depth = np.zeros(len(q))
+    for part in row_slices(len(q)) if len(model.contacts.pair) else ():
+        w, _ = filled_workspace(model, "contacts", _make, ("q", "v"), q[part], np.zeros((len(q[part]), model.nv)))
+        w.host["with_forces"][0] = 0
+        w.run()
+        w.raise_for_status()
+        depth[part] = np.maximum(-w.host["gap"].min(axis=1), 0.0)
+    return depth
+
+
 @over_models("q", "v", as_tuple=True)
 def contact_forces(model: Model, q: ArrayLike, v: ArrayLike | None = None) -> Any:
     """The pairs in contact and their forces, at one state or at many.
@@ -436,7 +461,8 @@ def contact_powers(model: Model, q: np.ndarray, v: np.ndarray, *, follows: bool)
     """
     sums, slides = np.zeros((4, len(q))), np.zeros(len(q), dtype=bool)
     follows = follows and model.contacts.sticks
-    make, held, seen = partial(_make, anchored=follows), {}, []
+    make, held = partial(_make, anchored=follows), {}
+    seen: list[list[tuple[float, float]]] = [[] for _ in q]
     anchors = model.contacts.anchors
     for part in row_slices(len(q), 1 if follows else _STATES) if len(model.contacts.pair) else ():
         family = "contacts with anchors" if follows else "contacts"
@@ -450,7 +476,7 @@ def contact_powers(model: Model, q: np.ndarray, v: np.ndarray, *, follows: bool)
             rows = _filled_rows(numbers.reshape(-1, int(NUMBERS_PER_PAIR)))
             energy, depth, *powers, slid = rows[:, 17:23].T
             sums[:, k] = [np.sum(energy + depth), *map(np.sum, powers)]
-            seen.append(sorted(zip(rows[:, 0].tolist(), slid.tolist())))
+            seen[k] = sorted(zip(rows[:, 0].tolist(), slid.tolist()))  # slices may overlap
             if follows:
                 own = dict(zip(rows[:, 0].tolist(), energy.tolist()))
                 slides[k] = slid.any() or any(energy > 0.0 and e not in own for e, energy in held.items())

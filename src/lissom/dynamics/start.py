@@ -19,10 +19,12 @@ import numpy as np
 from lissom.dynamics.assembly import closed_start, open_loops
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.contacts import compressions
-from lissom.errors import ConvergenceError, PlausibilityWarning
+from lissom.errors import ConvergenceError, LeftOutWarning, PlausibilityWarning
 from lissom.launch.over_models import over_models
 from lissom.model.model import Model
 from lissom.model.stops import stops_of, within_stops
+from lissom.robot.joints import JointFree
+from lissom.robot.robot import Robot
 
 CHECKED = 8  # largest number of motions of a batch whose starts are checked
 _FAST_TURN, _FAST = 5.0, 1.0  # speeds w of (1) above which a violation is told [rad/s, m/s]
@@ -69,10 +71,13 @@ def _start(model: Model) -> np.ndarray:
 def warn_of_start(model: Model, q: np.ndarray, acceleration: Callable[[], np.ndarray]) -> None:
     """Issue a PlausibilityWarning, once for a model, if violated stops or contacts throw the robot at its start.
 
+    A LeftOutWarning tells, once too, that bodies of a file can fall and touch nothing.
+
     Args:
         q: configuration (nq,). acceleration: returns the acceleration (nv,) there. It is called if a stop is violated
             or a body touches.
     """
+    _warn_of_missing_contacts(model)
     if "thrown" in model.cache:
         return
     stops, contacts = _thrown_by_stops(model, q, acceleration), _thrown_by_contacts(model, q, acceleration)
@@ -90,6 +95,37 @@ def warn_of_start(model: Model, q: np.ndarray, acceleration: Callable[[], np.nda
         f"{', '.join(texts[:_SHOWN])}{more}; {'; '.join(cures)}"
     )
     warnings.warn(text, PlausibilityWarning, stacklevel=4)
+
+
+def _warn_of_missing_contacts(model: Model) -> None:
+    """Issue a LeftOutWarning, once for a model, if links of a URDF or MJCF file have collision shapes and can fall, and
+    the robot has no contact at all."""
+    robot = model.description
+    weightless = not np.any(np.asarray(robot.gravity, dtype=np.float64)) or robot.fluid is not None
+    if robot.source is None or robot.contacts or weightless or "untouched" in model.cache:
+        return
+    model.cache["untouched"] = True
+    roots = {name: _free_root(robot, name) for name in robot.links}
+    ends = [(roots[x.link_a], None if x.link_b is None else roots[x.link_b]) for x in robot.loops.values()]
+    held = {end for pair in ends for end in pair if None in pair}  # trees that a loop ties to the world
+    bodies = {name: link.body for name, link in robot.links.items() if roots[name] is not None}
+    names = [name for name, body in bodies.items() if roots[name] not in held and body is not None and body.touches]
+    if names:
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        text = (
+            f"robot {robot.name!r}: no contact is described, so nothing stops the fall of links "
+            f"{', '.join(map(repr, names[:_SHOWN]))}{more}, which have collision shapes in {robot.source}; "
+            "robot.add_contact('floor', ls.EVERYTHING, ls.ShapePlane()) lets them touch a floor, and "
+            "robot.add_mutual_contacts() each other"
+        )
+        warnings.warn(LeftOutWarning(text, "\n".join(names)), stacklevel=5)
+
+
+def _free_root(robot: Robot, link: str | None) -> str | None:
+    """The nearest link at or above `link` that moves freely; None if there is none."""
+    while link is not None and not isinstance(robot.links[link].joint, JointFree):
+        link = robot.links[link].parent
+    return link
 
 
 def _thrown_by_stops(model: Model, q: np.ndarray, acceleration: Callable[[], np.ndarray]) -> list[tuple[str, float]]:

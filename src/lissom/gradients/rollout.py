@@ -14,6 +14,7 @@ import numpy as np
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import assemble, consistent_start, prescribed_state
 from lissom.dynamics.configuration import checked_configuration, difference, integrate
+from lissom.dynamics.contacts import largest_depths
 from lissom.dynamics.start import CHECKED, default_start, warn_of_start
 from lissom.errors import ModelError, ShapeError, keeping, of_instance, renamed
 from lissom.gradients.design_changes import changed_model
@@ -36,9 +37,9 @@ from lissom.robot import checks, formatting
 from lissom.robot.paths import size_of
 from lissom.robot.traced_functions import TracedFunction
 from lissom.simulation.simulate import chosen_method
-from lissom.simulation.trajectory import Statistics
 from lissom.stepping.feedback import law_in_kernels
 from lissom.stepping.schemes import Scheme
+from lissom.stepping.statistics import Statistics
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -61,7 +62,8 @@ class Rollout:
         model: the robot, or a batch of models.
         every: number of steps between two of the times.
         statistics: cost of the motion, summed over a batch: numbers of steps, of evaluations of the residual, of
-            matrices, and of damped steps, which take longer.
+            matrices, of damped steps, which take longer, and of plastic steps, and the deepest contact. No step is
+            divided: `parts` is 0.
     """
 
     t: np.ndarray
@@ -92,6 +94,35 @@ class Rollout:
         """Number of steps."""
         return self.u.shape[-2]
 
+    @cached_property
+    def energy_made(self) -> float | np.ndarray:
+        """Energy that the steps made [J]: the largest rise, from one time to a later one, of the energy of bodies,
+        springs and contacts less the work of inputs and loads. Shape (...) of a batch.
+
+        It is 0 for exact motions. Energy that damping and friction take meanwhile hides as much of it. Computed on
+        first use. The work is integrated over the times, by the inputs of each step; with `every` > 1 by those at the
+        times.
+        """
+        from lissom.simulation.energy_balance import energy_made
+
+        before = self.inputs
+        after = np.concatenate([self.u, self.u[..., -1:, :]], axis=-2) if self.every == 1 else None
+        if after is not None and self.stepping.law is not None:
+            after = after + (before - np.concatenate([self.u[..., :1, :], self.u], axis=-2))
+        arrays = [self.q, self.v, before, *([] if after is None else [after])]
+        rows = [x.reshape(batch_of(self.lead), *x.shape[-2:]) for x in arrays]
+        found = [
+            energy_made(one, self.t, q, v, u, after=own[0] if own else None)
+            for one, q, v, u, *own in zip(self._started(), *rows)
+        ]
+        return np.reshape(found, self.lead) if self.lead else found[0]
+
+    def _started(self) -> list[Model]:
+        """The model of each motion, with the anchors of its start."""
+        anchors = self.path.anchors
+        models = self.common.of_rows(len(self.path.q))
+        return [one.anchored(own[0]) if anchors.shape[2] else one for one, own in zip(models, anchors)]
+
     @property
     def anchors(self) -> np.ndarray | None:
         """Anchors of contacts at all times, (n, n_pairs, 6), as in `contact_anchors`; None if no contact sticks."""
@@ -103,8 +134,7 @@ class Rollout:
         """All inputs at all times, with those of a controller, (n, nu): at the ends of steps, before `u` jumps."""
         rows = self.path.u[:, self.every - 1 :: self.every]
         rows = np.concatenate([self.path.u[:, :1], rows], axis=1)
-        states = (x.reshape(-1, x.shape[-1]) for x in (rows, self.path.q, self.path.v))
-        u, q, v = states
+        u, q, v = (x.reshape(len(rows) * len(self.t), x.shape[-1]) for x in (rows, self.path.q, self.path.v))
         found = self.stepping.inputs(u, np.tile(self.t, len(rows)), q, v)
         return found.reshape(*self.lead, *rows.shape[1:])
 
@@ -338,7 +368,9 @@ def rolled(
         took = time.perf_counter() - began
         counted = cost.steps, cost.evaluations, cost.matrices, took
         damping = {"damped": cost.damped, "damped_time": took * cost.damped_share}
-        known = Statistics(scheme.name, *counted, **damping, plastic=cost.plastic)
+        ends = list(path.q[:, -1:])  # steps do not count their last end in Python
+        deepest = max(cost.deepest, float(largest_depths(common.of_rows(n), ends).max()))
+        known = Statistics(scheme.name, *counted, **damping, plastic=cost.plastic, deepest=deepest)
         path.a[:, 0] = path.ahead[:, 0] = a
         t = dt * np.arange(0, path.steps + 1, every)
         q, v, rate, taken = (x.reshape((*lead, *x.shape[1:])) for x in (path.q, path.v, path.a, path.u))

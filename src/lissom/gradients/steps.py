@@ -89,6 +89,7 @@ class Cost:
     Fields:
         steps: their number. evaluations: of the residual. matrices: factored. damped: steps with damping.
         damped_evaluations: residuals of damped iterations. plastic: steps by implicit Euler, in which contacts change.
+        deepest: largest depth of a contact that steps found [m].
     """
 
     steps: int = 0
@@ -97,6 +98,7 @@ class Cost:
     damped: int = 0
     damped_evaluations: int = 0
     plastic: int = 0
+    deepest: float = 0.0
 
     @property
     def damped_share(self) -> float:
@@ -198,6 +200,7 @@ class FixedSteps:
                 self._require_finite(t, host["q"][i], host["v"][i])
                 raise self._failure(i, n, t, model.of_row(i, n), host["counts"][i], host["q"][i])
             cost.take(host["counts"])
+            cost.deepest = max(cost.deepest, motions.deepest)
             for name, x in out.items():
                 x[:, start + 1 : stop + 1] = motions.rows()[:, :count, motions.parts[name]]
             path.scheme[:, start:stop] = host["weights"][:, :count]
@@ -237,6 +240,7 @@ class FixedSteps:
                 if sticks:
                     path.anchors[i, k + 1] = present_anchors(own)
                 cost.take(steps.counts)
+                cost.deepest = f.deepest
             yield k + 1
 
     def _require_finite(self, t: float, q: np.ndarray, v: np.ndarray) -> None:

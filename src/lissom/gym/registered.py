@@ -139,7 +139,8 @@ class Episodes:
         state = self.state()
         if self._memory is not None:
             self._memory.add(state, np.ones(self.n, dtype=bool) if rests is None else ~rests)
-        info = {name: self._rows(f"told[{name!r}]", value) for name, value in task.told(state).items()}
+        told = self.copies.told() | dict(task.told(state))
+        info = {name: self._rows(f"told[{name!r}]", value) for name, value in told.items()}
         truncated = self._count >= task.limit
         if len(lost):
             truncated[lost] = True

@@ -86,6 +86,9 @@ def load_mjcf(
     The coordinates are those of MuJoCo, in its order. Free joints have lissom's coordinates and start at the pose in
     the file. A LeftOutWarning lists the parts of the file that the robot does not have.
 
+    No pair of bodies touches until `Robot.add_contact` or `Robot.add_mutual_contacts` makes contacts, while MuJoCo lets
+    all geoms collide. The first motion of a robot that can fall without any contact gives a LeftOutWarning.
+
     Args:
         path: path of the file.
         base: joint between the world and the root body, in place of the joints that the file has there. None keeps
@@ -123,6 +126,7 @@ def load_mjcf(
     except ModelError as error:
         raise ModelError(f"{name}: {error}") from None
     reader.file.findings.warn()
+    robot.source = os.path.basename(name)
     return robot
 
 

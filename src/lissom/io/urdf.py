@@ -188,6 +188,9 @@ def load_urdf(
     | limits | stops |
     | joints that mimic others | couplings |
 
+    No pair of links touches until `Robot.add_contact` or `Robot.add_mutual_contacts` makes contacts. The first motion
+    of a robot that can fall without any contact gives a LeftOutWarning.
+
     A LeftOutWarning lists the parts of the file that the robot does not have, among them wrong parts that the mechanism
     does not need. A RepairWarning lists numbers that no body has, such as a negative moment of inertia: the robot has
     the nearest inertia of a body.
@@ -222,6 +225,7 @@ def load_urdf(
         except ModelError as error:
             raise reader.located(robot, error) from None
     reader.findings.warn()
+    robot.source = os.path.basename(name)
     return robot
 
 

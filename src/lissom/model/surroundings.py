@@ -67,6 +67,7 @@ from lissom.robot.contacts import EVERYTHING, Contact, warn_of_drawings
 from lissom.robot.expression_programs import jet, programs_of
 from lissom.robot.fluid import Fluid
 from lissom.robot.functions import is_compiled
+from lissom.robot.joints import JointFree
 from lissom.robot.materials import Material
 from lissom.robot.poses import captured
 from lissom.robot.robot import Robot
@@ -112,7 +113,8 @@ class ContactShape(NamedTuple):
         link, s: link (None for the world) and place on it.
         node, frame: node, and pose (4, 4) of the shape's frame in the node.
         shape. where: its place in the description, for errors. filling: largest number of balls that fill it.
-        is_own: whether it is a collision shape of the link. is_hull: whether it is the convex hull of an open mesh.
+        is_own: whether it is a collision shape of the link. why_hull: why it is the convex hull of a mesh; empty if it
+        is not.
     """
 
     link: str | None
@@ -123,7 +125,7 @@ class ContactShape(NamedTuple):
     where: str
     filling: int
     is_own: bool
-    is_hull: bool = False
+    why_hull: str = ""
 
 
 class Side(NamedTuple):
@@ -449,9 +451,9 @@ class SurroundingsBuilder:
             node, G = anchor(self.bodies, link, 1.0) if body.shapes else (None, np.eye(4))
             for k, placed in enumerate(body.shapes):
                 where = f"link {link!r} > body > shapes[{k}]"
-                shape, is_hull = closed_shape(placed.shape, where)
+                shape, why_hull = closed_shape(placed.shape, where)
                 self.pieces.append(
-                    ContactShape(link, 1.0, node, G @ placed.pose, shape, where, body.filling, True, is_hull)
+                    ContactShape(link, 1.0, node, G @ placed.pose, shape, where, body.filling, True, why_hull)
                 )
             self.pieces_of[link] = tuple(range(first, len(self.pieces)))
         pieces = self.pieces_of[link]
@@ -618,8 +620,10 @@ class SurroundingsBuilder:
         """Numbers of the balls of a side that are not next to its joint with another link."""
         name = str(x.link)
         numbers = np.array(self._balls(name, contact, where), dtype=int)
-        links, body = self.robot.links, self.bodies[name]
-        at = 0.0 if links[name].parent == link else links[link].at if link and links[link].parent == name else None
+        robot, body = self.robot, self.bodies[name]
+        at = 0.0 if hangs_on(robot, name, link) else None
+        if link and hangs_on(robot, link, name):
+            at = robot.links[link].at
         if x.is_given or link is None or at is None or body.extent == 0.0:
             return numbers
         balls = [self.balls[k] for k in numbers]
@@ -969,19 +973,19 @@ def _ball(link: str | None, s: Any, number: int, node: Node | None, position: np
 
 
 def warn_of_gaps(pieces: Sequence[ContactShape], depths: Mapping[int, float]) -> None:
-    """Issue one AccuracyWarning about meshes whose points are far inside their convex hulls, and about open meshes.
+    """Issue one AccuracyWarning about meshes whose points are far inside their convex hulls, or that bound no volume.
 
     Args:
         depths: of the points inside the hulls, by the numbers of the pieces [m].
     """
     gaps: dict[str, float] = {}
-    open_ones: dict[str, bool] = {}
+    hulls: dict[str, list[str]] = {}  # by the reason
     for k, piece in enumerate(pieces):
         name = piece.where if piece.link is None else f"link {piece.link!r}"
-        open_ones[name] = open_ones.get(name, False) or piece.is_hull
+        if piece.why_hull and name not in hulls.setdefault(piece.why_hull, []):
+            hulls[piece.why_hull].append(name)
         if piece.is_own and depths.get(k, 0.0) > _DEEP * size_of(piece.shape):
             gaps[name] = max(gaps.get(name, 0.0), depths[k])
-    hulls = [name for name, is_open in open_ones.items() if is_open]
     text, rows = [], []
     if gaps:
         worst = max(gaps, key=lambda name: gaps[name])
@@ -989,10 +993,10 @@ def warn_of_gaps(pieces: Sequence[ContactShape], depths: Mapping[int, float]) ->
         depth = f"{1e3 * gaps[worst]:.2g} mm inside their hulls"
         text.append(f"points on collision meshes of {many}{worst} are up to {depth}")
         rows += [f"{name}: up to {1e3 * gap:.2g} mm inside" for name, gap in gaps.items()]
-    if hulls:
-        more = f" and {len(hulls) - 1} more links" if len(hulls) > 1 else ""
-        text.append(f"open meshes of {hulls[0]}{more} count as their convex hulls")
-        rows += [f"{name}: open: convex hull" for name in hulls]
+    for why, names in hulls.items():
+        more = f" and {len(names) - 1} more links" if len(names) > 1 else ""
+        text.append(f"collision meshes of {names[0]}{more} count as their convex hulls ({why})")
+        rows += [f"{name}: {why}: convex hull" for name in names]
     if text:
         warnings.warn(AccuracyWarning("; ".join(text), "\n".join(rows)), stacklevel=5)
 
@@ -1069,12 +1073,18 @@ def _apart(
     """Distances along the links between balls of a link, or of a link and its parent [m]; None for other links."""
     if a == b:
         return np.array([[bodies[a].between(x.s, y.s) for y in theirs] for x in ours])
-    if robot.links[a].parent == b:
+    if hangs_on(robot, a, b):
         to_joint, from_joint = robot.links[a].at, 0.0
         return _along(bodies[a], ours, from_joint)[:, None] + _along(bodies[b], theirs, to_joint)
-    if robot.links[b].parent == a:
+    if hangs_on(robot, b, a):
         return _along(bodies[a], ours, robot.links[b].at)[:, None] + _along(bodies[b], theirs, 0.0)
     return None
+
+
+def hangs_on(robot: Robot, link: str, other: str | None) -> bool:
+    """Whether a joint other than a free one connects a link with a parent."""
+    here = robot.links[link]
+    return here.parent == other and not isinstance(here.joint, JointFree)
 
 
 def _along(body: PlacedBody, balls: Sequence[Ball], at: Any) -> np.ndarray:

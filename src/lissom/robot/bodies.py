@@ -17,7 +17,7 @@ from lissom.robot.materials import Material
 from lissom.robot.meshes import Mesh, check_balls
 from lissom.robot.sampled_shapes import half_width_of
 from lissom.robot.sections import Section
-from lissom.robot.shapes import PlacedShape, ShapeBox, ShapeCylinder, ShapeSphere
+from lissom.robot.shapes import PlacedShape, ShapeBox, ShapeCylinder, ShapeSphere, is_bounded
 
 STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
 
@@ -186,8 +186,8 @@ class RigidBody(Body):
         mass: mass [kg].
         com: centre of mass in the body frame, shape (3,) [m].
         inertia: inertia about the centre of mass in body axes, shape (3, 3), or the three principal moments [kg·m²].
-        outline: half-sizes of the box that is drawn, shape (3,) [m]; None draws the homogeneous box with the same
-            inertia.
+        outline: half-sizes of the box that is drawn, shape (3,) [m]; None draws the collision shapes, or without any
+            the homogeneous box with the same inertia.
         form: shape on which a fluid acts: "box", "cylinder" (along x) or "sphere", with the half-sizes of `outline`.
             With None the fluid needs given matrices, see Hydrodynamics.
         shapes: collision shapes, with which the body touches others.
@@ -278,7 +278,10 @@ class RigidBody(Body):
         return np.where(rows[:, 3] == 0.0, 0.5 * np.sqrt(area / pi), 0.0)
 
     def drawn_meshes(self) -> tuple[Mesh, ...]:
-        return tuple(self.meshes)
+        if self.meshes or self.outline is not None:
+            return tuple(self.meshes)
+        bounded = [placed for placed in self.shapes if is_bounded(placed.shape)]
+        return tuple(Mesh.of_shape(placed.shape, placement=placed.placement) for placed in bounded)
 
     def solid(self) -> Solid:
         """The solid that is drawn: a cylinder or an ellipsoid if the outline and the inertia fit one, otherwise a

@@ -24,8 +24,8 @@ of the first half-edge of a cell. It touches only where its contact point is wit
 out of the flat ends. Points on the ends of a cylinder have its axis as their normal, and so the factor (11) of contact:
 they carry an upright cylinder and leave one that lies to its balls.
 
-Edges that cross each other touch where a point of one of them is inside the other body. They sink into each other by up
-to half the distance of the points.
+Edges that cross each other touch where a point of one of them is inside the other body. Right-angled edges sink into
+each other by up to half the distance of the points times the sine of their angle.
 """
 
 from __future__ import annotations
@@ -37,9 +37,17 @@ from typing import NamedTuple
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.robot.meshes import Mesh, convex_hull, distance_to, fit_balls, inner_balls, surface_samples
+from lissom.robot.meshes import (
+    Mesh,
+    convex_hull,
+    distance_to,
+    fit_balls,
+    inner_balls,
+    kind_of_fault,
+    surface_samples,
+)
 from lissom.robot.sampled_shapes import ShapeFunction, ShapeHull, ShapeMesh
-from lissom.robot.shapes import Shape, ShapeKind
+from lissom.robot.shapes import Shape, ShapeKind, is_bounded
 from lissom.robot.surface_points import (
     COLUMNS,
     box_points,
@@ -62,7 +70,6 @@ _FLAT = 1.0 - 1e-6  # least cosine of the angle between triangles of one flat si
 _DIRECTIONS = 2000  # in which the vertices of a hull are compared with the points chosen
 _INSIDE = 3e-3  # depth of the points inside a hull that is small enough, relative to its size
 _OUTER = 64  # largest number of vertices and balls that are added for it
-UNBOUNDED = (ShapeKind.PLANE, ShapeKind.HOLLOW, ShapeKind.HEIGHTS)
 
 
 class Points(NamedTuple):
@@ -87,13 +94,7 @@ def detail_on(shape: Shape) -> str:
     surface = shape.surface("shape")
     if surface.kind in (ShapeKind.PLANE, ShapeKind.HOLLOW):
         return "corners"
-    return "faces" if not has_points(shape) else "edges"
-
-
-def has_points(shape: Shape) -> bool:
-    """Whether a shape has points: it is bounded."""
-    surface = shape.surface("shape")
-    return surface.kind not in UNBOUNDED and not (surface.kind is ShapeKind.CYLINDER and surface.size[1] < 0.0)
+    return "faces" if not is_bounded(shape) else "edges"
 
 
 def shape_points(shape: Shape, detail: str, count: int, where: str, *, finer: int = 1) -> Points:
@@ -106,7 +107,7 @@ def shape_points(shape: Shape, detail: str, count: int, where: str, *, finer: in
         ModelError: a mesh cannot be read, or is flat.
     """
     kind, size, rotation = shape.surface(where)
-    if not has_points(shape):
+    if not is_bounded(shape):
         return Points(np.zeros((0, COLUMNS)), np.zeros(0))
     if kind is ShapeKind.SPHERE:
         found = Points(_balls(np.zeros((1, 3)), size[0]), np.ones(1), 0.0)
@@ -255,23 +256,23 @@ def _triangles_of(shape: Shape, where: str) -> tuple[np.ndarray, np.ndarray]:
     return Mesh.of_shape(shape).surface()
 
 
-def closed_shape(shape: Shape, where: str) -> tuple[Shape, bool]:
-    """A collision shape, or for an open mesh its convex hull; and whether it is this hull.
+def closed_shape(shape: Shape, where: str) -> tuple[Shape, str]:
+    """A collision shape, or for a mesh that bounds no volume its convex hull, and why; empty if it is the shape.
 
     Raises:
         ModelError: the mesh cannot be read, or is flat.
     """
     if not isinstance(shape, ShapeMesh) or shape.thickness is not None:
-        return shape, False
+        return shape, ""
     try:
         if not shape.fault:
-            return shape, False
+            return shape, ""
         corners = convex_hull(shape.mesh.surface()[0], "in place of its hull: its vertices")
     except ModelError as error:
         name = os.fspath(shape.mesh.file or "")
         file = f"mesh {name!r}: " if name and name not in str(error) else ""
         raise ModelError(f"{where}: {file}{error}; leave out this shape") from None
-    return ShapeHull(np.unique(corners.reshape(-1, 3), axis=0), shape.resolution), True
+    return ShapeHull(np.unique(corners.reshape(-1, 3), axis=0), shape.resolution), kind_of_fault(shape.fault)
 
 
 @lru_cache(maxsize=256)

@@ -16,7 +16,8 @@ its coefficient of restitution is 1 for slow impacts, and falls with the speed.
 below the limit of friction.
 
 Contacts between all links of a robot leave out links that are joined. Links that fixed joints connect form a group. Two
-links are neighbours if they belong to one group, if one joint connects their groups, or if a loop does.
+links are neighbours if they belong to one group, if one joint other than a free one connects their groups, or if a loop
+does.
 
 Source: Mathew 2025 (57), (58); K. H. Hunt, F. R. E. Crossley, J. Appl. Mech. 42, 1975; for (1) see contact_laws.
 """
@@ -408,9 +409,10 @@ def _group(robot: Robot, link: str) -> str:
 
 
 def _bearer(robot: Robot, group: str) -> str | None:
-    """The group on which a group moves by its first joint; groups of one link without a body are skipped."""
+    """The group on which a group moves by its first joint; groups of one link without a body are skipped. None if the
+    group moves freely or on the world."""
     parent = robot.links[group].parent
-    if parent is None:
+    if parent is None or isinstance(robot.links[group].joint, JointFree):
         return None
     bearer = _group(robot, parent)
     return bearer if robot.links[parent].body is not None else _bearer(robot, bearer)

@@ -278,3 +278,4 @@ def attach(robot: Robot, other: Robot, parent: str | None, placement: Placement,
     for kind, parts in new.items():
         getattr(robot, kind).update(parts)
     robot.near_pairs = max(robot.near_pairs, other.near_pairs)
+    robot.source = robot.source or other.source

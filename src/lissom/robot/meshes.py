@@ -326,6 +326,13 @@ def fault_of_surface(vertices: np.ndarray, triangles: np.ndarray) -> str:
     return ""
 
 
+def kind_of_fault(fault: str) -> str:
+    """A few words about why a mesh bounds no volume, by its `fault_of_surface`."""
+    if fault.startswith(_OPEN):
+        return "open"
+    return "not all triangles can be turned outwards" if fault.startswith(_TURNED) else "no volume inside"
+
+
 def check_balls(rows: Any, where: str) -> np.ndarray:
     """Balls as an array (n, 4) [m]. Raises ModelError unless they are finite rows (x, y, z, radius) with radii >= 0."""
     balls = checks.array(rows, (-1, 4), where, "must be rows (x, y, z, radius)")
@@ -342,7 +349,8 @@ class FittedBalls:
     Args:
         balls: rows (x, y, z, radius), shape (n, 4) [m], for `RigidBody(balls=)`.
         gap: largest distance [m] from a point of the surface to the nearest ball. No ball reaches out of the mesh.
-        is_hull: whether the mesh, or one of several, is open, so that its convex hull replaces it.
+        is_hull: whether the mesh is open, or its triangles cannot all be turned outwards, so that its convex hull
+            replaces it.
     """
 
     balls: np.ndarray
@@ -353,7 +361,7 @@ class FittedBalls:
 def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> FittedBalls:
     """Balls inside a mesh, selected to be close to all of its surface.
 
-    A mesh with holes is replaced by its convex hull.
+    A mesh with holes, or whose triangles cannot all be turned outwards, is replaced by its convex hull.
 
     Args:
         vertices: shape (n, 3) [m].

@@ -182,6 +182,9 @@ class Robot:
         name: name of the robot.
         gravity: gravity in the world frame, shape (3,) [m/s²].
         near_pairs: largest number of pairs of a ball and an obstacle that may be near each other at the same time.
+    Fields:
+        source: name of the URDF or MJCF file that the robot, or a robot attached to it, was read from; None: no such
+            file.
     """
 
     def __init__(
@@ -189,6 +192,7 @@ class Robot:
     ) -> None:
         self.name, self.near_pairs = name, near_pairs
         self.gravity: Any = gravity
+        self.source: str | None = None
         self.links: dict[str, Link] = {}
         self.frames: dict[str, Frame] = {}
         self.actuators: dict[str, Actuator] = {}
@@ -604,9 +608,9 @@ class Robot:
             surface: whether to integrate pressures over surfaces that touch shapes; see `add_contact`.
         Returns:
             MutualContacts: the contacts with their pairs of links, the links that were left out, and the pairs left
-            out. These are neighbours: links between which there is one joint, or a loop, or none; and pairs of
-            `exclude_contacts`; but not pairs of `pair_contacts`. Links that overlap at the neutral configuration are
-            left out too, unless a free joint separates them.
+            out. These are neighbours: links between which there is one joint, but no free joint, or a loop, or none;
+            and pairs of `exclude_contacts`; but not pairs of `pair_contacts`. Links that overlap at the neutral
+            configuration are left out too, unless a free joint separates them.
         Raises:
             ModelError: a name is unknown, or a body cannot touch; or the robot cannot be built.
         """

@@ -117,6 +117,13 @@ class PlacedShape:
         checks.pose(self.placement, f"{where}: placement")
 
 
+def is_bounded(shape: Shape) -> bool:
+    """Whether a shape has a finite size: it is no plane, hole, infinite cylinder or height field."""
+    kind, size, _ = shape.surface("shape")
+    unbounded = kind in (ShapeKind.PLANE, ShapeKind.HOLLOW, ShapeKind.HEIGHTS)
+    return not unbounded and not (kind is ShapeKind.CYLINDER and size[1] < 0.0)
+
+
 def _along_z(axis: Any, where: str) -> np.ndarray:
     """A rotation matrix (3, 3) whose third column is the axis."""
     z = checks.direction(axis, where)

@@ -38,7 +38,7 @@ from lissom.simulation.implicit_methods import (
     within,
 )
 from lissom.simulation.inputs import InputRows, input_function
-from lissom.simulation.trajectory import Statistics, Trajectory, motion_arrays
+from lissom.simulation.trajectory import Trajectory, motion_arrays
 from lissom.stepping.adaptive import raise_if_not_finite
 from lissom.stepping.driver import (
     FIRST_STEP,
@@ -51,6 +51,7 @@ from lissom.stepping.driver import (
 )
 from lissom.stepping.feedback import NativeLaw
 from lissom.stepping.schemes import ORDER_SHARE, Scheme
+from lissom.stepping.statistics import Statistics
 from lissom.stepping.step_kernel import (
     bytes_of_instance,
     law_room,

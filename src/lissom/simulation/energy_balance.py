@@ -46,6 +46,7 @@ class EnergyBalance:
             its input.
         dissipated: energy dissipated by damping and friction.
         dissipated_in_contacts: the part of it that friction and damping of contacts dissipate.
+        made: energy that the steps made [J]: the largest rise of E + contact − work. It is 0 for exact motions.
         error: left side minus right side.
         residual: largest |error| divided by the exchanged energy [-]. The divisor is at least 1e-9 of the stored
             energies.
@@ -59,6 +60,7 @@ class EnergyBalance:
     work: np.ndarray
     dissipated: np.ndarray
     dissipated_in_contacts: np.ndarray
+    made: float
     error: np.ndarray
     residual: float
     is_at_rest: bool = False
@@ -84,14 +86,9 @@ def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyB
         raise ShapeError(f"trajectory: a balance is of one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     t, q, v, u = trajectory.t, trajectory.q, trajectory.v, trajectory.u
     E = energy(model, q, v)
-    force = input_force(model, q, v, u, t)
-    force[:, model.prescribed.dof] += trajectory.multipliers[:, : model.n_motions]  # loops do no work
-    power = np.einsum("ti,ti->t", force, v)
-    if model.n_load_rows:
-        pushes = [external_force(model, *state, gravity=False, t=time) for *state, time in zip(q, v, t)]
-        power += np.einsum("ti,ti->t", np.array(pushes), v)
-        power -= contact_powers(model, q, v, follows=False).whole  # contacts are counted below
-    work, contact, lost = _integral(t, power), *_contact_energies(model, t, q, v)
+    work = _integral(t, _power(model, t, q, v, u, trajectory.multipliers))
+    contact, lost = _contact_energies(model, t, q, v)
+    made = _largest_rise(E.total + contact - work)
     dissipated = _integral(t, _damping_power(model, q, v)) + lost
     error = E.total - E.total[0] + contact - work + dissipated
     stored = E.kinetic, E.gravitational, E.elastic, contact
@@ -99,7 +96,49 @@ def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyB
     least = _AT_REST * sum(float(np.abs(part).max()) for part in stored)
     at_rest = bool(exchanged <= least)
     residual = float(np.abs(error).max() / max(exchanged, least)) if max(exchanged, least) > 0.0 else 0.0
-    return EnergyBalance(*stored, work, dissipated, lost, error, residual, at_rest)
+    return EnergyBalance(*stored, work, dissipated, lost, made, error, residual, at_rest)
+
+
+def energy_made(
+    model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray, multipliers: np.ndarray | None = None,
+    after: np.ndarray | None = None,
+) -> float:  # fmt: skip
+    """Energy that the steps of a motion made [J], as `EnergyBalance.made`.
+
+    Args:
+        t: times (n,). q, v: states (n, ...). u: inputs (n, nu), before they jump. multipliers: forces of prescribed
+            motions first (n, ...); None: there are no such motions.
+        after: inputs after they jump (n, nu); between two times they are constant then. None: they do not jump.
+    """
+    if not len(t):
+        return 0.0
+    multipliers = np.zeros((len(t), 0)) if multipliers is None else multipliers
+    power = _power(model, t, q, v, u, multipliers)
+    if after is None:
+        work = _integral(t, power)
+    else:
+        left = _power(model, t, q, v, after, multipliers)
+        work = np.concatenate([[0.0], np.cumsum(0.5 * np.diff(t) * (left[:-1] + power[1:]))])
+    return _largest_rise(energy(model, q, v).total + _contact_energies(model, t, q, v)[0] - work)
+
+
+def _largest_rise(x: np.ndarray) -> float:
+    """The largest increase of x (n,) from one entry to a later one."""
+    return float(np.max(x - np.minimum.accumulate(x), initial=0.0))
+
+
+def _power(
+    model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray, multipliers: np.ndarray
+) -> np.ndarray:
+    """Power of inputs, loads and prescribed motions [W], shape (n,)."""
+    force = input_force(model, q, v, u, t)
+    force[:, model.prescribed.dof] += multipliers[:, : model.n_motions]  # loops do no work
+    power = np.einsum("ti,ti->t", force, v)
+    if model.n_load_rows:
+        pushes = [external_force(model, *state, gravity=False, t=time) for *state, time in zip(q, v, t)]
+        power += np.einsum("ti,ti->t", np.array(pushes), v)
+        power -= contact_powers(model, q, v, follows=False).whole  # contacts are counted apart
+    return power
 
 
 def _contact_energies(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

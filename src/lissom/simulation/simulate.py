@@ -26,7 +26,7 @@ from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import consistent_start, prescribed_state
 from lissom.dynamics.configuration import checked_configuration, difference
 from lissom.dynamics.constraints import constraint_kernel
-from lissom.dynamics.contacts import contact_anchors, contacts_kernel, present_anchors
+from lissom.dynamics.contacts import contact_anchors, contacts_kernel, largest_depth, present_anchors
 from lissom.dynamics.forward_dynamics import accelerations_kernel
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_kernel
 from lissom.dynamics.kinematics import frames_kernel, motion_kernel
@@ -49,11 +49,12 @@ from lissom.simulation.external_integrators import SCIPY_METHODS, integrate_bdf,
 from lissom.simulation.implicit_methods import integrate_implicit
 from lissom.simulation.inputs import Controller, InputRows, control_law, traced_law
 from lissom.simulation.streams import Stream
-from lissom.simulation.trajectory import Statistics, Trajectory, motion_arrays
+from lissom.simulation.trajectory import Trajectory, motion_arrays
 from lissom.stepping.contact_search import contact_search_kernel
 from lissom.stepping.driver import accelerations
 from lissom.stepping.schemes import Scheme, bathe, esdirk, generalized_alpha, hht, implicit_euler, newmark, sdirk
 from lissom.stepping.state import StateDerivative
+from lissom.stepping.statistics import Statistics
 from lissom.stepping.step_kernel import steps_kernel
 
 if TYPE_CHECKING:
@@ -408,8 +409,11 @@ def _collect(
         times, states, shown = (np.concatenate(parts) for parts in zip(*rows))
         arrays = motion_arrays(model, times, states[None], shown[None])
         remark = f.monitor.remark if f.monitor is not None else ""
+        counts = method != "bdf" and method not in SCIPY_METHODS  # but for the last end, in Python
+        seen = slice(-1, None) if counts else slice(None)
+        deepest = max(f.deepest, largest_depth(model, arrays["q"][0, seen]))
         cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began, remark,
-                          parts=f.parts, plastic=f.plastic, deepest=f.deepest)  # fmt: skip
+                          parts=f.parts, plastic=f.plastic, deepest=deepest)  # fmt: skip
         asked: dict[str, Any] = {name: array[0, left_out:] for name, array in arrays.items()}
         return Trajectory(times[left_out:], **asked, statistics=cost, anchors=present_anchors(model))
 

@@ -23,15 +23,16 @@ import numpy as np
 
 from lissom import __version__
 from lissom.dynamics.actuation import warn_of_pushing
-from lissom.dynamics.contacts import present_anchors
+from lissom.dynamics.contacts import largest_depth, present_anchors
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.model.model import Model
 from lissom.model.plausibility import warn_of_shapes
 from lissom.portable import NEW, packed, write_whole
 from lissom.robot import checks
 from lissom.simulation.external_integrators import quiet_sundials
-from lissom.simulation.trajectory import STREAMED, Statistics, Trajectory, motion_arrays
+from lissom.simulation.trajectory import STREAMED, Trajectory, motion_arrays
 from lissom.stepping.state import Checkpoint, StateDerivative
+from lissom.stepping.statistics import Statistics
 
 _MOST_BYTES = 2**24  # largest size of the rows that wait to be written [B]
 _ARGUMENTS = "arguments.pickle"
@@ -52,7 +53,7 @@ class Stream:
     def __init__(self, path: Path, arguments: dict[str, Any], flush: float) -> None:
         self.path, self.arguments, self.flush = path, arguments, flush
         self.rows = self.left_out = self.steps = 0
-        self.spent = 0.0
+        self.spent = self.deepest = 0.0
         self.checkpoint: Checkpoint | None = None
         self.state: dict[str, Any] = {}
         self.waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -95,9 +96,10 @@ class Stream:
             if left.name != state["memory"]:
                 left.unlink(missing_ok=True)  # the unfinished file of a killed process
         if state["memory"] is not None:
-            kept = _unpickled(folder / state["memory"], {"rows", "left_out", "steps", "spent", "memory", "changing"})
+            kept = _unpickled(folder / state["memory"], {"rows", "left_out", "steps", "spent", "deepest", "memory",
+                                                          "changing"})  # fmt: skip
             stream.rows, stream.left_out, stream.steps = kept["rows"], kept["left_out"], kept["steps"]
-            stream.spent, stream.checkpoint = kept["spent"], kept["memory"]
+            stream.spent, stream.checkpoint, stream.deepest = kept["spent"], kept["memory"], kept["deepest"]
             stream.arguments |= kept["changing"]
         if stream.rows:
             try:
@@ -125,7 +127,7 @@ class Stream:
         def cost() -> Statistics:
             remark = "; ".join(filter(None, (why, f.monitor.remark if f.monitor is not None else "")))
             now = spent + time.perf_counter() - began
-            contacts = {"parts": f.parts, "plastic": f.plastic, "deepest": f.deepest}
+            contacts = {"parts": f.parts, "plastic": f.plastic, "deepest": max(f.deepest, self.deepest)}
             return Statistics(method, self.steps, f.evaluations, f.jacobians, now, remark, **contacts)
 
         try:
@@ -136,12 +138,12 @@ class Stream:
                         advance(float(np.ravel(point[0])[-1]))
                     now = time.perf_counter()
                     if f.take_checkpoint is not None and (now - last >= self.flush or self.bytes > _MOST_BYTES):
-                        self._flush(model, cost(), f.take_checkpoint())
+                        self._flush(model, cost, f.take_checkpoint())
                         last = now
         except ConvergenceError as error:
-            self._flush(model, cost(), None)
+            self._flush(model, cost, None)
             raise ConvergenceError(str(error), Trajectory.load(self.path)) from error
-        self._flush(model, cost(), None, is_finished=True)
+        self._flush(model, cost, None, is_finished=True)
         return Trajectory.load(self.path)
 
     def _take(self, point: Any, left_out: int) -> None:
@@ -154,11 +156,13 @@ class Stream:
             self.waiting.append((t[drop:], x[drop:], shown[drop:]))
             self.bytes += x.nbytes + shown.nbytes
 
-    def _flush(self, model: Model, cost: Statistics, memory: Checkpoint | None, is_finished: bool = False) -> None:
+    def _flush(
+        self, model: Model, counted: Callable[[], Statistics], memory: Checkpoint | None, is_finished: bool = False
+    ) -> None:
         """Write the waiting rows to the disk, then the checkpoint."""
         if self.waiting or not self.rows:
             self._append(model)
-        old = self.state["memory"]
+        old, cost = self.state["memory"], counted()
         state = {"rows": self.rows, "is_finished": is_finished, "statistics": asdict(cost)}
         state["memory"] = old if memory is None else self._write_checkpoint(memory, cost)
         if model.contacts.sticks:
@@ -178,13 +182,15 @@ class Stream:
             warn_of_shapes(model, arrays["q"], t)
         for name, rows in ({"t": np.ravel(t)} | arrays).items():
             _grow(self.path / f"{name}.npy", self.rows, np.ascontiguousarray(rows, dtype=np.float64))
+        self.deepest = max(self.deepest, largest_depth(model, arrays["q"]))
         self.rows += len(t)
         self.waiting, self.bytes = [], 0
 
     def _write_checkpoint(self, memory: Checkpoint, cost: Statistics) -> str:
         """Write the checkpoint to a new file. Returns the name of the file."""
         changing = {name: self.arguments[name] for name in _CHANGING if callable(self.arguments[name])}
-        kept = {"rows": self.rows, "left_out": self.left_out, "steps": self.steps, "spent": cost.wall_time}
+        kept = {"rows": self.rows, "left_out": self.left_out, "steps": self.steps, "spent": cost.wall_time,
+                "deepest": self.deepest}  # fmt: skip
         name = f"memory-{self.rows:012d}-{cost.steps:012d}.pickle"
         data = packed(kept | {"memory": memory, "changing": changing}, "simulate")
         write_whole(self.path / name, lambda file: file.write(data))

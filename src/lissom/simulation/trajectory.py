@@ -30,8 +30,8 @@ from lissom.launch.workspace import batch_of, row_slices
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.portable import whole, write_whole
-from lissom.robot import formatting
 from lissom.robot.formatting import html_arrays
+from lissom.stepping.statistics import Statistics
 
 if TYPE_CHECKING:
     from lissom.simulation.trajectory import Trajectory
@@ -98,55 +98,6 @@ STREAMED = "run.json"  # file with the state of the folder of a streamed motion
 
 
 @final
-@formatting.in_one_line
-@dataclass(frozen=True)
-class Statistics:
-    """Cost of a simulation or a rollout.
-
-    Fields:
-        method: name of the method.
-        steps: number of steps.
-        evaluations: number of evaluations of the acceleration.
-        jacobians: number of Jacobians.
-        wall_time: computing time [s].
-        remark: reason for the choice of the method, and automatic changes such as a change of order.
-        damped: number of steps of a rollout that needed damped Newton steps.
-        damped_time: estimated time of damping [s], from its share of the evaluations.
-        error: estimate of `simulate(check=True)`, relative to the size of the motion; None without a check.
-        parts: number of additional steps, since fixed steps were divided: Newton's method failed, a contact began or
-            ended, or a ball went through an obstacle.
-        plastic: number of fixed steps that implicit Euler took, since a contact began or ended.
-        deepest: largest depth of a contact at the ends of fixed steps [m].
-    """
-
-    method: str
-    steps: int
-    evaluations: int
-    jacobians: int
-    wall_time: float
-    remark: str = ""
-    damped: int = 0
-    damped_time: float = 0.0
-    error: float | None = None
-    parts: int = 0
-    plastic: int = 0
-    deepest: float = 0.0
-
-    @classmethod
-    def of(cls, given: Any) -> Statistics:
-        """The statistics in a file.
-
-        Raises:
-            ValueError: `given` holds no statistics.
-        """
-        found = cls(**given)
-        numbers = found.steps, found.evaluations, found.jacobians, found.wall_time
-        if not all(isinstance(x, int | float) for x in numbers) or {type(found.method), type(found.remark)} != {str}:
-            raise ValueError(f"its statistics are {given}")
-        return found
-
-
-@final
 @dataclass(frozen=True, repr=False)
 class Trajectory:
     """A simulated motion. A batch adds leading axes before n.
@@ -204,6 +155,28 @@ class Trajectory:
         found = estimate(models, (q, v, a, u, force), t, (*lead, len(k)), duration)
         points, basis = (x.max(axis=-2, initial=0.0) for x in (found.points, found.basis))
         return Accuracy(found.links, points, basis, found.length, found.cure, found.not_estimated)
+
+    @cached_property
+    def energy_made(self) -> float | np.ndarray:
+        """Energy that the steps made [J]: the largest rise, from one time to a later one, of the energy of bodies,
+        springs and contacts less the work of inputs, loads and prescribed motions. Shape (...) of a batch.
+
+        It is 0 for exact motions. Energy that damping and friction take meanwhile hides as much of it. Computed on
+        first use. The work is integrated over the times, which must resolve it; see `energy_balance`.
+
+        Raises:
+            ModelError: the trajectory was read from a file, which does not hold its model.
+        """
+        from lissom.simulation.energy_balance import energy_made
+
+        if self.model is None:
+            raise ModelError("energy_made: the file of a trajectory does not hold its model; see lissom.energy_balance")
+        model = self.model.common if isinstance(self.model, ModelBatch) else self.model
+        lead = self.q.shape[:-2]
+        count, arrays = batch_of(lead), (self.q, self.v, self.u, self.multipliers)
+        rows = [x.reshape(count, *x.shape[-2:]) for x in arrays]
+        found = [energy_made(one, self.t, *own) for one, *own in zip(model.of_rows(count), *rows)]
+        return np.reshape(found, lead) if lead else found[0]
 
     def __getstate__(self) -> dict[str, Any]:
         """All fields except the model; each process that receives the trajectory would have to build it again."""

@@ -16,7 +16,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from lissom.dynamics.contacts import present_anchors, put_anchors
+from lissom.dynamics.contacts import largest_depth, present_anchors, put_anchors
 from lissom.dynamics.loads import laws_of_time, load_table, steps_of_inputs
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
@@ -135,12 +135,14 @@ class AdaptiveKernelSteps:
         else:
             self._put_inputs(w, *inputs)
             put_program(w, self.program)
+        w.host["deepest"][:] = 0.0
         motions.take_adaptive(motions.all, None if inputs is not None else int(w.host["span"][0, 1]))
         host = w.host
         counts = host["counts"][0].tolist()
         done, self.new_first, self.slow_is_enough = counts[DONE], counts[NEW_FIRST], counts[SLOW_IS_ENOUGH]
         self.f.evaluations += counts[EVALUATIONS]
         self.f.jacobians += counts[MATRICES]
+        self.f.deepest = max(self.f.deepest, motions.deepest)
         self.size, self.before, self.event = host["adaptive"][0, [NEXT, BEFORE, EVENT]].tolist()
         self.is_stuck = self.size < self.least
         self.length = min(2 * self.length, LONGEST_RUN) if done == self.length else _FIRST_PLAN
@@ -295,6 +297,7 @@ class AdaptiveMotion:
                 continue
             new = new if size != left else replace(new, t=stop)
             stepper.renew(new)
+            stepper.f.deepest = max(stepper.f.deepest, largest_depth(self.model, new.q[None]))
             self.size *= _change_of_size(error, self.before, power, size / self.size)
             self.before = error
             return AdaptiveRun(np.array([new.t]), row, stepper.f.shown(new.t, new.q, new.v, new.z)[None], new)

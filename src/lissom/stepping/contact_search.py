@@ -681,9 +681,11 @@ def begin_search(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
 @wp.func
 def advance_search(s: Scratch, m: ContactRows, i: int):
     """Take the near pairs at the end of an accepted step, which `first_event` has listed, as those at the start of the
-    next one."""
+    next one, and note the deepest contact."""
     if m.start.shape[1] > 0:
         take_list(s, m, i)
+        for j in range(m.n_searched[i]):
+            m.deepest[i] = wp.max(m.deepest[i], -m.end[i, m.searched[i, j]][0])
 
 
 @wp.func

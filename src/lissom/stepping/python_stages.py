@@ -353,7 +353,9 @@ class ImplicitSteps:
         contacts change and the step is to be repeated or divided."""
         host, again, stages, last = w.host, False, self.stages[row], len(self.scheme.stages) - 1
         if self.judges:
+            host["deepest"][0] = 0.0
             self._run(w, NOTE, 0, row)
+            self.f.deepest = max(self.f.deepest, float(host["deepest"][0]))
         for k, stage in enumerate(stages):
             at = last if row else k  # implicit Euler has the loads and inputs at the end of the step
             self.control.begin(s, h, k, stage)

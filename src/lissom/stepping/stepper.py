@@ -15,6 +15,7 @@ buffers and launches would take ten times as long as the tables.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import fields, is_dataclass, replace
@@ -25,7 +26,7 @@ import numpy as np
 from lissom.dynamics.actuation import input_rows
 from lissom.dynamics.assembly import consistent_start, prescribed_state
 from lissom.dynamics.configuration import checked_configuration
-from lissom.dynamics.contacts import contact_anchors
+from lissom.dynamics.contacts import contact_anchors, largest_depth
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.start import CHECKED, default_start, warn_of_start
 from lissom.errors import ConvergenceError, ModelError, ShapeError
@@ -42,8 +43,9 @@ from lissom.stepping.feedback import NativeLaw, law_in_kernels
 from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState, esdirk, generalized_alpha
 from lissom.stepping.state import ControlLaw, StateDerivative
+from lissom.stepping.statistics import Statistics
 from lissom.stepping.step_kernel import private_workspace, put_times, stage_times
-from lissom.stepping.step_rows import scheme_numbers
+from lissom.stepping.step_rows import PLASTIC_STEPS, scheme_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -105,6 +107,7 @@ class Stepper:
         least, limits = _LEAST_PART * self.dt, (rtol, (atol, atol), True)
         self._adaptive: AdaptiveMotion | None = None
         self._state: StepState | None = None
+        self._spent = 0.0
         self._sticks = bool(model.contacts.sticks)
         if in_buffers:
             w = private_workspace(model, 1, _LONGEST, law=law)
@@ -134,6 +137,20 @@ class Stepper:
         self._motions.count(self._f)
         return self._f.jacobians
 
+    @property
+    def statistics(self) -> Statistics:
+        """Cost of the steps so far. Steps that `restore` took back count in `wall_time` alone.
+
+        The energy that steps made is not counted: it needs the energy of all states, which takes longer than a step.
+        Keep the states and use `energy`, or `simulate` with the same `dt` and `Trajectory.energy_made`.
+        """
+        f, motions = self._f, self._motions
+        motions.count(f)
+        if motions.w is None:  # steps do not count their last end in Python
+            f.deepest = max(f.deepest, largest_depth(self.model, self.state.q[None]))
+        return Statistics(motions.scheme.name, int(motions.steps[0]) - f.parts, f.evaluations, f.jacobians, self._spent,
+                          parts=f.parts, plastic=f.plastic, deepest=f.deepest)  # fmt: skip
+
     def set_state(
         self,
         q: ArrayLike | None = None,
@@ -156,6 +173,7 @@ class Stepper:
         inputs = self._f.inputs(self._t, q, v, np.zeros(0))
         a, force = (x[0] for x in accelerations(model, self._t, q[None], v[None], inputs[None]))
         warn_of_start(model, q, lambda: a)
+        self._motions.count(self._f)
         self._motions.put(0, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
         self._motions.host["counts"][:], self._motions.z = 0, np.zeros(0)
         if model.contacts.sticks:
@@ -173,15 +191,14 @@ class Stepper:
         row = input_rows(self.model, u)
         if row.ndim != 1:
             raise ShapeError(f"u: expected shape ({self.model.nu},), got {row.shape}")
+        began, motions = time.perf_counter(), self._motions
         if self._adaptive is not None:
             self._take_adaptive(self._adaptive, row, steps)
-            return
-        longest = self._motions.longest
-        self._f.give(row)
-        while steps > longest:
-            self._take(row, longest)
-            steps -= longest
-        self._take(row, steps)
+        else:
+            self._f.give(row)
+            for first in range(0, steps, motions.longest):
+                self._take(row, min(motions.longest, steps - first))
+        self._spent += time.perf_counter() - began
 
     def _take(self, u: np.ndarray, n_steps: int) -> None:
         """Take `n_steps` fixed steps in one launch."""
@@ -191,15 +208,17 @@ class Stepper:
             motions.put_inputs(u[None], n_steps)
             if self._varies:
                 put_times(self.model, motions.w, stage_times(motions.scheme, t, ends[1:]))
-        anchors = motions.anchors if self._sticks else None
+        anchors, before = motions.anchors if self._sticks else None, int(motions.steps[0])
         motions.host["h"][0, 1 : n_steps + 1] = ends[1:] - ends[:-1]
         motions.take(motions.all, n_steps, ends)
         if len(motions.lost):
             error = motions.failure(0)
             motions.back()
+            motions.steps[0] = before
             if anchors is not None:
                 motions.anchors = anchors
             raise error
+        self._f.parts += int(motions.steps[0]) - before - n_steps
         self._t, self._state = float(ends[-1]), None
 
     def _take_adaptive(self, adaptive: AdaptiveMotion, u: np.ndarray, steps: int) -> None:
@@ -216,14 +235,18 @@ class Stepper:
         except ConvergenceError:
             self._motions.anchors = anchors
             raise
+        self._motions.steps += taken
         self._t, self._state = here.t, here
 
     def snapshot(self) -> Any:
         """All data that the next steps depend on, for `restore`. It can be pickled."""
+        self._motions.count(self._f)
         return deepcopy(checkpoint_of(self.model, self._parts, self.state))
 
     def restore(self, snapshot: Any) -> None:
         """Return, bit for bit, to a snapshot of this stepper, or of a stepper with the same model, dt and scheme."""
+        if self._motions.w is not None:
+            self._motions.w.host["deepest"][:] = 0.0  # that of the snapshot is in its counts
         self._f.checkpoint = deepcopy(snapshot)
         self._state = here = restored(self._f, self._parts)
         self._t, self._f.checkpoint = here.t, None
@@ -267,7 +290,8 @@ class Copies:
         least, given = _LEAST_PART * self.dt, {"w": self.w, "numbers": numbers, "time_rows": self._times}
         self._motions = Motions(model, n, scheme, least, **given)
         self.q, self.v = self.w.host["q"], self.w.host["v"]
-        self._per_launch, self._taken = min(n, _STATES_PER_LAUNCH), np.zeros(n, dtype=int)
+        self._per_launch = min(n, _STATES_PER_LAUNCH)
+        self._taken, self._parts = np.zeros((2, n), dtype=int)
 
     def place(self, which: Any, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
         """Set the copies `which` (k,) to states q (k, nq), v (k, nv) at time zero with inputs u (k, nu). The states are
@@ -290,6 +314,7 @@ class Copies:
             warn_of_start(one, q[k], lambda k=k: a[k])
         self._motions.put(which, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
         self.w.host["counts"][which], self._taken[which] = 0, 0
+        self.w.host["deepest"][which], self._parts[which] = 0.0, 0
         for k, one in enumerate(own if "anchor" in self.w.host else ()):
             self.w.host["anchor"][which[k]] = contact_anchors(one, q[k], v[k]).reshape(-1, 3)
 
@@ -333,6 +358,16 @@ class Copies:
             accelerations(own, 0.0, q[some], v[some], u[some])  # raises the error
         return w.host["a"][which], w.host["force"][which]
 
+    def told(self) -> dict[str, np.ndarray]:
+        """What the steps of each copy did since it was placed, by the names of `Statistics`, (copies,) each: the number
+        of additional steps, since steps were divided; with contacts also the number of steps by implicit Euler, and the
+        deepest contact at the ends of steps [m]. A call of `advance` that finds no step adds no parts."""
+        told = {"parts": self._parts.copy()}
+        if len(self.model.contacts.pair):
+            told |= {"plastic": self.w.host["counts"][:, PLASTIC_STEPS].astype(int),
+                     "deepest": self.w.host["deepest"].copy()}  # fmt: skip
+        return told
+
     def advance(self, u: np.ndarray, rests: np.ndarray | None = None) -> np.ndarray:
         """Take the steps with constant inputs u (copies, nu).
 
@@ -341,7 +376,7 @@ class Copies:
         Returns:
             indices (k,) of copies for which Newton's method found no step. They keep their last state.
         """
-        motions, taken = self._motions, self._taken
+        motions, taken, before = self._motions, self._taken, self._motions.steps.copy()
         moving = motions.all if rests is None else np.flatnonzero(~rests)
         motions.put_inputs(u, self.steps)
         self.w.host["h"][:, 1 : self.steps + 1] = self.dt
@@ -349,6 +384,8 @@ class Copies:
             self._times.put_steps(moving, taken[moving])
         motions.take(moving, self.steps, self.dt * (taken[:, None] + np.arange(self.steps + 1)))
         taken[moving] += self.steps
+        found = np.setdiff1d(moving, motions.lost)
+        self._parts[found] += motions.steps[found] - before[found] - self.steps
         return motions.lost
 
 

@@ -395,11 +395,12 @@ class _Builder:
             placed = self._sections(name, s[station], found.vertices)
             self.add_mesh("rod", name, name, Facets(along, found.quads), placed, s[station])
             return
-        for drawn in body.drawn_meshes():
+        meshes = body.drawn_meshes()
+        for drawn in meshes:
             vertices, triangles = drawn.surface()
             found = welded(vertices[as_quads(triangles)])
             self.add_mesh("rigid", name, name, found, self._followed(name, found.vertices), color=drawn.color)
-        if body.drawn_meshes():
+        if meshes:
             return
         solid, deforms = body.solid(), name in self._deforming()
         if solid is None:

@@ -223,6 +223,8 @@ class Panel:
         if session.mode in ("simulate", "replay"):
             state = "playing" if session.is_playing else "paused"
             lines.append(f"t = {session.t:.2f} s, {state}")
+            if session.deepest is not None:
+                lines.append(f"deepest contact {1e3 * session.deepest:.2g} mm")
             self._show_time()
         if update > 0.0:
             lines.append(f"median update {1e3 * update:.1f} ms; computing {1e3 * session.solving:.1f} ms")

@@ -25,8 +25,9 @@ from lissom.dynamics.kinematics import forward_kinematics
 from lissom.dynamics.start import start_configuration
 from lissom.errors import ConvergenceError, ModelError
 from lissom.model.model import Model
-from lissom.simulation.trajectory import Statistics, Trajectory
+from lissom.simulation.trajectory import Trajectory
 from lissom.statics.equilibrium import Equilibrium, solve_statics
+from lissom.stepping.statistics import Statistics
 from lissom.stepping.stepper import Stepper
 from lissom.viewing.controls import (
     Grip,
@@ -363,6 +364,13 @@ class Session:
         self.history.add(self.t, self.q, self.v, self.u)
         self.is_good, self.note = True, "" if self.pace > 0.95 else f"at {self.pace:.0%} of the wanted speed"
         return True
+
+    @property
+    def deepest(self) -> float | None:
+        """Deepest contact of the motion in the mode "simulate" [m]; None in other modes, and without contacts."""
+        if self._stepper is None or self.mode != "simulate" or not len(self.model.contacts.pair):
+            return None
+        return self._stepper.statistics.deepest
 
     def _advance(self, stepper: Stepper, steps: int) -> None:
         """Take the steps that are due, or as many of them as _MOST_WORK allows."""
