@@ -123,11 +123,12 @@ class StateDerivative:
     """ẋ = f(t, x) and its Jacobian for x = (q, v, z), with the signatures that CVODE needs. It counts its evaluations.
 
     z is the state of a continuous controller, otherwise empty. The state of a sampled controller is `sampled_z`. Inputs
-    `added` are added to those of a continuous law.
+    `added` are added to those of a continuous law. Without `has_exact_jacobian`, integrators of other libraries form
+    differences of f.
     """
 
-    def __init__(self, model: Model, law: ControlLaw) -> None:
-        self.model, self.law = model, law
+    def __init__(self, model: Model, law: ControlLaw, has_exact_jacobian: bool = True) -> None:
+        self.model, self.law, self.has_exact_jacobian = model, law, has_exact_jacobian
         self.constant_u: np.ndarray | None = None
         self.added: np.ndarray | None = None
         self.sampled_z = self.next_z = law.start
