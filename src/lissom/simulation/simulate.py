@@ -98,6 +98,7 @@ def simulate(
     flush: float = 10.0,
     check: bool = False,
     jacobian: str = "exact",
+    baumgarte_time: float | None = None,
 ) -> Trajectory:
     """Motion of a robot from t = 0.
 
@@ -143,6 +144,8 @@ def simulate(
         jacobian: "exact": implicit methods get the exact derivative of the state's rate. "differences": "bdf" and
             "radau" estimate it by differences of the rate, as solvers do that know nothing of the robot; for
             comparisons.
+        baumgarte_time: T of "bdf", "radau" and "dop853" for robots with loops [s]: gaps e obey ë + 2 ė/T + e/T² = 0.
+            None: twice the longest recent step, at least 0.01 s. The implicit schemes close loops in each step.
     Returns:
         Trajectory. With `out`, its arrays stay on the disk. Leading axes of q0, v0 or u give a batch, which needs
         t_eval. An implicit scheme computes the steps of the whole batch in the same launches, on all cores, if no
@@ -157,7 +160,7 @@ def simulate(
     model = model.common if isinstance(model, ModelBatch) else model
     given = {"model": model, "duration": duration, "q0": q0, "v0": v0, "u": u, "method": method, "dt": dt, "rtol": rtol}
     given |= {"atol": atol, "t_eval": t_eval, "controller": controller, "period": period}
-    given |= {"project_velocity": project_velocity, "jacobian": jacobian}
+    given |= {"project_velocity": project_velocity, "jacobian": jacobian, "baumgarte_time": baumgarte_time}
     motion = _simulated(None if out is None else Stream(Path(out), given, flush), progress, **given)
     motion = replace(motion, model=model)
     return _with_error(motion, given) if check else motion
@@ -187,7 +190,7 @@ def resume(path: str | Path, *, progress: bool = False) -> Trajectory:
 def _simulated(
     stream: Stream | None, progress: bool, *, model: Model, duration: float, q0: Any, v0: Any, u: Any, method: Any,
     dt: float | None, rtol: float, atol: Any, t_eval: Any, controller: Any, period: float | None,
-    project_velocity: bool, jacobian: str = "exact",
+    project_velocity: bool, jacobian: str = "exact", baumgarte_time: float | None = None,
 ) -> Trajectory:  # fmt: skip
     """The result of `simulate` for its arguments. A stream with a checkpoint continues from the checkpoint."""
     if stream is not None:
@@ -209,6 +212,7 @@ def _simulated(
     run, method, why = chosen_method(method, model.of_row(0, 1), law, dt)
     _check_anchors(model.of_row(0, 1), run, method)
     _check_jacobian(jacobian, method)
+    _check_baumgarte(baumgarte_time, model, getattr(run, "func", None) is integrate_implicit, method)
     given = InputRows(model, u)
     has_law = is_native(model, law)
     is_fused = (controller is None or has_law) and _is_fused(model, run)
@@ -248,7 +252,7 @@ def _simulated(
                 _warn_of_start(own, *begin, lambda law=law, begin=begin: law.inputs(0.0, *begin, law.start))
             if own.contacts.sticks:
                 own = own.anchored(contact_anchors(own, *begin))
-            f = StateDerivative(own, law, jacobian == "exact")
+            f = StateDerivative(own, law, jacobian == "exact", baumgarte_time)
             x0 = np.concatenate([*begin, law.carried])
             given = times, float(duration), law.period, rtol, atols, dt, project_velocity
             try:
@@ -390,6 +394,18 @@ def _check_jacobian(jacobian: str, method: str) -> None:
             f"jacobian: 'differences' needs method='bdf' or method='radau', which can form them (got {method!r}); "
             "leave it out, or choose one of these methods"
         )
+
+
+def _check_baumgarte(baumgarte_time: Any, model: Model, is_implicit: bool, method: str) -> None:
+    """Raise ModelError if a rate of closing is given to a method or a robot that has no use for it."""
+    if baumgarte_time is None:
+        return
+    checks.number(baumgarte_time, "baumgarte_time", above=0.0)
+    if is_implicit:
+        rule = "needs method='bdf', 'radau' or 'dop853'; the implicit schemes close loops in each step"
+        raise ModelError(f"baumgarte_time: {rule}; leave it out (got {method!r})")
+    rule = "needs a robot with loops or couplings; leave it out"
+    checks.require(model.n_rows > 0, "baumgarte_time", rule, baumgarte_time)
 
 
 def _check_numbers(**values: Any) -> None:
