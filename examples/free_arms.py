@@ -6,15 +6,17 @@ kinematics is one of the library's. As sections stay rigid here, native rods hav
 differ, since their damping is another law: that of bodies is viscous in Green's strain, that of rods in the strains of
 the rod themselves. The largest distance of the tips on the way is printed as such.
 
-The material is the paper's, W = C (I_1 − 3), on sections that stay rigid, and with the pressure that leaves the shape
-of reference without stress: C times the square of the strain of each fibre, along it and in shear. So bending costs
-2 C I, as it comes out in the paper's toy example, too; a rod has that by Young's modulus 2 C and Poisson's ratio −1/2.
+The paper prints C and η of a rubber that keeps its volume, W = C (I_1 − 3). Its shear modulus is 2 C. A slender rod of
+it that is pulled or bent is free to change its sections, so that Young's modulus is 6 C. Strains of rods mean these
+moduli, whatever the sections of a picture do, and so do E I, G J and η K of the library with which the paper was made.
+So is the material here, of native rods and, as the energy of a fibre, of deformable bodies. `READINGS` has other ways
+to read C and η. `compare` gives what comes out with each of them; `docs/soft_robots.md` shows it.
 
 The paper prints C in GPa. With these the upright arm would be straight again in a tenth of a second, and the others
 sag by millimetres. It says instead that the upright one moves for five seconds, and comes to where gravity takes it:
-MPa are meant, as they are printed for its simulations 1, 2 and 4, and taken. With them the curvatures of the upright
-arm have come to a tenth of their first swings after five seconds, while it sways on around the vertical. PAC is
-printed without the elongation of its start, that of PCC; it is added.
+MPa are meant, as they are printed for its simulations 1, 2 and 4. The tests of that library have E = 0.666 MPa, which
+is 6 C of PGC in MPa. With them the upright arm has stopped turning about the vertical after five seconds, while its tip
+still swings by centimetres. PAC is printed without the elongation of its start, that of PCC; it is added.
 
 The bell of PGC, exp(−(s − L/2)²) with s in metres, is 1 within a hundredth: its coordinates are large and opposed.
 
@@ -34,6 +36,7 @@ import lissom as ls
 
 DENSITY = 1070.0  # [kg/m³]
 DURATION, ROWS = 10.0, 1001  # of a motion [s]; how many of its rows are kept
+SETTLED = 0.01  # distance of the tip from where it rests, within which a motion has settled [m]
 SIDEWAYS = ((0, 1, 0, 0), (1, 0, 0, 0), (0, 0, -1, 0), (0, 0, 0, 1))  # x along the world's y
 UPRIGHT = ((0, 1, 0, 0), (0, 0, 1, 0), (1, 0, 0, 0), (0, 0, 0, 1))  # x up
 BODIES = "first", "second"
@@ -74,37 +77,68 @@ ARMS = {
 }  # fmt: skip
 
 
-def silicone(C: float, eta: float) -> ls.HyperelasticFunction:
-    """C [Pa] times the squares of what fibres of rigid sections are stretched and sheared by, and the paper's η [s]."""
+@dataclass(frozen=True)
+class Reading:
+    """What C and η mean for a slender body: its shear modulus over C, Poisson's ratio, and its damping time over η."""
+
+    shear: float
+    poisson: float
+    damping: float
+
+    def young(self, C: float) -> float:
+        """E = 2 (1 + ν) G [Pa]."""
+        return 2.0 * (1.0 + self.poisson) * self.shear * C
+
+
+SLENDER = Reading(2.0, 0.5, 1.0)
+READINGS = {
+    "E = 6 C, η": SLENDER,
+    "E = 3 C, η": Reading(1.0, 0.5, 1.0),  # C as the shear modulus itself
+    "E = 2 C, η/2": Reading(2.0, -0.5, 0.5),  # W = C (I_1 − 3) and η C div Ḃ on sections that do not change
+    "E = C, η": Reading(0.5, 0.0, 1.0),  # the force that the paper prints for its toy example, π/4 (q − q̇)
+}
+
+
+def silicone(C: float, eta: float, reading: Reading = SLENDER) -> ls.HyperelasticFunction:
+    """The energy of a fibre, E/2 times the square of its stretch and G/2 times those of its shears; C [Pa], η [s]."""
+    young, shear = reading.young(C), reading.shear * C
 
     def energy_density(F: Any) -> Any:
         import jax.numpy as jnp
 
         fibre, y, z = F[:, 0], F[:, 1], F[:, 2]
         across = jnp.cross(y, z)
-        return C * ((across @ fibre / jnp.sqrt(across @ across) - 1.0) ** 2 + (y @ fibre) ** 2 + (z @ fibre) ** 2)
+        stretch = across @ fibre / jnp.sqrt(across @ across) - 1.0
+        return 0.5 * young * stretch**2 + 0.5 * shear * ((y @ fibre) ** 2 + (z @ fibre) ** 2)
 
-    return ls.HyperelasticFunction(energy_density, damping_time=eta / 2)  # the η of the paper is twice that time
+    return ls.HyperelasticFunction(energy_density, damping_time=reading.damping * eta)
 
 
 def slender(
-    motion: ls.KinematicsStrain, radii: tuple[float, float], C: float, eta: float, *, native: bool = False
+    motion: ls.KinematicsStrain,
+    radii: tuple[float, float],
+    C: float,
+    eta: float,
+    *,
+    native: bool = False,
+    reading: Reading = SLENDER,
 ) -> ls.DeformableBody | ls.Rod:
     """A body of silicone as what its kinematics is an input of, with radii at base and tip [m]; or the same rod."""
     length, (base, tip) = motion.length, radii
     if native:
-        material = ls.Material(young=2 * C, poisson=-0.5, density=DENSITY, damping_time=eta / 2)
+        young, damping_time = reading.young(C), reading.damping * eta
+        material = ls.Material(young=young, poisson=reading.poisson, density=DENSITY, damping_time=damping_time)
         return ls.Rod(length, ls.SectionCircle(radii), motion.basis, material, gauss_points=12)
     domain = ls.DomainCylinder(length, base) if base == tip else ls.DomainCone(length, base, tip)
-    return ls.DeformableBody(motion, domain, silicone(C, eta), DENSITY, tip="tip")
+    return ls.DeformableBody(motion, domain, silicone(C, eta, reading), DENSITY, tip="tip")
 
 
-def build(name: str, *, native: bool = False) -> ls.Model:
+def build(name: str, *, native: bool = False, reading: Reading = SLENDER) -> ls.Model:
     """The arm of this name, of deformable bodies or of rods."""
     arm, robot = ARMS[name], ls.Robot(f"{name} arm")
-    first = slender(arm.motion, arm.radii[0], arm.C, arm.eta, native=native)
+    first = slender(arm.motion, arm.radii[0], arm.C, arm.eta, native=native, reading=reading)
     alike = arm.radii[0] == arm.radii[1]  # then JAX compiles one body for both
-    second = first if alike else slender(arm.motion, arm.radii[1], arm.C, arm.eta, native=native)
+    second = first if alike else slender(arm.motion, arm.radii[1], arm.C, arm.eta, native=native, reading=reading)
     robot.add_link(BODIES[0], first, placement=arm.placement)
     robot.add_link(BODIES[1], second, parent=BODIES[0])
     return robot.build()
@@ -133,8 +167,11 @@ def study(name: str, motion: ls.Trajectory, model: ls.Model) -> dict[str, float]
     length, end = ARMS[name].motion.length, motion.q[-1]
     rest = ls.solve_statics(model, q0=end)
     tip = ls.frame_pose(model, rest.q, BODIES[1])[:3, 3]
+    away = np.linalg.norm(tips(model, motion) - tip, axis=1)
     return {
-        "end from equilibrium [m]": float(np.linalg.norm(tips(model, motion)[-1] - tip)),
+        "settled to 10 mm after [s]": settling_time(motion.t, away),
+        "farthest from rest after 5 s [m]": float(away[motion.t >= 5.0].max(initial=0.0)),
+        "end from equilibrium [m]": float(away[-1]),
         "height of the tip at rest [m]": float(tip[2]),
         "stable": float(rest.is_stable),
         "largest force left at the end": _force_left(model, end, rest.q),
@@ -145,6 +182,21 @@ def study(name: str, motion: ls.Trajectory, model: ls.Model) -> dict[str, float]
         },
         "elongation of the first [m]": float(length * rest.q[_elongation(name)]),
     }
+
+
+def settling_time(t: np.ndarray, away: np.ndarray) -> float:
+    """Since when the tip has stayed within 10 mm of where it rests [s]; infinite if it does not at the end."""
+    outside = np.flatnonzero(away > SETTLED)
+    return 0.0 if not len(outside) else float(t[outside[-1] + 1]) if outside[-1] + 1 < len(t) else np.inf
+
+
+def compare(names: tuple[str, ...] = tuple(ARMS), duration: float = 20.0) -> dict[str, dict[str, dict[str, float]]]:
+    """The numbers of each arm, made of rods, by each way to read C and η."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for text, reading in READINGS.items():
+        models = {name: build(name, native=True, reading=reading) for name in names}
+        found[text] = {name: study(name, let_go(name, model, duration), model) for name, model in models.items()}
+    return found
 
 
 def _elongation(name: str) -> int:
@@ -215,3 +267,6 @@ if __name__ == "__main__":
         print(title)
         for key, number in numbers.items():
             print(f"  {key}: {number:.4g}")
+    for text, arms in compare().items():
+        for title, numbers in arms.items():
+            print(f"{text}, {title}: " + "; ".join(f"{key}: {number:.4g}" for key, number in numbers.items()))

@@ -9,8 +9,11 @@ includes the forces of the tendons and of the pressure controls the joints all t
 
 Choices that the paper leaves open: a gripper 10 cm long with radii of 2 and 3 cm, whose chamber fills it but for
 the 1 cm next to the arm; the reference of the arm being bends about y and z and an elongation; gains of its regulator,
-in these coordinates, of 1.5 N·m and 0.25 N·m·s for bends and of 300 N/m and 12 N·s/m for the elongation. The rod's
-section is rigid, and its law is said in `examples/free_arms.py`. The paper's η is twice a damping time.
+in these coordinates, of 1.5 N·m and 0.25 N·m·s for bends and of 3 kN/m and 12 N·s/m for the elongation.
+
+The printed C of the arm, 0.17857 MPa, is E/(4 (1 + ν)) of E = 1 MPa and ν = 0.4. These are taken, with η as damping
+time; `examples/free_arms.py` has the reasons. The kinematics of the gripper keeps its volume, so that C is half of its
+shear modulus. Its η is twice a damping time, by the paper's equations of such bodies.
 
     python examples/hybrid_arm.py out/hybrid_arm
 """
@@ -21,6 +24,7 @@ import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,13 +32,14 @@ import lissom as ls
 
 FILE = Path(__file__).parent / "robots" / "ur10e.yaml"
 SOFT = runpy.run_path(str(Path(__file__).parent / "free_arms.py"))
+SILICONE = SOFT["Reading"](2.0, 0.4, 1.0)
 LENGTH, RADIUS, C, ETA, OFFSET = 0.3, 0.02, 0.17857e6, 0.1, 0.015
 GRIPPER, OUTER, INNER, FLOOR = 0.1, 0.03, 0.02, 0.01  # length, radii, and where the chamber begins [m]
 GRIPPER_C, GRIPPER_ETA, GRIPPER_DENSITY, PRESSURE = 22.2e6, 0.05, 960.0, 2e6
 GOAL = np.array([np.pi / 2, -np.pi / 4, -np.pi / 4, -np.pi / 5, np.pi / 8, -np.pi / 2])
 SHAPE = np.array([-np.pi / 2, np.pi / 4, -0.02])  # bends of the arm about y and z [rad], elongation [m]
 JOINT_GAINS = 100.0, 10.0  # [1/s²] and [1/s]
-SHAPE_GAINS = np.array([1.5, 1.5, 300.0]), np.array([0.25, 0.25, 12.0])
+SHAPE_GAINS = np.array([1.5, 1.5, 3000.0]), np.array([0.25, 0.25, 12.0])
 ENDS = 3.0, 5.0, 6.0  # of the tasks [s]
 OUTWARDS = np.array(((0, 1, 0, 0), (0, 0, 1, 0), (1, 0, 0, 0), (0, 0, 0, 1)))  # x along the axis of the flange
 JOINTS, ARM, HAND = slice(0, 6), slice(6, 9), slice(9, 11)  # coordinates
@@ -56,19 +61,28 @@ def with_gripper(robot: ls.Robot, parent: str | None, placement: np.ndarray) -> 
     return robot
 
 
-def build(*, driven: bool = True) -> ls.Model:
-    """The robot; not `driven`, with its motors alone."""
-    robot = ls.load_robot(FILE)
+def rod(reading: Any = SILICONE) -> ls.Rod:
+    """The arm, bending about y and z and stretching, by one way to read C and η."""
     motion = ls.KinematicsStrain.constant_curvature(LENGTH, elongation=True)
-    rod = SOFT["slender"](motion, (RADIUS, RADIUS), C, ETA, native=True)
-    robot.add_link("arm", rod, parent="wrist_3", placement=robot.frames["flange"].placement @ OUTWARDS)
-    if not driven:
-        robot.add_link("gripper", gripper(), parent="arm")
-        return robot.build()
+    return SOFT["slender"](motion, (RADIUS, RADIUS), C, ETA, native=True, reading=reading)
+
+
+def with_tendons(robot: ls.Robot) -> ls.Robot:
+    """A robot whose link `arm` gets its three tendons."""
     for k in range(3):
         angle = 2.0 * np.pi * k / 3.0
         robot.add_tendon(f"tendon {k + 1}", "arm", (OFFSET * np.cos(angle), OFFSET * np.sin(angle)))
-    return with_gripper(robot, "arm", np.eye(4)).build()
+    return robot
+
+
+def build(*, driven: bool = True) -> ls.Model:
+    """The robot; not `driven`, with its motors alone."""
+    robot = ls.load_robot(FILE)
+    robot.add_link("arm", rod(), parent="wrist_3", placement=robot.frames["flange"].placement @ OUTWARDS)
+    if not driven:
+        robot.add_link("gripper", gripper(), parent="arm")
+        return robot.build()
+    return with_gripper(with_tendons(robot), "arm", np.eye(4)).build()
 
 
 def path(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -130,6 +144,19 @@ def perform(model: ls.Model, q0: np.ndarray | None = None) -> list[ls.Trajectory
     return motions
 
 
+def compare() -> dict[str, float]:
+    """The largest tension that holds the shape of the arm against its elasticity alone [N], by each way to read C and
+    η."""
+    found, still = {}, np.zeros(3)
+    for text, reading in {"E = 5.6 C, η": SILICONE, **SOFT["READINGS"]}.items():
+        robot = ls.Robot("arm", gravity=(0.0, 0.0, 0.0))
+        robot.add_link("arm", rod(reading))
+        model, q = with_tendons(robot).build(), SHAPE / LENGTH
+        force = ls.inverse_dynamics(model, q, still, still)
+        found[text] = float(np.linalg.solve(ls.actuation_matrix(model, q), force).max())
+    return found
+
+
 def inflated(model: ls.Model, q: np.ndarray) -> np.ndarray:
     """The coordinates of the gripper under the pressure, by statics, held where the tip of the arm is in q."""
     alone = with_gripper(ls.Robot("gripper"), None, ls.frame_pose(model, q, "arm")).build()
@@ -170,7 +197,7 @@ def _plot(model: ls.Model, motions: list[ls.Trajectory], folder: Path) -> None:
     t = np.concatenate([start + motion.t for start, motion in zip(starts, motions)])
     q, u = (np.concatenate([getattr(motion, name) for motion in motions]) for name in ("q", "u"))
     shown = np.searchsorted(t, (0.0, 1.5, 3.0, 3.4, 5.0))
-    curves = [ls.frame_pose(model, q, name)[:, :3, 3] for name in ("wrist_3", "arm")]
+    curves = [ls.frame_pose(model, q, name)[:, :3, 3] for name in ("wrist_3", "arm", "gripper")]  # figure 10
     ls.plot_shapes(model, q[shown], trail=curves, values=t[shown], value_label="time [s]", view=(18, -50),
                    title="hybrid arm", path=folder / "shapes.png")  # fmt: skip
     figure = Figure(figsize=(9, 9), layout="constrained")
@@ -195,3 +222,5 @@ def _plot(model: ls.Model, motions: list[ls.Trajectory], folder: Path) -> None:
 if __name__ == "__main__":
     for key, number in main(out=sys.argv[1] if sys.argv[1:] else None).items():
         print(f"{key}: {number:.4g}")
+    for key, number in compare().items():
+        print(f"{key}: the shape takes {number:.4g} N")

@@ -5,11 +5,12 @@ chambers are: four coordinates. A chamber is half a cylinder, 4 mm from the surf
 from the middle plane; its pressure acts by virtual work, through the gradient of the volume that it encloses as it
 moves. The paper counts the bodies as solid, and so does this script.
 
-The paper prints pressures of 2, 0, 0, 2, 1 and 0.4 MPa. Its material, W = C (I_1 − 3), says nothing of changes of
-volume, and its bodies change theirs: taken is the compressible law with the same shear modulus 2 C and no lateral
-one, W = C (I_1 − 3 − 2 ln det F), which softens as chambers grow. Equilibria are followed up to half of the printed
-pressures; the motion is shown under 30 % of them. The bump along the body is the printed one, with lengths in metres,
-made 1 in the middle, where the coordinate is then the relative growth.
+The paper prints pressures of 2, 0, 0, 2, 1 and 0.4 MPa. Its material, W = C (I_1 − 3), keeps its volume, but its bodies
+change theirs: taken is the compressible neo-Hookean law with the same shear modulus 2 C and the Poisson's ratio of a
+rubber, 0.45. All of the pressures are then borne in stable equilibrium, and the motion under them is shown. `compare`
+follows equilibria with other laws of this shear modulus: a neo-Hookean law without lateral stiffness, with Poisson's
+ratio 0, softens as chambers grow, and bears half of the pressures. The bump along the body is the printed one, with
+lengths in metres, made 1 in the middle, where the coordinate is then the relative growth.
 
     python examples/inflated_arm.py out/inflated_arm
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,8 @@ import lissom as ls
 
 LENGTH, RADIUS, DENSITY, C, ETA, WALL = 0.2, 0.02, 1062.0, 0.501e6, 0.1, 0.004
 PRESSURES = np.array([2.0, 0.0, 0.0, 2.0, 1.0, 0.4]) * 1e6  # [Pa], on +y and −y of each body
-SHARES, SHOWN = (0.1, 0.2, 0.3, 0.4, 0.5), 0.3
+POISSON = 0.45
+SHARES = tuple(0.1 * k for k in range(1, 11))  # of the pressures, one after the other
 DOWN = ((0, 1, 0, 0), (0, 0, -1, 0), (-1, 0, 0, 0), (0, 0, 0, 1))  # x down
 BODIES = tuple(f"body {k}" for k in (1, 2, 3))
 DURATION, ROWS = 3.0, 301  # [s]
@@ -46,13 +49,25 @@ def chamber(side: int, stations: int = 17, corners: int = 13) -> tuple[np.ndarra
     return vertices, np.concatenate([*walls, fan[:, ::-1], fan + (stations - 1) * corners])
 
 
-def build() -> ls.Model:
+def law(poisson: float = POISSON) -> ls.HyperelasticCompressibleNeoHookean:
+    """The compressible neo-Hookean law of shear modulus 2 C."""
+    return ls.HyperelasticCompressibleNeoHookean(young=4 * C * (1 + poisson), poisson=poisson, damping_time=ETA / 2)
+
+
+LAWS = {
+    "neo-Hookean, ν = 0.45": law(),
+    "neo-Hookean, ν = 0.3": law(0.3),
+    "neo-Hookean, ν = 0": law(0.0),
+    "Saint Venant-Kirchhoff, ν = 0": ls.HyperelasticSaintVenantKirchhoff(4 * C, 0.0, damping_time=ETA / 2),
+}
+
+
+def build(material: Any = None) -> ls.Model:
     """The arm with its six chambers."""
     bumps = ls.InflationBumps(angles=(0.0, np.pi), sharpness_along=4.0 / LENGTH)
     motion = ls.KinematicsStrain.constant_curvature(LENGTH, planar=True, elongation=True, inflation=bumps)
-    material = ls.HyperelasticCompressibleNeoHookean(young=4 * C, poisson=0.0, damping_time=ETA / 2)
     domain = ls.DomainCylinder(LENGTH, RADIUS)  # its points are chosen for the bumps
-    body = ls.DeformableBody(motion, domain, material, DENSITY, tip="tip")
+    body = ls.DeformableBody(motion, domain, material or law(), DENSITY, tip="tip")
     robot, parent = ls.Robot("inflated arm"), None
     for name in BODIES:
         robot.add_link(name, body, parent=parent, placement=np.eye(4) if parent else DOWN)
@@ -76,10 +91,20 @@ def held(model: ls.Model, shares: tuple[float, ...] = SHARES) -> dict[float, ls.
     return found
 
 
-def inflate(model: ls.Model, share: float = SHOWN, duration: float = DURATION) -> ls.Trajectory:
-    """The motion from rest, hanging straight, under constant pressures."""
+def compare() -> dict[str, dict[str, Any]]:
+    """By each law the largest share of the pressures that is borne; there, bends [rad] and the largest growth [%]."""
+    found: dict[str, dict[str, Any]] = {}
+    for text, material in LAWS.items():
+        rests = held(build(material))
+        q = rests[max(rests)].q.reshape(3, 4)
+        found[text] = {"share": max(rests), "bends": LENGTH * q[:, 0], "growth": 100 * float(q[:, 2:].max())}
+    return found
+
+
+def inflate(model: ls.Model, duration: float = DURATION) -> ls.Trajectory:
+    """The motion from rest, hanging straight, under the constant pressures."""
     times = np.linspace(0.0, duration, ROWS)
-    return ls.simulate(model, duration, u=share * PRESSURES, t_eval=times, rtol=1e-4, atol=1e-6)
+    return ls.simulate(model, duration, u=PRESSURES, t_eval=times, rtol=1e-4, atol=1e-6)
 
 
 def main(out: str | Path | None = None, duration: float = DURATION) -> dict[str, float]:
@@ -87,7 +112,7 @@ def main(out: str | Path | None = None, duration: float = DURATION) -> dict[str,
     model = build()
     rests = held(model)
     motion = inflate(model, duration=duration)
-    q, rest = motion.q[-1].reshape(3, 4), rests[SHOWN].q.reshape(3, 4)
+    q, rest = motion.q[-1].reshape(3, 4), rests[max(rests)].q.reshape(3, 4)
     found = {"largest share borne": max(rests), "stable": float(all(rest.is_stable for rest in rests.values()))}
     for name, row in zip(BODIES, rest):
         found[f"{name}: bend [rad]"] = LENGTH * row[0]
@@ -106,14 +131,14 @@ def _plot(model: ls.Model, motion: ls.Trajectory, rests: dict[float, ls.Equilibr
 
     figure = Figure(figsize=(11, 6), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=(1, 1))
-    left.suptitle(f"let go at {SHOWN:.0%} of the printed pressures, from pale to solid", fontsize=11)
+    left.suptitle("let go under the printed pressures, from pale to solid", fontsize=11)
     tip = ls.frame_pose(model, motion.q, BODIES[-1])[:, :3, 3]
     shown = np.searchsorted(motion.t, (0.0, 0.06, 0.12, motion.t[-1]))
     ls.plot_shapes(model, motion.q[shown], trail=tip, axes=left.add_subplot(), view=(10, -75), title="")
     bend, growth = right.subplots(2, 1, sharex=True)
     for k, name in enumerate(BODIES):
         bend.plot(motion.t, LENGTH * motion.q[:, 4 * k], color=f"C{k}", label=name)
-        bend.axhline(LENGTH * rests[SHOWN].q[4 * k], color=f"C{k}", linestyle=":", linewidth=1)
+        bend.axhline(LENGTH * rests[max(rests)].q[4 * k], color=f"C{k}", linestyle=":", linewidth=1)
         for part, line in ((2, "-"), (3, "--")):
             growth.plot(motion.t, 100 * motion.q[:, 4 * k + part], color=f"C{k}", linestyle=line)
     bend.legend(frameon=False, fontsize=9)
@@ -128,3 +153,6 @@ def _plot(model: ls.Model, motion: ls.Trajectory, rests: dict[float, ls.Equilibr
 if __name__ == "__main__":
     for key, number in main(out=sys.argv[1] if sys.argv[1:] else None).items():
         print(f"{key}: {number:.4g}")
+    for text, numbers in compare().items():
+        bends = ", ".join(f"{bend:.2f}" for bend in numbers["bends"])
+        print(f"{text}: {numbers['share']:.0%} of the pressures, bends {bends} rad, growth {numbers['growth']:.1f} %")

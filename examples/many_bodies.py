@@ -33,6 +33,7 @@ LENGTH, RADIUS, DENSITY = 0.3, 0.03, 1000.0
 RANGES = np.pi, 10.0, 100.0  # of q, q̇ and q̈ [rad, s]
 COUNTS, SYMBOLIC = (1, 2, 3, 4, 6, 8, 12, 16, 20), (1, 2, 3, 4, 5)
 DIGITS = 40
+QUARTILES = 0.25, 0.5, 0.75  # of times: interruptions by other processes make a standard deviation useless
 
 
 @lru_cache(maxsize=1)
@@ -150,28 +151,53 @@ def shortest(work: Callable[[], Any], repeats: int = 30) -> float:
 
 
 def recursive_times(counts: tuple[int, ...], rounds: int = 60) -> np.ndarray:
-    """Of each number of bodies, to build the model, and to evaluate M q̈ and c [s], shape (counts, 3); in rounds over
-    all of them, so that what else the machine does meets all alike. Every call has a new state near ones: integrals
-    over the bodies are kept for the last few states, and another call at one of those would not find them again."""
+    """Of each number of bodies, to build the model, and to evaluate M q̈ and c [s], shape (rounds, counts, 3); in rounds
+    over all of them, so that what else the machine does meets all alike. Every call has a new state near ones, because
+    integrals over the bodies are kept for the last few states."""
     chain(1)  # JAX compiles the body
-    found, models = np.full((len(counts), 3), np.inf), []
-    for row, count in zip(found, counts):
-        start = time.perf_counter()
-        models.append(chain(count))
-        row[0] = time.perf_counter() - start
-    rng = np.random.default_rng(0)
-    for _ in range(rounds):
-        for row, model in zip(found, models):
+    found, rng = np.empty((rounds, len(counts), 3)), np.random.default_rng(0)
+    models = [chain(count) for count in counts]
+    for model in models:
+        recursive(model, *np.ones((3, model.nv)))  # the first call prepares buffers
+    for times in found:
+        times[:, 0] = [shortest(lambda count=count: chain(count), 1) for count in counts]
+    for times in found:
+        for row, model in zip(times, models):
             one, none = np.ones(model.nv), np.zeros(model.nv)
             for k, (v, a) in enumerate(((none, one), (one, none)), start=1):
                 q = rng.uniform(0.9, 1.1, model.nv)
-                once = shortest(lambda model=model, q=q, v=v, a=a: recursive(model, q, v, a), 1)
-                row[k] = min(row[k], once)
+                row[k] = shortest(lambda model=model, q=q, v=v, a=a: recursive(model, q, v, a), 1)
+    return found
+
+
+def kinematics_costs(count: int = 10, rounds: int = 30) -> dict[str, tuple[int, float]]:
+    """Points of a body's quadrature, and the median time of inverse dynamics of so many bodies [s], by the kinematics
+    of the bodies and the degrees of the quadrature: the factors γ and α, β of the paper's appendix A.5."""
+    strain = ls.KinematicsStrain
+    material = ls.HyperelasticSaintVenantKirchhoff(young=1e6, poisson=0.0)
+    motions = {
+        "constant curvature": strain.constant_curvature(LENGTH, planar=True),
+        "affine curvature": strain.polynomial_curvature(LENGTH, 1, planar=True),
+        "cubic curvature": strain.polynomial_curvature(LENGTH, 3, planar=True),
+    }
+    found, rng = {}, np.random.default_rng(0)
+    for text, motion in motions.items():
+        for degree in (10, 20):
+            domain = ls.DomainCylinder(LENGTH, RADIUS, degree=4, degree_along=degree)
+            part = ls.DeformableBody(motion, domain, material, DENSITY, tip="tip")
+            robot = ls.Robot("chain")
+            for k in range(count):
+                robot.add_link(f"body {k}", part, parent=f"body {k - 1}" if k else None)
+            model, times = robot.build(), []
+            for _ in range(rounds):
+                q, v, a = rng.uniform(0.9, 1.1, (3, model.nv))
+                times.append(shortest(lambda model=model, q=q, v=v, a=a: recursive(model, q, v, a), 1))
+            found[f"{text}, degree {degree} along"] = len(domain.points), float(np.median(times[1:]))
     return found
 
 
 def symbolic_times(count: int) -> tuple[tuple[float, float, float], Callable[..., Any]]:
-    """The same of Lagrange's equations, evaluated with common subexpressions and plain floats, and their function."""
+    """The least of the same times of Lagrange's equations, with common subexpressions, and their function."""
     integrals()
     start = time.perf_counter()
     function = lagrange(count)
@@ -186,8 +212,10 @@ def main(
     symbolic_counts: tuple[int, ...] = SYMBOLIC,
     states: int = 100,
 ) -> dict[str, float]:
-    """Relative differences, and how both costs grow; a picture like figure 11 of the paper in `out`."""
+    """Relative differences, how both costs grow, and times with their spread; a picture like figure 11 of the paper in
+    `out`."""
     ours = recursive_times(counts)
+    least = ours.min(axis=0)
     theirs, apart = [], []
     for count in symbolic_counts:
         times, function = symbolic_times(count)
@@ -195,9 +223,11 @@ def main(
         apart.append(differences(count, function, states))
     found = {f"difference, {n} bodies": float(x.max()) for n, x in zip(symbolic_counts, apart)}
     many = np.array(counts) >= 4  # fewer bodies cost as much as calling JAX at all
-    slope = np.polyfit(np.log(np.array(counts)[many]), np.log(ours[many, 1]), 1)[0] if many.sum() > 2 else np.nan
+    slope = np.polyfit(np.log(np.array(counts)[many]), np.log(least[many, 1]), 1)[0] if many.sum() > 2 else np.nan
     found["ID grows with the number of bodies to the power"] = float(slope)
-    found[f"ID of {counts[-1]} bodies [ms]"] = 1e3 * ours[-1, 1]
+    for k, name in enumerate(("build", "M q̈", "c")):
+        for word, value in zip(("first quartile", "median", "third quartile"), np.quantile(ours[:, -1, k], QUARTILES)):
+            found[f"{name} of {counts[-1]} bodies, {word} [ms]"] = 1e3 * float(value)
     found["each body more makes the equations dearer to derive, times"] = float(
         (theirs[-1][0] / theirs[0][0]) ** (1 / max(len(theirs) - 1, 1))
     )
@@ -214,10 +244,14 @@ def _plot(counts: Any, ours: np.ndarray, few: Any, theirs: np.ndarray, apart: An
     axes = figure.subplots(2, 2).ravel()
     words = "time to make the model, once JAX has compiled the body [s]", "time of M q̈ [s]", "time of c [s]"
     for k, title in enumerate(words):
-        axes[k].loglog(counts, ours[:, k], "o-", label="recursive, this library")
+        middle, spread = np.median(ours[..., k], axis=0), ours[..., k].std(axis=0)
+        axes[k].errorbar(
+            counts, middle, np.minimum(spread, 0.9 * middle), fmt="o-", capsize=3, label="recursive, this library"
+        )
+        axes[k].set(xscale="log", yscale="log")
         axes[k].loglog(few, theirs[:, k], "s--", label="Lagrange's equations by SymPy")
         if k:
-            axes[k].loglog(counts, ours[-1, k] * np.array(counts) / counts[-1], "k:", linewidth=1, label="linear")
+            axes[k].loglog(counts, middle[-1] * np.array(counts) / counts[-1], "k:", linewidth=1, label="linear")
         axes[k].set_xticks(counts, [str(n) for n in counts])
         axes[k].minorticks_off()
         axes[k].set_title(title, loc="left", fontsize=10)
@@ -237,3 +271,5 @@ def _plot(counts: Any, ours: np.ndarray, few: Any, theirs: np.ndarray, apart: An
 if __name__ == "__main__":
     for key, number in main(out=sys.argv[1] if sys.argv[1:] else None).items():
         print(f"{key}: {number:.4g}")
+    for key, (points, spent) in kinematics_costs().items():
+        print(f"ID of 10 bodies of {key}, {points} points each: {1e6 * spent:.0f} µs")

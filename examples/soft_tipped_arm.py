@@ -7,8 +7,8 @@ simpler laws are compared: one has the mass of the cylinder but not the effect o
 the other, which the paper calls incomplete, is for the robot without cylinder. Neither brings the errors to zero. The
 wrist, which has the least inertia of its own, is off most. Under each of them the cylinder's motion stays bounded.
 
-The paper prints C = 8 GPa, with which the cylinder sags by a third of a millimetre. As in its other simulations of arms
-of silicone MPa are taken, with which it sways. `examples/free_arms.py` describes its material.
+The paper prints C = 8 GPa, with which the cylinder sags by less than a tenth of a millimetre. As in its other
+simulations of arms of silicone MPa are taken, with which it sways. `examples/free_arms.py` describes its material.
 
     python examples/soft_tipped_arm.py out/soft_tipped_arm
 """

@@ -337,7 +337,7 @@ CALLS = {
     "loop_residual": lambda m, d: ls.loop_residual(m, d.q()),
     "loop_wrenches": lambda m, d: ls.loop_wrenches(m, d.q(), d.rows(m.n_multipliers)),
     "lqr": lambda m, d: ls.lqr(m, d.q((), 0.01), d.u(()), state=1.0, inputs=1.0),
-    "mass_inverse_dynamics": lambda m, d: ls.mass_inverse_dynamics(m, d.q(), d.v(), **d.terms()),
+    "mass_inverse_dynamics": lambda m, d: ls.mass_inverse_dynamics(m, *_lead_q(m, d), **d.terms()),
     "mass_matrix": lambda m, d: ls.mass_matrix(m, d.q()),
     "mode_derivatives": lambda m, d: _at_equilibrium(m, d, ls.mode_derivatives),
     "ModelPredictiveControl": _plan,

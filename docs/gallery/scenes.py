@@ -223,12 +223,17 @@ SCENES = {
 }
 
 FILMS = {
+    "cdm": Film(options={"trail": "arm"}),
+    "cdm_contact": Film(part=0.5, options={"trail": "arm"}),
     "cdm_tracking": Film(options={"trail": "arm", "speed": 0.5}),
     "drones": Film(options={"speed": 0.5}),
     "fin_ray_finger": Film(part=0.5, options={"trail": "clamped 6"}),
+    "implicit_methods": Film(at=3, options={"trail": "arm", "speed": 0.5}),
     "mug": Film(options=MUG),
+    "parallel_robot": Film(options={"speed": 0.5}),
     "swing_up": Film(options={"trail": "arm"}),
     "tendon_swimmer": Film(part=0.6, size=(640, 200), options={"trail": "passive", "speed": 0.5}),
+    "underwater_vehicle": Film(part=0.5, size=(480, 300)),
 }
 
 ROBOTS: dict[str, Callable[[], Shot]] = {

@@ -11,9 +11,9 @@ from dynamics.small_robots import looped, mixed, rod, state
 import lissom as ls
 
 
-def mass_with_bias(found):
-    """M and h as one array."""
-    return np.concatenate([found.mass, found.bias[..., None]], axis=-1)
+def mass_with_forces(found):
+    """M, h and τ as one array."""
+    return np.concatenate([found.mass, found.bias[..., None], found.force[..., None]], axis=-1)
 
 
 # name: (call, its arguments among q, v, a, u)
@@ -24,7 +24,7 @@ CALLS = {
     "inverse_dynamics_derivatives": (lambda *x: np.stack(ls.inverse_dynamics_derivatives(*x), axis=-3), "qva"),
     "forward_dynamics_derivatives": (lambda *x: np.concatenate(ls.forward_dynamics_derivatives(*x), axis=-1), "qvu"),
     "mass_matrix": (ls.mass_matrix, "q"),
-    "mass_inverse_dynamics": (lambda *x: mass_with_bias(ls.mass_inverse_dynamics(*x)), "qv"),
+    "mass_inverse_dynamics": (lambda *x: mass_with_forces(ls.mass_inverse_dynamics(*x)), "qva"),
     "coriolis_matrix": (ls.coriolis_matrix, "qv"),
     "energy": (lambda *x: ls.energy(*x).total, "qv"),
     "momentum": (ls.momentum, "qv"),

@@ -98,7 +98,7 @@ CALLS = {
     "linearize": ("qu", ()),
     "loop_residual": ("q", ()),
     "loop_wrenches": ("qm", ()),
-    "mass_inverse_dynamics": ("qv", ()),
+    "mass_inverse_dynamics": ("qva", ()),
     "mass_matrix": ("q", ()),
     "momentum": ("qv", ()),
     "path_lengths": ("q", ()),

@@ -65,3 +65,20 @@ def test_the_whole_study(study, tmp_path):
     assert (tmp_path / "many_bodies.png").stat().st_size > 10_000
     assert 0.4 < numbers["ID grows with the number of bodies to the power"] < 1.2
     assert max(numbers[f"difference, {n} bodies"] for n in study.SYMBOLIC) < 1e-12
+    for name in ("M q̈", "c"):
+        low, middle, high = (
+            numbers[f"{name} of 20 bodies, {word} [ms]"] for word in ("first quartile", "median", "third quartile")
+        )
+        assert 0.0 < low <= middle <= high < 10.0
+    assert numbers["build of 20 bodies, median [ms]"] < 4520.0, "the time of the paper for its model"
+
+
+@pytest.mark.slow  # three kinematics are compiled
+def test_cost_of_kinematics(study):
+    """Purpose: inverse dynamics costs more with more points and with more coordinates of a body."""
+    costs = study.kinematics_costs(count=5, rounds=200)
+    names = ("constant curvature", "affine curvature", "cubic curvature")
+    (few, spent), (many, longer) = zip(*(costs[f"cubic curvature, degree {degree} along"] for degree in (10, 20)))
+    assert many > few and longer > spent
+    each = [costs[f"{name}, degree 20 along"][1] for name in names]
+    assert each[0] < each[1] < each[2]

@@ -1066,4 +1066,32 @@ MUTATIONS = (
         "if parent is None:",
         ("tests/io/test_files_without_contacts.py",),
     ),
+    Mutation(
+        "mass_inverse_dynamics leaves out the acceleration",
+        "dynamics/mass_matrix.py",
+        "bias + (mass @ acceleration[..., None])[..., 0]",
+        "bias.copy()",
+        ("tests/dynamics/test_mass_inverse_dynamics.py", "-k", "accelerations"),
+    ),
+    Mutation(
+        "the given time of Baumgarte has no effect",
+        "stepping/state.py",
+        "(PULL if baumgarte_time is None else 1.0 / baumgarte_time)",
+        "PULL",
+        ("tests/simulation/test_loops.py", "-k", "baumgarte"),
+    ),
+    Mutation(
+        "bdf gets the exact Jacobian also where differences are asked for",
+        "simulation/external_integrators.py",
+        "known = f.jacobian if f.has_exact_jacobian else None",
+        "known = f.jacobian",
+        ("tests/simulation/test_simulate.py", "-k", "jacobians_of_differences"),
+    ),
+    Mutation(
+        "differences of the static residual have half their size",
+        "statics/newton.py",
+        "rows[0, : model.nv]).T / h",
+        "rows[0, : model.nv]).T / (2.0 * h)",
+        ("tests/statics/test_solve_statics.py", "-k", "jacobians_of_differences"),
+    ),
 )

@@ -5,13 +5,17 @@ import warnings
 import numpy as np
 import pytest
 import warp as wp
+from dynamics.small_robots import pendulum
+from scipy.integrate import solve_ivp
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.lie.types import kernel_options
 from lissom.model.tables import TablesStruct, device_tables
 from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
+from lissom.simulation.inputs import control_law
 from lissom.stepping.driver import Motions
+from lissom.stepping.state import StateDerivative
 from lissom.systems.bordered import LoopRowsStruct, assemble_bordered, fix_prescribed, loop_rows
 
 wp.set_module_options(kernel_options())
@@ -148,6 +152,44 @@ def test_the_pull_of_loops_follows_the_steps(monkeypatch):
     fixed = ls.simulate(model, 20.0, start, method="dop853")
     assert free.statistics.steps < fixed.statistics.steps / 10
     assert np.abs(ls.loop_residual(model, free.q)).max() < 1e-6 * 100.0
+
+
+@pytest.mark.parametrize("time", [0.02, 0.1])
+def test_gaps_close_at_the_baumgarte_time(model, time):
+    """From a gap of 0.1 mm at rest the distance in the knee is e₀ (1 + t/T) exp(−t/T), by SciPy's integration of the
+    rate."""
+    law = control_law(model, np.zeros(model.nu), None, None)
+    f = StateDerivative(model, law, baumgarte_time=time)
+    q = at_rest(model, [0.0]).q
+    dq = np.zeros(model.nv)
+    dq[6] = 5e-4  # the stiff leg [rad]
+    start = np.concatenate([ls.integrate(model, q, dq), np.zeros(model.nv)])
+
+    def rate(t, x):
+        out = np.empty_like(x)
+        f(t, x, out)
+        f.ended(t)
+        return out
+
+    t = np.linspace(0.0, 4.0 * time, 9)
+    found = solve_ivp(rate, (0.0, t[-1]), start, t_eval=t, rtol=1e-9, atol=1e-12)
+    gap = np.linalg.norm(ls.loop_residual(model, found.y[: model.nq].T), axis=1)
+    assert gap[0] > 5e-5
+    np.testing.assert_allclose(gap / gap[0], (1 + t / time) * np.exp(-t / time), rtol=0, atol=2e-3)
+
+
+def test_the_baumgarte_time_is_an_option(model):
+    """Motions by bdf are the same within their tolerance; schemes and robots that have no use for it refuse it."""
+    start = {"q0": at_rest(model, [1.0]).q, "u": [3.0], "method": "bdf", "t_eval": [0.1, 0.2], "rtol": 1e-8}
+    free, given = (ls.simulate(model, 0.2, **start, baumgarte_time=time) for time in (None, 0.05))
+    apart = ls.difference(model, free.q, given.q) / model.dofs.scale
+    assert 0.0 < np.abs(apart).max() < 1e-5
+    with pytest.raises(ls.ModelError, match="the implicit schemes close loops in each step"):
+        ls.simulate(model, 0.2, baumgarte_time=0.05)
+    with pytest.raises(ls.ModelError, match="baumgarte_time: must be"):
+        ls.simulate(model, 0.2, method="bdf", baumgarte_time=0.0)
+    with pytest.raises(ls.ModelError, match="needs a robot with loops or couplings"):
+        ls.simulate(pendulum(), 0.2, method="bdf", baumgarte_time=0.05)
 
 
 def test_a_damped_motion_ends_in_the_static_equilibrium(model):

@@ -308,3 +308,29 @@ def test_sampled_inputs_keep_the_order_of_implicit_steps():
     ends = [ls.simulate(model, 0.5, method="generalized_alpha", dt=dt, rtol=1e-9, **options).q[-1] for dt in steps]
     errors = [np.abs(end - exact).max() for end in ends]
     assert np.polyfit(np.log(steps), np.log(errors), 1)[0] > 1.9, errors
+
+
+@pytest.mark.parametrize("method", ["bdf", "radau"])
+def test_jacobians_of_differences(method):
+    """Without the exact Jacobian the motion is the same, no Jacobian is evaluated, and the rate is evaluated more
+    often; of one motion and of a batch."""
+    model = mixed()
+    given = {"method": method, "t_eval": np.linspace(0.0, 0.05, 6), "rtol": 1e-7, "atol": 1e-9}
+    exact = ls.simulate(model, 0.05, **given)
+    other = ls.simulate(model, 0.05, **given, jacobian="differences")
+    assert exact.statistics.jacobians > 0 and other.statistics.jacobians == 0
+    assert other.statistics.evaluations > exact.statistics.evaluations + model.nv
+    apart = ls.difference(model, exact.q, other.q) / model.dofs.scale
+    assert np.abs(apart).max() < 1e-5
+    both = ls.simulate(model, 0.05, np.tile(model.neutral(), (2, 1)), **given, jacobian="differences")
+    assert both.statistics.jacobians == 0
+    np.testing.assert_array_equal(both.q[1], other.q)
+
+
+@pytest.mark.parametrize("method", ["auto", "dop853", "esdirk", "newmark"])
+def test_methods_without_jacobians_of_differences(method):
+    """They are refused, with the methods that can."""
+    with pytest.raises(ls.ModelError, match="jacobian: 'differences' needs method='bdf' or method='radau'"):
+        ls.simulate(pendulum(), 0.01, method=method, jacobian="differences")
+    with pytest.raises(ls.ModelError, match="jacobian: must be 'exact' or 'differences'"):
+        ls.simulate(pendulum(), 0.01, method=method, jacobian="analytical")

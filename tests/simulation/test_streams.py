@@ -109,6 +109,8 @@ RESTARTED = {
     "bdf-contact": (block, 0.1, {"method": "bdf", **FALL}),
     "radau": (arm, 0.1, {"method": "radau", "t_eval": np.linspace(0.01, 0.1, 9)}),
     "dop853": (arm, 0.02, {"method": "dop853"}),
+    "bdf-loops-given-time": (looped, 0.02, {"method": "bdf", "u": [3.0], "baumgarte_time": 0.05}),
+    "radau-differences": (arm, 0.1, {"method": "radau", "jacobian": "differences"}),
 }
 
 

@@ -4,11 +4,18 @@ Newton's method stops when its step is below 1e-11 in rad and strain; the residu
 stiffness, and 1e-9 of the largest force is asked of it.
 """
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from dynamics.small_robots import MATERIAL, describe_pendulum, describe_rod, mixed, rod
+from statics.soft_robots import arm, pair
 
 import lissom as ls
+from lissom.statics.newton import difference_stiffness
+from lissom.statics.residual import residual_jacobian
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def residual(model, e, t=0.0):
@@ -333,3 +340,33 @@ def test_a_ball_above_a_trough_rolls_to_its_bottom():
     force = ls.contact_forces(model.anchored(found.anchors), found.q).force.sum(axis=0)
     assert found.is_stable and abs(found.q[5]) < 1e-9
     assert force == pytest.approx([0.0, 0.0, 9.81 * model.links.mass[0]], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["tree", "loop", "prescribed"])
+def test_jacobians_of_differences(name):
+    """Newton's method by differences ends in the same equilibrium, of a batch too; its stiffness is the exact one to
+    the square root of rounding, where constraint forces and prescribed coordinates take part."""
+    if name == "prescribed":
+        model, u = ls.load_robot(EXAMPLES / "robots" / "serial_robot.yaml").build(), np.zeros((2, 0))
+    else:
+        model = arm(upwards=False) if name == "tree" else pair(upwards=False, spatial=True)
+        u = np.zeros((2, model.nu))
+        u[:, 0] = 0.5, 0.7
+    exact = ls.solve_statics(model, u, t=0.3, q0=np.tile(ls.start_configuration(model), (2, 1)))
+    other = ls.solve_statics(model, u, t=0.3, q0=np.tile(ls.start_configuration(model), (2, 1)), jacobian="differences")
+    apart = ls.difference(model, exact.q, other.q) / model.dofs.scale
+    assert np.abs(apart).max() < 1e-9
+    assert 1 < other.iterations.max() <= 2 * exact.iterations.max()
+    force = exact.multipliers[0, len(model.prescribed.dof) :] if name == "loop" else np.zeros(0)
+    K = residual_jacobian(model, exact.q[0], u[0], 0.3, 1.0, force)[0]
+    found = difference_stiffness(model, exact.q[0], u[:1], 0.3, 1.0, force)
+    free = np.setdiff1d(np.arange(model.nv), model.prescribed.dof)
+    size = np.outer(model.dofs.scale, model.dofs.scale)
+    apart = ((K - found) * size)[np.ix_(free, free)]
+    assert np.abs(apart).max() < 1e-6 * np.abs((K * size)[np.ix_(free, free)]).max()
+
+
+def test_jacobians_of_other_kinds_are_refused():
+    """The rule and the value."""
+    with pytest.raises(ls.ModelError, match="jacobian: must be 'exact' or 'differences'"):
+        ls.solve_statics(rod(), [1.0], jacobian="numerical")

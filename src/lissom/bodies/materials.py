@@ -11,7 +11,7 @@ so d, is zero in every rigid motion. In every motion d·θ̇ = η Σ w Ė : ℂ 
 
 Pustina 2025 has 2C div B for the elastic force of the incompressible neo-Hookean law, and ηC div Ḃ for the viscous
 force. To first order the viscous force is η/2 times the elastic stress of the rate, so the η of Pustina is twice the
-`damping_time` of the same material.
+`damping_time` of the same material. For slender bodies the library of its authors takes η itself.
 """
 
 from __future__ import annotations

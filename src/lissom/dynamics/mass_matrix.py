@@ -7,7 +7,7 @@ Columns need no transformation between nodes in the base frame, so V is a subtre
 axis use the shorter formula (4) of mass. `mass_inverse_dynamics` computes the motion of the nodes once, for M and for
 h of
 
-    M(q) a + h(q, v) = τ,   h = ID(q, v, 0)                                                               (3)
+    M(q) a + h(q, v) = τ = ID(q, v, a),   h = ID(q, v, 0)                                                 (3)
 
 The Coriolis matrix C has the velocity force C(q, v) v, and Ṁ − 2C is skew:
 
@@ -18,7 +18,7 @@ The body-frame form (docs/theory.md) has the body's J̇ = J̇ − ad_η J. With 
 
     β >= α:  S_αᵀ (Mᶜ_β Ṡ_β + Yᶜ_β S_β)          β < α:  (Mᶜ_α S_α)ᵀ Ṡ_β + (Yᶜ_αᵀ S_α)ᵀ S_β                    (5)
 
-Source: Mathew 2025 (D58)-(D59), in the base frame; Pustina 2025, Algorithms 2 and 3 (MIID, MID).
+Source: Mathew 2025 (D58)-(D59), in the base frame; Pustina 2025, Algorithm 3 (MIID) and its MID.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -40,7 +40,7 @@ from lissom.launch.buffers import Buffers, Temporary, motion_inputs
 from lissom.launch.compiling import free_of_forces, without_derivatives
 from lissom.launch.over_models import for_models, over_models
 from lissom.launch.prepare import TableOptions
-from lissom.launch.workspace import call_of, filled_workspace
+from lissom.launch.workspace import call_of, filled_workspace, require_finite_rows
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, mat6, vec6
 from lissom.model.model import Model
@@ -158,14 +158,16 @@ def mass_matrix(model: Model | ModelBatch, q: ArrayLike) -> np.ndarray:
 @formatting.in_one_line
 @dataclass(frozen=True)
 class MassAndBias:
-    """M, shape (..., nv, nv), and h, shape (..., nv), of the equation of motion M a + h = τ.
+    """M, shape (..., nv, nv), and h and τ, shape (..., nv), of the equation of motion M a + h = τ.
 
     Fields:
         mass: M, symmetric. bias: h, the force of gravity, velocities, elasticity and loads.
+        force: τ of the given acceleration; without one it is h.
     """
 
     mass: np.ndarray
     bias: np.ndarray
+    force: np.ndarray
 
 
 @wp.func
@@ -205,7 +207,7 @@ def mass_inverse_dynamics_kernel(act: Acting) -> Any:
 
 
 def _make_mass_and_bias(model: Model, batch: int) -> Buffers:
-    inputs = {"q": (model.nq,), "v": (model.nv,), "no_acceleration": (model.nv,)}
+    inputs = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "no_acceleration": (model.nv,)}
     outputs = {"bias": (model.nv,), "M": (model.nv * column_width(model),)}
     w = Buffers(model, batch, inputs, outputs, table_options=TableOptions(only_along_v=True))
     w.gravity()
@@ -221,30 +223,34 @@ def mass_inverse_dynamics(
     model: Model | ModelBatch,
     q: ArrayLike,
     v: ArrayLike,
+    a: ArrayLike | None = None,
     *,
     gravity: bool = True,
     elastic: bool = True,
     loads: bool = True,
     t: float = 0.0,
 ) -> MassAndBias:
-    """Mass matrix and bias force in one call, which is faster than two.
+    """Mass matrix and inverse dynamics in one call, which is faster than two.
 
         τ = M(q) a + h(q, v)
 
     Args:
         q: configuration, shape (..., nq) [rad, m, or strain units]. v: velocity, shape (..., nv) [per second].
-        gravity, elastic, loads, t: the terms of h, as in inverse_dynamics.
+        a: acceleration, shape (..., nv) [per second squared]; None is zero.
+        gravity, elastic, loads, t: the terms of h, as in inverse_dynamics. Without all three, h is the force c of
+            velocities.
     Returns:
-        MassAndBias: M, shape (..., nv, nv), and h, shape (..., nv).
+        MassAndBias: M, shape (..., nv, nv), h, shape (..., nv), and τ, shape (..., nv).
     Raises:
         ShapeError: an argument has a wrong shape, or a number that is not finite.
     Accuracy: as inverse_dynamics and mass_matrix.
-    Source: Pustina 2025, Algorithms 2 and 3.
+    Source: Pustina 2025, Algorithm 3 (MIID, without gravity, elasticity and loads) and §5.2 (MID, with them).
     """
     time(t)
     if isinstance(model, ModelBatch):
-        return for_models(mass_inverse_dynamics, locals(), "q", "v")
-    w, lead = filled_workspace(model, "mass_inverse_dynamics", _make_mass_and_bias, ("q", "v"), q, v)
+        return for_models(mass_inverse_dynamics, locals(), "q", "v", "a")
+    given = {"q": q, "v": v} | ({} if a is None else {"a": a})
+    w, lead = filled_workspace(model, "mass_inverse_dynamics", _make_mass_and_bias, tuple(given), *given.values())
     w.put_gravity(gravity)
     w.host["terms"][0] = acting_flags(elastic, loads)
     if loads:
@@ -252,7 +258,12 @@ def mass_inverse_dynamics(
     w.run()
     w.raise_for_status()
     mass = w.result("M", lead, model.nv, column_width(model))[..., : model.nv]
-    return MassAndBias(mass, w.result("bias", lead, model.nv))
+    bias = w.result("bias", lead, model.nv)
+    if a is None:
+        return MassAndBias(mass, bias, bias.copy())
+    acceleration = w.result("a", lead, model.nv)
+    require_finite_rows(a=acceleration)
+    return MassAndBias(mass, bias, bias + (mass @ acceleration[..., None])[..., 0])  # (3)
 
 
 @wp.struct

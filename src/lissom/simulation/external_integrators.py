@@ -62,6 +62,7 @@ SCIPY_METHODS = {
     "radau": ScipyMethod(Radau, 5_000, takes_jacobian=True),
     "dop853": ScipyMethod(DOP853, 50_000),
 }
+DIFFERENCING = ("bdf", *(name for name, method in SCIPY_METHODS.items() if method.takes_jacobian))  # if not exact
 _TOO_MANY = {"bdf": 20_000} | {name: method.most for name, method in SCIPY_METHODS.items()}
 _FIRST_CHECK = 1000  # number of steps before the first check of their size
 _LEAST_SHARE = 0.25  # fraction of _TOO_MANY before which there is no warning: closing contacts need many steps
@@ -337,7 +338,8 @@ def _scipy_solver(
 
     options: dict[str, Any] = {"rtol": rtol, "atol": f.absolute(atol), "max_step": largest}
     found = SCIPY_METHODS[method]
-    return found.solver(rate, t, x, stop, **options, **({"jac": jacobian} if found.takes_jacobian else {}))
+    exact = found.takes_jacobian and f.has_exact_jacobian  # otherwise an implicit solver forms differences
+    return found.solver(rate, t, x, stop, **options, **({"jac": jacobian} if exact else {}))
 
 
 def _scipy_step(f: StateDerivative, solver: Any, method: str, t: float, steps: int) -> None:
@@ -516,7 +518,8 @@ def _cvode_solver(f: StateDerivative, monitor: StepMonitor, options: dict[str, A
 
     ends = StepEnds(f.model, monitor, f.ended)
     limits = {"max_num_steps": _MAX_STEPS, "max_order": monitor.order}
-    return CVODE(f, jacfn=f.jacobian, eventsfn=ends, num_events=len(ends.terminal), **limits, **options)
+    known = f.jacobian if f.has_exact_jacobian else None  # CVODE forms differences of f
+    return CVODE(f, jacfn=known, eventsfn=ends, num_events=len(ends.terminal), **limits, **options)
 
 
 def _guarded(f: StateDerivative, t: float, steps: int, call: Callable[..., Any], *args: Any, **options: Any) -> Any:

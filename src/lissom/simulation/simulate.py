@@ -42,10 +42,17 @@ from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import warn_of_shapes
+from lissom.robot import checks
 from lissom.robot.expression_programs import Steps
 from lissom.robot.traced_functions import TracedFunction
 from lissom.simulation.batches import Batch, reason_to_separate, simulate_batch
-from lissom.simulation.external_integrators import SCIPY_METHODS, integrate_bdf, integrate_scipy, quiet_sundials
+from lissom.simulation.external_integrators import (
+    DIFFERENCING,
+    SCIPY_METHODS,
+    integrate_bdf,
+    integrate_scipy,
+    quiet_sundials,
+)
 from lissom.simulation.implicit_methods import integrate_implicit
 from lissom.simulation.inputs import Controller, InputRows, control_law, traced_law
 from lissom.simulation.streams import Stream
@@ -91,6 +98,8 @@ def simulate(
     out: Any = None,
     flush: float = 10.0,
     check: bool = False,
+    jacobian: str = "exact",
+    baumgarte_time: float | None = None,
 ) -> Trajectory:
     """Motion of a robot from t = 0.
 
@@ -133,6 +142,11 @@ def simulate(
         check: True simulates a second time, with a tenth of the tolerances or half of a fixed dt. `statistics.error` is
             then the estimated error of q: the largest over all times, divided by the largest distance of a coordinate
             from its start. An AccuracyWarning is issued if it is above 0.01.
+        jacobian: "exact": implicit methods get the exact derivative of the state's rate. "differences": "bdf" and
+            "radau" estimate it by differences of the rate, as solvers do that know nothing of the robot; for
+            comparisons.
+        baumgarte_time: T of "bdf", "radau" and "dop853" for robots with loops [s]: gaps e obey ë + 2 ė/T + e/T² = 0.
+            None: twice the longest recent step, at least 0.01 s. The implicit schemes close loops in each step.
     Returns:
         Trajectory. With `out`, its arrays stay on the disk. Leading axes of q0, v0 or u give a batch, which needs
         t_eval. An implicit scheme computes the steps of the whole batch in the same launches, on all cores, if no
@@ -147,7 +161,7 @@ def simulate(
     model = model.common if isinstance(model, ModelBatch) else model
     given = {"model": model, "duration": duration, "q0": q0, "v0": v0, "u": u, "method": method, "dt": dt, "rtol": rtol}
     given |= {"atol": atol, "t_eval": t_eval, "controller": controller, "period": period}
-    given["project_velocity"] = project_velocity
+    given |= {"project_velocity": project_velocity, "jacobian": jacobian, "baumgarte_time": baumgarte_time}
     motion = _simulated(None if out is None else Stream(Path(out), given, flush), progress, **given)
     motion = replace(motion, model=model)
     return _with_error(motion, given) if check else motion
@@ -177,7 +191,7 @@ def resume(path: str | Path, *, progress: bool = False) -> Trajectory:
 def _simulated(
     stream: Stream | None, progress: bool, *, model: Model, duration: float, q0: Any, v0: Any, u: Any, method: Any,
     dt: float | None, rtol: float, atol: Any, t_eval: Any, controller: Any, period: float | None,
-    project_velocity: bool,
+    project_velocity: bool, jacobian: str = "exact", baumgarte_time: float | None = None,
 ) -> Trajectory:  # fmt: skip
     """The result of `simulate` for its arguments. A stream with a checkpoint continues from the checkpoint."""
     if stream is not None:
@@ -198,6 +212,8 @@ def _simulated(
     law = controller if period is None else None
     run, method, why = chosen_method(method, model.of_row(0, 1), law, dt)
     _check_anchors(model.of_row(0, 1), run, method)
+    _check_jacobian(jacobian, method)
+    _check_baumgarte(baumgarte_time, model, getattr(run, "func", None) is integrate_implicit, method)
     given = InputRows(model, u)
     has_law = is_native(model, law)
     is_fused = (controller is None or has_law) and _is_fused(model, run)
@@ -237,7 +253,7 @@ def _simulated(
                 _warn_of_start(own, *begin, lambda law=law, begin=begin: law.inputs(0.0, *begin, law.start))
             if own.contacts.sticks:
                 own = own.anchored(contact_anchors(own, *begin))
-            f = StateDerivative(own, law)
+            f = StateDerivative(own, law, jacobian == "exact", baumgarte_time)
             x0 = np.concatenate([*begin, law.carried])
             given = times, float(duration), law.period, rtol, atols, dt, project_velocity
             try:
@@ -368,6 +384,29 @@ def _check_anchors(model: Model, run: Callable[..., Iterator[Any]], method: str)
             f"contacts: take 'generalized_alpha', 'newmark', 'hht', 'implicit_euler', 'bathe', 'sdirk' or 'esdirk', or "
             f"give the contact a slip_speed (got {method!r})"
         )
+
+
+def _check_jacobian(jacobian: str, method: str) -> None:
+    """Raise ModelError if the method cannot have a Jacobian of this kind."""
+    known = checks.among(jacobian, ("exact", "differences"))
+    checks.require(known, "jacobian", "must be 'exact' or 'differences'", jacobian)
+    if jacobian == "differences" and method not in DIFFERENCING:
+        raise ModelError(
+            f"jacobian: 'differences' needs method='bdf' or method='radau', which can form them (got {method!r}); "
+            "leave it out, or choose one of these methods"
+        )
+
+
+def _check_baumgarte(baumgarte_time: Any, model: Model, is_implicit: bool, method: str) -> None:
+    """Raise ModelError if a rate of closing is given to a method or a robot that has no use for it."""
+    if baumgarte_time is None:
+        return
+    checks.number(baumgarte_time, "baumgarte_time", above=0.0)
+    if is_implicit:
+        rule = "needs method='bdf', 'radau' or 'dop853'; the implicit schemes close loops in each step"
+        raise ModelError(f"baumgarte_time: {rule}; leave it out (got {method!r})")
+    rule = "needs a robot with loops or couplings; leave it out"
+    checks.require(model.n_rows > 0, "baumgarte_time", rule, baumgarte_time)
 
 
 def _check_numbers(**values: Any) -> None:

@@ -37,7 +37,7 @@ from lissom.stepping.statistics import Statistics
 _MOST_BYTES = 2**24  # largest size of the rows that wait to be written [B]
 _ARGUMENTS = "arguments.pickle"
 _GIVEN = {"model", "duration", "q0", "v0", "u", "method", "dt", "rtol", "atol", "t_eval", "controller", "period",
-          "project_velocity", "flush"}  # fmt: skip
+          "project_velocity", "jacobian", "baumgarte_time", "flush"}  # fmt: skip
 _CHANGING = ("u", "controller")  # arguments that may have a state of their own
 
 

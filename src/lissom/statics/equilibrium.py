@@ -286,8 +286,7 @@ def release(
     direct: Any,
     u: np.ndarray,
     t: float,
-    tolerance: float,
-    limit: int,
+    limits: Limits,
 ) -> Any:
     """The end of path (1). Its anchors are left in the tables of the model, which must be a copy.
 
@@ -301,7 +300,7 @@ def release(
 
     def released(here: Any, part: float) -> Any:
         rest = (1.0 - part) * whole
-        (end,) = newton(model, here.q[None], here.force[None], u[None], t, 1.0, tolerance, limit, support=rest)
+        (end,) = newton(model, here.q[None], here.force[None], u[None], t, 1.0, limits, support=rest)
         return end if end.remedy else arrived(model, here, end, 1.0 - part)
 
     if support is not None and (direct.remedy or not _is_unchanged(model, direct.q)):
@@ -335,6 +334,15 @@ def _is_unchanged(model: Model, q: np.ndarray) -> bool:
     return bool(same.all()) and float(friction_ratios(model, q).max(initial=0.0)) < _AT_LIMIT
 
 
+@final
+class Limits(NamedTuple):
+    """Limits of each Newton solve, and whether its Jacobian comes from differences; fields as in Sought."""
+
+    tolerance: float
+    iterations: int
+    differences: bool = False
+
+
 _DESCENTS = 20  # largest work of descents, relative to the work of the solve
 _LEAST_ITERATIONS = 30  # smallest work of the solve that this ratio assumes
 _LARGEST = 1e150  # largest absolute value of an input
@@ -363,6 +371,7 @@ def solve_statics(
     tolerance: float = 1e-11,
     max_iterations: int = 100,
     progress: bool = False,
+    jacobian: str = "exact",
 ) -> Equilibrium:
     """Static equilibrium under gravity, loads and inputs, with closed loops; at rest, or in a steady motion.
 
@@ -385,6 +394,8 @@ def solve_statics(
         tolerance: largest final step, in units of a rod's end rotation [rad] and stretch [-].
         max_iterations: largest number of iterations of each Newton solve.
         progress: True shows the number of equilibria found, after one second.
+        jacobian: "exact", or "differences" of the residual for Newton's method, without batches of robots in one
+            launch; for comparisons.
     Returns:
         Equilibrium with its stability.
     Raises:
@@ -400,6 +411,9 @@ def solve_statics(
     """
     checks.number(tolerance, "tolerance", above=0.0)
     checks.integer(max_iterations, "max_iterations", least=1)
+    known = checks.among(jacobian, ("exact", "differences"))
+    checks.require(known, "jacobian", "must be 'exact' or 'differences'", jacobian)
+    limits = Limits(tolerance, max_iterations, jacobian == "differences")
     u = input_rows(model, u)
     start = default_start(model) if q0 is None else checked_configuration(model, "q0", q0)
     if not np.isfinite(u).all():
@@ -415,7 +429,7 @@ def solve_statics(
         warn_of_redundancy(model, rows[0][0])
     if model.contacts.sticks and lead and len(rows[0]):  # each row has its own path (1)
         same: Any = {"v": v, "t": t, "tolerance": tolerance, "max_iterations": max_iterations}
-        same |= {"stable": stable, "progress": progress}
+        same |= {"stable": stable, "progress": progress, "jacobian": jacobian}
         alone: list[Equilibrium] = []
         with keeping(lambda: stacked(alone, (len(alone),)) if alone else None):
             for begin, row in zip(*rows):
@@ -431,7 +445,7 @@ def solve_statics(
         with progress_bar(progress, len(rows[0]), "statics", "equilibria", PATIENCE) as advance, keeping(so_far):
             for first in range(0, len(rows[0]), _AT_ONCE):
                 part = [x[first : first + _AT_ONCE] for x in rows]
-                _search(model, part, t, tolerance, max_iterations, stable, (first, lead), found, advance)
+                _search(model, part, t, limits, stable, (first, lead), found, advance)
         q = np.array([end.q for end in found]).reshape(len(found), model.nq)
         _refuse_inside_out(model, q, found, rows[1], t, lead)
         warn_of_shapes(model, q)
@@ -464,8 +478,7 @@ def _search(
     model: Model,
     rows: list[np.ndarray],
     t: float,
-    tolerance: float,
-    limit: int,
+    limits: Limits,
     stable: bool,
     place: tuple[int, tuple[int, ...]],
     found: list[Iterate],
@@ -479,15 +492,15 @@ def _search(
         advance: called with the number of finished searches.
     """
     force, (first, lead) = _forces_at_rest(model, rows[0], rows[1], t), place
-    ends = _newton(model, rows[0], force, rows[1], t, 1.0, tolerance, limit)
+    ends = _newton(model, rows[0], force, rows[1], t, 1.0, limits)
     for k, (begin, row, end) in enumerate(zip(*rows, ends)):
         try:
             start = Iterate(begin, force[k], end.iterations, "")
             if model.contacts.sticks:
                 start.path = (Rest(1.0, begin, force[k], present_anchors(model)),)
-                end = release(_newton, model, start, end, row, t, tolerance, limit)
+                end = release(_newton, model, start, end, row, t, limits)
             last = end if end.path else start
-            end = _reached(model, begin, row, t, tolerance, limit, end, stable, lambda said: advance(len(found), said))
+            end = _reached(model, begin, row, t, limits, end, stable, lambda said: advance(len(found), said))
             if model.contacts.sticks and not end.path:  # load steps or a descent end the path
                 end = arrived(model, last, end)
             found.append(end)
@@ -555,17 +568,17 @@ def _newton(
     u: np.ndarray,
     t: float,
     factor: float,
-    tol: float,
-    limit: int,
+    limits: Limits,
     opened: np.ndarray | None = None,
     support: Any = 0.0,
 ) -> list[Iterate]:
     """Damped Newton iterations from q (n, nq) and constraint forces (n, n_rows) under inputs u (n, nu). Arguments as in
     Sought."""
-    sought = Sought(u, t, factor, np.zeros(model.n_rows) if opened is None else opened, tol, limit, support)
+    opened = np.zeros(model.n_rows) if opened is None else opened
+    sought = Sought(u, t, factor, opened, limits.tolerance, limits.iterations, support, limits.differences)
     found = []
     for end, push, count, why, stable in newton(model, q, force, sought):
-        remedy = _REMEDIES[why].format(limit=limit)
+        remedy = _REMEDIES[why].format(limit=limits.iterations)
         if why == SINGULAR:
             loose = floats_at(model, unit_quaternions(model, end), sought.u[len(found)], t, push, factor)
             remedy += f"{loose}; hold it" if loose else ": hold what floats freely"
@@ -578,8 +591,7 @@ def _reached(
     start: np.ndarray,
     u: np.ndarray,
     t: float,
-    tol: float,
-    limit: int,
+    limits: Limits,
     end: Iterate,
     stable: bool,
     report: Callable[[str], None],
@@ -589,19 +601,19 @@ def _reached(
     start: load steps begin at the neutral configuration, where bodies may overlap."""
     if end.remedy:
         loose = stable and end.remedy.startswith(_REMEDIES[SINGULAR]) and loose_contact(model, start)
-        fallen = _settled(model, start, u, t, tol, limit, end, report) if loose else end
+        fallen = _settled(model, start, u, t, limits, end, report) if loose else end
         if not fallen.remedy:
             return fallen
         try:
-            end = _load_steps(model, start, u, t, tol, limit, end)
+            end = _load_steps(model, start, u, t, limits, end)
         except ConvergenceError as error:
             end = replace(end, iterations=max(end.iterations, int(error.partial.iterations)))  # load steps count
-            fallen = _settled(model, start, u, t, tol, limit, end, report) if stable else end
+            fallen = _settled(model, start, u, t, limits, end, report) if stable else end
             if fallen.remedy:
                 raise
             return fallen
     unstable = stable and end.unstable_count(model, u, t)
-    return _settled(model, start, u, t, tol, limit, end, report) if unstable else end
+    return _settled(model, start, u, t, limits, end, report) if unstable else end
 
 
 def _settled(
@@ -609,8 +621,7 @@ def _settled(
     start: np.ndarray,
     u: np.ndarray,
     t: float,
-    tol: float,
-    limit: int,
+    limits: Limits,
     unstable: Iterate,
     advance: Callable[[str], None],
 ) -> Iterate:
@@ -632,8 +643,7 @@ def _settled(
             model,
             descent,
             t,
-            tol,
-            limit,
+            limits,
             left,
             unstable,
             lambda work, done=done: advance(f"no stable equilibrium yet, {done + work} of {most} steps"),
@@ -649,14 +659,14 @@ def _settled(
 
 
 def _descended(
-    model: Model, descent: Descent, t: float, tol: float, limit: int, most: int, unstable: Iterate,
+    model: Model, descent: Descent, t: float, limits: Limits, most: int, unstable: Iterate,
     report: Callable[[int], None],
 ) -> tuple[Iterate | None, str]:  # fmt: skip
     """The stable equilibrium that a descent reaches; or None, and a text about the end of the descent."""
     seen = [] if unstable.remedy else [unstable.q]
     while descent.advance(most, report):
         near = descent.here
-        (found,) = _newton(model, near.q[None], near.force[None], descent.u[None], t, 1.0, tol, limit)
+        (found,) = _newton(model, near.q[None], near.force[None], descent.u[None], t, 1.0, limits)
         descent.work += EIGENVALUES + found.iterations
         found.iterations += descent.steps
         if found.remedy:
@@ -677,22 +687,20 @@ def _descended(
     )
 
 
-def _load_steps(
-    model: Model, closed: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, direct: Iterate
-) -> Iterate:
+def _load_steps(model: Model, closed: np.ndarray, u: np.ndarray, t: float, limits: Limits, direct: Iterate) -> Iterate:
     """Increase loads, inputs and gravity from zero in adaptive steps. The start is the neutral configuration, or a
     closed configuration if there are loops."""
     start, slack = _unloaded(model, closed, t)[None], np.zeros((1, model.n_rows))
-    (here,) = _newton(model, closed[None] if model.n_rows else start, slack, u[None], t, 0.0, tol, limit)
+    (here,) = _newton(model, closed[None] if model.n_rows else start, slack, u[None], t, 0.0, limits)
     here.iterations += direct.iterations
     if here.remedy and model.n_rows:
-        here = _mounted(model, start, u, t, tol, limit, here)
+        here = _mounted(model, start, u, t, limits, here)
     if here.remedy:
         raise ConvergenceError(f"statics: Newton's method finds no equilibrium even of the unloaded robot: "
                                f"{here.remedy}", direct.equilibrium(model, u, t))  # fmt: skip
 
     def loaded_by(here: Iterate, part: float) -> Iterate:
-        return _newton(model, here.q[None], here.force[None], u[None], t, part, tol, limit)[0]
+        return _newton(model, here.q[None], here.force[None], u[None], t, part, limits)[0]
 
     here, reached, remedy = raised(here, loaded_by)
     if reached == 0.0 and direct.remedy.startswith(_REMEDIES[SINGULAR]):
@@ -721,14 +729,12 @@ def _unloaded(model: Model, closed: np.ndarray, t: float) -> np.ndarray:
     return q
 
 
-def _mounted(
-    model: Model, start: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, failed: Iterate
-) -> Iterate:
+def _mounted(model: Model, start: np.ndarray, u: np.ndarray, t: float, limits: Limits, failed: Iterate) -> Iterate:
     """The equilibrium of the unloaded robot after its loops were closed in adaptive steps; `failed` if this fails."""
     gap = loop_residual(model, start[0])
 
     def closed_by(here: Iterate, part: float) -> Iterate:
-        return _newton(model, here.q[None], here.force[None], u[None], t, 0.0, tol, limit, (1.0 - part) * gap)[0]
+        return _newton(model, here.q[None], here.force[None], u[None], t, 0.0, limits, (1.0 - part) * gap)[0]
 
     here = closed_by(Iterate(start[0], np.zeros(model.n_rows), 0, ""), 0.0)
     if here.remedy:

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from lissom.dynamics.configuration import integrate
 from lissom.dynamics.loads import put_python_forces, python_response
 from lissom.launch.workspace import Workspace, independent_rows
 from lissom.model.model import Model
@@ -42,6 +43,7 @@ from lissom.statics.newton_kernel import (
     newton_workspace,
     results,
 )
+from lissom.statics.residual import static_residuals
 from lissom.statics.stability import surely_stable
 
 SUSPECT = 1.0  # shortest steps are tried if |r| / |step|, in units of own stiffness, is below this
@@ -127,10 +129,26 @@ def _continued(model: Model, w: Workspace, part: int, sought: Sought) -> int:
         put_python_forces(model, w.host["extra"][0], w.host["load"], q, v, u, t, factor, sought.support)
         if not np.array_equal(q, w.host["start"][0]) and is_folded(model, q):
             w.host["extra"][0] = _BEYOND
-    elif part == BORDER and model.calls_python:
+    elif part == BORDER and (model.calls_python or sought.differences):
         K = w.host["K"][0].reshape(model.nv, -1)[:, : model.nv]
-        K += python_response(model, q, v, u, t, factor)[0]
+        if sought.differences:
+            K[:] = difference_stiffness(model, q, sought.u, t, factor, w.host["force"][0])
+        else:
+            K += python_response(model, q, v, u, t, factor)[0]
     return _run(w)
+
+
+_ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
+
+
+def difference_stiffness(
+    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float, force: np.ndarray
+) -> np.ndarray:
+    """The tangent stiffness at q (nq,) by forward differences of the residual, shape (nv, nv); u has shape (1, nu)."""
+    h = _ROOT_EPS * model.dofs.scale
+    seen = integrate(model, q, np.vstack([np.zeros(model.nv), np.diag(h)]))
+    rows, _ = static_residuals(model, seen, np.repeat(u, len(seen), axis=0), t, factor, force)
+    return (rows[1:, : model.nv] - rows[0, : model.nv]).T / h
 
 
 def _run(w: Workspace) -> int:
@@ -180,8 +198,8 @@ def newton(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> li
 
 
 def _plain(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Iterator[End]:
-    """The ends of plain iterations: all in one launch, or one after another if forces call Python."""
-    if not model.calls_python:
+    """The ends of plain iterations: all in one launch, or one after another if Python takes part."""
+    if not model.calls_python and not sought.differences:
         yield from _judged(newton_in_kernel(model, q, force, sought), sought.factor) if len(q) else ()
         return
     for k in range(len(q)):

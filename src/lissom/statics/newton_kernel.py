@@ -414,6 +414,7 @@ class Sought:
         tolerance: largest length of the final step, in units of dofs.scale.
         limit: largest number of iterations.
         support: additional generalised force (nv,), or a number.
+        differences: whether the tangent stiffness comes from differences of the residual.
     """
 
     u: np.ndarray
@@ -423,6 +424,7 @@ class Sought:
     tolerance: float
     limit: int
     support: Any = 0.0
+    differences: bool = False
 
     def of(self, k: int) -> Sought:
         """The search of instance k only."""

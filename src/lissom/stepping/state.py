@@ -123,15 +123,19 @@ class StateDerivative:
     """ẋ = f(t, x) and its Jacobian for x = (q, v, z), with the signatures that CVODE needs. It counts its evaluations.
 
     z is the state of a continuous controller, otherwise empty. The state of a sampled controller is `sampled_z`. Inputs
-    `added` are added to those of a continuous law.
+    `added` are added to those of a continuous law. Without `has_exact_jacobian`, integrators of other libraries form
+    differences of f. Open loops close as critically damped vibrations at the rate `pull`, 1/`baumgarte_time` if given.
     """
 
-    def __init__(self, model: Model, law: ControlLaw) -> None:
-        self.model, self.law = model, law
+    def __init__(
+        self, model: Model, law: ControlLaw, has_exact_jacobian: bool = True, baumgarte_time: float | None = None
+    ) -> None:
+        self.model, self.law, self.has_exact_jacobian = model, law, has_exact_jacobian
         self.constant_u: np.ndarray | None = None
         self.added: np.ndarray | None = None
         self.sampled_z = self.next_z = law.start
-        self.pull = PULL if model.n_rows else 0.0
+        self.follows_steps = baumgarte_time is None and model.n_rows > 0  # whether the pull does
+        self.pull = (PULL if baumgarte_time is None else 1.0 / baumgarte_time) if model.n_rows else 0.0
         self.evaluations = self.jacobians = self.parts = self.plastic = 0
         self.deepest = 0.0
         self.not_finite = 0
@@ -230,8 +234,9 @@ class StateDerivative:
 
     def ended(self, t: float) -> None:
         """Record the end of a step at t, and set the rate at which open loops are closed: half the inverse of the
-        longest recent step, at most PULL. So it does not limit the steps, and gaps close within two steps."""
-        if not self.model.n_rows:
+        longest recent step, at most PULL. So it does not limit the steps, and gaps close within two steps. A rate that
+        was given stays."""
+        if not self.follows_steps:
             return
         self.late.append(t)
         if len(self.late) > _LATE:
