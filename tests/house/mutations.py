@@ -1039,6 +1039,27 @@ MUTATIONS = (
         ("tests/gradients/test_holding_robots.py", "-k", "small_motions"),
     ),
     Mutation(
+        "powers between times are those at the start of each step",
+        "simulation/energy_balance.py",
+        "at = (t[:-1, None] + 0.5 * h[:, None] * (1.0 + _GAUSS[0])).ravel()",
+        "at = (t[:-1, None] + 0.0 * h[:, None] * (1.0 + _GAUSS[0])).ravel()",
+        ("tests/simulation/test_trajectory.py", "-k", "driven_damped_rod"),
+    ),
+    Mutation(
+        "reactions of loops act on the wrong link",
+        "cli/statics.py",
+        "g[:3, :3] @ W[3:], g[:3, :3] @ W[:3]))\n    return out",
+        "-g[:3, :3] @ W[3:], g[:3, :3] @ W[:3]))\n    return out",
+        ("tests/cli/test_loops.py", "-k", "gives_the_reactions"),
+    ),
+    Mutation(
+        "velocities of the command line are projected, too",
+        "cli/common.py",
+        "free = np.setdiff1d(np.arange(model.nv), [*given, *model.prescribed.dof.tolist()])",
+        "free = np.setdiff1d(np.arange(model.nv), model.prescribed.dof.tolist())",
+        ("tests/cli/test_loops.py", "-k", "begins_at_a_state"),
+    ),
+    Mutation(
         "contacts that slide dissipate as if they stuck",
         "simulation/energy_balance.py",
         "np.where(powers.slides[1:], -np.diff(stored) - whole, damped)",
