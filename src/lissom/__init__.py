@@ -160,6 +160,7 @@ _PUBLIC = {
     "stepping.stepper": ("Stepper",),
     "simulation.simulate": ("resume", "simulate"),
     "simulation.inputs": ("Controller", "Samples"),
+    "simulation.mat_files": ("save_mat",),
     "simulation.trajectory": ("Statistics", "Trajectory"),
     "simulation.energy_balance": ("EnergyBalance", "energy_balance"),
     "gradients.rollout": ("GradientCheck", "Rollout", "Step", "check_gradient", "rollout", "step_derivatives"),

@@ -219,6 +219,7 @@ from lissom.simulation.energy_balance import EnergyBalance as EnergyBalance
 from lissom.simulation.energy_balance import energy_balance as energy_balance
 from lissom.simulation.inputs import Controller as Controller
 from lissom.simulation.inputs import Samples as Samples
+from lissom.simulation.mat_files import save_mat as save_mat
 from lissom.simulation.simulate import resume as resume
 from lissom.simulation.simulate import simulate as simulate
 from lissom.simulation.trajectory import Statistics as Statistics
