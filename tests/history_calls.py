@@ -275,6 +275,10 @@ def _at_equilibrium(m, d, function):
     return function(ls.solve_statics(m, d.u(()), q0=d.q((), 0.05), stable=False))
 
 
+def _small(m, d, function):
+    return _at_equilibrium(m, d, lambda e: function(m, e, None, ls.SensorPosition(m.links.names[-1], 1e-3)))
+
+
 def _inverse_kinematics(m, d):
     place = ls.frame_pose(m, d.q((), 0.05), m.links.names[-1])[:3, 3]
     return ls.inverse_kinematics(m, {m.links.names[-1]: place}, max_iterations=20)
@@ -316,6 +320,7 @@ CALLS = {
     "forward_dynamics_derivatives": lambda m, d: ls.forward_dynamics_derivatives(
         m, d.q(), d.v(), d.u(), d.one_of(TIMES)
     ),
+    "frequency_response": lambda m, d: _small(m, d, lambda *x: ls.frequency_response(*x, np.array([0.5, 7.0]))),
     "forward_kinematics": lambda m, d: ls.forward_kinematics(m, d.q()),
     "frame_acceleration": lambda m, d: ls.frame_acceleration(m, *_lead_q(m, d), d.link(), d.s()),
     "frame_acceleration_derivatives": lambda m, d: ls.frame_acceleration_derivatives(
@@ -364,12 +369,15 @@ CALLS = {
     "start_configuration": lambda m, d: ls.start_configuration(m),
     "stiffness_matrix": lambda m, d: ls.stiffness_matrix(m),
     "tangent_stiffness": lambda m, d: ls.tangent_stiffness(m, d.q(), d.u(), t=d.one_of(TIMES)),
+    "state_space": lambda m, d: _small(m, d, ls.state_space),
+    "stress": lambda m, d: _at_equilibrium(m, d, lambda e: ls.stress(m, e, "rod", d.s())),
     "tendon_tensions": lambda m, d: ls.tendon_tensions(m, d.q(), d.u()),
 }
 RARE = {  # what takes long
     "accuracy", "branches", "check_gradient", "continuation", "equilibrium_derivatives", "inverse_kinematics",
     "mode_derivatives", "ModelPredictiveControl", "prescribed_equilibrium", "simulate by u", "simulate by a controller",
     "simulate by samples", "feedback_rollout", "energy_balance", "solve_statics", "Rollout.backward",
+    "frequency_response", "state_space", "stress",
 }  # fmt: skip
 CHEAP = tuple(name for name in CALLS if name not in RARE)
 LEFT_OUT = {

@@ -202,10 +202,14 @@ SCENES = {
             "does not: distance at the end [m]",
         ),
     ),
+    "resoft_fingers": Scene(rests(1), ("tip from the axis [m]", "tip below the palm [m]")),
     "resoft_gripper": Scene(motion(shapes=1, span=(0.16, 0.16)), ("missing of the weight", "creep of a firm grasp")),
     "shape_regulation": Scene(motion(shapes=4), ("damping ratio",)),
     "single_rods": Scene(motion(-1, shapes=6), ("soft cantilever > largest rise of energy",)),
     "soft_tipped_arm": Scene(motion(shapes=4), ("rate of decay [1/s]", "slow root of the law [1/s]")),
+    "sorosim_manual": Scene(
+        motion(shapes=5, trail="link 2"), ("degrees of freedom", "missing of the weight", "energy balance residual")
+    ),
     "swing_up": Scene(
         motion(shapes=9, trail="arm", span=(0.0, 0.4)),
         (

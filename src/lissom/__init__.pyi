@@ -97,6 +97,8 @@ from lissom.dynamics.mass_matrix import coriolis_matrix as coriolis_matrix
 from lissom.dynamics.mass_matrix import mass_inverse_dynamics as mass_inverse_dynamics
 from lissom.dynamics.mass_matrix import mass_matrix as mass_matrix
 from lissom.dynamics.start import start_configuration as start_configuration
+from lissom.dynamics.stress import Stress as Stress
+from lissom.dynamics.stress import stress as stress
 from lissom.errors import AccuracyWarning as AccuracyWarning
 from lissom.errors import CacheWarning as CacheWarning
 from lissom.errors import ConvergenceError as ConvergenceError
@@ -126,6 +128,9 @@ from lissom.gradients.rollout import rollout as rollout
 from lissom.gradients.rollout import step_derivatives as step_derivatives
 from lissom.inverse.fit import Fit as Fit
 from lissom.inverse.fit import fit as fit
+from lissom.inverse.frequency_response import StateSpace as StateSpace
+from lissom.inverse.frequency_response import frequency_response as frequency_response
+from lissom.inverse.frequency_response import state_space as state_space
 from lissom.inverse.kalman_filter import Estimate as Estimate
 from lissom.inverse.kalman_filter import ExtendedKalmanFilter as ExtendedKalmanFilter
 from lissom.inverse.kalman_filter import Innovation as Innovation
@@ -214,6 +219,7 @@ from lissom.simulation.energy_balance import EnergyBalance as EnergyBalance
 from lissom.simulation.energy_balance import energy_balance as energy_balance
 from lissom.simulation.inputs import Controller as Controller
 from lissom.simulation.inputs import Samples as Samples
+from lissom.simulation.mat_files import save_mat as save_mat
 from lissom.simulation.simulate import resume as resume
 from lissom.simulation.simulate import simulate as simulate
 from lissom.simulation.trajectory import Trajectory as Trajectory

@@ -6,6 +6,7 @@ import csv
 from contextlib import contextmanager
 
 import numpy as np
+import pytest
 from cli.small_robot import EXAMPLES, write
 
 import lissom as ls
@@ -128,6 +129,31 @@ def test_a_robot_that_stays_at_rest_has_no_residual(small, capsys):
     balance = ls.energy_balance(model, motion)
     assert balance.is_at_rest and balance.residual < 1e-3
     assert not ls.energy_balance(model, ls.simulate(model, 0.01)).is_at_rest
+
+
+@pytest.mark.parametrize("steps", [[], ["--dt", "0.003"], ["--method", "bdf"]])
+def test_the_residual_does_not_depend_on_the_rows(small, tmp_path, capsys, steps):
+    """The energy balance is that of all steps, however few rows are written, and rows are those of `simulate`."""
+    inputs, told = write(tmp_path / "u.csv", "t,up\n0,0\n0.1,0.5\n0.2,0.5\n"), []
+    for count in ("3", "41"):
+        out = tmp_path / count
+        given = ["--inputs", str(inputs), "--samples", count, "--out", str(out), *steps]
+        assert main(["simulate", str(small), *given]) == 0
+        told += [line for line in capsys.readouterr().out.splitlines() if line.startswith("energy balance")]
+    residuals = [float(line.split()[3]) for line in told]
+    if "--dt" in steps:  # fixed steps end on the rows
+        assert max(residuals) < 1e-3
+    else:
+        assert residuals[0] == residuals[1] < (1e-4 if steps else 1e-6)
+    model = ls.load_robot(small).build()
+    u = ls.Samples([0.0, 0.1, 0.2], [[0.0, 0.0], [0.5, 0.0], [0.5, 0.0]])
+    options = {"dt": 0.003} if "--dt" in steps else {"method": "bdf"} if steps else {}
+    other = ls.simulate(model, 0.2, u=u, t_eval=np.linspace(0.0, 0.2, 41), **options)
+    tolerance = 1e-5 if "bdf" in steps else 1e-8  # of rtol 1e-6; bdf has polynomials of its own
+    with np.load(tmp_path / "41" / "trajectory.npz") as saved:
+        for name in ("t", "q", "v", "u"):
+            size = np.abs(getattr(other, name)).max()
+            np.testing.assert_allclose(saved[name], getattr(other, name), rtol=0, atol=tolerance * size, err_msg=name)
 
 
 def test_demo_and_bench_run(tmp_path, capsys, monkeypatch):

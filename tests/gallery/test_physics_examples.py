@@ -114,3 +114,21 @@ def test_custom_cable(figure):
     assert numbers["residual"] < 1e-10
     errors = [numbers["tip error"] if order == 6 else cable.main(order=order)["tip error"] for order in (2, 4, 6, 8)]
     assert np.all(np.diff(np.log2(errors)) < -1)
+
+
+def test_linkage_of_the_manual():
+    """The ten coordinates of SoRoSim's example; the clamp holds what weight and push leave, the hinge the moment of the
+    box, and the energies of the motion balance."""
+    numbers = example("sorosim_manual").main()
+    assert numbers["degrees of freedom"] == 10 and numbers["angle [rad]"] == pytest.approx(-np.pi / 2, abs=1e-15)
+    assert numbers["missing of the weight"] < 1e-12
+    assert numbers["missing in the hinge [N·m]"] < 1e-12
+    assert numbers["energy balance residual"] < 1e-6
+
+
+def test_fingers_at_three_angles():
+    """Each finger of the ReSoft gripper is the fixed one turned about the palm, and all bend inwards and hang lower."""
+    numbers = example("resoft_fingers").main()
+    assert numbers["tips off by [m]"] < 1e-12
+    assert numbers["tip from the axis [m]"] == pytest.approx(0.0111, abs=1e-4)
+    assert numbers["tip below the palm [m]"] == pytest.approx(0.1040, abs=1e-4)

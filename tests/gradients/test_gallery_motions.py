@@ -66,6 +66,8 @@ ROBOTS = {
     "falling rod": ("free_fall", lambda: example("free_fall").rod(1e3)),
     "leaning arm": ("reach_behind", lambda: example("reach_behind").build()),
     "soft pendulum": ("swing_up", lambda: example("swing_up").build()),
+    "linkage of the manual": ("sorosim_manual", lambda: example("sorosim_manual").robot(lambda t: 0.5 * t).build()),
+    "turned fingers": ("resoft_fingers", lambda: example("resoft_fingers").robot().build()),
     "linkage": ("underactuated_linkage", lambda: example("underactuated_linkage").robot().build()),
     "vehicle": ("underwater_vehicle", lambda: example("underwater_vehicle").vehicle().build()),
     "swimmer": ("tendon_swimmer", lambda: example("tendon_swimmer").swimmer()),

@@ -31,7 +31,7 @@ NO_UNIT = {
 }  # fmt: skip
 # arguments that are no arrays, or not only: costs of other libraries, laws, tables by name, folders, drawings
 NO_ARRAYS = {"acceleration", "axes", "cluster", "controller", "coordinates", "correction", "cost", "out", "robot"}
-NO_ARRAYS |= {"targets", "task", "velocity", "y"}
+NO_ARRAYS |= {"state", "targets", "task", "velocity", "y"}
 UNIT = re.compile(r"\[(rad|m|s|N|Pa|J|kg|W|-|1/m|per )[^\]]*\]")
 # classes that cannot be or need not be final: their bases give them their form
 FOREIGN_BASES = {"NamedTuple", "Enum", "BaseModel", "Schema", "yaml.SafeLoader", "yaml.SafeDumper"}

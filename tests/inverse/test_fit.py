@@ -129,3 +129,21 @@ def test_refusals(arm):
         ls.fit(model, PATHS, [1.0], markers)
     with pytest.raises(ls.ModelError, match="more numbers than the 3 values"):
         ls.fit(model, PATHS, U[:1], {"arm": markers["arm", 1.0][:1]})
+
+
+def test_loads_are_fitted(arm):
+    """The force and the moment of a load at the tip follow from three shapes at rest, and its force from a motion."""
+    robot = arm[0].description.with_({})
+    robot.add_point_load("push", "arm", force=(0.0, 0.1, 0.2), moment=(0.0, 0.0, 0.0))
+    model = robot.build()
+    truth = model.with_({"push.force": (0.02, 0.15, 0.1), "push.moment": (0.0, 0.002, -0.003)})
+    q = ls.solve_statics(truth, U).q
+    markers = {("arm", s): ls.frame_pose(truth, q, "arm", s)[:, :3, 3] for s in (0.3, 0.6, 1.0)}
+    found = ls.fit(model, ["push.force", "push.moment[1]", "push.moment[2]"], U, markers)
+    np.testing.assert_allclose(found.values["push.force"], (0.02, 0.15, 0.1), atol=1e-6)
+    np.testing.assert_allclose([found.values[f"push.moment[{k}]"] for k in (1, 2)], (0.002, -0.003), atol=1e-7)
+    truth, u = model.with_({"push.force": (0.02, 0.15, 0.1)}), np.zeros((40, model.nu))
+    motion = ls.rollout(truth, truth.neutral(), None, u, dt=0.005)
+    markers = {"arm": ls.frame_pose(truth, motion.q, "arm")[:, :3, 3]}
+    found = ls.fit(model, ["push.force"], u, markers, dt=0.005)
+    np.testing.assert_allclose(found.values["push.force"], (0.02, 0.15, 0.1), atol=1e-6)

@@ -119,3 +119,34 @@ def test_what_does_not_fit_is_refused(moved, tmp_path):
         motion.to_csv(tmp_path / "a.csv")
     with pytest.raises(ls.ModelError, match="nowhere"):
         motion.to_hdf5(tmp_path / "a.h5", model=model, frames=["nowhere"])
+
+
+def test_matlab_reads_motions_and_models(moved, tmp_path):
+    """Purpose: the structs of .mat files have the arrays, names as cells, indices from 1, and poses with their two axes
+    first; the matrices of a model balance with inverse dynamics."""
+    from scipy.io import loadmat
+
+    model, motion = moved
+    motion.to_mat(tmp_path / "a.mat", model=model)
+    found = loadmat(tmp_path / "a.mat", simplify_cells=True)
+    for name in ("q", "v", "a", "u"):
+        np.testing.assert_array_equal(found["motion"][name], getattr(motion, name))
+    np.testing.assert_array_equal(found["motion"]["t"], TIMES)
+    assert loadmat(tmp_path / "a.mat")["motion"]["t"][0, 0].shape == (3, 1)  # a column, as MATLAB's solvers return it
+    tips = dict(zip(found["motion"]["tips"], found["motion"]["poses"]))
+    for name in ("finger", "plate", "mark"):
+        expected = np.array([ls.frame_pose(model, q, name) for q in motion.q])
+        np.testing.assert_allclose(np.moveaxis(tips[name], -1, 0), expected, rtol=0, atol=1e-15)
+    assert found["robot"]["links"].tolist() == list(model.links.names)
+    assert found["robot"]["inputs"].tolist() == ["motor", "t/1"] and found["motion"]["statistics"]["steps"] == 3
+    assert found["robot"]["q_start"].tolist() == [k + 1 for k in model.links.q_start]
+    q, u = motion.q[1], np.array([0.3, 2.0])
+    ls.save_mat(model, tmp_path / "m.mat", q)
+    at = loadmat(tmp_path / "m.mat", simplify_cells=True)["at"]
+    a = np.linalg.solve(at["M"], at["B"] @ u + at["F"] - at["K"] @ q)
+    np.testing.assert_allclose(a, ls.forward_dynamics(model, q, 0 * q, u), rtol=1e-9)
+    for write in (lambda path: motion.to_mat(path, model=model), lambda path: ls.save_mat(model, path)):
+        with pytest.raises(ls.ShapeError, match=r"must end in \.mat"):
+            write(tmp_path / "a.csv")
+    with pytest.raises(ls.ModelError, match="does not hold its model"):
+        motion.to_mat(tmp_path / "b.mat")

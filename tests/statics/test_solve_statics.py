@@ -370,3 +370,30 @@ def test_jacobians_of_other_kinds_are_refused():
     """The rule and the value."""
     with pytest.raises(ls.ModelError, match="jacobian: must be 'exact' or 'differences'"):
         ls.solve_statics(rod(), [1.0], jacobian="numerical")
+
+
+def test_forces_in_loops_where_the_configuration_does_not_change():
+    """A rigid four-bar hangs alike at every part of its weight. If load steps find it, the forces in its loop are still
+    those of the whole weight, by the balances of rocker and coupler about their pivots."""
+    robot = ls.Robot("four-bar", gravity=(0, -9.81, 0))
+    for name, parent, x, mass, centre in (
+        ("crank", None, 0.0, 0.4, 0.1), ("coupler", "crank", 0.2, 1.0, 0.25), ("rocker", None, 0.5, 0.8, 0.2)
+    ):  # fmt: skip
+        body, place = ls.RigidBody(mass, (centre, 0, 0), np.diag([1e-4, 1e-2, 1e-2])), np.eye(4)
+        place[0, 3] = x
+        robot.add_link(name, body, ls.JointRevolute(), parent=parent, placement=place)
+    ends = [np.eye(4), np.eye(4)]
+    ends[0][0, 3], ends[1][0, 3] = 0.5, 0.4
+    robot.add_loop("pin", "coupler", "rocker", placement_a=ends[0], placement_b=ends[1], joint=ls.JointRevolute())
+    model = robot.build()
+    with pytest.warns(ls.RedundancyWarning):
+        e = ls.solve_statics(model)
+    assert e.residual < 1e-9
+    turn, beta = e.q[2], e.q[0] + e.q[1]
+    fx, fy = (
+        np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        @ ls.loop_wrenches(model, e.q, e.multipliers)[0, 3:5]
+    )
+    rocker = -0.8 * 9.81 * 0.2 * np.cos(turn) - 0.4 * (np.cos(turn) * fy - np.sin(turn) * fx)
+    coupler = -1.0 * 9.81 * 0.25 * np.cos(beta) + 0.5 * (np.cos(beta) * fy - np.sin(beta) * fx)
+    np.testing.assert_allclose([rocker, coupler], 0.0, atol=1e-9)

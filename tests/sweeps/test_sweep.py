@@ -1,5 +1,6 @@
 """Sweeps in one process: computation, files, refused arguments, and reading."""
 
+import csv
 import json
 
 import numpy as np
@@ -46,6 +47,21 @@ def test_units_and_provenance_are_kept(tips):
     assert header["seed"] == 0 and header["origin"]["lissom"] == ls.__version__ and header["origin"]["numpy"]
     (tips.path / "robot.yaml").write_text(header["robot"], encoding="utf-8")
     assert ls.load_robot(tips.path / "robot.yaml").links == small().links
+
+
+def test_a_table_for_spreadsheets(tips, tmp_path):
+    """The table has the numbers of the DataFrame to the last digit, with units in its header."""
+    tips.to_csv(tmp_path / "tips.csv")
+    with (tmp_path / "tips.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.reader(stream))
+    frame = tips.pandas().reset_index()
+    names = [f"{name} [{tips.units[name.split('[')[0]]}]" if tips.units.get(name.split("[")[0]) else name
+             for name in frame.columns]  # fmt: skip
+    assert rows[0] == names and len(rows) == 1 + len(frame)
+    for k, name in enumerate(frame.columns):
+        for row, value in zip(rows[1:], frame[name].tolist()):
+            known = float(row[k]) if isinstance(value, float) and row[k] else row[k]
+            assert known == ("" if value is None or value != value else value if known != row[k] else str(value))
 
 
 def test_pandas_and_xarray(tips):
@@ -290,6 +306,8 @@ def study_file(tmp_path):
 def test_the_command_line_runs_study_files(study_file, tmp_path, capsys):
     """The same results as from Python; progress is printed."""
     assert main(["sweep", str(study_file), "--out", str(tmp_path / "out"), "--workers", "1"]) == 0
+    with (tmp_path / "out" / "sweep.csv").open(encoding="utf-8") as stream:
+        assert len(list(stream)) == 1 + ls.SweepResults.load(tmp_path / "out").count
     text = capsys.readouterr().out
     assert "4 of 4 samples, 0 failed" in text and str(tmp_path / "out" / "sweep.json") in text
     given = {"arm.material.young": [1e6, 2e6], "u.up": [0, 1]}

@@ -153,10 +153,36 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
     values.add_argument("--inputs", nargs="+", metavar="NAME=VALUE", help="some inputs by name; the others are zero")
 
 
-def from_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the argument for a file with the initial state."""
-    parser.add_argument("--from", type=Path, metavar="NPZ", dest="start",
-                        help="begin at an equilibrium.npz of statics, or at the end of a trajectory.npz")  # fmt: skip
+def start_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for the initial state: a file with it, or its name in the robot file."""
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument("--from", type=Path, metavar="NPZ", dest="start",
+                       help="begin at an equilibrium.npz of statics, or at the end of a trajectory.npz")  # fmt: skip
+    start.add_argument("--state", metavar="NAME", help="begin at a state that the robot file names")
+
+
+def start_of(arguments: argparse.Namespace, model: Model, say: Say) -> State | None:
+    """The initial state that --from or --state gives, with closed loops; None without them."""
+    if arguments.state is not None:
+        return closed_state(model, State(*model.state(arguments.state)), say)
+    return None if arguments.start is None else closed_state(model, state_of(arguments.start, model), say)
+
+
+def closed_state(model: Model, state: State, say: Say) -> State:
+    """A state with closed loops. If a loop is open, `assemble` closes it, and a line says how far coordinates moved."""
+    import numpy as np
+
+    import lissom as ls
+    from lissom.dynamics.assembly import open_loops
+
+    if not model.n_rows or not open_loops(model, state.q[None])[0]:
+        return state
+    q = ls.assemble(model, state.q)
+    moved = np.abs(ls.difference(model, state.q, q))
+    k = int((moved / model.dofs.scale).argmax())
+    link = model.links.names[int(np.searchsorted(model.links.v_start, k, side="right")) - 1]
+    say(f"loops were open at the start and are closed now: a coordinate of {link!r} moved by {moved[k]:.4g}, the most")
+    return state._replace(q=q)
 
 
 def state_of(path: Path, model: Model) -> State:
@@ -190,12 +216,12 @@ def state_of(path: Path, model: Model) -> State:
     return state
 
 
-def input_values(arguments: argparse.Namespace, names: Sequence[str]) -> np.ndarray:
-    """u (nu,) from --inputs-values or --inputs; zero by default."""
+def input_values(arguments: argparse.Namespace, names: Sequence[str], start: State | None = None) -> np.ndarray:
+    """u (nu,) from --inputs-values or --inputs; by default those of the start, or zero."""
     import numpy as np
 
-    from lissom.robot.checks import nearest
-
+    if start is not None and arguments.inputs_values is None and not arguments.inputs:
+        return start.u
     u = np.zeros(len(names))
     if arguments.inputs_values is not None:
         cells = [cell.strip() for cell in arguments.inputs_values.split(",")]
@@ -204,14 +230,72 @@ def input_values(arguments: argparse.Namespace, names: Sequence[str]) -> np.ndar
         pairs = list(zip(names, cells, strict=True))
     else:
         pairs = [tuple(item.rpartition("=")[::2]) for item in arguments.inputs or []]
+    for k, value in named_values(pairs, names, "--inputs", ("input", "inputs")).items():
+        u[k] = value
+    return u
+
+
+def named_values(pairs: Sequence[Any], names: Sequence[str], option: str, what: tuple[str, str]) -> dict[int, float]:
+    """Numbers from pairs (name, text), by the index of the name.
+
+    Args:
+        option: the option that gives them. what: the words of messages for a number, and for what names
+            stand for.
+    """
+    import numpy as np
+
+    from lissom.robot.checks import nearest
+
+    out: dict[int, float] = {}
     for name, cell in pairs:
         if name not in names:
-            rule = f"--inputs: must be name=value with one of the inputs {', '.join(names)} (got {name!r})"
+            rule = f"{option}: must be name=value with one of the {what[1]} {', '.join(names)} (got {name!r})"
             raise ModelError(rule + nearest(name, names))
         try:
-            u[names.index(name)] = float(cell)
+            out[names.index(name)] = float(cell)
         except ValueError:
-            raise ModelError(f"input {name!r}: must be a number (got {cell!r})") from None
-        if not np.isfinite(u[names.index(name)]):
-            raise ModelError(f"input {name!r}: must be finite (got {cell!r})")
-    return u
+            raise ModelError(f"{what[0]} {name!r}: must be a number (got {cell!r})") from None
+        if not np.isfinite(out[names.index(name)]):
+            raise ModelError(f"{what[0]} {name!r}: must be finite (got {cell!r})")
+    return out
+
+
+def velocity_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the argument for initial velocities of joints."""
+    parser.add_argument("--velocity", nargs="+", metavar="LINK=VALUE",
+                        help="initial velocities of joints [rad/s, m/s]; LINK[k] for joints of several")  # fmt: skip
+
+
+def initial_velocity(arguments: argparse.Namespace, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """v (nv,) with the velocities of --velocity. Loops move the other coordinates along, with the least kinetic energy
+    of the change.
+
+    Raises:
+        ModelError: a name or a value is wrong, or loops or prescribed motions do not allow the velocities.
+    """
+    import numpy as np
+
+    import lissom as ls
+    from lissom.dynamics.assembly import prescribed_state
+
+    links = zip(model.links.names, model.links.joint, model.links.v_start.tolist())
+    sizes = [(name, first, joint.nv) for name, joint, first in links if joint.nv]
+    at = {name if n == 1 else f"{name}[{k}]": first + k for name, first, n in sizes for k in range(n)}
+    names, pairs = list(at), [tuple(item.rpartition("=")[::2]) for item in arguments.velocity]
+    given = {at[names[k]]: x for k, x in named_values(pairs, names, "--velocity", ("velocity", "joints")).items()}
+    v = prescribed_state(model, 0.0, q, v)[1].copy()
+    for k, x in given.items():
+        if k in model.prescribed.dof:
+            name = names[list(at.values()).index(k)]
+            raise ModelError(f"velocity {name!r}: must be left out, since the joint has a prescribed motion")
+        v[k] = x
+    if not model.n_rows:
+        return v
+    free = np.setdiff1d(np.arange(model.nv), [*given, *model.prescribed.dof.tolist()])
+    A, M = ls.constraint_jacobian(model, q), ls.mass_matrix(model, q)[np.ix_(free, free)]
+    size, V = np.linalg.eigh(M)  # a coordinate without mass moves as little as the loops allow
+    lighter = V / np.sqrt(np.maximum(size, 1e-12 * max(float(size.max(initial=0.0)), 1e-300)))
+    v[free] -= lighter @ np.linalg.lstsq(A[:, free] @ lighter, A @ v, rcond=1e-9)[0]
+    if np.abs(A @ v).max() > 1e-8 * np.abs(A * v).max():
+        raise ModelError(f"--velocity: must be velocities that the loops allow (got {' '.join(arguments.velocity)})")
+    return v

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable
 from itertools import cycle
@@ -15,6 +16,7 @@ from lissom.cli.files import default_text
 if TYPE_CHECKING:
     from lissom.model.model import Model
 
+_MOST_CELLS = 5_000_000  # of the table of a sweep
 _SHOWN_FAILURES = 10  # printed failures of a sweep
 _LEAST_TIME = 0.2  # least time for which each function is measured [s]
 _STATES = 256  # random states of the robot that functions are measured at
@@ -44,6 +46,13 @@ def _sweep(arguments: argparse.Namespace) -> int:
         for number, why in list(found.failures.items())[:_SHOWN_FAILURES]:
             print(f"sample {number}: {shown(why)}")
         print(f"wrote {arguments.out / 'sweep.json'}")
+    cells = len(found.numbers) * sum(math.prod(shape) for shape in found.shapes.values())
+    if cells <= _MOST_CELLS:
+        found.to_csv(arguments.out / "sweep.csv")
+    if not arguments.quiet:
+        path = arguments.out / "sweep.csv"
+        many = f"no {path}: it would have {cells:,} cells; read parts of the results by lissom.SweepResults"
+        print(f"wrote {path}" if cells <= _MOST_CELLS else many)
     return 0
 
 

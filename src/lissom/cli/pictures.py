@@ -8,14 +8,14 @@ from pathlib import Path
 from lissom.cli.common import (
     Command,
     force_argument,
-    from_argument,
     input_arguments,
     input_values,
     keep_results,
     loaded,
     positive,
     robot_argument,
-    state_of,
+    start_arguments,
+    start_of,
 )
 
 # -- render -----------------------------------------------------------------------------------------------------------
@@ -24,7 +24,7 @@ from lissom.cli.common import (
 def _render_arguments(parser: argparse.ArgumentParser) -> None:
     robot_argument(parser)
     input_arguments(parser)
-    from_argument(parser)
+    start_arguments(parser)
     parser.add_argument("--out", type=Path, default=Path("robot.png"), metavar="PNG", help="file (robot.png)")
     force_argument(parser)
 
@@ -34,8 +34,9 @@ def _render(arguments: argparse.Namespace) -> int:
 
     keep_results(arguments, arguments.out)
     model = loaded(arguments.robot)[1]
-    if arguments.start is not None:
-        q = state_of(arguments.start, model).q
+    start = start_of(arguments, model, print)
+    if start is not None:
+        q = start.q
     else:
         q = ls.solve_statics(model, input_values(arguments, model.inputs.names), progress=True).q
     arguments.out.parent.mkdir(parents=True, exist_ok=True)

@@ -5,30 +5,39 @@ from __future__ import annotations
 import argparse
 import os
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lissom.cli.common import (
     Command,
     Say,
+    State,
     can_draw,
+    closed_state,
     count,
     force_argument,
-    from_argument,
+    initial_velocity,
     keep_results,
     loaded,
     out_argument,
     positive,
     say_tips,
-    state_of,
+    start_arguments,
+    start_of,
     tips,
+    velocity_argument,
 )
 from lissom.cli.files import default_text
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from lissom.model.model import Model
+    from lissom.simulation.trajectory import Trajectory
 
 _STREAM = "motion"  # the folder within DIR to which motions stream
+_LARGE = 1e-3  # residual of an energy balance above which a line says where it comes from
 _SHAPES = 8  # drawn shapes of a motion
 _DEMO_TENSION = 4.0  # of the first tendon of the demonstration [N]
 
@@ -39,7 +48,8 @@ _DEMO_TENSION = 4.0  # of the first tendon of the demonstration [N]
 def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robot", type=Path, nargs="?", help="robot file (YAML)")
     parser.add_argument("--duration", type=positive, help="[s]; by default the last time of --inputs")
-    from_argument(parser)
+    start_arguments(parser)
+    velocity_argument(parser)
     parser.add_argument("--inputs", type=Path, metavar="CSV", help="columns t,<input>,...; missing inputs are zero")
     parser.add_argument("--smooth", action="store_true", help="join the inputs by smooth curves, not straight lines")
     out_argument(parser, "folder for the results", required=False)
@@ -71,7 +81,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     chosen_method(arguments.method)  # raises its errors before anything is computed
     model = loaded(arguments.robot)[1]
     say = (lambda *_: None) if arguments.quiet else print
-    begin = None if arguments.start is None else state_of(arguments.start, model)
+    begin = start_of(arguments, model, say)
     duration, u = arguments.duration, None if begin is None else begin.u
     if arguments.inputs is not None:
         history = read_inputs(arguments.inputs, model.inputs.names)
@@ -83,7 +93,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
             coverage = f"{arguments.inputs} covers t = {history.t[0]:g} to {history.t[-1]:g} s of 0 to {duration:g} s"
             raise ls.ModelError(f"{coverage}: the inputs must cover the whole duration")
     elif begin is not None and model.nu:
-        say(f"no --inputs: they stay as in {arguments.start}")
+        say(f"no --inputs: they stay as in {arguments.start or arguments.state}")
     elif model.nu:
         say(f"no --inputs: all {model.nu} inputs are zero")
     if not duration or duration <= 0.0:
@@ -91,30 +101,94 @@ def _simulate(arguments: argparse.Namespace) -> int:
     if not arguments.stream:
         keep_results(arguments, *results_in(arguments.out))
     arguments.out.mkdir(parents=True, exist_ok=True)
-    _compile_kernels(model, u, arguments.method)
-    t_eval = None if arguments.samples is None else np.linspace(0.0, duration, arguments.samples)
-    q0, v0 = (None, None) if begin is None else (begin.q, begin.v)
+    q0, v0 = _start(arguments, model, begin, say)
+    _compile_kernels(model, (q0, v0, u), arguments.method, arguments.dt)
+    wanted = None if arguments.samples is None else np.linspace(0.0, duration, arguments.samples)
     try:
         trajectory = ls.simulate(
             model, duration, q0, v0, u, method=arguments.method, dt=arguments.dt, rtol=arguments.rtol,
-            atol=arguments.atol, t_eval=t_eval, progress=not arguments.quiet,
+            atol=arguments.atol, t_eval=_times(arguments, wanted, duration), progress=not arguments.quiet,
             out=arguments.out / _STREAM if arguments.stream else None,
         )  # fmt: skip
     except ls.ConvergenceError as error:
         if error.partial is not None and len(error.partial.t) and not arguments.stream:
-            write_trajectory(model, error.partial, arguments.out, print)
+            write_trajectory(model, sampled(model, error.partial, u, wanted), arguments.out, print)
         raise
     except KeyboardInterrupt as stop:
         partial = getattr(stop, "partial", None)
         if partial is not None and not arguments.stream:
             print(f"stopped at t = {partial.t[-1]:g} s")
-            write_trajectory(model, partial, arguments.out, print)
+            write_trajectory(model, sampled(model, partial, u, wanted), arguments.out, print)
         raise
     if arguments.stream:
         return _say_streamed(trajectory, arguments.out, say)
     summarise(model, trajectory, duration, say)
-    write_trajectory(model, trajectory, arguments.out, say)
+    write_trajectory(model, sampled(model, trajectory, u, wanted), arguments.out, say)
     return 0
+
+
+def _start(
+    arguments: argparse.Namespace, model: Model, begin: State | None, say: Say
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The initial configuration (nq,) and velocity (nv,); None for those of `simulate`."""
+    import numpy as np
+
+    import lissom as ls
+
+    if begin is None:
+        if not model.n_rows and arguments.velocity is None:
+            return None, None
+        rest = State(ls.start_configuration(model), np.zeros(model.nv), np.zeros(model.nu))
+        begin = closed_state(model, rest, say)
+    if arguments.velocity is None:
+        return begin.q, begin.v
+    return begin.q, initial_velocity(arguments, model, begin.q, begin.v)
+
+
+def _times(arguments: argparse.Namespace, wanted: np.ndarray | None, duration: float) -> np.ndarray | None:
+    """The times at which the motion is needed: all steps, on which the energy balance rests. A stream has the wanted
+    times only. Fixed steps end on the wanted times, too."""
+    import numpy as np
+
+    from lissom.simulation.implicit_methods import StepSchedule, integrate_implicit
+    from lissom.simulation.simulate import chosen_method
+
+    if wanted is None or arguments.stream:
+        return wanted
+    run = chosen_method(arguments.method, dt=arguments.dt)[0]
+    if arguments.dt is None or getattr(run, "func", None) is not integrate_implicit:
+        return None
+    steps = StepSchedule(wanted, duration, np.inf, arguments.dt)
+    return np.append(0.0, steps.ends(0, len(steps)))
+
+
+def sampled(model: Model, motion: Trajectory, u: Any, wanted: np.ndarray | None) -> Trajectory:
+    """A motion given at all steps, at the wanted times as far as it goes. Between steps it is interpolated as in
+    `simulate`.
+
+    Args:
+        u: the inputs, as for `simulate`.
+    """
+    import numpy as np
+
+    from lissom.simulation.implicit_methods import between
+    from lissom.simulation.inputs import InputRows
+    from lissom.simulation.trajectory import motion_arrays
+
+    if wanted is None or len(motion.t) < 2:
+        return motion
+    wanted = wanted[wanted <= motion.t[-1]]
+    at = np.searchsorted(motion.t, wanted)
+    if (motion.t[at] == wanted).all():
+        rows = {name: getattr(motion, name)[at] for name in ("q", "v", "a", "u", "multipliers", "z")}
+        return replace(motion, t=wanted, **rows)
+    given = InputRows(model, u)
+    inputs = np.array([given.row(0, t) for t in wanted.tolist()]).reshape(len(wanted), model.nu)
+    state = between(model, motion.t, motion.q, motion.v, motion.a, wanted)
+    loops = motion.multipliers[:, model.n_motions :]
+    force = np.array([np.interp(wanted, motion.t, row) for row in loops.T]).reshape(-1, len(wanted)).T
+    rows = motion_arrays(model, wanted, np.hstack([*state, force])[None], inputs[None])
+    return replace(motion, t=wanted, **{name: x[0] for name, x in rows.items()})
 
 
 def _resume(arguments: argparse.Namespace) -> int:
@@ -131,13 +205,13 @@ def _say_streamed(motion: Any, out: Path, say: Say) -> int:
     return 0
 
 
-def _compile_kernels(model: Model, u: Any, method: str) -> None:
-    """Run a very short motion, so that the kernels are compiled and the printed time is that of the simulation
-    alone."""
+def _compile_kernels(model: Model, start: tuple[Any, Any, Any], method: str, dt: float | None) -> None:
+    """Run a very short motion from a start (q0, v0, u), so that the kernels are compiled and the printed time is that
+    of the simulation alone."""
     import lissom as ls
 
     with suppress(ls.ConvergenceError):  # the simulation itself raises it
-        ls.simulate(model, 1e-6, u=u, method=method)
+        ls.simulate(model, 1e-6, *start, method=method, dt=None if dt is None else min(dt, 1e-6))
 
 
 def summarise(model: Model, trajectory: Any, duration: float, say: Say) -> None:
@@ -150,6 +224,8 @@ def summarise(model: Model, trajectory: Any, duration: float, say: Say) -> None:
     say_tips(model, trajectory.q[-1], say)
     balance = ls.energy_balance(model, trajectory)
     found = f"residual {balance.residual:.2e} of the energy exchanged"
+    if balance.residual > _LARGE and balance.quadrature > 0.1 * balance.residual:
+        found += ", as far as its steps resolve powers; smaller steps tell more"
     say(f"energy balance {'without a residual: the robot is at rest' if balance.is_at_rest else found}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,8 +15,8 @@ from lissom.robot import checks
 from lissom.robot.bases import Basis
 from lissom.robot.fields import Balls, FunctionOfS, Numbers
 from lissom.robot.materials import Material
-from lissom.robot.meshes import Mesh, check_balls
-from lissom.robot.sampled_shapes import half_width_of
+from lissom.robot.meshes import Mesh, check_balls, solid_moments
+from lissom.robot.sampled_shapes import ShapeHull, ShapeMesh, half_width_of
 from lissom.robot.sections import Section
 from lissom.robot.shapes import PlacedShape, ShapeBox, ShapeCylinder, ShapeSphere, is_bounded
 
@@ -248,6 +249,46 @@ class RigidBody(Body):
         m = density * 4 / 3 * pi * radius**3
         shapes = (PlacedShape(ShapeSphere(radius)),)
         return cls(m, inertia=(0.4 * m * radius**2,) * 3, outline=(radius,) * 3, form="sphere", shapes=shapes,
+                   material=material)  # fmt: skip
+
+    @classmethod
+    def from_mesh(
+        cls, file: str | os.PathLike[str] | Mesh, *, density: float | None = None, material: Material | None = None,
+        scale: Numbers = 1.0, placement: Any = None, shapes: str | None = "mesh",
+    ) -> RigidBody:  # fmt: skip
+        """Homogeneous body inside a closed mesh, in the frame of the mesh. Its mass, centre of mass and inertia are
+        exact for the triangles. It is drawn as the mesh.
+
+        Args:
+            file: path of a mesh file in any format that trimesh reads (extra `urdf`), or a Mesh.
+            density: density [kg/m³], by default that of the material.
+            material: material of its surface, see RigidBody.
+            scale: unit of the vertices of a file [m], such as 1e-3 for a file in millimetres: a number, or one for each
+                axis.
+            placement: pose (4, 4) of the frame of a file in the body's frame; None is the identity.
+            shapes: what touches others: "mesh", its convex "hull", or None.
+        Raises:
+            ModelError: the mesh cannot be read or bounds no volume, or an argument is wrong.
+        """
+        density = checks.number(_density(density, material, "RigidBody.from_mesh"), "RigidBody.from_mesh > density",
+                                above=0.0)  # fmt: skip
+        mesh = file if isinstance(file, Mesh) else Mesh(file=os.fspath(file), scale=scale, placement=placement)
+        rule = "must be left out with a Mesh, which has its own"
+        plain = not isinstance(file, Mesh) or (np.array_equal(scale, 1.0) and placement is None)
+        checks.require(plain, "RigidBody.from_mesh > scale and placement", rule, scale)
+        rule = "must be 'mesh', 'hull' or None"
+        checks.require(shapes in ("mesh", "hull", None), "RigidBody.from_mesh > shapes", rule, shapes)
+        mesh.check("RigidBody.from_mesh > mesh")
+        volume, centre, second = solid_moments(*mesh.surface(), "RigidBody.from_mesh > mesh")
+        central = second - volume * np.outer(centre, centre)
+        inertia = density * (np.trace(central) * np.eye(3) - central)
+        touching: dict[str | None, Any] = {
+            "mesh": lambda: ShapeMesh(mesh),
+            "hull": lambda: ShapeHull(mesh.surface()[0]),
+        }
+        placed = (PlacedShape(touching[shapes]()),) if shapes else ()
+        half = tuple(np.maximum(np.ptp(mesh.surface()[0], axis=0) / 2, 1e-9).tolist())
+        return cls(density * volume, tuple(centre.tolist()), inertia, half, shapes=placed, meshes=(mesh,),
                    material=material)  # fmt: skip
 
     @property

@@ -333,6 +333,31 @@ def kind_of_fault(fault: str) -> str:
     return "not all triangles can be turned outwards" if fault.startswith(_TURNED) else "no volume inside"
 
 
+def solid_moments(vertices: np.ndarray, triangles: np.ndarray, where: str) -> tuple[float, np.ndarray, np.ndarray]:
+    """Volume V [m³], centroid (3,) [m] and second moments ∫ x xᵀ dV (3, 3) [m⁵] of the solid that triangles bound.
+
+    They are the sums over the tetrahedra between the mean of the vertices and each triangle. With det = 6 V of one with
+    corners 0, a, b and c,
+
+        ∫ x = V (a + b + c)/4,   ∫ x xᵀ = V/20 (a aᵀ + b bᵀ + c cᵀ + (a + b + c)(a + b + c)ᵀ)
+
+    Raises:
+        ModelError: the triangles bound no volume.
+    """
+    fault = fault_of_surface(vertices, triangles)
+    if fault:
+        raise ModelError(f"{where}: {fault}")
+    origin = vertices.mean(axis=0)
+    corners = (vertices - origin)[triangles]
+    V = np.linalg.det(corners) / 6.0
+    total = corners.sum(axis=1)
+    first = np.einsum("t,ti->i", V, total) / 4.0
+    second = np.einsum("t,tai,taj->ij", V, corners, corners) + np.einsum("t,ti,tj->ij", V, total, total)
+    volume = float(V.sum())
+    moved = np.outer(origin, first)
+    return volume, origin + first / volume, second / 20.0 + moved + moved.T + volume * np.outer(origin, origin)
+
+
 def check_balls(rows: Any, where: str) -> np.ndarray:
     """Balls as an array (n, 4) [m]. Raises ModelError unless they are finite rows (x, y, z, radius) with radii >= 0."""
     balls = checks.array(rows, (-1, 4), where, "must be rows (x, y, z, radius)")

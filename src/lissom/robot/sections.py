@@ -58,6 +58,15 @@ class Constitution(NamedTuple):
     damping: np.ndarray
 
 
+class ShearStresses(NamedTuple):
+    """Shear stresses (τ_xy, τ_xz) at n points of a section, (n, 2) each: per torque [1/m³], and per shear force along y
+    and along z [1/m²]."""
+
+    torque: np.ndarray
+    force_y: np.ndarray
+    force_z: np.ndarray
+
+
 class Section(ABC):
     """A cross-section. It gives the stiffness Σ, the inertia, the damping Υ and an outline at each s.
 
@@ -80,6 +89,16 @@ class Section(ABC):
     def hole(self, s: float, count: int = 24) -> np.ndarray:
         """Points (y, z) [m] around the hole of the section, shape (count, 2); shape (0, 2) if there is no hole."""
         return np.zeros((0, 2))
+
+    def shear_stresses(self, s: float, points: np.ndarray, where: str) -> ShearStresses:
+        """Shear stresses at points (n, 2) of the outline [m], of a homogeneous section: of a torque by Saint-Venant, of
+        shear forces by Jourawski's formula V Q / (J b) and along the outline.
+
+        Raises:
+            ModelError: the class has no such formula.
+        """
+        rule = "has no formula for shear stresses: leave them out by shear=False"
+        raise ModelError(f"{where}: {type(self).__name__} {rule}")
 
     def radius(self, s: float) -> float:
         """Largest distance of the outline from the centreline [m]."""
@@ -105,6 +124,35 @@ def from_geometry(g: Geometry, material: Material | None, where: str) -> Constit
     inertia.flat[::7] = rho * polar, rho * g.J_y, rho * g.J_z, rho * g.area, rho * g.area, rho * g.area
     viscous.flat[::7] = g.J_torsion, 3 * g.J_y, 3 * g.J_z, 3 * g.area, g.area, g.area
     return Constitution(stiffness, inertia, eta * viscous + material.damping_time * stiffness)
+
+
+def _elliptic_stresses(a: float, b: float, hole: float, points: np.ndarray) -> ShearStresses:
+    """Shear stresses on the outline of an ellipse with semi-axes a and b, or of a tube of radius a = b with a hole.
+
+    Torque: φ = T (1 − y²/a² − z²/b²)/(π a b) of a solid ellipse; T r/J in a tube. Shear force along y: the mean over
+    the cut at y is V Q/(J_z w) with the moment Q of the part beyond and the width w; the stress follows the outline.
+    """
+    y, z = points.T
+    J_y, J_z = pi * (a * b**3 - hole**4) / 4, pi * (a**3 * b - hole**4) / 4
+    if hole:
+        torque = np.stack([-z, y], axis=1) / (J_y + J_z)
+    else:
+        torque = 2.0 / (pi * a * b) * np.stack([-z / b**2, y / a**2], axis=1)
+    return ShearStresses(
+        torque, _along_ellipse(a, b, hole, J_z, points), _along_ellipse(b, a, hole, J_y, points[:, ::-1])[:, ::-1]
+    )
+
+
+def _along_ellipse(a: float, b: float, hole: float, J: float, points: np.ndarray) -> np.ndarray:
+    """(τ_xy, τ_xz)/V of a shear force along y on the outline of an ellipse with semi-axes a along y and b along z."""
+    cos, sin = points[:, 0] / a, points[:, 1] / b
+    solid = np.stack([(a * sin) ** 2, -a * b * sin * cos], axis=1) / (3.0 * J)  # Q/w = a² (1 − y²/a²)/3
+    if not hole:
+        return solid
+    inner = np.sqrt(np.maximum(hole**2 - (a * cos) ** 2, 0.0))  # half the width of the cut through the hole
+    outer = np.maximum(a * np.abs(sin), 1e-300)
+    share = inner / outer  # (outer³ − inner³)/(outer² (outer − inner)) is the ratio of Q/w to that without a hole
+    return (1.0 + share + share**2)[:, None] * solid
 
 
 def _ellipse_points(a: float, b: float, count: int) -> np.ndarray:
@@ -140,6 +188,10 @@ class SectionCircle(Section):
     def outline(self, s: float, count: int = 24) -> np.ndarray:
         r = profile(self.radius, "section: radius")(s)
         return _ellipse_points(r, r, count)
+
+    def shear_stresses(self, s: float, points: np.ndarray, where: str) -> ShearStresses:
+        r = profile(self.radius, f"{where}: radius")(s)
+        return _elliptic_stresses(r, r, 0.0, points)
 
 
 @final
@@ -177,6 +229,10 @@ class SectionAnnulus(Section):
         r = profile(self.inner, "section: inner")(s)
         return _ellipse_points(r, r, count)
 
+    def shear_stresses(self, s: float, points: np.ndarray, where: str) -> ShearStresses:
+        r, hole = profile(self.outer, f"{where}: outer")(s), profile(self.inner, f"{where}: inner")(s)
+        return _elliptic_stresses(r, r, hole, points)
+
 
 @final
 @dataclass(frozen=True)
@@ -206,6 +262,10 @@ class SectionEllipse(Section):
     def outline(self, s: float, count: int = 24) -> np.ndarray:
         a, b = (profile(v, "section: semi_axis")(s) for v in (self.semi_axis_y, self.semi_axis_z))
         return _ellipse_points(a, b, count)
+
+    def shear_stresses(self, s: float, points: np.ndarray, where: str) -> ShearStresses:
+        a, b = (profile(v, f"{where}: semi_axis")(s) for v in (self.semi_axis_y, self.semi_axis_z))
+        return _elliptic_stresses(a, b, 0.0, points)
 
 
 @final
@@ -239,6 +299,13 @@ class SectionRectangle(Section):
         y, z = np.concatenate([side, ones, -side, -ones]), np.concatenate([-ones, side, ones, -side])
         return 0.5 * np.stack([b * y, h * z], axis=1)
 
+    def shear_stresses(self, s: float, points: np.ndarray, where: str) -> ShearStresses:
+        b, h = (profile(v, f"{where}: width")(s) for v in (self.width_y, self.width_z))
+        y, z = points.T
+        force_y = np.stack([1.5 / (b * h) * (1.0 - (2.0 * y / b) ** 2), 0.0 * y], axis=1)  # V Q/(J h)
+        force_z = np.stack([0.0 * z, 1.5 / (b * h) * (1.0 - (2.0 * z / h) ** 2)], axis=1)
+        return ShearStresses(_rectangle_stresses(b, h, points), force_y, force_z)
+
 
 def _rectangle_torsion(long: float, short: float) -> float:
     """Saint-Venant's series ab³[1/3 − (64/π⁵)(b/a) Σ tanh(nπa/2b)/n⁵] over odd n, with sides a >= b, exact to rounding.
@@ -249,6 +316,30 @@ def _rectangle_torsion(long: float, short: float) -> float:
     rest = 1.0 - np.tanh(n * pi * long / (2.0 * short))
     series = 31.0 / 32.0 * 1.0369277551433699 - float(np.sum(rest / n**5))
     return long * short**3 * (1 / 3 - 64 / pi**5 * (short / long) * series)
+
+
+_TERMS = 2000  # of the series for stresses of a rectangle; more matter only next to its corners
+
+
+def _rectangle_stresses(b: float, h: float, points: np.ndarray) -> np.ndarray:
+    """(τ_xy, τ_xz)/T on the outline of a rectangle b by h under a torque T, (n, 2), by Saint-Venant's series.
+
+    On the sides y = ±b/2 the stress along z is, with n odd and G θ = T/J,
+
+        τ_xz = ± (8 G θ b / π²) Σ (1/n²) [1 − cosh(nπz/b)/cosh(nπh/2b)]
+
+    and the same with y and z exchanged, and the other sign, on the sides z = ±h/2.
+    """
+    J, out = _rectangle_torsion(max(b, h), min(b, h)), np.zeros(points.shape)
+    on_y = np.abs(points[:, 0]) / b >= np.abs(points[:, 1]) / h
+    n = np.arange(1, 2 * _TERMS, 2)
+    for side, axis, width, other, sign in ((on_y, 0, b, h, 1.0), (~on_y, 1, h, b, -1.0)):
+        along = np.abs(points[side, 1 - axis])[:, None]
+        turns = n * pi / width
+        ratio = np.exp(turns * (along - other / 2)) * (1.0 + np.exp(-2 * turns * along)) / (1 + np.exp(-turns * other))
+        size = 8.0 * width / pi**2 * (pi**2 / 8 - np.sum(ratio / n**2, axis=1)) / J
+        out[side, 1 - axis] = sign * np.sign(points[side, axis]) * size
+    return out
 
 
 @final
@@ -300,6 +391,11 @@ class SectionGeneral(Section):
 
     def hole(self, s: float, count: int = 24) -> np.ndarray:
         return super().hole(s, count) if self.shape is None else self.shape.hole(s, count)
+
+    def shear_stresses(self, s: float, points: np.ndarray, where: str) -> ShearStresses:
+        if self.shape is None:
+            return super().shear_stresses(s, points, where)
+        return self.shape.shear_stresses(s, points, f"{where} > shape")
 
 
 def _matrix(value: Any, s: float, where: str) -> np.ndarray:

@@ -1,5 +1,11 @@
 """The energy balance of a simulated motion. It checks all forces and the integrator together.
 
+Powers are integrated by the three-point Gauss rule between the times of the trajectory. The states there are those of
+Hermite's polynomials through q, v and a at both times. Steps of an integrator are close enough for it, although the
+powers at their ends alone would not be. Simpson's rule for these powers counts where it is estimated to be better, as
+between distant times, and with contacts, whose forces begin and end between the times. Integrals over every second time
+give the estimate.
+
 Contacts store energy in their springs. That of the spring of friction and of the depth of a ball is known exactly, that
 of the pressure of a surface is the integral of its power. With the power P of all contact forces, E their stored energy
 and d the power of their dampers, contacts dissipate
@@ -17,6 +23,7 @@ from typing import final
 
 import numpy as np
 from scipy.integrate import cumulative_simpson
+from scipy.interpolate import CubicSpline
 
 from lissom.dynamics.actuation import input_force
 from lissom.dynamics.contacts import contact_powers
@@ -27,9 +34,15 @@ from lissom.launch.over_models import stacked
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import formatting
+from lissom.simulation.implicit_methods import between
 from lissom.simulation.trajectory import Trajectory
 
 _AT_REST = 1e-9  # an exchange of energy below this fraction of the stored energies is rounding or tolerance
+_GAUSS = np.polynomial.legendre.leggauss(3)  # points in [-1, 1] and weights of the rule between two times
+_SHRINKS = 15.0  # distance from the integrals over every second time, divided by their error, of rules of order 4
+_ARRAYS = ("t", "q", "v", "a", "u", "multipliers", "z")  # of a trajectory
+_STEPS = 4096  # steps whose powers are computed at once
+_OVERLAP = 8  # times before and after them that splines of inputs use
 
 
 @final
@@ -51,6 +64,8 @@ class EnergyBalance:
         residual: largest |error| divided by the exchanged energy [-]. The divisor is at least 1e-9 of the stored
             energies.
         is_at_rest: True if the exchanged energy is below 1e-9 of the stored energies.
+        quadrature: estimate of the part of `residual` that the distance of the times causes [-]. If it is as large as
+            `residual`, the motion may be better than its balance says: take closer times.
     """
 
     kinetic: np.ndarray
@@ -64,6 +79,7 @@ class EnergyBalance:
     error: np.ndarray
     residual: float
     is_at_rest: bool = False
+    quadrature: float = 0.0
 
 
 def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyBalance:
@@ -72,31 +88,30 @@ def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyB
     Args:
         model: the model that was simulated, with the anchors of its start if it had any.
         trajectory: one motion, or one motion of each model of a batch. Powers are integrated over its times, so these
-            must resolve the motion, and follow all changes between sticking and sliding.
+            must resolve the motion, as the steps of a method do, and follow all changes between sticking and sliding.
     Returns:
         EnergyBalance.
     Raises:
         ShapeError: the trajectory is a batch.
-    Accuracy: error O(Δt⁴) of Simpson's rule with the trajectory's time steps Δt, where powers are smooth; none where
-        all forces have a potential.
+    Accuracy: error O(Δt⁴) in the trajectory's time steps Δt, where powers are smooth, estimated by `quadrature`; none
+        where all forces have a potential.
     """
     if isinstance(model, ModelBatch):
         return _of_models(model, trajectory)
     if trajectory.q.ndim != 2:
         raise ShapeError(f"trajectory: a balance is of one motion, got a batch of shape {trajectory.q.shape[:-2]}")
-    t, q, v, u = trajectory.t, trajectory.q, trajectory.v, trajectory.u
-    E = energy(model, q, v)
-    work = _integral(t, _power(model, t, q, v, u, trajectory.multipliers))
-    contact, lost = _contact_energies(model, t, q, v)
+    t, q, v = trajectory.t, trajectory.q, trajectory.v
+    E, (contact, lost) = energy(model, q, v), _contact_energies(model, t, q, v)
+    (work, damped), missed = _integrals(model, trajectory)
     made = _largest_rise(E.total + contact - work)
-    dissipated = _integral(t, _damping_power(model, q, v)) + lost
+    dissipated = damped + lost
     error = E.total - E.total[0] + contact - work + dissipated
     stored = E.kinetic, E.gravitational, E.elastic, contact
     exchanged = sum(float(np.ptp(part)) for part in (*stored, work)) + dissipated[-1]
     least = _AT_REST * sum(float(np.abs(part).max()) for part in stored)
-    at_rest = bool(exchanged <= least)
-    residual = float(np.abs(error).max() / max(exchanged, least)) if max(exchanged, least) > 0.0 else 0.0
-    return EnergyBalance(*stored, work, dissipated, lost, made, error, residual, at_rest)
+    size, at_rest = max(exchanged, least), bool(exchanged <= least)
+    residual, quadrature = (float(x / size) if size > 0.0 else 0.0 for x in (np.abs(error).max(), missed))
+    return EnergyBalance(*stored, work, dissipated, lost, made, error, residual, at_rest, quadrature)
 
 
 def energy_made(
@@ -127,17 +142,80 @@ def _largest_rise(x: np.ndarray) -> float:
     return float(np.max(x - np.minimum.accumulate(x), initial=0.0))
 
 
+def _integrals(model: Model, trajectory: Trajectory) -> tuple[np.ndarray, float]:
+    """∫ power dt from the first time on, of inputs, loads and motions, and of damping, (2, n) [J], by the rule with the
+    smaller estimated error, and this error [J]."""
+    rows = np.union1d(np.arange(0, len(trajectory.t), 2), max(len(trajectory.t) - 1, 0))
+    coarse = replace(trajectory, **{name: getattr(trajectory, name)[rows] for name in _ARRAYS})
+    found: list[tuple[np.ndarray, float]] = []
+    for rule in (_at_times, _between_times):
+        fine, less = rule(model, trajectory), rule(model, coarse)
+        if fine is not None and less is not None:
+            apart = np.abs(less - fine[:, rows]).max(initial=0.0) if len(rows) > 2 else np.abs(fine).max(initial=0.0)
+            found.append((fine, float(apart) / _SHRINKS))
+    return min(found, key=lambda one: one[1])
+
+
+def _at_times(model: Model, x: Trajectory) -> np.ndarray:
+    """∫ power dt as in `_integrals`, by Simpson's rule from the powers at the times."""
+    return np.array([_integral(x.t, power) for power in _powers(model, x.t, x.q, x.v, x.u, x.multipliers)])
+
+
+def _between_times(model: Model, x: Trajectory) -> np.ndarray | None:
+    """∫ power dt as in `_integrals`, by the Gauss rule between the times. None with contacts, and if a state between
+    two times is impossible."""
+    if len(model.contacts.pair):
+        return None
+    count = len(x.t)
+    out = np.zeros((2, count))
+    for first in range(0, count - 1, _STEPS):
+        part = slice(first, min(first + _STEPS, count - 1))
+        try:
+            out[:, part.start + 1 : part.stop + 1] = _over_steps(model, x, part)
+        except ShapeError:  # Hermite's polynomials overshoot between distant times: a rod turns by 2π
+            return None
+    return np.cumsum(out, axis=1)
+
+
+def _over_steps(model: Model, x: Trajectory, part: slice) -> np.ndarray:
+    """∫ power dt of inputs, loads and motions, and of damping, over the steps `part` of n times, (2, n_steps)."""
+    rows = slice(part.start, part.stop + 1)
+    t, h = x.t[rows], np.diff(x.t[rows])
+    at = (t[:-1, None] + 0.5 * h[:, None] * (1.0 + _GAUSS[0])).ravel()
+    q, v, _ = between(model, t, x.q[rows], x.v[rows], x.a[rows], at)
+    u, force = _between_rows(x.t, x.u, part, at), _between_rows(x.t, x.multipliers, part, at)
+    return np.array([0.5 * h * (power.reshape(len(h), -1) @ _GAUSS[1]) for power in _powers(model, at, q, v, u, force)])
+
+
+def _between_rows(t: np.ndarray, x: np.ndarray, part: slice, at: np.ndarray) -> np.ndarray:
+    """x (n, m) at the times `at` of the Gauss points of the steps `part`: by cubic splines, and constant in steps with
+    equal ends, as inputs that are held have them."""
+    if len(t) < 2 or not x.shape[1]:
+        return np.zeros((len(at), x.shape[1]))
+    near = slice(max(part.start - _OVERLAP, 0), part.stop + 1 + _OVERLAP)
+    smooth = CubicSpline(t[near], x[near])(at).reshape(-1, len(_GAUSS[0]), x.shape[1])
+    start, stop = x[part][:, None], x[part.start + 1 : part.stop + 1][:, None]
+    return np.where(start == stop, start, smooth).reshape(len(at), -1)
+
+
+def _powers(
+    model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray, multipliers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Powers of inputs, loads and motions, and of damping, at states (n, ...) and times t (n,), (n,) each [W]."""
+    return _power(model, t, q, v, u, multipliers), _damping_power(model, q, v)
+
+
 def _power(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray, multipliers: np.ndarray
 ) -> np.ndarray:
-    """Power of inputs, loads and prescribed motions [W], shape (n,)."""
+    """Power of inputs, loads and motions as in `_powers`."""
     force = input_force(model, q, v, u, t)
     force[:, model.prescribed.dof] += multipliers[:, : model.n_motions]  # loops do no work
     power = np.einsum("ti,ti->t", force, v)
     if model.n_load_rows:
-        pushes = [external_force(model, *state, gravity=False, t=time) for *state, time in zip(q, v, t)]
-        power += np.einsum("ti,ti->t", np.array(pushes), v)
-        power -= contact_powers(model, q, v, follows=False).whole  # contacts are counted apart
+        pushes = [external_force(model, *state, gravity=False, t=time) for *state, time in zip(q, v, t.tolist())]
+        power += np.einsum("ti,ti->t", np.array(pushes).reshape(v.shape), v)
+        power -= contact_powers(model, q, v, follows=False).whole  # contacts are counted by _contact_energies
     return power
 
 
@@ -161,7 +239,7 @@ def _of_models(batch: ModelBatch, trajectory: Trajectory) -> EnergyBalance:
                          f"got a batch of shape {trajectory.q.shape[:-2]}")  # fmt: skip
     found = []
     for k, model in enumerate(batch):
-        rows = {name: getattr(trajectory, name)[k] for name in ("q", "v", "a", "u", "multipliers", "z")}
+        rows = {name: getattr(trajectory, name)[k] for name in _ARRAYS[1:]}
         with model.temporary_buffers():
             found.append(energy_balance(model, replace(trajectory, **rows)))
     return stacked(batch, found)

@@ -239,6 +239,7 @@ class Trajectory:
 
     def save(self, path: str | Path) -> None:
         """Write to .npz (everything) or .csv (one motion: a header, rows, and a last line "# ..." with the statistics).
+        For MATLAB see `to_mat`.
 
         `save` and the exports write a file completely or not at all.
 
@@ -261,7 +262,7 @@ class Trajectory:
             text = {"header": ",".join(names), "footer": last, "comments": ""}
             write_whole(path, lambda file: np.savetxt(file, rows, "%.17g", ",", **text))
         else:
-            raise ShapeError(f"trajectory file: must end in .npz or .csv, got {path.name!r}")
+            raise ShapeError(f"trajectory file: must end in .npz or .csv (or take to_mat, to_hdf5), got {path.name!r}")
 
     def to_csv(self, path: str | Path, *, model: Model | None = None, frames: Sequence[str] | None = None) -> None:
         """Write a table for other programs: t [s], the inputs by name, and for each tip its position [m] and quaternion
@@ -288,6 +289,22 @@ class Trajectory:
         from lissom.simulation.trajectory import write_hdf5
 
         write_hdf5(self, Path(path), self._moved(model), frames)
+
+    def to_mat(self, path: str | Path, *, model: Model | None = None, frames: Sequence[str] | None = None) -> None:
+        """Write a MATLAB file (.mat, version 5) with a struct `motion` of all arrays, with the poses of tips as in
+        `to_csv`, and a struct `robot` of names and of the first indices of links, counted from 1. In MATLAB
+        `plot(motion.t, motion.q)` draws the coordinates. Batches are allowed.
+
+        Args:
+            model: the model; needed if the trajectory was read from a file.
+            frames: names of links and frames to write. None: the named frames, and the tips (links without children).
+        Raises:
+            ShapeError: not a motion of this model.
+            ModelError: the trajectory does not hold its model.
+        """
+        from lissom.simulation.mat_files import write_mat
+
+        write_mat(self, Path(path), self._moved(model), frames)
 
     def to_rerun(self, path: str | Path, *, model: Model | None = None, frames: Sequence[str] | None = None) -> None:
         """Write a recording for rerun (extra `rerun`): bodies, rods, tips and inputs over the time "t".

@@ -248,10 +248,8 @@ def judge(t: Tables, x: EquilibriumRows, loops: LoopRows, i: int) -> int:
         solve(int(x.notes[i, UNKNOWNS]), x, i, loops)
         next_length = largest(t.nv, i, x.inverse_scale, loops.unknown)
     if x.notes[i, IS_LAST] != so3.ZERO:
-        if next_length <= length:
+        if next_length <= length:  # the constraint forces are those of the final step in either case
             keep(x.q.shape[1], i, x.q, x.start)
-        else:
-            add_forces(t.nv, i, -fraction, x.step, loops)
         return CONVERGED
     nearer = next_length <= (so3.ONE - so3.HALF * so3.HALF * fraction) * length or (good and length < SHORTEST_SEEN)
     may_pull = t.spools.channel.shape[0] + t.springs.node.shape[0] + t.segments.spring.shape[0] > 0

@@ -8,7 +8,9 @@ a chunk, and some of them might be missing.
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -228,6 +230,13 @@ def table_digest(sampling: Sampling) -> str:
     return digest(repr(sampling.names).encode() + np.ascontiguousarray(sampling.table).tobytes())
 
 
+def _text(value: Any) -> str:
+    """A cell of a table: exact numbers, and nothing for missing values."""
+    if isinstance(value, float):
+        return "" if value != value else f"{value:.17g}"
+    return "" if value is None else str(value)
+
+
 @final
 @formatting.in_one_line
 @dataclass(frozen=True, eq=False)
@@ -317,6 +326,35 @@ class SweepResults:
         out = np.full((len(there), *shape), np.nan)
         out[there] = rows
         return out
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each column for one sample, by name; () for numbers and texts."""
+        return {name: shape_of(item) for name, item in self._fields.items()}
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write a table with one row for each finished sample, for spreadsheets. Arrays become columns such as `q[0]`
+        or `pose[0,3]`; units follow in brackets. Failed samples have empty cells.
+
+        Raises:
+            OSError: the file cannot be written; an existing file is not changed.
+        """
+        header, columns = [], []
+        for name in self.names:
+            values, unit = self[name], self.units.get(name, "")
+            for place in np.ndindex(values.shape[1:]):
+                at = f"[{','.join(map(str, place))}]" if place else ""
+                header.append(f"{name}{at} [{unit}]" if unit else f"{name}{at}")
+                columns.append([_text(x) for x in values[(slice(None), *place)].tolist()])
+
+        def write(file: Any) -> None:
+            stream = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerows([header, *zip(*columns)])
+            stream.flush()
+            stream.detach()
+
+        write_whole(Path(path), write)
 
     def pandas(self) -> Any:
         """A pandas DataFrame with one row for each sample. Arrays become columns such as `q[0]` or `pose[0,3]`."""
