@@ -55,10 +55,12 @@ class Store:
         """Create the folder, or continue the same sweep in it. Returns the numbers of the samples that it holds.
 
         Raises:
-            ModelError: the folder holds another sweep; the message gives the difference.
+            ModelError: the folder holds another sweep, of which the message gives the difference, or other files.
         """
-        (self.path / _CHUNKS).mkdir(parents=True, exist_ok=True)
         header = self.path / _HEADER
+        if not header.exists():
+            self._check_empty()
+        (self.path / _CHUNKS).mkdir(parents=True, exist_ok=True)
         if not header.exists():
             begun = datetime.now(timezone.utc).isoformat(timespec="seconds")
             whole = {"format": _FORMAT, "begun": begun, "asked": dict(asked), **more, "origin": origin()}
@@ -71,6 +73,16 @@ class Store:
         for left in (self.path / _CHUNKS).glob(f"*{NEW}*"):
             left.unlink(missing_ok=True)
         return self._there()
+
+    def _check_empty(self) -> None:
+        """Raise ModelError if the folder holds files that are not the beginning of a sweep."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ModelError(f"out: must be a folder (got {str(self.path)!r})")
+        inside = [file for folder in (self.path, self.path / _CHUNKS) if folder.is_dir() for file in folder.iterdir()]
+        for file in inside:
+            if file != self.path / _CHUNKS and NEW not in file.name:
+                rule = f"must be a new or an empty folder, or hold a sweep, but it holds {file.name!r}"
+                raise ModelError(f"out: {rule} (got {str(self.path)!r})")
 
     def _there(self) -> set[int]:
         """Numbers of the samples in the folder. A damaged file counts as missing."""
