@@ -126,8 +126,8 @@ def simulate(
             False: the velocity satisfies this to the accuracy of the scheme.
         progress: True shows a progress bar.
         out: path of a new or an empty folder to which a single motion is written during the simulation, so that memory
-            use does not grow with its length. `resume` continues an interrupted motion. With `out`, the methods of SUNDIALS and
-            SciPy restart every 2000 steps, because their inner state cannot be stored.
+            use does not grow with its length. `resume` continues an interrupted motion. With `out`, the methods of
+            SUNDIALS and SciPy restart every 2000 steps, because their inner state cannot be stored.
         flush: time between two writes to `out` [s]. A killed process loses the points after the last write.
         check: True simulates a second time, with a tenth of the tolerances or half of a fixed dt. `statistics.error` is
             then the estimated error of q: the largest over all times, divided by the largest distance of a coordinate
