@@ -44,6 +44,20 @@ def cores_of_process() -> int:
     return os.cpu_count() or 1
 
 
+def optional(module: str, what: str, extra: str) -> Any:
+    """A module of a package that an extra brings.
+
+    Args:
+        what: what needs the package, as the beginning of the message: "graphs need matplotlib".
+    Raises:
+        ModelError: it is not installed; what to install.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ModelError(f"{what}: pip install 'lissom[{extra}]' (got {error})") from None
+
+
 def reduced(make: Any, state: Any, subject: str) -> tuple[Any, ...]:
     """The result of `__reduce__` for an object that `make(state)` creates again.
 

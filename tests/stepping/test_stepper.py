@@ -137,11 +137,11 @@ def test_inputs_and_numbers_of_steps_are_checked(model, tolerance):
     stepper, other = (ls.Stepper(model, DT, tolerance=tolerance) for _ in range(2))
     for bad in (np.nan, np.inf):
         for call in (stepper.step, lambda u: stepper.set_state(u=u)):
-            with pytest.raises(ls.ShapeError, match="^u: must be finite, got NaN or infinity"):
+            with pytest.raises(ls.ShapeError, match=r"^u: must be finite, got NaN or infinity"):
                 call([bad])
-        with pytest.raises(ls.ModelError, match="^t: must be a finite number"):
+        with pytest.raises(ls.ModelError, match=r"^t: must be a finite number"):
             stepper.set_state(t=bad)
-        with pytest.raises(ls.ModelError, match="^t: must be a finite number"):
+        with pytest.raises(ls.ModelError, match=r"^t: must be a finite number"):
             ls.Stepper(model, DT, t=bad)
     for bad in (-1, 1.5, None, True, "2"):
         with pytest.raises(ls.ModelError, match=r"^steps: must be an integer >= 0 \(got "):
@@ -156,7 +156,7 @@ def test_snapshots_of_other_steppers_are_refused(model):
     """Nothing but a snapshot of the same model, dt, tolerance and scheme is taken; the message names the difference."""
     snapshot = ls.Stepper(model, DT).snapshot()
     for bad in ({}, None, ls.Stepper(model, DT).state):
-        with pytest.raises(ls.ModelError, match="^snapshot: must come from Stepper.snapshot"):
+        with pytest.raises(ls.ModelError, match=r"^snapshot: must come from Stepper\.snapshot"):
             ls.Stepper(model, DT).restore(bad)
     stiffer = model.with_({"arm.material.young": 3e6})
     same = pickle.loads(pickle.dumps(model))
@@ -208,7 +208,7 @@ def test_one_thread_at_a_time_uses_a_stepper(model):
     stepper, refused = ls.Stepper(model, DT), []
 
     def use():
-        with pytest.raises(ls.ModelError, match="^stepper: another thread") as error:
+        with pytest.raises(ls.ModelError, match=r"^stepper: another thread") as error:
             stepper.step([1.0])
         refused.append(error)
 

@@ -118,7 +118,10 @@ class Stepper:
         no_inputs = ControlLaw(lambda *_: np.zeros(model.nu), lambda *_: nothing, nothing, self.dt)
         in_buffers = not model.calls_python and tolerance is None  # the anchors are there too
         self.model = model if in_buffers else model.anchored(model.contacts.anchors)
-        self._t, self._f = checks.number(t, "t"), StateDerivative(self.model, no_inputs if law is None else law.control_law())
+        self._t, self._f = (
+            checks.number(t, "t"),
+            StateDerivative(self.model, no_inputs if law is None else law.control_law()),
+        )
         self._varies = law is not None or TimeRows.are_needed(model)
         scheme = scheme or (generalized_alpha() if tolerance is None else esdirk())
         if tolerance is not None:

@@ -21,12 +21,13 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.portable import NEW, write_whole
+from lissom.portable import NEW, optional, write_whole
 from lissom.robot import formatting
 from lissom.sweeps.samples import Sampling
 from lissom.sweeps.workers import Chunk, Row, origin
 
 _FORMAT = 1
+_NEEDS = "results of sweeps need pyarrow"
 _HEADER, _CHUNKS = "sweep.json", "chunks"
 _HOLDS: dict[str, Any] = {"asked": dict, "count": int, "parameters": dict, "kind": str, "seed": int, "origin": dict,
                           "begun": str, "robot": str, "robot_file": str | None}  # fmt: skip
@@ -55,8 +56,10 @@ class Store:
         """Create the folder, or continue the same sweep in it. Returns the numbers of the samples that it holds.
 
         Raises:
-            ModelError: the folder holds another sweep, of which the message gives the difference, or other files.
+            ModelError: the folder holds another sweep, of which the message gives the difference, or other files; or
+                pyarrow is not installed.
         """
+        _parquet()
         header = self.path / _HEADER
         if not header.exists():
             self._check_empty()
@@ -100,8 +103,7 @@ class Store:
         Raises:
             OSError: the file cannot be written, for instance because the disk is full. Existing files are not changed.
         """
-        import pyarrow.parquet as parquet
-
+        parquet = _parquet()
         rows = [self._checked(row, unit) for row in chunk.rows]
         table = self._table(rows, values, chunk.origin)
         numbers = [row.number for row in rows]
@@ -148,6 +150,11 @@ class Store:
             data.append(pa.array([getattr(row, name) for row in rows], type=kind))
         metadata = {b"lissom.origin": json.dumps(dict(made_by)).encode()}
         return pa.Table.from_arrays(data, schema=pa.schema(fields, metadata=metadata))
+
+
+def _parquet() -> Any:
+    """The part of pyarrow for files; a ModelError names the extra where it is missing."""
+    return optional("pyarrow.parquet", _NEEDS, "sweep")
 
 
 def _failed(row: Row, why: str) -> Row:
@@ -214,9 +221,7 @@ def chunk_files(path: Path) -> list[Path]:
 
 def read_chunk(file: Path, columns: list[str] | None = None) -> Any:
     """The table of a chunk, or the given columns of it. None if the file is damaged."""
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
+    parquet, pa = _parquet(), optional("pyarrow", _NEEDS, "sweep")
     try:
         with parquet.ParquetFile(file) as opened:
             schema = opened.schema_arrow
@@ -332,8 +337,7 @@ class SweepResults:
 
     def pandas(self) -> Any:
         """A pandas DataFrame with one row for each sample. Arrays become columns such as `q[0]` or `pose[0,3]`."""
-        import pandas as pd
-
+        pd = optional("pandas", "a table needs pandas", "sweep")
         columns = {}
         for name in self.names:
             values = self[name]
@@ -349,8 +353,7 @@ class SweepResults:
     def xarray(self) -> Any:
         """An xarray Dataset with the dimension `number`. Parameters are coordinates; units and provenance are
         attributes."""
-        import xarray as xr
-
+        xr = optional("xarray", "a data set needs xarray", "sweep")
         variables: dict[str, Any] = {}
         coordinates: dict[str, Any] = {"number": self.numbers}
         for name in self.names:
