@@ -116,8 +116,8 @@ class RedundancyWarning(UserWarning):
 
 @final
 class RepairWarning(PartsWarning):
-    """A file contains numbers that no body has, such as a negative moment of inertia. The robot has the nearest numbers
-    that a body can have. The message gives the size of the first changes, `report` of all."""
+    """A file contains numbers that no part can have, such as a negative moment of inertia or a color beyond 1. The
+    robot has the nearest possible numbers. The message gives the size of the first changes, `report` of all."""
 
 
 @final

@@ -11,16 +11,18 @@ import io
 import os
 import pickle
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from threading import get_ident
+from secrets import token_hex
 from typing import Any, TypeVar, final
 
 from lissom.errors import ModelError
 
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 NEW = ".new"  # in the name of a file that is being written
 _FAILURES = (pickle.PicklingError, AttributeError, TypeError)
 _Found = TypeVar("_Found")
@@ -40,6 +42,20 @@ def cores_of_process() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def optional(module: str, what: str, extra: str) -> Any:
+    """A module of a package that an extra brings.
+
+    Args:
+        what: what needs the package, as the beginning of the message: "graphs need matplotlib".
+    Raises:
+        ModelError: it is not installed; what to install.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ModelError(f"{what}: pip install 'lissom[{extra}]' (got {error})") from None
 
 
 def reduced(make: Any, state: Any, subject: str) -> tuple[Any, ...]:
@@ -137,6 +153,12 @@ def _culprit(value: Any, path: tuple[str, ...]) -> tuple[tuple[str, ...], Any]:
     return path, value
 
 
+def cell_of(name: str) -> str:
+    """A name as a cell of a table. Spreadsheets take a text that begins with one of _FORMULAS for a formula, which may
+    read files and start programs, unless an apostrophe stands before it."""
+    return f"'{name}" if name.startswith(_FORMULAS) else name
+
+
 def write_whole(path: Path, write: Callable[[Any], Any]) -> None:
     """Write a file that is there whole or not at all, by a function of a binary file.
 
@@ -150,7 +172,8 @@ def write_whole(path: Path, write: Callable[[Any], Any]) -> None:
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
     """Where to write a file so that it is there whole or not at all: it stands under another name beside `path` until
-    it is on the disk. A file that was there is replaced, with its permissions; a pipe or a device is written itself.
+    it is on the disk. Nobody can guess that name, and put a link there. A file that was there is replaced, with its
+    permissions; a pipe or a device is written itself.
 
     Raises:
         OSError: as of `write_whole`.
@@ -159,7 +182,8 @@ def whole(path: Path) -> Iterator[Path]:
         yield path
         return
     target = Path(os.path.realpath(path))
-    new = target.with_name(f"{target.name}{NEW}{os.getpid()}-{get_ident()}")
+    new = target.with_name(f"{target.name}{NEW}{token_hex(8)}")
+    os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))  # O_EXCL follows no link
     try:
         yield new
         with new.open("rb+") as file:
@@ -178,10 +202,33 @@ def whole(path: Path) -> Iterator[Path]:
             os.close(folder)
 
 
+def is_own(status: os.stat_result) -> bool:
+    """Whether a file belongs to this user or to the administrator. True if the system has no such users."""
+    return not hasattr(os, "getuid") or status.st_uid in (os.getuid(), 0)
+
+
+def is_own_folder(folder: Path) -> bool:
+    """Make a folder that only this user can write. False if there is one that others can write, or that is a link or
+    the folder of another user. A folder that cannot be made counts as own: nobody writes it."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        link, there = folder.lstat(), folder.stat()
+        if not (is_own(link) and is_own(there)):
+            return False
+        if there.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and hasattr(os, "getuid"):
+            folder.chmod(0o700)
+    except OSError:
+        return not folder.exists()
+    return True
+
+
 def read_cached(file: Path, read: Callable[[Path], _Found]) -> _Found | None:
-    """What `read` finds in a file of a cache; None if there is no such file or it is broken, when `read` raises an
-    OSError, ValueError, KeyError, TypeError or EOFError."""
+    """What `read` finds in a file of a cache; None if there is no such file, another user has written it, or it is
+    broken, when `read` raises an OSError, ValueError, KeyError, TypeError or EOFError."""
     with suppress(OSError, ValueError, KeyError, TypeError, EOFError):
+        if not is_own(file.stat()):
+            return None
         found = read(file)
         os.utime(file)
         return found
@@ -192,7 +239,6 @@ def write_cached(file: Path, write: Callable[[Any], Any], most: int) -> None:
     """Write a file of a cache by a function of a binary file. The files of its kind beside it that were not read for
     the longest time are deleted beyond `most` bytes. A folder that cannot be written is no error."""
     with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, write)
         others = file.parent.glob(f"*{file.suffix}")
         known = sorted(((x.stat().st_mtime, x.stat().st_size, x) for x in others if x != file), reverse=True)

@@ -202,7 +202,7 @@ def test_a_grid_is_made_once(monkeypatch):
     """Purpose: the grid of a mesh comes from the cache on disk the next time, and a broken file is replaced."""
     shape = ls.ShapeMesh(mesh_of_box(), 23)
     first = grid_of(shape, 0.031, "shape").coefficient.copy()
-    files = sorted(distance_grids._folder().glob("*.npy"), key=lambda file: file.stat().st_mtime)
+    files = sorted(distance_grids.cache_folder("lissom-grids").glob("*.npy"), key=lambda file: file.stat().st_mtime)
 
     def never(*_):
         raise AssertionError("sampled again")

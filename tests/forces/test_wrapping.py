@@ -222,8 +222,6 @@ def test_files_keep_shapes(tmp_path):
         ([ls.PathPoint("low"), ls.PathWrap("no", ls.ShapeSphere(0.01)), ls.PathPoint("top")], "'no'"),
         ([ls.PathPoint("low"), ls.PathWrap("mid", ls.ShapeSphere(0.01), side=(0, 0, 0)), ls.PathPoint("top")],
          "side: must not lie on the axis, or in the centre"),
-        ([ls.PathPoint("low", (0.28, 0, 0)), ls.PathWrap("mid", ls.ShapeSphere(0.05)), ls.PathPoint("top")],
-         "shape: must not contain an end of the path before or after it"),
     ],
 )  # fmt: skip
 def test_bad_wraps(path, message):
@@ -233,3 +231,32 @@ def test_bad_wraps(path, message):
     with pytest.raises(ls.ModelError, match=message) as error:
         robot.build()
     assert "actuator 'bad' > path[" in str(error.value)
+
+
+@pytest.mark.parametrize("shape", ["sphere", "cylinder"])
+def test_an_end_inside_its_shape(tmp_path, shape):
+    """A tendon with an end inside its shape in the neutral configuration loads with a line; it is as long as in
+    MuJoCo, and the actuation is the slope of its length."""
+    mujoco = pytest.importorskip("mujoco")
+    size = "0.1" if shape == "sphere" else "0.1 0.2"
+    path = tmp_path / "robot.xml"
+    path.write_text(f"""<mujoco><worldbody><body name="a"><joint axis="0 0 1"/><joint type="slide" axis="1 0 0"/>
+      <geom name="w" type="{shape}" size="{size}" pos="0.05 0 0"/>
+      <body pos="0.3 0.02 0"><joint type="slide" axis="1 0 0"/>
+      <joint type="slide" axis="0 1 0"/><geom size="0.02"/><site name="c" pos="0 0 0.03"/></body></body>
+      <site name="s" pos="-0.02 0 0.01"/></worldbody><tendon><spatial name="t"><site site="s"/><geom geom="w"/>
+      <site site="c"/></spatial></tendon><actuator><motor name="m" tendon="t"/></actuator></mujoco>""")  # fmt: skip
+    with pytest.warns(ls.PlausibilityWarning, match=r"actuator 't' > path\[1\]: shape: has an end of the path inside"):
+        model = ls.load_mjcf(path).build()
+    compiled = mujoco.MjModel.from_xml_path(str(path))
+    data, rng, lengths = mujoco.MjData(compiled), np.random.default_rng(2), set()
+    for q in rng.uniform(-0.25, 0.25, (40, 4)):
+        data.qpos[:] = q
+        mujoco.mj_forward(compiled, data)
+        assert ls.path_lengths(model, q)[0] == pytest.approx(data.ten_length[0], abs=1e-12)
+        slope = -along(model, lambda x: ls.path_lengths(model, x), q)[0]
+        np.testing.assert_allclose(-ls.actuation_matrix(model, q)[:, 0], slope, atol=1e-8)
+        ends = data.site("s").xpos - data.geom("w").xpos, data.site("c").xpos - data.geom("w").xpos
+        inside = min(np.linalg.norm(x[: 3 if shape == "sphere" else 2]) for x in ends) < 0.1
+        lengths.add((inside, abs(np.linalg.norm(ends[0] - ends[1]) - data.ten_length[0]) < 1e-12))
+    assert {(True, True), (False, False)} <= lengths  # straight while inside, and round the shape

@@ -16,6 +16,48 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "caches in folders of other users are read",
+        "portable.py",
+        "if not (is_own(link) and is_own(there)):",
+        "if not (is_own(link) or is_own(there)):",
+        ("tests/tracing/test_code_cache.py", "-k", "one_user"),
+    ),
+    Mutation(
+        "files are written through links that others have put in place",
+        "portable.py",
+        "os.O_WRONLY | os.O_CREAT | os.O_EXCL",
+        "os.O_WRONLY | os.O_CREAT",
+        ("tests/simulation/test_whole_files.py", "-k", "guesses"),
+    ),
+    Mutation(
+        "a motion replaces files of a folder",
+        "simulation/streams.py",
+        "        if found:\n",
+        "        if False:\n",
+        ("tests/simulation/test_streams.py", "-k", "left_as_it_is"),
+    ),
+    Mutation(
+        "quaternions of URDF turn the other way",
+        "io/urdf.py",
+        "g[:3, :3] += 2.0 * w * cross",
+        "g[:3, :3] -= 2.0 * w * cross",
+        ("tests/io/test_nothing_dropped.py", "-k", "quaternions"),
+    ),
+    Mutation(
+        "attributes of URDF that are not read go unsaid",
+        "io/urdf.py",
+        "if name not in _ATTRIBUTES.get(kind, ()) and",
+        "if name in _ATTRIBUTES.get(kind, ()) and",
+        ("tests/io/test_nothing_dropped.py", "-k", "attributes"),
+    ),
+    Mutation(
+        "the number of actuators is the number of controls",
+        "io/mjcf_bodies.py",
+        'getattr(self.m, "nactuator", self.m.nu)',
+        'getattr(self.m, "nu", self.m.nu)',
+        ("tests/io/test_nothing_dropped.py", "-k", "no_control"),
+    ),
+    Mutation(
         "steps in which contacts change keep the weights of their scheme",
         "stepping/contact_changes.py",
         "if changed and counts[i, IS_PLASTIC] == 0:",

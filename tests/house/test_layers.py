@@ -14,7 +14,7 @@ LAYERS = ("errors", "portable", "lie", "tracing", "robot", "bodies", "model", "p
 ONLY = {
     "errors": (),
     "portable": ("errors",),
-    "lie": ("errors",),
+    "lie": ("errors", "portable"),  # portable: private folders of caches
     "tracing": ("errors", "portable", "lie"),  # user functions to native code
     "robot": ("errors", "portable", "tracing"),  # plain data: no numerics of ours
     "bodies": ("errors", "portable", "robot", "tracing"),  # integrals over bodies, by NumPy and JAX alone

@@ -137,7 +137,7 @@ from pathlib import Path
 import numpy as np
 import lissom as ls
 from lissom.model import distance_grids
-distance_grids._folder = lambda: Path(sys.argv[1])  # an empty cache
+distance_grids.cache_folder = lambda name: Path(sys.argv[1])  # an empty cache
 n = 708
 a, b = np.meshgrid(np.linspace(0, np.pi, n), np.arange(n) * 2 * np.pi / n, indexing="ij")
 r = 0.1 * (1 + 0.1 * np.sin(5 * a) ** 2 * np.cos(4 * b))

@@ -176,7 +176,7 @@ def test_repairs_are_listed_once_with_their_sizes(tmp_path):
     size = 0.003 / np.sqrt(3)
     assert set(told) == {ls.RepairWarning}
     change = f"inertia of 'lower' by {size:.2g} kg·m² ({100 * size / 0.053:.2g} %)"
-    assert f"repaired numbers that no body has: {change}; strict=True refuses them" in str(told[ls.RepairWarning])
+    assert f"repaired numbers that no part can have: {change}; strict=True refuses them" in str(told[ls.RepairWarning])
     assert told[ls.RepairWarning].report == change
     beside_pinocchio(robot, text, 0.02)
     with pytest.raises(AssertionError):

@@ -37,11 +37,11 @@ print(*(f"{{w.category.__name__}}: {{w.message}}" for w in told))
 QUARTER = [0.0, -1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
 
 
-def begin(before="", **environment):
+def begin(before="", within=(), **environment):
     """A process that computes a rotation by kernels of its own."""
     here = {name: value for name, value in os.environ.items() if name not in ("WARP_CACHE_PATH", "XDG_CACHE_HOME")}
     here |= {"PYTHONPATH": os.pathsep.join(sys.path)} | environment
-    command = [sys.executable, "-c", ALONE.format(before=before)]
+    command = [*within, sys.executable, "-c", ALONE.format(before=before)]
     return subprocess.Popen(command, env=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -93,6 +93,30 @@ def test_a_full_disk(tmp_path):
     assert process.returncode == 1
     last = err.splitlines()[-1]
     assert last.startswith("OSError: kernels cannot be stored (") and "set WARP_CACHE_PATH to a folder" in last
+
+
+SMALL = "mount -t tmpfs -o size={} none {} && mount -t tmpfs -o size={} none {} && exec "
+
+
+@pytest.mark.parametrize(("cache", "temporary"), [("100k", "100m"), ("300k", "100m"), ("1m", "100m"), ("100m", "1m"),
+                                                  ("100m", "4700k"), ("1m", "1m")])  # fmt: skip
+def test_an_almost_full_disk(tmp_path, cache, temporary):
+    """Where the disk has room for a part of what the compiler writes, which would end the process, kernels are compiled
+    in another place: beside temporary files, or in memory. The answer is right, and a warning says what to set."""
+    small, other = tmp_path / "cache", tmp_path / "tmp"
+    small.mkdir(), other.mkdir()
+    within = ["unshare", "-rm", "sh", "-c", SMALL.format(cache, small, temporary, other) + '"$0" "$@"']
+    try:
+        subprocess.run([*within, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("the system gives users no small disks")
+    if temporary != "100m" and not os.path.isdir("/dev/shm"):
+        pytest.skip("the system has no folder in memory")
+    places = {"WARP_CACHE_PATH": str(small), "TMPDIR": str(other), "LISSOM_CORES": "1"}
+    numbers, told = answer(begin(within=within, LISSOM_KERNELS=str(tmp_path), **places))
+    assert numbers == QUARTER
+    expected = "" if cache == "100m" else "CacheWarning: kernels cannot be stored ([Errno 28] there is no room in "
+    assert told.startswith(expected) and bool(told) == bool(expected)
 
 
 @pytest.fixture

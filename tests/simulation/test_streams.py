@@ -315,3 +315,17 @@ def test_the_command_line_goes_on(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         main(["simulate"])
     assert "needs a robot file and --out, or --resume" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["q.npy", "run.json", "arguments.pickle", "notes.txt"])
+def test_a_folder_with_other_files_is_left_as_it_is(tmp_path, name):
+    """A motion is written to a new or an empty folder; files of the user are not replaced."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / name).write_text("mine")
+    for out in (tmp_path / "mine", tmp_path / "mine" / name):
+        with pytest.raises(ls.ModelError, match="out: must be a new"):
+            ls.simulate(arm(), 0.01, method="generalized_alpha", dt=1e-2, out=out)
+    assert [(path.name, path.read_text()) for path in (tmp_path / "mine").iterdir()] == [(name, "mine")]
+    (tmp_path / "empty").mkdir()
+    found = ls.simulate(arm(), 0.01, method="generalized_alpha", dt=1e-2, out=tmp_path / "empty")
+    assert len(found.t) == 2

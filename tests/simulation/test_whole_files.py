@@ -10,6 +10,8 @@ import pytest
 from dynamics.small_robots import pendulum
 
 import lissom as ls
+from lissom import portable
+from lissom.io.text_files import read_inputs
 from lissom.portable import NEW, write_whole
 
 
@@ -97,6 +99,49 @@ def test_a_full_disk(tmp_path):
     done = subprocess.run(command, env=here, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [f"{name} OSError" for name in writers]
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(writers, "old")
+
+
+def test_nobody_guesses_the_name_of_the_file_that_is_written(tmp_path):
+    """Two files are written under different names, which did not exist before: a link there is not followed."""
+    seen = []
+
+    def write(file):
+        seen.append(file.name)
+        file.write(b"new")
+
+    for _ in range(2):
+        write_whole(tmp_path / "file", write)
+    assert seen[0] != seen[1] and all(len(name.rpartition(NEW)[2]) >= 16 for name in seen)
+    victim, taken = tmp_path / "victim", tmp_path / f"file{NEW}0"
+    victim.write_text("old")
+    taken.symlink_to(victim)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(portable, "token_hex", lambda _: "0")
+        with pytest.raises(FileExistsError):
+            write_whole(tmp_path / "file", write)
+    assert victim.read_text() == "old" and taken.is_symlink()
+
+
+NAMES = ["=HYPERLINK(1)", "+1", "-x", "@SUM(1)", "plain", "a=b"]
+
+
+def test_names_are_no_formulas_of_spreadsheets(tmp_path):
+    """Names that a spreadsheet would take for formulas begin with an apostrophe, and are read back without it."""
+    robot = ls.Robot("arm")
+    for k, name in enumerate(NAMES):
+        link = f"={k}" if name != "plain" else "tip"
+        robot.add_link(link, ls.RigidBody(1.0, inertia=(1, 1, 1)), ls.JointRevolute())
+        robot.add_joint_actuator(name, link)
+    model = robot.build()
+    motion = ls.simulate(model, 0.02, t_eval=[0.0, 0.01, 0.02], u=np.arange(6.0))
+    motion.to_csv(tmp_path / "m.csv")
+    cells = (tmp_path / "m.csv").read_text().splitlines()[0].split(",")
+    assert not any(cell[0] in "=+-@" for cell in cells)
+    assert cells[1:7] == ["'=HYPERLINK(1)", "'+1", "'-x", "'@SUM(1)", "plain", "a=b"]
+    assert "'=0.x" in cells and "tip.x" in cells
+    rows = [",".join(line.split(",")[:7]) for line in (tmp_path / "m.csv").read_text().splitlines()]
+    (tmp_path / "u.csv").write_text("\n".join(rows))
+    np.testing.assert_array_equal(read_inputs(tmp_path / "u.csv", model.inputs.names).u, motion.u)
 
 
 def test_links_and_devices_are_written_through(tmp_path):

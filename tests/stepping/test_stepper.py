@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from threading import Thread
+
 import numpy as np
 import pytest
 
@@ -11,10 +15,10 @@ from lissom.stepping.stepper import Stepper
 DT = 1.0 / 240.0
 
 
-def arm():
+def arm(order=1):
     """A soft arm that is driven by one tendon."""
     robot = ls.Robot("arm")
-    basis = ls.BasisLegendre(bending_y=1, bending_z=0)
+    basis = ls.BasisLegendre(bending_y=order, bending_z=0)
     rod = ls.Rod(0.3, ls.SectionCircle((0.02, 0.01)), basis, ls.Material(young=1e6, density=1000, viscosity=2e3))
     robot.add_link("arm", rod)
     robot.add_tendon("up", "arm", (0.0, 0.008))
@@ -125,6 +129,95 @@ def test_arguments_are_checked(model):
         Stepper(model, DT, q0=np.zeros(model.nq + 1))
     with pytest.raises(ls.ShapeError, match="u"):
         Stepper(model, dt=DT).step(np.zeros(model.nu + 1))
+
+
+@pytest.mark.parametrize("tolerance", [None, 1e-5])
+def test_inputs_and_numbers_of_steps_are_checked(model, tolerance):
+    """Inputs that are not finite, and numbers of steps that are none, are refused by name, and change nothing."""
+    stepper, other = (ls.Stepper(model, DT, tolerance=tolerance) for _ in range(2))
+    for bad in (np.nan, np.inf):
+        for call in (stepper.step, lambda u: stepper.set_state(u=u)):
+            with pytest.raises(ls.ShapeError, match=r"^u: must be finite, got NaN or infinity"):
+                call([bad])
+        with pytest.raises(ls.ModelError, match=r"^t: must be a finite number"):
+            stepper.set_state(t=bad)
+        with pytest.raises(ls.ModelError, match=r"^t: must be a finite number"):
+            ls.Stepper(model, DT, t=bad)
+    for bad in (-1, 1.5, None, True, "2"):
+        with pytest.raises(ls.ModelError, match=r"^steps: must be an integer >= 0 \(got "):
+            stepper.step([1.0], bad)
+    stepper.step([1.0], 0)
+    assert stepper.state.t == 0.0
+    one, two = moved(stepper, [2.0], 5), moved(other, [2.0], np.int64(5))
+    assert one.t == two.t and np.array_equal(one.q, two.q)
+
+
+def test_snapshots_of_other_steppers_are_refused(model):
+    """Nothing but a snapshot of the same model, dt, tolerance and scheme is taken; the message names the difference."""
+    snapshot = ls.Stepper(model, DT).snapshot()
+    for bad in ({}, None, ls.Stepper(model, DT).state):
+        with pytest.raises(ls.ModelError, match=r"^snapshot: must come from Stepper\.snapshot"):
+            ls.Stepper(model, DT).restore(bad)
+    stiffer = model.with_({"arm.material.young": 3e6})
+    same = pickle.loads(pickle.dumps(model))
+    others = {
+        "dt": ls.Stepper(model, 2.0 * DT),
+        "scheme, here sdirk": ls.Stepper(model, DT, scheme=ls.sdirk()),
+        "tolerance": ls.Stepper(model, DT, tolerance=1e-5),
+        "model, here the model 'arm'": ls.Stepper(stiffer, DT),
+        "model": ls.Stepper(arm(3), DT),
+    }
+    for name, stepper in others.items():
+        before = moved(stepper, [1.0], 2)
+        with pytest.raises(ls.ModelError, match=f"^snapshot: must be of a stepper with the same {name}"):
+            stepper.restore(snapshot)
+        assert np.array_equal(stepper.state.q, before.q)
+    again = ls.Stepper(same, DT)  # the same model, built again
+    again.restore(pickle.loads(pickle.dumps(snapshot)))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda stepper: pickle.loads(pickle.dumps(stepper))],
+                         ids=["deepcopy", "pickle"])  # fmt: skip
+@pytest.mark.parametrize("tolerance", [None, 1e-5])
+def test_steppers_are_copied(model, tolerance, copied):
+    """A copy goes on like the stepper, bit for bit, and apart from it."""
+    stepper = ls.Stepper(model, DT, tolerance=tolerance, q0=[0.5, -0.2, 0.1], u=[1.0], t=0.3)
+    moved(stepper, [2.0], 5)
+    other = copied(stepper)
+    one = moved(stepper, [1.0], 10)
+    assert other.state.t < one.t
+    two = moved(other, [1.0], 10)
+    assert one.t == two.t and np.array_equal(one.q, two.q) and np.array_equal(one.v, two.v)
+
+
+@pytest.mark.parametrize("tolerance", [None, 1e-5])
+def test_states_are_read_only(model, tolerance):
+    """A state that is read cannot be changed, and does not change when the stepper goes on."""
+    stepper = ls.Stepper(model, DT, tolerance=tolerance)
+    here = moved(stepper, [2.0], 3)
+    for name in ("q", "v", "a"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(here, name)[0] = 9.0
+    q = here.q.copy()
+    moved(stepper, [2.0], 3)
+    np.testing.assert_array_equal(here.q, q)
+
+
+def test_one_thread_at_a_time_uses_a_stepper(model):
+    """A second thread is refused by name; steps of several threads in one stepper were lost. So is a step in a step."""
+    stepper, refused = ls.Stepper(model, DT), []
+
+    def use():
+        with pytest.raises(ls.ModelError, match=r"^stepper: another thread") as error:
+            stepper.step([1.0])
+        refused.append(error)
+
+    stepper._begin()
+    thread = Thread(target=use)
+    thread.start()
+    thread.join()
+    stepper._lock.release()
+    assert len(refused) == 1 and moved(stepper, [1.0]).t == pytest.approx(DT)
 
 
 def pushed(model):

@@ -271,6 +271,18 @@ def test_what_would_spoil_every_sample_is_refused(given, words, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("name", ["notes.txt", "chunks/00000000-00000001.parquet"])
+def test_a_folder_with_other_files_is_left_as_it_is(tmp_path, name):
+    """A sweep is written to a new or an empty folder, or continued; files of the user are neither read nor removed."""
+    file = tmp_path / "out" / name
+    file.parent.mkdir(parents=True)
+    file.write_text("mine")
+    for out in (tmp_path / "out", file):
+        with pytest.raises(ls.ModelError, match="out: must be a"):
+            ls.sweep(lambda trial: {"y": 1.0}, {"x": [1.0, 2.0]}, out=out, workers=1)
+    assert [x for x in (tmp_path / "out").rglob("*") if x.is_file()] == [file] and file.read_text() == "mine"
+
+
 def test_a_first_sample_that_fails_is_reported_immediately(tmp_path):
     """Others may fail for the same reason, a slip in the function for one."""
     with pytest.warns(ls.PlausibilityWarning, match=r"the first sample failed \(NameError: .*nosuch"):

@@ -1,17 +1,25 @@
 """The cache of the code of traced functions: its keys, its files, and the functions that come from it."""
 
+import os
+import stat
+import tempfile
+import warnings
 from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import lissom as ls
 from lissom.bodies import native_code as making
 from lissom.bodies.domains import DomainCylinder
 from lissom.bodies.integrals import ShapeIntegrals
 from lissom.bodies.kinematics import KinematicsFunction
 from lissom.bodies.materials import HyperelasticLinear, HyperelasticUniaxial
+from lissom.lie import start
+from lissom.lie.start import cache_folder
 from lissom.lie.warp_private import is_tested
+from lissom.portable import read_cached
 from lissom.robot import poses
 from lissom.tracing import code_cache, native
 from lissom.tracing.code_cache import content_key, stored_code
@@ -27,6 +35,63 @@ def folder(tmp_path, monkeypatch) -> Path:
     (tmp_path / "kernels").mkdir()
     monkeypatch.setattr(native.wp.config, "kernel_cache_dir", str(tmp_path / "kernels"))
     return tmp_path / "lissom-traced"
+
+
+def of_another_user(path, monkeypatch):
+    """Let a file or a folder belong to another user."""
+    if os.getuid() == 0:
+        os.chown(path, 12345, -1)
+    else:
+        monkeypatch.setattr(os, "getuid", lambda: 12345)
+
+
+needs_users = pytest.mark.skipif(not hasattr(os, "getuid"), reason="the system has no such users")
+
+
+@needs_users
+def test_caches_are_folders_of_one_user(folder, monkeypatch):
+    """Code in them runs. A new folder is private, and so is one that others could write; that of another user, or a
+    link to it, is replaced by a private one of this process, which a warning says once."""
+    assert cache_folder("lissom-traced") == folder and stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o777)
+    assert cache_folder("lissom-traced") == folder and stat.S_IMODE(folder.stat().st_mode) == 0o700
+    other = folder.with_name("other")
+    other.mkdir()
+    link = folder.with_name("lissom-linked")
+    link.symlink_to(other)
+    of_another_user(other, monkeypatch)
+    of_another_user(folder, monkeypatch)
+    for name in ("lissom-traced", "lissom-linked"):
+        with pytest.warns(
+            ls.CacheWarning, match=f"{name} belongs to another user: .*; set WARP_CACHE_PATH to a folder"
+        ):
+            own = cache_folder(name)
+        assert own.parent != folder.parent and stat.S_IMODE(own.stat().st_mode) == 0o700
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert cache_folder(name) == own
+
+
+@needs_users
+def test_files_of_other_users_are_not_read(folder, monkeypatch):
+    """A file that another user has put into a folder while others could write it is not code."""
+    file = cache_folder("lissom-traced") / "code.o"
+    file.write_bytes(b"code")
+    assert read_cached(file, lambda path: path.read_bytes()) == b"code"
+    of_another_user(file, monkeypatch)
+    assert read_cached(file, lambda path: path.read_bytes()) is None
+
+
+def test_caches_beside_kernels_that_cannot_be_stored_are_own(tmp_path, monkeypatch):
+    """Where kernels go to a temporary folder, the caches beside them lie in a private one, not among the files of all
+    users."""
+    monkeypatch.setattr(native.wp.config, "kernel_cache_dir", str(tmp_path / "none"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    start._moved(OSError("full"))
+    for name in ("lissom-traced", "lissom-grids", "lissom-rules"):
+        made = cache_folder(name)
+        assert made.parent.parent == tmp_path and stat.S_IMODE(made.parent.stat().st_mode) == 0o700
 
 
 def bent(scale: float) -> KinematicsFunction:
@@ -190,6 +255,6 @@ def test_code_is_stored_when_all_of_it_is_written(folder):
     graph, nodes = trace(lambda x: (jnp.cos(x) + 1.0,), [(2,)])
     code = stored_code(content_key("two"), lambda: code_of([(graph, nodes), (graph, nodes)], [2]))
     code.functions[1]()
-    assert not folder.exists()
+    assert not any(folder.iterdir())
     code.functions[0]()
     assert len(list(folder.glob("*.json"))) == 1

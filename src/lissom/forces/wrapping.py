@@ -7,8 +7,9 @@ of a point from the centre in this plane, and Θ the angle of the path about the
     l = S(ρ_a) + S(ρ_b) + r Θ,   S = √(ρ² − r²) − r acos(r/ρ),   S' = √(ρ² − r²)/ρ,   S'' = r²/(ρ² √(ρ² − r²))   (1)
 
 The path touches if the straight line would cut the obstacle, and Θ > acos(r/ρ_a) + acos(r/ρ_b); otherwise l is the
-distance of a and b. With a point `side` it also touches where the straight line passes on the side opposite to this
-point, and it takes that of both ways round the obstacle whose middle is nearer to the point.
+distance of a and b. So it is while one of them lies inside the obstacle, ρ < r, as in MuJoCo. With a point `side` it
+also touches where the straight line passes on the side opposite to this point, and it takes that of both ways round the
+obstacle whose middle is nearer to the point.
 
 On a cylinder, whose surface unrolls, the path is a straight line of length L over the height z,
 
@@ -36,7 +37,8 @@ from lissom.forces.contact import SHORT
 from lissom.lie import so3
 from lissom.lie.types import mat3, vec3
 
-_OUTSIDE = wp.constant(wp.float64(1.0 + 1e-9))  # ρ/r of an end that lies inside the obstacle
+_OUTSIDE = wp.constant(wp.float64(1.0 + 1e-9))  # ρ/r of an end on the obstacle
+_INSIDE = wp.constant(wp.float64(1.0 - 1e-9))  # the largest ρ/r of an end inside the obstacle
 _TURN = wp.constant(wp.float64(6.283185307179586))
 
 
@@ -88,10 +90,11 @@ def direction_of(x: vec3, r: wp.float64):
 
 @wp.func
 def passes_freely(a: vec3, b: vec3, r: wp.float64, side: vec3, has_side: int) -> bool:
-    """Whether the line from a to b does not cut the obstacle, and does not pass on the side opposite to `side`."""
+    """Whether an end lies inside the obstacle, or the line from a to b does not cut it and does not pass on the side
+    opposite to `side`."""
     d = b - a
     size = wp.dot(d, d)
-    if size < SHORT * SHORT:
+    if size < SHORT * SHORT or wp.min(wp.length(a), wp.length(b)) < r * _INSIDE:
         return True
     near = a + wp.clamp(-wp.dot(a, d) / size, so3.ZERO, so3.ONE) * d
     return wp.length(near) >= r and (has_side == 0 or wp.dot(near, side) >= so3.ZERO)

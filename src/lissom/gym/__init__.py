@@ -1,6 +1,9 @@
 """Environments of Gymnasium for tasks of robots: single ones, or thousands of copies (extra `gym`)."""
 
-from lissom.gym.registered import environment, stable_baselines_environment, vector_environment
+try:
+    from lissom.gym.registered import environment, stable_baselines_environment, vector_environment
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"environments need Gymnasium: pip install 'lissom[gym]' (got {error})") from None
 from lissom.gym.tasks import Task, TaskBalance, TaskHold, TaskReach, TaskStart, TaskState, TaskSwim
 
 __all__ = [

@@ -383,7 +383,7 @@ def _ipopt() -> Any:
     try:
         from cyipopt import minimize_ipopt  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise ModelError("method: 'ipopt' needs the package cyipopt (got none)") from None
+        raise ModelError("method: 'ipopt' needs cyipopt: conda install -c conda-forge cyipopt (got none)") from None
     return minimize_ipopt
 
 

@@ -12,6 +12,7 @@ A body of density ρ with the second moments s_k = ∫ ρ x_k² dV >= 0 about it
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, final
 
@@ -115,6 +116,23 @@ class Findings:
         self._repairs.append(f"inertia of {name!r} by {gap:.2g} kg·m² ({100.0 * gap / size:.2g} %)")
         return nearest
 
+    def color(
+        self, rgba: np.ndarray, given: np.ndarray, error: Callable[[str], ModelError], place: str
+    ) -> tuple[float, ...]:
+        """The color (4,) nearest to `rgba` whose numbers are from 0 to 1. It is a repair if it is not the given one.
+
+        Args:
+            given: numbers of the file, shape (4,).
+            error: makes a ModelError of a message.
+            place: name of the element.
+        """
+        nearest = np.clip(rgba, 0.0, 1.0)
+        if np.any(nearest != given):
+            shown = ", ".join(f"{x:.4g}" for x in given)
+            rule = error(f"a color must have numbers from 0 to 1 (got {shown})")
+            self.repaired(rule, f"color of {place} from ({shown}) to ({', '.join(f'{x:.4g}' for x in nearest)})")
+        return tuple(nearest.tolist())
+
     def warn(self) -> None:
         """Issue one warning about the parts that were left out, and one about repairs."""
         if self._places:
@@ -122,7 +140,7 @@ class Findings:
             rows = [f"{kind} of {place}" for kind, places in self._places.items() for place in places]
             self._warn(LeftOutWarning, f"left out: {'; '.join(kinds)}", rows)
         if self._repairs:
-            text = f"repaired numbers that no body has: {listed(self._repairs, _SHOWN_REPAIRS)}"
+            text = f"repaired numbers that no part can have: {listed(self._repairs, _SHOWN_REPAIRS)}"
             self._warn(RepairWarning, f"{text}; strict=True refuses them", self._repairs)
 
     def _warn(self, kind: type[PartsWarning], text: str, rows: list[str]) -> None:

@@ -99,7 +99,7 @@ def load_mjcf(
         limit_stiffness, limit_damping: stiffness [N·m/rad, N/m] and damping [N·m·s/rad, N·s/m] of the stops, which
             replace MuJoCo's limit constraints, and of the springs that hold equalities of spatial tendons.
         packages: folders of packages in `package://`, by name, for meshes.
-        strict: True refuses inertias that no body has, which are repaired otherwise.
+        strict: True refuses inertias that no body has, and colors beyond 1, which are repaired otherwise.
     Raises:
         ModelError: the file cannot be converted (the message gives file, element and rule), for example because of
             flexible parts; or mujoco is not installed.
@@ -164,6 +164,7 @@ class _Reader:
         if base is not None and len(roots) != 1:
             names = [self.file.name("body", b) for b in roots]
             raise ModelError(f"{source}: needs one body in the world for base= (got {names})")
+        self.lawless: set[int] = set()  # actuators whose input is the force, since their law is left out
         self.gone = set()  # joints that `base` replaces
         if base is not None:
             first = compiled.body_jntadr[roots[0]]
@@ -182,7 +183,7 @@ class _Reader:
             self._add_body(robot, b)
         for k in range(m.nsite):
             self._add_site(robot, k)
-        for k in range(m.nu):
+        for k in self.file.actuators:
             self._add_input(robot, k)
         driven = {actuator.link for actuator in robot.actuators.values() if isinstance(actuator, JointActuator)}
         for j in range(m.njnt if motors else 0):
@@ -207,6 +208,9 @@ class _Reader:
         for word in _SPEEDS:
             if np.any(getattr(m.opt, word)):
                 self.file.findings.left_out(word, "<option>")
+        if m.opt.enableflags & int(self.mujoco.mjtEnableBit.mjENBL_OVERRIDE):
+            kind = "numbers of all contacts (o_margin, o_solref, o_solimp, o_friction)"
+            self.file.findings.left_out(kind, "<option>")
         if off & ~weightless:
             self.file.findings.left_out("flags that disable parts of the physics", "<option>")
         for g in range(m.body_geomnum[0]):
@@ -270,6 +274,8 @@ class _Reader:
         for name, word in (("jnt_stiffnesspoly", "stiffness"), ("dof_dampingpoly", "damping")):
             if np.any(getattr(m, name, np.zeros((m.nv, 1)))[j if name.startswith("jnt") else dof]):
                 self.file.note(f"nonlinear {word}", "joint", j)
+        if m.jnt_margin[j]:
+            self.file.note("margin of its limits", "joint", j)
         if m.jnt_limited[j]:
             if kind in ("ball", "free"):
                 self.file.note("limits of a joint that turns freely", "joint", j)
@@ -294,14 +300,14 @@ class _Reader:
         for t in range(m.ntendon if np.any(getattr(m, "tendon_armature", 0.0)) else 0):
             if (ratios := self._fixed_tendon(t)).keys() == {j}:
                 out += ratios[j] ** 2 * float(m.tendon_armature[t])
-        for k in range(m.nu if self.kinds[int(m.jnt_type[j])] in ("slide", "hinge") else 0):
+        for k in self.file.actuators if self._is_scalar(j) else ():
             if self._drives_joint(k) and m.actuator_trnid[k, 0] == j:
-                out += float(m.actuator_gear[k, 0]) ** 2 * self._rotor(k)
+                out += float(self.file.gear(k)[0]) ** 2 * self._rotor(k)
         return out
 
     def _rotor(self, k: int) -> float:
         """Rotor inertia of an actuator; zero before MuJoCo 3.4."""
-        return float(getattr(self.m, "actuator_armature", np.zeros(self.m.nu))[k])
+        return float(getattr(self.m, "actuator_armature", np.zeros(len(self.file.actuators)))[k])
 
     def _drives_joint(self, k: int) -> bool:
         kinds = self.mujoco.mjtTrn
@@ -321,7 +327,7 @@ class _Reader:
     def _add_input(self, robot: Robot, k: int) -> None:
         """Add an actuator: motors on hinges and slides, or a wrench at a site."""
         m, name, kinds = self.m, self.file.name("actuator", k), self.mujoco.mjtTrn
-        gear, target = m.actuator_gear[k], int(m.actuator_trnid[k, 0])
+        gear, target = self.file.gear(k), int(m.actuator_trnid[k, 0])
         of_site = m.actuator_trntype[k] == int(kinds.mjTRN_SITE) and m.actuator_trnid[k, 1] < 0
         link = self.file.link(m.site_bodyid[target]) if of_site else None
         ratios = self._transmission(k)
@@ -332,6 +338,9 @@ class _Reader:
             return
         if self._rotor(k) and not self._drives_joint(k):
             self.file.note("armature", "actuator", k)
+        if not self.file.controls(k):
+            self.file.note("law without a control", "actuator", k)
+            return
         gain, bias = self._law(k)
         for damper in (np.array([0.0, 0.0, self._damper(k)]), np.zeros(3)):  # without the damper if it is no spring
             rest = bias - damper
@@ -342,6 +351,8 @@ class _Reader:
             self.file.note("damping" if damper.any() else _NO_LAW, "actuator", k)
         if not servo:
             gain, bias = None, np.zeros(3)
+        if gain is None:
+            self.lawless.add(k)
         self._add_limits(robot, k, gain, bias)
         gain = 1.0 if gain is None else gain
         if branches:
@@ -364,11 +375,12 @@ class _Reader:
         """Add the limits of an input: those of its control, and those of its force if the force is the gain times the
         input. Without a gain the input is the force."""
         m, low, high = self.m, -np.inf, np.inf
-        if m.actuator_ctrllimited[k]:
+        controls = self.file.controls(k)
+        if m.actuator_ctrllimited[controls].any():
             if gain is None:
                 self.file.note("limits of ctrl", "actuator", k)
             else:
-                low, high = m.actuator_ctrlrange[k].tolist()
+                low, high = m.actuator_ctrlrange[controls[0]].tolist()
         if m.actuator_forcelimited[k]:
             factor = 1.0 if gain is None else gain
             if bias.any() or not factor:
@@ -385,7 +397,7 @@ class _Reader:
         self, robot: Robot, k: int, branches: list[tuple[float, list[PathItem]]], bias: np.ndarray
     ) -> bool:
         """Add the affine bias of an actuator of a spatial tendon as the Spring of (3). Returns False if none fits."""
-        gear = float(self.m.actuator_gear[k, 0])
+        gear = float(self.file.gear(k)[0])
         law = {"stiffness": -bias[1] * gear**2, "damping": -bias[2] * gear**2, "preload": -gear * bias[0]}
         name = self.file.name("actuator", k)
         return not bias.any() or self._add_spring(robot, name, branches, {"rest": 0.0, **law})
@@ -395,7 +407,7 @@ class _Reader:
         name, t, gear = (
             self.file.name("actuator", k),
             int(self.m.actuator_trnid[k, 0]),
-            float(self.m.actuator_gear[k, 0]),
+            float(self.file.gear(k)[0]),
         )
         gains: dict[str, float] = {}
         for divisor, path in branches:
@@ -465,7 +477,7 @@ class _Reader:
 
     def _transmission(self, k: int) -> dict[int, float]:
         """The length of an actuator as a sum of ratios times coordinates, by joint; empty if it is no such sum."""
-        m, target, gear = self.m, int(self.m.actuator_trnid[k, 0]), float(self.m.actuator_gear[k, 0])
+        m, target, gear = self.m, int(self.m.actuator_trnid[k, 0]), float(self.file.gear(k)[0])
         if self._drives_joint(k):
             ratios = {target: 1.0} if self._is_scalar(target) else {}
         elif m.actuator_trntype[k] == int(self.mujoco.mjtTrn.mjTRN_TENDON):
@@ -496,6 +508,12 @@ class _Reader:
             return
         if m.na and np.any(m.key_act[k]):
             self.file.note("states of actuators", "key", k)
+        if m.key_time[k]:
+            self.file.note("time", "key", k)
+        if m.nmocap and np.any(m.key_mpos[k] != m.body_pos[m.body_mocapid >= 0]):
+            self.file.note("places of mocap bodies", "key", k)
+        if np.any(getattr(m, "key_plastic", np.zeros((m.nkey, 0)))[k]):
+            self.file.note("states of plastic springs", "key", k)
         for j in range(m.njnt):
             if j in self.gone:
                 continue
@@ -511,9 +529,14 @@ class _Reader:
             else:
                 positions[link] = unit(q[:4]).tolist() if kind == "ball" else float(q[0])
                 velocities[link] = v[:3].tolist() if kind == "ball" else float(v[0])
-        inputs = {self.file.name("actuator", i): u for i, u in enumerate(m.key_ctrl[k].tolist())}
+        inputs = {}
+        for i in self.file.actuators:
+            name, u = self.file.name("actuator", i), m.key_ctrl[k][self.file.controls(i)]
+            if np.any(u) and (i in self.lawless or name not in robot.actuators | robot.couplings):
+                self.file.note(f"control of actuator {name!r}, whose law is left out,", "key", k)
+            elif np.any(u):
+                inputs[name] = float(u[0])
         velocities = {link: v for link, v in velocities.items() if np.any(v)}
-        inputs = {name: u for name, u in inputs.items() if u and name in robot.actuators | robot.couplings}
         robot.add_state(self.file.name("key", k), positions, velocities, inputs)
 
     def _add_tendon_laws(self, robot: Robot, t: int) -> None:
@@ -552,11 +575,11 @@ class _Reader:
             if not done and t not in m.actuator_trnid[pulls, 0]:
                 self.file.findings.left_out("<tendon>", repr(self.file.name("tendon", t)))
         for word in ("stiffness", "damping", "stiffnesspoly", "dampingpoly", "limited", "frictionloss", "armature",
-                     "actfrclimited", "springyield"):  # fmt: skip
+                     "actfrclimited", "springyield", "margin"):  # fmt: skip
             if word not in done and np.any(getattr(m, f"tendon_{word}", np.zeros(m.ntendon))[t]):
                 kind = {"frictionloss": "dry friction", "limited": "limits", "actfrclimited": "limits of force",
                         "stiffnesspoly": "nonlinear stiffness", "dampingpoly": "nonlinear damping",
-                        "springyield": "plastic spring"}  # fmt: skip
+                        "springyield": "plastic spring", "margin": "margin of its limits"}  # fmt: skip
                 self.file.note(kind.get(word, word), "tendon", t)
 
     def _add_elastic_coupling(self, robot: Robot, name: str, ratios: dict[int, float], law: dict[str, Any]) -> None:
@@ -582,18 +605,18 @@ class _Reader:
         """Damping of the damper of an actuator; zero before MuJoCo 4. Notes what else acts on it as left out."""
         m = self.m
         for kind, name in (("nonlinear damping", "dampingpoly"), ("delay", "delay")):
-            if np.any(getattr(m, f"actuator_{name}", np.zeros(m.nu))[k]):
+            if np.any(getattr(m, f"actuator_{name}", np.zeros(len(self.file.actuators)))[k]):
                 self.file.note(kind, "actuator", k)
         if m.actuator_group[k] >= 0 and m.opt.disableactuator & (1 << int(m.actuator_group[k])):
             self.file.note("group that is switched off (disableactuator)", "actuator", k)
-        return float(np.ravel(getattr(m, "actuator_damping", np.zeros(m.nu))[k])[0])
+        return float(np.ravel(getattr(m, "actuator_damping", np.zeros(len(self.file.actuators)))[k])[0])
 
     def _law(self, k: int) -> tuple[float | None, np.ndarray]:
         """The gain a and the bias (b₀, b₁, b₂) of (2). Other laws are noted as left out; they have no gain."""
         m, u = self.m, self.mujoco
         bias = int(m.actuator_biastype[k])
         affine = bias in (int(u.mjtBias.mjBIAS_NONE), int(u.mjtBias.mjBIAS_AFFINE))
-        fixed = m.actuator_gaintype[k] == int(u.mjtGain.mjGAIN_FIXED)
+        fixed = m.actuator_gaintype[k] == int(u.mjtGain.mjGAIN_FIXED) and len(self.file.controls(k)) == 1
         if not (affine and fixed and m.actuator_dyntype[k] == int(u.mjtDyn.mjDYN_NONE)):
             self.file.note(_NO_LAW, "actuator", k)
             return None, np.zeros(3)
@@ -663,6 +686,8 @@ class _Reader:
             numbers = [*m.pair_solref[k], *m.pair_solimp[k], *m.pair_solreffriction[k], m.pair_margin[k], m.pair_gap[k]]
             if not np.allclose(numbers, [*DEFAULT_SOFTNESS, 0.0, 0.0, 0.0, 0.0]):
                 self.file.note("softness (solref, solimp, margin, gap)", "pair", k)
+            if np.any(getattr(m, "pair_adhesion", np.zeros(m.npair))[k]):
+                self.file.note("adhesion", "pair", k)
             found.setdefault((a, b, along if m.pair_dim[k] > 1 else 0.0), self.file.name("pair", k))
         for (a, b, friction), name in found.items():
             robot.pair_contacts(name, a, b, friction=friction)

@@ -101,6 +101,23 @@ class CompiledFile:
         """Note an element as left out."""
         self.findings.left_out(kind, f"{tag} {self.name(tag, k)!r}")
 
+    @property
+    def actuators(self) -> range:
+        """The indices of the actuators. From MuJoCo 4 on an actuator may have no control or several, and several
+        forces."""
+        return range(int(getattr(self.m, "nactuator", self.m.nu)))
+
+    def controls(self, k: int) -> list[int]:
+        """The indices of the controls of an actuator."""
+        if not hasattr(self.m, "actuator_ctrladr"):
+            return [k]
+        first = int(self.m.actuator_ctrladr[k])
+        return [*range(first, first + int(self.m.actuator_ctrlnum[k]))]
+
+    def gear(self, k: int) -> np.ndarray:
+        """The gear of the first force of an actuator, shape (6,)."""
+        return self.m.actuator_gear[int(self.m.actuator_outadr[k]) if hasattr(self.m, "actuator_outadr") else k]
+
     def link(self, b: int) -> str | None:
         """The name of the link of a body; None for the world."""
         return None if b == 0 else self.name("body", b)
@@ -154,6 +171,7 @@ class CompiledFile:
             "softness (solref, solimp, margin, gap)": not np.allclose(softness, [*DEFAULT_SOFTNESS, 0.0, 0.0]),
             "adhesion": np.any(getattr(m, "geom_adhesion", np.zeros(m.ngeom))[g]),
             "speed of the surface": np.any(getattr(m, "geom_surfacevel", np.zeros(m.ngeom))[g]),
+            "weights (priority, solmix)": m.geom_priority[g] or m.geom_solmix[g] != 1.0,
         }
         for kind, differs in kinds.items():
             if differs:
@@ -163,7 +181,10 @@ class CompiledFile:
         """The drawn mesh of a geom."""
         m = self.m
         color = m.geom_rgba[g] if m.geom_matid[g] < 0 else m.mat_rgba[m.geom_matid[g]]
-        looks = {"placement": self.place(g).tolist(), "color": tuple(color.astype(np.float64).tolist())}
+        color = color.astype(np.float64)
+        place = f"geom {self.name('geom', g)!r}"
+        color = self.findings.color(color, color, lambda rule: self.error("geom", g, rule), place)
+        looks = {"placement": self.place(g).tolist(), "color": color}
         kind = self.kind(g)
         if kind == "mesh":
             vertices, triangles = self.triangles(g)
@@ -177,7 +198,9 @@ class CompiledFile:
         """The shapes of geoms, placed in their body. That of a mesh is its convex hull, as in MuJoCo."""
         for g in geoms:
             shape = ShapeHull(self.triangles(g)[0].tolist()) if self.kind(g) == "mesh" else self.shape(g)
-            if shape is not None:
+            if shape is None:
+                self.note(f"contacts of the {self.kind(g)} of a body", "geom", g)
+            else:
                 yield PlacedShape(shape, self.place(g).tolist())
 
     def kind(self, g: int) -> str:

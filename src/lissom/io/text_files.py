@@ -21,6 +21,7 @@ import numpy as np
 import yaml
 
 from lissom.errors import ModelError
+from lissom.portable import cell_of
 
 _MOST_BYTES = 2**26  # largest size of a robot file [B]
 
@@ -354,6 +355,8 @@ def read_inputs(path: str | os.PathLike[str], names: Sequence[str]) -> InputHist
     if not rows:
         raise ModelError(f"{name}, line 1: the file is empty; its header must be t,{','.join(names)}")
     first, header = rows[0]
+    written = {cell_of(name): name for name in names}
+    header = [column if column in names else written.get(column, column) for column in header]
     _check_header(f"{name}, line {first}", header, names)
     table = np.array([_row_of_numbers(f"{name}, line {line}", row, header) for line, row in rows[1:]])
     if len(table) < 2:

@@ -4,6 +4,8 @@ This module parses the file itself, because URDF packages lack two things: trans
 numbers for errors. Nothing in a file is executed. trimesh reads the meshes.
 
     R = Rz(yaw) Ry(pitch) Rx(roll)   of rpy = (roll, pitch, yaw)                                           (1)
+
+    R = 1 + 2 w x̂ + 2 x̂ x̂            of the unit quaternion quat_xyzw = (x, w), since URDF 1.1                (2)
 """
 
 from __future__ import annotations
@@ -160,8 +162,35 @@ _KNOWN = {  # the child elements that are read, by element
     "transmission joint": {"hardwareInterface"},
     "actuator": {"mechanicalReduction", "hardwareInterface"},
 }
+_ATTRIBUTES = {  # the attributes that are read, by element, and those that change nothing
+    "robot": {"name", "version"},
+    "link": {"name"},
+    "joint": {"name", "type"},
+    "origin": {"xyz", "rpy", "quat_xyzw"},
+    "mass": {"value"},
+    "inertia": {"ixx", "ixy", "ixz", "iyy", "iyz", "izz"},
+    "visual": {"name"},
+    "collision": {"name"},
+    "box": {"size"},
+    "capsule": {"radius", "length"},
+    "cylinder": {"radius", "length"},
+    "sphere": {"radius"},
+    "mesh": {"filename", "scale"},
+    "material": {"name"},
+    "color": {"rgba"},
+    "parent": {"link"},
+    "child": {"link"},
+    "axis": {"xyz"},
+    "limit": {"lower", "upper", "effort", "velocity"},
+    "dynamics": {"damping", "friction"},
+    "mimic": {"joint", "multiplier", "offset"},
+    "transmission": {"name"},
+    "transmission joint": {"name"},
+    "actuator": {"name"},
+}
 # elements that may occur several times
 _REPEATABLE = {"link", "joint", "material", "transmission", "visual", "collision", "actuator"}
+_MOMENTS, _PRODUCTS = ("ixx", "iyy", "izz"), ("ixy", "ixz", "iyz")
 _TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 _ALONG_Z = (0.0, 0.0, 1.0)
 _NO_MASS = 1e-12  # a negative mass down to this [kg] is rounding
@@ -191,9 +220,9 @@ def load_urdf(
     No pair of links touches until `Robot.add_contact` or `Robot.add_mutual_contacts` makes contacts. The first motion
     of a robot that can fall without any contact gives a LeftOutWarning.
 
-    A LeftOutWarning lists the parts of the file that the robot does not have, among them wrong parts that the mechanism
-    does not need. A RepairWarning lists numbers that no body has, such as a negative moment of inertia: the robot has
-    the nearest inertia of a body.
+    A LeftOutWarning lists the parts and attributes of the file that the robot does not have, among them wrong parts
+    that the mechanism does not need. A RepairWarning lists numbers that no part can have, such as a negative moment of
+    inertia or a color beyond 1: the robot has the nearest possible ones.
 
     Args:
         path: path of the file.
@@ -244,7 +273,7 @@ class _Reader:
         self.colors: dict[str, tuple[float, ...] | None] = {}
         for material in root.all("material"):
             with self._unless_wrong(material):
-                self.colors[material.attribute("name")] = _color(material)
+                self.colors[material.attribute("name")] = self._color(material)
         inertials = [inertial for link in self.links.values() for inertial in link.all("inertial")]
         self.inertias = {id(part): _symmetric(part) for inertial in inertials for part in inertial.all("inertia")}
         self.largest = max((float(np.abs(matrix).max()) for matrix in self.inertias.values()), default=0.0)
@@ -406,6 +435,10 @@ class _Reader:
         if given is not None:
             own = self.findings.inertia(self.inertias[id(given)], element.given["name"], self.largest)
             inertia = g[:3, :3] @ own @ g[:3, :3].T
+            missing = [key for key in _PRODUCTS if key not in given.given]
+            if missing:
+                error, place = given.error(f"the attribute {missing[0]!r} is required"), f"(line {given.line})"
+                self.findings.overlooked(error, "<inertia> without products", f"{element.title} {place}")
         if mass < -_NO_MASS:
             error = inertial.error(f"{element.title}: body: mass: must be >= 0 (got {mass!r})")
             self.findings.repaired(error, f"mass of {element.given['name']!r} by {-mass:.2g} kg")
@@ -416,13 +449,28 @@ class _Reader:
         material = visual.find("material")
         color = None
         if material is not None:
-            color = _color(material)
-            if color is None:
-                color = self.colors.get(material.given.get("name", ""))
+            color, name = self._color(material), material.given.get("name", "")
+            if color is not None:
+                self.colors.setdefault(name, color)
+            elif name in self.colors:
+                color = self.colors[name]
+            elif not material.inside:
+                error = material.error("must be one of the materials of the file, or hold <color>")
+                self.findings.overlooked(error, "unknown material", f"{material.title} (line {material.line})")
         part = _geometry(visual)
         if part.tag != "mesh":
             return [shape_mesh(_shape(part), _placement(visual), color)]
         return self._mesh(visual, color)
+
+    def _color(self, material: Element) -> tuple[float, ...] | None:
+        """The color of a material, with numbers from 0 to 1; None if it has none."""
+        color = material.find("color")
+        if color is None:
+            return None
+        given = color.numbers("rgba", 4)
+        in_bytes = bool(np.any(given > 2.0)) and not np.any(given % 1.0) and bool(np.all(given[:3] >= 0.0))
+        scale = np.where(in_bytes & ((np.arange(4) < 3) | (given > 1.0)), 255.0, 1.0)
+        return self.findings.color(given / scale, given, color.error, f"{material.title} (line {color.line})")
 
     def _mesh(self, element: Element, color: tuple[float, ...] | None = None) -> list[Mesh]:
         """The mesh of a visual or collision element whose geometry is a file; none if the file does not exist."""
@@ -507,8 +555,14 @@ class _Reader:
             if motors and name not in driven and robot.links[link].joint.nv:
                 robot.add_joint_actuator(name, link)
 
-    def _look(self, element: Element, kind: str) -> None:
-        """Note child elements that are not read as left out. Links and joints are checked when they are added."""
+    def _look(self, element: Element, kind: str, owner: str = "") -> None:
+        """Note attributes and child elements that are not read as left out. `owner` is the title of the link or joint
+        that holds the element. Links and joints are checked when they are added."""
+        owner = element.title if "name" in element.given or not owner else owner
+        where = element.title if owner == element.title else f"<{element.tag}> of {owner}"
+        for name in element.given:
+            if name not in _ATTRIBUTES.get(kind, ()) and not name.startswith("xmlns"):
+                self.findings.left_out(f"attribute {name!r}", f"{where} (line {element.line})")
         seen = set()
         for part in element.inside:
             if part.tag not in _KNOWN.get(kind, ()):
@@ -517,7 +571,7 @@ class _Reader:
                 error = part.error(f"occurs twice in {element.title}")
                 self.findings.overlooked(error, f"second <{part.tag}>", f"{element.title} (line {part.line})")
             elif part.tag not in ("link", "joint") or kind == "transmission":
-                self._look(part, "transmission joint" if part.tag == "joint" else part.tag)
+                self._look(part, "transmission joint" if part.tag == "joint" else part.tag, owner)
             if part.tag not in _REPEATABLE:
                 seen.add(part.tag)
 
@@ -553,6 +607,15 @@ def _reduction(element: Element) -> float:
 def _pose(origin: Element | None) -> np.ndarray:
     """The pose (4, 4) of an <origin>; the identity if there is none."""
     g = np.eye(4)
+    if origin is not None and "quat_xyzw" in origin.given:
+        if "rpy" in origin.given:
+            raise origin.error("must have one of the attributes 'rpy' and 'quat_xyzw' (got both)")
+        q = origin.numbers("quat_xyzw", 4)
+        if not np.any(q):
+            raise origin.error("the attribute 'quat_xyzw' must not be zero")
+        x, y, z, w = q / np.abs(q).max() / np.linalg.norm(q / np.abs(q).max())
+        cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+        g[:3, :3] += 2.0 * w * cross + 2.0 * cross @ cross  # (2)
     if origin is not None and "rpy" in origin.given:
         (cr, cp, cy), (sr, sp, sy) = (f(origin.numbers("rpy", 3, (0.0, 0.0, 0.0))) for f in (np.cos, np.sin))
         g[:3, :3] = [  # (1)
@@ -566,8 +629,9 @@ def _pose(origin: Element | None) -> np.ndarray:
 
 
 def _symmetric(inertia: Element) -> np.ndarray:
-    """The matrix (3, 3) of an <inertia>."""
-    xx, xy, xz, yy, yz, zz = (inertia.number(key) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
+    """The matrix (3, 3) of an <inertia>. Products that it does not have are zero."""
+    xx, yy, zz = (inertia.number(key) for key in _MOMENTS)
+    xy, xz, yz = (inertia.number(key, 0.0) for key in _PRODUCTS)
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
@@ -602,8 +666,3 @@ def _shape(part: Element) -> Shape:
 
 def _scale(part: Element) -> np.ndarray:
     return part.numbers("scale", 3, (1.0, 1.0, 1.0))
-
-
-def _color(material: Element) -> tuple[float, ...] | None:
-    color = material.find("color")
-    return None if color is None else tuple(color.numbers("rgba", 4).tolist())

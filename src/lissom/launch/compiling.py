@@ -34,7 +34,6 @@ from lissom.errors import CacheWarning, ModelError
 from lissom.forces.terms import Acting, acting_on, no_terms
 from lissom.launch.cores import build_lock, compilers
 from lissom.launch.progress import PATIENCE
-from lissom.lie.start import load_whole
 from lissom.lie.types import CPU_FLAGS
 from lissom.lie.warp_private import (
     compile_into_cache,
@@ -42,6 +41,7 @@ from lissom.lie.warp_private import (
     is_tested,
     is_whole,
     load_object,
+    load_with_room,
     name_in_cache,
     object_for,
     read_headers,
@@ -311,7 +311,7 @@ def _load(module: Any, device: str, recompile: bool) -> None:
     make = partial(wp.force_load, device, [module], block_dim=block, max_workers=0)
     if found is not None and recompile:
         make = partial(compile_into_cache, module)
-    load_whole(module, make)
+    load_with_room(module, device, make, recompile)
 
 
 @contextmanager

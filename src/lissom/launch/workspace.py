@@ -468,7 +468,11 @@ def stack(name: str, value: Any, size: int) -> np.ndarray:
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ShapeError(f"{name}: expected numbers of shape (..., {size}), got {value!r}") from None
+        got, own = repr(value), getattr(value, name.rstrip("0"), None)
+        if isinstance(own, np.ndarray):  # a result, such as an Equilibrium
+            row = "" if own.ndim == 1 else f", such as .{name.rstrip('0')}[-1]"
+            got = f"the {type(value).__name__} itself; give its {name.rstrip('0')}{row}"
+        raise ShapeError(f"{name}: expected numbers of shape (..., {size}), got {got}") from None
     if array.ndim == 0 or array.shape[-1] != size:
         raise ShapeError(f"{name}: expected shape (..., {size}), got {array.shape}")
     return array

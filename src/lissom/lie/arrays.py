@@ -14,8 +14,8 @@ import warp as wp
 
 from lissom.errors import ShapeError, check_kept
 from lissom.lie import se3, so3
-from lissom.lie.start import load_whole
 from lissom.lie.types import kernel_options, mat3, vec3, vec6
+from lissom.lie.warp_private import load_with_room
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -221,7 +221,8 @@ def _map(kernel: Any, out_shape: tuple[int, ...], **arguments: tuple[Any, tuple[
 def _load() -> None:
     """Load this module's kernels, once in a process."""
     module = wp.get_module(__name__)
-    load_whole(module, partial(wp.force_load, "cpu", [module], block_dim=1, max_workers=0))
+    make = partial(wp.force_load, "cpu", [module], block_dim=1, max_workers=0)
+    load_with_room(module, "cpu", make)
 
 
 def so3_exp(w: ArrayLike) -> np.ndarray:

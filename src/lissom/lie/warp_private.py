@@ -22,13 +22,13 @@ from functools import partial, partialmethod
 from importlib import import_module
 from itertools import count, product
 from pathlib import Path
-from threading import Lock, local
+from threading import Lock, get_ident, local
 from typing import Any, final
 from weakref import WeakKeyDictionary, finalize
 
 import warp as wp
 
-from lissom.lie.start import clear
+from lissom.lie.start import clear, load_whole, place_with_room
 
 TESTED_VERSIONS = ("1.19",)  # of Warp, whose private parts are as this module needs them
 
@@ -114,12 +114,48 @@ _folders: list[Path] = []  # folders of precompiled headers, of threads that sha
 _headers: list[Path] = []  # the precompiled headers
 
 
+def header_folder() -> Path:
+    """Folder of Warp's precompiled headers in this thread. It has room for them: the compiler ends the process on a
+    full disk.
+
+    Raises:
+        OSError: no folder for temporary files has room.
+    """
+    runtime, place = import_module("warp._src.context").runtime, place_with_room()
+    folder = Path(runtime.get_clang_pch_dir())
+    if folder.parent != place and place != Path(tempfile.gettempdir()):
+        made = tempfile.TemporaryDirectory(prefix="wp_pch_", dir=place)
+        with runtime._pch_dirs_lock:
+            old, runtime._pch_dirs[get_ident()] = runtime._pch_dirs[get_ident()], made
+        old.cleanup()
+        folder = Path(made.name)
+    return folder
+
+
+def load_with_room(module: Any, device: str, make: Callable[[], Any], recompile: bool = False) -> None:
+    """Load a module by `load_whole`, with room for Warp's headers if it is compiled.
+
+    Raises:
+        OSError: no folder for temporary files has room.
+    """
+    compiles = recompile or is_compiled(module, device) is not True
+
+    def made() -> None:
+        if compiles and wp.get_device(device).is_cpu and is_tested(wp.__version__):
+            header_folder()
+        make()
+
+    load_whole(module, made, compiles)
+
+
 def share_headers() -> None:
     """Let this thread use the precompiled headers of `read_headers`, those that exist and those to come."""
-    if is_tested(wp.__version__):
-        with _headers_lock:
-            _folders.append(Path(import_module("warp._src.context").runtime.get_clang_pch_dir()))
-            _link(_headers, _folders[-1:])
+    if not is_tested(wp.__version__):
+        return
+    with suppress(OSError), _headers_lock:  # without room the module that is to be compiled says so
+        folder = header_folder()
+        _folders.append(folder)
+        _link(_headers, _folders[-1:])
 
 
 def read_headers(flags: str) -> None:
@@ -129,8 +165,8 @@ def read_headers(flags: str) -> None:
     """
     if not is_tested(wp.__version__):
         return
-    folder = Path(import_module("warp._src.context").runtime.get_clang_pch_dir())
-    with tempfile.TemporaryDirectory() as aside:
+    folder = header_folder()
+    with tempfile.TemporaryDirectory(dir=place_with_room()) as aside:
         source = Path(aside, "nothing.cpp")
         source.touch()
         import_module("warp._src.build").build_cpu(
@@ -149,7 +185,7 @@ def object_of(source: str, flags: str, level: int) -> bytes:
     Raises:
         OSError: no folder for temporary files has room. Exception: the code is wrong.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=place_with_room()) as folder:
         text, code = Path(folder, "code.cpp"), Path(folder, "code.o")
         text.write_text(source, encoding="utf-8")
         import_module("warp._src.build").build_cpu(

@@ -7,6 +7,7 @@ of their inputs. So has each input of users' forces, behind those of the actuato
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeGuard, final
@@ -15,6 +16,7 @@ import numpy as np
 
 from lissom.bodies.native_code import NativePull
 from lissom.bodies.pulls import BodyPulls, LengthPulls, check_pull, pulls_on
+from lissom.errors import PlausibilityWarning
 from lissom.model.bodies import PlacedBody, PlacedDeformableBody, anchor, point
 from lissom.model.groups import Addresses, Channels, Floats, Inputs, Ints, Paths, Points, Segments, Spools, Wrenches
 from lissom.model.maps import starts
@@ -461,10 +463,12 @@ def _wrapped(item: Any, bodies: dict[str, PlacedBody], a: Point, b: Point, where
     turn[:3, :3] = surface.rotation
     frame = node, G @ checks.pose(item.placement, f"{where}: placement") @ turn
     across = slice(None) if item.is_sphere else slice(2)
-    for x in _ends_on(a, b, frame):
-        far = float(np.linalg.norm(x[across]))
-        rule = f"must not contain an end of the path before or after it; its radius is {surface.size[0]:g} m"
-        checks.require(far >= surface.size[0], f"{where}: shape", rule, f"a distance of {far:.4g} m")
+    far = min(float(np.linalg.norm(x[across])) for x in _ends_on(a, b, frame))
+    if far < surface.size[0]:
+        middle = "centre" if item.is_sphere else "axis"
+        text = f"has an end of the path inside it in the neutral configuration, {far:.4g} m from its {middle}"
+        cure = f"the path is straight while it is there; the radius is {surface.size[0]:g} m"
+        warnings.warn(f"{where}: shape: {text}; {cure}", PlausibilityWarning, stacklevel=2)
     return item, frame
 
 

@@ -35,6 +35,7 @@ import numpy as np
 import warp as wp
 
 from lissom.errors import AccuracyWarning, ModelError
+from lissom.lie.start import cache_folder
 from lissom.lie.types import kernel_options, vec3
 from lissom.portable import read_cached, write_cached
 from lissom.robot.meshes import surface_samples
@@ -313,7 +314,7 @@ def _mesh_grid(solid: Solid, frame: _Frame, low: np.ndarray, count: np.ndarray, 
         key.update(np.ascontiguousarray(part).tobytes())
     grid = _in_use.get(key.digest())
     if grid is None:
-        file = _folder() / f"{key.hexdigest()}.npy"
+        file = cache_folder("lissom-grids") / f"{key.hexdigest()}.npy"
         c = read_cached(file, lambda path: _stored(path, count))
         if c is None:
             c = made = coefficients(_mesh_distances(frame, low, spacing, count))
@@ -393,11 +394,6 @@ def mesh_distances(
         if hit.result:
             through[k] = wp.float64(hit.t + BEGIN)
             opposite[k] = wp.float64(wp.dot(hit.normal, ray))
-
-
-def _folder() -> Path:
-    """Folder of the cache, beside that of Warp's kernels."""
-    return Path(str(wp.config.kernel_cache_dir)).parent / "lissom-grids"
 
 
 def _stored(file: Path, count: np.ndarray) -> np.ndarray:

@@ -144,7 +144,8 @@ class PathBody:
 @dataclass(frozen=True)
 class PathWrap:
     """A sphere or a cylinder round which a path runs without friction, between the ends of the items before and after
-    it. The path is the shortest one outside the shape, and straight while it does not touch.
+    it. The path is the shortest one outside the shape. It is straight while it does not touch, and while one of these
+    ends lies inside the shape.
 
     Args:
         link: name of the link that carries the shape; None is the world.
@@ -204,7 +205,10 @@ class PathWrap:
         near = u + at * (w - u)
         if np.linalg.norm(near) >= r and (side is None or near @ (side * only) >= 0.0):
             return float(np.linalg.norm(b - a)), straight
-        ends = np.maximum([np.linalg.norm(u), np.linalg.norm(w)], r)
+        ends = np.array([np.linalg.norm(u), np.linalg.norm(w)])
+        if ends.min() < r * (1.0 - 1e-9):
+            return float(np.linalg.norm(b - a)), straight
+        ends = np.maximum(ends, r)
         x = u / np.linalg.norm(u)
         across = w - (w @ x) * x
         if np.linalg.norm(across) < 1e-12 * ends[1]:

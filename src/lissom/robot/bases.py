@@ -10,10 +10,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import wraps
 from itertools import pairwise
 from math import pi
 from operator import attrgetter
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -28,6 +29,9 @@ _LOOKS = 24  # Gauss points on each smooth interval where modes are compared
 _orders_of = attrgetter(*STRAINS)  # evaluated for every point of every rod that is built
 _NEW = 1e-3  # a polynomial counts as new if this part of its norm is outside the span of the basis
 _SPANNED = 1e-8  # singular values below this part of the largest belong to linearly dependent modes
+
+
+_Class = TypeVar("_Class")
 
 
 class Basis(ABC):
@@ -62,6 +66,21 @@ class Basis(ABC):
     @abstractmethod
     def modes(self) -> tuple[int, ...]:
         """Number of modes of each of the six strains."""
+
+
+def _naming_strains(basis: type[_Class]) -> type[_Class]:
+    """Let a class with one field for each strain refuse other names with the rule and the nearest name."""
+    made = basis.__init__
+
+    @wraps(made)
+    def initialise(self: Any, *orders: Any, **named: Any) -> None:
+        for name in named.keys() - set(STRAINS):
+            cure = "; give bending_y= and bending_z=" if name == "bending" else checks.nearest(name, STRAINS)
+            raise checks.fail(type(self).__name__, f"must be given orders of {', '.join(STRAINS)}", name, cure)
+        made(self, *orders, **named)
+
+    basis.__init__ = initialise
+    return basis
 
 
 class StrainwiseBasis(Basis):
@@ -134,6 +153,7 @@ class StrainwiseBasis(Basis):
         return max(self.polynomial_degree(order) for order in self.orders() if order is not None)
 
 
+@_naming_strains
 @dataclass(frozen=True)
 class ModalBasis(StrainwiseBasis):
     """One family of scalar functions for all strains; the order of each strain is an integer.
@@ -391,6 +411,7 @@ class BasisCustom(Basis):
 
 
 @final
+@_naming_strains
 @dataclass(frozen=True)
 class BasisBSpline(StrainwiseBasis):
     """B-splines on a clamped knot vector. Each strain has its own degree and knots.

@@ -229,6 +229,8 @@ class TracedFunction:
             (result,) = run(graph, lambda *x: jnp.asarray(self.function(*x), dtype=jnp.float64), given)
         except Refused as error:
             raise ModelError(f"{rule} {error}") from error
+        for place in graph.never_finite(result.ravel().tolist())[:1]:
+            raise ModelError(f"{where}: must return finite numbers, but number {place} of its result never is one")
         return graph, given, result
 
 

@@ -33,7 +33,15 @@ from lissom.dynamics.kinematics import frames_kernel, motion_kernel
 from lissom.dynamics.loads import steps_of_inputs
 from lissom.dynamics.mass_matrix import kernel_of
 from lissom.dynamics.start import CHECKED, default_start, warn_of_start
-from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError, check_kept, of_instance
+from lissom.errors import (
+    AccuracyWarning,
+    ConvergenceError,
+    ModelError,
+    PlausibilityWarning,
+    ShapeError,
+    check_kept,
+    of_instance,
+)
 from lissom.launch.compiling import load_kernels
 from lissom.launch.cores import run_on_pool
 from lissom.launch.over_models import lead_of_models
@@ -135,9 +143,9 @@ def simulate(
         project_velocity: True: the implicit schemes project the velocity onto A v = 0 of the loops after every step.
             False: the velocity satisfies this to the accuracy of the scheme.
         progress: True shows a progress bar.
-        out: path of a new folder to which a single motion is written during the simulation, so that memory use does not
-            grow with its length. `resume` continues an interrupted motion. With `out`, the methods of SUNDIALS and
-            SciPy restart every 2000 steps, because their inner state cannot be stored.
+        out: path of a new or an empty folder to which a single motion is written during the simulation, so that memory
+            use does not grow with its length. `resume` continues an interrupted motion. With `out`, the methods of
+            SUNDIALS and SciPy restart every 2000 steps, because their inner state cannot be stored.
         flush: time between two writes to `out` [s]. A killed process loses the points after the last write.
         check: True simulates a second time, with a tenth of the tolerances or half of a fixed dt. `statistics.error` is
             then the estimated error of q: the largest over all times, divided by the largest distance of a coordinate
@@ -223,8 +231,14 @@ def _simulated(
     lead = lead_of_models(model, leading(q0=start, v0=speed, u=np.zeros((*given.lead, model.nu))))
     if lead and stream is not None:
         raise ShapeError(f"out: takes one motion, got a batch of shape {lead}")
+    rows = given.u if isinstance(given.u, np.ndarray) and given.u.ndim == 2 and not model.models else None
+    cure = "is a batch of motions under constant inputs; inputs over time are ls.Samples(times, u)"
+    meaning = "" if rows is None else f"u of shape {rows.shape} {cure}"
     if lead and times is None:
-        raise ShapeError(f"t_eval: a batch of shape {lead} needs common times, got None")
+        more = f"; {meaning}" if meaning else ""
+        raise ShapeError(f"t_eval: a batch of shape {lead} needs common times, got None{more}")
+    if meaning and wanted is not None and lead == wanted.shape and start.ndim == speed.ndim == 1:
+        warnings.warn(meaning, PlausibilityWarning, stacklevel=2)
     count, inputs, left_out = batch_of(lead), given.over(lead), 0 if times is wanted else 1
     starts, speeds = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(count, x.shape[-1]) for x in (start, speed))
     nz = len(controller.start) if isinstance(controller, Controller) else 0

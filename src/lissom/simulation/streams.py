@@ -60,10 +60,18 @@ class Stream:
         self.bytes = 0
 
     def check(self) -> None:
-        """Raise ModelError if the folder of a new motion already holds one."""
+        """Raise ModelError if the folder of a new motion holds one, or any other file."""
         checks.number(self.flush, "flush", least=0.0)
-        if not self.state and (self.path / STREAMED).exists():
-            raise ModelError(f"out: the folder holds a motion; continue it by resume (got {str(self.path)!r})")
+        if self.state or not self.path.exists():
+            return
+        got = f"(got {str(self.path)!r})"
+        if not self.path.is_dir():
+            raise ModelError(f"out: must be a new folder {got}")
+        found = sorted(os.listdir(self.path))
+        if STREAMED in found and _ARGUMENTS in found:
+            raise ModelError(f"out: the folder holds a motion; continue it by resume {got}")
+        if found:
+            raise ModelError(f"out: must be a new or an empty folder, but it holds {found[0]!r} {got}")
 
     def _begin(self) -> None:
         """Create the folder.

@@ -29,7 +29,7 @@ from lissom.launch.cores import states_per_launch
 from lissom.launch.workspace import batch_of, row_slices
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.portable import whole, write_whole
+from lissom.portable import cell_of, whole, write_whole
 from lissom.robot.formatting import html_arrays
 from lissom.stepping.statistics import Statistics
 
@@ -454,9 +454,9 @@ def write_csv(trajectory: Trajectory, path: Path, model: Model, frames: Sequence
     if trajectory.q.ndim != 2:
         raise ShapeError(f"trajectory: a table holds one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     poses = tip_poses(trajectory, model, frames)
-    header, columns = ["t", *model.inputs.names], [trajectory.t[:, None], trajectory.u]
+    header, columns = ["t", *map(cell_of, model.inputs.names)], [trajectory.t[:, None], trajectory.u]
     for name, pose in poses.items():
-        header += [f"{name}.{suffix}" for suffix in _SUFFIXES]
+        header += [cell_of(f"{name}.{suffix}") for suffix in _SUFFIXES]
         columns += [pose[:, :3, 3], quaternions(pose)]
     with whole(path) as new, new.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")

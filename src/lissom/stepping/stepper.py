@@ -18,22 +18,26 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from hashlib import blake2b
+from math import isfinite
+from threading import Lock
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from lissom.dynamics.actuation import input_rows
+from lissom.dynamics.actuation import input_rows, single_inputs
 from lissom.dynamics.assembly import consistent_start, prescribed_state
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.contacts import contact_anchors, largest_depth
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.start import CHECKED, default_start, warn_of_start
-from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.errors import ConvergenceError, ModelError
 from lissom.launch.workspace import buffers_of, forget_numbers, stack, write_model
 from lissom.model.model import Model
 from lissom.model.model_batch import FUNCTIONS_OF_TIME, Differs, ModelBatch, act_alike
 from lissom.model.redesign import described
+from lissom.portable import reduced
 from lissom.robot import checks
 from lissom.robot.robot import Robot
 from lissom.robot.traced_functions import TracedFunction
@@ -42,7 +46,7 @@ from lissom.stepping.driver import Motions, TimeRows, accelerations, checkpoint_
 from lissom.stepping.feedback import NativeLaw, law_in_kernels
 from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState, esdirk, generalized_alpha
-from lissom.stepping.state import ControlLaw, StateDerivative
+from lissom.stepping.state import Checkpoint, ControlLaw, StateDerivative
 from lissom.stepping.statistics import Statistics
 from lissom.stepping.step_kernel import private_workspace, put_times, stage_times
 from lissom.stepping.step_rows import PLASTIC_STEPS, scheme_numbers
@@ -53,12 +57,27 @@ if TYPE_CHECKING:
 RTOL, ATOL = 1e-5, 1e-7  # tolerances of Newton's iteration; such errors are not visible
 _LEAST_PART = 0.25**6 * (1.0 - 1e-9)  # smallest part of a step that is tried
 _LONGEST = 64  # largest number of steps in one launch of a stepper
+_ARRAYS = ("q", "v", "a", "ahead", "force", "before", "force_before")  # of a state
 _STATES_PER_LAUNCH = 64  # number of starts whose accelerations are computed in one launch
 
 
 @final
+@dataclass(frozen=True)
+class Snapshot:
+    """A state of a `Stepper` with all that its next steps depend on.
+
+    Fields:
+        of: what the stepper must have in common with the one that is restored, by name.
+        memory: the state and the memory of the steps.
+    """
+
+    of: dict[str, Any]
+    memory: Checkpoint
+
+
+@final
 class Stepper:
-    """A moving robot that advances step by step.
+    """A moving robot that advances step by step. It can be copied and pickled. One thread at a time may use it.
 
     Inputs u act during a whole step. A fixed step evaluates them at its end, which is of second order if they do not
     jump. The buffers are allocated once, so a step costs little more than its kernel. Newton's matrix is kept.
@@ -93,13 +112,18 @@ class Stepper:
         t: float = 0.0,
     ) -> None:
         self.dt = checks.number(dt, "dt", above=0.0)
+        self._lock, self._given = Lock(), {"tolerance": tolerance, "controller": controller, "scheme": scheme}
+        self._built = model
         rtol = RTOL if tolerance is None else checks.number(tolerance, "tolerance", above=0.0)
         nothing, atol = np.zeros(0), 0.01 * rtol
         law = law_in_kernels(model, controller, "give the inputs of a function in Python to `step`")
         no_inputs = ControlLaw(lambda *_: np.zeros(model.nu), lambda *_: nothing, nothing, self.dt)
         in_buffers = not model.calls_python and tolerance is None  # the anchors are there too
         self.model = model if in_buffers else model.anchored(model.contacts.anchors)
-        self._t, self._f = float(t), StateDerivative(self.model, no_inputs if law is None else law.control_law())
+        self._t, self._f = (
+            checks.number(t, "t"),
+            StateDerivative(self.model, no_inputs if law is None else law.control_law()),
+        )
         self._varies = law is not None or TimeRows.are_needed(model)
         scheme = scheme or (generalized_alpha() if tolerance is None else esdirk())
         if tolerance is not None:
@@ -124,12 +148,30 @@ class Stepper:
                 self._parts |= {"adaptive": self._adaptive, "kernel": self._adaptive.kernel}
         self.set_state(q0, v0, u, t=t)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(_copied, (self._built, self.dt, self._given, self.snapshot()), "stepper")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Stepper:
+        return _copied((self._built, self.dt, self._given, self.snapshot()))
+
     @property
     def state(self) -> StepState:
-        """The present state of the robot."""
+        """The present state of the robot. Its arrays are read-only; `set_state` changes the state."""
+        here = self._present()
+        if self._adaptive is not None:  # whose next step reads the arrays
+            return _read_only(replace(here, **{name: getattr(here, name).copy() for name in _ARRAYS}))
+        return here
+
+    def _present(self) -> StepState:
         if self._state is None:
-            self._state = self._motions.state(self._t)
+            self._state = _read_only(self._motions.state(self._t))
         return self._state
+
+    def _begin(self) -> None:
+        """Take the lock, so that no other thread uses the stepper, nor a function that its steps call."""
+        if not self._lock.acquire(False):
+            raise ModelError("stepper: another thread, or a function that its step calls, uses it at the same time; "
+                             "make one for each of them")  # fmt: skip
 
     @property
     def matrices(self) -> int:
@@ -165,11 +207,20 @@ class Stepper:
         Raises:
             ModelError, ShapeError: an argument is wrong, or q leaves a loop open.
         """
-        model, self._t = self.model, self._t if t is None else float(t)
+        row, t = single_inputs(self.model, u), self._t if t is None else checks.number(t, "t")
+        self._begin()
+        try:
+            self._set_state(q, v, row, t)
+        finally:
+            self._lock.release()
+
+    def _set_state(self, q: ArrayLike | None, v: ArrayLike | None, u: np.ndarray, t: float) -> None:
+        model = self.model
         q = default_start(model) if q is None else checked_configuration(model, "q", q)
         v = np.zeros(model.nv) if v is None else stack("v", v, model.nv)
-        q, v = consistent_start(model, *prescribed_state(model, self._t, q, v))
-        self._f.give(input_rows(model, u))
+        q, v = consistent_start(model, *prescribed_state(model, t, q, v))
+        self._t = t
+        self._f.give(u)
         inputs = self._f.inputs(self._t, q, v, np.zeros(0))
         a, force = (x[0] for x in accelerations(model, self._t, q[None], v[None], inputs[None]))
         warn_of_start(model, q, lambda: a)
@@ -178,7 +229,7 @@ class Stepper:
         self._motions.host["counts"][:], self._motions.z = 0, np.zeros(0)
         if model.contacts.sticks:
             self._motions.anchors = contact_anchors(model, q, v)[None]
-        self._state = self._motions.state(self._t)
+        self._state = None
 
     def step(self, u: ArrayLike | None = None, steps: int = 1) -> None:
         """Take steps with inputs u, shape (nu,); None is zero. A controller adds to them.
@@ -186,19 +237,28 @@ class Stepper:
         Raises:
             ConvergenceError: a step failed; the message gives the time. The robot stays in the state after the last
                 step.
-            ShapeError: u has a wrong shape.
+            ShapeError: u has a wrong shape, or is not finite.
+            ModelError: `steps` is no integer >= 0, or another thread uses the stepper.
         """
         row = input_rows(self.model, u)
-        if row.ndim != 1:
-            raise ShapeError(f"u: expected shape ({self.model.nu},), got {row.shape}")
-        began, motions = time.perf_counter(), self._motions
-        if self._adaptive is not None:
-            self._take_adaptive(self._adaptive, row, steps)
-        else:
-            self._f.give(row)
-            for first in range(0, steps, motions.longest):
-                self._take(row, min(motions.longest, steps - first))
-        self._spent += time.perf_counter() - began
+        if row.ndim != 1 or not isfinite(float(row @ row)):
+            row = single_inputs(self.model, u)  # raises the error
+        if type(steps) is not int or steps < 0:
+            steps = checks.integer(steps, "steps", least=0)
+        if steps == 0:
+            return
+        self._begin()
+        try:
+            began, longest = time.perf_counter(), self._motions.longest
+            if self._adaptive is not None:
+                self._take_adaptive(self._adaptive, row, steps)
+            else:
+                self._f.give(row)
+                for first in range(0, steps, longest):
+                    self._take(row, min(longest, steps - first))
+            self._spent += time.perf_counter() - began
+        finally:
+            self._lock.release()
 
     def _take(self, u: np.ndarray, n_steps: int) -> None:
         """Take `n_steps` fixed steps in one launch."""
@@ -223,7 +283,7 @@ class Stepper:
 
     def _take_adaptive(self, adaptive: AdaptiveMotion, u: np.ndarray, steps: int) -> None:
         """Take adaptive steps over the duration of `steps` fixed steps, with inputs that may have jumped."""
-        here, stop, taken, anchors = self.state, self._t + self.dt * steps, 0, self._motions.anchors
+        here, stop, taken, anchors = self._present(), self._t + self.dt * steps, 0, self._motions.anchors
         before = self._f.inputs(here.t, here.q, here.v, here.z)
         self._f.give(u)
         if not np.array_equal(before, self._f.inputs(here.t, here.q, here.v, here.z)):
@@ -238,18 +298,87 @@ class Stepper:
         self._motions.steps += taken
         self._t, self._state = here.t, here
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> Snapshot:
         """All data that the next steps depend on, for `restore`. It can be pickled."""
-        self._motions.count(self._f)
-        return deepcopy(checkpoint_of(self.model, self._parts, self.state))
+        self._begin()
+        try:
+            self._motions.count(self._f)
+            return Snapshot(self._setting(), deepcopy(checkpoint_of(self.model, self._parts, self._present())))
+        finally:
+            self._lock.release()
 
-    def restore(self, snapshot: Any) -> None:
-        """Return, bit for bit, to a snapshot of this stepper, or of a stepper with the same model, dt and scheme."""
-        if self._motions.w is not None:
-            self._motions.w.host["deepest"][:] = 0.0  # that of the snapshot is in its counts
-        self._f.checkpoint = deepcopy(snapshot)
-        self._state = here = restored(self._f, self._parts)
-        self._t, self._f.checkpoint = here.t, None
+    def restore(self, snapshot: Snapshot) -> None:
+        """Return, bit for bit, to a snapshot of this stepper, or of a stepper of the same model with the same dt,
+        tolerance, scheme and number of controllers.
+
+        Raises:
+            ModelError: it is no such snapshot; the message names the difference.
+        """
+        checks.require(isinstance(snapshot, Snapshot), "snapshot", "must come from Stepper.snapshot", snapshot)
+        for name, mine in self._setting().items():
+            rule = f"must be of a stepper with the same {name}, here {_shown(mine)}"
+            checks.require(snapshot.of[name] == mine, "snapshot", rule, _shown(snapshot.of[name]))
+        self._begin()
+        try:
+            if self._motions.w is not None:
+                self._motions.w.host["deepest"][:] = 0.0  # that of the snapshot is in its counts
+            self._f.checkpoint = deepcopy(snapshot.memory)
+            self._state = here = _read_only(restored(self._f, self._parts))
+            self._t, self._f.checkpoint = here.t, None
+        finally:
+            self._lock.release()
+
+    def _setting(self) -> dict[str, Any]:
+        """What the steps depend on besides their state, by name."""
+        of_model = self.model.name, self.model.cached(("content",), lambda: _content(self.model))
+        given = {name: self._given[name] for name in ("tolerance", "scheme")}
+        return {"model": of_model, "dt": self.dt, **given, "controller": self._given["controller"] is not None}
+
+
+def _read_only(state: StepState) -> StepState:
+    """The state, whose arrays are made read-only."""
+    for name in _ARRAYS:
+        getattr(state, name).setflags(False)
+    return state
+
+
+def _copied(given: tuple[Model, float, dict[str, Any], Snapshot]) -> Stepper:
+    """A stepper in the state of a snapshot."""
+    model, dt, options, snapshot = given
+    here = snapshot.memory["loop"]
+    made = Stepper(model, dt, **options, q0=here.q, v0=here.v, t=here.t)
+    made.restore(snapshot)
+    return made
+
+
+def _content(model: Model) -> str:
+    """A hash of the numbers of a model, but for the anchors of its contacts, which are part of a state."""
+    found = blake2b(repr((model.nq, model.nv, model.nu, model.gravity.tolist())).encode(), digest_size=16)
+
+    def add(part: Any) -> None:
+        if isinstance(part, np.ndarray) and part.dtype.kind in "biuf":
+            found.update(repr((part.shape, part.dtype.str)).encode() + part.tobytes())
+        elif isinstance(part, int | float | str):
+            found.update(repr(part).encode())
+        elif isinstance(part, tuple | list):
+            for each in part:
+                add(each)
+        elif is_dataclass(part) and type(part).__module__.startswith("lissom.model."):
+            for item in fields(part):
+                if item.name not in ("anchors", "known"):
+                    add(getattr(part, item.name))
+
+    for item in fields(Model):
+        if item.name not in ("name", "description", "cache", "models", "device"):
+            add(getattr(model, item.name))
+    return found.hexdigest()
+
+
+def _shown(value: Any) -> Any:
+    """A part of the setting of a stepper in an error message."""
+    if isinstance(value, tuple):
+        return f"the model {value[0]!r} with numbers {value[1][:8]}"
+    return value.name if isinstance(value, Scheme) else value
 
 
 @final

@@ -23,12 +23,13 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.portable import NEW, write_whole
+from lissom.portable import NEW, optional, write_whole
 from lissom.robot import formatting
 from lissom.sweeps.samples import Sampling
 from lissom.sweeps.workers import Chunk, Row, origin
 
 _FORMAT = 1
+_NEEDS = "results of sweeps need pyarrow"
 _HEADER, _CHUNKS = "sweep.json", "chunks"
 _HOLDS: dict[str, Any] = {"asked": dict, "count": int, "parameters": dict, "kind": str, "seed": int, "origin": dict,
                           "begun": str, "robot": str, "robot_file": str | None}  # fmt: skip
@@ -57,10 +58,14 @@ class Store:
         """Create the folder, or continue the same sweep in it. Returns the numbers of the samples that it holds.
 
         Raises:
-            ModelError: the folder holds another sweep; the message gives the difference.
+            ModelError: the folder holds another sweep, of which the message gives the difference, or other files; or
+                pyarrow is not installed.
         """
-        (self.path / _CHUNKS).mkdir(parents=True, exist_ok=True)
+        _parquet()
         header = self.path / _HEADER
+        if not header.exists():
+            self._check_empty()
+        (self.path / _CHUNKS).mkdir(parents=True, exist_ok=True)
         if not header.exists():
             begun = datetime.now(timezone.utc).isoformat(timespec="seconds")
             whole = {"format": _FORMAT, "begun": begun, "asked": dict(asked), **more, "origin": origin()}
@@ -73,6 +78,16 @@ class Store:
         for left in (self.path / _CHUNKS).glob(f"*{NEW}*"):
             left.unlink(missing_ok=True)
         return self._there()
+
+    def _check_empty(self) -> None:
+        """Raise ModelError if the folder holds files that are not the beginning of a sweep."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ModelError(f"out: must be a folder (got {str(self.path)!r})")
+        inside = [file for folder in (self.path, self.path / _CHUNKS) if folder.is_dir() for file in folder.iterdir()]
+        for file in inside:
+            if file != self.path / _CHUNKS and NEW not in file.name:
+                rule = f"must be a new or an empty folder, or hold a sweep, but it holds {file.name!r}"
+                raise ModelError(f"out: {rule} (got {str(self.path)!r})")
 
     def _there(self) -> set[int]:
         """Numbers of the samples in the folder. A damaged file counts as missing."""
@@ -90,8 +105,7 @@ class Store:
         Raises:
             OSError: the file cannot be written, for instance because the disk is full. Existing files are not changed.
         """
-        import pyarrow.parquet as parquet
-
+        parquet = _parquet()
         rows = [self._checked(row, unit) for row in chunk.rows]
         table = self._table(rows, values, chunk.origin)
         numbers = [row.number for row in rows]
@@ -138,6 +152,11 @@ class Store:
             data.append(pa.array([getattr(row, name) for row in rows], type=kind))
         metadata = {b"lissom.origin": json.dumps(dict(made_by)).encode()}
         return pa.Table.from_arrays(data, schema=pa.schema(fields, metadata=metadata))
+
+
+def _parquet() -> Any:
+    """The part of pyarrow for files; a ModelError names the extra where it is missing."""
+    return optional("pyarrow.parquet", _NEEDS, "sweep")
 
 
 def _failed(row: Row, why: str) -> Row:
@@ -204,9 +223,7 @@ def chunk_files(path: Path) -> list[Path]:
 
 def read_chunk(file: Path, columns: list[str] | None = None) -> Any:
     """The table of a chunk, or the given columns of it. None if the file is damaged."""
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
+    parquet, pa = _parquet(), optional("pyarrow", _NEEDS, "sweep")
     try:
         with parquet.ParquetFile(file) as opened:
             schema = opened.schema_arrow
@@ -358,8 +375,7 @@ class SweepResults:
 
     def pandas(self) -> Any:
         """A pandas DataFrame with one row for each sample. Arrays become columns such as `q[0]` or `pose[0,3]`."""
-        import pandas as pd
-
+        pd = optional("pandas", "a table needs pandas", "sweep")
         columns = {}
         for name in self.names:
             values = self[name]
@@ -375,8 +391,7 @@ class SweepResults:
     def xarray(self) -> Any:
         """An xarray Dataset with the dimension `number`. Parameters are coordinates; units and provenance are
         attributes."""
-        import xarray as xr
-
+        xr = optional("xarray", "a data set needs xarray", "sweep")
         variables: dict[str, Any] = {}
         coordinates: dict[str, Any] = {"number": self.numbers}
         for name in self.names:

@@ -74,6 +74,10 @@ def require_few(count: int) -> None:
         raise Refused(f"needs about {count} operations at a point, more than {MOST_OPERATIONS}")
 
 
+# Operations whose result may be finite though an operand is not
+_CHOOSES = _FLAT | {"where", "max", "min", "pow"}
+
+
 @final
 class Graph:
     """Nodes of scalar operations.
@@ -146,6 +150,21 @@ class Graph:
         """The number of node k, or None."""
         node = self.nodes[k]
         return node[1] if node[0] == "number" else None
+
+    def never_finite(self, nodes: Sequence[int]) -> list[int]:
+        """The places of nodes that are infinite numbers, or not a number for any inputs. A number that `where` may
+        choose does not count."""
+        lost: set[int] = set()
+        for k, (operation, *operands) in enumerate(self.nodes):
+            if operation == "number":
+                is_lost = math.isnan(operands[0])
+            else:
+                is_lost = operation not in LEAVES and operation not in _CHOOSES and not lost.isdisjoint(operands)
+            if is_lost:
+                lost.add(k)
+        infinite = (k for k in nodes if self.value(k) is not None and math.isinf(self.value(k) or 0.0))
+        wrong = lost | set(infinite)
+        return [place for place, k in enumerate(nodes) if k in wrong]
 
     def apply(self, operation: str, *operands: int) -> int:
         """The node of an operation, simplified if operands are numbers."""
@@ -972,6 +991,8 @@ _MOVES: dict[str, tuple[int, ...]] = {
 }  # fmt: skip
 _RANDOM = "draws random numbers; draw them outside the function and give it the numbers"
 _OTHERWISE = "write it with arithmetic, functions of jax.numpy and where"
+_SEARCH = ("jax.numpy.interp and searchsorted use it: write a curve with corners at x_k as a sum of slopes times "
+           "maximum(x - x_k, 0)")  # fmt: skip
 _ADVICE = {
     "lu": "write small systems out by Cramer's rule",
     "triangular_solve": "write small systems out by Cramer's rule",
@@ -981,6 +1002,8 @@ _ADVICE = {
     "sort": "use minimum and maximum",
     "argmax": "use where",
     "argmin": "use where",
+    "lt_to": _SEARCH,
+    "le_to": _SEARCH,
     "pure_callback": "write the function with jax.numpy",
     "io_callback": "write the function with jax.numpy",
 }

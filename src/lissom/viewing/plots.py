@@ -17,7 +17,7 @@ from lissom.dynamics.internal_wrench import internal_wrench, joint_wrench
 from lissom.dynamics.kinematics import frame_pose
 from lissom.errors import ModelError, ShapeError, renamed
 from lissom.model.model import Model
-from lissom.portable import write_whole
+from lissom.portable import optional, write_whole
 from lissom.robot.checks import require
 from lissom.simulation.trajectory import Trajectory
 from lissom.viewing.colors import FAINT, GRID, INK, SERIES
@@ -92,10 +92,14 @@ def plot_shapes(
     return finish(axes.figure, path)
 
 
+def _figure_class() -> Any:
+    """The class of figures of matplotlib; a ModelError names the extra where it is missing."""
+    return optional("matplotlib.figure", "graphs need matplotlib", "view").Figure
+
+
 def _picture_axes(width: int, height: int) -> Any:
     """Axes over all of a figure but its title, for a picture of this shape."""
-    from matplotlib.figure import Figure
-
+    Figure = _figure_class()
     tall = _WIDE * height / width
     return Figure(figsize=(_WIDE, tall + _TITLE)).add_axes((0.0, 0.0, 1.0, tall / (tall + _TITLE)))
 
@@ -145,8 +149,7 @@ def plot_trajectory(
     Raises:
         ShapeError: the trajectory is a batch. ModelError: no such link, frame or rod, or s outside [0, 1].
     """
-    from matplotlib.figure import Figure
-
+    Figure = _figure_class()
     if trajectory.q.ndim != 2:
         raise ShapeError(f"trajectory: a plot shows one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     rods, links = model.rods, model.links

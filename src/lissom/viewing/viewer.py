@@ -30,7 +30,7 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.model.model import Model
-from lissom.portable import write_whole
+from lissom.portable import optional, write_whole
 from lissom.robot import checks
 from lissom.simulation.trajectory import Trajectory
 from lissom.viewing.colors import PALETTE, rgb_bytes, state_values
@@ -425,8 +425,7 @@ class BrowserLag:
 
 def gltf(server: Any, stage: Stage, session: Session) -> bytes:
     """Current surfaces and tendons as binary glTF."""
-    import trimesh
-
+    trimesh = optional("trimesh", "a file of the scene needs trimesh", "viewer")
     points, scene = stage.geometry.points(session.q), trimesh.Scene()
     values = None
     if stage.painted and stage.scale is not None:
