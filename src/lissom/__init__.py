@@ -141,7 +141,7 @@ _PUBLIC = {
     "dynamics.energy": ("Energy", "center_of_mass", "energy", "momentum"),
     "dynamics.contacts": ("Contacts", "contact_anchors", "contact_forces"),
     "dynamics.internal_wrench": ("InternalWrench", "internal_wrench", "joint_wrench"),
-    "dynamics.assembly": ("assemble",),
+    "dynamics.assembly": ("assemble", "assemble_velocities"),
     "statics.equilibrium": ("Equilibrium", "solve_statics"),
     "statics.continuation": ("Branch", "BranchEvent", "branches", "continuation"),
     "statics.residual": ("tangent_stiffness",),

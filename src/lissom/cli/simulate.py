@@ -40,6 +40,13 @@ def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robot", type=Path, nargs="?", help="robot file (YAML)")
     parser.add_argument("--duration", type=positive, help="[s]; by default the last time of --inputs")
     from_argument(parser)
+    parser.add_argument(
+        "--start",
+        choices=("impulse", "running"),
+        default="impulse",
+        dest="begin",
+        help="velocities of a driven closed chain: after an impulse of the drives, or running already",
+    )
     parser.add_argument("--inputs", type=Path, metavar="CSV", help="columns t,<input>,...; missing inputs are zero")
     parser.add_argument("--smooth", action="store_true", help="join the inputs by smooth curves, not straight lines")
     out_argument(parser, "folder for the results", required=False)
@@ -94,6 +101,9 @@ def _simulate(arguments: argparse.Namespace) -> int:
     _compile_kernels(model, u, arguments.method)
     t_eval = None if arguments.samples is None else np.linspace(0.0, duration, arguments.samples)
     q0, v0 = (None, None) if begin is None else (begin.q, begin.v)
+    if arguments.begin == "running":
+        q0 = ls.start_configuration(model) if q0 is None else q0
+        v0 = ls.assemble_velocities(model, q0, v0, start=arguments.begin)
     try:
         trajectory = ls.simulate(
             model, duration, q0, v0, u, method=arguments.method, dt=arguments.dt, rtol=arguments.rtol,
