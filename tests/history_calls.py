@@ -284,6 +284,11 @@ def _inverse_kinematics(m, d):
     return ls.inverse_kinematics(m, {m.links.names[-1]: place}, max_iterations=20)
 
 
+def _start(m, d):
+    q = ls.assemble(m, d.q((), 0.1)) if m.n_rows else d.q((), 0.1)
+    return q, 0.3 * d.v(())
+
+
 def _lead_q(m, d):
     return d.q(), d.v(), d.v()
 
@@ -293,6 +298,7 @@ CALLS = {
     "actuation_coordinates": lambda m, d: ls.actuation_coordinates(m, d.q()),
     "actuation_matrix": lambda m, d: ls.actuation_matrix(m, d.q()),
     "assemble": lambda m, d: ls.assemble(m, d.q((), 0.1), t=d.one_of(TIMES)),
+    "assemble_velocities": lambda m, d: ls.assemble_velocities(m, *_start(m, d)),
     "branches": lambda m, d: ls.branches(m, q0=d.q((1,), 0.01), u=d.u((1,)), step=0.4, max_points=6),
     "center_of_mass": lambda m, d: ls.center_of_mass(m, d.q()),
     "check_gradient": _gradient,

@@ -142,7 +142,7 @@ _PUBLIC = {
     "dynamics.contacts": ("Contacts", "contact_anchors", "contact_forces"),
     "dynamics.internal_wrench": ("InternalWrench", "internal_wrench", "joint_wrench"),
     "dynamics.stress": ("Stress", "stress"),
-    "dynamics.assembly": ("assemble",),
+    "dynamics.assembly": ("assemble", "assemble_velocities"),
     "statics.equilibrium": ("Equilibrium", "solve_statics"),
     "statics.continuation": ("Branch", "BranchEvent", "branches", "continuation"),
     "statics.residual": ("tangent_stiffness",),

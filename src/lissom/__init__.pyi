@@ -54,6 +54,7 @@ from lissom.dynamics.actuation import spring_lengths as spring_lengths
 from lissom.dynamics.actuation import stiffness_matrix as stiffness_matrix
 from lissom.dynamics.actuation import tendon_tensions as tendon_tensions
 from lissom.dynamics.assembly import assemble as assemble
+from lissom.dynamics.assembly import assemble_velocities as assemble_velocities
 from lissom.dynamics.configuration import difference as difference
 from lissom.dynamics.configuration import integrate as integrate
 from lissom.dynamics.constraints import ConstraintDerivatives as ConstraintDerivatives

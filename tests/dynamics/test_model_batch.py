@@ -146,7 +146,8 @@ def test_every_function_is_here():
     """A new public function of the dynamics must take batches of models."""
     public = {name for home, names in ls._PUBLIC.items() if home.startswith("dynamics.") for name in names}
     functions = {name for name in public if name[0].islower()}
-    assert functions - {"assemble", "modes", "accuracy", "stress"} == CALLS.keys() - {"tangent_stiffness"}
+    apart = {"assemble", "assemble_velocities", "modes", "accuracy", "stress"}
+    assert functions - apart == CALLS.keys() - {"tangent_stiffness"}
 
 
 def is_asked(name, kind):
@@ -254,9 +255,11 @@ def test_assemble_and_modes():
     """Loops close as those of each model, and modes are those of each."""
     models = batch("looped")
     q = ls.assemble(models)
+    v = ls.assemble_velocities(models, q, 0.1 * np.ones(models.nv))
     found = ls.modes(models, q)
     for k, model in enumerate(models):
         assert np.array_equal(q[k], ls.assemble(model))
+        assert np.array_equal(v[k], ls.assemble_velocities(model, q[k], 0.1 * np.ones(model.nv)))
         one = ls.modes(model, q[k])
         assert_same(found, one, k)
 

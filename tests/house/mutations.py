@@ -58,6 +58,20 @@ MUTATIONS = (
         ("tests/io/test_nothing_dropped.py", "-k", "no_control"),
     ),
     Mutation(
+        "drives of closed chains leave the other coordinates at rest in their tree",
+        "dynamics/assembly.py",
+        "given, push = model.prescribed.dof, -M @ jump",
+        "given, push = model.prescribed.dof, -0.0 * M @ jump",
+        ("tests/dynamics/test_start_velocities.py", "-k", "least_at_each_cut"),
+    ),
+    Mutation(
+        "derivatives of rollouts forget that the impulse at the start depends on q0",
+        "gradients/starts.py",
+        "carried = carried + struck @ z_q",
+        "carried = carried + 0.0 * struck @ z_q",
+        ("tests/dynamics/test_start_velocities.py", "-k", "derivatives_of_rollouts"),
+    ),
+    Mutation(
         "steps in which contacts change keep the weights of their scheme",
         "stepping/contact_changes.py",
         "if changed and counts[i, IS_PLASTIC] == 0:",

@@ -50,6 +50,13 @@ def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--duration", type=positive, help="[s]; by default the last time of --inputs")
     start_arguments(parser)
     velocity_argument(parser)
+    parser.add_argument(
+        "--start",
+        choices=("impulse", "running"),
+        default="impulse",
+        dest="begin",
+        help="velocities of a driven closed chain: after an impulse of the drives, or running already",
+    )
     parser.add_argument("--inputs", type=Path, metavar="CSV", help="columns t,<input>,...; missing inputs are zero")
     parser.add_argument("--smooth", action="store_true", help="join the inputs by smooth curves, not straight lines")
     out_argument(parser, "folder for the results", required=False)
@@ -102,6 +109,9 @@ def _simulate(arguments: argparse.Namespace) -> int:
         keep_results(arguments, *results_in(arguments.out))
     arguments.out.mkdir(parents=True, exist_ok=True)
     q0, v0 = _start(arguments, model, begin, say)
+    if arguments.begin == "running":
+        q0 = ls.start_configuration(model) if q0 is None else q0
+        v0 = ls.assemble_velocities(model, q0, v0, start=arguments.begin)
     _compile_kernels(model, (q0, v0, u), arguments.method, arguments.dt)
     wanted = None if arguments.samples is None else np.linspace(0.0, duration, arguments.samples)
     try:

@@ -1,19 +1,34 @@
-"""Closing open loops by damped Gauss-Newton steps on their residuals.
+"""Closing open loops by damped Gauss-Newton steps on their residuals, and velocities that satisfy the loops.
 
     minimise |e + A_q δ|² + μ |δ|²_W,   W⁻¹ = S² / (1 + K S² / k)                                         (1)
 
 S is the unit of each coordinate, K its stiffness and k the smallest stiffness, so that stiff coordinates move less. The
 damping μ follows Marquardt. Displacements in e are divided by the size of the robot, so that they are comparable with
 rotations.
-Source: Boyer 2023 §X.C (the mounting phase); D. W. Marquardt, 1963.
+
+Loops and prescribed motions act on velocities v₀ like an impulse. Let w be the prescribed velocities. Kelvin's theorem
+gives the velocities after it:
+
+    minimise ½ (v − v₀)ᵀ M (v − v₀) with A v = 0 and v = w at the drives                                  (2)
+
+A joint lies on a loop if its links stay connected without it. Neither this nor (2), whose energy is that of the bodies,
+depends on the joint at which the tree cuts a loop. A drive on no loop carries its links along: w takes the place of its
+entries of v₀. A running start has no rates of strain if the loops allow it:
+
+    minimise δᵀ K δ of the strains, then (2) among these, δ = v − v₀                                       (3)
+
+Source: Boyer 2023 §X.C (the mounting phase); D. W. Marquardt, 1963; for (2) W. Thomson, P. G. Tait, Treatise on Natural
+Philosophy, 1867, §317.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy  # its parts are imported at their first use
 
 from lissom.dynamics.configuration import integrate, single_configuration
 from lissom.dynamics.constraints import (
@@ -29,10 +44,10 @@ from lissom.dynamics.constraints import (
 from lissom.dynamics.forward_dynamics import forward_dynamics, solves_closed
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
-from lissom.errors import ConvergenceError, ModelError
+from lissom.errors import ConvergenceError, ModelError, PlausibilityWarning, ShapeError
 from lissom.launch.cores import states_per_launch
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import independent_rows, row_slices
+from lissom.launch.workspace import independent_rows, row_slices, stack
 from lissom.model.model import Model
 from lissom.model.stops import within_stops
 from lissom.robot import checks
@@ -50,6 +65,9 @@ _OUTPUT_STEPS, _OUTPUT_RESIDUAL, _OUTPUT_RATE = 3, 1e-12, 1e-11  # [rad, m; rad/
 _PERTURBATIONS = (0.02, 0.1, 0.3, 0.3, 1.0)  # of the start for further attempts, in units of each coordinate
 _MIN_DAMPING = 1e-12
 _OPEN_RESIDUAL = 1e-6  # of a start above which a loop counts as open [rad, m]
+_STARTS = ("impulse", "running")
+_KEPT_RATE = 1e-6  # of A v₀, relative to |A| |v₀|, up to which given velocities satisfy the loops
+_FAR = 2.0  # a start with so many times the kinetic energy that the drives need causes a warning
 
 Step = Callable[[np.ndarray, np.ndarray, float], np.ndarray]  # δ from q, e and μ
 SmallestStep = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -268,50 +286,212 @@ def row_owner(model: Model, row: int) -> str:
     return f"loop {loops.names[int(np.searchsorted(loops.row_start, row, side='right')) - 1]!r}"
 
 
-def consistent_start(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A start (nq,), (nv,) that satisfies the loops: q is closed to rounding, v satisfies A v = 0.
+@over_models("q", "v0")
+def assemble_velocities(
+    model: Model, q: ArrayLike, v0: ArrayLike | None = None, *, start: str = "impulse", t: float = 0.0
+) -> np.ndarray:
+    """Velocities that satisfy loops, couplings and prescribed motions, as at the start of a motion.
 
-    The correction of v has the least kinetic energy.
+    The robot moves with v0. Then the drives of joints that lie on a loop, the loops and the couplings act like an
+    impulse, so that the change of velocity has the least kinetic energy. For a robot at rest these are the velocities
+    of least kinetic energy under the prescribed ones. A drive on no loop carries its links along.
+
+    Args:
+        q: configuration with closed loops, shape (nq,) [rad, m, or strain units]. Prescribed coordinates have their
+            values at time t.
+        v0: velocities before, shape (nv,) [unit of q per s]; None is rest. If they satisfy the loops once prescribed
+            coordinates have their velocities, they stay as they are.
+        start: "impulse", or "running" for the start of a machine that runs already: rods and bodies change their shape
+            as little as the loops allow, which is not at all if rigid bodies could move so. Rates of strain are
+            measured by the stiffness of rods. Among such velocities the kinetic energy is the least.
+        t: time of prescribed motions [s].
+    Returns:
+        v, shape (nv,). They do not depend on the joint at which a loop is cut.
+    Raises:
+        ModelError: q leaves a loop open, or a coordinate moves no mass and no loop determines its velocity.
+        ShapeError: the argument, the expected and the received shape.
+    Accuracy: A v = 0 to 1e-12 of v. Cost: that of a mass matrix and a linear system of all coordinates.
+    Source: Kelvin's theorem; Thomson and Tait 1867 §317.
+    """
+    checks.require(checks.among(start, _STARTS), "start", f"must be one of {_STARTS}", start)
+    checks.number(t, "t")
+    q = single_configuration(model, q, "q")
+    v = np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)
+    if v.shape != (model.nv,) or not np.isfinite(v).all():
+        raise ShapeError(f"v0: expected finite values of shape ({model.nv},), got {v0!r}")
+    return consistent_start(model, t, q, v, start=start)[1]
+
+
+def consistent_start(
+    model: Model, t: float, q: np.ndarray, v: np.ndarray, *, start: str = "impulse"
+) -> tuple[np.ndarray, np.ndarray]:
+    """A start (nq,), (nv,) at time t that satisfies the loops and prescribed motions: q is closed to rounding, and v is
+    that of `assemble_velocities`.
 
     Raises:
         ModelError: the loop that q leaves open.
     """
+    q, moved = prescribed_state(model, t, q, v)
     if not model.n_rows:
-        return q, v
+        return q, moved
     warn_of_redundancy(model, q)
     e = _residual(model, q)
     if np.abs(e).max() > _OPEN_RESIDUAL:
         raise ModelError(f"q0: {describe_gap(model, e)}; close it by assemble or solve_statics")
     if np.abs(e).max() > _CLOSED_RESIDUAL:
         q = _close_loops(model, q, np.ones(model.nv, dtype=bool))
-    return q, consistent_velocity(model, q, v)
+    before = velocity_before(model, q, moved, v)
+    if start == "running":
+        return q, _running_velocity(model, q, moved, before)
+    found = consistent_velocity(model, q, moved, before)
+    _warn_of_energy(model, q, found, moved, before)
+    return q, found
 
 
-def consistent_velocity(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """v (nv,) projected onto A v = 0 by the correction δ of least kinetic energy. Prescribed velocities do not change:
-    [M, −Aᵀ; A, 0] (δ; λ) = (0; −A v) with independent rows.
+def drives_on_loops(model: Model) -> np.ndarray:
+    """Indices in v of the prescribed coordinates of joints that lie on a loop or in a coupling."""
 
+    def found() -> np.ndarray:
+        on_loops, nodes = np.zeros(model.nv, dtype=bool), model.nodes
+        on_loops[model.joint_couplings.v] = True
+        for ends in model.loops.node.tolist():
+            paths = [set(_path(nodes.parent, end)) for end in ends]
+            for k in paths[0] ^ paths[1]:  # up to the node that both ends hang on
+                on_loops[nodes.v_start[k] : nodes.v_stop[k]] = True
+        return np.array([k for k in model.prescribed.dof.tolist() if on_loops[k]], dtype=int)
+
+    return model.cached(("drives on loops", tuple(model.prescribed.dof.tolist())), found)
+
+
+def _path(parent: np.ndarray, node: int) -> list[int]:
+    """The nodes from a node to the base."""
+    path = []
+    while node >= 0:
+        path.append(node)
+        node = int(parent[node])
+    return path
+
+
+def velocity_before(model: Model, q: np.ndarray, moved: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """v₀ of (2), shape (nv,), for given velocities v, with `moved` those with prescribed velocities in their places.
+
+    Drives on loops stand before the impulse if no other velocity is given. Given velocities that satisfy the loops as
+    `moved` are kept: v₀ is `moved` then.
+    """
+    drives = drives_on_loops(model)
+    if not len(drives):
+        return moved
+    is_given = is_moving(model, v)
+    if is_given and _satisfies_loops(model, q, moved):
+        return moved
+    before = moved.copy()
+    before[drives] = v[drives] if is_given else 0.0
+    return before
+
+
+def is_moving(model: Model, v: np.ndarray) -> bool:
+    """Whether a coordinate without a prescribed motion has a velocity in v (nv,)."""
+    return bool(np.delete(v, model.prescribed.dof).any())
+
+
+def _satisfies_loops(model: Model, q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether A v = 0 to _KEPT_RATE."""
+    w, _ = run_constraints(model, q, v)
+    size = np.abs(row_results(model, w, "A")) @ np.abs(v)
+    return bool((np.abs(w.host["rate"][0]) <= _KEPT_RATE * size.max(initial=0.0)).all())
+
+
+def consistent_velocity(model: Model, q: np.ndarray, v: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
+    """The velocities (2), shape (nv,).
+
+        [M, −Aᵀ; A, 0] (δ; λ) = (−M j; −A v) with independent rows,   j = v − v₀                          (4)
+
+    Args:
+        v: velocities (nv,) whose prescribed entries are those wanted. before: v₀, which has other velocities of drives;
+            None is v.
     Raises:
         ModelError: a coordinate moves no mass, and no loop determines its velocity.
     """
-    if not run_residuals(model, q, v)[0].host["rate"][0].any():
-        return v  # it satisfies the loops already, for example at rest
-    if solves_closed(model):
-        w = run_closing(model, STEP_BY_KINETIC_ENERGY, q[None], v[None])
-        if not w.status.any():
-            return v + w.host["move"][0]
+    jump = np.zeros(model.nv) if before is None else v - before
+    if not jump.any():
+        if not run_residuals(model, q, v)[0].host["rate"][0].any():
+            return v  # it satisfies the loops already, for example at rest
+        if solves_closed(model):
+            w = run_closing(model, STEP_BY_KINETIC_ENERGY, q[None], v[None])
+            if not w.status.any():
+                return v + w.host["move"][0]
     w, _ = run_constraints(model, q, v, find_independent=True)
     A, rate, kept = row_results(model, w, "A"), w.host["rate"][0].copy(), independent_rows(w)
     M = mass_matrix(model, q)
-    given = model.prescribed.dof
+    given, push = model.prescribed.dof, -M @ jump
+    push[given] = 0.0
     A[:, given] = M[given] = M[:, given] = 0.0
     M[given, given] = 1.0
     try:
-        return v + solve_with_mass(model, M, A[kept], np.zeros((model.nv, 1)), -rate[kept, None])[:, 0]
+        return v + solve_with_mass(model, M, A[kept], push[:, None], -rate[kept, None])[:, 0]
     except np.linalg.LinAlgError:
         forward_dynamics(model, q, v)  # its error names the coordinate
         rule = "each coordinate must move some mass, or be moved by a loop"
         raise ModelError(f"robot {model.name!r}: {rule} (got a singular mass matrix)") from None
+
+
+def _running_velocity(model: Model, q: np.ndarray, v: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """The velocities (3), shape (nv,). Arguments as for `consistent_velocity`."""
+    w, _ = run_constraints(model, q, v, find_independent=True)
+    A, rate, kept = row_results(model, w, "A"), w.host["rate"][0].copy(), independent_rows(w)
+    free = np.setdiff1d(np.arange(model.nv), model.prescribed.dof)
+    units = model.dofs.scale[free]
+    rows = A[np.ix_(kept, free)] * units
+    delta = np.zeros(model.nv)
+    delta[free] = -units * np.linalg.lstsq(rows, rate[kept], rcond=None)[0]
+    N = np.zeros((model.nv, len(free) - len(kept)))  # the motions that the loops allow
+    N[free] = units[:, None] * np.linalg.svd(rows)[2][len(kept) :].T
+    strains = _root_of_stiffness(model)
+    for measure in (strains, scipy.linalg.cholesky(_regular(mass_matrix(model, q)))):
+        delta += N @ np.linalg.lstsq(measure @ N, -measure @ (delta + (v - before)), rcond=None)[0]
+        N = N @ scipy.linalg.null_space(measure @ N, rcond=1e-9)
+    return v + delta
+
+
+def _root_of_stiffness(model: Model) -> np.ndarray:
+    """A matrix R (n, nv) with |R δ|² = δᵀ K δ of the strains of rods, and |δ|² of the coordinates of other bodies."""
+    n, joint_dofs = model.nv, np.zeros(model.nv, dtype=bool)
+    for first, joint in zip(model.links.v_start.tolist(), model.links.joint):
+        joint_dofs[first : first + joint.nv] = True
+    soft = np.flatnonzero(~joint_dofs)
+    K = model.elasticity.stiffness[np.ix_(soft, soft)]
+    loose = ~K.any(axis=1)
+    K[loose, loose] = 1.0 / model.dofs.scale[soft[loose]] ** 2
+    root = np.zeros((len(soft), n))
+    root[:, soft] = scipy.linalg.cholesky(_regular(K)) if len(soft) else 0.0
+    return root
+
+
+def _regular(K: np.ndarray) -> np.ndarray:
+    """A positive semidefinite matrix with a diagonal that is larger by rounding, so that it has a Cholesky factor."""
+    return K + np.diag(1e-14 * np.maximum(np.diag(K), np.finfo(float).tiny))
+
+
+def _warn_of_energy(model: Model, q: np.ndarray, v: np.ndarray, moved: np.ndarray, before: np.ndarray) -> None:
+    """Warn once for a model if given velocities, which the loops change, leave far more kinetic energy than the drives
+    need."""
+    drives = drives_on_loops(model)
+    if not moved[drives].any() or not is_moving(model, before) or "far start" in model.cache:
+        return
+    if _satisfies_loops(model, q, moved):
+        return
+    rest = np.zeros(model.nv)
+    rest[model.prescribed.dof] = moved[model.prescribed.dof]
+    needed = consistent_velocity(model, q, rest, velocity_before(model, q, rest, rest))
+    M = mass_matrix(model, q)
+    energy, least = (float(0.5 * x @ M @ x) for x in (v, needed))
+    if energy > _FAR * least:
+        model.cache["far start"] = True
+        text = (
+            f"robot {model.name!r}: v0 does not satisfy the loops; projected onto them it holds {energy:.4g} J, while "
+            f"the prescribed motions need {least:.4g} J; leave v0 out, or take ls.assemble_velocities(model, q0)"
+        )
+        warnings.warn(text, PlausibilityWarning, stacklevel=4)
 
 
 def project_onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -29,7 +29,7 @@ from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
 from lissom.dynamics.accuracy import DOUBTFUL, corrected_configuration, finer_model, links_not_estimated
 from lissom.dynamics.actuation import single_inputs
-from lissom.dynamics.assembly import consistent_velocity
+from lissom.dynamics.assembly import consistent_velocity, velocity_before
 from lissom.dynamics.configuration import quaternion_joints, single_configuration
 from lissom.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives, run_forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import (
@@ -380,4 +380,6 @@ def _unit_shapes(M: np.ndarray, shapes: np.ndarray) -> np.ndarray:
 def _velocity(model: Model, q: np.ndarray, v: Any, t: float) -> np.ndarray:
     """Velocity (nv,) by moving_velocity; if v is None, projected onto the loops."""
     rate = moving_velocity(model, v, t)
-    return consistent_velocity(model, q, rate) if v is None and model.n_rows and rate.any() else rate
+    if v is None and model.n_rows and rate.any():
+        return consistent_velocity(model, q, rate, velocity_before(model, q, rate, rate))
+    return rate

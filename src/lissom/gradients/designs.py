@@ -32,7 +32,9 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.dynamics.actuation import run_actuation
+from lissom.dynamics.constraints import constraint_jacobian
 from lissom.dynamics.forward_dynamics import run_residual
+from lissom.dynamics.inverse_dynamics import inverse_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.tendons import SLACK_TOLERANCE
@@ -158,6 +160,13 @@ class Designs:
         nv, m = self.model.nv, self.model.n_rows
         rows, gap, rate = np.split(start.residual, [nv + m, nv + 2 * m], axis=-1)
         return rows, gap, rate
+
+    def momentum_slopes(self, q: np.ndarray, d: np.ndarray, push: np.ndarray) -> np.ndarray:
+        """Derivatives with respect to p of M d − Aᵀ μ, for changes of velocity d and impulses μ of the rows in `push`,
+        at states (n, ...), shape (n, count, nv). Those of prescribed coordinates are zero."""
+        (out,) = self._differences([_Job(_momenta, (q, d, push), self.model.nv)], is_linear=True)
+        out[..., self.model.prescribed.dof] = 0.0
+        return out
 
     def anchor_slopes(self, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Derivatives of the anchors after states (rows, ...), (rows, count, 6 n_pairs); zero for open pairs.
@@ -307,6 +316,13 @@ def _start_residuals(
     workspace, _ = derivative_workspace(model, q, v, a, u)
     run_residual_derivatives(model, workspace, t, inputs=True, force=force)
     return np.concatenate([residual, *(workspace.host[name] for name in ("acceleration", "gap", "rate"))], axis=1)
+
+
+def _momenta(model: Model, q: np.ndarray, d: np.ndarray, push: np.ndarray) -> np.ndarray:
+    """M d − Aᵀ μ, shape (rows, nv)."""
+    nothing = {"gravity": False, "elastic": False, "loads": False}
+    rows = constraint_jacobian(model, q)[:, model.n_motions :]
+    return inverse_dynamics(model, q, np.zeros_like(d), d, **nothing) - np.einsum("nrj,nr->nj", rows, push)
 
 
 def design_derivatives(

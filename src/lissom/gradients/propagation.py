@@ -18,7 +18,7 @@ from lissom.gradients.anchors import anchor_carries, anchor_moves, anchor_pulls,
 from lissom.gradients.designs import Designs, DesignSlopes, start_rows
 from lissom.gradients.recursion import AnchorChanges, StageSystems
 from lissom.gradients.stage_systems import input_columns, stage_systems
-from lissom.gradients.starts import model_anchors
+from lissom.gradients.starts import model_anchors, momentum_slopes
 from lissom.gradients.steps import Path
 from lissom.launch.workspace import batch_of
 from lissom.robot import formatting
@@ -114,6 +114,7 @@ def propagate_backward(rollout: Rollout, given: dict[str, Any], parameters: Sequ
         by_design -= np.einsum("nmj,npj->nmp", mu, slopes)
         by_design += np.einsum("nmj,npj->nmp", z + mu[..., :nv] @ s.pull, _start_anchor_slopes(designs, rollout.path))
         by_design += np.einsum("nmj,npj->nmp", by_q @ s.gap, gap) + np.einsum("nmj,npj->nmp", by_v @ s.rate, rate)
+        by_design += np.einsum("nmj,npj->nmp", by_v @ s.struck, momentum_slopes(designs, rollout.path.q[:, 0], s))
 
     def out(x: np.ndarray) -> np.ndarray:
         return np.swapaxes(x, 0, 1).reshape((*extra, *lead, *x.shape[2:]))
@@ -148,6 +149,8 @@ def propagate_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[
         slopes, gap, rate = designs.start_slopes(*start_rows(rollout.path, rollout.stepping.start_inputs(rollout.path)))
         dq = dq + np.einsum("npj,mp->nmj", gap, dp) @ _transposed(s.gap)
         dv = dv + np.einsum("npj,mp->nmj", rate, dp) @ _transposed(s.rate)
+        struck = np.einsum("npj,mp->nmj", momentum_slopes(designs, rollout.path.q[:, 0], s), dp)
+        dv = dv + struck @ _transposed(s.struck)
         right = right - np.einsum("npj,mp->nmj", slopes, dp)
         z = np.einsum("npj,mp->nmj", _start_anchor_slopes(designs, rollout.path), dp)
         right[..., :nv] += z @ _transposed(s.pull)

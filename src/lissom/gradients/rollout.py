@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.dynamics.actuation import warn_of_pushing
-from lissom.dynamics.assembly import assemble, consistent_start, prescribed_state
+from lissom.dynamics.assembly import assemble, consistent_start, prescribed_state, velocity_before
 from lissom.dynamics.configuration import checked_configuration, difference, integrate
 from lissom.dynamics.contacts import largest_depths
 from lissom.dynamics.start import CHECKED, default_start, warn_of_start
@@ -64,6 +64,7 @@ class Rollout:
         statistics: cost of the motion, summed over a batch: numbers of steps, of evaluations of the residual, of
             matrices, of damped steps, which take longer, and of plastic steps, and the deepest contact. No step is
             divided: `parts` is 0.
+        impulse: change of velocity by loops and drives at the start, a row for each motion; see `assemble_velocities`.
     """
 
     t: np.ndarray
@@ -78,6 +79,7 @@ class Rollout:
     path: Path = field(repr=False)
     stepping: FixedSteps = field(repr=False)
     statistics: Statistics = field(repr=False)
+    impulse: np.ndarray = field(repr=False)
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -244,7 +246,8 @@ class Rollout:
     def start_derivatives(self) -> StartDerivatives:
         """Derivatives of the initial state."""
         x, u, law = self.path.state(0), self.stepping.start_inputs(self.path), self.stepping.law
-        return start_derivatives(self.common, x["q"], x["v"], x["a"], u, x["force"], x["anchors"], 0.0, law)
+        return start_derivatives(self.common, x["q"], x["v"], x["a"], u, x["force"], x["anchors"], 0.0, law,
+                                 self.impulse)  # fmt: skip
 
     def stretches(self, longest: int, *, back: bool = False) -> Iterator[Path]:
         """Parts of the path with at most `longest` steps, in order, or with back=True from the end. If not all states
@@ -286,7 +289,8 @@ def rollout(
     Args:
         q0: start, shape (..., nq) [rad, m, or strain units]; None is `start_configuration`. Prescribed coordinates
             start on their motion, and loops are closed.
-        v0: start velocity, shape (..., nv) [unit of q per s]; None is rest. It is projected onto the loops.
+        v0: velocity before the start, shape (..., nv) [unit of q per s]; None is rest. The motion starts with the
+            velocity of `assemble_velocities`, which satisfies loops and prescribed motions.
         u: inputs, constant during each step, shape (..., steps, nu), or (nu,) for all steps [N, m, Pa or N·m, by
             actuator]; None is zero.
         dt: size of the steps [s].
@@ -352,7 +356,7 @@ def rolled(
     if n_steps % every:
         raise ModelError(f"every: must divide the number of steps, {n_steps} (got {every})")
     u_rows = np.broadcast_to(inputs, (*lead, n_steps, common.nu)).reshape(n, n_steps, common.nu)
-    q, v = _consistent_starts(common, flat(start, lead), flat(speed, lead))
+    q, v, impulse = _consistent_starts(common, flat(start, lead), flat(speed, lead))
     if stepping.law is None:
         warn_of_pushing(common, u_rows, depth=5)
     u0 = stepping.inputs(u_rows[:, 0], np.zeros(n), q, v)
@@ -374,7 +378,7 @@ def rolled(
         path.a[:, 0] = path.ahead[:, 0] = a
         t = dt * np.arange(0, path.steps + 1, every)
         q, v, rate, taken = (x.reshape((*lead, *x.shape[1:])) for x in (path.q, path.v, path.a, path.u))
-        found = Rollout(t, q, v, rate, taken, scheme, dt, every, model, path, stepping, known)
+        found = Rollout(t, q, v, rate, taken, scheme, dt, every, model, path, stepping, known, impulse)
         if stepping.law is not None:
             warn_of_pushing(common, found.inputs, depth=6)
         return found
@@ -420,13 +424,16 @@ def _inputs(model: Model, u: Any, steps: int | None) -> np.ndarray:
     return rows
 
 
-def _consistent_starts(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Initial states with closed loops and on prescribed motions."""
-    q, v = q.copy(), v.copy()
+def _consistent_starts(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Initial states with closed loops and on prescribed motions, and the changes of velocity by an impulse."""
+    q, v, before = q.copy(), v.copy(), v.copy()
     for i, own in enumerate(model.of_rows(len(q))):
         with of_instance(i, len(q)):
-            q[i], v[i] = consistent_start(own, *prescribed_state(own, 0.0, q[i], v[i]))
-    return q, v
+            q[i], found = consistent_start(own, 0.0, q[i], v[i])
+            moved = prescribed_state(own, 0.0, q[i], v[i])[1]
+            before[i] = velocity_before(own, q[i], moved, v[i]) if own.n_rows else moved
+            v[i] = found
+    return q, v, v - before
 
 
 def _sparse_path(
@@ -583,7 +590,7 @@ def check_gradient(
         raise ShapeError(f"motion: expected a single rollout, got a batch of shape {motion.lead}")
     checks.integer(seed, "seed", least=0)
     rng = np.random.default_rng(seed)
-    q0, v0, scale = motion.path.q[0, 0], motion.path.v[0, 0], model.dofs.scale
+    q0, v0, scale = motion.path.q[0, 0], motion.path.v[0, 0] - motion.impulse[0], model.dofs.scale
     onto = motion.start_derivatives.onto_q[0]
 
     def loss_of(own: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> float:

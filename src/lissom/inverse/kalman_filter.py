@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.dynamics.actuation import run_actuation
-from lissom.dynamics.assembly import assemble, consistent_start, prescribed_state
+from lissom.dynamics.assembly import assemble, consistent_start
 from lissom.dynamics.configuration import (
     apply_tangent_operator,
     checked_configuration,
@@ -516,8 +516,7 @@ class ExtendedKalmanFilter:
         lead, n = q.shape[:-1], batch_of(q.shape[:-1])
         q, v = q.reshape(n, -1).copy(), v.reshape(n, -1).copy()
         for i in range(n):
-            q_i, v_i = prescribed_state(self.model, 0.0, q[i], v[i])
-            q[i], v[i] = consistent_start(self.model, assemble(self.model, q_i), v_i)
+            q[i], v[i] = consistent_start(self.model, 0.0, assemble(self.model, q[i]), v[i])
         return q.reshape(*lead, -1), v.reshape(*lead, -1)
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lissom.dynamics.actuation import warn_of_pushing
-from lissom.dynamics.assembly import consistent_start, prescribed_state
+from lissom.dynamics.assembly import consistent_start
 from lissom.dynamics.configuration import checked_configuration, difference
 from lissom.dynamics.constraints import constraint_kernel
 from lissom.dynamics.contacts import contact_anchors, contacts_kernel, largest_depth, present_anchors
@@ -117,7 +117,8 @@ def simulate(
         duration: end time [s].
         q0: start, shape (..., nq) [rad, m, or strain units]; None is `start_configuration`. Coordinates with a
             prescribed motion start on this motion, not at q0.
-        v0: start velocity, shape (..., nv) [unit of q per s]; None is rest. It is projected onto the loops.
+        v0: velocity before the start, shape (..., nv) [unit of q per s]; None is rest. The motion starts with the
+            velocity of `assemble_velocities`, which satisfies loops and prescribed motions.
         u: inputs [N, m, Pa or N·m, by actuator]: an array (..., nu); ls.Samples, whose u may have leading axes; an
             ls.Expression of t for each input; or a function of t that returns (nu,), also as an ls.TracedFunction,
             which kernels evaluate. None is zero.
@@ -339,7 +340,7 @@ def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndar
     """Yield the start (q, v) of each motion, corrected to satisfy the loops and the prescribed motions."""
     for i, own in enumerate(model.of_rows(len(q))):
         with of_instance(i, len(q)):
-            yield consistent_start(own, *prescribed_state(own, 0.0, q[i], v[i]))
+            yield consistent_start(own, 0.0, q[i], v[i])
 
 
 def _warn_of_start(model: Model, q: np.ndarray, v: np.ndarray, inputs: Callable[[], np.ndarray]) -> None:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.dynamics.actuation import input_rows, single_inputs
-from lissom.dynamics.assembly import consistent_start, prescribed_state
+from lissom.dynamics.assembly import consistent_start
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.contacts import contact_anchors, largest_depth
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
@@ -90,8 +90,8 @@ class Stepper:
             times of a step. Numbers that f reads besides its arguments are the present ones.
         scheme: such as `sdirk()`. None is generalised-α, or with a tolerance `esdirk()`.
         q0: start, shape (nq,) [rad, m, or strain units]; None is `start_configuration`.
-        v0: start velocity, shape (nv,) [unit of q per s]; None is rest. q0 and v0 are moved onto loops and prescribed
-            motions.
+        v0: velocity before the start, shape (nv,) [unit of q per s]; None is rest. q0 is moved onto loops and
+            prescribed motions, and v0 by `assemble_velocities`.
         u: inputs at the start, shape (nu,) [N, m, Pa or N·m, by actuator]; None is zero.
         t: time of the start [s].
     Raises:
@@ -218,7 +218,7 @@ class Stepper:
         model = self.model
         q = default_start(model) if q is None else checked_configuration(model, "q", q)
         v = np.zeros(model.nv) if v is None else stack("v", v, model.nv)
-        q, v = consistent_start(model, *prescribed_state(model, t, q, v))
+        q, v = consistent_start(model, t, q, v)
         self._t = t
         self._f.give(u)
         inputs = self._f.inputs(self._t, q, v, np.zeros(0))
@@ -434,7 +434,7 @@ class Copies:
         q, v = checked_configuration(model, "q", q).copy(), stack("v", v, model.nv).copy()
         own = [model.of_row(k, self.n) for k in which.tolist()]
         for k, one in enumerate(own if model.n_rows or model.n_motions else ()):
-            q[k], v[k] = consistent_start(one, *prescribed_state(one, 0.0, q[k], v[k]))
+            q[k], v[k] = consistent_start(one, 0.0, q[k], v[k])
         inputs = stack("u", u, model.nu)
         if self.law is not None:
             inputs = inputs + self.law.inputs_over(np.zeros(len(q)), q, v)
