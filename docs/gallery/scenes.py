@@ -189,6 +189,15 @@ SCENES = {
         past_a_wall,
         ("mismatch of the sensitivity", "clearance around the wall [m]", "planned tip to the goal's centre [m]"),
     ),
+    "painleve_rod": Scene(
+        motion(0, shapes=6, trail="rod"),
+        (
+            "adaptive steps > lean off the rigid rod [deg]",
+            "jam, 10000 times the stiffness > speed after the jam off a stiff rod [-]",
+            "adaptive steps > leap [m]",
+            "steps of 2 ms > energy gained in the leap [-]",
+        ),
+    ),
     "parallel_robot": Scene(
         motion(shapes=3),
         ("statics > largest residual", "dynamics > mismatch of d/dq"),

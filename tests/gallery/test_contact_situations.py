@@ -1,0 +1,34 @@
+"""Situations that are hard for contact: Painlevé's rod, a rattleback, a tower, a peg, a chain and a snake."""
+
+import numpy as np
+import pytest
+from gallery.examples import drawn, example
+
+STEPS = "adaptive steps", "steps of 2 ms"
+
+
+# ---- Painlevé's rod
+
+
+def test_a_rod_jams_above_the_critical_friction(tmp_path):
+    """Purpose: below the critical friction the rod slides like a rigid one; above it it is thrown off as an impact
+    without collision, the nearer to that of a stiff rod the stiffer it is; neither makes energy."""
+    rod = example("painleve_rod")
+    numbers = rod.main(tmp_path)
+    slender = (1.0 + 3.0 * np.cos(rod.LEAN) ** 2) / (3.0 * np.sin(rod.LEAN) * np.cos(rod.LEAN))  # 4/3
+    assert slender == pytest.approx(4.0 / 3.0) and numbers["critical friction"] == pytest.approx(slender, rel=0.02)
+    assert rod.SLIDES < numbers["critical friction"] < rod.JAMS
+    for steps, lean, rate in zip(STEPS, (0.02, 0.1), (1e-3, 1e-2)):  # the rod turns by 2.3 degrees
+        found = numbers[steps]
+        assert found["lean off the rigid rod [deg]"] < lean and found["rate off the rigid rod [-]"] < rate
+        assert found["off the rigid rod [m]"] < 1.5e-4  # of 9 mm
+        assert found["energy gained [-]"] < 1e-6
+        assert found["energy gained in the leap [-]"] < 1e-6
+        assert 0.1 < found["leap [m]"] < 2.0 * rod.HALF and found["deepest of the leap [m]"] < 1e-4
+    found = [numbers[f"jam, {n} times the stiffness"] for n in (1, 100, 10_000)]
+    speeds = [one["speed after the jam off a stiff rod [-]"] for one in found]
+    rates = [one["rate after the jam off a stiff rod [-]"] for one in found]
+    for errors, least in ((speeds, 0.01), (rates, 1e-3)):  # gravity acts for a time that falls with k^(-2/5) or so
+        assert errors[2] < least and errors[1] < 0.5 * errors[0] and errors[2] < 0.5 * errors[1]
+    assert all(one["energy gained [-]"] < 1e-6 for one in found)
+    assert drawn(tmp_path / "painleve_rod.png")
