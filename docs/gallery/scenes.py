@@ -203,6 +203,15 @@ SCENES = {
         ("statics > largest residual", "dynamics > mismatch of d/dq"),
         {"n": 20, "duration": 2.0},
     ),
+    "rattleback": Scene(
+        motion(0, shapes=4, trail="nose", span=(0.0, 0.385), view=(25.0, -75.0), obstacles=False),
+        (
+            "adaptive steps, turns back > turns back at [s]",
+            "adaptive steps, turns back > the same of the rigid stone [s]",
+            "smooth friction, turns back > spin off the rigid stone [rad/s]",
+            "smooth friction, spins on > spin off the rigid stone [rad/s]",
+        ),
+    ),
     "reach_behind": Scene(
         motion(0, shapes=5, trail="arm", span=(0.0, 0.3)),
         (

@@ -32,3 +32,25 @@ def test_a_rod_jams_above_the_critical_friction(tmp_path):
         assert errors[2] < least and errors[1] < 0.5 * errors[0] and errors[2] < 0.5 * errors[1]
     assert all(one["energy gained [-]"] < 1e-6 for one in found)
     assert drawn(tmp_path / "painleve_rod.png")
+
+
+# ---- the rattleback
+
+
+@pytest.mark.slow
+def test_a_rattleback_turns_back_in_one_sense(tmp_path):
+    """Purpose: beside a rigid ellipsoid that rolls without slipping: it turns back at the same time in one sense, and
+    spins on in the other; no steps make energy, which the rigid stone keeps."""
+    numbers = example("rattleback").main(tmp_path)
+    for name in ("adaptive steps", "steps of 0.5 ms", "smooth friction"):  # each with its own bound of the error
+        back, on = numbers[f"{name}, turns back"], numbers[f"{name}, spins on"]
+        bound = {"adaptive steps": 0.1, "steps of 0.5 ms": 0.25, "smooth friction": 0.02}[name]  # of 5 rad/s
+        assert back["spin off the rigid stone [rad/s]"] < bound and on["spin off the rigid stone [rad/s]"] < 0.02
+        assert back["turns back at [s]"] == pytest.approx(back["the same of the rigid stone [s]"], rel=0.02)
+        assert 1.0 < back["the same of the rigid stone [s]"] < 1.3
+        assert on["turns back at [s]"] == on["the same of the rigid stone [s]"] == np.inf
+        expected = back["the same of the rigid stone [deg]"]
+        assert back["largest tilt of the long axis [deg]"] == pytest.approx(expected, rel=0.03) and expected > 5.0
+        assert max(one["energy lost [-]"] for one in (back, on)) < bound / 2.0
+    assert max(one["energy gained [-]"] for one in numbers.values()) < 1e-3  # steps of 2 ms as well
+    assert drawn(tmp_path / "rattleback.png")
