@@ -136,6 +136,16 @@ POSTURE = (0.4, -1.1, 1.5, -2.0, -1.57, 0.0)  # of the industrial arms [rad]
 MUG = {"links": ("palm", "mug", "in the handle", "low", "high"), "view": (25.0, 35.0), "obstacles": False}
 
 SCENES = {
+    "brick_tower": Scene(
+        motion(0, shapes=4, span=(0.0, 0.75), view=(8.0, -65.0)),
+        (
+            "0.97 of the overhangs > overhang in lengths [-]",
+            "0.97 of the overhangs > drift of a brick in three seconds [m]",
+            "0.97 of the overhangs > pressure off the centre of mass above [m]",
+            "1.03 of the overhangs, top sunk after 0.8 s [m]",
+            "careless, steps of 2 ms > drift of a brick in three seconds [m]",
+        ),
+    ),
     "cdm": Scene(motion(span=(0.0, 0.45), trail="arm"), ("largest z", "least z", "energy balance residual")),
     "cdm_contact": Scene(motion(shapes=4, span=(0.0, 0.4), trail="arm"), ("deepest", "exponent at rest")),
     "cdm_tracking": Scene(

@@ -54,3 +54,31 @@ def test_a_rattleback_turns_back_in_one_sense(tmp_path):
         assert max(one["energy lost [-]"] for one in (back, on)) < bound / 2.0
     assert max(one["energy gained [-]"] for one in numbers.values()) < 1e-3  # steps of 2 ms as well
     assert drawn(tmp_path / "rattleback.png")
+
+
+# ---- the tower
+
+
+@pytest.mark.slow
+def test_a_tower_of_ten_bricks_stands_and_falls(tmp_path):
+    """Purpose: careless bricks do not drift; a stack just below the harmonic one is at rest, with the weight above on
+    every level, below its centre of mass; one just above it falls."""
+    tower = example("brick_tower")
+    numbers = tower.main(tmp_path)
+    for steps in STEPS:
+        found = numbers[f"careless, {steps}"]
+        assert found["drift of a brick in three seconds [m]"] < 1e-9
+        assert found["moved since it was let go [m]"] < 1e-4  # it sinks in by 9 µm
+        assert found["force on a level off the weight above [-]"] < 1e-6
+    found = numbers["0.97 of the overhangs"]
+    assert numbers["largest overhang in lengths [-]"] == pytest.approx(0.5 * sum(1.0 / k for k in range(1, 10)))
+    # bricks lean by parts of a milliradian on edges that give way, so that the overhang is larger than piled
+    expected = tower.STANDS * numbers["largest overhang in lengths [-]"]
+    assert found["overhang in lengths [-]"] == pytest.approx(expected, rel=0.01)
+    assert found["drift of a brick in three seconds [m]"] < 1e-9
+    assert found["force on a level off the weight above [-]"] < 1e-6
+    assert found["pressure off the centre of mass above [m]"] < 1e-6
+    assert 0.0 < found["pressure inside the edge [m]"] < 0.5 * (1.0 - tower.STANDS) * tower.LENGTH
+    assert numbers["0.97 of the overhangs, top sunk after 4 s [m]"] < 1e-3
+    assert numbers["1.03 of the overhangs, top sunk after 0.8 s [m]"] > 0.4
+    assert drawn(tmp_path / "brick_tower.png")
