@@ -213,6 +213,16 @@ SCENES = {
         ("statics > largest residual", "dynamics > mismatch of d/dq"),
         {"n": 20, "duration": 2.0},
     ),
+    "peg_in_hole": Scene(
+        motion(0, shapes=1, span=(1.0, 1.0), view=(14.0, -75.0), obstacles=False),
+        (
+            "least friction, rigid",
+            "1.03 of the least friction, steps of 2 ms > sunk [m]",
+            "0.97 of the least friction, steps of 2 ms > sunk [m]",
+            "0.97 of the least friction, steps of 2 ms > tilt [deg]",
+            "tilt of two contacts at the bottom [deg]",
+        ),
+    ),
     "rattleback": Scene(
         motion(0, shapes=4, trail="nose", span=(0.0, 0.385), view=(25.0, -75.0), obstacles=False),
         (

@@ -82,3 +82,27 @@ def test_a_tower_of_ten_bricks_stands_and_falls(tmp_path):
     assert numbers["0.97 of the overhangs, top sunk after 4 s [m]"] < 1e-3
     assert numbers["1.03 of the overhangs, top sunk after 0.8 s [m]"] > 0.4
     assert drawn(tmp_path / "brick_tower.png")
+
+
+# ---- the peg
+
+
+@pytest.mark.slow
+def test_a_peg_jams_above_the_least_friction(tmp_path):
+    """Purpose: a straight peg falls in freely; a loaded one stays where friction can hold a rigid one, and slides to
+    the bottom with 6 % less friction, where its tilt is that of two contacts."""
+    peg = example("peg_in_hole")
+    numbers = peg.main(tmp_path)
+    assert numbers["least friction, rigid"] == pytest.approx(numbers["least friction, small angles"], rel=0.06)
+    at_bottom = numbers["tilt of two contacts at the bottom [deg]"]
+    for steps in STEPS:
+        held, lost = (numbers[f"{share} of the least friction, {steps}"] for share in ("1.03", "0.97"))
+        assert held["sunk [m]"] < 1e-4 and held["moved in the last half [m]"] < 1e-9
+        # the places of contact give way by some µm over 20 mm
+        assert held["tilt [deg]"] == pytest.approx(numbers["tilt of two contacts [deg]"], rel=2e-3)
+        assert lost["sunk [m]"] == pytest.approx(peg.DEPTH - peg.INSERTED, rel=0.01)
+        assert lost["tilt [deg]"] == pytest.approx(at_bottom, rel=2e-3)
+        free = numbers[f"straight, {steps}"]
+        assert free["off a free fall [m]"] < 1e-12 and free["touches while it falls"] == 0
+        assert abs(free["above the bottom at the end [m]"]) < 1e-6
+    assert drawn(tmp_path / "peg_in_hole.png")
