@@ -173,8 +173,8 @@ def test_faces_corners_and_rims_touch(name):
 
 
 def test_a_body_in_the_hole_of_a_mesh_is_not_touched():
-    """A square frame with a hole of 8 cm around a post of 7.6 cm, on whichever side of the pair the frame is: the flat sides of its
-    convex hull span the hole, where nothing is."""
+    """A square frame with a hole of 8 cm around a post of 7.6 cm, whichever side of the pair the frame is: the flat
+    sides of its convex hull span the hole, where nothing is."""
     square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
     x = np.concatenate([np.insert(size * square, 2, z, axis=1) for z in (-0.01, 0.01) for size in (0.05, 0.04)])
     low, inner, high, top = np.arange(16).reshape(4, 4)
