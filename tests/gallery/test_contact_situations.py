@@ -106,3 +106,48 @@ def test_a_peg_jams_above_the_least_friction(tmp_path):
         assert free["off a free fall [m]"] < 1e-12 and free["touches while it falls"] == 0
         assert abs(free["above the bottom at the end [m]"]) < 1e-6
     assert drawn(tmp_path / "peg_in_hole.png")
+
+
+# ---- the chain
+
+
+@pytest.mark.slow
+def test_a_chain_of_meshes_hangs_and_swings(tmp_path):
+    """Purpose: each contact carries the weight below; a chain that swings stays linked, no bar enters another one, and
+    no energy is made."""
+    chain = example("chain")
+    numbers = chain.main(tmp_path)
+    assert numbers["hangs"]["tension off the weight below [-]"] < 1e-3
+    # the bars are polygons of 16 sides, filled by balls: 4 % of their radius is missing at most
+    assert numbers["hangs"]["distance of neighbours off bars that touch [-]"] < 0.04 * 2.0 * chain.BAR / chain.PITCH
+    assert 0.0 < numbers["hangs"]["deepest [m]"] < 1e-5
+    for steps in STEPS:
+        found = numbers[f"swings, {steps}"]
+        for name in ("least integral of Gauss", "largest integral of Gauss"):
+            assert found[name] == pytest.approx(1.0, abs=0.01)
+        assert found["nearest middle lines, of two radii [-]"] > 0.95
+        assert found["energy gained, of the fall [-]"] < 1e-3
+        assert 0.0 < found["energy lost, of the fall [-]"] < 0.3
+        assert found["swing of the last link [m]"] > 0.15
+    assert drawn(tmp_path / "chain.png")
+
+
+# ---- the snake
+
+
+@pytest.mark.slow
+def test_a_snake_is_pushed_through_a_maze(tmp_path):
+    """Purpose: the head passes the last bend, no part is deeper in a wall than the law of rubber gives, and the work
+    of the push is what the snake stores and loses, by fixed and by adaptive steps."""
+    snake = example("snake_in_a_maze")
+    numbers = snake.main(tmp_path)
+    for steps, residual in zip(STEPS, (1e-4, 2e-2)):
+        found = numbers[steps]
+        assert found["head beyond the last bend [m]"] > 0.0
+        assert found["head off the middle of the last corridor [m]"] < 0.5 * snake.WIDE - snake.RADIUS + 5e-4
+        assert found["walls touched"] >= 4
+        assert found["deepest in a wall [m]"] < 5e-4
+        assert found["energy balance residual"] < residual
+        assert 0.0 < found["taken by friction and contacts [J]"] < found["work of the push [J]"]
+    assert numbers["end by fixed off that by adaptive steps [m]"] < 2e-3
+    assert drawn(tmp_path / "snake_in_a_maze.png")
